@@ -1,0 +1,2 @@
+//! The `zonelab` command.
+fn main() {}

@@ -1,0 +1,118 @@
+//! Where every nanosecond of every resource went, and every byte.
+
+use zonelab_device::Nanos;
+
+/// What a flash resource was used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A read command.
+    HostRead,
+    /// A write or append command.
+    HostWrite,
+    /// Device writes of a zone finish.
+    FinishFill,
+    /// Erasure by a reset, at once or in the background.
+    ResetErase,
+    /// Erasure before a write can go to recycled flash.
+    WriteErase,
+}
+
+impl Cause {
+    /// All causes, in the order of their columns in output.
+    pub const ALL: [Self; 5] =
+        [Self::HostRead, Self::HostWrite, Self::FinishFill, Self::ResetErase, Self::WriteErase];
+
+    /// Name in output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::HostRead => "host-read",
+            Self::HostWrite => "host-write",
+            Self::FinishFill => "finish-fill",
+            Self::ResetErase => "reset-erase",
+            Self::WriteErase => "write-erase",
+        }
+    }
+}
+
+/// Busy time by cause, in nanoseconds.
+pub type BusyByCause = [u64; Cause::ALL.len()];
+
+/// A resource that can be busy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// A channel.
+    Channel(u32),
+    /// A unit: a plane if planes are independent, else a die.
+    Unit(u32),
+}
+
+/// Busy time of channels and units.
+///
+/// [`Ledger::occupy`] is the only way in, so a trace of everything that every
+/// resource did has one place to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ledger {
+    /// By channel.
+    pub channels: Vec<BusyByCause>,
+    /// By unit.
+    pub units: Vec<BusyByCause>,
+}
+
+impl Ledger {
+    /// A ledger of idle resources.
+    #[must_use]
+    pub fn new(channels: u32, units: u32) -> Self {
+        Self {
+            channels: vec![[0; Cause::ALL.len()]; channels as usize],
+            units: vec![[0; Cause::ALL.len()]; units as usize],
+        }
+    }
+
+    /// Books `resource` as busy from `start` to `end`.
+    ///
+    /// Bookings of one resource never overlap; one that is cut short by a
+    /// suspend is booked in pieces.
+    #[inline]
+    pub fn occupy(&mut self, resource: Resource, cause: Cause, start: Nanos, end: Nanos) {
+        debug_assert!(start <= end, "{resource:?} busy backwards: {start} to {end}");
+        let row = match resource {
+            Resource::Channel(i) => &mut self.channels[i as usize],
+            Resource::Unit(i) => &mut self.units[i as usize],
+        };
+        row[cause as usize] += (end - start).0;
+    }
+}
+
+/// Bytes and operations of a drive since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Bytes that the host wrote and appended.
+    pub host_write_bytes: u64,
+    /// Bytes that the host read.
+    pub host_read_bytes: u64,
+    /// Bytes programmed for the host: whole pages, also where the host wrote a part of one.
+    pub host_program_bytes: u64,
+    /// Bytes programmed by zone finish.
+    pub fill_program_bytes: u64,
+    /// Blocks erased.
+    pub erased_blocks: u64,
+    /// Zones reset.
+    pub resets: u64,
+    /// Zones finished.
+    pub finishes: u64,
+    /// Zones closed by the drive at the open limit.
+    pub implicit_closes: u64,
+}
+
+impl Totals {
+    /// Device-level write amplification: bytes programmed per byte that the
+    /// host wrote. `None` before the host wrote anything.
+    #[must_use]
+    pub fn dlwa(&self) -> Option<f64> {
+        (self.host_write_bytes > 0).then(|| {
+            (self.host_program_bytes + self.fill_program_bytes) as f64
+                / self.host_write_bytes as f64
+        })
+    }
+}

@@ -1,0 +1,300 @@
+//! A drive's configuration, resolved and consistent: what the model is built from.
+//!
+//! Nothing here is optional in the sense of "to be defaulted": defaults and
+//! checks belong to [`crate::profile`], which turns a TOML file into a
+//! [`DriveConfig`] or says what is wrong with it. Code that builds one by hand
+//! (tests, fuzzing) calls [`crate::profile::check`] on it.
+
+use zonelab_device::Nanos;
+
+/// Everything that describes one drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriveConfig {
+    /// Name of the profile.
+    pub name: String,
+    /// Flash geometry.
+    pub geometry: Geometry,
+    /// Logical block size in bytes: 512 or 4096.
+    pub lba_bytes: u32,
+    /// Zones and their limits.
+    pub zones: ZonesConfig,
+    /// Flash and bus timing.
+    pub media: MediaConfig,
+    /// Command processing.
+    pub front_end: FrontEndConfig,
+    /// What Zone Finish does to the flash.
+    pub finish: FinishConfig,
+    /// What Zone Reset does to the flash.
+    pub reset: ResetConfig,
+    /// Which flash a zone stands on.
+    pub mapping: MappingConfig,
+    /// Whether written data is kept.
+    pub data: DataStore,
+}
+
+/// Flash geometry. A *LUN* is one die: the unit that channels, ways and dies
+/// count down to; it holds `planes` planes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Channels (buses).
+    pub channels: u32,
+    /// Chips on each channel.
+    pub ways: u32,
+    /// Dies in each chip.
+    pub dies: u32,
+    /// Planes in each die.
+    pub planes: u32,
+    /// Erase blocks in each plane.
+    pub blocks_per_plane: u32,
+    /// Pages in each block.
+    pub pages_per_block: u32,
+    /// Bytes in each page.
+    pub page_bytes: u32,
+}
+
+impl Geometry {
+    /// Number of dies of the drive.
+    #[must_use]
+    pub const fn luns(&self) -> u32 {
+        self.channels * self.ways * self.dies
+    }
+
+    /// Number of planes of the drive.
+    #[must_use]
+    pub const fn planes_total(&self) -> u32 {
+        self.luns() * self.planes
+    }
+
+    /// Raw flash in bytes.
+    #[must_use]
+    pub const fn raw_bytes(&self) -> u64 {
+        self.planes_total() as u64
+            * self.blocks_per_plane as u64
+            * self.pages_per_block as u64
+            * self.page_bytes as u64
+    }
+}
+
+/// Zones: size, number, limits, and the dies that one zone spans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZonesConfig {
+    /// Number of zones.
+    pub count: u32,
+    /// Distance between zone starts, in logical blocks (ZSZE).
+    pub size_lbas: u64,
+    /// Blocks of a zone that can be written (ZCAP); at most `size_lbas`, any value.
+    pub capacity_lbas: u64,
+    /// Largest number of active zones (MAR + 1); `None`: unlimited.
+    pub max_active: Option<u32>,
+    /// Largest number of open zones (MOR + 1); `None`: unlimited. At most `max_active`.
+    pub max_open: Option<u32>,
+    /// Channels that a zone spans; divides the number of channels.
+    pub channels: u32,
+    /// Ways on each of its channels that a zone spans; divides the number of ways.
+    pub ways: u32,
+    /// The order in which consecutive pages of a zone visit its planes.
+    pub stripe: StripeOrder,
+    /// A read may cross into the next zone (OZCS bit 0).
+    pub read_across: bool,
+    /// Bytes of a zone descriptor extension, a multiple of 64; 0: none.
+    pub descriptor_extension_bytes: u32,
+}
+
+/// The order in which consecutive pages of a zone visit its planes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StripeOrder {
+    /// Next channel first, then next way, die, plane (NVMeVirt, ConfZNS++ with one plane).
+    ChannelFirst,
+    /// Next plane of the same die first, then channel, way, die (ConfZNS).
+    PlaneFirst,
+}
+
+/// Flash and bus timing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MediaConfig {
+    /// Time from command to page register (tR).
+    pub read_ns: Nanos,
+    /// Time from page register to cells (tPROG).
+    pub program_ns: Nanos,
+    /// Time to erase a block (tBERS).
+    pub erase_ns: Nanos,
+    /// Channel time of one whole page.
+    pub transfer_ns: Nanos,
+    /// Whether part of a page takes its share of `transfer_ns` or all of it.
+    pub partial_transfer: bool,
+    /// Whether a transfer overlaps the array time of its neighbours.
+    pub page_register: PageRegister,
+    /// What the planes of one die may do at the same time.
+    pub planes: PlaneMode,
+    /// Who is next on a die.
+    pub policy: DiePolicy,
+    /// Who is next on a channel.
+    pub arbitration: ChannelArbitration,
+    /// Interrupting programs and erases for reads.
+    pub suspend: Suspend,
+}
+
+/// Whether the transfer of one page overlaps the array time of another on the
+/// same plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageRegister {
+    /// It does: pages wait in registers (ConfZNS++: a plane is held for the
+    /// array time alone).
+    Overlap,
+    /// It does not: the plane is held from the start of the transfer to the
+    /// end of the program, or from the start of the read to the end of the
+    /// transfer (NVMeVirt).
+    Hold,
+}
+
+/// What the planes of one die may do at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlaneMode {
+    /// Each plane works on its own (FEMU, ConfZNS++).
+    Independent,
+    /// The die does one thing at a time; consecutive pages of one command that
+    /// fall on different planes of the die are one operation.
+    MultiPlane,
+    /// The die does one thing at a time, one page each.
+    Single,
+}
+
+/// Who is next on a die (or plane, if planes are independent).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiePolicy {
+    /// In order of arrival.
+    Fifo,
+    /// Reads before programs and erases; those stay in their order.
+    ReadFirst,
+    /// Up to `reads` reads, then one program or erase, if both wait.
+    Weighted {
+        /// Reads per program or erase, at least 1.
+        reads: u32,
+    },
+}
+
+/// Who is next on a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChannelArbitration {
+    /// In order of arrival at the drive: a transfer waits for those of earlier
+    /// commands even if their data is not ready yet (the reservation of FEMU,
+    /// ConfZNS++). Needs [`DiePolicy::Fifo`] and no suspend.
+    Arrival,
+    /// In the order in which transfers become ready.
+    Ready,
+}
+
+/// Program and erase suspend: a read that arrives at a busy die interrupts
+/// what runs there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Suspend {
+    /// Programs can be suspended.
+    pub program: bool,
+    /// Erases can be suspended.
+    pub erase: bool,
+    /// Time to stop, and again to resume.
+    pub overhead_ns: Nanos,
+    /// How often one operation may be suspended before it runs to its end.
+    pub max_per_operation: u32,
+}
+
+impl Suspend {
+    /// Nothing is suspended.
+    pub const NONE: Self =
+        Self { program: false, erase: false, overhead_ns: Nanos::ZERO, max_per_operation: 0 };
+}
+
+/// Command processing before the flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrontEndConfig {
+    /// Firmware cores that process commands; 0: processing is free.
+    pub cores: u32,
+    /// Core time of a read.
+    pub read_ns: Nanos,
+    /// Core time of a write.
+    pub write_ns: Nanos,
+    /// Core time of a zone append.
+    pub append_ns: Nanos,
+    /// Core time of zone management send, receive, and flush.
+    pub management_ns: Nanos,
+    /// Host link in bytes per second and direction; `None`: not modelled.
+    pub link_bytes_per_s: Option<u64>,
+    /// Largest transfer of one command in bytes (MDTS); `None`: unlimited.
+    pub max_transfer_bytes: Option<u32>,
+    /// Largest zone append in bytes (ZASL); `None`: as `max_transfer_bytes`.
+    pub max_append_bytes: Option<u32>,
+}
+
+/// What Zone Finish does (ConfZNS++, section 4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FinishConfig {
+    /// Nothing is written.
+    Metadata,
+    /// The rest of the zone is programmed, in a series of device writes.
+    Fill {
+        /// Bytes of one device write, a multiple of the page size.
+        granularity_bytes: u32,
+        /// Pause between one device write and the next.
+        pause_ns: Nanos,
+        /// A device write waits while host I/O is in flight, at most this long
+        /// (dynamic intensity); `None`: it does not wait.
+        yield_ns: Option<Nanos>,
+    },
+}
+
+/// What Zone Reset does (ConfZNS++, section 4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResetConfig {
+    /// When blocks are erased.
+    pub erase: EraseWhen,
+    /// Which blocks are erased.
+    pub extent: EraseExtent,
+    /// Erasures are single-block steps; each waits while host I/O waits for
+    /// its plane, at most this long. `None`: all are issued at once.
+    /// Not for erasure at a write.
+    pub preempt_ns: Option<Nanos>,
+}
+
+/// When the blocks of a zone that was reset are erased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EraseWhen {
+    /// Before the reset completes.
+    Synchronous,
+    /// At the first write to the zone: all its blocks.
+    FirstZoneWrite,
+    /// At the first write to each block: that block.
+    FirstBlockWrite,
+    /// In the background, after the reset completed.
+    Background,
+}
+
+/// Which blocks of a zone are erased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EraseExtent {
+    /// All of them.
+    Full,
+    /// Those that hold at least one programmed page.
+    Partial,
+}
+
+/// Which flash a zone stands on (ConfZNS++, section 4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MappingConfig {
+    /// Zone n always stands on physical zone n.
+    Direct,
+    /// A zone gets a physical zone at its first write: a free one, else an
+    /// invalidated one, which must be erased.
+    Lazy {
+        /// Number of physical zones, at least the number of zones.
+        physical_zones: u32,
+    },
+}
+
+/// Whether written data is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataStore {
+    /// Timing only: reads return no data.
+    None,
+    /// In memory; only what was written costs memory.
+    Memory,
+}

@@ -1,0 +1,1 @@
+//! Flash timing: channels, and units that do array operations.

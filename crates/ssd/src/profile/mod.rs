@@ -1,0 +1,1 @@
+//! Profiles: drives as TOML files.

@@ -1,0 +1,1 @@
+//! The zone state machine of the ZNS command set.
