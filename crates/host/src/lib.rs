@@ -1,1 +1,30 @@
-//! (skeleton)
+//! Host software above a queue pair.
+//!
+//! Programs here are state machines ([`Job`]) that a [`Reactor`] runs over
+//! queue pairs, under a clock that jumps or one that ticks. They never block,
+//! read no clock, and draw no random number but from a generator they were
+//! given, so that the same program is a deterministic experiment in virtual
+//! time and a load generator in real time.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`reactor`] | runs jobs on modelled cores; the only place that waits |
+//! | [`clock`] | the virtual and the real clock |
+//! | [`emulated`] | queue pairs of an emulated drive in this process, and what using them costs a host |
+//! | [`workload`] | jobs that read, write, append, finish and reset |
+//! | [`rate`] | limits in bytes or operations per second, as fio keeps them |
+//! | [`stats`] | latency distributions, throughput, confidence intervals |
+//! | [`rng`] | the seeded generator |
+
+pub mod clock;
+pub mod emulated;
+pub mod rate;
+pub mod reactor;
+pub mod rng;
+pub mod stats;
+pub mod workload;
+
+pub use clock::{Clock, RealClock, VirtualClock};
+pub use emulated::{Emulated, EmulatedQueue, HostCosts};
+pub use reactor::{CoreId, Job, NextWake, Reactor, RunEnd, StopSignal};
+pub use rng::Rng;

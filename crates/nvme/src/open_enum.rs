@@ -5,12 +5,15 @@
 /// A code that a peer sends and that has no name here is still a value of the
 /// type: it prints as a number, compares, and travels on. Nothing is lost and
 /// nothing is undefined.
+///
+/// A value prints as `NAME (0x2)`. `NAME = 0x2 => "Readable Name"` gives it a
+/// name of its own for that.
 #[macro_export]
 macro_rules! open_enum {
     (
         $(#[$meta:meta])*
         $vis:vis enum $name:ident : $repr:ty {
-            $( $(#[$vmeta:meta])* $variant:ident = $value:expr ),* $(,)?
+            $( $(#[$vmeta:meta])* $variant:ident = $value:expr $(=> $label:literal)? ),* $(,)?
         }
     ) => {
         $(#[$meta])*
@@ -23,7 +26,7 @@ macro_rules! open_enum {
 
             /// Every named value with its name, in declaration order.
             pub const NAMED: &'static [(Self, &'static str)] =
-                &[ $( (Self::$variant, stringify!($variant)), )* ];
+                &[ $( (Self::$variant, $crate::open_enum!(@label $variant $($label)?)), )* ];
 
             /// The name of the value, if it has one.
             #[must_use]
@@ -47,4 +50,6 @@ macro_rules! open_enum {
             }
         }
     };
+    (@label $variant:ident) => { stringify!($variant) };
+    (@label $variant:ident $label:literal) => { $label };
 }

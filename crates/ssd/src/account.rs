@@ -47,6 +47,19 @@ pub enum Resource {
     Unit(u32),
 }
 
+/// One booking of a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// What was busy.
+    pub resource: Resource,
+    /// With what.
+    pub cause: Cause,
+    /// From when.
+    pub start: Nanos,
+    /// To when.
+    pub end: Nanos,
+}
+
 /// Busy time of channels and units.
 ///
 /// [`Ledger::occupy`] is the only way in, so a trace of everything that every
@@ -57,6 +70,8 @@ pub struct Ledger {
     pub channels: Vec<BusyByCause>,
     /// By unit.
     pub units: Vec<BusyByCause>,
+    /// Bookings since [`Ledger::record`], in the order in which they were made.
+    spans: Option<Vec<Span>>,
 }
 
 impl Ledger {
@@ -66,7 +81,19 @@ impl Ledger {
         Self {
             channels: vec![[0; Cause::ALL.len()]; channels as usize],
             units: vec![[0; Cause::ALL.len()]; units as usize],
+            spans: None,
         }
+    }
+
+    /// Starts to keep every booking, until they are taken.
+    pub fn record(&mut self) {
+        self.spans = Some(Vec::new());
+    }
+
+    /// The bookings since [`Ledger::record`], and stops keeping them.
+    #[must_use]
+    pub fn take_spans(&mut self) -> Vec<Span> {
+        self.spans.take().unwrap_or_default()
     }
 
     /// Books `resource` as busy from `start` to `end`.
@@ -81,6 +108,14 @@ impl Ledger {
             Resource::Unit(i) => &mut self.units[i as usize],
         };
         row[cause as usize] += (end - start).0;
+        if let Some(spans) = &mut self.spans {
+            spans.push(Span {
+                resource,
+                cause,
+                start,
+                end,
+            });
+        }
     }
 }
 

@@ -1,1 +1,281 @@
 //! Flash timing: channels, and units that do array operations.
+//!
+//! A *unit* is whatever does one array operation at a time: a plane if planes
+//! are independent, else a die. Each unit sits on one *channel*, which carries
+//! one page transfer at a time. The drive turns a command into a *group* of
+//! [`FlashOp`]s, and the group ends with the slowest of them.
+//!
+//! A program moves a page over the channel and then holds the unit for the
+//! array time; a read holds the unit and then moves the page; an erase needs
+//! the unit alone. An operation whose transfer takes no time does not use the
+//! channel at all and never waits for it.
+//!
+//! # What the keys of [`MediaConfig`] mean here
+//!
+//! * `page_register`
+//!   * [`PageRegister::Overlap`]: a transfer needs only the channel. Pages wait
+//!     in registers before the program and after the read, as many as it takes.
+//!   * [`PageRegister::Hold`]: the unit has one register. A program takes unit
+//!     and channel together and keeps the unit to the end; a read keeps the
+//!     unit until its page has left, also while it waits for the channel.
+//! * `policy`: who is next on a unit. Programs and erases of a unit always end
+//!   in the order of submission; only reads overtake.
+//!   * [`DiePolicy::Fifo`]: strictly in order of submission. The unit waits for
+//!     the page of the oldest program even if a younger operation could start.
+//!   * [`DiePolicy::ReadFirst`]: no program or erase starts while a read waits.
+//!   * [`DiePolicy::Weighted`]: while a program or erase could start, at most
+//!     `reads` reads start before it.
+//! * `arbitration`: who is next on a channel.
+//!   * [`ChannelArbitration::Arrival`]: every transfer draws a ticket at
+//!     submission, and the channel waits for the holder of the next ticket.
+//!   * [`ChannelArbitration::Ready`]: first ready, first served; among equals
+//!     the one whose event comes first. With `Hold`, a program is ready when
+//!     its unit is free and would take it, and loses its place in the line if
+//!     the unit takes a read meanwhile.
+//! * `suspend`: a read that arrives while a suspendable array operation has the
+//!   unit stops it, unless that operation ends before it could stop. Stopping
+//!   takes `overhead_ns`; then waiting reads are served until there are none
+//!   (`Weighted`: until its bound); resuming takes `overhead_ns` again, and the
+//!   rest of the array time follows. A stop that is asked for during a resume
+//!   begins when the resume is done. The operation that is stopped pays:
+//!   overheads are booked to its cause.
+//!
+//! # How the peers do it
+//!
+//! None of the emulators has events in its flash model; each keeps a time at
+//! which a resource is next free, so that service is in order of arrival.
+//!
+//! | | Keys that come closest | What differs |
+//! |---|---|---|
+//! | FEMU, ZNS mode | `overlap`, `fifo`, `arrival`, transfer 0 | Planes alone have timelines. Each 4 KiB of a read pays a whole array read, one after the other |
+//! | NVMeVirt, ZN540 | `hold`, `fifo`, `ready` | A channel is a budget of bytes per 4 us slot, so transfers share slots and late ones fill holes; a read leaves its die only when its page has crossed the channel |
+//! | ConfZNS | `overlap`, `fifo`, `arrival` | A page takes the same channel time both ways. Erasures run on timelines of their own that reads and programs never look at |
+//! | ConfZNS++ (SYSTOR'24) | `overlap`, `fifo`, `arrival` | As ConfZNS, but erasures compete on the planes; this is the model behind its figures |
+//!
+//! # Two engines
+//!
+//! Where the order of service is fixed on arrival (`fifo`, `arrival`, no
+//! suspend), the end of a group is computed when it is submitted, from one time
+//! per resource (`closed_form`). Everything else needs decisions that depend on
+//! the future and runs on events (`event_driven`). Where both apply they agree
+//! to the nanosecond, which a property test checks.
+//!
+//! Not modelled: copy-back and other on-die moves, cache programming, limited
+//! numbers of registers, command and status cycles on the channel, variation of
+//! array times. The caller decides the time of each operation.
+
+mod closed_form;
+mod event_driven;
+mod idle;
+
+use zonelab_device::Nanos;
+
+use crate::account::{Cause, Ledger};
+use crate::config::{ChannelArbitration, DiePolicy, MediaConfig, PageRegister, Suspend};
+use crate::event::{Event, EventQueue};
+
+use closed_form::ClosedForm;
+use event_driven::EventDriven;
+
+/// What a flash operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlashKind {
+    /// Array to register, then register to controller.
+    Read,
+    /// Controller to register, then register to array.
+    Program,
+    /// Array only.
+    Erase,
+}
+
+/// One operation of one unit. The caller computes the times, so that parts of
+/// pages and several planes at once are its business.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlashOp {
+    /// The unit, below the number of units.
+    pub unit: u32,
+    /// What it does.
+    pub kind: FlashKind,
+    /// Time of the array operation in nanoseconds.
+    pub array_ns: u32,
+    /// Time on the channel in nanoseconds; 0: the channel is not used. Must be
+    /// 0 for an erase.
+    pub transfer_ns: u32,
+}
+
+impl FlashOp {
+    const fn array(&self) -> Nanos {
+        Nanos(self.array_ns as u64)
+    }
+
+    const fn transfer(&self) -> Nanos {
+        Nanos(self.transfer_ns as u64)
+    }
+}
+
+/// The channels and units of a drive, and what they are doing.
+///
+/// `now` never decreases from call to call, and events that were due before
+/// `now` have been handed to [`Media::handle`].
+#[derive(Clone, Debug)]
+pub struct Media {
+    engine: Engine,
+}
+
+#[derive(Clone, Debug)]
+enum Engine {
+    ClosedForm(ClosedForm),
+    EventDriven(EventDriven),
+}
+
+/// Calls the same method of whichever engine there is.
+macro_rules! on_engine {
+    ($media:expr, $engine:ident => $call:expr) => {
+        match $media {
+            Engine::ClosedForm($engine) => $call,
+            Engine::EventDriven($engine) => $call,
+        }
+    };
+}
+
+impl Media {
+    /// Idle flash: unit `u` sits on channel `channel_of_unit[u]`.
+    ///
+    /// # Panics
+    ///
+    /// If a unit sits on no channel below `channels`, or if `config` combines
+    /// [`ChannelArbitration::Arrival`] with a policy other than
+    /// [`DiePolicy::Fifo`] or with suspend: such tickets could wait for each
+    /// other for ever. [`crate::profile::check`] refuses both.
+    #[must_use]
+    pub fn new(channel_of_unit: &[u16], channels: u32, config: &MediaConfig) -> Self {
+        if config.policy == DiePolicy::Fifo
+            && config.arbitration == ChannelArbitration::Arrival
+            && !suspends(config.suspend)
+        {
+            assert_channels(channel_of_unit, channels);
+            let hold = config.page_register == PageRegister::Hold;
+            let engine = ClosedForm::new(channel_of_unit, channels, hold);
+            Self {
+                engine: Engine::ClosedForm(engine),
+            }
+        } else {
+            Self::event_driven(channel_of_unit, channels, config)
+        }
+    }
+
+    /// As [`Media::new`], but on events even where the closed form applies:
+    /// for the test that compares the two.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn event_driven(channel_of_unit: &[u16], channels: u32, config: &MediaConfig) -> Self {
+        assert_channels(channel_of_unit, channels);
+        assert!(
+            config.arbitration == ChannelArbitration::Ready
+                || (config.policy == DiePolicy::Fifo && !suspends(config.suspend)),
+            "channel tickets need service in order of arrival"
+        );
+        let engine = EventDriven::new(channel_of_unit, channels, config);
+        Self {
+            engine: Engine::EventDriven(engine),
+        }
+    }
+
+    /// Starts a group of operations at `now`, in their order.
+    ///
+    /// The group ends with one [`Event::GroupDone`]`(token)` at the time at
+    /// which its last operation ends; an empty group ends at once. The event
+    /// is queued as soon as that time is certain. Tokens need not be unique
+    /// here: each group sends its own event.
+    ///
+    /// # Panics
+    ///
+    /// If an operation names a unit that does not exist.
+    #[inline]
+    pub fn submit(
+        &mut self,
+        now: Nanos,
+        token: u32,
+        cause: Cause,
+        ops: &[FlashOp],
+        events: &mut EventQueue,
+    ) {
+        on_engine!(&mut self.engine, e => e.submit(now, token, cause, ops, events));
+    }
+
+    /// Handles an [`Event::Unit`] or [`Event::Channel`] that is due: `now` is
+    /// the time for which it was queued. Others are none of its business and
+    /// are ignored.
+    pub fn handle(&mut self, now: Nanos, event: Event, events: &mut EventQueue) {
+        on_engine!(&mut self.engine, e => e.handle(now, event, events));
+    }
+
+    /// Asks for one [`Event::Task`]`(task)` as soon as `unit` has nothing to do
+    /// and nothing waiting, at the latest at `deadline` if there is one.
+    ///
+    /// If the unit is idle now, returns true and sends nothing. Each call that
+    /// returns false sends exactly one event, neither early nor late; several
+    /// waiters of a unit are all told, in the order in which they asked. By the
+    /// time it is handled, another event of the same instant may have given
+    /// the unit new work, or the deadline may have been the reason: check with
+    /// [`Media::is_idle`].
+    pub fn when_idle(
+        &mut self,
+        now: Nanos,
+        unit: u32,
+        task: u32,
+        deadline: Option<Nanos>,
+        events: &mut EventQueue,
+    ) -> bool {
+        if self.is_idle(now, unit) {
+            return true;
+        }
+        on_engine!(&mut self.engine, e => e.wait_for_idle(now, unit, task, deadline, events));
+        false
+    }
+
+    /// Whether `unit` has nothing to do at `now`, and nothing waiting. A page
+    /// that still has to cross the channel after its read does not count under
+    /// [`PageRegister::Overlap`]; one on its way to its program does.
+    #[must_use]
+    pub fn is_idle(&self, now: Nanos, unit: u32) -> bool {
+        on_engine!(&self.engine, e => e.is_idle(now, unit))
+    }
+
+    /// Work ahead of an operation that would now join the end of the line of
+    /// `unit`. The closed form knows it exactly. On events it is the sum of
+    /// what is left to do: waiting for the channel, overheads of future
+    /// suspends, and overtaking are not in it.
+    #[must_use]
+    pub fn backlog(&self, now: Nanos, unit: u32) -> Nanos {
+        on_engine!(&self.engine, e => e.backlog(now, unit))
+    }
+
+    /// Busy time of each channel and unit.
+    ///
+    /// Work is booked when its time is certain, which is often before it has
+    /// passed: the closed form books a whole group at submission. Only when
+    /// nothing is in flight is every booking in the past. A unit that is held
+    /// while its page waits for the channel is not booked for that wait.
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        on_engine!(&self.engine, e => &e.ledger)
+    }
+
+    /// The ledger, to record what is booked in it.
+    pub fn ledger_mut(&mut self) -> &mut Ledger {
+        on_engine!(&mut self.engine, e => &mut e.ledger)
+    }
+}
+
+/// Whether anything can be suspended at all.
+const fn suspends(suspend: Suspend) -> bool {
+    (suspend.program || suspend.erase) && suspend.max_per_operation > 0
+}
+
+fn assert_channels(channel_of_unit: &[u16], channels: u32) {
+    assert!(
+        channel_of_unit.iter().all(|c| u32::from(*c) < channels),
+        "every unit sits on one of {channels} channels"
+    );
+}

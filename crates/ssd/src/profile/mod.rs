@@ -1,1 +1,114 @@
 //! Profiles: drives as TOML files.
+//!
+//! A [`Profile`] is a file, read: its [`DriveConfig`] with every default filled
+//! in and every rule checked, what follows from it ([`Derived`]), and what it
+//! says about itself. Some profiles are built in ([`builtin`]); they are the
+//! best documentation of the keys.
+//!
+//! | function | from | to |
+//! | --- | --- | --- |
+//! | [`Profile::parse`] | TOML text and overrides | profile, or every mistake with its line |
+//! | [`check`] | a configuration made by hand | what follows from it, or what is wrong |
+//! | [`to_toml`] | a configuration | TOML that reads back as the same configuration |
+//! | [`describe`] | a profile | every key, where its value is from, and what follows |
+//!
+//! Keys, in the order of the sections of a file:
+//!
+//! | section | keys |
+//! | --- | --- |
+//! | top level | `schema`, `name`, `description`, `source` |
+//! | `geometry` | `channels`, `ways`, `dies`, `planes`, `blocks_per_plane`, `pages_per_block`, `page_size` |
+//! | `namespace` | `lba_size` |
+//! | `zones` | `count`, `size`, `capacity`, `max_active`, `max_open`, `channels`, `ways`, `stripe`, `read_across`, `descriptor_extension` |
+//! | `media` | `cell`, `read`, `program`, `erase`, `transfer`, `partial_transfer`, `page_register`, `planes`, `die_queue`, `read_weight`, `channel_arbitration` |
+//! | `media.suspend` | `program`, `erase`, `overhead`, `max_per_operation` |
+//! | `front_end` | `cores`, `read`, `write`, `append`, `management`, `link`, `max_transfer`, `max_append` |
+//! | `write_buffer` | `mode` |
+//! | `finish` | `design`, `granularity`, `pause`, `yield_to_host`, `max_hold` |
+//! | `reset` | `timing`, `erase_at`, `extent`, `preemptive`, `max_hold` |
+//! | `mapping` | `design`, `physical_zones` |
+//! | `data` | `store` |
+//!
+//! A key whose value would have no effect is refused, not ignored: who writes
+//! `read_weight` under a queue without weights expects something that will not
+//! happen.
+
+mod builtin;
+mod cell;
+mod check;
+mod derived;
+mod describe;
+mod figures;
+mod names;
+mod read;
+mod write;
+
+use zonelab_config::{Document, Errors, Override, Place, Problem};
+
+use crate::config::DriveConfig;
+
+pub use builtin::{builtin, builtin_names, builtin_text};
+pub use cell::Cell;
+pub use check::{Violation, check, limits};
+pub use derived::Derived;
+pub use describe::{Row, describe};
+pub use figures::{Ceiling, Figures, Limit};
+pub use write::to_toml;
+
+/// A drive as a file describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// The configuration, resolved and checked.
+    pub config: DriveConfig,
+    /// What follows from it.
+    pub derived: Derived,
+    /// What the drive is, for people; may be empty.
+    pub description: String,
+    /// Where the numbers come from; may be empty.
+    pub source: String,
+    /// The kind of flash, if the file names it: its times are the defaults.
+    pub cell: Option<Cell>,
+    /// The keys that the file or an override states, with their place.
+    stated: Vec<(String, Place)>,
+}
+
+impl Profile {
+    /// Reads a profile. `file` is the name that messages give.
+    ///
+    /// # Errors
+    /// Everything that is wrong, in the order of the file.
+    pub fn parse(file: &str, text: &str, overrides: &[Override]) -> Result<Self, Errors> {
+        let document = Document::parse(file, text, overrides)?;
+        let profile = read::profile(&document);
+        document.finish(profile)
+    }
+
+    /// The built-in profile of that name or, for what looks like a path (a
+    /// slash in it, or `.toml` at its end), the file that `read` gives: usually
+    /// `std::fs::read_to_string`. The model itself opens no files.
+    ///
+    /// # Errors
+    /// No such profile or file, or everything that is wrong with it.
+    pub fn load<E: std::fmt::Display>(
+        name_or_path: &str,
+        overrides: &[Override],
+        read: impl FnOnce(&str) -> Result<String, E>,
+    ) -> Result<Self, Errors> {
+        if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
+            let text = read(name_or_path)
+                .map_err(|error| Problem::of_file(name_or_path, error.to_string(), ""))?;
+            return Self::parse(name_or_path, &text, overrides);
+        }
+        match builtin_text(name_or_path) {
+            Some(text) => Self::parse(&format!("{name_or_path}.toml"), text, overrides),
+            None => Err(builtin::unknown(name_or_path).into()),
+        }
+    }
+
+    /// Where the file states the key `path` (`media.read`): a line, or an
+    /// override; `None`: its value is a default.
+    #[must_use]
+    pub fn stated_at(&self, path: &str) -> Option<&Place> {
+        self.stated.iter().find(|(key, _)| key == path).map(|(_, place)| place)
+    }
+}

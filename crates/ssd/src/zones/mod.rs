@@ -1,1 +1,479 @@
-//! The zone state machine of the ZNS command set.
+//! The zone state machine of the ZNS command set: logic only, no timing, no flash.
+//!
+//! [`Zones`] knows the state and the write pointer of every zone. It decides
+//! whether a command is allowed, with the status code that the specification
+//! asks for, and applies it at once. What the command costs, and when its
+//! effect on flash takes place, is for others; for them it reports the
+//! [`Extent`] that a write got, and each [`Change`] of state.
+//!
+//! * [`table`]: every transition, as a table that is also the implementation.
+//! * `send`: Zone Management Send, descriptor extensions, and forced transitions.
+//! * `report`: zone reports in wire layout.
+//! * `implicit`: the implicitly opened zones in the order in which they were opened.
+//!
+//! When more than one error applies to a command, the first of these wins:
+//!
+//! 1. Invalid Field in Command for zero blocks, LBA Out of Range, then Invalid
+//!    Field in Command for an append or a management command whose address is
+//!    not the start of a zone;
+//! 2. Zone Boundary Error for a write whose addresses leave the capacity of a zone;
+//! 3. the state of the zone: Zone Is Full, Zone Is Read Only, Zone Is Offline,
+//!    Invalid Zone State Transition;
+//! 4. Zone Invalid Write, or, for an append that does not fit behind the write
+//!    pointer, Zone Boundary Error;
+//! 5. Too Many Active Zones, then Too Many Open Zones.
+//!
+//! The specification leaves this order open; steps 2 to 5 are those of the ZNS
+//! emulation that QEMU 5.2 introduced, except that an append is never held
+//! against the boundary before its zone is known to be writable (its address is
+//! that of the write pointer, so an append to a full zone would never get Zone
+//! Is Full). A read across zones looks at each zone's state in turn, as QEMU does.
+//!
+//! Not implemented: zone random write area, zones of different size or capacity,
+//! attributes other than Zone Descriptor Extension Valid.
+
+mod implicit;
+mod report;
+mod send;
+pub mod table;
+
+use std::collections::BTreeMap;
+
+use zonelab_device::{Lba, ZoneId};
+use zonelab_nvme::Status;
+use zonelab_nvme::zns::ZoneState;
+
+use crate::config::ZonesConfig;
+use implicit::ImplicitList;
+use table::{Condition, Event, Outcome, Placement, State};
+
+/// States and write pointers of all zones of a namespace.
+///
+/// 24 bytes per zone, plus the descriptor extensions that exist. Nothing on the
+/// path of reads, writes and appends allocates, searches or hashes.
+#[derive(Clone, Debug)]
+pub struct Zones {
+    zones: Vec<Zone>,
+    /// Distance between zone starts.
+    size_lbas: u64,
+    /// Base-2 logarithm of `size_lbas`, if it is a power of two.
+    size_shift: Option<u32>,
+    capacity_lbas: u64,
+    /// `size_lbas` times the number of zones.
+    namespace_lbas: u64,
+    /// `u32::MAX`: unlimited.
+    max_active: u32,
+    /// `u32::MAX`: unlimited.
+    max_open: u32,
+    read_across: bool,
+    active: u32,
+    open: u32,
+    implicit: ImplicitList,
+    extension_bytes: usize,
+    /// By zone, of zones with [`Zone::has_extension`].
+    extensions: BTreeMap<usize, Box<[u8]>>,
+}
+
+/// One zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Zone {
+    /// Blocks that the host wrote, or that count as such (precondition).
+    host_lbas: u64,
+    /// Neighbours in [`ImplicitList`]; without meaning for other zones.
+    links: implicit::Links,
+    state: State,
+    /// Finished before it was written to its capacity: the write pointer is at the end.
+    finished: bool,
+    has_extension: bool,
+}
+
+impl Zone {
+    const EMPTY: Self = Self {
+        host_lbas: 0,
+        links: implicit::Links::NONE,
+        state: State::Empty,
+        finished: false,
+        has_extension: false,
+    };
+
+    /// Position of the write pointer.
+    const fn written_lbas(&self, capacity_lbas: u64) -> u64 {
+        if self.finished {
+            capacity_lbas
+        } else {
+            self.host_lbas
+        }
+    }
+}
+
+// 100,000 zones in a few MiB.
+const _: () = assert!(size_of::<Zone>() <= 24);
+
+/// Where the blocks of a write or append went, and what that did to zones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The zone.
+    pub zone: ZoneId,
+    /// First block, as an address (the result of a zone append).
+    pub slba: Lba,
+    /// First block, counted from the start of the zone.
+    pub offset_lbas: u64,
+    /// Number of blocks.
+    pub nlb: u32,
+    /// The zone was empty before.
+    pub was_empty: bool,
+    /// The zone was not open before: the write opened it implicitly.
+    pub opened: bool,
+    /// The blocks reach the capacity: the zone is full now.
+    pub filled: bool,
+    /// This zone was implicitly closed to make room.
+    pub closed: Option<ZoneId>,
+}
+
+/// A change of state of one zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The zone.
+    pub zone: ZoneId,
+    /// Its state before.
+    pub from: ZoneState,
+    /// Its state now.
+    pub to: ZoneState,
+    /// Its write pointer before, as an offset from its start.
+    pub written_lbas: u64,
+}
+
+impl Zones {
+    /// All zones empty.
+    ///
+    /// # Panics
+    /// `config` is inconsistent: the capacity is zero or exceeds the size, or an
+    /// address does not fit in 64 bits. [`crate::profile::check`] refuses these.
+    #[must_use]
+    pub fn new(config: &ZonesConfig) -> Self {
+        let size_lbas = config.size_lbas;
+        assert!(
+            (1..=size_lbas).contains(&config.capacity_lbas),
+            "zone capacity is not within zone size"
+        );
+        let namespace_lbas = size_lbas
+            .checked_mul(config.count.into())
+            .expect("a checked configuration has 64-bit addresses");
+        Self {
+            zones: vec![Zone::EMPTY; config.count as usize],
+            size_lbas,
+            size_shift: size_lbas
+                .is_power_of_two()
+                .then(|| size_lbas.trailing_zeros()),
+            capacity_lbas: config.capacity_lbas,
+            namespace_lbas,
+            max_active: config.max_active.unwrap_or(u32::MAX),
+            max_open: config.max_open.unwrap_or(u32::MAX),
+            read_across: config.read_across,
+            active: 0,
+            open: 0,
+            implicit: ImplicitList::default(),
+            extension_bytes: config.descriptor_extension_bytes as usize,
+            extensions: BTreeMap::new(),
+        }
+    }
+
+    /// The zone that contains `lba`, also beyond its capacity; `None` behind the last zone.
+    #[inline]
+    #[must_use]
+    pub fn zone_of(&self, lba: Lba) -> Option<ZoneId> {
+        (lba.0 < self.namespace_lbas).then(|| self.id(self.index_of(lba.0)))
+    }
+
+    /// Writes `nlb` blocks at `slba`.
+    ///
+    /// # Errors
+    /// Invalid Field (no blocks), LBA Out of Range, Zone Boundary Error, Zone Is
+    /// Full, Zone Is Read Only, Zone Is Offline, Zone Invalid Write, Too Many
+    /// Active Zones, Too Many Open Zones. Nothing has changed then.
+    #[inline]
+    pub fn write(&mut self, slba: Lba, nlb: u32) -> Result<Extent, Status> {
+        let (index, offset) = self.locate(slba, nlb)?;
+        let fits = offset <= self.capacity_lbas && u64::from(nlb) <= self.capacity_lbas - offset;
+        if !fits {
+            return Err(Status::ZONE_BOUNDARY_ERROR);
+        }
+        let pointer = self.zones[index].written_lbas(self.capacity_lbas);
+        if offset == pointer {
+            self.place(index, pointer, nlb)
+        } else {
+            self.place_as(Placement::Elsewhere, index, pointer, nlb)
+        }
+    }
+
+    /// Appends `nlb` blocks to the zone that starts at `zslba`; the extent says where they went.
+    ///
+    /// # Errors
+    /// Invalid Field (no blocks, or `zslba` is not the start of a zone), LBA Out
+    /// of Range, Zone Is Full, Zone Is Read Only, Zone Is Offline, Zone Boundary
+    /// Error, Too Many Active Zones, Too Many Open Zones. Nothing has changed then.
+    #[inline]
+    pub fn append(&mut self, zslba: Lba, nlb: u32) -> Result<Extent, Status> {
+        let (index, offset) = self.locate(zslba, nlb)?;
+        if offset != 0 {
+            return Err(Status::INVALID_FIELD);
+        }
+        let pointer = self.zones[index].written_lbas(self.capacity_lbas);
+        self.place(index, pointer, nlb)
+    }
+
+    /// Checks a read of `nlb` blocks from `slba`. Blocks that were never written can be read.
+    ///
+    /// # Errors
+    /// Invalid Field (no blocks), LBA Out of Range, Zone Is Offline, Zone
+    /// Boundary Error (in more than one zone, and the drive does not allow that).
+    #[inline]
+    pub fn read(&self, slba: Lba, nlb: u32) -> Result<(), Status> {
+        let (first, offset) = self.locate(slba, nlb)?;
+        self.check_readable(first)?;
+        if u64::from(nlb) <= self.size_lbas - offset {
+            return Ok(());
+        }
+        if !self.read_across {
+            return Err(Status::ZONE_BOUNDARY_ERROR);
+        }
+        let last = self.index_of(slba.0 + u64::from(nlb) - 1);
+        (first + 1..=last).try_for_each(|index| self.check_readable(index))
+    }
+
+    /// Number of zones.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        u32::try_from(self.zones.len()).expect("the number of zones came as u32")
+    }
+
+    /// First block of a zone.
+    ///
+    /// # Panics
+    /// There is no such zone.
+    #[must_use]
+    pub fn start(&self, zone: ZoneId) -> Lba {
+        assert!(zone.0 < self.count(), "no zone {}", zone.0);
+        self.start_of(zone.0 as usize)
+    }
+
+    /// State of a zone.
+    ///
+    /// # Panics
+    /// There is no such zone.
+    #[inline]
+    #[must_use]
+    pub fn state(&self, zone: ZoneId) -> ZoneState {
+        self.zones[zone.0 as usize].state.code()
+    }
+
+    /// Write pointer of a zone as an offset from its start: the capacity if it
+    /// is full. In a read-only or offline zone, where it was.
+    ///
+    /// # Panics
+    /// There is no such zone.
+    #[inline]
+    #[must_use]
+    pub fn written_lbas(&self, zone: ZoneId) -> u64 {
+        self.zones[zone.0 as usize].written_lbas(self.capacity_lbas)
+    }
+
+    /// Blocks of a zone that the host wrote. Unlike [`Zones::written_lbas`], a
+    /// finish does not change it.
+    ///
+    /// # Panics
+    /// There is no such zone.
+    #[inline]
+    #[must_use]
+    pub fn host_lbas(&self, zone: ZoneId) -> u64 {
+        self.zones[zone.0 as usize].host_lbas
+    }
+
+    /// Number of open zones.
+    #[must_use]
+    pub const fn open_count(&self) -> u32 {
+        self.open
+    }
+
+    /// Number of active zones: open or closed.
+    #[must_use]
+    pub const fn active_count(&self) -> u32 {
+        self.active
+    }
+
+    /// Number of implicitly opened zones.
+    #[must_use]
+    pub const fn implicitly_open_count(&self) -> u32 {
+        self.implicit.len()
+    }
+
+    /// Puts `nlb` blocks at the write pointer of a zone.
+    #[inline]
+    fn place(&mut self, index: usize, pointer: u64, nlb: u32) -> Result<Extent, Status> {
+        debug_assert!(pointer <= self.capacity_lbas, "write pointer past capacity");
+        let placement = match u64::from(nlb).cmp(&(self.capacity_lbas - pointer)) {
+            std::cmp::Ordering::Less => Placement::Within,
+            std::cmp::Ordering::Equal => Placement::Filling,
+            std::cmp::Ordering::Greater => Placement::Beyond,
+        };
+        self.place_as(placement, index, pointer, nlb)
+    }
+
+    #[inline]
+    fn place_as(
+        &mut self,
+        placement: Placement,
+        index: usize,
+        pointer: u64,
+        nlb: u32,
+    ) -> Result<Extent, Status> {
+        let from = self.zones[index].state;
+        let outcome = table::outcome(from, Event::Write, self.condition(placement));
+        if !outcome.status.is_success() {
+            return Err(outcome.status);
+        }
+        let closed = self.make_room(outcome);
+        self.enter(index, outcome);
+        self.zones[index].host_lbas += u64::from(nlb);
+        Ok(Extent {
+            zone: self.id(index),
+            slba: Lba(self.start_of(index).0 + pointer),
+            offset_lbas: pointer,
+            nlb,
+            was_empty: from == State::Empty,
+            opened: outcome.takes_open,
+            filled: outcome.next == State::Full,
+            closed: closed.map(|index| self.id(index)),
+        })
+    }
+
+    /// The circumstances, as the table wants them.
+    #[inline]
+    const fn condition(&self, placement: Placement) -> Condition {
+        Condition {
+            placement,
+            active_free: self.active < self.max_active,
+            open_free: self.open < self.max_open || self.implicit.len() > 0,
+        }
+    }
+
+    /// Closes the oldest implicitly opened zone if the zone that is about to
+    /// change needs an open resource and none is left.
+    #[inline]
+    fn make_room(&mut self, outcome: Outcome) -> Option<usize> {
+        if !outcome.takes_open || self.open < self.max_open {
+            return None;
+        }
+        let oldest = self
+            .implicit
+            .oldest()
+            .expect("the condition was that a resource is free or can be freed");
+        let condition = self.condition(Placement::Within);
+        let close = table::outcome(State::ImplicitlyOpened, Event::ImplicitClose, condition);
+        debug_assert!(close.status.is_success(), "implicit close failed");
+        self.enter(oldest, close);
+        Some(oldest)
+    }
+
+    /// Moves a zone to the state that the table says, and keeps the counts.
+    #[inline]
+    fn enter(&mut self, index: usize, outcome: Outcome) {
+        debug_assert!(
+            outcome.status.is_success(),
+            "a failed command changes nothing"
+        );
+        let from = self.zones[index].state;
+        if from == outcome.next {
+            return;
+        }
+        if from == State::ImplicitlyOpened {
+            self.implicit.remove(&mut self.zones, index);
+        }
+        if outcome.next == State::ImplicitlyOpened {
+            self.implicit.push(&mut self.zones, index);
+        }
+        self.zones[index].state = outcome.next;
+        let add = |count: u32, delta: i8| {
+            count
+                .checked_add_signed(delta.into())
+                .expect("a count is the number of zones in its states")
+        };
+        self.open = add(self.open, outcome.open_delta);
+        self.active = add(self.active, outcome.active_delta);
+        assert!(self.open <= self.max_open, "too many open zones");
+        assert!(self.active <= self.max_active, "too many active zones");
+    }
+
+    /// The zone of a command on `nlb` blocks from `slba`, and the offset of `slba` in it.
+    #[inline]
+    fn locate(&self, slba: Lba, nlb: u32) -> Result<(usize, u64), Status> {
+        if nlb == 0 {
+            return Err(Status::INVALID_FIELD);
+        }
+        match slba.0.checked_add(u64::from(nlb)) {
+            Some(end) if end <= self.namespace_lbas => {
+                let index = self.index_of(slba.0);
+                Ok((index, slba.0 - self.start_of(index).0))
+            }
+            _ => Err(Status::LBA_OUT_OF_RANGE),
+        }
+    }
+
+    #[inline]
+    fn check_readable(&self, index: usize) -> Result<(), Status> {
+        match self.zones[index].state {
+            State::Offline => Err(Status::ZONE_IS_OFFLINE),
+            _ => Ok(()),
+        }
+    }
+
+    /// The zone of an address within the namespace.
+    #[inline]
+    const fn index_of(&self, lba: u64) -> usize {
+        let index = match self.size_shift {
+            Some(shift) => lba >> shift,
+            None => lba / self.size_lbas,
+        };
+        index as usize
+    }
+
+    /// First block of an existing zone.
+    #[inline]
+    const fn start_of(&self, index: usize) -> Lba {
+        Lba(index as u64 * self.size_lbas)
+    }
+
+    #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "there are at most 2^32 zones"
+    )]
+    const fn id(&self, index: usize) -> ZoneId {
+        debug_assert!(index < self.zones.len());
+        ZoneId(index as u32)
+    }
+
+    /// Checks everything that must always hold. Costs time proportional to the
+    /// number of zones: for tests and fuzzing.
+    ///
+    /// # Panics
+    /// Something does not hold, which is a defect of this module.
+    pub fn assert_invariants(&self) {
+        let count = |is: fn(State) -> bool| self.zones.iter().filter(|z| is(z.state)).count();
+        assert_eq!(self.open as usize, count(State::is_open));
+        assert_eq!(self.active as usize, count(State::is_active));
+        assert!(self.open <= self.max_open && self.active <= self.max_active);
+        self.implicit.assert_lists(&self.zones);
+        for (index, zone) in self.zones.iter().enumerate() {
+            let written = zone.written_lbas(self.capacity_lbas);
+            assert!(zone.host_lbas <= written && written <= self.capacity_lbas);
+            match zone.state {
+                State::Empty => assert_eq!(written, 0),
+                State::Full => assert_eq!(written, self.capacity_lbas),
+                State::ReadOnly | State::Offline => {}
+                _ => assert!(written < self.capacity_lbas && !zone.finished),
+            }
+            assert_eq!(zone.has_extension, self.extensions.contains_key(&index));
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What is wrong with an input, where, and what would be right.
+
+use std::error::Error;
+use std::fmt;
+
+/// Where in the input a problem is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// The file as a whole, or something that is missing from it.
+    File,
+    /// A line of the file.
+    Line {
+        /// Line, from 1.
+        line: usize,
+        /// Column in characters, from 1.
+        column: usize,
+    },
+    /// An override from the command line, as it was written after `--set`.
+    Override(String),
+}
+
+/// One thing that is wrong with an input.
+///
+/// [`Display`](fmt::Display) prints one line:
+/// `profiles/x.toml:14: media.program: "700" has no unit; write for example "700us"`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Name of the file as the user knows it; empty if there is none.
+    pub file: String,
+    /// Where in the file.
+    pub place: Place,
+    /// Path of the key, `media.suspend.erase`; empty if no key is concerned.
+    pub key: String,
+    /// What is wrong.
+    pub what: String,
+    /// What would be valid; empty if there is nothing to add.
+    pub valid: String,
+}
+
+impl Problem {
+    /// A problem of a whole file, for example that it cannot be read.
+    #[must_use]
+    pub fn of_file(file: &str, what: impl Into<String>, valid: impl Into<String>) -> Self {
+        Self {
+            file: file.to_owned(),
+            place: Place::File,
+            key: String::new(),
+            what: what.into(),
+            valid: valid.into(),
+        }
+    }
+
+    /// Whether the text of the override already names the key.
+    fn key_is_in_override(&self) -> bool {
+        match &self.place {
+            Place::Override(text) => text
+                .split_once('=')
+                .is_some_and(|(path, _)| path.trim() == self.key),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if let Place::Line { line, .. } = &self.place {
+            write!(f, ":{line}")?;
+        }
+        if !self.file.is_empty() {
+            f.write_str(": ")?;
+        }
+        if let Place::Override(text) = &self.place {
+            write!(f, "--set {text}: ")?;
+        }
+        if !self.key.is_empty() && !self.key_is_in_override() {
+            write!(f, "{}: ", self.key)?;
+        }
+        f.write_str(&self.what)?;
+        if !self.valid.is_empty() {
+            write!(f, "; {}", self.valid)?;
+        }
+        Ok(())
+    }
+}
+
+impl Error for Problem {}
+
+/// Everything that is wrong with an input: at least one problem, in the order
+/// of the file.
+///
+/// [`Display`](fmt::Display) prints one line per problem.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Errors {
+    problems: Vec<Problem>,
+    unlisted: usize,
+}
+
+impl Errors {
+    /// Puts problems in the order of the file. `unlisted` more were found and dropped.
+    pub(crate) fn new(mut problems: Vec<Problem>, unlisted: usize) -> Self {
+        assert!(!problems.is_empty(), "an error has a cause");
+        problems.sort_by(|a, b| a.place.cmp(&b.place));
+        Self { problems, unlisted }
+    }
+
+    /// The problems, in the order of the file: first those of the file as a
+    /// whole, last those of overrides.
+    #[must_use]
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+}
+
+impl From<Problem> for Errors {
+    fn from(problem: Problem) -> Self {
+        Self::new(vec![problem], 0)
+    }
+}
+
+impl fmt::Display for Errors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.problems.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            problem.fmt(f)?;
+        }
+        if self.unlisted > 0 {
+            write!(f, "\nand {} more", self.unlisted)?;
+        }
+        Ok(())
+    }
+}
+
+impl Error for Errors {}

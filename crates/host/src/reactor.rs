@@ -1,0 +1,255 @@
+//! The reactor: the only place that waits.
+//!
+//! It runs jobs on cores, over queue pairs, under one of two clocks. Virtual:
+//! jump to the next event. Real: spin, then park. A job never blocks; it
+//! handles what completed, submits what it likes, and says when it wants to
+//! run again.
+
+use std::cell::Cell;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::rc::Rc;
+
+use zonelab_device::{Completion, Nanos, QueuePair};
+
+use crate::clock::Clock;
+use crate::emulated::{Emulated, EmulatedQueue};
+
+/// When a job wants to run again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NextWake {
+    /// When one of its commands completes.
+    Completion,
+    /// At that time, or when one of its commands completes.
+    At(Nanos),
+    /// Never: it is done.
+    Finished,
+}
+
+/// A workload, scheduler or other host program as a state machine.
+pub trait Job {
+    /// Goes on. `done` holds what completed since the last call (take what you
+    /// need out of it; it is cleared afterwards). `now` is when the core began
+    /// to run the job; `queue.now()` moves on while host code takes its time.
+    fn step(
+        &mut self,
+        now: Nanos,
+        done: &mut Vec<Completion>,
+        queue: &mut dyn QueuePair,
+    ) -> NextWake;
+}
+
+/// Tells all jobs of a run to come to an end, and whether they were told.
+#[derive(Clone, Debug, Default)]
+pub struct StopSignal {
+    stopped: Rc<Cell<bool>>,
+}
+
+impl StopSignal {
+    /// Asks every job to stop issuing and to finish.
+    pub fn stop(&self) {
+        self.stopped.set(true);
+    }
+
+    /// Whether jobs should finish.
+    #[inline]
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.get()
+    }
+}
+
+/// A core of the host, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoreId(pub u32);
+
+struct Slot<'a> {
+    job: &'a mut dyn Job,
+    queue: EmulatedQueue,
+    core: CoreId,
+    state: SlotState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SlotState {
+    /// Waits; if it asked for a time, an entry of `wakes` stands for it.
+    Waiting(Option<Nanos>),
+    /// Wants its core, which is taken; an entry of `wakes` stands for it.
+    Runnable,
+    Finished,
+}
+
+/// Runs jobs over an emulated drive until all have finished.
+///
+/// Jobs that are due at the same time run in the order in which they were
+/// added; a core runs one job at a time, each to the end of its step.
+pub struct Reactor<'a, C: Clock> {
+    clock: C,
+    device: Emulated,
+    slots: Vec<Slot<'a>>,
+    /// When each core is free.
+    cores: Vec<Nanos>,
+    wakes: BinaryHeap<Reverse<(Nanos, u32)>>,
+    stop: StopSignal,
+    stop_seen: bool,
+    done: Vec<Completion>,
+    ready: Vec<u32>,
+    slot_of_queue: Vec<u32>,
+    /// Latest that a job ran after it wanted to, under the real clock.
+    lateness_max: Nanos,
+}
+
+/// What a run came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunEnd {
+    /// The time when the last job finished.
+    pub at: Nanos,
+    /// Jobs that had not finished although nothing could happen any more: a
+    /// lost completion, or a job that forgot to say when to wake it.
+    pub stuck_jobs: u32,
+    /// Under the real clock, the longest delay between an event and its handling.
+    pub lateness_max: Nanos,
+}
+
+impl<'a, C: Clock> Reactor<'a, C> {
+    /// A reactor without jobs.
+    #[must_use]
+    pub fn new(clock: C, device: Emulated, stop: StopSignal) -> Self {
+        Self {
+            clock,
+            device,
+            slots: Vec::new(),
+            cores: Vec::new(),
+            wakes: BinaryHeap::new(),
+            stop,
+            stop_seen: false,
+            done: Vec::new(),
+            ready: Vec::new(),
+            slot_of_queue: Vec::new(),
+            lateness_max: Nanos::ZERO,
+        }
+    }
+
+    /// Adds a job that runs on `core` and first runs at `start`.
+    pub fn add(&mut self, job: &'a mut dyn Job, queue: EmulatedQueue, core: CoreId, start: Nanos) {
+        let index = u32::try_from(self.slots.len()).expect("fewer than 2^32 jobs");
+        let id = queue.id().0 as usize;
+        if self.slot_of_queue.len() <= id {
+            self.slot_of_queue.resize(id + 1, u32::MAX);
+        }
+        self.slot_of_queue[id] = index;
+        if self.cores.len() <= core.0 as usize {
+            self.cores.resize(core.0 as usize + 1, Nanos::ZERO);
+        }
+        self.slots.push(Slot { job, queue, core, state: SlotState::Waiting(Some(start)) });
+        self.wakes.push(Reverse((start, index)));
+    }
+
+    /// Runs until every job has finished, or nothing can happen any more.
+    pub fn run(mut self) -> RunEnd {
+        let mut unfinished = self.slots.len();
+        while unfinished > 0 {
+            let wake = self.wakes.peek().map(|Reverse((at, _))| *at);
+            let next = match (self.device.next_event(), wake) {
+                (Some(d), Some(w)) => d.min(w),
+                (Some(at), None) | (None, Some(at)) => at,
+                (None, None) => break,
+            };
+            let now = self.clock.wait_until(next);
+            if self.clock.is_real() {
+                self.lateness_max = self.lateness_max.max(now - next);
+            }
+            self.device.advance(now);
+            unfinished -= self.run_ready(now);
+            unfinished -= self.run_due(now);
+            if !self.stop_seen && self.stop.is_stopped() {
+                self.stop_seen = true;
+                self.wake_all(now);
+            }
+        }
+        RunEnd {
+            at: self.clock.now(),
+            stuck_jobs: unfinished as u32,
+            lateness_max: self.lateness_max,
+        }
+    }
+
+    /// Runs jobs with new completions. Returns how many finished.
+    #[inline]
+    fn run_ready(&mut self, now: Nanos) -> usize {
+        let mut finished = 0;
+        let mut ready = std::mem::take(&mut self.ready);
+        self.device.take_ready(&mut ready);
+        for queue in ready.drain(..) {
+            // Queues of an earlier run on the same drive have no job here.
+            let index = self.slot_of_queue.get(queue as usize).copied().unwrap_or(u32::MAX);
+            if let Some(slot) = self.slots.get(index as usize)
+                && matches!(slot.state, SlotState::Waiting(_))
+            {
+                finished += usize::from(self.run_or_defer(index, now));
+            }
+        }
+        self.ready = ready;
+        finished
+    }
+
+    /// Runs jobs whose time has come. Returns how many finished.
+    #[inline]
+    fn run_due(&mut self, now: Nanos) -> usize {
+        let mut finished = 0;
+        while let Some(&Reverse((at, index))) = self.wakes.peek() {
+            if at > now {
+                break;
+            }
+            self.wakes.pop();
+            let wanted = match self.slots[index as usize].state {
+                // An entry of an earlier wish is stale.
+                SlotState::Waiting(wish) => wish.is_some_and(|wish| wish <= now),
+                SlotState::Runnable => true,
+                SlotState::Finished => false,
+            };
+            if wanted {
+                finished += usize::from(self.run_or_defer(index, now));
+            }
+        }
+        finished
+    }
+
+    /// Runs a job, or lets it wait for its core. Returns whether it finished.
+    #[inline]
+    fn run_or_defer(&mut self, index: u32, now: Nanos) -> bool {
+        let slot = &mut self.slots[index as usize];
+        let core_free = self.cores[slot.core.0 as usize];
+        if core_free > now {
+            slot.state = SlotState::Runnable;
+            self.wakes.push(Reverse((core_free, index)));
+            return false;
+        }
+        self.device.enter(now);
+        slot.queue.poll(&mut self.done);
+        let next = slot.job.step(now, &mut self.done, &mut slot.queue);
+        self.done.clear();
+        self.cores[slot.core.0 as usize] = self.device.leave();
+        match next {
+            NextWake::Completion => slot.state = SlotState::Waiting(None),
+            NextWake::At(at) => {
+                // A time that has passed means: as soon as the core is free again.
+                let at = at.max(now);
+                slot.state = SlotState::Waiting(Some(at));
+                self.wakes.push(Reverse((at, index)));
+            }
+            NextWake::Finished => slot.state = SlotState::Finished,
+        }
+        next == NextWake::Finished
+    }
+
+    #[cold]
+    fn wake_all(&mut self, now: Nanos) {
+        for (index, slot) in self.slots.iter_mut().enumerate() {
+            if matches!(slot.state, SlotState::Waiting(_)) {
+                slot.state = SlotState::Waiting(Some(now));
+                self.wakes.push(Reverse((now, index as u32)));
+            }
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! The distribution of latencies.
+
+use hdrhistogram::Histogram;
+use zonelab_device::Nanos;
+
+use super::Moments;
+
+/// Significant decimal digits of a percentile.
+const DIGITS: u8 = 3;
+
+/// The distribution of the latencies of one kind of operation.
+///
+/// Count, mean, standard deviation, minimum and maximum are exact. Percentiles
+/// have three significant digits: a reported one is at most 0.1 % above the
+/// latency that it stands for, never below, and never above the maximum.
+///
+/// Takes 264 KiB, whatever it records; nothing grows afterwards.
+///
+/// ```
+/// use zonelab_device::Nanos;
+/// use zonelab_host::stats::Latency;
+///
+/// let mut latency = Latency::new();
+/// for us in 1..=100 {
+///     latency.record(Nanos::from_us(us));
+/// }
+/// let p95 = latency.percentile(95.0).expect("not empty");
+/// assert!((95_000..=95_095).contains(&p95.0));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Latency {
+    histogram: Histogram<u64>,
+    moments: Moments,
+}
+
+impl Latency {
+    /// Latencies from here on share the last bucket of the histogram: one
+    /// hour. Only percentiles notice.
+    pub const HIGHEST: Nanos = Nanos::from_secs(3_600);
+
+    /// The percentiles that fio prints by default.
+    pub const PERCENTILES: [f64; 17] = [
+        1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9,
+        99.95, 99.99,
+    ];
+
+    /// An empty distribution.
+    #[must_use]
+    pub fn new() -> Self {
+        let histogram = Histogram::new_with_bounds(1, Self::HIGHEST.0, DIGITS)
+            .expect("1 ns to 1 h with three digits is a valid range");
+        Self {
+            histogram,
+            moments: Moments::default(),
+        }
+    }
+
+    /// Adds one latency.
+    #[inline]
+    pub fn record(&mut self, latency: Nanos) {
+        self.histogram.saturating_record(latency.0);
+        self.moments.add(latency.0);
+    }
+
+    /// Adds everything that `other` recorded.
+    pub fn merge(&mut self, other: &Self) {
+        let Self { histogram, moments } = other;
+        self.histogram
+            .add(histogram)
+            .expect("all histograms have the same bounds");
+        self.moments.merge(moments);
+    }
+
+    /// Number of latencies.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.moments.count()
+    }
+
+    /// Sum of the latencies in nanoseconds.
+    #[must_use]
+    pub const fn sum_ns(&self) -> u128 {
+        self.moments.sum()
+    }
+
+    /// The shortest latency. `None` if there is none.
+    #[must_use]
+    pub fn min(&self) -> Option<Nanos> {
+        self.moments.min().map(Nanos)
+    }
+
+    /// The longest latency. `None` if there is none.
+    #[must_use]
+    pub fn max(&self) -> Option<Nanos> {
+        self.moments.max().map(Nanos)
+    }
+
+    /// The mean in nanoseconds. `None` if there is no latency.
+    #[must_use]
+    pub fn mean_ns(&self) -> Option<f64> {
+        self.moments.mean()
+    }
+
+    /// The sample standard deviation in nanoseconds. `None` if there is no latency.
+    #[must_use]
+    pub fn stddev_ns(&self) -> Option<f64> {
+        self.moments.stddev()
+    }
+
+    /// The smallest latency that at least `percent` of all do not exceed
+    /// (nearest rank, no interpolation). `None` if there is no latency.
+    ///
+    /// `percent` is clamped to 0 to 100, where it gives minimum and maximum,
+    /// and is taken to a millionth of a percent.
+    #[must_use]
+    pub fn percentile(&self, percent: f64) -> Option<Nanos> {
+        let (min, max) = (self.moments.min()?, self.moments.max()?);
+        let rank = self.rank(percent);
+        if rank >= self.count() {
+            return Some(Nanos(max));
+        }
+        let mut below = 0;
+        let bucket = self.histogram.iter_recorded().find(|step| {
+            below += step.count_since_last_iteration();
+            below >= rank
+        });
+        // A bucket reports its upper end.
+        bucket.map(|step| Nanos(step.value_iterated_to().clamp(min, max)))
+    }
+
+    /// The percentiles one point below and above `percent`: P94 and P96 for 95.
+    /// A steep distribution moves a percentile by much when little changes;
+    /// a comparison may accept what lies between its neighbours.
+    #[must_use]
+    pub fn neighbours(&self, percent: f64) -> Option<(Nanos, Nanos)> {
+        Some((
+            self.percentile(percent - 1.0)?,
+            self.percentile(percent + 1.0)?,
+        ))
+    }
+
+    /// The rank of a percentile among `count` latencies, from 1. In integers:
+    /// 99.9 % of 1000 is rank 999, and would be 1000 in floating point.
+    fn rank(&self, percent: f64) -> u64 {
+        const WHOLE: u64 = 100_000_000;
+        // The cast saturates; not-a-number becomes 0.
+        let part = ((percent.clamp(0.0, 100.0) * (WHOLE / 100) as f64).round()) as u64;
+        let rank = (u128::from(self.count()) * u128::from(part)).div_ceil(u128::from(WHOLE));
+        u64::try_from(rank).unwrap_or(u64::MAX).max(1)
+    }
+}
+
+impl Default for Latency {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn latency(samples: &[u64]) -> Latency {
+        let mut latency = Latency::new();
+        samples.iter().for_each(|&ns| latency.record(Nanos(ns)));
+        latency
+    }
+
+    #[test]
+    fn empty_has_no_values() {
+        let none = Latency::default();
+        assert_eq!(none.count(), 0);
+        assert_eq!((none.min(), none.max()), (None, None));
+        assert_eq!((none.mean_ns(), none.stddev_ns()), (None, None));
+        assert_eq!((none.percentile(50.0), none.neighbours(50.0)), (None, None));
+    }
+
+    #[test]
+    fn percentiles_are_nearest_rank() {
+        // Values below 2048 ns have buckets of their own, so these are exact.
+        let thousand = latency(&(1..=1000).collect::<Vec<_>>());
+        for (percent, value) in [
+            (0.0, 1),
+            (0.1, 1),
+            (0.11, 2),
+            (50.0, 500),
+            (95.0, 950),
+            (99.9, 999),
+            (99.95, 1000),
+        ] {
+            assert_eq!(
+                thousand.percentile(percent),
+                Some(Nanos(value)),
+                "P{percent}"
+            );
+        }
+        assert_eq!(thousand.percentile(-5.0), Some(Nanos(1)));
+        assert_eq!(thousand.percentile(200.0), Some(Nanos(1000)));
+        assert_eq!(thousand.percentile(f64::NAN), Some(Nanos(1)));
+        assert_eq!(thousand.neighbours(95.0), Some((Nanos(940), Nanos(960))));
+        assert_eq!(thousand.neighbours(99.5), Some((Nanos(985), Nanos(1000))));
+    }
+
+    #[test]
+    fn one_latency_is_every_percentile() {
+        let one = latency(&[733_184]);
+        for percent in Latency::PERCENTILES {
+            assert_eq!(
+                one.percentile(percent),
+                Some(Nanos(733_184)),
+                "clamped to the maximum"
+            );
+        }
+    }
+
+    #[test]
+    fn beyond_an_hour_only_percentiles_saturate() {
+        let day = Nanos::from_secs(86_400);
+        let mut latency = latency(&[0, 0, 1]);
+        latency.record(day);
+        latency.record(day);
+        latency.record(Nanos::MAX);
+        assert_eq!(latency.min(), Some(Nanos::ZERO));
+        assert_eq!(latency.max(), Some(Nanos::MAX));
+        let p80 = latency.percentile(80.0).unwrap();
+        assert!(
+            p80 >= Latency::HIGHEST && p80 < Nanos::from_secs(3_604),
+            "{p80}"
+        );
+    }
+
+    #[test]
+    fn memory_is_as_documented() {
+        let buckets = Latency::new().histogram.distinct_values();
+        assert_eq!(buckets * size_of::<u64>(), 264 << 10);
+    }
+
+    proptest! {
+        #[test]
+        fn percentiles_are_within_a_thousandth(
+            samples in prop::collection::vec(
+                prop_oneof![0_u64..5_000, 0_u64..10_000_000, 0_u64..3_600_000_000_000], 1..200),
+            percent in 0.0_f64..=100.0,
+        ) {
+            let latency = latency(&samples);
+            let mut sorted = samples;
+            sorted.sort_unstable();
+            let rank = (sorted.len() as f64 * percent / 100.0 - 1e-9).ceil().max(1.0) as usize;
+            let exact = sorted[rank - 1];
+            let got = latency.percentile(percent).unwrap().0;
+            prop_assert!(
+                exact <= got && got <= exact + exact / 1_000,
+                "P{percent}: {got} for {exact}",
+            );
+        }
+
+        #[test]
+        fn merging_is_recording(a: Vec<u32>, b: Vec<u32>) {
+            let [a, b] = [a, b].map(|v| v.into_iter().map(u64::from).collect::<Vec<_>>());
+            let mut merged = latency(&a);
+            merged.merge(&latency(&b));
+            let whole = latency(&[a, b].concat());
+            prop_assert_eq!(&merged.moments, &whole.moments);
+            for percent in Latency::PERCENTILES {
+                prop_assert_eq!(merged.percentile(percent), whole.percentile(percent));
+            }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! What a run measured.
+//!
+//! * [`Latency`]: the distribution of latencies.
+//! * [`Intervals`]: throughput as the mean of samples, in fio's way.
+//! * [`JobStats`]: both, with counts, bytes and errors, by kind of operation;
+//!   [`GroupStats`]: jobs reported as one.
+//! * [`Confidence`]: whether the run has lasted long enough.
+//! * [`Moments`], [`IntervalClock`]: what the others are made of.
+//!
+//! Everything that is recorded is an integer and takes constant memory;
+//! results are floating point only where they are read out.
+
+mod confidence;
+mod intervals;
+mod job;
+mod latency;
+mod moments;
+
+pub use confidence::{Confidence, Estimate, Sample, Statistic};
+pub use intervals::{IntervalClock, Intervals};
+pub use job::{GroupStats, JobStats, OpKind, OpStats, Outcome};
+pub use latency::Latency;
+pub use moments::Moments;

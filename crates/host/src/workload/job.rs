@@ -1,0 +1,308 @@
+//! The job that works through a [`JobSpec`].
+
+use zonelab_device::{Command, Completion, DeviceInfo, Nanos, QueuePair, Tag};
+use zonelab_nvme::Status;
+
+use super::source::{Next, Offer, Role, Source};
+use super::{JobSpec, Work};
+use crate::rate::{Counting, Limiter};
+use crate::reactor::{Job, NextWake, StopSignal};
+use crate::rng::Rng;
+use crate::stats::{Confidence, Intervals, JobStats, Latency, OpKind, Outcome, Statistic};
+
+/// An operation in flight.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    submitted: Nanos,
+    kind: OpKind,
+    role: Role,
+    stream: u32,
+    lbas: u64,
+}
+
+/// A running [`JobSpec`].
+pub struct WorkloadJob {
+    spec: JobSpec,
+    source: Source,
+    rng: Rng,
+    limiter: Option<Limiter>,
+    confidence: Option<Confidence>,
+    stop: StopSignal,
+    lba_bytes: u64,
+    slots: Vec<InFlight>,
+    free: Vec<u32>,
+    /// Set by the first step.
+    started: Option<Nanos>,
+    deadline: Nanos,
+    issued_bytes: u64,
+    issued_ops: u64,
+    stopping: bool,
+    /// An operation that the source offered and the queue refused.
+    postponed: Option<Next>,
+    result: JobResult,
+}
+
+/// What a job measured.
+#[derive(Clone, Debug)]
+pub struct JobResult {
+    /// Name of the job.
+    pub name: String,
+    /// Measurements by kind of operation.
+    pub stats: JobStats,
+    /// Latencies of the first write (or append) to each zone, which the
+    /// others' include too.
+    pub first_writes: Latency,
+    /// When it started and when it ended.
+    pub started: Nanos,
+    /// When its last operation had completed.
+    pub ended: Nanos,
+    /// Measured operations issued and completed, the ramp included.
+    pub operations: u64,
+    /// The first operation that failed, and what failed, if any did.
+    pub first_error: Option<(OpKind, Status)>,
+}
+
+impl WorkloadJob {
+    /// A job on a device of `info`, whose first namespace must be zoned.
+    ///
+    /// `rng` is for its addresses; `stop` tells it, and by it others, to end.
+    ///
+    /// # Panics
+    /// If the namespace is not zoned.
+    #[must_use]
+    pub fn new(spec: JobSpec, info: &DeviceInfo, mut rng: Rng, stop: StopSignal) -> Self {
+        let namespace = &info.namespaces[0];
+        let zoned = namespace.zoned.expect("workloads are for zoned namespaces");
+        let counting = match spec.work {
+            Work::Finish { .. } => Counting::AtCompletion,
+            _ => Counting::AtIssue,
+        };
+        let depth = spec.queue_depth.max(1);
+        let idle = InFlight {
+            submitted: Nanos::ZERO,
+            kind: OpKind::Read,
+            role: Role::Measured,
+            stream: 0,
+            lbas: 0,
+        };
+        Self {
+            source: Source::new(&spec.work, zoned, &mut rng),
+            limiter: spec.rate.map(|limit| Limiter::new(limit, counting)),
+            confidence: spec.stop.confidence.map(|target| {
+                // Parts per million: an experiment file cannot ask for less.
+                Confidence::new(Statistic::Both, (target * 1e6) as u32)
+            }),
+            rng,
+            stop,
+            lba_bytes: u64::from(namespace.lba_bytes),
+            slots: vec![idle; depth as usize],
+            free: (0..depth).rev().collect(),
+            started: None,
+            deadline: Nanos::MAX,
+            issued_bytes: 0,
+            issued_ops: 0,
+            stopping: false,
+            postponed: None,
+            result: JobResult {
+                name: spec.name.clone(),
+                stats: JobStats::new(Intervals::DEFAULT_LENGTH),
+                first_writes: Latency::new(),
+                started: Nanos::ZERO,
+                ended: Nanos::ZERO,
+                operations: 0,
+                first_error: None,
+            },
+            spec,
+        }
+    }
+
+    /// Commands that the job keeps in flight at most: the depth that its queue needs.
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
+    /// What it measured. Whole once the reactor has run it to its end.
+    #[must_use]
+    pub fn into_result(self) -> JobResult {
+        self.result
+    }
+
+    #[cold]
+    fn start(&mut self, now: Nanos) {
+        self.started = Some(now);
+        self.result.started = now;
+        let measured_from = now + self.spec.ramp;
+        self.result.stats.start_measuring(measured_from);
+        if let Some(confidence) = &mut self.confidence {
+            confidence.start(measured_from, Intervals::DEFAULT_LENGTH);
+        }
+        if let Some(runtime) = self.spec.stop.runtime {
+            self.deadline = measured_from.saturating_add(runtime);
+        }
+    }
+
+    #[inline]
+    fn handle(&mut self, completion: &Completion) {
+        let Tag(slot) = completion.tag;
+        let op = self.slots[slot as usize];
+        self.free.push(slot);
+        self.source.completed(op.kind, op.stream);
+        if !completion.status.is_success() {
+            self.note_error(op.kind, completion.status);
+        }
+        if op.role == Role::Preparation {
+            return;
+        }
+        let bytes = op.lbas * self.lba_bytes;
+        if let Some(limiter) = &mut self.limiter {
+            limiter.completed(bytes);
+        }
+        let latency = completion.at - op.submitted;
+        self.result.operations += 1;
+        self.result.stats.record(
+            op.kind,
+            &Outcome { at: completion.at, latency, bytes, status: completion.status },
+        );
+        if op.role == Role::FirstOfZone && completion.at >= self.result.stats.from() {
+            self.result.first_writes.record(latency);
+        }
+        if let Some(confidence) = &mut self.confidence {
+            self.stopping |= enough(confidence, completion.at, latency, &self.result, &self.spec);
+        }
+    }
+
+    #[cold]
+    fn note_error(&mut self, kind: OpKind, status: Status) {
+        if self.result.first_error.is_none() {
+            self.result.first_error = Some((kind, status));
+        }
+        // A workload that gets an error does not do what it was made for.
+        self.stopping = true;
+    }
+
+    /// Whether the job has come to its end, apart from what is in flight.
+    #[inline]
+    fn is_over(&self, now: Nanos) -> bool {
+        self.stopping
+            || now >= self.deadline
+            || self.stop.is_stopped()
+            || self.spec.stop.bytes.is_some_and(|limit| self.issued_bytes >= limit)
+            || self.spec.stop.operations.is_some_and(|limit| self.issued_ops >= limit)
+    }
+
+    /// Issues what can be issued. Returns when to go on if nothing completes before.
+    #[inline]
+    fn issue(&mut self, queue: &mut dyn QueuePair) -> Option<Nanos> {
+        while let Some(&slot) = self.free.last() {
+            let now = queue.now();
+            if self.is_over(now) {
+                self.stopping = true;
+                return None;
+            }
+            if let Some(limiter) = &self.limiter
+                && limiter.ready_at() > now
+                && self.source.next_is_limited()
+            {
+                return Some(limiter.ready_at());
+            }
+            let offer = match self.postponed.take() {
+                Some(next) => Offer::Issue(next),
+                None => self.source.offer(&mut self.rng),
+            };
+            let next = match offer {
+                Offer::Issue(next) => next,
+                Offer::Wait => return None,
+                Offer::Exhausted => {
+                    self.stopping = true;
+                    return None;
+                }
+            };
+            if queue.submit(Command::new(next.op), Tag(slot), None).is_err() {
+                // Full: everything in flight comes back, so this will go later.
+                self.postponed = Some(next);
+                return None;
+            }
+            self.free.pop();
+            self.slots[slot as usize] = InFlight {
+                submitted: now,
+                kind: next.kind,
+                role: next.role,
+                stream: next.stream,
+                lbas: next.lbas,
+            };
+            if next.role != Role::Preparation {
+                let bytes = next.lbas * self.lba_bytes;
+                self.issued_ops += 1;
+                self.issued_bytes += bytes;
+                if let Some(limiter) = &mut self.limiter {
+                    limiter.issued(now, bytes);
+                }
+            }
+        }
+        None
+    }
+
+    #[cold]
+    fn end(&mut self, now: Nanos) -> NextWake {
+        self.result.stats.finish(now.min(self.deadline));
+        self.result.ended = now;
+        if self.spec.ends_run {
+            self.stop.stop();
+        }
+        NextWake::Finished
+    }
+}
+
+/// Records an operation, and says whether the run has lasted long enough.
+#[inline]
+fn enough(
+    confidence: &mut Confidence,
+    at: Nanos,
+    latency: Nanos,
+    result: &JobResult,
+    spec: &JobSpec,
+) -> bool {
+    let from = result.stats.from();
+    if at < from {
+        return false;
+    }
+    confidence.record(at, latency);
+    confidence.converged() && at - from >= spec.stop.confidence_after
+}
+
+impl Job for WorkloadJob {
+    #[inline]
+    fn step(
+        &mut self,
+        now: Nanos,
+        done: &mut Vec<Completion>,
+        queue: &mut dyn QueuePair,
+    ) -> NextWake {
+        if self.started.is_none() {
+            self.start(now);
+        }
+        for completion in done.iter() {
+            self.handle(completion);
+        }
+        let resume = self.issue(queue);
+        queue.ring();
+        if self.stopping {
+            // The measurement ends when the job decides to, not with what is in flight.
+            self.result.stats.finish(queue.now().min(self.deadline));
+            if self.free.len() == self.slots.len() {
+                return self.end(queue.now());
+            }
+            if self.spec.ends_run {
+                self.stop.stop();
+            }
+            return NextWake::Completion;
+        }
+        match resume {
+            Some(at) => NextWake::At(at),
+            // An idle job must notice its deadline; a busy one will when something completes.
+            None if self.free.len() == self.slots.len() => NextWake::At(self.deadline),
+            None => NextWake::Completion,
+        }
+    }
+}

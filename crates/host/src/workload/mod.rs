@@ -1,0 +1,127 @@
+//! Workloads: jobs that read, write, append, finish and reset.
+//!
+//! A [`JobSpec`] says what one thread does; a [`WorkloadJob`] does it, over any
+//! queue pair. What to do next comes from a [`source`](self) of operations; how
+//! many at once, how fast and for how long is the job's own business, the same
+//! for all kinds of work.
+
+mod job;
+mod source;
+
+use std::ops::Range;
+
+use zonelab_device::Nanos;
+
+use crate::rate::Limit;
+
+pub use job::{JobResult, WorkloadJob};
+pub use source::slice_of;
+
+/// What one thread of a workload does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobSpec {
+    /// Name in output.
+    pub name: String,
+    /// The operations.
+    pub work: Work,
+    /// Operations in flight at once, at least 1. Finishes and resets go one by one.
+    pub queue_depth: u32,
+    /// Limit on the operations of [`Work`] (not on the writes that prepare a
+    /// finish or reset).
+    pub rate: Option<Limit>,
+    /// Time after the start that is not measured.
+    pub ramp: Nanos,
+    /// When it ends.
+    pub stop: Stop,
+    /// When this job ends, all others of the run are told to end too.
+    pub ends_run: bool,
+}
+
+/// When a job ends: at the first of these, or when its work is exhausted.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stop {
+    /// After this much measured time.
+    pub runtime: Option<Nanos>,
+    /// After this many bytes, including those of the ramp.
+    pub bytes: Option<u64>,
+    /// After this many operations, including those of the ramp.
+    pub operations: Option<u64>,
+    /// When the 95 % confidence interval of throughput and mean latency is
+    /// this narrow: half its width over the mean.
+    pub confidence: Option<f64>,
+    /// Not before this much measured time, whatever the confidence.
+    pub confidence_after: Nanos,
+}
+
+/// The operations of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Work {
+    /// Writes or appends.
+    Write(WriteWork),
+    /// Reads.
+    Read(ReadWork),
+    /// Reads and writes drawn by lot.
+    Mixed {
+        /// The reads.
+        read: ReadWork,
+        /// The writes.
+        write: WriteWork,
+        /// Reads in a hundred operations.
+        read_percent: u32,
+    },
+    /// Writes part of each zone in turn, then finishes it.
+    Finish {
+        /// The zones, in this order.
+        zones: Range<u32>,
+        /// What is written before the finish; nothing if it is empty.
+        fill: Fill,
+    },
+    /// Writes part of each zone in turn (or nothing), then resets it.
+    Reset {
+        /// The zones.
+        zones: Range<u32>,
+        /// In random order, instead of ascending.
+        shuffled: bool,
+        /// What is written before the reset.
+        fill: Fill,
+    },
+}
+
+/// Writes or appends through a range of zones, each from its start to its capacity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WriteWork {
+    /// The zones.
+    pub zones: Range<u32>,
+    /// Logical blocks of one operation; the last one of a zone may be shorter.
+    pub block_lbas: u32,
+    /// Zone appends instead of writes.
+    pub append: bool,
+    /// Zones that are written side by side; operations go to one of them at
+    /// random. 1: one zone after another.
+    pub open_zones: u32,
+    /// Start over when the range is full. Zones are reset before they are
+    /// written again.
+    pub repeat: bool,
+    /// Reset each zone before its first write too: they are not empty.
+    pub reset_first: bool,
+}
+
+/// Reads from a range of zones up to their capacity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadWork {
+    /// The zones.
+    pub zones: Range<u32>,
+    /// Logical blocks of one operation, at most a zone's capacity.
+    pub block_lbas: u32,
+    /// Uniformly at random, aligned to the block; else ascending, over and over.
+    pub random: bool,
+}
+
+/// Writing part of a zone to prepare it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fill {
+    /// Logical blocks to write from the start of the zone.
+    pub lbas: u64,
+    /// Logical blocks of one write.
+    pub block_lbas: u32,
+}

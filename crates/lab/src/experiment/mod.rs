@@ -1,0 +1,349 @@
+//! Experiment files: what is run, against which drive, and what it is compared with.
+//!
+//! An experiment is a TOML file. It names a drive, describes jobs, and lists
+//! *series*: combinations of jobs and drive settings. Each series is run once
+//! for each value of the *axis*; `"$x"` anywhere in the file stands for that
+//! value. The published results that a series is set beside come from a table
+//! of the reference data or stand in the file.
+//!
+//! `docs/experiments.md` explains every key by example.
+
+mod read;
+
+use std::ops::Range;
+
+use zonelab_config::{Errors, Override};
+use zonelab_device::Nanos;
+use zonelab_host::HostCosts;
+use zonelab_host::workload::{Fill, Stop};
+use zonelab_host::rate::Limit;
+
+/// An experiment, with the axis value of one point put in.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// Name, as `reproduce` takes it.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// Kind of its rows: `E`, `D` or `S`.
+    pub kind: String,
+    /// Where the published result stands.
+    pub source: String,
+    /// Profile of the drive: a built-in name or a file.
+    pub profile: String,
+    /// Settings of the drive that differ from the profile, for all series.
+    pub drive: Vec<Override>,
+    /// What varies along a series.
+    pub axis: Axis,
+    /// What using the drive costs the host.
+    pub host: HostModel,
+    /// The jobs that series choose from.
+    pub jobs: Vec<JobTemplate>,
+    /// The series.
+    pub series: Vec<SeriesSpec>,
+    /// Which measurements are compared.
+    pub compare: Vec<Compare>,
+    /// Interference of one series with another.
+    pub interference: Vec<Interference>,
+    /// Statements about our results that must hold.
+    pub checks: Vec<Check>,
+    /// How it is drawn.
+    pub figure: Option<FigureSpec>,
+}
+
+/// What varies along a series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// Name of the quantity, `concurrency`.
+    pub name: String,
+    /// Its unit, empty if it has none.
+    pub unit: String,
+    /// Values as they are put in for `"$x"`.
+    pub values: Vec<AxisValue>,
+}
+
+/// One value of the axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AxisValue {
+    /// As it stands in the file.
+    pub text: String,
+    /// As a number: bytes for a size, per cent for a percentage.
+    pub number: f64,
+    /// Whether the text is a bare number rather than a string.
+    pub is_integer: bool,
+}
+
+/// What using the drive costs the host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostModel {
+    /// Cost of each operation.
+    pub costs: HostCosts,
+    /// Threads start at random within this time.
+    pub start_spread: Nanos,
+}
+
+/// A job of an experiment: one or more threads doing the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobTemplate {
+    /// Name, by which series choose it.
+    pub name: String,
+    /// What it does.
+    pub work: WorkTemplate,
+    /// Number of threads.
+    pub threads: u32,
+    /// Zones of all threads together.
+    pub zones: Range<u32>,
+    /// Zones of each thread; `None`: an equal share.
+    pub zones_per_thread: Option<u32>,
+    /// Operations in flight, of each thread.
+    pub queue_depth: u32,
+    /// Bytes of one operation.
+    pub block_bytes: u64,
+    /// Limit on each thread.
+    pub rate: Option<Limit>,
+    /// Unmeasured time at the start.
+    pub ramp: Nanos,
+    /// When it ends.
+    pub stop: Stop,
+    /// When it ends, all end.
+    pub ends_run: bool,
+    /// It starts this much after the others.
+    pub start: Nanos,
+}
+
+/// What a job does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WorkTemplate {
+    /// Writes or appends.
+    Write {
+        /// Appends.
+        append: bool,
+        /// Zones written side by side by one thread.
+        open_zones: u32,
+        /// Start over when the zones are full.
+        repeat: bool,
+        /// Zones are reset before their first write.
+        reset_first: bool,
+    },
+    /// Reads.
+    Read {
+        /// At random.
+        random: bool,
+    },
+    /// Finishes, each after a fill.
+    Finish {
+        /// Occupancy at the finish.
+        fill: FillTemplate,
+    },
+    /// Resets, each after a fill.
+    Reset {
+        /// In random order.
+        shuffled: bool,
+        /// Occupancy at the reset.
+        fill: FillTemplate,
+    },
+}
+
+/// What is written to a zone before it is finished or reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FillTemplate {
+    /// Bytes, or parts per million of the zone's capacity, rounded up to a page.
+    pub amount: Amount,
+    /// Bytes of one write.
+    pub block_bytes: u64,
+}
+
+/// An amount of a zone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Amount {
+    /// Bytes.
+    Bytes(u64),
+    /// Parts per million of the capacity, rounded up to a whole page.
+    Ppm(u32),
+}
+
+impl Default for Amount {
+    fn default() -> Self {
+        Self::Bytes(0)
+    }
+}
+
+impl FillTemplate {
+    /// The fill of a zone of `capacity_lbas` blocks of `lba_bytes` with pages of `page_bytes`.
+    #[must_use]
+    pub fn resolve(&self, capacity_lbas: u64, lba_bytes: u32, page_bytes: u32) -> Fill {
+        let lba = u64::from(lba_bytes);
+        let capacity = capacity_lbas * lba;
+        let bytes = match self.amount {
+            Amount::Bytes(bytes) => bytes,
+            Amount::Ppm(ppm) => {
+                let exact = u128::from(capacity) * u128::from(ppm) / 1_000_000;
+                u64::try_from(exact).unwrap_or(u64::MAX).next_multiple_of(u64::from(page_bytes))
+            }
+        };
+        let block_lbas = u32::try_from(self.block_bytes / lba).unwrap_or(u32::MAX);
+        Fill { lbas: (bytes.min(capacity)) / lba, block_lbas }
+    }
+}
+
+/// A line of the experiment: jobs on a drive.
+#[derive(Clone, Debug)]
+pub struct SeriesSpec {
+    /// Name.
+    pub name: String,
+    /// Settings of the drive that differ from the experiment's.
+    pub drive: Vec<Override>,
+    /// Jobs that run side by side, one such list after another.
+    pub phases: Vec<Vec<String>>,
+    /// Zones declared full before the first phase.
+    pub full_zones: Option<Range<u32>>,
+    /// Published results in a table.
+    pub published: Option<PublishedTable>,
+    /// Published results that stand in the file.
+    pub points: Vec<PublishedPoint>,
+}
+
+/// Rows of a reference table that are published points of a series.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublishedTable {
+    /// Name of the table, `confznspp/emulator`.
+    pub table: String,
+    /// Conditions `column=value`.
+    pub filter: Vec<String>,
+    /// Conditions that independent repeats of the points meet; empty: none are known.
+    pub repeats: Vec<String>,
+    /// Column of the axis value.
+    pub x: String,
+}
+
+/// A published value that stands in the experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PublishedPoint {
+    /// Axis value, as in the axis.
+    pub x: String,
+    /// What was measured.
+    pub metric: String,
+    /// Of which job; empty: of the job compared.
+    pub job: String,
+    /// The value.
+    pub value: f64,
+    /// Smallest and largest of the authors' repeats.
+    pub spread: Option<(f64, f64)>,
+}
+
+/// A measurement that is compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compare {
+    /// Of this job.
+    pub job: String,
+    /// Names of metrics.
+    pub metrics: Vec<String>,
+    /// Axis values and series at which it is only shown: the published value
+    /// depends on what no model can know.
+    pub informative: Vec<Informative>,
+}
+
+/// Points that are shown and not judged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Informative {
+    /// Metrics.
+    pub metrics: Vec<String>,
+    /// Series; empty: all.
+    pub series: Vec<String>,
+    /// Axis values; empty: all.
+    pub x: Vec<String>,
+    /// Why.
+    pub reason: String,
+}
+
+/// Interference M of a series with an isolated one (ConfZNS++, section 2.3).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Interference {
+    /// The series with interference.
+    pub series: String,
+    /// The isolated series.
+    pub isolated: String,
+    /// Of this job.
+    pub job: String,
+    /// Its name in the isolated series.
+    pub isolated_job: String,
+    /// Weight of throughput; that of latency is what is left to 1.
+    pub alpha: f64,
+    /// The published value.
+    pub published: Option<f64>,
+}
+
+/// A statement about our own results.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    /// In words.
+    pub says: String,
+    /// The metric that should be smaller.
+    pub smaller: Measured,
+    /// Than that one ...
+    pub larger: Measured,
+    /// ... by at least this factor.
+    pub factor: f64,
+}
+
+/// One measurement of our results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// Series.
+    pub series: String,
+    /// Axis value.
+    pub x: String,
+    /// Job.
+    pub job: String,
+    /// Metric.
+    pub metric: String,
+}
+
+/// How an experiment is drawn: one panel of `y` over `x`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FigureSpec {
+    /// Of this job.
+    pub job: String,
+    /// Metric or `axis` on the horizontal axis.
+    pub x: String,
+    /// Metric on the vertical axis.
+    pub y: String,
+    /// Logarithmic axes.
+    pub log_x: bool,
+    /// Logarithmic axes.
+    pub log_y: bool,
+}
+
+impl Experiment {
+    /// Reads an experiment file, with `x` (a position on its axis) put in for `"$x"`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the file, by line.
+    pub fn parse(
+        file: &str,
+        text: &str,
+        overrides: &[Override],
+        x: Option<&AxisValue>,
+    ) -> Result<Self, Errors> {
+        read::experiment(file, text, overrides, x)
+    }
+
+    /// The job of that name.
+    #[must_use]
+    pub fn job(&self, name: &str) -> Option<&JobTemplate> {
+        self.jobs.iter().find(|job| job.name == name)
+    }
+}
+
+impl AxisValue {
+    /// As TOML.
+    #[must_use]
+    pub fn literal(&self) -> String {
+        if self.is_integer {
+            self.text.clone()
+        } else {
+            // Values come from TOML strings without escapes: see `read::axis`.
+            format!("\"{}\"", self.text)
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Line and scatter charts as self-contained SVG.
+//!
+//! A [`Figure`] is data: panels with two axes each, and series of points.
+//! [`Figure::to_svg`] draws it. Our points are small solid markers joined by a
+//! line; the published ones are larger hollow markers of the same colour and
+//! shape, so that agreement looks like a target that was hit. Colour and shape
+//! follow the name of a series, so a series looks the same in every panel.
+//!
+//! The text is a pure function of the figure: the same figure gives the same
+//! bytes on every machine (fixed decimals, ordered containers, logarithms from
+//! `libm`). It needs no script, font or other file, and follows the reader's
+//! light or dark preference. Points that cannot be drawn (not finite, or not
+//! positive on a logarithmic axis) are left out and counted in a note below
+//! the chart, never moved to an invented place.
+
+mod axis;
+mod canvas;
+mod render;
+mod style;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+pub use axis::{Axis, Scale};
+
+/// One chart, or several side by side with a common legend.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figure {
+    /// Heading above all panels. Cut with "…" if it is wider than the figure.
+    pub title: String,
+    /// The charts, from left to right; three to a row.
+    pub panels: Vec<Panel>,
+}
+
+impl Figure {
+    /// A figure without panels.
+    #[must_use]
+    pub fn new(title: impl Into<String>) -> Self {
+        Self { title: title.into(), panels: Vec::new() }
+    }
+
+    /// Adds a panel to the right.
+    #[must_use]
+    pub fn panel(mut self, panel: Panel) -> Self {
+        self.panels.push(panel);
+        self
+    }
+
+    /// The figure as an SVG document.
+    ///
+    /// Never fails: a figure without data gives empty axes that say so.
+    #[must_use]
+    pub fn to_svg(&self) -> String {
+        render::figure(self)
+    }
+}
+
+/// One pair of axes with its series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Panel {
+    /// Heading of this panel; empty for none.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// What is drawn, the first at the back.
+    pub series: Vec<Series>,
+}
+
+impl Panel {
+    /// A panel without series.
+    #[must_use]
+    pub fn new(title: impl Into<String>, x: Axis, y: Axis) -> Self {
+        Self { title: title.into(), x, y, series: Vec::new() }
+    }
+
+    /// Adds a series in front of those already there.
+    #[must_use]
+    pub fn series(mut self, series: Series) -> Self {
+        self.series.push(series);
+        self
+    }
+}
+
+/// One curve: what we measured and what was published for it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// Name in the legend. Equal names in several panels share a colour.
+    pub name: String,
+    /// Our points, joined in the given order (which need not be that of x).
+    pub ours: Vec<Point>,
+    /// Published points, not joined.
+    pub published: Vec<Point>,
+}
+
+impl Series {
+    /// A series without points.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// Sets our points.
+    #[must_use]
+    pub fn ours(mut self, points: impl IntoIterator<Item = Point>) -> Self {
+        self.ours = points.into_iter().collect();
+        self
+    }
+
+    /// Sets the published points.
+    #[must_use]
+    pub fn published(mut self, points: impl IntoIterator<Item = Point>) -> Self {
+        self.published = points.into_iter().collect();
+        self
+    }
+}
+
+/// A point in the units of its axes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Point {
+    /// Horizontal position.
+    pub x: f64,
+    /// Vertical position.
+    pub y: f64,
+    /// Range of y over repeats of the measurement, drawn as a thin bar.
+    pub spread: Option<(f64, f64)>,
+    /// What the axes do not say about the point ("concurrency 7"); shown in
+    /// its tooltip.
+    pub label: String,
+}
+
+impl Point {
+    /// A point without spread or label.
+    #[must_use]
+    pub fn new(x: f64, y: f64) -> Self {
+        Self { x, y, ..Self::default() }
+    }
+
+    /// Adds the range of y over repeats.
+    #[must_use]
+    pub fn spread(mut self, low: f64, high: f64) -> Self {
+        self.spread = Some((low, high));
+        self
+    }
+
+    /// Adds a text to the tooltip.
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = label.into();
+        self
+    }
+}

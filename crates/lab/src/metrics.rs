@@ -1,0 +1,132 @@
+//! What can be read off a run, by name.
+
+use std::collections::BTreeMap;
+
+use zonelab_host::stats::{GroupStats, Latency};
+
+/// Every metric with its unit, in the order of output.
+pub const NAMES: &[(&str, &str)] = &[
+    ("ops", "1"),
+    ("kiops", "KIOPS"),
+    ("kiops_by_count", "KIOPS"),
+    ("mib_s", "MiB/s"),
+    ("ops_s", "1/s"),
+    ("lat_mean_us", "us"),
+    ("lat_min_us", "us"),
+    ("lat_p1_us", "us"),
+    ("lat_p50_us", "us"),
+    ("lat_p90_us", "us"),
+    ("lat_p95_us", "us"),
+    ("lat_p99_us", "us"),
+    ("lat_p99_9_us", "us"),
+    ("lat_p99_99_us", "us"),
+    ("lat_max_us", "us"),
+    ("first_write_mean_us", "us"),
+    ("first_write_max_us", "us"),
+];
+
+/// The percentile that a metric is, if it is one.
+#[must_use]
+pub fn percentile_of(metric: &str) -> Option<f64> {
+    Some(match metric {
+        "lat_p1_us" => 1.0,
+        "lat_p50_us" => 50.0,
+        "lat_p90_us" => 90.0,
+        "lat_p95_us" => 95.0,
+        "lat_p99_us" => 99.0,
+        "lat_p99_9_us" => 99.9,
+        "lat_p99_99_us" => 99.99,
+        _ => return None,
+    })
+}
+
+/// The unit of a metric.
+#[must_use]
+pub fn unit_of(metric: &str) -> &'static str {
+    NAMES.iter().find(|(name, _)| *name == metric).map_or("", |(_, unit)| unit)
+}
+
+/// Metrics of one job group, and the neighbours of its percentiles.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metrics {
+    /// By name; a metric without a value (a latency of nothing) is absent.
+    pub values: BTreeMap<&'static str, f64>,
+    /// Of each percentile, the percentiles one point lower and higher.
+    pub neighbours: BTreeMap<&'static str, (f64, f64)>,
+}
+
+impl Metrics {
+    /// What `group` measured, and the first writes to zones.
+    #[must_use]
+    pub fn of(group: &GroupStats, first_writes: &Latency) -> Self {
+        let mut metrics = Self::default();
+        let us = |ns: f64| ns / 1e3;
+        let latency = &group.latency;
+        let values = [
+            ("ops", Some(latency.count() as f64)),
+            ("kiops", Some(group.mean_iops / 1e3)),
+            ("kiops_by_count", group.iops().map(|iops| iops / 1e3)),
+            ("mib_s", group.bytes_per_second().map(|bytes| bytes / f64::from(1 << 20))),
+            ("ops_s", group.iops()),
+            ("lat_mean_us", latency.mean_ns().map(us)),
+            ("lat_min_us", latency.min().map(|ns| ns.as_us_f64())),
+            ("lat_max_us", latency.max().map(|ns| ns.as_us_f64())),
+            ("first_write_mean_us", first_writes.mean_ns().map(us)),
+            ("first_write_max_us", first_writes.max().map(|ns| ns.as_us_f64())),
+        ];
+        for (name, value) in values {
+            if let Some(value) = value.filter(|value| value.is_finite()) {
+                metrics.values.insert(name, value);
+            }
+        }
+        for &(name, _) in NAMES {
+            let Some(percent) = percentile_of(name) else { continue };
+            if let Some(value) = latency.percentile(percent) {
+                metrics.values.insert(name, value.as_us_f64());
+            }
+            if let Some((low, high)) = latency.neighbours(percent) {
+                metrics.neighbours.insert(name, (low.as_us_f64(), high.as_us_f64()));
+            }
+        }
+        metrics
+    }
+
+    /// A metric by name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.values.get(name).copied()
+    }
+}
+
+/// Interference of one operation on another, M^Inter (ConfZNS++, section 2.3,
+/// equation 1): the mean over concurrency levels of the weighted distance
+/// between the isolated point and the interfered one, each in throughput and
+/// P95 latency relative to the isolated.
+///
+/// Points are `(isolated, interfered)`, each `(throughput, latency)`; `alpha`
+/// weighs throughput, `1 - alpha` latency. `None` without points.
+#[must_use]
+pub fn interference(points: &[((f64, f64), (f64, f64))], alpha: f64) -> Option<f64> {
+    let distance = |&((t_iso, l_iso), (t_int, l_int)): &((f64, f64), (f64, f64))| {
+        let dt = (t_int - t_iso) / t_iso;
+        let dl = (l_int - l_iso) / l_iso;
+        (alpha * dt * dt + (1.0 - alpha) * dl * dl).sqrt()
+    };
+    (!points.is_empty()).then(|| points.iter().map(distance).sum::<f64>() / points.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// ConfZNS++, section 2.3: the worked example.
+    #[test]
+    fn worked_example() {
+        let points = [((294.50, 749.57), (169.09, 2179.02))];
+        for (alpha, published) in [(0.5, 1.38), (0.0, 1.91), (1.0, 0.43)] {
+            let m = interference(&points, alpha).unwrap();
+            assert!((m - published).abs() < 0.005, "alpha {alpha}: {m} is not {published}");
+        }
+        assert_eq!(interference(&[], 0.5), None);
+    }
+}

@@ -1,0 +1,304 @@
+//! Result directories.
+//!
+//! A file of results is either there and whole, or not there: it is written
+//! under a temporary name, flushed to the disk, and renamed. A directory
+//! belongs to one configuration, which its `manifest.json` names by digest and
+//! seed; results of another configuration are not replaced unless the caller
+//! insists. Everything written is a function of the results: no date, user or
+//! host is recorded, so the same configuration gives the same bytes anywhere.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+#[cfg(test)]
+mod tests;
+
+/// Name of the file that says whose results a directory holds.
+pub const MANIFEST: &str = "manifest.json";
+
+/// Version of the manifest. Within a version keys are only added.
+const SCHEMA: u32 = 1;
+
+/// FNV-1a, 64 bits: a digest to tell configurations apart. It is stable and
+/// small, and no protection against who wants a collision.
+#[must_use]
+pub fn digest(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// What a result directory says about itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of this file.
+    pub schema: u32,
+    /// Program and version that wrote the results.
+    pub tool: String,
+    /// [`digest`] of the resolved configuration, in hexadecimal.
+    pub configuration: String,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Whether the run got to its end. The files are whole in any case.
+    pub complete: bool,
+    /// The result files, in order of writing, with `/` between directories.
+    pub files: Vec<String>,
+}
+
+impl Manifest {
+    /// A manifest for the results of `configuration` (any text or bytes that
+    /// say all that the results depend on besides the seed).
+    #[must_use]
+    pub fn new(tool: &str, configuration: &[u8], seed: u64) -> Self {
+        Self {
+            schema: SCHEMA,
+            tool: tool.to_owned(),
+            configuration: format!("{:016x}", digest(configuration)),
+            seed,
+            complete: false,
+            files: Vec::new(),
+        }
+    }
+
+    /// Whether both describe the same configuration. Another version of the
+    /// program does not make it another one.
+    #[must_use]
+    pub fn same_configuration(&self, other: &Self) -> bool {
+        (&self.configuration, self.seed) == (&other.configuration, other.seed)
+    }
+}
+
+/// What to do about results of another configuration.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// Leave them and fail.
+    Keep,
+    /// Remove them (`--force`). Files that are not results stay even then.
+    Replace,
+}
+
+/// Why results cannot be written.
+#[derive(Debug, Error)]
+pub enum OutputError {
+    /// The directory holds results of another configuration.
+    #[error(
+        "{path} holds the results of another configuration \
+         ({theirs_configuration}, seed {theirs_seed}; this one is {ours_configuration}, \
+         seed {ours_seed}): write elsewhere with `--out DIR`, or replace them with `--force`"
+    )]
+    OtherConfiguration {
+        /// The directory.
+        path: PathBuf,
+        /// Digest of the configuration whose results it holds.
+        theirs_configuration: String,
+        /// Seed of these results.
+        theirs_seed: u64,
+        /// Digest of the configuration that was to be written.
+        ours_configuration: String,
+        /// Seed that was to be written.
+        ours_seed: u64,
+    },
+    /// The directory holds files, but no manifest that can be read.
+    #[error(
+        "{path} is not empty and has no readable {MANIFEST}, so it may not be a result directory: \
+         write elsewhere with `--out DIR`, or write there with `--force`"
+    )]
+    NotResults {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A result file was given a name that does not stay in the directory.
+    #[error("`{name}` is not a name for a result file: use relative names without `..`")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// The file system refused.
+    #[error("cannot {action} {path}: {source}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// The answer.
+        source: io::Error,
+    },
+}
+
+impl OutputError {
+    fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { action, path: path.to_owned(), source }
+    }
+}
+
+/// A directory that results are written to.
+///
+/// Two processes should not write to the same one at a time.
+#[derive(Debug)]
+pub struct ResultDir {
+    path: PathBuf,
+    manifest: Manifest,
+}
+
+impl ResultDir {
+    /// Makes `path` ready for the results that `manifest` describes: creates
+    /// it, or removes the results of an earlier run from it. Files that no
+    /// manifest lists are left alone.
+    ///
+    /// # Errors
+    /// [`OutputError::OtherConfiguration`] and [`OutputError::NotResults`]
+    /// unless `existing` is [`Existing::Replace`]; [`OutputError::Io`].
+    pub fn create(path: &Path, manifest: Manifest, existing: Existing) -> Result<Self, OutputError> {
+        fs::create_dir_all(path).map_err(OutputError::io("create", path))?;
+        let previous = read_manifest(path)?;
+        match &previous {
+            _ if existing == Existing::Replace => {}
+            Previous::None => {}
+            Previous::Unreadable => {
+                return Err(OutputError::NotResults { path: path.to_owned() });
+            }
+            Previous::Results(theirs) if theirs.same_configuration(&manifest) => {}
+            Previous::Results(theirs) => {
+                return Err(OutputError::OtherConfiguration {
+                    path: path.to_owned(),
+                    theirs_configuration: theirs.configuration.clone(),
+                    theirs_seed: theirs.seed,
+                    ours_configuration: manifest.configuration,
+                    ours_seed: manifest.seed,
+                });
+            }
+        }
+        if let Previous::Results(theirs) = previous {
+            remove_results(path, &theirs)?;
+        }
+        let manifest = Manifest { complete: false, files: Vec::new(), ..manifest };
+        let dir = Self { path: path.to_owned(), manifest };
+        dir.write_manifest()?;
+        Ok(dir)
+    }
+
+    /// Where the results are.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the result file `name` (relative; `/` makes directories), whole
+    /// or not at all. Writing a name again replaces the file.
+    ///
+    /// # Errors
+    /// [`OutputError::Name`] or [`OutputError::Io`].
+    pub fn write(&mut self, name: &str, contents: &[u8]) -> Result<(), OutputError> {
+        let target = result_path(&self.path, name)?;
+        if !self.manifest.files.iter().any(|file| file == name) {
+            // Listed before it exists: after a crash the next run knows what
+            // to remove.
+            self.manifest.files.push(name.to_owned());
+            self.write_manifest()?;
+        }
+        if let Some(parent) = target.parent() {
+            fs::create_dir_all(parent).map_err(OutputError::io("create", parent))?;
+        }
+        replace(&target, contents)
+    }
+
+    /// Marks the run as complete.
+    ///
+    /// # Errors
+    /// [`OutputError::Io`].
+    pub fn finish(mut self) -> Result<(), OutputError> {
+        self.manifest.complete = true;
+        self.write_manifest()
+    }
+
+    fn write_manifest(&self) -> Result<(), OutputError> {
+        let mut text =
+            serde_json::to_string_pretty(&self.manifest).expect("a manifest has no maps");
+        text.push('\n');
+        replace(&self.path.join(MANIFEST), text.as_bytes())
+    }
+}
+
+/// What a directory holds before a run.
+enum Previous {
+    None,
+    Unreadable,
+    Results(Manifest),
+}
+
+fn read_manifest(path: &Path) -> Result<Previous, OutputError> {
+    let file = path.join(MANIFEST);
+    match fs::read(&file) {
+        Ok(bytes) => Ok(serde_json::from_slice(&bytes).map_or(Previous::Unreadable, Previous::Results)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let mut entries = fs::read_dir(path).map_err(OutputError::io("read", path))?;
+            // A run that was cut off in its first instant leaves only this.
+            let leftover = temporary(&file);
+            let foreign = entries.any(|entry| !entry.is_ok_and(|entry| entry.path() == leftover));
+            Ok(if foreign { Previous::Unreadable } else { Previous::None })
+        }
+        Err(error) => Err(OutputError::io("read", &file)(error)),
+    }
+}
+
+/// Removes the files that `manifest` lists, and what half-finished writing of
+/// them may have left.
+fn remove_results(path: &Path, manifest: &Manifest) -> Result<(), OutputError> {
+    for name in &manifest.files {
+        // The list is input: a name that leads elsewhere is not followed.
+        let Ok(target) = result_path(path, name) else { continue };
+        for file in [temporary(&target), target] {
+            match fs::remove_file(&file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(OutputError::io("remove", &file)(error));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The path of result `name` below `root`, if it is a proper name: relative,
+/// without `.` and `..`, not hidden, and not the manifest.
+fn result_path(root: &Path, name: &str) -> Result<PathBuf, OutputError> {
+    let proper = |component: Component<'_>| match component {
+        Component::Normal(part) => !part.to_string_lossy().starts_with('.'),
+        _ => false,
+    };
+    let relative = Path::new(name);
+    // A name in its normal form has no `//`, `/./` or `/` at the end.
+    let normal: PathBuf = relative.components().collect();
+    let as_is = normal.to_str() == Some(name) && !name.contains(['\0', '\\']);
+    if name.is_empty() || name == MANIFEST || !as_is || !relative.components().all(proper) {
+        return Err(OutputError::Name { name: name.to_owned() });
+    }
+    Ok(root.join(relative))
+}
+
+/// The name under which `target` is written before it is renamed.
+fn temporary(target: &Path) -> PathBuf {
+    let name = target.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    target.with_file_name(format!(".{name}.partial"))
+}
+
+/// Puts `contents` at `target` in one step.
+fn replace(target: &Path, contents: &[u8]) -> Result<(), OutputError> {
+    let partial = temporary(target);
+    let written = File::create(&partial).and_then(|mut file| {
+        file.write_all(contents)?;
+        file.sync_all()
+    });
+    let result = written
+        .map_err(OutputError::io("write", &partial))
+        .and_then(|()| fs::rename(&partial, target).map_err(OutputError::io("write", target)));
+    if result.is_err() {
+        // The first error is the one to report; the next run tries again.
+        let _ = fs::remove_file(&partial);
+    }
+    result
+}

@@ -1,0 +1,380 @@
+//! Runs the points of an experiment.
+//!
+//! A point is one series at one axis value, a drive of its own, and a seed
+//! that depends on nothing but the run's seed and the point's name: results
+//! are the same in any order and on any number of threads.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use zonelab_config::{Errors, Override};
+use zonelab_device::Nanos;
+use zonelab_host::stats::{GroupStats, Latency, OpKind};
+use zonelab_host::workload::{
+    JobResult, JobSpec, ReadWork, Stop, Work, WorkloadJob, WriteWork, slice_of,
+};
+use zonelab_host::{CoreId, Emulated, Reactor, Rng, StopSignal, VirtualClock};
+use zonelab_ssd::account::{Cause, Totals};
+use zonelab_ssd::config::DriveConfig;
+use zonelab_ssd::profile::Profile;
+use zonelab_ssd::{Control, Drive};
+
+use crate::experiment::{AxisValue, Experiment, HostModel, JobTemplate, SeriesSpec, WorkTemplate};
+use crate::metrics::Metrics;
+
+/// What a point measured.
+#[derive(Clone, Debug)]
+pub struct PointResult {
+    /// Series.
+    pub series: String,
+    /// Axis value.
+    pub x: AxisValue,
+    /// By job, in the order of the phases.
+    pub jobs: Vec<JobMeasured>,
+    /// Bytes and operations of the drive.
+    pub totals: Totals,
+    /// Busy time of all channels, and of all units, by cause, in nanoseconds.
+    pub busy_ns: (BTreeMap<&'static str, u64>, BTreeMap<&'static str, u64>),
+    /// Number of channels and units.
+    pub resources: (u32, u32),
+    /// Simulated time.
+    pub simulated: Nanos,
+    /// Operations simulated, measured or not.
+    pub operations: u64,
+}
+
+/// What one job of a point measured.
+#[derive(Clone, Debug)]
+pub struct JobMeasured {
+    /// Job.
+    pub name: String,
+    /// What it did.
+    pub kind: OpKind,
+    /// Its metrics; empty if it completed nothing while it was measured.
+    pub metrics: Metrics,
+}
+
+/// Why a point could not be run, or what went wrong in it.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum RunError {
+    /// The experiment or the drive is wrong.
+    #[error("{0}")]
+    Invalid(#[from] Errors),
+    /// The experiment asks for something that the drive does not have.
+    #[error("{experiment}, series \"{series}\", {axis} {x}: {what}")]
+    Unfit {
+        /// Experiment.
+        experiment: String,
+        /// Series.
+        series: String,
+        /// Name of the axis.
+        axis: String,
+        /// Axis value.
+        x: String,
+        /// What does not fit.
+        what: String,
+    },
+    /// The run was interrupted.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// How to find profiles that experiments name.
+pub trait Profiles: Sync {
+    /// The profile of that name or path, with overrides.
+    ///
+    /// # Errors
+    /// There is none, or it is wrong.
+    fn load(&self, name: &str, overrides: &[Override]) -> Result<Profile, Errors>;
+}
+
+/// What a run is told, besides the experiment.
+pub struct RunOptions<'a> {
+    /// Seed of all randomness.
+    pub seed: u64,
+    /// Where profiles are found.
+    pub profiles: &'a dyn Profiles,
+    /// Called when a point is done.
+    pub on_point: &'a (dyn Fn(&PointResult) + Sync),
+    /// Asked before each point: stop here?
+    pub interrupted: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// A point to run.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// The experiment with the axis value put in.
+    experiment: Experiment,
+    series: SeriesSpec,
+    x: AxisValue,
+}
+
+impl Point {
+    /// A rough measure of the work it takes, to start with the longest.
+    fn weight(&self) -> f64 {
+        self.x.number
+    }
+}
+
+/// The points of an experiment: every series at every axis value.
+///
+/// # Errors
+/// What is wrong with the file, once it is read with each value put in.
+pub fn points(file: &str, text: &str, overrides: &[Override]) -> Result<Vec<Point>, Errors> {
+    let axis = Experiment::parse(file, text, overrides, None)?.axis;
+    let mut points = Vec::new();
+    for x in axis.values {
+        let experiment = Experiment::parse(file, text, overrides, Some(&x))?;
+        for series in &experiment.series {
+            let (series, x) = (series.clone(), x.clone());
+            points.push(Point { experiment: experiment.clone(), series, x });
+        }
+    }
+    Ok(points)
+}
+
+/// Runs points in parallel on the current thread pool. Results come in the
+/// order of `points`; those not reached before an interruption are missing.
+///
+/// # Errors
+/// The first point, in their order, that could not be run.
+pub fn run(points: &[Point], options: &RunOptions<'_>) -> Result<Vec<PointResult>, RunError> {
+    let mut order: Vec<usize> = (0..points.len()).collect();
+    order.sort_by(|&a, &b| points[b].weight().total_cmp(&points[a].weight()));
+    let mut results: Vec<(usize, Result<PointResult, RunError>)> = order
+        .par_iter()
+        .with_max_len(1)
+        .map(|&index| {
+            if (options.interrupted)() {
+                return (index, Err(RunError::Interrupted));
+            }
+            let result = run_point(&points[index], options);
+            if let Ok(result) = &result {
+                (options.on_point)(result);
+            }
+            (index, result)
+        })
+        .collect();
+    results.sort_by_key(|(index, _)| *index);
+    let mut finished = Vec::new();
+    for (_, result) in results {
+        match result {
+            Ok(result) => finished.push(result),
+            Err(RunError::Interrupted) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(finished)
+}
+
+/// Runs one point.
+///
+/// # Errors
+/// The drive's configuration is wrong, or the jobs do not fit the drive.
+pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult, RunError> {
+    let Point { experiment, series, x } = point;
+    let unfit = |what: String| RunError::Unfit {
+        experiment: experiment.id.clone(),
+        series: series.name.clone(),
+        axis: experiment.axis.name.clone(),
+        x: x.text.clone(),
+        what,
+    };
+    let settings: Vec<Override> =
+        experiment.drive.iter().chain(&series.drive).cloned().collect();
+    let profile = options.profiles.load(&experiment.profile, &settings)?;
+    let device = Emulated::new(Drive::new(&profile.config));
+    if let Some(zones) = &series.full_zones {
+        let full = Control::PreconditionFull { zones: zones.clone() };
+        device
+            .with_drive(|drive| drive.control(Nanos::ZERO, &full))
+            .map_err(|error| unfit(error.to_string()))?;
+    }
+    let mut rng = Rng::new(options.seed, name_hash(&[&experiment.id, &series.name, &x.text]));
+    let mut measured = Vec::new();
+    let mut operations = 0;
+    let mut simulated = Nanos::ZERO;
+    for phase in &series.phases {
+        let templates: Vec<&JobTemplate> =
+            phase.iter().filter_map(|name| experiment.job(name)).collect();
+        let specs = specs(&templates, &profile.config).map_err(unfit)?;
+        let (results, end) =
+            run_phase(&device, specs, &experiment.host, simulated, &mut rng);
+        simulated = end.at;
+        if end.stuck_jobs > 0 {
+            return Err(unfit(format!("{} jobs wait for ever", end.stuck_jobs)));
+        }
+        let failed = results.iter().find_map(|job| Some((&job.name, job.first_error?)));
+        if let Some((job, (kind, status))) = failed {
+            return Err(unfit(format!("a {} of job \"{job}\" failed: {status}", kind.name())));
+        }
+        operations += results.iter().map(|job| job.operations).sum::<u64>();
+        for template in templates {
+            measured.push(measure(template, &results));
+        }
+    }
+    Ok(device.with_drive(|drive| point_result(point, drive, measured, simulated, operations)))
+}
+
+fn point_result(
+    point: &Point,
+    drive: &Drive,
+    jobs: Vec<JobMeasured>,
+    simulated: Nanos,
+    operations: u64,
+) -> PointResult {
+    let ledger = drive.flash().media().ledger();
+    let by_cause = |rows: &[[u64; Cause::ALL.len()]]| -> BTreeMap<&'static str, u64> {
+        Cause::ALL
+            .iter()
+            .map(|cause| (cause.name(), rows.iter().map(|row| row[*cause as usize]).sum()))
+            .collect()
+    };
+    PointResult {
+        series: point.series.name.clone(),
+        x: point.x.clone(),
+        jobs,
+        totals: drive.totals(),
+        busy_ns: (by_cause(&ledger.channels), by_cause(&ledger.units)),
+        resources: (ledger.channels.len() as u32, ledger.units.len() as u32),
+        simulated,
+        operations,
+    }
+}
+
+/// The jobs of a phase, thread by thread, and how long after the others each starts.
+fn specs(
+    templates: &[&JobTemplate],
+    config: &DriveConfig,
+) -> Result<Vec<(JobSpec, Nanos)>, String> {
+    let mut specs = Vec::new();
+    for template in templates {
+        for thread in 0..template.threads {
+            specs.push((spec(template, thread, config)?, template.start));
+        }
+    }
+    Ok(specs)
+}
+
+fn spec(template: &JobTemplate, thread: u32, config: &DriveConfig) -> Result<JobSpec, String> {
+    let JobTemplate { name, zones, threads, .. } = template;
+    let mine = match template.zones_per_thread {
+        Some(count) => {
+            let start = zones.start.saturating_add(thread.saturating_mul(count));
+            start..start.saturating_add(count)
+        }
+        None => slice_of(zones, thread, *threads),
+    };
+    if mine.is_empty() {
+        let have = zones.len();
+        return Err(format!("job \"{name}\": {threads} threads do not find a zone each in {have}"));
+    }
+    if mine.end > zones.end || mine.end > config.zones.count {
+        return Err(format!(
+            "job \"{name}\": thread {thread} needs zones {} to {}, but its zones end at {} and the drive's at {}",
+            mine.start,
+            mine.end - 1,
+            zones.end - 1,
+            config.zones.count - 1,
+        ));
+    }
+    let lba_bytes = u64::from(config.lba_bytes);
+    if !template.block_bytes.is_multiple_of(lba_bytes) {
+        return Err(format!(
+            "job \"{name}\": block of {} bytes is no multiple of the logical block of {lba_bytes}",
+            template.block_bytes
+        ));
+    }
+    let block_lbas = u32::try_from(template.block_bytes / lba_bytes).unwrap_or(u32::MAX);
+    Ok(JobSpec {
+        name: name.clone(),
+        work: work(template, mine, block_lbas, config),
+        queue_depth: template.queue_depth,
+        rate: template.rate,
+        ramp: template.ramp,
+        stop: Stop { ..template.stop },
+        ends_run: template.ends_run,
+    })
+}
+
+fn work(
+    template: &JobTemplate,
+    zones: std::ops::Range<u32>,
+    block_lbas: u32,
+    config: &DriveConfig,
+) -> Work {
+    let page_bytes = config.geometry.page_bytes;
+    let capacity_lbas = config.zones.capacity_lbas;
+    match template.work {
+        WorkTemplate::Write { append, open_zones, repeat, reset_first } => {
+            Work::Write(WriteWork { zones, block_lbas, append, open_zones, repeat, reset_first })
+        }
+        WorkTemplate::Read { random } => Work::Read(ReadWork { zones, block_lbas, random }),
+        WorkTemplate::Finish { fill } => {
+            Work::Finish { zones, fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes) }
+        }
+        WorkTemplate::Reset { shuffled, fill } => Work::Reset {
+            zones,
+            shuffled,
+            fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),
+        },
+    }
+}
+
+/// Runs jobs side by side, each thread on a core of its own, until all have ended.
+fn run_phase(
+    device: &Emulated,
+    specs: Vec<(JobSpec, Nanos)>,
+    host: &HostModel,
+    from: Nanos,
+    rng: &mut Rng,
+) -> (Vec<JobResult>, zonelab_host::RunEnd) {
+    let stop = StopSignal::default();
+    let mut jobs: Vec<(WorkloadJob, Nanos)> = specs
+        .into_iter()
+        .map(|(spec, delay)| {
+            let start = from + delay + rng_within(rng, host.start_spread);
+            let addresses = Rng::new(rng.next_u64(), 0);
+            (WorkloadJob::new(spec, device.info(), addresses, stop.clone()), start)
+        })
+        .collect();
+    let mut reactor = Reactor::new(VirtualClock::starting_at(from), device.clone(), stop);
+    for (index, (job, start)) in jobs.iter_mut().enumerate() {
+        let queue = device.open_queue(job.depth(), host.costs, Rng::new(rng.next_u64(), 1));
+        // Fits: templates have at most 4096 threads.
+        reactor.add(job, queue, CoreId(index as u32), *start);
+    }
+    let end = reactor.run();
+    (jobs.into_iter().map(|(job, _)| job.into_result()).collect(), end)
+}
+
+fn rng_within(rng: &mut Rng, spread: Nanos) -> Nanos {
+    if spread == Nanos::ZERO { Nanos::ZERO } else { Nanos(rng.below(spread.0)) }
+}
+
+/// The measurements of all threads of a job together.
+fn measure(template: &JobTemplate, results: &[JobResult]) -> JobMeasured {
+    let kind = match template.work {
+        WorkTemplate::Write { append: false, .. } => OpKind::Write,
+        WorkTemplate::Write { append: true, .. } => OpKind::Append,
+        WorkTemplate::Read { .. } => OpKind::Read,
+        WorkTemplate::Finish { .. } => OpKind::Finish,
+        WorkTemplate::Reset { .. } => OpKind::Reset,
+    };
+    let mine = || results.iter().filter(|job| job.name == template.name);
+    let mut first_writes = Latency::new();
+    for job in mine() {
+        first_writes.merge(&job.first_writes);
+    }
+    let group = GroupStats::of(mine().map(|job| &job.stats), kind);
+    let metrics = group.map(|group| Metrics::of(&group, &first_writes)).unwrap_or_default();
+    JobMeasured { name: template.name.clone(), kind, metrics }
+}
+
+/// FNV-1a over parts with a separator: a stream number from a name.
+fn name_hash(parts: &[&str]) -> u64 {
+    let bytes = parts.iter().flat_map(|part| part.bytes().chain([0xff]));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

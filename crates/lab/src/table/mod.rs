@@ -1,0 +1,353 @@
+//! Text tables for a terminal.
+//!
+//! [`comparison`] shows rows of comparison; [`Table`] lays out any other table.
+//! The functions read neither the environment nor the terminal: width and
+//! colour come from the caller in a [`Style`], who knows about `NO_COLOR` and
+//! whether the output is a terminal. Control characters in texts are replaced,
+//! so that no input file can steer the terminal.
+
+#[cfg(test)]
+mod tests;
+
+use crate::rows::{DriveBar, Kind, Row, Stats, Summary, Verdict};
+
+/// How tables look.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Style {
+    /// Greatest width of a line in characters; none for as wide as needed.
+    pub width: Option<usize>,
+    /// Whether to colour verdicts with ANSI escape sequences.
+    pub colour: bool,
+}
+
+/// On which side the text of a column stands.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Texts.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// A column of a [`Table`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Heading, with the unit if all cells share one.
+    pub header: String,
+    /// Side on which header and cells stand.
+    pub align: Align,
+    /// Width below which the column is never cut to fit a narrow terminal;
+    /// none if it is never cut.
+    pub least: Option<usize>,
+}
+
+impl Column {
+    /// A column of texts that may be cut down to eight characters.
+    #[must_use]
+    pub fn text(header: &str) -> Self {
+        Self { header: header.to_owned(), align: Align::Left, least: Some(8) }
+    }
+
+    /// A column of short words or identifiers, never cut.
+    #[must_use]
+    pub fn word(header: &str) -> Self {
+        Self { header: header.to_owned(), align: Align::Left, least: None }
+    }
+
+    /// A column of numbers, never cut.
+    #[must_use]
+    pub fn number(header: &str) -> Self {
+        Self { header: header.to_owned(), align: Align::Right, least: None }
+    }
+}
+
+/// A cell: its text, and the colour it has on a terminal that shows colours.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cell {
+    text: String,
+    colour: Option<Colour>,
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self { text: plain(&text.into()), colour: None }
+    }
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Colour {
+    Green,
+    Yellow,
+    Red,
+    Dim,
+}
+
+impl Colour {
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Green => "32",
+            Self::Yellow => "33",
+            Self::Red => "31",
+            Self::Dim => "2",
+        }
+    }
+}
+
+/// Columns and rows of text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    /// A table without rows.
+    #[must_use]
+    pub fn new(columns: impl IntoIterator<Item = Column>) -> Self {
+        Self { columns: columns.into_iter().collect(), rows: Vec::new() }
+    }
+
+    /// Adds a row. Missing cells are empty, surplus ones are not shown.
+    pub fn push(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// The table as lines, each ended by a newline, none ending in a space.
+    #[must_use]
+    pub fn to_text(&self, style: &Style) -> String {
+        let widths = self.widths(style);
+        let mut out = String::new();
+        let header: Vec<Cell> =
+            self.columns.iter().map(|c| Cell { colour: Some(Colour::Dim), ..c.header.as_str().into() }).collect();
+        for row in std::iter::once(&header).chain(&self.rows) {
+            out.push_str(&self.line(row, &widths, style));
+            out.push('\n');
+        }
+        out
+    }
+
+    /// Width of each column: as wide as its widest cell; if the line is then
+    /// too wide, the widest column that may be cut gives way first.
+    fn widths(&self, style: &Style) -> Vec<usize> {
+        let widest = |n: usize, column: &Column| {
+            let cells = self.rows.iter().filter_map(|row| row.get(n));
+            cells.map(|cell| length(&cell.text)).fold(length(&column.header), usize::max)
+        };
+        let mut widths: Vec<_> =
+            self.columns.iter().enumerate().map(|(n, column)| widest(n, column)).collect();
+        let Some(limit) = style.width else { return widths };
+        let gaps = GAP.len() * widths.len().saturating_sub(1);
+        while widths.iter().sum::<usize>() + gaps > limit {
+            let can_give = |n: &usize| self.columns[*n].least.is_some_and(|least| widths[*n] > least);
+            let Some(n) = (0..widths.len()).filter(can_give).max_by_key(|n| widths[*n]) else { break };
+            widths[n] -= 1;
+        }
+        widths
+    }
+
+    fn line(&self, row: &[Cell], widths: &[usize], style: &Style) -> String {
+        let empty = Cell::default();
+        let mut out = String::new();
+        // Spaces are written when a text follows them: no line ends in one.
+        let mut pending = 0;
+        for (n, (column, width)) in self.columns.iter().zip(widths).enumerate() {
+            let cell = row.get(n).unwrap_or(&empty);
+            let text = cut(&cell.text, *width);
+            let pad = width - length(&text);
+            let (before, after) = if column.align == Align::Right { (pad, 0) } else { (0, pad) };
+            pending += before + if n > 0 { GAP.len() } else { 0 };
+            if !text.is_empty() {
+                out.extend(std::iter::repeat_n(' ', pending));
+                out.push_str(&coloured(&text, cell.colour, style));
+                pending = 0;
+            }
+            pending += after;
+        }
+        out
+    }
+}
+
+/// Between two columns.
+const GAP: &str = "  ";
+
+/// Length on the terminal, counting every character as one column.
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// `text`, cut to `width` characters with "…" at the end.
+fn cut(text: &str, width: usize) -> String {
+    if length(text) <= width {
+        return text.to_owned();
+    }
+    let mut out: String = text.chars().take(width.saturating_sub(1)).collect();
+    out.truncate(out.trim_end().len());
+    out.push('…');
+    out.chars().take(width).collect()
+}
+
+/// `text` with control characters replaced.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+fn coloured(text: &str, colour: Option<Colour>, style: &Style) -> String {
+    match colour {
+        Some(colour) if style.colour => format!("\u{1b}[{}m{text}\u{1b}[0m", colour.code()),
+        _ => text.to_owned(),
+    }
+}
+
+/// `value` with four significant digits, without an exponent where that is
+/// readable.
+#[must_use]
+pub fn number(value: f64) -> String {
+    let magnitude = value.abs();
+    if !value.is_finite() {
+        return "-".to_owned();
+    }
+    if magnitude != 0.0 && !(1e-4..1e7).contains(&magnitude) {
+        return format!("{value:.3e}");
+    }
+    // The exponent after rounding: 9.9996 becomes 10.00 and not 10.000.
+    let rounded = format!("{value:.3e}");
+    let exponent = rounded.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0_i32);
+    let decimals = usize::try_from(3 - exponent).unwrap_or(0);
+    let rounded: f64 = rounded.parse().unwrap_or(value);
+    format!("{rounded:.decimals$}")
+}
+
+/// A relative error in per cent with its sign: "+1.2 %".
+#[must_use]
+pub fn percent(error: f64) -> String {
+    let percent = error * 100.0;
+    let text = format!("{percent:+.1} %");
+    if text == "-0.0 %" || text == "+0.0 %" { "0.0 %".to_owned() } else { text }
+}
+
+/// The rows of comparison with their verdicts, grouped by id, each group under
+/// a line that summarises it, and the overall result at the end.
+///
+/// The rows should be judged ([`Row::judged`]) and marked
+/// ([`crate::rows::Misfits::apply`]).
+#[must_use]
+pub fn comparison(rows: &[Row], style: &Style) -> String {
+    let summary = Summary::of(rows);
+    let mut out = String::new();
+    for (id, stats) in &summary.by_id {
+        out.push_str(&line(&format!("{id}: {}", sentence(stats)), style));
+        let group: Vec<&Row> = rows.iter().filter(|row| row.id == *id).collect();
+        out.push_str(&group_table(&group).to_text(style));
+        out.push('\n');
+    }
+    if summary.by_id.len() != 1 {
+        out.push_str(&line(&format!("all: {}", sentence(&summary.overall)), style));
+    }
+    if let Some(drive) = &summary.drive {
+        out.push_str(&line(&drive_sentence(drive), style));
+    }
+    if rows.iter().any(Row::passes_by_bracket) {
+        let note = "±1pt: the published percentile lies between ours one point lower and higher";
+        out.push_str(&line(note, style));
+    }
+    out
+}
+
+fn line(text: &str, style: &Style) -> String {
+    let text = plain(text);
+    format!("{}\n", style.width.map_or(text.clone(), |width| cut(&text, width)))
+}
+
+fn group_table(rows: &[&Row]) -> Table {
+    let x_name = common_x(rows);
+    let mut table = Table::new([
+        Column::word("id"),
+        Column::text("series"),
+        if x_name.is_some() { Column::number(x_name.unwrap_or("x")) } else { Column::text("x") },
+        Column::text("metric"),
+        Column::number("published"),
+        Column::number("ours"),
+        Column::number("error"),
+        Column::word("verdict"),
+    ]);
+    for row in rows {
+        let x = row.x.as_ref().map(|x| match x_name {
+            Some(_) => short(x.value),
+            None => format!("{} {}", x.name, short(x.value)),
+        });
+        let metric =
+            if row.unit.is_empty() { row.metric.clone() } else { format!("{} ({})", row.metric, row.unit) };
+        let optional = |text: Option<String>| Cell::from(text.unwrap_or_else(|| "-".to_owned()));
+        table.push([
+            row.id.as_str().into(),
+            row.series.as_str().into(),
+            x.unwrap_or_default().into(),
+            metric.into(),
+            optional(row.published.map(number)),
+            number(row.ours).into(),
+            optional(row.rel_error.map(percent)),
+            verdict_cell(row),
+        ]);
+    }
+    table
+}
+
+/// The name of x if all rows that have one share it: it is then the header.
+fn common_x<'a>(rows: &[&'a Row]) -> Option<&'a str> {
+    let mut names = rows.iter().filter_map(|row| row.x.as_ref()).map(|x| x.name.as_str());
+    let first = names.next()?;
+    names.all(|name| name == first).then_some(first)
+}
+
+/// A coordinate: as it is if it is a small integer, otherwise as a number.
+fn short(value: f64) -> String {
+    if value.fract() == 0.0 && value.abs() < 1e9 { format!("{value:.0}") } else { number(value) }
+}
+
+fn verdict_cell(row: &Row) -> Cell {
+    let verdict = row.verdict();
+    let mut text = verdict.word().to_owned();
+    if row.passes_by_bracket() {
+        text.push_str(" ±1pt");
+    }
+    let colour = match verdict {
+        Verdict::Ok => Colour::Green,
+        Verdict::Misfit => Colour::Yellow,
+        Verdict::Fail => Colour::Red,
+        Verdict::Info => Colour::Dim,
+    };
+    Cell { text, colour: Some(colour) }
+}
+
+/// "42 rows, 40 ok, 1 MISFIT, 1 FAIL; |error| median 0.4 %, P90 2.1 %".
+fn sentence(stats: &Stats) -> String {
+    let mut out = format!("{} {}", stats.count, if stats.count == 1 { "row" } else { "rows" });
+    let counts = [
+        (stats.passed, Verdict::Ok),
+        (stats.misfits, Verdict::Misfit),
+        (stats.failed, Verdict::Fail),
+        (stats.informative, Verdict::Info),
+    ];
+    for (count, verdict) in counts.into_iter().filter(|(count, _)| *count > 0) {
+        out.push_str(&format!(", {count} {}", verdict.word()));
+    }
+    out.push_str(&errors(stats));
+    out
+}
+
+fn errors(stats: &Stats) -> String {
+    let (Some(median), Some(p90)) = (stats.median_error, stats.p90_error) else {
+        return String::new();
+    };
+    format!("; |error| median {:.1} %, P90 {:.1} %", median * 100.0, p90 * 100.0)
+}
+
+fn drive_sentence(drive: &DriveBar) -> String {
+    let (median, p90) = (DriveBar::MEDIAN * 100.0, DriveBar::P90 * 100.0);
+    format!(
+        "real drive (kind {}): {}{}; bar: median {median:.0} %, P90 {p90:.0} %",
+        Kind::Drive.letter(),
+        if drive.pass { "ok" } else { "FAIL" },
+        errors(&drive.stats)
+    )
+}

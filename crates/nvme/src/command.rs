@@ -1,0 +1,139 @@
+//! Commands as plain structs, to and from their submission queue entries.
+//!
+//! Counts are plain here: `nlb == 1` is one block, although the entry holds 0.
+//! `to_entry` fails only if a value has no place in the entry, and names it.
+//! `parse` fails only if the opcode is another one: which values make sense is
+//! for the device to say, with the status that fits. The command identifier,
+//! fusing and the data pointer belong to the queue and stay in the entry, where
+//! [`SubmissionEntry`] sets them.
+
+mod admin;
+mod dwords;
+mod nvm;
+mod zoned;
+
+pub use admin::Identify;
+pub use dwords::DatasetHints;
+pub use nvm::{Flush, Protection, Read, Write};
+pub use zoned::{ZoneAppend, ZoneManagementReceive, ZoneManagementSend};
+
+use crate::Status;
+use crate::queue::{IoOpcode, SubmissionEntry};
+use core::fmt;
+
+/// A value that its field cannot hold.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct OutOfRange {
+    /// The field, as the struct calls it.
+    pub field: &'static str,
+    /// What it was to hold.
+    pub value: u64,
+    /// The least it can hold.
+    pub min: u64,
+    /// The most it can hold.
+    pub max: u64,
+}
+
+impl fmt::Display for OutOfRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            field,
+            value,
+            min,
+            max,
+        } = self;
+        write!(f, "{field} is {value}, but the entry holds {min} to {max}")
+    }
+}
+
+impl core::error::Error for OutOfRange {}
+
+impl OutOfRange {
+    /// `value`, if it is one of `min` to `max`.
+    fn check(field: &'static str, value: u64, min: u64, max: u64) -> Result<u64, Self> {
+        if (min..=max).contains(&value) {
+            return Ok(value);
+        }
+        Err(Self {
+            field,
+            value,
+            min,
+            max,
+        })
+    }
+}
+
+/// [`Status::INVALID_OPCODE`] unless the entry has opcode `expected`.
+fn expect_opcode(entry: &SubmissionEntry, expected: u8) -> Result<(), Status> {
+    if entry.cdw0.opc() == expected {
+        return Ok(());
+    }
+    Err(Status::INVALID_OPCODE)
+}
+
+/// A command of an I/O queue, parsed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum IoCommand {
+    /// Make written data durable.
+    Flush(Flush),
+    /// Read blocks.
+    Read(Read),
+    /// Write blocks.
+    Write(Write),
+    /// Write blocks at the write pointer of a zone.
+    ZoneAppend(ZoneAppend),
+    /// Change the state of a zone, or of all.
+    ZoneManagementSend(ZoneManagementSend),
+    /// Report zones.
+    ZoneManagementReceive(ZoneManagementReceive),
+}
+
+impl IoCommand {
+    /// The command of an entry.
+    ///
+    /// # Errors
+    /// [`Status::INVALID_OPCODE`] if the opcode has no parsed form here.
+    pub fn parse(entry: &SubmissionEntry) -> Result<Self, Status> {
+        match IoOpcode(entry.cdw0.opc()) {
+            IoOpcode::FLUSH => Flush::parse(entry).map(Self::Flush),
+            IoOpcode::READ => Read::parse(entry).map(Self::Read),
+            IoOpcode::WRITE => Write::parse(entry).map(Self::Write),
+            IoOpcode::ZONE_APPEND => ZoneAppend::parse(entry).map(Self::ZoneAppend),
+            IoOpcode::ZONE_MANAGEMENT_SEND => {
+                ZoneManagementSend::parse(entry).map(Self::ZoneManagementSend)
+            }
+            IoOpcode::ZONE_MANAGEMENT_RECEIVE => {
+                ZoneManagementReceive::parse(entry).map(Self::ZoneManagementReceive)
+            }
+            _ => Err(Status::INVALID_OPCODE),
+        }
+    }
+
+    /// The entry of the command.
+    ///
+    /// # Errors
+    /// [`OutOfRange`] if a value has no place in it.
+    pub fn to_entry(&self) -> Result<SubmissionEntry, OutOfRange> {
+        match self {
+            Self::Flush(command) => Ok(command.to_entry()),
+            Self::Read(command) => command.to_entry(),
+            Self::Write(command) => command.to_entry(),
+            Self::ZoneAppend(command) => command.to_entry(),
+            Self::ZoneManagementSend(command) => Ok(command.to_entry()),
+            Self::ZoneManagementReceive(command) => command.to_entry(),
+        }
+    }
+
+    /// The namespace that the command is for (NSID).
+    #[must_use]
+    pub fn nsid(&self) -> u32 {
+        match self {
+            Self::Flush(command) => command.nsid,
+            Self::Read(command) => command.nsid,
+            Self::Write(command) => command.nsid,
+            Self::ZoneAppend(command) => command.nsid,
+            Self::ZoneManagementSend(command) => command.nsid,
+            Self::ZoneManagementReceive(command) => command.nsid,
+        }
+    }
+}

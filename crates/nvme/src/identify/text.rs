@@ -1,0 +1,146 @@
+//! Text fields.
+
+use core::fmt;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// An ASCII string of `N` bytes, padded with spaces on the right.
+#[derive(Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(transparent)]
+pub struct Ascii<const N: usize>([u8; N]);
+
+const _: () = assert!(size_of::<Ascii<20>>() == 20);
+
+impl<const N: usize> Ascii<N> {
+    /// The field with `text`; `None` if it is longer than `N` or holds anything
+    /// but printable ASCII (20h to 7Eh).
+    #[must_use]
+    pub fn new(text: &str) -> Option<Self> {
+        let mut bytes = [b' '; N];
+        if !text.bytes().all(|byte| (0x20..=0x7e).contains(&byte)) {
+            return None;
+        }
+        bytes
+            .get_mut(..text.len())?
+            .copy_from_slice(text.as_bytes());
+        Some(Self(bytes))
+    }
+
+    /// The text without its padding, which peers make of spaces or zeroes;
+    /// `None` if a peer sent anything but ASCII.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        if !self.0.is_ascii() {
+            return None;
+        }
+        let text = core::str::from_utf8(&self.0).ok()?;
+        Some(text.trim_end_matches([' ', '\0']))
+    }
+}
+
+impl<const N: usize> Default for Ascii<N> {
+    /// Nothing but spaces.
+    fn default() -> Self {
+        Self([b' '; N])
+    }
+}
+
+impl<const N: usize> fmt::Debug for Ascii<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.as_str() {
+            Some(text) => text.fmt(f),
+            None => self.0.fmt(f),
+        }
+    }
+}
+
+/// An NVMe qualified name: UTF-8, ended by a zero byte, in 256 bytes.
+#[derive(Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(transparent)]
+pub struct Nqn([u8; 256]);
+
+const _: () = assert!(size_of::<Nqn>() == 256);
+
+impl Nqn {
+    /// The longest name in bytes.
+    pub const MAX_LEN: usize = 223;
+
+    /// The field with `name`; `None` if it is longer than [`Nqn::MAX_LEN`] or
+    /// holds a zero byte. Whether it has the form of an NQN is not looked at.
+    #[must_use]
+    pub fn new(name: &str) -> Option<Self> {
+        if name.len() > Self::MAX_LEN || name.contains('\0') {
+            return None;
+        }
+        let mut bytes = [0; 256];
+        bytes
+            .get_mut(..name.len())?
+            .copy_from_slice(name.as_bytes());
+        Some(Self(bytes))
+    }
+
+    /// The name; `None` if a peer sent one that does not end or is not UTF-8.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        let len = self.0.iter().position(|byte| *byte == 0)?;
+        core::str::from_utf8(self.0.get(..len)?).ok()
+    }
+}
+
+impl fmt::Debug for Nqn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.as_str() {
+            Some(name) => name.fmt(f),
+            None => self.0.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::String;
+    use zerocopy::FromZeros;
+
+    #[test]
+    fn ascii_pads_with_spaces_and_gives_the_text_back() {
+        let serial = Ascii::<8>::new("ZL 01").unwrap();
+        assert_eq!(serial.as_bytes(), b"ZL 01   ");
+        assert_eq!(serial.as_str(), Some("ZL 01"));
+        assert_eq!(
+            Ascii::<8>::new("12345678").unwrap().as_str(),
+            Some("12345678")
+        );
+        assert_eq!(
+            Ascii::<4>::read_from_bytes(b"ab\0\0").unwrap().as_str(),
+            Some("ab")
+        );
+    }
+
+    #[test]
+    fn ascii_refuses_what_it_cannot_hold() {
+        assert_eq!(Ascii::<4>::new("12345"), None);
+        assert_eq!(Ascii::<4>::new("\u{e9}"), None);
+        assert_eq!(Ascii::<4>::new("\t"), None);
+        assert_eq!(
+            Ascii::<2>::read_from_bytes(&[0xc3, 0xa9]).unwrap().as_str(),
+            None
+        );
+    }
+
+    #[test]
+    fn a_name_ends_at_its_zero_byte() {
+        let name = Nqn::new("nqn.2014-08.org.nvmexpress.discovery").unwrap();
+        assert_eq!(name.as_str(), Some("nqn.2014-08.org.nvmexpress.discovery"));
+        assert!(name.as_bytes()[36..].iter().all(|byte| *byte == 0));
+        assert_eq!(Nqn::new_zeroed().as_str(), Some(""));
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_or_never_ends_is_refused() {
+        let longest: String = core::iter::repeat_n('n', Nqn::MAX_LEN).collect();
+        assert_eq!(Nqn::new(&longest).unwrap().as_str(), Some(longest.as_str()));
+        assert_eq!(Nqn::new(&(longest + "n")), None);
+        assert_eq!(Nqn::new("a\0b"), None);
+        assert_eq!(Nqn::read_from_bytes(&[b'n'; 256]).unwrap().as_str(), None);
+    }
+}

@@ -1,0 +1,529 @@
+//! What the drive does by itself: filling zones that are finished, erasing
+//! blocks of zones that were reset.
+//!
+//! Every design of ConfZNS++, section 4, is a setting of two tasks:
+//!
+//! * [`Fill`] programs the rest of a zone in device writes of a granularity,
+//!   the next when the previous is done, with a pause between them, yielding
+//!   to host I/O or not.
+//! * [`EraseAll`] issues all erasures of a zone at once; [`Erase`] takes them
+//!   block by block, one [`Task::Step`] per plane of the zone, each yielding to
+//!   host I/O that waits for its plane.
+//!
+//! A task that serves a command (a finish, a synchronous reset) ends it when
+//! it is done; a background erasure ends nothing. Where the blocks of a reset
+//! are erased by later writes there is no task at all: see [`crate::flash`].
+
+use zonelab_device::{Nanos, ZoneId};
+
+use crate::account::Cause;
+use crate::config::{EraseWhen, FinishConfig, ResetConfig};
+use crate::drive::{Drive, Owner};
+use crate::event::Event;
+use crate::flash::BlockRange;
+use crate::slab::Slab;
+use crate::zones::Change;
+
+/// Designs and running tasks of a drive.
+#[derive(Clone, Debug)]
+pub(crate) struct Background {
+    finish: FinishConfig,
+    reset: ResetConfig,
+    tasks: Slab<Task>,
+    erasures: Slab<Erase>,
+    /// Fills that yield to host I/O, by group of zones, oldest first.
+    yielding: Vec<u32>,
+}
+
+#[derive(Clone, Debug)]
+enum Task {
+    Fill(Fill),
+    EraseAll(EraseAll),
+    Step(Step),
+}
+
+/// Filling one zone for a finish.
+#[derive(Clone, Debug)]
+struct Fill {
+    physical: u32,
+    /// The command that waits for it.
+    request: u32,
+    /// Logical blocks of the zone still to be programmed.
+    next_lba: u32,
+    end_lba: u32,
+    /// Groups of its device write that are on the flash: two if blocks had to be erased first.
+    groups: u32,
+    /// What it waits for.
+    wait: FillWait,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FillWait {
+    /// Its device write is on the flash.
+    Flash,
+    /// The pause, or its first start, ends then.
+    Until(Nanos),
+    /// No host I/O in its group, or this time.
+    Idle(Nanos),
+}
+
+/// Erasing all stale blocks of a physical zone at once.
+#[derive(Clone, Debug)]
+struct EraseAll {
+    physical: u32,
+    request: Option<u32>,
+    start: Nanos,
+    /// It is on the flash, not waiting for its start.
+    issued: bool,
+}
+
+/// Erasing a physical zone block by block.
+#[derive(Clone, Debug)]
+struct Erase {
+    physical: u32,
+    request: Option<u32>,
+    /// Blocks before this one are to be erased.
+    end_block: u32,
+    /// Planes with blocks left, or an erasure under way.
+    steps_running: u32,
+    /// A write needs the zone: nothing yields any more.
+    hurried: bool,
+}
+
+/// The part of an [`Erase`] on one plane.
+#[derive(Clone, Debug)]
+struct Step {
+    erasure: u32,
+    /// Its position in the stripe.
+    slot: u32,
+    /// The next block to erase, counted as in [`crate::layout`].
+    next_block: u32,
+    wait: StepWait,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StepWait {
+    /// Its erasure is on the flash.
+    Flash,
+    /// It starts then.
+    Start(Nanos),
+    /// Its plane is idle, or this time.
+    Idle(Nanos),
+}
+
+impl Background {
+    pub(crate) fn new(finish: FinishConfig, reset: ResetConfig) -> Self {
+        Self {
+            finish,
+            reset,
+            tasks: Slab::default(),
+            erasures: Slab::default(),
+            yielding: Vec::new(),
+        }
+    }
+
+    /// Tasks that have not ended.
+    pub(crate) fn running(&self) -> usize {
+        self.tasks.len()
+    }
+}
+
+impl Drive {
+    /// Background tasks that have not ended: fills and erasures, by plane if
+    /// they go block by block.
+    #[must_use]
+    pub fn background_tasks(&self) -> usize {
+        self.background.running()
+    }
+
+    // ---- finish ----------------------------------------------------------
+
+    /// A zone has become full by a finish; its flash follows from `start` on.
+    pub(crate) fn begin_finish(&mut self, change: &Change, request: u32, start: Nanos) {
+        self.totals.finishes += 1;
+        let FinishConfig::Fill { .. } = self.background.finish else { return };
+        let page_lbas = self.flash.layout().page_lbas();
+        // Pages that the host began count as programmed. Fits: see `accept_write`.
+        let first = (change.written_lbas as u32).next_multiple_of(page_lbas);
+        let end = self.flash.layout().zone_pages() * page_lbas;
+        if first >= end {
+            return;
+        }
+        let physical = self.mapping.map(change.zone);
+        self.requests.at(request).pending += 1;
+        let task = self.background.tasks.insert(Task::Fill(Fill {
+            physical,
+            request,
+            next_lba: first,
+            end_lba: end,
+            groups: 0,
+            wait: FillWait::Until(start),
+        }));
+        self.wake_at(start, task);
+    }
+
+    fn wake_at(&mut self, at: Nanos, task: u32) {
+        if at == self.now {
+            self.task_wakes(task);
+        } else {
+            self.events.push(at, Event::Task(task));
+        }
+    }
+
+    /// Goes on with a fill: the next device write, or a wait for host I/O to cease.
+    fn fill_on(&mut self, task: u32, may_yield: bool) {
+        let FinishConfig::Fill { granularity_bytes, yield_ns, .. } = self.background.finish else {
+            unreachable!("only a filling finish makes fill tasks")
+        };
+        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else { return };
+        let group = self.flash.layout().group_of(fill.physical) as usize;
+        if let Some(hold) = yield_ns.filter(|_| may_yield)
+            && self.host_in_flight[group] > 0
+        {
+            let deadline = self.now.saturating_add(hold);
+            fill.wait = FillWait::Idle(deadline);
+            self.background.yielding.push(task);
+            self.events.push(deadline, Event::Task(task));
+            return;
+        }
+        let granularity_lbas = granularity_bytes / self.config().lba_bytes;
+        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else { return };
+        let range = BlockRange {
+            first: fill.next_lba,
+            count: granularity_lbas.min(fill.end_lba - fill.next_lba),
+        };
+        fill.next_lba += range.count;
+        fill.wait = FillWait::Flash;
+        let physical = fill.physical;
+        self.hurry_erasure(physical);
+        self.flash.claim(physical, range);
+        let (_, before) = self.flash.totals();
+        let (now, token) = (self.now, Owner::Task(task).token());
+        let cause = Cause::FinishFill;
+        let groups = self.flash.program(now, physical, range, cause, token, &mut self.events);
+        self.totals.fill_program_bytes += self.flash.totals().1 - before;
+        if let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) {
+            fill.groups = groups;
+        }
+    }
+
+    fn fill_group_done(&mut self, task: u32) {
+        let FinishConfig::Fill { pause_ns, .. } = self.background.finish else { return };
+        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else { return };
+        fill.groups -= 1;
+        if fill.groups > 0 {
+            return;
+        }
+        if fill.next_lba >= fill.end_lba {
+            self.end_fill(task);
+        } else if pause_ns > Nanos::ZERO {
+            let until = self.now.saturating_add(pause_ns);
+            fill.wait = FillWait::Until(until);
+            self.events.push(until, Event::Task(task));
+        } else {
+            self.fill_on(task, true);
+        }
+    }
+
+    fn end_fill(&mut self, task: u32) {
+        if let Task::Fill(fill) = self.background.tasks.remove(task) {
+            self.part_done(fill.request);
+        }
+    }
+
+    /// Host I/O of a group of zones is done: fills that yielded to it may go on.
+    #[inline]
+    pub(crate) fn host_io_done(&mut self, group: u32) {
+        let in_flight = &mut self.host_in_flight[group as usize];
+        debug_assert!(*in_flight > 0, "host I/O ends once");
+        *in_flight -= 1;
+        if *in_flight == 0 && !self.background.yielding.is_empty() {
+            self.wake_yielding(group);
+        }
+    }
+
+    #[cold]
+    fn wake_yielding(&mut self, group: u32) {
+        let mut woken = Vec::new();
+        let Background { yielding, tasks, .. } = &mut self.background;
+        let layout = self.flash.layout();
+        yielding.retain(|&task| match tasks.get_mut(task) {
+            Some(Task::Fill(fill)) if matches!(fill.wait, FillWait::Idle(_)) => {
+                let mine = layout.group_of(fill.physical) == group;
+                if mine {
+                    woken.push(task);
+                }
+                !mine
+            }
+            _ => false,
+        });
+        for task in woken {
+            self.fill_on(task, false);
+        }
+    }
+
+    /// A reset takes the zone from a fill that still runs: the finish ends as it stands.
+    fn cancel_fill(&mut self, physical: u32) {
+        let found = self.background.tasks.iter().find_map(|(index, task)| match task {
+            Task::Fill(fill) if fill.physical == physical => Some((index, fill.wait)),
+            _ => None,
+        });
+        let Some((task, wait)) = found else { return };
+        if wait == FillWait::Flash {
+            // The device write on the flash is its last.
+            if let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) {
+                fill.next_lba = fill.end_lba;
+            }
+        } else {
+            self.end_fill(task);
+        }
+    }
+
+    // ---- reset -----------------------------------------------------------
+
+    /// A zone has become empty by a reset; its flash follows from `start` on.
+    pub(crate) fn begin_reset(&mut self, change: &Change, request: u32, start: Nanos) {
+        self.totals.resets += 1;
+        let Some(physical) = self.mapping.physical(change.zone) else { return };
+        if self.background.running() > 0 {
+            self.cancel_fill(physical);
+            self.hurry_erasure(physical);
+        }
+        self.flash.invalidate(physical);
+        let clean = self.flash.stale_blocks(physical) == 0;
+        self.mapping.release(change.zone, clean);
+        if clean {
+            return;
+        }
+        let reset = self.background.reset;
+        match reset.erase {
+            EraseWhen::FirstZoneWrite | EraseWhen::FirstBlockWrite => {}
+            EraseWhen::Synchronous => {
+                self.requests.at(request).pending += 1;
+                self.begin_erasure(physical, Some(request), start);
+            }
+            EraseWhen::Background => self.begin_erasure(physical, None, start),
+        }
+    }
+
+    fn begin_erasure(&mut self, physical: u32, request: Option<u32>, start: Nanos) {
+        if self.background.reset.preempt_ns.is_none() {
+            let task = EraseAll { physical, request, start, issued: false };
+            let task = self.background.tasks.insert(Task::EraseAll(task));
+            self.wake_at(start, task);
+            return;
+        }
+        let end_block = self.flash.take_stale(physical);
+        let slots = self.flash.layout().width().min(end_block);
+        let erasure = self.background.erasures.insert(Erase {
+            physical,
+            request,
+            end_block,
+            steps_running: slots,
+            hurried: false,
+        });
+        for slot in 0..slots {
+            let wait = StepWait::Start(start);
+            let step = Step { erasure, slot, next_block: slot, wait };
+            let task = self.background.tasks.insert(Task::Step(step));
+            self.wake_at(start, task);
+        }
+    }
+
+    fn issue_erase_all(&mut self, task: u32) {
+        let Some(Task::EraseAll(erase)) = self.background.tasks.get_mut(task) else { return };
+        erase.issued = true;
+        let physical = erase.physical;
+        if self.flash.stale_blocks(physical) == 0 {
+            // A write came first and erased what it needed: everything.
+            self.end_erase_all(task);
+            return;
+        }
+        let end = self.flash.take_stale(physical);
+        let (now, token) = (self.now, Owner::Task(task).token());
+        self.flash.erase(now, physical, 0..end, Cause::ResetErase, token, &mut self.events);
+    }
+
+    fn end_erase_all(&mut self, task: u32) {
+        if let Task::EraseAll(erase) = self.background.tasks.remove(task) {
+            self.end_erasure(erase.physical, erase.request);
+        }
+    }
+
+    /// Takes the next block of a plane, if nothing of the host waits there.
+    fn step_on(&mut self, task: u32, may_yield: bool) {
+        let Some(Task::Step(step)) = self.background.tasks.get_mut(task) else { return };
+        let erase = self.background.erasures.at(step.erasure);
+        if step.next_block >= erase.end_block {
+            self.end_step(task);
+            return;
+        }
+        let physical = erase.physical;
+        let unit = self.flash.layout().stripe(physical)[step.slot as usize];
+        if may_yield && !erase.hurried {
+            let hold = self.background.reset.preempt_ns.unwrap_or(Nanos::ZERO);
+            let deadline = self.now.saturating_add(hold);
+            let now = self.now;
+            let media = self.flash.media_mut();
+            if !media.when_idle(now, unit, task, Some(deadline), &mut self.events) {
+                step.wait = StepWait::Idle(deadline);
+                return;
+            }
+        }
+        let block = step.next_block;
+        step.next_block += self.flash.layout().width();
+        step.wait = StepWait::Flash;
+        let (now, token) = (self.now, Owner::Task(task).token());
+        let cause = Cause::ResetErase;
+        self.flash.erase(now, physical, std::iter::once(block), cause, token, &mut self.events);
+    }
+
+    fn end_step(&mut self, task: u32) {
+        let Task::Step(step) = self.background.tasks.remove(task) else { return };
+        let erase = self.background.erasures.at(step.erasure);
+        erase.steps_running -= 1;
+        if erase.steps_running == 0 {
+            let erase = self.background.erasures.remove(step.erasure);
+            self.end_erasure(erase.physical, erase.request);
+        }
+    }
+
+    fn end_erasure(&mut self, physical: u32, request: Option<u32>) {
+        self.mapping.erased(physical);
+        if let Some(request) = request {
+            self.part_done(request);
+        }
+    }
+
+    /// Something is about to be programmed on `physical`: what is left of a
+    /// stepwise erasure there is issued at once, so that it comes first.
+    #[inline]
+    pub(crate) fn hurry_erasure(&mut self, physical: u32) {
+        if self.background.erasures.len() > 0 {
+            self.hurry_erasure_on(physical);
+        }
+    }
+
+    #[cold]
+    fn hurry_erasure_on(&mut self, physical: u32) {
+        let found: Vec<u32> = self
+            .background
+            .erasures
+            .iter()
+            .filter(|(_, erase)| erase.physical == physical && !erase.hurried)
+            .map(|(index, _)| index)
+            .collect();
+        for erasure in found {
+            self.background.erasures.at(erasure).hurried = true;
+            let steps: Vec<u32> = self
+                .background
+                .tasks
+                .iter()
+                .filter(|(_, task)| matches!(task, Task::Step(step) if step.erasure == erasure))
+                .map(|(index, _)| index)
+                .collect();
+            for task in steps {
+                self.issue_rest_of_step(task);
+            }
+        }
+    }
+
+    /// Issues all remaining blocks of a plane, behind the one under way if there is one.
+    fn issue_rest_of_step(&mut self, task: u32) {
+        let Some(Task::Step(step)) = self.background.tasks.get_mut(task) else { return };
+        let erase = self.background.erasures.at(step.erasure);
+        let width = self.flash.layout().width();
+        let blocks = (step.next_block..erase.end_block).step_by(width as usize);
+        let (under_way, physical) = (step.wait == StepWait::Flash, erase.physical);
+        let left = blocks.clone().count();
+        step.next_block = erase.end_block;
+        if left == 0 {
+            if !under_way {
+                self.end_step(task);
+            }
+            return;
+        }
+        step.wait = StepWait::Flash;
+        let erasure = step.erasure;
+        // The block under way and the rest end separately: one more part each.
+        if under_way {
+            self.background.erasures.at(erasure).steps_running += 1;
+            let slot = self.flash.layout().width();
+            let rest = Step { erasure, slot, next_block: u32::MAX, wait: StepWait::Flash };
+            let rest = self.background.tasks.insert(Task::Step(rest));
+            self.issue_blocks(rest, physical, blocks);
+        } else {
+            self.issue_blocks(task, physical, blocks);
+        }
+    }
+
+    fn issue_blocks(&mut self, task: u32, physical: u32, blocks: impl Iterator<Item = u32>) {
+        let (now, token) = (self.now, Owner::Task(task).token());
+        self.flash.erase(now, physical, blocks, Cause::WriteErase, token, &mut self.events);
+    }
+
+    // ---- events ----------------------------------------------------------
+
+    /// A task's time has come. Wake-ups may be stale (the task went on for
+    /// another reason, or its slot was reused), so what it waits for is asked again.
+    pub(crate) fn task_wakes(&mut self, task: u32) {
+        let now = self.now;
+        match self.background.tasks.get_mut(task) {
+            Some(Task::Fill(fill)) => match fill.wait {
+                FillWait::Until(at) if now >= at => self.fill_on(task, true),
+                FillWait::Idle(at) if now >= at => {
+                    self.background.yielding.retain(|&other| other != task);
+                    self.fill_on(task, false);
+                }
+                _ => {}
+            },
+            Some(Task::EraseAll(erase)) if !erase.issued && now >= erase.start => {
+                self.issue_erase_all(task);
+            },
+            Some(Task::Step(step)) => match step.wait {
+                StepWait::Start(at) if now >= at => self.step_on(task, true),
+                StepWait::Idle(deadline) => {
+                    let erase = self.background.erasures.at(step.erasure);
+                    let unit = self.flash.layout().stripe(erase.physical)[step.slot as usize];
+                    if now >= deadline {
+                        self.step_on(task, false);
+                    } else if self.flash.media().is_idle(now, unit) {
+                        self.step_on(task, true);
+                    } else {
+                        let events = &mut self.events;
+                        self.flash.media_mut().when_idle(now, unit, task, Some(deadline), events);
+                    }
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    /// The flash operations of a task are done.
+    pub(crate) fn task_group_done(&mut self, task: u32) {
+        match self.background.tasks.get_mut(task) {
+            Some(Task::Fill(_)) => self.fill_group_done(task),
+            Some(Task::EraseAll(_)) => self.end_erase_all(task),
+            Some(Task::Step(step)) => {
+                if step.next_block == u32::MAX {
+                    self.end_step(task);
+                } else {
+                    self.step_on(task, true);
+                }
+            }
+            None => unreachable!("a task lives until its flash operations are done"),
+        }
+    }
+
+    /// The zone of a fill or erasure that is still running on `zone`, for tests.
+    #[must_use]
+    pub fn is_busy(&self, zone: ZoneId) -> bool {
+        let physical = self.mapping.physical(zone);
+        self.background.tasks.iter().any(|(_, task)| match task {
+            Task::Fill(fill) => Some(fill.physical) == physical,
+            Task::EraseAll(erase) => Some(erase.physical) == physical,
+            Task::Step(_) => false,
+        })
+    }
+}

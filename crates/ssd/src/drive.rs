@@ -1,0 +1,612 @@
+//! The drive: commands in, completions out, in virtual time.
+
+use zonelab_device::{
+    Buf, Command, Completion, DeviceInfo, Lba, NamespaceId, NamespaceInfo, Nanos, Op, QueueId,
+    RejectReason, Rejected, Tag, ZoneId, ZonedInfo,
+};
+use zonelab_nvme::Status;
+use zonelab_nvme::zns::ZoneSendAction;
+
+use crate::account::{Cause, Totals};
+use crate::background::Background;
+use crate::config::{DataStore, DriveConfig, MappingConfig};
+use crate::data::SparseData;
+use crate::event::{Event, EventQueue};
+use crate::flash::{BlockRange, Flash};
+use crate::front::FrontEnd;
+use crate::mapping::Mapping;
+use crate::slab::Slab;
+use crate::zones::{Change, Zones};
+
+/// Most commands that can be in flight at once.
+const MAX_IN_FLIGHT: usize = 1 << 26;
+
+/// A command between its submission and its completion.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    queue: QueueId,
+    tag: Tag,
+    op: Op,
+    status: Status,
+    result: u64,
+    data: Option<Buf>,
+    stage: Stage,
+    /// Groups of flash operations and background tasks that it waits for.
+    pub(crate) pending: u32,
+    /// Where a write goes.
+    physical: u32,
+    range: BlockRange,
+}
+
+/// What a request waits for when its own event is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The front end lets it through to the flash.
+    Admission,
+    /// Flash work, its own or that of background tasks.
+    Flash,
+    /// The link, or nothing more.
+    Completion,
+}
+
+/// Who waits for a group of flash operations: the token of [`crate::media`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// A request, by slot.
+    Request(u32),
+    /// A background task, by slot.
+    Task(u32),
+}
+
+impl Owner {
+    #[inline]
+    pub(crate) const fn token(self) -> u32 {
+        match self {
+            Self::Request(i) => i << 1,
+            Self::Task(i) => i << 1 | 1,
+        }
+    }
+
+    #[inline]
+    const fn of(token: u32) -> Self {
+        if token & 1 == 0 { Self::Request(token >> 1) } else { Self::Task(token >> 1) }
+    }
+}
+
+/// An action on a drive that no command of a host could do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Declares a range of empty zones full, as if they had been written from
+    /// start to end by now. Takes time proportional to the number of zones.
+    PreconditionFull {
+        /// The zones.
+        zones: core::ops::Range<u32>,
+    },
+}
+
+/// Why a control action was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ControlError {
+    /// The range leaves the drive.
+    #[error("zones {}..{} are not all on the drive, which has {zones}", range.start, range.end)]
+    NoSuchZone {
+        /// The range asked for.
+        range: core::ops::Range<u32>,
+        /// Zones of the drive.
+        zones: u32,
+    },
+    /// A zone of the range is not empty.
+    #[error("zone {} is not empty: only empty zones can be declared full", zone.0)]
+    NotEmpty {
+        /// The first such zone.
+        zone: ZoneId,
+    },
+    /// A drive that keeps data cannot have written zones without data.
+    #[error("the drive keeps data (data.store = \"memory\"), so zones cannot be declared written")]
+    KeepsData,
+}
+
+/// The emulated drive: a state machine without threads, clock or I/O.
+///
+/// Whoever drives it says what time it is: [`Drive::submit`] and
+/// [`Drive::advance`] take `now`, which never goes back, and
+/// [`Drive::next_event`] says when something will happen next. With a clock
+/// that jumps from event to event it is a simulator; with the monotonic clock
+/// it is a live device.
+#[derive(Debug)]
+pub struct Drive {
+    config: DriveConfig,
+    info: DeviceInfo,
+    pub(crate) now: Nanos,
+    pub(crate) zones: Zones,
+    pub(crate) mapping: Mapping,
+    pub(crate) flash: Flash,
+    front: FrontEnd,
+    data: Option<SparseData>,
+    pub(crate) events: EventQueue,
+    pub(crate) requests: Slab<Request>,
+    pub(crate) background: Background,
+    pub(crate) totals: Totals,
+    /// Host reads and writes with flash work in flight, by group of zones.
+    pub(crate) host_in_flight: Vec<u32>,
+    /// Completions that came due inside `submit` or `control`.
+    backlog: Vec<Completion>,
+    /// Scratch for the changes of a zone management command.
+    changes: Vec<Change>,
+}
+
+impl Drive {
+    /// A fresh drive: all zones empty, all flash erased.
+    #[must_use]
+    pub fn new(config: &DriveConfig) -> Self {
+        let physical_zones = match config.mapping {
+            MappingConfig::Direct => config.zones.count,
+            MappingConfig::Lazy { physical_zones } => physical_zones,
+        };
+        let flash = Flash::new(config, physical_zones);
+        let groups = flash.layout().groups();
+        Self {
+            info: device_info(config),
+            now: Nanos::ZERO,
+            zones: Zones::new(&config.zones),
+            mapping: Mapping::new(config.mapping, config.zones.count, groups),
+            front: FrontEnd::new(&config.front_end),
+            data: (config.data == DataStore::Memory).then(|| SparseData::new(config.zones.count)),
+            events: EventQueue::default(),
+            requests: Slab::default(),
+            background: Background::new(config.finish, config.reset),
+            totals: Totals::default(),
+            host_in_flight: vec![0; groups as usize],
+            backlog: Vec::new(),
+            changes: Vec::new(),
+            flash,
+            config: config.clone(),
+        }
+    }
+
+    /// What a host learns when it identifies the drive.
+    #[must_use]
+    pub fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    /// The configuration it was made with.
+    #[must_use]
+    pub fn config(&self) -> &DriveConfig {
+        &self.config
+    }
+
+    /// Zone states and write pointers.
+    #[must_use]
+    pub fn zones(&self) -> &Zones {
+        &self.zones
+    }
+
+    /// The flash: layout, busy times, erase counts.
+    #[must_use]
+    pub fn flash(&self) -> &Flash {
+        &self.flash
+    }
+
+    /// The zone mapping.
+    #[must_use]
+    pub fn mapping(&self) -> &Mapping {
+        &self.mapping
+    }
+
+    /// Bytes and operations since the drive was made.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        let (erased_blocks, programmed) = self.flash.totals();
+        let fill_program_bytes = self.totals.fill_program_bytes;
+        Totals {
+            erased_blocks,
+            host_program_bytes: programmed - fill_program_bytes,
+            ..self.totals
+        }
+    }
+
+    /// Commands submitted and not yet completed.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// When something happens next, exactly; `None`: nothing will until a command comes.
+    #[must_use]
+    pub fn next_event(&self) -> Option<Nanos> {
+        if self.backlog.is_empty() { self.events.next_at() } else { Some(self.now) }
+    }
+
+    /// Hands a command over. Its completion comes from [`Drive::advance`],
+    /// also if the command is refused: nothing completes in here. Events due
+    /// by `now` run first.
+    ///
+    /// # Errors
+    /// [`Rejected`] with the buffer if more commands are in flight than the
+    /// drive can tell apart (2^26).
+    ///
+    /// # Panics
+    /// If `now` goes back.
+    pub fn submit(
+        &mut self,
+        now: Nanos,
+        queue: QueueId,
+        tag: Tag,
+        command: Command,
+        data: Option<Buf>,
+    ) -> Result<(), Rejected> {
+        self.catch_up(now);
+        if self.requests.len() >= MAX_IN_FLIGHT {
+            let reason = RejectReason::QueueFull { queue, depth: MAX_IN_FLIGHT as u32 };
+            return Err(Rejected { reason, data });
+        }
+        let request = self.requests.insert(Request {
+            queue,
+            tag,
+            op: command.op,
+            status: Status::SUCCESS,
+            result: 0,
+            data,
+            stage: Stage::Admission,
+            pending: 0,
+            physical: 0,
+            range: BlockRange { first: 0, count: 0 },
+        });
+        let from_host_bytes = match command.op {
+            Op::Write { nlb, .. } | Op::Append { nlb, .. } => {
+                u64::from(nlb) * u64::from(self.config.lba_bytes)
+            }
+            _ => 0,
+        };
+        let start = self.front.admit(now, &command.op, from_host_bytes);
+        let accepted = self.accept(command.nsid, command.op, request, start);
+        if let Err(status) = accepted {
+            let request = self.requests.at(request);
+            request.status = status;
+            request.stage = Stage::Completion;
+        }
+        if start == now && accepted.is_ok() {
+            self.step(request);
+        } else {
+            self.events.push(start, Event::Request(request));
+        }
+        Ok(())
+    }
+
+    /// Runs everything that is due by `to` and appends what completed to
+    /// `done`, in order of time, then of the order in which it came about.
+    ///
+    /// # Panics
+    /// If `to` lies before the time of an earlier call.
+    pub fn advance(&mut self, to: Nanos, done: &mut Vec<Completion>) {
+        assert!(to >= self.now, "time goes back from {} to {to}", self.now);
+        done.append(&mut self.backlog);
+        core::mem::swap(&mut self.backlog, done);
+        while let Some((at, event)) = self.events.pop_due(to) {
+            self.now = at;
+            self.run(event);
+        }
+        core::mem::swap(&mut self.backlog, done);
+        self.now = to;
+    }
+
+    /// Does what no command of a host could.
+    ///
+    /// # Errors
+    /// [`ControlError`] if the action is not possible; nothing has changed then.
+    pub fn control(&mut self, now: Nanos, action: &Control) -> Result<(), ControlError> {
+        self.catch_up(now);
+        match action {
+            Control::PreconditionFull { zones } => self.precondition_full(zones.clone()),
+        }
+    }
+
+    fn catch_up(&mut self, now: Nanos) {
+        assert!(now >= self.now, "time goes back from {} to {now}", self.now);
+        while let Some((at, event)) = self.events.pop_due(now) {
+            self.now = at;
+            self.run(event);
+        }
+        self.now = now;
+    }
+
+    fn run(&mut self, event: Event) {
+        match event {
+            Event::GroupDone(token) => match Owner::of(token) {
+                Owner::Request(request) => self.part_done(request),
+                Owner::Task(task) => self.task_group_done(task),
+            },
+            Event::Unit(_) | Event::Channel(_) => {
+                self.flash.media_mut().handle(self.now, event, &mut self.events);
+            }
+            Event::Task(task) => self.task_wakes(task),
+            Event::Request(request) => self.step(request),
+        }
+    }
+
+    /// Checks a command and does everything about it that must happen in
+    /// order of arrival: zone states, mapping, data. Flash work starts at `start`.
+    fn accept(
+        &mut self,
+        nsid: NamespaceId,
+        op: Op,
+        request: u32,
+        start: Nanos,
+    ) -> Result<(), Status> {
+        if nsid != NamespaceId::FIRST {
+            return Err(Status::INVALID_NAMESPACE_OR_FORMAT);
+        }
+        match op {
+            Op::Read { slba, nlb } => {
+                self.check_transfer(nlb, self.info.max_transfer_bytes, request)?;
+                self.zones.read(slba, nlb)
+            }
+            Op::Write { slba, nlb } => {
+                self.check_transfer(nlb, self.info.max_transfer_bytes, request)?;
+                let extent = self.zones.write(slba, nlb)?;
+                self.accept_write(extent.zone, extent.offset_lbas, nlb, request);
+                self.totals.implicit_closes += u64::from(extent.closed.is_some());
+                Ok(())
+            }
+            Op::Append { zslba, nlb } => {
+                self.check_transfer(nlb, self.info.max_append_bytes, request)?;
+                let extent = self.zones.append(zslba, nlb)?;
+                self.accept_write(extent.zone, extent.offset_lbas, nlb, request);
+                self.totals.implicit_closes += u64::from(extent.closed.is_some());
+                self.requests.at(request).result = zslba.0 + extent.offset_lbas;
+                Ok(())
+            }
+            Op::Flush => Ok(()),
+            Op::ZoneSend { slba, action, select_all } => {
+                self.accept_zone_send(slba, action, select_all, request, start)
+            }
+            Op::ZoneReceive { slba, filter, partial, extended } => {
+                let request = self.requests.at(request);
+                let out = request.data.as_deref_mut().ok_or(Status::INVALID_FIELD)?;
+                self.zones.report(slba, filter, partial, extended, out).map(|_| ())
+            }
+        }
+    }
+
+    /// The rules that hold for every data transfer.
+    fn check_transfer(&mut self, nlb: u32, max_bytes: u32, request: u32) -> Result<(), Status> {
+        let bytes = u64::from(nlb) * u64::from(self.config.lba_bytes);
+        let fits = match &self.requests.at(request).data {
+            Some(buf) => buf.len() as u64 == bytes,
+            None => true,
+        };
+        if nlb == 0 || !fits || (max_bytes != u32::MAX && bytes > u64::from(max_bytes)) {
+            return Err(Status::INVALID_FIELD);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn accept_write(&mut self, zone: ZoneId, offset_lbas: u64, nlb: u32, request: u32) {
+        let physical = self.mapping.map(zone);
+        // Fits: a zone has fewer than 2^32 pages, and profiles keep its blocks below 2^32 too.
+        let range = BlockRange { first: offset_lbas as u32, count: nlb };
+        self.flash.claim(physical, range);
+        let lba_bytes = u64::from(self.config.lba_bytes);
+        self.totals.host_write_bytes += u64::from(nlb) * lba_bytes;
+        let request = self.requests.at(request);
+        request.physical = physical;
+        request.range = range;
+        if let (Some(data), Some(buf)) = (&mut self.data, &request.data) {
+            data.write(zone, offset_lbas * lba_bytes, buf);
+        }
+    }
+
+    fn accept_zone_send(
+        &mut self,
+        slba: Lba,
+        action: ZoneSendAction,
+        select_all: bool,
+        request: u32,
+        start: Nanos,
+    ) -> Result<(), Status> {
+        if action == ZoneSendAction::SET_DESCRIPTOR_EXTENSION {
+            let data = self.requests.at(request).data.as_deref().ok_or(Status::INVALID_FIELD)?;
+            return self.zones.set_extension(slba, data);
+        }
+        let mut changes = core::mem::take(&mut self.changes);
+        changes.clear();
+        let result = self.zones.send(slba, action, select_all, &mut changes);
+        for change in &changes {
+            match action {
+                ZoneSendAction::FINISH => self.begin_finish(change, request, start),
+                ZoneSendAction::RESET => {
+                    if let Some(data) = &mut self.data {
+                        data.clear(change.zone);
+                    }
+                    self.begin_reset(change, request, start);
+                }
+                _ => {}
+            }
+        }
+        self.changes = changes;
+        result
+    }
+
+    /// Moves a request on when its own event is due.
+    #[inline]
+    fn step(&mut self, index: u32) {
+        let request = self.requests.at(index);
+        match request.stage {
+            Stage::Admission => {
+                request.stage = Stage::Flash;
+                match request.op {
+                    Op::Read { slba, nlb } => self.start_read(index, slba, nlb),
+                    Op::Write { .. } | Op::Append { .. } => self.start_write(index),
+                    _ => {}
+                }
+                let request = self.requests.at(index);
+                if request.pending == 0 {
+                    request.stage = Stage::Completion;
+                    // Nothing completes inside `submit`: even what needs no
+                    // time takes its turn in the queue of events.
+                    self.events.push(self.now, Event::Request(index));
+                }
+            }
+            Stage::Flash => unreachable!("a request with flash work in flight has no event"),
+            Stage::Completion => self.complete(index),
+        }
+    }
+
+    #[inline]
+    fn start_write(&mut self, index: u32) {
+        let request = self.requests.at(index);
+        let (physical, range) = (request.physical, request.range);
+        self.hurry_erasure(physical);
+        let group = self.flash.layout().group_of(physical) as usize;
+        self.host_in_flight[group] += 1;
+        let token = Owner::Request(index).token();
+        let groups = self.flash.program(
+            self.now,
+            physical,
+            range,
+            Cause::HostWrite,
+            token,
+            &mut self.events,
+        );
+        self.requests.at(index).pending = groups;
+    }
+
+    /// Reads what the host has written; the rest needs no flash.
+    #[inline]
+    fn start_read(&mut self, index: u32, slba: Lba, nlb: u32) {
+        let size = self.config.zones.size_lbas;
+        let (mut at, end) = (slba.0, slba.0 + u64::from(nlb));
+        self.totals.host_read_bytes += u64::from(nlb) * u64::from(self.config.lba_bytes);
+        let mut groups = 0;
+        while at < end {
+            let zone = self.zones.zone_of(Lba(at)).expect("a read that was accepted is on the drive");
+            let start = u64::from(zone.0) * size;
+            let written_end = start + self.zones.host_lbas(zone);
+            let piece_end = end.min(start + size);
+            let readable_end = piece_end.min(written_end);
+            if at < readable_end
+                && let Some(physical) = self.mapping.physical(zone)
+            {
+                if groups == 0 {
+                    let group = self.flash.layout().group_of(physical) as usize;
+                    self.host_in_flight[group] += 1;
+                    self.requests.at(index).physical = physical;
+                }
+                let range =
+                    BlockRange { first: (at - start) as u32, count: (readable_end - at) as u32 };
+                let token = Owner::Request(index).token();
+                self.flash.read(self.now, physical, range, token, &mut self.events);
+                groups += 1;
+            }
+            at = piece_end;
+        }
+        self.requests.at(index).pending = groups;
+    }
+
+    /// One of the things that a request waits for is done.
+    #[inline]
+    pub(crate) fn part_done(&mut self, index: u32) {
+        let request = self.requests.at(index);
+        debug_assert!(request.pending > 0, "a request is completed once");
+        request.pending -= 1;
+        if request.pending > 0 || request.stage == Stage::Admission {
+            return;
+        }
+        request.stage = Stage::Completion;
+        let physical = request.physical;
+        let (is_io, bytes) = match request.op {
+            Op::Read { nlb, .. } => (true, u64::from(nlb) * u64::from(self.config.lba_bytes)),
+            Op::Write { .. } | Op::Append { .. } => (true, 0),
+            _ => (false, 0),
+        };
+        if is_io {
+            self.host_io_done(self.flash.layout().group_of(physical));
+        }
+        match self.front.deliver(self.now, bytes) {
+            Some(at) => self.events.push(at, Event::Request(index)),
+            None => self.complete(index),
+        }
+    }
+
+    #[inline]
+    fn complete(&mut self, index: u32) {
+        let mut request = self.requests.remove(index);
+        if let (Op::Read { slba, .. }, Some(data), Some(buf)) =
+            (request.op, &self.data, &mut request.data)
+            && request.status.is_success()
+        {
+            self.copy_out(data, slba, buf);
+        }
+        self.backlog.push(Completion {
+            queue: request.queue,
+            tag: request.tag,
+            status: request.status,
+            at: self.now,
+            result: request.result,
+            data: request.data,
+        });
+    }
+
+    fn copy_out(&self, data: &SparseData, slba: Lba, buf: &mut [u8]) {
+        let zone_bytes = self.config.zones.size_lbas * u64::from(self.config.lba_bytes);
+        let mut at = slba.0 * u64::from(self.config.lba_bytes);
+        let mut rest = buf;
+        while !rest.is_empty() {
+            let within = at % zone_bytes;
+            let piece = rest.len().min(usize::try_from(zone_bytes - within).unwrap_or(usize::MAX));
+            let (head, tail) = rest.split_at_mut(piece);
+            // Fits: the read was accepted, so the zone is one of the drive's.
+            data.read(ZoneId((at / zone_bytes) as u32), within, head);
+            at += piece as u64;
+            rest = tail;
+        }
+    }
+
+    fn precondition_full(&mut self, zones: core::ops::Range<u32>) -> Result<(), ControlError> {
+        let count = self.config.zones.count;
+        if zones.start > zones.end || zones.end > count {
+            return Err(ControlError::NoSuchZone { range: zones, zones: count });
+        }
+        if self.data.is_some() {
+            return Err(ControlError::KeepsData);
+        }
+        let is_empty = |zone: &u32| {
+            self.zones.state(ZoneId(*zone)) == zonelab_nvme::zns::ZoneState::EMPTY
+        };
+        if let Some(zone) = zones.clone().find(|zone| !is_empty(zone)) {
+            return Err(ControlError::NotEmpty { zone: ZoneId(zone) });
+        }
+        self.zones.precondition_full(zones.clone());
+        for zone in zones {
+            let physical = self.mapping.map(ZoneId(zone));
+            let pages = self.flash.layout().zone_pages();
+            self.flash.precondition(physical, pages);
+        }
+        Ok(())
+    }
+}
+
+fn device_info(config: &DriveConfig) -> DeviceInfo {
+    let zones = &config.zones;
+    let max_transfer_bytes = config.front_end.max_transfer_bytes.unwrap_or(u32::MAX);
+    DeviceInfo {
+        model: config.name.clone(),
+        namespaces: vec![NamespaceInfo {
+            lba_bytes: config.lba_bytes,
+            size_lbas: u64::from(zones.count) * zones.size_lbas,
+            zoned: Some(ZonedInfo {
+                zones: zones.count,
+                zone_size_lbas: zones.size_lbas,
+                zone_capacity_lbas: zones.capacity_lbas,
+                max_active: zones.max_active,
+                max_open: zones.max_open,
+                read_across_zones: zones.read_across,
+                descriptor_extension_bytes: zones.descriptor_extension_bytes,
+            }),
+        }],
+        max_transfer_bytes,
+        max_append_bytes: config.front_end.max_append_bytes.unwrap_or(max_transfer_bytes),
+    }
+}

@@ -1,0 +1,311 @@
+//! Physical zones: what is programmed on them, what must be erased, and the
+//! flash operations that host and background work turn into.
+
+use zonelab_device::Nanos;
+
+use crate::account::Cause;
+use crate::config::{DriveConfig, EraseExtent, EraseWhen, MediaConfig, PlaneMode};
+use crate::event::EventQueue;
+use crate::layout::Layout;
+use crate::media::{FlashKind, FlashOp, Media};
+
+/// State of a physical zone.
+///
+/// Blocks count in the order of [`Layout::blocks_touched`], so that what was
+/// programmed and what was erased are prefixes and need no bit per block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct PhysicalZone {
+    /// Pages programmed since the zone was last reset.
+    programmed_pages: u32,
+    /// Blocks before this one hold old data, unless ...
+    stale_blocks: u32,
+    /// ... they come before this one: those have been erased since the reset.
+    erased_blocks: u32,
+}
+
+/// The flash of a drive: layout, timing, and state of the physical zones.
+#[derive(Clone, Debug)]
+pub struct Flash {
+    layout: Layout,
+    media: Media,
+    timing: MediaConfig,
+    erase_when: EraseWhen,
+    erase_extent: EraseExtent,
+    zones: Vec<PhysicalZone>,
+    erase_counts: Vec<u32>,
+    page_bytes: u32,
+    programmed_bytes: u64,
+    erased_total: u64,
+    /// Scratch: operations of the group that is being put together.
+    ops: Vec<FlashOp>,
+}
+
+/// A range of logical blocks within one zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockRange {
+    /// First block, counted from the start of the zone.
+    pub first: u32,
+    /// Number of blocks.
+    pub count: u32,
+}
+
+impl Flash {
+    /// The flash of a fresh drive with `physical_zones` physical zones.
+    #[must_use]
+    pub fn new(config: &DriveConfig, physical_zones: u32) -> Self {
+        let layout = Layout::new(config);
+        let geometry = &config.geometry;
+        let blocks = geometry.planes_total() as usize * geometry.blocks_per_plane as usize;
+        Self {
+            media: Media::new(layout.channel_of_unit(), geometry.channels, &config.media),
+            layout,
+            timing: config.media,
+            erase_when: config.reset.erase,
+            erase_extent: config.reset.extent,
+            zones: vec![PhysicalZone::default(); physical_zones as usize],
+            erase_counts: vec![0; blocks],
+            page_bytes: geometry.page_bytes,
+            programmed_bytes: 0,
+            erased_total: 0,
+            ops: Vec::new(),
+        }
+    }
+
+    /// The layout.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The timing engine.
+    #[must_use]
+    pub fn media(&self) -> &Media {
+        &self.media
+    }
+
+    /// The timing engine, to hand events to it.
+    pub fn media_mut(&mut self) -> &mut Media {
+        &mut self.media
+    }
+
+    /// Erasures of each block of the drive, plane by plane.
+    #[must_use]
+    pub fn erase_counts(&self) -> &[u32] {
+        &self.erase_counts
+    }
+
+    /// Blocks erased, and bytes programmed, since the drive was made.
+    #[must_use]
+    pub fn totals(&self) -> (u64, u64) {
+        (self.erased_total, self.programmed_bytes)
+    }
+
+    /// State of a physical zone for comparison in tests: programmed pages,
+    /// stale blocks, and how many of those have been erased.
+    #[must_use]
+    pub fn zone_state(&self, physical: u32) -> (u32, u32, u32) {
+        let zone = &self.zones[physical as usize];
+        (zone.programmed_pages, zone.stale_blocks, zone.erased_blocks)
+    }
+
+    /// Declares the first `pages` pages of a physical zone programmed, without
+    /// time passing.
+    pub fn precondition(&mut self, physical: u32, pages: u32) {
+        let zone = self.zones[physical as usize];
+        for block in zone.erased_blocks..zone.stale_blocks {
+            self.erase_counts[self.layout.block_index(physical, block)] += 1;
+            self.erased_total += 1;
+        }
+        let zone = &mut self.zones[physical as usize];
+        zone.programmed_pages = pages;
+        zone.erased_blocks = zone.stale_blocks;
+    }
+
+    /// Reads `range`; the group ends with `token`.
+    pub fn read(
+        &mut self,
+        now: Nanos,
+        physical: u32,
+        range: BlockRange,
+        token: u32,
+        events: &mut EventQueue,
+    ) {
+        self.ops.clear();
+        self.push_pages(FlashKind::Read, physical, range);
+        self.media.submit(now, token, Cause::HostRead, &self.ops, events);
+    }
+
+    /// Notes that `range` is about to be programmed. Apart from
+    /// [`Flash::program`], because a reset that arrives between the arrival of
+    /// a write and its program must know of it.
+    #[inline]
+    pub fn claim(&mut self, physical: u32, range: BlockRange) {
+        let end_page = self.layout.page_of(range.first + range.count - 1) + 1;
+        let zone = &mut self.zones[physical as usize];
+        zone.programmed_pages = zone.programmed_pages.max(end_page);
+    }
+
+    /// Programs the pages that `range` touches, after erasing what must be
+    /// erased before. Returns the number of groups submitted (1, or 2 with an
+    /// erasure), each of which ends with `token`.
+    pub fn program(
+        &mut self,
+        now: Nanos,
+        physical: u32,
+        range: BlockRange,
+        cause: Cause,
+        token: u32,
+        events: &mut EventQueue,
+    ) -> u32 {
+        let last_page = self.layout.page_of(range.first + range.count - 1);
+        let zone = &self.zones[physical as usize];
+        let mut groups = 1;
+        if zone.erased_blocks < zone.stale_blocks
+            && self.erase_before_program(now, physical, last_page, token, events)
+        {
+            groups += 1;
+        }
+        self.ops.clear();
+        self.push_pages(FlashKind::Program, physical, range);
+        let pages = last_page - self.layout.page_of(range.first) + 1;
+        self.programmed_bytes += u64::from(pages) * u64::from(self.page_bytes);
+        self.media.submit(now, token, cause, &self.ops, events);
+        groups
+    }
+
+    /// Erases the stale blocks that a program up to `last_page` must not find.
+    /// Returns whether there were any.
+    #[cold]
+    fn erase_before_program(
+        &mut self,
+        now: Nanos,
+        physical: u32,
+        last_page: u32,
+        token: u32,
+        events: &mut EventQueue,
+    ) -> bool {
+        let zone = &self.zones[physical as usize];
+        let end = match self.erase_when {
+            EraseWhen::FirstBlockWrite => {
+                self.layout.blocks_touched(last_page + 1).min(zone.stale_blocks)
+            }
+            _ => zone.stale_blocks,
+        };
+        if end <= zone.erased_blocks {
+            return false;
+        }
+        self.ops.clear();
+        for block in zone.erased_blocks..end {
+            self.push_erase(physical, block);
+        }
+        self.zones[physical as usize].erased_blocks = end;
+        self.media.submit(now, token, Cause::WriteErase, &self.ops, events);
+        true
+    }
+
+    /// Marks the data of a physical zone as old. What has to be erased before
+    /// it can be programmed again follows from the extent of erasure.
+    pub fn invalidate(&mut self, physical: u32) {
+        let zone = &mut self.zones[physical as usize];
+        let touched = self.layout.blocks_touched(zone.programmed_pages);
+        let unerased = if zone.erased_blocks < zone.stale_blocks { zone.stale_blocks } else { 0 };
+        zone.stale_blocks = match self.erase_extent {
+            EraseExtent::Full => self.layout.zone_blocks(),
+            EraseExtent::Partial => touched.max(unerased),
+        };
+        zone.erased_blocks = 0;
+        zone.programmed_pages = 0;
+    }
+
+    /// Blocks of a physical zone that have to be erased.
+    #[must_use]
+    pub fn stale_blocks(&self, physical: u32) -> u32 {
+        let zone = &self.zones[physical as usize];
+        zone.stale_blocks - zone.erased_blocks
+    }
+
+    /// Hands the stale blocks of a physical zone to an erasure: they no longer
+    /// count as stale here, and the caller sees to it that they are erased
+    /// before anything is programmed. Returns their end; they start at 0.
+    pub fn take_stale(&mut self, physical: u32) -> u32 {
+        let zone = &mut self.zones[physical as usize];
+        debug_assert_eq!(zone.erased_blocks, 0, "an erasure starts right after a reset");
+        zone.erased_blocks = zone.stale_blocks;
+        zone.stale_blocks
+    }
+
+    /// Erases `blocks` of a physical zone; the group ends with `token`.
+    pub fn erase(
+        &mut self,
+        now: Nanos,
+        physical: u32,
+        blocks: impl Iterator<Item = u32>,
+        cause: Cause,
+        token: u32,
+        events: &mut EventQueue,
+    ) {
+        self.ops.clear();
+        for block in blocks {
+            self.push_erase(physical, block);
+        }
+        self.media.submit(now, token, cause, &self.ops, events);
+    }
+
+    fn push_erase(&mut self, physical: u32, block: u32) {
+        let (_, slot) = self.layout.block_position(block);
+        let unit = self.layout.stripe(physical)[slot as usize];
+        self.erase_counts[self.layout.block_index(physical, block)] += 1;
+        self.erased_total += 1;
+        // Blocks of one row on several planes of a die are one multi-plane erase.
+        if self.timing.planes == PlaneMode::MultiPlane
+            && slot > 0
+            && self.ops.last().is_some_and(|op| op.unit == unit)
+        {
+            return;
+        }
+        let array_ns = duration_ns(self.timing.erase_ns);
+        self.ops.push(FlashOp { unit, kind: FlashKind::Erase, array_ns, transfer_ns: 0 });
+    }
+
+    /// Adds the page operations of `range` to the group.
+    #[inline]
+    fn push_pages(&mut self, kind: FlashKind, physical: u32, range: BlockRange) {
+        let Self { layout, timing, ops, .. } = self;
+        let array_ns = duration_ns(match kind {
+            FlashKind::Read => timing.read_ns,
+            FlashKind::Program => timing.program_ns,
+            FlashKind::Erase => timing.erase_ns,
+        });
+        let stripe = layout.stripe(physical);
+        let end = range.first + range.count;
+        let last = layout.page_of(end - 1);
+        let mut page = layout.page_of(range.first);
+        let mut slot = layout.slot_of_page(page) as usize;
+        while page <= last {
+            let unit = stripe[slot];
+            let transfer_ns = if timing.partial_transfer {
+                let start = page * layout.page_lbas();
+                let lbas = end.min(start + layout.page_lbas()) - range.first.max(start);
+                duration_ns(timing.transfer_ns) * lbas / layout.page_lbas()
+            } else {
+                duration_ns(timing.transfer_ns)
+            };
+            match ops.last_mut() {
+                Some(op) if timing.planes == PlaneMode::MultiPlane && slot > 0 && op.unit == unit => {
+                    op.transfer_ns += transfer_ns;
+                }
+                _ => ops.push(FlashOp { unit, kind, array_ns, transfer_ns }),
+            }
+            page += 1;
+            slot += 1;
+            if slot == stripe.len() {
+                slot = 0;
+            }
+        }
+    }
+}
+
+/// A time of one flash operation. Profiles keep them below four seconds.
+fn duration_ns(time: Nanos) -> u32 {
+    u32::try_from(time.0).expect("checked: a flash operation takes less than 4 s")
+}

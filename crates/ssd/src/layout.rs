@@ -1,0 +1,242 @@
+//! Where a zone's pages and blocks are: pure arithmetic on the geometry.
+//!
+//! A *physical zone* is a set of erase blocks: `rows` blocks on each plane of
+//! its *stripe*. Consecutive pages visit the planes of the stripe in turn; when
+//! a row of blocks is full, the next row begins. Zones that do not span the
+//! whole drive fall into *groups* with a stripe each: physical zone `n` belongs
+//! to group `n % groups`, so neighbours land on different dies.
+//!
+//! ```text
+//! page   0 1 2 3 | 4 5 6 7 | ...        stripe of 4 planes
+//! plane  0 1 2 3 | 0 1 2 3 | ...        block row 0 until 4 x pages_per_block pages
+//! ```
+
+use std::ops::Range;
+
+use crate::config::{DriveConfig, PlaneMode, StripeOrder};
+
+/// Divides by a constant: by shifting where the divisor is a power of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Divisor {
+    value: u32,
+    shift: Option<u32>,
+}
+
+impl Divisor {
+    fn new(value: u32) -> Self {
+        assert!(value > 0, "a divisor is positive");
+        Self { value, shift: value.is_power_of_two().then(|| value.trailing_zeros()) }
+    }
+
+    #[inline]
+    fn div(self, n: u32) -> u32 {
+        match self.shift {
+            Some(shift) => n >> shift,
+            None => n / self.value,
+        }
+    }
+
+    #[inline]
+    fn rem(self, n: u32) -> u32 {
+        n - self.div(n) * self.value
+    }
+}
+
+/// The physical layout of a drive.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// Unit (see [`crate::media`]) of each plane of each stripe, group after group.
+    stripe_units: Vec<u32>,
+    /// Plane of the drive at the same positions.
+    stripe_planes: Vec<u32>,
+    channel_of_unit: Vec<u16>,
+    /// Planes in a stripe.
+    width: Divisor,
+    groups: u32,
+    page_lbas: Divisor,
+    /// Pages of one row of blocks: width x pages per block.
+    pages_per_row: Divisor,
+    rows: u32,
+    zone_pages: u32,
+    blocks_per_plane: u32,
+}
+
+impl Layout {
+    /// The layout of a drive whose configuration passed [`crate::profile::check`].
+    #[must_use]
+    pub fn new(config: &DriveConfig) -> Self {
+        let geometry = &config.geometry;
+        let zones = &config.zones;
+        let luns_per_zone = zones.channels * zones.ways * geometry.dies;
+        let width = luns_per_zone * geometry.planes;
+        let groups = geometry.luns() / luns_per_zone;
+        let page_lbas = geometry.page_bytes / config.lba_bytes;
+        let zone_pages = zones.capacity_lbas.div_ceil(u64::from(page_lbas));
+        let zone_pages = u32::try_from(zone_pages).expect("checked: a zone has fewer than 2^32 pages");
+        let pages_per_row = width * geometry.pages_per_block;
+
+        let mut stripe_units = Vec::with_capacity(geometry.planes_total() as usize);
+        let mut stripe_planes = Vec::with_capacity(geometry.planes_total() as usize);
+        for group in 0..groups {
+            for slot in 0..width {
+                let (lun, plane) = stripe_slot(config, group, slot);
+                let plane = lun * geometry.planes + plane;
+                stripe_planes.push(plane);
+                stripe_units.push(match config.media.planes {
+                    PlaneMode::Independent => plane,
+                    PlaneMode::MultiPlane | PlaneMode::Single => lun,
+                });
+            }
+        }
+        let units_per_lun = match config.media.planes {
+            PlaneMode::Independent => geometry.planes,
+            PlaneMode::MultiPlane | PlaneMode::Single => 1,
+        };
+        let channel_of_unit = (0..geometry.luns() * units_per_lun)
+            .map(|unit| {
+                let channel = unit / units_per_lun % geometry.channels;
+                u16::try_from(channel).expect("checked: fewer than 2^16 channels")
+            })
+            .collect();
+        Self {
+            stripe_units,
+            stripe_planes,
+            channel_of_unit,
+            width: Divisor::new(width),
+            groups,
+            page_lbas: Divisor::new(page_lbas),
+            pages_per_row: Divisor::new(pages_per_row),
+            rows: zone_pages.div_ceil(pages_per_row),
+            zone_pages,
+            blocks_per_plane: geometry.blocks_per_plane,
+        }
+    }
+
+    /// Number of units of the drive.
+    #[must_use]
+    pub fn units(&self) -> u32 {
+        self.channel_of_unit.len() as u32
+    }
+
+    /// The channel of each unit.
+    #[must_use]
+    pub fn channel_of_unit(&self) -> &[u16] {
+        &self.channel_of_unit
+    }
+
+    /// Planes that a zone stripes over.
+    #[must_use]
+    pub fn width(&self) -> u32 {
+        self.width.value
+    }
+
+    /// Rows of blocks of a zone: its blocks on each plane of its stripe.
+    #[must_use]
+    pub fn rows(&self) -> u32 {
+        self.rows
+    }
+
+    /// Groups of zones that share no die.
+    #[must_use]
+    pub fn groups(&self) -> u32 {
+        self.groups
+    }
+
+    /// Pages of a zone up to its capacity.
+    #[must_use]
+    pub fn zone_pages(&self) -> u32 {
+        self.zone_pages
+    }
+
+    /// Blocks of a zone.
+    #[must_use]
+    pub fn zone_blocks(&self) -> u32 {
+        self.rows * self.width.value
+    }
+
+    /// Logical blocks in a page.
+    #[must_use]
+    pub fn page_lbas(&self) -> u32 {
+        self.page_lbas.value
+    }
+
+    /// The page that holds logical block `lba` of a zone.
+    #[inline]
+    #[must_use]
+    pub fn page_of(&self, lba: u32) -> u32 {
+        self.page_lbas.div(lba)
+    }
+
+    /// The position in the stripe of page `page` of a zone.
+    #[inline]
+    #[must_use]
+    pub fn slot_of_page(&self, page: u32) -> u32 {
+        self.width.rem(page)
+    }
+
+    /// The group of a physical zone.
+    #[inline]
+    #[must_use]
+    pub fn group_of(&self, physical: u32) -> u32 {
+        if self.groups == 1 { 0 } else { physical % self.groups }
+    }
+
+    /// The units of a physical zone's stripe, one per plane, in page order.
+    #[inline]
+    #[must_use]
+    pub fn stripe(&self, physical: u32) -> &[u32] {
+        &self.stripe_units[self.stripe_range(physical)]
+    }
+
+    fn stripe_range(&self, physical: u32) -> Range<usize> {
+        let width = self.width.value as usize;
+        let start = self.group_of(physical) as usize * width;
+        start..start + width
+    }
+
+    /// How many blocks of a zone its first `pages` pages touch.
+    ///
+    /// Blocks count in the order in which a zone that is written from its
+    /// start first touches them: row by row, and across the stripe in a row.
+    #[must_use]
+    pub fn blocks_touched(&self, pages: u32) -> u32 {
+        let rows = self.pages_per_row.div(pages);
+        let rest = self.pages_per_row.rem(pages);
+        rows * self.width.value + rest.min(self.width.value)
+    }
+
+    /// Row and stripe position of a zone's block, counted as in [`Self::blocks_touched`].
+    #[must_use]
+    pub fn block_position(&self, block: u32) -> (u32, u32) {
+        (self.width.div(block), self.width.rem(block))
+    }
+
+    /// Index of a zone's block among all blocks of the drive: plane by plane.
+    #[must_use]
+    pub fn block_index(&self, physical: u32, block: u32) -> usize {
+        let (row, slot) = self.block_position(block);
+        let plane = self.stripe_planes[self.stripe_range(physical)][slot as usize];
+        let in_plane = physical / self.groups * self.rows + row;
+        debug_assert!(in_plane < self.blocks_per_plane, "block {in_plane} lies on the plane");
+        plane as usize * self.blocks_per_plane as usize + in_plane as usize
+    }
+}
+
+/// LUN of the drive, and plane within it, of position `slot` in the stripe of `group`.
+fn stripe_slot(config: &DriveConfig, group: u32, slot: u32) -> (u32, u32) {
+    let (geometry, zones) = (&config.geometry, &config.zones);
+    let (plane, rest) = match config.zones.stripe {
+        StripeOrder::PlaneFirst => (slot % geometry.planes, slot / geometry.planes),
+        StripeOrder::ChannelFirst => {
+            let luns = zones.channels * zones.ways * geometry.dies;
+            (slot / luns, slot % luns)
+        }
+    };
+    let channel_groups = geometry.channels / zones.channels;
+    let channel = group % channel_groups * zones.channels + rest % zones.channels;
+    let way = group / channel_groups * zones.ways + rest / zones.channels % zones.ways;
+    let die = rest / zones.channels / zones.ways;
+    // LUNs are numbered channel first, so that `lun % channels` is the channel.
+    let lun = (die * geometry.ways + way) * geometry.channels + channel;
+    (lun, plane)
+}

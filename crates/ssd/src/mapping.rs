@@ -1,0 +1,112 @@
+//! Which physical zone a zone stands on (ConfZNS++, section 4.3).
+//!
+//! *Direct*: zone `n` always stands on physical zone `n`. *Lazy*: a zone has no
+//! flash until its first write; it then gets a physical zone from the free
+//! list, else the oldest of the invalidated list, which still holds old data.
+
+use std::collections::VecDeque;
+
+use zonelab_device::ZoneId;
+
+use crate::config::MappingConfig;
+
+/// "Not mapped".
+const NONE: u32 = u32::MAX;
+
+/// The zone mapping of a drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// Physical zone of each zone, or `NONE`.
+    physical: Vec<u32>,
+    pool: Option<Pool>,
+}
+
+/// Physical zones that no zone stands on, by group: a zone keeps to the dies
+/// of its group, or isolation between groups would be lost at the first reset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Pool {
+    free: Vec<VecDeque<u32>>,
+    invalidated: Vec<VecDeque<u32>>,
+}
+
+impl Mapping {
+    /// The mapping of a fresh drive with `zones` zones in `groups` groups.
+    #[must_use]
+    pub fn new(config: MappingConfig, zones: u32, groups: u32) -> Self {
+        match config {
+            MappingConfig::Direct => Self { physical: (0..zones).collect(), pool: None },
+            MappingConfig::Lazy { physical_zones } => {
+                let free = (0..groups)
+                    .map(|group| (group..physical_zones).step_by(groups as usize).collect())
+                    .collect();
+                Self {
+                    physical: vec![NONE; zones as usize],
+                    pool: Some(Pool { free, invalidated: vec![VecDeque::new(); groups as usize] }),
+                }
+            }
+        }
+    }
+
+    /// The physical zone that `zone` stands on, if it has one.
+    #[inline]
+    #[must_use]
+    pub fn physical(&self, zone: ZoneId) -> Option<u32> {
+        let physical = self.physical[zone.0 as usize];
+        (physical != NONE).then_some(physical)
+    }
+
+    /// The physical zone that `zone` stands on, giving it one if it has none.
+    ///
+    /// There always is one: a drive has at least as many physical zones as
+    /// zones in each group, and those without a zone are in its lists.
+    #[inline]
+    pub fn map(&mut self, zone: ZoneId) -> u32 {
+        let physical = self.physical[zone.0 as usize];
+        if physical != NONE { physical } else { self.take(zone) }
+    }
+
+    #[cold]
+    fn take(&mut self, zone: ZoneId) -> u32 {
+        let pool = self.pool.as_mut().expect("only lazy mapping leaves a zone without flash");
+        let group = zone.0 as usize % pool.free.len();
+        let physical = pool.free[group]
+            .pop_front()
+            .or_else(|| pool.invalidated[group].pop_front())
+            .expect("a group has at least as many physical zones as zones");
+        self.physical[zone.0 as usize] = physical;
+        physical
+    }
+
+    /// Takes the flash from `zone` after a reset, and returns it; with direct
+    /// mapping the zone keeps it. `erased`: it can be programmed as it is.
+    pub fn release(&mut self, zone: ZoneId, erased: bool) -> Option<u32> {
+        let physical = self.physical(zone)?;
+        if let Some(pool) = &mut self.pool {
+            let group = zone.0 as usize % pool.free.len();
+            self.physical[zone.0 as usize] = NONE;
+            let list = if erased { &mut pool.free } else { &mut pool.invalidated };
+            list[group].push_back(physical);
+        }
+        Some(physical)
+    }
+
+    /// An invalidated physical zone has been erased: it is free, unless a zone
+    /// took it in the meantime.
+    pub fn erased(&mut self, physical: u32) {
+        if let Some(pool) = &mut self.pool {
+            let group = physical as usize % pool.free.len();
+            let invalidated = &mut pool.invalidated[group];
+            if let Some(at) = invalidated.iter().position(|&p| p == physical) {
+                invalidated.remove(at);
+                pool.free[group].push_back(physical);
+            }
+        }
+    }
+
+    /// Physical zones on the free list and on the invalidated list.
+    #[must_use]
+    pub fn pool_sizes(&self) -> (usize, usize) {
+        let count = |lists: &[VecDeque<u32>]| lists.iter().map(VecDeque::len).sum();
+        self.pool.as_ref().map_or((0, 0), |pool| (count(&pool.free), count(&pool.invalidated)))
+    }
+}

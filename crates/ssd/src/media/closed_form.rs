@@ -1,0 +1,167 @@
+//! The engine for service in order of arrival: one time per resource.
+
+use zonelab_device::Nanos;
+
+use super::idle::IdleWaits;
+use super::{FlashKind, FlashOp};
+use crate::account::{Cause, Ledger, Resource};
+use crate::event::{Event, EventQueue};
+
+/// Channels and units, each with the time at which it is next free.
+#[derive(Clone, Debug)]
+pub(super) struct ClosedForm {
+    /// A unit is held during transfers.
+    hold: bool,
+    units: Vec<Unit>,
+    /// When each channel is next free.
+    channels: Vec<Nanos>,
+    waits: IdleWaits,
+    /// The event that is queued on behalf of those who wait for a unit to be
+    /// idle, deadlines apart; [`Nanos::MAX`]: none.
+    wake_at: Vec<Nanos>,
+    pub(super) ledger: Ledger,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Unit {
+    free_at: Nanos,
+    channel: u32,
+}
+
+impl ClosedForm {
+    pub(super) fn new(channel_of_unit: &[u16], channels: u32, hold: bool) -> Self {
+        let unit = |channel: &u16| Unit {
+            free_at: Nanos::ZERO,
+            channel: u32::from(*channel),
+        };
+        let units: Vec<Unit> = channel_of_unit.iter().map(unit).collect();
+        let count = units.len();
+        Self {
+            hold,
+            units,
+            channels: vec![Nanos::ZERO; channels as usize],
+            waits: IdleWaits::new(count),
+            wake_at: vec![Nanos::MAX; count],
+            ledger: Ledger::new(channels, count as u32),
+        }
+    }
+
+    #[inline]
+    pub(super) fn submit(
+        &mut self,
+        now: Nanos,
+        token: u32,
+        cause: Cause,
+        ops: &[FlashOp],
+        events: &mut EventQueue,
+    ) {
+        let mut end = now;
+        for op in ops {
+            end = end.max(self.reserve(now, cause, op));
+        }
+        events.push(end, Event::GroupDone(token));
+    }
+
+    /// Reserves what `op` needs; returns when it ends.
+    #[inline]
+    fn reserve(&mut self, now: Nanos, cause: Cause, op: &FlashOp) -> Nanos {
+        match op.kind {
+            FlashKind::Read if op.transfer_ns > 0 => self.reserve_read(now, cause, op),
+            FlashKind::Program if op.transfer_ns > 0 => self.reserve_program(now, cause, op),
+            _ => self.reserve_array(now, cause, op),
+        }
+    }
+
+    #[inline]
+    fn reserve_array(&mut self, earliest: Nanos, cause: Cause, op: &FlashOp) -> Nanos {
+        let unit = &mut self.units[op.unit as usize];
+        let start = earliest.max(unit.free_at);
+        unit.free_at = start + op.array();
+        let resource = Resource::Unit(op.unit);
+        self.ledger.occupy(resource, cause, start, unit.free_at);
+        unit.free_at
+    }
+
+    #[inline]
+    fn reserve_program(&mut self, now: Nanos, cause: Cause, op: &FlashOp) -> Nanos {
+        let unit = &self.units[op.unit as usize];
+        let earliest = if self.hold {
+            now.max(unit.free_at)
+        } else {
+            now
+        };
+        let (start, end) = self.reserve_channel(earliest, cause, op);
+        if self.hold {
+            let resource = Resource::Unit(op.unit);
+            self.ledger.occupy(resource, cause, start, end);
+        }
+        self.reserve_array(end, cause, op)
+    }
+
+    #[inline]
+    fn reserve_read(&mut self, now: Nanos, cause: Cause, op: &FlashOp) -> Nanos {
+        let sensed = self.reserve_array(now, cause, op);
+        let (start, end) = self.reserve_channel(sensed, cause, op);
+        if self.hold {
+            self.units[op.unit as usize].free_at = end;
+            let resource = Resource::Unit(op.unit);
+            self.ledger.occupy(resource, cause, start, end);
+        }
+        end
+    }
+
+    #[inline]
+    fn reserve_channel(&mut self, earliest: Nanos, cause: Cause, op: &FlashOp) -> (Nanos, Nanos) {
+        let channel = self.units[op.unit as usize].channel;
+        let free_at = &mut self.channels[channel as usize];
+        let start = earliest.max(*free_at);
+        *free_at = start + op.transfer();
+        let resource = Resource::Channel(channel);
+        self.ledger.occupy(resource, cause, start, *free_at);
+        (start, *free_at)
+    }
+
+    /// Events come only on behalf of those who wait for an idle unit.
+    pub(super) fn handle(&mut self, now: Nanos, event: Event, events: &mut EventQueue) {
+        let Event::Unit(unit) = event else { return };
+        let wake_at = &mut self.wake_at[unit as usize];
+        if *wake_at <= now {
+            *wake_at = Nanos::MAX;
+        }
+        if self.waits.any(unit) {
+            let idle = self.is_idle(now, unit);
+            self.waits.wake(now, unit, idle, events);
+            self.watch(unit, events);
+        }
+    }
+
+    pub(super) fn wait_for_idle(
+        &mut self,
+        now: Nanos,
+        unit: u32,
+        task: u32,
+        deadline: Option<Nanos>,
+        events: &mut EventQueue,
+    ) {
+        self.waits.add(now, unit, task, deadline, events);
+        self.watch(unit, events);
+    }
+
+    /// Queues an event for when the unit will be idle as far as is known now.
+    /// If more work comes, the event finds it busy and is queued again.
+    fn watch(&mut self, unit: u32, events: &mut EventQueue) {
+        let wake_at = &mut self.wake_at[unit as usize];
+        if self.waits.any(unit) && *wake_at == Nanos::MAX {
+            *wake_at = self.units[unit as usize].free_at;
+            events.push(*wake_at, Event::Unit(unit));
+        }
+    }
+
+    pub(super) fn is_idle(&self, now: Nanos, unit: u32) -> bool {
+        self.units[unit as usize].free_at <= now
+    }
+
+    pub(super) fn backlog(&self, now: Nanos, unit: u32) -> Nanos {
+        self.units[unit as usize].free_at.saturating_sub(now)
+    }
+}

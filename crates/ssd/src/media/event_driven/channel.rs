@@ -1,0 +1,120 @@
+//! Who is next on a channel, and what a transfer sets off.
+
+use zonelab_device::Nanos;
+
+use super::queues::{ChannelQueue, NONE};
+use super::{EventDriven, woken};
+use crate::account::Resource;
+use crate::event::{Event, EventQueue};
+use crate::media::FlashKind;
+
+/// A channel, and the transfers that wait for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Channel {
+    free_at: Nanos,
+    /// The event that counts; [`Nanos::MAX`]: none.
+    wake_at: Nanos,
+    /// The program whose page arrives at `free_at`.
+    arriving: u32,
+    line: ChannelQueue,
+}
+
+impl Channel {
+    pub(super) const IDLE: Self = Self {
+        free_at: Nanos::ZERO,
+        wake_at: Nanos::MAX,
+        arriving: NONE,
+        line: ChannelQueue::EMPTY,
+    };
+
+    pub(super) fn woken(&mut self, now: Nanos) -> bool {
+        woken(&mut self.wake_at, now)
+    }
+}
+
+impl EventDriven {
+    fn channel_of(&self, op: u32) -> u32 {
+        self.units[self.ops[op].unit as usize].channel
+    }
+
+    /// Reserves the next place on the channel of `op`.
+    pub(super) fn draw_ticket(&mut self, op: u32) {
+        let channel = self.channel_of(op) as usize;
+        self.channels[channel].line.push_back(&mut self.ops, op);
+    }
+
+    /// `op` is ready for its transfer from now on.
+    pub(super) fn request_transfer(&mut self, op: u32, now: Nanos, events: &mut EventQueue) {
+        self.ops[op].transferable = true;
+        if !self.rules.tickets {
+            self.draw_ticket(op);
+        }
+        let channel = self.channel_of(op);
+        self.look_at_channel(channel, now, events);
+    }
+
+    /// `op` is no longer ready for its transfer, and leaves the line.
+    pub(super) fn withdraw_transfer(&mut self, op: u32) {
+        assert!(!self.rules.tickets, "tickets are never given back");
+        self.ops[op].transferable = false;
+        let channel = self.channel_of(op) as usize;
+        self.channels[channel].line.remove(&mut self.ops, op);
+    }
+
+    /// The transfer that may start next.
+    fn next_transfer(&self, channel: u32) -> Option<u32> {
+        let first = self.channels[channel as usize].line.first();
+        first.filter(|op| self.ops[*op].transferable)
+    }
+
+    /// Does what is due on a channel.
+    ///
+    /// A unit that gets its page may in turn look at this channel, so its state
+    /// is read again after that.
+    pub(super) fn look_at_channel(&mut self, channel: u32, now: Nanos, events: &mut EventQueue) {
+        let c = channel as usize;
+        if self.channels[c].free_at <= now && self.channels[c].arriving != NONE {
+            let op = core::mem::replace(&mut self.channels[c].arriving, NONE);
+            self.ops[op].startable = true;
+            self.look_at_unit(self.ops[op].unit, now, events);
+        }
+        if self.channels[c].free_at <= now
+            && let Some(op) = self.next_transfer(channel)
+        {
+            self.start_transfer(channel, op, now, events);
+        }
+        let free_at = self.channels[c].free_at;
+        let wanted = self.channels[c].arriving != NONE || self.next_transfer(channel).is_some();
+        if wanted && free_at > now && self.channels[c].wake_at != free_at {
+            self.channels[c].wake_at = free_at;
+            events.push(free_at, Event::Channel(channel));
+        }
+    }
+
+    fn start_transfer(&mut self, channel: u32, op: u32, now: Nanos, events: &mut EventQueue) {
+        let record = self.ops[op];
+        let end = now + Nanos(u64::from(record.transfer_ns));
+        let this = &mut self.channels[channel as usize];
+        assert!(
+            this.free_at <= now && this.arriving == NONE,
+            "a channel carries one page at a time"
+        );
+        this.line.remove(&mut self.ops, op);
+        this.free_at = end;
+        let resource = Resource::Channel(channel);
+        self.ledger.occupy(resource, record.cause, now, end);
+        if self.rules.hold {
+            let resource = Resource::Unit(record.unit);
+            self.ledger.occupy(resource, record.cause, now, end);
+        }
+        match (record.kind, self.rules.hold) {
+            (FlashKind::Read, false) => self.end_is_certain(op, end, events),
+            (FlashKind::Read, true) => {
+                self.end_is_certain(op, end, events);
+                self.release_unit(record.unit, end, now, events);
+            }
+            (_, false) => self.channels[channel as usize].arriving = op,
+            (_, true) => self.start_held_program(op, now, end, events),
+        }
+    }
+}

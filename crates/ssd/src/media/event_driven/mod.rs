@@ -1,0 +1,216 @@
+//! The engine for everything that needs decisions: two lines per unit, one per
+//! channel, and at most one event of each that counts.
+//!
+//! An event means "look again". What is to be done follows from the state
+//! alone, so a look too many changes nothing, and an event that has been
+//! overtaken is told by its time: it is not the one that the unit or channel
+//! waits for. Nothing is queued for an end that nobody waits for.
+
+mod channel;
+mod queues;
+mod unit;
+
+use zonelab_device::Nanos;
+
+use super::idle::IdleWaits;
+use super::{FlashKind, FlashOp};
+use crate::account::{Cause, Ledger};
+use crate::config::{ChannelArbitration, DiePolicy, MediaConfig, PageRegister, Suspend};
+use crate::event::{Event, EventQueue};
+use crate::slab::Slab;
+
+use channel::Channel;
+use queues::OpRecord;
+use unit::Unit;
+
+/// Channels, units, and the operations whose end is not certain yet.
+#[derive(Clone, Debug)]
+pub(super) struct EventDriven {
+    rules: Rules,
+    units: Vec<Unit>,
+    channels: Vec<Channel>,
+    ops: Slab<OpRecord>,
+    groups: Slab<Group>,
+    /// Operations submitted so far.
+    sequence: u64,
+    waits: IdleWaits,
+    pub(super) ledger: Ledger,
+}
+
+/// The part of the configuration that decides.
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    /// A unit is held during transfers.
+    hold: bool,
+    /// Channels serve tickets drawn at submission.
+    tickets: bool,
+    policy: DiePolicy,
+    suspend: Suspend,
+}
+
+impl Rules {
+    /// How often an operation may be suspended.
+    fn suspends(&self, kind: FlashKind) -> u32 {
+        let allowed = match kind {
+            FlashKind::Read => false,
+            FlashKind::Program => self.suspend.program,
+            FlashKind::Erase => self.suspend.erase,
+        };
+        if allowed {
+            self.suspend.max_per_operation
+        } else {
+            0
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    token: u32,
+    /// Operations whose end is not certain yet.
+    uncertain: u32,
+    /// The latest certain end.
+    end: Nanos,
+}
+
+impl EventDriven {
+    pub(super) fn new(channel_of_unit: &[u16], channels: u32, config: &MediaConfig) -> Self {
+        let unit = |channel: &u16| Unit::new(u32::from(*channel));
+        Self {
+            rules: Rules {
+                hold: config.page_register == PageRegister::Hold,
+                tickets: config.arbitration == ChannelArbitration::Arrival,
+                policy: config.policy,
+                suspend: config.suspend,
+            },
+            units: channel_of_unit.iter().map(unit).collect(),
+            channels: vec![Channel::IDLE; channels as usize],
+            ops: Slab::default(),
+            groups: Slab::default(),
+            sequence: 0,
+            waits: IdleWaits::new(channel_of_unit.len()),
+            ledger: Ledger::new(channels, channel_of_unit.len() as u32),
+        }
+    }
+
+    pub(super) fn submit(
+        &mut self,
+        now: Nanos,
+        token: u32,
+        cause: Cause,
+        ops: &[FlashOp],
+        events: &mut EventQueue,
+    ) {
+        debug_assert!(
+            events.next_at().is_none_or(|at| at >= now),
+            "events that were due before {now} come first"
+        );
+        if ops.is_empty() {
+            events.push(now, Event::GroupDone(token));
+            return;
+        }
+        let uncertain = u32::try_from(ops.len()).expect("a group has fewer than 2^32 operations");
+        let end = now;
+        let group = self.groups.insert(Group {
+            token,
+            uncertain,
+            end,
+        });
+        for op in ops {
+            self.start(now, group, cause, op, events);
+        }
+    }
+
+    /// Puts an operation in its lines, and looks what can start.
+    fn start(
+        &mut self,
+        now: Nanos,
+        group: u32,
+        cause: Cause,
+        op: &FlashOp,
+        events: &mut EventQueue,
+    ) {
+        debug_assert!(
+            op.kind != FlashKind::Erase || op.transfer_ns == 0,
+            "an erase has no page to move"
+        );
+        self.sequence += 1;
+        let mut record = OpRecord::new(op, cause, group, self.sequence);
+        let uses_channel = record.transfer_ns > 0;
+        // The page of a program goes ahead of it, to a register.
+        let page_first = op.kind == FlashKind::Program && uses_channel && !self.rules.hold;
+        record.startable = !page_first;
+        let unit = op.unit;
+        let index = self.ops.insert(record);
+        self.join_unit(unit, index);
+        if uses_channel && self.rules.tickets {
+            self.draw_ticket(index);
+        }
+        if page_first {
+            self.request_transfer(index, now, events);
+        } else {
+            if op.kind == FlashKind::Read {
+                self.suspend_for_read(unit, now);
+            }
+            self.look_at_unit(unit, now, events);
+        }
+    }
+
+    /// Forgets an operation: it ends at `at`, whatever happens.
+    fn end_is_certain(&mut self, op: u32, at: Nanos, events: &mut EventQueue) {
+        let OpRecord { group, .. } = self.ops.remove(op);
+        let record = self.groups.at(group);
+        record.end = record.end.max(at);
+        record.uncertain -= 1;
+        if record.uncertain == 0 {
+            let Group { token, end, .. } = self.groups.remove(group);
+            events.push(end, Event::GroupDone(token));
+        }
+    }
+
+    pub(super) fn handle(&mut self, now: Nanos, event: Event, events: &mut EventQueue) {
+        match event {
+            Event::Unit(unit) => {
+                if self.waits.any(unit) {
+                    let idle = self.is_idle(now, unit);
+                    self.waits.wake(now, unit, idle, events);
+                }
+                if self.units[unit as usize].woken(now) {
+                    self.look_at_unit(unit, now, events);
+                }
+            }
+            Event::Channel(channel) => {
+                if self.channels[channel as usize].woken(now) {
+                    self.look_at_channel(channel, now, events);
+                }
+            }
+            Event::GroupDone(_) | Event::Task(_) | Event::Request(_) => {}
+        }
+    }
+
+    pub(super) fn wait_for_idle(
+        &mut self,
+        now: Nanos,
+        unit: u32,
+        task: u32,
+        deadline: Option<Nanos>,
+        events: &mut EventQueue,
+    ) {
+        self.waits.add(now, unit, task, deadline, events);
+        self.await_end(unit, now, events);
+    }
+}
+
+/// Whether the event that is due now is the one that `wake_at` waits for; if
+/// so, none is pending any more.
+fn woken(wake_at: &mut Nanos, now: Nanos) -> bool {
+    assert!(
+        *wake_at >= now,
+        "an event of {wake_at} was handled at {now}"
+    );
+    let due = *wake_at == now;
+    if due {
+        *wake_at = Nanos::MAX;
+    }
+    due
+}

@@ -1,0 +1,380 @@
+//! Who is next on a unit, and what its array operations set off.
+
+use zonelab_device::Nanos;
+
+use super::queues::{NONE, UnitQueue};
+use super::{EventDriven, woken};
+use crate::account::Resource;
+use crate::config::DiePolicy;
+use crate::event::{Event, EventQueue};
+use crate::media::FlashKind;
+
+/// A unit, and the operations that wait for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unit {
+    pub(super) channel: u32,
+    /// When it can take the next operation; [`Nanos::MAX`]: held by a page
+    /// that waits for the channel.
+    free_at: Nanos,
+    /// The event that counts; [`Nanos::MAX`]: none.
+    wake_at: Nanos,
+    running: Running,
+    /// The operation that is to be resumed.
+    suspended: u32,
+    /// The program that has asked for the channel and takes the unit when it
+    /// gets it. It is still the first of `writes`.
+    claimed_by: u32,
+    reads: UnitQueue,
+    /// Programs and erases.
+    writes: UnitQueue,
+    /// Reads started while a program or erase could have been.
+    reads_in_turn: u32,
+    /// Time that the unit will need for the operations in its lines.
+    waiting: Nanos,
+}
+
+/// What is to be done at the end of an array operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Running {
+    /// Nothing: there is none, or all that depends on it is settled.
+    Settled,
+    /// The page of a read is to be transferred.
+    Read(u32),
+    /// A program or erase ends that could still be suspended.
+    Write(Write),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Write {
+    op: u32,
+    /// When its array time began or goes on.
+    from: Nanos,
+    /// The unit is booked up to here.
+    booked_to: Nanos,
+}
+
+/// What a unit does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    Read(u32),
+    Write(u32),
+    Resume(u32),
+}
+
+impl Unit {
+    pub(super) const fn new(channel: u32) -> Self {
+        Self {
+            channel,
+            free_at: Nanos::ZERO,
+            wake_at: Nanos::MAX,
+            running: Running::Settled,
+            suspended: NONE,
+            claimed_by: NONE,
+            reads: UnitQueue::EMPTY,
+            writes: UnitQueue::EMPTY,
+            reads_in_turn: 0,
+            waiting: Nanos::ZERO,
+        }
+    }
+
+    pub(super) fn woken(&mut self, now: Nanos) -> bool {
+        woken(&mut self.wake_at, now)
+    }
+}
+
+impl EventDriven {
+    /// Puts `op` in a line of its unit.
+    pub(super) fn join_unit(&mut self, unit: u32, op: u32) {
+        let need = self.need(op);
+        let Self { units, ops, .. } = self;
+        let this = &mut units[unit as usize];
+        this.waiting += need;
+        match ops[op].kind {
+            FlashKind::Read => this.reads.push_back(ops, op),
+            FlashKind::Program | FlashKind::Erase => this.writes.push_back(ops, op),
+        }
+    }
+
+    /// Takes `op`, whose turn it is, out of its line.
+    fn leave_line(&mut self, unit: u32, op: u32) {
+        let need = self.need(op);
+        let Self { units, ops, .. } = self;
+        let this = &mut units[unit as usize];
+        this.waiting = this.waiting - need;
+        match ops[op].kind {
+            FlashKind::Read => this.reads.take_first(ops, op),
+            FlashKind::Program | FlashKind::Erase => this.writes.take_first(ops, op),
+        }
+    }
+
+    /// How long `op` needs its unit.
+    fn need(&self, op: u32) -> Nanos {
+        let record = &self.ops[op];
+        let transfer_ns = if self.rules.hold {
+            record.transfer_ns
+        } else {
+            0
+        };
+        Nanos(u64::from(record.array_ns) + u64::from(transfer_ns))
+    }
+
+    /// Does what is due on a unit.
+    pub(super) fn look_at_unit(&mut self, unit: u32, now: Nanos, events: &mut EventQueue) {
+        // Each round ends or starts an operation; those that take no time need
+        // more than one.
+        while self.units[unit as usize].free_at <= now {
+            self.settle(unit, now, events);
+            if self.units[unit as usize].free_at > now || !self.serve_next(unit, now, events) {
+                break;
+            }
+        }
+        if self.waits.any(unit) && self.is_idle(now, unit) {
+            self.waits.wake(now, unit, true, events);
+        }
+        self.await_end(unit, now, events);
+    }
+
+    /// Queues an event for the end of what the unit does, if anything depends
+    /// on it.
+    pub(super) fn await_end(&mut self, unit: u32, now: Nanos, events: &mut EventQueue) {
+        let this = &self.units[unit as usize];
+        let (free_at, wake_at) = (this.free_at, this.wake_at);
+        if free_at <= now || free_at == Nanos::MAX || free_at == wake_at {
+            return;
+        }
+        let wanted =
+            this.running != Running::Settled || self.choose(unit).is_some() || self.waits.any(unit);
+        if wanted {
+            self.units[unit as usize].wake_at = free_at;
+            events.push(free_at, Event::Unit(unit));
+        }
+    }
+
+    /// Ends the array operation that is over.
+    fn settle(&mut self, unit: u32, now: Nanos, events: &mut EventQueue) {
+        let this = &mut self.units[unit as usize];
+        match core::mem::replace(&mut this.running, Running::Settled) {
+            Running::Settled => {}
+            Running::Read(op) => {
+                assert_eq!(this.free_at, now, "a read is handled when it ends");
+                if self.rules.hold {
+                    this.free_at = Nanos::MAX;
+                }
+                self.request_transfer(op, now, events);
+            }
+            Running::Write(write) => {
+                let end = this.free_at;
+                let cause = self.ops[write.op].cause;
+                let resource = Resource::Unit(unit);
+                self.ledger.occupy(resource, cause, write.booked_to, end);
+                self.end_is_certain(write.op, end, events);
+            }
+        }
+    }
+
+    /// Starts whatever is next on a unit that is free. Returns false if there
+    /// is nothing, or if it has to wait for the channel.
+    fn serve_next(&mut self, unit: u32, now: Nanos, events: &mut EventQueue) -> bool {
+        let choice = self.choose(unit);
+        let claimed_by = self.units[unit as usize].claimed_by;
+        if claimed_by != NONE {
+            if choice == Some(Choice::Write(claimed_by)) {
+                return false;
+            }
+            self.units[unit as usize].claimed_by = NONE;
+            self.withdraw_transfer(claimed_by);
+        }
+        match choice {
+            None => false,
+            Some(Choice::Read(op)) => {
+                self.start_read(unit, op, now, events);
+                true
+            }
+            Some(Choice::Resume(op)) => {
+                self.resume(unit, op, now);
+                true
+            }
+            Some(Choice::Write(op)) if self.rules.hold && self.ops[op].transfer_ns > 0 => {
+                self.units[unit as usize].claimed_by = op;
+                self.request_transfer(op, now, events);
+                self.units[unit as usize].claimed_by == NONE
+            }
+            Some(Choice::Write(op)) => {
+                self.leave_line(unit, op);
+                self.start_write(unit, op, now, events);
+                true
+            }
+        }
+    }
+
+    /// Who is next on a unit as things stand.
+    fn choose(&self, unit: u32) -> Option<Choice> {
+        let this = &self.units[unit as usize];
+        let read = this.reads.first();
+        let turn_is_over = match self.rules.policy {
+            DiePolicy::Weighted { reads } => this.reads_in_turn >= reads,
+            DiePolicy::Fifo | DiePolicy::ReadFirst => false,
+        };
+        if this.suspended != NONE {
+            return match read {
+                Some(read) if !turn_is_over => Some(Choice::Read(read)),
+                _ => Some(Choice::Resume(this.suspended)),
+            };
+        }
+        let first_write = this.writes.first();
+        let write = first_write.filter(|op| self.ops[*op].startable);
+        let (Some(read), Some(oldest)) = (read, first_write) else {
+            return read.map(Choice::Read).or(write.map(Choice::Write));
+        };
+        let read_goes = match self.rules.policy {
+            DiePolicy::Fifo => self.ops[read].sequence < self.ops[oldest].sequence,
+            DiePolicy::ReadFirst => true,
+            DiePolicy::Weighted { .. } => write.is_none() || !turn_is_over,
+        };
+        if read_goes {
+            Some(Choice::Read(read))
+        } else {
+            write.map(Choice::Write)
+        }
+    }
+
+    fn start_read(&mut self, unit: u32, op: u32, now: Nanos, events: &mut EventQueue) {
+        self.leave_line(unit, op);
+        let record = self.ops[op];
+        let end = now + Nanos(u64::from(record.array_ns));
+        let this = &mut self.units[unit as usize];
+        let write = this.writes.first();
+        let write_waits = this.suspended != NONE || write.is_some_and(|w| self.ops[w].startable);
+        this.reads_in_turn = if write_waits {
+            this.reads_in_turn.saturating_add(1)
+        } else {
+            0
+        };
+        this.free_at = end;
+        let resource = Resource::Unit(unit);
+        self.ledger.occupy(resource, record.cause, now, end);
+        if record.transfer_ns > 0 {
+            this.running = Running::Read(op);
+        } else {
+            self.end_is_certain(op, end, events);
+        }
+    }
+
+    /// The channel takes up `op`, which has claimed its unit: it holds both to
+    /// `transferred`, and the unit from there to its end.
+    pub(super) fn start_held_program(
+        &mut self,
+        op: u32,
+        now: Nanos,
+        transferred: Nanos,
+        events: &mut EventQueue,
+    ) {
+        let unit = self.ops[op].unit;
+        let this = &mut self.units[unit as usize];
+        assert!(
+            this.claimed_by == op && this.free_at <= now,
+            "a unit is free for the program that claims it"
+        );
+        this.claimed_by = NONE;
+        self.leave_line(unit, op);
+        self.start_write(unit, op, transferred, events);
+        self.await_end(unit, now, events);
+    }
+
+    /// Starts the array time of a program or erase at `from`.
+    fn start_write(&mut self, unit: u32, op: u32, from: Nanos, events: &mut EventQueue) {
+        let record = self.ops[op];
+        let end = from + Nanos(u64::from(record.array_ns));
+        let this = &mut self.units[unit as usize];
+        this.reads_in_turn = 0;
+        this.free_at = end;
+        if self.rules.suspends(record.kind) > 0 {
+            this.running = Running::Write(Write {
+                op,
+                from,
+                booked_to: from,
+            });
+        } else {
+            let resource = Resource::Unit(unit);
+            self.ledger.occupy(resource, record.cause, from, end);
+            self.end_is_certain(op, end, events);
+        }
+    }
+
+    /// A read arrives: stops what runs on the unit, if that can be stopped
+    /// before it ends.
+    pub(super) fn suspend_for_read(&mut self, unit: u32, now: Nanos) {
+        let this = &mut self.units[unit as usize];
+        let Running::Write(write) = this.running else {
+            return;
+        };
+        let record = self.ops.at(write.op);
+        let overhead = self.rules.suspend.overhead_ns;
+        // A program whose page is still on its way (hold), or an operation
+        // that is being resumed, stops before its array time goes on.
+        let stop = write.from.max(now);
+        let left = this.free_at.saturating_sub(stop);
+        if left <= overhead || record.suspends >= self.rules.suspends(record.kind) {
+            return;
+        }
+        record.suspends += 1;
+        record.array_ns = u32::try_from(left.0).expect("less is left than there was");
+        this.running = Running::Settled;
+        this.suspended = write.op;
+        this.reads_in_turn = 0;
+        this.free_at = stop + overhead;
+        let resource = Resource::Unit(unit);
+        let (cause, stopped) = (record.cause, this.free_at);
+        self.ledger
+            .occupy(resource, cause, write.booked_to, stopped);
+    }
+
+    fn resume(&mut self, unit: u32, op: u32, now: Nanos) {
+        let this = &mut self.units[unit as usize];
+        let from = now + self.rules.suspend.overhead_ns;
+        this.suspended = NONE;
+        this.reads_in_turn = 0;
+        this.free_at = from + Nanos(u64::from(self.ops[op].array_ns));
+        this.running = Running::Write(Write {
+            op,
+            from,
+            booked_to: now,
+        });
+    }
+
+    /// The channel has begun to empty the register that holds `unit`: it is
+    /// free at `at`.
+    pub(super) fn release_unit(
+        &mut self,
+        unit: u32,
+        at: Nanos,
+        now: Nanos,
+        events: &mut EventQueue,
+    ) {
+        let this = &mut self.units[unit as usize];
+        assert_eq!(this.free_at, Nanos::MAX, "a page holds the unit");
+        this.free_at = at;
+        self.await_end(unit, now, events);
+    }
+
+    pub(in crate::media) fn is_idle(&self, now: Nanos, unit: u32) -> bool {
+        let this = &self.units[unit as usize];
+        this.free_at <= now
+            && this.running == Running::Settled
+            && this.suspended == NONE
+            && this.reads.first().is_none()
+            && this.writes.first().is_none()
+    }
+
+    pub(in crate::media) fn backlog(&self, now: Nanos, unit: u32) -> Nanos {
+        let this = &self.units[unit as usize];
+        let mut backlog = this.waiting;
+        if this.free_at < Nanos::MAX {
+            backlog += this.free_at.saturating_sub(now);
+        }
+        if this.suspended != NONE {
+            backlog += Nanos(u64::from(self.ops[this.suspended].array_ns));
+        }
+        backlog
+    }
+}

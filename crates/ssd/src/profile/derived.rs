@@ -1,0 +1,124 @@
+//! What follows from a configuration.
+
+use super::figures::Figures;
+use crate::config::{DriveConfig, MappingConfig};
+
+/// Everything that a configuration implies, computed in one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Derived {
+    /// Dies of the drive.
+    pub luns: u32,
+    /// Planes of the drive.
+    pub planes: u32,
+    /// Groups of zones that share no die; zone `n` belongs to group `n % zone_groups`.
+    pub zone_groups: u32,
+    /// Planes that a zone stripes over.
+    pub planes_per_zone: u32,
+    /// Blocks of a zone on each of its planes.
+    pub zone_blocks_per_plane: u32,
+    /// Blocks of a zone.
+    pub zone_blocks: u32,
+    /// Pages of a zone up to its capacity; the last may be used in part.
+    pub zone_pages: u32,
+    /// Physical zones: the number of zones unless mapping is lazy.
+    pub physical_zones: u32,
+    /// Bytes of a zone that can be written.
+    pub zone_capacity_bytes: u64,
+    /// Flash of a zone: whole blocks.
+    pub zone_flash_bytes: u64,
+    /// Flash of the drive.
+    pub raw_bytes: u64,
+    /// Address space of the namespace: zones times their size.
+    pub namespace_bytes: u64,
+    /// What can be written: zones times their capacity.
+    pub usable_bytes: u64,
+    /// Flash beyond what can be written, in parts per million of the latter.
+    pub over_provisioning_ppm: u64,
+    /// Blocks of each plane that no physical zone stands on.
+    pub unused_blocks_per_plane: u32,
+    /// What an idle drive can be expected to do.
+    pub figures: Figures,
+}
+
+/// The flash that zones need. Values of a configuration are in range; that
+/// there is enough flash is not known yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Needs {
+    /// Planes that a zone stripes over.
+    pub(super) width: u32,
+    /// Groups of zones that share no die.
+    pub(super) groups: u32,
+    /// Pages of a zone.
+    pub(super) pages: u32,
+    /// Blocks of a zone on each of its planes.
+    pub(super) rows: u64,
+    /// Physical zones.
+    pub(super) physical_zones: u32,
+}
+
+impl Needs {
+    pub(super) fn of(config: &DriveConfig) -> Self {
+        let DriveConfig { geometry, zones, .. } = config;
+        let luns = zones.channels * zones.ways * geometry.dies;
+        let width = luns * geometry.planes;
+        let page_lbas = u64::from(geometry.page_bytes / config.lba_bytes);
+        let pages = u32::try_from(zones.capacity_lbas.div_ceil(page_lbas))
+            .expect("checked: a zone has fewer than 2^32 blocks");
+        let row_pages = u64::from(width) * u64::from(geometry.pages_per_block);
+        Self {
+            width,
+            groups: geometry.luns() / luns,
+            pages,
+            rows: u64::from(pages).div_ceil(row_pages),
+            physical_zones: match config.mapping {
+                MappingConfig::Direct => zones.count,
+                MappingConfig::Lazy { physical_zones } => physical_zones,
+            },
+        }
+    }
+
+    /// Physical zones of the group that has most.
+    pub(super) const fn zones_per_group(&self) -> u64 {
+        self.physical_zones.div_ceil(self.groups) as u64
+    }
+
+    /// Blocks that each plane must have.
+    pub(super) const fn blocks_per_plane(&self) -> u64 {
+        self.zones_per_group() * self.rows
+    }
+}
+
+impl Derived {
+    /// What follows from a configuration that has enough flash.
+    pub(super) fn new(config: &DriveConfig, needs: &Needs) -> Self {
+        let geometry = &config.geometry;
+        let lba_bytes = u64::from(config.lba_bytes);
+        let rows = u32::try_from(needs.rows).expect("checked: rows fit on a plane");
+        let zone_blocks = rows * needs.width;
+        let block_bytes = u64::from(geometry.pages_per_block) * u64::from(geometry.page_bytes);
+        let raw_bytes = geometry.raw_bytes();
+        let zone_capacity_bytes = config.zones.capacity_lbas * lba_bytes;
+        let usable_bytes = zone_capacity_bytes * u64::from(config.zones.count);
+        assert!(usable_bytes <= raw_bytes, "checked: every zone has its flash");
+        let spare_ppm = u128::from(raw_bytes - usable_bytes) * 1_000_000 / u128::from(usable_bytes);
+        let used = u32::try_from(needs.blocks_per_plane()).expect("checked: they fit on a plane");
+        Self {
+            luns: geometry.luns(),
+            planes: geometry.planes_total(),
+            zone_groups: needs.groups,
+            planes_per_zone: needs.width,
+            zone_blocks_per_plane: rows,
+            zone_blocks,
+            zone_pages: needs.pages,
+            physical_zones: needs.physical_zones,
+            zone_capacity_bytes,
+            zone_flash_bytes: u64::from(zone_blocks) * block_bytes,
+            raw_bytes,
+            namespace_bytes: config.zones.size_lbas * u64::from(config.zones.count) * lba_bytes,
+            usable_bytes,
+            over_provisioning_ppm: u64::try_from(spare_ppm).unwrap_or(u64::MAX),
+            unused_blocks_per_plane: geometry.blocks_per_plane - used,
+            figures: Figures::new(config, needs.pages, rows),
+        }
+    }
+}

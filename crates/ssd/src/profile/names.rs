@@ -1,0 +1,92 @@
+//! The names that profiles use for named values; reading and writing share them.
+
+use super::Cell;
+use crate::config::{ChannelArbitration, DataStore, EraseExtent, PageRegister, PlaneMode, StripeOrder};
+
+pub(super) const CELL: &[(&str, Cell)] =
+    &[("slc", Cell::Slc), ("mlc", Cell::Mlc), ("tlc", Cell::Tlc), ("qlc", Cell::Qlc)];
+
+pub(super) const STRIPE: &[(&str, StripeOrder)] =
+    &[("channel-first", StripeOrder::ChannelFirst), ("plane-first", StripeOrder::PlaneFirst)];
+
+pub(super) const PAGE_REGISTER: &[(&str, PageRegister)] =
+    &[("overlap", PageRegister::Overlap), ("hold", PageRegister::Hold)];
+
+pub(super) const PLANES: &[(&str, PlaneMode)] = &[
+    ("independent", PlaneMode::Independent),
+    ("multi-plane", PlaneMode::MultiPlane),
+    ("single", PlaneMode::Single),
+];
+
+pub(super) const ARBITRATION: &[(&str, ChannelArbitration)] =
+    &[("arrival", ChannelArbitration::Arrival), ("ready", ChannelArbitration::Ready)];
+
+pub(super) const EXTENT: &[(&str, EraseExtent)] =
+    &[("full", EraseExtent::Full), ("partial", EraseExtent::Partial)];
+
+pub(super) const STORE: &[(&str, DataStore)] =
+    &[("none", DataStore::None), ("memory", DataStore::Memory)];
+
+/// The only mode of `write_buffer` so far: a write completes when it is programmed.
+pub(super) const WRITE_BUFFER: &[(&str, ())] = &[("none", ())];
+
+/// `media.die_queue`; the weight is a key of its own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Queue {
+    Fifo,
+    ReadFirst,
+    Weighted,
+}
+
+pub(super) const QUEUE: &[(&str, Queue)] =
+    &[("fifo", Queue::Fifo), ("read-first", Queue::ReadFirst), ("weighted", Queue::Weighted)];
+
+/// `finish.design`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Finish {
+    Fill,
+    Metadata,
+}
+
+pub(super) const FINISH: &[(&str, Finish)] =
+    &[("fill", Finish::Fill), ("metadata", Finish::Metadata)];
+
+/// `reset.timing`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Timing {
+    Synchronous,
+    Asynchronous,
+}
+
+pub(super) const TIMING: &[(&str, Timing)] =
+    &[("synchronous", Timing::Synchronous), ("asynchronous", Timing::Asynchronous)];
+
+/// `reset.erase_at`, where the timing is asynchronous.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum EraseAt {
+    FirstWrite,
+    FirstBlockWrite,
+    Background,
+}
+
+pub(super) const ERASE_AT: &[(&str, EraseAt)] = &[
+    ("first-write", EraseAt::FirstWrite),
+    ("first-block-write", EraseAt::FirstBlockWrite),
+    ("background", EraseAt::Background),
+];
+
+/// `mapping.design`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mapping {
+    Direct,
+    Lazy,
+}
+
+pub(super) const MAPPING: &[(&str, Mapping)] =
+    &[("direct", Mapping::Direct), ("lazy", Mapping::Lazy)];
+
+/// The name of `value`.
+pub(super) fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: &T) -> &'static str {
+    let found = names.iter().find(|(_, named)| named == value);
+    found.expect("every value of these types has a name").0
+}

@@ -1,0 +1,396 @@
+//! From TOML to a configuration: keys, defaults, and which keys go together.
+//!
+//! Every function asks for all keys of its section before it leaves with `?`:
+//! the document reports what nobody asked for as unknown. Rules that also hold
+//! for configurations made by hand are in [`super::check`].
+
+use zonelab_config::units::fmt_size;
+use zonelab_config::{Document, Reported, Table};
+use zonelab_device::Nanos;
+
+use super::derived::Needs;
+use super::names::{self, EraseAt, Finish, Mapping, Queue, Timing};
+use super::write::keys;
+use super::{Cell, Profile, check, limits};
+use crate::config::{
+    ChannelArbitration, DataStore, DiePolicy, DriveConfig, EraseExtent, EraseWhen, FinishConfig,
+    FrontEndConfig, Geometry, MappingConfig, MediaConfig, PageRegister, PlaneMode, ResetConfig,
+    StripeOrder, Suspend, ZonesConfig,
+};
+
+/// The version of the format, stated by every file.
+const SCHEMA: u32 = 1;
+
+/// How long fills and erasures wait for host I/O, if the file does not say.
+const MAX_HOLD: Nanos = Nanos::from_ms(10);
+
+/// Reads per program or erase of a weighted queue, if the file does not say.
+const READ_WEIGHT: u32 = 4;
+
+/// Suspends of one operation, if the file does not say.
+const MAX_SUSPENDS: u32 = 4;
+
+pub(super) fn profile(document: &Document) -> Result<Profile, Reported> {
+    let root = document.root();
+    let schema = root.u32("schema").within(SCHEMA..=SCHEMA).required_or("write schema = 1");
+    let description = root.string("description").or(String::new());
+    let source = root.string("source").or(String::new());
+    let cell = root.table("media").choice("cell", names::CELL).optional();
+    let config = config(document, &root);
+    let (description, source, cell) = (description?, source?, cell?);
+    schema?;
+    let config = config?;
+    let derived = check(&config).map_err(|violations| {
+        let mut reported = Vec::new();
+        for violation in violations {
+            reported.push(document.report(violation.key, violation.what, violation.valid));
+        }
+        reported.pop().expect("a refusal has a reason")
+    })?;
+    let stated = keys(&config)
+        .into_iter()
+        .map(|key| key.path())
+        .filter_map(|path| document.place(&path).map(|place| (path, place)))
+        .collect();
+    Ok(Profile { config, derived, description, source, cell, stated })
+}
+
+fn config(document: &Document, root: &Table<'_>) -> Result<DriveConfig, Reported> {
+    let name = root.string("name").required();
+    let geometry = geometry(&root.table("geometry"));
+    let lba_bytes = lba_bytes(&root.table("namespace"));
+    let media = media(&root.table("media"), geometry.as_ref().ok());
+    let zones = zones(document, &root.table("zones"), &geometry, &lba_bytes, &media);
+    let front_end = front_end(&root.table("front_end"));
+    let write_buffer = root.table("write_buffer").choice("mode", names::WRITE_BUFFER).or(());
+    let stripe_bytes = stripe_bytes(&geometry, &zones);
+    let finish = finish(&root.table("finish"), stripe_bytes);
+    let reset = reset(&root.table("reset"));
+    let mapping = mapping(&root.table("mapping"));
+    let data = root.table("data").choice("store", names::STORE).or(DataStore::None);
+    write_buffer?;
+    let (geometry, mapping) = (geometry?, mapping?);
+    let mut config = DriveConfig {
+        name: name?,
+        geometry: geometry.geometry,
+        lba_bytes: lba_bytes?,
+        zones: zones?,
+        media: media?,
+        front_end: front_end?,
+        finish: finish?,
+        reset: reset?,
+        mapping: MappingConfig::Direct,
+        data: data?,
+    };
+    fit_flash(&mut config, geometry.blocks_per_plane, mapping);
+    Ok(config)
+}
+
+/// Geometry as stated: the number of blocks may depend on the zones.
+struct StatedGeometry {
+    geometry: Geometry,
+    blocks_per_plane: Option<u32>,
+}
+
+fn geometry(table: &Table<'_>) -> Result<StatedGeometry, Reported> {
+    let channels = table.u32("channels").required();
+    let ways = table.u32("ways").or(1);
+    let dies = table.u32("dies").or(1);
+    let planes = table.u32("planes").or(1);
+    let blocks_per_plane = table.u32("blocks_per_plane").optional();
+    let pages_per_block = table.u32("pages_per_block").required();
+    let page_bytes = table.size_bytes_u32("page_size").required();
+    let blocks_per_plane = blocks_per_plane?;
+    let geometry = Geometry {
+        channels: channels?,
+        ways: ways?,
+        dies: dies?,
+        planes: planes?,
+        blocks_per_plane: blocks_per_plane.unwrap_or(1),
+        pages_per_block: pages_per_block?,
+        page_bytes: page_bytes?,
+    };
+    Ok(StatedGeometry { geometry, blocks_per_plane })
+}
+
+fn lba_bytes(table: &Table<'_>) -> Result<u32, Reported> {
+    table.size_bytes_u32("lba_size").or(4_096)
+}
+
+fn zones(
+    document: &Document,
+    table: &Table<'_>,
+    geometry: &Result<StatedGeometry, Reported>,
+    lba_bytes: &Result<u32, Reported>,
+    media: &Result<MediaConfig, Reported>,
+) -> Result<ZonesConfig, Reported> {
+    let count = table.u32("count").required();
+    let size = table.size_bytes("size").required();
+    let capacity = table.size_bytes("capacity").optional();
+    let max_active = table.u32("max_active").optional();
+    let max_open = table.u32("max_open").optional();
+    let channels = table.u32("channels").optional();
+    let ways = table.u32("ways").optional();
+    let stripe = table.choice("stripe", names::STRIPE).optional();
+    let read_across = table.bool("read_across").or(false);
+    let extension = table.size_bytes_u32("descriptor_extension").or(0);
+    let (Ok(geometry), Ok(lba_bytes), Ok(media)) = (geometry, lba_bytes, media) else {
+        // What these say is missing was reported where it is read.
+        return Err(geometry.as_ref().err().or(lba_bytes.as_ref().err()).or(media.as_ref().err()))
+            .map_err(|reported| *reported.expect("one of them is an error"));
+    };
+    let size_bytes = size?;
+    let size_lbas = lbas(document, "zones.size", size_bytes, *lba_bytes);
+    let capacity_lbas =
+        lbas(document, "zones.capacity", capacity?.unwrap_or(size_bytes), *lba_bytes);
+    let max_active = max_active?;
+    Ok(ZonesConfig {
+        count: count?,
+        size_lbas: size_lbas?,
+        capacity_lbas: capacity_lbas?,
+        max_active,
+        // Open zones are active, so the limit of those is the widest possible.
+        max_open: max_open?.or(max_active),
+        channels: channels?.unwrap_or(geometry.geometry.channels),
+        ways: ways?.unwrap_or(geometry.geometry.ways),
+        stripe: stripe?.unwrap_or(default_stripe(media.planes)),
+        read_across: read_across?,
+        descriptor_extension_bytes: extension?,
+    })
+}
+
+/// Multi-plane operations take consecutive pages, so those lie on one die.
+const fn default_stripe(planes: PlaneMode) -> StripeOrder {
+    match planes {
+        PlaneMode::MultiPlane => StripeOrder::PlaneFirst,
+        PlaneMode::Independent | PlaneMode::Single => StripeOrder::ChannelFirst,
+    }
+}
+
+fn lbas(document: &Document, key: &str, bytes: u64, lba_bytes: u32) -> Result<u64, Reported> {
+    // A block size that is no size at all is refused by the check.
+    let lba_bytes = u64::from(lba_bytes).max(1);
+    if bytes.is_multiple_of(lba_bytes) {
+        return Ok(bytes / lba_bytes);
+    }
+    let below = bytes / lba_bytes * lba_bytes;
+    let what = format!(
+        "{} is not a multiple of the logical block ({})",
+        fmt_size(bytes),
+        fmt_size(lba_bytes)
+    );
+    let above = fmt_size(below.saturating_add(lba_bytes));
+    let valid = match below {
+        0 => format!("use {above}"),
+        _ => format!("use {} or {above}", fmt_size(below)),
+    };
+    Err(document.report(key, what, valid))
+}
+
+fn media(table: &Table<'_>, _geometry: Option<&StatedGeometry>) -> Result<MediaConfig, Reported> {
+    let cell: Option<Cell> = table.choice("cell", names::CELL).or_none();
+    let times = cell.map(Cell::times);
+    let array_time = |key: &str, default: Option<Nanos>| match default {
+        Some(time) => table.duration_ns(key).or(time.0),
+        None => table.duration_ns(key).required_or("state it, or media.cell for a typical time"),
+    };
+    let read_ns = array_time("read", times.map(|t| t.read));
+    let program_ns = array_time("program", times.map(|t| t.program));
+    let erase_ns = array_time("erase", times.map(|t| t.erase));
+    let transfer_ns = table.duration_ns("transfer").required();
+    let partial_transfer = table.bool("partial_transfer").or(false);
+    let page_register =
+        table.choice("page_register", names::PAGE_REGISTER).or(PageRegister::Overlap);
+    let planes = table.choice("planes", names::PLANES).or(PlaneMode::Independent);
+    let policy = die_policy(table);
+    let suspend = suspend(&table.table("suspend"));
+    let arbitration = table.choice("channel_arbitration", names::ARBITRATION).optional();
+    let (policy, suspend) = (policy?, suspend?);
+    Ok(MediaConfig {
+        read_ns: Nanos(read_ns?),
+        program_ns: Nanos(program_ns?),
+        erase_ns: Nanos(erase_ns?),
+        transfer_ns: Nanos(transfer_ns?),
+        partial_transfer: partial_transfer?,
+        page_register: page_register?,
+        planes: planes?,
+        policy,
+        arbitration: arbitration?.unwrap_or(ChannelArbitration::Ready),
+        suspend,
+    })
+}
+
+fn die_policy(table: &Table<'_>) -> Result<DiePolicy, Reported> {
+    let queue = table.choice("die_queue", names::QUEUE).or(Queue::Fifo);
+    match queue {
+        Ok(Queue::Weighted) => {
+            let reads = table.u32("read_weight").or(READ_WEIGHT)?;
+            Ok(DiePolicy::Weighted { reads })
+        }
+        Ok(queue) => {
+            table.refuse("read_weight", "it only has an effect with die_queue = \"weighted\"")?;
+            Ok(if queue == Queue::Fifo { DiePolicy::Fifo } else { DiePolicy::ReadFirst })
+        }
+        Err(reported) => {
+            let _ = table.u32("read_weight").optional();
+            Err(reported)
+        }
+    }
+}
+
+fn suspend(table: &Table<'_>) -> Result<Suspend, Reported> {
+    let program = table.bool("program").or(false);
+    let erase = table.bool("erase").or(false);
+    if (program, erase) == (Ok(false), Ok(false)) {
+        let why = "it only has an effect with program = true or erase = true";
+        let overhead = table.refuse("overhead", why);
+        let most = table.refuse("max_per_operation", why);
+        return overhead.and(most).map(|()| Suspend::NONE);
+    }
+    let overhead = table.duration_ns("overhead").or(0);
+    let most = table.u32("max_per_operation").or(MAX_SUSPENDS);
+    Ok(Suspend {
+        program: program?,
+        erase: erase?,
+        overhead_ns: Nanos(overhead?),
+        max_per_operation: most?,
+    })
+}
+
+fn front_end(table: &Table<'_>) -> Result<FrontEndConfig, Reported> {
+    let cores = table.u32("cores").or(0);
+    let read_ns = table.duration_ns("read").or(0);
+    let write_ns = table.duration_ns("write").or(0);
+    let append_ns = table.duration_ns("append").or(0);
+    let management_ns = table.duration_ns("management").or(0);
+    let link_bytes_per_s = table.rate_bytes_per_s("link").optional();
+    let max_transfer_bytes = table.size_bytes_u32("max_transfer").optional();
+    let max_append_bytes = table.size_bytes_u32("max_append").optional();
+    Ok(FrontEndConfig {
+        cores: cores?,
+        read_ns: Nanos(read_ns?),
+        write_ns: Nanos(write_ns?),
+        append_ns: Nanos(append_ns?),
+        management_ns: Nanos(management_ns?),
+        link_bytes_per_s: link_bytes_per_s?,
+        max_transfer_bytes: max_transfer_bytes?,
+        max_append_bytes: max_append_bytes?,
+    })
+}
+
+/// One page on each plane of a zone: the default granularity of a finish.
+fn stripe_bytes(
+    geometry: &Result<StatedGeometry, Reported>,
+    zones: &Result<ZonesConfig, Reported>,
+) -> u32 {
+    let (Ok(StatedGeometry { geometry, .. }), Ok(zones)) = (geometry, zones) else { return 1 };
+    [zones.channels, zones.ways, geometry.dies, geometry.planes]
+        .into_iter()
+        .try_fold(geometry.page_bytes, u32::checked_mul)
+        // Too large for one device write: then it is one page after the other.
+        .unwrap_or(geometry.page_bytes)
+}
+
+fn finish(table: &Table<'_>, stripe_bytes: u32) -> Result<FinishConfig, Reported> {
+    let design = table.choice("design", names::FINISH).or(Finish::Fill);
+    if design == Ok(Finish::Metadata) {
+        let keys = ["granularity", "pause", "yield_to_host", "max_hold"];
+        let why = "it only has an effect with design = \"fill\"";
+        refuse_all(table, &keys, why)?;
+        return Ok(FinishConfig::Metadata);
+    }
+    let granularity = table.size_bytes_u32("granularity").or(stripe_bytes);
+    let pause = table.duration_ns("pause").or(0);
+    let yields = table.bool("yield_to_host").or(false);
+    let hold = max_hold(table, yields, "it only has an effect with yield_to_host = true");
+    design?;
+    Ok(FinishConfig::Fill {
+        granularity_bytes: granularity?,
+        pause_ns: Nanos(pause?),
+        yield_ns: hold?,
+    })
+}
+
+/// `max_hold`, which only means something where `holds` is true.
+fn max_hold(
+    table: &Table<'_>,
+    holds: Result<bool, Reported>,
+    why_not: &str,
+) -> Result<Option<Nanos>, Reported> {
+    if holds == Ok(false) {
+        return table.refuse("max_hold", why_not).map(|()| None);
+    }
+    let hold = table.duration_ns("max_hold").or(MAX_HOLD.0);
+    holds?;
+    Ok(Some(Nanos(hold?)))
+}
+
+fn reset(table: &Table<'_>) -> Result<ResetConfig, Reported> {
+    let timing = table.choice("timing", names::TIMING).or(Timing::Synchronous);
+    let erase = match timing {
+        Ok(Timing::Synchronous) => {
+            let why = "it only has an effect with timing = \"asynchronous\"";
+            table.refuse("erase_at", why).map(|()| EraseWhen::Synchronous)
+        }
+        _ => table.choice("erase_at", names::ERASE_AT).or(EraseAt::FirstWrite).map(|at| match at {
+            EraseAt::FirstWrite => EraseWhen::FirstZoneWrite,
+            EraseAt::FirstBlockWrite => EraseWhen::FirstBlockWrite,
+            EraseAt::Background => EraseWhen::Background,
+        }),
+    };
+    let extent = table.choice("extent", names::EXTENT).or(EraseExtent::Partial);
+    let preemptive = table.bool("preemptive").or(false);
+    let hold = max_hold(table, preemptive, "it only has an effect with preemptive = true");
+    timing?;
+    Ok(ResetConfig { erase: erase?, extent: extent?, preempt_ns: hold? })
+}
+
+/// Mapping as stated: the number of physical zones may depend on the flash.
+enum StatedMapping {
+    Direct,
+    Lazy { physical_zones: Option<u32> },
+}
+
+fn mapping(table: &Table<'_>) -> Result<StatedMapping, Reported> {
+    let design = table.choice("design", names::MAPPING).or(Mapping::Direct);
+    if design == Ok(Mapping::Direct) {
+        table.refuse("physical_zones", "it only has an effect with design = \"lazy\"")?;
+        return Ok(StatedMapping::Direct);
+    }
+    let physical_zones = table.u32("physical_zones").optional();
+    design?;
+    Ok(StatedMapping::Lazy { physical_zones: physical_zones? })
+}
+
+fn refuse_all(table: &Table<'_>, keys: &[&str], why: &str) -> Result<(), Reported> {
+    let refused: Vec<Result<(), Reported>> =
+        keys.iter().map(|key| table.refuse(key, why)).collect();
+    refused.into_iter().collect()
+}
+
+/// Fills in the number of blocks and of physical zones where they follow from
+/// each other. Values that cannot be are left for the check to refuse.
+fn fit_flash(config: &mut DriveConfig, blocks_per_plane: Option<u32>, mapping: StatedMapping) {
+    config.mapping = match mapping {
+        StatedMapping::Direct => MappingConfig::Direct,
+        StatedMapping::Lazy { physical_zones } => MappingConfig::Lazy {
+            physical_zones: physical_zones.unwrap_or(config.zones.count),
+        },
+    };
+    let Some(needs) = Needs::of_unchecked(config) else { return };
+    if blocks_per_plane.is_none() {
+        let blocks = u32::try_from(needs.blocks_per_plane()).unwrap_or(u32::MAX);
+        config.geometry.blocks_per_plane = blocks;
+    } else if let Some(blocks) = blocks_per_plane {
+        config.geometry.blocks_per_plane = blocks;
+    }
+    if matches!(mapping, StatedMapping::Lazy { physical_zones: None }) {
+        // As many as the flash holds, but not fewer than zones: too little
+        // flash is then refused in terms of what the file states.
+        let rows = needs.rows.max(1);
+        let held = u64::from(config.geometry.blocks_per_plane) / rows * u64::from(needs.groups);
+        let held = held.clamp(config.zones.count.into(), limits::ZONES.max(config.zones.count).into());
+        let physical_zones = u32::try_from(held).expect("clamped to 32 bits");
+        config.mapping = MappingConfig::Lazy { physical_zones };
+    }
+}

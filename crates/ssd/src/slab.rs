@@ -1,0 +1,81 @@
+//! Slots that are reused: stable small indices without hashing or allocation
+//! in the steady state.
+
+use core::ops::{Index, IndexMut};
+
+/// A vector whose slots are handed out, given back, and handed out again.
+#[derive(Clone, Debug)]
+pub(crate) struct Slab<T> {
+    slots: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Slab<T> {
+    /// Puts `value` into a free slot and returns its index.
+    #[inline]
+    pub(crate) fn insert(&mut self, value: T) -> u32 {
+        if let Some(index) = self.free.pop() {
+            self.slots[index as usize] = Some(value);
+            index
+        } else {
+            let index = u32::try_from(self.slots.len()).expect("fewer than 2^32 slots are in use");
+            self.slots.push(Some(value));
+            index
+        }
+    }
+
+    /// Takes the value out of slot `index`.
+    #[inline]
+    pub(crate) fn remove(&mut self, index: u32) -> T {
+        let value = self.slots[index as usize].take().expect("a slot in use is removed once");
+        self.free.push(index);
+        value
+    }
+
+    /// The value in slot `index`, if the slot is in use.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
+        self.slots.get_mut(index as usize).and_then(Option::as_mut)
+    }
+
+    /// The value in slot `index`, which is in use.
+    #[inline]
+    pub(crate) fn at(&mut self, index: u32) -> &mut T {
+        self.get_mut(index).expect("the slot is in use")
+    }
+
+    /// Values in use with their indices.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        self.slots.iter().enumerate().filter_map(|(i, slot)| Some((i as u32, slot.as_ref()?)))
+    }
+
+    /// Number of slots in use.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+}
+
+/// The value in a slot that is in use.
+impl<T> Index<u32> for Slab<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, index: u32) -> &T {
+        self.slots[index as usize]
+            .as_ref()
+            .expect("the slot is in use")
+    }
+}
+
+impl<T> IndexMut<u32> for Slab<T> {
+    #[inline]
+    fn index_mut(&mut self, index: u32) -> &mut T {
+        self.at(index)
+    }
+}

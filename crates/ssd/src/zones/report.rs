@@ -1,0 +1,87 @@
+//! Zone Management Receive: zone reports in wire layout.
+
+use zonelab_device::Lba;
+use zonelab_nvme::Status;
+use zonelab_nvme::zerocopy::IntoBytes;
+use zonelab_nvme::zns::{ReportFilter, ReportHeader, ZoneAttributes, ZoneDescriptor};
+
+use super::Zones;
+use super::table::State;
+
+/// A write pointer without meaning. The specification leaves its value open;
+/// hosts are used to this one (QEMU reports it).
+const NO_WRITE_POINTER: u64 = u64::MAX;
+
+impl Zones {
+    /// Reports zones from the one that contains `slba` on (ZNS command set 1.1,
+    /// section 3.4.2).
+    ///
+    /// Fills `out` with the header, as many descriptors as fit, and zeros, and
+    /// returns the number of bytes of header and descriptors. The Number of
+    /// Zones counts the descriptors if `partial`, else every zone that matches
+    /// `filter`. `extended` adds to each descriptor its extension: zeros if it
+    /// has none.
+    ///
+    /// # Errors
+    /// LBA Out of Range; Invalid Field (the filter is unknown, `extended` where
+    /// zones have no extension, or no room for the header). `out` is as it was then.
+    pub fn report(
+        &self,
+        slba: Lba,
+        filter: ReportFilter,
+        partial: bool,
+        extended: bool,
+        out: &mut [u8],
+    ) -> Result<usize, Status> {
+        let (start, _) = self.locate(slba, 1)?;
+        let wanted = State::of_filter(filter)?;
+        if extended && self.extension_bytes == 0 {
+            return Err(Status::INVALID_FIELD);
+        }
+        let (header, entries) = out
+            .split_at_mut_checked(size_of::<ReportHeader>())
+            .ok_or(Status::INVALID_FIELD)?;
+        entries.fill(0);
+        let extension_bytes = if extended { self.extension_bytes } else { 0 };
+        let entry_bytes = size_of::<ZoneDescriptor>() + extension_bytes;
+
+        let mut matching = (start..self.zones.len())
+            .filter(|&index| wanted.is_none_or(|state| self.zones[index].state == state));
+        let mut described = 0;
+        // The room is asked first: a zone that leaves `matching` must get an entry.
+        for (entry, index) in entries.chunks_exact_mut(entry_bytes).zip(&mut matching) {
+            let (descriptor, extension) = entry.split_at_mut(size_of::<ZoneDescriptor>());
+            descriptor.copy_from_slice(self.descriptor(index).as_bytes());
+            if let Some(bytes) = self.extensions.get(&index).filter(|_| extended) {
+                extension.copy_from_slice(bytes);
+            }
+            described += 1;
+        }
+        let others = if partial { 0 } else { matching.count() };
+        let nr_zones = (described + others) as u64;
+        let report_header = ReportHeader {
+            nr_zones: nr_zones.into(),
+            ..ReportHeader::default()
+        };
+        header.copy_from_slice(report_header.as_bytes());
+        Ok(size_of::<ReportHeader>() + described * entry_bytes)
+    }
+
+    /// The descriptor of a zone.
+    fn descriptor(&self, index: usize) -> ZoneDescriptor {
+        let zone = &self.zones[index];
+        let start = self.start_of(index).0;
+        let pointer = if zone.state.has_write_pointer() {
+            start + zone.written_lbas(self.capacity_lbas)
+        } else {
+            NO_WRITE_POINTER
+        };
+        ZoneDescriptor {
+            za: ZoneAttributes::default().with_zdev(zone.has_extension),
+            zcap: self.capacity_lbas.into(),
+            zslba: start.into(),
+            wp: pointer.into(),
+            ..ZoneDescriptor::sequential(zone.state.code())
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! The table of the zone state machine: complete, unambiguous, consistent, and documented.
+
+use std::path::Path;
+
+use zonelab_nvme::Status;
+use zonelab_ssd::zones::table::{
+    Condition, Event, Outcome, Placement, ROWS, Resource, Row, State, outcome,
+};
+
+/// Every condition.
+fn conditions() -> impl Iterator<Item = Condition> {
+    Placement::ALL.into_iter().flat_map(|placement| {
+        [(false, false), (false, true), (true, false), (true, true)].map(
+            move |(active_free, open_free)| Condition {
+                placement,
+                active_free,
+                open_free,
+            },
+        )
+    })
+}
+
+/// Every combination of state, event and condition.
+fn combinations() -> impl Iterator<Item = (State, Event, Condition)> {
+    State::ALL.into_iter().flat_map(|state| {
+        Event::ALL
+            .into_iter()
+            .flat_map(move |event| conditions().map(move |condition| (state, event, condition)))
+    })
+}
+
+#[test]
+fn exactly_one_row_matches_every_combination() {
+    assert_eq!(combinations().count(), 7 * 11 * 16);
+    for (state, event, condition) in combinations() {
+        let matching: Vec<_> = ROWS
+            .iter()
+            .filter(|row| row.matches(state, event, condition))
+            .collect();
+        assert_eq!(
+            matching.len(),
+            1,
+            "{state:?} {event:?} {condition:?}: {matching:#?}"
+        );
+    }
+}
+
+#[test]
+fn the_expanded_table_says_what_the_rows_say() {
+    for (state, event, condition) in combinations() {
+        let row = ROWS
+            .iter()
+            .find(|row| row.matches(state, event, condition))
+            .unwrap();
+        let expected = Outcome {
+            status: row.status,
+            next: row.next.unwrap_or(state),
+            open_delta: row.open_delta,
+            active_delta: row.active_delta,
+            takes_open: row.status.is_success() && row.open == Resource::Free,
+        };
+        assert_eq!(
+            outcome(state, event, condition),
+            expected,
+            "{state:?} {event:?} {condition:?}"
+        );
+    }
+}
+
+#[test]
+fn resource_deltas_are_what_the_states_imply() {
+    for row in ROWS {
+        for &from in row.from {
+            let next = row.next.unwrap_or(from);
+            let open = i8::from(next.is_open()) - i8::from(from.is_open());
+            let active = i8::from(next.is_active()) - i8::from(from.is_active());
+            assert_eq!(
+                (row.open_delta, row.active_delta),
+                (open, active),
+                "{row:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn failures_change_nothing() {
+    for row in ROWS.iter().filter(|row| !row.status.is_success()) {
+        assert_eq!(row.next, None, "{row:?}");
+    }
+}
+
+#[test]
+fn a_row_that_leaves_the_state_alone_says_stay() {
+    for row in ROWS {
+        for from in row.from {
+            assert_ne!(row.next, Some(*from), "{row:?}");
+        }
+    }
+}
+
+/// A success takes no more than there is, and asks for nothing that it does not take.
+#[test]
+fn resources_are_asked_for_where_they_are_taken() {
+    for row in ROWS.iter().filter(|row| row.status.is_success()) {
+        for &from in row.from {
+            // A write passes through an open state, even if it fills the zone at once.
+            let opens = !from.is_open() && matches!(row.event, Event::Write | Event::Open);
+            let activates = !from.is_active()
+                && matches!(row.event, Event::Write | Event::Open | Event::SetExtension);
+            let asked = |taken| if taken { Resource::Free } else { Resource::Any };
+            assert_eq!(row.open, asked(opens), "{row:?}");
+            assert_eq!(row.active, asked(activates), "{row:?}");
+        }
+    }
+}
+
+#[test]
+fn placement_matters_to_writes_only() {
+    for row in ROWS.iter().filter(|row| row.event != Event::Write) {
+        assert_eq!(row.placement, &Placement::ALL, "{row:?}");
+    }
+}
+
+/// Nothing leads out of offline, and only a fault or the host's offline leads out of read only.
+#[test]
+fn dead_zones_stay_dead() {
+    for (state, event, condition) in combinations() {
+        let next = outcome(state, event, condition).next;
+        match state {
+            State::Offline => assert_eq!(next, State::Offline, "{event:?}"),
+            State::ReadOnly => assert!(
+                matches!(next, State::ReadOnly | State::Offline),
+                "{event:?}"
+            ),
+            _ => {}
+        }
+    }
+}
+
+/// What Select All selects can be done, given resources.
+#[test]
+fn selected_zones_have_a_transition() {
+    for event in Event::ALL {
+        for &state in event.select_all() {
+            let outcome = outcome(state, event, PLENTY);
+            assert_eq!(outcome.status, Status::SUCCESS, "{event:?} {state:?}");
+            assert_ne!(outcome.next, state, "{event:?} {state:?}");
+        }
+    }
+}
+
+/// Resources are free, and a write goes to the write pointer and does not fill the zone.
+const PLENTY: Condition = Condition {
+    placement: Placement::Within,
+    active_free: true,
+    open_free: true,
+};
+
+// The page docs/models/zone-states.md.
+
+const PAGE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/models/zone-states.md"
+);
+const BEGIN: &str = "<!-- generated from crates/ssd/src/zones/table.rs: begin -->\n";
+const END: &str = "<!-- generated: end -->\n";
+const GLANCE: &str = "\
+What happens if resources are free and a write goes to the write pointer: the next
+state in bold, or the status. – is Invalid Zone State Transition; *stays* is
+success without a change of state.
+";
+
+/// Fails if the page differs from the table; `ZONELAB_BLESS=1` rewrites it.
+#[test]
+fn the_page_shows_the_table() {
+    let path = Path::new(PAGE);
+    let page = std::fs::read_to_string(path).unwrap();
+    let (before, rest) = page.split_once(BEGIN).expect("the page has a begin mark");
+    let (_, after) = rest.split_once(END).expect("the page has an end mark");
+    let expected = format!(
+        "{before}{BEGIN}\n## At a glance\n\n{GLANCE}\n{}\n## Every transition\n\n{}\n{END}{after}",
+        overview(),
+        rows()
+    );
+    if std::env::var_os("ZONELAB_BLESS").is_some_and(|bless| bless == "1") {
+        std::fs::write(path, expected).unwrap();
+    } else {
+        assert!(
+            page == expected,
+            "docs/models/zone-states.md is out of date: run this test with ZONELAB_BLESS=1"
+        );
+    }
+}
+
+/// State by event, when nothing stands in the way.
+fn overview() -> String {
+    let mut lines = vec![
+        line(std::iter::once("").chain(State::ALL.map(abbreviation))),
+        line(["---"; 1 + State::ALL.len()]),
+    ];
+    let mut add = |name: &str, event, condition| {
+        let cells = State::ALL.map(|state| {
+            let outcome = outcome(state, event, condition);
+            match outcome.status {
+                Status::SUCCESS if outcome.next == state => "stays".into(),
+                Status::SUCCESS => format!("**{}**", abbreviation(outcome.next)),
+                Status::INVALID_ZONE_STATE_TRANSITION => "–".into(),
+                status => status_name(status),
+            }
+        });
+        lines.push(line(std::iter::once(name.into()).chain(cells)));
+    };
+    for event in Event::ALL {
+        add(event_name(event), event, PLENTY);
+        if event == Event::Write {
+            let filling = Condition {
+                placement: Placement::Filling,
+                ..PLENTY
+            };
+            add("write that fills the zone", event, filling);
+        }
+    }
+    lines.concat()
+}
+
+/// The rows.
+fn rows() -> String {
+    let head = [
+        "event",
+        "states",
+        "placement",
+        "active",
+        "open",
+        "next",
+        "status",
+        "open ±",
+        "active ±",
+    ];
+    let body = ROWS.iter().map(|row| {
+        line([
+            event_name(row.event).into(),
+            row.from
+                .iter()
+                .map(|s| abbreviation(*s))
+                .collect::<Vec<_>>()
+                .join(" "),
+            placements(row),
+            resource_name(row.active).into(),
+            resource_name(row.open).into(),
+            row.next.map_or("", abbreviation).into(),
+            status_name(row.status),
+            delta(row.open_delta),
+            delta(row.active_delta),
+        ])
+    });
+    [line(head), line(["---"; 9])]
+        .into_iter()
+        .chain(body)
+        .collect()
+}
+
+/// One line of a table.
+fn line<T: AsRef<str>>(cells: impl IntoIterator<Item = T>) -> String {
+    let cells = cells
+        .into_iter()
+        .map(|cell| format!(" {} |", cell.as_ref()));
+    format!("|{}\n", cells.collect::<String>())
+}
+
+fn abbreviation(state: State) -> &'static str {
+    match state {
+        State::Empty => "ZSE",
+        State::ImplicitlyOpened => "ZSIO",
+        State::ExplicitlyOpened => "ZSEO",
+        State::Closed => "ZSC",
+        State::Full => "ZSF",
+        State::ReadOnly => "ZSRO",
+        State::Offline => "ZSO",
+    }
+}
+
+fn event_name(event: Event) -> &'static str {
+    match event {
+        Event::Write => "write",
+        Event::Open => "open",
+        Event::Close => "close",
+        Event::Finish => "finish",
+        Event::Reset => "reset",
+        Event::Offline => "offline",
+        Event::SetExtension => "set extension",
+        Event::ImplicitClose => "implicit close",
+        Event::FailReadOnly => "fails, read only",
+        Event::FailOffline => "fails, offline",
+        Event::Precondition => "precondition",
+    }
+}
+
+fn placements(row: &Row) -> String {
+    if row.placement == Placement::ALL {
+        return String::new();
+    }
+    let names = row.placement.iter().map(|placement| match placement {
+        Placement::Elsewhere => "elsewhere",
+        Placement::Beyond => "beyond",
+        Placement::Within => "within",
+        Placement::Filling => "filling",
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn resource_name(resource: Resource) -> &'static str {
+    match resource {
+        Resource::Any => "",
+        Resource::Free => "free",
+        Resource::Exhausted => "none",
+    }
+}
+
+fn status_name(status: Status) -> String {
+    if status.is_success() {
+        return "Success".into();
+    }
+    status.name().expect("the table uses named codes").into()
+}
+
+fn delta(delta: i8) -> String {
+    if delta == 0 {
+        String::new()
+    } else {
+        format!("{delta:+}")
+    }
+}
