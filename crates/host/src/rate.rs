@@ -350,6 +350,10 @@ mod tests {
             let credit = if counting == Counting::AtIssue { 1 } else { 2 };
             for (n, start) in starts.iter().enumerate().skip(credit) {
                 let counted: u128 = ops[..=n - credit].iter().map(|op| u128::from(op.1)).sum();
+                // A line that leaves the range of time is not reached.
+                if *start == Nanos::MAX {
+                    break;
+                }
                 prop_assert!(
                     counted * 1_000_000_000 <= u128::from(start.0) * u128::from(rate),
                     "op {n} at {start} after {counted} counted bytes",

@@ -1,6 +1,7 @@
 //! (skeleton)
 
 pub mod figure;
-pub mod rows;
 pub mod output;
+pub mod reference;
+pub mod rows;
 pub mod table;

@@ -578,7 +578,9 @@ impl Drive {
         if let Some(zone) = zones.clone().find(|zone| !is_empty(zone)) {
             return Err(ControlError::NotEmpty { zone: ZoneId(zone) });
         }
-        self.zones.precondition_full(zones.clone());
+        self.zones
+            .precondition_full(zones.clone())
+            .expect("all of them were seen to be on the drive and empty");
         for zone in zones {
             let physical = self.mapping.map(ZoneId(zone));
             let pages = self.flash.layout().zone_pages();

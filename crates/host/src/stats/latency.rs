@@ -207,12 +207,15 @@ mod tests {
     fn one_latency_is_every_percentile() {
         let one = latency(&[733_184]);
         for percent in Latency::PERCENTILES {
-            assert_eq!(
-                one.percentile(percent),
-                Some(Nanos(733_184)),
-                "clamped to the maximum"
-            );
+            assert_eq!(one.percentile(percent), Some(Nanos(733_184)));
         }
+    }
+
+    #[test]
+    fn no_percentile_exceeds_the_maximum() {
+        // Both are in the bucket that ends at 733,183.
+        let two = latency(&[732_700, 732_800]);
+        assert_eq!(two.percentile(50.0), Some(Nanos(732_800)));
     }
 
     #[test]
@@ -224,6 +227,11 @@ mod tests {
         latency.record(Nanos::MAX);
         assert_eq!(latency.min(), Some(Nanos::ZERO));
         assert_eq!(latency.max(), Some(Nanos::MAX));
+        assert_eq!(
+            latency.percentile(100.0),
+            Some(Nanos::MAX),
+            "the maximum is exact"
+        );
         let p80 = latency.percentile(80.0).unwrap();
         assert!(
             p80 >= Latency::HIGHEST && p80 < Nanos::from_secs(3_604),

@@ -45,8 +45,12 @@ pub struct Experiment {
     pub compare: Vec<Compare>,
     /// Interference of one series with another.
     pub interference: Vec<Interference>,
+    /// The interference model on given points: nothing is run for these.
+    pub worked: Vec<Worked>,
     /// Statements about our results that must hold.
     pub checks: Vec<Check>,
+    /// Settings of this file for `--quick`.
+    pub quick: Vec<Override>,
     /// How it is drawn.
     pub figure: Option<FigureSpec>,
 }
@@ -271,6 +275,21 @@ pub struct Interference {
     pub alpha: f64,
     /// The published value.
     pub published: Option<f64>,
+}
+
+/// Interference M of two given points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Worked {
+    /// Name of the row.
+    pub name: String,
+    /// Throughput and latency in isolation.
+    pub isolated: (f64, f64),
+    /// Throughput and latency with interference.
+    pub interfered: (f64, f64),
+    /// Weight of throughput.
+    pub alpha: f64,
+    /// The published value.
+    pub published: f64,
 }
 
 /// A statement about our own results.

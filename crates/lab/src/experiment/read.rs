@@ -12,7 +12,7 @@ use zonelab_host::workload::Stop;
 use super::{
     Amount, Axis, AxisValue, Check, Compare, Experiment, FigureSpec, FillTemplate, HostModel,
     Informative, Interference, JobTemplate, Measured, PublishedPoint, PublishedTable, SeriesSpec,
-    WorkTemplate,
+    WorkTemplate, Worked,
 };
 
 /// Version of the format that this program reads.
@@ -48,7 +48,9 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
     let series = tables(&root, "series", series);
     let compare = tables(&root, "compare", compare);
     let interference = tables(&root, "interference", interference);
+    let worked = tables(&root, "worked", worked);
     let checks = tables(&root, "check", check);
+    let quick = root.table("quick").list("set", set).or(Vec::new());
     let figure = root.table("figure");
     let figure = figure.is_present().then(|| figure_spec(&figure)).transpose();
     schema?;
@@ -65,7 +67,9 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
         series: series?,
         compare: compare?,
         interference: interference?,
+        worked: worked?,
         checks: checks?,
+        quick: quick?,
         figure: figure?,
     };
     check_names(document, &experiment)?;
@@ -402,6 +406,25 @@ fn interference(table: &Table<'_>) -> Result<Interference, Reported> {
         isolated: isolated?,
         isolated_job: isolated_job?.unwrap_or_else(|| job.clone()),
         job,
+        alpha: f64::from(alpha?) / 1e6,
+        published: published?,
+    })
+}
+
+fn worked(table: &Table<'_>) -> Result<Worked, Reported> {
+    let pair = |item: &Item<'_>| match item.items()?.as_slice() {
+        [throughput, latency] => Ok((throughput.f64()?, latency.f64()?)),
+        _ => Err(item.fail("these are not two numbers", "write [throughput, latency]")),
+    };
+    let name = table.string("name").required();
+    let isolated = table.get("isolated", pair).required();
+    let interfered = table.get("interfered", pair).required();
+    let alpha = table.percent_ppm("alpha").within(0..=1_000_000).or(500_000);
+    let published = table.get("published", Item::f64).required();
+    Ok(Worked {
+        name: name?,
+        isolated: isolated?,
+        interfered: interfered?,
         alpha: f64::from(alpha?) / 1e6,
         published: published?,
     })

@@ -41,7 +41,13 @@ impl Axis {
     }
 
     fn new(quantity: String, unit: String, scale: Scale) -> Self {
-        Self { quantity, unit, scale, span: None, ticks: Vec::new() }
+        Self {
+            quantity,
+            unit,
+            scale,
+            span: None,
+            ticks: Vec::new(),
+        }
     }
 
     /// Makes the axis cover at least `low` to `high`.
@@ -97,14 +103,24 @@ impl Fitted {
     /// Fits `axis` to those of `values` that it can place.
     pub(super) fn new(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
         let extent = values.filter(|v| axis.places(*v)).fold(None, widen);
-        let span = axis.span.filter(|s| axis.places(s.0) && axis.places(s.1) && s.0 < s.1);
+        let span = axis
+            .span
+            .filter(|s| axis.places(s.0) && axis.places(s.1) && s.0 < s.1);
         let mut fitted = match axis.scale {
             Scale::Linear => linear(extent, span),
             Scale::Log10 => logarithmic(extent, span),
         };
         if !axis.ticks.is_empty() {
-            let inside = axis.ticks.iter().filter(|v| axis.places(**v) && fitted.covers(**v));
-            fitted.ticks = inside.map(|v| Tick { value: *v, label: label(*v, None) }).collect();
+            let inside = axis
+                .ticks
+                .iter()
+                .filter(|v| axis.places(**v) && fitted.covers(**v));
+            fitted.ticks = inside
+                .map(|v| Tick {
+                    value: *v,
+                    label: label(*v, None),
+                })
+                .collect();
         }
         fitted
     }
@@ -142,7 +158,11 @@ fn power_of_ten(exponent: i32) -> f64 {
 /// `mantissa`×10^`exponent`, rounded once for the exponents that occur.
 fn scaled(mantissa: f64, exponent: i32) -> f64 {
     let power = libm::pow(10.0, f64::from(exponent.abs()));
-    if exponent < 0 { mantissa / power } else { mantissa * power }
+    if exponent < 0 {
+        mantissa / power
+    } else {
+        mantissa * power
+    }
 }
 
 /// The decade of `value`: the largest `k` with 10^k <= value (within rounding).
@@ -155,7 +175,9 @@ fn decade(value: f64) -> i32 {
 fn nice_step(raw: f64) -> f64 {
     let exponent = decade(raw);
     let mantissa = raw / power_of_ten(exponent);
-    let nice = [1.0, 2.0, 2.5, 5.0].into_iter().find(|m| mantissa <= m * 1.000_001);
+    let nice = [1.0, 2.0, 2.5, 5.0]
+        .into_iter()
+        .find(|m| mantissa <= m * 1.000_001);
     scaled(nice.unwrap_or(10.0), exponent)
 }
 
@@ -179,7 +201,11 @@ fn linear(extent: Option<(f64, f64)>, span: Option<(f64, f64)>) -> Fitted {
     }
     let magnitude = low.abs().max(high.abs());
     if high - low <= magnitude * 1e-9 || high - low < 1e-100 {
-        let pad = if magnitude < 1e-90 { 1.0 } else { magnitude * 0.5 };
+        let pad = if magnitude < 1e-90 {
+            1.0
+        } else {
+            magnitude * 0.5
+        };
         (low, high) = (low - pad, high + pad);
     }
     if low > 0.0 && low <= high * 0.5 {
@@ -196,8 +222,19 @@ fn linear(extent: Option<(f64, f64)>, span: Option<(f64, f64)>) -> Fitted {
         high = libm::ceil((high + room) / step) * step;
     }
     let ticks = multiples(low, high, step);
-    let ticks = ticks.into_iter().map(|v| Tick { value: v, label: label(v, Some(step)) }).collect();
-    Fitted { scale: Scale::Linear, low, high, ticks }
+    let ticks = ticks
+        .into_iter()
+        .map(|v| Tick {
+            value: v,
+            label: label(v, Some(step)),
+        })
+        .collect();
+    Fitted {
+        scale: Scale::Linear,
+        low,
+        high,
+        ticks,
+    }
 }
 
 /// The nearest end of a logarithmic axis outside `value`: the largest of the
@@ -207,7 +244,11 @@ fn outer(value: f64, mantissas: &[f64], up: bool) -> f64 {
     let candidates = (exponent - 1..=exponent + 1)
         .flat_map(|k| mantissas.iter().map(move |m| scaled(*m, k)))
         .filter(|c| if up { *c >= value } else { *c <= value });
-    if up { candidates.fold(f64::INFINITY, f64::min) } else { candidates.fold(0.0, f64::max) }
+    if up {
+        candidates.fold(f64::INFINITY, f64::min)
+    } else {
+        candidates.fold(0.0, f64::max)
+    }
 }
 
 fn logarithmic(extent: Option<(f64, f64)>, span: Option<(f64, f64)>) -> Fitted {
@@ -233,7 +274,12 @@ fn logarithmic(extent: Option<(f64, f64)>, span: Option<(f64, f64)>) -> Fitted {
     if span.is_none_or(|s| high > s.1) {
         high = outer(high, mantissas, true);
     }
-    Fitted { scale: Scale::Log10, low, high, ticks: log_ticks(low, high) }
+    Fitted {
+        scale: Scale::Log10,
+        low,
+        high,
+        ticks: log_ticks(low, high),
+    }
 }
 
 fn log_ticks(low: f64, high: f64) -> Vec<Tick> {
@@ -241,7 +287,12 @@ fn log_ticks(low: f64, high: f64) -> Vec<Tick> {
     if decades <= 0.9 {
         let step = nice_step((high - low) / 6.0);
         let values = multiples(low, high, step).into_iter();
-        return values.map(|v| Tick { value: v, label: label(v, Some(step)) }).collect();
+        return values
+            .map(|v| Tick {
+                value: v,
+                label: label(v, Some(step)),
+            })
+            .collect();
     }
     // Labels on every decade, or on every n-th if there are many.
     let stride = 1 + libm::floor(decades / 8.0) as i32;
@@ -255,7 +306,11 @@ fn log_ticks(low: f64, high: f64) -> Vec<Tick> {
                 continue;
             }
             let has_label = labelled.contains(&mantissa) && exponent % stride == 0;
-            let label = if has_label { label(value, None) } else { String::new() };
+            let label = if has_label {
+                label(value, None)
+            } else {
+                String::new()
+            };
             if has_label || stride == 1 {
                 ticks.push(Tick { value, label });
             }
@@ -283,7 +338,11 @@ fn label(value: f64, step: Option<f64>) -> String {
     let decimals = (i32::from(quarter) - exponent).clamp(0, 9) as usize;
     let text = format!("{value:.decimals$}");
     // A multiple of the step that rounds to zero is zero.
-    if text.trim_start_matches('-').chars().all(|c| c == '0' || c == '.') {
+    if text
+        .trim_start_matches('-')
+        .chars()
+        .all(|c| c == '0' || c == '.')
+    {
         return "0".to_owned();
     }
     text
@@ -295,15 +354,28 @@ mod tests {
 
     fn labels(axis: &Axis, values: &[f64]) -> Vec<String> {
         let ticks = Fitted::new(axis, values.iter().copied()).ticks;
-        ticks.into_iter().map(|t| t.label).filter(|l| !l.is_empty()).collect()
+        ticks
+            .into_iter()
+            .map(|t| t.label)
+            .filter(|l| !l.is_empty())
+            .collect()
     }
 
     #[test]
     fn linear_ticks_are_round_and_start_at_zero() {
         let axis = Axis::linear("throughput", "KIOPS");
-        assert_eq!(labels(&axis, &[1.36, 5.7]), ["0", "1", "2", "3", "4", "5", "6"]);
-        assert_eq!(labels(&axis, &[0.0, 0.6]), ["0", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7"]);
-        assert_eq!(labels(&axis, &[-1.0, 1.0]), ["-1.5", "-1.0", "-0.5", "0", "0.5", "1.0", "1.5"]);
+        assert_eq!(
+            labels(&axis, &[1.36, 5.7]),
+            ["0", "1", "2", "3", "4", "5", "6"]
+        );
+        assert_eq!(
+            labels(&axis, &[0.0, 0.6]),
+            ["0", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7"]
+        );
+        assert_eq!(
+            labels(&axis, &[-1.0, 1.0]),
+            ["-1.5", "-1.0", "-0.5", "0", "0.5", "1.0", "1.5"]
+        );
     }
 
     #[test]
@@ -324,8 +396,14 @@ mod tests {
     #[test]
     fn log_axes_label_one_two_five() {
         let axis = Axis::log10("latency", "us");
-        assert_eq!(labels(&axis, &[733.0, 4620.0]), ["500", "1000", "2000", "5000"]);
-        assert_eq!(labels(&axis, &[1.0, 9e5]), ["1", "10", "100", "1000", "10000", "10⁵", "10⁶"]);
+        assert_eq!(
+            labels(&axis, &[733.0, 4620.0]),
+            ["500", "1000", "2000", "5000"]
+        );
+        assert_eq!(
+            labels(&axis, &[1.0, 9e5]),
+            ["1", "10", "100", "1000", "10000", "10⁵", "10⁶"]
+        );
     }
 
     #[test]
@@ -344,7 +422,18 @@ mod tests {
 
     #[test]
     fn shares_are_within_the_axis_whatever_the_values() {
-        let extremes = [0.0, -0.0, 1e-320, 1e-99, 1e99, -1e99, 1e100, 1e308, f64::NAN, f64::INFINITY];
+        let extremes = [
+            0.0,
+            -0.0,
+            1e-320,
+            1e-99,
+            1e99,
+            -1e99,
+            1e100,
+            1e308,
+            f64::NAN,
+            f64::INFINITY,
+        ];
         for axis in [Axis::linear("", ""), Axis::log10("", "")] {
             for a in extremes {
                 for b in extremes {
@@ -364,6 +453,9 @@ mod tests {
     fn equal_ratios_are_equal_distances_on_a_log_axis() {
         let fitted = Fitted::new(&Axis::log10("", ""), [1.0, 1000.0].into_iter());
         let steps = [1.0, 10.0, 100.0].map(|v| fitted.share(v * 10.0) - fitted.share(v));
-        assert!(steps.iter().all(|s| (s - steps[0]).abs() < 1e-12), "{steps:?}");
+        assert!(
+            steps.iter().all(|s| (s - steps[0]).abs() < 1e-12),
+            "{steps:?}"
+        );
     }
 }

@@ -51,7 +51,8 @@ impl Canvas {
         self.out.push_str(&format!("<path class=\"{class}\" d=\""));
         for (n, (x, y)) in points.iter().enumerate() {
             let step = if n == 0 { 'M' } else { 'L' };
-            self.out.push_str(&format!("{step}{} {}", pixels(*x), pixels(*y)));
+            self.out
+                .push_str(&format!("{step}{} {}", pixels(*x), pixels(*y)));
         }
         self.out.push_str("\"/>\n");
     }
@@ -59,11 +60,14 @@ impl Canvas {
     /// A `shape` (path data around the origin) at `(x, y)` with a tooltip.
     pub(super) fn marker(&mut self, class: &str, shape: &str, (x, y): (f64, f64), tooltip: &str) {
         let place = format!("translate({} {})", pixels(x), pixels(y));
-        self.out.push_str(&format!("<path class=\"{class}\" transform=\"{place}\" d=\"{shape}\""));
+        self.out.push_str(&format!(
+            "<path class=\"{class}\" transform=\"{place}\" d=\"{shape}\""
+        ));
         if tooltip.is_empty() {
             self.out.push_str("/>\n");
         } else {
-            self.out.push_str(&format!("><title>{}</title></path>\n", escape(tooltip)));
+            self.out
+                .push_str(&format!("><title>{}</title></path>\n", escape(tooltip)));
         }
     }
 
@@ -71,7 +75,9 @@ impl Canvas {
     pub(super) fn text(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
         let anchor = anchor_attribute(anchor);
         let (x, y) = (pixels(x), pixels(y));
-        self.out.push_str(&format!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor}>"));
+        self.out.push_str(&format!(
+            "<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor}>"
+        ));
         self.out.push_str(&format!("{}</text>\n", escape(text)));
     }
 
@@ -79,7 +85,9 @@ impl Canvas {
     pub(super) fn upward_text(&mut self, class: &str, (x, y): (f64, f64), text: &str) {
         let place = format!("translate({} {}) rotate(-90)", pixels(x), pixels(y));
         let anchor = anchor_attribute(Anchor::Middle);
-        self.out.push_str(&format!("<text class=\"{class}\" transform=\"{place}\"{anchor}>"));
+        self.out.push_str(&format!(
+            "<text class=\"{class}\" transform=\"{place}\"{anchor}>"
+        ));
         self.out.push_str(&format!("{}</text>\n", escape(text)));
     }
 }

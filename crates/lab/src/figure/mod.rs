@@ -37,7 +37,10 @@ impl Figure {
     /// A figure without panels.
     #[must_use]
     pub fn new(title: impl Into<String>) -> Self {
-        Self { title: title.into(), panels: Vec::new() }
+        Self {
+            title: title.into(),
+            panels: Vec::new(),
+        }
     }
 
     /// Adds a panel to the right.
@@ -73,7 +76,12 @@ impl Panel {
     /// A panel without series.
     #[must_use]
     pub fn new(title: impl Into<String>, x: Axis, y: Axis) -> Self {
-        Self { title: title.into(), x, y, series: Vec::new() }
+        Self {
+            title: title.into(),
+            x,
+            y,
+            series: Vec::new(),
+        }
     }
 
     /// Adds a series in front of those already there.
@@ -99,7 +107,10 @@ impl Series {
     /// A series without points.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), ..Self::default() }
+        Self {
+            name: name.into(),
+            ..Self::default()
+        }
     }
 
     /// Sets our points.
@@ -135,7 +146,11 @@ impl Point {
     /// A point without spread or label.
     #[must_use]
     pub fn new(x: f64, y: f64) -> Self {
-        Self { x, y, ..Self::default() }
+        Self {
+            x,
+            y,
+            ..Self::default()
+        }
     }
 
     /// Adds the range of y over repeats.

@@ -34,7 +34,10 @@ pub(super) fn figure(figure: &Figure) -> String {
     let mut canvas = Canvas::default();
     let top = MARGIN + if figure.title.is_empty() { 0.0 } else { TITLE };
     let (charts, (right, mut bottom)) = lay_out(figure, top);
-    let missing: usize = charts.iter().map(|chart| chart.draw(&names, &mut canvas)).sum();
+    let missing: usize = charts
+        .iter()
+        .map(|chart| chart.draw(&names, &mut canvas))
+        .sum();
     if !figure.title.is_empty() {
         let title = fit(&figure.title, 16.0, right - 2.0 * MARGIN);
         canvas.text("title", (MARGIN, MARGIN + 14.0), Anchor::Start, &title);
@@ -45,7 +48,11 @@ pub(super) fn figure(figure: &Figure) -> String {
         canvas.text("note", (MARGIN, bottom + 12.0), Anchor::Start, &note);
         bottom += LEGEND_ROW;
     }
-    document(&figure.title, (right, bottom + MARGIN - 6.0), &canvas.into_body())
+    document(
+        &figure.title,
+        (right, bottom + MARGIN - 6.0),
+        &canvas.into_body(),
+    )
 }
 
 /// Places the panels in rows with aligned columns, the first row at `top`;
@@ -57,7 +64,11 @@ fn lay_out(figure: &Figure, top: f64) -> (Vec<Chart<'_>>, (f64, f64)) {
     let mut lefts = Vec::with_capacity(columns);
     let mut right = MARGIN;
     for column in 0..columns {
-        let gutters = charts.iter().skip(column).step_by(PANELS_PER_ROW).map(Chart::gutter);
+        let gutters = charts
+            .iter()
+            .skip(column)
+            .step_by(PANELS_PER_ROW)
+            .map(Chart::gutter);
         let left = right + gutters.fold(0.0, f64::max);
         lefts.push(left);
         right = left + size.0 + RIGHT;
@@ -71,7 +82,10 @@ fn lay_out(figure: &Figure, top: f64) -> (Vec<Chart<'_>>, (f64, f64)) {
         }
         bottom += size.1 + BELOW + 10.0;
     }
-    (charts, (right.max(MARGIN + 320.0) + MARGIN - RIGHT / 2.0, bottom))
+    (
+        charts,
+        (right.max(MARGIN + 320.0) + MARGIN - RIGHT / 2.0, bottom),
+    )
 }
 
 fn document(title: &str, (width, height): (f64, f64), body: &str) -> String {
@@ -81,7 +95,9 @@ fn document(title: &str, (width, height): (f64, f64), body: &str) -> String {
          aria-label=\"{title}\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\">\n"
     );
     out.push_str(&format!("<style>\n{}</style>\n", style::SHEET));
-    out.push_str(&format!("<rect class=\"page\" width=\"{w}\" height=\"{h}\"/>\n"));
+    out.push_str(&format!(
+        "<rect class=\"page\" width=\"{w}\" height=\"{h}\"/>\n"
+    ));
     out.push_str(body);
     out.push_str("</svg>\n");
     out
@@ -122,7 +138,12 @@ struct Chart<'a> {
 impl<'a> Chart<'a> {
     /// Fits the axes. The place on the page is for the caller to set.
     fn new(panel: &'a Panel, size: (f64, f64)) -> Self {
-        let points = || panel.series.iter().flat_map(|s| s.ours.iter().chain(&s.published));
+        let points = || {
+            panel
+                .series
+                .iter()
+                .flat_map(|s| s.ours.iter().chain(&s.published))
+        };
         let drawn = || points().filter(|p| has_place(panel, p));
         let x = Fitted::new(&panel.x, drawn().map(|p| p.x));
         let ys = drawn().flat_map(|p| {
@@ -130,8 +151,19 @@ impl<'a> Chart<'a> {
             [p.y, low, high]
         });
         let y = Fitted::new(&panel.y, ys);
-        let label_width = y.ticks.iter().map(|t| width(&t.label, 11.0)).fold(0.0, f64::max);
-        Self { panel, x, y, origin: (0.0, 0.0), size, label_width }
+        let label_width = y
+            .ticks
+            .iter()
+            .map(|t| width(&t.label, 11.0))
+            .fold(0.0, f64::max);
+        Self {
+            panel,
+            x,
+            y,
+            origin: (0.0, 0.0),
+            size,
+            label_width,
+        }
     }
 
     /// Room left of the plot area: caption, gap, labels, gap.
@@ -165,9 +197,17 @@ impl<'a> Chart<'a> {
         for series in &self.panel.series {
             self.draw_published(series, look(series), canvas);
         }
-        let points = || self.panel.series.iter().flat_map(|s| s.ours.iter().chain(&s.published));
+        let points = || {
+            self.panel
+                .series
+                .iter()
+                .flat_map(|s| s.ours.iter().chain(&s.published))
+        };
         if !points().any(|p| has_place(self.panel, p)) {
-            let centre = (self.origin.0 + self.size.0 / 2.0, self.origin.1 + self.size.1 / 2.0);
+            let centre = (
+                self.origin.0 + self.size.0 / 2.0,
+                self.origin.1 + self.size.1 / 2.0,
+            );
             canvas.text("note", centre, Anchor::Middle, "no data");
         }
         points().filter(|p| !has_place(self.panel, p)).count()
@@ -203,7 +243,13 @@ impl<'a> Chart<'a> {
                 taken = x + half;
             }
         }
-        canvas.line("axis", &[(self.origin.0, bottom), (self.origin.0 + self.size.0, bottom)]);
+        canvas.line(
+            "axis",
+            &[
+                (self.origin.0, bottom),
+                (self.origin.0 + self.size.0, bottom),
+            ],
+        );
     }
 
     fn draw_y_axis(&self, canvas: &mut Canvas) {
@@ -221,7 +267,10 @@ impl<'a> Chart<'a> {
                 taken = y;
             }
         }
-        canvas.line("axis", &[(left, self.origin.1), (left, self.origin.1 + self.size.1)]);
+        canvas.line(
+            "axis",
+            &[(left, self.origin.1), (left, self.origin.1 + self.size.1)],
+        );
     }
 
     fn draw_titles(&self, canvas: &mut Canvas) {
@@ -232,7 +281,12 @@ impl<'a> Chart<'a> {
             canvas.text("panel-title", (left, top - 11.0), Anchor::Start, &title);
         }
         let below = (left + wide / 2.0, top + high + 38.0);
-        canvas.text("caption", below, Anchor::Middle, &fit(&self.panel.x.caption(), 12.0, wide));
+        canvas.text(
+            "caption",
+            below,
+            Anchor::Middle,
+            &fit(&self.panel.x.caption(), 12.0, wide),
+        );
         let beside = (left - 8.0 - self.label_width - 10.0, top + high / 2.0);
         canvas.upward_text("caption", beside, &fit(&self.panel.y.caption(), 12.0, high));
     }
@@ -248,7 +302,11 @@ impl<'a> Chart<'a> {
             canvas.line("line", &places);
         }
         let marked = series.ours.len() <= MARKED_POINTS;
-        for point in series.ours.iter().filter(|p| marked && has_place(self.panel, p)) {
+        for point in series
+            .ours
+            .iter()
+            .filter(|p| marked && has_place(self.panel, p))
+        {
             self.draw_spread(point, canvas);
             let tooltip = self.tooltip(series, "zonelab", point);
             canvas.marker("dot", &style::marker(look, DOT), self.at(point), &tooltip);
@@ -270,7 +328,9 @@ impl<'a> Chart<'a> {
     }
 
     fn draw_spread(&self, point: &Point, canvas: &mut Canvas) {
-        let Some((low, high)) = spread(&self.panel.y, point) else { return };
+        let Some((low, high)) = spread(&self.panel.y, point) else {
+            return;
+        };
         let (x, low, high) = (self.at_x(point.x), self.at_y(low), self.at_y(high));
         canvas.line("spread", &[(x, low), (x, high)]);
         canvas.line("spread", &[(x - 3.0, low), (x + 3.0, low)]);
@@ -293,7 +353,9 @@ impl<'a> Chart<'a> {
 }
 
 fn quantity(axis: &Axis, number: f64) -> String {
-    format!("{} {} {}", axis.quantity, value(number), axis.unit).trim().to_owned()
+    format!("{} {} {}", axis.quantity, value(number), axis.unit)
+        .trim()
+        .to_owned()
 }
 
 /// Whether both axes of `panel` can place `point`.
@@ -303,7 +365,9 @@ fn has_place(panel: &Panel, point: &Point) -> bool {
 
 /// The spread of `point` if it is an interval that `axis` can place.
 fn spread(axis: &Axis, point: &Point) -> Option<(f64, f64)> {
-    point.spread.filter(|(low, high)| axis.places(*low) && axis.places(*high) && low <= high)
+    point
+        .spread
+        .filter(|(low, high)| axis.places(*low) && axis.places(*high) && low <= high)
 }
 
 /// Draws the legend below `top`, in as many rows as it needs; gives its bottom.
@@ -314,14 +378,23 @@ fn legend(figure: &Figure, names: &[&str], (top, page): (f64, f64), canvas: &mut
     let has_published = all().any(|s| !s.published.is_empty());
     let has_ours = all().any(|s| !s.ours.is_empty());
     let room = page - 2.0 * MARGIN - SAMPLE - 8.0;
-    let mut pen = Pen { x: MARGIN, y: top, right: page - MARGIN };
+    let mut pen = Pen {
+        x: MARGIN,
+        y: top,
+        right: page - MARGIN,
+    };
     if names.len() > 1 || names.iter().any(|n| !n.is_empty()) {
         for (look, name) in names.iter().enumerate() {
             let name = fit(name, 12.0, room);
             let at = pen.next(SAMPLE + 6.0 + width(&name, 12.0));
             let joined = all().any(|s| s.name == names[look] && !s.ours.is_empty());
             sample(canvas, at, &style::colour(look), (joined, !joined), look);
-            canvas.text("caption", (at.0 + SAMPLE + 6.0, at.1 + 4.0), Anchor::Start, &name);
+            canvas.text(
+                "caption",
+                (at.0 + SAMPLE + 6.0, at.1 + 4.0),
+                Anchor::Start,
+                &name,
+            );
         }
     }
     if has_published && has_ours {
@@ -331,11 +404,20 @@ fn legend(figure: &Figure, names: &[&str], (top, page): (f64, f64), canvas: &mut
         let mut at = pen.next(widths.iter().sum());
         for ((text, solid), wide) in texts.into_iter().zip(widths) {
             sample(canvas, at, "key", (solid, !solid), 0);
-            canvas.text("note", (at.0 + SAMPLE + 6.0, at.1 + 4.0), Anchor::Start, text);
+            canvas.text(
+                "note",
+                (at.0 + SAMPLE + 6.0, at.1 + 4.0),
+                Anchor::Start,
+                text,
+            );
             at.0 += wide;
         }
     }
-    if pen.x > MARGIN { pen.y + LEGEND_ROW } else { pen.y }
+    if pen.x > MARGIN {
+        pen.y + LEGEND_ROW
+    } else {
+        pen.y
+    }
 }
 
 /// Draws the sample of a legend entry: a line with a dot, a ring, or both.

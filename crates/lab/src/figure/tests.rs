@@ -65,12 +65,15 @@ fn interference() -> Figure {
         let level = |n: usize| format!("concurrency {}", n + 1);
         let published = points.iter().enumerate().map(|(n, (x, y))| {
             let point = Point::new(*x, *y).label(level(n));
-            if name == "alone" && n == 6 { point.spread(1581.1, 2408.5) } else { point }
+            if name == "alone" && n == 6 {
+                point.spread(1581.1, 2408.5)
+            } else {
+                point
+            }
         });
-        let ours = points
-            .iter()
-            .enumerate()
-            .map(|(n, (x, y))| Point::new(x * (1.01 - 0.004 * n as f64), y * 1.012).label(level(n)));
+        let ours = points.iter().enumerate().map(|(n, (x, y))| {
+            Point::new(x * (1.01 - 0.004 * n as f64), y * 1.012).label(level(n))
+        });
         panel = panel.series(Series::new(name).ours(ours).published(published));
     }
     Figure::new("Interference with writes").panel(panel)
@@ -87,7 +90,11 @@ fn finish_latency() -> Panel {
         });
         let published = [Point::new(0.0, seconds * 0.99)];
         let series = Series::new(format!("{kib} KiB")).ours(ours);
-        panel = panel.series(if kib == 16 { series.published(published) } else { series });
+        panel = panel.series(if kib == 16 {
+            series.published(published)
+        } else {
+            series
+        });
     }
     panel
 }
@@ -100,7 +107,10 @@ fn a_figure_in_full() {
 /// Values of `attribute="…"` in document order.
 fn attributes<'a>(svg: &'a str, attribute: &str) -> Vec<&'a str> {
     let key = format!(" {attribute}=\"");
-    svg.split(key.as_str()).skip(1).map(|rest| rest.split('"').next().unwrap()).collect()
+    svg.split(key.as_str())
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap())
+        .collect()
 }
 
 fn elements<'a>(svg: &'a str, class: &str) -> Vec<&'a str> {
@@ -113,7 +123,13 @@ fn number(element: &str, attribute: &str) -> f64 {
 }
 
 fn place(element: &str) -> (f64, f64) {
-    let inside = element.split("translate(").nth(1).unwrap().split(')').next().unwrap();
+    let inside = element
+        .split("translate(")
+        .nth(1)
+        .unwrap()
+        .split(')')
+        .next()
+        .unwrap();
     let (x, y) = inside.split_once(' ').unwrap();
     (x.parse().unwrap(), y.parse().unwrap())
 }
@@ -123,19 +139,33 @@ fn place(element: &str) -> (f64, f64) {
 fn check(svg: &str) -> Vec<(f64, f64)> {
     assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     assert_eq!(svg.matches("<g ").count(), svg.matches("</g>").count());
-    assert_eq!(svg.matches("<text ").count(), svg.matches("</text>").count());
+    assert_eq!(
+        svg.matches("<text ").count(),
+        svg.matches("</text>").count()
+    );
     let frame = elements(svg, "frame")[0];
     let (left, top) = (number(frame, "x"), number(frame, "y"));
     let (right, bottom) = (left + number(frame, "width"), top + number(frame, "height"));
-    let markers = elements(svg, "dot").into_iter().chain(elements(svg, "ring"));
+    let markers = elements(svg, "dot")
+        .into_iter()
+        .chain(elements(svg, "ring"));
     let data = markers.filter(|m| m.contains("<title>"));
     let places: Vec<_> = data.map(place).collect();
     for (x, y) in &places {
-        assert!((left - 0.01..=right + 0.01).contains(x), "{x} of {left}..{right}");
-        assert!((top - 0.01..=bottom + 0.01).contains(y), "{y} of {top}..{bottom}");
+        assert!(
+            (left - 0.01..=right + 0.01).contains(x),
+            "{x} of {left}..{right}"
+        );
+        assert!(
+            (top - 0.01..=bottom + 0.01).contains(y),
+            "{y} of {top}..{bottom}"
+        );
     }
     // The legend is below the plot area, so it cannot cover a point.
-    for sample in elements(svg, "dot").into_iter().chain(elements(svg, "ring")) {
+    for sample in elements(svg, "dot")
+        .into_iter()
+        .chain(elements(svg, "ring"))
+    {
         assert!(sample.contains("<title>") || place(sample).1 > bottom + 20.0);
     }
     places
@@ -150,12 +180,17 @@ fn all_points_are_drawn_inside_the_plot_area() {
 
 #[test]
 fn nothing_leaves_the_page() {
-    let figure = interference().panel(finish_latency()).panel(finish_latency());
+    let figure = interference()
+        .panel(finish_latency())
+        .panel(finish_latency());
     let svg = figure.to_svg();
     let root = svg.lines().next().unwrap();
     let (width, height) = (number(root, "width"), number(root, "height"));
     assert_eq!(elements(&svg, "frame").len(), 3);
-    for text in svg.lines().filter(|l| l.starts_with("<text") && !l.contains("transform")) {
+    for text in svg
+        .lines()
+        .filter(|l| l.starts_with("<text") && !l.contains("transform"))
+    {
         assert!((0.0..=width).contains(&number(text, "x")), "{text}");
         assert!((0.0..=height).contains(&number(text, "y")), "{text}");
     }
@@ -202,14 +237,23 @@ fn text_from_outside_is_escaped() {
     let axis = || Axis::log10(nasty, nasty);
     let point = Point::new(1.0, 2.0).label(nasty);
     let series = Series::new(nasty).ours([point.clone(), point]);
-    let svg = Figure::new(nasty).panel(Panel::new(nasty, axis(), axis()).series(series)).to_svg();
+    let svg = Figure::new(nasty)
+        .panel(Panel::new(nasty, axis(), axis()).series(series))
+        .to_svg();
     assert!(!svg.contains("<script") && !svg.contains('\u{0}'));
     assert!(svg.contains("&lt;script&gt;alert(&#39;x&#39;)"));
 }
 
 #[test]
 fn points_without_a_place_are_counted_and_break_the_line() {
-    let points = [(1.0, 1.0), (2.0, 2.0), (3.0, 0.0), (4.0, f64::NAN), (5.0, 3.0), (6.0, 4.0)];
+    let points = [
+        (1.0, 1.0),
+        (2.0, 2.0),
+        (3.0, 0.0),
+        (4.0, f64::NAN),
+        (5.0, 3.0),
+        (6.0, 4.0),
+    ];
     let series = Series::new("").ours(points.map(|(x, y)| Point::new(x, y)));
     let panel = Panel::new("", Axis::linear("x", ""), Axis::log10("y", "")).series(series);
     let svg = Figure::new("").panel(panel).to_svg();
@@ -233,7 +277,9 @@ fn the_legend_explains_hollow_markers_only_where_there_are_both_kinds() {
     assert!(both.contains(">published</text>") && both.contains(">zonelab</text>"));
     let series = Series::new("a").ours([Point::new(1.0, 1.0)]);
     let axis = || Axis::linear("x", "");
-    let ours = Figure::new("").panel(Panel::new("", axis(), axis()).series(series)).to_svg();
+    let ours = Figure::new("")
+        .panel(Panel::new("", axis(), axis()).series(series))
+        .to_svg();
     assert!(!ours.contains(">published</text>"));
 }
 

@@ -25,7 +25,11 @@ pub(super) fn escape(text: &str) -> String {
 /// A coordinate in pixels with two decimals, without a negative zero.
 pub(super) fn pixels(value: f64) -> String {
     let text = format!("{value:.2}");
-    if text == "-0.00" { "0.00".to_owned() } else { text }
+    if text == "-0.00" {
+        "0.00".to_owned()
+    } else {
+        text
+    }
 }
 
 /// A data value for a tooltip: at most five significant digits, no padding.
@@ -122,7 +126,10 @@ mod tests {
 
     #[test]
     fn escapes_what_xml_reserves_and_forbids() {
-        assert_eq!(escape("a<b & \"c\">'d'"), "a&lt;b &amp; &quot;c&quot;&gt;&#39;d&#39;");
+        assert_eq!(
+            escape("a<b & \"c\">'d'"),
+            "a&lt;b &amp; &quot;c&quot;&gt;&#39;d&#39;"
+        );
         assert_eq!(escape("x\u{0}\u{1b}[1m\ny"), "x\u{fffd}\u{fffd}[1m y");
     }
 

@@ -131,7 +131,11 @@ pub enum OutputError {
 
 impl OutputError {
     fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::Io { action, path: path.to_owned(), source }
+        move |source| Self::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
     }
 }
 
@@ -152,14 +156,20 @@ impl ResultDir {
     /// # Errors
     /// [`OutputError::OtherConfiguration`] and [`OutputError::NotResults`]
     /// unless `existing` is [`Existing::Replace`]; [`OutputError::Io`].
-    pub fn create(path: &Path, manifest: Manifest, existing: Existing) -> Result<Self, OutputError> {
+    pub fn create(
+        path: &Path,
+        manifest: Manifest,
+        existing: Existing,
+    ) -> Result<Self, OutputError> {
         fs::create_dir_all(path).map_err(OutputError::io("create", path))?;
         let previous = read_manifest(path)?;
         match &previous {
             _ if existing == Existing::Replace => {}
             Previous::None => {}
             Previous::Unreadable => {
-                return Err(OutputError::NotResults { path: path.to_owned() });
+                return Err(OutputError::NotResults {
+                    path: path.to_owned(),
+                });
             }
             Previous::Results(theirs) if theirs.same_configuration(&manifest) => {}
             Previous::Results(theirs) => {
@@ -175,8 +185,15 @@ impl ResultDir {
         if let Previous::Results(theirs) = previous {
             remove_results(path, &theirs)?;
         }
-        let manifest = Manifest { complete: false, files: Vec::new(), ..manifest };
-        let dir = Self { path: path.to_owned(), manifest };
+        let manifest = Manifest {
+            complete: false,
+            files: Vec::new(),
+            ..manifest
+        };
+        let dir = Self {
+            path: path.to_owned(),
+            manifest,
+        };
         dir.write_manifest()?;
         Ok(dir)
     }
@@ -233,13 +250,19 @@ enum Previous {
 fn read_manifest(path: &Path) -> Result<Previous, OutputError> {
     let file = path.join(MANIFEST);
     match fs::read(&file) {
-        Ok(bytes) => Ok(serde_json::from_slice(&bytes).map_or(Previous::Unreadable, Previous::Results)),
+        Ok(bytes) => {
+            Ok(serde_json::from_slice(&bytes).map_or(Previous::Unreadable, Previous::Results))
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut entries = fs::read_dir(path).map_err(OutputError::io("read", path))?;
             // A run that was cut off in its first instant leaves only this.
             let leftover = temporary(&file);
             let foreign = entries.any(|entry| !entry.is_ok_and(|entry| entry.path() == leftover));
-            Ok(if foreign { Previous::Unreadable } else { Previous::None })
+            Ok(if foreign {
+                Previous::Unreadable
+            } else {
+                Previous::None
+            })
         }
         Err(error) => Err(OutputError::io("read", &file)(error)),
     }
@@ -250,7 +273,9 @@ fn read_manifest(path: &Path) -> Result<Previous, OutputError> {
 fn remove_results(path: &Path, manifest: &Manifest) -> Result<(), OutputError> {
     for name in &manifest.files {
         // The list is input: a name that leads elsewhere is not followed.
-        let Ok(target) = result_path(path, name) else { continue };
+        let Ok(target) = result_path(path, name) else {
+            continue;
+        };
         for file in [temporary(&target), target] {
             match fs::remove_file(&file) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -275,14 +300,19 @@ fn result_path(root: &Path, name: &str) -> Result<PathBuf, OutputError> {
     let normal: PathBuf = relative.components().collect();
     let as_is = normal.to_str() == Some(name) && !name.contains(['\0', '\\']);
     if name.is_empty() || name == MANIFEST || !as_is || !relative.components().all(proper) {
-        return Err(OutputError::Name { name: name.to_owned() });
+        return Err(OutputError::Name {
+            name: name.to_owned(),
+        });
     }
     Ok(root.join(relative))
 }
 
 /// The name under which `target` is written before it is renamed.
 fn temporary(target: &Path) -> PathBuf {
-    let name = target.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let name = target
+        .file_name()
+        .map(|name| name.to_string_lossy())
+        .unwrap_or_default();
     target.with_file_name(format!(".{name}.partial"))
 }
 

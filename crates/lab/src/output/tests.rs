@@ -9,7 +9,11 @@ struct Scratch(PathBuf);
 impl Scratch {
     fn new() -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("zonelab-output-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let name = format!(
+            "zonelab-output-{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        );
         let path = std::env::temp_dir().join(name);
         fs::create_dir_all(&path).unwrap();
         Self(path)
@@ -29,7 +33,12 @@ impl Scratch {
                 if path.is_dir() {
                     pending.push(path);
                 } else {
-                    let name = path.strip_prefix(self.results()).unwrap().to_str().unwrap().to_owned();
+                    let name = path
+                        .strip_prefix(self.results())
+                        .unwrap()
+                        .to_str()
+                        .unwrap()
+                        .to_owned();
                     files.push((name, fs::read(path).unwrap()));
                 }
             }
@@ -72,7 +81,10 @@ fn the_digest_is_fnv_1a() {
 fn a_run_leaves_its_files_and_nothing_else() {
     let scratch = Scratch::new();
     run(&scratch, "a", Existing::Keep).unwrap();
-    assert_eq!(scratch.names(), ["figures/a.svg", "manifest.json", "rows.json"]);
+    assert_eq!(
+        scratch.names(),
+        ["figures/a.svg", "manifest.json", "rows.json"]
+    );
     let text = String::from_utf8(fs::read(scratch.results().join(MANIFEST)).unwrap()).unwrap();
     insta::assert_snapshot!(text, @r#"
     {
@@ -104,10 +116,20 @@ fn another_configuration_or_seed_is_refused() {
     run(&scratch, "a", Existing::Keep).unwrap();
     let before = scratch.files();
     let message = run(&scratch, "b", Existing::Keep).unwrap_err().to_string();
-    assert!(message.contains("results/C10a") && message.contains("--out DIR"), "{message}");
+    assert!(
+        message.contains("results/C10a") && message.contains("--out DIR"),
+        "{message}"
+    );
     assert!(message.contains("--force"), "{message}");
     let seed = ResultDir::create(&scratch.results(), manifest("a", 2), Existing::Keep);
-    assert!(matches!(seed, Err(OutputError::OtherConfiguration { theirs_seed: 1, ours_seed: 2, .. })));
+    assert!(matches!(
+        seed,
+        Err(OutputError::OtherConfiguration {
+            theirs_seed: 1,
+            ours_seed: 2,
+            ..
+        })
+    ));
     assert_eq!(scratch.files(), before, "a refusal changes nothing");
 }
 
@@ -117,7 +139,10 @@ fn force_removes_the_other_results_but_not_the_users_files() {
     run(&scratch, "a", Existing::Keep).unwrap();
     fs::write(scratch.results().join("notes.txt"), "mine").unwrap();
     run(&scratch, "b", Existing::Replace).unwrap();
-    assert_eq!(scratch.names(), ["figures/b.svg", "manifest.json", "notes.txt", "rows.json"]);
+    assert_eq!(
+        scratch.names(),
+        ["figures/b.svg", "manifest.json", "notes.txt", "rows.json"]
+    );
 }
 
 #[test]
@@ -125,9 +150,15 @@ fn a_directory_of_something_else_is_refused() {
     let scratch = Scratch::new();
     fs::create_dir_all(scratch.results()).unwrap();
     fs::write(scratch.results().join("thesis.tex"), "\\").unwrap();
-    assert!(matches!(run(&scratch, "a", Existing::Keep), Err(OutputError::NotResults { .. })));
+    assert!(matches!(
+        run(&scratch, "a", Existing::Keep),
+        Err(OutputError::NotResults { .. })
+    ));
     fs::write(scratch.results().join(MANIFEST), "not JSON").unwrap();
-    assert!(matches!(run(&scratch, "a", Existing::Keep), Err(OutputError::NotResults { .. })));
+    assert!(matches!(
+        run(&scratch, "a", Existing::Keep),
+        Err(OutputError::NotResults { .. })
+    ));
     run(&scratch, "a", Existing::Replace).unwrap();
     assert!(scratch.names().contains(&"thesis.tex".to_owned()));
 }
@@ -143,7 +174,10 @@ fn an_interrupted_run_is_marked_and_cleaned_up_by_the_next() {
     let text = fs::read_to_string(scratch.results().join(MANIFEST)).unwrap();
     assert!(text.contains("\"complete\": false") && text.contains("points.csv"));
     run(&scratch, "a", Existing::Keep).unwrap();
-    assert_eq!(scratch.names(), ["figures/a.svg", "manifest.json", "rows.json"]);
+    assert_eq!(
+        scratch.names(),
+        ["figures/a.svg", "manifest.json", "rows.json"]
+    );
 }
 
 #[test]
@@ -152,7 +186,10 @@ fn a_run_cut_off_before_its_manifest_blocks_nothing() {
     fs::create_dir_all(scratch.results()).unwrap();
     fs::write(scratch.results().join(".manifest.json.partial"), "{").unwrap();
     run(&scratch, "a", Existing::Keep).unwrap();
-    assert_eq!(scratch.names(), ["figures/a.svg", "manifest.json", "rows.json"]);
+    assert_eq!(
+        scratch.names(),
+        ["figures/a.svg", "manifest.json", "rows.json"]
+    );
 }
 
 #[test]
@@ -160,11 +197,26 @@ fn names_stay_in_the_directory() {
     let scratch = Scratch::new();
     let mut dir = ResultDir::create(&scratch.results(), manifest("a", 1), Existing::Keep).unwrap();
     let bad = [
-        "", ".", "..", "../x", "a/../../x", "/etc/x", "a//b", "a/", "./a", ".hidden", "a/.b",
-        MANIFEST, "a\0b", "a\\b",
+        "",
+        ".",
+        "..",
+        "../x",
+        "a/../../x",
+        "/etc/x",
+        "a//b",
+        "a/",
+        "./a",
+        ".hidden",
+        "a/.b",
+        MANIFEST,
+        "a\0b",
+        "a\\b",
     ];
     for name in bad {
-        assert!(matches!(dir.write(name, b""), Err(OutputError::Name { .. })), "{name:?}");
+        assert!(
+            matches!(dir.write(name, b""), Err(OutputError::Name { .. })),
+            "{name:?}"
+        );
     }
     dir.write("a/b-c_d.1.svg", b"").unwrap();
 }
@@ -176,8 +228,15 @@ fn a_manifest_cannot_make_us_remove_files_elsewhere() {
     let victim = scratch.0.join("victim");
     fs::write(&victim, "precious").unwrap();
     let mut evil = manifest("a", 1);
-    evil.files = vec!["../../victim".to_owned(), victim.to_str().unwrap().to_owned()];
-    fs::write(scratch.results().join(MANIFEST), serde_json::to_vec(&evil).unwrap()).unwrap();
+    evil.files = vec![
+        "../../victim".to_owned(),
+        victim.to_str().unwrap().to_owned(),
+    ];
+    fs::write(
+        scratch.results().join(MANIFEST),
+        serde_json::to_vec(&evil).unwrap(),
+    )
+    .unwrap();
     run(&scratch, "a", Existing::Replace).unwrap();
     assert!(victim.exists());
 }
@@ -188,7 +247,16 @@ fn a_failed_write_leaves_no_partial_file() {
     let mut dir = ResultDir::create(&scratch.results(), manifest("a", 1), Existing::Keep).unwrap();
     fs::create_dir_all(scratch.results().join("rows.json/full")).unwrap();
     let error = dir.write("rows.json", b"{}").unwrap_err();
-    assert!(matches!(error, OutputError::Io { action: "write", .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            OutputError::Io {
+                action: "write",
+                ..
+            }
+        ),
+        "{error}"
+    );
     assert_eq!(scratch.names(), ["manifest.json"]);
 }
 
@@ -197,5 +265,8 @@ fn a_file_in_the_way_is_an_error_with_its_path() {
     let scratch = Scratch::new();
     fs::write(scratch.0.join("results"), "").unwrap();
     let message = run(&scratch, "a", Existing::Keep).unwrap_err().to_string();
-    assert!(message.contains("cannot create") && message.contains("C10a"), "{message}");
+    assert!(
+        message.contains("cannot create") && message.contains("C10a"),
+        "{message}"
+    );
 }

@@ -38,7 +38,9 @@ pub struct Judgement {
 /// * Kind S: passes unless a stated check of its shape fails.
 #[must_use]
 pub fn judge(row: &Row) -> Judgement {
-    let reference = row.published.and_then(|published| reference(row, published));
+    let reference = row
+        .published
+        .and_then(|published| reference(row, published));
     let rel_error = reference.and_then(|reference| relative_error(row.ours, reference));
     let (tolerance, pass) = match row.kind {
         Kind::Drive => (None, None),
@@ -47,12 +49,19 @@ pub fn judge(row: &Row) -> Judgement {
             None => (None, None),
             Some(reference) => {
                 let tolerance = tolerance(&row.unit, reference);
-                (tolerance.is_finite().then_some(tolerance), Some(passes(row, reference)))
+                (
+                    tolerance.is_finite().then_some(tolerance),
+                    Some(passes(row, reference)),
+                )
             }
         },
     };
     let digits = |value: f64| super::significant(value);
-    Judgement { rel_error: rel_error.map(digits), tolerance: tolerance.map(digits), pass }
+    Judgement {
+        rel_error: rel_error.map(digits),
+        tolerance: tolerance.map(digits),
+        pass,
+    }
 }
 
 /// The value that ours is compared with: the nearest within the repeats.
@@ -60,12 +69,19 @@ fn reference(row: &Row, published: f64) -> Option<f64> {
     if !published.is_finite() {
         return None;
     }
-    let Some((low, high)) = row.repeat_spread.filter(|(a, b)| a.is_finite() && b.is_finite()) else {
+    let Some((low, high)) = row
+        .repeat_spread
+        .filter(|(a, b)| a.is_finite() && b.is_finite())
+    else {
         return Some(published);
     };
     // The published value is one of the repeats, whatever its rounding.
     let (low, high) = (low.min(high).min(published), low.max(high).max(published));
-    if row.ours.is_nan() { Some(published) } else { Some(row.ours.clamp(low, high)) }
+    if row.ours.is_nan() {
+        Some(published)
+    } else {
+        Some(row.ours.clamp(low, high))
+    }
 }
 
 fn relative_error(ours: f64, reference: f64) -> Option<f64> {
@@ -79,7 +95,11 @@ fn relative_error(ours: f64, reference: f64) -> Option<f64> {
 
 /// The allowed relative error; infinite for M at a reference of zero.
 fn tolerance(unit: &str, reference: f64) -> f64 {
-    if unit == UNIT_M { (M_ABSOLUTE / reference.abs()).max(M_RELATIVE) } else { POINT }
+    if unit == UNIT_M {
+        (M_ABSOLUTE / reference.abs()).max(M_RELATIVE)
+    } else {
+        POINT
+    }
 }
 
 fn passes(row: &Row, reference: f64) -> bool {

@@ -94,12 +94,22 @@ pub struct Unused {
 
 impl fmt::Display for Unused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Misfit { id, series, x, metric, .. } = &self.misfit;
+        let Misfit {
+            id,
+            series,
+            x,
+            metric,
+            ..
+        } = &self.misfit;
         write!(f, "misfit {id}, {series}")?;
         if let Some(x) = x {
             write!(f, ", {x}")?;
         }
-        let why = if self.all_pass { "the rows meet their bar" } else { "there is no such row" };
+        let why = if self.all_pass {
+            "the rows meet their bar"
+        } else {
+            "there is no such row"
+        };
         write!(f, ", {metric} is not needed: {why}")
     }
 }
@@ -123,7 +133,10 @@ impl Misfits {
             source: Box::new(source),
         })?;
         if parsed.schema != SCHEMA {
-            return Err(MisfitError::Schema { file: file.to_owned(), found: parsed.schema });
+            return Err(MisfitError::Schema {
+                file: file.to_owned(),
+                found: parsed.schema,
+            });
         }
         let mut seen = BTreeSet::new();
         let mut entries = Vec::with_capacity(parsed.misfit.len());
@@ -133,7 +146,11 @@ impl Misfits {
             if let Some(problem) = problem(&entry, &mut seen) {
                 let before = text.get(..start).unwrap_or(text);
                 let line = 1 + before.matches('\n').count();
-                return Err(MisfitError::Entry { file: file.to_owned(), line, problem });
+                return Err(MisfitError::Entry {
+                    file: file.to_owned(),
+                    line,
+                    problem,
+                });
             }
             entries.push(entry);
         }
@@ -169,7 +186,10 @@ impl Misfits {
                 }
             }
             if same_id && !marked {
-                unused.push(Unused { misfit: entry.clone(), all_pass: matched });
+                unused.push(Unused {
+                    misfit: entry.clone(),
+                    all_pass: matched,
+                });
             }
         }
         unused
@@ -199,16 +219,26 @@ fn problem(
 ) -> Option<String> {
     for (key, text) in [("cause", &entry.cause), ("evidence", &entry.evidence)] {
         if text.trim().is_empty() {
-            return Some(format!("`{key}` is empty: a misfit needs a cause and evidence for it"));
+            return Some(format!(
+                "`{key}` is empty: a misfit needs a cause and evidence for it"
+            ));
         }
     }
     if entry.x.is_some_and(|x| !x.is_finite()) {
         return Some("`x` is not a finite number".to_owned());
     }
     let x = entry.x.map(|x| significant(x).to_bits());
-    let key = (entry.id.clone(), entry.series.clone(), x, entry.metric.clone());
+    let key = (
+        entry.id.clone(),
+        entry.series.clone(),
+        x,
+        entry.metric.clone(),
+    );
     if seen.insert(key) {
         return None;
     }
-    Some(format!("a second entry for {}, {}, {}", entry.id, entry.series, entry.metric))
+    Some(format!(
+        "a second entry for {}, {}, {}",
+        entry.id, entry.series, entry.metric
+    ))
 }

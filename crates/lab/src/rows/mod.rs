@@ -135,7 +135,10 @@ impl Row {
     /// Sets the point of the curve.
     #[must_use]
     pub fn at(mut self, name: &str, value: f64) -> Self {
-        self.x = Some(X { name: name.to_owned(), value });
+        self.x = Some(X {
+            name: name.to_owned(),
+            value,
+        });
         self
     }
 
@@ -175,11 +178,17 @@ impl Row {
             x.value = significant(x.value);
         }
         self.published = self.published.map(significant);
-        self.repeat_spread = self.repeat_spread.map(|(a, b)| (significant(a), significant(b)));
+        self.repeat_spread = self
+            .repeat_spread
+            .map(|(a, b)| (significant(a), significant(b)));
         self.ours = significant(self.ours);
         self.ours_lower = self.ours_lower.map(significant);
         self.ours_upper = self.ours_upper.map(significant);
-        let Judgement { rel_error, tolerance, pass } = judge(&self);
+        let Judgement {
+            rel_error,
+            tolerance,
+            pass,
+        } = judge(&self);
         self.rel_error = rel_error;
         self.tolerance = tolerance;
         self.pass = pass;

@@ -113,7 +113,10 @@ impl Summary {
         }
         let stats = |id: &str| Stats::of(rows.iter().filter(|row| row.id == id));
         Self {
-            by_id: ids.into_iter().map(|id| (id.to_owned(), stats(id))).collect(),
+            by_id: ids
+                .into_iter()
+                .map(|id| (id.to_owned(), stats(id)))
+                .collect(),
             overall: Stats::of(rows),
             drive: DriveBar::of(rows),
         }

@@ -59,11 +59,16 @@ fn fields(row: &Row) -> [String; COLUMNS.len()] {
         row.id.clone(),
         row.kind.letter().to_owned(),
         row.series.clone(),
-        row.x.as_ref().map(|x| format!("{}={}", x.name, number(x.value))).unwrap_or_default(),
+        row.x
+            .as_ref()
+            .map(|x| format!("{}={}", x.name, number(x.value)))
+            .unwrap_or_default(),
         row.metric.clone(),
         row.unit.clone(),
         optional(row.published),
-        row.repeat_spread.map(|(a, b)| format!("{}..{}", number(a), number(b))).unwrap_or_default(),
+        row.repeat_spread
+            .map(|(a, b)| format!("{}..{}", number(a), number(b)))
+            .unwrap_or_default(),
         number(row.ours),
         optional(row.ours_lower),
         optional(row.ours_upper),
@@ -76,7 +81,9 @@ fn fields(row: &Row) -> [String; COLUMNS.len()] {
 
 /// The shortest text that reads back as `value`, the same as in JSON.
 fn number(value: f64) -> String {
-    serde_json::Number::from_f64(value).map(|number| number.to_string()).unwrap_or_default()
+    serde_json::Number::from_f64(value)
+        .map(|number| number.to_string())
+        .unwrap_or_default()
 }
 
 fn quoted(field: &str) -> String {

@@ -9,7 +9,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::rows::{DriveBar, Kind, Row, Stats, Summary, Verdict};
+use crate::rows::{DriveBar, Kind, Row, Stats, Summary, UNIT_M, Verdict, X};
 
 /// How tables look.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -45,19 +45,31 @@ impl Column {
     /// A column of texts that may be cut down to eight characters.
     #[must_use]
     pub fn text(header: &str) -> Self {
-        Self { header: header.to_owned(), align: Align::Left, least: Some(8) }
+        Self {
+            header: header.to_owned(),
+            align: Align::Left,
+            least: Some(8),
+        }
     }
 
     /// A column of short words or identifiers, never cut.
     #[must_use]
     pub fn word(header: &str) -> Self {
-        Self { header: header.to_owned(), align: Align::Left, least: None }
+        Self {
+            header: header.to_owned(),
+            align: Align::Left,
+            least: None,
+        }
     }
 
     /// A column of numbers, never cut.
     #[must_use]
     pub fn number(header: &str) -> Self {
-        Self { header: header.to_owned(), align: Align::Right, least: None }
+        Self {
+            header: header.to_owned(),
+            align: Align::Right,
+            least: None,
+        }
     }
 }
 
@@ -70,7 +82,10 @@ pub struct Cell {
 
 impl<T: Into<String>> From<T> for Cell {
     fn from(text: T) -> Self {
-        Self { text: plain(&text.into()), colour: None }
+        Self {
+            text: plain(&text.into()).trim().to_owned(),
+            colour: None,
+        }
     }
 }
 
@@ -104,7 +119,10 @@ impl Table {
     /// A table without rows.
     #[must_use]
     pub fn new(columns: impl IntoIterator<Item = Column>) -> Self {
-        Self { columns: columns.into_iter().collect(), rows: Vec::new() }
+        Self {
+            columns: columns.into_iter().collect(),
+            rows: Vec::new(),
+        }
     }
 
     /// Adds a row. Missing cells are empty, surplus ones are not shown.
@@ -117,8 +135,14 @@ impl Table {
     pub fn to_text(&self, style: &Style) -> String {
         let widths = self.widths(style);
         let mut out = String::new();
-        let header: Vec<Cell> =
-            self.columns.iter().map(|c| Cell { colour: Some(Colour::Dim), ..c.header.as_str().into() }).collect();
+        let header: Vec<Cell> = self
+            .columns
+            .iter()
+            .map(|c| Cell {
+                colour: Some(Colour::Dim),
+                ..c.header.as_str().into()
+            })
+            .collect();
         for row in std::iter::once(&header).chain(&self.rows) {
             out.push_str(&self.line(row, &widths, style));
             out.push('\n');
@@ -131,15 +155,32 @@ impl Table {
     fn widths(&self, style: &Style) -> Vec<usize> {
         let widest = |n: usize, column: &Column| {
             let cells = self.rows.iter().filter_map(|row| row.get(n));
-            cells.map(|cell| length(&cell.text)).fold(length(&column.header), usize::max)
+            cells
+                .map(|cell| length(&cell.text))
+                .fold(length(&column.header), usize::max)
         };
-        let mut widths: Vec<_> =
-            self.columns.iter().enumerate().map(|(n, column)| widest(n, column)).collect();
-        let Some(limit) = style.width else { return widths };
+        let mut widths: Vec<_> = self
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(n, column)| widest(n, column))
+            .collect();
+        let Some(limit) = style.width else {
+            return widths;
+        };
         let gaps = GAP.len() * widths.len().saturating_sub(1);
         while widths.iter().sum::<usize>() + gaps > limit {
-            let can_give = |n: &usize| self.columns[*n].least.is_some_and(|least| widths[*n] > least);
-            let Some(n) = (0..widths.len()).filter(can_give).max_by_key(|n| widths[*n]) else { break };
+            let can_give = |n: &usize| {
+                self.columns[*n]
+                    .least
+                    .is_some_and(|least| widths[*n] > least)
+            };
+            let Some(n) = (0..widths.len())
+                .filter(can_give)
+                .max_by_key(|n| widths[*n])
+            else {
+                break;
+            };
             widths[n] -= 1;
         }
         widths
@@ -154,7 +195,11 @@ impl Table {
             let cell = row.get(n).unwrap_or(&empty);
             let text = cut(&cell.text, *width);
             let pad = width - length(&text);
-            let (before, after) = if column.align == Align::Right { (pad, 0) } else { (0, pad) };
+            let (before, after) = if column.align == Align::Right {
+                (pad, 0)
+            } else {
+                (0, pad)
+            };
             pending += before + if n > 0 { GAP.len() } else { 0 };
             if !text.is_empty() {
                 out.extend(std::iter::repeat_n(' ', pending));
@@ -188,7 +233,9 @@ fn cut(text: &str, width: usize) -> String {
 
 /// `text` with control characters replaced.
 fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
 }
 
 fn coloured(text: &str, colour: Option<Colour>, style: &Style) -> String {
@@ -211,7 +258,10 @@ pub fn number(value: f64) -> String {
     }
     // The exponent after rounding: 9.9996 becomes 10.00 and not 10.000.
     let rounded = format!("{value:.3e}");
-    let exponent = rounded.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0_i32);
+    let exponent = rounded
+        .split_once('e')
+        .and_then(|(_, e)| e.parse().ok())
+        .unwrap_or(0_i32);
     let decimals = usize::try_from(3 - exponent).unwrap_or(0);
     let rounded: f64 = rounded.parse().unwrap_or(value);
     format!("{rounded:.decimals$}")
@@ -222,7 +272,11 @@ pub fn number(value: f64) -> String {
 pub fn percent(error: f64) -> String {
     let percent = error * 100.0;
     let text = format!("{percent:+.1} %");
-    if text == "-0.0 %" || text == "+0.0 %" { "0.0 %".to_owned() } else { text }
+    if text == "-0.0 %" || text == "+0.0 %" {
+        "0.0 %".to_owned()
+    } else {
+        text
+    }
 }
 
 /// The rows of comparison with their verdicts, grouped by id, each group under
@@ -235,73 +289,133 @@ pub fn comparison(rows: &[Row], style: &Style) -> String {
     let summary = Summary::of(rows);
     let mut out = String::new();
     for (id, stats) in &summary.by_id {
-        out.push_str(&line(&format!("{id}: {}", sentence(stats)), style));
+        out.push_str(&paragraph(&format!("{id}: {}", sentence(stats)), style));
         let group: Vec<&Row> = rows.iter().filter(|row| row.id == *id).collect();
         out.push_str(&group_table(&group).to_text(style));
         out.push('\n');
     }
     if summary.by_id.len() != 1 {
-        out.push_str(&line(&format!("all: {}", sentence(&summary.overall)), style));
+        out.push_str(&paragraph(
+            &format!("all: {}", sentence(&summary.overall)),
+            style,
+        ));
     }
     if let Some(drive) = &summary.drive {
-        out.push_str(&line(&drive_sentence(drive), style));
+        out.push_str(&paragraph(&drive_sentence(drive), style));
     }
     if rows.iter().any(Row::passes_by_bracket) {
         let note = "±1pt: the published percentile lies between ours one point lower and higher";
-        out.push_str(&line(note, style));
+        out.push_str(&paragraph(note, style));
     }
     out
 }
 
-fn line(text: &str, style: &Style) -> String {
-    let text = plain(text);
-    format!("{}\n", style.width.map_or(text.clone(), |width| cut(&text, width)))
+/// `text` as one paragraph: words that do not fit go to the next line.
+fn paragraph(text: &str, style: &Style) -> String {
+    let mut out = String::new();
+    let mut column = 0;
+    for word in plain(text).split(' ').filter(|word| !word.is_empty()) {
+        let fits = style
+            .width
+            .is_none_or(|width| column + 1 + length(word) <= width);
+        if column > 0 {
+            out.push_str(if fits { " " } else { "\n  " });
+            column = if fits { column + 1 } else { 2 };
+        }
+        out.push_str(word);
+        column += length(word);
+    }
+    out.push('\n');
+    out
 }
 
 fn group_table(rows: &[&Row]) -> Table {
-    let x_name = common_x(rows);
-    let mut table = Table::new([
-        Column::word("id"),
-        Column::text("series"),
-        if x_name.is_some() { Column::number(x_name.unwrap_or("x")) } else { Column::text("x") },
-        Column::text("metric"),
+    let xs = x_column(rows);
+    let mut columns = vec![Column::word("id"), Column::text("series")];
+    columns.extend(xs.as_ref().map(|(column, _)| column.clone()));
+    columns.extend([
+        Column {
+            least: Some(12),
+            ..Column::text("metric")
+        },
         Column::number("published"),
         Column::number("ours"),
         Column::number("error"),
         Column::word("verdict"),
     ]);
-    for row in rows {
-        let x = row.x.as_ref().map(|x| match x_name {
-            Some(_) => short(x.value),
-            None => format!("{} {}", x.name, short(x.value)),
-        });
-        let metric =
-            if row.unit.is_empty() { row.metric.clone() } else { format!("{} ({})", row.metric, row.unit) };
+    let mut table = Table::new(columns);
+    for (n, row) in rows.iter().enumerate() {
         let optional = |text: Option<String>| Cell::from(text.unwrap_or_else(|| "-".to_owned()));
-        table.push([
-            row.id.as_str().into(),
-            row.series.as_str().into(),
-            x.unwrap_or_default().into(),
-            metric.into(),
+        let mut cells: Vec<Cell> = vec![row.id.as_str().into(), row.series.as_str().into()];
+        cells.extend(xs.as_ref().and_then(|(_, cells)| cells.get(n).cloned()));
+        cells.extend([
+            metric(row).into(),
             optional(row.published.map(number)),
             number(row.ours).into(),
             optional(row.rel_error.map(percent)),
             verdict_cell(row),
         ]);
+        table.push(cells);
     }
     table
 }
 
+/// The metric with its unit. M^Inter has a name for a unit.
+fn metric(row: &Row) -> String {
+    if row.unit.is_empty() || row.unit == UNIT_M {
+        row.metric.clone()
+    } else {
+        format!("{} ({})", row.metric, row.unit)
+    }
+}
+
+/// The column for x and its cells; none if no row has an x. Its header may be
+/// cut, its cells not.
+fn x_column(rows: &[&Row]) -> Option<(Column, Vec<Cell>)> {
+    rows.iter().find_map(|row| row.x.as_ref())?;
+    let name = common_x(rows);
+    let text = |x: &X| match name {
+        Some(_) => short(x.value),
+        None => format!("{} {}", x.name, short(x.value)),
+    };
+    let cells: Vec<Cell> = rows
+        .iter()
+        .map(|row| row.x.as_ref().map(text).unwrap_or_default().into())
+        .collect();
+    let least = cells.iter().map(|cell| length(&cell.text)).max();
+    let header = name.unwrap_or("x").to_owned();
+    let align = if name.is_some() {
+        Align::Right
+    } else {
+        Align::Left
+    };
+    Some((
+        Column {
+            header,
+            align,
+            least,
+        },
+        cells,
+    ))
+}
+
 /// The name of x if all rows that have one share it: it is then the header.
 fn common_x<'a>(rows: &[&'a Row]) -> Option<&'a str> {
-    let mut names = rows.iter().filter_map(|row| row.x.as_ref()).map(|x| x.name.as_str());
+    let mut names = rows
+        .iter()
+        .filter_map(|row| row.x.as_ref())
+        .map(|x| x.name.as_str());
     let first = names.next()?;
     names.all(|name| name == first).then_some(first)
 }
 
 /// A coordinate: as it is if it is a small integer, otherwise as a number.
 fn short(value: f64) -> String {
-    if value.fract() == 0.0 && value.abs() < 1e9 { format!("{value:.0}") } else { number(value) }
+    if value.fract() == 0.0 && value.abs() < 1e9 {
+        format!("{value:.0}")
+    } else {
+        number(value)
+    }
 }
 
 fn verdict_cell(row: &Row) -> Cell {
@@ -316,12 +430,19 @@ fn verdict_cell(row: &Row) -> Cell {
         Verdict::Fail => Colour::Red,
         Verdict::Info => Colour::Dim,
     };
-    Cell { text, colour: Some(colour) }
+    Cell {
+        text,
+        colour: Some(colour),
+    }
 }
 
 /// "42 rows, 40 ok, 1 MISFIT, 1 FAIL; |error| median 0.4 %, P90 2.1 %".
 fn sentence(stats: &Stats) -> String {
-    let mut out = format!("{} {}", stats.count, if stats.count == 1 { "row" } else { "rows" });
+    let mut out = format!(
+        "{} {}",
+        stats.count,
+        if stats.count == 1 { "row" } else { "rows" }
+    );
     let counts = [
         (stats.passed, Verdict::Ok),
         (stats.misfits, Verdict::Misfit),
@@ -339,7 +460,11 @@ fn errors(stats: &Stats) -> String {
     let (Some(median), Some(p90)) = (stats.median_error, stats.p90_error) else {
         return String::new();
     };
-    format!("; |error| median {:.1} %, P90 {:.1} %", median * 100.0, p90 * 100.0)
+    format!(
+        "; |error| median {:.1} %, P90 {:.1} %",
+        median * 100.0,
+        p90 * 100.0
+    )
 }
 
 fn drive_sentence(drive: &DriveBar) -> String {

@@ -4,19 +4,34 @@ use super::*;
 use crate::rows::{Misfits, UNIT_M};
 use proptest::prelude::*;
 
-const PLAIN: Style = Style { width: None, colour: false };
+const PLAIN: Style = Style {
+    width: None,
+    colour: false,
+};
 
 fn rows() -> Vec<Row> {
     let row = |id, series, x: f64, metric, published, ours| {
-        Row::new(id, Kind::Emulator, series, metric, ours).at("concurrency", x).published(published)
+        Row::new(id, Kind::Emulator, series, metric, ours)
+            .at("concurrency", x)
+            .published(published)
     };
     let kiops = ("throughput", "KIOPS");
     let mut rows = vec![
         row("C10a", "alone", 1.0, kiops, 1.36115, 1.3605).judged(),
         row("C10a", "alone", 7.0, kiops, 5.7021, 5.9).judged(),
-        row("C10a", "alone", 6.0, ("P95", "us"), 1433.6, 1500.0).bracket(1400.0, 1600.0).judged(),
+        row("C10a", "alone", 6.0, ("P95", "us"), 1433.6, 1500.0)
+            .bracket(1400.0, 1600.0)
+            .judged(),
         row("C10b", "finish, 16 KiB", 64.0, kiops, 50.2933, 56.12).judged(),
-        Row::new("CM", Kind::Emulator, "worked example", ("M^Inter", UNIT_M), 1.38).published(1.38).judged(),
+        Row::new(
+            "CM",
+            Kind::Emulator,
+            "worked example",
+            ("M^Inter", UNIT_M),
+            1.38,
+        )
+        .published(1.38)
+        .judged(),
         Row::new("C1", Kind::Shape, "drive A", ("finish latency", "s"), 0.907).judged(),
     ];
     let misfits = Misfits::parse(
@@ -35,35 +50,64 @@ fn a_comparison_in_full() {
 
 #[test]
 fn a_narrow_terminal_cuts_texts_but_no_numbers() {
-    let style = Style { width: Some(72), colour: false };
+    let style = Style {
+        width: Some(72),
+        colour: false,
+    };
     let text = comparison(&rows(), &style);
-    assert!(text.lines().all(|line| line.chars().count() <= 72), "{text}");
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 72),
+        "{text}"
+    );
     assert!(text.contains('…') && text.contains("50.29") && text.contains("MISFIT"));
 }
 
 #[test]
 fn an_absurdly_narrow_terminal_still_shows_the_numbers() {
-    let text = comparison(&rows(), &Style { width: Some(3), colour: false });
+    let text = comparison(
+        &rows(),
+        &Style {
+            width: Some(3),
+            colour: false,
+        },
+    );
     assert!(text.contains("50.29"));
 }
 
 #[test]
 fn colour_changes_nothing_but_escapes() {
-    let coloured = comparison(&rows(), &Style { width: None, colour: true });
+    let coloured = comparison(
+        &rows(),
+        &Style {
+            width: None,
+            colour: true,
+        },
+    );
     assert!(coloured.contains("\u{1b}[31mFAIL\u{1b}[0m"));
     assert!(coloured.contains("\u{1b}[33mMISFIT\u{1b}[0m"));
     let mut stripped = String::new();
     for (n, part) in coloured.split('\u{1b}').enumerate() {
-        stripped.push_str(if n == 0 { part } else { part.split_once('m').unwrap().1 });
+        stripped.push_str(if n == 0 {
+            part
+        } else {
+            part.split_once('m').unwrap().1
+        });
     }
     assert_eq!(stripped, comparison(&rows(), &PLAIN));
 }
 
 #[test]
 fn real_drive_rows_show_their_common_bar() {
-    let row = |ours| Row::new("C2a", Kind::Drive, "s", ("P95", "us"), ours).published(100.0).judged();
+    let row = |ours| {
+        Row::new("C2a", Kind::Drive, "s", ("P95", "us"), ours)
+            .published(100.0)
+            .judged()
+    };
     let text = comparison(&[row(101.0), row(140.0)], &PLAIN);
-    assert!(text.contains("real drive (kind D): FAIL; |error| median 20.5 %, P90 40.0 %"), "{text}");
+    assert!(
+        text.contains("real drive (kind D): FAIL; |error| median 20.5 %, P90 40.0 %"),
+        "{text}"
+    );
     assert!(comparison(&[row(101.0)], &PLAIN).contains("(kind D): ok"));
 }
 

@@ -6,9 +6,18 @@ use super::Profile;
 
 /// Name and text, in alphabetical order.
 const BUILTIN: [(&str, &str); 3] = [
-    ("confznspp", include_str!("../../../../profiles/confznspp.toml")),
-    ("qlc-large", include_str!("../../../../profiles/qlc-large.toml")),
-    ("small-zones", include_str!("../../../../profiles/small-zones.toml")),
+    (
+        "confznspp",
+        include_str!("../../../../profiles/confznspp.toml"),
+    ),
+    (
+        "qlc-large",
+        include_str!("../../../../profiles/qlc-large.toml"),
+    ),
+    (
+        "small-zones",
+        include_str!("../../../../profiles/small-zones.toml"),
+    ),
 ];
 
 /// The names of the built-in profiles, in alphabetical order.
@@ -19,7 +28,10 @@ pub fn builtin_names() -> impl Iterator<Item = &'static str> {
 /// The text of a built-in profile, comments and all; `None`: there is none of that name.
 #[must_use]
 pub fn builtin_text(name: &str) -> Option<&'static str> {
-    BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+    BUILTIN
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, text)| *text)
 }
 
 /// A built-in profile; `None`: there is none of that name.
@@ -35,7 +47,10 @@ pub(super) fn unknown(name: &str) -> Problem {
     let names: Vec<&str> = builtin_names().collect();
     let valid = match nearest(name, names.iter().copied()) {
         Some(meant) => format!("did you mean `{meant}`?"),
-        None => format!("there are {}; a file needs a slash or .toml in its name", names.join(", ")),
+        None => format!(
+            "there are {}; a file needs a slash or .toml in its name",
+            names.join(", ")
+        ),
     };
     Problem::of_file(name, "there is no built-in profile of this name", valid)
 }

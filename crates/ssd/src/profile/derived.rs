@@ -40,8 +40,7 @@ pub struct Derived {
     pub figures: Figures,
 }
 
-/// The flash that zones need. Values of a configuration are in range; that
-/// there is enough flash is not known yet.
+/// The flash that zones need, whether or not there is as much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Needs {
     /// Planes that a zone stripes over.
@@ -57,24 +56,42 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    pub(super) fn of(config: &DriveConfig) -> Self {
-        let DriveConfig { geometry, zones, .. } = config;
-        let luns = zones.channels * zones.ways * geometry.dies;
-        let width = luns * geometry.planes;
-        let page_lbas = u64::from(geometry.page_bytes / config.lba_bytes);
-        let pages = u32::try_from(zones.capacity_lbas.div_ceil(page_lbas))
-            .expect("checked: a zone has fewer than 2^32 blocks");
+    /// `None`: values are out of range or do not divide each other, so that the
+    /// question makes no sense.
+    pub(super) fn of(config: &DriveConfig) -> Option<Self> {
+        let DriveConfig {
+            geometry, zones, ..
+        } = config;
+        let product = |factors: [u32; 3]| {
+            factors
+                .into_iter()
+                .try_fold(1, u32::checked_mul)
+                .filter(|product| *product > 0)
+        };
+        let luns = product([zones.channels, zones.ways, geometry.dies])?;
+        let width = luns.checked_mul(geometry.planes)?;
+        let drive_luns = product([geometry.channels, geometry.ways, geometry.dies])?;
+        let groups = drive_luns / luns;
+        let page_lbas = geometry.page_bytes.checked_div(config.lba_bytes)?;
+        let pages = zones
+            .capacity_lbas
+            .checked_add(u64::from(page_lbas).checked_sub(1)?)?
+            / u64::from(page_lbas);
+        let pages = u32::try_from(pages).ok()?;
         let row_pages = u64::from(width) * u64::from(geometry.pages_per_block);
-        Self {
+        if row_pages == 0 || groups == 0 {
+            return None;
+        }
+        Some(Self {
             width,
-            groups: geometry.luns() / luns,
+            groups,
             pages,
             rows: u64::from(pages).div_ceil(row_pages),
             physical_zones: match config.mapping {
                 MappingConfig::Direct => zones.count,
                 MappingConfig::Lazy { physical_zones } => physical_zones,
             },
-        }
+        })
     }
 
     /// Physical zones of the group that has most.
@@ -99,7 +116,10 @@ impl Derived {
         let raw_bytes = geometry.raw_bytes();
         let zone_capacity_bytes = config.zones.capacity_lbas * lba_bytes;
         let usable_bytes = zone_capacity_bytes * u64::from(config.zones.count);
-        assert!(usable_bytes <= raw_bytes, "checked: every zone has its flash");
+        assert!(
+            usable_bytes <= raw_bytes,
+            "checked: every zone has its flash"
+        );
         let spare_ppm = u128::from(raw_bytes - usable_bytes) * 1_000_000 / u128::from(usable_bytes);
         let used = u32::try_from(needs.blocks_per_plane()).expect("checked: they fit on a plane");
         Self {

@@ -4,9 +4,7 @@
 use zonelab_config::units::fmt_rate;
 use zonelab_device::Nanos;
 
-use crate::config::{
-    DriveConfig, FinishConfig, MediaConfig, PageRegister, PlaneMode, StripeOrder,
-};
+use crate::config::{DriveConfig, FinishConfig, MediaConfig, PageRegister, PlaneMode, StripeOrder};
 
 /// Expected figures of a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,12 +73,6 @@ impl Ceiling {
             _ => self,
         }
     }
-
-    /// The ceiling as a bandwidth with its reason: `89.2MiB/s (dies)`.
-    #[must_use]
-    pub fn as_bandwidth(&self) -> String {
-        format!("{} ({})", about_mib_per_s(self.per_s), self.limit.name())
-    }
 }
 
 /// A bandwidth rounded for people: whole MiB/s with one decimal.
@@ -89,7 +81,7 @@ pub(super) fn about_mib_per_s(bytes_per_s: u64) -> String {
     if bytes_per_s < TENTH {
         return fmt_rate(bytes_per_s);
     }
-    let tenths = u128::from(bytes_per_s) * 10 >> 20;
+    let tenths = (u128::from(bytes_per_s) * 10) >> 20;
     format!("{}.{}MiB/s", tenths / 10, tenths % 10)
 }
 
@@ -100,19 +92,37 @@ struct Part {
     luns: u32,
 }
 
+impl Part {
+    const fn of_drive(config: &DriveConfig) -> Self {
+        Self {
+            channels: config.geometry.channels,
+            luns: config.geometry.luns(),
+        }
+    }
+
+    const fn of_zone(config: &DriveConfig) -> Self {
+        let zones = &config.zones;
+        Self {
+            channels: zones.channels,
+            luns: zones.channels * zones.ways * config.geometry.dies,
+        }
+    }
+}
+
 impl Figures {
     /// Figures of a checked configuration whose zones have `pages` pages in `rows` blocks per plane.
     pub(super) fn new(config: &DriveConfig, pages: u32, rows: u32) -> Self {
-        let DriveConfig { geometry, zones, media, front_end, .. } = config;
-        let drive = Part { channels: geometry.channels, luns: geometry.luns() };
-        let zone = Part {
-            channels: zones.channels,
-            luns: zones.channels * zones.ways * geometry.dies,
-        };
+        let DriveConfig {
+            geometry,
+            zones,
+            media,
+            front_end,
+            ..
+        } = config;
+        let drive = Part::of_drive(config);
+        let zone = Part::of_zone(config);
         let link = front_end.link_bytes_per_s;
-        let bandwidth = |part, array| {
-            stream(config, part, array).narrower(link, Limit::Link)
-        };
+        let bandwidth = |part, array| stream(config, part, array).narrower(link, Limit::Link);
         let bus = |channels: u32| {
             let bytes = u64::from(channels) * u64::from(geometry.page_bytes);
             per_second(bytes, media.transfer_ns)
@@ -168,7 +178,9 @@ fn unit_time(media: &MediaConfig, transfer: u64, array: Nanos) -> Nanos {
 
 /// Bandwidth of long transfers of whole pages, before the host link.
 fn stream(config: &DriveConfig, part: Part, array: Nanos) -> Ceiling {
-    let DriveConfig { geometry, media, .. } = config;
+    let DriveConfig {
+        geometry, media, ..
+    } = config;
     let pages = pages_per_operation(config);
     let units = u64::from(part.luns) * u64::from(units_per_lun(config));
     let page_bytes = u64::from(geometry.page_bytes);
@@ -176,13 +188,22 @@ fn stream(config: &DriveConfig, part: Part, array: Nanos) -> Ceiling {
     let time = unit_time(media, transfer, array);
     let dies = per_second(units * u64::from(pages) * page_bytes, time);
     let channels = per_second(u64::from(part.channels) * page_bytes, media.transfer_ns);
-    Ceiling { per_s: dies.unwrap_or(u64::MAX), limit: Limit::Dies }
-        .narrower(channels, Limit::Channels)
+    Ceiling {
+        per_s: dies.unwrap_or(u64::MAX),
+        limit: Limit::Dies,
+    }
+    .narrower(channels, Limit::Channels)
 }
 
 /// Reads of one logical block each, spread over the drive.
 fn random_reads(config: &DriveConfig) -> Ceiling {
-    let DriveConfig { geometry, media, front_end, lba_bytes, .. } = config;
+    let DriveConfig {
+        geometry,
+        media,
+        front_end,
+        lba_bytes,
+        ..
+    } = config;
     let units = u64::from(geometry.luns()) * u64::from(units_per_lun(config));
     let transfer = if media.partial_transfer {
         media.transfer_ns.0 / u64::from(geometry.page_bytes / lba_bytes)
@@ -190,11 +211,22 @@ fn random_reads(config: &DriveConfig) -> Ceiling {
         media.transfer_ns.0
     };
     let dies = per_second(units, unit_time(media, transfer, media.read_ns));
-    let link = front_end.link_bytes_per_s.map(|rate| rate / u64::from(*lba_bytes));
-    Ceiling { per_s: dies.unwrap_or(u64::MAX), limit: Limit::Dies }
-        .narrower(per_second(geometry.channels.into(), Nanos(transfer)), Limit::Channels)
-        .narrower(per_second(front_end.cores.into(), front_end.read_ns), Limit::Cores)
-        .narrower(link, Limit::Link)
+    let link = front_end
+        .link_bytes_per_s
+        .map(|rate| rate / u64::from(*lba_bytes));
+    Ceiling {
+        per_s: dies.unwrap_or(u64::MAX),
+        limit: Limit::Dies,
+    }
+    .narrower(
+        per_second(geometry.channels.into(), Nanos(transfer)),
+        Limit::Channels,
+    )
+    .narrower(
+        per_second(front_end.cores.into(), front_end.read_ns),
+        Limit::Cores,
+    )
+    .narrower(link, Limit::Link)
 }
 
 /// Erasing `rows` blocks on each plane of a zone.
@@ -202,7 +234,11 @@ fn erase_time(config: &DriveConfig, rows: u32) -> Nanos {
     // Step by step, planes of a die are erased one after the other; all at
     // once, those of a row together if the die can.
     let stepwise = config.reset.preempt_ns.is_some();
-    let together = if stepwise { 1 } else { pages_per_operation(config) };
+    let together = if stepwise {
+        1
+    } else {
+        pages_per_operation(config)
+    };
     let operations_per_row = config.geometry.planes / units_per_lun(config) / together;
     let operations = u64::from(rows) * u64::from(operations_per_row);
     Nanos(operations.saturating_mul(config.media.erase_ns.0))
@@ -210,62 +246,80 @@ fn erase_time(config: &DriveConfig, rows: u32) -> Nanos {
 
 /// Filling a zone from its first page to its last, as its finish does.
 fn finish_time(config: &DriveConfig, pages: u32) -> Nanos {
-    let FinishConfig::Fill { granularity_bytes, pause_ns, .. } = config.finish else {
+    let FinishConfig::Fill {
+        granularity_bytes,
+        pause_ns,
+        ..
+    } = config.finish
+    else {
         return config.front_end.management_ns;
     };
     let chunk = (granularity_bytes / config.geometry.page_bytes).min(pages);
-    let (whole, rest) = (u64::from(pages / chunk), pages % chunk);
-    let writes = whole + u64::from(rest > 0);
-    let total = u128::from(whole) * u128::from(device_write_time(config, chunk).0)
-        + u128::from(device_write_time(config, rest).0)
-        + u128::from(writes - 1) * u128::from(pause_ns.0)
+    let writes = u128::from(pages.div_ceil(chunk));
+    let total = fill_time(config, pages, chunk)
+        + (writes - 1) * u128::from(pause_ns.0)
         + u128::from(config.front_end.management_ns.0);
     Nanos(u64::try_from(total).unwrap_or(u64::MAX))
 }
 
-/// One device write of `pages` consecutive pages to idle dies: pages in turn
-/// take their channel, then their unit.
-fn device_write_time(config: &DriveConfig, pages: u32) -> Nanos {
-    /// Beyond this many pages, starting and ending are nothing beside the rest.
-    const EXACT: u32 = 1 << 16;
-    if pages > EXACT {
-        let bytes = u64::from(pages) * u64::from(config.geometry.page_bytes);
-        let zone = Part {
-            channels: config.zones.channels,
-            luns: config.zones.channels * config.zones.ways * config.geometry.dies,
-        };
+/// Device writes of `chunk` pages one after the other, the last with the rest.
+fn fill_time(config: &DriveConfig, pages: u32, chunk: u32) -> u128 {
+    /// Beyond this many pages, where device writes begin and end hardly matters.
+    const EXACT: u64 = 1 << 20;
+    let zone = Part::of_zone(config);
+    let width = zone.luns * config.geometry.planes;
+    let (whole, rest) = (pages / chunk, pages % chunk);
+    // Device writes begin at different places of the stripe, over and over.
+    let cycle = (width / gcd(width, chunk)).min(whole);
+    if u64::from(cycle) * u64::from(chunk) > EXACT {
+        let bytes = u128::from(pages) * u128::from(config.geometry.page_bytes);
         let bytes_per_s = stream(config, zone, config.media.program_ns).per_s.max(1);
-        let ns = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_s);
-        return u64::try_from(ns).map_or(Nanos::MAX, Nanos);
+        return bytes * 1_000_000_000 / u128::from(bytes_per_s);
     }
-    Pipeline::new(config).write(pages)
+    let first_page = |write: u32| u64::from(write) * u64::from(chunk) % u64::from(width);
+    let write = |write: u32, pages: u32| {
+        u128::from(Pipeline::new(config).write(first_page(write), pages).0)
+    };
+    let times: Vec<u128> = (0..cycle).map(|index| write(index, chunk)).collect();
+    let cycles = u128::from(whole / cycle) * times.iter().sum::<u128>();
+    let partial: u128 = times[..(whole % cycle) as usize].iter().sum();
+    cycles + partial + write(whole, rest)
+}
+
+const fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// The channels and units of one zone, each with the time at which it is free.
 struct Pipeline<'c> {
     config: &'c DriveConfig,
+    /// Planes in the stripe.
+    width: u32,
     channels: Vec<u64>,
     units: Vec<u64>,
 }
 
 impl<'c> Pipeline<'c> {
     fn new(config: &'c DriveConfig) -> Self {
-        let luns = config.zones.channels * config.zones.ways * config.geometry.dies;
+        let Part { channels, luns } = Part::of_zone(config);
         Self {
             config,
-            channels: vec![0; config.zones.channels as usize],
+            width: luns * config.geometry.planes,
+            channels: vec![0; channels as usize],
             units: vec![0; (luns * units_per_lun(config)) as usize],
         }
     }
 
-    /// When `pages` consecutive pages, the first of which begins a stripe, are programmed.
-    fn write(mut self, pages: u32) -> Nanos {
+    /// When `pages` consecutive pages, the first of which is at `first` of the stripe, are
+    /// programmed.
+    fn write(mut self, first: u64, pages: u32) -> Nanos {
         let media = &self.config.media;
         let together = pages_per_operation(self.config);
         let (mut page, mut end) = (0, 0);
         while page < pages {
-            let (lun, unit) = self.place(page);
-            let taken = together.min(pages - page);
+            let slot = ((first + u64::from(page)) % u64::from(self.width)) as u32;
+            let (lun, unit) = self.place(slot);
+            let taken = (together - slot % together).min(pages - page);
             let transfer = media.transfer_ns.0 * u64::from(taken);
             let channel = &mut self.channels[lun % self.config.zones.channels as usize];
             let unit = &mut self.units[unit];
@@ -281,13 +335,12 @@ impl<'c> Pipeline<'c> {
         Nanos(end)
     }
 
-    /// Die and unit, within the zone, of a page.
-    fn place(&self, page: u32) -> (usize, usize) {
-        let DriveConfig { geometry, zones, .. } = self.config;
-        let luns = zones.channels * zones.ways * geometry.dies;
-        let slot = page % (luns * geometry.planes);
-        let (lun, plane) = match zones.stripe {
-            StripeOrder::PlaneFirst => (slot / geometry.planes, slot % geometry.planes),
+    /// Die and unit, within the zone, of a position in the stripe.
+    fn place(&self, slot: u32) -> (usize, usize) {
+        let planes = self.config.geometry.planes;
+        let luns = self.width / planes;
+        let (lun, plane) = match self.config.zones.stripe {
+            StripeOrder::PlaneFirst => (slot / planes, slot % planes),
             StripeOrder::ChannelFirst => (slot % luns, slot / luns),
         };
         let units = units_per_lun(self.config);

@@ -109,6 +109,9 @@ impl Profile {
     /// override; `None`: its value is a default.
     #[must_use]
     pub fn stated_at(&self, path: &str) -> Option<&Place> {
-        self.stated.iter().find(|(key, _)| key == path).map(|(_, place)| place)
+        self.stated
+            .iter()
+            .find(|(key, _)| key == path)
+            .map(|(_, place)| place)
     }
 }

@@ -1,16 +1,26 @@
 //! The names that profiles use for named values; reading and writing share them.
 
 use super::Cell;
-use crate::config::{ChannelArbitration, DataStore, EraseExtent, PageRegister, PlaneMode, StripeOrder};
+use crate::config::{
+    ChannelArbitration, DataStore, EraseExtent, PageRegister, PlaneMode, StripeOrder,
+};
 
-pub(super) const CELL: &[(&str, Cell)] =
-    &[("slc", Cell::Slc), ("mlc", Cell::Mlc), ("tlc", Cell::Tlc), ("qlc", Cell::Qlc)];
+pub(super) const CELL: &[(&str, Cell)] = &[
+    ("slc", Cell::Slc),
+    ("mlc", Cell::Mlc),
+    ("tlc", Cell::Tlc),
+    ("qlc", Cell::Qlc),
+];
 
-pub(super) const STRIPE: &[(&str, StripeOrder)] =
-    &[("channel-first", StripeOrder::ChannelFirst), ("plane-first", StripeOrder::PlaneFirst)];
+pub(super) const STRIPE: &[(&str, StripeOrder)] = &[
+    ("channel-first", StripeOrder::ChannelFirst),
+    ("plane-first", StripeOrder::PlaneFirst),
+];
 
-pub(super) const PAGE_REGISTER: &[(&str, PageRegister)] =
-    &[("overlap", PageRegister::Overlap), ("hold", PageRegister::Hold)];
+pub(super) const PAGE_REGISTER: &[(&str, PageRegister)] = &[
+    ("overlap", PageRegister::Overlap),
+    ("hold", PageRegister::Hold),
+];
 
 pub(super) const PLANES: &[(&str, PlaneMode)] = &[
     ("independent", PlaneMode::Independent),
@@ -18,11 +28,15 @@ pub(super) const PLANES: &[(&str, PlaneMode)] = &[
     ("single", PlaneMode::Single),
 ];
 
-pub(super) const ARBITRATION: &[(&str, ChannelArbitration)] =
-    &[("arrival", ChannelArbitration::Arrival), ("ready", ChannelArbitration::Ready)];
+pub(super) const ARBITRATION: &[(&str, ChannelArbitration)] = &[
+    ("arrival", ChannelArbitration::Arrival),
+    ("ready", ChannelArbitration::Ready),
+];
 
-pub(super) const EXTENT: &[(&str, EraseExtent)] =
-    &[("full", EraseExtent::Full), ("partial", EraseExtent::Partial)];
+pub(super) const EXTENT: &[(&str, EraseExtent)] = &[
+    ("full", EraseExtent::Full),
+    ("partial", EraseExtent::Partial),
+];
 
 pub(super) const STORE: &[(&str, DataStore)] =
     &[("none", DataStore::None), ("memory", DataStore::Memory)];
@@ -38,8 +52,11 @@ pub(super) enum Queue {
     Weighted,
 }
 
-pub(super) const QUEUE: &[(&str, Queue)] =
-    &[("fifo", Queue::Fifo), ("read-first", Queue::ReadFirst), ("weighted", Queue::Weighted)];
+pub(super) const QUEUE: &[(&str, Queue)] = &[
+    ("fifo", Queue::Fifo),
+    ("read-first", Queue::ReadFirst),
+    ("weighted", Queue::Weighted),
+];
 
 /// `finish.design`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,8 +75,10 @@ pub(super) enum Timing {
     Asynchronous,
 }
 
-pub(super) const TIMING: &[(&str, Timing)] =
-    &[("synchronous", Timing::Synchronous), ("asynchronous", Timing::Asynchronous)];
+pub(super) const TIMING: &[(&str, Timing)] = &[
+    ("synchronous", Timing::Synchronous),
+    ("asynchronous", Timing::Asynchronous),
+];
 
 /// `reset.erase_at`, where the timing is asynchronous.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -5,13 +5,13 @@
 //! for configurations made by hand are in [`super::check`].
 
 use zonelab_config::units::fmt_size;
-use zonelab_config::{Document, Reported, Table};
+use zonelab_config::{Document, Item, Reported, Table};
 use zonelab_device::Nanos;
 
 use super::derived::Needs;
 use super::names::{self, EraseAt, Finish, Mapping, Queue, Timing};
 use super::write::keys;
-use super::{Cell, Profile, check, limits};
+use super::{Cell, Profile, Violation, check, limits};
 use crate::config::{
     ChannelArbitration, DataStore, DiePolicy, DriveConfig, EraseExtent, EraseWhen, FinishConfig,
     FrontEndConfig, Geometry, MappingConfig, MediaConfig, PageRegister, PlaneMode, ResetConfig,
@@ -32,50 +32,82 @@ const MAX_SUSPENDS: u32 = 4;
 
 pub(super) fn profile(document: &Document) -> Result<Profile, Reported> {
     let root = document.root();
-    let schema = root.u32("schema").within(SCHEMA..=SCHEMA).required_or("write schema = 1");
+    let schema = schema(&root);
     let description = root.string("description").or(String::new());
     let source = root.string("source").or(String::new());
-    let cell = root.table("media").choice("cell", names::CELL).optional();
-    let config = config(document, &root);
-    let (description, source, cell) = (description?, source?, cell?);
+    let drive = drive(document, &root);
+    let (description, source) = (description?, source?);
     schema?;
-    let config = config?;
-    let derived = check(&config).map_err(|violations| {
-        let mut reported = Vec::new();
-        for violation in violations {
-            reported.push(document.report(violation.key, violation.what, violation.valid));
-        }
-        reported.pop().expect("a refusal has a reason")
-    })?;
+    let (config, cell) = drive?;
+    let derived = check(&config).map_err(|violations| report_all(document, violations))?;
     let stated = keys(&config)
         .into_iter()
         .map(|key| key.path())
         .filter_map(|path| document.place(&path).map(|place| (path, place)))
         .collect();
-    Ok(Profile { config, derived, description, source, cell, stated })
+    Ok(Profile {
+        config,
+        derived,
+        description,
+        source,
+        cell,
+        stated,
+    })
 }
 
-fn config(document: &Document, root: &Table<'_>) -> Result<DriveConfig, Reported> {
+fn schema(root: &Table<'_>) -> Result<u32, Reported> {
+    let known = |item: &Item<'_>| match item.u32()? {
+        SCHEMA => Ok(SCHEMA),
+        other => {
+            let what = format!("profiles of schema {other} are unknown here");
+            Err(item.fail(what, format!("this version reads schema = {SCHEMA}")))
+        }
+    };
+    root.get("schema", known).required_or("write schema = 1")
+}
+
+fn report_all(document: &Document, violations: Vec<Violation>) -> Reported {
+    let reported = violations
+        .into_iter()
+        .map(|Violation { key, what, valid }| document.report(key, what, valid));
+    reported.last().expect("a refusal has a reason")
+}
+
+fn drive(document: &Document, root: &Table<'_>) -> Result<(DriveConfig, Option<Cell>), Reported> {
     let name = root.string("name").required();
     let geometry = geometry(&root.table("geometry"));
-    let lba_bytes = lba_bytes(&root.table("namespace"));
-    let media = media(&root.table("media"), geometry.as_ref().ok());
-    let zones = zones(document, &root.table("zones"), &geometry, &lba_bytes, &media);
+    let lba_bytes = root.table("namespace").size_bytes_u32("lba_size").or(4_096);
+    let media = media(&root.table("media"));
+    let defaults = ZoneDefaults {
+        // If one of these is wrong, there will be no configuration, and any value will do.
+        lba_bytes: lba_bytes.unwrap_or(1),
+        channels: geometry.as_ref().map_or(1, |g| g.geometry.channels),
+        ways: geometry.as_ref().map_or(1, |g| g.geometry.ways),
+        planes: media
+            .as_ref()
+            .map_or(PlaneMode::Single, |(media, _)| media.planes),
+    };
+    let zones = zones(document, &root.table("zones"), &defaults);
     let front_end = front_end(&root.table("front_end"));
-    let write_buffer = root.table("write_buffer").choice("mode", names::WRITE_BUFFER).or(());
-    let stripe_bytes = stripe_bytes(&geometry, &zones);
-    let finish = finish(&root.table("finish"), stripe_bytes);
+    let write_buffer = root
+        .table("write_buffer")
+        .choice("mode", names::WRITE_BUFFER)
+        .or(());
+    let finish = finish(&root.table("finish"), stripe_bytes(&geometry, &zones));
     let reset = reset(&root.table("reset"));
     let mapping = mapping(&root.table("mapping"));
-    let data = root.table("data").choice("store", names::STORE).or(DataStore::None);
+    let data = root
+        .table("data")
+        .choice("store", names::STORE)
+        .or(DataStore::None);
     write_buffer?;
-    let (geometry, mapping) = (geometry?, mapping?);
+    let (geometry, mapping, (media, cell)) = (geometry?, mapping?, media?);
     let mut config = DriveConfig {
         name: name?,
         geometry: geometry.geometry,
         lba_bytes: lba_bytes?,
         zones: zones?,
-        media: media?,
+        media,
         front_end: front_end?,
         finish: finish?,
         reset: reset?,
@@ -83,7 +115,7 @@ fn config(document: &Document, root: &Table<'_>) -> Result<DriveConfig, Reported
         data: data?,
     };
     fit_flash(&mut config, geometry.blocks_per_plane, mapping);
-    Ok(config)
+    Ok((config, cell))
 }
 
 /// Geometry as stated: the number of blocks may depend on the zones.
@@ -110,39 +142,43 @@ fn geometry(table: &Table<'_>) -> Result<StatedGeometry, Reported> {
         pages_per_block: pages_per_block?,
         page_bytes: page_bytes?,
     };
-    Ok(StatedGeometry { geometry, blocks_per_plane })
+    Ok(StatedGeometry {
+        geometry,
+        blocks_per_plane,
+    })
 }
 
-fn lba_bytes(table: &Table<'_>) -> Result<u32, Reported> {
-    table.size_bytes_u32("lba_size").or(4_096)
+/// What zones are like where the file does not say.
+struct ZoneDefaults {
+    lba_bytes: u32,
+    channels: u32,
+    ways: u32,
+    planes: PlaneMode,
 }
 
 fn zones(
     document: &Document,
     table: &Table<'_>,
-    geometry: &Result<StatedGeometry, Reported>,
-    lba_bytes: &Result<u32, Reported>,
-    media: &Result<MediaConfig, Reported>,
+    defaults: &ZoneDefaults,
 ) -> Result<ZonesConfig, Reported> {
     let count = table.u32("count").required();
     let size = table.size_bytes("size").required();
     let capacity = table.size_bytes("capacity").optional();
     let max_active = table.u32("max_active").optional();
     let max_open = table.u32("max_open").optional();
-    let channels = table.u32("channels").optional();
-    let ways = table.u32("ways").optional();
-    let stripe = table.choice("stripe", names::STRIPE).optional();
+    let channels = table.u32("channels").or(defaults.channels);
+    let ways = table.u32("ways").or(defaults.ways);
+    let stripe = table
+        .choice("stripe", names::STRIPE)
+        .or(default_stripe(defaults.planes));
     let read_across = table.bool("read_across").or(false);
     let extension = table.size_bytes_u32("descriptor_extension").or(0);
-    let (Ok(geometry), Ok(lba_bytes), Ok(media)) = (geometry, lba_bytes, media) else {
-        // What these say is missing was reported where it is read.
-        return Err(geometry.as_ref().err().or(lba_bytes.as_ref().err()).or(media.as_ref().err()))
-            .map_err(|reported| *reported.expect("one of them is an error"));
-    };
     let size_bytes = size?;
-    let size_lbas = lbas(document, "zones.size", size_bytes, *lba_bytes);
-    let capacity_lbas =
-        lbas(document, "zones.capacity", capacity?.unwrap_or(size_bytes), *lba_bytes);
+    let size_lbas = lbas(document, "zones.size", size_bytes, defaults.lba_bytes);
+    let capacity_lbas = match capacity? {
+        Some(bytes) => lbas(document, "zones.capacity", bytes, defaults.lba_bytes),
+        None => size_lbas,
+    };
     let max_active = max_active?;
     Ok(ZonesConfig {
         count: count?,
@@ -151,9 +187,9 @@ fn zones(
         max_active,
         // Open zones are active, so the limit of those is the widest possible.
         max_open: max_open?.or(max_active),
-        channels: channels?.unwrap_or(geometry.geometry.channels),
-        ways: ways?.unwrap_or(geometry.geometry.ways),
-        stripe: stripe?.unwrap_or(default_stripe(media.planes)),
+        channels: channels?,
+        ways: ways?,
+        stripe: stripe?,
         read_across: read_across?,
         descriptor_extension_bytes: extension?,
     })
@@ -187,26 +223,33 @@ fn lbas(document: &Document, key: &str, bytes: u64, lba_bytes: u32) -> Result<u6
     Err(document.report(key, what, valid))
 }
 
-fn media(table: &Table<'_>, _geometry: Option<&StatedGeometry>) -> Result<MediaConfig, Reported> {
-    let cell: Option<Cell> = table.choice("cell", names::CELL).or_none();
-    let times = cell.map(Cell::times);
-    let array_time = |key: &str, default: Option<Nanos>| match default {
-        Some(time) => table.duration_ns(key).or(time.0),
-        None => table.duration_ns(key).required_or("state it, or media.cell for a typical time"),
+fn media(table: &Table<'_>) -> Result<(MediaConfig, Option<Cell>), Reported> {
+    let cell = table.choice("cell", names::CELL).optional();
+    let array_time = |key: &str, typical: fn(Cell) -> Nanos| match cell {
+        Ok(Some(cell)) => table.duration_ns(key).or(typical(cell).0),
+        Ok(None) => table
+            .duration_ns(key)
+            .required_or("state it, or media.cell for a typical one"),
+        // Whatever the cell should be, it would give a time.
+        Err(_) => table.duration_ns(key).or(0),
     };
-    let read_ns = array_time("read", times.map(|t| t.read));
-    let program_ns = array_time("program", times.map(|t| t.program));
-    let erase_ns = array_time("erase", times.map(|t| t.erase));
+    let read_ns = array_time("read", |cell| cell.times().read);
+    let program_ns = array_time("program", |cell| cell.times().program);
+    let erase_ns = array_time("erase", |cell| cell.times().erase);
     let transfer_ns = table.duration_ns("transfer").required();
     let partial_transfer = table.bool("partial_transfer").or(false);
-    let page_register =
-        table.choice("page_register", names::PAGE_REGISTER).or(PageRegister::Overlap);
-    let planes = table.choice("planes", names::PLANES).or(PlaneMode::Independent);
+    let page_register = table
+        .choice("page_register", names::PAGE_REGISTER)
+        .or(PageRegister::Overlap);
+    let planes = table
+        .choice("planes", names::PLANES)
+        .or(PlaneMode::Independent);
     let policy = die_policy(table);
     let suspend = suspend(&table.table("suspend"));
-    let arbitration = table.choice("channel_arbitration", names::ARBITRATION).optional();
-    let (policy, suspend) = (policy?, suspend?);
-    Ok(MediaConfig {
+    let arbitration = table
+        .choice("channel_arbitration", names::ARBITRATION)
+        .or(ChannelArbitration::Ready);
+    let config = MediaConfig {
         read_ns: Nanos(read_ns?),
         program_ns: Nanos(program_ns?),
         erase_ns: Nanos(erase_ns?),
@@ -214,10 +257,11 @@ fn media(table: &Table<'_>, _geometry: Option<&StatedGeometry>) -> Result<MediaC
         partial_transfer: partial_transfer?,
         page_register: page_register?,
         planes: planes?,
-        policy,
-        arbitration: arbitration?.unwrap_or(ChannelArbitration::Ready),
-        suspend,
-    })
+        policy: policy?,
+        arbitration: arbitration?,
+        suspend: suspend?,
+    };
+    Ok((config, cell?))
 }
 
 fn die_policy(table: &Table<'_>) -> Result<DiePolicy, Reported> {
@@ -228,8 +272,15 @@ fn die_policy(table: &Table<'_>) -> Result<DiePolicy, Reported> {
             Ok(DiePolicy::Weighted { reads })
         }
         Ok(queue) => {
-            table.refuse("read_weight", "it only has an effect with die_queue = \"weighted\"")?;
-            Ok(if queue == Queue::Fifo { DiePolicy::Fifo } else { DiePolicy::ReadFirst })
+            table.refuse(
+                "read_weight",
+                "it only has an effect with die_queue = \"weighted\"",
+            )?;
+            Ok(if queue == Queue::Fifo {
+                DiePolicy::Fifo
+            } else {
+                DiePolicy::ReadFirst
+            })
         }
         Err(reported) => {
             let _ = table.u32("read_weight").optional();
@@ -283,7 +334,9 @@ fn stripe_bytes(
     geometry: &Result<StatedGeometry, Reported>,
     zones: &Result<ZonesConfig, Reported>,
 ) -> u32 {
-    let (Ok(StatedGeometry { geometry, .. }), Ok(zones)) = (geometry, zones) else { return 1 };
+    let (Ok(StatedGeometry { geometry, .. }), Ok(zones)) = (geometry, zones) else {
+        return 1;
+    };
     [zones.channels, zones.ways, geometry.dies, geometry.planes]
         .into_iter()
         .try_fold(geometry.page_bytes, u32::checked_mul)
@@ -302,7 +355,11 @@ fn finish(table: &Table<'_>, stripe_bytes: u32) -> Result<FinishConfig, Reported
     let granularity = table.size_bytes_u32("granularity").or(stripe_bytes);
     let pause = table.duration_ns("pause").or(0);
     let yields = table.bool("yield_to_host").or(false);
-    let hold = max_hold(table, yields, "it only has an effect with yield_to_host = true");
+    let hold = max_hold(
+        table,
+        yields,
+        "it only has an effect with yield_to_host = true",
+    );
     design?;
     Ok(FinishConfig::Fill {
         granularity_bytes: granularity?,
@@ -326,23 +383,40 @@ fn max_hold(
 }
 
 fn reset(table: &Table<'_>) -> Result<ResetConfig, Reported> {
-    let timing = table.choice("timing", names::TIMING).or(Timing::Synchronous);
+    let timing = table
+        .choice("timing", names::TIMING)
+        .or(Timing::Synchronous);
     let erase = match timing {
         Ok(Timing::Synchronous) => {
             let why = "it only has an effect with timing = \"asynchronous\"";
-            table.refuse("erase_at", why).map(|()| EraseWhen::Synchronous)
+            table
+                .refuse("erase_at", why)
+                .map(|()| EraseWhen::Synchronous)
         }
-        _ => table.choice("erase_at", names::ERASE_AT).or(EraseAt::FirstWrite).map(|at| match at {
-            EraseAt::FirstWrite => EraseWhen::FirstZoneWrite,
-            EraseAt::FirstBlockWrite => EraseWhen::FirstBlockWrite,
-            EraseAt::Background => EraseWhen::Background,
-        }),
+        _ => table
+            .choice("erase_at", names::ERASE_AT)
+            .or(EraseAt::FirstWrite)
+            .map(|at| match at {
+                EraseAt::FirstWrite => EraseWhen::FirstZoneWrite,
+                EraseAt::FirstBlockWrite => EraseWhen::FirstBlockWrite,
+                EraseAt::Background => EraseWhen::Background,
+            }),
     };
-    let extent = table.choice("extent", names::EXTENT).or(EraseExtent::Partial);
+    let extent = table
+        .choice("extent", names::EXTENT)
+        .or(EraseExtent::Partial);
     let preemptive = table.bool("preemptive").or(false);
-    let hold = max_hold(table, preemptive, "it only has an effect with preemptive = true");
+    let hold = max_hold(
+        table,
+        preemptive,
+        "it only has an effect with preemptive = true",
+    );
     timing?;
-    Ok(ResetConfig { erase: erase?, extent: extent?, preempt_ns: hold? })
+    Ok(ResetConfig {
+        erase: erase?,
+        extent: extent?,
+        preempt_ns: hold?,
+    })
 }
 
 /// Mapping as stated: the number of physical zones may depend on the flash.
@@ -354,12 +428,17 @@ enum StatedMapping {
 fn mapping(table: &Table<'_>) -> Result<StatedMapping, Reported> {
     let design = table.choice("design", names::MAPPING).or(Mapping::Direct);
     if design == Ok(Mapping::Direct) {
-        table.refuse("physical_zones", "it only has an effect with design = \"lazy\"")?;
+        table.refuse(
+            "physical_zones",
+            "it only has an effect with design = \"lazy\"",
+        )?;
         return Ok(StatedMapping::Direct);
     }
     let physical_zones = table.u32("physical_zones").optional();
     design?;
-    Ok(StatedMapping::Lazy { physical_zones: physical_zones? })
+    Ok(StatedMapping::Lazy {
+        physical_zones: physical_zones?,
+    })
 }
 
 fn refuse_all(table: &Table<'_>, keys: &[&str], why: &str) -> Result<(), Reported> {
@@ -371,26 +450,30 @@ fn refuse_all(table: &Table<'_>, keys: &[&str], why: &str) -> Result<(), Reporte
 /// Fills in the number of blocks and of physical zones where they follow from
 /// each other. Values that cannot be are left for the check to refuse.
 fn fit_flash(config: &mut DriveConfig, blocks_per_plane: Option<u32>, mapping: StatedMapping) {
-    config.mapping = match mapping {
+    config.mapping = match &mapping {
         StatedMapping::Direct => MappingConfig::Direct,
         StatedMapping::Lazy { physical_zones } => MappingConfig::Lazy {
             physical_zones: physical_zones.unwrap_or(config.zones.count),
         },
     };
-    let Some(needs) = Needs::of_unchecked(config) else { return };
-    if blocks_per_plane.is_none() {
-        let blocks = u32::try_from(needs.blocks_per_plane()).unwrap_or(u32::MAX);
-        config.geometry.blocks_per_plane = blocks;
-    } else if let Some(blocks) = blocks_per_plane {
-        config.geometry.blocks_per_plane = blocks;
-    }
-    if matches!(mapping, StatedMapping::Lazy { physical_zones: None }) {
+    let Some(needs) = Needs::of(config) else {
+        return;
+    };
+    let needed = || u32::try_from(needs.blocks_per_plane()).unwrap_or(u32::MAX);
+    config.geometry.blocks_per_plane = blocks_per_plane.unwrap_or_else(needed);
+    if matches!(
+        mapping,
+        StatedMapping::Lazy {
+            physical_zones: None
+        }
+    ) {
         // As many as the flash holds, but not fewer than zones: too little
         // flash is then refused in terms of what the file states.
-        let rows = needs.rows.max(1);
-        let held = u64::from(config.geometry.blocks_per_plane) / rows * u64::from(needs.groups);
-        let held = held.clamp(config.zones.count.into(), limits::ZONES.max(config.zones.count).into());
-        let physical_zones = u32::try_from(held).expect("clamped to 32 bits");
-        config.mapping = MappingConfig::Lazy { physical_zones };
+        let blocks = u64::from(config.geometry.blocks_per_plane);
+        let held = blocks / needs.rows.max(1) * u64::from(needs.groups);
+        let held = u32::try_from(held).unwrap_or(u32::MAX).min(limits::ZONES);
+        config.mapping = MappingConfig::Lazy {
+            physical_zones: held.max(config.zones.count),
+        };
     }
 }

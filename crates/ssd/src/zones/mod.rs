@@ -443,11 +443,8 @@ impl Zones {
         Lba(index as u64 * self.size_lbas)
     }
 
+    /// The zone at an index: their number came as u32, so the cast loses nothing.
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "there are at most 2^32 zones"
-    )]
     const fn id(&self, index: usize) -> ZoneId {
         debug_assert!(index < self.zones.len());
         ZoneId(index as u32)

@@ -8,7 +8,8 @@
 //! combination. The page `docs/models/zone-states.md` is generated from it.
 //!
 //! Source: ZNS command set 1.1, sections 2.1.1.2 and 2.1.1.3 (states and
-//! transitions), 3.4.3 (Zone Management Send) and 3.3, 3.6 (writes, append).
+//! transitions) and 3.4.3 (Zone Management Send). The last four events are not
+//! commands; for them the rows say what this drive does.
 
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ReportFilter, ZoneSendAction, ZoneState};

@@ -321,7 +321,6 @@ impl EventDriven {
         record.array_ns = u32::try_from(left.0).expect("less is left than there was");
         this.running = Running::Settled;
         this.suspended = write.op;
-        this.reads_in_turn = 0;
         this.free_at = stop + overhead;
         let resource = Resource::Unit(unit);
         let (cause, stopped) = (record.cause, this.free_at);

@@ -1,0 +1,246 @@
+//! From what was measured to rows of comparison and figures.
+
+use crate::experiment::{Axis, AxisValue, Compare, Experiment, Measured, SeriesSpec};
+use crate::figure::{Axis as FigureAxis, Figure, Panel, Point as FigurePoint, Series};
+use crate::metrics::{interference, percentile_of, unit_of};
+use crate::reference;
+use crate::rows::{Kind, Row, UNIT_M};
+use crate::run::{JobMeasured, PointResult};
+
+/// A published value, with the range of the authors' repeats.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Published {
+    value: f64,
+    spread: Option<(f64, f64)>,
+}
+
+/// The rows of an experiment: comparisons point by point, interference, checks.
+#[must_use]
+pub fn rows(experiment: &Experiment, results: &[PointResult]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for series in &experiment.series {
+        for result in results.iter().filter(|result| result.series == series.name) {
+            for compare in &experiment.compare {
+                rows.extend(point_rows(experiment, series, compare, result));
+            }
+        }
+    }
+    rows.extend(interference_rows(experiment, results));
+    rows.extend(experiment.worked.iter().map(|worked| {
+        let points = [(worked.isolated, worked.interfered)];
+        let ours = interference(&points, worked.alpha).unwrap_or(f64::NAN);
+        // The paper gives two decimals.
+        Row::new(&experiment.id, kind(experiment), &worked.name, ("m_inter", UNIT_M), ours)
+            .published(worked.published)
+            .judged()
+    }));
+    rows.extend(check_rows(experiment, results));
+    rows
+}
+
+fn kind(experiment: &Experiment) -> Kind {
+    match experiment.kind.as_str() {
+        "E" => Kind::Emulator,
+        "D" => Kind::Drive,
+        _ => Kind::Shape,
+    }
+}
+
+fn point_rows(
+    experiment: &Experiment,
+    series: &SeriesSpec,
+    compare: &Compare,
+    result: &PointResult,
+) -> Vec<Row> {
+    let Some(job) = result.jobs.iter().find(|job| job.name == compare.job) else {
+        return Vec::new();
+    };
+    let row = |metric: &String| {
+        let ours = job.metrics.get(metric).unwrap_or(f64::NAN);
+        let informative = compare.informative.iter().any(|informative| {
+            let applies = |list: &[String], name: &str| list.is_empty() || list.iter().any(|n| n == name);
+            informative.metrics.contains(metric)
+                && applies(&informative.series, &series.name)
+                && applies(&informative.x, &result.x.text)
+        });
+        let kind = if informative { Kind::Shape } else { kind(experiment) };
+        let name = row_series(experiment, &series.name, job);
+        let mut row = Row::new(&experiment.id, kind, &name, (metric, unit_of(metric)), ours)
+            .at(&axis_name(&experiment.axis), result.x.number);
+        if let Some(published) = published(series, compare, &result.x, metric) {
+            row = row.published(published.value).repeats(published.spread);
+        }
+        if let Some(&(low, high)) = job.metrics.neighbours.get(metric.as_str()) {
+            row = row.bracket(low, high);
+        }
+        row.judged()
+    };
+    compare.metrics.iter().map(row).collect()
+}
+
+/// The series of a row: with several jobs compared in one series, they are told apart.
+fn row_series(experiment: &Experiment, series: &str, job: &JobMeasured) -> String {
+    let spec = experiment.series.iter().find(|spec| spec.name == series);
+    let compared = |name: &String| experiment.compare.iter().any(|compare| compare.job == *name);
+    let names = spec.map_or(0, |spec| spec.phases.iter().flatten().filter(|n| compared(n)).count());
+    if names > 1 { format!("{series}: {}", job.name) } else { series.to_owned() }
+}
+
+fn axis_name(axis: &Axis) -> String {
+    if axis.unit.is_empty() { axis.name.clone() } else { format!("{} [{}]", axis.name, axis.unit) }
+}
+
+/// The published value of a point: in the experiment file, else in its reference table.
+fn published(
+    series: &SeriesSpec,
+    compare: &Compare,
+    x: &AxisValue,
+    metric: &str,
+) -> Option<Published> {
+    let in_file = series.points.iter().find(|point| {
+        point.x == x.text
+            && point.metric == metric
+            && (point.job.is_empty() || point.job == compare.job)
+    });
+    if let Some(point) = in_file {
+        return Some(Published { value: point.value, spread: point.spread });
+    }
+    let source = series.published.as_ref()?;
+    let table = reference::table(&source.table)?;
+    let x_condition = (source.x.as_str(), x.number);
+    let value = *table.values(&source.filter, x_condition, metric).first()?;
+    let repeats = if source.repeats.is_empty() {
+        Vec::new()
+    } else {
+        table.values(&source.repeats, x_condition, metric)
+    };
+    let spread = (repeats.len() > 1).then(|| {
+        repeats.iter().fold((value, value), |(low, high), &v| (low.min(v), high.max(v)))
+    });
+    Some(Published { value, spread })
+}
+
+/// What `measured` says: our value of one metric at one point.
+fn value_at(results: &[PointResult], measured: &Measured) -> Option<f64> {
+    results
+        .iter()
+        .find(|result| result.series == measured.series && result.x.text == measured.x)?
+        .jobs
+        .iter()
+        .find(|job| job.name == measured.job)?
+        .metrics
+        .get(&measured.metric)
+}
+
+fn interference_rows(experiment: &Experiment, results: &[PointResult]) -> Vec<Row> {
+    let point = |series: &str, job: &str, x: &AxisValue| {
+        let at = |metric: &str| {
+            value_at(
+                results,
+                &Measured {
+                    series: series.to_owned(),
+                    x: x.text.clone(),
+                    job: job.to_owned(),
+                    metric: metric.to_owned(),
+                },
+            )
+        };
+        Some((at("kiops")?, at("lat_p95_us")?))
+    };
+    let row = |pair: &crate::experiment::Interference| {
+        // Levels without a point on either side cannot be compared.
+        let points: Vec<_> = experiment
+            .axis
+            .values
+            .iter()
+            .filter_map(|x| {
+                Some((
+                    point(&pair.isolated, &pair.isolated_job, x)?,
+                    point(&pair.series, &pair.job, x)?,
+                ))
+            })
+            .collect();
+        let ours = interference(&points, pair.alpha)?;
+        let mut row =
+            Row::new(&experiment.id, kind(experiment), &pair.series, ("m_inter", UNIT_M), ours);
+        if let Some(published) = pair.published {
+            row = row.published(published);
+        }
+        Some(row.judged())
+    };
+    experiment.interference.iter().filter_map(row).collect()
+}
+
+fn check_rows(experiment: &Experiment, results: &[PointResult]) -> Vec<Row> {
+    let row = |check: &crate::experiment::Check| {
+        let smaller = value_at(results, &check.smaller)?;
+        let larger = value_at(results, &check.larger)?;
+        let ratio = larger / smaller;
+        let metric = (check.says.as_str(), "ratio");
+        Some(
+            Row::new(&experiment.id, Kind::Shape, "check", metric, ratio)
+                .shape(ratio >= check.factor)
+                .judged(),
+        )
+    };
+    experiment.checks.iter().filter_map(row).collect()
+}
+
+/// The figure of an experiment, if it has one: our curves, published points on them.
+#[must_use]
+pub fn figure(experiment: &Experiment, results: &[PointResult]) -> Option<Figure> {
+    let spec = experiment.figure.as_ref()?;
+    let axis = |metric: &str, log: bool| {
+        let (name, unit) = if metric == "axis" {
+            (experiment.axis.name.clone(), experiment.axis.unit.clone())
+        } else {
+            (quantity(metric), unit_of(metric).to_owned())
+        };
+        if log { FigureAxis::log10(name, unit) } else { FigureAxis::linear(name, unit) }
+    };
+    let mut panel = Panel::new("", axis(&spec.x, spec.log_x), axis(&spec.y, spec.log_y));
+    for series in &experiment.series {
+        let mut ours = Vec::new();
+        let mut theirs = Vec::new();
+        for result in results.iter().filter(|result| result.series == series.name) {
+            // Whichever of the compared jobs the series runs.
+            let compare = experiment
+                .compare
+                .iter()
+                .find(|compare| result.jobs.iter().any(|job| job.name == compare.job));
+            let Some(compare) = compare else { continue };
+            let Some(job) = result.jobs.iter().find(|job| job.name == compare.job) else { continue };
+            let label = format!("{} {}", axis_name(&experiment.axis), result.x.text);
+            let of_ours = |metric: &str| {
+                if metric == "axis" { Some(result.x.number) } else { job.metrics.get(metric) }
+            };
+            if let (Some(x), Some(y)) = (of_ours(&spec.x), of_ours(&spec.y)) {
+                ours.push(FigurePoint::new(x, y).label(label.clone()));
+            }
+            let of_theirs = |metric: &str| {
+                if metric == "axis" {
+                    return Some(result.x.number);
+                }
+                published(series, compare, &result.x, metric).map(|published| published.value)
+            };
+            if let (Some(x), Some(y)) = (of_theirs(&spec.x), of_theirs(&spec.y)) {
+                theirs.push(FigurePoint::new(x, y).label(label));
+            }
+        }
+        panel = panel.series(Series::new(&series.name).ours(ours).published(theirs));
+    }
+    let title = format!("{}: {}", experiment.id, experiment.title);
+    Some(Figure::new(title).panel(panel))
+}
+
+/// A metric in words.
+fn quantity(metric: &str) -> String {
+    if let Some(percent) = percentile_of(metric) {
+        return format!("P{percent} latency");
+    }
+    match metric {
+        "kiops" | "kiops_by_count" | "mib_s" | "ops_s" => "throughput".to_owned(),
+        "lat_mean_us" => "mean latency".to_owned(),
+        _ => metric.replace('_', " "),
+    }
+}

@@ -1,0 +1,319 @@
+//! Rules about several values, each of which is in range by itself.
+
+use zonelab_config::units::{fmt_duration, fmt_size};
+use zonelab_device::Nanos;
+
+use super::{Rules, limits};
+use crate::config::{
+    ChannelArbitration, DiePolicy, DriveConfig, EraseWhen, FinishConfig, MappingConfig, Suspend,
+};
+
+impl Rules<'_> {
+    pub(super) fn relations(&mut self) {
+        self.geometry();
+        self.divides("zones.channels", "geometry.channels", |c| {
+            (c.zones.channels, c.geometry.channels)
+        });
+        self.divides("zones.ways", "geometry.ways", |c| {
+            (c.zones.ways, c.geometry.ways)
+        });
+        self.zone_sizes();
+        self.zone_limits();
+        self.arbitration();
+        self.suspend();
+        self.transfer_time();
+        self.core_costs();
+        self.transfer_limits();
+        self.granularity();
+        self.preemption();
+        self.physical_zones();
+    }
+
+    fn geometry(&mut self) {
+        let DriveConfig {
+            geometry,
+            lba_bytes,
+            ..
+        } = self.config;
+        let planes = [
+            geometry.channels,
+            geometry.ways,
+            geometry.dies,
+            geometry.planes,
+        ];
+        let planes: u128 = planes.into_iter().map(u128::from).product();
+        if planes > u128::from(limits::PLANES) {
+            let what = format!("channels x ways x dies x planes = {planes} planes");
+            self.refuse(
+                "geometry.channels",
+                what,
+                format!("at most {}", limits::PLANES),
+            );
+        }
+        let blocks = planes * u128::from(geometry.blocks_per_plane);
+        if blocks > u128::from(limits::BLOCKS) {
+            let what = format!(
+                "{planes} planes x {} = {blocks} blocks",
+                geometry.blocks_per_plane
+            );
+            self.refuse(
+                "geometry.blocks_per_plane",
+                what,
+                format!("at most {}", limits::BLOCKS),
+            );
+        }
+        if !geometry.page_bytes.is_multiple_of(*lba_bytes) {
+            let what = not_a_multiple(geometry.page_bytes, "the logical block", *lba_bytes);
+            let valid = multiples(geometry.page_bytes, *lba_bytes);
+            self.refuse("geometry.page_size", what, valid);
+        }
+    }
+
+    /// A zone spans an equal share of the drive, so that groups of zones do not overlap.
+    fn divides(&mut self, key: &'static str, whole_key: &str, of: fn(&DriveConfig) -> (u32, u32)) {
+        let (part, whole) = of(self.config);
+        if whole.is_multiple_of(part) {
+            return;
+        }
+        let divisors: Vec<String> = (1..=whole)
+            .filter(|d| whole.is_multiple_of(*d))
+            .map(|d| d.to_string())
+            .collect();
+        let what = format!("{part} does not divide {whole_key} = {whole}");
+        self.refuse(key, what, format!("use one of {}", divisors.join(", ")));
+    }
+
+    fn zone_sizes(&mut self) {
+        let DriveConfig {
+            geometry,
+            zones,
+            lba_bytes,
+            ..
+        } = self.config;
+        let bytes = |lbas: u64| fmt_size_wide(u128::from(lbas) * u128::from(*lba_bytes));
+        let size = bytes(zones.size_lbas);
+        if zones.capacity_lbas > zones.size_lbas {
+            let what = format!("{} do not fit in a zone", bytes(zones.capacity_lbas));
+            self.refuse(
+                "zones.capacity",
+                what,
+                format!("at most zones.size = {size}"),
+            );
+        } else if zones.capacity_lbas == 0 {
+            let valid = format!("at least one logical block, at most zones.size = {size}");
+            self.refuse("zones.capacity", "nothing could be written", valid);
+        }
+        // Whole pages of a zone are counted in logical blocks, in 32 bits.
+        let most = u32::MAX - geometry.page_bytes / lba_bytes;
+        if zones.capacity_lbas > u64::from(most) {
+            let what = format!("{} are too much for a zone", bytes(zones.capacity_lbas));
+            let valid = format!(
+                "at most {most} logical blocks of {}",
+                fmt_size(u64::from(*lba_bytes))
+            );
+            self.refuse("zones.capacity", what, valid);
+        }
+        let namespace = u128::from(zones.size_lbas) * u128::from(zones.count);
+        if namespace * u128::from(*lba_bytes) > u128::from(u64::MAX) {
+            let what = format!("{} zones of {size} exceed 64-bit addresses", zones.count);
+            self.refuse("zones.size", what, "use smaller or fewer zones");
+        }
+    }
+
+    fn zone_limits(&mut self) {
+        let zones = &self.config.zones;
+        if let Some(active) = zones.max_active {
+            self.number("zones.max_active", active, 1, zones.count);
+        }
+        let (most, of) = match zones.max_active {
+            Some(active) => (active, "zones.max_active"),
+            None => (zones.count, "zones.count"),
+        };
+        match zones.max_open {
+            Some(open) if open == 0 || open > most => {
+                let what = format!("{open} is out of range");
+                let valid = format!("at least 1, at most {of} = {most}");
+                self.refuse("zones.max_open", what, valid);
+            }
+            None if zones.max_active.is_some() => {
+                let what = "open zones are active, so they cannot be unlimited";
+                self.refuse("zones.max_open", what, format!("at most {of} = {most}"));
+            }
+            _ => {}
+        }
+        let extension = zones.descriptor_extension_bytes;
+        if !extension.is_multiple_of(64) {
+            let what = not_a_multiple(extension, "its unit", 64);
+            self.refuse("zones.descriptor_extension", what, multiples(extension, 64));
+        }
+    }
+
+    fn arbitration(&mut self) {
+        let media = &self.config.media;
+        if media.policy == (DiePolicy::Weighted { reads: 0 }) {
+            self.refuse(
+                "media.read_weight",
+                "reads would never be served",
+                "at least 1",
+            );
+        }
+        if media.arbitration == ChannelArbitration::Ready {
+            return;
+        }
+        let what = "\"arrival\" needs dies that serve in order of arrival too";
+        if media.policy != DiePolicy::Fifo {
+            let valid = "use channel_arbitration = \"ready\" or die_queue = \"fifo\"";
+            self.refuse("media.channel_arbitration", what, valid);
+        }
+        if media.suspend.program || media.suspend.erase {
+            let valid = "use channel_arbitration = \"ready\" or suspend nothing";
+            self.refuse("media.channel_arbitration", what, valid);
+        }
+    }
+
+    fn suspend(&mut self) {
+        let suspend = self.config.media.suspend;
+        let suspends = suspend.program || suspend.erase;
+        if suspends && suspend.max_per_operation == 0 {
+            let what = "with 0 suspends per operation nothing is suspended";
+            let valid = "use at least 1, or program = false and erase = false";
+            self.refuse("media.suspend.max_per_operation", what, valid);
+        }
+        // One way to say it, so that a configuration and its file agree.
+        if !suspends && suspend != Suspend::NONE {
+            let what = "nothing is suspended, so nothing else can be said about it";
+            let valid = "use program = true or erase = true, or Suspend::NONE";
+            self.refuse("media.suspend", what, valid);
+        }
+    }
+
+    /// The model adds up the transfers of a multi-plane operation, and scales
+    /// that of a part of a page, in 32 bits of nanoseconds.
+    fn transfer_time(&mut self) {
+        let DriveConfig {
+            geometry,
+            media,
+            lba_bytes,
+            ..
+        } = self.config;
+        let factor = geometry.planes.max(geometry.page_bytes / lba_bytes);
+        let most = u64::from(u32::MAX / factor);
+        if media.transfer_ns.0 > most {
+            let what = format!("{} is too long", fmt_duration(media.transfer_ns.0));
+            self.refuse(
+                "media.transfer",
+                what,
+                format!("at most {}", fmt_duration(most)),
+            );
+        }
+    }
+
+    fn core_costs(&mut self) {
+        if self.config.front_end.cores > 0 {
+            return;
+        }
+        for (key, time) in self.core_times() {
+            if time != Nanos::ZERO {
+                let what = "without cores, processing takes no time";
+                self.refuse(key, what, "set front_end.cores, or leave this key out");
+            }
+        }
+    }
+
+    fn transfer_limits(&mut self) {
+        let front = &self.config.front_end;
+        for (key, bytes) in [
+            ("front_end.max_transfer", front.max_transfer_bytes),
+            ("front_end.max_append", front.max_append_bytes),
+        ] {
+            if let Some(bytes) = bytes
+                && (!bytes.is_power_of_two() || bytes < limits::TRANSFER_BYTES_MIN)
+            {
+                let what = format!("{} is not 4KiB times a power of two", size(bytes));
+                let below = 1 << bytes.max(limits::TRANSFER_BYTES_MIN).ilog2();
+                let valid = match u32::checked_mul(below, 2) {
+                    Some(above) if bytes > below => {
+                        format!("use {} or {}", size(below), size(above))
+                    }
+                    _ => format!("use {}", size(below)),
+                };
+                self.refuse(key, what, valid);
+            }
+        }
+        if let (Some(transfer), Some(append)) = (front.max_transfer_bytes, front.max_append_bytes)
+            && append > transfer
+        {
+            let what = format!("{} is more than any transfer", size(append));
+            let valid = format!("at most front_end.max_transfer = {}", size(transfer));
+            self.refuse("front_end.max_append", what, valid);
+        }
+    }
+
+    fn granularity(&mut self) {
+        let page = self.config.geometry.page_bytes;
+        let FinishConfig::Fill {
+            granularity_bytes, ..
+        } = self.config.finish
+        else {
+            return;
+        };
+        if granularity_bytes == 0 || !granularity_bytes.is_multiple_of(page) {
+            let what = not_a_multiple(granularity_bytes, "the page", page);
+            self.refuse(
+                "finish.granularity",
+                what,
+                multiples(granularity_bytes, page),
+            );
+        }
+    }
+
+    fn preemption(&mut self) {
+        let reset = &self.config.reset;
+        let at_write = matches!(
+            reset.erase,
+            EraseWhen::FirstZoneWrite | EraseWhen::FirstBlockWrite
+        );
+        if at_write && reset.preempt_ns.is_some() {
+            let what = "an erasure that a write waits for cannot give way to it";
+            let valid = "use erase_at = \"background\" or timing = \"synchronous\"";
+            self.refuse("reset.preemptive", what, valid);
+        }
+    }
+
+    fn physical_zones(&mut self) {
+        let count = self.config.zones.count;
+        if let MappingConfig::Lazy { physical_zones } = self.config.mapping
+            && physical_zones < count
+        {
+            let what = format!("{physical_zones} cannot carry {count} zones");
+            self.refuse(
+                "mapping.physical_zones",
+                what,
+                format!("at least zones.count = {count}"),
+            );
+        }
+    }
+}
+
+pub(super) fn size(bytes: u32) -> String {
+    fmt_size(bytes.into())
+}
+
+/// Sizes of configurations that are wrong may not fit in 64 bits.
+fn fmt_size_wide(bytes: u128) -> String {
+    u64::try_from(bytes).map_or_else(|_| format!("{bytes}B"), fmt_size)
+}
+
+fn not_a_multiple(value: u32, of: &str, unit: u32) -> String {
+    format!("{} is not a multiple of {of} ({})", size(value), size(unit))
+}
+
+/// The multiples of `unit` next to `value`.
+fn multiples(value: u32, unit: u32) -> String {
+    let below = value / unit * unit;
+    match (below, below.checked_add(unit)) {
+        (0, _) => format!("use {}", size(unit)),
+        (below, None) => format!("use {}", size(below)),
+        (below, Some(above)) => format!("use {} or {}", size(below), size(above)),
+    }
+}

@@ -1,0 +1,285 @@
+//! A profile explained: every key, where its value is from, and what follows.
+
+use zonelab_config::Place;
+use zonelab_config::units::{fmt_percent, fmt_size};
+use zonelab_device::Nanos;
+
+use super::figures::about_mib_per_s;
+use super::write::{Key, Value, keys};
+use super::{Cell, Derived, Figures, Profile, names};
+use crate::config::{DriveConfig, PlaneMode, StripeOrder};
+
+/// One line of a description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Section of the file; `derived`, `expected` or `advice` for what follows
+    /// from it; empty for the top level.
+    pub section: &'static str,
+    /// Key, or the name of what follows.
+    pub key: &'static str,
+    /// Value with its unit.
+    pub value: String,
+    /// Where a value is from (`line 14`, `--set media.read=1us`, `default`), or how
+    /// it comes about.
+    pub note: String,
+}
+
+/// Lists every key that has an effect, then what follows from all of them
+/// (`derived`), then what the drive can be expected to do (`expected`), then
+/// what its user may want to know (`advice`).
+#[must_use]
+pub fn describe(profile: &Profile) -> Vec<Row> {
+    let mut rows = about(profile);
+    rows.extend(
+        keys(&profile.config)
+            .into_iter()
+            .map(|key| row_of(profile, key)),
+    );
+    rows.extend(derived(&profile.config, &profile.derived));
+    rows.extend(expected(&profile.derived.figures));
+    rows.extend(advice(&profile.config, &profile.derived));
+    rows
+}
+
+fn row(section: &'static str, key: &'static str, value: String, note: impl Into<String>) -> Row {
+    Row {
+        section,
+        key,
+        value,
+        note: note.into(),
+    }
+}
+
+fn about(profile: &Profile) -> Vec<Row> {
+    let texts = [
+        ("description", &profile.description),
+        ("source", &profile.source),
+    ];
+    texts
+        .into_iter()
+        .filter(|(_, text)| !text.is_empty())
+        .map(|(key, text)| row("", key, text.clone(), ""))
+        .collect()
+}
+
+fn row_of(profile: &Profile, key: Key) -> Row {
+    let path = key.path();
+    let note = match profile.stated_at(&path) {
+        Some(Place::Line { line, .. }) => format!("line {line}"),
+        Some(Place::Override(text)) => format!("--set {text}"),
+        Some(Place::File) | None => default_note(profile.cell, &path),
+    };
+    let value = match key.value {
+        Value::Text(value) | Value::Bare(value) => value,
+        Value::Absent(meaning) => meaning.to_owned(),
+    };
+    Row {
+        section: key.section,
+        key: key.key,
+        value,
+        note,
+    }
+}
+
+fn default_note(cell: Option<Cell>, path: &str) -> String {
+    match (cell, path) {
+        (Some(cell), "media.read" | "media.program" | "media.erase") => {
+            format!("typical of {}", names::name_of(names::CELL, &cell))
+        }
+        _ => "default".to_owned(),
+    }
+}
+
+fn derived(config: &DriveConfig, derived: &Derived) -> Vec<Row> {
+    let Derived {
+        luns,
+        planes,
+        zone_groups,
+        planes_per_zone,
+        zone_blocks_per_plane,
+        zone_blocks,
+        zone_pages,
+        physical_zones,
+        zone_capacity_bytes,
+        zone_flash_bytes,
+        raw_bytes,
+        namespace_bytes,
+        usable_bytes,
+        over_provisioning_ppm,
+        unused_blocks_per_plane,
+        figures: _, // rows of their own
+    } = derived;
+    let geometry = &config.geometry;
+    let block = u64::from(geometry.pages_per_block) * u64::from(geometry.page_bytes);
+    let spare = u32::try_from(*over_provisioning_ppm).map_or("very much".to_owned(), fmt_percent);
+    let count = config.zones.count;
+    let number = |key, value: &u32, note: String| row("derived", key, value.to_string(), note);
+    let size = |key, bytes: &u64, note: String| row("derived", key, fmt_size(*bytes), note);
+    vec![
+        number("dies", luns, "channels x ways x dies".into()),
+        number(
+            "planes",
+            planes,
+            format!("{luns} dies x {}", geometry.planes),
+        ),
+        size(
+            "block",
+            &block,
+            format!("{} pages", geometry.pages_per_block),
+        ),
+        number(
+            "zone groups",
+            zone_groups,
+            "groups of zones that share no die".into(),
+        ),
+        number(
+            "planes of a zone",
+            planes_per_zone,
+            format!("{planes} / {zone_groups}"),
+        ),
+        number("pages of a zone", zone_pages, "up to its capacity".into()),
+        number(
+            "block rows of a zone",
+            zone_blocks_per_plane,
+            "its blocks on each plane".into(),
+        ),
+        number(
+            "blocks of a zone",
+            zone_blocks,
+            format!("{zone_blocks_per_plane} x {planes_per_zone}"),
+        ),
+        size(
+            "capacity of a zone",
+            zone_capacity_bytes,
+            "can be written".into(),
+        ),
+        size(
+            "flash of a zone",
+            zone_flash_bytes,
+            format!("{zone_blocks} blocks"),
+        ),
+        number(
+            "physical zones",
+            physical_zones,
+            format!("for {count} zones"),
+        ),
+        number(
+            "unused blocks",
+            unused_blocks_per_plane,
+            "on each plane".into(),
+        ),
+        size("raw flash", raw_bytes, format!("{planes} planes")),
+        size(
+            "address space",
+            namespace_bytes,
+            format!("{count} zones x zones.size"),
+        ),
+        size(
+            "usable",
+            usable_bytes,
+            format!("{count} zones x zones.capacity"),
+        ),
+        row(
+            "derived",
+            "over-provisioning",
+            spare,
+            "flash beyond what is usable",
+        ),
+    ]
+}
+
+fn expected(figures: &Figures) -> Vec<Row> {
+    let Figures {
+        write_bytes_per_s,
+        zone_write_bytes_per_s,
+        read_bytes_per_s,
+        read_iops,
+        bus_bytes_per_s,
+        zone_bus_bytes_per_s,
+        page_read_ns,
+        page_write_ns,
+        zone_erase_ns,
+        zone_finish_ns,
+    } = figures;
+    let limit = |ceiling: &super::Ceiling| format!("limited by {}", ceiling.limit.name());
+    let bandwidth = |key, ceiling: &super::Ceiling| {
+        row(
+            "expected",
+            key,
+            about_mib_per_s(ceiling.per_s),
+            limit(ceiling),
+        )
+    };
+    let bus = |key, rate: &Option<u64>, note: &str| {
+        let rate = rate.map_or("unlimited".to_owned(), about_mib_per_s);
+        row("expected", key, rate, note)
+    };
+    let time = |key, time: &Nanos, note: &str| row("expected", key, time.to_string(), note);
+    vec![
+        bandwidth("write bandwidth", write_bytes_per_s),
+        bandwidth("write bandwidth of a zone", zone_write_bytes_per_s),
+        bandwidth("read bandwidth", read_bytes_per_s),
+        row(
+            "expected",
+            "random reads",
+            format!("{}/s", read_iops.per_s),
+            limit(read_iops),
+        ),
+        bus("channel bandwidth", bus_bytes_per_s, "all channels"),
+        bus(
+            "channel bandwidth of a zone",
+            zone_bus_bytes_per_s,
+            "its channels",
+        ),
+        time("read of a page", page_read_ns, "on an idle die"),
+        time("write of a page", page_write_ns, "on an idle die"),
+        time("erasure of a zone", zone_erase_ns, "all its blocks"),
+        time(
+            "finish of an empty zone",
+            zone_finish_ns,
+            "without host I/O",
+        ),
+    ]
+}
+
+/// Things that are allowed, but surprise.
+fn advice(config: &DriveConfig, derived: &Derived) -> Vec<Row> {
+    let DriveConfig {
+        geometry,
+        zones,
+        media,
+        ..
+    } = config;
+    let mut rows = Vec::new();
+    let mut advise = |key, text: String| rows.push(row("advice", key, text, ""));
+    if !zones.size_lbas.is_power_of_two() {
+        let text = "not a power of two: Linux refuses the drive, user-space drivers take it";
+        advise("zones.size", text.to_owned());
+    }
+    let slack = derived.zone_flash_bytes - derived.zone_capacity_bytes;
+    if slack > 0 {
+        let text = format!(
+            "the last blocks of a zone leave {} of flash unused",
+            fmt_size(slack)
+        );
+        advise("zones.capacity", text);
+    }
+    let one_lun = derived.planes_per_zone == geometry.planes;
+    if media.planes == PlaneMode::MultiPlane
+        && geometry.planes > 1
+        && zones.stripe == StripeOrder::ChannelFirst
+        && !one_lun
+    {
+        let text =
+            "channel-first keeps pages of one die apart, so that none are programmed together";
+        advise("zones.stripe", text.to_owned());
+    }
+    if derived.unused_blocks_per_plane > 0 {
+        let text = format!(
+            "{} blocks of each plane carry no zone",
+            derived.unused_blocks_per_plane
+        );
+        advise("geometry.blocks_per_plane", text);
+    }
+    rows
+}

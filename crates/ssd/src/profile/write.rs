@@ -1,0 +1,338 @@
+//! From a configuration to its keys, and to TOML.
+
+use std::fmt::Write as _;
+
+use zonelab_config::units::{fmt_duration, fmt_rate, fmt_size, quote};
+use zonelab_device::Nanos;
+
+use super::names::{self, EraseAt, Finish, Mapping, Queue, Timing, name_of};
+use crate::config::{
+    DiePolicy, DriveConfig, EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig,
+    MediaConfig, ResetConfig, Suspend, ZonesConfig,
+};
+
+/// A key of a profile and its value in a configuration.
+pub(super) struct Key {
+    /// Section; empty: top level.
+    pub(super) section: &'static str,
+    pub(super) key: &'static str,
+    pub(super) value: Value,
+}
+
+/// The value of a key.
+pub(super) enum Value {
+    /// A string of TOML.
+    Text(String),
+    /// A number or a truth value of TOML, as written.
+    Bare(String),
+    /// The key is absent, which means this.
+    Absent(&'static str),
+}
+
+impl Key {
+    /// Path of the key in a document.
+    pub(super) fn path(&self) -> String {
+        if self.section.is_empty() {
+            self.key.to_owned()
+        } else {
+            format!("{}.{}", self.section, self.key)
+        }
+    }
+}
+
+/// Writes a configuration as TOML: every key that has an effect, with its
+/// value, so that the text does not depend on defaults.
+///
+/// [`Profile::parse`](super::Profile::parse) of the text gives the same
+/// configuration, provided that it is one that [`check`](super::check) accepts.
+#[must_use]
+pub fn to_toml(config: &DriveConfig) -> String {
+    let mut text = "schema = 1\n".to_owned();
+    let mut section = "";
+    for Key {
+        section: of,
+        key,
+        value,
+    } in keys(config)
+    {
+        let value = match value {
+            Value::Absent(_) => continue,
+            Value::Text(value) => quote(&value),
+            Value::Bare(value) => value,
+        };
+        if of != section {
+            section = of;
+            writeln!(text, "\n[{section}]").expect("writing to a string does not fail");
+        }
+        writeln!(text, "{key} = {value}").expect("writing to a string does not fail");
+    }
+    text
+}
+
+/// Every key that has an effect, in the order of a file.
+pub(super) fn keys(config: &DriveConfig) -> Vec<Key> {
+    // A field that is added to the configuration has to be dealt with here.
+    let DriveConfig {
+        name,
+        geometry,
+        lba_bytes,
+        zones,
+        media,
+        front_end,
+        finish,
+        reset,
+        mapping,
+        data,
+    } = config;
+    let mut keys = Keys {
+        section: "",
+        keys: Vec::new(),
+    };
+    keys.text("name", name);
+    keys.geometry(geometry);
+    keys.section = "namespace";
+    keys.size("lba_size", u64::from(*lba_bytes));
+    keys.zones(zones, u64::from(*lba_bytes));
+    keys.media(media);
+    keys.suspend(media.suspend);
+    keys.front_end(front_end);
+    keys.section = "write_buffer";
+    keys.text("mode", name_of(names::WRITE_BUFFER, &()));
+    keys.finish(finish);
+    keys.reset(reset);
+    keys.mapping(*mapping);
+    keys.section = "data";
+    keys.text("store", name_of(names::STORE, data));
+    keys.keys
+}
+
+struct Keys {
+    section: &'static str,
+    keys: Vec<Key>,
+}
+
+impl Keys {
+    fn push(&mut self, key: &'static str, value: Value) {
+        self.keys.push(Key {
+            section: self.section,
+            key,
+            value,
+        });
+    }
+
+    fn text(&mut self, key: &'static str, text: &str) {
+        self.push(key, Value::Text(text.to_owned()));
+    }
+
+    fn number(&mut self, key: &'static str, number: u32) {
+        self.push(key, Value::Bare(number.to_string()));
+    }
+
+    fn flag(&mut self, key: &'static str, flag: bool) {
+        self.push(key, Value::Bare(flag.to_string()));
+    }
+
+    fn size(&mut self, key: &'static str, bytes: u64) {
+        self.text(key, &fmt_size(bytes));
+    }
+
+    fn time(&mut self, key: &'static str, time: Nanos) {
+        self.text(key, &fmt_duration(time.0));
+    }
+
+    fn geometry(&mut self, geometry: &Geometry) {
+        let Geometry {
+            channels,
+            ways,
+            dies,
+            planes,
+            blocks_per_plane,
+            pages_per_block,
+            page_bytes,
+        } = *geometry;
+        self.section = "geometry";
+        self.number("channels", channels);
+        self.number("ways", ways);
+        self.number("dies", dies);
+        self.number("planes", planes);
+        self.number("blocks_per_plane", blocks_per_plane);
+        self.number("pages_per_block", pages_per_block);
+        self.size("page_size", u64::from(page_bytes));
+    }
+
+    fn zones(&mut self, zones: &ZonesConfig, lba_bytes: u64) {
+        let ZonesConfig {
+            count,
+            size_lbas,
+            capacity_lbas,
+            max_active,
+            max_open,
+            channels,
+            ways,
+            stripe,
+            read_across,
+            descriptor_extension_bytes,
+        } = *zones;
+        self.section = "zones";
+        self.number("count", count);
+        self.size("size", size_lbas.saturating_mul(lba_bytes));
+        self.size("capacity", capacity_lbas.saturating_mul(lba_bytes));
+        for (key, limit) in [("max_active", max_active), ("max_open", max_open)] {
+            match limit {
+                Some(limit) => self.number(key, limit),
+                None => self.push(key, Value::Absent("unlimited")),
+            }
+        }
+        self.number("channels", channels);
+        self.number("ways", ways);
+        self.text("stripe", name_of(names::STRIPE, &stripe));
+        self.flag("read_across", read_across);
+        self.size(
+            "descriptor_extension",
+            u64::from(descriptor_extension_bytes),
+        );
+    }
+
+    fn media(&mut self, media: &MediaConfig) {
+        let MediaConfig {
+            read_ns,
+            program_ns,
+            erase_ns,
+            transfer_ns,
+            partial_transfer,
+            page_register,
+            planes,
+            policy,
+            arbitration,
+            suspend: _, // a section of its own
+        } = media;
+        self.section = "media";
+        self.time("read", *read_ns);
+        self.time("program", *program_ns);
+        self.time("erase", *erase_ns);
+        self.time("transfer", *transfer_ns);
+        self.flag("partial_transfer", *partial_transfer);
+        self.text(
+            "page_register",
+            name_of(names::PAGE_REGISTER, page_register),
+        );
+        self.text("planes", name_of(names::PLANES, planes));
+        let queue = match policy {
+            DiePolicy::Fifo => Queue::Fifo,
+            DiePolicy::ReadFirst => Queue::ReadFirst,
+            DiePolicy::Weighted { .. } => Queue::Weighted,
+        };
+        self.text("die_queue", name_of(names::QUEUE, &queue));
+        if let DiePolicy::Weighted { reads } = policy {
+            self.number("read_weight", *reads);
+        }
+        self.text(
+            "channel_arbitration",
+            name_of(names::ARBITRATION, arbitration),
+        );
+    }
+
+    fn suspend(&mut self, suspend: Suspend) {
+        let Suspend {
+            program,
+            erase,
+            overhead_ns,
+            max_per_operation,
+        } = suspend;
+        self.section = "media.suspend";
+        self.flag("program", program);
+        self.flag("erase", erase);
+        if program || erase {
+            self.time("overhead", overhead_ns);
+            self.number("max_per_operation", max_per_operation);
+        }
+    }
+
+    fn front_end(&mut self, front_end: &FrontEndConfig) {
+        let FrontEndConfig {
+            cores,
+            read_ns,
+            write_ns,
+            append_ns,
+            management_ns,
+            link_bytes_per_s,
+            max_transfer_bytes,
+            max_append_bytes,
+        } = *front_end;
+        self.section = "front_end";
+        self.number("cores", cores);
+        self.time("read", read_ns);
+        self.time("write", write_ns);
+        self.time("append", append_ns);
+        self.time("management", management_ns);
+        match link_bytes_per_s {
+            Some(rate) => self.text("link", &fmt_rate(rate)),
+            None => self.push("link", Value::Absent("not modelled")),
+        }
+        match max_transfer_bytes {
+            Some(bytes) => self.size("max_transfer", u64::from(bytes)),
+            None => self.push("max_transfer", Value::Absent("unlimited")),
+        }
+        match max_append_bytes {
+            Some(bytes) => self.size("max_append", u64::from(bytes)),
+            None => self.push("max_append", Value::Absent("as max_transfer")),
+        }
+    }
+
+    fn finish(&mut self, finish: &FinishConfig) {
+        self.section = "finish";
+        match *finish {
+            FinishConfig::Metadata => {
+                self.text("design", name_of(names::FINISH, &Finish::Metadata))
+            }
+            FinishConfig::Fill {
+                granularity_bytes,
+                pause_ns,
+                yield_ns,
+            } => {
+                self.text("design", name_of(names::FINISH, &Finish::Fill));
+                self.size("granularity", u64::from(granularity_bytes));
+                self.time("pause", pause_ns);
+                self.flag("yield_to_host", yield_ns.is_some());
+                if let Some(hold) = yield_ns {
+                    self.time("max_hold", hold);
+                }
+            }
+        }
+    }
+
+    fn reset(&mut self, reset: &ResetConfig) {
+        let ResetConfig {
+            erase,
+            extent,
+            preempt_ns,
+        } = *reset;
+        let (timing, at) = match erase {
+            EraseWhen::Synchronous => (Timing::Synchronous, None),
+            EraseWhen::FirstZoneWrite => (Timing::Asynchronous, Some(EraseAt::FirstWrite)),
+            EraseWhen::FirstBlockWrite => (Timing::Asynchronous, Some(EraseAt::FirstBlockWrite)),
+            EraseWhen::Background => (Timing::Asynchronous, Some(EraseAt::Background)),
+        };
+        self.section = "reset";
+        self.text("timing", name_of(names::TIMING, &timing));
+        if let Some(at) = at {
+            self.text("erase_at", name_of(names::ERASE_AT, &at));
+        }
+        self.text("extent", name_of(names::EXTENT, &extent));
+        self.flag("preemptive", preempt_ns.is_some());
+        if let Some(hold) = preempt_ns {
+            self.time("max_hold", hold);
+        }
+    }
+
+    fn mapping(&mut self, mapping: MappingConfig) {
+        self.section = "mapping";
+        match mapping {
+            MappingConfig::Direct => self.text("design", name_of(names::MAPPING, &Mapping::Direct)),
+            MappingConfig::Lazy { physical_zones } => {
+                self.text("design", name_of(names::MAPPING, &Mapping::Lazy));
+                self.number("physical_zones", physical_zones);
+            }
+        }
+    }
+}

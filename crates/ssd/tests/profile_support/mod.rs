@@ -1,0 +1,225 @@
+//! Configurations for the tests of profiles.
+
+use proptest::collection::vec;
+use proptest::option::of;
+use proptest::prelude::*;
+use zonelab_device::Nanos;
+use zonelab_ssd::config::{
+    ChannelArbitration, DataStore, DiePolicy, DriveConfig, EraseExtent, EraseWhen, FinishConfig,
+    FrontEndConfig, Geometry, MappingConfig, MediaConfig, PageRegister, PlaneMode, ResetConfig,
+    StripeOrder, Suspend, ZonesConfig,
+};
+
+/// Configurations that the check accepts, small enough to be built.
+pub(crate) fn valid_config() -> impl Strategy<Value = DriveConfig> {
+    (
+        geometry_and_zones(),
+        media(),
+        front_end(),
+        management(),
+        data(),
+    )
+        .prop_map(
+            |(
+                (geometry, lba_bytes, zones, spare),
+                media,
+                front_end,
+                (finish, reset, lazy),
+                data,
+            )| {
+                let mut config = DriveConfig {
+                    name: "drawn-1.x_Y".to_owned(),
+                    geometry,
+                    lba_bytes,
+                    zones,
+                    media,
+                    front_end,
+                    finish,
+                    reset,
+                    mapping: MappingConfig::Direct,
+                    data,
+                };
+                if let FinishConfig::Fill {
+                    granularity_bytes, ..
+                } = &mut config.finish
+                {
+                    *granularity_bytes *= geometry.page_bytes;
+                }
+                if lazy {
+                    config.mapping = MappingConfig::Lazy {
+                        physical_zones: zones.count + spare,
+                    };
+                }
+                // Room for every physical zone in one group, which is more than enough.
+                let planes = zones.channels * zones.ways * geometry.dies * geometry.planes;
+                let page_lbas = u64::from(geometry.page_bytes / lba_bytes);
+                let row_pages = u64::from(planes) * u64::from(geometry.pages_per_block);
+                let rows = zones.capacity_lbas.div_ceil(page_lbas).div_ceil(row_pages);
+                config.geometry.blocks_per_plane =
+                    u32::try_from(rows * u64::from(zones.count + spare)).unwrap();
+                config
+            },
+        )
+}
+
+fn geometry_and_zones() -> impl Strategy<Value = (Geometry, u32, ZonesConfig, u32)> {
+    let spans = (
+        (1..4_u32, 1..4_u32),
+        (1..3_u32, 1..4_u32),
+        1..3_u32,
+        1..4_u32,
+    );
+    let pages = (1..40_u32, 0..4_u32, any::<bool>());
+    let sizes = (1..9_u32, 1..3_000_u64, 0..100_u64, 0..4_u32);
+    let limits = (of(1..9_u32), of(1..9_u32));
+    let rest = (any::<bool>(), any::<bool>(), 0..256_u32);
+    (spans, pages, sizes, limits, rest).prop_map(|(spans, pages, sizes, limits, rest)| {
+        let ((zone_channels, more_channels), (zone_ways, more_ways), dies, planes) = spans;
+        let (pages_per_block, page_shift, small_lba) = pages;
+        let (count, capacity_lbas, beyond, spare) = sizes;
+        let lba_bytes = if small_lba { 512 } else { 4_096 };
+        let max_active = limits.0.map(|active| active.min(count));
+        let max_open = limits
+            .1
+            .map(|open| open.min(max_active.unwrap_or(count)))
+            .or(max_active);
+        let (read_across, plane_first, extension) = rest;
+        let geometry = Geometry {
+            channels: zone_channels * more_channels,
+            ways: zone_ways * more_ways,
+            dies,
+            planes,
+            blocks_per_plane: 1,
+            pages_per_block,
+            page_bytes: lba_bytes << page_shift,
+        };
+        let zones = ZonesConfig {
+            count,
+            size_lbas: capacity_lbas + beyond,
+            capacity_lbas,
+            max_active,
+            max_open,
+            channels: zone_channels,
+            ways: zone_ways,
+            stripe: if plane_first {
+                StripeOrder::PlaneFirst
+            } else {
+                StripeOrder::ChannelFirst
+            },
+            read_across,
+            descriptor_extension_bytes: extension * 64 % (256 * 64),
+        };
+        (geometry, lba_bytes, zones, spare)
+    })
+}
+
+fn media() -> impl Strategy<Value = MediaConfig> {
+    let time = || (1..5_000_000_u64).prop_map(Nanos);
+    let times = (time(), time(), time(), (0..100_000_u64).prop_map(Nanos));
+    let planes = prop_oneof![
+        Just(PlaneMode::Independent),
+        Just(PlaneMode::MultiPlane),
+        Just(PlaneMode::Single)
+    ];
+    let policy = prop_oneof![
+        Just(DiePolicy::Fifo),
+        Just(DiePolicy::ReadFirst),
+        (1..u32::MAX).prop_map(|reads| DiePolicy::Weighted { reads }),
+    ];
+    let suspend = prop_oneof![
+        Just(Suspend::NONE),
+        (any::<bool>(), time(), 1..u32::MAX).prop_map(|(both, overhead_ns, most)| Suspend {
+            program: both,
+            erase: true,
+            overhead_ns,
+            max_per_operation: most,
+        }),
+    ];
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
+    (times, planes, policy, suspend, flags).prop_map(|(times, planes, policy, suspend, flags)| {
+        let (partial_transfer, hold, arrival) = flags;
+        let may_reserve = policy == DiePolicy::Fifo && suspend == Suspend::NONE;
+        MediaConfig {
+            read_ns: times.0,
+            program_ns: times.1,
+            erase_ns: times.2,
+            transfer_ns: times.3,
+            partial_transfer,
+            page_register: if hold {
+                PageRegister::Hold
+            } else {
+                PageRegister::Overlap
+            },
+            planes,
+            policy,
+            arbitration: if arrival && may_reserve {
+                ChannelArbitration::Arrival
+            } else {
+                ChannelArbitration::Ready
+            },
+            suspend,
+        }
+    })
+}
+
+fn front_end() -> impl Strategy<Value = FrontEndConfig> {
+    let limits = (of(1_000_000..u64::MAX), of(12..32_u32), of(12..32_u32));
+    (0..4_u32, vec(0..1_000_000_u64, 4), limits).prop_map(|(cores, times, limits)| {
+        let time = |index: usize| Nanos(if cores == 0 { 0 } else { times[index] });
+        let (link_bytes_per_s, transfer, append) = limits;
+        let append = append.map(|append| append.min(transfer.unwrap_or(31)));
+        FrontEndConfig {
+            cores,
+            read_ns: time(0),
+            write_ns: time(1),
+            append_ns: time(2),
+            management_ns: time(3),
+            link_bytes_per_s,
+            max_transfer_bytes: transfer.map(|shift| 1 << shift),
+            max_append_bytes: append.map(|shift| 1 << shift),
+        }
+    })
+}
+
+/// The granularity of the finish is still in pages; the last part: lazy mapping.
+fn management() -> impl Strategy<Value = (FinishConfig, ResetConfig, bool)> {
+    let hold = || of((0..3_600_000_000_000_u64).prop_map(Nanos));
+    let finish = prop_oneof![
+        Just(FinishConfig::Metadata),
+        (1..50_u32, 0..1_000_000_u64, hold()).prop_map(|(pages, pause, yield_ns)| {
+            FinishConfig::Fill {
+                granularity_bytes: pages,
+                pause_ns: Nanos(pause),
+                yield_ns,
+            }
+        }),
+    ];
+    let erase = prop_oneof![
+        Just(EraseWhen::Synchronous),
+        Just(EraseWhen::FirstZoneWrite),
+        Just(EraseWhen::FirstBlockWrite),
+        Just(EraseWhen::Background),
+    ];
+    (finish, erase, any::<bool>(), hold(), any::<bool>()).prop_map(
+        |(finish, erase, full, hold, lazy)| {
+            let at_write = matches!(
+                erase,
+                EraseWhen::FirstZoneWrite | EraseWhen::FirstBlockWrite
+            );
+            let reset = ResetConfig {
+                erase,
+                extent: if full {
+                    EraseExtent::Full
+                } else {
+                    EraseExtent::Partial
+                },
+                preempt_ns: hold.filter(|_| !at_write),
+            };
+            (finish, reset, lazy)
+        },
+    )
+}
+
+fn data() -> impl Strategy<Value = DataStore> {
+    prop_oneof![Just(DataStore::None), Just(DataStore::Memory)]
+}
