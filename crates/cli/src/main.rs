@@ -1,2 +1,66 @@
 //! The `zonelab` command.
-fn main() {}
+
+mod bench;
+mod check;
+mod console;
+mod exit;
+mod files;
+mod profiles;
+mod reproduce;
+mod results;
+mod session;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::exit::Exit;
+
+/// A laboratory for zoned (ZNS) SSDs: emulated drives in virtual time, host
+/// software, and the experiments that compare them with published results.
+#[derive(Parser)]
+#[command(name = "zonelab", version, arg_required_else_help = true, after_help = EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done, 1 an expectation failed, 2 usage, 3 invalid input file,
+4 environment, 5 device or protocol error, 70 broken invariant, 130 interrupted.";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Reproduce published results and set them beside ours
+    Reproduce(reproduce::Args),
+    /// Run one experiment file
+    Run(reproduce::RunArgs),
+    /// Check a profile or experiment file, and print what follows from it
+    Check(check::Args),
+    /// List the built-in drives, or show one
+    Profiles(profiles::Args),
+    /// Measure the speed of zonelab itself
+    Bench(bench::Args),
+}
+
+fn main() -> ExitCode {
+    console::explain_panics();
+    let result = match Cli::parse().command {
+        Command::Reproduce(args) => reproduce::reproduce(&args),
+        Command::Run(args) => reproduce::run(&args),
+        Command::Check(args) => check::check(&args),
+        Command::Profiles(args) => profiles::profiles(&args),
+        Command::Bench(args) => bench::bench(&args),
+    };
+    match result {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            // A reader that went away (`zonelab ... | head`) is no failure.
+            if console::is_broken_pipe(&failure.error) {
+                return Exit::Done.into();
+            }
+            eprintln!("zonelab: {}", failure.error);
+            failure.exit.into()
+        }
+    }
+}

@@ -79,6 +79,28 @@ fn mutated() -> impl Strategy<Value = String> {
     })
 }
 
+/// What may follow `--set`: anything, or a path that exists with a value that nearly does.
+fn override_text() -> impl Strategy<Value = String> {
+    let paths = [
+        "name",
+        "n",
+        "media",
+        "media.list",
+        "job",
+        "job.0",
+        "job.0.id",
+        "media.flag",
+    ];
+    let near = (
+        proptest::sample::select(paths.to_vec()),
+        "[\\[\\]{}\"'=.,0-9a-z]{0,6}",
+    );
+    prop_oneof![
+        "[a-z0-9_.]{0,12}=\\PC{0,12}",
+        near.prop_map(|(path, value)| format!("{path}={value}")),
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
@@ -93,9 +115,7 @@ proptest! {
     }
 
     #[test]
-    fn any_override(
-        sets in proptest::collection::vec("[a-z0-9_.]{0,12}=\\PC{0,12}|(name|n|media|media.list|job|job.0|job.0.id|media.flag)=[\\[\\]{}\"'=.,0-9a-z]{0,6}", 0..4)
-    ) {
+    fn any_override(sets in proptest::collection::vec(override_text(), 0..4)) {
         check(SEED, &sets);
     }
 }

@@ -3,25 +3,24 @@
 use crate::experiment::{Axis, AxisValue, Compare, Experiment, Measured, SeriesSpec};
 use crate::figure::{Axis as FigureAxis, Figure, Panel, Point as FigurePoint, Series};
 use crate::metrics::{interference, percentile_of, unit_of};
-use crate::reference;
+use crate::published::{LookupError, References};
 use crate::rows::{Kind, Row, UNIT_M};
 use crate::run::{JobMeasured, PointResult};
 
-/// A published value, with the range of the authors' repeats.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Published {
-    value: f64,
-    spread: Option<(f64, f64)>,
-}
-
 /// The rows of an experiment: comparisons point by point, interference, checks.
-#[must_use]
-pub fn rows(experiment: &Experiment, results: &[PointResult]) -> Vec<Row> {
+///
+/// # Errors
+/// The experiment asks the reference tables for what they do not have.
+pub fn rows(
+    experiment: &Experiment,
+    results: &[PointResult],
+    references: &References,
+) -> Result<Vec<Row>, LookupError> {
     let mut rows = Vec::new();
     for series in &experiment.series {
         for result in results.iter().filter(|result| result.series == series.name) {
             for compare in &experiment.compare {
-                rows.extend(point_rows(experiment, series, compare, result));
+                rows.extend(point_rows(experiment, series, compare, result, references)?);
             }
         }
     }
@@ -35,7 +34,7 @@ pub fn rows(experiment: &Experiment, results: &[PointResult]) -> Vec<Row> {
             .judged()
     }));
     rows.extend(check_rows(experiment, results));
-    rows
+    Ok(rows)
 }
 
 fn kind(experiment: &Experiment) -> Kind {
@@ -51,9 +50,10 @@ fn point_rows(
     series: &SeriesSpec,
     compare: &Compare,
     result: &PointResult,
-) -> Vec<Row> {
+    references: &References,
+) -> Result<Vec<Row>, LookupError> {
     let Some(job) = result.jobs.iter().find(|job| job.name == compare.job) else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
     let row = |metric: &String| {
         let ours = job.metrics.get(metric).unwrap_or(f64::NAN);
@@ -67,13 +67,13 @@ fn point_rows(
         let name = row_series(experiment, &series.name, job);
         let mut row = Row::new(&experiment.id, kind, &name, (metric, unit_of(metric)), ours)
             .at(&axis_name(&experiment.axis), result.x.number);
-        if let Some(published) = published(series, compare, &result.x, metric) {
+        if let Some(published) = references.value(series, compare, &result.x, metric)? {
             row = row.published(published.value).repeats(published.spread);
         }
         if let Some(&(low, high)) = job.metrics.neighbours.get(metric.as_str()) {
             row = row.bracket(low, high);
         }
-        row.judged()
+        Ok(row.judged())
     };
     compare.metrics.iter().map(row).collect()
 }
@@ -88,36 +88,6 @@ fn row_series(experiment: &Experiment, series: &str, job: &JobMeasured) -> Strin
 
 fn axis_name(axis: &Axis) -> String {
     if axis.unit.is_empty() { axis.name.clone() } else { format!("{} [{}]", axis.name, axis.unit) }
-}
-
-/// The published value of a point: in the experiment file, else in its reference table.
-fn published(
-    series: &SeriesSpec,
-    compare: &Compare,
-    x: &AxisValue,
-    metric: &str,
-) -> Option<Published> {
-    let in_file = series.points.iter().find(|point| {
-        point.x == x.text
-            && point.metric == metric
-            && (point.job.is_empty() || point.job == compare.job)
-    });
-    if let Some(point) = in_file {
-        return Some(Published { value: point.value, spread: point.spread });
-    }
-    let source = series.published.as_ref()?;
-    let table = reference::table(&source.table)?;
-    let x_condition = (source.x.as_str(), x.number);
-    let value = *table.values(&source.filter, x_condition, metric).first()?;
-    let repeats = if source.repeats.is_empty() {
-        Vec::new()
-    } else {
-        table.values(&source.repeats, x_condition, metric)
-    };
-    let spread = (repeats.len() > 1).then(|| {
-        repeats.iter().fold((value, value), |(low, high), &v| (low.min(v), high.max(v)))
-    });
-    Some(Published { value, spread })
 }
 
 /// What `measured` says: our value of one metric at one point.
@@ -187,9 +157,15 @@ fn check_rows(experiment: &Experiment, results: &[PointResult]) -> Vec<Row> {
 }
 
 /// The figure of an experiment, if it has one: our curves, published points on them.
-#[must_use]
-pub fn figure(experiment: &Experiment, results: &[PointResult]) -> Option<Figure> {
-    let spec = experiment.figure.as_ref()?;
+///
+/// # Errors
+/// As [`rows`].
+pub fn figure(
+    experiment: &Experiment,
+    results: &[PointResult],
+    references: &References,
+) -> Result<Option<Figure>, LookupError> {
+    let Some(spec) = &experiment.figure else { return Ok(None) };
     let axis = |metric: &str, log: bool| {
         let (name, unit) = if metric == "axis" {
             (experiment.axis.name.clone(), experiment.axis.unit.clone())
@@ -217,20 +193,21 @@ pub fn figure(experiment: &Experiment, results: &[PointResult]) -> Option<Figure
             if let (Some(x), Some(y)) = (of_ours(&spec.x), of_ours(&spec.y)) {
                 ours.push(FigurePoint::new(x, y).label(label.clone()));
             }
-            let of_theirs = |metric: &str| {
+            let of_theirs = |metric: &str| -> Result<_, LookupError> {
                 if metric == "axis" {
-                    return Some(result.x.number);
+                    return Ok(Some(result.x.number));
                 }
-                published(series, compare, &result.x, metric).map(|published| published.value)
+                let published = references.value(series, compare, &result.x, metric)?;
+                Ok(published.map(|published| published.value))
             };
-            if let (Some(x), Some(y)) = (of_theirs(&spec.x), of_theirs(&spec.y)) {
+            if let (Some(x), Some(y)) = (of_theirs(&spec.x)?, of_theirs(&spec.y)?) {
                 theirs.push(FigurePoint::new(x, y).label(label));
             }
         }
         panel = panel.series(Series::new(&series.name).ours(ours).published(theirs));
     }
     let title = format!("{}: {}", experiment.id, experiment.title);
-    Some(Figure::new(title).panel(panel))
+    Ok(Some(Figure::new(title).panel(panel)))
 }
 
 /// A metric in words.

@@ -1,7 +1,28 @@
-//! (skeleton)
+//! Experiments: what is run, how it compares with what was published, and how
+//! that is shown.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`experiment`] | experiment files |
+//! | [`library`] | the experiments that are built in |
+//! | [`run`] | runs the points of an experiment in parallel |
+//! | [`metrics`] | what can be read off a run, by name; the interference model |
+//! | [`compare`] | from results to rows of comparison and figures |
+//! | [`published`] | published values of points |
+//! | [`rows`] | rows, the rule that judges them, known misfits, JSON and CSV |
+//! | [`reference`](mod@reference) | tables of published measurements |
+//! | [`figure`] | SVG charts |
+//! | [`table`] | tables for a terminal |
+//! | [`output`] | result directories |
 
+pub mod compare;
+pub mod experiment;
 pub mod figure;
+pub mod library;
+pub mod metrics;
 pub mod output;
+pub mod published;
 pub mod reference;
 pub mod rows;
+pub mod run;
 pub mod table;

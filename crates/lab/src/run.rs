@@ -74,9 +74,6 @@ pub enum RunError {
         /// What does not fit.
         what: String,
     },
-    /// The run was interrupted.
-    #[error("interrupted")]
-    Interrupted,
 }
 
 /// How to find profiles that experiments name.
@@ -110,6 +107,72 @@ pub struct Point {
 }
 
 impl Point {
+    /// The experiment, with the axis value put in.
+    #[must_use]
+    pub fn experiment(&self) -> &Experiment {
+        &self.experiment
+    }
+
+    /// The drive that the point runs on.
+    ///
+    /// # Errors
+    /// There is no such profile, or the settings do not fit it.
+    pub fn drive(&self, profiles: &dyn Profiles) -> Result<Profile, Errors> {
+        let settings: Vec<Override> =
+            self.experiment.drive.iter().chain(&self.series.drive).cloned().collect();
+        profiles.load(&self.experiment.profile, &settings)
+    }
+
+    /// Changes settings of the drive, over those of the experiment and the series.
+    pub fn set_drive(&mut self, settings: &[Override]) {
+        self.series.drive.extend_from_slice(settings);
+    }
+
+    /// The axis value.
+    #[must_use]
+    pub fn x(&self) -> &AxisValue {
+        &self.x
+    }
+
+    /// The jobs of the point, phase by phase, in a stable text that says all of them.
+    #[must_use]
+    pub fn describe_jobs(&self) -> String {
+        let phases: Vec<_> = self.series.phases.iter().map(|phase| self.templates(phase)).collect();
+        format!("{:?} after {:?}", phases, self.series.full_zones)
+    }
+
+    /// Name of the series.
+    #[must_use]
+    pub fn series(&self) -> &str {
+        &self.series.name
+    }
+
+    /// Checks that the point can be run, without running it.
+    ///
+    /// # Errors
+    /// As [`run_point`].
+    pub fn check(&self, profiles: &dyn Profiles) -> Result<(), RunError> {
+        let profile = self.drive(profiles)?;
+        for phase in &self.series.phases {
+            specs(&self.templates(phase), &profile.config).map_err(|what| self.unfit(what))?;
+        }
+        Ok(())
+    }
+
+    fn templates<'a>(&'a self, phase: &'a [String]) -> Vec<&'a JobTemplate> {
+        phase.iter().filter_map(|name| self.experiment.job(name)).collect()
+    }
+
+    fn unfit(&self, what: String) -> RunError {
+        RunError::Unfit {
+            experiment: self.experiment.id.clone(),
+            series: self.series.name.clone(),
+            axis: self.experiment.axis.name.clone(),
+            x: self.x.text.clone(),
+            what,
+        }
+    }
+
     /// A rough measure of the work it takes, to start with the longest.
     fn weight(&self) -> f64 {
         self.x.number
@@ -134,37 +197,32 @@ pub fn points(file: &str, text: &str, overrides: &[Override]) -> Result<Vec<Poin
 }
 
 /// Runs points in parallel on the current thread pool. Results come in the
-/// order of `points`; those not reached before an interruption are missing.
+/// order of `points`; `None` stands for one not reached before an interruption.
 ///
 /// # Errors
 /// The first point, in their order, that could not be run.
-pub fn run(points: &[Point], options: &RunOptions<'_>) -> Result<Vec<PointResult>, RunError> {
+pub fn run(
+    points: &[Point],
+    options: &RunOptions<'_>,
+) -> Result<Vec<Option<PointResult>>, RunError> {
     let mut order: Vec<usize> = (0..points.len()).collect();
     order.sort_by(|&a, &b| points[b].weight().total_cmp(&points[a].weight()));
-    let mut results: Vec<(usize, Result<PointResult, RunError>)> = order
+    let mut results: Vec<(usize, Option<Result<PointResult, RunError>>)> = order
         .par_iter()
         .with_max_len(1)
         .map(|&index| {
             if (options.interrupted)() {
-                return (index, Err(RunError::Interrupted));
+                return (index, None);
             }
             let result = run_point(&points[index], options);
             if let Ok(result) = &result {
                 (options.on_point)(result);
             }
-            (index, result)
+            (index, Some(result))
         })
         .collect();
     results.sort_by_key(|(index, _)| *index);
-    let mut finished = Vec::new();
-    for (_, result) in results {
-        match result {
-            Ok(result) => finished.push(result),
-            Err(RunError::Interrupted) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(finished)
+    results.into_iter().map(|(_, result)| result.transpose()).collect()
 }
 
 /// Runs one point.
@@ -173,16 +231,8 @@ pub fn run(points: &[Point], options: &RunOptions<'_>) -> Result<Vec<PointResult
 /// The drive's configuration is wrong, or the jobs do not fit the drive.
 pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult, RunError> {
     let Point { experiment, series, x } = point;
-    let unfit = |what: String| RunError::Unfit {
-        experiment: experiment.id.clone(),
-        series: series.name.clone(),
-        axis: experiment.axis.name.clone(),
-        x: x.text.clone(),
-        what,
-    };
-    let settings: Vec<Override> =
-        experiment.drive.iter().chain(&series.drive).cloned().collect();
-    let profile = options.profiles.load(&experiment.profile, &settings)?;
+    let unfit = |what| point.unfit(what);
+    let profile = point.drive(options.profiles)?;
     let device = Emulated::new(Drive::new(&profile.config));
     if let Some(zones) = &series.full_zones {
         let full = Control::PreconditionFull { zones: zones.clone() };
@@ -195,8 +245,7 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
     let mut operations = 0;
     let mut simulated = Nanos::ZERO;
     for phase in &series.phases {
-        let templates: Vec<&JobTemplate> =
-            phase.iter().filter_map(|name| experiment.job(name)).collect();
+        let templates = point.templates(phase);
         let specs = specs(&templates, &profile.config).map_err(unfit)?;
         let (results, end) =
             run_phase(&device, specs, &experiment.host, simulated, &mut rng);

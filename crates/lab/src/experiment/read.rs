@@ -207,7 +207,7 @@ fn zone_range(item: &Item<'_>) -> Result<Range<u32>, Reported> {
 fn job(table: &Table<'_>, with_values: bool) -> Result<JobTemplate, Reported> {
     let name = table.string("name").required();
     if !with_values {
-        table.keys();
+        let _ = table.keys();
         return Ok(JobTemplate { name: name?, ..JobTemplate::nothing() });
     }
     let zones = table.get("zones", zone_range).required();

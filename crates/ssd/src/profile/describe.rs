@@ -90,93 +90,84 @@ fn default_note(cell: Option<Cell>, path: &str) -> String {
     }
 }
 
-fn derived(config: &DriveConfig, derived: &Derived) -> Vec<Row> {
-    let Derived {
-        luns,
-        planes,
-        zone_groups,
-        planes_per_zone,
-        zone_blocks_per_plane,
-        zone_blocks,
-        zone_pages,
-        physical_zones,
-        zone_capacity_bytes,
-        zone_flash_bytes,
-        raw_bytes,
-        namespace_bytes,
-        usable_bytes,
-        over_provisioning_ppm,
-        unused_blocks_per_plane,
-        figures: _, // rows of their own
-    } = derived;
+fn number(key: &'static str, value: u32, note: impl Into<String>) -> Row {
+    row("derived", key, value.to_string(), note)
+}
+
+fn size(key: &'static str, bytes: u64, note: impl Into<String>) -> Row {
+    row("derived", key, fmt_size(bytes), note)
+}
+
+/// What follows for one zone.
+fn derived_of_zone(config: &DriveConfig, derived: &Derived) -> Vec<Row> {
+    let (rows, width) = (derived.zone_blocks_per_plane, derived.planes_per_zone);
     let geometry = &config.geometry;
     let block = u64::from(geometry.pages_per_block) * u64::from(geometry.page_bytes);
-    let spare = u32::try_from(*over_provisioning_ppm).map_or("very much".to_owned(), fmt_percent);
-    let count = config.zones.count;
-    let number = |key, value: &u32, note: String| row("derived", key, value.to_string(), note);
-    let size = |key, bytes: &u64, note: String| row("derived", key, fmt_size(*bytes), note);
+    let blocks = derived.zone_blocks;
+    let share = format!("{} / {}", derived.planes, derived.zone_groups);
     vec![
-        number("dies", luns, "channels x ways x dies".into()),
-        number(
-            "planes",
-            planes,
-            format!("{luns} dies x {}", geometry.planes),
-        ),
+        number("planes of a zone", width, share),
         size(
             "block",
-            &block,
+            block,
             format!("{} pages", geometry.pages_per_block),
         ),
-        number(
-            "zone groups",
-            zone_groups,
-            "groups of zones that share no die".into(),
-        ),
-        number(
-            "planes of a zone",
-            planes_per_zone,
-            format!("{planes} / {zone_groups}"),
-        ),
-        number("pages of a zone", zone_pages, "up to its capacity".into()),
-        number(
-            "block rows of a zone",
-            zone_blocks_per_plane,
-            "its blocks on each plane".into(),
-        ),
-        number(
-            "blocks of a zone",
-            zone_blocks,
-            format!("{zone_blocks_per_plane} x {planes_per_zone}"),
-        ),
+        number("block rows of a zone", rows, "its blocks on each plane"),
+        number("blocks of a zone", blocks, format!("{rows} x {width}")),
+        number("pages of a zone", derived.zone_pages, "up to its capacity"),
         size(
             "capacity of a zone",
-            zone_capacity_bytes,
-            "can be written".into(),
+            derived.zone_capacity_bytes,
+            "can be written",
         ),
         size(
             "flash of a zone",
-            zone_flash_bytes,
-            format!("{zone_blocks} blocks"),
+            derived.zone_flash_bytes,
+            format!("{blocks} blocks"),
+        ),
+    ]
+}
+
+/// What follows for the drive.
+fn derived(config: &DriveConfig, derived: &Derived) -> Vec<Row> {
+    let (luns, planes) = (derived.luns, derived.planes);
+    let count = config.zones.count;
+    let spare = u32::try_from(derived.over_provisioning_ppm);
+    let spare = spare.map_or_else(|_| "very much".to_owned(), fmt_percent);
+    let mut rows = vec![
+        number("dies", luns, "channels x ways x dies"),
+        number(
+            "planes",
+            planes,
+            format!("{luns} dies x {}", config.geometry.planes),
         ),
         number(
+            "zone groups",
+            derived.zone_groups,
+            "groups of zones that share no die",
+        ),
+    ];
+    rows.extend(derived_of_zone(config, derived));
+    rows.extend([
+        number(
             "physical zones",
-            physical_zones,
+            derived.physical_zones,
             format!("for {count} zones"),
         ),
         number(
             "unused blocks",
-            unused_blocks_per_plane,
-            "on each plane".into(),
+            derived.unused_blocks_per_plane,
+            "on each plane",
         ),
-        size("raw flash", raw_bytes, format!("{planes} planes")),
+        size("raw flash", derived.raw_bytes, format!("{planes} planes")),
         size(
             "address space",
-            namespace_bytes,
+            derived.namespace_bytes,
             format!("{count} zones x zones.size"),
         ),
         size(
             "usable",
-            usable_bytes,
+            derived.usable_bytes,
             format!("{count} zones x zones.capacity"),
         ),
         row(
@@ -185,7 +176,8 @@ fn derived(config: &DriveConfig, derived: &Derived) -> Vec<Row> {
             spare,
             "flash beyond what is usable",
         ),
-    ]
+    ]);
+    rows
 }
 
 fn expected(figures: &Figures) -> Vec<Row> {

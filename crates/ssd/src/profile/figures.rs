@@ -110,11 +110,11 @@ impl Part {
 }
 
 impl Figures {
-    /// Figures of a checked configuration whose zones have `pages` pages in `rows` blocks per plane.
+    /// Figures of a checked configuration whose zones have `pages` pages, in
+    /// `rows` blocks on each of their planes.
     pub(super) fn new(config: &DriveConfig, pages: u32, rows: u32) -> Self {
         let DriveConfig {
             geometry,
-            zones,
             media,
             front_end,
             ..

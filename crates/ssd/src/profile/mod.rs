@@ -12,22 +12,23 @@
 //! | [`to_toml`] | a configuration | TOML that reads back as the same configuration |
 //! | [`describe`] | a profile | every key, where its value is from, and what follows |
 //!
-//! Keys, in the order of the sections of a file:
+//! Keys, in the order of the sections of a file, with their defaults; those
+//! without one in brackets are required:
 //!
 //! | section | keys |
 //! | --- | --- |
-//! | top level | `schema`, `name`, `description`, `source` |
-//! | `geometry` | `channels`, `ways`, `dies`, `planes`, `blocks_per_plane`, `pages_per_block`, `page_size` |
-//! | `namespace` | `lba_size` |
-//! | `zones` | `count`, `size`, `capacity`, `max_active`, `max_open`, `channels`, `ways`, `stripe`, `read_across`, `descriptor_extension` |
-//! | `media` | `cell`, `read`, `program`, `erase`, `transfer`, `partial_transfer`, `page_register`, `planes`, `die_queue`, `read_weight`, `channel_arbitration` |
-//! | `media.suspend` | `program`, `erase`, `overhead`, `max_per_operation` |
-//! | `front_end` | `cores`, `read`, `write`, `append`, `management`, `link`, `max_transfer`, `max_append` |
-//! | `write_buffer` | `mode` |
-//! | `finish` | `design`, `granularity`, `pause`, `yield_to_host`, `max_hold` |
-//! | `reset` | `timing`, `erase_at`, `extent`, `preemptive`, `max_hold` |
-//! | `mapping` | `design`, `physical_zones` |
-//! | `data` | `store` |
+//! | top level | `schema`, `name`, `description` (empty), `source` (empty) |
+//! | `geometry` | `channels`, `ways` (1), `dies` (1), `planes` (1), `blocks_per_plane` (what the zones need), `pages_per_block`, `page_size` |
+//! | `namespace` | `lba_size` (4KiB) |
+//! | `zones` | `count`, `size`, `capacity` (size), `max_active` (unlimited), `max_open` (max_active), `channels` (all), `ways` (all), `stripe` (channel-first; plane-first with multi-plane), `read_across` (false), `descriptor_extension` (0B) |
+//! | `media` | `cell` (none), `read`, `program`, `erase` (those of the cell, if stated), `transfer`, `partial_transfer` (false), `page_register` (overlap), `planes` (independent), `die_queue` (fifo), `read_weight` (4), `channel_arbitration` (ready) |
+//! | `media.suspend` | `program` (false), `erase` (false), `overhead` (0us), `max_per_operation` (4) |
+//! | `front_end` | `cores` (0), `read`, `write`, `append`, `management` (0us each), `link` (not modelled), `max_transfer` (unlimited), `max_append` (max_transfer) |
+//! | `write_buffer` | `mode` (none, the only one) |
+//! | `finish` | `design` (fill), `granularity` (one page on each plane of a zone), `pause` (0us), `yield_to_host` (false), `max_hold` (10ms) |
+//! | `reset` | `timing` (synchronous), `erase_at` (first-write), `extent` (partial), `preemptive` (false), `max_hold` (10ms) |
+//! | `mapping` | `design` (direct), `physical_zones` (as many as the flash holds) |
+//! | `data` | `store` (none) |
 //!
 //! A key whose value would have no effect is refused, not ignored: who writes
 //! `read_weight` under a queue without weights expects something that will not

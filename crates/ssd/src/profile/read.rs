@@ -459,7 +459,12 @@ fn fit_flash(config: &mut DriveConfig, blocks_per_plane: Option<u32>, mapping: S
     let Some(needs) = Needs::of(config) else {
         return;
     };
-    let needed = || u32::try_from(needs.blocks_per_plane()).unwrap_or(u32::MAX);
+    // At least one: that zones are missing is a rule of its own.
+    let needed = || {
+        u32::try_from(needs.blocks_per_plane())
+            .unwrap_or(u32::MAX)
+            .max(1)
+    };
     config.geometry.blocks_per_plane = blocks_per_plane.unwrap_or_else(needed);
     if matches!(
         mapping,

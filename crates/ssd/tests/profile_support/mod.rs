@@ -56,7 +56,7 @@ pub(crate) fn valid_config() -> impl Strategy<Value = DriveConfig> {
                 let row_pages = u64::from(planes) * u64::from(geometry.pages_per_block);
                 let rows = zones.capacity_lbas.div_ceil(page_lbas).div_ceil(row_pages);
                 config.geometry.blocks_per_plane =
-                    u32::try_from(rows * u64::from(zones.count + spare)).unwrap();
+                    u32::try_from(rows * u64::from(zones.count + spare)).expect("few and small");
                 config
             },
         )

@@ -10,12 +10,6 @@ use crate::config::{DriveConfig, FinishConfig, MappingConfig};
 impl Rules<'_> {
     /// Each value by itself.
     pub(super) fn ranges(&mut self) {
-        let DriveConfig {
-            geometry,
-            zones,
-            media,
-            ..
-        } = self.config;
         let in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         let name = &self.config.name;
         let good = !name.is_empty() && !name.starts_with('.') && name.chars().all(in_name);
@@ -23,6 +17,16 @@ impl Rules<'_> {
             let valid = "use up to 64 letters, digits, `-`, `_` and `.`: it names files too";
             self.refuse("name", "this is not a name", valid);
         }
+        self.geometry_ranges();
+        self.media_ranges();
+        self.front_end_ranges();
+        self.management_ranges();
+    }
+
+    fn geometry_ranges(&mut self) {
+        let DriveConfig {
+            geometry, zones, ..
+        } = self.config;
         if !matches!(self.config.lba_bytes, 512 | 4_096) {
             let what = format!(
                 "{} is not a logical block size",
@@ -71,6 +75,10 @@ impl Rules<'_> {
             0,
             limits::DESCRIPTOR_EXTENSION_BYTES,
         );
+    }
+
+    fn media_ranges(&mut self) {
+        let media = &self.config.media;
         for (key, time, min) in [
             ("media.read", media.read_ns, Nanos(1)),
             ("media.program", media.program_ns, Nanos(1)),
@@ -84,8 +92,6 @@ impl Rules<'_> {
         ] {
             self.time(key, time, min, limits::FLASH_TIME);
         }
-        self.front_end_ranges();
-        self.management_ranges();
     }
 
     fn front_end_ranges(&mut self) {

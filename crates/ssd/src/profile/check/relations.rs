@@ -19,6 +19,7 @@ impl Rules<'_> {
         });
         self.zone_sizes();
         self.zone_limits();
+        self.descriptor_extension();
         self.arbitration();
         self.suspend();
         self.transfer_time();
@@ -51,7 +52,8 @@ impl Rules<'_> {
             );
         }
         let blocks = planes * u128::from(geometry.blocks_per_plane);
-        if blocks > u128::from(limits::BLOCKS) {
+        // Too many planes have too many blocks, which need not be said as well.
+        if planes <= u128::from(limits::PLANES) && blocks > u128::from(limits::BLOCKS) {
             let what = format!(
                 "{planes} planes x {} = {blocks} blocks",
                 geometry.blocks_per_plane
@@ -92,8 +94,14 @@ impl Rules<'_> {
         } = self.config;
         let bytes = |lbas: u64| fmt_size_wide(u128::from(lbas) * u128::from(*lba_bytes));
         let size = bytes(zones.size_lbas);
-        if zones.capacity_lbas > zones.size_lbas {
-            let what = format!("{} do not fit in a zone", bytes(zones.capacity_lbas));
+        if zones.size_lbas == 0 {
+            self.refuse(
+                "zones.size",
+                "a zone has no blocks",
+                "at least one logical block",
+            );
+        } else if zones.capacity_lbas > zones.size_lbas {
+            let what = format!("{} does not fit in a zone", bytes(zones.capacity_lbas));
             self.refuse(
                 "zones.capacity",
                 what,
@@ -106,7 +114,7 @@ impl Rules<'_> {
         // Whole pages of a zone are counted in logical blocks, in 32 bits.
         let most = u32::MAX - geometry.page_bytes / lba_bytes;
         if zones.capacity_lbas > u64::from(most) {
-            let what = format!("{} are too much for a zone", bytes(zones.capacity_lbas));
+            let what = format!("{} is too much for a zone", bytes(zones.capacity_lbas));
             let valid = format!(
                 "at most {most} logical blocks of {}",
                 fmt_size(u64::from(*lba_bytes))
@@ -122,10 +130,10 @@ impl Rules<'_> {
 
     fn zone_limits(&mut self) {
         let zones = &self.config.zones;
-        if let Some(active) = zones.max_active {
-            self.number("zones.max_active", active, 1, zones.count);
-        }
         let (most, of) = match zones.max_active {
+            Some(active) if active == 0 || active > zones.count => {
+                return self.number("zones.max_active", active, 1, zones.count);
+            }
             Some(active) => (active, "zones.max_active"),
             None => (zones.count, "zones.count"),
         };
@@ -141,7 +149,10 @@ impl Rules<'_> {
             }
             _ => {}
         }
-        let extension = zones.descriptor_extension_bytes;
+    }
+
+    fn descriptor_extension(&mut self) {
+        let extension = self.config.zones.descriptor_extension_bytes;
         if !extension.is_multiple_of(64) {
             let what = not_a_multiple(extension, "its unit", 64);
             self.refuse("zones.descriptor_extension", what, multiples(extension, 64));
@@ -258,7 +269,10 @@ impl Rules<'_> {
             return;
         };
         if granularity_bytes == 0 || !granularity_bytes.is_multiple_of(page) {
-            let what = not_a_multiple(granularity_bytes, "the page", page);
+            let what = match granularity_bytes {
+                0 => "device writes of 0B never fill a zone".to_owned(),
+                bytes => not_a_multiple(bytes, "the page", page),
+            };
             self.refuse(
                 "finish.granularity",
                 what,

@@ -1,0 +1,79 @@
+//! `zonelab check`.
+
+use std::path::Path;
+
+use zonelab_config::Document;
+use zonelab_lab::library;
+use zonelab_ssd::profile::Profile;
+
+use crate::console;
+use crate::exit::{Exit, Failure};
+use crate::files::{self, ProfileFiles};
+use crate::{profiles, session};
+
+/// Options of `check`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A profile or experiment: a file, or the name of a built-in one
+    file: String,
+    /// Change a setting of the file
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Checks a file, and prints what follows from it.
+///
+/// # Errors
+/// [`Failure`]: everything that is wrong with it.
+pub(crate) fn check(args: &Args) -> Result<Exit, Failure> {
+    let name = &args.file;
+    if zonelab_ssd::profile::builtin_text(name).is_some() {
+        return show(&profiles::load(name, &args.set)?, args.json);
+    }
+    let (text, base) = match library::text(name) {
+        Some(text) => (text.to_owned(), None),
+        None => (files::read(name)?, Path::new(name).parent()),
+    };
+    let overrides = files::overrides(&args.set)?;
+    let document = Document::parse(name, &text, &overrides).map_err(Failure::input)?;
+    let root = document.root();
+    if root.has("geometry") || !root.has("id") {
+        let profile = Profile::parse(name, &text, &overrides).map_err(Failure::input)?;
+        return show(&profile, args.json);
+    }
+    let loaded = session::load(name, &text, &overrides, false)?;
+    let profiles = ProfileFiles { base };
+    for point in &loaded.points {
+        point.check(&profiles).map_err(Failure::input)?;
+    }
+    let experiment = &loaded.experiment;
+    if args.json {
+        let value = serde_json::json!({
+            "schema": 1,
+            "experiment": experiment.id,
+            "series": experiment.series.len(),
+            "points": loaded.points.len(),
+        });
+        console::print(&format!("{value}\n"))?;
+    } else {
+        console::print(&format!(
+            "{name}: experiment {}, \"{}\": {} series at {} values of {}, {} points; all can be run\n",
+            experiment.id,
+            experiment.title,
+            experiment.series.len(),
+            experiment.axis.values.len(),
+            experiment.axis.name,
+            loaded.points.len(),
+        ))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn show(profile: &Profile, json: bool) -> Result<Exit, Failure> {
+    let text = if json { profiles::as_json(profile) } else { profiles::as_text(profile) };
+    console::print(&text)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,64 @@
+//! The terminal: width, colour, progress, and what to say when all else fails.
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use zonelab_lab::table::Style;
+
+use crate::exit::{Exit, Failure};
+
+/// How tables look on standard output.
+pub(crate) fn style() -> Style {
+    let is_terminal = std::io::stdout().is_terminal();
+    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let columns = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    Style {
+        width: if is_terminal { columns } else { None },
+        colour: is_terminal && !no_colour,
+    }
+}
+
+/// A bar on standard error, invisible if that is no terminal or `quiet`.
+pub(crate) fn progress(length: u64, quiet: bool) -> ProgressBar {
+    if quiet || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(length);
+    let style = "{bar:30} {pos}/{len} points  {msg}  {elapsed} elapsed, {eta} to go";
+    if let Ok(style) = ProgressStyle::with_template(style) {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+/// Writes to standard output.
+///
+/// # Errors
+/// It cannot be written; a closed pipe ends the command quietly.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::environment)
+}
+
+/// Whether an error is that nobody reads our output any more.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// A panic is a broken invariant: say so, with the line that shows it again,
+/// and leave with the exit code for it.
+pub(crate) fn explain_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        let place = info.location().map(ToString::to_string).unwrap_or_default();
+        let message = info.payload_as_str().unwrap_or("no message");
+        let command: Vec<String> = std::env::args().collect();
+        eprintln!("zonelab: broken invariant at {place}: {message}");
+        eprintln!("zonelab: this is a defect of zonelab, not of your input; it shows again with:");
+        eprintln!("  {}", command.join(" "));
+        std::process::exit(i32::from(Exit::BrokenInvariant as u8));
+    }));
+}

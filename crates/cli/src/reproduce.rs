@@ -1,0 +1,266 @@
+//! `zonelab reproduce` and `zonelab run`.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use zonelab_lab::compare;
+use zonelab_lab::library;
+use zonelab_lab::published::References;
+use zonelab_lab::rows::{self, Misfits, Row, Summary};
+use zonelab_lab::table::{self, Cell, Column, Style, Table};
+
+use crate::console;
+use crate::exit::{Exit, Failure};
+use crate::files;
+use crate::results::{self, Destination};
+use crate::session::{self, Finished, Loaded, Settings};
+
+/// Options of both commands.
+#[derive(clap::Args)]
+struct Common {
+    /// Where results go [default: results/NAME]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Replace results of another configuration in that directory
+    #[arg(long)]
+    force: bool,
+    /// Seed of all randomness; the same seed gives the same bytes
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Worker threads; results do not depend on it [default: one per core]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Print the rows as JSON on standard output, and nothing else there
+    #[arg(long)]
+    json: bool,
+    /// No progress bar
+    #[arg(long, short)]
+    quiet: bool,
+    /// Shorter runs of what is steady; the same points and checks
+    #[arg(long)]
+    quick: bool,
+}
+
+/// Options of `reproduce`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// What to reproduce: ids such as C10a, or a paper's letter such as C [default: everything]
+    #[arg(value_name = "PAPER|ID")]
+    what: Vec<String>,
+    /// List what there is, and stop
+    #[arg(long)]
+    list: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Options of `run`.
+#[derive(clap::Args)]
+pub(crate) struct RunArgs {
+    /// The experiment: a file, or the id of a built-in one
+    experiment: String,
+    /// Change a setting of the experiment file (`job.0.runtime=20s`), or of
+    /// its drive (`drive.finish.granularity=64KiB`)
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Runs built-in experiments and judges them.
+///
+/// # Errors
+/// [`Failure`] with its exit code.
+pub(crate) fn reproduce(args: &Args) -> Result<Exit, Failure> {
+    if args.list {
+        return list();
+    }
+    let ids = selected(&args.what)?;
+    let mut loaded = Vec::new();
+    for id in &ids {
+        let text = library::text(id).unwrap_or_default();
+        loaded.push(session::load(&format!("{id}.toml"), text, &[], args.common.quick)?);
+    }
+    let name = if args.common.quick { "reproduce-quick" } else { "reproduce" };
+    execute(loaded, &args.common, name, None)
+}
+
+/// Runs one experiment file.
+///
+/// # Errors
+/// [`Failure`] with its exit code.
+pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
+    let name = &args.experiment;
+    let builtin = library::text(name);
+    let (file, text) = match builtin {
+        Some(text) => (format!("{name}.toml"), text.to_owned()),
+        None if !Path::new(name).exists() && !name.contains(['/', '.']) => {
+            let ids: Vec<_> = library::ids().collect();
+            return Err(Failure::usage(format!(
+                "there is no experiment \"{name}\": name a file, or one of {}",
+                ids.join(", ")
+            )));
+        }
+        None => (name.clone(), files::read(name)?),
+    };
+    let mut overrides = Vec::new();
+    let mut drive = Vec::new();
+    for set in &args.set {
+        match set.strip_prefix("drive.") {
+            Some(rest) => drive.push(rest.to_owned()),
+            None => overrides.push(set.clone()),
+        }
+    }
+    let overrides = files::overrides(&overrides)?;
+    let drive = files::overrides(&drive)?;
+    let mut loaded = session::load(&file, &text, &overrides, args.common.quick)?;
+    for point in &mut loaded.points {
+        point.set_drive(&drive);
+    }
+    let base = if builtin.is_some() { None } else { Path::new(name).parent() };
+    let dir = results::file_name(&loaded.experiment.id);
+    execute(vec![loaded], &args.common, &dir, base)
+}
+
+fn list() -> Result<Exit, Failure> {
+    let mut table = Table::new([Column::word("id"), Column::text("title"), Column::text("source")]);
+    for id in library::ids() {
+        let text = library::text(id).unwrap_or_default();
+        let loaded = session::load(&format!("{id}.toml"), text, &[], false)?;
+        let experiment = loaded.experiment;
+        table.push([id, &experiment.title, &experiment.source].map(Cell::from));
+    }
+    console::print(&table.to_text(&console::style()))?;
+    Ok(Exit::Done)
+}
+
+/// The ids that words stand for, each once, in the order of the library.
+fn selected(words: &[String]) -> Result<Vec<&'static str>, Failure> {
+    let all: Vec<&'static str> = library::ids().collect();
+    if words.is_empty() {
+        return Ok(all);
+    }
+    let mut chosen = Vec::new();
+    for word in words {
+        let ids = library::select(word);
+        if ids.is_empty() {
+            let near = zonelab_config::nearest(word, all.iter().copied());
+            let hint = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
+            return Err(Failure::usage(format!(
+                "there is nothing to reproduce under \"{word}\"{hint}; there are: C, {}",
+                all.join(", ")
+            )));
+        }
+        chosen.extend(ids);
+    }
+    Ok(all.into_iter().filter(|id| chosen.contains(id)).collect())
+}
+
+fn execute(
+    loaded: Vec<Loaded>,
+    common: &Common,
+    name: &str,
+    base: Option<&Path>,
+) -> Result<Exit, Failure> {
+    let path = common.out.clone().unwrap_or_else(|| Path::new("results").join(name));
+    let quiet = common.quiet || common.json;
+    let settings = Settings { seed: common.seed, threads: common.threads, quiet, base };
+    let references = References::builtin().map_err(Failure::input)?;
+    let misfits =
+        Misfits::parse(library::MISFITS_FILE, library::MISFITS).map_err(Failure::input)?;
+    let (finished, interrupted) = session::run(loaded, &settings)?;
+    let mut rows = rows_of(&finished, &references, interrupted)?;
+    let unused = misfits.apply(&mut rows);
+    let to = Destination { path: &path, seed: common.seed, force: common.force, base };
+    let figures = results::write(&to, &finished, &rows, &references, !interrupted)?;
+    let summary = Summary::of(&rows);
+    if common.json {
+        console::print(&rows::to_json(&rows, common.seed))?;
+    } else {
+        console::print(&text(&finished, &rows, &path, &figures))?;
+        for entry in &unused {
+            eprintln!("zonelab: {entry}");
+        }
+    }
+    if interrupted {
+        eprintln!("zonelab: interrupted: {} holds what was done", path.display());
+        return Ok(Exit::Interrupted);
+    }
+    Ok(if summary.pass() { Exit::Done } else { Exit::ExpectationFailed })
+}
+
+/// The rows of all experiments. Of an interrupted run, only those that need no
+/// missing point.
+fn rows_of(
+    finished: &[Finished],
+    references: &References,
+    interrupted: bool,
+) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    for one in finished {
+        if interrupted && one.results.len() < one.points.len() {
+            continue;
+        }
+        let of_one = compare::rows(&one.experiment, &one.results, references);
+        rows.extend(of_one.map_err(Failure::input)?);
+    }
+    Ok(rows)
+}
+
+/// What a person sees.
+fn text(finished: &[Finished], rows: &[Row], path: &Path, figures: &[String]) -> String {
+    let style = console::style();
+    let mut text = String::new();
+    for one in finished {
+        let uncompared = rows.iter().all(|row| {
+            row.id != one.experiment.id || row.published.is_none()
+        });
+        if uncompared {
+            text.push_str(&measured(one, &style));
+        }
+    }
+    text.push_str(&table::comparison(rows, &style));
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "\nresults: {}", path.display());
+    for figure in figures {
+        let _ = writeln!(text, "figure:  {}", path.join(figure).display());
+    }
+    text
+}
+
+/// The measurements of an experiment that is compared with nothing.
+fn measured(one: &Finished, style: &Style) -> String {
+    let mut table = Table::new([
+        Column::text("series"),
+        Column::number(&one.experiment.axis.name),
+        Column::text("job"),
+        Column::number("ops"),
+        Column::number("KIOPS"),
+        Column::number("MiB/s"),
+        Column::number("mean us"),
+        Column::number("P50 us"),
+        Column::number("P95 us"),
+        Column::number("P99.9 us"),
+    ]);
+    for result in &one.results {
+        for job in &result.jobs {
+            let value = |metric: &str| job.metrics.get(metric).map_or(String::from("-"), table::number);
+            table.push(
+                [
+                    result.series.clone(),
+                    result.x.text.clone(),
+                    job.name.clone(),
+                    value("ops"),
+                    value("kiops"),
+                    value("mib_s"),
+                    value("lat_mean_us"),
+                    value("lat_p50_us"),
+                    value("lat_p95_us"),
+                    value("lat_p99_9_us"),
+                ]
+                .map(Cell::from),
+            );
+        }
+    }
+    format!("{}: {}\n{}\n", one.experiment.id, one.experiment.title, table.to_text(style))
+}

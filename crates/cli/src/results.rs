@@ -1,0 +1,180 @@
+//! Result files: rows, points, figures.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use zonelab_lab::compare;
+use zonelab_lab::metrics::unit_of;
+use zonelab_lab::output::{Existing, Manifest, ResultDir};
+use zonelab_lab::published::References;
+use zonelab_lab::rows::{self, Row, significant};
+use zonelab_lab::run::PointResult;
+use zonelab_ssd::profile::to_toml;
+
+use crate::exit::Failure;
+use crate::files::ProfileFiles;
+use crate::session::Finished;
+
+/// Version of the format of `points.json`.
+const POINTS_SCHEMA: u32 = 1;
+
+/// Where results go, and what they are results of.
+pub(crate) struct Destination<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) seed: u64,
+    pub(crate) force: bool,
+    /// Directory that profiles named by path are relative to.
+    pub(crate) base: Option<&'a Path>,
+}
+
+/// Writes everything that was measured, and gives the names of the figures.
+///
+/// # Errors
+/// The directory holds other results, or cannot be written.
+pub(crate) fn write(
+    to: &Destination<'_>,
+    finished: &[Finished],
+    rows: &[Row],
+    references: &References,
+    complete: bool,
+) -> Result<Vec<String>, Failure> {
+    let configuration = configuration(finished, to)?;
+    let text = configuration.to_string();
+    let tool = concat!("zonelab ", env!("CARGO_PKG_VERSION"));
+    let manifest = Manifest::new(tool, text.as_bytes(), to.seed);
+    let existing = if to.force { Existing::Replace } else { Existing::Keep };
+    let mut dir =
+        ResultDir::create(to.path, manifest, existing).map_err(Failure::environment)?;
+    let mut put = |name: &str, contents: &str| {
+        dir.write(name, contents.as_bytes()).map_err(Failure::environment)
+    };
+    put("rows.json", &rows::to_json(rows, to.seed))?;
+    put("rows.csv", &rows::to_csv(rows))?;
+    put("points.json", &points_json(finished, to.seed, configuration))?;
+    put("points.csv", &points_csv(finished))?;
+    let mut figures = Vec::new();
+    for one in finished {
+        let figure = compare::figure(&one.experiment, &one.results, references);
+        if let Some(figure) = figure.map_err(Failure::input)? {
+            let name = format!("{}.svg", file_name(&one.experiment.id));
+            put(&name, &figure.to_svg())?;
+            figures.push(name);
+        }
+    }
+    if complete {
+        dir.finish().map_err(Failure::environment)?;
+    }
+    Ok(figures)
+}
+
+/// An experiment's id as a file name: letters, digits, `-`, `_`.
+pub(crate) fn file_name(id: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };
+    let name: String = id.chars().map(plain).collect();
+    if name.is_empty() { "experiment".to_owned() } else { name }
+}
+
+/// What the results depend on, resolved: by experiment and series, the drive.
+/// Jobs are those of the experiment file, as read, of each point.
+fn configuration(finished: &[Finished], to: &Destination<'_>) -> Result<Value, Failure> {
+    let profiles = ProfileFiles { base: to.base };
+    let mut experiments = Vec::new();
+    for one in finished {
+        let mut points = Vec::new();
+        for point in &one.points {
+            let profile = point.drive(&profiles).map_err(Failure::input)?;
+            points.push(json!({
+                "series": point.series(),
+                "x": point.x().text,
+                "jobs": point.describe_jobs(),
+                "drive": to_toml(&profile.config),
+            }));
+        }
+        let host = format!("{:?}", one.experiment.host);
+        experiments.push(json!({ "id": one.experiment.id, "host": host, "points": points }));
+    }
+    Ok(Value::Array(experiments))
+}
+
+fn points_json(finished: &[Finished], seed: u64, configuration: Value) -> String {
+    let points: Vec<Value> = finished
+        .iter()
+        .flat_map(|one| one.results.iter().map(|result| point_json(&one.experiment.id, result)))
+        .collect();
+    let value = json!({
+        "schema": POINTS_SCHEMA,
+        "seed": seed,
+        "configuration": configuration,
+        "points": points,
+    });
+    let mut text = serde_json::to_string_pretty(&value).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+fn point_json(experiment: &str, result: &PointResult) -> Value {
+    let jobs: Vec<Value> = result
+        .jobs
+        .iter()
+        .map(|job| {
+            let values = job.metrics.values.iter();
+            let metrics: serde_json::Map<String, Value> =
+                values.map(|(name, value)| ((*name).to_owned(), json!(significant(*value)))).collect();
+            json!({ "name": job.name, "kind": job.kind.name(), "metrics": metrics })
+        })
+        .collect();
+    let totals = &result.totals;
+    json!({
+        "experiment": experiment,
+        "series": result.series,
+        "x": result.x.text,
+        "jobs": jobs,
+        "drive": {
+            "simulated_ns": result.simulated.0,
+            "host_write_bytes": totals.host_write_bytes,
+            "host_read_bytes": totals.host_read_bytes,
+            "host_program_bytes": totals.host_program_bytes,
+            "fill_program_bytes": totals.fill_program_bytes,
+            "dlwa": totals.dlwa().map(significant),
+            "erased_blocks": totals.erased_blocks,
+            "resets": totals.resets,
+            "finishes": totals.finishes,
+            "implicit_closes": totals.implicit_closes,
+            "channels": result.resources.0,
+            "channel_busy_ns": result.busy_ns.0,
+            "units": result.resources.1,
+            "unit_busy_ns": result.busy_ns.1,
+        },
+    })
+}
+
+fn points_csv(finished: &[Finished]) -> String {
+    let mut csv = String::from("experiment,series,x,job,metric,unit,value\n");
+    for one in finished {
+        for result in &one.results {
+            for job in &result.jobs {
+                for (metric, value) in &job.metrics.values {
+                    let fields = [&one.experiment.id, &result.series, &result.x.text, &job.name];
+                    for field in fields {
+                        csv.push_str(&quoted(field));
+                        csv.push(',');
+                    }
+                    // Writing to a string does not fail.
+                    let value = significant(*value);
+                    let _ = writeln!(csv, "{metric},{},{value}", unit_of(metric));
+                }
+            }
+        }
+    }
+    csv
+}
+
+/// A CSV field.
+fn quoted(field: &str) -> String {
+    if field.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}

@@ -1,0 +1,157 @@
+//! Published values of points, from the reference tables or an experiment file.
+
+use crate::experiment::{AxisValue, Compare, PublishedTable, SeriesSpec};
+use crate::reference::{CsvTable, Record, ReferenceError};
+
+/// The tables that are built in, by the name that experiments use.
+const BUILTIN: &[(&str, &str)] = &[(
+    "confznspp/emulator",
+    include_str!("../../../reference/confznspp/emulator.csv"),
+)];
+
+/// A published value, with the range of the authors' repeats.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Published {
+    /// The value.
+    pub value: f64,
+    /// Least and greatest of independent repeats, if there are any.
+    pub spread: Option<(f64, f64)>,
+}
+
+/// Reference tables.
+#[derive(Debug)]
+pub struct References {
+    tables: Vec<(&'static str, CsvTable)>,
+}
+
+/// Why a published value cannot be looked up.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum LookupError {
+    /// There is no such table.
+    #[error("there is no reference table \"{name}\"; there are: {known}")]
+    NoTable {
+        /// Asked for.
+        name: String,
+        /// Those there are.
+        known: String,
+    },
+    /// A condition is not `column=value`.
+    #[error("\"{condition}\" is no condition: write column=value")]
+    Condition {
+        /// The condition.
+        condition: String,
+    },
+    /// The table does not have what is asked of it.
+    #[error("{0}")]
+    Table(#[from] ReferenceError),
+    /// Several different rows answer to one point, and nothing says that they are repeats.
+    #[error("{count} rows of \"{table}\" answer to {conditions} at {column} = {x}")]
+    Ambiguous {
+        /// The table.
+        table: String,
+        /// The conditions.
+        conditions: String,
+        /// Column of the axis value.
+        column: String,
+        /// The axis value.
+        x: f64,
+        /// How many rows.
+        count: usize,
+    },
+}
+
+impl References {
+    /// The tables that are built in.
+    ///
+    /// # Errors
+    /// One of them is malformed.
+    pub fn builtin() -> Result<Self, ReferenceError> {
+        let read = |&(name, text)| Ok((name, CsvTable::parse(name, text)?));
+        Ok(Self { tables: BUILTIN.iter().map(read).collect::<Result<_, _>>()? })
+    }
+
+    /// The published value of a metric at a point: from the experiment file if
+    /// it stands there, else from the table that the series names. `None`:
+    /// nothing was published.
+    ///
+    /// # Errors
+    /// [`LookupError`]: the experiment asks for what is not there.
+    pub fn value(
+        &self,
+        series: &SeriesSpec,
+        compare: &Compare,
+        x: &AxisValue,
+        metric: &str,
+    ) -> Result<Option<Published>, LookupError> {
+        let in_file = series.points.iter().find(|point| {
+            point.x == x.text
+                && point.metric == metric
+                && (point.job.is_empty() || point.job == compare.job)
+        });
+        if let Some(point) = in_file {
+            return Ok(Some(Published { value: point.value, spread: point.spread }));
+        }
+        let Some(source) = &series.published else { return Ok(None) };
+        let found = self.matching(source, &source.filter, x, metric)?;
+        if found.len() > 1 {
+            return Err(LookupError::Ambiguous {
+                table: source.table.clone(),
+                conditions: source.filter.join(", "),
+                column: source.x.clone(),
+                x: x.number,
+                count: found.len(),
+            });
+        }
+        let Some(&value) = found.first() else { return Ok(None) };
+        let repeats = if source.repeats.is_empty() {
+            Vec::new()
+        } else {
+            self.matching(source, &source.repeats, x, metric)?
+        };
+        let spread = (repeats.len() > 1).then(|| {
+            repeats.iter().fold((value, value), |(low, high), &v| (low.min(v), high.max(v)))
+        });
+        Ok(Some(Published { value, spread }))
+    }
+
+    /// Values of `metric` in the rows that meet all conditions at `x`.
+    fn matching(
+        &self,
+        source: &PublishedTable,
+        conditions: &[String],
+        x: &AxisValue,
+        metric: &str,
+    ) -> Result<Vec<f64>, LookupError> {
+        let known = || self.tables.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        let (_, table) = self
+            .tables
+            .iter()
+            .find(|(name, _)| *name == source.table)
+            .ok_or_else(|| LookupError::NoTable { name: source.table.clone(), known: known() })?;
+        if !table.columns().iter().any(|column| column == metric) {
+            return Ok(Vec::new());
+        }
+        let mut values = Vec::new();
+        for record in table.records() {
+            if meets(&record, conditions)?
+                && record.number(&source.x)? == Some(x.number)
+                && let Some(value) = record.number(metric)?
+            {
+                values.push(value);
+            }
+        }
+        Ok(values)
+    }
+}
+
+fn meets(record: &Record<'_>, conditions: &[String]) -> Result<bool, LookupError> {
+    for condition in conditions {
+        let Some((column, value)) = condition.split_once('=') else {
+            return Err(LookupError::Condition { condition: condition.clone() });
+        };
+        if record.text(column)? != value {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
