@@ -1,1 +1,106 @@
-//! (skeleton)
+//! Fuzz targets: plain functions from bytes to nothing that panic if something
+//! is wrong.
+//!
+//! Each has a row in [`TARGETS`]. The same function runs
+//!
+//! * on stable, over a corpus and over inputs made from seeds ([`harness`]):
+//!   the tests of this crate, and `cargo xtask fuzz TARGET`;
+//! * under libFuzzer, by a wrapper in the directory `fuzz` of the repository.
+//!
+//! `docs/testing.md` says how to replay a failure and how to add a target.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`profile`], [`experiment`] | files: read or refused, never a panic |
+//! | [`units`] | quantities with units: what is printed reads back |
+//! | [`nvme_entry`] | submission queue entries |
+//! | [`drive`] | commands into a drive, both drawn, against a shadow of the drive |
+//! | [`selftest`] | tests the harness itself |
+//! | [`draw`], [`text`] | structured values, and texts, from bytes |
+//! | [`harness`] | inputs from seeds and files; failures and how to replay them |
+
+pub mod draw;
+pub mod drive;
+pub mod experiment;
+pub mod harness;
+pub mod nvme_entry;
+pub mod profile;
+pub mod selftest;
+pub mod text;
+pub mod units;
+
+/// A fuzz target.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Its name: on the command line, of its corpus directory, of its libFuzzer wrapper.
+    pub name: &'static str,
+    /// What it checks, in one line.
+    pub description: &'static str,
+    /// Panics if something is wrong with what `data` stands for.
+    pub run: fn(data: &[u8]),
+    /// Seeded inputs are at most this long.
+    pub max_bytes: usize,
+    /// Seeded inputs of an ordinary test run: what takes some ten seconds.
+    pub runs: u64,
+}
+
+/// All targets but the one that always fails.
+pub const TARGETS: &[Target] = &[
+    Target {
+        name: "smoke",
+        description: "nothing: always passes, to test the harness",
+        run: selftest::smoke,
+        max_bytes: 64,
+        runs: 2_000,
+    },
+    Target {
+        name: "units",
+        description: "quantities with units: never a panic, and what is printed reads back",
+        run: units::run,
+        max_bytes: 256,
+        runs: 2_000,
+    },
+    Target {
+        name: "nvme_entry",
+        description: "submission queue entries: never a panic, and what is parsed writes back",
+        run: nvme_entry::run,
+        max_bytes: 256,
+        runs: 2_000,
+    },
+    Target {
+        name: "profile",
+        description: "profiles: read or refused; a drive made from one works, and so does its TOML",
+        run: profile::run,
+        max_bytes: 512,
+        runs: 2_000,
+    },
+    Target {
+        name: "experiment",
+        description: "experiment files: read or refused",
+        run: experiment::run,
+        max_bytes: 512,
+        runs: 2_000,
+    },
+    Target {
+        name: "drive",
+        description: "a drawn command stream into a drawn drive, against a shadow of it",
+        run: drive::run,
+        max_bytes: 4_096,
+        runs: 2_000,
+    },
+];
+
+/// A target that always fails: a harness that cannot see that sees nothing.
+pub const CANARY: Target = Target {
+    name: "canary",
+    description: "always fails, to test the harness",
+    run: selftest::canary,
+    max_bytes: 64,
+    runs: 1,
+};
+
+/// The target of that name, the canary included.
+#[must_use]
+pub fn target(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().chain([&CANARY]).find(|target| target.name == name)
+}

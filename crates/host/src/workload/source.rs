@@ -90,11 +90,12 @@ impl Source {
         }
     }
 
-    /// Whether the next offer is preparation, or bound by the job's rate.
+    /// Whether the job's rate bounds when the next offer may be taken. It does
+    /// not in the middle of preparing a zone, nor when nothing is left.
     #[inline]
     pub(crate) fn next_is_limited(&self) -> bool {
         match self {
-            Self::Manage(manage) => manage.is_at_cycle_start(),
+            Self::Manage(manage) => manage.written == 0 && manage.at < manage.zones.len(),
             _ => true,
         }
     }
@@ -308,10 +309,6 @@ impl Manage {
     fn new(zones: Vec<u32>, fill: Fill, kind: OpKind, zoned: ZonedInfo) -> Self {
         let lbas = fill.lbas.min(zoned.zone_capacity_lbas);
         Self { zones, fill: Fill { lbas, ..fill }, kind, zoned, at: 0, written: 0, in_flight: false }
-    }
-
-    fn is_at_cycle_start(&self) -> bool {
-        self.written == 0
     }
 
     fn offer(&mut self) -> Offer {

@@ -1,0 +1,372 @@
+//! What a drive must have done to its flash, from the commands alone: bytes,
+//! programs, erasures, busy time.
+
+use std::collections::BTreeMap;
+
+use zonelab_device::{Nanos, ZoneId};
+use zonelab_ssd::Drive;
+use zonelab_ssd::account::{Cause, Totals};
+use zonelab_ssd::config::{
+    DriveConfig, EraseExtent, EraseWhen, FinishConfig, MappingConfig, PageRegister, PlaneMode,
+    Suspend,
+};
+
+use super::shadow::Effect;
+
+/// How often one erase block was programmed after an erasure: at least, and at
+/// most, because a reset may end a finish before it has programmed everything.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cycles {
+    min: u32,
+    max: u32,
+    /// It holds something, since then.
+    programmed_min: bool,
+    programmed_max: bool,
+}
+
+/// A finish that programs the rest of its zone.
+#[derive(Clone, Copy, Debug)]
+struct Fill {
+    tag: u32,
+    physical: u32,
+    first_page: u32,
+}
+
+/// What must have happened.
+#[derive(Clone, Debug)]
+pub(super) struct Accounts {
+    config: DriveConfig,
+    host_write_lbas: u64,
+    host_read_lbas: u64,
+    host_program_pages: u64,
+    fill_pages_min: u64,
+    fill_pages_max: u64,
+    resets: u64,
+    finishes: u64,
+    implicit_closes: u64,
+    /// Pages that reads may have had to fetch, at most.
+    read_pages_max: u64,
+    /// Erasures that took no time: those of a precondition.
+    free_erasures: u64,
+    /// By zone.
+    fills: BTreeMap<u32, Fill>,
+    /// By zone: pages that are programmed once nothing runs any more.
+    programmed: Vec<u32>,
+    /// By block of the drive.
+    cycles: Vec<Cycles>,
+    /// By physical zone.
+    resets_of: Vec<u32>,
+}
+
+impl Accounts {
+    /// Those of a fresh drive.
+    pub(super) fn new(drive: &Drive) -> Self {
+        let config = drive.config().clone();
+        let physical_zones = match config.mapping {
+            MappingConfig::Direct => config.zones.count,
+            MappingConfig::Lazy { physical_zones } => physical_zones,
+        };
+        Self {
+            host_write_lbas: 0,
+            host_read_lbas: 0,
+            host_program_pages: 0,
+            fill_pages_min: 0,
+            fill_pages_max: 0,
+            resets: 0,
+            finishes: 0,
+            implicit_closes: 0,
+            read_pages_max: 0,
+            free_erasures: 0,
+            fills: BTreeMap::new(),
+            programmed: vec![0; config.zones.count as usize],
+            cycles: vec![Cycles::default(); drive.flash().erase_counts().len()],
+            resets_of: vec![0; physical_zones as usize],
+            config,
+        }
+    }
+
+    /// The physical zone of each zone.
+    pub(super) fn mapped(drive: &Drive) -> Vec<Option<u32>> {
+        (0..drive.zones().count()).map(|zone| drive.mapping().physical(ZoneId(zone))).collect()
+    }
+
+    /// A command was submitted under the name `tag` and had `effects`. Before
+    /// that, zones stood on the physical zones `before`.
+    pub(super) fn submitted(
+        &mut self,
+        drive: &Drive,
+        before: &[Option<u32>],
+        tag: u32,
+        effects: &[Effect],
+    ) {
+        let page_lbas = u64::from(drive.flash().layout().page_lbas());
+        let page = |lba: u64| u32::try_from(lba / page_lbas).expect("zones are small");
+        for effect in effects {
+            match *effect {
+                Effect::Wrote { zone, offset, nlb } => {
+                    let pages = page(offset)..page(offset + u64::from(nlb) - 1) + 1;
+                    let physical = drive.mapping().physical(ZoneId(zone));
+                    let physical = physical.expect("a zone that was written has flash");
+                    self.host_write_lbas += u64::from(nlb);
+                    self.host_program_pages += pages.len() as u64;
+                    self.programmed[zone as usize] = pages.end;
+                    self.program(drive, physical, pages, true);
+                }
+                Effect::Finished { zone, from } => {
+                    self.finishes += 1;
+                    let first_page = page(from + page_lbas - 1);
+                    self.finished(drive, zone, tag, first_page);
+                }
+                Effect::Reset { zone } => {
+                    self.resets += 1;
+                    self.fills.remove(&zone);
+                    self.programmed[zone as usize] = 0;
+                    if let Some(physical) = before[zone as usize] {
+                        self.resets_of[physical as usize] += 1;
+                        self.invalidate(drive, physical);
+                    }
+                }
+                Effect::ImplicitlyClosed => self.implicit_closes += 1,
+            }
+        }
+    }
+
+    fn finished(&mut self, drive: &Drive, zone: u32, tag: u32, first_page: u32) {
+        let pages = drive.flash().layout().zone_pages();
+        if !matches!(self.config.finish, FinishConfig::Fill { .. }) || first_page >= pages {
+            return;
+        }
+        let physical = drive.mapping().physical(ZoneId(zone));
+        let physical = physical.expect("a zone that is being filled has flash");
+        self.fill_pages_max += u64::from(pages - first_page);
+        self.programmed[zone as usize] = pages;
+        self.program(drive, physical, first_page..pages, false);
+        self.fills.insert(zone, Fill { tag, physical, first_page });
+    }
+
+    /// A command completed: if it was a finish that no reset cut short, its
+    /// zone has been filled.
+    pub(super) fn completed(&mut self, drive: &Drive, tag: u32) {
+        let done: Vec<Fill> =
+            self.fills.values().filter(|fill| fill.tag == tag).copied().collect();
+        self.fills.retain(|_, fill| fill.tag != tag);
+        let pages = drive.flash().layout().zone_pages();
+        for fill in done {
+            self.fill_pages_min += u64::from(pages - fill.first_page);
+            self.program(drive, fill.physical, fill.first_page..pages, true);
+        }
+    }
+
+    /// A read of `nlb` blocks succeeded.
+    pub(super) fn read(&mut self, drive: &Drive, slba: u64, nlb: u32) {
+        let zone_lbas = self.config.zones.size_lbas;
+        let page_lbas = u64::from(drive.flash().layout().page_lbas());
+        self.host_read_lbas += u64::from(nlb);
+        let mut last = None;
+        for lba in slba..slba + u64::from(nlb) {
+            let page = (lba / zone_lbas, lba % zone_lbas / page_lbas);
+            self.read_pages_max += u64::from(last.replace(page) != Some(page));
+        }
+    }
+
+    /// Zones were declared full; `erased` blocks were erased on that occasion.
+    pub(super) fn preconditioned(
+        &mut self,
+        drive: &Drive,
+        zones: std::ops::Range<u32>,
+        erased: u64,
+    ) {
+        self.free_erasures += erased;
+        let pages = drive.flash().layout().zone_pages();
+        for zone in zones {
+            let physical = drive.mapping().physical(ZoneId(zone));
+            let physical = physical.expect("a zone that was declared full has flash");
+            self.programmed[zone as usize] = pages;
+            self.program(drive, physical, 0..pages, true);
+        }
+    }
+
+    /// Notes programs; `certain`: they take place whatever comes.
+    fn program(
+        &mut self,
+        drive: &Drive,
+        physical: u32,
+        pages: std::ops::Range<u32>,
+        certain: bool,
+    ) {
+        let layout = drive.flash().layout();
+        let width = layout.width();
+        let row_pages = width * self.config.geometry.pages_per_block;
+        for page in pages {
+            let block = page / row_pages * width + page % width;
+            let cycles = &mut self.cycles[layout.block_index(physical, block)];
+            cycles.max += u32::from(!std::mem::replace(&mut cycles.programmed_max, true));
+            if certain {
+                cycles.min += u32::from(!std::mem::replace(&mut cycles.programmed_min, true));
+            }
+        }
+    }
+
+    fn invalidate(&mut self, drive: &Drive, physical: u32) {
+        let layout = drive.flash().layout();
+        for block in 0..layout.zone_blocks() {
+            let cycles = &mut self.cycles[layout.block_index(physical, block)];
+            (cycles.programmed_min, cycles.programmed_max) = (false, false);
+        }
+    }
+
+    /// Compares with a drive on which nothing runs any more, at `now`.
+    pub(super) fn check(&self, drive: &Drive, now: Nanos) {
+        self.check_totals(&drive.totals());
+        self.check_mapping(drive);
+        self.check_flash(drive);
+        self.check_erasures(drive);
+        self.check_busy(drive, now);
+    }
+
+    fn check_totals(&self, totals: &Totals) {
+        let lba_bytes = u64::from(self.config.lba_bytes);
+        let page_bytes = u64::from(self.config.geometry.page_bytes);
+        let Totals {
+            host_write_bytes,
+            host_read_bytes,
+            host_program_bytes,
+            fill_program_bytes,
+            erased_blocks: _,
+            resets,
+            finishes,
+            implicit_closes,
+        } = *totals;
+        assert_eq!(host_write_bytes, self.host_write_lbas * lba_bytes, "bytes written");
+        assert_eq!(host_read_bytes, self.host_read_lbas * lba_bytes, "bytes read");
+        assert_eq!(host_program_bytes, self.host_program_pages * page_bytes, "bytes programmed");
+        let fill = self.fill_pages_min * page_bytes..=self.fill_pages_max * page_bytes;
+        assert!(fill.contains(&fill_program_bytes), "{fill_program_bytes} bytes filled: {fill:?}");
+        assert_eq!(resets, self.resets, "zones reset");
+        assert_eq!(finishes, self.finishes, "zones finished");
+        assert_eq!(implicit_closes, self.implicit_closes, "zones closed implicitly");
+    }
+
+    /// No two zones stand on the same flash, and none of it is lost.
+    fn check_mapping(&self, drive: &Drive) {
+        let groups = drive.flash().layout().groups();
+        let mut taken = vec![false; self.resets_of.len()];
+        for (zone, physical) in (0..).zip(Self::mapped(drive)) {
+            let Some(physical) = physical else { continue };
+            let twice = std::mem::replace(&mut taken[physical as usize], true);
+            assert!(!twice, "two zones stand on physical zone {physical}");
+            assert_eq!(physical % groups, zone % groups, "zone {zone} left its dies");
+        }
+        if self.config.mapping != MappingConfig::Direct {
+            let (free, invalidated) = drive.mapping().pool_sizes();
+            let rest = taken.iter().filter(|taken| !**taken).count();
+            assert_eq!(free + invalidated, rest, "physical zones in the pool");
+        }
+    }
+
+    /// Every zone's flash is programmed as far as the zone was written, and
+    /// erasures that nobody has to ask for are done.
+    fn check_flash(&self, drive: &Drive) {
+        let mapped = Self::mapped(drive);
+        for (zone, physical) in mapped.iter().enumerate() {
+            let programmed = physical.map_or(0, |physical| drive.flash().zone_state(physical).0);
+            assert_eq!(programmed, self.programmed[zone], "programmed pages of zone {zone}");
+        }
+        for physical in (0..).take(self.resets_of.len()) {
+            let (programmed, ..) = drive.flash().zone_state(physical);
+            if !mapped.contains(&Some(physical)) {
+                assert_eq!(programmed, 0, "physical zone {physical} belongs to no zone");
+            }
+            if self.erases_by_itself() {
+                let stale = drive.flash().stale_blocks(physical);
+                assert_eq!(stale, 0, "blocks of physical zone {physical} left to erase");
+            }
+        }
+    }
+
+    /// Whether a reset sees to it that blocks are erased, rather than a write.
+    fn erases_by_itself(&self) -> bool {
+        matches!(self.config.reset.erase, EraseWhen::Synchronous | EraseWhen::Background)
+    }
+
+    /// Every block was erased between one use and the next, and not more often.
+    fn check_erasures(&self, drive: &Drive) {
+        let flash = drive.flash();
+        let total: u64 = flash.erase_counts().iter().map(|count| u64::from(*count)).sum();
+        assert_eq!(total, drive.totals().erased_blocks, "sum of the erase counts");
+        for physical in (0..).take(self.resets_of.len()) {
+            for block in 0..flash.layout().zone_blocks() {
+                let index = flash.layout().block_index(physical, block);
+                let erased = flash.erase_counts()[index];
+                let cycles = self.cycles[index];
+                let still_used = cycles.programmed_min || !self.erases_by_itself();
+                let min = cycles.min.saturating_sub(u32::from(still_used));
+                let max = match self.config.reset.extent {
+                    EraseExtent::Full => self.resets_of[physical as usize],
+                    EraseExtent::Partial => cycles.max,
+                };
+                assert!(
+                    (min..=max).contains(&erased),
+                    "block {block} of physical zone {physical} was erased {erased} times; \
+                     its use asks for {min} to {max}"
+                );
+            }
+        }
+    }
+
+    /// Busy time is what the operations take, and no more than has passed.
+    fn check_busy(&self, drive: &Drive, now: Nanos) {
+        let ledger = drive.flash().media().ledger();
+        for busy in ledger.channels.iter().chain(&ledger.units) {
+            let busy: u64 = busy.iter().sum();
+            assert!(busy <= now.0, "busy for {busy} ns of {now}");
+        }
+        let sum = |rows: &[[u64; Cause::ALL.len()]], cause: Cause| -> u64 {
+            rows.iter().map(|row| row[cause as usize]).sum()
+        };
+        let channel = |cause| sum(&ledger.channels, cause);
+        let hold = self.config.media.page_register == PageRegister::Hold;
+        // A unit that is held through the transfer is booked for it as well.
+        let unit = |cause| sum(&ledger.units, cause) - if hold { channel(cause) } else { 0 };
+        let media = &self.config.media;
+        let page_bytes = u64::from(self.config.geometry.page_bytes);
+        let totals = drive.totals();
+        for (cause, bytes) in [
+            (Cause::HostWrite, totals.host_program_bytes),
+            (Cause::FinishFill, totals.fill_program_bytes),
+        ] {
+            let pages = bytes / page_bytes;
+            self.check_transfer(channel(cause), pages, cause);
+            self.check_array(unit(cause), pages, media.program_ns, cause.name());
+        }
+        let erasures = totals.erased_blocks - self.free_erasures;
+        let erasing = unit(Cause::ResetErase) + unit(Cause::WriteErase);
+        self.check_array(erasing, erasures, media.erase_ns, "erase");
+        let reading = unit(Cause::HostRead);
+        assert!(reading <= self.read_pages_max * media.read_ns.0, "reading takes {reading} ns");
+    }
+
+    fn check_transfer(&self, busy: u64, pages: u64, cause: Cause) {
+        let all = pages * self.config.media.transfer_ns.0;
+        if self.config.media.partial_transfer {
+            assert!(busy <= all, "channels are busy for {busy} ns with {}", cause.name());
+        } else {
+            assert_eq!(busy, all, "busy time of the channels with {}", cause.name());
+        }
+    }
+
+    /// `operations` of one page or block took `busy` in all.
+    fn check_array(&self, busy: u64, operations: u64, each: Nanos, what: &str) {
+        let Suspend { overhead_ns, max_per_operation, .. } = self.config.media.suspend;
+        let planes = match self.config.media.planes {
+            PlaneMode::MultiPlane => u64::from(self.config.geometry.planes),
+            PlaneMode::Independent | PlaneMode::Single => 1,
+        };
+        let min = operations.div_ceil(planes) * each.0;
+        let max = operations * (each.0 + 2 * overhead_ns.0 * u64::from(max_per_operation));
+        assert!(
+            (min..=max).contains(&busy),
+            "{operations} x {what} take {busy} ns; possible are {min} to {max}"
+        );
+    }
+}

@@ -1,0 +1,254 @@
+//! What happens to a drive: commands, and time that passes.
+
+use zonelab_device::{Buf, Command, Lba, NamespaceId, Nanos, Op, QueueId};
+use zonelab_nvme::zns::{ReportFilter, ZoneSendAction};
+use zonelab_ssd::config::DataStore;
+
+use super::config::time;
+use super::session::Session;
+use crate::draw::{Draw, Weights};
+
+/// Actions of a run, at most.
+const ACTIONS: u32 = 600;
+/// Kinds of actions, in the order of [`act`].
+const KINDS: usize = 17;
+
+/// What a run does, drawn once: swarm testing.
+#[derive(Debug)]
+struct Plan {
+    weights: Weights<KINDS>,
+    /// Only the first zones, so that they meet often.
+    zones: u32,
+    /// Commands in flight, at most.
+    depth: usize,
+    /// Writes are at most this long.
+    nlb: u32,
+    /// How often time passes between actions: never, or once in so many.
+    pace: u8,
+    /// Writes without data on a drive that keeps it, and with it on one that
+    /// does not, once in so many.
+    odd_buffers: u8,
+}
+
+/// Draws and does actions until the input is used up.
+pub(super) fn play(draw: &mut Draw<'_>, session: &mut Session) {
+    let zones = session.config.zones.count;
+    let plan = Plan {
+        weights: Weights::draw(draw),
+        zones: draw.int(1..=zones),
+        depth: draw.pick(&[8, 1, 2, 32, 200]),
+        nlb: draw.pick(&[4, 1, 16, 64]),
+        pace: draw.pick(&[1, 2, 4, 16, 255]),
+        odd_buffers: draw.pick(&[255, 2, 8]),
+    };
+    for _ in 0..ACTIONS {
+        if draw.is_empty() {
+            break;
+        }
+        while session.in_flight() >= plan.depth {
+            let next = session.drive.next_event().expect("commands are in flight");
+            session.advance(next.max(session.now));
+        }
+        act(draw, &plan, session);
+        if draw.one_in(plan.pace) {
+            pass(draw, session);
+        }
+    }
+}
+
+fn act(draw: &mut Draw<'_>, plan: &Plan, session: &mut Session) {
+    let zone = draw.int(0..=plan.zones - 1);
+    match plan.weights.choose(draw) {
+        0 => write(draw, plan, session, zone),
+        1 => append(draw, plan, session, zone),
+        2 => read(draw, plan, session, zone),
+        3 => send(draw, session, zone, ZoneSendAction::RESET),
+        4 => send(draw, session, zone, ZoneSendAction::FINISH),
+        5 => send(draw, session, zone, ZoneSendAction::OPEN),
+        6 => send(draw, session, zone, ZoneSendAction::CLOSE),
+        7 => {
+            let action = draw.pick(&[ZoneSendAction::OFFLINE, ZoneSendAction::ZRWA_FLUSH]);
+            send(draw, session, zone, action);
+        }
+        8 => select_all(draw, session),
+        9 => set_extension(draw, session, zone),
+        10 => report(draw, session),
+        11 => submit(draw, session, Op::Flush, None),
+        12 => misplaced(draw, session, zone),
+        13 => wild(draw, session),
+        14 => {
+            let first = draw.int(0..=session.config.zones.count);
+            let last = draw.int(0..=session.config.zones.count + 1);
+            session.precondition(first..last.max(first));
+        }
+        15 => session.idle(),
+        _ => pass(draw, session),
+    }
+}
+
+/// Time passes; the drive is asked for completions, or only finds out with the
+/// next command.
+fn pass(draw: &mut Draw<'_>, session: &mut Session) {
+    let next = session.drive.next_event().unwrap_or(session.now).max(session.now);
+    let to = match draw.int(0..=5_u8) {
+        0 | 1 => next,
+        2 => next.saturating_add(Nanos(1)),
+        3 => Nanos(next.0.saturating_sub(1)).max(session.now),
+        _ => session.now.saturating_add(time(draw)),
+    };
+    if draw.one_in(4) {
+        session.now = to;
+    } else {
+        session.advance(to);
+    }
+}
+
+fn submit(draw: &mut Draw<'_>, session: &mut Session, op: Op, data: Option<Buf>) {
+    let queue = QueueId(draw.int(0..=3));
+    session.submit(Command::new(op), queue, data);
+}
+
+fn start(session: &Session, zone: u32) -> u64 {
+    u64::from(zone) * session.config.zones.size_lbas
+}
+
+/// A buffer for `nlb` blocks, if the drive has use for one; sometimes the opposite.
+fn buffer(draw: &mut Draw<'_>, plan: &Plan, session: &Session, nlb: u32) -> Option<Buf> {
+    let keeps = session.config.data == DataStore::Memory;
+    let odd = draw.one_in(plan.odd_buffers);
+    let bytes = nlb as usize * session.config.lba_bytes as usize;
+    // Buffers of absurd lengths belong to commands that are refused anyway.
+    (keeps != odd && bytes < 1 << 22).then(|| Buf::zeroed(bytes))
+}
+
+/// How many blocks to write to a zone: any number that the plan allows, to the
+/// end of a page, or whatever is left.
+fn length(draw: &mut Draw<'_>, plan: &Plan, session: &Session, zone: u32) -> u32 {
+    let config = &session.config;
+    let pointer = session.shadow.zones[zone as usize].pointer;
+    let left = config.zones.capacity_lbas - pointer;
+    let page_lbas = u64::from(config.geometry.page_bytes / config.lba_bytes);
+    let nlb = match draw.int(0..=5_u8) {
+        0 => left,
+        1 => page_lbas - pointer % page_lbas,
+        _ => u64::from(draw.int(1..=plan.nlb)),
+    };
+    // Sometimes more than is left.
+    let nlb = if draw.one_in(16) { nlb } else { nlb.min(left) };
+    u32::try_from(nlb.max(1)).expect("zones are small")
+}
+
+fn write(draw: &mut Draw<'_>, plan: &Plan, session: &mut Session, zone: u32) {
+    let nlb = length(draw, plan, session, zone);
+    let slba = Lba(start(session, zone) + session.shadow.zones[zone as usize].pointer);
+    let data = buffer(draw, plan, session, nlb);
+    submit(draw, session, Op::Write { slba, nlb }, data);
+}
+
+fn append(draw: &mut Draw<'_>, plan: &Plan, session: &mut Session, zone: u32) {
+    let nlb = length(draw, plan, session, zone);
+    let zslba = Lba(start(session, zone));
+    let data = buffer(draw, plan, session, nlb);
+    submit(draw, session, Op::Append { zslba, nlb }, data);
+}
+
+/// A read around what was written, or to the end of the zone and beyond.
+fn read(draw: &mut Draw<'_>, plan: &Plan, session: &mut Session, zone: u32) {
+    let pointer = session.shadow.zones[zone as usize].pointer;
+    let offset = match draw.int(0..=3_u8) {
+        0 => draw.int(0..=session.config.zones.size_lbas - 1),
+        1 => pointer.saturating_sub(1),
+        _ => draw.int(0..=pointer),
+    };
+    let nlb = draw.int(1..=plan.nlb);
+    let slba = Lba(start(session, zone) + offset);
+    let data = buffer(draw, plan, session, nlb);
+    submit(draw, session, Op::Read { slba, nlb }, data);
+}
+
+fn send(draw: &mut Draw<'_>, session: &mut Session, zone: u32, action: ZoneSendAction) {
+    let slba = Lba(start(session, zone));
+    submit(draw, session, Op::ZoneSend { slba, action, select_all: false }, None);
+}
+
+fn select_all(draw: &mut Draw<'_>, session: &mut Session) {
+    let action = draw.pick(&[
+        ZoneSendAction::RESET,
+        ZoneSendAction::FINISH,
+        ZoneSendAction::OPEN,
+        ZoneSendAction::CLOSE,
+        ZoneSendAction::OFFLINE,
+        ZoneSendAction::SET_DESCRIPTOR_EXTENSION,
+        ZoneSendAction::ZRWA_FLUSH,
+    ]);
+    // The address is ignored.
+    let slba = Lba(draw.wide());
+    let data = (action == ZoneSendAction::SET_DESCRIPTOR_EXTENSION).then(|| Buf::zeroed(4_096));
+    submit(draw, session, Op::ZoneSend { slba, action, select_all: true }, data);
+}
+
+fn set_extension(draw: &mut Draw<'_>, session: &mut Session, zone: u32) {
+    let slba = Lba(start(session, zone));
+    let bytes = draw.pick(&[4_096, 64, 192, 63, 0]);
+    let mut data = Buf::zeroed(bytes);
+    data.fill(draw.int(0..=255));
+    let action = ZoneSendAction::SET_DESCRIPTOR_EXTENSION;
+    submit(draw, session, Op::ZoneSend { slba, action, select_all: false }, Some(data));
+}
+
+fn report(draw: &mut Draw<'_>, session: &mut Session) {
+    let zone = draw.int(0..=session.config.zones.count - 1);
+    let offset = draw.int(0..=session.config.zones.size_lbas - 1);
+    let slba = Lba(start(session, zone) + offset);
+    let filter = ReportFilter(draw.int(0..=8));
+    let (partial, extended) = (draw.flag(), draw.flag());
+    let data = match draw.int(0..=7_u8) {
+        0 => None,
+        1 => Some(Buf::zeroed(draw.int(0..=200))),
+        _ => Some(Buf::zeroed(draw.pick(&[4_096, 64, 128, 512, 700]))),
+    };
+    submit(draw, session, Op::ZoneReceive { slba, filter, partial, extended }, data);
+}
+
+/// A write beside the write pointer, or a command to an address that is not
+/// the start of a zone.
+fn misplaced(draw: &mut Draw<'_>, session: &mut Session, zone: u32) {
+    let offset = draw.int(0..=session.config.zones.size_lbas - 1);
+    let slba = Lba(start(session, zone) + offset);
+    let nlb = draw.int(1..=8);
+    let action = ZoneSendAction(draw.int(0..=6));
+    let op = match draw.int(0..=2_u8) {
+        0 => Op::Write { slba, nlb },
+        1 => Op::Append { zslba: slba, nlb },
+        _ => Op::ZoneSend { slba, action, select_all: false },
+    };
+    submit(draw, session, op, None);
+}
+
+/// A command that makes no sense, or might not.
+fn wild(draw: &mut Draw<'_>, session: &mut Session) {
+    let end = start(session, session.config.zones.count);
+    let lba = match draw.flag() {
+        true => draw.wide(),
+        false => end.saturating_sub(draw.int(0..=9)),
+    };
+    let (slba, zslba) = (Lba(lba), Lba(lba));
+    let nlb = match draw.flag() {
+        true => draw.int(0..=9),
+        false => u32::try_from(draw.wide() >> 32).expect("the upper half is dropped"),
+    };
+    let action = ZoneSendAction(draw.int(0..=255));
+    let op = match draw.int(0..=4_u8) {
+        0 => Op::Read { slba, nlb },
+        1 => Op::Write { slba, nlb },
+        2 => Op::Append { zslba, nlb },
+        3 => Op::ZoneSend { slba, action, select_all: draw.one_in(8) },
+        _ => {
+            let filter = ReportFilter(draw.int(0..=255));
+            Op::ZoneReceive { slba, filter, partial: draw.flag(), extended: draw.flag() }
+        }
+    };
+    let nsid = draw.pick(&[NamespaceId::FIRST, NamespaceId(0), NamespaceId(2), NamespaceId(u32::MAX)]);
+    let data = draw.maybe(|draw| Buf::zeroed(draw.int(0..=1_100)));
+    session.submit(Command { nsid, op }, QueueId(draw.int(0..=u16::MAX)), data);
+}

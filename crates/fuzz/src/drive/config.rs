@@ -1,0 +1,213 @@
+//! A small drive, drawn: every design, every combination.
+
+use zonelab_device::Nanos;
+use zonelab_ssd::config::{
+    ChannelArbitration, DataStore, DiePolicy, DriveConfig, EraseExtent, EraseWhen, FinishConfig,
+    FrontEndConfig, Geometry, MappingConfig, MediaConfig, PageRegister, PlaneMode, ResetConfig,
+    StripeOrder, Suspend, ZonesConfig,
+};
+
+use crate::draw::Draw;
+
+/// Pages of a zone, at most: enough for several rows of blocks.
+const ZONE_PAGES: u32 = 64;
+
+/// Draws a configuration that [`zonelab_ssd::profile::check`] accepts.
+pub(super) fn draw(draw: &mut Draw<'_>) -> DriveConfig {
+    let mapping = draw.maybe(|draw| draw.int(0..=3_u32));
+    let finish = draw.int(0..=3_u8);
+    let reset = reset(draw);
+    let data = draw.pick(&[DataStore::None, DataStore::Memory]);
+    let (mut geometry, lba_bytes) = geometry(draw);
+    let finish = match finish {
+        0 => FinishConfig::Metadata,
+        _ => FinishConfig::Fill {
+            granularity_bytes: geometry.page_bytes * draw.int(1..=9),
+            pause_ns: draw.maybe(time).unwrap_or(Nanos::ZERO),
+            yield_ns: if finish == 1 { None } else { Some(time(draw)) },
+        },
+    };
+    let zones = zones(draw, &geometry, lba_bytes);
+    let physical_zones = zones.count + mapping.unwrap_or(0);
+    let width = zones.channels * zones.ways * geometry.dies * geometry.planes;
+    let groups = geometry.luns() * geometry.planes / width;
+    let page_lbas = geometry.page_bytes / lba_bytes;
+    let pages = zones.capacity_lbas.div_ceil(u64::from(page_lbas));
+    let rows = pages.div_ceil(u64::from(width * geometry.pages_per_block));
+    let rows = u32::try_from(rows).expect("zones are small");
+    geometry.blocks_per_plane = physical_zones.div_ceil(groups) * rows + draw.int(0..=2);
+    DriveConfig {
+        name: "drawn".to_owned(),
+        geometry,
+        lba_bytes,
+        zones,
+        media: media(draw),
+        front_end: front_end(draw),
+        finish,
+        reset,
+        mapping: match mapping {
+            None => MappingConfig::Direct,
+            Some(_) => MappingConfig::Lazy { physical_zones },
+        },
+        data,
+    }
+}
+
+/// A time: a few nanoseconds, so that things coincide, or up to a millisecond.
+pub(super) fn time(draw: &mut Draw<'_>) -> Nanos {
+    Nanos(match draw.int(0..=2_u8) {
+        0 => draw.int(1..=4),
+        1 => draw.pick(&[10, 100, 1_000, 10_000]),
+        _ => draw.int(1..=1_000_000),
+    })
+}
+
+fn geometry(draw: &mut Draw<'_>) -> (Geometry, u32) {
+    let lba_bytes = draw.pick(&[512, 4_096]);
+    let geometry = Geometry {
+        channels: draw.pick(&[1, 2, 4, 3]),
+        ways: draw.pick(&[1, 2, 3]),
+        dies: draw.int(1..=2),
+        planes: draw.pick(&[1, 2, 4]),
+        blocks_per_plane: 0,
+        pages_per_block: draw.int(1..=6),
+        page_bytes: lba_bytes * draw.pick(&[1, 4, 2, 3]),
+    };
+    (geometry, lba_bytes)
+}
+
+fn zones(draw: &mut Draw<'_>, geometry: &Geometry, lba_bytes: u32) -> ZonesConfig {
+    let count = draw.int(1..=10_u32);
+    let page_lbas = u64::from(geometry.page_bytes / lba_bytes);
+    let pages = u64::from(draw.int(1..=ZONE_PAGES));
+    // Any capacity: the last page may be used in part.
+    let capacity_lbas = pages * page_lbas - draw.int(0..=page_lbas - 1);
+    let size_lbas = match draw.int(0..=2_u8) {
+        0 => capacity_lbas,
+        1 => capacity_lbas.next_power_of_two(),
+        _ => capacity_lbas + draw.int(0..=17),
+    };
+    let max_active = draw.maybe(|draw| draw.int(1..=count));
+    let max_open = match max_active {
+        Some(active) => Some(draw.int(1..=active)),
+        None => draw.maybe(|draw| draw.int(1..=count)),
+    };
+    ZonesConfig {
+        count,
+        size_lbas,
+        capacity_lbas,
+        max_active,
+        max_open,
+        channels: divisor(draw, geometry.channels),
+        ways: divisor(draw, geometry.ways),
+        stripe: draw.pick(&[StripeOrder::ChannelFirst, StripeOrder::PlaneFirst]),
+        read_across: draw.flag(),
+        descriptor_extension_bytes: draw.pick(&[64, 0, 192]),
+    }
+}
+
+fn divisor(draw: &mut Draw<'_>, of: u32) -> u32 {
+    let divisors: Vec<u32> = (1..=of).filter(|d| of.is_multiple_of(*d)).collect();
+    draw.pick(&divisors)
+}
+
+fn media(draw: &mut Draw<'_>) -> MediaConfig {
+    let (program, erase) = draw.pick(&[(false, false), (true, true), (true, false), (false, true)]);
+    let suspend = if program || erase {
+        Suspend {
+            program,
+            erase,
+            overhead_ns: draw.maybe(time).unwrap_or(Nanos::ZERO),
+            max_per_operation: draw.int(1..=3),
+        }
+    } else {
+        Suspend::NONE
+    };
+    let policy = match draw.int(0..=3_u8) {
+        0 | 1 => DiePolicy::Fifo,
+        2 => DiePolicy::ReadFirst,
+        _ => DiePolicy::Weighted { reads: draw.int(1..=3) },
+    };
+    let in_order = policy == DiePolicy::Fifo && suspend == Suspend::NONE;
+    MediaConfig {
+        read_ns: time(draw),
+        program_ns: time(draw),
+        erase_ns: time(draw),
+        transfer_ns: draw.maybe(time).unwrap_or(Nanos::ZERO),
+        partial_transfer: draw.flag(),
+        page_register: draw.pick(&[PageRegister::Overlap, PageRegister::Hold]),
+        planes: draw.pick(&[PlaneMode::Independent, PlaneMode::MultiPlane, PlaneMode::Single]),
+        policy,
+        arbitration: if in_order && draw.flag() {
+            ChannelArbitration::Arrival
+        } else {
+            ChannelArbitration::Ready
+        },
+        suspend,
+    }
+}
+
+fn front_end(draw: &mut Draw<'_>) -> FrontEndConfig {
+    let cores = draw.pick(&[0, 1, 2, 3]);
+    let mut cost = || if cores > 0 { draw.maybe(time).unwrap_or(Nanos::ZERO) } else { Nanos::ZERO };
+    let [read_ns, write_ns, append_ns, management_ns] = [cost(), cost(), cost(), cost()];
+    let max_transfer_bytes = draw.maybe(|draw| 4_096 << draw.int(0..=4_u32));
+    let max_append_bytes = draw.maybe(|draw| {
+        let bytes = 4_096 << draw.int(0..=4_u32);
+        max_transfer_bytes.map_or(bytes, |most| bytes.min(most))
+    });
+    FrontEndConfig {
+        cores,
+        read_ns,
+        write_ns,
+        append_ns,
+        management_ns,
+        link_bytes_per_s: draw.maybe(|draw| draw.pick(&[1_000_000_000, 3_200_000_000, 1_000_000])),
+        max_transfer_bytes,
+        max_append_bytes,
+    }
+}
+
+fn reset(draw: &mut Draw<'_>) -> ResetConfig {
+    let erase = draw.pick(&[
+        EraseWhen::Synchronous,
+        EraseWhen::FirstZoneWrite,
+        EraseWhen::FirstBlockWrite,
+        EraseWhen::Background,
+    ]);
+    let may_preempt = matches!(erase, EraseWhen::Synchronous | EraseWhen::Background);
+    ResetConfig {
+        erase,
+        extent: draw.pick(&[EraseExtent::Full, EraseExtent::Partial]),
+        preempt_ns: if may_preempt { draw.maybe(time) } else { None },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::seeded;
+
+    #[test]
+    fn every_drawn_configuration_is_a_valid_one_and_every_design_is_drawn() {
+        let target = crate::target("drive").unwrap();
+        let mut designs = std::collections::BTreeSet::new();
+        for seed in 0..3_000 {
+            let data = seeded(target, seed);
+            let config = draw(&mut Draw::new(&data));
+            if let Err(broken) = zonelab_ssd::profile::check(&config) {
+                panic!("seed {seed}: {broken:?}\n{config:#?}");
+            }
+            let fill = match config.finish {
+                FinishConfig::Metadata => "metadata",
+                FinishConfig::Fill { yield_ns: None, .. } => "fill",
+                FinishConfig::Fill { yield_ns: Some(_), .. } => "dynamic",
+            };
+            let lazy = config.mapping != MappingConfig::Direct;
+            let ResetConfig { erase, extent, preempt_ns } = config.reset;
+            designs.insert(format!("{fill} {lazy} {erase:?} {extent:?} {}", preempt_ns.is_some()));
+        }
+        // 3 finishes x 2 mappings x 2 extents x (2 plain and 2 x 2 preemptible timings)
+        assert_eq!(designs.len(), 3 * 2 * 2 * 6);
+    }
+}

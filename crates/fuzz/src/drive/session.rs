@@ -1,0 +1,324 @@
+//! A drive, its shadow, and what must hold between them.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use zonelab_device::{Buf, Command, Completion, Nanos, Op, QueueId, Tag, ZoneId};
+use zonelab_nvme::zns::ZoneState;
+use zonelab_ssd::config::{DataStore, DriveConfig, FinishConfig};
+use zonelab_ssd::{Control, Drive};
+
+use super::accounts::Accounts;
+use super::log::{Entry, Log};
+use super::shadow::{Answer, Content, Shadow};
+
+/// Calls of `advance` until a drive is idle, at most. Far more than the events
+/// of all its work; what exceeds it goes round in circles.
+const STEPS: u64 = 1 << 20;
+
+/// A command in flight.
+#[derive(Debug)]
+struct Pending {
+    submitted: Nanos,
+    earliest: Nanos,
+    queue: QueueId,
+    command: Command,
+    buffer_bytes: Option<usize>,
+    answer: Answer,
+    /// What the blocks of a read held when it was submitted, if data is kept.
+    content: Vec<Content>,
+}
+
+/// What a completion says, but for its data.
+type Outcome = (Nanos, QueueId, Tag, u16, u64);
+
+/// A drive under test.
+#[derive(Debug)]
+pub(super) struct Session {
+    log: Log,
+    pub(super) config: DriveConfig,
+    pub(super) drive: Drive,
+    pub(super) shadow: Shadow,
+    accounts: Accounts,
+    pending: BTreeMap<u32, Pending>,
+    next_tag: u32,
+    pub(super) now: Nanos,
+    last_completion: Nanos,
+    done: Vec<Completion>,
+    /// Gets the same commands, and is looked at only at the end.
+    twin: Option<Drive>,
+    outcomes: Vec<Outcome>,
+}
+
+impl Session {
+    pub(super) fn new(config: &DriveConfig, with_twin: bool) -> Self {
+        let log = Log::new(config);
+        if let Err(broken) = zonelab_ssd::profile::check(config) {
+            panic!("the drawn configuration is not valid: {broken:?}");
+        }
+        let drive = Drive::new(config);
+        Self {
+            log,
+            config: config.clone(),
+            shadow: Shadow::new(config),
+            accounts: Accounts::new(&drive),
+            twin: with_twin.then(|| Drive::new(config)),
+            drive,
+            pending: BTreeMap::new(),
+            // Not 0, which stands for "never written".
+            next_tag: 1,
+            now: Nanos::ZERO,
+            last_completion: Nanos::ZERO,
+            done: Vec::new(),
+            outcomes: Vec::new(),
+        }
+    }
+
+    /// Commands in flight.
+    pub(super) fn in_flight(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Submits a command now; a write gets content of its own in its buffer.
+    pub(super) fn submit(&mut self, command: Command, queue: QueueId, mut data: Option<Buf>) {
+        let tag = self.next_tag;
+        self.next_tag += 1;
+        let now = self.now;
+        let buffer_bytes = data.as_ref().map(|data| data.len());
+        self.log.push(Entry::Submit { now, tag, command, buffer_bytes });
+
+        let slba = match command.op {
+            Op::Write { slba, .. } => Some(slba.0),
+            // Where it will go: the shadow knows before the drive says so.
+            Op::Append { zslba, .. } => self
+                .drive
+                .zones()
+                .zone_of(zslba)
+                .map(|zone| zslba.0 + self.shadow.zones[zone.0 as usize].pointer),
+            _ => None,
+        };
+        if let (Some(slba), Some(data)) = (slba, data.as_deref_mut()) {
+            for (lba, block) in (slba..).zip(data.chunks_mut(self.config.lba_bytes as usize)) {
+                fill_block(block, tag, lba);
+            }
+        }
+        let answer = self.shadow.apply(&command, data.as_deref(), tag);
+        let content = match command.op {
+            Op::Read { slba, nlb } if answer.status.is_success() => {
+                self.accounts.read(&self.drive, slba.0, nlb);
+                let keeps = self.config.data == DataStore::Memory && buffer_bytes.is_some();
+                if keeps { self.shadow.content(slba.0, nlb) } else { Vec::new() }
+            }
+            _ => Vec::new(),
+        };
+        let mapped = Accounts::mapped(&self.drive);
+        let in_flight = self.drive.in_flight();
+        if let Some(twin) = &mut self.twin {
+            twin.submit(now, queue, Tag(tag), command, data.clone()).expect("few are in flight");
+        }
+        self.drive.submit(now, queue, Tag(tag), command, data).expect("few are in flight");
+        assert!(self.drive.in_flight() <= in_flight + 1, "one command became several");
+        assert!(
+            self.drive.next_event().is_some_and(|at| at >= now),
+            "nothing will happen to a command that was just submitted"
+        );
+        self.accounts.submitted(&self.drive, &mapped, tag, &answer.effects);
+        let earliest = now.saturating_add(self.least(&command.op, answer.status.is_success()));
+        let pending =
+            Pending { submitted: now, earliest, queue, command, buffer_bytes, answer, content };
+        self.pending.insert(tag, pending);
+        self.check_zones();
+    }
+
+    /// The least time that a command can take.
+    fn least(&self, op: &Op, success: bool) -> Nanos {
+        let front = &self.config.front_end;
+        let program = if success { self.config.media.program_ns } else { Nanos::ZERO };
+        match op {
+            Op::Read { .. } => front.read_ns,
+            Op::Write { .. } => front.write_ns.saturating_add(program),
+            Op::Append { .. } => front.append_ns.saturating_add(program),
+            _ => front.management_ns,
+        }
+    }
+
+    /// Declares zones full.
+    pub(super) fn precondition(&mut self, zones: Range<u32>) {
+        self.log.push(Entry::Precondition { now: self.now, zones: zones.clone() });
+        let control = Control::PreconditionFull { zones: zones.clone() };
+        let possible = self.shadow.precondition(zones.clone());
+        if let Some(twin) = &mut self.twin {
+            assert_eq!(twin.control(self.now, &control).is_ok(), possible);
+        }
+        // Whatever is due by now is not on account of the precondition.
+        self.advance(self.now);
+        let erased = self.drive.totals().erased_blocks;
+        let result = self.drive.control(self.now, &control);
+        assert_eq!(result.is_ok(), possible, "{result:?}");
+        if possible {
+            let erased = self.drive.totals().erased_blocks - erased;
+            self.accounts.preconditioned(&self.drive, zones, erased);
+        }
+        self.check_zones();
+    }
+
+    /// The drive knows the same about its zones as the shadow.
+    fn check_zones(&self) {
+        let zones = self.drive.zones();
+        zones.assert_invariants();
+        for (index, shadow) in (0..).zip(&self.shadow.zones) {
+            let zone = ZoneId(index);
+            let state = ZoneState(shadow.state.codes().0);
+            assert_eq!(zones.state(zone), state, "state of zone {index}");
+            assert_eq!(zones.written_lbas(zone), shadow.pointer, "write pointer of zone {index}");
+            assert_eq!(zones.host_lbas(zone), shadow.host, "blocks of the host in zone {index}");
+        }
+        assert_eq!(zones.open_count(), self.shadow.open(), "open zones");
+        assert_eq!(zones.active_count(), self.shadow.active(), "active zones");
+    }
+
+    /// Lets time pass, and looks at what completed.
+    pub(super) fn advance(&mut self, to: Nanos) {
+        self.log.push(Entry::Advance { to });
+        let next = self.drive.next_event();
+        let mut done = std::mem::take(&mut self.done);
+        self.drive.advance(to, &mut done);
+        self.now = to;
+        let announced = next.is_some_and(|next| next <= to);
+        assert!(announced || done.is_empty(), "a completion without an event: {done:?}");
+        assert!(
+            self.drive.next_event().is_none_or(|next| next > to),
+            "an event that was due by {to} is still waiting"
+        );
+        for completion in done.drain(..) {
+            assert!(completion.at <= to, "{completion:?} is later than {to}");
+            self.completed(completion);
+        }
+        self.done = done;
+        assert_eq!(self.drive.in_flight(), self.pending.len(), "commands in flight");
+    }
+
+    fn completed(&mut self, completion: Completion) {
+        let Completion { queue, tag, status, at, result, data } = completion;
+        self.log.push(Entry::Complete { at, tag: tag.0, status });
+        self.outcomes.push((at, queue, tag, status.0, result));
+        let pending = self.pending.remove(&tag.0);
+        let pending = pending.unwrap_or_else(|| panic!("{tag:?} is not in flight"));
+        let Pending { submitted, earliest, command, answer, .. } = &pending;
+        assert!(at >= self.last_completion, "{tag:?} completes before the one before it");
+        self.last_completion = at;
+        assert!(at >= *earliest, "{tag:?}: {command:?} at {submitted} cannot be done at {at}");
+        assert_eq!(queue, pending.queue, "queue of {tag:?}");
+        assert_eq!(status, answer.status, "status of {tag:?}: {command:?}");
+        if status.is_success() {
+            assert_eq!(result, answer.result, "result of {tag:?}: {command:?}");
+        }
+        assert_eq!(data.as_ref().map(|data| data.len()), pending.buffer_bytes, "its buffer");
+        if let Some(data) = &data {
+            if let Some(report) = &answer.report {
+                assert!(data[..] == report[..], "report of {tag:?}: {command:?}");
+            }
+            self.check_read(&pending, data);
+        }
+        self.accounts.completed(&self.drive, tag.0);
+    }
+
+    /// Each block of a read holds what it held at some time between the
+    /// submission of the read and its end.
+    fn check_read(&self, pending: &Pending, data: &[u8]) {
+        let Op::Read { slba, nlb } = pending.command.op else { return };
+        if pending.content.is_empty() {
+            return;
+        }
+        let now = self.shadow.content(slba.0, nlb);
+        let blocks = data.chunks(self.config.lba_bytes as usize);
+        let mut expected = vec![0; self.config.lba_bytes as usize];
+        for (((lba, block), then), now) in (slba.0..).zip(blocks).zip(&pending.content).zip(&now) {
+            let tag = u32::from_le_bytes(block[..4].try_into().expect("a block is longer"));
+            fill_block(&mut expected, tag, lba);
+            assert!(block == expected, "block {lba} holds a mixture");
+            let possible = tag == then.tag || tag == now.tag || now.changes - then.changes > 1;
+            assert!(possible, "block {lba} holds data of {tag}, not of {} or {}", then.tag, now.tag);
+        }
+    }
+
+    /// Waits until nothing runs any more, which must not take too long, and
+    /// compares everything.
+    pub(super) fn idle(&mut self) {
+        let deadline = self.now.saturating_add(self.patience());
+        let mut steps = 0;
+        while let Some(at) = self.drive.next_event() {
+            assert!(at <= deadline, "not done at {at}, but everything takes until {deadline}");
+            steps += 1;
+            assert!(steps < STEPS, "not done after {STEPS} steps, at {at}");
+            self.advance(at.max(self.now));
+        }
+        self.log.push(Entry::Idle { now: self.now });
+        assert!(self.pending.is_empty(), "lost: {:?}", self.pending);
+        assert_eq!(self.drive.background_tasks(), 0, "tasks that wait for nothing");
+        self.accounts.check(&self.drive, self.now);
+        self.check_zones();
+    }
+
+    /// More time than everything that is in flight can take, one by one.
+    fn patience(&self) -> Nanos {
+        let media = &self.config.media;
+        let geometry = &self.config.geometry;
+        let layout = self.drive.flash().layout();
+        let longest = media.read_ns.0.max(media.program_ns.0).max(media.erase_ns.0)
+            + media.transfer_ns.0 * u64::from(geometry.planes)
+            + 2 * media.suspend.overhead_ns.0 * u64::from(media.suspend.max_per_operation);
+        let blocks = u64::from(geometry.planes_total()) * u64::from(geometry.blocks_per_plane);
+        let pages = blocks * u64::from(geometry.pages_per_block);
+        let commands = self.pending.len() as u64 + self.drive.background_tasks() as u64 + 1;
+        let moved: u64 = self.pending.values().map(|pending| u64::from(pending.command.op.nlb())).sum();
+        let wait = match self.config.finish {
+            FinishConfig::Fill { pause_ns, yield_ns, .. } => {
+                pause_ns.0 + yield_ns.unwrap_or(Nanos::ZERO).0
+            }
+            FinishConfig::Metadata => 0,
+        };
+        let hold = self.config.reset.preempt_ns.unwrap_or(Nanos::ZERO).0;
+        let front = &self.config.front_end;
+        let costs = [front.read_ns, front.write_ns, front.append_ns, front.management_ns];
+        let cost = costs.into_iter().max().unwrap_or(Nanos::ZERO).0;
+        // At a megabyte per second, which is the slowest link.
+        let link = moved * u64::from(self.config.lba_bytes) * 1_000;
+        let flash = (pages + 2 * blocks) * commands + moved;
+        let zone_pages = u64::from(layout.zone_pages());
+        let waits = zone_pages * u64::from(self.config.zones.count) * wait + blocks * commands * hold;
+        Nanos(flash * longest + waits + commands * cost + link)
+    }
+
+    /// The last look: everything is done, and the twin did the same.
+    pub(super) fn end(mut self) {
+        self.idle();
+        let Some(mut twin) = self.twin.take() else { return };
+        let mut done = Vec::new();
+        twin.advance(self.now, &mut done);
+        let outcomes: Vec<Outcome> =
+            done.iter().map(|c| (c.at, c.queue, c.tag, c.status.0, c.result)).collect();
+        assert_eq!(outcomes, self.outcomes, "looking at the drive changed what it did");
+        assert_eq!(twin.next_event(), None);
+        assert_eq!(twin.totals(), self.drive.totals());
+        assert_eq!(twin.flash().media().ledger(), self.drive.flash().media().ledger());
+        assert_eq!(twin.mapping(), self.drive.mapping());
+    }
+}
+
+/// The content that command `tag` writes to block `lba`; zeros for tag 0.
+fn fill_block(block: &mut [u8], tag: u32, lba: u64) {
+    if tag == 0 {
+        block.fill(0);
+        return;
+    }
+    let [a, b, ..] = lba.to_le_bytes();
+    block.fill(a ^ tag.to_le_bytes()[0]);
+    // A buffer of the wrong length may end in less than a block.
+    for (to, from) in block.iter_mut().zip(tag.to_le_bytes().into_iter().chain([a, b])) {
+        *to = from;
+    }
+    if let Some(last) = block.last_mut() {
+        *last = b;
+    }
+}

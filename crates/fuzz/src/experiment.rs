@@ -1,0 +1,41 @@
+//! Experiment files.
+
+use zonelab_config::Override;
+use zonelab_lab::experiment::Experiment;
+use zonelab_lab::library;
+
+use crate::draw::Draw;
+use crate::text;
+
+/// Positions of an axis that are looked at.
+const POSITIONS: usize = 3;
+
+/// The target: a text is an experiment, or is refused with a reason; so is
+/// what becomes of it at each position of its axis, and with `--quick`.
+///
+/// # Panics
+/// Something is wrong.
+pub fn run(data: &[u8]) {
+    let mut draw = Draw::new(data);
+    let bases: Vec<&str> = library::ids().filter_map(library::text).collect();
+    let text = text::draw(&mut draw, &bases);
+    let Some(experiment) = parse(&text, &[], None) else { return };
+    for x in experiment.axis.values.iter().take(POSITIONS) {
+        parse(&text, &[], Some(x));
+        parse(&text, &experiment.quick, Some(x));
+    }
+}
+
+fn parse(
+    text: &str,
+    sets: &[Override],
+    x: Option<&zonelab_lab::experiment::AxisValue>,
+) -> Option<Experiment> {
+    match Experiment::parse("fuzz.toml", text, sets, x) {
+        Ok(experiment) => Some(experiment),
+        Err(errors) => {
+            assert!(!errors.to_string().is_empty(), "refused without a reason");
+            None
+        }
+    }
+}
