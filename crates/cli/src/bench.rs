@@ -1,12 +1,157 @@
-//! `zonelab bench`.
+//! `zonelab bench`: our own speed, beside a yardstick.
 
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use zonelab_lab::bench::{self, Case, Ran};
+use zonelab_lab::table::{self, Cell, Column, Table};
+
+use crate::console;
 use crate::exit::{Exit, Failure};
 
 /// Options of `bench`.
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Only cases whose name contains this
+    #[arg(value_name = "NAME")]
+    only: Option<String>,
+    /// Operations of one run of a case
+    #[arg(long, default_value_t = 500_000, value_parser = clap::value_parser!(u64).range(1_000..))]
+    operations: u64,
+    /// Runs of each case; the fastest counts
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One line of the result.
+struct Row {
+    name: String,
+    ops_per_s: f64,
+    events_per_op: f64,
+    allocs_per_op: f64,
+    peak_mib: f64,
+    yardstick_ratio: f64,
+}
 
 /// Measures.
-pub(crate) fn bench(_args: &Args) -> Result<Exit, Failure> {
+///
+/// # Errors
+/// No case has that name.
+pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
+    let wanted = |case: &Case| args.only.as_ref().is_none_or(|only| case.name.contains(only));
+    let cases: Vec<Case> = bench::cases().into_iter().filter(wanted).collect();
+    if cases.is_empty() {
+        let only = args.only.as_deref().unwrap_or_default();
+        let names: Vec<String> = bench::cases().into_iter().map(|case| case.name).collect();
+        return Err(Failure::usage(format!(
+            "no benchmark is called \"{only}\"; there are:\n  {}",
+            names.join("\n  ")
+        )));
+    }
+    let bar = console::progress(cases.len() as u64, args.json);
+    let mut rows = Vec::new();
+    for case in &cases {
+        bar.set_message(case.name.clone());
+        rows.push(measure(case, args));
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    if args.json {
+        let rows: Vec<_> = rows.iter().map(Row::to_json).collect();
+        let value = json!({ "schema": 1, "operations": args.operations, "rows": rows });
+        console::print(&format!("{}\n", serde_json::to_string_pretty(&value).unwrap_or_default()))?;
+    } else {
+        console::print(&text(&rows))?;
+    }
     Ok(Exit::Done)
+}
+
+/// Runs a case and the yardstick in turn, so that both see the same machine.
+fn measure(case: &Case, args: &Args) -> Row {
+    let mut best = Duration::MAX;
+    let mut best_yardstick = Duration::MAX;
+    let mut ran = Ran { operations: 1, events: 0 };
+    for _ in 0..args.runs {
+        let prepared = case.prepare(args.operations);
+        let (time, result) = timed(|| prepared.run());
+        best = best.min(time);
+        ran = result;
+        let (time, checksum) = timed(|| bench::yardstick(args.operations, 32));
+        assert_ne!(checksum, 0, "the yardstick ran");
+        best_yardstick = best_yardstick.min(time);
+    }
+    // Allocations are counted in runs of two lengths: what does not grow with
+    // the length is set-up.
+    let allocations = |operations: u64| {
+        let prepared = case.prepare(operations);
+        let mut done = 0;
+        let info = allocation_counter::measure(|| done = prepared.run().operations);
+        (info.count_total as f64, done as f64)
+    };
+    let (short, short_ops) = allocations(args.operations / 4);
+    let (long, long_ops) = allocations(args.operations / 2);
+    let peak = allocation_counter::measure(|| {
+        let _ = case.prepare(args.operations / 4).run();
+    });
+    let ops = ran.operations as f64;
+    let ops_per_s = ops / best.as_secs_f64();
+    Row {
+        name: case.name.clone(),
+        ops_per_s,
+        events_per_op: ran.events as f64 / ops,
+        allocs_per_op: ((long - short) / (long_ops - short_ops)).max(0.0),
+        peak_mib: peak.bytes_max as f64 / f64::from(1 << 20),
+        yardstick_ratio: ops_per_s / (args.operations as f64 / best_yardstick.as_secs_f64()),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+fn timed<T>(f: impl FnOnce() -> T) -> (Duration, T) {
+    let start = Instant::now();
+    let value = f();
+    (start.elapsed(), value)
+}
+
+impl Row {
+    fn to_json(&self) -> serde_json::Value {
+        let rounded = |value: f64| zonelab_lab::rows::significant(value);
+        json!({
+            "name": self.name,
+            "ops_per_s": rounded(self.ops_per_s),
+            "events_per_op": rounded(self.events_per_op),
+            "allocs_per_op": rounded(self.allocs_per_op),
+            "peak_mib": rounded(self.peak_mib),
+            "yardstick_ratio": rounded(self.yardstick_ratio),
+        })
+    }
+}
+
+fn text(rows: &[Row]) -> String {
+    let mut table = Table::new([
+        Column::text("case"),
+        Column::number("M ops/s"),
+        Column::number("ns/op"),
+        Column::number("events/op"),
+        Column::number("allocs/op"),
+        Column::number("peak MiB"),
+        Column::number("of yardstick"),
+    ]);
+    for row in rows {
+        table.push(
+            [
+                row.name.clone(),
+                format!("{:.2}", row.ops_per_s / 1e6),
+                format!("{:.0}", 1e9 / row.ops_per_s),
+                format!("{:.2}", row.events_per_op),
+                format!("{:.4}", row.allocs_per_op),
+                format!("{:.1}", row.peak_mib),
+                table::percent(row.yardstick_ratio),
+            ]
+            .map(Cell::from),
+        );
+    }
+    table.to_text(&console::style())
 }

@@ -40,7 +40,7 @@ pub struct Target {
     pub run: fn(data: &[u8]),
     /// Seeded inputs are at most this long.
     pub max_bytes: usize,
-    /// Seeded inputs of an ordinary test run: what takes some ten seconds.
+    /// Seeded inputs of an ordinary test run: as many as take a few seconds.
     pub runs: u64,
 }
 
@@ -58,21 +58,21 @@ pub const TARGETS: &[Target] = &[
         description: "quantities with units: never a panic, and what is printed reads back",
         run: units::run,
         max_bytes: 256,
-        runs: 2_000,
+        runs: 20_000,
     },
     Target {
         name: "nvme_entry",
         description: "submission queue entries: never a panic, and what is parsed writes back",
         run: nvme_entry::run,
-        max_bytes: 256,
-        runs: 2_000,
+        max_bytes: 128,
+        runs: 20_000,
     },
     Target {
         name: "profile",
         description: "profiles: read or refused; a drive made from one works, and so does its TOML",
         run: profile::run,
         max_bytes: 512,
-        runs: 2_000,
+        runs: 5_000,
     },
     Target {
         name: "experiment",
@@ -86,7 +86,7 @@ pub const TARGETS: &[Target] = &[
         description: "a drawn command stream into a drawn drive, against a shadow of it",
         run: drive::run,
         max_bytes: 4_096,
-        runs: 2_000,
+        runs: 20_000,
     },
 ];
 

@@ -1,6 +1,6 @@
 //! Profiles, and drives made from them.
 
-use zonelab_config::Override;
+use zonelab_config::{Errors, Override};
 use zonelab_device::{Command, Lba, Nanos, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::zns::{ReportFilter, ZoneSendAction, ZoneState};
 use zonelab_ssd::Drive;
@@ -20,15 +20,19 @@ const SMALL_ZONE: u32 = 1 << 12;
 /// # Panics
 /// Something is wrong.
 pub fn run(data: &[u8]) {
+    match read(data) {
+        Ok(profile) => accepted(&profile),
+        Err(errors) => assert!(!errors.to_string().is_empty(), "refused without a reason"),
+    }
+}
+
+fn read(data: &[u8]) -> Result<Profile, Errors> {
     let mut draw = Draw::new(data);
     let sets: Vec<Override> =
         (0..draw.int(0..=2)).filter_map(|_| override_of(&mut draw)).collect();
     let bases: Vec<&str> = builtin_names().filter_map(builtin_text).collect();
     let text = text::draw(&mut draw, &bases);
-    match Profile::parse("fuzz.toml", &text, &sets) {
-        Ok(profile) => accepted(&profile),
-        Err(errors) => assert!(!errors.to_string().is_empty(), "refused without a reason"),
-    }
+    Profile::parse("fuzz.toml", &text, &sets)
 }
 
 /// A value for a key that exists.
@@ -131,4 +135,17 @@ fn drain(drive: &mut Drive, done: &mut Vec<zonelab_device::Completion>) -> Nanos
         drive.advance(now, done);
     }
     now
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::seeded;
+
+    #[test]
+    fn texts_are_accepted_and_refused_in_fair_shares() {
+        let target = crate::target("profile").unwrap();
+        let accepted = (0..500).filter(|seed| read(&seeded(target, *seed)).is_ok()).count();
+        assert!((50..450).contains(&accepted), "{accepted} of 500 are accepted");
+    }
 }

@@ -74,10 +74,6 @@ struct Shared {
     parked_free: Vec<u32>,
     sequence: u64,
     queues: Vec<QueueState>,
-    /// Queues that got completions since [`Emulated::take_ready`].
-    ready: Vec<u32>,
-    /// Time on the core that runs the current job.
-    core_now: Nanos,
     scratch: Vec<Completion>,
 }
 
@@ -86,7 +82,6 @@ struct QueueState {
     inbox: Vec<Completion>,
     in_flight: u32,
     depth: u32,
-    is_ready: bool,
 }
 
 /// An emulated drive whose queue pairs live in this process.
@@ -108,8 +103,6 @@ impl Emulated {
             parked_free: Vec::new(),
             sequence: 0,
             queues: Vec::new(),
-            ready: Vec::new(),
-            core_now: Nanos::ZERO,
             scratch: Vec::new(),
         };
         Self { shared: Rc::new(RefCell::new(shared)), info }
@@ -132,6 +125,7 @@ impl Emulated {
             shared: Rc::clone(&self.shared),
             info: Rc::clone(&self.info),
             id: QueueId(id),
+            core_now: Nanos::ZERO,
             is_free: costs == HostCosts::FREE,
             costs,
             rng,
@@ -144,37 +138,22 @@ impl Emulated {
     }
 
     /// When something happens next: a command arrives or the drive does something.
+    #[inline]
     #[must_use]
     pub(crate) fn next_event(&self) -> Option<Nanos> {
         self.shared.borrow().next_event()
     }
 
-    /// Runs drive and arrivals up to `now`.
-    pub(crate) fn advance(&self, now: Nanos) {
-        self.shared.borrow_mut().advance(now);
-    }
-
-    /// Moves the ids of queues with new completions to `ready`.
-    pub(crate) fn take_ready(&self, ready: &mut Vec<u32>) {
-        let shared = &mut *self.shared.borrow_mut();
-        for &queue in &shared.ready {
-            shared.queues[queue as usize].is_ready = false;
-        }
-        ready.append(&mut shared.ready);
-    }
-
-    /// The job of one of the queues begins to run at `now`.
-    pub(crate) fn enter(&self, now: Nanos) {
-        self.shared.borrow_mut().core_now = now;
-    }
-
-    /// The time on its core when the job is done.
-    pub(crate) fn leave(&self) -> Nanos {
-        self.shared.borrow().core_now
+    /// Runs drive and arrivals up to `now`, and adds to `ready` the queues
+    /// that had nothing to poll before and have now.
+    #[inline]
+    pub(crate) fn advance(&self, now: Nanos, ready: &mut Vec<u32>) {
+        self.shared.borrow_mut().advance(now, ready);
     }
 }
 
 impl Shared {
+    #[inline]
     fn next_event(&self) -> Option<Nanos> {
         let arrival = self.arrivals.peek().map(|Reverse((at, ..))| *at);
         match (arrival, self.drive.next_event()) {
@@ -183,38 +162,32 @@ impl Shared {
         }
     }
 
-    fn advance(&mut self, now: Nanos) {
+    #[inline]
+    fn advance(&mut self, now: Nanos, ready: &mut Vec<u32>) {
         while let Some(&Reverse((at, _, slot))) = self.arrivals.peek() {
             if at > now {
                 break;
             }
             self.arrivals.pop();
-            self.advance_drive(at);
+            self.advance_drive(at, ready);
             let arrival = self.parked[slot as usize].take().expect("an arrival is parked until it is due");
             self.parked_free.push(slot);
             self.hand_over(at, arrival);
         }
-        self.advance_drive(now);
+        self.advance_drive(now, ready);
     }
 
     #[inline]
-    fn advance_drive(&mut self, to: Nanos) {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        self.drive.advance(to, &mut scratch);
+    fn advance_drive(&mut self, to: Nanos, ready: &mut Vec<u32>) {
+        let Self { drive, scratch, queues, .. } = self;
+        drive.advance(to, scratch);
         for completion in scratch.drain(..) {
-            self.deliver(completion);
-        }
-        self.scratch = scratch;
-    }
-
-    #[inline]
-    fn deliver(&mut self, completion: Completion) {
-        let id = completion.queue.0;
-        let queue = &mut self.queues[id as usize];
-        queue.inbox.push(completion);
-        if !queue.is_ready {
-            queue.is_ready = true;
-            self.ready.push(u32::from(id));
+            let id = completion.queue.0;
+            let inbox = &mut queues[id as usize].inbox;
+            if inbox.is_empty() {
+                ready.push(u32::from(id));
+            }
+            inbox.push(completion);
         }
     }
 
@@ -243,6 +216,8 @@ pub struct EmulatedQueue {
     shared: Rc<RefCell<Shared>>,
     info: Rc<DeviceInfo>,
     id: QueueId,
+    /// Time on the core of its job, which moves on as host code takes its time.
+    core_now: Nanos,
     is_free: bool,
     costs: HostCosts,
     rng: Rng,
@@ -254,6 +229,12 @@ impl EmulatedQueue {
     pub fn id(&self) -> QueueId {
         self.id
     }
+
+    /// Its job begins to run at `now`.
+    #[inline]
+    pub(crate) fn enter(&mut self, now: Nanos) {
+        self.core_now = now;
+    }
 }
 
 impl QueuePair for EmulatedQueue {
@@ -263,7 +244,7 @@ impl QueuePair for EmulatedQueue {
 
     #[inline]
     fn now(&self) -> Nanos {
-        self.shared.borrow().core_now
+        self.core_now
     }
 
     #[inline]
@@ -277,10 +258,10 @@ impl QueuePair for EmulatedQueue {
         queue.in_flight += 1;
         let arrival = Arrival { queue: self.id, tag, command, data };
         if self.is_free {
-            shared.hand_over(shared.core_now, arrival);
+            shared.hand_over(self.core_now, arrival);
         } else {
-            shared.core_now += self.costs.draw(self.costs.submit_ns, &mut self.rng);
-            shared.park(shared.core_now, arrival);
+            self.core_now += self.costs.draw(self.costs.submit_ns, &mut self.rng);
+            shared.park(self.core_now, arrival);
         }
         Ok(())
     }
@@ -298,13 +279,13 @@ impl QueuePair for EmulatedQueue {
         queue.in_flight -= count as u32;
         if self.is_free {
             for mut completion in queue.inbox.drain(..) {
-                completion.at = shared.core_now;
+                completion.at = self.core_now;
                 done.push(completion);
             }
         } else {
             for mut completion in queue.inbox.drain(..) {
-                shared.core_now += self.costs.draw(self.costs.complete_ns, &mut self.rng);
-                completion.at = shared.core_now;
+                self.core_now += self.costs.draw(self.costs.complete_ns, &mut self.rng);
+                completion.at = self.core_now;
                 done.push(completion);
             }
         }

@@ -159,7 +159,7 @@ impl<'a, C: Clock> Reactor<'a, C> {
             if self.clock.is_real() {
                 self.lateness_max = self.lateness_max.max(now - next);
             }
-            self.device.advance(now);
+            self.device.advance(now, &mut self.ready);
             unfinished -= self.run_ready(now);
             unfinished -= self.run_due(now);
             if !self.stop_seen && self.stop.is_stopped() {
@@ -178,9 +178,8 @@ impl<'a, C: Clock> Reactor<'a, C> {
     #[inline]
     fn run_ready(&mut self, now: Nanos) -> usize {
         let mut finished = 0;
-        let mut ready = std::mem::take(&mut self.ready);
-        self.device.take_ready(&mut ready);
-        for queue in ready.drain(..) {
+        for i in 0..self.ready.len() {
+            let queue = self.ready[i];
             // Queues of an earlier run on the same drive have no job here.
             let index = self.slot_of_queue.get(queue as usize).copied().unwrap_or(u32::MAX);
             if let Some(slot) = self.slots.get(index as usize)
@@ -189,7 +188,7 @@ impl<'a, C: Clock> Reactor<'a, C> {
                 finished += usize::from(self.run_or_defer(index, now));
             }
         }
-        self.ready = ready;
+        self.ready.clear();
         finished
     }
 
@@ -225,11 +224,11 @@ impl<'a, C: Clock> Reactor<'a, C> {
             self.wakes.push(Reverse((core_free, index)));
             return false;
         }
-        self.device.enter(now);
+        slot.queue.enter(now);
         slot.queue.poll(&mut self.done);
         let next = slot.job.step(now, &mut self.done, &mut slot.queue);
         self.done.clear();
-        self.cores[slot.core.0 as usize] = self.device.leave();
+        self.cores[slot.core.0 as usize] = slot.queue.now();
         match next {
             NextWake::Completion => slot.state = SlotState::Waiting(None),
             NextWake::At(at) => {

@@ -3,6 +3,7 @@
 //!
 //! | module | what |
 //! | --- | --- |
+//! | [`bench`] | our own speed |
 //! | [`experiment`] | experiment files |
 //! | [`library`] | the experiments that are built in |
 //! | [`run`] | runs the points of an experiment in parallel |
@@ -15,6 +16,7 @@
 //! | [`table`] | tables for a terminal |
 //! | [`output`] | result directories |
 
+pub mod bench;
 pub mod compare;
 pub mod experiment;
 pub mod figure;

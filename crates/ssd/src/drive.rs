@@ -19,7 +19,7 @@ use crate::slab::Slab;
 use crate::zones::{Change, Zones};
 
 /// Most commands that can be in flight at once.
-const MAX_IN_FLIGHT: usize = 1 << 26;
+const MAX_IN_FLIGHT: usize = 1 << 24;
 
 /// A command between its submission and its completion.
 #[derive(Clone, Debug)]
@@ -206,6 +206,12 @@ impl Drive {
         }
     }
 
+    /// Events that the drive has handled since it was made.
+    #[must_use]
+    pub fn events_handled(&self) -> u64 {
+        self.events.handled()
+    }
+
     /// Commands submitted and not yet completed.
     #[must_use]
     pub fn in_flight(&self) -> usize {
@@ -224,7 +230,7 @@ impl Drive {
     ///
     /// # Errors
     /// [`Rejected`] with the buffer if more commands are in flight than the
-    /// drive can tell apart (2^26).
+    /// drive can tell apart (2^24).
     ///
     /// # Panics
     /// If `now` goes back.
@@ -532,21 +538,24 @@ impl Drive {
 
     #[inline]
     fn complete(&mut self, index: u32) {
-        let mut request = self.requests.remove(index);
-        if let (Op::Read { slba, .. }, Some(data), Some(buf)) =
-            (request.op, &self.data, &mut request.data)
-            && request.status.is_success()
-        {
-            self.copy_out(data, slba, buf);
-        }
-        self.backlog.push(Completion {
+        let request = self.requests.at(index);
+        let mut completion = Completion {
             queue: request.queue,
             tag: request.tag,
             status: request.status,
             at: self.now,
             result: request.result,
-            data: request.data,
-        });
+            data: request.data.take(),
+        };
+        let op = request.op;
+        self.requests.free(index);
+        if let (Op::Read { slba, .. }, Some(data), Some(buf)) =
+            (op, &self.data, &mut completion.data)
+            && completion.status.is_success()
+        {
+            self.copy_out(data, slba, buf);
+        }
+        self.backlog.push(completion);
     }
 
     fn copy_out(&self, data: &SparseData, slba: Lba, buf: &mut [u8]) {

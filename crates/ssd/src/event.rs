@@ -20,7 +20,11 @@ pub enum Event {
     Request(u32),
 }
 
+/// Bits of an index; three more tell the kind.
+const INDEX_BITS: u32 = EVENT_BITS - 3;
+
 impl Event {
+    #[inline]
     const fn pack(self) -> u32 {
         let (kind, index) = match self {
             Self::GroupDone(i) => (0, i),
@@ -29,13 +33,14 @@ impl Event {
             Self::Task(i) => (3, i),
             Self::Request(i) => (4, i),
         };
-        assert!(index < 1 << 28, "an event index fits in 28 bits");
-        kind << 28 | index
+        assert!(index < 1 << INDEX_BITS, "an event index fits in 26 bits");
+        kind << INDEX_BITS | index
     }
 
+    #[inline]
     const fn unpack(word: u32) -> Self {
-        let index = word & ((1 << 28) - 1);
-        match word >> 28 {
+        let index = word & ((1 << INDEX_BITS) - 1);
+        match word >> INDEX_BITS {
             0 => Self::GroupDone(index),
             1 => Self::Unit(index),
             2 => Self::Channel(index),
@@ -46,32 +51,73 @@ impl Event {
 }
 
 /// Events in order of time, and of insertion where times are equal.
+///
+/// Time, sequence number and event are one 128-bit key, so that the heap
+/// compares and moves a single integer.
 #[derive(Debug, Default, Clone)]
 pub struct EventQueue {
-    /// `(time, sequence number, packed event)`; the sequence number makes every key unique.
-    heap: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    heap: BinaryHeap<Reverse<u128>>,
     sequence: u64,
+    handled: u64,
 }
+
+/// Bits of an event in a key; the sequence number has the next [`SEQUENCE_BITS`].
+const EVENT_BITS: u32 = 29;
+/// When they run out, those of the waiting events are counted anew.
+const SEQUENCE_BITS: u32 = 35;
+const _: () = assert!(EVENT_BITS + SEQUENCE_BITS == 64, "the upper half of a key is the time");
 
 impl EventQueue {
     /// Adds an event.
+    #[inline]
     pub fn push(&mut self, at: Nanos, event: Event) {
         self.sequence += 1;
-        self.heap.push(Reverse((at.0, self.sequence, event.pack())));
+        if self.sequence >> SEQUENCE_BITS != 0 {
+            self.renumber();
+        }
+        let low = self.sequence << EVENT_BITS | u64::from(event.pack());
+        self.heap.push(Reverse(u128::from(at.0) << 64 | u128::from(low)));
+    }
+
+    /// Gives the waiting events new sequence numbers, in the same order.
+    #[cold]
+    fn renumber(&mut self) {
+        let sorted = std::mem::take(&mut self.heap).into_sorted_vec();
+        self.sequence = 0;
+        // Ascending order of `Reverse` is from the last to the first.
+        for Reverse(key) in sorted.into_iter().rev() {
+            self.sequence += 1;
+            let event = (key as u64) & ((1 << EVENT_BITS) - 1);
+            let low = self.sequence << EVENT_BITS | event;
+            self.heap.push(Reverse(key >> 64 << 64 | u128::from(low)));
+        }
+        self.sequence += 1;
+        assert!(self.sequence >> SEQUENCE_BITS == 0, "fewer than 2^35 events wait");
     }
 
     /// The time of the earliest event.
+    #[inline]
     #[must_use]
     pub fn next_at(&self) -> Option<Nanos> {
-        self.heap.peek().map(|Reverse((at, ..))| Nanos(*at))
+        self.heap.peek().map(|Reverse(key)| Nanos((key >> 64) as u64))
     }
 
     /// Takes the earliest event if it is due by `to`.
+    #[inline]
     pub fn pop_due(&mut self, to: Nanos) -> Option<(Nanos, Event)> {
-        if self.heap.peek().is_none_or(|Reverse((at, ..))| *at > to.0) {
+        if self.next_at().is_none_or(|at| at > to) {
             return None;
         }
-        self.heap.pop().map(|Reverse((at, _, word))| (Nanos(at), Event::unpack(word)))
+        let Reverse(key) = self.heap.pop()?;
+        self.handled += 1;
+        let event = (key as u32) & ((1 << EVENT_BITS) - 1);
+        Some((Nanos((key >> 64) as u64), Event::unpack(event)))
+    }
+
+    /// Events handled since the queue was made.
+    #[must_use]
+    pub fn handled(&self) -> u64 {
+        self.handled
     }
 
     /// Number of events waiting.
@@ -84,5 +130,43 @@ impl EventQueue {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_times_keep_the_order_of_insertion_when_numbers_run_out() {
+        let mut queue = EventQueue { sequence: (1 << SEQUENCE_BITS) - 3, ..EventQueue::default() };
+        for i in 0..6 {
+            queue.push(Nanos(7), Event::Task(i));
+        }
+        queue.push(Nanos(3), Event::Unit(9));
+        assert_eq!(queue.next_at(), Some(Nanos(3)));
+        assert_eq!(queue.pop_due(Nanos(2)), None);
+        assert_eq!(queue.pop_due(Nanos(9)), Some((Nanos(3), Event::Unit(9))));
+        for i in 0..6 {
+            assert_eq!(queue.pop_due(Nanos(9)), Some((Nanos(7), Event::Task(i))));
+        }
+        assert!(queue.is_empty());
+        assert_eq!(queue.handled(), 7);
+    }
+
+    #[test]
+    fn events_survive_packing() {
+        let last = (1 << INDEX_BITS) - 1;
+        for index in [0, 1, last] {
+            for event in [
+                Event::GroupDone(index),
+                Event::Unit(index),
+                Event::Channel(index),
+                Event::Task(index),
+                Event::Request(index),
+            ] {
+                assert_eq!(Event::unpack(event.pack()), event);
+            }
+        }
     }
 }

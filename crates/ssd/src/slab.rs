@@ -38,6 +38,15 @@ impl<T> Slab<T> {
         value
     }
 
+    /// Drops the value in slot `index` where it is, without moving it out.
+    #[inline]
+    pub(crate) fn free(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        assert!(slot.is_some(), "a slot in use is freed once");
+        *slot = None;
+        self.free.push(index);
+    }
+
     /// The value in slot `index`, if the slot is in use.
     #[inline]
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {

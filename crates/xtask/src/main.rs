@@ -1,2 +1,75 @@
-//! Chores.
-fn main() {}
+//! Chores of the workspace: `cargo xtask help` lists them.
+//!
+//! They call cargo and pass its output through; nothing is decided here but
+//! what runs, in which order, and what to say if something cannot.
+
+mod fuzz;
+mod steps;
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const HELP: &str = "\
+Chores of the zonelab workspace.
+
+  cargo xtask test [TIER] [--keep-going]
+      Runs the tests of a tier; without one, of `fast`. Stops at the first step
+      that fails, with its exit code; with --keep-going, after the last step.
+      With CI set in the environment, a step that cannot run is a failure.
+  cargo xtask fuzz TARGET [--seed N] [--runs N] [--seconds N]
+      Runs a fuzz target over its corpus and seeded inputs, on stable Rust.
+      A failure prints its seed and the command that replays it.
+  cargo xtask fuzz TARGET --input FILE
+      Runs a fuzz target on one file.
+  cargo xtask fuzz TARGET (--seed N | --input FILE) --minimise FILE
+      Looks for a simpler input that fails in the same way.
+  cargo xtask fuzz --list
+      Lists the fuzz targets.
+  cargo xtask help
+      Prints this.
+
+More: docs/testing.md";
+
+/// Exit code of a command line that makes no sense.
+const USAGE: u8 = 2;
+/// Exit code if the environment lacks something.
+const ENVIRONMENT: u8 = 4;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let result = match args.first().map(String::as_str) {
+        Some("test") => tests::chore(&args[1..]),
+        Some("fuzz") => fuzz::chore(&args[1..]),
+        Some("help" | "--help" | "-h") => {
+            println!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        Some(other) => {
+            eprintln!("there is no chore `{other}`\n\n{HELP}");
+            return ExitCode::from(USAGE);
+        }
+        None => {
+            eprintln!("{HELP}");
+            return ExitCode::from(USAGE);
+        }
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("cargo xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The directory of the workspace.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).expect("this crate lies two levels down").to_path_buf()
+}
+
+/// The cargo that runs this program.
+fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}

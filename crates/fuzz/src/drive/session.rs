@@ -98,8 +98,10 @@ impl Session {
             _ => None,
         };
         if let (Some(slba), Some(data)) = (slba, data.as_deref_mut()) {
-            for (lba, block) in (slba..).zip(data.chunks_mut(self.config.lba_bytes as usize)) {
-                fill_block(block, tag, lba);
+            let blocks = data.chunks_mut(self.config.lba_bytes as usize);
+            for (block, index) in blocks.zip(0..) {
+                // Addresses that wrap are refused.
+                fill_block(block, tag, slba.wrapping_add(index));
             }
         }
         let answer = self.shadow.apply(&command, data.as_deref(), tag);

@@ -1,0 +1,4 @@
+//! `drive` under libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| zonelab_fuzz::drive::run(data));

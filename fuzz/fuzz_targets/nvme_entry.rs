@@ -1,0 +1,4 @@
+//! `nvme_entry` under libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| zonelab_fuzz::nvme_entry::run(data));

@@ -1,0 +1,4 @@
+//! `profile` under libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| zonelab_fuzz::profile::run(data));
