@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use zonelab_lab::bench::{self, Case, Ran};
-use zonelab_lab::table::{self, Cell, Column, Table};
+use zonelab_lab::table::{Cell, Column, Table};
 
 use crate::console;
 use crate::exit::{Exit, Failure};
@@ -148,7 +148,7 @@ fn text(rows: &[Row]) -> String {
                 format!("{:.2}", row.events_per_op),
                 format!("{:.4}", row.allocs_per_op),
                 format!("{:.1}", row.peak_mib),
-                table::percent(row.yardstick_ratio),
+                format!("{:.1} %", 100.0 * row.yardstick_ratio),
             ]
             .map(Cell::from),
         );

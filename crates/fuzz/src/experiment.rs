@@ -16,10 +16,13 @@ const POSITIONS: usize = 3;
 /// # Panics
 /// Something is wrong.
 pub fn run(data: &[u8]) {
-    let mut draw = Draw::new(data);
-    let bases: Vec<&str> = library::ids().filter_map(library::text).collect();
-    let text = text::draw(&mut draw, &bases);
-    let Some(experiment) = parse(&text, &[], None) else { return };
+    let text = text::verbatim(data).unwrap_or_else(|| {
+        let bases: Vec<&str> = library::ids().filter_map(library::text).collect();
+        text::draw(&mut Draw::new(data), &bases)
+    });
+    let Some(experiment) = parse(&text, &[], None) else {
+        return;
+    };
     for x in experiment.axis.values.iter().take(POSITIONS) {
         parse(&text, &[], Some(x));
         parse(&text, &experiment.quick, Some(x));
@@ -36,6 +39,25 @@ fn parse(
         Err(errors) => {
             assert!(!errors.to_string().is_empty(), "refused without a reason");
             None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness;
+
+    #[test]
+    fn the_corpus_has_files_that_are_read_at_every_position_of_their_axis() {
+        let directory = harness::corpus_directory(crate::target("experiment").unwrap());
+        for name in ["small.toml", "axis-of-sizes.toml"] {
+            let data = std::fs::read(directory.join(name)).unwrap();
+            let text = text::verbatim(&data).unwrap();
+            let experiment = parse(&text, &[], None).unwrap();
+            assert!(experiment.axis.values.len() > 1, "{name}");
+            let x = &experiment.axis.values[0];
+            assert!(parse(&text, &[], Some(x)).is_some(), "{name} with {x:?}");
         }
     }
 }

@@ -51,7 +51,12 @@ pub struct Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { target, origin, bytes, message } = self;
+        let Self {
+            target,
+            origin,
+            bytes,
+            message,
+        } = self;
         let (from, replay) = match origin {
             Origin::Seed(seed) => (format!("seed {seed}"), format!("--seed {seed} --runs 1")),
             Origin::File(path) => {
@@ -62,7 +67,10 @@ impl fmt::Display for Failure {
         writeln!(f, "fuzz target {target} failed: {message}")?;
         writeln!(f, "  input:    {from} ({bytes} bytes)")?;
         writeln!(f, "  replay:   cargo xtask fuzz {target} {replay}")?;
-        write!(f, "  minimise: cargo xtask fuzz {target} {replay} --minimise FILE")
+        write!(
+            f,
+            "  minimise: cargo xtask fuzz {target} {replay} --minimise FILE"
+        )
     }
 }
 
@@ -129,7 +137,9 @@ pub fn corpus(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
 /// The corpus directory of a target.
 #[must_use]
 pub fn corpus_directory(target: &Target) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("corpus")
+        .join(target.name)
 }
 
 /// Runs `target` on the content of each of `files`; returns their number.
@@ -164,7 +174,9 @@ pub struct Extent {
 pub fn run_seeds(target: &'static Target, extent: Extent) -> Result<u64, Failure> {
     let clock = RealClock::new();
     let in_time = move || {
-        extent.seconds.is_none_or(|most| clock.now().0 / 1_000_000_000 < most)
+        extent
+            .seconds
+            .is_none_or(|most| clock.now().0 / 1_000_000_000 < most)
     };
     let runs = usize::try_from(extent.runs.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
     let inputs = (extent.first..=u64::MAX)
@@ -189,8 +201,11 @@ fn run_all(
             if started.send((origin.clone(), data.len())).is_err() {
                 break;
             }
-            attempt(target, &data).map_err(|message| {
-                Failure { target: target.name, origin, bytes: data.len(), message }
+            attempt(target, &data).map_err(|message| Failure {
+                target: target.name,
+                origin,
+                bytes: data.len(),
+                message,
             })?;
             runs += 1;
         }
@@ -206,7 +221,12 @@ fn run_all(
             Err(RecvTimeoutError::Timeout) => {
                 let message = format!("it still runs after {} s", hang.as_secs());
                 let (origin, bytes) = current.unwrap_or((Origin::Seed(0), 0));
-                return Err(Failure { target: target.name, origin, bytes, message });
+                return Err(Failure {
+                    target: target.name,
+                    origin,
+                    bytes,
+                    message,
+                });
             }
         }
     }
@@ -217,7 +237,9 @@ fn run_all(
 /// `attempts` inputs.
 #[must_use]
 pub fn minimise(target: &Target, data: &[u8], attempts: u32) -> Vec<u8> {
-    let Err(wanted) = attempt_quietly(target, data) else { return data.to_vec() };
+    let Err(wanted) = attempt_quietly(target, data) else {
+        return data.to_vec();
+    };
     let wanted = without_numbers(&wanted);
     let mut left = attempts;
     let mut fails = |data: &[u8]| {
@@ -286,7 +308,13 @@ mod tests {
     use super::*;
 
     fn target(run: fn(&[u8])) -> &'static Target {
-        let target = Target { name: "test", description: "", run, max_bytes: 100, runs: 1 };
+        let target = Target {
+            name: "test",
+            description: "",
+            run,
+            max_bytes: 100,
+            runs: 1,
+        };
         Box::leak(Box::new(target))
     }
 
@@ -294,26 +322,44 @@ mod tests {
     fn the_same_seed_gives_the_same_input_and_others_give_others() {
         let target = target(|_| ());
         let inputs: Vec<_> = (0..200).map(|seed| seeded(target, seed)).collect();
-        assert!(inputs.iter().zip(0..).all(|(input, seed)| *input == seeded(target, seed)));
+        assert!(
+            inputs
+                .iter()
+                .zip(0..)
+                .all(|(input, seed)| *input == seeded(target, seed))
+        );
         assert!(inputs.iter().all(|input| input.len() <= target.max_bytes));
         assert!(inputs.iter().any(|input| input.len() > 50));
         let mut different = inputs.clone();
         different.sort();
         different.dedup();
         // Very short inputs may well be equal.
-        assert!(different.len() > 150, "{} different inputs", different.len());
+        assert!(
+            different.len() > 150,
+            "{} different inputs",
+            different.len()
+        );
     }
 
     #[test]
     fn a_panic_is_a_failure_that_names_its_seed() {
         let target = target(|data| assert!(data.len() < 60, "{} are too many", data.len()));
-        let extent = Extent { first: 5, runs: None, seconds: None };
+        let extent = Extent {
+            first: 5,
+            runs: None,
+            seconds: None,
+        };
         let failure = run_seeds(target, extent).unwrap_err();
-        let Origin::Seed(seed) = failure.origin else { panic!("it was a seed") };
+        let Origin::Seed(seed) = failure.origin else {
+            panic!("it was a seed")
+        };
         assert_eq!(failure.bytes, seeded(target, seed).len());
         assert_eq!(failure.message, format!("{} are too many", failure.bytes));
         let text = failure.to_string();
-        assert!(text.contains(&format!("cargo xtask fuzz test --seed {seed} --runs 1")), "{text}");
+        assert!(
+            text.contains(&format!("cargo xtask fuzz test --seed {seed} --runs 1")),
+            "{text}"
+        );
     }
 
     #[test]
@@ -333,16 +379,27 @@ mod tests {
     #[test]
     fn runs_and_seconds_bound_a_run() {
         let target = target(|_| ());
-        let extent = Extent { first: 1, runs: Some(17), seconds: None };
+        let extent = Extent {
+            first: 1,
+            runs: Some(17),
+            seconds: None,
+        };
         assert_eq!(run_seeds(target, extent), Ok(17));
-        let extent = Extent { first: 1, runs: None, seconds: Some(0) };
+        let extent = Extent {
+            first: 1,
+            runs: None,
+            seconds: Some(0),
+        };
         assert_eq!(run_seeds(target, extent), Ok(0));
     }
 
     #[test]
     fn minimising_finds_the_bytes_that_matter() {
         let target = target(|data| {
-            assert!(!(data.contains(&200) && data.iter().any(|b| *b == 7)), "both");
+            assert!(
+                !(data.contains(&200) && data.iter().any(|b| *b == 7)),
+                "both"
+            );
         });
         let data: Vec<u8> = (0..=255).collect();
         assert_eq!(minimise(target, &data, 100_000), [7, 200]);

@@ -102,5 +102,8 @@ pub const CANARY: Target = Target {
 /// The target of that name, the canary included.
 #[must_use]
 pub fn target(name: &str) -> Option<&'static Target> {
-    TARGETS.iter().chain([&CANARY]).find(|target| target.name == name)
+    TARGETS
+        .iter()
+        .chain([&CANARY])
+        .find(|target| target.name == name)
 }

@@ -41,7 +41,8 @@ impl Options {
         while let Some(arg) = args.next() {
             let mut value = || args.next().with_context(|| format!("{arg} needs a value"));
             let number = |text: String| {
-                text.parse::<u64>().with_context(|| format!("`{text}` is not a number"))
+                text.parse::<u64>()
+                    .with_context(|| format!("`{text}` is not a number"))
             };
             match arg.as_str() {
                 "--list" => options.list = true,
@@ -60,8 +61,16 @@ impl Options {
     }
 
     fn extent(&self) -> Extent {
-        let runs = self.runs.or(if self.seconds.is_some() { None } else { Some(10_000) });
-        Extent { first: self.seed.unwrap_or(1), runs, seconds: self.seconds }
+        let runs = self.runs.or(if self.seconds.is_some() {
+            None
+        } else {
+            Some(10_000)
+        });
+        Extent {
+            first: self.seed.unwrap_or(1),
+            runs,
+            seconds: self.seconds,
+        }
     }
 }
 
@@ -77,18 +86,26 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<()> {
     if options.list {
-        for Target { name, description, .. } in TARGETS {
+        for Target {
+            name, description, ..
+        } in TARGETS
+        {
             println!("{name:<12} {description}");
         }
         return Ok(());
     }
-    let Some(name) = &options.target else { bail!("which target?\n\n{USAGE}") };
+    let Some(name) = &options.target else {
+        bail!("which target?\n\n{USAGE}")
+    };
     let targets: Vec<&'static Target> = match (name.as_str(), target(name)) {
         ("all", _) => TARGETS.iter().collect(),
         (_, Some(target)) => vec![target],
         (_, None) => {
             let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
-            bail!("there is no fuzz target `{name}`; there are: {}", names.join(", "));
+            bail!(
+                "there is no fuzz target `{name}`; there are: {}",
+                names.join(", ")
+            );
         }
     };
     for target in targets {
@@ -106,10 +123,16 @@ fn run_target(target: &'static Target, options: &Options) -> Result<()> {
         println!("{}: {} passes", target.name, file.display());
         return Ok(());
     }
-    let files = harness::run_files(target, &harness::corpus(&harness::corpus_directory(target))?)?;
+    let files = harness::run_files(
+        target,
+        &harness::corpus(&harness::corpus_directory(target))?,
+    )?;
     let extent = options.extent();
     let runs = harness::run_seeds(target, extent)?;
-    println!("{}: {files} corpus inputs, {runs} seeds from {}: ok", target.name, extent.first);
+    println!(
+        "{}: {files} corpus inputs, {runs} seeds from {}: ok",
+        target.name, extent.first
+    );
     Ok(())
 }
 
@@ -122,14 +145,22 @@ fn minimise(target: &'static Target, options: &Options, file: &Path) -> Result<(
         (None, None) => bail!("--minimise needs the --seed or the --input that fails"),
     };
     if harness::attempt(target, &data).is_ok() {
-        bail!("{} passes on this input: there is nothing to minimise", target.name);
+        bail!(
+            "{} passes on this input: there is nothing to minimise",
+            target.name
+        );
     }
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| ()));
     let small = harness::minimise(target, &data, MINIMISE_ATTEMPTS);
     std::panic::set_hook(hook);
     std::fs::write(file, &small).with_context(|| format!("cannot write {}", file.display()))?;
-    println!("{} of {} bytes are left, in {}", small.len(), data.len(), file.display());
+    println!(
+        "{} of {} bytes are left, in {}",
+        small.len(),
+        data.len(),
+        file.display()
+    );
     // Once more, to show what it does.
     harness::run_files(target, &[file.to_path_buf()])?;
     Ok(())

@@ -36,15 +36,22 @@ pub fn run(data: &[u8]) {
     let entry = SubmissionEntry::read_from_bytes(&bytes).expect("the bytes are one entry");
     match IoCommand::parse(&entry) {
         Ok(command) => {
-            assert!(PARSED.contains(&bytes[0]), "{command:?} from an unknown opcode");
-            let written = command.to_entry().expect("what came from an entry has a place in one");
+            assert!(
+                PARSED.contains(&bytes[0]),
+                "{command:?} from an unknown opcode"
+            );
+            let written = command
+                .to_entry()
+                .expect("what came from an entry has a place in one");
             assert_eq!(IoCommand::parse(&written), Ok(command));
             assert_eq!(written.nsid.get(), command.nsid());
         }
         Err(status) => assert_eq!(status, Status::INVALID_OPCODE),
     }
     if let Ok(identify) = Identify::parse(&entry) {
-        let written = identify.to_entry().expect("what came from an entry has a place in one");
+        let written = identify
+            .to_entry()
+            .expect("what came from an entry has a place in one");
         assert_eq!(Identify::parse(&written), Ok(identify));
     }
 }

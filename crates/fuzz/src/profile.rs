@@ -27,9 +27,13 @@ pub fn run(data: &[u8]) {
 }
 
 fn read(data: &[u8]) -> Result<Profile, Errors> {
+    if let Some(text) = text::verbatim(data) {
+        return Profile::parse("fuzz.toml", &text, &[]);
+    }
     let mut draw = Draw::new(data);
-    let sets: Vec<Override> =
-        (0..draw.int(0..=2)).filter_map(|_| override_of(&mut draw)).collect();
+    let sets: Vec<Override> = (0..draw.int(0..=2))
+        .filter_map(|_| override_of(&mut draw))
+        .collect();
     let bases: Vec<&str> = builtin_names().filter_map(builtin_text).collect();
     let text = text::draw(&mut draw, &bases);
     Profile::parse("fuzz.toml", &text, &sets)
@@ -60,13 +64,30 @@ fn override_of(draw: &mut Draw<'_>) -> Option<Override> {
         "no.such.key",
     ];
     const VALUES: &[&str] = &[
-        "", "lazy", "fill", "metadata", "ready", "weighted", "memory", "background", "true", "16KiB",
-        "1056MiB", "700us", "[]", "{}", "\"",
+        "",
+        "lazy",
+        "fill",
+        "metadata",
+        "ready",
+        "weighted",
+        "memory",
+        "background",
+        "true",
+        "16KiB",
+        "1056MiB",
+        "700us",
+        "[]",
+        "{}",
+        "\"",
     ];
     let key = draw.pick(KEYS);
     let value = match draw.flag() {
         true => draw.pick(VALUES).to_owned(),
-        false => format!("{}{}", draw.wide(), draw.pick(&["", "B", "KiB", "MiB", "ns", "us", "GB/s"])),
+        false => format!(
+            "{}{}",
+            draw.wide(),
+            draw.pick(&["", "B", "KiB", "MiB", "ns", "us", "GB/s"])
+        ),
     };
     Override::parse(&format!("{key}={value}")).ok()
 }
@@ -77,8 +98,8 @@ fn accepted(profile: &Profile) {
     let again = again.expect("the TOML of a profile is a profile");
     assert_eq!(again.config, profile.config, "its TOML says something else");
     assert_eq!(again.derived, profile.derived);
-    let blocks = u64::from(profile.derived.planes)
-        * u64::from(profile.config.geometry.blocks_per_plane);
+    let blocks =
+        u64::from(profile.derived.planes) * u64::from(profile.config.geometry.blocks_per_plane);
     if blocks <= SMALL && u64::from(profile.derived.physical_zones) <= SMALL {
         use_drive(profile);
     }
@@ -93,7 +114,11 @@ fn use_drive(profile: &Profile) {
     let limit = drive.info().max_append_bytes / config.lba_bytes;
     let nlb = u64::from(limit.min(4)).min(config.zones.capacity_lbas);
     let nlb = u32::try_from(nlb).expect("it is at most 4");
-    let send = |action| Op::ZoneSend { slba: start, action, select_all: false };
+    let send = |action| Op::ZoneSend {
+        slba: start,
+        action,
+        select_all: false,
+    };
     let (filter, partial) = (ReportFilter::ALL, false);
     let mut ops = vec![Op::Flush];
     if nlb > 0 {
@@ -101,7 +126,12 @@ fn use_drive(profile: &Profile) {
         ops.push(Op::Append { zslba: start, nlb });
         ops.push(Op::Read { slba: start, nlb });
     }
-    ops.push(Op::ZoneReceive { slba: Lba(0), filter, partial, extended: false });
+    ops.push(Op::ZoneReceive {
+        slba: Lba(0),
+        filter,
+        partial,
+        extended: false,
+    });
     if profile.derived.zone_pages <= SMALL_ZONE {
         ops.push(send(ZoneSendAction::FINISH));
     }
@@ -123,7 +153,11 @@ fn use_drive(profile: &Profile) {
     assert_eq!(done.len(), ops.len(), "every command completes");
     assert_eq!(drive.in_flight(), 0);
     drive.zones().assert_invariants();
-    assert_eq!(drive.zones().state(zone), ZoneState::EMPTY, "the last command reset it");
+    assert_eq!(
+        drive.zones().state(zone),
+        ZoneState::EMPTY,
+        "the last command reset it"
+    );
 }
 
 /// Runs a drive until nothing will happen any more; returns the time then.
@@ -140,12 +174,33 @@ fn drain(drive: &mut Drive, done: &mut Vec<zonelab_device::Completion>) -> Nanos
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::seeded;
+    use crate::harness::{self, seeded};
 
     #[test]
     fn texts_are_accepted_and_refused_in_fair_shares() {
         let target = crate::target("profile").unwrap();
-        let accepted = (0..500).filter(|seed| read(&seeded(target, *seed)).is_ok()).count();
-        assert!((50..450).contains(&accepted), "{accepted} of 500 are accepted");
+        let accepted = (0..500)
+            .filter(|seed| read(&seeded(target, *seed)).is_ok())
+            .count();
+        assert!(
+            (50..450).contains(&accepted),
+            "{accepted} of 500 are accepted"
+        );
+    }
+
+    #[test]
+    fn the_corpus_is_what_its_names_say() {
+        let corpus = harness::corpus(&harness::corpus_directory(
+            crate::target("profile").unwrap(),
+        ));
+        for path in corpus.unwrap() {
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            let valid = ["small", "every-design", "builtin"].contains(&&*name);
+            assert_eq!(
+                read(&std::fs::read(&path).unwrap()).is_ok(),
+                valid,
+                "{name}"
+            );
+        }
     }
 }

@@ -10,5 +10,8 @@ pub fn smoke(data: &[u8]) {
 /// # Panics
 /// Always.
 pub fn canary(data: &[u8]) {
-    panic!("the canary fails on every input, this time of {} bytes", data.len());
+    panic!(
+        "the canary fails on every input, this time of {} bytes",
+        data.len()
+    );
 }

@@ -44,13 +44,24 @@ const PIECES: &[&str] = &[
     "[[job]]\n",
 ];
 
+/// The text that an input holds as it is, for corpus files that people can
+/// read: what follows the line `text`.
+#[must_use]
+pub fn verbatim(data: &[u8]) -> Option<String> {
+    data.strip_prefix(b"text\n")
+        .map(|text| String::from_utf8_lossy(text).into_owned())
+}
+
 /// Any text, or one of `bases` with some edits.
 pub fn draw(draw: &mut Draw<'_>, bases: &[&str]) -> String {
     if draw.one_in(8) {
         return String::from_utf8_lossy(draw.bytes(usize::MAX)).into_owned();
     }
-    let mut lines: Vec<String> =
-        draw.pick(bases).split_inclusive('\n').map(str::to_owned).collect();
+    let mut lines: Vec<String> = draw
+        .pick(bases)
+        .split_inclusive('\n')
+        .map(str::to_owned)
+        .collect();
     for _ in 0..draw.int(0..=EDITS) {
         if lines.is_empty() {
             break;
@@ -96,8 +107,11 @@ fn edit(draw: &mut Draw<'_>, lines: &mut Vec<String>) {
 
 /// Changes one digit: often another valid value.
 fn digit(draw: &mut Draw<'_>, line: &mut String) {
-    let digits: Vec<usize> =
-        line.char_indices().filter(|(_, c)| c.is_ascii_digit()).map(|(at, _)| at).collect();
+    let digits: Vec<usize> = line
+        .char_indices()
+        .filter(|(_, c)| c.is_ascii_digit())
+        .map(|(at, _)| at)
+        .collect();
     if digits.is_empty() {
         return;
     }
@@ -122,6 +136,12 @@ mod tests {
     #[test]
     fn an_empty_input_is_the_first_base() {
         assert_eq!(draw(&mut Draw::new(&[]), &["a = 1\n", "b"]), "a = 1\n");
+    }
+
+    #[test]
+    fn an_input_can_hold_its_text() {
+        assert_eq!(verbatim(b"text\na = 1\n").as_deref(), Some("a = 1\n"));
+        assert_eq!(verbatim(b"texta = 1\n"), None);
     }
 
     #[test]

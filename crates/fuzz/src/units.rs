@@ -8,6 +8,7 @@ use zonelab_config::units::{
 };
 
 use crate::draw::Draw;
+use crate::text;
 
 /// A number and a unit that hits more often than any text.
 fn quantity(draw: &mut Draw<'_>) -> String {
@@ -36,7 +37,11 @@ fn round_trip<T: Copy + Debug + PartialEq>(
     parse: fn(&str) -> Result<T, NotAQuantity>,
 ) {
     let text = print(value);
-    assert_eq!(parse(&text).as_ref(), Ok(&value), "{value:?} is printed as {text:?}");
+    assert_eq!(
+        parse(&text).as_ref(),
+        Ok(&value),
+        "{value:?} is printed as {text:?}"
+    );
 }
 
 /// Reads a text; what it says reads back, what is refused is explained.
@@ -47,7 +52,10 @@ fn read<T: Copy + Debug + PartialEq>(
 ) {
     match parse(text) {
         Ok(value) => round_trip(value, print, parse),
-        Err(refusal) => assert!(!refusal.what.is_empty(), "{text:?} is refused without a reason"),
+        Err(refusal) => assert!(
+            !refusal.what.is_empty(),
+            "{text:?} is refused without a reason"
+        ),
     }
 }
 
@@ -56,6 +64,9 @@ fn read<T: Copy + Debug + PartialEq>(
 /// # Panics
 /// Something is wrong.
 pub fn run(data: &[u8]) {
+    if let Some(text) = text::verbatim(data) {
+        return text.lines().for_each(read_all);
+    }
     let mut draw = Draw::new(data);
     let number = draw.wide();
     round_trip(number, fmt_size, parse_size);
@@ -63,12 +74,16 @@ pub fn run(data: &[u8]) {
     round_trip(number, fmt_duration, parse_duration);
     let ppm = draw.int(0..=1_000_000);
     round_trip(ppm, fmt_percent, parse_percent);
-    let text = match draw.flag() {
+    read_all(&match draw.flag() {
         true => quantity(&mut draw),
         false => String::from_utf8_lossy(draw.bytes(usize::MAX)).into_owned(),
-    };
-    read(&text, fmt_size, parse_size);
-    read(&text, fmt_rate, parse_rate);
-    read(&text, fmt_duration, parse_duration);
-    read(&text, fmt_percent, parse_percent);
+    });
+}
+
+/// Reads a text as each kind of quantity.
+fn read_all(text: &str) {
+    read(text, fmt_size, parse_size);
+    read(text, fmt_rate, parse_rate);
+    read(text, fmt_duration, parse_duration);
+    read(text, fmt_percent, parse_percent);
 }

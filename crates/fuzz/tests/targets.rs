@@ -10,7 +10,10 @@ use zonelab_fuzz::target;
 
 fn number_from(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text}: not a number")))
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{variable}={text}: not a number")),
+    )
 }
 
 /// Runs a target and says on how much. Written past the capture of test
@@ -27,8 +30,11 @@ fn run(name: &str) {
     };
     let runs = harness::run_seeds(target, extent).unwrap_or_else(|failure| panic!("{failure}"));
     let first = extent.first;
-    writeln!(std::io::stderr(), "fuzz {name}: {corpus} corpus inputs, {runs} seeds from {first}")
-        .expect("standard error takes a line");
+    writeln!(
+        std::io::stderr(),
+        "fuzz {name}: {corpus} corpus inputs, {runs} seeds from {first}"
+    )
+    .expect("standard error takes a line");
 }
 
 #[test]

@@ -296,6 +296,7 @@ fn specs(
     templates: &[&JobTemplate],
     config: &DriveConfig,
 ) -> Result<Vec<(JobSpec, Nanos)>, String> {
+    check_ends(templates)?;
     let mut specs = Vec::new();
     for template in templates {
         for thread in 0..template.threads {
@@ -303,6 +304,30 @@ fn specs(
         }
     }
     Ok(specs)
+}
+
+/// Every run ends: a job that would go on for ever must have a bound of its
+/// own, or run beside one that ends the run and has.
+fn check_ends(templates: &[&JobTemplate]) -> Result<(), String> {
+    let is_bounded = |job: &JobTemplate| {
+        let Stop { runtime, bytes, operations, .. } = job.stop;
+        let is_endless = matches!(
+            job.work,
+            WorkTemplate::Read { .. } | WorkTemplate::Write { repeat: true, .. }
+        );
+        !is_endless || runtime.is_some() || bytes.is_some() || operations.is_some()
+    };
+    if templates.iter().any(|job| job.ends_run && is_bounded(job)) {
+        return Ok(());
+    }
+    match templates.iter().find(|job| !is_bounded(job)) {
+        Some(job) => Err(format!(
+            "job \"{}\" never ends: give it a runtime, bytes or operations (confidence alone \
+             is no bound), or let another job end the run (ends_run = true)",
+            job.name
+        )),
+        None => Ok(()),
+    }
 }
 
 fn spec(template: &JobTemplate, thread: u32, config: &DriveConfig) -> Result<JobSpec, String> {

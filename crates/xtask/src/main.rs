@@ -5,7 +5,7 @@
 
 mod fuzz;
 mod steps;
-mod tests;
+mod tiers;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -39,7 +39,7 @@ const ENVIRONMENT: u8 = 4;
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let result = match args.first().map(String::as_str) {
-        Some("test") => tests::chore(&args[1..]),
+        Some("test") => tiers::chore(&args[1..]),
         Some("fuzz") => fuzz::chore(&args[1..]),
         Some("help" | "--help" | "-h") => {
             println!("{HELP}");
@@ -66,7 +66,10 @@ fn main() -> ExitCode {
 /// The directory of the workspace.
 fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors().nth(2).expect("this crate lies two levels down").to_path_buf()
+    here.ancestors()
+        .nth(2)
+        .expect("this crate lies two levels down")
+        .to_path_buf()
 }
 
 /// The cargo that runs this program.

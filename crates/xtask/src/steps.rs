@@ -88,10 +88,16 @@ pub(crate) fn run(steps: Vec<Step>, policy: Policy) -> Result<u8> {
     for (name, outcome) in &outcomes {
         println!("{}", outcome.line(name));
     }
-    Ok(outcomes.iter().find_map(|(_, outcome)| outcome.code()).unwrap_or(0))
+    Ok(outcomes
+        .iter()
+        .find_map(|(_, outcome)| outcome.code())
+        .unwrap_or(0))
 }
 
-#[expect(clippy::disallowed_methods, reason = "how long a step takes is for people to read")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long a step takes is for people to read"
+)]
 fn run_one(step: &mut Step, policy: Policy) -> Result<Outcome> {
     if let Some(component) = step.missing {
         return Ok(match policy.strict {
@@ -111,7 +117,9 @@ fn run_one(step: &mut Step, policy: Policy) -> Result<Outcome> {
 
 /// The exit code to pass on; 1 for a program that a signal ended.
 pub(crate) fn exit_code(status: ExitStatus) -> u8 {
-    status.code().map_or(1, |code| u8::try_from(code).unwrap_or(1))
+    status
+        .code()
+        .map_or(1, |code| u8::try_from(code).unwrap_or(1))
 }
 
 /// A command as one would type it.
@@ -119,27 +127,50 @@ fn shown(command: &Command) -> String {
     let mut words: Vec<String> = command
         .get_envs()
         .filter_map(|(key, value)| {
-            Some(format!("{}={:?}", key.to_string_lossy(), value?.to_string_lossy()))
+            Some(format!(
+                "{}={:?}",
+                key.to_string_lossy(),
+                value?.to_string_lossy()
+            ))
         })
         .collect();
     let program = std::path::Path::new(command.get_program());
-    words.extend(program.file_name().map(|name| name.to_string_lossy().into_owned()));
-    words.extend(command.get_args().map(|arg| arg.to_string_lossy().into_owned()));
+    words.extend(
+        program
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned()),
+    );
+    words.extend(
+        command
+            .get_args()
+            .map(|arg| arg.to_string_lossy().into_owned()),
+    );
     words.join(" ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Stdio;
 
-    const STRICT: Policy = Policy { keep_going: false, strict: true };
-    const LAX: Policy = Policy { keep_going: false, strict: false };
+    const STRICT: Policy = Policy {
+        keep_going: false,
+        strict: true,
+    };
+    const LAX: Policy = Policy {
+        keep_going: false,
+        strict: false,
+    };
 
     fn step(name: &'static str, args: &[&str], missing: Option<&'static str>) -> Step {
         // Every machine that gets here has a cargo.
         let mut command = crate::cargo();
         command.args(args);
-        Step { name, command, missing }
+        Step {
+            name,
+            command,
+            missing,
+        }
     }
 
     #[test]
@@ -152,7 +183,10 @@ mod tests {
             ]
         };
         assert_eq!(run(steps(), STRICT).unwrap(), 101);
-        let keep_going = Policy { keep_going: true, strict: true };
+        let keep_going = Policy {
+            keep_going: true,
+            strict: true,
+        };
         assert_eq!(run(steps(), keep_going).unwrap(), 101);
         assert_eq!(run(vec![], STRICT).unwrap(), 0);
     }

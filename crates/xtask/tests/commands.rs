@@ -3,7 +3,10 @@
 use std::process::{Command, Output};
 
 fn xtask(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_xtask")).args(args).output().expect("it starts")
+    Command::new(env!("CARGO_BIN_EXE_xtask"))
+        .args(args)
+        .output()
+        .expect("it starts")
 }
 
 #[test]
@@ -11,7 +14,12 @@ fn help_names_every_chore() {
     let output = xtask(&["help"]);
     assert!(output.status.success());
     let text = String::from_utf8_lossy(&output.stdout);
-    for chore in ["cargo xtask test", "cargo xtask fuzz", "--keep-going", "--minimise"] {
+    for chore in [
+        "cargo xtask test",
+        "cargo xtask fuzz",
+        "--keep-going",
+        "--minimise",
+    ] {
         assert!(text.contains(chore), "{chore}: {text}");
     }
 }

@@ -87,7 +87,9 @@ impl Accounts {
 
     /// The physical zone of each zone.
     pub(super) fn mapped(drive: &Drive) -> Vec<Option<u32>> {
-        (0..drive.zones().count()).map(|zone| drive.mapping().physical(ZoneId(zone))).collect()
+        (0..drive.zones().count())
+            .map(|zone| drive.mapping().physical(ZoneId(zone)))
+            .collect()
     }
 
     /// A command was submitted under the name `tag` and had `effects`. Before
@@ -141,14 +143,25 @@ impl Accounts {
         self.fill_pages_max += u64::from(pages - first_page);
         self.programmed[zone as usize] = pages;
         self.program(drive, physical, first_page..pages, false);
-        self.fills.insert(zone, Fill { tag, physical, first_page });
+        self.fills.insert(
+            zone,
+            Fill {
+                tag,
+                physical,
+                first_page,
+            },
+        );
     }
 
     /// A command completed: if it was a finish that no reset cut short, its
     /// zone has been filled.
     pub(super) fn completed(&mut self, drive: &Drive, tag: u32) {
-        let done: Vec<Fill> =
-            self.fills.values().filter(|fill| fill.tag == tag).copied().collect();
+        let done: Vec<Fill> = self
+            .fills
+            .values()
+            .filter(|fill| fill.tag == tag)
+            .copied()
+            .collect();
         self.fills.retain(|_, fill| fill.tag != tag);
         let pages = drive.flash().layout().zone_pages();
         for fill in done {
@@ -237,14 +250,32 @@ impl Accounts {
             finishes,
             implicit_closes,
         } = *totals;
-        assert_eq!(host_write_bytes, self.host_write_lbas * lba_bytes, "bytes written");
-        assert_eq!(host_read_bytes, self.host_read_lbas * lba_bytes, "bytes read");
-        assert_eq!(host_program_bytes, self.host_program_pages * page_bytes, "bytes programmed");
+        assert_eq!(
+            host_write_bytes,
+            self.host_write_lbas * lba_bytes,
+            "bytes written"
+        );
+        assert_eq!(
+            host_read_bytes,
+            self.host_read_lbas * lba_bytes,
+            "bytes read"
+        );
+        assert_eq!(
+            host_program_bytes,
+            self.host_program_pages * page_bytes,
+            "bytes programmed"
+        );
         let fill = self.fill_pages_min * page_bytes..=self.fill_pages_max * page_bytes;
-        assert!(fill.contains(&fill_program_bytes), "{fill_program_bytes} bytes filled: {fill:?}");
+        assert!(
+            fill.contains(&fill_program_bytes),
+            "{fill_program_bytes} bytes filled: {fill:?}"
+        );
         assert_eq!(resets, self.resets, "zones reset");
         assert_eq!(finishes, self.finishes, "zones finished");
-        assert_eq!(implicit_closes, self.implicit_closes, "zones closed implicitly");
+        assert_eq!(
+            implicit_closes, self.implicit_closes,
+            "zones closed implicitly"
+        );
     }
 
     /// No two zones stand on the same flash, and none of it is lost.
@@ -255,7 +286,11 @@ impl Accounts {
             let Some(physical) = physical else { continue };
             let twice = std::mem::replace(&mut taken[physical as usize], true);
             assert!(!twice, "two zones stand on physical zone {physical}");
-            assert_eq!(physical % groups, zone % groups, "zone {zone} left its dies");
+            assert_eq!(
+                physical % groups,
+                zone % groups,
+                "zone {zone} left its dies"
+            );
         }
         if self.config.mapping != MappingConfig::Direct {
             let (free, invalidated) = drive.mapping().pool_sizes();
@@ -270,7 +305,10 @@ impl Accounts {
         let mapped = Self::mapped(drive);
         for (zone, physical) in mapped.iter().enumerate() {
             let programmed = physical.map_or(0, |physical| drive.flash().zone_state(physical).0);
-            assert_eq!(programmed, self.programmed[zone], "programmed pages of zone {zone}");
+            assert_eq!(
+                programmed, self.programmed[zone],
+                "programmed pages of zone {zone}"
+            );
         }
         for physical in (0..).take(self.resets_of.len()) {
             let (programmed, ..) = drive.flash().zone_state(physical);
@@ -286,14 +324,25 @@ impl Accounts {
 
     /// Whether a reset sees to it that blocks are erased, rather than a write.
     fn erases_by_itself(&self) -> bool {
-        matches!(self.config.reset.erase, EraseWhen::Synchronous | EraseWhen::Background)
+        matches!(
+            self.config.reset.erase,
+            EraseWhen::Synchronous | EraseWhen::Background
+        )
     }
 
     /// Every block was erased between one use and the next, and not more often.
     fn check_erasures(&self, drive: &Drive) {
         let flash = drive.flash();
-        let total: u64 = flash.erase_counts().iter().map(|count| u64::from(*count)).sum();
-        assert_eq!(total, drive.totals().erased_blocks, "sum of the erase counts");
+        let total: u64 = flash
+            .erase_counts()
+            .iter()
+            .map(|count| u64::from(*count))
+            .sum();
+        assert_eq!(
+            total,
+            drive.totals().erased_blocks,
+            "sum of the erase counts"
+        );
         for physical in (0..).take(self.resets_of.len()) {
             for block in 0..flash.layout().zone_blocks() {
                 let index = flash.layout().block_index(physical, block);
@@ -343,13 +392,20 @@ impl Accounts {
         let erasing = unit(Cause::ResetErase) + unit(Cause::WriteErase);
         self.check_array(erasing, erasures, media.erase_ns, "erase");
         let reading = unit(Cause::HostRead);
-        assert!(reading <= self.read_pages_max * media.read_ns.0, "reading takes {reading} ns");
+        assert!(
+            reading <= self.read_pages_max * media.read_ns.0,
+            "reading takes {reading} ns"
+        );
     }
 
     fn check_transfer(&self, busy: u64, pages: u64, cause: Cause) {
         let all = pages * self.config.media.transfer_ns.0;
         if self.config.media.partial_transfer {
-            assert!(busy <= all, "channels are busy for {busy} ns with {}", cause.name());
+            assert!(
+                busy <= all,
+                "channels are busy for {busy} ns with {}",
+                cause.name()
+            );
         } else {
             assert_eq!(busy, all, "busy time of the channels with {}", cause.name());
         }
@@ -357,7 +413,11 @@ impl Accounts {
 
     /// `operations` of one page or block took `busy` in all.
     fn check_array(&self, busy: u64, operations: u64, each: Nanos, what: &str) {
-        let Suspend { overhead_ns, max_per_operation, .. } = self.config.media.suspend;
+        let Suspend {
+            overhead_ns,
+            max_per_operation,
+            ..
+        } = self.config.media.suspend;
         let planes = match self.config.media.planes {
             PlaneMode::MultiPlane => u64::from(self.config.geometry.planes),
             PlaneMode::Independent | PlaneMode::Single => 1,

@@ -89,7 +89,11 @@ fn act(draw: &mut Draw<'_>, plan: &Plan, session: &mut Session) {
 /// Time passes; the drive is asked for completions, or only finds out with the
 /// next command.
 fn pass(draw: &mut Draw<'_>, session: &mut Session) {
-    let next = session.drive.next_event().unwrap_or(session.now).max(session.now);
+    let next = session
+        .drive
+        .next_event()
+        .unwrap_or(session.now)
+        .max(session.now);
     let to = match draw.int(0..=5_u8) {
         0 | 1 => next,
         2 => next.saturating_add(Nanos(1)),
@@ -168,7 +172,16 @@ fn read(draw: &mut Draw<'_>, plan: &Plan, session: &mut Session, zone: u32) {
 
 fn send(draw: &mut Draw<'_>, session: &mut Session, zone: u32, action: ZoneSendAction) {
     let slba = Lba(start(session, zone));
-    submit(draw, session, Op::ZoneSend { slba, action, select_all: false }, None);
+    submit(
+        draw,
+        session,
+        Op::ZoneSend {
+            slba,
+            action,
+            select_all: false,
+        },
+        None,
+    );
 }
 
 fn select_all(draw: &mut Draw<'_>, session: &mut Session) {
@@ -184,7 +197,16 @@ fn select_all(draw: &mut Draw<'_>, session: &mut Session) {
     // The address is ignored.
     let slba = Lba(draw.wide());
     let data = (action == ZoneSendAction::SET_DESCRIPTOR_EXTENSION).then(|| Buf::zeroed(4_096));
-    submit(draw, session, Op::ZoneSend { slba, action, select_all: true }, data);
+    submit(
+        draw,
+        session,
+        Op::ZoneSend {
+            slba,
+            action,
+            select_all: true,
+        },
+        data,
+    );
 }
 
 fn set_extension(draw: &mut Draw<'_>, session: &mut Session, zone: u32) {
@@ -193,7 +215,16 @@ fn set_extension(draw: &mut Draw<'_>, session: &mut Session, zone: u32) {
     let mut data = Buf::zeroed(bytes);
     data.fill(draw.int(0..=255));
     let action = ZoneSendAction::SET_DESCRIPTOR_EXTENSION;
-    submit(draw, session, Op::ZoneSend { slba, action, select_all: false }, Some(data));
+    submit(
+        draw,
+        session,
+        Op::ZoneSend {
+            slba,
+            action,
+            select_all: false,
+        },
+        Some(data),
+    );
 }
 
 fn report(draw: &mut Draw<'_>, session: &mut Session) {
@@ -207,7 +238,17 @@ fn report(draw: &mut Draw<'_>, session: &mut Session) {
         1 => Some(Buf::zeroed(draw.int(0..=200))),
         _ => Some(Buf::zeroed(draw.pick(&[4_096, 64, 128, 512, 700]))),
     };
-    submit(draw, session, Op::ZoneReceive { slba, filter, partial, extended }, data);
+    submit(
+        draw,
+        session,
+        Op::ZoneReceive {
+            slba,
+            filter,
+            partial,
+            extended,
+        },
+        data,
+    );
 }
 
 /// A write beside the write pointer, or a command to an address that is not
@@ -220,7 +261,11 @@ fn misplaced(draw: &mut Draw<'_>, session: &mut Session, zone: u32) {
     let op = match draw.int(0..=2_u8) {
         0 => Op::Write { slba, nlb },
         1 => Op::Append { zslba: slba, nlb },
-        _ => Op::ZoneSend { slba, action, select_all: false },
+        _ => Op::ZoneSend {
+            slba,
+            action,
+            select_all: false,
+        },
     };
     submit(draw, session, op, None);
 }
@@ -242,13 +287,27 @@ fn wild(draw: &mut Draw<'_>, session: &mut Session) {
         0 => Op::Read { slba, nlb },
         1 => Op::Write { slba, nlb },
         2 => Op::Append { zslba, nlb },
-        3 => Op::ZoneSend { slba, action, select_all: draw.one_in(8) },
+        3 => Op::ZoneSend {
+            slba,
+            action,
+            select_all: draw.one_in(8),
+        },
         _ => {
             let filter = ReportFilter(draw.int(0..=255));
-            Op::ZoneReceive { slba, filter, partial: draw.flag(), extended: draw.flag() }
+            Op::ZoneReceive {
+                slba,
+                filter,
+                partial: draw.flag(),
+                extended: draw.flag(),
+            }
         }
     };
-    let nsid = draw.pick(&[NamespaceId::FIRST, NamespaceId(0), NamespaceId(2), NamespaceId(u32::MAX)]);
+    let nsid = draw.pick(&[
+        NamespaceId::FIRST,
+        NamespaceId(0),
+        NamespaceId(2),
+        NamespaceId(u32::MAX),
+    ]);
     let data = draw.maybe(|draw| Buf::zeroed(draw.int(0..=1_100)));
     session.submit(Command { nsid, op }, QueueId(draw.int(0..=u16::MAX)), data);
 }

@@ -126,7 +126,9 @@ fn media(draw: &mut Draw<'_>) -> MediaConfig {
     let policy = match draw.int(0..=3_u8) {
         0 | 1 => DiePolicy::Fifo,
         2 => DiePolicy::ReadFirst,
-        _ => DiePolicy::Weighted { reads: draw.int(1..=3) },
+        _ => DiePolicy::Weighted {
+            reads: draw.int(1..=3),
+        },
     };
     let in_order = policy == DiePolicy::Fifo && suspend == Suspend::NONE;
     MediaConfig {
@@ -136,7 +138,11 @@ fn media(draw: &mut Draw<'_>) -> MediaConfig {
         transfer_ns: draw.maybe(time).unwrap_or(Nanos::ZERO),
         partial_transfer: draw.flag(),
         page_register: draw.pick(&[PageRegister::Overlap, PageRegister::Hold]),
-        planes: draw.pick(&[PlaneMode::Independent, PlaneMode::MultiPlane, PlaneMode::Single]),
+        planes: draw.pick(&[
+            PlaneMode::Independent,
+            PlaneMode::MultiPlane,
+            PlaneMode::Single,
+        ]),
         policy,
         arbitration: if in_order && draw.flag() {
             ChannelArbitration::Arrival
@@ -149,7 +155,13 @@ fn media(draw: &mut Draw<'_>) -> MediaConfig {
 
 fn front_end(draw: &mut Draw<'_>) -> FrontEndConfig {
     let cores = draw.pick(&[0, 1, 2, 3]);
-    let mut cost = || if cores > 0 { draw.maybe(time).unwrap_or(Nanos::ZERO) } else { Nanos::ZERO };
+    let mut cost = || {
+        if cores > 0 {
+            draw.maybe(time).unwrap_or(Nanos::ZERO)
+        } else {
+            Nanos::ZERO
+        }
+    };
     let [read_ns, write_ns, append_ns, management_ns] = [cost(), cost(), cost(), cost()];
     let max_transfer_bytes = draw.maybe(|draw| 4_096 << draw.int(0..=4_u32));
     let max_append_bytes = draw.maybe(|draw| {
@@ -201,11 +213,20 @@ mod tests {
             let fill = match config.finish {
                 FinishConfig::Metadata => "metadata",
                 FinishConfig::Fill { yield_ns: None, .. } => "fill",
-                FinishConfig::Fill { yield_ns: Some(_), .. } => "dynamic",
+                FinishConfig::Fill {
+                    yield_ns: Some(_), ..
+                } => "dynamic",
             };
             let lazy = config.mapping != MappingConfig::Direct;
-            let ResetConfig { erase, extent, preempt_ns } = config.reset;
-            designs.insert(format!("{fill} {lazy} {erase:?} {extent:?} {}", preempt_ns.is_some()));
+            let ResetConfig {
+                erase,
+                extent,
+                preempt_ns,
+            } = config.reset;
+            designs.insert(format!(
+                "{fill} {lazy} {erase:?} {extent:?} {}",
+                preempt_ns.is_some()
+            ));
         }
         // 3 finishes x 2 mappings x 2 extents x (2 plain and 2 x 2 preemptible timings)
         assert_eq!(designs.len(), 3 * 2 * 2 * 6);

@@ -14,17 +14,38 @@ const TAIL: usize = 60;
 /// Something that happened.
 #[derive(Debug)]
 pub(super) enum Entry {
-    Submit { now: Nanos, tag: u32, command: Command, buffer_bytes: Option<usize> },
-    Complete { at: Nanos, tag: u32, status: Status },
-    Advance { to: Nanos },
-    Precondition { now: Nanos, zones: Range<u32> },
-    Idle { now: Nanos },
+    Submit {
+        now: Nanos,
+        tag: u32,
+        command: Command,
+        buffer_bytes: Option<usize>,
+    },
+    Complete {
+        at: Nanos,
+        tag: u32,
+        status: Status,
+    },
+    Advance {
+        to: Nanos,
+    },
+    Precondition {
+        now: Nanos,
+        zones: Range<u32>,
+    },
+    Idle {
+        now: Nanos,
+    },
 }
 
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Submit { now, tag, command, buffer_bytes } => {
+            Self::Submit {
+                now,
+                tag,
+                command,
+                buffer_bytes,
+            } => {
                 let nsid = command.nsid.0;
                 write!(f, "{now}: #{tag} {:?} (namespace {nsid}", command.op)?;
                 match buffer_bytes {
@@ -49,7 +70,10 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn new(config: &DriveConfig) -> Self {
-        Self { config: config.clone(), entries: Vec::new() }
+        Self {
+            config: config.clone(),
+            entries: Vec::new(),
+        }
     }
 
     pub(super) fn push(&mut self, entry: Entry) {

@@ -85,7 +85,12 @@ impl Session {
         self.next_tag += 1;
         let now = self.now;
         let buffer_bytes = data.as_ref().map(|data| data.len());
-        self.log.push(Entry::Submit { now, tag, command, buffer_bytes });
+        self.log.push(Entry::Submit {
+            now,
+            tag,
+            command,
+            buffer_bytes,
+        });
 
         let slba = match command.op {
             Op::Write { slba, .. } => Some(slba.0),
@@ -109,25 +114,43 @@ impl Session {
             Op::Read { slba, nlb } if answer.status.is_success() => {
                 self.accounts.read(&self.drive, slba.0, nlb);
                 let keeps = self.config.data == DataStore::Memory && buffer_bytes.is_some();
-                if keeps { self.shadow.content(slba.0, nlb) } else { Vec::new() }
+                if keeps {
+                    self.shadow.content(slba.0, nlb)
+                } else {
+                    Vec::new()
+                }
             }
             _ => Vec::new(),
         };
         let mapped = Accounts::mapped(&self.drive);
         let in_flight = self.drive.in_flight();
         if let Some(twin) = &mut self.twin {
-            twin.submit(now, queue, Tag(tag), command, data.clone()).expect("few are in flight");
+            twin.submit(now, queue, Tag(tag), command, data.clone())
+                .expect("few are in flight");
         }
-        self.drive.submit(now, queue, Tag(tag), command, data).expect("few are in flight");
-        assert!(self.drive.in_flight() <= in_flight + 1, "one command became several");
+        self.drive
+            .submit(now, queue, Tag(tag), command, data)
+            .expect("few are in flight");
+        assert!(
+            self.drive.in_flight() <= in_flight + 1,
+            "one command became several"
+        );
         assert!(
             self.drive.next_event().is_some_and(|at| at >= now),
             "nothing will happen to a command that was just submitted"
         );
-        self.accounts.submitted(&self.drive, &mapped, tag, &answer.effects);
+        self.accounts
+            .submitted(&self.drive, &mapped, tag, &answer.effects);
         let earliest = now.saturating_add(self.least(&command.op, answer.status.is_success()));
-        let pending =
-            Pending { submitted: now, earliest, queue, command, buffer_bytes, answer, content };
+        let pending = Pending {
+            submitted: now,
+            earliest,
+            queue,
+            command,
+            buffer_bytes,
+            answer,
+            content,
+        };
         self.pending.insert(tag, pending);
         self.check_zones();
     }
@@ -135,7 +158,11 @@ impl Session {
     /// The least time that a command can take.
     fn least(&self, op: &Op, success: bool) -> Nanos {
         let front = &self.config.front_end;
-        let program = if success { self.config.media.program_ns } else { Nanos::ZERO };
+        let program = if success {
+            self.config.media.program_ns
+        } else {
+            Nanos::ZERO
+        };
         match op {
             Op::Read { .. } => front.read_ns,
             Op::Write { .. } => front.write_ns.saturating_add(program),
@@ -146,8 +173,13 @@ impl Session {
 
     /// Declares zones full.
     pub(super) fn precondition(&mut self, zones: Range<u32>) {
-        self.log.push(Entry::Precondition { now: self.now, zones: zones.clone() });
-        let control = Control::PreconditionFull { zones: zones.clone() };
+        self.log.push(Entry::Precondition {
+            now: self.now,
+            zones: zones.clone(),
+        });
+        let control = Control::PreconditionFull {
+            zones: zones.clone(),
+        };
         let possible = self.shadow.precondition(zones.clone());
         if let Some(twin) = &mut self.twin {
             assert_eq!(twin.control(self.now, &control).is_ok(), possible);
@@ -172,8 +204,16 @@ impl Session {
             let zone = ZoneId(index);
             let state = ZoneState(shadow.state.codes().0);
             assert_eq!(zones.state(zone), state, "state of zone {index}");
-            assert_eq!(zones.written_lbas(zone), shadow.pointer, "write pointer of zone {index}");
-            assert_eq!(zones.host_lbas(zone), shadow.host, "blocks of the host in zone {index}");
+            assert_eq!(
+                zones.written_lbas(zone),
+                shadow.pointer,
+                "write pointer of zone {index}"
+            );
+            assert_eq!(
+                zones.host_lbas(zone),
+                shadow.host,
+                "blocks of the host in zone {index}"
+            );
         }
         assert_eq!(zones.open_count(), self.shadow.open(), "open zones");
         assert_eq!(zones.active_count(), self.shadow.active(), "active zones");
@@ -187,7 +227,10 @@ impl Session {
         self.drive.advance(to, &mut done);
         self.now = to;
         let announced = next.is_some_and(|next| next <= to);
-        assert!(announced || done.is_empty(), "a completion without an event: {done:?}");
+        assert!(
+            announced || done.is_empty(),
+            "a completion without an event: {done:?}"
+        );
         assert!(
             self.drive.next_event().is_none_or(|next| next > to),
             "an event that was due by {to} is still waiting"
@@ -197,25 +240,56 @@ impl Session {
             self.completed(completion);
         }
         self.done = done;
-        assert_eq!(self.drive.in_flight(), self.pending.len(), "commands in flight");
+        assert_eq!(
+            self.drive.in_flight(),
+            self.pending.len(),
+            "commands in flight"
+        );
     }
 
     fn completed(&mut self, completion: Completion) {
-        let Completion { queue, tag, status, at, result, data } = completion;
-        self.log.push(Entry::Complete { at, tag: tag.0, status });
+        let Completion {
+            queue,
+            tag,
+            status,
+            at,
+            result,
+            data,
+        } = completion;
+        self.log.push(Entry::Complete {
+            at,
+            tag: tag.0,
+            status,
+        });
         self.outcomes.push((at, queue, tag, status.0, result));
         let pending = self.pending.remove(&tag.0);
         let pending = pending.unwrap_or_else(|| panic!("{tag:?} is not in flight"));
-        let Pending { submitted, earliest, command, answer, .. } = &pending;
-        assert!(at >= self.last_completion, "{tag:?} completes before the one before it");
+        let Pending {
+            submitted,
+            earliest,
+            command,
+            answer,
+            ..
+        } = &pending;
+        assert!(
+            at >= self.last_completion,
+            "{tag:?} completes before the one before it"
+        );
         self.last_completion = at;
-        assert!(at >= *earliest, "{tag:?}: {command:?} at {submitted} cannot be done at {at}");
+        assert!(
+            at >= *earliest,
+            "{tag:?}: {command:?} at {submitted} cannot be done at {at}"
+        );
         assert_eq!(queue, pending.queue, "queue of {tag:?}");
         assert_eq!(status, answer.status, "status of {tag:?}: {command:?}");
         if status.is_success() {
             assert_eq!(result, answer.result, "result of {tag:?}: {command:?}");
         }
-        assert_eq!(data.as_ref().map(|data| data.len()), pending.buffer_bytes, "its buffer");
+        assert_eq!(
+            data.as_ref().map(|data| data.len()),
+            pending.buffer_bytes,
+            "its buffer"
+        );
         if let Some(data) = &data {
             if let Some(report) = &answer.report {
                 assert!(data[..] == report[..], "report of {tag:?}: {command:?}");
@@ -228,7 +302,9 @@ impl Session {
     /// Each block of a read holds what it held at some time between the
     /// submission of the read and its end.
     fn check_read(&self, pending: &Pending, data: &[u8]) {
-        let Op::Read { slba, nlb } = pending.command.op else { return };
+        let Op::Read { slba, nlb } = pending.command.op else {
+            return;
+        };
         if pending.content.is_empty() {
             return;
         }
@@ -240,7 +316,11 @@ impl Session {
             fill_block(&mut expected, tag, lba);
             assert!(block == expected, "block {lba} holds a mixture");
             let possible = tag == then.tag || tag == now.tag || now.changes - then.changes > 1;
-            assert!(possible, "block {lba} holds data of {tag}, not of {} or {}", then.tag, now.tag);
+            assert!(
+                possible,
+                "block {lba} holds data of {tag}, not of {} or {}",
+                then.tag, now.tag
+            );
         }
     }
 
@@ -250,14 +330,21 @@ impl Session {
         let deadline = self.now.saturating_add(self.patience());
         let mut steps = 0;
         while let Some(at) = self.drive.next_event() {
-            assert!(at <= deadline, "not done at {at}, but everything takes until {deadline}");
+            assert!(
+                at <= deadline,
+                "not done at {at}, but everything takes until {deadline}"
+            );
             steps += 1;
             assert!(steps < STEPS, "not done after {STEPS} steps, at {at}");
             self.advance(at.max(self.now));
         }
         self.log.push(Entry::Idle { now: self.now });
         assert!(self.pending.is_empty(), "lost: {:?}", self.pending);
-        assert_eq!(self.drive.background_tasks(), 0, "tasks that wait for nothing");
+        assert_eq!(
+            self.drive.background_tasks(),
+            0,
+            "tasks that wait for nothing"
+        );
         self.accounts.check(&self.drive, self.now);
         self.check_zones();
     }
@@ -267,43 +354,67 @@ impl Session {
         let media = &self.config.media;
         let geometry = &self.config.geometry;
         let layout = self.drive.flash().layout();
-        let longest = media.read_ns.0.max(media.program_ns.0).max(media.erase_ns.0)
+        let longest = media
+            .read_ns
+            .0
+            .max(media.program_ns.0)
+            .max(media.erase_ns.0)
             + media.transfer_ns.0 * u64::from(geometry.planes)
             + 2 * media.suspend.overhead_ns.0 * u64::from(media.suspend.max_per_operation);
         let blocks = u64::from(geometry.planes_total()) * u64::from(geometry.blocks_per_plane);
         let pages = blocks * u64::from(geometry.pages_per_block);
         let commands = self.pending.len() as u64 + self.drive.background_tasks() as u64 + 1;
-        let moved: u64 = self.pending.values().map(|pending| u64::from(pending.command.op.nlb())).sum();
+        let moved: u64 = self
+            .pending
+            .values()
+            .map(|pending| u64::from(pending.command.op.nlb()))
+            .sum();
         let wait = match self.config.finish {
-            FinishConfig::Fill { pause_ns, yield_ns, .. } => {
-                pause_ns.0 + yield_ns.unwrap_or(Nanos::ZERO).0
-            }
+            FinishConfig::Fill {
+                pause_ns, yield_ns, ..
+            } => pause_ns.0 + yield_ns.unwrap_or(Nanos::ZERO).0,
             FinishConfig::Metadata => 0,
         };
         let hold = self.config.reset.preempt_ns.unwrap_or(Nanos::ZERO).0;
         let front = &self.config.front_end;
-        let costs = [front.read_ns, front.write_ns, front.append_ns, front.management_ns];
+        let costs = [
+            front.read_ns,
+            front.write_ns,
+            front.append_ns,
+            front.management_ns,
+        ];
         let cost = costs.into_iter().max().unwrap_or(Nanos::ZERO).0;
         // At a megabyte per second, which is the slowest link.
         let link = moved * u64::from(self.config.lba_bytes) * 1_000;
         let flash = (pages + 2 * blocks) * commands + moved;
         let zone_pages = u64::from(layout.zone_pages());
-        let waits = zone_pages * u64::from(self.config.zones.count) * wait + blocks * commands * hold;
+        let waits =
+            zone_pages * u64::from(self.config.zones.count) * wait + blocks * commands * hold;
         Nanos(flash * longest + waits + commands * cost + link)
     }
 
     /// The last look: everything is done, and the twin did the same.
     pub(super) fn end(mut self) {
         self.idle();
-        let Some(mut twin) = self.twin.take() else { return };
+        let Some(mut twin) = self.twin.take() else {
+            return;
+        };
         let mut done = Vec::new();
         twin.advance(self.now, &mut done);
-        let outcomes: Vec<Outcome> =
-            done.iter().map(|c| (c.at, c.queue, c.tag, c.status.0, c.result)).collect();
-        assert_eq!(outcomes, self.outcomes, "looking at the drive changed what it did");
+        let outcomes: Vec<Outcome> = done
+            .iter()
+            .map(|c| (c.at, c.queue, c.tag, c.status.0, c.result))
+            .collect();
+        assert_eq!(
+            outcomes, self.outcomes,
+            "looking at the drive changed what it did"
+        );
         assert_eq!(twin.next_event(), None);
         assert_eq!(twin.totals(), self.drive.totals());
-        assert_eq!(twin.flash().media().ledger(), self.drive.flash().media().ledger());
+        assert_eq!(
+            twin.flash().media().ledger(),
+            self.drive.flash().media().ledger()
+        );
         assert_eq!(twin.mapping(), self.drive.mapping());
     }
 }
@@ -317,7 +428,10 @@ fn fill_block(block: &mut [u8], tag: u32, lba: u64) {
     let [a, b, ..] = lba.to_le_bytes();
     block.fill(a ^ tag.to_le_bytes()[0]);
     // A buffer of the wrong length may end in less than a block.
-    for (to, from) in block.iter_mut().zip(tag.to_le_bytes().into_iter().chain([a, b])) {
+    for (to, from) in block
+        .iter_mut()
+        .zip(tag.to_le_bytes().into_iter().chain([a, b]))
+    {
         *to = from;
     }
     if let Some(last) = block.last_mut() {

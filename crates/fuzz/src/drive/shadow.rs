@@ -102,7 +102,11 @@ pub(super) struct Shadow {
 impl Shadow {
     /// All zones empty.
     pub(super) fn new(config: &DriveConfig) -> Self {
-        let kept = if config.data == DataStore::Memory { config.zones.size_lbas } else { 0 };
+        let kept = if config.data == DataStore::Memory {
+            config.zones.size_lbas
+        } else {
+            0
+        };
         let zone = Zone {
             state: State::Empty,
             pointer: 0,
@@ -145,10 +149,17 @@ impl Shadow {
                 Op::Read { slba, nlb } => self.read(slba.0, nlb, data),
                 Op::Write { slba, nlb } => self.write(slba.0, nlb, data, tag),
                 Op::Append { zslba, nlb } => self.append(zslba.0, nlb, data, tag),
-                Op::ZoneSend { slba, action, select_all } => {
-                    self.send(slba.0, action, select_all, data)
-                }
-                Op::ZoneReceive { slba, filter, partial, extended } => {
+                Op::ZoneSend {
+                    slba,
+                    action,
+                    select_all,
+                } => self.send(slba.0, action, select_all, data),
+                Op::ZoneReceive {
+                    slba,
+                    filter,
+                    partial,
+                    extended,
+                } => {
                     match self.report(slba.0, filter.0, partial, extended, data.map(<[u8]>::len)) {
                         Ok(bytes) => {
                             report = Some(bytes);
@@ -161,8 +172,18 @@ impl Shadow {
         };
         let effects = std::mem::take(&mut self.effects);
         match result {
-            Ok(result) => Answer { status: Status::SUCCESS, result, report, effects },
-            Err(status) => Answer { status, result: 0, report: None, effects },
+            Ok(result) => Answer {
+                status: Status::SUCCESS,
+                result,
+                report,
+                effects,
+            },
+            Err(status) => Answer {
+                status,
+                result: 0,
+                report: None,
+                effects,
+            },
         }
     }
 
@@ -171,7 +192,9 @@ impl Shadow {
         let possible = self.config.data == DataStore::None
             && zones.start <= zones.end
             && zones.end <= self.config.zones.count
-            && zones.clone().all(|zone| self.zones[zone as usize].state == State::Empty);
+            && zones
+                .clone()
+                .all(|zone| self.zones[zone as usize].state == State::Empty);
         if possible {
             for zone in zones {
                 let capacity = self.config.zones.capacity_lbas;
@@ -199,16 +222,24 @@ impl Shadow {
         let bytes = u64::from(nlb) * u64::from(self.config.lba_bytes);
         let right = data.is_none_or(|data| data.len() as u64 == bytes);
         let allowed = limit.is_none_or(|limit| bytes <= u64::from(limit));
-        if nlb > 0 && right && allowed { Ok(()) } else { Err(Status::INVALID_FIELD) }
+        if nlb > 0 && right && allowed {
+            Ok(())
+        } else {
+            Err(Status::INVALID_FIELD)
+        }
     }
 
     /// Zone and offset of the first of `nlb` blocks, all of which exist.
     fn locate(&self, slba: u64, nlb: u32) -> Result<(usize, u64), Status> {
-        let (size, count) = (self.config.zones.size_lbas, u64::from(self.config.zones.count));
+        let (size, count) = (
+            self.config.zones.size_lbas,
+            u64::from(self.config.zones.count),
+        );
         match slba.checked_add(u64::from(nlb)) {
-            Some(end) if end <= size * count => {
-                Ok((usize::try_from(slba / size).expect("few zones"), slba % size))
-            }
+            Some(end) if end <= size * count => Ok((
+                usize::try_from(slba / size).expect("few zones"),
+                slba % size,
+            )),
             _ => Err(Status::LBA_OUT_OF_RANGE),
         }
     }
@@ -231,13 +262,7 @@ impl Shadow {
         Ok(0)
     }
 
-    fn write(
-        &mut self,
-        slba: u64,
-        nlb: u32,
-        data: Option<&[u8]>,
-        tag: u32,
-    ) -> Result<u64, Status> {
+    fn write(&mut self, slba: u64, nlb: u32, data: Option<&[u8]>, tag: u32) -> Result<u64, Status> {
         self.transfer(nlb, self.config.front_end.max_transfer_bytes, data)?;
         let (zone, offset) = self.locate(slba, nlb)?;
         if offset + u64::from(nlb) > self.config.zones.capacity_lbas {
@@ -261,7 +286,11 @@ impl Shadow {
         tag: u32,
     ) -> Result<u64, Status> {
         let front = &self.config.front_end;
-        self.transfer(nlb, front.max_append_bytes.or(front.max_transfer_bytes), data)?;
+        self.transfer(
+            nlb,
+            front.max_append_bytes.or(front.max_transfer_bytes),
+            data,
+        )?;
         let (zone, offset) = self.locate(zslba, nlb)?;
         if offset != 0 {
             return Err(Status::INVALID_FIELD);
@@ -286,7 +315,13 @@ impl Shadow {
             self.zones[zone].state = State::Implicit;
         }
         let offset = self.zones[zone].pointer;
-        let Zone { state, pointer, host, content, .. } = &mut self.zones[zone];
+        let Zone {
+            state,
+            pointer,
+            host,
+            content,
+            ..
+        } = &mut self.zones[zone];
         *pointer += u64::from(nlb);
         *host += u64::from(nlb);
         if *pointer == self.config.zones.capacity_lbas {
@@ -295,7 +330,10 @@ impl Shadow {
         if with_data && !content.is_empty() {
             let first = usize::try_from(offset).expect("zones are small");
             for block in &mut content[first..first + nlb as usize] {
-                *block = Content { tag, changes: block.changes + 1 };
+                *block = Content {
+                    tag,
+                    changes: block.changes + 1,
+                };
             }
         }
         let zone = u32::try_from(zone).expect("few zones");
@@ -337,7 +375,11 @@ impl Shadow {
         if action == ZoneSendAction::SET_DESCRIPTOR_EXTENSION {
             return self.set_extension(slba, select_all, data);
         }
-        let one = if select_all { None } else { Some(self.zone_at(slba)?) };
+        let one = if select_all {
+            None
+        } else {
+            Some(self.zone_at(slba)?)
+        };
         let act = match action {
             ZoneSendAction::CLOSE => Self::close,
             ZoneSendAction::FINISH => Self::finish,
@@ -357,8 +399,9 @@ impl Shadow {
             ZoneSendAction::RESET => state.is_active() || state == State::Full,
             _ => false,
         };
-        let zones: Vec<usize> =
-            (0..self.zones.len()).filter(|&zone| selected(self.zones[zone].state)).collect();
+        let zones: Vec<usize> = (0..self.zones.len())
+            .filter(|&zone| selected(self.zones[zone].state))
+            .collect();
         // Opening all closed zones succeeds as a whole or not at all.
         let before = self.clone();
         for zone in zones {
@@ -393,7 +436,10 @@ impl Shadow {
         let at = &mut self.zones[zone];
         if at.state != State::Full {
             let zone = u32::try_from(zone).expect("few zones");
-            self.effects.push(Effect::Finished { zone, from: at.pointer });
+            self.effects.push(Effect::Finished {
+                zone,
+                from: at.pointer,
+            });
             at.state = State::Full;
             at.pointer = self.config.zones.capacity_lbas;
         }
@@ -407,7 +453,10 @@ impl Shadow {
             self.effects.push(Effect::Reset { zone });
             (at.state, at.pointer, at.host, at.extension) = (State::Empty, 0, 0, None);
             for block in at.content.iter_mut().filter(|block| block.tag != 0) {
-                *block = Content { tag: 0, changes: block.changes + 1 };
+                *block = Content {
+                    tag: 0,
+                    changes: block.changes + 1,
+                };
             }
         }
         Ok(())
@@ -429,7 +478,12 @@ impl Shadow {
         if self.zones[zone].state != State::Empty {
             return Err(Status::INVALID_ZONE_STATE_TRANSITION);
         }
-        if self.config.zones.max_active.is_some_and(|most| self.active() >= most) {
+        if self
+            .config
+            .zones
+            .max_active
+            .is_some_and(|most| self.active() >= most)
+        {
             return Err(Status::TOO_MANY_ACTIVE_ZONES);
         }
         self.zones[zone].state = State::Closed;
@@ -457,13 +511,21 @@ impl Shadow {
         let matching: Vec<usize> = (first..self.zones.len())
             .filter(|&zone| filter == 0 || self.zones[zone].state.codes().1 == filter)
             .collect();
-        let count = if partial { matching.len().min(room) } else { matching.len() };
+        let count = if partial {
+            matching.len().min(room)
+        } else {
+            matching.len()
+        };
         let mut out = vec![0; length];
         out[0..8].copy_from_slice(&(count as u64).to_le_bytes());
         for (&index, entry) in matching.iter().zip(out[64..].chunks_exact_mut(entry_bytes)) {
             let zone = &self.zones[index];
             let start = index as u64 * self.config.zones.size_lbas;
-            let pointer = if zone.state == State::Full { u64::MAX } else { start + zone.pointer };
+            let pointer = if zone.state == State::Full {
+                u64::MAX
+            } else {
+                start + zone.pointer
+            };
             entry[0] = 2;
             entry[1] = zone.state.codes().0 << 4;
             entry[2] = if zone.extension.is_some() { 0x80 } else { 0 };

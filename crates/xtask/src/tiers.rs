@@ -25,7 +25,10 @@ pub(crate) fn chore(args: &[String]) -> Result<u8> {
             "--keep-going" => keep_going = true,
             name if tier.is_none() && !name.starts_with('-') => tier = Some(name),
             other => {
-                eprintln!("cargo xtask test: `{other}` is not understood\n\n{}", tiers());
+                eprintln!(
+                    "cargo xtask test: `{other}` is not understood\n\n{}",
+                    tiers()
+                );
                 return Ok(USAGE);
             }
         }
@@ -48,8 +51,12 @@ fn no_such_tier(name: &str) -> String {
 }
 
 fn tiers() -> String {
-    let lines = TIERS.iter().map(|(name, what)| format!("\n  {name:<8} {what}"));
-    lines.fold("there are these tiers:".to_owned(), |text, line| text + &line)
+    let lines = TIERS
+        .iter()
+        .map(|(name, what)| format!("\n  {name:<8} {what}"));
+    lines.fold("there are these tiers:".to_owned(), |text, line| {
+        text + &line
+    })
 }
 
 fn policy(keep_going: bool) -> Policy {
@@ -63,7 +70,11 @@ fn fast(keep_going: bool, has: impl Fn(&'static str) -> bool) -> Vec<Step> {
     let step = |name, args: &[&str], component: Option<&'static str>| {
         let mut command = cargo();
         command.args(args).current_dir(root());
-        Step { name, command, missing: component.filter(|component| !has(component)) }
+        Step {
+            name,
+            command,
+            missing: component.filter(|component| !has(component)),
+        }
     };
     let mut docs = step("documentation", &["doc", "--workspace", "--no-deps"], None);
     docs.command.env("RUSTDOCFLAGS", "-D warnings");
@@ -75,7 +86,14 @@ fn fast(keep_going: bool, has: impl Fn(&'static str) -> bool) -> Vec<Step> {
         step("formatting", &["fmt", "--all", "--check"], Some("rustfmt")),
         step(
             "lints",
-            &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
+            &[
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--",
+                "-D",
+                "warnings",
+            ],
             Some("clippy"),
         ),
         docs,
@@ -85,7 +103,11 @@ fn fast(keep_going: bool, has: impl Fn(&'static str) -> bool) -> Vec<Step> {
 
 /// Whether a component of the toolchain works.
 fn has_component(component: &'static str) -> bool {
-    let subcommand = if component == "rustfmt" { "fmt" } else { component };
+    let subcommand = if component == "rustfmt" {
+        "fmt"
+    } else {
+        component
+    };
     cargo()
         .args([subcommand, "--version"])
         .stdout(Stdio::null())
@@ -117,8 +139,16 @@ mod tests {
         let lints: Vec<_> = steps[1].command.get_args().collect();
         assert_eq!(lints[lints.len() - 2..], ["-D", "warnings"]);
         let flags = steps[2].command.get_envs().next().unwrap();
-        assert_eq!(flags, ("RUSTDOCFLAGS".as_ref(), Some("-D warnings".as_ref())));
-        assert!(steps[3].command.get_args().any(|arg| arg == "--no-fail-fast"));
+        assert_eq!(
+            flags,
+            ("RUSTDOCFLAGS".as_ref(), Some("-D warnings".as_ref()))
+        );
+        assert!(
+            steps[3]
+                .command
+                .get_args()
+                .any(|arg| arg == "--no-fail-fast")
+        );
     }
 
     #[test]

@@ -1,0 +1,22 @@
+//! The host stack as its users see it: the reactor under both clocks, cores,
+//! emulated queues, and workloads.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | `support` | a tiny drive, jobs from closures, a queue pair that records |
+//! | `reactor` | times, wakes, stop signal, runs that end badly |
+//! | `cores` | host costs: on whose core, in whose latency, how they vary |
+//! | `queue` | depth of emulated queues, and queues over several runs |
+//! | `real_clock` | the same jobs against the clock that ticks |
+//! | `addresses` | which operations a workload issues |
+//! | `pacing` | when it issues them, and when it ends |
+//! | `on_a_drive` | workloads against the model |
+
+mod addresses;
+mod cores;
+mod on_a_drive;
+mod pacing;
+mod queue;
+mod reactor;
+mod real_clock;
+mod support;

@@ -1,0 +1,307 @@
+//! A tiny drive, jobs from closures, and a queue pair that records.
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::rc::Rc;
+
+use zonelab_device::{
+    Buf, Command, Completion, DeviceInfo, Lba, NamespaceInfo, Nanos, Op, QueueId, QueuePair,
+    Rejected, Tag, ZonedInfo,
+};
+use zonelab_host::workload::{Fill, JobResult, JobSpec, Stop, Work, WorkloadJob, WriteWork};
+use zonelab_host::{CoreId, Emulated, HostCosts, Job, NextWake, Reactor, Rng, RunEnd, VirtualClock};
+use zonelab_nvme::Status;
+use zonelab_ssd::Drive;
+use zonelab_ssd::profile::Profile;
+
+/// Two channels with a die each; 8 zones of 64 logical blocks, of which 60 (15
+/// pages of 4) can be written; pages of a zone alternate between the dies.
+const TINY: &str = r#"
+schema = 1
+name = "tiny"
+
+[geometry]
+channels = 2
+pages_per_block = 8
+page_size = "16KiB"
+
+[namespace]
+lba_size = "4KiB"
+
+[zones]
+count = 8
+size = "256KiB"
+capacity = "240KiB"
+
+[media]
+read = "60us"
+program = "700us"
+erase = "3.5ms"
+transfer = "25us"
+partial_transfer = false
+
+[finish]
+design = "fill"
+granularity = "32KiB"
+
+[reset]
+timing = "synchronous"
+extent = "full"
+"#;
+
+/// Blocks between the starts of two zones of the tiny drive.
+pub(crate) const ZONE: u64 = 64;
+/// Blocks of a zone of the tiny drive that can be written.
+pub(crate) const CAPACITY: u64 = 60;
+/// Blocks of a page.
+pub(crate) const PAGE: u32 = 4;
+/// Write of one page: 25 us on the channel, 700 us on the die.
+pub(crate) const WRITE: Nanos = Nanos::from_us(725);
+
+/// The tiny drive with settings changed, `media.read=5us`.
+pub(crate) fn tiny(settings: &[&str]) -> Emulated {
+    let settings: Vec<_> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    let profile = Profile::parse("tiny.toml", TINY, &settings).unwrap();
+    Emulated::new(Drive::new(&profile.config))
+}
+
+/// A free host.
+pub(crate) const FREE: HostCosts = HostCosts::FREE;
+
+/// A host with fixed costs in microseconds.
+pub(crate) fn costs_us(submit: u64, complete: u64) -> HostCosts {
+    let (submit_ns, complete_ns) = (Nanos::from_us(submit), Nanos::from_us(complete));
+    HostCosts { submit_ns, complete_ns, ..FREE }
+}
+
+/// A write of one page at the start of a zone of the tiny drive.
+pub(crate) fn first_write(zone: u64) -> Command {
+    Command::new(Op::Write { slba: Lba(zone * ZONE), nlb: PAGE })
+}
+
+/// A read of an unwritten page of zone 0: no flash work, so that it takes no
+/// time but that of the host.
+pub(crate) const IDLE_READ: Command = Command::new(Op::Read { slba: Lba(0), nlb: PAGE });
+
+/// A job from a closure.
+pub(crate) struct Script<F>(pub(crate) F);
+
+impl<F> Job for Script<F>
+where
+    F: FnMut(Nanos, &mut Vec<Completion>, &mut dyn QueuePair) -> NextWake,
+{
+    fn step(
+        &mut self,
+        now: Nanos,
+        done: &mut Vec<Completion>,
+        queue: &mut dyn QueuePair,
+    ) -> NextWake {
+        (self.0)(now, done, queue)
+    }
+}
+
+/// A job from a closure, with its types spelled out for inference.
+pub(crate) fn script<F>(step: F) -> Script<F>
+where
+    F: FnMut(Nanos, &mut Vec<Completion>, &mut dyn QueuePair) -> NextWake,
+{
+    Script(step)
+}
+
+/// Times and such that several scripts note down.
+pub(crate) type Log<T> = Rc<RefCell<Vec<T>>>;
+
+/// Runs jobs in virtual time from zero, each with a queue of depth 64 and the
+/// same costs, on the cores named.
+pub(crate) fn run_on_cores(
+    device: &Emulated,
+    costs: HostCosts,
+    jobs: &mut [(&mut dyn Job, u32)],
+) -> RunEnd {
+    let mut reactor =
+        Reactor::new(VirtualClock::default(), device.clone(), zonelab_host::StopSignal::default());
+    for (index, (job, core)) in jobs.iter_mut().enumerate() {
+        let queue = device.open_queue(64, costs, Rng::new(1, index as u64));
+        reactor.add(*job, queue, CoreId(*core), Nanos::ZERO);
+    }
+    reactor.run()
+}
+
+/// Runs one job in virtual time on a free host.
+pub(crate) fn run_alone(device: &Emulated, job: &mut dyn Job) -> RunEnd {
+    run_on_cores(device, FREE, &mut [(job, 0)])
+}
+
+/// A namespace with the zones of the tiny drive.
+pub(crate) fn tiny_info() -> DeviceInfo {
+    tiny(&[]).info().clone()
+}
+
+/// A namespace of many large zones, for workloads that should not run out of them.
+pub(crate) fn large_info() -> DeviceInfo {
+    DeviceInfo {
+        model: "large".to_owned(),
+        namespaces: vec![NamespaceInfo {
+            lba_bytes: 4096,
+            size_lbas: 1 << 40,
+            zoned: Some(ZonedInfo {
+                zones: 1 << 20,
+                zone_size_lbas: 1 << 20,
+                zone_capacity_lbas: 1 << 20,
+                max_active: None,
+                max_open: None,
+                read_across_zones: false,
+                descriptor_extension_bytes: 0,
+            }),
+        }],
+        max_transfer_bytes: u32::MAX,
+        max_append_bytes: u32::MAX,
+    }
+}
+
+/// What a [`Recorder`] answers to an operation: how long it takes, and its status.
+pub(crate) type Answer = Box<dyn FnMut(&Op) -> (Nanos, Status)>;
+
+/// A queue pair without a drive behind it: it records operations, and completes
+/// each after the time that a closure gives.
+pub(crate) struct Recorder {
+    info: DeviceInfo,
+    now: Nanos,
+    answer: Answer,
+    sequence: u64,
+    in_flight: BinaryHeap<Reverse<(Nanos, u64, u32, u16)>>,
+    /// Operations with the time of their submission.
+    pub(crate) log: Vec<(Nanos, Op)>,
+    /// Most operations that were in flight at once.
+    pub(crate) deepest: usize,
+}
+
+impl Recorder {
+    /// A device of `info` that answers by `answer`.
+    pub(crate) fn new(
+        info: DeviceInfo,
+        answer: impl FnMut(&Op) -> (Nanos, Status) + 'static,
+    ) -> Self {
+        Self {
+            info,
+            now: Nanos::ZERO,
+            answer: Box::new(answer),
+            sequence: 0,
+            in_flight: BinaryHeap::new(),
+            log: Vec::new(),
+            deepest: 0,
+        }
+    }
+
+    /// A device on which everything succeeds after `latency`.
+    pub(crate) fn steady(info: DeviceInfo, latency: Nanos) -> Self {
+        Self::new(info, move |_| (latency, Status::SUCCESS))
+    }
+
+    /// The operations, without their times.
+    pub(crate) fn ops(&self) -> Vec<Op> {
+        self.log.iter().map(|(_, op)| *op).collect()
+    }
+
+    /// Runs a job from time zero until it has finished, waking it when it asks
+    /// for it and when something completes, and gives the time of its end.
+    /// `None`: it is still at work after `steps` steps, or waits for nothing.
+    pub(crate) fn run(&mut self, job: &mut dyn Job, steps: usize) -> Option<Nanos> {
+        let mut done = Vec::new();
+        for _ in 0..steps {
+            self.poll(&mut done);
+            let next = job.step(self.now, &mut done, self);
+            done.clear();
+            let completion = self.in_flight.peek().map(|Reverse((at, ..))| *at);
+            self.now = match (next, completion) {
+                (NextWake::Finished, _) => return Some(self.now),
+                (NextWake::At(wish), Some(at)) => self.now.max(wish.min(at)),
+                (NextWake::At(at), None) | (NextWake::Completion, Some(at)) => self.now.max(at),
+                (NextWake::Completion, None) => return None,
+            };
+        }
+        None
+    }
+}
+
+impl QueuePair for Recorder {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn now(&self) -> Nanos {
+        self.now
+    }
+
+    fn submit(&mut self, command: Command, tag: Tag, _data: Option<Buf>) -> Result<(), Rejected> {
+        let (latency, status) = (self.answer)(&command.op);
+        self.log.push((self.now, command.op));
+        self.sequence += 1;
+        self.in_flight.push(Reverse((self.now + latency, self.sequence, tag.0, status.0)));
+        self.deepest = self.deepest.max(self.in_flight.len());
+        Ok(())
+    }
+
+    fn ring(&mut self) {}
+
+    fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
+        let before = done.len();
+        while let Some(&Reverse((at, _, tag, status))) = self.in_flight.peek()
+            && at <= self.now
+        {
+            self.in_flight.pop();
+            done.push(Completion {
+                queue: QueueId(0),
+                tag: Tag(tag),
+                status: Status(status),
+                at,
+                result: 0,
+                data: None,
+            });
+        }
+        done.len() - before
+    }
+}
+
+/// A job specification with one operation in flight, no limit and no end but
+/// that of its work.
+pub(crate) fn spec(work: Work) -> JobSpec {
+    JobSpec {
+        name: "job".to_owned(),
+        work,
+        queue_depth: 1,
+        rate: None,
+        ramp: Nanos::ZERO,
+        stop: Stop::default(),
+        ends_run: false,
+    }
+}
+
+/// Plain sequential writes of `block_lbas` through `zones`.
+pub(crate) fn writes(zones: std::ops::Range<u32>, block_lbas: u32) -> WriteWork {
+    WriteWork {
+        zones,
+        block_lbas,
+        append: false,
+        open_zones: 1,
+        repeat: false,
+        reset_first: false,
+    }
+}
+
+/// Nothing is written before a finish or reset.
+pub(crate) const NO_FILL: Fill = Fill { lbas: 0, block_lbas: 0 };
+
+/// A job of `spec` for a namespace, with addresses of `seed`.
+pub(crate) fn job(spec: JobSpec, info: &DeviceInfo, seed: u64) -> WorkloadJob {
+    WorkloadJob::new(spec, info, Rng::new(seed, 0), zonelab_host::StopSignal::default())
+}
+
+/// Runs a specification on a recorder: what it measured, when it ended.
+pub(crate) fn record(spec: JobSpec, queue: &mut Recorder) -> (JobResult, Nanos) {
+    let info = queue.info.clone();
+    let mut job = job(spec, &info, 1);
+    let end = queue.run(&mut job, 10_000_000).expect("the job comes to an end");
+    (job.into_result(), end)
+}
