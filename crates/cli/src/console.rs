@@ -54,7 +54,12 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
 pub(crate) fn explain_panics() {
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map(ToString::to_string).unwrap_or_default();
-        let message = info.payload_as_str().unwrap_or("no message");
+        let payload = info.payload();
+        let message = payload
+            .downcast_ref::<&str>()
+            .copied()
+            .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+            .unwrap_or("no message");
         let command: Vec<String> = std::env::args().collect();
         eprintln!("zonelab: broken invariant at {place}: {message}");
         eprintln!("zonelab: this is a defect of zonelab, not of your input; it shows again with:");

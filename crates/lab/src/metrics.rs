@@ -98,16 +98,19 @@ impl Metrics {
     }
 }
 
+/// A point of a throughput and latency curve: `(throughput, latency)`.
+pub type CurvePoint = (f64, f64);
+
 /// Interference of one operation on another, M^Inter (ConfZNS++, section 2.3,
 /// equation 1): the mean over concurrency levels of the weighted distance
 /// between the isolated point and the interfered one, each in throughput and
 /// P95 latency relative to the isolated.
 ///
-/// Points are `(isolated, interfered)`, each `(throughput, latency)`; `alpha`
-/// weighs throughput, `1 - alpha` latency. `None` without points.
+/// Points are `(isolated, interfered)`; `alpha` weighs throughput, `1 - alpha`
+/// latency. `None` without points.
 #[must_use]
-pub fn interference(points: &[((f64, f64), (f64, f64))], alpha: f64) -> Option<f64> {
-    let distance = |&((t_iso, l_iso), (t_int, l_int)): &((f64, f64), (f64, f64))| {
+pub fn interference(points: &[(CurvePoint, CurvePoint)], alpha: f64) -> Option<f64> {
+    let distance = |&((t_iso, l_iso), (t_int, l_int)): &(CurvePoint, CurvePoint)| {
         let dt = (t_int - t_iso) / t_iso;
         let dl = (l_int - l_iso) / l_iso;
         (alpha * dt * dt + (1.0 - alpha) * dl * dl).sqrt()

@@ -14,7 +14,7 @@
 //! it is done; a background erasure ends nothing. Where the blocks of a reset
 //! are erased by later writes there is no task at all: see [`crate::flash`].
 
-use zonelab_device::{Nanos, ZoneId};
+use zonelab_device::Nanos;
 
 use crate::account::Cause;
 use crate::config::{EraseWhen, FinishConfig, ResetConfig};
@@ -31,8 +31,10 @@ pub(crate) struct Background {
     reset: ResetConfig,
     tasks: Slab<Task>,
     erasures: Slab<Erase>,
-    /// Fills that yield to host I/O, by group of zones, oldest first.
+    /// Fills that yield to host I/O, oldest first.
     yielding: Vec<u32>,
+    /// Fills that have not ended.
+    fills: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -119,6 +121,7 @@ impl Background {
             tasks: Slab::default(),
             erasures: Slab::default(),
             yielding: Vec::new(),
+            fills: 0,
         }
     }
 
@@ -149,8 +152,10 @@ impl Drive {
         if first >= end {
             return;
         }
+        let start = self.in_zone_order(change.zone, start);
         let physical = self.mapping.map(change.zone);
         self.requests.at(request).pending += 1;
+        self.background.fills += 1;
         let task = self.background.tasks.insert(Task::Fill(Fill {
             physical,
             request,
@@ -226,7 +231,9 @@ impl Drive {
     }
 
     fn end_fill(&mut self, task: u32) {
+        self.background.yielding.retain(|&other| other != task);
         if let Task::Fill(fill) = self.background.tasks.remove(task) {
+            self.background.fills -= 1;
             self.part_done(fill.request);
         }
     }
@@ -265,7 +272,9 @@ impl Drive {
     /// A reset takes the zone from a fill that still runs: the finish ends as it stands.
     fn cancel_fill(&mut self, physical: u32) {
         let found = self.background.tasks.iter().find_map(|(index, task)| match task {
-            Task::Fill(fill) if fill.physical == physical => Some((index, fill.wait)),
+            Task::Fill(fill) if fill.physical == physical && fill.next_lba < fill.end_lba => {
+                Some((index, fill.wait))
+            }
             _ => None,
         });
         let Some((task, wait)) = found else { return };
@@ -284,11 +293,12 @@ impl Drive {
     /// A zone has become empty by a reset; its flash follows from `start` on.
     pub(crate) fn begin_reset(&mut self, change: &Change, request: u32, start: Nanos) {
         self.totals.resets += 1;
+        let start = self.in_zone_order(change.zone, start);
         let Some(physical) = self.mapping.physical(change.zone) else { return };
-        if self.background.running() > 0 {
+        if self.background.fills > 0 {
             self.cancel_fill(physical);
-            self.hurry_erasure(physical);
         }
+        self.hurry_erasure(physical);
         self.flash.invalidate(physical);
         let clean = self.flash.stale_blocks(physical) == 0;
         self.mapping.release(change.zone, clean);
@@ -307,6 +317,7 @@ impl Drive {
     }
 
     fn begin_erasure(&mut self, physical: u32, request: Option<u32>, start: Nanos) {
+        self.flash.erasure_begins(physical);
         if self.background.reset.preempt_ns.is_none() {
             let task = EraseAll { physical, request, start, issued: false };
             let task = self.background.tasks.insert(Task::EraseAll(task));
@@ -389,7 +400,11 @@ impl Drive {
     }
 
     fn end_erasure(&mut self, physical: u32, request: Option<u32>) {
-        self.mapping.erased(physical);
+        self.flash.erasure_ends(physical);
+        // A zone that was reset again while it was being erased holds old data still.
+        if !self.flash.is_being_erased(physical) {
+            self.mapping.erased(physical);
+        }
         if let Some(request) = request {
             self.part_done(request);
         }
@@ -399,7 +414,7 @@ impl Drive {
     /// stepwise erasure there is issued at once, so that it comes first.
     #[inline]
     pub(crate) fn hurry_erasure(&mut self, physical: u32) {
-        if self.background.erasures.len() > 0 {
+        if self.flash.is_being_erased(physical) {
             self.hurry_erasure_on(physical);
         }
     }
@@ -514,16 +529,5 @@ impl Drive {
             }
             None => unreachable!("a task lives until its flash operations are done"),
         }
-    }
-
-    /// The zone of a fill or erasure that is still running on `zone`, for tests.
-    #[must_use]
-    pub fn is_busy(&self, zone: ZoneId) -> bool {
-        let physical = self.mapping.physical(zone);
-        self.background.tasks.iter().any(|(_, task)| match task {
-            Task::Fill(fill) => Some(fill.physical) == physical,
-            Task::EraseAll(erase) => Some(erase.physical) == physical,
-            Task::Step(_) => false,
-        })
     }
 }

@@ -129,6 +129,9 @@ pub struct Drive {
     pub(crate) totals: Totals,
     /// Host reads and writes with flash work in flight, by group of zones.
     pub(crate) host_in_flight: Vec<u32>,
+    /// When the latest change of each zone starts on the flash; empty if the
+    /// front end never delays.
+    zone_starts: Vec<Nanos>,
     /// Completions that came due inside `submit` or `control`.
     backlog: Vec<Completion>,
     /// Scratch for the changes of a zone management command.
@@ -144,13 +147,16 @@ impl Drive {
             MappingConfig::Lazy { physical_zones } => physical_zones,
         };
         let flash = Flash::new(config, physical_zones);
+        let front = FrontEnd::new(&config.front_end);
+        let delayed_zones = if front.delays() { config.zones.count } else { 0 };
         let groups = flash.layout().groups();
         Self {
             info: device_info(config),
             now: Nanos::ZERO,
             zones: Zones::new(&config.zones),
             mapping: Mapping::new(config.mapping, config.zones.count, groups),
-            front: FrontEnd::new(&config.front_end),
+            front,
+            zone_starts: vec![Nanos::ZERO; delayed_zones as usize],
             data: (config.data == DataStore::Memory).then(|| SparseData::new(config.zones.count)),
             events: EventQueue::default(),
             requests: Slab::default(),
@@ -218,7 +224,9 @@ impl Drive {
         self.requests.len()
     }
 
-    /// When something happens next, exactly; `None`: nothing will until a command comes.
+    /// When something happens next; `None`: nothing will until a command comes.
+    /// Never late. It can name a time at which nothing shows from outside:
+    /// the deadline of a background task that went on before it.
     #[must_use]
     pub fn next_event(&self) -> Option<Nanos> {
         if self.backlog.is_empty() { self.events.next_at() } else { Some(self.now) }
@@ -259,23 +267,16 @@ impl Drive {
             physical: 0,
             range: BlockRange { first: 0, count: 0 },
         });
-        let from_host_bytes = match command.op {
-            Op::Write { nlb, .. } | Op::Append { nlb, .. } => {
-                u64::from(nlb) * u64::from(self.config.lba_bytes)
+        let processed = self.front.process(now, &command.op);
+        match self.accept(command.nsid, command.op, request, processed) {
+            Ok(start) if start == now => self.step(request),
+            Ok(start) => self.events.push(start, Event::Request(request)),
+            Err(status) => {
+                let refused = self.requests.at(request);
+                refused.status = status;
+                refused.stage = Stage::Completion;
+                self.events.push(processed, Event::Request(request));
             }
-            _ => 0,
-        };
-        let start = self.front.admit(now, &command.op, from_host_bytes);
-        let accepted = self.accept(command.nsid, command.op, request, start);
-        if let Err(status) = accepted {
-            let request = self.requests.at(request);
-            request.status = status;
-            request.stage = Stage::Completion;
-        }
-        if start == now && accepted.is_ok() {
-            self.step(request);
-        } else {
-            self.events.push(start, Event::Request(request));
         }
         Ok(())
     }
@@ -332,45 +333,48 @@ impl Drive {
     }
 
     /// Checks a command and does everything about it that must happen in
-    /// order of arrival: zone states, mapping, data. Flash work starts at `start`.
+    /// order of arrival: zone states, mapping, data. Returns when it goes on:
+    /// `processed`, or when its data has arrived.
+    #[inline]
     fn accept(
         &mut self,
         nsid: NamespaceId,
         op: Op,
         request: u32,
-        start: Nanos,
-    ) -> Result<(), Status> {
+        processed: Nanos,
+    ) -> Result<Nanos, Status> {
         if nsid != NamespaceId::FIRST {
             return Err(Status::INVALID_NAMESPACE_OR_FORMAT);
         }
         match op {
             Op::Read { slba, nlb } => {
                 self.check_transfer(nlb, self.info.max_transfer_bytes, request)?;
-                self.zones.read(slba, nlb)
+                self.zones.read(slba, nlb)?;
+                Ok(processed)
             }
             Op::Write { slba, nlb } => {
                 self.check_transfer(nlb, self.info.max_transfer_bytes, request)?;
                 let extent = self.zones.write(slba, nlb)?;
-                self.accept_write(extent.zone, extent.offset_lbas, nlb, request);
                 self.totals.implicit_closes += u64::from(extent.closed.is_some());
-                Ok(())
+                Ok(self.accept_write(extent.zone, extent.offset_lbas, nlb, request, processed))
             }
             Op::Append { zslba, nlb } => {
                 self.check_transfer(nlb, self.info.max_append_bytes, request)?;
                 let extent = self.zones.append(zslba, nlb)?;
-                self.accept_write(extent.zone, extent.offset_lbas, nlb, request);
                 self.totals.implicit_closes += u64::from(extent.closed.is_some());
                 self.requests.at(request).result = zslba.0 + extent.offset_lbas;
-                Ok(())
+                Ok(self.accept_write(extent.zone, extent.offset_lbas, nlb, request, processed))
             }
-            Op::Flush => Ok(()),
+            Op::Flush => Ok(processed),
             Op::ZoneSend { slba, action, select_all } => {
-                self.accept_zone_send(slba, action, select_all, request, start)
+                self.accept_zone_send(slba, action, select_all, request, processed)?;
+                Ok(processed)
             }
             Op::ZoneReceive { slba, filter, partial, extended } => {
                 let request = self.requests.at(request);
                 let out = request.data.as_deref_mut().ok_or(Status::INVALID_FIELD)?;
-                self.zones.report(slba, filter, partial, extended, out).map(|_| ())
+                self.zones.report(slba, filter, partial, extended, out)?;
+                Ok(processed)
             }
         }
     }
@@ -388,8 +392,16 @@ impl Drive {
         Ok(())
     }
 
+    /// Takes a write that its zone has accepted. Returns when its flash work starts.
     #[inline]
-    fn accept_write(&mut self, zone: ZoneId, offset_lbas: u64, nlb: u32, request: u32) {
+    fn accept_write(
+        &mut self,
+        zone: ZoneId,
+        offset_lbas: u64,
+        nlb: u32,
+        request: u32,
+        processed: Nanos,
+    ) -> Nanos {
         let physical = self.mapping.map(zone);
         // Fits: a zone has fewer than 2^32 pages, and profiles keep its blocks below 2^32 too.
         let range = BlockRange { first: offset_lbas as u32, count: nlb };
@@ -401,6 +413,23 @@ impl Drive {
         request.range = range;
         if let (Some(data), Some(buf)) = (&mut self.data, &request.data) {
             data.write(zone, offset_lbas * lba_bytes, buf);
+        }
+        let fetched = self.front.fetch(processed, u64::from(nlb) * lba_bytes);
+        self.in_zone_order(zone, fetched)
+    }
+
+    /// `start`, but not before what was accepted for the zone earlier starts:
+    /// a cheap command must not get to the flash before a dear one that its
+    /// zone accepted first.
+    #[inline]
+    pub(crate) fn in_zone_order(&mut self, zone: ZoneId, start: Nanos) -> Nanos {
+        match self.zone_starts.get_mut(zone.0 as usize) {
+            Some(last) => {
+                *last = start.max(*last);
+                *last
+            }
+            // Without delays, the order of arrival is that of the starts.
+            None => start,
         }
     }
 
@@ -428,6 +457,10 @@ impl Drive {
                     }
                     self.begin_reset(change, request, start);
                 }
+                ZoneSendAction::OPEN => {
+                    let closed = change.to == zonelab_nvme::zns::ZoneState::CLOSED;
+                    self.totals.implicit_closes += u64::from(closed);
+                }
                 _ => {}
             }
         }
@@ -450,9 +483,16 @@ impl Drive {
                 let request = self.requests.at(index);
                 if request.pending == 0 {
                     request.stage = Stage::Completion;
+                    let bytes = match request.op {
+                        Op::Read { nlb, .. } => {
+                            u64::from(nlb) * u64::from(self.config.lba_bytes)
+                        }
+                        _ => 0,
+                    };
                     // Nothing completes inside `submit`: even what needs no
                     // time takes its turn in the queue of events.
-                    self.events.push(self.now, Event::Request(index));
+                    let at = self.front.deliver(self.now, bytes).unwrap_or(self.now);
+                    self.events.push(at, Event::Request(index));
                 }
             }
             Stage::Flash => unreachable!("a request with flash work in flight has no event"),
@@ -495,11 +535,6 @@ impl Drive {
             if at < readable_end
                 && let Some(physical) = self.mapping.physical(zone)
             {
-                if groups == 0 {
-                    let group = self.flash.layout().group_of(physical) as usize;
-                    self.host_in_flight[group] += 1;
-                    self.requests.at(index).physical = physical;
-                }
                 let range =
                     BlockRange { first: (at - start) as u32, count: (readable_end - at) as u32 };
                 let token = Owner::Request(index).token();
@@ -509,6 +544,23 @@ impl Drive {
             at = piece_end;
         }
         self.requests.at(index).pending = groups;
+        if groups > 0 {
+            for zone in self.zones_read(slba, nlb) {
+                let group = self.flash.layout().group_of(zone) as usize;
+                self.host_in_flight[group] += 1;
+            }
+        }
+    }
+
+    /// The zones that an accepted read touches. Their groups are those of the
+    /// flash under them, with either mapping.
+    #[inline]
+    fn zones_read(&self, slba: Lba, nlb: u32) -> core::ops::RangeInclusive<u32> {
+        let zone_of = |lba| {
+            self.zones.zone_of(Lba(lba)).expect("a read that was accepted is on the drive").0
+        };
+        let (first, last) = (slba.0, slba.0 + u64::from(nlb) - 1);
+        zone_of(first)..=zone_of(last)
     }
 
     /// One of the things that a request waits for is done.
@@ -521,14 +573,19 @@ impl Drive {
             return;
         }
         request.stage = Stage::Completion;
-        let physical = request.physical;
-        let (is_io, bytes) = match request.op {
-            Op::Read { nlb, .. } => (true, u64::from(nlb) * u64::from(self.config.lba_bytes)),
-            Op::Write { .. } | Op::Append { .. } => (true, 0),
-            _ => (false, 0),
-        };
-        if is_io {
-            self.host_io_done(self.flash.layout().group_of(physical));
+        let (op, physical) = (request.op, request.physical);
+        let mut bytes = 0;
+        match op {
+            Op::Read { slba, nlb } => {
+                bytes = u64::from(nlb) * u64::from(self.config.lba_bytes);
+                for zone in self.zones_read(slba, nlb) {
+                    self.host_io_done(self.flash.layout().group_of(zone));
+                }
+            }
+            Op::Write { .. } | Op::Append { .. } => {
+                self.host_io_done(self.flash.layout().group_of(physical));
+            }
+            _ => {}
         }
         match self.front.deliver(self.now, bytes) {
             Some(at) => self.events.push(at, Event::Request(index)),
@@ -592,6 +649,7 @@ impl Drive {
             .expect("all of them were seen to be on the drive and empty");
         for zone in zones {
             let physical = self.mapping.map(ZoneId(zone));
+            self.hurry_erasure(physical);
             let pages = self.flash.layout().zone_pages();
             self.flash.precondition(physical, pages);
         }

@@ -21,6 +21,8 @@ struct PhysicalZone {
     stale_blocks: u32,
     /// ... they come before this one: those have been erased since the reset.
     erased_blocks: u32,
+    /// Erasures of the background that are not over.
+    erasures: u32,
 }
 
 /// The flash of a drive: layout, timing, and state of the physical zones.
@@ -109,16 +111,22 @@ impl Flash {
     }
 
     /// Declares the first `pages` pages of a physical zone programmed, without
-    /// time passing.
+    /// time passing. Blocks that a program would have erased before count as erased.
     pub fn precondition(&mut self, physical: u32, pages: u32) {
         let zone = self.zones[physical as usize];
-        for block in zone.erased_blocks..zone.stale_blocks {
+        let end = match self.erase_when {
+            EraseWhen::FirstBlockWrite => {
+                self.layout.blocks_touched(pages).min(zone.stale_blocks)
+            }
+            _ => zone.stale_blocks,
+        };
+        for block in zone.erased_blocks..end {
             self.erase_counts[self.layout.block_index(physical, block)] += 1;
             self.erased_total += 1;
         }
         let zone = &mut self.zones[physical as usize];
         zone.programmed_pages = pages;
-        zone.erased_blocks = zone.stale_blocks;
+        zone.erased_blocks = zone.erased_blocks.max(end);
     }
 
     /// Reads `range`; the group ends with `token`.
@@ -215,6 +223,23 @@ impl Flash {
         };
         zone.erased_blocks = 0;
         zone.programmed_pages = 0;
+    }
+
+    /// Notes that a background erasure of a physical zone begins.
+    pub fn erasure_begins(&mut self, physical: u32) {
+        self.zones[physical as usize].erasures += 1;
+    }
+
+    /// Notes that a background erasure of a physical zone is over.
+    pub fn erasure_ends(&mut self, physical: u32) {
+        self.zones[physical as usize].erasures -= 1;
+    }
+
+    /// Whether background erasures of a physical zone are not over.
+    #[inline]
+    #[must_use]
+    pub fn is_being_erased(&self, physical: u32) -> bool {
+        self.zones[physical as usize].erasures > 0
     }
 
     /// Blocks of a physical zone that have to be erased.

@@ -29,33 +29,39 @@ impl FrontEnd {
         }
     }
 
-    /// When a command that arrives now, with `from_host_bytes` of data, can go
-    /// to the flash.
-    pub fn admit(&mut self, now: Nanos, op: &Op, from_host_bytes: u64) -> Nanos {
-        let mut at = now;
-        if let Some(core) = self.cores.iter_mut().min() {
-            let cost = match op {
-                Op::Read { .. } => self.config.read_ns,
-                Op::Write { .. } => self.config.write_ns,
-                Op::Append { .. } => self.config.append_ns,
-                _ => self.config.management_ns,
-            };
-            *core = now.max(*core) + cost;
-            at = *core;
-        }
-        if let Some(bytes_per_s) = self.config.link_bytes_per_s
-            && from_host_bytes > 0
-        {
-            at = at.max(self.from_host_free) + transfer(from_host_bytes, bytes_per_s);
-            self.from_host_free = at;
-        }
-        at
+    /// When a core is done with a command that arrives now.
+    #[inline]
+    pub fn process(&mut self, now: Nanos, op: &Op) -> Nanos {
+        let Some(core) = self.cores.iter_mut().min() else { return now };
+        let cost = match op {
+            Op::Read { .. } => self.config.read_ns,
+            Op::Write { .. } => self.config.write_ns,
+            Op::Append { .. } => self.config.append_ns,
+            _ => self.config.management_ns,
+        };
+        *core = now.max(*core) + cost;
+        *core
+    }
+
+    /// When `bytes` that a core asks the host for at `at` have arrived. Only
+    /// commands that are accepted fetch their data.
+    #[inline]
+    pub fn fetch(&mut self, at: Nanos, bytes: u64) -> Nanos {
+        let Some(bytes_per_s) = self.config.link_bytes_per_s else { return at };
+        self.from_host_free = at.max(self.from_host_free).saturating_add(transfer(bytes, bytes_per_s));
+        self.from_host_free
+    }
+
+    /// Whether commands can leave the front end later than they arrive.
+    #[must_use]
+    pub fn delays(&self) -> bool {
+        !self.cores.is_empty() || self.config.link_bytes_per_s.is_some()
     }
 
     /// When `bytes` that are ready now have reached the host; `None`: at once.
     pub fn deliver(&mut self, now: Nanos, bytes: u64) -> Option<Nanos> {
         let bytes_per_s = self.config.link_bytes_per_s.filter(|_| bytes > 0)?;
-        self.to_host_free = now.max(self.to_host_free) + transfer(bytes, bytes_per_s);
+        self.to_host_free = now.max(self.to_host_free).saturating_add(transfer(bytes, bytes_per_s));
         Some(self.to_host_free)
     }
 }

@@ -296,6 +296,9 @@ impl Accounts {
             let (free, invalidated) = drive.mapping().pool_sizes();
             let rest = taken.iter().filter(|taken| !**taken).count();
             assert_eq!(free + invalidated, rest, "physical zones in the pool");
+            if self.erases_by_itself() {
+                assert_eq!(invalidated, 0, "erased physical zones that are not free");
+            }
         }
     }
 

@@ -9,7 +9,9 @@ use zonelab_host::stats::OpKind;
 use zonelab_host::workload::{Fill, JobSpec, ReadWork, Stop, Work, WriteWork, slice_of};
 use zonelab_nvme::zns::ZoneSendAction;
 
-use super::support::{CAPACITY, NO_FILL, Recorder, ZONE, job, record, spec, tiny_info, writes};
+use super::support::{
+    CAPACITY, NO_FILL, Recorder, ZONE, job, large_info, record, spec, tiny_info, writes,
+};
 
 const US: fn(u64) -> Nanos = Nanos::from_us;
 
@@ -235,9 +237,9 @@ fn resets_come_after_their_fill() {
 }
 
 fn shuffled(seed: u64) -> Vec<u64> {
-    let mut queue = Recorder::steady(super::support::large_info(), US(1));
+    let mut queue = Recorder::steady(large_info(), US(1));
     let work = Work::Reset { zones: 100..200, shuffled: true, fill: NO_FILL };
-    let mut job = job(spec(work), &super::support::large_info(), seed);
+    let mut job = job(spec(work), &large_info(), seed);
     queue.run(&mut job, 10_000).expect("it ends");
     let zone = |op: &Op| if let Op::ZoneSend { slba, .. } = op { slba.0 >> 20 } else { 0 };
     queue.ops().iter().map(zone).collect()
@@ -258,22 +260,28 @@ fn a_shuffled_order_is_a_permutation() {
 #[test]
 fn mixed_work_keeps_its_share() {
     for (percent, range) in [(0, 0..=0), (30, 240..=360), (100, 1_000..=1_000)] {
-        let read = ReadWork { zones: 0..2, block_lbas: 4, random: false };
-        let write = WriteWork { repeat: true, ..writes(4..6, 16) };
-        let work = Work::Mixed { read, write, read_percent: percent };
+        let read = ReadWork { zones: 0..2, block_lbas: 1 << 18, random: false };
+        let work = Work::Mixed { read, write: writes(4..6, 16), read_percent: percent };
         let stop = Stop { operations: Some(1_000), ..Stop::default() };
-        let ops = ops_of(JobSpec { stop, queue_depth: 3, ..spec(work) });
-        let reads: Vec<u64> = ops
-            .iter()
-            .filter_map(|op| if let Op::Read { slba, .. } = op { Some(slba.0) } else { None })
-            .collect();
-        assert!(range.contains(&reads.len()), "{} reads at {percent} %", reads.len());
-        for (index, slba) in reads.iter().enumerate() {
-            let (zone, block) = (index as u64 / 15 % 2, index as u64 % 15);
-            assert_eq!(*slba, zone * ZONE + block * 4);
+        let mut queue = Recorder::steady(large_info(), US(10));
+        record(JobSpec { stop, queue_depth: 3, ..spec(work) }, &mut queue);
+        let (mut reads, mut written) = (0, 0);
+        for op in queue.ops() {
+            match op {
+                Op::Read { slba, nlb } => {
+                    // Eight blocks, four in each of two zones, and again.
+                    assert_eq!((slba.0, nlb), ((reads % 8) << 18, 1 << 18));
+                    reads += 1;
+                }
+                Op::Write { slba, nlb } => {
+                    assert_eq!((slba.0, nlb), ((4 << 20) + written * 16, 16));
+                    written += 1;
+                }
+                other => panic!("{other:?}"),
+            }
         }
-        let written = ops.iter().filter(|op| matches!(op, Op::Write { .. })).count();
-        assert_eq!(reads.len() + written, 1_000);
+        assert!(range.contains(&reads), "{reads} reads at {percent} %");
+        assert_eq!(reads + written, 1_000);
     }
 }
 

@@ -52,6 +52,34 @@ fn jobs_on_two_cores_do_not_meet() {
     assert_eq!(end, US(3 * (10 + 5)));
 }
 
+/// Two jobs that always have something to do share their core evenly: neither
+/// runs ahead by more than a step or two.
+#[test]
+fn a_busy_core_is_shared_fairly() {
+    let turns: Log<u32> = Log::default();
+    let reader = |number: u32| {
+        let turns = turns.clone();
+        let mut left = 100;
+        script(move |_, _, queue| {
+            turns.borrow_mut().push(number);
+            left -= 1;
+            if left == 0 {
+                return NextWake::Finished;
+            }
+            queue.submit(IDLE_READ, Tag(0), None).unwrap();
+            NextWake::Completion
+        })
+    };
+    let (mut a, mut b) = (reader(0), reader(1));
+    run_on_cores(&tiny(&[]), costs_us(10, 5), &mut [(&mut a, 0), (&mut b, 0)]);
+    let turns = turns.borrow();
+    let mut ahead = 0_i32;
+    for turn in &turns[..190] {
+        ahead += if *turn == 0 { 1 } else { -1 };
+        assert!(ahead.abs() <= 2, "{turns:?}");
+    }
+}
+
 /// The first job submits at 10 us; the second waits for the core, and its 10 us
 /// are part of what it sees, not of what the first one sees.
 #[test]

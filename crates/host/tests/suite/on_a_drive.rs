@@ -181,8 +181,9 @@ fn a_job_that_ends_the_run_ends_the_others() {
     assert_eq!(sleeper.operations, 1);
     assert_eq!(sleeper.ended, leader.ended);
     assert!(busy.ended >= leader.ended && busy.ended < leader.ended + US(500), "{}", busy.ended);
-    // Measured until the run ended, not until its last read came back.
-    assert_eq!(busy.stats.run_time(), Some(leader.ended));
+    // With its queue full it notices the stop when something completes.
+    let measured = busy.stats.run_time().expect("it was measured");
+    assert!(measured >= leader.ended && measured <= busy.ended, "{measured}");
 }
 
 /// Without it, everybody goes on to his own end.

@@ -173,13 +173,19 @@ fn a_number_of_bytes_is_reached_by_the_last_operation() {
     assert_eq!(result.stats.get(OpKind::Read).unwrap().bytes, 7 * 16_384);
 }
 
-/// Work that is exhausted is measured to its last operation.
+/// Work that is exhausted is measured to its last operation, though they come
+/// back one by one.
 #[test]
 fn the_last_operations_of_a_deep_queue_are_measured() {
     for depth in [1, 4, 32] {
-        let work = writes(0..1, 1 << 14);
-        let (result, _, starts) = run(JobSpec { queue_depth: depth, ..spec(Work::Write(work)) }, MS(1));
-        assert_eq!(starts.len(), 64);
+        let mut turn = 0;
+        let mut queue = Recorder::new(large_info(), move |_| {
+            turn += 1;
+            (US(1_000 + turn), Status::SUCCESS)
+        });
+        let work = Work::Write(writes(0..1, 1 << 14));
+        let (result, _) = record(JobSpec { queue_depth: depth, ..spec(work) }, &mut queue);
+        assert_eq!(queue.log.len(), 64);
         assert_eq!(count(&result, OpKind::Write), 64, "depth {depth}");
     }
 }
