@@ -41,7 +41,11 @@ struct Row {
 /// # Errors
 /// No case has that name.
 pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
-    let wanted = |case: &Case| args.only.as_ref().is_none_or(|only| case.name.contains(only));
+    let wanted = |case: &Case| {
+        args.only
+            .as_ref()
+            .is_none_or(|only| case.name.contains(only))
+    };
     let cases: Vec<Case> = bench::cases().into_iter().filter(wanted).collect();
     if cases.is_empty() {
         let only = args.only.as_deref().unwrap_or_default();
@@ -62,7 +66,10 @@ pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
     if args.json {
         let rows: Vec<_> = rows.iter().map(Row::to_json).collect();
         let value = json!({ "schema": 1, "operations": args.operations, "rows": rows });
-        console::print(&format!("{}\n", serde_json::to_string_pretty(&value).unwrap_or_default()))?;
+        console::print(&format!(
+            "{}\n",
+            serde_json::to_string_pretty(&value).unwrap_or_default()
+        ))?;
     } else {
         console::print(&text(&rows))?;
     }
@@ -73,7 +80,10 @@ pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
 fn measure(case: &Case, args: &Args) -> Row {
     let mut best = Duration::MAX;
     let mut best_yardstick = Duration::MAX;
-    let mut ran = Ran { operations: 1, events: 0 };
+    let mut ran = Ran {
+        operations: 1,
+        events: 0,
+    };
     for _ in 0..args.runs {
         let prepared = case.prepare(args.operations);
         let (time, result) = timed(|| prepared.run());

@@ -4,11 +4,12 @@ use std::path::Path;
 
 use zonelab_config::Document;
 use zonelab_lab::library;
+use zonelab_lab::published::References;
 use zonelab_ssd::profile::Profile;
 
 use crate::console;
 use crate::exit::{Exit, Failure};
-use crate::files::{self, ProfileFiles};
+use crate::files;
 use crate::{profiles, session};
 
 /// Options of `check`.
@@ -35,6 +36,19 @@ pub(crate) fn check(args: &Args) -> Result<Exit, Failure> {
     }
     let (text, base) = match library::text(name) {
         Some(text) => (text.to_owned(), None),
+        None if !Path::new(name).exists() && !name.contains(['/', '.']) => {
+            let known: Vec<&str> = zonelab_ssd::profile::builtin_names()
+                .chain(library::ids())
+                .collect();
+            let near = zonelab_config::nearest(name, known.iter().copied());
+            let hint = near
+                .map(|near| format!(" (did you mean {near}?)"))
+                .unwrap_or_default();
+            return Err(Failure::usage(format!(
+                "there is no \"{name}\"{hint}: name a file, or one of {}",
+                known.join(", ")
+            )));
+        }
         None => (files::read(name)?, Path::new(name).parent()),
     };
     let overrides = files::overrides(&args.set)?;
@@ -45,11 +59,10 @@ pub(crate) fn check(args: &Args) -> Result<Exit, Failure> {
         return show(&profile, args.json);
     }
     let loaded = session::load(name, &text, &overrides, false)?;
-    let profiles = ProfileFiles { base };
-    for point in &loaded.points {
-        point.check(&profiles).map_err(Failure::input)?;
-    }
+    session::check(std::slice::from_ref(&loaded), base)?;
     let experiment = &loaded.experiment;
+    let references = References::builtin().map_err(Failure::input)?;
+    references.check(experiment).map_err(Failure::input)?;
     if args.json {
         let value = serde_json::json!({
             "schema": 1,
@@ -73,7 +86,11 @@ pub(crate) fn check(args: &Args) -> Result<Exit, Failure> {
 }
 
 fn show(profile: &Profile, json: bool) -> Result<Exit, Failure> {
-    let text = if json { profiles::as_json(profile) } else { profiles::as_text(profile) };
+    let text = if json {
+        profiles::as_json(profile)
+    } else {
+        profiles::as_text(profile)
+    };
     console::print(&text)?;
     Ok(Exit::Done)
 }

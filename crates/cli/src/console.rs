@@ -39,7 +39,9 @@ pub(crate) fn progress(length: u64, quiet: bool) -> ProgressBar {
 /// It cannot be written; a closed pipe ends the command quietly.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::environment)
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(Failure::environment)
 }
 
 /// Whether an error is that nobody reads our output any more.

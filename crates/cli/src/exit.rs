@@ -36,7 +36,10 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(exit: Exit, error: impl Into<anyhow::Error>) -> Self {
-        Self { exit, error: error.into() }
+        Self {
+            exit,
+            error: error.into(),
+        }
     }
 
     pub(crate) fn usage(message: String) -> Self {

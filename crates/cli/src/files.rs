@@ -1,5 +1,7 @@
 //! Files that the command line names.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 use zonelab_config::{Errors, Override};
@@ -16,14 +18,27 @@ const MAX_BYTES: u64 = 16 << 20;
 /// # Errors
 /// It cannot be read, is too large, or is not UTF-8.
 pub(crate) fn read(path: &str) -> Result<String, Failure> {
-    let with_path = |error: std::io::Error| Failure::input(anyhow::anyhow!("{path}: {error}"));
-    let size = std::fs::metadata(path).map_err(&with_path)?.len();
-    if size > MAX_BYTES {
-        return Err(Failure::input(anyhow::anyhow!(
-            "{path}: {size} bytes is too large for an input file (at most {MAX_BYTES})"
+    read_bounded(Path::new(path))
+        .map_err(|error| Failure::input(anyhow::anyhow!("{path}: {error}")))
+}
+
+/// Reads a text file that is not too large, whatever its metadata say of it: a
+/// device has no size, and no end.
+fn read_bounded(path: &Path) -> std::io::Result<String> {
+    let other = |what: String| std::io::Error::other(what);
+    if path.is_dir() {
+        return Err(other("this is a directory; name a file in it".to_owned()));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(MAX_BYTES + 1)
+        .read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(other(format!(
+            "too large for an input file (more than {MAX_BYTES} bytes)"
         )));
     }
-    std::fs::read_to_string(path).map_err(with_path)
+    String::from_utf8(bytes).map_err(|_| other("this is no text (not UTF-8)".to_owned()))
 }
 
 /// Reads `--set key=value` options.
@@ -46,8 +61,10 @@ pub(crate) struct ProfileFiles<'a> {
 impl Profiles for ProfileFiles<'_> {
     fn load(&self, name: &str, overrides: &[Override]) -> Result<Profile, Errors> {
         Profile::load(name, overrides, |path| {
-            let path = self.base.map_or_else(|| Path::new(path).to_owned(), |base| base.join(path));
-            std::fs::read_to_string(path)
+            let path = self
+                .base
+                .map_or_else(|| Path::new(path).to_owned(), |base| base.join(path));
+            read_bounded(&path)
         })
     }
 }

@@ -39,7 +39,13 @@ enum Command {
 /// # Errors
 /// [`Failure`] with its exit code.
 pub(crate) fn profiles(args: &Args) -> Result<Exit, Failure> {
-    let Some(Command::Show { name, set, toml, json }) = &args.command else {
+    let Some(Command::Show {
+        name,
+        set,
+        toml,
+        json,
+    }) = &args.command
+    else {
         return list();
     };
     if *toml && set.is_empty() {
@@ -66,14 +72,16 @@ pub(crate) fn profiles(args: &Args) -> Result<Exit, Failure> {
 /// There is none, or it is wrong.
 pub(crate) fn load(name: &str, set: &[String]) -> Result<Profile, Failure> {
     let overrides = files::overrides(set)?;
-    ProfileFiles { base: None }.load(name, &overrides).map_err(Failure::input)
+    ProfileFiles { base: None }
+        .load(name, &overrides)
+        .map_err(Failure::input)
 }
 
 fn list() -> Result<Exit, Failure> {
     let mut table = Table::new([
         Column::word("name"),
         Column::number("zones"),
-        Column::number("capacity"),
+        Column::number("zone capacity"),
         Column::text("drive"),
     ]);
     for profile in profile::builtin_names().filter_map(profile::builtin) {
@@ -113,7 +121,11 @@ pub(crate) fn as_text(profile: &Profile) -> String {
 }
 
 fn columns() -> [Column; 3] {
-    [Column::word("key"), Column::text("value"), Column::text("from")]
+    [
+        Column::word("key"),
+        Column::text("value"),
+        Column::text("from"),
+    ]
 }
 
 fn flush(text: &mut String, section: Option<&str>, table: &Table) {
@@ -134,5 +146,8 @@ pub(crate) fn as_json(profile: &Profile) -> String {
         })
         .collect();
     let value = serde_json::json!({ "schema": 1, "profile": profile.config.name, "rows": rows });
-    format!("{}\n", serde_json::to_string_pretty(&value).unwrap_or_default())
+    format!(
+        "{}\n",
+        serde_json::to_string_pretty(&value).unwrap_or_default()
+    )
 }

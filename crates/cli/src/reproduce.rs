@@ -28,8 +28,8 @@ struct Common {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Worker threads; results do not depend on it [default: one per core]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
     /// Print the rows as JSON on standard output, and nothing else there
     #[arg(long)]
     json: bool,
@@ -79,10 +79,23 @@ pub(crate) fn reproduce(args: &Args) -> Result<Exit, Failure> {
     let mut loaded = Vec::new();
     for id in &ids {
         let text = library::text(id).unwrap_or_default();
-        loaded.push(session::load(&format!("{id}.toml"), text, &[], args.common.quick)?);
+        loaded.push(session::load(
+            &format!("{id}.toml"),
+            text,
+            &[],
+            args.common.quick,
+        )?);
     }
-    let name = if args.common.quick { "reproduce-quick" } else { "reproduce" };
-    execute(loaded, &args.common, name, None)
+    // Results of one experiment do not stand in the way of those of another.
+    let all = ids.len() == library::ids().count();
+    let which = if all {
+        String::new()
+    } else {
+        format!("-{}", ids.join("-"))
+    };
+    let quick = if args.common.quick { "-quick" } else { "" };
+    let name = format!("reproduce{which}{quick}");
+    execute(loaded, &args.common, &name, None)
 }
 
 /// Runs one experiment file.
@@ -117,13 +130,21 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     for point in &mut loaded.points {
         point.set_drive(&drive);
     }
-    let base = if builtin.is_some() { None } else { Path::new(name).parent() };
+    let base = if builtin.is_some() {
+        None
+    } else {
+        Path::new(name).parent()
+    };
     let dir = results::file_name(&loaded.experiment.id);
     execute(vec![loaded], &args.common, &dir, base)
 }
 
 fn list() -> Result<Exit, Failure> {
-    let mut table = Table::new([Column::word("id"), Column::text("title"), Column::text("source")]);
+    let mut table = Table::new([
+        Column::word("id"),
+        Column::text("title"),
+        Column::text("source"),
+    ]);
     for id in library::ids() {
         let text = library::text(id).unwrap_or_default();
         let loaded = session::load(&format!("{id}.toml"), text, &[], false)?;
@@ -145,7 +166,9 @@ fn selected(words: &[String]) -> Result<Vec<&'static str>, Failure> {
         let ids = library::select(word);
         if ids.is_empty() {
             let near = zonelab_config::nearest(word, all.iter().copied());
-            let hint = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
+            let hint = near
+                .map(|near| format!(" (did you mean {near}?)"))
+                .unwrap_or_default();
             return Err(Failure::usage(format!(
                 "there is nothing to reproduce under \"{word}\"{hint}; there are: C, {}",
                 all.join(", ")
@@ -162,16 +185,36 @@ fn execute(
     name: &str,
     base: Option<&Path>,
 ) -> Result<Exit, Failure> {
-    let path = common.out.clone().unwrap_or_else(|| Path::new("results").join(name));
+    let path = common
+        .out
+        .clone()
+        .unwrap_or_else(|| Path::new("results").join(name));
     let quiet = common.quiet || common.json;
-    let settings = Settings { seed: common.seed, threads: common.threads, quiet, base };
+    let settings = Settings {
+        seed: common.seed,
+        threads: common.threads.map(usize::from),
+        quiet,
+        base,
+    };
     let references = References::builtin().map_err(Failure::input)?;
     let misfits =
         Misfits::parse(library::MISFITS_FILE, library::MISFITS).map_err(Failure::input)?;
+    // What can go wrong should do so before anything runs, not after.
+    session::check(&loaded, base)?;
+    for one in &loaded {
+        references.check(&one.experiment).map_err(Failure::input)?;
+    }
+    let configuration = results::configuration(&loaded, base)?;
+    let to = Destination {
+        path: &path,
+        seed: common.seed,
+        force: common.force,
+        configuration,
+    };
+    results::prepare(&to)?;
     let (finished, interrupted) = session::run(loaded, &settings)?;
     let mut rows = rows_of(&finished, &references, interrupted)?;
     let unused = misfits.apply(&mut rows);
-    let to = Destination { path: &path, seed: common.seed, force: common.force, base };
     let figures = results::write(&to, &finished, &rows, &references, !interrupted)?;
     let summary = Summary::of(&rows);
     if common.json {
@@ -183,10 +226,17 @@ fn execute(
         }
     }
     if interrupted {
-        eprintln!("zonelab: interrupted: {} holds what was done", path.display());
+        eprintln!(
+            "zonelab: interrupted: {} holds what was done",
+            path.display()
+        );
         return Ok(Exit::Interrupted);
     }
-    Ok(if summary.pass() { Exit::Done } else { Exit::ExpectationFailed })
+    Ok(if summary.pass() {
+        Exit::Done
+    } else {
+        Exit::ExpectationFailed
+    })
 }
 
 /// The rows of all experiments. Of an interrupted run, only those that need no
@@ -212,14 +262,17 @@ fn text(finished: &[Finished], rows: &[Row], path: &Path, figures: &[String]) ->
     let style = console::style();
     let mut text = String::new();
     for one in finished {
-        let uncompared = rows.iter().all(|row| {
-            row.id != one.experiment.id || row.published.is_none()
-        });
+        let uncompared = rows
+            .iter()
+            .all(|row| row.id != one.experiment.id || row.published.is_none());
         if uncompared {
             text.push_str(&measured(one, &style));
         }
     }
-    text.push_str(&table::comparison(rows, &style));
+    if !rows.is_empty() {
+        text.push_str(table::comparison(rows, &style).trim_end());
+        text.push('\n');
+    }
     // Writing to a string does not fail.
     let _ = writeln!(text, "\nresults: {}", path.display());
     for figure in figures {
@@ -244,13 +297,19 @@ fn measured(one: &Finished, style: &Style) -> String {
     ]);
     for result in &one.results {
         for job in &result.jobs {
-            let value = |metric: &str| job.metrics.get(metric).map_or(String::from("-"), table::number);
+            let value = |metric: &str| {
+                job.metrics
+                    .get(metric)
+                    .map_or(String::from("-"), table::number)
+            };
             table.push(
                 [
                     result.series.clone(),
                     result.x.text.clone(),
                     job.name.clone(),
-                    value("ops"),
+                    job.metrics
+                        .get("ops")
+                        .map_or(String::from("-"), |ops| format!("{ops:.0}")),
                     value("kiops"),
                     value("mib_s"),
                     value("lat_mean_us"),
@@ -262,5 +321,10 @@ fn measured(one: &Finished, style: &Style) -> String {
             );
         }
     }
-    format!("{}: {}\n{}\n", one.experiment.id, one.experiment.title, table.to_text(style))
+    format!(
+        "{}: {}\n{}\n",
+        one.experiment.id,
+        one.experiment.title,
+        table.to_text(style)
+    )
 }

@@ -14,7 +14,7 @@ use zonelab_ssd::profile::to_toml;
 
 use crate::exit::Failure;
 use crate::files::ProfileFiles;
-use crate::session::Finished;
+use crate::session::{Finished, Loaded};
 
 /// Version of the format of `points.json`.
 const POINTS_SCHEMA: u32 = 1;
@@ -24,8 +24,31 @@ pub(crate) struct Destination<'a> {
     pub(crate) path: &'a Path,
     pub(crate) seed: u64,
     pub(crate) force: bool,
-    /// Directory that profiles named by path are relative to.
-    pub(crate) base: Option<&'a Path>,
+    /// All that the results depend on, besides the seed.
+    pub(crate) configuration: Value,
+}
+
+impl Destination<'_> {
+    fn manifest(&self) -> Manifest {
+        let tool = concat!("zonelab ", env!("CARGO_PKG_VERSION"));
+        Manifest::new(tool, self.configuration.to_string().as_bytes(), self.seed)
+    }
+
+    const fn existing(&self) -> Existing {
+        if self.force {
+            Existing::Replace
+        } else {
+            Existing::Keep
+        }
+    }
+}
+
+/// Checks that results can be written, and changes nothing that is there.
+///
+/// # Errors
+/// The directory holds other results, or cannot be written.
+pub(crate) fn prepare(to: &Destination<'_>) -> Result<(), Failure> {
+    ResultDir::check(to.path, &to.manifest(), to.existing()).map_err(Failure::environment)
 }
 
 /// Writes everything that was measured, and gives the names of the figures.
@@ -39,19 +62,18 @@ pub(crate) fn write(
     references: &References,
     complete: bool,
 ) -> Result<Vec<String>, Failure> {
-    let configuration = configuration(finished, to)?;
-    let text = configuration.to_string();
-    let tool = concat!("zonelab ", env!("CARGO_PKG_VERSION"));
-    let manifest = Manifest::new(tool, text.as_bytes(), to.seed);
-    let existing = if to.force { Existing::Replace } else { Existing::Keep };
     let mut dir =
-        ResultDir::create(to.path, manifest, existing).map_err(Failure::environment)?;
+        ResultDir::create(to.path, to.manifest(), to.existing()).map_err(Failure::environment)?;
     let mut put = |name: &str, contents: &str| {
-        dir.write(name, contents.as_bytes()).map_err(Failure::environment)
+        dir.write(name, contents.as_bytes())
+            .map_err(Failure::environment)
     };
     put("rows.json", &rows::to_json(rows, to.seed))?;
     put("rows.csv", &rows::to_csv(rows))?;
-    put("points.json", &points_json(finished, to.seed, configuration))?;
+    put(
+        "points.json",
+        &points_json(finished, to.seed, &to.configuration),
+    )?;
     put("points.csv", &points_csv(finished))?;
     let mut figures = Vec::new();
     for one in finished {
@@ -70,17 +92,30 @@ pub(crate) fn write(
 
 /// An experiment's id as a file name: letters, digits, `-`, `_`.
 pub(crate) fn file_name(id: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '-' || c == '_' {
+            c
+        } else {
+            '_'
+        }
+    };
     let name: String = id.chars().map(plain).collect();
-    if name.is_empty() { "experiment".to_owned() } else { name }
+    if name.is_empty() {
+        "experiment".to_owned()
+    } else {
+        name
+    }
 }
 
 /// What the results depend on, resolved: by experiment and series, the drive.
 /// Jobs are those of the experiment file, as read, of each point.
-fn configuration(finished: &[Finished], to: &Destination<'_>) -> Result<Value, Failure> {
-    let profiles = ProfileFiles { base: to.base };
+///
+/// # Errors
+/// A drive's profile is wrong.
+pub(crate) fn configuration(loaded: &[Loaded], base: Option<&Path>) -> Result<Value, Failure> {
+    let profiles = ProfileFiles { base };
     let mut experiments = Vec::new();
-    for one in finished {
+    for one in loaded {
         let mut points = Vec::new();
         for point in &one.points {
             let profile = point.drive(&profiles).map_err(Failure::input)?;
@@ -97,10 +132,14 @@ fn configuration(finished: &[Finished], to: &Destination<'_>) -> Result<Value, F
     Ok(Value::Array(experiments))
 }
 
-fn points_json(finished: &[Finished], seed: u64, configuration: Value) -> String {
+fn points_json(finished: &[Finished], seed: u64, configuration: &Value) -> String {
     let points: Vec<Value> = finished
         .iter()
-        .flat_map(|one| one.results.iter().map(|result| point_json(&one.experiment.id, result)))
+        .flat_map(|one| {
+            one.results
+                .iter()
+                .map(|result| point_json(&one.experiment.id, result))
+        })
         .collect();
     let value = json!({
         "schema": POINTS_SCHEMA,
@@ -119,8 +158,9 @@ fn point_json(experiment: &str, result: &PointResult) -> Value {
         .iter()
         .map(|job| {
             let values = job.metrics.values.iter();
-            let metrics: serde_json::Map<String, Value> =
-                values.map(|(name, value)| ((*name).to_owned(), json!(significant(*value)))).collect();
+            let metrics: serde_json::Map<String, Value> = values
+                .map(|(name, value)| ((*name).to_owned(), json!(significant(*value))))
+                .collect();
             json!({ "name": job.name, "kind": job.kind.name(), "metrics": metrics })
         })
         .collect();
@@ -155,7 +195,12 @@ fn points_csv(finished: &[Finished]) -> String {
         for result in &one.results {
             for job in &result.jobs {
                 for (metric, value) in &job.metrics.values {
-                    let fields = [&one.experiment.id, &result.series, &result.x.text, &job.name];
+                    let fields = [
+                        &one.experiment.id,
+                        &result.series,
+                        &result.x.text,
+                        &job.name,
+                    ];
                     for field in fields {
                         csv.push_str(&quoted(field));
                         csv.push(',');

@@ -56,6 +56,18 @@ pub(crate) fn load(
     Ok(Loaded { experiment, points })
 }
 
+/// Checks that every point can be run. Profiles are relative to `base`.
+///
+/// # Errors
+/// The first that cannot.
+pub(crate) fn check(loaded: &[Loaded], base: Option<&Path>) -> Result<(), Failure> {
+    let profiles = ProfileFiles { base };
+    for point in loaded.iter().flat_map(|one| &one.points) {
+        point.check(&profiles).map_err(Failure::input)?;
+    }
+    Ok(())
+}
+
 /// Runs experiments. The flag says whether the run was interrupted: then some
 /// results are missing.
 ///
@@ -65,12 +77,13 @@ pub(crate) fn run(
     loaded: Vec<Loaded>,
     settings: &Settings<'_>,
 ) -> Result<(Vec<Finished>, bool), Failure> {
-    let profiles = ProfileFiles { base: settings.base };
-    // Everything is checked before anything runs.
-    let all: Vec<Point> = loaded.iter().flat_map(|one| one.points.iter().cloned()).collect();
-    for point in &all {
-        point.check(&profiles).map_err(Failure::input)?;
-    }
+    let profiles = ProfileFiles {
+        base: settings.base,
+    };
+    let all: Vec<Point> = loaded
+        .iter()
+        .flat_map(|one| one.points.iter().cloned())
+        .collect();
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
     // A second interruption does not wait for the points that are being run.
@@ -97,7 +110,9 @@ pub(crate) fn run(
         .num_threads(settings.threads.unwrap_or(0))
         .build()
         .map_err(Failure::environment)?;
-    let results = pool.install(|| run::run(&all, &options)).map_err(Failure::input)?;
+    let results = pool
+        .install(|| run::run(&all, &options))
+        .map_err(Failure::input)?;
     bar.finish_and_clear();
 
     let mut results = results.into_iter();
@@ -105,7 +120,11 @@ pub(crate) fn run(
         .into_iter()
         .map(|Loaded { experiment, points }| {
             let results = results.by_ref().take(points.len()).flatten().collect();
-            Finished { experiment, points, results }
+            Finished {
+                experiment,
+                points,
+                results,
+            }
         })
         .collect();
     Ok((finished, interrupted.load(Ordering::Relaxed)))

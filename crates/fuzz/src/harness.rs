@@ -365,8 +365,10 @@ mod tests {
     #[test]
     fn an_input_that_does_not_end_is_a_failure() {
         let target = target(|data| {
-            while data == b"stuck" {
-                std::thread::park();
+            if data == b"stuck" {
+                loop {
+                    std::thread::park();
+                }
             }
         });
         let input = |text: &str| (Origin::File(text.into()), text.as_bytes().to_vec());
@@ -396,10 +398,7 @@ mod tests {
     #[test]
     fn minimising_finds_the_bytes_that_matter() {
         let target = target(|data| {
-            assert!(
-                !(data.contains(&200) && data.iter().any(|b| *b == 7)),
-                "both"
-            );
+            assert!(!(data.contains(&200) && data.contains(&7)), "both");
         });
         let data: Vec<u8> = (0..=255).collect();
         assert_eq!(minimise(target, &data, 100_000), [7, 200]);

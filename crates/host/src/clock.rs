@@ -60,9 +60,15 @@ pub struct RealClock {
 impl RealClock {
     /// A clock that reads zero now.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place that reads the clock"
+    )]
     pub fn new() -> Self {
-        Self { start: std::time::Instant::now(), spin: Nanos::from_us(200) }
+        Self {
+            start: std::time::Instant::now(),
+            spin: Nanos::from_us(200),
+        }
     }
 }
 

@@ -105,7 +105,10 @@ impl Emulated {
             queues: Vec::new(),
             scratch: Vec::new(),
         };
-        Self { shared: Rc::new(RefCell::new(shared)), info }
+        Self {
+            shared: Rc::new(RefCell::new(shared)),
+            info,
+        }
     }
 
     /// What the drive is.
@@ -120,7 +123,10 @@ impl Emulated {
     pub fn open_queue(&self, depth: u32, costs: HostCosts, rng: Rng) -> EmulatedQueue {
         let mut shared = self.shared.borrow_mut();
         let id = u16::try_from(shared.queues.len()).expect("fewer than 2^16 jobs use one drive");
-        shared.queues.push(QueueState { depth, ..QueueState::default() });
+        shared.queues.push(QueueState {
+            depth,
+            ..QueueState::default()
+        });
         EmulatedQueue {
             shared: Rc::clone(&self.shared),
             info: Rc::clone(&self.info),
@@ -170,7 +176,9 @@ impl Shared {
             }
             self.arrivals.pop();
             self.advance_drive(at, ready);
-            let arrival = self.parked[slot as usize].take().expect("an arrival is parked until it is due");
+            let arrival = self.parked[slot as usize]
+                .take()
+                .expect("an arrival is parked until it is due");
             self.parked_free.push(slot);
             self.hand_over(at, arrival);
         }
@@ -179,7 +187,12 @@ impl Shared {
 
     #[inline]
     fn advance_drive(&mut self, to: Nanos, ready: &mut Vec<u32>) {
-        let Self { drive, scratch, queues, .. } = self;
+        let Self {
+            drive,
+            scratch,
+            queues,
+            ..
+        } = self;
         drive.advance(to, scratch);
         for completion in scratch.drain(..) {
             let id = completion.queue.0;
@@ -193,7 +206,12 @@ impl Shared {
 
     #[inline]
     fn hand_over(&mut self, at: Nanos, arrival: Arrival) {
-        let Arrival { queue, tag, command, data } = arrival;
+        let Arrival {
+            queue,
+            tag,
+            command,
+            data,
+        } = arrival;
         self.drive
             .submit(at, queue, tag, command, data)
             .expect("queue depths keep the drive below what it can hold");
@@ -252,11 +270,19 @@ impl QueuePair for EmulatedQueue {
         let shared = &mut *self.shared.borrow_mut();
         let queue = &mut shared.queues[self.id.0 as usize];
         if queue.in_flight == queue.depth {
-            let reason = RejectReason::QueueFull { queue: self.id, depth: queue.depth };
+            let reason = RejectReason::QueueFull {
+                queue: self.id,
+                depth: queue.depth,
+            };
             return Err(Rejected { reason, data });
         }
         queue.in_flight += 1;
-        let arrival = Arrival { queue: self.id, tag, command, data };
+        let arrival = Arrival {
+            queue: self.id,
+            tag,
+            command,
+            data,
+        };
         if self.is_free {
             shared.hand_over(self.core_now, arrival);
         } else {

@@ -141,7 +141,12 @@ impl<'a, C: Clock> Reactor<'a, C> {
         if self.cores.len() <= core.0 as usize {
             self.cores.resize(core.0 as usize + 1, Nanos::ZERO);
         }
-        self.slots.push(Slot { job, queue, core, state: SlotState::Waiting(Some(start)) });
+        self.slots.push(Slot {
+            job,
+            queue,
+            core,
+            state: SlotState::Waiting(Some(start)),
+        });
         self.wakes.push(Reverse((start, index)));
     }
 
@@ -181,7 +186,11 @@ impl<'a, C: Clock> Reactor<'a, C> {
         for i in 0..self.ready.len() {
             let queue = self.ready[i];
             // Queues of an earlier run on the same drive have no job here.
-            let index = self.slot_of_queue.get(queue as usize).copied().unwrap_or(u32::MAX);
+            let index = self
+                .slot_of_queue
+                .get(queue as usize)
+                .copied()
+                .unwrap_or(u32::MAX);
             if let Some(slot) = self.slots.get(index as usize)
                 && matches!(slot.state, SlotState::Waiting(_))
             {

@@ -10,8 +10,12 @@ const OPERATIONS: u64 = 50_000;
 
 fn operations(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("operations");
-    group.throughput(Throughput::Elements(OPERATIONS)).sample_size(20);
-    group.bench_function("yardstick/qd32", |bencher| bencher.iter(|| yardstick(OPERATIONS, 32)));
+    group
+        .throughput(Throughput::Elements(OPERATIONS))
+        .sample_size(20);
+    group.bench_function("yardstick/qd32", |bencher| {
+        bencher.iter(|| yardstick(OPERATIONS, 32))
+    });
     for case in cases() {
         group.bench_function(&case.name, |bencher| {
             bencher.iter_batched(

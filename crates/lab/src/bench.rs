@@ -11,9 +11,7 @@ use std::collections::BinaryHeap;
 
 use zonelab_device::Nanos;
 use zonelab_host::stats::Latency;
-use zonelab_host::workload::{
-    Fill, JobSpec, ReadWork, Stop, Work, WorkloadJob, WriteWork,
-};
+use zonelab_host::workload::{Fill, JobSpec, ReadWork, Stop, Work, WorkloadJob, WriteWork};
 use zonelab_host::{CoreId, Emulated, HostCosts, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::profile::Profile;
@@ -119,7 +117,8 @@ pub fn cases() -> Vec<Case> {
     for (load_name, load) in loads {
         for kib in [4, 16] {
             for queue_depth in [1, 32, 128] {
-                for (geometry, large) in [("4-dies-48-zones", false), ("128-dies-100k-zones", true)] {
+                for (geometry, large) in [("4-dies-48-zones", false), ("128-dies-100k-zones", true)]
+                {
                     cases.push(Case {
                         name: format!("{load_name}/{kib}KiB/qd{queue_depth}/{geometry}"),
                         load,
@@ -179,7 +178,11 @@ impl Case {
             })
         };
         let work = match self.load {
-            Load::RandomRead => Work::Read(ReadWork { zones: 0..quarter, block_lbas, random: true }),
+            Load::RandomRead => Work::Read(ReadWork {
+                zones: 0..quarter,
+                block_lbas,
+                random: true,
+            }),
             Load::SequentialWrite | Load::Mix => write(false),
             Load::Append => write(true),
         };
@@ -189,7 +192,10 @@ impl Case {
             queue_depth: self.queue_depth,
             rate: None,
             ramp: Nanos::ZERO,
-            stop: Stop { operations: Some(operations), ..Stop::default() },
+            stop: Stop {
+                operations: Some(operations),
+                ..Stop::default()
+            },
             ends_run: true,
         };
         let mut specs = vec![spec("foreground", work)];
@@ -199,10 +205,20 @@ impl Case {
                 ends_run: false,
                 ..spec("management", work)
             };
-            let fill = Fill { lbas: u64::from(block_lbas), block_lbas };
-            specs.push(unlimited(Work::Finish { zones: 2 * quarter..3 * quarter, fill }));
+            let fill = Fill {
+                lbas: u64::from(block_lbas),
+                block_lbas,
+            };
+            specs.push(unlimited(Work::Finish {
+                zones: 2 * quarter..3 * quarter,
+                fill,
+            }));
             let zones = 0..quarter;
-            specs.push(unlimited(Work::Reset { zones, shuffled: true, fill: Fill::default() }));
+            specs.push(unlimited(Work::Reset {
+                zones,
+                shuffled: true,
+                fill: Fill::default(),
+            }));
         }
         specs
     }
@@ -212,16 +228,28 @@ impl Prepared {
     /// Runs it.
     #[must_use]
     pub fn run(mut self) -> Ran {
-        let mut reactor =
-            Reactor::new(VirtualClock::default(), self.device.clone(), self.stop.clone());
+        let mut reactor = Reactor::new(
+            VirtualClock::default(),
+            self.device.clone(),
+            self.stop.clone(),
+        );
         for (i, job) in self.jobs.iter_mut().enumerate() {
-            let queue = self.device.open_queue(job.depth(), HostCosts::FREE, Rng::new(2, i as u64));
+            let queue = self
+                .device
+                .open_queue(job.depth(), HostCosts::FREE, Rng::new(2, i as u64));
             reactor.add(job, queue, CoreId(i as u32), Nanos::ZERO);
         }
         let end = reactor.run();
         assert_eq!(end.stuck_jobs, 0, "every job ends");
-        let operations = self.jobs.into_iter().map(|job| job.into_result().operations).sum();
-        Ran { operations, events: self.device.with_drive(|drive| drive.events_handled()) }
+        let operations = self
+            .jobs
+            .into_iter()
+            .map(|job| job.into_result().operations)
+            .sum();
+        Ran {
+            operations,
+            events: self.device.with_drive(|drive| drive.events_handled()),
+        }
     }
 }
 
@@ -249,7 +277,9 @@ pub fn yardstick(operations: u64, depth: u32) -> u64 {
         heap.push(issue(0, &mut rng));
     }
     for _ in 0..operations {
-        let Some(Reverse((now, submitted))) = heap.pop() else { break };
+        let Some(Reverse((now, submitted))) = heap.pop() else {
+            break;
+        };
         latency.record(Nanos(now - submitted));
         heap.push(issue(now, &mut rng));
         end = now;
@@ -265,8 +295,18 @@ mod tests {
     fn every_case_does_what_it_says() {
         for case in cases() {
             let ran = case.prepare(500).run();
-            assert!(ran.operations >= 500, "{}: {} operations", case.name, ran.operations);
-            assert!(ran.events >= ran.operations, "{}: {} events", case.name, ran.events);
+            assert!(
+                ran.operations >= 500,
+                "{}: {} operations",
+                case.name,
+                ran.operations
+            );
+            assert!(
+                ran.events >= ran.operations,
+                "{}: {} events",
+                case.name,
+                ran.events
+            );
         }
     }
 

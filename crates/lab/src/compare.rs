@@ -29,9 +29,15 @@ pub fn rows(
         let points = [(worked.isolated, worked.interfered)];
         let ours = interference(&points, worked.alpha).unwrap_or(f64::NAN);
         // The paper gives two decimals.
-        Row::new(&experiment.id, kind(experiment), &worked.name, ("m_inter", UNIT_M), ours)
-            .published(worked.published)
-            .judged()
+        Row::new(
+            &experiment.id,
+            kind(experiment),
+            &worked.name,
+            ("m_inter", UNIT_M),
+            ours,
+        )
+        .published(worked.published)
+        .judged()
     }));
     rows.extend(check_rows(experiment, results));
     Ok(rows)
@@ -58,16 +64,21 @@ fn point_rows(
     let row = |metric: &String| {
         let ours = job.metrics.get(metric).unwrap_or(f64::NAN);
         let informative = compare.informative.iter().any(|informative| {
-            let applies = |list: &[String], name: &str| list.is_empty() || list.iter().any(|n| n == name);
+            let applies =
+                |list: &[String], name: &str| list.is_empty() || list.iter().any(|n| n == name);
             informative.metrics.contains(metric)
                 && applies(&informative.series, &series.name)
                 && applies(&informative.x, &result.x.text)
         });
-        let kind = if informative { Kind::Shape } else { kind(experiment) };
+        let kind = if informative {
+            Kind::Shape
+        } else {
+            kind(experiment)
+        };
         let name = row_series(experiment, &series.name, job);
         let mut row = Row::new(&experiment.id, kind, &name, (metric, unit_of(metric)), ours)
             .at(&axis_name(&experiment.axis), result.x.number);
-        if let Some(published) = references.value(series, compare, &result.x, metric)? {
+        if let Some(published) = references.value(series, &compare.job, &result.x, metric)? {
             row = row.published(published.value).repeats(published.spread);
         }
         if let Some(&(low, high)) = job.metrics.neighbours.get(metric.as_str()) {
@@ -81,13 +92,28 @@ fn point_rows(
 /// The series of a row: with several jobs compared in one series, they are told apart.
 fn row_series(experiment: &Experiment, series: &str, job: &JobMeasured) -> String {
     let spec = experiment.series.iter().find(|spec| spec.name == series);
-    let compared = |name: &String| experiment.compare.iter().any(|compare| compare.job == *name);
-    let names = spec.map_or(0, |spec| spec.phases.iter().flatten().filter(|n| compared(n)).count());
-    if names > 1 { format!("{series}: {}", job.name) } else { series.to_owned() }
+    let compared = |name: &String| {
+        experiment
+            .compare
+            .iter()
+            .any(|compare| compare.job == *name)
+    };
+    let names = spec.map_or(0, |spec| {
+        spec.phases.iter().flatten().filter(|n| compared(n)).count()
+    });
+    if names > 1 {
+        format!("{series}: {}", job.name)
+    } else {
+        series.to_owned()
+    }
 }
 
 fn axis_name(axis: &Axis) -> String {
-    if axis.unit.is_empty() { axis.name.clone() } else { format!("{} [{}]", axis.name, axis.unit) }
+    if axis.unit.is_empty() {
+        axis.name.clone()
+    } else {
+        format!("{} [{}]", axis.name, axis.unit)
+    }
 }
 
 /// What `measured` says: our value of one metric at one point.
@@ -131,8 +157,13 @@ fn interference_rows(experiment: &Experiment, results: &[PointResult]) -> Vec<Ro
             })
             .collect();
         let ours = interference(&points, pair.alpha)?;
-        let mut row =
-            Row::new(&experiment.id, kind(experiment), &pair.series, ("m_inter", UNIT_M), ours);
+        let mut row = Row::new(
+            &experiment.id,
+            kind(experiment),
+            &pair.series,
+            ("m_inter", UNIT_M),
+            ours,
+        );
         if let Some(published) = pair.published {
             row = row.published(published);
         }
@@ -165,30 +196,40 @@ pub fn figure(
     results: &[PointResult],
     references: &References,
 ) -> Result<Option<Figure>, LookupError> {
-    let Some(spec) = &experiment.figure else { return Ok(None) };
+    let Some(spec) = &experiment.figure else {
+        return Ok(None);
+    };
     let axis = |metric: &str, log: bool| {
         let (name, unit) = if metric == "axis" {
             (experiment.axis.name.clone(), experiment.axis.unit.clone())
         } else {
             (quantity(metric), unit_of(metric).to_owned())
         };
-        if log { FigureAxis::log10(name, unit) } else { FigureAxis::linear(name, unit) }
+        if log {
+            FigureAxis::log10(name, unit)
+        } else {
+            FigureAxis::linear(name, unit)
+        }
     };
     let mut panel = Panel::new("", axis(&spec.x, spec.log_x), axis(&spec.y, spec.log_y));
     for series in &experiment.series {
         let mut ours = Vec::new();
         let mut theirs = Vec::new();
         for result in results.iter().filter(|result| result.series == series.name) {
-            // Whichever of the compared jobs the series runs.
-            let compare = experiment
-                .compare
-                .iter()
-                .find(|compare| result.jobs.iter().any(|job| job.name == compare.job));
-            let Some(compare) = compare else { continue };
-            let Some(job) = result.jobs.iter().find(|job| job.name == compare.job) else { continue };
+            // A series that does not run the job runs the same under another
+            // name, alone: whichever is compared.
+            let compared = experiment.compare.iter().map(|compare| &compare.job);
+            let job = std::iter::once(&spec.job)
+                .chain(compared)
+                .find_map(|name| result.jobs.iter().find(|job| job.name == *name));
+            let Some(job) = job else { continue };
             let label = format!("{} {}", axis_name(&experiment.axis), result.x.text);
             let of_ours = |metric: &str| {
-                if metric == "axis" { Some(result.x.number) } else { job.metrics.get(metric) }
+                if metric == "axis" {
+                    Some(result.x.number)
+                } else {
+                    job.metrics.get(metric)
+                }
             };
             if let (Some(x), Some(y)) = (of_ours(&spec.x), of_ours(&spec.y)) {
                 ours.push(FigurePoint::new(x, y).label(label.clone()));
@@ -197,7 +238,7 @@ pub fn figure(
                 if metric == "axis" {
                     return Ok(Some(result.x.number));
                 }
-                let published = references.value(series, compare, &result.x, metric)?;
+                let published = references.value(series, &job.name, &result.x, metric)?;
                 Ok(published.map(|published| published.value))
             };
             if let (Some(x), Some(y)) = (of_theirs(&spec.x)?, of_theirs(&spec.y)?) {

@@ -26,7 +26,10 @@ pub fn ids() -> impl Iterator<Item = &'static str> {
 /// The text of a built-in experiment.
 #[must_use]
 pub fn text(id: &str) -> Option<&'static str> {
-    BUILTIN.iter().find(|(known, _)| *known == id).map(|(_, text)| *text)
+    BUILTIN
+        .iter()
+        .find(|(known, _)| *known == id)
+        .map(|(_, text)| *text)
 }
 
 /// Ids that a word on the command line stands for: one experiment, or a whole
@@ -34,5 +37,7 @@ pub fn text(id: &str) -> Option<&'static str> {
 #[must_use]
 pub fn select(word: &str) -> Vec<&'static str> {
     let is_paper = word.len() == 1 && word.chars().all(|c| c.is_ascii_uppercase());
-    ids().filter(|id| *id == word || (is_paper && id.starts_with(word))).collect()
+    ids()
+        .filter(|id| *id == word || (is_paper && id.starts_with(word)))
+        .collect()
 }

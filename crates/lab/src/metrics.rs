@@ -43,7 +43,10 @@ pub fn percentile_of(metric: &str) -> Option<f64> {
 /// The unit of a metric.
 #[must_use]
 pub fn unit_of(metric: &str) -> &'static str {
-    NAMES.iter().find(|(name, _)| *name == metric).map_or("", |(_, unit)| unit)
+    NAMES
+        .iter()
+        .find(|(name, _)| *name == metric)
+        .map_or("", |(_, unit)| unit)
 }
 
 /// Metrics of one job group, and the neighbours of its percentiles.
@@ -66,13 +69,21 @@ impl Metrics {
             ("ops", Some(latency.count() as f64)),
             ("kiops", Some(group.mean_iops / 1e3)),
             ("kiops_by_count", group.iops().map(|iops| iops / 1e3)),
-            ("mib_s", group.bytes_per_second().map(|bytes| bytes / f64::from(1 << 20))),
+            (
+                "mib_s",
+                group
+                    .bytes_per_second()
+                    .map(|bytes| bytes / f64::from(1 << 20)),
+            ),
             ("ops_s", group.iops()),
             ("lat_mean_us", latency.mean_ns().map(us)),
             ("lat_min_us", latency.min().map(|ns| ns.as_us_f64())),
             ("lat_max_us", latency.max().map(|ns| ns.as_us_f64())),
             ("first_write_mean_us", first_writes.mean_ns().map(us)),
-            ("first_write_max_us", first_writes.max().map(|ns| ns.as_us_f64())),
+            (
+                "first_write_max_us",
+                first_writes.max().map(|ns| ns.as_us_f64()),
+            ),
         ];
         for (name, value) in values {
             if let Some(value) = value.filter(|value| value.is_finite()) {
@@ -80,12 +91,16 @@ impl Metrics {
             }
         }
         for &(name, _) in NAMES {
-            let Some(percent) = percentile_of(name) else { continue };
+            let Some(percent) = percentile_of(name) else {
+                continue;
+            };
             if let Some(value) = latency.percentile(percent) {
                 metrics.values.insert(name, value.as_us_f64());
             }
             if let Some((low, high)) = latency.neighbours(percent) {
-                metrics.neighbours.insert(name, (low.as_us_f64(), high.as_us_f64()));
+                metrics
+                    .neighbours
+                    .insert(name, (low.as_us_f64(), high.as_us_f64()));
             }
         }
         metrics
@@ -128,7 +143,10 @@ mod tests {
         let points = [((294.50, 749.57), (169.09, 2179.02))];
         for (alpha, published) in [(0.5, 1.38), (0.0, 1.91), (1.0, 0.43)] {
             let m = interference(&points, alpha).unwrap();
-            assert!((m - published).abs() < 0.005, "alpha {alpha}: {m} is not {published}");
+            assert!(
+                (m - published).abs() < 0.005,
+                "alpha {alpha}: {m} is not {published}"
+            );
         }
         assert_eq!(interference(&[], 0.5), None);
     }

@@ -1,6 +1,6 @@
 //! Published values of points, from the reference tables or an experiment file.
 
-use crate::experiment::{AxisValue, Compare, PublishedTable, SeriesSpec};
+use crate::experiment::{AxisValue, Experiment, PublishedTable, SeriesSpec};
 use crate::reference::{CsvTable, Record, ReferenceError};
 
 /// The tables that are built in, by the name that experiments use.
@@ -67,31 +67,56 @@ impl References {
     /// One of them is malformed.
     pub fn builtin() -> Result<Self, ReferenceError> {
         let read = |&(name, text)| Ok((name, CsvTable::parse(name, text)?));
-        Ok(Self { tables: BUILTIN.iter().map(read).collect::<Result<_, _>>()? })
+        Ok(Self {
+            tables: BUILTIN.iter().map(read).collect::<Result<_, _>>()?,
+        })
     }
 
-    /// The published value of a metric at a point: from the experiment file if
-    /// it stands there, else from the table that the series names. `None`:
-    /// nothing was published.
+    /// Looks up everything that an experiment compares, so that a mistake shows
+    /// before anything is run.
+    ///
+    /// # Errors
+    /// As [`Self::value`].
+    pub fn check(&self, experiment: &Experiment) -> Result<(), LookupError> {
+        for series in &experiment.series {
+            for compare in &experiment.compare {
+                for x in &experiment.axis.values {
+                    for metric in &compare.metrics {
+                        self.value(series, &compare.job, x, metric)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The published value of a metric of a job at a point: from the experiment
+    /// file if it stands there, else from the table that the series names.
+    /// `None`: nothing was published.
     ///
     /// # Errors
     /// [`LookupError`]: the experiment asks for what is not there.
     pub fn value(
         &self,
         series: &SeriesSpec,
-        compare: &Compare,
+        job: &str,
         x: &AxisValue,
         metric: &str,
     ) -> Result<Option<Published>, LookupError> {
         let in_file = series.points.iter().find(|point| {
             point.x == x.text
                 && point.metric == metric
-                && (point.job.is_empty() || point.job == compare.job)
+                && (point.job.is_empty() || point.job == job)
         });
         if let Some(point) = in_file {
-            return Ok(Some(Published { value: point.value, spread: point.spread }));
+            return Ok(Some(Published {
+                value: point.value,
+                spread: point.spread,
+            }));
         }
-        let Some(source) = &series.published else { return Ok(None) };
+        let Some(source) = &series.published else {
+            return Ok(None);
+        };
         let found = self.matching(source, &source.filter, x, metric)?;
         if found.len() > 1 {
             return Err(LookupError::Ambiguous {
@@ -102,14 +127,18 @@ impl References {
                 count: found.len(),
             });
         }
-        let Some(&value) = found.first() else { return Ok(None) };
+        let Some(&value) = found.first() else {
+            return Ok(None);
+        };
         let repeats = if source.repeats.is_empty() {
             Vec::new()
         } else {
             self.matching(source, &source.repeats, x, metric)?
         };
         let spread = (repeats.len() > 1).then(|| {
-            repeats.iter().fold((value, value), |(low, high), &v| (low.min(v), high.max(v)))
+            repeats
+                .iter()
+                .fold((value, value), |(low, high), &v| (low.min(v), high.max(v)))
         });
         Ok(Some(Published { value, spread }))
     }
@@ -122,12 +151,21 @@ impl References {
         x: &AxisValue,
         metric: &str,
     ) -> Result<Vec<f64>, LookupError> {
-        let known = || self.tables.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        let known = || {
+            self.tables
+                .iter()
+                .map(|(name, _)| *name)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
         let (_, table) = self
             .tables
             .iter()
             .find(|(name, _)| *name == source.table)
-            .ok_or_else(|| LookupError::NoTable { name: source.table.clone(), known: known() })?;
+            .ok_or_else(|| LookupError::NoTable {
+                name: source.table.clone(),
+                known: known(),
+            })?;
         if !table.columns().iter().any(|column| column == metric) {
             return Ok(Vec::new());
         }
@@ -147,7 +185,9 @@ impl References {
 fn meets(record: &Record<'_>, conditions: &[String]) -> Result<bool, LookupError> {
     for condition in conditions {
         let Some((column, value)) = condition.split_once('=') else {
-            return Err(LookupError::Condition { condition: condition.clone() });
+            return Err(LookupError::Condition {
+                condition: condition.clone(),
+            });
         };
         if record.text(column)? != value {
             return Ok(false);

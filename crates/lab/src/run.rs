@@ -118,8 +118,13 @@ impl Point {
     /// # Errors
     /// There is no such profile, or the settings do not fit it.
     pub fn drive(&self, profiles: &dyn Profiles) -> Result<Profile, Errors> {
-        let settings: Vec<Override> =
-            self.experiment.drive.iter().chain(&self.series.drive).cloned().collect();
+        let settings: Vec<Override> = self
+            .experiment
+            .drive
+            .iter()
+            .chain(&self.series.drive)
+            .cloned()
+            .collect();
         profiles.load(&self.experiment.profile, &settings)
     }
 
@@ -137,7 +142,12 @@ impl Point {
     /// The jobs of the point, phase by phase, in a stable text that says all of them.
     #[must_use]
     pub fn describe_jobs(&self) -> String {
-        let phases: Vec<_> = self.series.phases.iter().map(|phase| self.templates(phase)).collect();
+        let phases: Vec<_> = self
+            .series
+            .phases
+            .iter()
+            .map(|phase| self.templates(phase))
+            .collect();
         format!("{:?} after {:?}", phases, self.series.full_zones)
     }
 
@@ -160,7 +170,10 @@ impl Point {
     }
 
     fn templates<'a>(&'a self, phase: &'a [String]) -> Vec<&'a JobTemplate> {
-        phase.iter().filter_map(|name| self.experiment.job(name)).collect()
+        phase
+            .iter()
+            .filter_map(|name| self.experiment.job(name))
+            .collect()
     }
 
     fn unfit(&self, what: String) -> RunError {
@@ -190,7 +203,11 @@ pub fn points(file: &str, text: &str, overrides: &[Override]) -> Result<Vec<Poin
         let experiment = Experiment::parse(file, text, overrides, Some(&x))?;
         for series in &experiment.series {
             let (series, x) = (series.clone(), x.clone());
-            points.push(Point { experiment: experiment.clone(), series, x });
+            points.push(Point {
+                experiment: experiment.clone(),
+                series,
+                x,
+            });
         }
     }
     Ok(points)
@@ -222,7 +239,10 @@ pub fn run(
         })
         .collect();
     results.sort_by_key(|(index, _)| *index);
-    results.into_iter().map(|(_, result)| result.transpose()).collect()
+    results
+        .into_iter()
+        .map(|(_, result)| result.transpose())
+        .collect()
 }
 
 /// Runs one point.
@@ -230,32 +250,45 @@ pub fn run(
 /// # Errors
 /// The drive's configuration is wrong, or the jobs do not fit the drive.
 pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult, RunError> {
-    let Point { experiment, series, x } = point;
+    let Point {
+        experiment,
+        series,
+        x,
+    } = point;
     let unfit = |what| point.unfit(what);
     let profile = point.drive(options.profiles)?;
     let device = Emulated::new(Drive::new(&profile.config));
     if let Some(zones) = &series.full_zones {
-        let full = Control::PreconditionFull { zones: zones.clone() };
+        let full = Control::PreconditionFull {
+            zones: zones.clone(),
+        };
         device
             .with_drive(|drive| drive.control(Nanos::ZERO, &full))
             .map_err(|error| unfit(error.to_string()))?;
     }
-    let mut rng = Rng::new(options.seed, name_hash(&[&experiment.id, &series.name, &x.text]));
+    let mut rng = Rng::new(
+        options.seed,
+        name_hash(&[&experiment.id, &series.name, &x.text]),
+    );
     let mut measured = Vec::new();
     let mut operations = 0;
     let mut simulated = Nanos::ZERO;
     for phase in &series.phases {
         let templates = point.templates(phase);
         let specs = specs(&templates, &profile.config).map_err(unfit)?;
-        let (results, end) =
-            run_phase(&device, specs, &experiment.host, simulated, &mut rng);
+        let (results, end) = run_phase(&device, specs, &experiment.host, simulated, &mut rng);
         simulated = end.at;
         if end.stuck_jobs > 0 {
             return Err(unfit(format!("{} jobs wait for ever", end.stuck_jobs)));
         }
-        let failed = results.iter().find_map(|job| Some((&job.name, job.first_error?)));
+        let failed = results
+            .iter()
+            .find_map(|job| Some((&job.name, job.first_error?)));
         if let Some((job, (kind, status))) = failed {
-            return Err(unfit(format!("a {} of job \"{job}\" failed: {status}", kind.name())));
+            return Err(unfit(format!(
+                "a {} of job \"{job}\" failed: {status}",
+                kind.name()
+            )));
         }
         operations += results.iter().map(|job| job.operations).sum::<u64>();
         for template in templates {
@@ -276,7 +309,12 @@ fn point_result(
     let by_cause = |rows: &[[u64; Cause::ALL.len()]]| -> BTreeMap<&'static str, u64> {
         Cause::ALL
             .iter()
-            .map(|cause| (cause.name(), rows.iter().map(|row| row[*cause as usize]).sum()))
+            .map(|cause| {
+                (
+                    cause.name(),
+                    rows.iter().map(|row| row[*cause as usize]).sum(),
+                )
+            })
             .collect()
     };
     PointResult {
@@ -310,7 +348,12 @@ fn specs(
 /// own, or run beside one that ends the run and has.
 fn check_ends(templates: &[&JobTemplate]) -> Result<(), String> {
     let is_bounded = |job: &JobTemplate| {
-        let Stop { runtime, bytes, operations, .. } = job.stop;
+        let Stop {
+            runtime,
+            bytes,
+            operations,
+            ..
+        } = job.stop;
         let is_endless = matches!(
             job.work,
             WorkTemplate::Read { .. } | WorkTemplate::Write { repeat: true, .. }
@@ -331,7 +374,12 @@ fn check_ends(templates: &[&JobTemplate]) -> Result<(), String> {
 }
 
 fn spec(template: &JobTemplate, thread: u32, config: &DriveConfig) -> Result<JobSpec, String> {
-    let JobTemplate { name, zones, threads, .. } = template;
+    let JobTemplate {
+        name,
+        zones,
+        threads,
+        ..
+    } = template;
     let mine = match template.zones_per_thread {
         Some(count) => {
             let start = zones.start.saturating_add(thread.saturating_mul(count));
@@ -341,7 +389,9 @@ fn spec(template: &JobTemplate, thread: u32, config: &DriveConfig) -> Result<Job
     };
     if mine.is_empty() {
         let have = zones.len();
-        return Err(format!("job \"{name}\": {threads} threads do not find a zone each in {have}"));
+        return Err(format!(
+            "job \"{name}\": {threads} threads do not find a zone each in {have}"
+        ));
     }
     if mine.end > zones.end || mine.end > config.zones.count {
         return Err(format!(
@@ -380,13 +430,28 @@ fn work(
     let page_bytes = config.geometry.page_bytes;
     let capacity_lbas = config.zones.capacity_lbas;
     match template.work {
-        WorkTemplate::Write { append, open_zones, repeat, reset_first } => {
-            Work::Write(WriteWork { zones, block_lbas, append, open_zones, repeat, reset_first })
-        }
-        WorkTemplate::Read { random } => Work::Read(ReadWork { zones, block_lbas, random }),
-        WorkTemplate::Finish { fill } => {
-            Work::Finish { zones, fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes) }
-        }
+        WorkTemplate::Write {
+            append,
+            open_zones,
+            repeat,
+            reset_first,
+        } => Work::Write(WriteWork {
+            zones,
+            block_lbas,
+            append,
+            open_zones,
+            repeat,
+            reset_first,
+        }),
+        WorkTemplate::Read { random } => Work::Read(ReadWork {
+            zones,
+            block_lbas,
+            random,
+        }),
+        WorkTemplate::Finish { fill } => Work::Finish {
+            zones,
+            fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),
+        },
         WorkTemplate::Reset { shuffled, fill } => Work::Reset {
             zones,
             shuffled,
@@ -409,7 +474,10 @@ fn run_phase(
         .map(|(spec, delay)| {
             let start = from + delay + rng_within(rng, host.start_spread);
             let addresses = Rng::new(rng.next_u64(), 0);
-            (WorkloadJob::new(spec, device.info(), addresses, stop.clone()), start)
+            (
+                WorkloadJob::new(spec, device.info(), addresses, stop.clone()),
+                start,
+            )
         })
         .collect();
     let mut reactor = Reactor::new(VirtualClock::starting_at(from), device.clone(), stop);
@@ -419,11 +487,18 @@ fn run_phase(
         reactor.add(job, queue, CoreId(index as u32), *start);
     }
     let end = reactor.run();
-    (jobs.into_iter().map(|(job, _)| job.into_result()).collect(), end)
+    (
+        jobs.into_iter().map(|(job, _)| job.into_result()).collect(),
+        end,
+    )
 }
 
 fn rng_within(rng: &mut Rng, spread: Nanos) -> Nanos {
-    if spread == Nanos::ZERO { Nanos::ZERO } else { Nanos(rng.below(spread.0)) }
+    if spread == Nanos::ZERO {
+        Nanos::ZERO
+    } else {
+        Nanos(rng.below(spread.0))
+    }
 }
 
 /// The measurements of all threads of a job together.
@@ -441,8 +516,14 @@ fn measure(template: &JobTemplate, results: &[JobResult]) -> JobMeasured {
         first_writes.merge(&job.first_writes);
     }
     let group = GroupStats::of(mine().map(|job| &job.stats), kind);
-    let metrics = group.map(|group| Metrics::of(&group, &first_writes)).unwrap_or_default();
-    JobMeasured { name: template.name.clone(), kind, metrics }
+    let metrics = group
+        .map(|group| Metrics::of(&group, &first_writes))
+        .unwrap_or_default();
+    JobMeasured {
+        name: template.name.clone(),
+        kind,
+        metrics,
+    }
 }
 
 /// FNV-1a over parts with a separator: a stream number from a name.

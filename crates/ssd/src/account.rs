@@ -19,8 +19,13 @@ pub enum Cause {
 
 impl Cause {
     /// All causes, in the order of their columns in output.
-    pub const ALL: [Self; 5] =
-        [Self::HostRead, Self::HostWrite, Self::FinishFill, Self::ResetErase, Self::WriteErase];
+    pub const ALL: [Self; 5] = [
+        Self::HostRead,
+        Self::HostWrite,
+        Self::FinishFill,
+        Self::ResetErase,
+        Self::WriteErase,
+    ];
 
     /// Name in output.
     #[must_use]
@@ -102,7 +107,10 @@ impl Ledger {
     /// suspend is booked in pieces.
     #[inline]
     pub fn occupy(&mut self, resource: Resource, cause: Cause, start: Nanos, end: Nanos) {
-        debug_assert!(start <= end, "{resource:?} busy backwards: {start} to {end}");
+        debug_assert!(
+            start <= end,
+            "{resource:?} busy backwards: {start} to {end}"
+        );
         let row = match resource {
             Resource::Channel(i) => &mut self.channels[i as usize],
             Resource::Unit(i) => &mut self.units[i as usize],

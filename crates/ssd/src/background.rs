@@ -74,6 +74,8 @@ enum FillWait {
 struct EraseAll {
     physical: u32,
     request: Option<u32>,
+    /// Blocks before this one are to be erased.
+    end_block: u32,
     start: Nanos,
     /// It is on the flash, not waiting for its start.
     issued: bool,
@@ -144,7 +146,9 @@ impl Drive {
     /// A zone has become full by a finish; its flash follows from `start` on.
     pub(crate) fn begin_finish(&mut self, change: &Change, request: u32, start: Nanos) {
         self.totals.finishes += 1;
-        let FinishConfig::Fill { .. } = self.background.finish else { return };
+        let FinishConfig::Fill { .. } = self.background.finish else {
+            return;
+        };
         let page_lbas = self.flash.layout().page_lbas();
         // Pages that the host began count as programmed. Fits: see `accept_write`.
         let first = (change.written_lbas as u32).next_multiple_of(page_lbas);
@@ -177,10 +181,17 @@ impl Drive {
 
     /// Goes on with a fill: the next device write, or a wait for host I/O to cease.
     fn fill_on(&mut self, task: u32, may_yield: bool) {
-        let FinishConfig::Fill { granularity_bytes, yield_ns, .. } = self.background.finish else {
+        let FinishConfig::Fill {
+            granularity_bytes,
+            yield_ns,
+            ..
+        } = self.background.finish
+        else {
             unreachable!("only a filling finish makes fill tasks")
         };
-        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else { return };
+        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
+            return;
+        };
         let group = self.flash.layout().group_of(fill.physical) as usize;
         if let Some(hold) = yield_ns.filter(|_| may_yield)
             && self.host_in_flight[group] > 0
@@ -192,7 +203,9 @@ impl Drive {
             return;
         }
         let granularity_lbas = granularity_bytes / self.config().lba_bytes;
-        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else { return };
+        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
+            return;
+        };
         let range = BlockRange {
             first: fill.next_lba,
             count: granularity_lbas.min(fill.end_lba - fill.next_lba),
@@ -201,11 +214,13 @@ impl Drive {
         fill.wait = FillWait::Flash;
         let physical = fill.physical;
         self.hurry_erasure(physical);
-        self.flash.claim(physical, range);
+        let claim = self.flash.claim(physical, range);
         let (_, before) = self.flash.totals();
         let (now, token) = (self.now, Owner::Task(task).token());
         let cause = Cause::FinishFill;
-        let groups = self.flash.program(now, physical, range, cause, token, &mut self.events);
+        let groups = self
+            .flash
+            .program(now, claim, cause, token, &mut self.events);
         self.totals.fill_program_bytes += self.flash.totals().1 - before;
         if let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) {
             fill.groups = groups;
@@ -213,8 +228,12 @@ impl Drive {
     }
 
     fn fill_group_done(&mut self, task: u32) {
-        let FinishConfig::Fill { pause_ns, .. } = self.background.finish else { return };
-        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else { return };
+        let FinishConfig::Fill { pause_ns, .. } = self.background.finish else {
+            return;
+        };
+        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
+            return;
+        };
         fill.groups -= 1;
         if fill.groups > 0 {
             return;
@@ -252,7 +271,9 @@ impl Drive {
     #[cold]
     fn wake_yielding(&mut self, group: u32) {
         let mut woken = Vec::new();
-        let Background { yielding, tasks, .. } = &mut self.background;
+        let Background {
+            yielding, tasks, ..
+        } = &mut self.background;
         let layout = self.flash.layout();
         yielding.retain(|&task| match tasks.get_mut(task) {
             Some(Task::Fill(fill)) if matches!(fill.wait, FillWait::Idle(_)) => {
@@ -271,12 +292,16 @@ impl Drive {
 
     /// A reset takes the zone from a fill that still runs: the finish ends as it stands.
     fn cancel_fill(&mut self, physical: u32) {
-        let found = self.background.tasks.iter().find_map(|(index, task)| match task {
-            Task::Fill(fill) if fill.physical == physical && fill.next_lba < fill.end_lba => {
-                Some((index, fill.wait))
-            }
-            _ => None,
-        });
+        let found = self
+            .background
+            .tasks
+            .iter()
+            .find_map(|(index, task)| match task {
+                Task::Fill(fill) if fill.physical == physical && fill.next_lba < fill.end_lba => {
+                    Some((index, fill.wait))
+                }
+                _ => None,
+            });
         let Some((task, wait)) = found else { return };
         if wait == FillWait::Flash {
             // The device write on the flash is its last.
@@ -294,7 +319,9 @@ impl Drive {
     pub(crate) fn begin_reset(&mut self, change: &Change, request: u32, start: Nanos) {
         self.totals.resets += 1;
         let start = self.in_zone_order(change.zone, start);
-        let Some(physical) = self.mapping.physical(change.zone) else { return };
+        let Some(physical) = self.mapping.physical(change.zone) else {
+            return;
+        };
         if self.background.fills > 0 {
             self.cancel_fill(physical);
         }
@@ -318,13 +345,19 @@ impl Drive {
 
     fn begin_erasure(&mut self, physical: u32, request: Option<u32>, start: Nanos) {
         self.flash.erasure_begins(physical);
+        let end_block = self.flash.take_stale(physical);
         if self.background.reset.preempt_ns.is_none() {
-            let task = EraseAll { physical, request, start, issued: false };
+            let task = EraseAll {
+                physical,
+                request,
+                end_block,
+                start,
+                issued: false,
+            };
             let task = self.background.tasks.insert(Task::EraseAll(task));
             self.wake_at(start, task);
             return;
         }
-        let end_block = self.flash.take_stale(physical);
         let slots = self.flash.layout().width().min(end_block);
         let erasure = self.background.erasures.insert(Erase {
             physical,
@@ -335,24 +368,32 @@ impl Drive {
         });
         for slot in 0..slots {
             let wait = StepWait::Start(start);
-            let step = Step { erasure, slot, next_block: slot, wait };
+            let step = Step {
+                erasure,
+                slot,
+                next_block: slot,
+                wait,
+            };
             let task = self.background.tasks.insert(Task::Step(step));
             self.wake_at(start, task);
         }
     }
 
     fn issue_erase_all(&mut self, task: u32) {
-        let Some(Task::EraseAll(erase)) = self.background.tasks.get_mut(task) else { return };
-        erase.issued = true;
-        let physical = erase.physical;
-        if self.flash.stale_blocks(physical) == 0 {
-            // A write came first and erased what it needed: everything.
-            self.end_erase_all(task);
+        let Some(Task::EraseAll(erase)) = self.background.tasks.get_mut(task) else {
             return;
-        }
-        let end = self.flash.take_stale(physical);
+        };
+        erase.issued = true;
+        let (physical, blocks) = (erase.physical, 0..erase.end_block);
         let (now, token) = (self.now, Owner::Task(task).token());
-        self.flash.erase(now, physical, 0..end, Cause::ResetErase, token, &mut self.events);
+        self.flash.erase(
+            now,
+            physical,
+            blocks,
+            Cause::ResetErase,
+            token,
+            &mut self.events,
+        );
     }
 
     fn end_erase_all(&mut self, task: u32) {
@@ -363,7 +404,9 @@ impl Drive {
 
     /// Takes the next block of a plane, if nothing of the host waits there.
     fn step_on(&mut self, task: u32, may_yield: bool) {
-        let Some(Task::Step(step)) = self.background.tasks.get_mut(task) else { return };
+        let Some(Task::Step(step)) = self.background.tasks.get_mut(task) else {
+            return;
+        };
         let erase = self.background.erasures.at(step.erasure);
         if step.next_block >= erase.end_block {
             self.end_step(task);
@@ -386,11 +429,20 @@ impl Drive {
         step.wait = StepWait::Flash;
         let (now, token) = (self.now, Owner::Task(task).token());
         let cause = Cause::ResetErase;
-        self.flash.erase(now, physical, std::iter::once(block), cause, token, &mut self.events);
+        self.flash.erase(
+            now,
+            physical,
+            std::iter::once(block),
+            cause,
+            token,
+            &mut self.events,
+        );
     }
 
     fn end_step(&mut self, task: u32) {
-        let Task::Step(step) = self.background.tasks.remove(task) else { return };
+        let Task::Step(step) = self.background.tasks.remove(task) else {
+            return;
+        };
         let erase = self.background.erasures.at(step.erasure);
         erase.steps_running -= 1;
         if erase.steps_running == 0 {
@@ -445,7 +497,9 @@ impl Drive {
 
     /// Issues all remaining blocks of a plane, behind the one under way if there is one.
     fn issue_rest_of_step(&mut self, task: u32) {
-        let Some(Task::Step(step)) = self.background.tasks.get_mut(task) else { return };
+        let Some(Task::Step(step)) = self.background.tasks.get_mut(task) else {
+            return;
+        };
         let erase = self.background.erasures.at(step.erasure);
         let width = self.flash.layout().width();
         let blocks = (step.next_block..erase.end_block).step_by(width as usize);
@@ -464,7 +518,12 @@ impl Drive {
         if under_way {
             self.background.erasures.at(erasure).steps_running += 1;
             let slot = self.flash.layout().width();
-            let rest = Step { erasure, slot, next_block: u32::MAX, wait: StepWait::Flash };
+            let rest = Step {
+                erasure,
+                slot,
+                next_block: u32::MAX,
+                wait: StepWait::Flash,
+            };
             let rest = self.background.tasks.insert(Task::Step(rest));
             self.issue_blocks(rest, physical, blocks);
         } else {
@@ -474,7 +533,14 @@ impl Drive {
 
     fn issue_blocks(&mut self, task: u32, physical: u32, blocks: impl Iterator<Item = u32>) {
         let (now, token) = (self.now, Owner::Task(task).token());
-        self.flash.erase(now, physical, blocks, Cause::WriteErase, token, &mut self.events);
+        self.flash.erase(
+            now,
+            physical,
+            blocks,
+            Cause::WriteErase,
+            token,
+            &mut self.events,
+        );
     }
 
     // ---- events ----------------------------------------------------------
@@ -494,7 +560,7 @@ impl Drive {
             },
             Some(Task::EraseAll(erase)) if !erase.issued && now >= erase.start => {
                 self.issue_erase_all(task);
-            },
+            }
             Some(Task::Step(step)) => match step.wait {
                 StepWait::Start(at) if now >= at => self.step_on(task, true),
                 StepWait::Idle(deadline) => {
@@ -506,7 +572,9 @@ impl Drive {
                         self.step_on(task, true);
                     } else {
                         let events = &mut self.events;
-                        self.flash.media_mut().when_idle(now, unit, task, Some(deadline), events);
+                        self.flash
+                            .media_mut()
+                            .when_idle(now, unit, task, Some(deadline), events);
                     }
                 }
                 _ => {}

@@ -200,8 +200,12 @@ pub struct Suspend {
 
 impl Suspend {
     /// Nothing is suspended.
-    pub const NONE: Self =
-        Self { program: false, erase: false, overhead_ns: Nanos::ZERO, max_per_operation: 0 };
+    pub const NONE: Self = Self {
+        program: false,
+        erase: false,
+        overhead_ns: Nanos::ZERO,
+        max_per_operation: 0,
+    };
 }
 
 /// Command processing before the flash.

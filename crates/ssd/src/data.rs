@@ -16,7 +16,9 @@ impl SparseData {
     /// Nothing, for `zones` zones.
     #[must_use]
     pub fn new(zones: u32) -> Self {
-        Self { zones: vec![Vec::new(); zones as usize] }
+        Self {
+            zones: vec![Vec::new(); zones as usize],
+        }
     }
 
     /// Stores `bytes` at byte `offset` of `zone`.
@@ -33,7 +35,8 @@ impl SparseData {
             if chunks[index].is_none() && is_zero(piece) {
                 return;
             }
-            let chunk = chunks[index].get_or_insert_with(|| vec![0; CHUNK_BYTES].into_boxed_slice());
+            let chunk =
+                chunks[index].get_or_insert_with(|| vec![0; CHUNK_BYTES].into_boxed_slice());
             chunk[within..within + piece.len()].copy_from_slice(piece);
         });
     }
@@ -58,20 +61,32 @@ impl SparseData {
     /// Bytes of memory that the data takes.
     #[must_use]
     pub fn resident_bytes(&self) -> u64 {
-        let chunks: usize = self.zones.iter().map(|zone| zone.iter().flatten().count()).sum();
+        let chunks: usize = self
+            .zones
+            .iter()
+            .map(|zone| zone.iter().flatten().count())
+            .sum();
         chunks as u64 * CHUNK_BYTES as u64
     }
 }
 
 /// Calls `f(chunk, offset within it, range of the caller's bytes)` for each
 /// chunk that `len` bytes at `offset` touch.
-fn for_each_chunk(offset: u64, len: usize, mut f: impl FnMut(usize, usize, std::ops::Range<usize>)) {
+fn for_each_chunk(
+    offset: u64,
+    len: usize,
+    mut f: impl FnMut(usize, usize, std::ops::Range<usize>),
+) {
     let mut done = 0;
     while done < len {
         let at = offset + done as u64;
         let within = (at % CHUNK_BYTES as u64) as usize;
         let piece = (CHUNK_BYTES - within).min(len - done);
-        f((at / CHUNK_BYTES as u64) as usize, within, done..done + piece);
+        f(
+            (at / CHUNK_BYTES as u64) as usize,
+            within,
+            done..done + piece,
+        );
         done += piece;
     }
 }

@@ -12,7 +12,7 @@ use crate::background::Background;
 use crate::config::{DataStore, DriveConfig, MappingConfig};
 use crate::data::SparseData;
 use crate::event::{Event, EventQueue};
-use crate::flash::{BlockRange, Flash};
+use crate::flash::{BlockRange, Claim, Flash};
 use crate::front::FrontEnd;
 use crate::mapping::Mapping;
 use crate::slab::Slab;
@@ -34,8 +34,7 @@ pub(crate) struct Request {
     /// Groups of flash operations and background tasks that it waits for.
     pub(crate) pending: u32,
     /// Where a write goes.
-    physical: u32,
-    range: BlockRange,
+    claim: Claim,
 }
 
 /// What a request waits for when its own event is due.
@@ -69,7 +68,11 @@ impl Owner {
 
     #[inline]
     const fn of(token: u32) -> Self {
-        if token & 1 == 0 { Self::Request(token >> 1) } else { Self::Task(token >> 1) }
+        if token & 1 == 0 {
+            Self::Request(token >> 1)
+        } else {
+            Self::Task(token >> 1)
+        }
     }
 }
 
@@ -148,7 +151,11 @@ impl Drive {
         };
         let flash = Flash::new(config, physical_zones);
         let front = FrontEnd::new(&config.front_end);
-        let delayed_zones = if front.delays() { config.zones.count } else { 0 };
+        let delayed_zones = if front.delays() {
+            config.zones.count
+        } else {
+            0
+        };
         let groups = flash.layout().groups();
         Self {
             info: device_info(config),
@@ -229,7 +236,11 @@ impl Drive {
     /// the deadline of a background task that went on before it.
     #[must_use]
     pub fn next_event(&self) -> Option<Nanos> {
-        if self.backlog.is_empty() { self.events.next_at() } else { Some(self.now) }
+        if self.backlog.is_empty() {
+            self.events.next_at()
+        } else {
+            Some(self.now)
+        }
     }
 
     /// Hands a command over. Its completion comes from [`Drive::advance`],
@@ -252,7 +263,10 @@ impl Drive {
     ) -> Result<(), Rejected> {
         self.catch_up(now);
         if self.requests.len() >= MAX_IN_FLIGHT {
-            let reason = RejectReason::QueueFull { queue, depth: MAX_IN_FLIGHT as u32 };
+            let reason = RejectReason::QueueFull {
+                queue,
+                depth: MAX_IN_FLIGHT as u32,
+            };
             return Err(Rejected { reason, data });
         }
         let request = self.requests.insert(Request {
@@ -264,8 +278,7 @@ impl Drive {
             data,
             stage: Stage::Admission,
             pending: 0,
-            physical: 0,
-            range: BlockRange { first: 0, count: 0 },
+            claim: Claim::NONE,
         });
         let processed = self.front.process(now, &command.op);
         match self.accept(command.nsid, command.op, request, processed) {
@@ -325,7 +338,9 @@ impl Drive {
                 Owner::Task(task) => self.task_group_done(task),
             },
             Event::Unit(_) | Event::Channel(_) => {
-                self.flash.media_mut().handle(self.now, event, &mut self.events);
+                self.flash
+                    .media_mut()
+                    .handle(self.now, event, &mut self.events);
             }
             Event::Task(task) => self.task_wakes(task),
             Event::Request(request) => self.step(request),
@@ -366,11 +381,20 @@ impl Drive {
                 Ok(self.accept_write(extent.zone, extent.offset_lbas, nlb, request, processed))
             }
             Op::Flush => Ok(processed),
-            Op::ZoneSend { slba, action, select_all } => {
+            Op::ZoneSend {
+                slba,
+                action,
+                select_all,
+            } => {
                 self.accept_zone_send(slba, action, select_all, request, processed)?;
                 Ok(processed)
             }
-            Op::ZoneReceive { slba, filter, partial, extended } => {
+            Op::ZoneReceive {
+                slba,
+                filter,
+                partial,
+                extended,
+            } => {
                 let request = self.requests.at(request);
                 let out = request.data.as_deref_mut().ok_or(Status::INVALID_FIELD)?;
                 self.zones.report(slba, filter, partial, extended, out)?;
@@ -404,13 +428,15 @@ impl Drive {
     ) -> Nanos {
         let physical = self.mapping.map(zone);
         // Fits: a zone has fewer than 2^32 pages, and profiles keep its blocks below 2^32 too.
-        let range = BlockRange { first: offset_lbas as u32, count: nlb };
-        self.flash.claim(physical, range);
+        let range = BlockRange {
+            first: offset_lbas as u32,
+            count: nlb,
+        };
+        let claim = self.flash.claim(physical, range);
         let lba_bytes = u64::from(self.config.lba_bytes);
         self.totals.host_write_bytes += u64::from(nlb) * lba_bytes;
         let request = self.requests.at(request);
-        request.physical = physical;
-        request.range = range;
+        request.claim = claim;
         if let (Some(data), Some(buf)) = (&mut self.data, &request.data) {
             data.write(zone, offset_lbas * lba_bytes, buf);
         }
@@ -442,7 +468,15 @@ impl Drive {
         start: Nanos,
     ) -> Result<(), Status> {
         if action == ZoneSendAction::SET_DESCRIPTOR_EXTENSION {
-            let data = self.requests.at(request).data.as_deref().ok_or(Status::INVALID_FIELD)?;
+            if select_all {
+                return Err(Status::INVALID_FIELD);
+            }
+            let data = self
+                .requests
+                .at(request)
+                .data
+                .as_deref()
+                .ok_or(Status::INVALID_FIELD)?;
             return self.zones.set_extension(slba, data);
         }
         let mut changes = core::mem::take(&mut self.changes);
@@ -484,9 +518,7 @@ impl Drive {
                 if request.pending == 0 {
                     request.stage = Stage::Completion;
                     let bytes = match request.op {
-                        Op::Read { nlb, .. } => {
-                            u64::from(nlb) * u64::from(self.config.lba_bytes)
-                        }
+                        Op::Read { nlb, .. } => u64::from(nlb) * u64::from(self.config.lba_bytes),
                         _ => 0,
                     };
                     // Nothing completes inside `submit`: even what needs no
@@ -502,20 +534,15 @@ impl Drive {
 
     #[inline]
     fn start_write(&mut self, index: u32) {
-        let request = self.requests.at(index);
-        let (physical, range) = (request.physical, request.range);
-        self.hurry_erasure(physical);
-        let group = self.flash.layout().group_of(physical) as usize;
+        let claim = self.requests.at(index).claim;
+        self.hurry_erasure(claim.physical);
+        let group = self.flash.layout().group_of(claim.physical) as usize;
         self.host_in_flight[group] += 1;
         let token = Owner::Request(index).token();
-        let groups = self.flash.program(
-            self.now,
-            physical,
-            range,
-            Cause::HostWrite,
-            token,
-            &mut self.events,
-        );
+        let cause = Cause::HostWrite;
+        let groups = self
+            .flash
+            .program(self.now, claim, cause, token, &mut self.events);
         self.requests.at(index).pending = groups;
     }
 
@@ -527,7 +554,10 @@ impl Drive {
         self.totals.host_read_bytes += u64::from(nlb) * u64::from(self.config.lba_bytes);
         let mut groups = 0;
         while at < end {
-            let zone = self.zones.zone_of(Lba(at)).expect("a read that was accepted is on the drive");
+            let zone = self
+                .zones
+                .zone_of(Lba(at))
+                .expect("a read that was accepted is on the drive");
             let start = u64::from(zone.0) * size;
             let written_end = start + self.zones.host_lbas(zone);
             let piece_end = end.min(start + size);
@@ -535,10 +565,13 @@ impl Drive {
             if at < readable_end
                 && let Some(physical) = self.mapping.physical(zone)
             {
-                let range =
-                    BlockRange { first: (at - start) as u32, count: (readable_end - at) as u32 };
+                let range = BlockRange {
+                    first: (at - start) as u32,
+                    count: (readable_end - at) as u32,
+                };
                 let token = Owner::Request(index).token();
-                self.flash.read(self.now, physical, range, token, &mut self.events);
+                self.flash
+                    .read(self.now, physical, range, token, &mut self.events);
                 groups += 1;
             }
             at = piece_end;
@@ -557,7 +590,10 @@ impl Drive {
     #[inline]
     fn zones_read(&self, slba: Lba, nlb: u32) -> core::ops::RangeInclusive<u32> {
         let zone_of = |lba| {
-            self.zones.zone_of(Lba(lba)).expect("a read that was accepted is on the drive").0
+            self.zones
+                .zone_of(Lba(lba))
+                .expect("a read that was accepted is on the drive")
+                .0
         };
         let (first, last) = (slba.0, slba.0 + u64::from(nlb) - 1);
         zone_of(first)..=zone_of(last)
@@ -573,7 +609,7 @@ impl Drive {
             return;
         }
         request.stage = Stage::Completion;
-        let (op, physical) = (request.op, request.physical);
+        let (op, physical) = (request.op, request.claim.physical);
         let mut bytes = 0;
         match op {
             Op::Read { slba, nlb } => {
@@ -621,7 +657,9 @@ impl Drive {
         let mut rest = buf;
         while !rest.is_empty() {
             let within = at % zone_bytes;
-            let piece = rest.len().min(usize::try_from(zone_bytes - within).unwrap_or(usize::MAX));
+            let piece = rest
+                .len()
+                .min(usize::try_from(zone_bytes - within).unwrap_or(usize::MAX));
             let (head, tail) = rest.split_at_mut(piece);
             // Fits: the read was accepted, so the zone is one of the drive's.
             data.read(ZoneId((at / zone_bytes) as u32), within, head);
@@ -633,14 +671,16 @@ impl Drive {
     fn precondition_full(&mut self, zones: core::ops::Range<u32>) -> Result<(), ControlError> {
         let count = self.config.zones.count;
         if zones.start > zones.end || zones.end > count {
-            return Err(ControlError::NoSuchZone { range: zones, zones: count });
+            return Err(ControlError::NoSuchZone {
+                range: zones,
+                zones: count,
+            });
         }
         if self.data.is_some() {
             return Err(ControlError::KeepsData);
         }
-        let is_empty = |zone: &u32| {
-            self.zones.state(ZoneId(*zone)) == zonelab_nvme::zns::ZoneState::EMPTY
-        };
+        let is_empty =
+            |zone: &u32| self.zones.state(ZoneId(*zone)) == zonelab_nvme::zns::ZoneState::EMPTY;
         if let Some(zone) = zones.clone().find(|zone| !is_empty(zone)) {
             return Err(ControlError::NotEmpty { zone: ZoneId(zone) });
         }
@@ -676,6 +716,9 @@ fn device_info(config: &DriveConfig) -> DeviceInfo {
             }),
         }],
         max_transfer_bytes,
-        max_append_bytes: config.front_end.max_append_bytes.unwrap_or(max_transfer_bytes),
+        max_append_bytes: config
+            .front_end
+            .max_append_bytes
+            .unwrap_or(max_transfer_bytes),
     }
 }

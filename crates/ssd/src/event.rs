@@ -65,7 +65,10 @@ pub struct EventQueue {
 const EVENT_BITS: u32 = 29;
 /// When they run out, those of the waiting events are counted anew.
 const SEQUENCE_BITS: u32 = 35;
-const _: () = assert!(EVENT_BITS + SEQUENCE_BITS == 64, "the upper half of a key is the time");
+const _: () = assert!(
+    EVENT_BITS + SEQUENCE_BITS == 64,
+    "the upper half of a key is the time"
+);
 
 impl EventQueue {
     /// Adds an event.
@@ -76,7 +79,8 @@ impl EventQueue {
             self.renumber();
         }
         let low = self.sequence << EVENT_BITS | u64::from(event.pack());
-        self.heap.push(Reverse(u128::from(at.0) << 64 | u128::from(low)));
+        self.heap
+            .push(Reverse(u128::from(at.0) << 64 | u128::from(low)));
     }
 
     /// Gives the waiting events new sequence numbers, in the same order.
@@ -92,14 +96,19 @@ impl EventQueue {
             self.heap.push(Reverse(key >> 64 << 64 | u128::from(low)));
         }
         self.sequence += 1;
-        assert!(self.sequence >> SEQUENCE_BITS == 0, "fewer than 2^35 events wait");
+        assert!(
+            self.sequence >> SEQUENCE_BITS == 0,
+            "fewer than 2^35 events wait"
+        );
     }
 
     /// The time of the earliest event.
     #[inline]
     #[must_use]
     pub fn next_at(&self) -> Option<Nanos> {
-        self.heap.peek().map(|Reverse(key)| Nanos((key >> 64) as u64))
+        self.heap
+            .peek()
+            .map(|Reverse(key)| Nanos((key >> 64) as u64))
     }
 
     /// Takes the earliest event if it is due by `to`.
@@ -139,7 +148,10 @@ mod tests {
 
     #[test]
     fn equal_times_keep_the_order_of_insertion_when_numbers_run_out() {
-        let mut queue = EventQueue { sequence: (1 << SEQUENCE_BITS) - 3, ..EventQueue::default() };
+        let mut queue = EventQueue {
+            sequence: (1 << SEQUENCE_BITS) - 3,
+            ..EventQueue::default()
+        };
         for i in 0..6 {
             queue.push(Nanos(7), Event::Task(i));
         }

@@ -51,6 +51,29 @@ pub struct BlockRange {
     pub count: u32,
 }
 
+/// Pages that are going to be programmed, and blocks to be erased before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The physical zone.
+    pub physical: u32,
+    /// The logical blocks to be programmed.
+    pub range: BlockRange,
+    /// Blocks from this one ...
+    erase_first: u32,
+    /// ... up to this one are erased first.
+    erase_end: u32,
+}
+
+impl Claim {
+    /// Nothing.
+    pub const NONE: Self = Self {
+        physical: 0,
+        range: BlockRange { first: 0, count: 0 },
+        erase_first: 0,
+        erase_end: 0,
+    };
+}
+
 impl Flash {
     /// The flash of a fresh drive with `physical_zones` physical zones.
     #[must_use]
@@ -115,9 +138,7 @@ impl Flash {
     pub fn precondition(&mut self, physical: u32, pages: u32) {
         let zone = self.zones[physical as usize];
         let end = match self.erase_when {
-            EraseWhen::FirstBlockWrite => {
-                self.layout.blocks_touched(pages).min(zone.stale_blocks)
-            }
+            EraseWhen::FirstBlockWrite => self.layout.blocks_touched(pages).min(zone.stale_blocks),
             _ => zone.stale_blocks,
         };
         for block in zone.erased_blocks..end {
@@ -140,75 +161,80 @@ impl Flash {
     ) {
         self.ops.clear();
         self.push_pages(FlashKind::Read, physical, range);
-        self.media.submit(now, token, Cause::HostRead, &self.ops, events);
+        self.media
+            .submit(now, token, Cause::HostRead, &self.ops, events);
     }
 
-    /// Notes that `range` is about to be programmed. Apart from
-    /// [`Flash::program`], because a reset that arrives between the arrival of
-    /// a write and its program must know of it.
+    /// Notes that `range` is going to be programmed, and says which blocks have
+    /// to be erased before. Decisions about the state of a physical zone are
+    /// made in order of arrival; the flash operations follow when the front
+    /// end lets them through ([`Flash::program`]).
     #[inline]
-    pub fn claim(&mut self, physical: u32, range: BlockRange) {
+    pub fn claim(&mut self, physical: u32, range: BlockRange) -> Claim {
         let end_page = self.layout.page_of(range.first + range.count - 1) + 1;
         let zone = &mut self.zones[physical as usize];
         zone.programmed_pages = zone.programmed_pages.max(end_page);
+        if zone.erased_blocks < zone.stale_blocks {
+            return self.claim_stale(physical, range, end_page);
+        }
+        Claim {
+            physical,
+            range,
+            erase_first: 0,
+            erase_end: 0,
+        }
     }
 
-    /// Programs the pages that `range` touches, after erasing what must be
-    /// erased before. Returns the number of groups submitted (1, or 2 with an
+    #[cold]
+    fn claim_stale(&mut self, physical: u32, range: BlockRange, end_page: u32) -> Claim {
+        let zone = &mut self.zones[physical as usize];
+        let end = match self.erase_when {
+            EraseWhen::FirstBlockWrite => {
+                self.layout.blocks_touched(end_page).min(zone.stale_blocks)
+            }
+            _ => zone.stale_blocks,
+        };
+        let first = zone.erased_blocks;
+        zone.erased_blocks = first.max(end);
+        Claim {
+            physical,
+            range,
+            erase_first: first,
+            erase_end: zone.erased_blocks,
+        }
+    }
+
+    /// Programs the pages of a claim, after erasing what must be erased
+    /// before. Returns the number of groups submitted (1, or 2 with an
     /// erasure), each of which ends with `token`.
+    #[inline]
     pub fn program(
         &mut self,
         now: Nanos,
-        physical: u32,
-        range: BlockRange,
+        claim: Claim,
         cause: Cause,
         token: u32,
         events: &mut EventQueue,
     ) -> u32 {
-        let last_page = self.layout.page_of(range.first + range.count - 1);
-        let zone = &self.zones[physical as usize];
+        let Claim {
+            physical,
+            range,
+            erase_first,
+            erase_end,
+        } = claim;
         let mut groups = 1;
-        if zone.erased_blocks < zone.stale_blocks
-            && self.erase_before_program(now, physical, last_page, token, events)
-        {
+        if erase_first < erase_end {
+            let blocks = erase_first..erase_end;
+            self.erase(now, physical, blocks, Cause::WriteErase, token, events);
             groups += 1;
         }
         self.ops.clear();
         self.push_pages(FlashKind::Program, physical, range);
+        let last_page = self.layout.page_of(range.first + range.count - 1);
         let pages = last_page - self.layout.page_of(range.first) + 1;
         self.programmed_bytes += u64::from(pages) * u64::from(self.page_bytes);
         self.media.submit(now, token, cause, &self.ops, events);
         groups
-    }
-
-    /// Erases the stale blocks that a program up to `last_page` must not find.
-    /// Returns whether there were any.
-    #[cold]
-    fn erase_before_program(
-        &mut self,
-        now: Nanos,
-        physical: u32,
-        last_page: u32,
-        token: u32,
-        events: &mut EventQueue,
-    ) -> bool {
-        let zone = &self.zones[physical as usize];
-        let end = match self.erase_when {
-            EraseWhen::FirstBlockWrite => {
-                self.layout.blocks_touched(last_page + 1).min(zone.stale_blocks)
-            }
-            _ => zone.stale_blocks,
-        };
-        if end <= zone.erased_blocks {
-            return false;
-        }
-        self.ops.clear();
-        for block in zone.erased_blocks..end {
-            self.push_erase(physical, block);
-        }
-        self.zones[physical as usize].erased_blocks = end;
-        self.media.submit(now, token, Cause::WriteErase, &self.ops, events);
-        true
     }
 
     /// Marks the data of a physical zone as old. What has to be erased before
@@ -216,7 +242,11 @@ impl Flash {
     pub fn invalidate(&mut self, physical: u32) {
         let zone = &mut self.zones[physical as usize];
         let touched = self.layout.blocks_touched(zone.programmed_pages);
-        let unerased = if zone.erased_blocks < zone.stale_blocks { zone.stale_blocks } else { 0 };
+        let unerased = if zone.erased_blocks < zone.stale_blocks {
+            zone.stale_blocks
+        } else {
+            0
+        };
         zone.stale_blocks = match self.erase_extent {
             EraseExtent::Full => self.layout.zone_blocks(),
             EraseExtent::Partial => touched.max(unerased),
@@ -254,7 +284,10 @@ impl Flash {
     /// before anything is programmed. Returns their end; they start at 0.
     pub fn take_stale(&mut self, physical: u32) -> u32 {
         let zone = &mut self.zones[physical as usize];
-        debug_assert_eq!(zone.erased_blocks, 0, "an erasure starts right after a reset");
+        debug_assert_eq!(
+            zone.erased_blocks, 0,
+            "an erasure starts right after a reset"
+        );
         zone.erased_blocks = zone.stale_blocks;
         zone.stale_blocks
     }
@@ -270,32 +303,46 @@ impl Flash {
         events: &mut EventQueue,
     ) {
         self.ops.clear();
+        let mut previous = None;
         for block in blocks {
-            self.push_erase(physical, block);
+            self.push_erase(physical, block, previous);
+            previous = Some(block);
         }
         self.media.submit(now, token, cause, &self.ops, events);
     }
 
-    fn push_erase(&mut self, physical: u32, block: u32) {
+    /// Adds the erasure of a block to the group. `previous` is the block added before it.
+    fn push_erase(&mut self, physical: u32, block: u32, previous: Option<u32>) {
         let (_, slot) = self.layout.block_position(block);
         let unit = self.layout.stripe(physical)[slot as usize];
         self.erase_counts[self.layout.block_index(physical, block)] += 1;
         self.erased_total += 1;
-        // Blocks of one row on several planes of a die are one multi-plane erase.
+        // Neighbours in the stripe that share a die are one multi-plane erase.
+        let is_neighbour = slot > 0 && previous == Some(block - 1);
         if self.timing.planes == PlaneMode::MultiPlane
-            && slot > 0
+            && is_neighbour
             && self.ops.last().is_some_and(|op| op.unit == unit)
         {
             return;
         }
         let array_ns = duration_ns(self.timing.erase_ns);
-        self.ops.push(FlashOp { unit, kind: FlashKind::Erase, array_ns, transfer_ns: 0 });
+        self.ops.push(FlashOp {
+            unit,
+            kind: FlashKind::Erase,
+            array_ns,
+            transfer_ns: 0,
+        });
     }
 
     /// Adds the page operations of `range` to the group.
     #[inline]
     fn push_pages(&mut self, kind: FlashKind, physical: u32, range: BlockRange) {
-        let Self { layout, timing, ops, .. } = self;
+        let Self {
+            layout,
+            timing,
+            ops,
+            ..
+        } = self;
         let array_ns = duration_ns(match kind {
             FlashKind::Read => timing.read_ns,
             FlashKind::Program => timing.program_ns,
@@ -316,10 +363,17 @@ impl Flash {
                 duration_ns(timing.transfer_ns)
             };
             match ops.last_mut() {
-                Some(op) if timing.planes == PlaneMode::MultiPlane && slot > 0 && op.unit == unit => {
+                Some(op)
+                    if timing.planes == PlaneMode::MultiPlane && slot > 0 && op.unit == unit =>
+                {
                     op.transfer_ns += transfer_ns;
                 }
-                _ => ops.push(FlashOp { unit, kind, array_ns, transfer_ns }),
+                _ => ops.push(FlashOp {
+                    unit,
+                    kind,
+                    array_ns,
+                    transfer_ns,
+                }),
             }
             page += 1;
             slot += 1;

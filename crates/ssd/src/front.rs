@@ -32,7 +32,9 @@ impl FrontEnd {
     /// When a core is done with a command that arrives now.
     #[inline]
     pub fn process(&mut self, now: Nanos, op: &Op) -> Nanos {
-        let Some(core) = self.cores.iter_mut().min() else { return now };
+        let Some(core) = self.cores.iter_mut().min() else {
+            return now;
+        };
         let cost = match op {
             Op::Read { .. } => self.config.read_ns,
             Op::Write { .. } => self.config.write_ns,
@@ -47,8 +49,12 @@ impl FrontEnd {
     /// commands that are accepted fetch their data.
     #[inline]
     pub fn fetch(&mut self, at: Nanos, bytes: u64) -> Nanos {
-        let Some(bytes_per_s) = self.config.link_bytes_per_s else { return at };
-        self.from_host_free = at.max(self.from_host_free).saturating_add(transfer(bytes, bytes_per_s));
+        let Some(bytes_per_s) = self.config.link_bytes_per_s else {
+            return at;
+        };
+        self.from_host_free = at
+            .max(self.from_host_free)
+            .saturating_add(transfer(bytes, bytes_per_s));
         self.from_host_free
     }
 
@@ -61,7 +67,9 @@ impl FrontEnd {
     /// When `bytes` that are ready now have reached the host; `None`: at once.
     pub fn deliver(&mut self, now: Nanos, bytes: u64) -> Option<Nanos> {
         let bytes_per_s = self.config.link_bytes_per_s.filter(|_| bytes > 0)?;
-        self.to_host_free = now.max(self.to_host_free).saturating_add(transfer(bytes, bytes_per_s));
+        self.to_host_free = now
+            .max(self.to_host_free)
+            .saturating_add(transfer(bytes, bytes_per_s));
         Some(self.to_host_free)
     }
 }

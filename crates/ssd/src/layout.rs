@@ -25,7 +25,10 @@ struct Divisor {
 impl Divisor {
     fn new(value: u32) -> Self {
         assert!(value > 0, "a divisor is positive");
-        Self { value, shift: value.is_power_of_two().then(|| value.trailing_zeros()) }
+        Self {
+            value,
+            shift: value.is_power_of_two().then(|| value.trailing_zeros()),
+        }
     }
 
     #[inline]
@@ -72,7 +75,8 @@ impl Layout {
         let groups = geometry.luns() / luns_per_zone;
         let page_lbas = geometry.page_bytes / config.lba_bytes;
         let zone_pages = zones.capacity_lbas.div_ceil(u64::from(page_lbas));
-        let zone_pages = u32::try_from(zone_pages).expect("checked: a zone has fewer than 2^32 pages");
+        let zone_pages =
+            u32::try_from(zone_pages).expect("checked: a zone has fewer than 2^32 pages");
         let pages_per_row = width * geometry.pages_per_block;
 
         let mut stripe_units = Vec::with_capacity(geometry.planes_total() as usize);
@@ -178,7 +182,11 @@ impl Layout {
     #[inline]
     #[must_use]
     pub fn group_of(&self, physical: u32) -> u32 {
-        if self.groups == 1 { 0 } else { physical % self.groups }
+        if self.groups == 1 {
+            0
+        } else {
+            physical % self.groups
+        }
     }
 
     /// The units of a physical zone's stripe, one per plane, in page order.
@@ -217,7 +225,10 @@ impl Layout {
         let (row, slot) = self.block_position(block);
         let plane = self.stripe_planes[self.stripe_range(physical)][slot as usize];
         let in_plane = physical / self.groups * self.rows + row;
-        debug_assert!(in_plane < self.blocks_per_plane, "block {in_plane} lies on the plane");
+        debug_assert!(
+            in_plane < self.blocks_per_plane,
+            "block {in_plane} lies on the plane"
+        );
         plane as usize * self.blocks_per_plane as usize + in_plane as usize
     }
 }

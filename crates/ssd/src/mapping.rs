@@ -34,14 +34,20 @@ impl Mapping {
     #[must_use]
     pub fn new(config: MappingConfig, zones: u32, groups: u32) -> Self {
         match config {
-            MappingConfig::Direct => Self { physical: (0..zones).collect(), pool: None },
+            MappingConfig::Direct => Self {
+                physical: (0..zones).collect(),
+                pool: None,
+            },
             MappingConfig::Lazy { physical_zones } => {
                 let free = (0..groups)
                     .map(|group| (group..physical_zones).step_by(groups as usize).collect())
                     .collect();
                 Self {
                     physical: vec![NONE; zones as usize],
-                    pool: Some(Pool { free, invalidated: vec![VecDeque::new(); groups as usize] }),
+                    pool: Some(Pool {
+                        free,
+                        invalidated: vec![VecDeque::new(); groups as usize],
+                    }),
                 }
             }
         }
@@ -62,12 +68,19 @@ impl Mapping {
     #[inline]
     pub fn map(&mut self, zone: ZoneId) -> u32 {
         let physical = self.physical[zone.0 as usize];
-        if physical != NONE { physical } else { self.take(zone) }
+        if physical != NONE {
+            physical
+        } else {
+            self.take(zone)
+        }
     }
 
     #[cold]
     fn take(&mut self, zone: ZoneId) -> u32 {
-        let pool = self.pool.as_mut().expect("only lazy mapping leaves a zone without flash");
+        let pool = self
+            .pool
+            .as_mut()
+            .expect("only lazy mapping leaves a zone without flash");
         let group = zone.0 as usize % pool.free.len();
         let physical = pool.free[group]
             .pop_front()
@@ -84,7 +97,11 @@ impl Mapping {
         if let Some(pool) = &mut self.pool {
             let group = zone.0 as usize % pool.free.len();
             self.physical[zone.0 as usize] = NONE;
-            let list = if erased { &mut pool.free } else { &mut pool.invalidated };
+            let list = if erased {
+                &mut pool.free
+            } else {
+                &mut pool.invalidated
+            };
             list[group].push_back(physical);
         }
         Some(physical)
@@ -107,6 +124,8 @@ impl Mapping {
     #[must_use]
     pub fn pool_sizes(&self) -> (usize, usize) {
         let count = |lists: &[VecDeque<u32>]| lists.iter().map(VecDeque::len).sum();
-        self.pool.as_ref().map_or((0, 0), |pool| (count(&pool.free), count(&pool.invalidated)))
+        self.pool
+            .as_ref()
+            .map_or((0, 0), |pool| (count(&pool.free), count(&pool.invalidated)))
     }
 }

@@ -12,7 +12,10 @@ pub(crate) struct Slab<T> {
 
 impl<T> Default for Slab<T> {
     fn default() -> Self {
-        Self { slots: Vec::new(), free: Vec::new() }
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+        }
     }
 }
 
@@ -33,7 +36,9 @@ impl<T> Slab<T> {
     /// Takes the value out of slot `index`.
     #[inline]
     pub(crate) fn remove(&mut self, index: u32) -> T {
-        let value = self.slots[index as usize].take().expect("a slot in use is removed once");
+        let value = self.slots[index as usize]
+            .take()
+            .expect("a slot in use is removed once");
         self.free.push(index);
         value
     }
@@ -61,7 +66,10 @@ impl<T> Slab<T> {
 
     /// Values in use with their indices.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
-        self.slots.iter().enumerate().filter_map(|(i, slot)| Some((i as u32, slot.as_ref()?)))
+        self.slots
+            .iter()
+            .enumerate()
+            .filter_map(|(i, slot)| Some((i as u32, slot.as_ref()?)))
     }
 
     /// Number of slots in use.

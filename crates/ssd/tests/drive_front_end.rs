@@ -113,9 +113,9 @@ fn decisions_are_made_in_order_of_arrival() {
     assert_eq!(rig.wait(write).status, Status::SUCCESS);
     assert_eq!(rig.wait(late).status, Status::ZONE_INVALID_WRITE);
     assert_eq!(rig.wait(last).result, u64::from(2 * PAGE));
-    // The write got to its plane first, for it is the cheaper one.
+    // The write is the cheaper one, and waits for the append all the same.
     let (written, appended) = (rig.wait(write).at, rig.wait(append).at);
-    assert!(written < appended);
+    assert!(written >= appended);
 }
 
 #[test]

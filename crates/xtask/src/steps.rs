@@ -165,7 +165,10 @@ mod tests {
     fn step(name: &'static str, args: &[&str], missing: Option<&'static str>) -> Step {
         // Every machine that gets here has a cargo.
         let mut command = crate::cargo();
-        command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .args(args)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         Step {
             name,
             command,

@@ -162,7 +162,12 @@ impl WorkloadJob {
         self.result.operations += 1;
         self.result.stats.record(
             op.kind,
-            &Outcome { at: completion.at, latency, bytes, status: completion.status },
+            &Outcome {
+                at: completion.at,
+                latency,
+                bytes,
+                status: completion.status,
+            },
         );
         if op.role == Role::FirstOfZone && completion.at >= self.result.stats.from() {
             self.result.first_writes.record(latency);
@@ -187,8 +192,16 @@ impl WorkloadJob {
         self.stopping
             || now >= self.deadline
             || self.stop.is_stopped()
-            || self.spec.stop.bytes.is_some_and(|limit| self.issued_bytes >= limit)
-            || self.spec.stop.operations.is_some_and(|limit| self.issued_ops >= limit)
+            || self
+                .spec
+                .stop
+                .bytes
+                .is_some_and(|limit| self.issued_bytes >= limit)
+            || self
+                .spec
+                .stop
+                .operations
+                .is_some_and(|limit| self.issued_ops >= limit)
     }
 
     /// Issues what can be issued. Returns when to go on if nothing completes before.
@@ -218,7 +231,10 @@ impl WorkloadJob {
                     return None;
                 }
             };
-            if queue.submit(Command::new(next.op), Tag(slot), None).is_err() {
+            if queue
+                .submit(Command::new(next.op), Tag(slot), None)
+                .is_err()
+            {
                 // Full: everything in flight comes back, so this will go later.
                 self.postponed = Some(next);
                 return None;

@@ -48,7 +48,11 @@ pub(crate) enum Offer {
 pub(crate) enum Source {
     Write(Writes),
     Read(Reads),
-    Mixed { reads: Reads, writes: Writes, read_percent: u32 },
+    Mixed {
+        reads: Reads,
+        writes: Writes,
+        read_percent: u32,
+    },
     Manage(Manage),
 }
 
@@ -57,15 +61,26 @@ impl Source {
         match work {
             Work::Write(write) => Self::Write(Writes::new(write, zoned)),
             Work::Read(read) => Self::Read(Reads::new(read, zoned)),
-            Work::Mixed { read, write, read_percent } => Self::Mixed {
+            Work::Mixed {
+                read,
+                write,
+                read_percent,
+            } => Self::Mixed {
                 reads: Reads::new(read, zoned),
                 writes: Writes::new(write, zoned),
                 read_percent: *read_percent,
             },
-            Work::Finish { zones, fill } => {
-                Self::Manage(Manage::new(zones.clone().collect(), *fill, OpKind::Finish, zoned))
-            }
-            Work::Reset { zones, shuffled, fill } => {
+            Work::Finish { zones, fill } => Self::Manage(Manage::new(
+                zones.clone().collect(),
+                *fill,
+                OpKind::Finish,
+                zoned,
+            )),
+            Work::Reset {
+                zones,
+                shuffled,
+                fill,
+            } => {
                 let mut order: Vec<u32> = zones.clone().collect();
                 if *shuffled {
                     rng.shuffle(&mut order);
@@ -80,7 +95,11 @@ impl Source {
         match self {
             Self::Write(writes) => writes.offer(rng),
             Self::Read(reads) => Offer::Issue(reads.next(rng)),
-            Self::Mixed { reads, writes, read_percent } => {
+            Self::Mixed {
+                reads,
+                writes,
+                read_percent,
+            } => {
                 if rng.below(100) < u64::from(*read_percent) {
                     return Offer::Issue(reads.next(rng));
                 }
@@ -152,7 +171,12 @@ impl Writes {
         };
         let open = work.open_zones.clamp(1, work.zones.len().max(1) as u32);
         for _ in 0..open {
-            let stream = Stream { zone: 0, offset: 0, in_flight: 0, state: StreamState::Retired };
+            let stream = Stream {
+                zone: 0,
+                offset: 0,
+                in_flight: 0,
+                state: StreamState::Retired,
+            };
             writes.streams.push(stream);
         }
         for index in 0..open as usize {
@@ -185,10 +209,18 @@ impl Writes {
     #[inline]
     fn offer(&mut self, rng: &mut Rng) -> Offer {
         let count = self.streams.len();
-        let first = if count == 1 { 0 } else { rng.below(count as u64) as usize };
+        let first = if count == 1 {
+            0
+        } else {
+            rng.below(count as u64) as usize
+        };
         let mut retired = 0;
         for step in 0..count {
-            let index = if first + step < count { first + step } else { first + step - count };
+            let index = if first + step < count {
+                first + step
+            } else {
+                first + step - count
+            };
             if self.streams[index].offset == self.zoned.zone_capacity_lbas
                 && self.streams[index].in_flight == 0
             {
@@ -204,7 +236,11 @@ impl Writes {
                 StreamState::Writing | StreamState::Resetting => {}
             }
         }
-        if retired == count { Offer::Exhausted } else { Offer::Wait }
+        if retired == count {
+            Offer::Exhausted
+        } else {
+            Offer::Wait
+        }
     }
 
     #[inline]
@@ -213,7 +249,11 @@ impl Writes {
         let left = self.zoned.zone_capacity_lbas - stream.offset;
         let lbas = left.min(u64::from(self.work.block_lbas));
         let zslba = Lba(u64::from(stream.zone) * self.zoned.zone_size_lbas);
-        let role = if stream.offset == 0 { Role::FirstOfZone } else { Role::Measured };
+        let role = if stream.offset == 0 {
+            Role::FirstOfZone
+        } else {
+            Role::Measured
+        };
         let slba = Lba(zslba.0 + stream.offset);
         stream.offset += lbas;
         stream.in_flight += 1;
@@ -224,7 +264,13 @@ impl Writes {
         } else {
             (Op::Write { slba, nlb }, OpKind::Write)
         };
-        Next { op, kind, lbas, stream: index as u32, role }
+        Next {
+            op,
+            kind,
+            lbas,
+            stream: index as u32,
+            role,
+        }
     }
 
     fn reset(&mut self, index: usize) -> Next {
@@ -232,9 +278,19 @@ impl Writes {
         stream.state = StreamState::Resetting;
         stream.in_flight += 1;
         let slba = Lba(u64::from(stream.zone) * self.zoned.zone_size_lbas);
-        let op = Op::ZoneSend { slba, action: ZoneSendAction::RESET, select_all: false };
+        let op = Op::ZoneSend {
+            slba,
+            action: ZoneSendAction::RESET,
+            select_all: false,
+        };
         let stream = index as u32;
-        Next { op, kind: OpKind::Reset, lbas: 0, stream, role: Role::Preparation }
+        Next {
+            op,
+            kind: OpKind::Reset,
+            lbas: 0,
+            stream,
+            role: Role::Preparation,
+        }
     }
 
     #[inline]
@@ -275,7 +331,11 @@ impl Reads {
             rng.below(self.blocks)
         } else {
             let block = self.at;
-            self.at = if block + 1 == self.blocks { 0 } else { block + 1 };
+            self.at = if block + 1 == self.blocks {
+                0
+            } else {
+                block + 1
+            };
             block
         };
         let zone = u64::from(self.work.zones.start) + block / self.blocks_per_zone;
@@ -308,33 +368,63 @@ pub(crate) struct Manage {
 impl Manage {
     fn new(zones: Vec<u32>, fill: Fill, kind: OpKind, zoned: ZonedInfo) -> Self {
         let lbas = fill.lbas.min(zoned.zone_capacity_lbas);
-        Self { zones, fill: Fill { lbas, ..fill }, kind, zoned, at: 0, written: 0, in_flight: false }
+        Self {
+            zones,
+            fill: Fill { lbas, ..fill },
+            kind,
+            zoned,
+            at: 0,
+            written: 0,
+            in_flight: false,
+        }
     }
 
     fn offer(&mut self) -> Offer {
         if self.in_flight {
             return Offer::Wait;
         }
-        let Some(&zone) = self.zones.get(self.at) else { return Offer::Exhausted };
+        let Some(&zone) = self.zones.get(self.at) else {
+            return Offer::Exhausted;
+        };
         self.in_flight = true;
         let zslba = u64::from(zone) * self.zoned.zone_size_lbas;
         if self.written < self.fill.lbas {
             let lbas = u64::from(self.fill.block_lbas.max(1)).min(self.fill.lbas - self.written);
-            let op = Op::Write { slba: Lba(zslba + self.written), nlb: lbas as u32 };
+            let op = Op::Write {
+                slba: Lba(zslba + self.written),
+                nlb: lbas as u32,
+            };
             self.written += lbas;
             let (kind, role) = (OpKind::Write, Role::Preparation);
-            return Offer::Issue(Next { op, kind, lbas, stream: 0, role });
+            return Offer::Issue(Next {
+                op,
+                kind,
+                lbas,
+                stream: 0,
+                role,
+            });
         }
         let (action, lbas) = match self.kind {
-            OpKind::Finish => {
-                (ZoneSendAction::FINISH, self.zoned.zone_capacity_lbas - self.fill.lbas)
-            }
+            OpKind::Finish => (
+                ZoneSendAction::FINISH,
+                self.zoned.zone_capacity_lbas - self.fill.lbas,
+            ),
             _ => (ZoneSendAction::RESET, self.zoned.zone_size_lbas),
         };
         self.at += 1;
         self.written = 0;
-        let op = Op::ZoneSend { slba: Lba(zslba), action, select_all: false };
-        Offer::Issue(Next { op, kind: self.kind, lbas, stream: 0, role: Role::Measured })
+        let op = Op::ZoneSend {
+            slba: Lba(zslba),
+            action,
+            select_all: false,
+        };
+        Offer::Issue(Next {
+            op,
+            kind: self.kind,
+            lbas,
+            stream: 0,
+            role: Role::Measured,
+        })
     }
 }
 

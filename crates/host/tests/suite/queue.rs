@@ -21,26 +21,46 @@ fn a_full_queue_gives_the_buffer_back() {
                 if steps == 2 {
                     queue.submit(first_write(2), Tag(2), Some(buffer)).unwrap();
                 }
-                return if steps == 4 { NextWake::Finished } else { NextWake::Completion };
+                return if steps == 4 {
+                    NextWake::Finished
+                } else {
+                    NextWake::Completion
+                };
             }
             for zone in 0..2 {
                 let data = Some(Buf::zeroed(16_384));
-                queue.submit(first_write(zone), Tag(zone as u32), data).unwrap();
+                queue
+                    .submit(first_write(zone), Tag(zone as u32), data)
+                    .unwrap();
             }
             let before = queue.now();
             let data = Buf::from(vec![7_u8; 16_384]);
-            let rejected = queue.submit(first_write(2), Tag(2), Some(data.clone())).unwrap_err();
-            assert_eq!(rejected.reason, RejectReason::QueueFull { queue: id, depth: 2 });
+            let rejected = queue
+                .submit(first_write(2), Tag(2), Some(data.clone()))
+                .unwrap_err();
+            assert_eq!(
+                rejected.reason,
+                RejectReason::QueueFull {
+                    queue: id,
+                    depth: 2
+                }
+            );
             assert_eq!(rejected.data, Some(data));
             assert_eq!(queue.now(), before, "what is refused costs nothing");
             NextWake::Completion
         });
-        let mut reactor =
-            Reactor::new(VirtualClock::default(), device.clone(), StopSignal::default());
+        let mut reactor = Reactor::new(
+            VirtualClock::default(),
+            device.clone(),
+            StopSignal::default(),
+        );
         reactor.add(&mut job, queue, CoreId(0), Nanos::ZERO);
         assert_eq!(reactor.run().stuck_jobs, 0);
         assert_eq!(steps, 4);
-        assert_eq!(device.with_drive(|drive| drive.totals().host_write_bytes), 3 * 16_384);
+        assert_eq!(
+            device.with_drive(|drive| drive.totals().host_write_bytes),
+            3 * 16_384
+        );
     }
 }
 
@@ -50,11 +70,18 @@ fn a_full_queue_gives_the_buffer_back() {
 fn depth_counts_what_has_not_been_taken() {
     let device = tiny(&[]);
     let mut queue = device.open_queue(1, FREE, Rng::new(1, 1));
-    let read = Command::new(Op::Read { slba: Lba(0), nlb: PAGE });
+    let read = Command::new(Op::Read {
+        slba: Lba(0),
+        nlb: PAGE,
+    });
     queue.submit(read, Tag(0), None).unwrap();
     assert!(queue.submit(read, Tag(1), None).is_err());
     let mut done = Vec::new();
-    assert_eq!(queue.poll(&mut done), 0, "nothing arrives while nobody runs the drive");
+    assert_eq!(
+        queue.poll(&mut done),
+        0,
+        "nothing arrives while nobody runs the drive"
+    );
     assert!(queue.submit(read, Tag(1), None).is_err());
 }
 
@@ -63,7 +90,10 @@ fn a_queue_of_no_depth_takes_nothing() {
     let device = tiny(&[]);
     let mut queue = device.open_queue(0, FREE, Rng::new(1, 1));
     let rejected = queue.submit(first_write(0), Tag(0), None).unwrap_err();
-    assert!(matches!(rejected.reason, RejectReason::QueueFull { depth: 0, .. }));
+    assert!(matches!(
+        rejected.reason,
+        RejectReason::QueueFull { depth: 0, .. }
+    ));
 }
 
 #[test]
@@ -84,7 +114,10 @@ fn queues_have_ids_of_their_own_and_know_the_drive() {
 #[test]
 fn completions_go_to_the_queue_they_belong_to() {
     let device = tiny(&["data.store=memory"]);
-    let append = Command::new(Op::Append { zslba: Lba(0), nlb: PAGE });
+    let append = Command::new(Op::Append {
+        zslba: Lba(0),
+        nlb: PAGE,
+    });
     let mut results = Vec::new();
     let job = |number: u32| {
         script(move |_, done, queue| {
@@ -104,20 +137,33 @@ fn completions_go_to_the_queue_they_belong_to() {
     let end = super::support::run_on_cores(&device, FREE, &mut [(&mut a, 0), (&mut b, 1)]);
     assert_eq!(end.stuck_jobs, 0);
 
-    let read = Command::new(Op::Read { slba: Lba(0), nlb: 2 * PAGE });
+    let read = Command::new(Op::Read {
+        slba: Lba(0),
+        nlb: 2 * PAGE,
+    });
     let mut reader = script(|_, done, queue| {
         if let Some(completion) = done.first_mut() {
-            results = completion.data.take().expect("the buffer comes back").to_vec();
+            results = completion
+                .data
+                .take()
+                .expect("the buffer comes back")
+                .to_vec();
             return NextWake::Finished;
         }
-        queue.submit(read, Tag(0), Some(Buf::zeroed(2 * 16_384))).unwrap();
+        queue
+            .submit(read, Tag(0), Some(Buf::zeroed(2 * 16_384)))
+            .unwrap();
         NextWake::Completion
     });
     let clock = VirtualClock::starting_at(end.at);
     let mut reactor = Reactor::new(clock, device.clone(), StopSignal::default());
-    reactor.add(&mut reader, device.open_queue(1, FREE, Rng::new(1, 1)), CoreId(0), end.at);
+    reactor.add(
+        &mut reader,
+        device.open_queue(1, FREE, Rng::new(1, 1)),
+        CoreId(0),
+        end.at,
+    );
     reactor.run();
-    drop(reader);
     let expected = [vec![0_u8; 16_384], vec![1_u8; 16_384]].concat();
     assert!(results == expected, "what was appended is read");
 }

@@ -11,7 +11,10 @@ const US: fn(u64) -> Nanos = Nanos::from_us;
 fn a_run_without_jobs_ends_where_its_clock_stood() {
     let clock = VirtualClock::starting_at(US(7));
     let end = Reactor::new(clock, tiny(&[]), StopSignal::default()).run();
-    assert_eq!((end.at, end.stuck_jobs, end.lateness_max), (US(7), 0, Nanos::ZERO));
+    assert_eq!(
+        (end.at, end.stuck_jobs, end.lateness_max),
+        (US(7), 0, Nanos::ZERO)
+    );
 }
 
 #[test]
@@ -19,7 +22,10 @@ fn a_write_completes_to_the_nanosecond() {
     let device = tiny(&[]);
     let mut steps = Vec::new();
     let mut job = script(|now, done, queue| {
-        steps.push((now, done.first().map(|c| (c.tag, c.at, c.status.is_success()))));
+        steps.push((
+            now,
+            done.first().map(|c| (c.tag, c.at, c.status.is_success())),
+        ));
         if done.is_empty() {
             queue.submit(first_write(0), Tag(9), None).unwrap();
             queue.ring();
@@ -28,8 +34,14 @@ fn a_write_completes_to_the_nanosecond() {
         NextWake::Finished
     });
     let end = run_alone(&device, &mut job);
-    assert_eq!(steps, [(US(0), None), (US(725), Some((Tag(9), US(725), true)))]);
-    assert_eq!((end.at, end.stuck_jobs, end.lateness_max), (US(725), 0, Nanos::ZERO));
+    assert_eq!(
+        steps,
+        [(US(0), None), (US(725), Some((Tag(9), US(725), true)))]
+    );
+    assert_eq!(
+        (end.at, end.stuck_jobs, end.lateness_max),
+        (US(725), 0, Nanos::ZERO)
+    );
 }
 
 /// Both pages start on the first channel: 25 us each, then 700 us, on one die.
@@ -90,7 +102,10 @@ fn a_completion_comes_before_a_later_time() {
     });
     run_alone(&tiny(&[]), &mut job);
     // Not at 2 ms: that wish was overtaken at 725 us, and again at 1,450 us.
-    assert_eq!(steps, [(US(0), 0), (US(725), 1), (US(1_450), 1), (US(3_000), 0)]);
+    assert_eq!(
+        steps,
+        [(US(0), 0), (US(725), 1), (US(1_450), 1), (US(3_000), 0)]
+    );
 }
 
 #[test]
@@ -109,7 +124,11 @@ fn a_wish_for_an_earlier_time_counts() {
     });
     let end = run_alone(&tiny(&[]), &mut job);
     assert_eq!(steps, [US(0), US(725), US(1_000)]);
-    assert_eq!(end.at, US(1_000), "the clock does not run on to the first wish");
+    assert_eq!(
+        end.at,
+        US(1_000),
+        "the clock does not run on to the first wish"
+    );
 }
 
 #[test]
@@ -119,11 +138,19 @@ fn jobs_due_together_run_in_the_order_in_which_they_were_added() {
         let order = order.clone();
         script(move |now, _, _| {
             order.borrow_mut().push(number);
-            if now == Nanos::ZERO { NextWake::At(US(10)) } else { NextWake::Finished }
+            if now == Nanos::ZERO {
+                NextWake::At(US(10))
+            } else {
+                NextWake::Finished
+            }
         })
     };
     let (mut a, mut b, mut c) = (turn(0), turn(1), turn(2));
-    run_on_cores(&tiny(&[]), FREE, &mut [(&mut a, 2), (&mut b, 0), (&mut c, 1)]);
+    run_on_cores(
+        &tiny(&[]),
+        FREE,
+        &mut [(&mut a, 2), (&mut b, 0), (&mut c, 1)],
+    );
     assert_eq!(*order.borrow(), [0, 1, 2, 0, 1, 2]);
 }
 
@@ -139,7 +166,11 @@ fn jobs_start_when_they_are_told_to() {
         })
     };
     let (mut late, mut early) = (job(), job());
-    let mut reactor = Reactor::new(VirtualClock::default(), device.clone(), StopSignal::default());
+    let mut reactor = Reactor::new(
+        VirtualClock::default(),
+        device.clone(),
+        StopSignal::default(),
+    );
     let queue = |n| device.open_queue(1, FREE, Rng::new(n, 0));
     reactor.add(&mut late, queue(0), CoreId(0), US(50));
     reactor.add(&mut early, queue(1), CoreId(0), US(20));
@@ -193,7 +224,6 @@ fn what_a_finished_job_left_in_flight_disturbs_nobody() {
     });
     let end = run_alone(&device, &mut next);
     assert_eq!(end.stuck_jobs, 0);
-    drop(next);
     // Behind the other write on the same die.
     assert_eq!(seen, [(US(1_425), Tag(1))]);
 }
@@ -234,7 +264,11 @@ fn a_stop_wakes_everybody_at_once() {
                     heard.borrow_mut().push((name, now));
                 }
                 let waits = with_command && done.is_empty();
-                return if waits { NextWake::Completion } else { NextWake::Finished };
+                return if waits {
+                    NextWake::Completion
+                } else {
+                    NextWake::Finished
+                };
             }
             if with_command && !begun {
                 begun = true;
@@ -251,8 +285,11 @@ fn a_stop_wakes_everybody_at_once() {
         stop.stop();
         NextWake::Finished
     });
-    let (mut sleeping, mut busy, mut unborn) =
-        (listener("sleeping", false), listener("busy", true), listener("unborn", false));
+    let (mut sleeping, mut busy, mut unborn) = (
+        listener("sleeping", false),
+        listener("busy", true),
+        listener("unborn", false),
+    );
     let device = tiny(&[]);
     let mut reactor = Reactor::new(VirtualClock::default(), device.clone(), stop.clone());
     let jobs: [(&mut dyn Job, Nanos); 4] = [
@@ -268,9 +305,17 @@ fn a_stop_wakes_everybody_at_once() {
     let end = reactor.run();
     assert_eq!(
         *heard.borrow(),
-        [("sleeping", US(100)), ("busy", US(100)), ("unborn", US(100))]
+        [
+            ("sleeping", US(100)),
+            ("busy", US(100)),
+            ("unborn", US(100))
+        ]
     );
-    assert_eq!((end.at, end.stuck_jobs), (US(725), 0), "the write in flight is waited for");
+    assert_eq!(
+        (end.at, end.stuck_jobs),
+        (US(725), 0),
+        "the write in flight is waited for"
+    );
 }
 
 #[test]
@@ -282,11 +327,20 @@ fn a_stop_before_the_run_is_seen() {
     let mut steps = Vec::new();
     let mut job = script(|now, _, _| {
         steps.push(now);
-        if stop.is_stopped() { NextWake::Finished } else { NextWake::At(US(10)) }
+        if stop.is_stopped() {
+            NextWake::Finished
+        } else {
+            NextWake::At(US(10))
+        }
     });
     let device = tiny(&[]);
     let mut reactor = Reactor::new(VirtualClock::default(), device.clone(), stop.clone());
-    reactor.add(&mut job, device.open_queue(1, FREE, Rng::new(1, 1)), CoreId(0), US(3));
+    reactor.add(
+        &mut job,
+        device.open_queue(1, FREE, Rng::new(1, 1)),
+        CoreId(0),
+        US(3),
+    );
     reactor.run();
     assert_eq!(steps, [US(3)]);
 }

@@ -10,8 +10,12 @@ use super::support::{FREE, job, script, spec, tiny};
 const US: fn(u64) -> Nanos = Nanos::from_us;
 
 /// A drive on which a page is read in 6 us and written in 11 us.
-const FAST: [&str; 4] =
-    ["media.read=5us", "media.program=10us", "media.transfer=1us", "media.erase=20us"];
+const FAST: [&str; 4] = [
+    "media.read=5us",
+    "media.program=10us",
+    "media.transfer=1us",
+    "media.erase=20us",
+];
 
 #[test]
 fn the_clock_ticks_and_waits() {
@@ -23,14 +27,24 @@ fn the_clock_ticks_and_waits() {
     let woken = clock.wait_until(target);
     assert!(woken >= target);
     assert!(clock.now() >= woken);
-    assert!(clock.wait_until(US(0)) >= woken, "a time that has passed is no wait");
+    assert!(
+        clock.wait_until(US(0)) >= woken,
+        "a time that has passed is no wait"
+    );
 }
 
 fn random_reads() -> JobSpec {
-    let read = ReadWork { zones: 0..4, block_lbas: 4, random: true };
+    let read = ReadWork {
+        zones: 0..4,
+        block_lbas: 4,
+        random: true,
+    };
     let mut spec = spec(Work::Read(read));
     spec.queue_depth = 4;
-    spec.stop = Stop { operations: Some(400), ..Stop::default() };
+    spec.stop = Stop {
+        operations: Some(400),
+        ..Stop::default()
+    };
     spec
 }
 
@@ -39,13 +53,19 @@ fn random_reads() -> JobSpec {
 fn run_reads<C: Clock>(clock: C) -> (WorkloadJob, zonelab_host::RunEnd, u64) {
     let device = tiny(&FAST);
     let full = zonelab_ssd::Control::PreconditionFull { zones: 0..4 };
-    device.with_drive(|drive| drive.control(Nanos::ZERO, &full)).unwrap();
+    device
+        .with_drive(|drive| drive.control(Nanos::ZERO, &full))
+        .expect("the zones are empty");
     let mut reads = job(random_reads(), device.info(), 3);
     let mut reactor = Reactor::new(clock, device.clone(), StopSignal::default());
     let queue = device.open_queue(reads.depth(), FREE, Rng::new(1, 1));
     reactor.add(&mut reads, queue, CoreId(0), Nanos::ZERO);
     let end = reactor.run();
-    (reads, end, device.with_drive(|drive| drive.totals().host_read_bytes))
+    (
+        reads,
+        end,
+        device.with_drive(|drive| drive.totals().host_read_bytes),
+    )
 }
 
 /// The same job does the same work under either clock; the real one takes at
@@ -61,16 +81,27 @@ fn a_workload_runs_in_real_time() {
     assert_eq!((modelled.operations, measured.operations), (400, 400));
     assert!(measured.first_error.is_none());
     assert_eq!(virtual_end.lateness_max, Nanos::ZERO);
-    assert!(end.lateness_max > Nanos::ZERO, "no thread is on time to the nanosecond");
+    assert!(
+        end.lateness_max > Nanos::ZERO,
+        "no thread is on time to the nanosecond"
+    );
     assert!(end.lateness_max <= end.at);
-    assert!(end.at >= virtual_end.at, "{} is faster than the model", end.at);
+    assert!(
+        end.at >= virtual_end.at,
+        "{} is faster than the model",
+        end.at
+    );
     // On two dies, 400 reads take 1.2 ms at least.
     assert!(virtual_end.at >= US(1_000), "{}", virtual_end.at);
     let least = |result: &zonelab_host::workload::JobResult| {
         let reads = result.stats.get(zonelab_host::stats::OpKind::Read).unwrap();
         reads.latency.min().unwrap()
     };
-    assert!(least(&measured) >= US(6), "{} is less than a read takes", least(&measured));
+    assert!(
+        least(&measured) >= US(6),
+        "{} is less than a read takes",
+        least(&measured)
+    );
 }
 
 #[test]
@@ -79,7 +110,9 @@ fn wishes_are_kept_in_real_time() {
     let mut woken = Vec::new();
     let mut sleeper = script(|now, _, _| {
         woken.push(now);
-        wishes.get(woken.len() - 1).map_or(NextWake::Finished, |at| NextWake::At(*at))
+        wishes
+            .get(woken.len() - 1)
+            .map_or(NextWake::Finished, |at| NextWake::At(*at))
     });
     let device = tiny(&FAST);
     let mut reactor = Reactor::new(RealClock::new(), device.clone(), StopSignal::default());

@@ -10,7 +10,9 @@ use zonelab_device::{
     Rejected, Tag, ZonedInfo,
 };
 use zonelab_host::workload::{Fill, JobResult, JobSpec, Stop, Work, WorkloadJob, WriteWork};
-use zonelab_host::{CoreId, Emulated, HostCosts, Job, NextWake, Reactor, Rng, RunEnd, VirtualClock};
+use zonelab_host::{
+    CoreId, Emulated, HostCosts, Job, NextWake, Reactor, Rng, RunEnd, VirtualClock,
+};
 use zonelab_nvme::Status;
 use zonelab_ssd::Drive;
 use zonelab_ssd::profile::Profile;
@@ -61,8 +63,11 @@ pub(crate) const WRITE: Nanos = Nanos::from_us(725);
 
 /// The tiny drive with settings changed, `media.read=5us`.
 pub(crate) fn tiny(settings: &[&str]) -> Emulated {
-    let settings: Vec<_> = settings.iter().map(|text| text.parse().unwrap()).collect();
-    let profile = Profile::parse("tiny.toml", TINY, &settings).unwrap();
+    let settings: Vec<_> = settings
+        .iter()
+        .map(|text| text.parse().expect("a setting"))
+        .collect();
+    let profile = Profile::parse("tiny.toml", TINY, &settings).expect("the settings fit");
     Emulated::new(Drive::new(&profile.config))
 }
 
@@ -72,17 +77,27 @@ pub(crate) const FREE: HostCosts = HostCosts::FREE;
 /// A host with fixed costs in microseconds.
 pub(crate) fn costs_us(submit: u64, complete: u64) -> HostCosts {
     let (submit_ns, complete_ns) = (Nanos::from_us(submit), Nanos::from_us(complete));
-    HostCosts { submit_ns, complete_ns, ..FREE }
+    HostCosts {
+        submit_ns,
+        complete_ns,
+        ..FREE
+    }
 }
 
 /// A write of one page at the start of a zone of the tiny drive.
 pub(crate) fn first_write(zone: u64) -> Command {
-    Command::new(Op::Write { slba: Lba(zone * ZONE), nlb: PAGE })
+    Command::new(Op::Write {
+        slba: Lba(zone * ZONE),
+        nlb: PAGE,
+    })
 }
 
 /// A read of an unwritten page of zone 0: no flash work, so that it takes no
 /// time but that of the host.
-pub(crate) const IDLE_READ: Command = Command::new(Op::Read { slba: Lba(0), nlb: PAGE });
+pub(crate) const IDLE_READ: Command = Command::new(Op::Read {
+    slba: Lba(0),
+    nlb: PAGE,
+});
 
 /// A job from a closure.
 pub(crate) struct Script<F>(pub(crate) F);
@@ -119,8 +134,11 @@ pub(crate) fn run_on_cores(
     costs: HostCosts,
     jobs: &mut [(&mut dyn Job, u32)],
 ) -> RunEnd {
-    let mut reactor =
-        Reactor::new(VirtualClock::default(), device.clone(), zonelab_host::StopSignal::default());
+    let mut reactor = Reactor::new(
+        VirtualClock::default(),
+        device.clone(),
+        zonelab_host::StopSignal::default(),
+    );
     for (index, (job, core)) in jobs.iter_mut().enumerate() {
         let queue = device.open_queue(64, costs, Rng::new(1, index as u64));
         reactor.add(*job, queue, CoreId(*core), Nanos::ZERO);
@@ -238,7 +256,12 @@ impl QueuePair for Recorder {
         let (latency, status) = (self.answer)(&command.op);
         self.log.push((self.now, command.op));
         self.sequence += 1;
-        self.in_flight.push(Reverse((self.now + latency, self.sequence, tag.0, status.0)));
+        self.in_flight.push(Reverse((
+            self.now + latency,
+            self.sequence,
+            tag.0,
+            status.0,
+        )));
         self.deepest = self.deepest.max(self.in_flight.len());
         Ok(())
     }
@@ -291,17 +314,27 @@ pub(crate) fn writes(zones: std::ops::Range<u32>, block_lbas: u32) -> WriteWork 
 }
 
 /// Nothing is written before a finish or reset.
-pub(crate) const NO_FILL: Fill = Fill { lbas: 0, block_lbas: 0 };
+pub(crate) const NO_FILL: Fill = Fill {
+    lbas: 0,
+    block_lbas: 0,
+};
 
 /// A job of `spec` for a namespace, with addresses of `seed`.
 pub(crate) fn job(spec: JobSpec, info: &DeviceInfo, seed: u64) -> WorkloadJob {
-    WorkloadJob::new(spec, info, Rng::new(seed, 0), zonelab_host::StopSignal::default())
+    WorkloadJob::new(
+        spec,
+        info,
+        Rng::new(seed, 0),
+        zonelab_host::StopSignal::default(),
+    )
 }
 
 /// Runs a specification on a recorder: what it measured, when it ended.
 pub(crate) fn record(spec: JobSpec, queue: &mut Recorder) -> (JobResult, Nanos) {
     let info = queue.info.clone();
     let mut job = job(spec, &info, 1);
-    let end = queue.run(&mut job, 10_000_000).expect("the job comes to an end");
+    let end = queue
+        .run(&mut job, 10_000_000)
+        .expect("the job comes to an end");
     (job.into_result(), end)
 }

@@ -8,6 +8,7 @@
 //!
 //! `docs/experiments.md` explains every key by example.
 
+mod check;
 mod read;
 
 use std::ops::Range;
@@ -15,8 +16,8 @@ use std::ops::Range;
 use zonelab_config::{Errors, Override};
 use zonelab_device::Nanos;
 use zonelab_host::HostCosts;
-use zonelab_host::workload::{Fill, Stop};
 use zonelab_host::rate::Limit;
+use zonelab_host::workload::{Fill, Stop};
 
 /// An experiment, with the axis value of one point put in.
 #[derive(Clone, Debug)]
@@ -182,11 +183,16 @@ impl FillTemplate {
             Amount::Bytes(bytes) => bytes,
             Amount::Ppm(ppm) => {
                 let exact = u128::from(capacity) * u128::from(ppm) / 1_000_000;
-                u64::try_from(exact).unwrap_or(u64::MAX).next_multiple_of(u64::from(page_bytes))
+                u64::try_from(exact)
+                    .unwrap_or(u64::MAX)
+                    .next_multiple_of(u64::from(page_bytes))
             }
         };
         let block_lbas = u32::try_from(self.block_bytes / lba).unwrap_or(u32::MAX);
-        Fill { lbas: (bytes.min(capacity)) / lba, block_lbas }
+        Fill {
+            lbas: (bytes.min(capacity)) / lba,
+            block_lbas,
+        }
     }
 }
 

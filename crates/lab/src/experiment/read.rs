@@ -3,12 +3,13 @@
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-use zonelab_config::{Document, Errors, Item, Override, Reported, Table};
+use zonelab_config::{Document, Errors, Field, Item, Override, Reported, Table};
 use zonelab_device::Nanos;
 use zonelab_host::HostCosts;
 use zonelab_host::rate::Limit;
 use zonelab_host::workload::Stop;
 
+use super::check;
 use super::{
     Amount, Axis, AxisValue, Check, Compare, Experiment, FigureSpec, FillTemplate, HostModel,
     Informative, Interference, JobTemplate, Measured, PublishedPoint, PublishedTable, SeriesSpec,
@@ -17,6 +18,12 @@ use super::{
 
 /// Version of the format that this program reads.
 const SCHEMA: u32 = 1;
+
+/// Longest time in a run: far below the 584 years after which time in
+/// nanoseconds ends, so that sums of times need no care.
+const LONGEST: (u64, &str) = (10_000_000 * 1_000_000_000, "10000000s");
+/// Longest time that an operation costs the host, for the same reason.
+const COSTLIEST: (u64, &str) = (1_000_000_000, "1s");
 
 pub(super) fn experiment(
     file: &str,
@@ -52,7 +59,10 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
     let checks = tables(&root, "check", check);
     let quick = root.table("quick").list("set", set).or(Vec::new());
     let figure = root.table("figure");
-    let figure = figure.is_present().then(|| figure_spec(&figure)).transpose();
+    let figure = figure
+        .is_present()
+        .then(|| figure_spec(&figure))
+        .transpose();
     schema?;
     let experiment = Experiment {
         id: id?,
@@ -72,7 +82,7 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
         quick: quick?,
         figure: figure?,
     };
-    check_names(document, &experiment)?;
+    check::names(document, &experiment, with_jobs)?;
     Ok(experiment)
 }
 
@@ -84,48 +94,6 @@ fn tables<'d, T>(
 ) -> Result<Vec<T>, Reported> {
     let values: Vec<_> = root.tables(key)?.iter().map(read).collect();
     values.into_iter().collect()
-}
-
-/// Names of jobs and series that other parts refer to.
-fn check_names(document: &Document, experiment: &Experiment) -> Result<(), Reported> {
-    let jobs: Vec<&str> = experiment.jobs.iter().map(|job| job.name.as_str()).collect();
-    let series: Vec<&str> = experiment.series.iter().map(|series| series.name.as_str()).collect();
-    let mut all = Ok(());
-    let mut known = |path: String, name: &str, names: &[&str]| {
-        if !names.contains(&name) {
-            let valid = match zonelab_config::nearest(name, names.iter().copied()) {
-                Some(near) => format!("did you mean \"{near}\"?"),
-                None => format!("choose one of: {}", names.join(", ")),
-            };
-            all = Err(document.report(&path, format!("there is no \"{name}\""), valid));
-        }
-    };
-    for (i, spec) in experiment.series.iter().enumerate() {
-        for name in spec.phases.iter().flatten() {
-            known(format!("series.{i}.jobs"), name, &jobs);
-        }
-    }
-    for (i, compare) in experiment.compare.iter().enumerate() {
-        known(format!("compare.{i}.job"), &compare.job, &jobs);
-        for informative in &compare.informative {
-            for name in &informative.series {
-                known(format!("compare.{i}.informative"), name, &series);
-            }
-        }
-    }
-    for (i, pair) in experiment.interference.iter().enumerate() {
-        known(format!("interference.{i}.series"), &pair.series, &series);
-        known(format!("interference.{i}.isolated"), &pair.isolated, &series);
-        known(format!("interference.{i}.job"), &pair.job, &jobs);
-        known(format!("interference.{i}.isolated_job"), &pair.isolated_job, &jobs);
-    }
-    for (i, check) in experiment.checks.iter().enumerate() {
-        for (side, measured) in [("smaller", &check.smaller), ("larger", &check.larger)] {
-            known(format!("check.{i}.{side}.series"), &measured.series, &series);
-            known(format!("check.{i}.{side}.job"), &measured.job, &jobs);
-        }
-    }
-    all
 }
 
 fn set(item: &Item<'_>) -> Result<Override, Reported> {
@@ -152,7 +120,11 @@ fn axis_value(item: &Item<'_>) -> Result<AxisValue, Reported> {
     // A number is the more likely of the two, but only one may report a problem.
     if item.is_integer() {
         let number = item.u64()?;
-        return Ok(AxisValue { text: number.to_string(), number: number as f64, is_integer: true });
+        return Ok(AxisValue {
+            text: number.to_string(),
+            number: number as f64,
+            is_integer: true,
+        });
     }
     let text = item.str()?;
     if text.contains(['"', '\\']) || text.chars().any(char::is_control) {
@@ -170,16 +142,32 @@ fn axis_value(item: &Item<'_>) -> Result<AxisValue, Reported> {
             "write a whole number, a size, a time or a percentage",
         ));
     };
-    Ok(AxisValue { text: text.to_owned(), number, is_integer: false })
+    Ok(AxisValue {
+        text: text.to_owned(),
+        number,
+        is_integer: false,
+    })
+}
+
+/// A time of at most `most` nanoseconds, as it reads in a file.
+fn time<'t, 'd, 'k>(
+    table: &'t Table<'d>,
+    key: &'k str,
+    (most, text): (u64, &str),
+) -> Field<'t, 'd, 'k, u64> {
+    table.get(key, |item| match item.duration_ns()? {
+        ns if ns <= most => Ok(ns),
+        _ => Err(item.fail("this is too long a time", format!("at most {text}"))),
+    })
 }
 
 fn host(table: &Table<'_>) -> Result<HostModel, Reported> {
-    let submit = table.duration_ns("submit").or(0);
-    let complete = table.duration_ns("complete").or(0);
-    let jitter = table.duration_ns("jitter").or(0);
+    let submit = time(table, "submit", COSTLIEST).or(0);
+    let complete = time(table, "complete", COSTLIEST).or(0);
+    let jitter = time(table, "jitter", COSTLIEST).or(0);
     let one_in = table.u64("hiccup_one_in").or(0);
-    let hiccup = table.duration_ns("hiccup").or(0);
-    let spread = table.duration_ns("start_spread").or(0);
+    let hiccup = time(table, "hiccup", COSTLIEST).or(0);
+    let spread = time(table, "start_spread", LONGEST).or(0);
     Ok(HostModel {
         costs: HostCosts {
             submit_ns: Nanos(submit?),
@@ -208,19 +196,28 @@ fn job(table: &Table<'_>, with_values: bool) -> Result<JobTemplate, Reported> {
     let name = table.string("name").required();
     if !with_values {
         let _ = table.keys();
-        return Ok(JobTemplate { name: name?, ..JobTemplate::nothing() });
+        return Ok(JobTemplate {
+            name: name?,
+            ..JobTemplate::nothing()
+        });
     }
     let zones = table.get("zones", zone_range).required();
     let threads = table.u32("threads").within(1..=4096).or(1);
-    let zones_per_thread = table.u32("zones_per_thread").within(1..=u32::MAX).optional();
+    let zones_per_thread = table
+        .u32("zones_per_thread")
+        .within(1..=u32::MAX)
+        .optional();
     let queue_depth = table.u32("queue_depth").within(1..=65_536).or(1);
     let block_bytes = table.size_bytes("block").within(1..=1 << 31).or(4096);
-    let rate = table.rate_bytes_per_s("rate").within(1..=u64::MAX).optional();
+    let rate = table
+        .rate_bytes_per_s("rate")
+        .within(1..=u64::MAX)
+        .optional();
     let rate_ops = table.u64("rate_ops").within(1..=u64::MAX).optional();
-    let ramp = table.duration_ns("ramp").or(0);
+    let ramp = time(table, "ramp", LONGEST).or(0);
     let stop = stop(table);
     let ends_run = table.bool("ends_run").or(false);
-    let start = table.duration_ns("start").or(0);
+    let start = time(table, "start", LONGEST).or(0);
     let work = work(table);
     let per_second = |rate: Option<u64>| rate.and_then(NonZeroU64::new);
     let by_bytes = per_second(rate?).map(Limit::bytes_per_second);
@@ -242,11 +239,14 @@ fn job(table: &Table<'_>, with_values: bool) -> Result<JobTemplate, Reported> {
 }
 
 fn stop(table: &Table<'_>) -> Result<Stop, Reported> {
-    let runtime = table.duration_ns("runtime").optional();
+    let runtime = time(table, "runtime", LONGEST).optional();
     let bytes = table.size_bytes("bytes").optional();
     let operations = table.u64("operations").optional();
-    let confidence = table.percent_ppm("confidence").within(1..=1_000_000).optional();
-    let after = table.duration_ns("confidence_after").or(0);
+    let confidence = table
+        .percent_ppm("confidence")
+        .within(1..=1_000_000)
+        .optional();
+    let after = time(table, "confidence_after", LONGEST).or(0);
     Ok(Stop {
         runtime: runtime?.map(Nanos),
         bytes: bytes?,
@@ -289,12 +289,17 @@ fn work(table: &Table<'_>) -> Result<WorkTemplate, Reported> {
                 reset_first: reset_first?,
             })
         }
-        Kind::Read => Ok(WorkTemplate::Read { random: table.bool("random").or(true)? }),
+        Kind::Read => Ok(WorkTemplate::Read {
+            random: table.bool("random").or(true)?,
+        }),
         Kind::Finish => Ok(WorkTemplate::Finish { fill: fill(table)? }),
         Kind::Reset => {
             let shuffled = table.bool("shuffled").or(false);
             let fill = fill(table);
-            Ok(WorkTemplate::Reset { shuffled: shuffled?, fill: fill? })
+            Ok(WorkTemplate::Reset {
+                shuffled: shuffled?,
+                fill: fill?,
+            })
         }
     }
 }
@@ -309,29 +314,48 @@ fn fill(table: &Table<'_>) -> Result<FillTemplate, Reported> {
             item.size_bytes().map(Amount::Bytes)
         })
         .or(Amount::Bytes(0));
-    let block_bytes = table.size_bytes("fill_block").within(1..=1 << 31).or(256 << 10);
-    Ok(FillTemplate { amount: amount?, block_bytes: block_bytes? })
+    let block_bytes = table
+        .size_bytes("fill_block")
+        .within(1..=1 << 31)
+        .or(256 << 10);
+    Ok(FillTemplate {
+        amount: amount?,
+        block_bytes: block_bytes?,
+    })
 }
 
 fn series(table: &Table<'_>) -> Result<SeriesSpec, Reported> {
     let name = table.string("name").required();
     let drive = table.list("drive", set).or(Vec::new());
     let jobs = table.list("jobs", text).optional();
-    let names = |item: &Item<'_>| item.items()?.iter().map(text).collect::<Result<Vec<_>, _>>();
+    let names = |item: &Item<'_>| {
+        item.items()?
+            .iter()
+            .map(text)
+            .collect::<Result<Vec<_>, _>>()
+    };
     let phases = table.list("phases", names).optional();
     let full_zones = table.get("full_zones", zone_range).optional();
     let published = table.table("published");
-    let published = published.is_present().then(|| published_table(&published)).transpose();
+    let published = published
+        .is_present()
+        .then(|| published_table(&published))
+        .transpose();
     let points = tables(table, "point", point);
     let phases = match (jobs?, phases?) {
         (Some(jobs), None) => vec![jobs],
         (None, Some(phases)) => phases,
         (None, None) => {
-            table.list("jobs", text).required_or("name the jobs that run: jobs = [\"write\"]")?;
+            table
+                .list("jobs", text)
+                .required_or("name the jobs that run: jobs = [\"write\"]")?;
             Vec::new()
         }
         (Some(_), Some(_)) => {
-            table.refuse("phases", "either `jobs`, or `phases` that follow one another")?;
+            table.refuse(
+                "phases",
+                "either `jobs`, or `phases` that follow one another",
+            )?;
             Vec::new()
         }
     };
@@ -350,12 +374,21 @@ fn published_table(table: &Table<'_>) -> Result<PublishedTable, Reported> {
     let filter = table.list("where", text).or(Vec::new());
     let repeats = table.list("repeats", text).or(Vec::new());
     let x = table.string("x").required();
-    Ok(PublishedTable { table: name?, filter: filter?, repeats: repeats?, x: x? })
+    Ok(PublishedTable {
+        table: name?,
+        filter: filter?,
+        repeats: repeats?,
+        x: x?,
+    })
 }
 
 fn point(table: &Table<'_>) -> Result<PublishedPoint, Reported> {
     let x = table.get("x", |item| {
-        if item.is_integer() { item.u64().map(|n| n.to_string()) } else { text(item) }
+        if item.is_integer() {
+            item.u64().map(|n| n.to_string())
+        } else {
+            text(item)
+        }
     });
     let x = x.required();
     let metric = table.string("metric").required();
@@ -368,7 +401,13 @@ fn point(table: &Table<'_>) -> Result<PublishedPoint, Reported> {
         (None, None) => None,
         (low, high) => Some((low.unwrap_or(value), high.unwrap_or(value))),
     };
-    Ok(PublishedPoint { x: x?, metric: metric?, job: job?, value, spread })
+    Ok(PublishedPoint {
+        x: x?,
+        metric: metric?,
+        job: job?,
+        value,
+        spread,
+    })
 }
 
 fn compare(table: &Table<'_>) -> Result<Compare, Reported> {
@@ -378,18 +417,33 @@ fn compare(table: &Table<'_>) -> Result<Compare, Reported> {
         let metrics = table.list("metrics", metric).required();
         let series = table.list("series", text).or(Vec::new());
         let x = table.list("x", |item| {
-            if item.is_integer() { item.u64().map(|n| n.to_string()) } else { text(item) }
+            if item.is_integer() {
+                item.u64().map(|n| n.to_string())
+            } else {
+                text(item)
+            }
         });
         let x = x.or(Vec::new());
         let reason = table.string("reason").required();
-        Ok(Informative { metrics: metrics?, series: series?, x: x?, reason: reason? })
+        Ok(Informative {
+            metrics: metrics?,
+            series: series?,
+            x: x?,
+            reason: reason?,
+        })
     });
-    Ok(Compare { job: job?, metrics: metrics?, informative: informative? })
+    Ok(Compare {
+        job: job?,
+        metrics: metrics?,
+        informative: informative?,
+    })
 }
 
 fn metric(item: &Item<'_>) -> Result<String, Reported> {
-    let names: Vec<(&str, &str)> =
-        crate::metrics::NAMES.iter().map(|&(name, _)| (name, name)).collect();
+    let names: Vec<(&str, &str)> = crate::metrics::NAMES
+        .iter()
+        .map(|&(name, _)| (name, name))
+        .collect();
     item.choice(&names).map(str::to_owned)
 }
 
@@ -435,30 +489,54 @@ fn check(table: &Table<'_>) -> Result<Check, Reported> {
     let smaller = measured(&table.table("smaller"));
     let larger = measured(&table.table("larger"));
     let factor = table.get("factor", Item::f64).or(1.0);
-    Ok(Check { says: says?, smaller: smaller?, larger: larger?, factor: factor? })
+    Ok(Check {
+        says: says?,
+        smaller: smaller?,
+        larger: larger?,
+        factor: factor?,
+    })
 }
 
 fn measured(table: &Table<'_>) -> Result<Measured, Reported> {
     let series = table.string("series").required();
     let x = table.get("x", |item| {
-        if item.is_integer() { item.u64().map(|n| n.to_string()) } else { text(item) }
+        if item.is_integer() {
+            item.u64().map(|n| n.to_string())
+        } else {
+            text(item)
+        }
     });
     let x = x.required();
     let job = table.string("job").required();
     let metric = table.get("metric", metric).required();
-    Ok(Measured { series: series?, x: x?, job: job?, metric: metric? })
+    Ok(Measured {
+        series: series?,
+        x: x?,
+        job: job?,
+        metric: metric?,
+    })
 }
 
 fn figure_spec(table: &Table<'_>) -> Result<FigureSpec, Reported> {
     let axis_or_metric = |item: &Item<'_>| {
-        if item.str()? == "axis" { Ok("axis".to_owned()) } else { metric(item) }
+        if item.str()? == "axis" {
+            Ok("axis".to_owned())
+        } else {
+            metric(item)
+        }
     };
     let job = table.string("job").required();
     let x = table.get("x", axis_or_metric).required();
     let y = table.get("y", metric).required();
     let log_x = table.bool("log_x").or(false);
     let log_y = table.bool("log_y").or(false);
-    Ok(FigureSpec { job: job?, x: x?, y: y?, log_x: log_x?, log_y: log_y? })
+    Ok(FigureSpec {
+        job: job?,
+        x: x?,
+        y: y?,
+        log_x: log_x?,
+        log_y: log_y?,
+    })
 }
 
 impl JobTemplate {

@@ -161,27 +161,7 @@ impl ResultDir {
         manifest: Manifest,
         existing: Existing,
     ) -> Result<Self, OutputError> {
-        fs::create_dir_all(path).map_err(OutputError::io("create", path))?;
-        let previous = read_manifest(path)?;
-        match &previous {
-            _ if existing == Existing::Replace => {}
-            Previous::None => {}
-            Previous::Unreadable => {
-                return Err(OutputError::NotResults {
-                    path: path.to_owned(),
-                });
-            }
-            Previous::Results(theirs) if theirs.same_configuration(&manifest) => {}
-            Previous::Results(theirs) => {
-                return Err(OutputError::OtherConfiguration {
-                    path: path.to_owned(),
-                    theirs_configuration: theirs.configuration.clone(),
-                    theirs_seed: theirs.seed,
-                    ours_configuration: manifest.configuration,
-                    ours_seed: manifest.seed,
-                });
-            }
-        }
+        let previous = permitted(path, &manifest, existing)?;
         if let Previous::Results(theirs) = previous {
             remove_results(path, &theirs)?;
         }
@@ -196,6 +176,19 @@ impl ResultDir {
         };
         dir.write_manifest()?;
         Ok(dir)
+    }
+
+    /// Checks that [`Self::create`] will succeed, and leaves everything that
+    /// is there as it is: to know before the work whether its results can be
+    /// written. The directory itself is created.
+    ///
+    /// # Errors
+    /// As [`Self::create`].
+    pub fn check(path: &Path, manifest: &Manifest, existing: Existing) -> Result<(), OutputError> {
+        permitted(path, manifest, existing)?;
+        let probe = temporary(&path.join(MANIFEST));
+        File::create(&probe).map_err(OutputError::io("write", &probe))?;
+        fs::remove_file(&probe).map_err(OutputError::io("remove", &probe))
     }
 
     /// Where the results are.
@@ -245,6 +238,32 @@ enum Previous {
     None,
     Unreadable,
     Results(Manifest),
+}
+
+/// What `path` holds, if results of `manifest` may take its place. Creates the
+/// directory.
+fn permitted(
+    path: &Path,
+    manifest: &Manifest,
+    existing: Existing,
+) -> Result<Previous, OutputError> {
+    fs::create_dir_all(path).map_err(OutputError::io("create", path))?;
+    let previous = read_manifest(path)?;
+    match &previous {
+        _ if existing == Existing::Replace => Ok(previous),
+        Previous::None => Ok(previous),
+        Previous::Unreadable => Err(OutputError::NotResults {
+            path: path.to_owned(),
+        }),
+        Previous::Results(theirs) if theirs.same_configuration(manifest) => Ok(previous),
+        Previous::Results(theirs) => Err(OutputError::OtherConfiguration {
+            path: path.to_owned(),
+            theirs_configuration: theirs.configuration.clone(),
+            theirs_seed: theirs.seed,
+            ours_configuration: manifest.configuration.clone(),
+            ours_seed: manifest.seed,
+        }),
+    }
 }
 
 fn read_manifest(path: &Path) -> Result<Previous, OutputError> {

@@ -1,0 +1,159 @@
+//! What the parts of an experiment file say about each other.
+
+use zonelab_config::{Document, Place, Reported, nearest};
+
+use super::Experiment;
+
+/// Checks the names of jobs and series, and the axis values, that parts of the
+/// file refer to, and that no two things have the same name. With `all` the
+/// file is read with an axis value put in: the parts of jobs are there too.
+pub(super) fn names(
+    document: &Document,
+    experiment: &Experiment,
+    all: bool,
+) -> Result<(), Reported> {
+    let mut names = Names {
+        document,
+        result: Ok(()),
+    };
+    names.are_unique(experiment);
+    let jobs: Vec<&str> = experiment
+        .jobs
+        .iter()
+        .map(|job| job.name.as_str())
+        .collect();
+    let series: Vec<&str> = experiment
+        .series
+        .iter()
+        .map(|series| series.name.as_str())
+        .collect();
+    for (i, spec) in experiment.series.iter().enumerate() {
+        for name in spec.phases.iter().flatten() {
+            names.known(format!("series.{i}.jobs"), name, &jobs);
+        }
+    }
+    for (i, compare) in experiment.compare.iter().enumerate() {
+        names.known(format!("compare.{i}.job"), &compare.job, &jobs);
+        for (j, informative) in compare.informative.iter().enumerate() {
+            for name in &informative.series {
+                names.known(format!("compare.{i}.informative.{j}.series"), name, &series);
+            }
+        }
+    }
+    for (i, pair) in experiment.interference.iter().enumerate() {
+        names.known(format!("interference.{i}.series"), &pair.series, &series);
+        names.known(
+            format!("interference.{i}.isolated"),
+            &pair.isolated,
+            &series,
+        );
+        names.known(format!("interference.{i}.job"), &pair.job, &jobs);
+        names.known(
+            format!("interference.{i}.isolated_job"),
+            &pair.isolated_job,
+            &jobs,
+        );
+    }
+    for (i, check) in experiment.checks.iter().enumerate() {
+        for (side, measured) in [("smaller", &check.smaller), ("larger", &check.larger)] {
+            names.known(
+                format!("check.{i}.{side}.series"),
+                &measured.series,
+                &series,
+            );
+            names.known(format!("check.{i}.{side}.job"), &measured.job, &jobs);
+        }
+    }
+    if let Some(figure) = &experiment.figure {
+        names.known("figure.job".to_owned(), &figure.job, &jobs);
+    }
+    if all {
+        names.axis_values(experiment);
+    }
+    names.result
+}
+
+/// Reports what is wrong, and goes on.
+struct Names<'d> {
+    document: &'d Document,
+    result: Result<(), Reported>,
+}
+
+impl Names<'_> {
+    fn report(&mut self, path: &str, what: String, valid: String) {
+        self.result = Err(self.document.report(path, what, valid));
+    }
+
+    /// Reports `name` if it is none of `names`.
+    fn known(&mut self, path: String, name: &str, names: &[&str]) {
+        if !names.contains(&name) {
+            let valid = match nearest(name, names.iter().copied()) {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None => format!("choose one of: {}", names.join(", ")),
+            };
+            self.report(&path, format!("there is no \"{name}\""), valid);
+        }
+    }
+
+    /// Jobs, series and axis values go by their names in results.
+    fn are_unique(&mut self, experiment: &Experiment) {
+        let jobs = experiment.jobs.iter().map(|job| job.name.as_str());
+        let series = experiment.series.iter().map(|series| series.name.as_str());
+        let values = experiment
+            .axis
+            .values
+            .iter()
+            .map(|value| value.text.as_str());
+        let lists: [(Vec<&str>, &str, &str); 3] = [
+            (jobs.collect(), "job", ".name"),
+            (series.collect(), "series", ".name"),
+            (values.collect(), "axis.values", ""),
+        ];
+        for (names, path, key) in lists {
+            for (i, name) in names.iter().enumerate() {
+                if names[..i].contains(name) {
+                    let path = format!("{path}.{i}{key}");
+                    let valid = "names must differ".to_owned();
+                    self.report(&path, format!("\"{name}\" is there already"), valid);
+                }
+            }
+        }
+        if experiment.axis.values.is_empty() {
+            let valid = "without the key, there is one point".to_owned();
+            self.report("axis.values", "there are no values".to_owned(), valid);
+        }
+    }
+
+    /// Axis values that checks and published points refer to. Who shortens the
+    /// axis from the command line asks for fewer of them.
+    fn axis_values(&mut self, experiment: &Experiment) {
+        let values: Vec<&str> = experiment
+            .axis
+            .values
+            .iter()
+            .map(|value| value.text.as_str())
+            .collect();
+        let paths = (0..values.len()).map(|i| format!("axis.values.{i}"));
+        let mut paths = paths.chain(["axis.values".to_owned(), "axis".to_owned()]);
+        if paths.any(|path| matches!(self.document.place(&path), Some(Place::Override(_)))) {
+            return;
+        }
+        for (i, series) in experiment.series.iter().enumerate() {
+            for (j, point) in series.points.iter().enumerate() {
+                self.known(format!("series.{i}.point.{j}.x"), &point.x, &values);
+            }
+        }
+        for (i, compare) in experiment.compare.iter().enumerate() {
+            for (j, informative) in compare.informative.iter().enumerate() {
+                for x in &informative.x {
+                    self.known(format!("compare.{i}.informative.{j}.x"), x, &values);
+                }
+            }
+        }
+        for (i, check) in experiment.checks.iter().enumerate() {
+            for (side, measured) in [("smaller", &check.smaller), ("larger", &check.larger)] {
+                self.known(format!("check.{i}.{side}.x"), &measured.x, &values);
+            }
+        }
+    }
+}
