@@ -95,7 +95,7 @@ pub(crate) fn reproduce(args: &Args) -> Result<Exit, Failure> {
     };
     let quick = if args.common.quick { "-quick" } else { "" };
     let name = format!("reproduce{which}{quick}");
-    execute(loaded, &args.common, &name, None)
+    execute(loaded, &args.common, &name, None, false)
 }
 
 /// Runs one experiment file.
@@ -136,7 +136,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         Path::new(name).parent()
     };
     let dir = results::file_name(&loaded.experiment.id);
-    execute(vec![loaded], &args.common, &dir, base)
+    let altered = !args.set.is_empty();
+    execute(vec![loaded], &args.common, &dir, base, altered)
 }
 
 fn list() -> Result<Exit, Failure> {
@@ -179,11 +180,14 @@ fn selected(words: &[String]) -> Result<Vec<&'static str>, Failure> {
     Ok(all.into_iter().filter(|id| chosen.contains(id)).collect())
 }
 
+/// Runs experiments, writes their results and shows them. `altered`: settings
+/// differ from those of the file, so published values are shown and not judged.
 fn execute(
     loaded: Vec<Loaded>,
     common: &Common,
     name: &str,
     base: Option<&Path>,
+    altered: bool,
 ) -> Result<Exit, Failure> {
     let path = common
         .out
@@ -214,7 +218,15 @@ fn execute(
     results::prepare(&to)?;
     let (finished, interrupted) = session::run(loaded, &settings)?;
     let mut rows = rows_of(&finished, &references, interrupted)?;
-    let unused = misfits.apply(&mut rows);
+    let mut unused = misfits.apply(&mut rows);
+    if altered {
+        rows = rows.into_iter().map(Row::informative).collect();
+        eprintln!("zonelab: settings differ from the file's: published values are shown, not judged");
+    }
+    if altered || common.quick {
+        // The list is for whole runs of the files as they are.
+        unused.clear();
+    }
     let figures = results::write(&to, &finished, &rows, &references, !interrupted)?;
     let summary = Summary::of(&rows);
     if common.json {

@@ -26,7 +26,7 @@ pub struct HostCosts {
     pub complete_ns: Nanos,
     /// Mean of an exponentially distributed addition to each of the two.
     pub jitter_ns: Nanos,
-    /// One operation in so many ...
+    /// One submission or completion in so many ...
     pub hiccup_one_in: u64,
     /// ... finds its core taken away, for an exponentially distributed time of this mean.
     pub hiccup_ns: Nanos,

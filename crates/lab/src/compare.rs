@@ -196,7 +196,8 @@ pub fn figure(
     results: &[PointResult],
     references: &References,
 ) -> Result<Option<Figure>, LookupError> {
-    let Some(spec) = &experiment.figure else {
+    // Without compared jobs there are no curves.
+    let Some(spec) = experiment.figure.as_ref().filter(|_| !experiment.compare.is_empty()) else {
         return Ok(None);
     };
     let axis = |metric: &str, log: bool| {

@@ -32,12 +32,30 @@ pub fn text(id: &str) -> Option<&'static str> {
         .map(|(_, text)| *text)
 }
 
-/// Ids that a word on the command line stands for: one experiment, or a whole
-/// paper by its letter (`C`). Empty if it stands for none.
+/// Ids that a word on the command line stands for: one experiment (`C10a`),
+/// the parts of one (`C10`), or a whole paper (`C`). Empty if it stands for none.
 #[must_use]
 pub fn select(word: &str) -> Vec<&'static str> {
+    let is_part = |id: &str| {
+        let rest = id.strip_prefix(word);
+        rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
     let is_paper = word.len() == 1 && word.chars().all(|c| c.is_ascii_uppercase());
-    ids()
-        .filter(|id| *id == word || (is_paper && id.starts_with(word)))
-        .collect()
+    let matches = |id: &&str| !word.is_empty() && (is_part(id) || is_paper && id.starts_with(word));
+    ids().filter(matches).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_stand_for_experiments() {
+        assert_eq!(select("C10a"), ["C10a"]);
+        assert_eq!(select("C10"), ["C10a", "C10b"]);
+        assert_eq!(select("C").len(), ids().count());
+        assert_eq!(select("C1"), [""; 0]);
+        assert_eq!(select(""), [""; 0]);
+        assert_eq!(select("Z"), [""; 0]);
+    }
 }

@@ -219,6 +219,9 @@ fn job(table: &Table<'_>, with_values: bool) -> Result<JobTemplate, Reported> {
     let ends_run = table.bool("ends_run").or(false);
     let start = time(table, "start", LONGEST).or(0);
     let work = work(table);
+    if rate.as_ref().is_ok_and(Option::is_some) {
+        table.refuse("rate_ops", "either `rate`, or `rate_ops`")?;
+    }
     let per_second = |rate: Option<u64>| rate.and_then(NonZeroU64::new);
     let by_bytes = per_second(rate?).map(Limit::bytes_per_second);
     let by_ops = per_second(rate_ops?).map(Limit::ops_per_second);

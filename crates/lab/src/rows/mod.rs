@@ -195,6 +195,13 @@ impl Row {
         self
     }
 
+    /// The same row, shown and not judged: what it measured is not what was published.
+    #[must_use]
+    pub fn informative(self) -> Self {
+        let kind = Kind::Shape;
+        Self { kind, shape_holds: None, misfit: None, ..self }.judged()
+    }
+
     /// The verdict in one word.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
