@@ -14,7 +14,7 @@ pub enum Event {
     Unit(u32),
     /// The transfer that runs on a channel ends.
     Channel(u32),
-    /// A background task wants to run ([`crate::background`]).
+    /// A background task wants to run (`background`).
     Task(u32),
     /// A command completes without flash work, or leaves the host link.
     Request(u32),

@@ -187,11 +187,13 @@ impl Session {
         // Whatever is due by now is not on account of the precondition.
         self.advance(self.now);
         let erased = self.drive.totals().erased_blocks;
+        // A stepwise erasure of one of the zones is hurried, and that takes time.
+        let certain = self.drive.background_tasks() == 0;
         let result = self.drive.control(self.now, &control);
         assert_eq!(result.is_ok(), possible, "{result:?}");
         if possible {
             let erased = self.drive.totals().erased_blocks - erased;
-            self.accounts.preconditioned(&self.drive, zones, erased);
+            self.accounts.preconditioned(&self.drive, zones, erased, certain);
         }
         self.check_zones();
     }

@@ -1,0 +1,202 @@
+//! Published values: from a table or the file, with repeats, and mistakes.
+
+use zonelab_lab::experiment::{AxisValue, Experiment};
+use zonelab_lab::library;
+use zonelab_lab::published::{LookupError, Published, References};
+
+use super::support::{SMALL, parse, with};
+
+fn references() -> References {
+    References::builtin().expect("sound tables")
+}
+
+fn builtin(id: &str) -> Experiment {
+    Experiment::parse(id, library::text(id).expect("it is built in"), &[], None).expect("sound")
+}
+
+fn at(number: u32) -> AxisValue {
+    AxisValue {
+        text: number.to_string(),
+        number: f64::from(number),
+        is_integer: true,
+    }
+}
+
+/// The value of a metric of a built-in series.
+fn value(id: &str, series: &str, x: &AxisValue, metric: &str) -> Option<Published> {
+    let experiment = builtin(id);
+    let series = experiment
+        .series
+        .iter()
+        .find(|spec| spec.name == series)
+        .expect("it is there");
+    references()
+        .value(series, "write alone", x, metric)
+        .expect("a sound look-up")
+}
+
+/// Seven writers alone, 16 KiB: four runs of the authors.
+#[test]
+fn a_point_has_the_spread_of_its_repeats() {
+    let found = value("C10a", "no finish", &at(7), "lat_p95_us");
+    assert_eq!(
+        found,
+        Some(Published {
+            value: 2056.19,
+            spread: Some((1581.06, 2408.45))
+        })
+    );
+    let found = value("C11a", "no reset", &at(7), "lat_p95_us");
+    assert_eq!(
+        found,
+        Some(Published {
+            value: 1826.82,
+            spread: Some((1581.06, 2408.45))
+        })
+    );
+}
+
+#[test]
+fn a_point_measured_once_has_no_spread() {
+    let found = value("C10a", "256 KiB", &at(3), "kiops");
+    assert_eq!(
+        found,
+        Some(Published {
+            value: 1.92755,
+            spread: None
+        })
+    );
+}
+
+#[test]
+fn what_was_not_published_is_nothing() {
+    assert_eq!(
+        value("C10a", "32 KiB", &at(3), "kiops"),
+        None,
+        "a series of ours"
+    );
+    assert_eq!(
+        value("C10a", "256 KiB", &at(99), "kiops"),
+        None,
+        "a point of ours"
+    );
+    assert_eq!(
+        value("C10a", "256 KiB", &at(3), "first_write_mean_us"),
+        None,
+        "a metric of ours"
+    );
+}
+
+#[test]
+fn a_value_in_the_file_comes_first() {
+    let text = with(
+        library::text("C10a").unwrap(),
+        "# The designs that the authors did not build",
+        "  [[series.point]]\n  x = 3\n  metric = \"kiops\"\n  value = 7\n  high = 8\n\n\
+         # The designs that the authors did not build",
+    );
+    let experiment = parse(&text);
+    let series = experiment
+        .series
+        .iter()
+        .find(|spec| spec.name == "256 KiB")
+        .unwrap();
+    let found = references()
+        .value(series, "write", &at(3), "kiops")
+        .unwrap();
+    assert_eq!(
+        found,
+        Some(Published {
+            value: 7.0,
+            spread: Some((7.0, 8.0))
+        })
+    );
+}
+
+/// A point of one job does not stand for another.
+#[test]
+fn a_value_in_the_file_can_belong_to_one_job() {
+    let experiment = builtin("C12");
+    let series = experiment
+        .series
+        .iter()
+        .find(|spec| spec.name == "lazy, repeat zone")
+        .unwrap();
+    let of = |job: &str| {
+        references()
+            .value(series, job, &at(1), "first_write_mean_us")
+            .unwrap()
+            .map(|p| p.value)
+    };
+    assert_eq!(
+        (of("repeat"), of("repeat again"), of("fill")),
+        (Some(733.2), Some(77_700.0), None)
+    );
+}
+
+/// The small experiment with a table as the source of a series.
+fn with_table(table: &str, conditions: &str, x: &str) -> Experiment {
+    let published = format!(
+        "jobs = [\"read\"]\n\n  [series.published]\n  table = \"{table}\"\n  where = {conditions}\n  x = \"{x}\"\n"
+    );
+    parse(&with(SMALL, "jobs = [\"read\"]", &published))
+}
+
+fn mistake(table: &str, conditions: &str, x: &str) -> LookupError {
+    references()
+        .check(&with_table(table, conditions, x))
+        .unwrap_err()
+}
+
+#[test]
+fn mistakes_are_found_before_anything_runs() {
+    let table = "confznspp/emulator";
+    let fine = with_table(
+        table,
+        "[\"figure=10b\", \"intensity_pct=0\", \"kind=run\"]",
+        "concurrency",
+    );
+    assert_eq!(references().check(&fine), Ok(()));
+
+    let says = mistake("confznspp/emulater", "[]", "concurrency").to_string();
+    assert_eq!(
+        says,
+        "there is no reference table \"confznspp/emulater\"; there are: confznspp/emulator"
+    );
+    let says = mistake(table, "[\"figure10b\"]", "concurrency").to_string();
+    assert_eq!(says, "\"figure10b\" is no condition: write column=value");
+    let says = mistake(table, "[\"figur=10b\"]", "concurrency").to_string();
+    assert!(says.contains("figur"), "{says}");
+    let says = mistake(table, "[\"figure=10z\"]", "concurrency").to_string();
+    assert_eq!(
+        says,
+        "no row of \"confznspp/emulator\" answers to figure=10z"
+    );
+    let says = mistake(table, "[\"figure=10b\", \"intensity_pct=0\"]", "concurency").to_string();
+    assert!(says.contains("concurency"), "{says}");
+}
+
+/// Reads beside finishes of two granularities: which of them is meant?
+#[test]
+fn ambiguous_rows_are_no_repeats() {
+    let error = mistake(
+        "confznspp/emulator",
+        "[\"figure=10b\", \"kind=run\"]",
+        "concurrency",
+    );
+    assert!(
+        matches!(error, LookupError::Ambiguous { count: 3, .. }),
+        "{error:?}"
+    );
+    assert_eq!(
+        error.to_string(),
+        "3 rows of \"confznspp/emulator\" answer to figure=10b, kind=run at concurrency = 1"
+    );
+}
+
+#[test]
+fn the_built_in_experiments_ask_for_what_is_there() {
+    for id in library::ids() {
+        assert_eq!(references().check(&builtin(id)), Ok(()), "{id}");
+    }
+}

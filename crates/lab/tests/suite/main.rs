@@ -1,0 +1,19 @@
+//! Experiments as their users see them: files, runs, comparison.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | `support` | a tiny drive and an experiment on it |
+//! | `reading` | experiment files: what is refused, where, with which remedy |
+//! | `determinism` | same seed, same bytes, on any number of threads |
+//! | `running` | what a point measures, and which points cannot be run |
+//! | `looking_up` | published values, repeats, and mistakes in asking for them |
+//! | `comparing` | rows, interference, checks, misfits, figures |
+//! | `builtin` | the experiments and misfits that come with zonelab |
+
+mod builtin;
+mod comparing;
+mod determinism;
+mod looking_up;
+mod reading;
+mod running;
+mod support;

@@ -1,0 +1,203 @@
+//! What a point measures, and which points cannot be run.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use zonelab_host::stats::OpKind;
+use zonelab_lab::run::{self, RunOptions};
+
+use super::support::{SMALL, Tiny, points, run, with};
+
+/// What is said of the first point that cannot be run.
+fn unfit(text: &str) -> String {
+    let points = points(text, &[]).expect("the file is sound");
+    let said = points.iter().find_map(|point| point.check(&Tiny).err());
+    said.expect("one point cannot be run").to_string()
+}
+
+#[test]
+fn a_point_counts_what_its_drive_did() {
+    let results = run(SMALL, 1, 2).unwrap();
+    let alone = &results[0];
+    assert_eq!((alone.jobs.len(), alone.jobs[0].kind), (1, OpKind::Read));
+    let reads = alone.jobs[0].metrics.get("ops").unwrap();
+    // 20 ms of reads that take 85 us of flash and 5 us of host, and jitter.
+    assert!((190.0..=222.0).contains(&reads), "{reads} reads");
+    assert_eq!(alone.totals.host_read_bytes / 16_384, alone.operations);
+    assert_eq!((alone.totals.resets, alone.totals.host_write_bytes), (0, 0));
+
+    let beside = &results[1];
+    let resets = beside.jobs[1].metrics.get("ops").unwrap();
+    assert_eq!(beside.jobs[1].kind, OpKind::Reset);
+    assert_eq!((resets as u64, beside.totals.resets), (4, 4));
+    assert_eq!(
+        beside.totals.host_write_bytes,
+        4 * 16_384,
+        "a page before each"
+    );
+    assert!(beside.busy_ns.1["erase"] > 0, "{:?}", beside.busy_ns);
+}
+
+/// Metrics of a host and a drive that are exact: reads of 85 us, 5 us of host.
+#[test]
+fn metrics_agree_with_each_other() {
+    let text = with(SMALL, "jitter = \"1us\"\nstart_spread = \"50us\"\n", "");
+    let text = with(&text, "runtime = \"20ms\"", "runtime = \"9s\"");
+    let results = run(&with(&text, "values = [1, 2, 4]", "values = [4, 1]"), 1, 2).unwrap();
+    let one = results
+        .iter()
+        .find(|r| r.x.text == "1" && r.series == "alone")
+        .unwrap();
+    let value = |metric: &str| one.jobs[0].metrics.get(metric).unwrap();
+    assert!((value("ops") - 100_000.0).abs() <= 1.0, "{}", value("ops"));
+    for metric in [
+        "lat_mean_us",
+        "lat_min_us",
+        "lat_p50_us",
+        "lat_p95_us",
+        "lat_max_us",
+    ] {
+        assert!(
+            (value(metric) - 90.0).abs() < 0.1,
+            "{metric} {}",
+            value(metric)
+        );
+    }
+    for metric in ["kiops", "kiops_by_count"] {
+        assert!(
+            (value(metric) - 1e3 / 90.0).abs() < 0.01,
+            "{metric} {}",
+            value(metric)
+        );
+    }
+    assert!((value("ops_s") - 1e6 / 90.0).abs() < 1.0);
+    assert!((value("mib_s") - 1e6 / 90.0 / 64.0).abs() < 0.1);
+    assert_eq!(
+        one.jobs[0].metrics.get("first_write_mean_us"),
+        None,
+        "it wrote nothing"
+    );
+    let (low, high) = one.jobs[0].metrics.neighbours["lat_p95_us"];
+    assert!(low <= value("lat_p95_us") && value("lat_p95_us") <= high);
+}
+
+/// Phases follow one another on one drive; each job is measured by itself.
+#[test]
+fn phases_follow_one_another() {
+    let text = with(
+        SMALL,
+        "jobs = [\"read\"]",
+        "phases = [[\"reset\"], [\"read\"]]",
+    );
+    let results = run(&text, 1, 1).unwrap();
+    let point = &results[0];
+    let names: Vec<_> = point.jobs.iter().map(|job| job.name.as_str()).collect();
+    assert_eq!(names, ["reset", "read"]);
+    assert!(
+        point.simulated > zonelab_device::Nanos::from_ms(30),
+        "one after the other"
+    );
+}
+
+#[test]
+fn jobs_that_do_not_fit_the_drive_are_refused() {
+    let place = "small, series \"alone\", depth 1: ";
+    let zones = with(SMALL, "zones = \"0..=3\"", "zones = \"0..=8\"");
+    let says = format!(
+        "{place}job \"read\": thread 0 needs zones 0 to 8, but its zones end at 8 and the drive's at 7"
+    );
+    assert_eq!(unfit(&zones), says);
+    let threads = with(SMALL, "zones = \"0..=3\"", "zones = \"0..=3\"\nthreads = 5");
+    assert_eq!(
+        unfit(&threads),
+        format!("{place}job \"read\": 5 threads do not find a zone each in 4")
+    );
+    let block = with(SMALL, "block = \"16KiB\"", "block = \"5000B\"");
+    let says = unfit(&block);
+    assert!(
+        says.contains("block of 5000 bytes is no multiple of the logical block of 4096"),
+        "{says}"
+    );
+    let endless = with(SMALL, "runtime = \"20ms\"\nends_run = true\n", "");
+    let says = unfit(&endless);
+    assert!(
+        says.contains("job \"read\" never ends: give it a runtime"),
+        "{says}"
+    );
+    let profile = with(SMALL, "profile = \"tiny\"", "profile = \"tinny\"");
+    assert!(
+        unfit(&profile).contains("no built-in profile"),
+        "{}",
+        unfit(&profile)
+    );
+    let drive = with(
+        SMALL,
+        "full_zones = \"0..=3\"\njobs = [\"read\"]",
+        "full_zones = \"0..=3\"\njobs = [\"read\"]\ndrive = [\"media.raed=1us\"]",
+    );
+    assert!(
+        unfit(&drive).contains("did you mean `read`?"),
+        "{}",
+        unfit(&drive)
+    );
+}
+
+/// An operation that the drive refuses ends the run, with what failed.
+#[test]
+fn an_error_of_the_drive_is_reported() {
+    let text = with(SMALL, "fill = \"16KiB\"", "");
+    let text = with(&text, "work = \"reset\"", "work = \"write\"");
+    let text = with(&text, "shuffled = true\n", "");
+    let text = with(
+        &text,
+        "full_zones = \"0..=3\"\njobs = [\"read\"]",
+        "full_zones = \"0..=4\"\njobs = [\"reset\"]",
+    );
+    let says = run(&text, 1, 2).unwrap_err().to_string();
+    assert_eq!(
+        says,
+        "small, series \"alone\", depth 1: a write of job \"reset\" failed: Zone Is Full (0x1b9)"
+    );
+}
+
+/// Settings of the command line come after those of the file.
+#[test]
+fn the_last_setting_of_the_drive_counts() {
+    let text = with(
+        SMALL,
+        "profile = \"tiny\"",
+        "profile = \"tiny\"\ndrive = [\"media.read=70us\"]",
+    );
+    let mut point = points(&text, &[]).unwrap().remove(0);
+    let read = |point: &run::Point| point.drive(&Tiny).unwrap().config.media.read_ns.0;
+    assert_eq!(read(&point), 70_000);
+    point.set_drive(&super::support::overrides(&["media.read=80us"]));
+    assert_eq!(read(&point), 80_000);
+}
+
+/// What is interrupted gives what was done, and says which points are missing.
+#[test]
+fn an_interrupted_run_keeps_what_was_done() {
+    let points = points(SMALL, &[]).unwrap();
+    let done = AtomicUsize::new(0);
+    let seen = Mutex::new(Vec::new());
+    let options = RunOptions {
+        seed: 1,
+        profiles: &Tiny,
+        on_point: &|result| {
+            done.fetch_add(1, Ordering::Relaxed);
+            seen.lock().unwrap().push(result.x.text.clone());
+        },
+        interrupted: &|| done.load(Ordering::Relaxed) >= 2,
+    };
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(1)
+        .build()
+        .unwrap();
+    let results = pool.install(|| run::run(&points, &options)).unwrap();
+    assert_eq!(results.len(), 6);
+    assert_eq!(results.iter().flatten().count(), 2);
+    // The largest axis value is the most work, and comes first.
+    assert_eq!(*seen.lock().unwrap(), ["4", "4"]);
+    assert!(results[..4].iter().all(Option::is_none) && results[4].is_some());
+}
