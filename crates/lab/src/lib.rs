@@ -3,7 +3,7 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | [`bench`] | our own speed |
+//! | [`mod@bench`] | our own speed |
 //! | [`experiment`] | experiment files |
 //! | [`library`] | the experiments that are built in |
 //! | [`run`] | runs the points of an experiment in parallel |
