@@ -221,7 +221,9 @@ fn execute(
     let mut unused = misfits.apply(&mut rows);
     if altered {
         rows = rows.into_iter().map(Row::informative).collect();
-        eprintln!("zonelab: settings differ from the file's: published values are shown, not judged");
+        eprintln!(
+            "zonelab: settings differ from the file's: published values are shown, not judged"
+        );
     }
     if altered || common.quick {
         // The list is for whole runs of the files as they are.

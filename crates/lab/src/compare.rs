@@ -196,8 +196,7 @@ pub fn figure(
     results: &[PointResult],
     references: &References,
 ) -> Result<Option<Figure>, LookupError> {
-    // Without compared jobs there are no curves.
-    let Some(spec) = experiment.figure.as_ref().filter(|_| !experiment.compare.is_empty()) else {
+    let Some(spec) = &experiment.figure else {
         return Ok(None);
     };
     let axis = |metric: &str, log: bool| {

@@ -44,6 +44,14 @@ pub enum LookupError {
     /// The table does not have what is asked of it.
     #[error("{0}")]
     Table(#[from] ReferenceError),
+    /// No row meets the conditions, whatever the axis value.
+    #[error("no row of \"{table}\" answers to {conditions}")]
+    Nothing {
+        /// The table.
+        table: String,
+        /// The conditions.
+        conditions: String,
+    },
     /// Several different rows answer to one point, and nothing says that they are repeats.
     #[error("{count} rows of \"{table}\" answer to {conditions} at {column} = {x}")]
     Ambiguous {
@@ -79,6 +87,9 @@ impl References {
     /// As [`Self::value`].
     pub fn check(&self, experiment: &Experiment) -> Result<(), LookupError> {
         for series in &experiment.series {
+            if let Some(source) = &series.published {
+                self.check_conditions(source)?;
+            }
             for compare in &experiment.compare {
                 for x in &experiment.axis.values {
                     for metric in &compare.metrics {
@@ -143,6 +154,36 @@ impl References {
         Ok(Some(Published { value, spread }))
     }
 
+    /// Checks that conditions, of points and of repeats, are met by some row.
+    fn check_conditions(&self, source: &PublishedTable) -> Result<(), LookupError> {
+        let table = self.table(&source.table)?;
+        for conditions in [&source.filter, &source.repeats] {
+            let mut met = conditions.is_empty();
+            for record in table.records() {
+                met |= meets(&record, conditions)?;
+            }
+            if !met {
+                let (table, conditions) = (source.table.clone(), conditions.join(", "));
+                return Err(LookupError::Nothing { table, conditions });
+            }
+        }
+        Ok(())
+    }
+
+    fn table(&self, name: &str) -> Result<&CsvTable, LookupError> {
+        let found = self.tables.iter().find(|(known, _)| *known == name);
+        found
+            .map(|(_, table)| table)
+            .ok_or_else(|| LookupError::NoTable {
+                name: name.to_owned(),
+                known: self.ids().join(", "),
+            })
+    }
+
+    fn ids(&self) -> Vec<&'static str> {
+        self.tables.iter().map(|(name, _)| *name).collect()
+    }
+
     /// Values of `metric` in the rows that meet all conditions at `x`.
     fn matching(
         &self,
@@ -151,21 +192,7 @@ impl References {
         x: &AxisValue,
         metric: &str,
     ) -> Result<Vec<f64>, LookupError> {
-        let known = || {
-            self.tables
-                .iter()
-                .map(|(name, _)| *name)
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        let (_, table) = self
-            .tables
-            .iter()
-            .find(|(name, _)| *name == source.table)
-            .ok_or_else(|| LookupError::NoTable {
-                name: source.table.clone(),
-                known: known(),
-            })?;
+        let table = self.table(&source.table)?;
         if !table.columns().iter().any(|column| column == metric) {
             return Ok(Vec::new());
         }

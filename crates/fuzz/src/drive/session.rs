@@ -193,7 +193,8 @@ impl Session {
         assert_eq!(result.is_ok(), possible, "{result:?}");
         if possible {
             let erased = self.drive.totals().erased_blocks - erased;
-            self.accounts.preconditioned(&self.drive, zones, erased, certain);
+            self.accounts
+                .preconditioned(&self.drive, zones, erased, certain);
         }
         self.check_zones();
     }

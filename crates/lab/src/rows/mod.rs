@@ -199,7 +199,13 @@ impl Row {
     #[must_use]
     pub fn informative(self) -> Self {
         let kind = Kind::Shape;
-        Self { kind, shape_holds: None, misfit: None, ..self }.judged()
+        Self {
+            kind,
+            shape_holds: None,
+            misfit: None,
+            ..self
+        }
+        .judged()
     }
 
     /// The verdict in one word.

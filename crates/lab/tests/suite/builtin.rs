@@ -34,6 +34,7 @@ fn they_are_all_there_under_their_ids() {
 fn words_select_them() {
     assert_eq!(library::select("C"), IDS);
     assert_eq!(library::select("C10a"), ["C10a"]);
+    assert_eq!(library::select("C10"), ["C10a", "C10b"]);
     for word in ["", "c", "C1", "Z", "C10A", "CC"] {
         assert!(library::select(word).is_empty(), "{word}");
     }
