@@ -1,16 +1,17 @@
 //! What the parts of an experiment file say about each other.
 
-use zonelab_config::{Document, Place, Reported, nearest};
+use zonelab_config::{Document, Reported, nearest};
 
 use super::Experiment;
 
-/// Checks the names of jobs and series, and the axis values, that parts of the
-/// file refer to, and that no two things have the same name. With `all` the
-/// file is read with an axis value put in: the parts of jobs are there too.
+/// Checks the names of jobs and series that parts of the file refer to, and
+/// that no two things have the same name. With `axis_values` also the axis
+/// values that parts refer to: not if the command line changed the axis, as who
+/// asks for fewer points may.
 pub(super) fn names(
     document: &Document,
     experiment: &Experiment,
-    all: bool,
+    axis_values: bool,
 ) -> Result<(), Reported> {
     let mut names = Names {
         document,
@@ -67,7 +68,7 @@ pub(super) fn names(
     if let Some(figure) = &experiment.figure {
         names.known("figure.job".to_owned(), &figure.job, &jobs);
     }
-    if all {
+    if axis_values {
         names.axis_values(experiment);
     }
     names.result
@@ -124,8 +125,7 @@ impl Names<'_> {
         }
     }
 
-    /// Axis values that checks and published points refer to. Who shortens the
-    /// axis from the command line asks for fewer of them.
+    /// Axis values that checks and published points refer to.
     fn axis_values(&mut self, experiment: &Experiment) {
         let values: Vec<&str> = experiment
             .axis
@@ -133,11 +133,6 @@ impl Names<'_> {
             .iter()
             .map(|value| value.text.as_str())
             .collect();
-        let paths = (0..values.len()).map(|i| format!("axis.values.{i}"));
-        let mut paths = paths.chain(["axis.values".to_owned(), "axis".to_owned()]);
-        if paths.any(|path| matches!(self.document.place(&path), Some(Place::Override(_)))) {
-            return;
-        }
         for (i, series) in experiment.series.iter().enumerate() {
             for (j, point) in series.points.iter().enumerate() {
                 self.known(format!("series.{i}.point.{j}.x"), &point.x, &values);

@@ -35,7 +35,12 @@ pub(super) fn experiment(
     // file with its value put in. Lines stay where they are.
     let put_in = x.map(|x| text.replace("\"$x\"", &x.literal()));
     let document = Document::parse(file, put_in.as_deref().unwrap_or(text), overrides)?;
-    let value = read_root(&document, x.is_some());
+    let is_axis = |key: &str| key == "axis" || key.starts_with("axis.");
+    let is_own_axis = !overrides.iter().any(|set| is_axis(&set.key()));
+    let value = read_root(&document, x.is_some()).and_then(|experiment| {
+        check::names(&document, &experiment, x.is_some() && is_own_axis)?;
+        Ok(experiment)
+    });
     document.finish(value)
 }
 
@@ -64,7 +69,7 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
         .then(|| figure_spec(&figure))
         .transpose();
     schema?;
-    let experiment = Experiment {
+    Ok(Experiment {
         id: id?,
         title: title?,
         kind: kind?.to_owned(),
@@ -81,9 +86,7 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
         checks: checks?,
         quick: quick?,
         figure: figure?,
-    };
-    check::names(document, &experiment, with_jobs)?;
-    Ok(experiment)
+    })
 }
 
 /// Reads every table of an array, so that the problems of all are reported.

@@ -145,7 +145,7 @@ fn with_table(table: &str, conditions: &str, x: &str) -> Experiment {
 fn mistake(table: &str, conditions: &str, x: &str) -> LookupError {
     references()
         .check(&with_table(table, conditions, x))
-        .unwrap_err()
+        .expect_err("the look-up is a mistake")
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn a_point_counts_what_its_drive_did() {
         4 * 16_384,
         "a page before each"
     );
-    assert!(beside.busy_ns.1["erase"] > 0, "{:?}", beside.busy_ns);
+    assert!(beside.busy_ns.1["reset-erase"] > 0, "{:?}", beside.busy_ns);
 }
 
 /// Metrics of a host and a drive that are exact: reads of 85 us, 5 us of host.
@@ -102,12 +102,16 @@ fn phases_follow_one_another() {
 #[test]
 fn jobs_that_do_not_fit_the_drive_are_refused() {
     let place = "small, series \"alone\", depth 1: ";
-    let zones = with(SMALL, "zones = \"0..=3\"", "zones = \"0..=8\"");
+    let zones = with(SMALL, "\nzones = \"0..=3\"", "\nzones = \"0..=8\"");
     let says = format!(
         "{place}job \"read\": thread 0 needs zones 0 to 8, but its zones end at 8 and the drive's at 7"
     );
     assert_eq!(unfit(&zones), says);
-    let threads = with(SMALL, "zones = \"0..=3\"", "zones = \"0..=3\"\nthreads = 5");
+    let threads = with(
+        SMALL,
+        "\nzones = \"0..=3\"",
+        "\nzones = \"0..=3\"\nthreads = 5",
+    );
     assert_eq!(
         unfit(&threads),
         format!("{place}job \"read\": 5 threads do not find a zone each in 4")

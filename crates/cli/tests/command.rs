@@ -1,0 +1,259 @@
+//! The `zonelab` command as scripts see it: exit codes, JSON, result files.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A directory of its own for each test, removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("zonelab-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn write(&self, name: &str, text: &str) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn zonelab(scratch: &Scratch, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_zonelab"))
+        .current_dir(&scratch.0)
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Every file of a result directory.
+fn files(path: &Path) -> BTreeMap<String, Vec<u8>> {
+    std::fs::read_dir(path)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            (name, std::fs::read(entry.path()).unwrap())
+        })
+        .collect()
+}
+
+/// Writers beside finishes, small enough to run in a moment, with jitter.
+const EXPERIMENT: &str = r#"
+schema = 1
+id = "small"
+title = "Writers beside finishes"
+kind = "S"
+profile = "confznspp"
+[axis]
+name = "concurrency"
+values = [1, 3, 5]
+[host]
+submit = "3us"
+complete = "3us"
+jitter = "2us"
+hiccup_one_in = 500
+hiccup = "1ms"
+[[job]]
+name = "write"
+work = "write"
+threads = "$x"
+zones = "11..=25"
+block = "16KiB"
+runtime = "2s"
+ends_run = true
+[[job]]
+name = "finish"
+work = "finish"
+zones = "0..=9"
+fill = "16KiB"
+[[series]]
+name = "alone"
+jobs = ["write"]
+[[series]]
+name = "beside finishes"
+jobs = ["write", "finish"]
+[[compare]]
+job = "write"
+metrics = ["kiops", "lat_mean_us", "lat_p95_us"]
+[figure]
+job = "write"
+x = "kiops"
+y = "lat_p95_us"
+"#;
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
+    let scratch = Scratch::new("determinism");
+    let file = scratch.write("small.toml", EXPERIMENT);
+    let run = |out: &str, more: &[&str]| {
+        let output = zonelab(&scratch, &[&["run", &file, "--out", out], more].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        files(&scratch.0.join(out))
+    };
+    let one = run("one", &["--threads", "1"]);
+    assert_eq!(
+        one.keys().map(String::as_str).collect::<Vec<_>>(),
+        [
+            "manifest.json",
+            "points.csv",
+            "points.json",
+            "rows.csv",
+            "rows.json",
+            "small.svg"
+        ]
+    );
+    assert_eq!(one, run("two", &["--threads", "2"]));
+    assert_eq!(one, run("again", &["--threads", "2"]));
+    assert_ne!(
+        one["points.csv"],
+        run("seed", &["--seed", "2"])["points.csv"]
+    );
+}
+
+#[test]
+fn reproduced_results_are_the_same_twice() {
+    let scratch = Scratch::new("reproduce");
+    let run = |out: &str, threads: &str| {
+        let what = ["reproduce", "CM", "C9b", "--out", out, "--threads", threads];
+        let output = zonelab(&scratch, &what);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        files(&scratch.0.join(out))
+    };
+    assert_eq!(run("a", "1"), run("b", "2"));
+}
+
+#[test]
+fn json_is_rows_and_nothing_else() {
+    let scratch = Scratch::new("json");
+    let output = zonelab(&scratch, &["reproduce", "CM", "C9b", "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let keys = |value: &serde_json::Value| -> Vec<String> {
+        value.as_object().unwrap().keys().cloned().collect()
+    };
+    assert_eq!(keys(&value), ["rows", "schema", "seed"]);
+    let rows = value["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 3 + 12);
+    let mut row = keys(&rows[0]);
+    row.sort();
+    let mut expected = [
+        "id",
+        "kind",
+        "series",
+        "x",
+        "metric",
+        "unit",
+        "published",
+        "repeat_spread",
+        "ours",
+        "ours_lower",
+        "ours_upper",
+        "rel_error",
+        "tolerance",
+        "pass",
+        "misfit",
+    ];
+    expected.sort_unstable();
+    assert_eq!(row, expected);
+    assert!(
+        rows.iter()
+            .all(|row| row["unit"] != "M" || row["id"] == "CM")
+    );
+}
+
+#[test]
+fn exit_codes_say_what_went_wrong() {
+    let scratch = Scratch::new("exit");
+    let failing = EXPERIMENT.replace(
+        "[figure]",
+        "[[check]]\nsays = \"finishes help\"\n\
+         smaller = { series = \"alone\", x = 5, job = \"write\", metric = \"kiops\" }\n\
+         larger = { series = \"beside finishes\", x = 5, job = \"write\", metric = \"kiops\" }\n\
+         [figure]",
+    );
+    let failing = scratch.write("failing.toml", &failing);
+    let unknown = scratch.write("unknown.toml", &EXPERIMENT.replace("runtime", "runtme"));
+    let endless = scratch.write(
+        "endless.toml",
+        &EXPERIMENT.replace("runtime = \"2s\"", "repeat = true"),
+    );
+    let good = scratch.write("good.toml", EXPERIMENT);
+    let file_in_the_way = scratch.write("file", "");
+    let out = format!("{file_in_the_way}/results");
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&["profiles"], 0, ""),
+        (&["check", &good], 0, ""),
+        (&["run", &failing, "--out", "failing"], 1, ""),
+        (&["run"], 2, "Usage"),
+        (&["reproduce", "C99"], 2, "did you mean"),
+        (&["run", "nosuch"], 2, "there is no experiment"),
+        (&["run", &unknown], 3, "did you mean `runtime`?"),
+        (&["run", &endless], 3, "never ends"),
+        (&["check", "."], 3, "directory"),
+        (
+            &["profiles", "show", "confznspp", "--set", "zones.count=60"],
+            3,
+            "set count = 48",
+        ),
+        (&["run", &good, "--out", &out], 4, "results"),
+    ];
+    for (args, code, says) in cases {
+        let output = zonelab(&scratch, args);
+        let stderr = stderr(&output);
+        assert_eq!(output.status.code(), Some(*code), "{args:?}: {stderr}");
+        assert!(stderr.contains(says), "{args:?}: {stderr}");
+    }
+    assert!(
+        !scratch.0.join("results").exists(),
+        "nothing is written for what cannot run"
+    );
+}
+
+#[test]
+fn results_of_another_configuration_are_left_alone() {
+    let scratch = Scratch::new("other");
+    let file = scratch.write("small.toml", EXPERIMENT);
+    let run = |more: &[&str]| {
+        let args = [&["run", &file, "--out", "results"], more].concat();
+        zonelab(&scratch, &args)
+    };
+    assert_eq!(run(&[]).status.code(), Some(0));
+    let before = files(&scratch.0.join("results"));
+    let refused = run(&["--seed", "2"]);
+    assert_eq!(refused.status.code(), Some(4));
+    assert!(stderr(&refused).contains("--out"), "{}", stderr(&refused));
+    assert_eq!(files(&scratch.0.join("results")), before);
+    assert_eq!(run(&["--seed", "2", "--force"]).status.code(), Some(0));
+    assert_ne!(files(&scratch.0.join("results")), before);
+}
+
+#[test]
+fn a_changed_drive_is_not_judged_by_published_values() {
+    let scratch = Scratch::new("changed");
+    let slow = [
+        "run",
+        "C9b",
+        "--set",
+        "drive.media.erase=10ms",
+        "--out",
+        "slow",
+    ];
+    let output = zonelab(&scratch, &slow);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains("not judged"));
+}
