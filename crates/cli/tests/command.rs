@@ -1,5 +1,10 @@
 //! The `zonelab` command as scripts see it: exit codes, JSON, result files.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot set itself up should fail"
+)]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
