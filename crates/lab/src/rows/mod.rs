@@ -56,13 +56,21 @@ impl Kind {
 }
 
 /// Where on the horizontal axis of its figure a row lies.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+///
+/// In files it is the value alone: an id has one axis.
+#[derive(Clone, Debug, PartialEq)]
 pub struct X {
     /// The quantity, with its unit if it has one ("concurrency",
     /// "occupancy_pct").
     pub name: String,
     /// Its value.
     pub value: f64,
+}
+
+impl Serialize for X {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.value)
+    }
 }
 
 /// One published result beside ours.

@@ -328,7 +328,7 @@ fn json_in_full() {
     "schema": 1,
     "seed": 7,
     "rows": [
-    {"id":"C10a","kind":"E","series":"alone","x":{"name":"concurrency","value":7.0},"metric":"P95","unit":"us","published":2056.19,"repeat_spread":[1581.06,2408.45],"ours":700.0,"ours_lower":690.0,"ours_upper":710.0,"rel_error":-0.557259,"tolerance":0.03,"pass":false,"misfit":"said \"why\", at length"},
+    {"id":"C10a","kind":"E","series":"alone","x":7.0,"metric":"P95","unit":"us","published":2056.19,"repeat_spread":[1581.06,2408.45],"ours":700.0,"ours_lower":690.0,"ours_upper":710.0,"rel_error":-0.557259,"tolerance":0.03,"pass":false,"misfit":"said \"why\", at length"},
     {"id":"C1","kind":"S","series":"a, b","x":null,"metric":"latency","unit":"s","published":null,"repeat_spread":null,"ours":null,"ours_lower":null,"ours_upper":null,"rel_error":null,"tolerance":null,"pass":true,"misfit":null}
     ]
     }
@@ -360,7 +360,7 @@ fn json_keys_are_the_csv_columns() {
 fn csv_in_full() {
     insta::assert_snapshot!(to_csv(&sample()), @r#"
     id,kind,series,x,metric,unit,published,repeat_spread,ours,ours_lower,ours_upper,rel_error,tolerance,pass,misfit
-    C10a,E,alone,concurrency=7.0,P95,us,2056.19,1581.06..2408.45,700.0,690.0,710.0,-0.557259,0.03,false,"said ""why"", at length"
+    C10a,E,alone,7.0,P95,us,2056.19,1581.06..2408.45,700.0,690.0,710.0,-0.557259,0.03,false,"said ""why"", at length"
     C1,S,"a, b",,latency,s,,,,,,,,true,
     "#);
 }

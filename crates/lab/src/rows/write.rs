@@ -39,7 +39,7 @@ pub fn to_json(rows: &[Row], seed: u64) -> String {
 }
 
 /// The same as comma-separated values after RFC 4180, empty where a value is
-/// unknown. `x` is written as `name=value`, a spread as `least..greatest`.
+/// unknown. A spread is written as `least..greatest`.
 #[must_use]
 pub fn to_csv(rows: &[Row]) -> String {
     let mut out = COLUMNS.join(",");
@@ -59,10 +59,7 @@ fn fields(row: &Row) -> [String; COLUMNS.len()] {
         row.id.clone(),
         row.kind.letter().to_owned(),
         row.series.clone(),
-        row.x
-            .as_ref()
-            .map(|x| format!("{}={}", x.name, number(x.value)))
-            .unwrap_or_default(),
+        row.x.as_ref().map(|x| number(x.value)).unwrap_or_default(),
         row.metric.clone(),
         row.unit.clone(),
         optional(row.published),
