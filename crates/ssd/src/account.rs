@@ -1,5 +1,6 @@
 //! Where every nanosecond of every resource went, and every byte.
 
+use serde::{Deserialize, Serialize};
 use zonelab_device::Nanos;
 
 /// What a flash resource was used for.
@@ -75,6 +76,8 @@ pub struct Ledger {
     pub channels: Vec<BusyByCause>,
     /// By unit.
     pub units: Vec<BusyByCause>,
+    /// The end of the booking that ends last.
+    booked_until: Nanos,
     /// Bookings since [`Ledger::record`], in the order in which they were made.
     spans: Option<Vec<Span>>,
 }
@@ -86,8 +89,15 @@ impl Ledger {
         Self {
             channels: vec![[0; Cause::ALL.len()]; channels as usize],
             units: vec![[0; Cause::ALL.len()]; units as usize],
+            booked_until: Nanos::ZERO,
             spans: None,
         }
+    }
+
+    /// The end of the booking that ends last.
+    #[must_use]
+    pub const fn booked_until(&self) -> Nanos {
+        self.booked_until
     }
 
     /// Starts to keep every booking, until they are taken.
@@ -116,6 +126,7 @@ impl Ledger {
             Resource::Unit(i) => &mut self.units[i as usize],
         };
         row[cause as usize] += (end - start).0;
+        self.booked_until = self.booked_until.max(end);
         if let Some(spans) = &mut self.spans {
             spans.push(Span {
                 resource,
@@ -127,8 +138,8 @@ impl Ledger {
     }
 }
 
-/// Bytes and operations of a drive since it was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Bytes and operations of a drive since it was made; a snapshot keeps them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// Bytes that the host wrote and appended.
     pub host_write_bytes: u64,
@@ -149,6 +160,38 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// What was added after `earlier`, which are totals of the same drive.
+    #[must_use]
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            host_write_bytes: self.host_write_bytes - earlier.host_write_bytes,
+            host_read_bytes: self.host_read_bytes - earlier.host_read_bytes,
+            host_program_bytes: self.host_program_bytes - earlier.host_program_bytes,
+            fill_program_bytes: self.fill_program_bytes - earlier.fill_program_bytes,
+            erased_blocks: self.erased_blocks - earlier.erased_blocks,
+            resets: self.resets - earlier.resets,
+            finishes: self.finishes - earlier.finishes,
+            implicit_closes: self.implicit_closes - earlier.implicit_closes,
+        }
+    }
+
+    /// The largest of them.
+    pub(crate) fn largest(&self) -> u64 {
+        [
+            self.host_write_bytes,
+            self.host_read_bytes,
+            self.host_program_bytes,
+            self.fill_program_bytes,
+            self.erased_blocks,
+            self.resets,
+            self.finishes,
+            self.implicit_closes,
+        ]
+        .into_iter()
+        .max()
+        .unwrap_or(0)
+    }
+
     /// Device-level write amplification: bytes programmed per byte that the
     /// host wrote. `None` before the host wrote anything.
     #[must_use]

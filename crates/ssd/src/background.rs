@@ -127,6 +127,11 @@ impl Background {
         }
     }
 
+    /// Power is lost: all tasks are gone.
+    pub(crate) fn power_cut(&mut self) {
+        *self = Self::new(self.finish, self.reset);
+    }
+
     /// Tasks that have not ended.
     pub(crate) fn running(&self) -> usize {
         self.tasks.len()
@@ -343,6 +348,20 @@ impl Drive {
         }
     }
 
+    /// After a loss of power, goes on with the erasures that a design with
+    /// background erasure had not done, from `start` on.
+    pub(crate) fn resume_erasures(&mut self, start: Nanos) {
+        if self.background.reset.erase != EraseWhen::Background {
+            return;
+        }
+        for physical in 0..self.flash.physical_zones() {
+            let waits = self.flash.stale_blocks(physical) > 0;
+            if waits && !self.flash.is_programmed(physical) {
+                self.begin_erasure(physical, None, start);
+            }
+        }
+    }
+
     fn begin_erasure(&mut self, physical: u32, request: Option<u32>, start: Nanos) {
         self.flash.erasure_begins(physical);
         let end_block = self.flash.take_stale(physical);
@@ -460,6 +479,18 @@ impl Drive {
         if let Some(request) = request {
             self.part_done(request);
         }
+    }
+
+    /// The physical zones that fills have not left: one of them may erase
+    /// blocks before it programs them.
+    pub(crate) fn zones_being_filled(&self) -> impl Iterator<Item = u32> {
+        self.background
+            .tasks
+            .iter()
+            .filter_map(|(_, task)| match task {
+                Task::Fill(fill) => Some(fill.physical),
+                _ => None,
+            })
     }
 
     /// Something is about to be programmed on `physical`: what is left of a

@@ -9,6 +9,8 @@
 //! * [`table`]: every transition, as a table that is also the implementation.
 //! * `send`: Zone Management Send, descriptor extensions, and forced transitions.
 //! * `report`: zone reports in wire layout.
+//! * `saved`: states and write pointers as data.
+//! * `power`: what a loss of power leaves of the zones.
 //! * `implicit`: the implicitly opened zones in the order in which they were opened.
 //!
 //! When more than one error applies to a command, the first of these wins:
@@ -30,10 +32,13 @@
 //! Is Full). A read across zones looks at each zone's state in turn, as QEMU does.
 //!
 //! Not implemented: zone random write area, zones of different size or capacity,
-//! attributes other than Zone Descriptor Extension Valid.
+//! attributes other than Zone Descriptor Extension Valid and Zone Finished by
+//! Controller.
 
 mod implicit;
+mod power;
 mod report;
+mod saved;
 mod send;
 pub mod table;
 
@@ -45,6 +50,7 @@ use zonelab_nvme::zns::ZoneState;
 
 use crate::config::ZonesConfig;
 use implicit::ImplicitList;
+pub(crate) use saved::SavedZones;
 use table::{Condition, Event, Outcome, Placement, State};
 
 /// States and write pointers of all zones of a namespace.
@@ -81,9 +87,13 @@ struct Zone {
     host_lbas: u64,
     /// Neighbours in [`ImplicitList`]; without meaning for other zones.
     links: implicit::Links,
+    /// Resets so far, modulo 2^32: tells writes before a reset from those after it.
+    generation: u32,
     state: State,
     /// Finished before it was written to its capacity: the write pointer is at the end.
     finished: bool,
+    /// It was not the host that finished it (ZFC).
+    finished_by_controller: bool,
     has_extension: bool,
 }
 
@@ -91,8 +101,10 @@ impl Zone {
     const EMPTY: Self = Self {
         host_lbas: 0,
         links: implicit::Links::NONE,
+        generation: 0,
         state: State::Empty,
         finished: false,
+        finished_by_controller: false,
         has_extension: false,
     };
 
@@ -287,6 +299,12 @@ impl Zones {
     #[must_use]
     pub fn host_lbas(&self, zone: ZoneId) -> u64 {
         self.zones[zone.0 as usize].host_lbas
+    }
+
+    /// Resets of a zone so far, modulo 2^32.
+    #[inline]
+    pub(crate) fn generation(&self, zone: ZoneId) -> u32 {
+        self.zones[zone.0 as usize].generation
     }
 
     /// Number of open zones.
