@@ -66,3 +66,18 @@ fn experiment() {
 fn drive() {
     run("drive");
 }
+
+#[test]
+fn faults() {
+    run("faults");
+}
+
+#[test]
+fn snapshot() {
+    run("snapshot");
+}
+
+#[test]
+fn system() {
+    run("system");
+}

@@ -271,19 +271,26 @@ impl FaultyDrive {
         while let Some(at) = self.next_event().filter(|at| *at <= to) {
             // A time that a plan names can have passed before the plan was there.
             let at = at.max(self.drive.now);
+            // What is held for this instant came about before what happens at it.
+            self.release(at, done);
             self.drive.advance(at, &mut posted);
             for completion in posted.drain(..) {
                 self.posted(completion, done);
             }
             self.strike_at_times(at);
             self.hand_over_waiting(at);
-            if let Some(faults) = &mut self.faults {
-                faults.release(at, done);
-            }
+            self.release(at, done);
         }
         self.drive.advance(to, &mut posted);
         debug_assert!(posted.is_empty(), "nothing completes without an event");
         done.append(&mut posted);
+    }
+
+    /// Hands out the completions that are held until `now`.
+    fn release(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        if let Some(faults) = &mut self.faults {
+            faults.release(now, done);
+        }
     }
 
     /// The drive has posted a completion: what becomes of it on its way.
