@@ -19,9 +19,12 @@ pub(super) enum Flight {
     Write {
         zone: usize,
         offset: u64,
+        /// Resets of the zone before it.
+        resets: u32,
     },
     Append {
         zone: usize,
+        resets: u32,
     },
     Read {
         zone: usize,
@@ -109,7 +112,7 @@ impl<'a> Endpoint<'a> {
         self.next_tag += 1;
         let changes = !matches!(flight, Flight::Read { .. } | Flight::Flush);
         if let Flight::Write { zone, .. }
-        | Flight::Append { zone }
+        | Flight::Append { zone, .. }
         | Flight::Read { zone, .. }
         | Flight::Send { zone, .. }
         | Flight::Report { zone } = flight
@@ -138,7 +141,7 @@ impl<'a> Endpoint<'a> {
         let known = &self.zones[zone];
         let room = u32::try_from(known.room()).unwrap_or(u32::MAX);
         let nlb = nlb.min(room).min(self.max_transfer_lbas).max(1);
-        let (offset, start) = (known.pointer, known.start);
+        let (offset, start, resets) = (known.pointer, known.start, known.resets);
         let tag = self.next_tag;
         let slba = Lba(start + offset);
         let data = self.payload(nlb);
@@ -146,7 +149,11 @@ impl<'a> Endpoint<'a> {
             queue,
             Op::Write { slba, nlb },
             data,
-            Flight::Write { zone, offset },
+            Flight::Write {
+                zone,
+                offset,
+                resets,
+            },
         );
         if sent {
             self.zones[zone].hand_over(Suspect {
@@ -163,14 +170,14 @@ impl<'a> Endpoint<'a> {
         let known = &self.zones[zone];
         let room = u32::try_from(known.room()).unwrap_or(u32::MAX);
         let nlb = nlb.min(room).min(self.max_append_lbas).max(1);
-        let zslba = Lba(known.start);
+        let (zslba, resets) = (Lba(known.start), known.resets);
         let tag = self.next_tag;
         let data = self.payload(nlb);
         let sent = self.submit(
             queue,
             Op::Append { zslba, nlb },
             data,
-            Flight::Append { zone },
+            Flight::Append { zone, resets },
         );
         if sent {
             self.zones[zone].hand_over(Suspect {
@@ -229,6 +236,7 @@ impl<'a> Endpoint<'a> {
         let sent = self.submit(queue, op, None, Flight::Send { zone, action });
         if sent && action == ZoneSendAction::RESET {
             self.zones[zone].epoch += 1;
+            self.zones[zone].resets += 1;
             self.zones[zone].resets_in_flight += 1;
         }
         sent
@@ -256,7 +264,7 @@ impl<'a> Endpoint<'a> {
             is_kind(flight)
                 || match flight {
                     Flight::Write { zone: of, .. }
-                    | Flight::Append { zone: of }
+                    | Flight::Append { zone: of, .. }
                     | Flight::Send { zone: of, .. }
                     | Flight::Report { zone: of } => *of != zone,
                     Flight::Read { .. } | Flight::Flush => true,
@@ -280,10 +288,14 @@ impl<'a> Endpoint<'a> {
         let flight = self.flights.remove(&tag);
         let flight = flight.unwrap_or_else(|| panic!("command {tag} completes twice"));
         match flight {
-            Flight::Write { zone, offset } => self.wrote(zone, tag, status, offset, false),
-            Flight::Append { zone } => {
+            Flight::Write {
+                zone,
+                offset,
+                resets,
+            } => self.wrote(zone, tag, status, Some(offset), offset, resets),
+            Flight::Append { zone, resets } => {
                 let offset = result.wrapping_sub(self.zones[zone].start);
-                self.wrote(zone, tag, status, offset, true);
+                self.wrote(zone, tag, status, None, offset, resets);
             }
             Flight::Read {
                 zone,
@@ -300,10 +312,21 @@ impl<'a> Endpoint<'a> {
         }
     }
 
-    fn wrote(&mut self, index: usize, tag: u32, status: Status, offset: u64, is_append: bool) {
+    /// A write or append has ended: `wanted` is where a write was to go, `offset`
+    /// where it went.
+    fn wrote(
+        &mut self,
+        index: usize,
+        tag: u32,
+        status: Status,
+        wanted: Option<u64>,
+        offset: u64,
+        resets: u32,
+    ) {
+        let is_append = wanted.is_none();
         let explained = self.explains(status);
         let is_earlier = |(of, flight): (&u32, &Flight)| match flight {
-            Flight::Write { zone, .. } | Flight::Append { zone } => *of < tag && *zone == index,
+            Flight::Write { zone, .. } | Flight::Append { zone, .. } => *of < tag && *zone == index,
             _ => false,
         };
         // The failure of an earlier one may be known only later.
@@ -311,17 +334,25 @@ impl<'a> Endpoint<'a> {
         let zone = &mut self.zones[index];
         zone.in_flight -= 1;
         zone.changing -= 1;
+        // It was on its way when its zone was reset: gone, or will be; if the reset
+        // fails, it stays under suspicion.
+        let is_stale = zone.resets != resets;
+        if is_stale && status.is_success() {
+            return;
+        }
         if status.is_success() {
             return zone.acknowledge(tag, offset);
         }
         let limits = (self.zoned.max_active, self.zoned.max_open);
+        // A reset that succeeds makes a client sure again, too early for a stale one.
+        let is_unsure = zone.is_unsure || is_stale;
         let refused = match status {
             Status::TOO_MANY_ACTIVE_ZONES => limits.0.is_some(),
             Status::TOO_MANY_OPEN_ZONES => limits.1.is_some(),
             // Behind a command that failed, the pointer is not where it was thought to be.
-            Status::ZONE_INVALID_WRITE => (zone.is_unsure || behind_another) && !is_append,
-            Status::ZONE_BOUNDARY_ERROR => zone.is_unsure && is_append,
-            Status::ZONE_IS_FULL => zone.is_unsure,
+            Status::ZONE_INVALID_WRITE => (is_unsure || behind_another) && !is_append,
+            Status::ZONE_BOUNDARY_ERROR => is_unsure && is_append,
+            Status::ZONE_IS_FULL => is_unsure,
             _ => false,
         };
         assert!(
@@ -329,6 +360,9 @@ impl<'a> Endpoint<'a> {
             "zone {}: command {tag}: {status}, for no reason",
             zone.id
         );
+        if is_stale {
+            return;
+        }
         zone.is_unsure = true;
         let dead = [Status::ZONE_IS_READ_ONLY, Status::ZONE_IS_OFFLINE].contains(&status);
         if refused || dead {
@@ -429,6 +463,10 @@ fn is_append(flight: &Flight) -> bool {
     matches!(flight, Flight::Append { .. })
 }
 
+fn is_write_or_append(flight: &Flight) -> bool {
+    is_write(flight) || is_append(flight)
+}
+
 /// A client in the first phase.
 pub(super) struct Client<'a> {
     endpoint: Endpoint<'a>,
@@ -471,8 +509,9 @@ impl<'a> Client<'a> {
             return endpoint.report(queue, zone);
         }
         let usable = !known.is_unsure && !known.is_dead;
-        // Orders of commands on one zone in flight are not the client's to know,
-        // so management waits for writes, and writes for management.
+        // Writes wait for management, or would not know where to go. Management
+        // may come upon writes that are in flight.
+        let hasty = usable && self.rng.below(4) == 0 && endpoint.all_are(zone, is_write_or_append);
         match act {
             Act::Write if usable && !known.is_full && endpoint.all_are(zone, is_write) => {
                 endpoint.write(queue, zone, nlb)
@@ -484,8 +523,12 @@ impl<'a> Client<'a> {
                 let offset = self.rng.below(known.capacity());
                 endpoint.read(queue, zone, offset, nlb)
             }
-            Act::Reset if usable && quiet => endpoint.send(queue, zone, ZoneSendAction::RESET),
-            Act::Finish if usable && quiet => endpoint.send(queue, zone, ZoneSendAction::FINISH),
+            Act::Reset if usable && quiet || hasty => {
+                endpoint.send(queue, zone, ZoneSendAction::RESET)
+            }
+            Act::Finish if usable && quiet || hasty => {
+                endpoint.send(queue, zone, ZoneSendAction::FINISH)
+            }
             Act::Open if usable && quiet && !known.is_full => {
                 endpoint.send(queue, zone, ZoneSendAction::OPEN)
             }

@@ -225,8 +225,8 @@ fn fault(draw: &mut Draw<'_>) -> Fault {
         Trigger::Reset,
         Trigger::Time(moment(draw)),
     ];
-    let (trigger, effect) = match draw.int(0..=6_u8) {
-        0 => (draw.pick(&cuts), Effect::PowerCut { off: moment(draw) }),
+    let (trigger, effect) = match draw.int(0..=7_u8) {
+        0 | 7 => (draw.pick(&cuts), Effect::PowerCut { off: moment(draw) }),
         1 => (Trigger::Read, Effect::MediaError),
         2 => (
             draw.pick(&kills),
@@ -257,16 +257,21 @@ fn fault(draw: &mut Draw<'_>) -> Fault {
             effect,
         };
     }
+    let skip_most = draw.pick(&[0, 9, 100]);
     let when = Match {
         trigger,
-        zones: draw.maybe(|draw| {
+        zones: draw.one_in(3).then(|| {
             let first = draw.int(0..=9);
             first..=first + draw.int(0..=3)
         }),
         lbas: None,
-        from: draw.maybe(moment).unwrap_or(Nanos::ZERO),
+        from: if draw.one_in(4) {
+            moment(draw)
+        } else {
+            Nanos::ZERO
+        },
         until: Nanos::MAX,
-        skip: draw.pick(&[0, 1, 5, 20, 60]),
+        skip: draw.int(0..=skip_most),
         // Bounded: a fault that always strikes leaves nothing to look at.
         count: draw.pick(&[1, 2, 5, 20]),
         probability_ppm: draw.pick(&[1_000_000, 500_000, 50_000]),

@@ -44,6 +44,8 @@ pub(super) struct Zone {
     pub(super) maybe_full: bool,
     /// Commands in flight, but for reads.
     pub(super) changing: u32,
+    /// Resets handed over.
+    pub(super) resets: u32,
     pub(super) resets_in_flight: u32,
     /// Commands in flight.
     pub(super) in_flight: u32,
@@ -68,6 +70,7 @@ impl Zone {
             maybe_reset: false,
             maybe_full: false,
             changing: 0,
+            resets: 0,
             resets_in_flight: 0,
             in_flight: 0,
             epoch: 0,
