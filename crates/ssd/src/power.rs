@@ -22,6 +22,7 @@ use zonelab_nvme::zns::ZoneState;
 
 use crate::draw::Draw;
 use crate::drive::{Drive, Stage};
+use crate::flash::Claim;
 use crate::front::FrontEnd;
 use crate::zones::Change;
 
@@ -175,8 +176,8 @@ impl Drive {
             }
             let progress = match request.stage {
                 Stage::Admission => Progress::Waiting,
-                // Both its erasure and its programs may still be under way.
-                Stage::Flash if request.claim.erases() => Progress::Waiting,
+                // Its blocks may still have to be erased.
+                Stage::Flash if self.waits_for_erasure(&request.claim) => Progress::Waiting,
                 Stage::Flash => Progress::Programming,
                 Stage::Completion => Progress::Programmed,
             };
@@ -195,6 +196,11 @@ impl Drive {
             .chunk_by(|a, b| a.zone == b.zone)
             .map(|writes| self.remains_of(writes, draw))
             .collect()
+    }
+
+    /// Whether erasures may be under way on the flash of a write, by itself or by a reset.
+    fn waits_for_erasure(&self, claim: &Claim) -> bool {
+        claim.erases() || self.flash.is_being_erased(claim.physical)
     }
 
     /// What is left of a zone whose unfinished writes are these, in order.

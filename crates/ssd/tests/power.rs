@@ -253,6 +253,7 @@ fn an_interrupted_erasure_is_repeated() {
             let write = rig.write(0, PAGE);
             rig.submit(write);
             rig.run_to(rig.now + us(100));
+            let erased = rig.drive.totals().erased_blocks;
             cut(&mut rig, 0);
             while rig.next() {}
             assert_eq!(rig.drive.background_tasks(), 0);
@@ -262,6 +263,16 @@ fn an_interrupted_erasure_is_repeated() {
                 Status::SUCCESS,
                 "{when:?} lazy {is_lazy}"
             );
+            // With direct mapping the zone is on the same flash again: all blocks
+            // that had been begun are erased once more.
+            let again = rig.drive.totals().erased_blocks - erased;
+            let expected = match (is_lazy, when) {
+                (true, EraseWhen::Background) => 4,
+                (true, _) => 0,
+                (false, EraseWhen::FirstBlockWrite) => 1,
+                (false, _) => 4,
+            };
+            assert_eq!(again, expected, "{when:?} lazy {is_lazy}");
             let slba = Lba(0);
             let read = rig.exec(Op::Read { slba, nlb: PAGE });
             assert!(read.latency() >= READ);

@@ -25,8 +25,9 @@ mod drain;
 mod scenario;
 mod zone;
 
-use zonelab_device::{DeviceInfo, Nanos};
+use zonelab_device::{DeviceInfo, Nanos, ZoneId};
 use zonelab_host::{CoreId, Emulated, Job, Reactor, Rng, StopSignal, VirtualClock};
+use zonelab_nvme::zns::ZoneState;
 use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
 use zonelab_ssd::{Drive, snapshot};
 
@@ -114,6 +115,7 @@ fn come_to_rest(device: &Emulated, now: Nanos) -> Nanos {
         drive.zones().assert_invariants();
         assert_eq!(drive.in_flight(), 0, "commands in flight");
         assert_eq!(drive.background_tasks(), 0, "tasks that wait for nothing");
+        check_flash(drive);
         let ledger = drive.flash().media().ledger();
         for row in ledger.units.iter().chain(&ledger.channels) {
             let busy: u64 = row.iter().sum();
@@ -121,6 +123,25 @@ fn come_to_rest(device: &Emulated, now: Nanos) -> Nanos {
         }
     });
     now
+}
+
+/// Zones and flash agree: an empty zone has nothing programmed, a written one has.
+fn check_flash(drive: &Drive) {
+    let page_lbas = u64::from(drive.flash().layout().page_lbas());
+    for zone in (0..drive.zones().count()).map(ZoneId) {
+        let pages = drive.zones().host_lbas(zone).div_ceil(page_lbas);
+        let physical = drive.mapping().physical(zone);
+        let programmed = physical.map_or(0, |physical| drive.flash().zone_state(physical).0);
+        assert!(
+            pages <= u64::from(programmed),
+            "{zone:?}: {pages} pages on {programmed}"
+        );
+        let is_empty = drive.zones().state(zone) == ZoneState::EMPTY;
+        assert!(
+            !is_empty || programmed == 0,
+            "{zone:?} is empty on {programmed} pages"
+        );
+    }
 }
 
 /// The drive after it was saved and restored: the same, with a clock at zero.
