@@ -17,10 +17,15 @@ use zonelab_host::{CoreId, Emulated, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_ssd::account::{Cause, Totals};
 use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::profile::Profile;
+pub use zonelab_ssd::record::ZoneHistory;
+use zonelab_ssd::record::{Record, RecordLimits};
 use zonelab_ssd::{Control, Drive};
 
 use crate::experiment::{AxisValue, Experiment, HostModel, JobTemplate, SeriesSpec, WorkTemplate};
 use crate::metrics::Metrics;
+
+/// Most changes of zone states that a point keeps ([`PointResult::zone_history`]).
+pub const ZONE_HISTORY_LIMIT: usize = 4096;
 
 /// What a point measured.
 #[derive(Clone, Debug)]
@@ -41,6 +46,8 @@ pub struct PointResult {
     pub simulated: Nanos,
     /// Operations simulated, measured or not.
     pub operations: u64,
+    /// The first [`ZONE_HISTORY_LIMIT`] changes of zone states.
+    pub zone_history: ZoneHistory,
 }
 
 /// What one job of a point measured.
@@ -258,6 +265,10 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
     let unfit = |what| point.unfit(what);
     let profile = point.drive(options.profiles)?;
     let device = Emulated::new(Drive::new(&profile.config));
+    let limits = RecordLimits {
+        zone_changes: ZONE_HISTORY_LIMIT,
+    };
+    device.with_drive(|drive| drive.record(&limits));
     if let Some(zones) = &series.full_zones {
         let full = Control::PreconditionFull {
             zones: zones.clone(),
@@ -300,11 +311,12 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
 
 fn point_result(
     point: &Point,
-    drive: &Drive,
+    drive: &mut Drive,
     jobs: Vec<JobMeasured>,
     simulated: Nanos,
     operations: u64,
 ) -> PointResult {
+    let Record { zones } = drive.take_record();
     let ledger = drive.flash().media().ledger();
     let by_cause = |rows: &[[u64; Cause::ALL.len()]]| -> BTreeMap<&'static str, u64> {
         Cause::ALL
@@ -326,6 +338,7 @@ fn point_result(
         resources: (ledger.channels.len() as u32, ledger.units.len() as u32),
         simulated,
         operations,
+        zone_history: zones,
     }
 }
 

@@ -15,6 +15,7 @@ use crate::event::{Event, EventQueue};
 use crate::flash::{BlockRange, Claim, Flash};
 use crate::front::FrontEnd;
 use crate::mapping::Mapping;
+use crate::record::ZoneLog;
 use crate::slab::Slab;
 use crate::zones::{Change, Zones};
 
@@ -139,6 +140,8 @@ pub struct Drive {
     backlog: Vec<Completion>,
     /// Scratch for the changes of a zone management command.
     changes: Vec<Change>,
+    /// Changes of zone states, if they are recorded.
+    pub(crate) zone_log: ZoneLog,
 }
 
 impl Drive {
@@ -172,6 +175,7 @@ impl Drive {
             host_in_flight: vec![0; groups as usize],
             backlog: Vec::new(),
             changes: Vec::new(),
+            zone_log: ZoneLog::default(),
             flash,
             config: config.clone(),
         }
@@ -281,7 +285,11 @@ impl Drive {
             claim: Claim::NONE,
         });
         let processed = self.front.process(now, &command.op);
-        match self.accept(command.nsid, command.op, request, processed) {
+        let accepted = self.accept(command.nsid, command.op, request, processed);
+        if self.zones.has_journal() {
+            self.record_zone_changes();
+        }
+        match accepted {
             Ok(start) if start == now => self.step(request),
             Ok(start) => self.events.push(start, Event::Request(request)),
             Err(status) => {
@@ -317,9 +325,13 @@ impl Drive {
     /// [`ControlError`] if the action is not possible; nothing has changed then.
     pub fn control(&mut self, now: Nanos, action: &Control) -> Result<(), ControlError> {
         self.catch_up(now);
-        match action {
+        let result = match action {
             Control::PreconditionFull { zones } => self.precondition_full(zones.clone()),
+        };
+        if self.zones.has_journal() {
+            self.record_zone_changes();
         }
+        result
     }
 
     fn catch_up(&mut self, now: Nanos) {

@@ -36,6 +36,7 @@
 //! | [`media`] | who gets a die and a channel when |
 //! | [`front`] | firmware cores and host link |
 //! | [`account`] | busy time by cause, bytes, write amplification |
+//! | [`record`] | what happened, in order of time: zone states, ... |
 //! | [`data`] | written data, if the drive keeps it |
 //!
 //! # What is not modelled yet
@@ -55,6 +56,7 @@ pub mod layout;
 pub mod mapping;
 pub mod media;
 pub mod profile;
+pub mod record;
 mod slab;
 pub mod zones;
 
