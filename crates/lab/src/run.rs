@@ -265,9 +265,7 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
     let unfit = |what| point.unfit(what);
     let profile = point.drive(options.profiles)?;
     let device = Emulated::new(Drive::new(&profile.config));
-    let limits = RecordLimits {
-        zone_changes: ZONE_HISTORY_LIMIT,
-    };
+    let limits = RecordLimits::zones_only(ZONE_HISTORY_LIMIT);
     device.with_drive(|drive| drive.record(&limits));
     if let Some(zones) = &series.full_zones {
         let full = Control::PreconditionFull {
@@ -316,7 +314,7 @@ fn point_result(
     simulated: Nanos,
     operations: u64,
 ) -> PointResult {
-    let Record { zones } = drive.take_record();
+    let Record { zones, .. } = drive.take_record();
     let ledger = drive.flash().media().ledger();
     let by_cause = |rows: &[[u64; Cause::ALL.len()]]| -> BTreeMap<&'static str, u64> {
         Cause::ALL

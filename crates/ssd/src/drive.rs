@@ -15,7 +15,7 @@ use crate::event::{Event, EventQueue};
 use crate::flash::{BlockRange, Claim, Flash};
 use crate::front::FrontEnd;
 use crate::mapping::Mapping;
-use crate::record::ZoneLog;
+use crate::record::{Recorder, ZoneLog};
 use crate::slab::Slab;
 use crate::zones::{Change, Zones};
 
@@ -142,6 +142,8 @@ pub struct Drive {
     changes: Vec<Change>,
     /// Changes of zone states, if they are recorded.
     pub(crate) zone_log: ZoneLog,
+    /// Everything else that is recorded, if it is.
+    pub(crate) recorder: Option<Box<Recorder>>,
 }
 
 impl Drive {
@@ -176,6 +178,7 @@ impl Drive {
             backlog: Vec::new(),
             changes: Vec::new(),
             zone_log: ZoneLog::default(),
+            recorder: None,
             flash,
             config: config.clone(),
         }
@@ -284,6 +287,9 @@ impl Drive {
             pending: 0,
             claim: Claim::NONE,
         });
+        if self.recorder.is_some() {
+            self.record_submission(request, (queue, tag, command.op));
+        }
         let processed = self.front.process(now, &command.op);
         let accepted = self.accept(command.nsid, command.op, request, processed);
         if self.zones.has_journal() {
@@ -654,6 +660,9 @@ impl Drive {
         };
         let op = request.op;
         self.requests.free(index);
+        if self.recorder.is_some() {
+            self.record_completion(index, completion.status);
+        }
         if let (Op::Read { slba, .. }, Some(data), Some(buf)) =
             (op, &self.data, &mut completion.data)
             && completion.status.is_success()

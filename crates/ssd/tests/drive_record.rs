@@ -12,9 +12,7 @@ use zonelab_ssd::Control;
 use zonelab_ssd::record::{RecordLimits, ZoneHistory, ZoneRecord};
 
 /// Everything, as far as a test goes.
-const ALL: RecordLimits = RecordLimits {
-    zone_changes: 1 << 20,
-};
+const ALL: RecordLimits = RecordLimits::everything(1 << 20);
 
 fn run(rig: &mut Rig, stream: &[Step]) {
     for step in stream {
@@ -115,8 +113,7 @@ fn zone_history_has_every_kind_of_change() {
 #[test]
 fn zone_history_keeps_the_first_and_counts_the_rest() {
     let mut rig = Rig::new(&small());
-    let limits = RecordLimits { zone_changes: 3 };
-    rig.drive.record(&limits);
+    rig.drive.record(&RecordLimits::zones_only(3));
     for zone in 0..5 {
         let write = rig.write_at(zone, 0, PAGE);
         rig.submit(write);
