@@ -165,8 +165,8 @@ pub struct BackgroundRecord {
     pub zone: ZoneId,
     /// The flash that the zone stood on.
     pub physical: u32,
-    /// Number of the command that asked for it; `None`: it came before the
-    /// recording began.
+    /// Number of the command that asked for it; `None`: that command is not
+    /// among the records, because it came before they began.
     pub command: Option<u64>,
     /// That command completes with it, not before.
     pub is_waited_for: bool,
