@@ -196,6 +196,12 @@ impl Drive {
         &self.config
     }
 
+    /// The time that the drive has reached.
+    #[must_use]
+    pub const fn now(&self) -> Nanos {
+        self.now
+    }
+
     /// Zone states and write pointers.
     #[must_use]
     pub fn zones(&self) -> &Zones {
