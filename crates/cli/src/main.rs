@@ -9,6 +9,7 @@ mod profiles;
 mod reproduce;
 mod results;
 mod session;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -35,6 +36,9 @@ enum Command {
     Reproduce(reproduce::Args),
     /// Run one experiment file
     Run(reproduce::RunArgs),
+    /// Run one point of an experiment, and write what every die, channel and
+    /// job did as a timeline for ui.perfetto.dev
+    Trace(trace::Args),
     /// Check a profile or experiment file, and print what follows from it
     Check(check::Args),
     /// List the built-in drives, or show one
@@ -48,6 +52,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Run(args) => reproduce::run(&args),
+        Command::Trace(args) => trace::trace(&args),
         Command::Check(args) => check::check(&args),
         Command::Profiles(args) => profiles::profiles(&args),
         Command::Bench(args) => bench::bench(&args),

@@ -14,6 +14,7 @@ use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::results::{self, Destination};
 use crate::session::{self, Finished, Loaded, Settings};
+use crate::trace::Tracing;
 
 /// Options of both commands.
 #[derive(clap::Args)]
@@ -39,6 +40,8 @@ struct Common {
     /// Shorter runs of what is steady; the same points and checks
     #[arg(long)]
     quick: bool,
+    #[command(flatten)]
+    tracing: Tracing,
 }
 
 /// Options of `reproduce`.
@@ -103,8 +106,25 @@ pub(crate) fn reproduce(args: &Args) -> Result<Exit, Failure> {
 /// # Errors
 /// [`Failure`] with its exit code.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
-    let name = &args.experiment;
-    let builtin = library::text(name);
+    let Opened { loaded, base } = open(&args.experiment, &args.set, args.common.quick)?;
+    let dir = results::file_name(&loaded.experiment.id);
+    let altered = !args.set.is_empty();
+    execute(vec![loaded], &args.common, &dir, base.as_deref(), altered)
+}
+
+/// An experiment that was named on the command line.
+pub(crate) struct Opened {
+    pub(crate) loaded: Loaded,
+    /// Directory that profiles named by path are relative to.
+    pub(crate) base: Option<PathBuf>,
+}
+
+/// Reads an experiment, a file or a built-in one, with settings changed.
+///
+/// # Errors
+/// There is none, or something is wrong with it or with a setting.
+pub(crate) fn open(name: &str, set: &[String], quick: bool) -> Result<Opened, Failure> {
+    let builtin = library::text(name).or_else(|| library::example(name));
     let (file, text) = match builtin {
         Some(text) => (format!("{name}.toml"), text.to_owned()),
         None if !Path::new(name).exists() && !name.contains(['/', '.']) => {
@@ -114,11 +134,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
                 ids.join(", ")
             )));
         }
-        None => (name.clone(), files::read(name)?),
+        None => (name.to_owned(), files::read(name)?),
     };
     let mut overrides = Vec::new();
     let mut drive = Vec::new();
-    for set in &args.set {
+    for set in set {
         match set.strip_prefix("drive.") {
             Some(rest) => drive.push(rest.to_owned()),
             None => overrides.push(set.clone()),
@@ -126,18 +146,16 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     }
     let overrides = files::overrides(&overrides)?;
     let drive = files::overrides(&drive)?;
-    let mut loaded = session::load(&file, &text, &overrides, args.common.quick)?;
+    let mut loaded = session::load(&file, &text, &overrides, quick)?;
     for point in &mut loaded.points {
         point.set_drive(&drive);
     }
     let base = if builtin.is_some() {
         None
     } else {
-        Path::new(name).parent()
+        Path::new(name).parent().map(Path::to_owned)
     };
-    let dir = results::file_name(&loaded.experiment.id);
-    let altered = !args.set.is_empty();
-    execute(vec![loaded], &args.common, &dir, base, altered)
+    Ok(Opened { loaded, base })
 }
 
 fn list() -> Result<Exit, Failure> {
@@ -183,7 +201,7 @@ fn selected(words: &[String]) -> Result<Vec<&'static str>, Failure> {
 /// Runs experiments, writes their results and shows them. `altered`: settings
 /// differ from those of the file, so published values are shown and not judged.
 fn execute(
-    loaded: Vec<Loaded>,
+    mut loaded: Vec<Loaded>,
     common: &Common,
     name: &str,
     base: Option<&Path>,
@@ -208,12 +226,14 @@ fn execute(
     for one in &loaded {
         references.check(&one.experiment).map_err(Failure::input)?;
     }
+    common.tracing.mark(&mut loaded)?;
     let configuration = results::configuration(&loaded, base)?;
     let to = Destination {
         path: &path,
         seed: common.seed,
         force: common.force,
         configuration,
+        trace_file: common.tracing.file(),
     };
     results::prepare(&to)?;
     let (finished, interrupted) = session::run(loaded, &settings)?;

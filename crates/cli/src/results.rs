@@ -15,6 +15,7 @@ use zonelab_ssd::profile::to_toml;
 use crate::exit::Failure;
 use crate::files::ProfileFiles;
 use crate::session::{Finished, Loaded};
+use crate::trace;
 
 /// Version of the format of `points.json`.
 const POINTS_SCHEMA: u32 = 1;
@@ -26,6 +27,8 @@ pub(crate) struct Destination<'a> {
     pub(crate) force: bool,
     /// All that the results depend on, besides the seed.
     pub(crate) configuration: Value,
+    /// Where the only trace goes, if not among the results.
+    pub(crate) trace_file: Option<&'a Path>,
 }
 
 impl Destination<'_> {
@@ -84,6 +87,10 @@ pub(crate) fn write(
             figures.push(name);
         }
     }
+    trace::write(finished, to.trace_file, |name, bytes| {
+        dir.write(name, bytes).map_err(Failure::environment)?;
+        Ok(to.path.join(name))
+    })?;
     if complete {
         dir.finish().map_err(Failure::environment)?;
     }

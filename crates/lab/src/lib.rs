@@ -13,6 +13,7 @@
 //! | [`rows`] | rows, the rule that judges them, known misfits, JSON and CSV |
 //! | [`reference`](mod@reference) | tables of published measurements |
 //! | [`figure`] | SVG charts |
+//! | [`trace`] | timelines of dies, channels and jobs for Perfetto |
 //! | [`table`] | tables for a terminal |
 //! | [`output`] | result directories |
 
@@ -28,3 +29,4 @@ pub mod reference;
 pub mod rows;
 pub mod run;
 pub mod table;
+pub mod trace;

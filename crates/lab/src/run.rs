@@ -17,10 +17,16 @@ use zonelab_host::{CoreId, Emulated, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_ssd::account::{Cause, Totals};
 use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::profile::Profile;
+use zonelab_ssd::record::RecordLimits;
+pub use zonelab_ssd::record::ZoneHistory;
 use zonelab_ssd::{Control, Drive};
 
 use crate::experiment::{AxisValue, Experiment, HostModel, JobTemplate, SeriesSpec, WorkTemplate};
 use crate::metrics::Metrics;
+use crate::trace::PointTrace;
+
+/// Most changes of zone states that a point keeps ([`PointResult::zone_history`]).
+pub const ZONE_HISTORY_LIMIT: usize = 4096;
 
 /// What a point measured.
 #[derive(Clone, Debug)]
@@ -41,6 +47,10 @@ pub struct PointResult {
     pub simulated: Nanos,
     /// Operations simulated, measured or not.
     pub operations: u64,
+    /// The first [`ZONE_HISTORY_LIMIT`] changes of zone states.
+    pub zone_history: ZoneHistory,
+    /// Its trace, if it was asked for ([`Point::trace`]).
+    pub trace: Option<Box<PointTrace>>,
 }
 
 /// What one job of a point measured.
@@ -104,9 +114,20 @@ pub struct Point {
     experiment: Experiment,
     series: SeriesSpec,
     x: AxisValue,
+    /// What is to be recorded for a trace.
+    trace: Option<RecordLimits>,
 }
 
 impl Point {
+    /// Asks for a trace of the point; its results stay the same.
+    pub fn trace(&mut self, limits: RecordLimits) {
+        let zone_changes = limits.zone_changes.max(ZONE_HISTORY_LIMIT);
+        self.trace = Some(RecordLimits {
+            zone_changes,
+            ..limits
+        });
+    }
+
     /// The experiment, with the axis value put in.
     #[must_use]
     pub fn experiment(&self) -> &Experiment {
@@ -149,6 +170,16 @@ impl Point {
             .map(|phase| self.templates(phase))
             .collect();
         format!("{:?} after {:?}", phases, self.series.full_zones)
+    }
+
+    /// Experiment, series and axis value, in words.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let Experiment {
+            id, title, axis, ..
+        } = &self.experiment;
+        let (series, x) = (&self.series.name, &self.x.text);
+        format!("{id} ({title}), series \"{series}\", {} {x}", axis.name)
     }
 
     /// Name of the series.
@@ -207,6 +238,7 @@ pub fn points(file: &str, text: &str, overrides: &[Override]) -> Result<Vec<Poin
                 experiment: experiment.clone(),
                 series,
                 x,
+                trace: None,
             });
         }
     }
@@ -254,10 +286,13 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
         experiment,
         series,
         x,
+        trace,
     } = point;
     let unfit = |what| point.unfit(what);
     let profile = point.drive(options.profiles)?;
     let device = Emulated::new(Drive::new(&profile.config));
+    let limits = trace.unwrap_or(RecordLimits::zones_only(ZONE_HISTORY_LIMIT));
+    device.with_drive(|drive| drive.record(&limits));
     if let Some(zones) = &series.full_zones {
         let full = Control::PreconditionFull {
             zones: zones.clone(),
@@ -271,11 +306,15 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
         name_hash(&[&experiment.id, &series.name, &x.text]),
     );
     let mut measured = Vec::new();
+    let mut queues = Vec::new();
     let mut operations = 0;
     let mut simulated = Nanos::ZERO;
     for phase in &series.phases {
         let templates = point.templates(phase);
         let specs = specs(&templates, &profile.config).map_err(unfit)?;
+        if trace.is_some() {
+            queues.extend(queue_names(&specs));
+        }
         let (results, end) = run_phase(&device, specs, &experiment.host, simulated, &mut rng);
         simulated = end.at;
         if end.stuck_jobs > 0 {
@@ -295,7 +334,50 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
             measured.push(measure(template, &results));
         }
     }
-    Ok(device.with_drive(|drive| point_result(point, drive, measured, simulated, operations)))
+    let record = device.with_drive(Drive::take_record);
+    let mut result =
+        device.with_drive(|drive| point_result(point, drive, measured, simulated, operations));
+    result.zone_history = first_changes(&record.zones);
+    result.trace = trace.map(|limits| {
+        Box::new(PointTrace {
+            title: point.title(),
+            config: profile.config,
+            limits,
+            record,
+            queues,
+            end: device.with_drive(|drive| drive.now()),
+        })
+    });
+    Ok(result)
+}
+
+/// The job thread behind each queue, in the order in which queues are opened.
+fn queue_names(specs: &[(JobSpec, Nanos)]) -> Vec<String> {
+    let mut threads: BTreeMap<&str, u32> = BTreeMap::new();
+    for (spec, _) in specs {
+        *threads.entry(&spec.name).or_default() += 1;
+    }
+    let mut next: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut names = Vec::new();
+    for (spec, _) in specs {
+        let thread = next.entry(&spec.name).or_default();
+        *thread += 1;
+        names.push(if threads[spec.name.as_str()] > 1 {
+            format!("{} {thread}", spec.name)
+        } else {
+            spec.name.clone()
+        });
+    }
+    names
+}
+
+/// As much of a zone history as every point keeps, whether it is traced or not.
+fn first_changes(history: &ZoneHistory) -> ZoneHistory {
+    let kept = history.records.len().min(ZONE_HISTORY_LIMIT);
+    ZoneHistory {
+        records: history.records[..kept].to_vec(),
+        dropped: history.dropped + (history.records.len() - kept) as u64,
+    }
 }
 
 fn point_result(
@@ -326,6 +408,8 @@ fn point_result(
         resources: (ledger.channels.len() as u32, ledger.units.len() as u32),
         simulated,
         operations,
+        zone_history: ZoneHistory::default(),
+        trace: None,
     }
 }
 

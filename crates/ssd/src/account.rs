@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use zonelab_device::Nanos;
 
+use crate::record::{Kept, RecordLimits, Span, SpanLog, Work};
+
 /// What a flash resource was used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -53,19 +55,6 @@ pub enum Resource {
     Unit(u32),
 }
 
-/// One booking of a resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// What was busy.
-    pub resource: Resource,
-    /// With what.
-    pub cause: Cause,
-    /// From when.
-    pub start: Nanos,
-    /// To when.
-    pub end: Nanos,
-}
-
 /// Busy time of channels and units.
 ///
 /// [`Ledger::occupy`] is the only way in, so a trace of everything that every
@@ -78,8 +67,8 @@ pub struct Ledger {
     pub units: Vec<BusyByCause>,
     /// The end of the booking that ends last.
     booked_until: Nanos,
-    /// Bookings since [`Ledger::record`], in the order in which they were made.
-    spans: Option<Vec<Span>>,
+    /// The bookings, if they are recorded.
+    log: Option<Box<SpanLog>>,
 }
 
 impl Ledger {
@@ -90,7 +79,7 @@ impl Ledger {
             channels: vec![[0; Cause::ALL.len()]; channels as usize],
             units: vec![[0; Cause::ALL.len()]; units as usize],
             booked_until: Nanos::ZERO,
-            spans: None,
+            log: None,
         }
     }
 
@@ -100,23 +89,40 @@ impl Ledger {
         self.booked_until
     }
 
-    /// Starts to keep every booking, until they are taken.
-    pub fn record(&mut self) {
-        self.spans = Some(Vec::new());
+    /// Starts to keep bookings, as many and of the time that `limits` say,
+    /// until they are taken.
+    pub fn record(&mut self, limits: &RecordLimits) {
+        self.log = Some(Box::new(SpanLog::new(limits)));
     }
 
-    /// The bookings since [`Ledger::record`], and stops keeping them.
+    /// The bookings since [`Ledger::record`], in the order in which they were
+    /// made, and stops keeping them.
     #[must_use]
-    pub fn take_spans(&mut self) -> Vec<Span> {
-        self.spans.take().unwrap_or_default()
+    pub fn take_spans(&mut self) -> Kept<Span> {
+        self.log
+            .take()
+            .map(|log| log.into_spans())
+            .unwrap_or_default()
+    }
+
+    /// The log of bookings, if there is one.
+    pub(crate) fn log_mut(&mut self) -> Option<&mut SpanLog> {
+        self.log.as_deref_mut()
     }
 
     /// Books `resource` as busy from `start` to `end`.
     ///
     /// Bookings of one resource never overlap; one that is cut short by a
-    /// suspend is booked in pieces.
+    /// suspend is booked in pieces. `work` is asked only if bookings are recorded.
     #[inline]
-    pub fn occupy(&mut self, resource: Resource, cause: Cause, start: Nanos, end: Nanos) {
+    pub fn occupy(
+        &mut self,
+        resource: Resource,
+        cause: Cause,
+        start: Nanos,
+        end: Nanos,
+        work: impl FnOnce() -> Work,
+    ) {
         debug_assert!(
             start <= end,
             "{resource:?} busy backwards: {start} to {end}"
@@ -127,13 +133,8 @@ impl Ledger {
         };
         row[cause as usize] += (end - start).0;
         self.booked_until = self.booked_until.max(end);
-        if let Some(spans) = &mut self.spans {
-            spans.push(Span {
-                resource,
-                cause,
-                start,
-                end,
-            });
+        if let Some(log) = &mut self.log {
+            log.book(resource, cause, (start, end), work());
         }
     }
 }

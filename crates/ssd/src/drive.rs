@@ -15,6 +15,7 @@ use crate::event::{Event, EventQueue};
 use crate::flash::{BlockRange, Claim, Flash};
 use crate::front::FrontEnd;
 use crate::mapping::Mapping;
+use crate::record::{Recorder, ZoneLog};
 use crate::slab::Slab;
 use crate::zones::{Change, Zones};
 
@@ -160,6 +161,10 @@ pub struct Drive {
     pub(crate) backlog: Vec<Completion>,
     /// Scratch for the changes of a zone management command.
     changes: Vec<Change>,
+    /// Changes of zone states, if they are recorded.
+    pub(crate) zone_log: ZoneLog,
+    /// Everything else that is recorded, if it is.
+    pub(crate) recorder: Option<Box<Recorder>>,
 }
 
 impl Drive {
@@ -194,6 +199,8 @@ impl Drive {
             ready_at: Nanos::ZERO,
             backlog: Vec::new(),
             changes: Vec::new(),
+            zone_log: ZoneLog::default(),
+            recorder: None,
             flash,
             config: config.clone(),
         }
@@ -209,6 +216,12 @@ impl Drive {
     #[must_use]
     pub fn config(&self) -> &DriveConfig {
         &self.config
+    }
+
+    /// The time that the drive has reached.
+    #[must_use]
+    pub const fn now(&self) -> Nanos {
+        self.now
     }
 
     /// Zone states and write pointers.
@@ -308,8 +321,15 @@ impl Drive {
             claim: Claim::NONE,
             generation: 0,
         });
+        if self.recorder.is_some() {
+            self.record_submission(request, (queue, tag, command.op));
+        }
         let processed = self.front.process(now, &command.op);
-        match self.accept(command.nsid, command.op, request, processed) {
+        let accepted = self.accept(command.nsid, command.op, request, processed);
+        if self.zones.has_journal() {
+            self.record_zone_changes();
+        }
+        match accepted {
             Ok(start) if start == now => self.step(request),
             Ok(start) => self.events.push(start, Event::Request(request)),
             Err(status) => {
@@ -345,10 +365,14 @@ impl Drive {
     /// [`ControlError`] if the action is not possible; nothing has changed then.
     pub fn control(&mut self, now: Nanos, action: &Control) -> Result<(), ControlError> {
         self.catch_up(now);
-        match action {
+        let result = match action {
             Control::PreconditionFull { zones } => self.precondition_full(zones.clone()),
             Control::FailZone { zone, to } => self.fail_zone(*zone, *to),
+        };
+        if self.zones.has_journal() {
+            self.record_zone_changes();
         }
+        result
     }
 
     pub(crate) fn catch_up(&mut self, now: Nanos) {
@@ -672,6 +696,9 @@ impl Drive {
         };
         let op = request.op;
         self.requests.free(index);
+        if self.recorder.is_some() {
+            self.record_completion(index, completion.status);
+        }
         if let (Op::Read { slba, .. }, Some(data), Some(buf)) =
             (op, &self.data, &mut completion.data)
             && completion.status.is_success()

@@ -36,6 +36,7 @@
 //! | [`media`] | who gets a die and a channel when |
 //! | [`front`] | firmware cores and host link |
 //! | [`account`] | busy time by cause, bytes, write amplification |
+//! | [`record`] | what happened, in order of time: zone states, ... |
 //! | [`data`] | written data, if the drive keeps it |
 //! | `power` | loss of power: what is left |
 //! | [`faults`] | drives that fail on demand |
@@ -62,6 +63,7 @@ pub mod mapping;
 pub mod media;
 mod power;
 pub mod profile;
+pub mod record;
 mod slab;
 pub mod snapshot;
 pub mod zones;

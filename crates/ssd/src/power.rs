@@ -125,6 +125,7 @@ impl Drive {
         let booked_until = self.flash.power_cut(self.config().geometry.channels);
         self.ready_at = now.saturating_add(off).max(booked_until);
 
+        self.record_power_cut();
         self.settle_flash(&unerased, &remains);
         self.resume_erasures(self.ready_at);
         PowerLoss {

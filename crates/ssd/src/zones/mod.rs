@@ -78,6 +78,8 @@ pub struct Zones {
     extension_bytes: usize,
     /// By zone, of zones with [`Zone::has_extension`].
     extensions: BTreeMap<usize, Box<[u8]>>,
+    /// Changes that nobody has looked at yet; `None`: nobody wants to.
+    journal: Option<Vec<Change>>,
 }
 
 /// One zone.
@@ -187,6 +189,7 @@ impl Zones {
             implicit: ImplicitList::default(),
             extension_bytes: config.descriptor_extension_bytes as usize,
             extensions: BTreeMap::new(),
+            journal: None,
         }
     }
 
@@ -410,6 +413,9 @@ impl Zones {
         if outcome.next == State::ImplicitlyOpened {
             self.implicit.push(&mut self.zones, index);
         }
+        if self.journal.is_some() {
+            self.note(index, from, outcome.next);
+        }
         self.zones[index].state = outcome.next;
         let add = |count: u32, delta: i8| {
             count
@@ -420,6 +426,42 @@ impl Zones {
         self.active = add(self.active, outcome.active_delta);
         assert!(self.open <= self.max_open, "too many open zones");
         assert!(self.active <= self.max_active, "too many active zones");
+    }
+
+    /// Keeps a journal of every change of state from now on, or keeps none.
+    /// Whoever asks for it empties it with [`Zones::drain_journal`].
+    pub fn keep_journal(&mut self, keep: bool) {
+        self.journal = keep.then(Vec::new);
+    }
+
+    /// Whether zones have changed since the journal was last emptied.
+    #[inline]
+    #[must_use]
+    pub fn has_journal(&self) -> bool {
+        self.journal
+            .as_ref()
+            .is_some_and(|changes| !changes.is_empty())
+    }
+
+    /// Empties the journal: the changes in the order in which they were made.
+    pub fn drain_journal(&mut self) -> impl Iterator<Item = Change> {
+        self.journal
+            .iter_mut()
+            .flat_map(|changes| changes.drain(..))
+    }
+
+    /// Writes a change that is about to be made into the journal.
+    #[cold]
+    fn note(&mut self, index: usize, from: State, to: State) {
+        let change = Change {
+            zone: self.id(index),
+            from: from.code(),
+            to: to.code(),
+            written_lbas: self.zones[index].written_lbas(self.capacity_lbas),
+        };
+        if let Some(journal) = &mut self.journal {
+            journal.push(change);
+        }
     }
 
     /// The zone of a command on `nlb` blocks from `slba`, and the offset of `slba` in it.
