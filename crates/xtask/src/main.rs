@@ -4,6 +4,7 @@
 //! what runs, in which order, and what to say if something cannot.
 
 mod fuzz;
+mod nightly;
 mod steps;
 mod tiers;
 
@@ -26,6 +27,9 @@ Chores of the zonelab workspace.
       Looks for a simpler input that fails in the same way.
   cargo xtask fuzz --list
       Lists the fuzz targets.
+  cargo xtask nightly [--seconds N]
+      Runs all fuzz targets in turn on new seeds, until one fails, the time is
+      over or it is interrupted. Prints the seed each turn starts from.
   cargo xtask help
       Prints this.
 
@@ -41,6 +45,7 @@ fn main() -> ExitCode {
     let result = match args.first().map(String::as_str) {
         Some("test") => tiers::chore(&args[1..]),
         Some("fuzz") => fuzz::chore(&args[1..]),
+        Some("nightly") => nightly::chore(&args[1..]),
         Some("help" | "--help" | "-h") => {
             println!("{HELP}");
             return ExitCode::SUCCESS;
