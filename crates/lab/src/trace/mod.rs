@@ -97,7 +97,7 @@ impl PointTrace {
     pub fn dropped(&self) -> Option<String> {
         let record = &self.record;
         let kinds = [
-            (record.spans.dropped, "flash operations"),
+            (record.spans.dropped, "busy times of channels and dies"),
             (record.commands.dropped, "commands"),
             (record.background.dropped, "background operations"),
             (record.counters.dropped, "counter values"),

@@ -76,7 +76,7 @@ impl Writer<'_> {
         };
         let mut args = vec![
             ("drive", Arg::Text(&trace.config.name)),
-            ("dropped_flash_operations", Arg::Uint(record.spans.dropped)),
+            ("dropped_busy_times", Arg::Uint(record.spans.dropped)),
             ("dropped_commands", Arg::Uint(record.commands.dropped)),
             ("dropped_background", Arg::Uint(record.background.dropped)),
             ("dropped_counters", Arg::Uint(record.counters.dropped)),

@@ -24,7 +24,7 @@ pub(super) fn text(trace: &PointTrace, style: &Style) -> String {
     // Writing to a string does not fail.
     let _ = writeln!(
         text,
-        "{from} to {until}: {commands} commands, {spans} flash operations, {} background operations",
+        "{from} to {until}: {commands} commands, {spans} busy times of channels and dies, {} background operations",
         trace.record.background.records.len(),
     );
     if let Some(dropped) = trace.dropped() {
