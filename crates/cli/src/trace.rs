@@ -19,7 +19,7 @@ const MAX_POINTS: usize = 16;
 /// How much of a run a trace holds.
 #[derive(clap::Args)]
 pub(crate) struct Window {
-    /// Most records of each kind (flash operations, commands, ...) that a
+    /// Most records of each kind (commands, busy times of dies, ...) that a
     /// trace keeps; what is dropped is counted
     #[arg(long, value_name = "N", default_value_t = 200_000,
           value_parser = clap::value_parser!(u32).range(1..=50_000_000))]

@@ -124,10 +124,9 @@ fn check_commands(rig: &Rig, record: &Record) {
 
 /// The value of a counter at a time, from its records.
 fn value_at(records: &[CounterRecord], counter: Counter, at: Nanos) -> u64 {
-    let mut until = records
-        .iter()
-        .filter(|r| r.counter == counter && r.at <= at);
-    until.next_back().map_or(0, |record| record.value)
+    let mut latest = records.iter().rev();
+    let record = latest.find(|r| r.counter == counter && r.at <= at);
+    record.map_or(0, |record| record.value)
 }
 
 /// The states of all zones after the changes of a history.

@@ -27,9 +27,9 @@ Chores of the zonelab workspace.
       Looks for a simpler input that fails in the same way.
   cargo xtask fuzz --list
       Lists the fuzz targets.
-  cargo xtask nightly [--seconds N]
-      Runs all fuzz targets in turn on new seeds, until one fails, the time is
-      over or it is interrupted. Prints the seed each turn starts from.
+  cargo xtask nightly [--seed N] [--turns N]
+      Runs all fuzz targets in turn, a minute each, on new seeds in every turn,
+      until one fails or it is interrupted.
   cargo xtask help
       Prints this.
 

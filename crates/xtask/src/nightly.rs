@@ -1,63 +1,71 @@
-//! `cargo xtask nightly`: the fuzz targets, for as long as there is time.
-
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+//! `cargo xtask nightly`: the fuzz targets, turn after turn.
 
 use anyhow::Result;
 
 use crate::{USAGE, fuzz};
 
-/// Length of one turn of all targets; each gets the same.
+/// Seconds that each target gets in a turn.
 const TURN_SECONDS: u64 = 60;
+/// Between the first seeds of two turns: no target gets through so many in one.
+const STRIDE: u64 = 1 << 20;
 
-/// Runs all targets in turn until one fails or the time is over.
+/// Runs all targets in turn, on new seeds each time, until one fails.
 pub(crate) fn chore(args: &[String]) -> Result<u8> {
-    let seconds = match args {
-        [] => None,
-        [flag, number] if flag == "--seconds" => match number.parse::<u64>() {
-            Ok(seconds) => Some(seconds),
-            Err(_) => return Ok(usage(&format!("`{number}` is not a number"))),
-        },
-        _ => return Ok(usage("this takes nothing but --seconds N")),
+    let Some((first, turns)) = parse(args) else {
+        eprintln!(
+            "cargo xtask nightly: takes --seed N (say, the number of the night) and --turns N\n\
+             (default: until interrupted)"
+        );
+        return Ok(USAGE);
     };
-    // Seeds that no other night had: consecutive ones from the time on.
-    let started = now();
-    let mut seed = started
-        .duration_since(UNIX_EPOCH)
-        .map_or(1, |since| since.as_secs())
-        << 20;
-    let over = |at: SystemTime| {
-        let elapsed = at.duration_since(started).unwrap_or(Duration::ZERO);
-        seconds.is_some_and(|seconds| elapsed.as_secs() >= seconds)
-    };
-    while !over(now()) {
-        println!("nightly: a turn from seed {seed}");
-        let turn = [
-            "all",
-            "--seconds",
-            &TURN_SECONDS.to_string(),
-            "--seed",
-            &seed.to_string(),
-        ]
-        .map(str::to_owned);
-        let code = fuzz::chore(&turn)?;
+    let mut seed = first.wrapping_mul(STRIDE).wrapping_mul(1_000);
+    let mut turn = 0;
+    while turns.is_none_or(|turns| turn < turns) {
+        println!("nightly: turn {turn}, from seed {seed}");
+        let (length, from) = (TURN_SECONDS.to_string(), seed.to_string());
+        let args = ["all", "--seconds", &length, "--seed", &from].map(str::to_owned);
+        let code = fuzz::chore(&args)?;
         if code != 0 {
             return Ok(code);
         }
-        // No target gets through so many in a turn.
-        seed += 1 << 20;
+        seed = seed.wrapping_add(STRIDE);
+        turn += 1;
     }
     Ok(0)
 }
 
-fn usage(problem: &str) -> u8 {
-    eprintln!("cargo xtask nightly: {problem}");
-    USAGE
+/// First seed and number of turns.
+fn parse(args: &[String]) -> Option<(u64, Option<u64>)> {
+    let (mut seed, mut turns) = (1, None);
+    for pair in args.chunks(2) {
+        let [flag, value] = pair else { return None };
+        match flag.as_str() {
+            "--seed" => seed = value.parse().ok()?,
+            "--turns" => turns = Some(value.parse().ok()?),
+            _ => return None,
+        }
+    }
+    Some((seed, turns))
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a night is over by the clock; what runs in it follows from the seed it prints"
-)]
-fn now() -> SystemTime {
-    SystemTime::now()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_read_or_refused() {
+        let parse = |text: &str| {
+            parse(
+                &text
+                    .split_whitespace()
+                    .map(str::to_owned)
+                    .collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(parse(""), Some((1, None)));
+        assert_eq!(parse("--turns 3 --seed 9"), Some((9, Some(3))));
+        for wrong in ["--seed", "--turns x", "7", "--hours 8"] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
 }

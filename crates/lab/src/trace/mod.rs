@@ -56,13 +56,19 @@ impl PointTrace {
         summary::text(self, style)
     }
 
-    /// What each completed command of the record waited for, by number.
+    /// The commands of the record, by number, and where their time went;
+    /// `None`: the command has not completed, or not all that happened in its
+    /// time was recorded.
     #[must_use]
-    pub fn waits(&self) -> Vec<(&CommandRecord, Waits)> {
+    pub fn waits(&self) -> Vec<(&CommandRecord, Option<Waits>)> {
         let names = self.names();
-        let index = Index::new(&self.record);
-        let of = |command| Some((command, index.waits(&names, command)?));
-        self.record.commands.records.iter().filter_map(of).collect()
+        let index = self.index();
+        let of = |command| (command, index.waits(&names, command));
+        self.record.commands.records.iter().map(of).collect()
+    }
+
+    fn index(&self) -> Index<'_> {
+        Index::new(&self.record, self.covered())
     }
 
     /// The changes of zone states as CSV, in order of time. The last line is a
@@ -97,7 +103,7 @@ impl PointTrace {
     pub fn dropped(&self) -> Option<String> {
         let record = &self.record;
         let kinds = [
-            (record.spans.dropped, "flash operations"),
+            (record.spans.dropped, "busy times of channels and dies"),
             (record.commands.dropped, "commands"),
             (record.background.dropped, "background operations"),
             (record.counters.dropped, "counter values"),

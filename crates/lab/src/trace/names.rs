@@ -127,8 +127,14 @@ impl<'a> Names<'a> {
         format!("{what} of zone {}", background.zone.0)
     }
 
-    /// A busy time, as `erase (reset of zone 3)`.
+    /// A busy time, as `erase (reset of zone 3)` or `read of zone 5`.
     pub(super) fn span_name(&self, span: &Span) -> String {
+        if span.kind == FlashKind::Read
+            && matches!(span.resource, Resource::Unit(_))
+            && let Some(Served::Command(_)) = span.served
+        {
+            return self.purpose(span);
+        }
         let operation = match (span.resource, span.kind) {
             (Resource::Channel(_), _) => "transfer",
             (_, FlashKind::Read) => "read",

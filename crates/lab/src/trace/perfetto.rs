@@ -21,7 +21,7 @@ pub(super) fn file(trace: &PointTrace) -> Vec<u8> {
     let mut writer = Writer {
         trace,
         names: trace.names(),
-        index: Index::new(&trace.record),
+        index: trace.index(),
         packets: Packets::new(),
     };
     writer.about();
@@ -76,7 +76,7 @@ impl Writer<'_> {
         };
         let mut args = vec![
             ("drive", Arg::Text(&trace.config.name)),
-            ("dropped_flash_operations", Arg::Uint(record.spans.dropped)),
+            ("dropped_busy_times", Arg::Uint(record.spans.dropped)),
             ("dropped_commands", Arg::Uint(record.commands.dropped)),
             ("dropped_background", Arg::Uint(record.background.dropped)),
             ("dropped_counters", Arg::Uint(record.counters.dropped)),
@@ -115,6 +115,7 @@ impl Writer<'_> {
     fn command(&mut self, track: Track, command: &CommandRecord) {
         let name = self.names.command_name(&command.op);
         let waits = self.index.waits(&self.names, command);
+        let is_known = waits.is_some();
         let waits = waits.unwrap_or_default();
         let blockers = list_of(&waits);
         let status = command.completed.map(|(_, status)| status.to_string());
@@ -130,7 +131,7 @@ impl Writer<'_> {
         if bytes > 0 {
             args.push(("bytes", Arg::Uint(bytes)));
         }
-        if let Some(first) = self.index.first_start(command) {
+        if let Some(first) = self.index.first_start(command).filter(|_| is_known) {
             let waited = first.saturating_sub(command.submitted);
             args.push(("waited_ns", Arg::Uint(waited.0)));
         }

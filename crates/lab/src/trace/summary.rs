@@ -6,7 +6,6 @@ use zonelab_device::{Nanos, Op};
 use zonelab_ssd::account::{Cause, Resource};
 use zonelab_ssd::record::CommandRecord;
 
-use super::waits::Index;
 use super::{PointTrace, Waits};
 use crate::table::{Cell, Column, Style, Table};
 
@@ -24,7 +23,7 @@ pub(super) fn text(trace: &PointTrace, style: &Style) -> String {
     // Writing to a string does not fail.
     let _ = writeln!(
         text,
-        "{from} to {until}: {commands} commands, {spans} flash operations, {} background operations",
+        "{from} to {until}: {commands} commands, {spans} busy times of channels and dies, {} background operations",
         trace.record.background.records.len(),
     );
     if let Some(dropped) = trace.dropped() {
@@ -34,8 +33,10 @@ pub(super) fn text(trace: &PointTrace, style: &Style) -> String {
     text.push_str(&busiest(trace, style));
     let waits = trace.waits();
     let is_data = |command: &CommandRecord| command.op.nlb() > 0;
-    let (data, management): (Vec<_>, Vec<_>) =
-        waits.into_iter().partition(|(command, _)| is_data(command));
+    let (data, management): (Vec<_>, Vec<_>) = waits
+        .into_iter()
+        .filter(|(command, _)| command.completed.is_some())
+        .partition(|(command, _)| is_data(command));
     for (what, list) in [
         ("reads, writes and appends", data),
         ("zone management commands", management),
@@ -51,7 +52,7 @@ fn busiest(trace: &PointTrace, style: &Style) -> String {
     let (from, until) = trace.covered();
     let window = until.saturating_sub(from).0.max(1) as f64;
     let mut rows: Vec<(u64, Resource, [u64; Cause::ALL.len()])> = Vec::new();
-    for (resource, spans) in Index::new(&trace.record).lines() {
+    for (resource, spans) in trace.index().lines() {
         let mut busy = [0; Cause::ALL.len()];
         for span in spans {
             let time = span.end.min(until).saturating_sub(span.start.max(from));
@@ -75,7 +76,11 @@ fn busiest(trace: &PointTrace, style: &Style) -> String {
     table.to_text(style)
 }
 
-fn slowest(trace: &PointTrace, mut list: Vec<(&CommandRecord, Waits)>, style: &Style) -> String {
+fn slowest(
+    trace: &PointTrace,
+    mut list: Vec<(&CommandRecord, Option<Waits>)>,
+    style: &Style,
+) -> String {
     let latency = |command: &CommandRecord| {
         let end = command.completed.map_or(command.submitted, |(at, _)| at);
         end.saturating_sub(command.submitted)
@@ -99,7 +104,10 @@ fn slowest(trace: &PointTrace, mut list: Vec<(&CommandRecord, Waits)>, style: &S
                 trace.queue_name(command.queue.0),
                 micros(command.submitted),
                 micros(latency(command)),
-                parts(&command.op, &waits),
+                waits.map_or_else(
+                    || "not all of it was recorded".to_owned(),
+                    |waits| parts(&command.op, &waits),
+                ),
             ]
             .map(Cell::from),
         );

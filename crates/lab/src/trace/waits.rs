@@ -57,6 +57,8 @@ pub(super) struct Index<'a> {
     served: BTreeMap<Served, Vec<u32>>,
     /// By command, the background operations that it waits for.
     parts: BTreeMap<u64, Vec<u64>>,
+    /// The time in which nothing is missing.
+    covered: (Nanos, Nanos),
 }
 
 fn line_of(resource: Resource) -> (bool, u32) {
@@ -67,7 +69,7 @@ fn line_of(resource: Resource) -> (bool, u32) {
 }
 
 impl<'a> Index<'a> {
-    pub(super) fn new(record: &'a Record) -> Self {
+    pub(super) fn new(record: &'a Record, covered: (Nanos, Nanos)) -> Self {
         let spans = &record.spans.records;
         let mut lines: BTreeMap<_, Vec<u32>> = BTreeMap::new();
         let mut served: BTreeMap<_, Vec<u32>> = BTreeMap::new();
@@ -102,6 +104,7 @@ impl<'a> Index<'a> {
             lines,
             served,
             parts,
+            covered,
         }
     }
 
@@ -154,9 +157,14 @@ impl<'a> Index<'a> {
         rest.take_while(move |span| span.start < until)
     }
 
-    /// Where the time of a completed command went.
+    /// Where the time of a command went; `None`: it has not completed, or not
+    /// all of its life was recorded.
     pub(super) fn waits(&self, names: &Names<'_>, command: &CommandRecord) -> Option<Waits> {
         let (completed, _) = command.completed?;
+        let (from, until) = self.covered;
+        if command.submitted < from || completed > until {
+            return None;
+        }
         let mut whole = Chain::new(self, names, command);
         let mut reached = completed;
         while let Some(span) = whole.last_by(reached) {
