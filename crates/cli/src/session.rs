@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use zonelab_config::Override;
+use zonelab_lab::conditions::Conditions;
 use zonelab_lab::experiment::Experiment;
 use zonelab_lab::run::{self, Point, PointResult, RunOptions};
 
@@ -101,6 +102,7 @@ pub(crate) fn run(
         bar.inc(1);
     };
     let options = RunOptions {
+        conditions: &Conditions::default(),
         seed: settings.seed,
         profiles: &profiles,
         on_point: &on_point,

@@ -7,6 +7,7 @@
 //! | [`experiment`] | experiment files |
 //! | [`library`] | the experiments that are built in |
 //! | [`run`] | runs the points of an experiment in parallel |
+//! | [`conditions`] | faults, and a state to start from |
 //! | [`metrics`] | what can be read off a run, by name; the interference model |
 //! | [`compare`] | from results to rows of comparison and figures |
 //! | [`published`] | published values of points |
@@ -19,6 +20,7 @@
 
 pub mod bench;
 pub mod compare;
+pub mod conditions;
 pub mod experiment;
 pub mod figure;
 pub mod library;

@@ -21,6 +21,7 @@ use zonelab_ssd::record::RecordLimits;
 pub use zonelab_ssd::record::ZoneHistory;
 use zonelab_ssd::{Control, Drive};
 
+use crate::conditions::{Conditions, JobFailure};
 use crate::experiment::{AxisValue, Experiment, HostModel, JobTemplate, SeriesSpec, WorkTemplate};
 use crate::metrics::Metrics;
 use crate::trace::PointTrace;
@@ -37,7 +38,7 @@ pub struct PointResult {
     pub x: AxisValue,
     /// By job, in the order of the phases.
     pub jobs: Vec<JobMeasured>,
-    /// Bytes and operations of the drive.
+    /// Bytes and operations of the drive in this run.
     pub totals: Totals,
     /// Busy time of all channels, and of all units, by cause, in nanoseconds.
     pub busy_ns: (BTreeMap<&'static str, u64>, BTreeMap<&'static str, u64>),
@@ -47,6 +48,10 @@ pub struct PointResult {
     pub simulated: Nanos,
     /// Operations simulated, measured or not.
     pub operations: u64,
+    /// Jobs that ended early because of a fault, by phase; none without faults.
+    pub failures: Vec<JobFailure>,
+    /// How often faults have struck.
+    pub faults_struck: u64,
     /// The first [`ZONE_HISTORY_LIMIT`] changes of zone states.
     pub zone_history: ZoneHistory,
     /// Its trace, if it was asked for ([`Point::trace`]).
@@ -101,6 +106,8 @@ pub struct RunOptions<'a> {
     pub seed: u64,
     /// Where profiles are found.
     pub profiles: &'a dyn Profiles,
+    /// Faults, and a state to start from.
+    pub conditions: &'a Conditions,
     /// Called when a point is done.
     pub on_point: &'a (dyn Fn(&PointResult) + Sync),
     /// Asked before each point: stop here?
@@ -290,7 +297,10 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
     } = point;
     let unfit = |what| point.unfit(what);
     let profile = point.drive(options.profiles)?;
-    let device = Emulated::new(Drive::new(&profile.config));
+    let drive = options.conditions.drive(&profile.config);
+    let device = Emulated::new(drive.map_err(|error| unfit(error.to_string()))?);
+    let before = device.with_drive(|drive| drive.totals());
+    let mut failures = Vec::new();
     let limits = trace.unwrap_or(RecordLimits::zones_only(ZONE_HISTORY_LIMIT));
     device.with_drive(|drive| drive.record(&limits));
     if let Some(zones) = &series.full_zones {
@@ -318,17 +328,21 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
         let (results, end) = run_phase(&device, specs, &experiment.host, simulated, &mut rng);
         simulated = end.at;
         if end.stuck_jobs > 0 {
-            return Err(unfit(format!("{} jobs wait for ever", end.stuck_jobs)));
+            let why = match options.conditions.faults {
+                Some(_) => ": completions were lost; give those faults a timeout",
+                None => "",
+            };
+            return Err(unfit(format!("{} jobs wait for ever{why}", end.stuck_jobs)));
         }
-        let failed = results
-            .iter()
-            .find_map(|job| Some((&job.name, job.first_error?)));
-        if let Some((job, (kind, status))) = failed {
+        let failed: Vec<JobFailure> = results.iter().filter_map(failure).collect();
+        if let (None, Some(failure)) = (&options.conditions.faults, failed.first()) {
+            let JobFailure { job, kind, status } = failure;
             return Err(unfit(format!(
                 "a {} of job \"{job}\" failed: {status}",
                 kind.name()
             )));
         }
+        failures.extend(failed);
         operations += results.iter().map(|job| job.operations).sum::<u64>();
         for template in templates {
             measured.push(measure(template, &results));
@@ -337,6 +351,9 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
     let record = device.with_drive(Drive::take_record);
     let mut result =
         device.with_drive(|drive| point_result(point, drive, measured, simulated, operations));
+    result.totals = result.totals.since(&before);
+    result.failures = failures;
+    result.faults_struck = device.with_faults(|drive| drive.faults_struck());
     result.zone_history = first_changes(&record.zones);
     result.trace = trace.map(|limits| {
         Box::new(PointTrace {
@@ -349,6 +366,16 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
         })
     });
     Ok(result)
+}
+
+/// How a job failed, if it did.
+fn failure(job: &JobResult) -> Option<JobFailure> {
+    let (kind, status) = job.first_error?;
+    Some(JobFailure {
+        job: job.name.clone(),
+        kind,
+        status,
+    })
 }
 
 /// The job thread behind each queue, in the order in which queues are opened.
@@ -408,6 +435,8 @@ fn point_result(
         resources: (ledger.channels.len() as u32, ledger.units.len() as u32),
         simulated,
         operations,
+        failures: Vec::new(),
+        faults_struck: 0,
         zone_history: ZoneHistory::default(),
         trace: None,
     }

@@ -1,6 +1,7 @@
 //! Traces: true to the run, readable by others, without effect on results.
 
 use zonelab_device::{Nanos, Op};
+use zonelab_lab::conditions::Conditions;
 use zonelab_lab::library;
 use zonelab_lab::run::{self, Point, PointResult, RunOptions};
 use zonelab_lab::table::Style;
@@ -17,6 +18,7 @@ const READ: Nanos = Nanos::from_us(85);
 
 fn run_points(points: &[Point], threads: usize) -> Vec<PointResult> {
     let options = RunOptions {
+        conditions: &Conditions::default(),
         seed: 1,
         profiles: &Tiny,
         on_point: &|_| (),
