@@ -1,7 +1,7 @@
 //! What happened in a drive, kept in order, within bounds.
 //!
 //! Nothing is recorded unless the drive's owner asks for it
-//! ([`Drive::record`]), and recording changes nothing of what the drive does.
+//! ([`Drive::record`](crate::Drive::record)), and recording changes nothing of what the drive does.
 //! Every kind of record has a bound: the first ones are kept and the others
 //! are counted, so that a long run cannot fill the memory and nobody mistakes
 //! a part for the whole. When one kind is full, the others stop as well
