@@ -22,6 +22,8 @@ pub struct DriveConfig {
     pub media: MediaConfig,
     /// Command processing.
     pub front_end: FrontEndConfig,
+    /// Where writes wait for the flash; `None`: they complete when they are programmed.
+    pub write_buffer: Option<WriteBufferConfig>,
     /// What Zone Finish does to the flash.
     pub finish: FinishConfig,
     /// What Zone Reset does to the flash.
@@ -227,6 +229,19 @@ pub struct FrontEndConfig {
     pub max_transfer_bytes: Option<u32>,
     /// Largest zone append in bytes (ZASL); `None`: as `max_transfer_bytes`.
     pub max_append_bytes: Option<u32>,
+}
+
+/// A write-back buffer: a write completes when its blocks are in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteBufferConfig {
+    /// Bytes that fit: whole logical blocks, at least a page.
+    pub size_bytes: u64,
+    /// Appends of one zone that wait for room at the same time, at least 1;
+    /// further ones wait for their turn in order. `None`: any number.
+    pub appends_per_zone: Option<u32>,
+    /// Stored energy saves what is in it when power is lost, so that it is not
+    /// volatile and a flush has nothing to do.
+    pub power_loss_protection: bool,
 }
 
 /// What Zone Finish does (ConfZNS++, section 4.1).

@@ -9,6 +9,7 @@ use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 
 use crate::account::{Cause, Totals};
 use crate::background::Background;
+use crate::buffer::WriteBuffer;
 use crate::config::{DataStore, DriveConfig, MappingConfig};
 use crate::data::SparseData;
 use crate::event::{Event, EventQueue};
@@ -58,6 +59,8 @@ pub(crate) enum Owner {
     Request(u32),
     /// A background task, by slot.
     Task(u32),
+    /// A program of the write buffer, by slot.
+    Program(u32),
 }
 
 impl Owner {
@@ -65,7 +68,8 @@ impl Owner {
     pub(crate) const fn token(self) -> u32 {
         match self {
             Self::Request(i) => i << 1,
-            Self::Task(i) => i << 1 | 1,
+            Self::Task(i) => i << 2 | 1,
+            Self::Program(i) => i << 2 | 3,
         }
     }
 
@@ -73,8 +77,10 @@ impl Owner {
     const fn of(token: u32) -> Self {
         if token & 1 == 0 {
             Self::Request(token >> 1)
+        } else if token & 2 == 0 {
+            Self::Task(token >> 2)
         } else {
-            Self::Task(token >> 1)
+            Self::Program(token >> 2)
         }
     }
 }
@@ -149,6 +155,8 @@ pub struct Drive {
     pub(crate) events: EventQueue,
     pub(crate) requests: Slab<Request>,
     pub(crate) background: Background,
+    /// The write-back buffer, if there is one.
+    pub(crate) buffer: Option<Box<WriteBuffer>>,
     pub(crate) totals: Totals,
     /// Host reads and writes with flash work in flight, by group of zones.
     pub(crate) host_in_flight: Vec<u32>,
@@ -183,6 +191,8 @@ impl Drive {
             0
         };
         let groups = flash.layout().groups();
+        let page_lbas = flash.layout().page_lbas();
+        let buffer = |buffer| Box::new(WriteBuffer::new(buffer, config, page_lbas));
         Self {
             info: device_info(config),
             now: Nanos::ZERO,
@@ -194,6 +204,7 @@ impl Drive {
             events: EventQueue::default(),
             requests: Slab::default(),
             background: Background::new(config.finish, config.reset),
+            buffer: config.write_buffer.as_ref().map(buffer),
             totals: Totals::default(),
             host_in_flight: vec![0; groups as usize],
             ready_at: Nanos::ZERO,
@@ -389,6 +400,7 @@ impl Drive {
             Event::GroupDone(token) => match Owner::of(token) {
                 Owner::Request(request) => self.part_done(request),
                 Owner::Task(task) => self.task_group_done(task),
+                Owner::Program(program) => self.program_group_done(program),
             },
             Event::Unit(_) | Event::Channel(_) => {
                 self.flash
@@ -485,7 +497,12 @@ impl Drive {
             first: offset_lbas as u32,
             count: nlb,
         };
-        let claim = self.flash.claim(physical, range);
+        let claim = if self.buffer.is_some() {
+            // Whole units claim their flash when they leave the buffer.
+            Claim::later(physical, range)
+        } else {
+            self.flash.claim(physical, range)
+        };
         let lba_bytes = u64::from(self.config.lba_bytes);
         self.totals.host_write_bytes += u64::from(nlb) * lba_bytes;
         let request = self.requests.at(request);
@@ -553,6 +570,9 @@ impl Drive {
             }
         }
         self.changes = changes;
+        if action == ZoneSendAction::RESET {
+            self.admit();
+        }
         result
     }
 
@@ -563,9 +583,18 @@ impl Drive {
         match request.stage {
             Stage::Admission => {
                 request.stage = Stage::Flash;
-                match request.op {
+                let op = request.op;
+                match op {
                     Op::Read { slba, nlb } => self.start_read(index, slba, nlb),
+                    Op::Write { .. } | Op::Append { .. } if self.buffer.is_some() => {
+                        return self.buffer_write(index);
+                    }
                     Op::Write { .. } | Op::Append { .. } => self.start_write(index),
+                    Op::Flush => {
+                        if self.buffer_flush(index) {
+                            return;
+                        }
+                    }
                     _ => {}
                 }
                 let request = self.requests.at(index);
@@ -619,14 +648,8 @@ impl Drive {
             if at < readable_end
                 && let Some(physical) = self.mapping.physical(zone)
             {
-                let range = BlockRange {
-                    first: (at - start) as u32,
-                    count: (readable_end - at) as u32,
-                };
-                let token = Owner::Request(index).token();
-                self.flash
-                    .read(self.now, physical, range, token, &mut self.events);
-                groups += 1;
+                let range = (at - start) as u32..(readable_end - start) as u32;
+                groups += self.read_flash(index, zone, physical, range);
             }
             at = piece_end;
         }
@@ -762,6 +785,9 @@ impl Drive {
             self.hurry_erasure(physical);
             let pages = self.flash.layout().zone_pages();
             self.flash.precondition(physical, pages);
+            if let Some(buffer) = &mut self.buffer {
+                buffer.settle_zone(ZoneId(zone), self.config.zones.capacity_lbas);
+            }
         }
         Ok(())
     }

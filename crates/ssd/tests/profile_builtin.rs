@@ -84,6 +84,7 @@ fn confznspp_is_the_papers_emulator() {
             max_transfer_bytes: None,
             max_append_bytes: None,
         },
+        write_buffer: None,
         finish: FinishConfig::Fill {
             granularity_bytes: 256 * 1_024,
             pause_ns: Nanos::ZERO,

@@ -46,6 +46,7 @@ fn zone_send(action: ZoneSendAction) -> Op {
 /// `config` without what the figures leave out: the finish stands alone and the
 /// reset has everything to erase.
 fn simplified(mut config: DriveConfig) -> DriveConfig {
+    config.write_buffer = None;
     config.front_end.max_transfer_bytes = None;
     config.front_end.link_bytes_per_s = None;
     config.reset.extent = EraseExtent::Full;

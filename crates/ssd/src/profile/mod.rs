@@ -24,7 +24,7 @@
 //! | `media` | `cell` (none), `read`, `program`, `erase` (those of the cell, if stated), `transfer`, `partial_transfer` (false), `page_register` (overlap), `planes` (independent), `die_queue` (fifo), `read_weight` (4), `channel_arbitration` (ready) |
 //! | `media.suspend` | `program` (false), `erase` (false), `overhead` (0us), `max_per_operation` (4) |
 //! | `front_end` | `cores` (0), `read`, `write`, `append`, `management` (0us each), `link` (not modelled), `max_transfer` (unlimited), `max_append` (max_transfer) |
-//! | `write_buffer` | `mode` (none, the only one) |
+//! | `write_buffer` | `mode` (none); with `write-back`: `size`, `appends_per_zone` (unlimited), `power_loss_protection` (false) |
 //! | `finish` | `design` (fill), `granularity` (one page on each plane of a zone), `pause` (0us), `yield_to_host` (false), `max_hold` (10ms) |
 //! | `reset` | `timing` (synchronous), `erase_at` (first-write), `extent` (partial), `preemptive` (false), `max_hold` (10ms) |
 //! | `mapping` | `design` (direct), `physical_zones` (as many as the flash holds) |

@@ -9,13 +9,13 @@ use zonelab_config::{Document, Item, Reported, Table};
 use zonelab_device::Nanos;
 
 use super::derived::Needs;
-use super::names::{self, EraseAt, Finish, Mapping, Queue, Timing};
+use super::names::{self, Buffer, EraseAt, Finish, Mapping, Queue, Timing};
 use super::write::keys;
 use super::{Cell, Profile, Violation, check, limits};
 use crate::config::{
     ChannelArbitration, DataStore, DiePolicy, DriveConfig, EraseExtent, EraseWhen, FinishConfig,
     FrontEndConfig, Geometry, MappingConfig, MediaConfig, PageRegister, PlaneMode, ResetConfig,
-    StripeOrder, Suspend, ZonesConfig,
+    StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
 };
 
 /// The version of the format, stated by every file.
@@ -89,10 +89,7 @@ fn drive(document: &Document, root: &Table<'_>) -> Result<(DriveConfig, Option<C
     };
     let zones = zones(document, &root.table("zones"), &defaults);
     let front_end = front_end(&root.table("front_end"));
-    let write_buffer = root
-        .table("write_buffer")
-        .choice("mode", names::WRITE_BUFFER)
-        .or(());
+    let write_buffer = write_buffer(&root.table("write_buffer"));
     let finish = finish(&root.table("finish"), stripe_bytes(&geometry, &zones));
     let reset = reset(&root.table("reset"));
     let mapping = mapping(&root.table("mapping"));
@@ -100,7 +97,6 @@ fn drive(document: &Document, root: &Table<'_>) -> Result<(DriveConfig, Option<C
         .table("data")
         .choice("store", names::STORE)
         .or(DataStore::None);
-    write_buffer?;
     let (geometry, mapping, (media, cell)) = (geometry?, mapping?, media?);
     let mut config = DriveConfig {
         name: name?,
@@ -109,6 +105,7 @@ fn drive(document: &Document, root: &Table<'_>) -> Result<(DriveConfig, Option<C
         zones: zones?,
         media,
         front_end: front_end?,
+        write_buffer: write_buffer?,
         finish: finish?,
         reset: reset?,
         mapping: MappingConfig::Direct,
@@ -327,6 +324,24 @@ fn front_end(table: &Table<'_>) -> Result<FrontEndConfig, Reported> {
         max_transfer_bytes: max_transfer_bytes?,
         max_append_bytes: max_append_bytes?,
     })
+}
+
+fn write_buffer(table: &Table<'_>) -> Result<Option<WriteBufferConfig>, Reported> {
+    let mode = table.choice("mode", names::WRITE_BUFFER).or(Buffer::None);
+    if mode == Ok(Buffer::None) {
+        let keys = ["size", "appends_per_zone", "power_loss_protection"];
+        let why = "it only has an effect with mode = \"write-back\"";
+        return refuse_all(table, &keys, why).map(|()| None);
+    }
+    let size_bytes = table.size_bytes("size").required();
+    let appends_per_zone = table.u32("appends_per_zone").optional();
+    let power_loss_protection = table.bool("power_loss_protection").or(false);
+    mode?;
+    Ok(Some(WriteBufferConfig {
+        size_bytes: size_bytes?,
+        appends_per_zone: appends_per_zone?,
+        power_loss_protection: power_loss_protection?,
+    }))
 }
 
 /// One page on each plane of a zone: the default granularity of a finish.

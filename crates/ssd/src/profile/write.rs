@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use zonelab_config::units::{fmt_duration, fmt_rate, fmt_size, quote};
 use zonelab_device::Nanos;
 
-use super::names::{self, EraseAt, Finish, Mapping, Queue, Timing, name_of};
+use super::names::{self, Buffer, EraseAt, Finish, Mapping, Queue, Timing, name_of};
 use crate::config::{
     DiePolicy, DriveConfig, EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig,
-    MediaConfig, ResetConfig, Suspend, ZonesConfig,
+    MediaConfig, ResetConfig, Suspend, WriteBufferConfig, ZonesConfig,
 };
 
 /// A key of a profile and its value in a configuration.
@@ -79,6 +79,7 @@ pub(super) fn keys(config: &DriveConfig) -> Vec<Key> {
         zones,
         media,
         front_end,
+        write_buffer,
         finish,
         reset,
         mapping,
@@ -96,8 +97,7 @@ pub(super) fn keys(config: &DriveConfig) -> Vec<Key> {
     keys.media(media);
     keys.suspend(media.suspend);
     keys.front_end(front_end);
-    keys.section = "write_buffer";
-    keys.text("mode", name_of(names::WRITE_BUFFER, &()));
+    keys.write_buffer(write_buffer.as_ref());
     keys.finish(finish);
     keys.reset(reset);
     keys.mapping(*mapping);
@@ -277,6 +277,25 @@ impl Keys {
             Some(bytes) => self.size("max_append", u64::from(bytes)),
             None => self.push("max_append", Value::Absent("as max_transfer")),
         }
+    }
+
+    fn write_buffer(&mut self, buffer: Option<&WriteBufferConfig>) {
+        self.section = "write_buffer";
+        let Some(WriteBufferConfig {
+            size_bytes,
+            appends_per_zone,
+            power_loss_protection,
+        }) = buffer
+        else {
+            return self.text("mode", name_of(names::WRITE_BUFFER, &Buffer::None));
+        };
+        self.text("mode", name_of(names::WRITE_BUFFER, &Buffer::WriteBack));
+        self.size("size", *size_bytes);
+        match appends_per_zone {
+            Some(most) => self.number("appends_per_zone", *most),
+            None => self.push("appends_per_zone", Value::Absent("unlimited")),
+        }
+        self.flag("power_loss_protection", *power_loss_protection);
     }
 
     fn finish(&mut self, finish: &FinishConfig) {

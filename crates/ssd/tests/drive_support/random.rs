@@ -138,6 +138,7 @@ pub(crate) fn bodies() -> impl Strategy<Value = DriveConfig> {
         zones,
         media,
         front_end: NO_FRONT_END,
+        write_buffer: None,
         finish: FinishConfig::Metadata,
         reset: ResetConfig {
             erase: EraseWhen::Synchronous,

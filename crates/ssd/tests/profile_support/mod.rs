@@ -7,7 +7,7 @@ use zonelab_device::Nanos;
 use zonelab_ssd::config::{
     ChannelArbitration, DataStore, DiePolicy, DriveConfig, EraseExtent, EraseWhen, FinishConfig,
     FrontEndConfig, Geometry, MappingConfig, MediaConfig, PageRegister, PlaneMode, ResetConfig,
-    StripeOrder, Suspend, ZonesConfig,
+    StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
 };
 
 /// Configurations that the check accepts, small enough to be built.
@@ -16,7 +16,7 @@ pub(crate) fn valid_config() -> impl Strategy<Value = DriveConfig> {
         geometry_and_zones(),
         media(),
         front_end(),
-        management(),
+        (management(), write_buffer()),
         data(),
     )
         .prop_map(
@@ -24,7 +24,7 @@ pub(crate) fn valid_config() -> impl Strategy<Value = DriveConfig> {
                 (geometry, lba_bytes, zones, spare),
                 media,
                 front_end,
-                (finish, reset, lazy),
+                ((finish, reset, lazy), write_buffer),
                 data,
             )| {
                 let mut config = DriveConfig {
@@ -34,6 +34,10 @@ pub(crate) fn valid_config() -> impl Strategy<Value = DriveConfig> {
                     zones,
                     media,
                     front_end,
+                    write_buffer: write_buffer.map(|mut buffer: WriteBufferConfig| {
+                        buffer.size_bytes *= u64::from(geometry.page_bytes);
+                        buffer
+                    }),
                     finish,
                     reset,
                     mapping: MappingConfig::Direct,
@@ -60,6 +64,16 @@ pub(crate) fn valid_config() -> impl Strategy<Value = DriveConfig> {
                 config
             },
         )
+}
+
+/// Sizes in pages.
+fn write_buffer() -> impl Strategy<Value = Option<WriteBufferConfig>> {
+    let buffer = (1..200_u64, of(1..9_u32), any::<bool>());
+    of(buffer.prop_map(|(size_bytes, appends_per_zone, protected)| WriteBufferConfig {
+        size_bytes,
+        appends_per_zone,
+        power_loss_protection: protected,
+    }))
 }
 
 fn geometry_and_zones() -> impl Strategy<Value = (Geometry, u32, ZonesConfig, u32)> {

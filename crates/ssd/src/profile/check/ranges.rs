@@ -20,6 +20,7 @@ impl Rules<'_> {
         self.geometry_ranges();
         self.media_ranges();
         self.front_end_ranges();
+        self.write_buffer_ranges();
         self.management_ranges();
     }
 
@@ -105,6 +106,21 @@ impl Rules<'_> {
             .is_some_and(|rate| rate < limits::LINK_BYTES_PER_S_MIN)
         {
             self.refuse("front_end.link", "the link is too slow", "at least 1MB/s");
+        }
+    }
+
+    fn write_buffer_ranges(&mut self) {
+        let Some(buffer) = &self.config.write_buffer else {
+            return;
+        };
+        if buffer.size_bytes > limits::BUFFER_BYTES {
+            let what = format!("{} is out of range", fmt_size(buffer.size_bytes));
+            let valid = format!("at most {}", fmt_size(limits::BUFFER_BYTES));
+            self.refuse("write_buffer.size", what, valid);
+        }
+        if buffer.appends_per_zone == Some(0) {
+            let what = "no append would ever be admitted";
+            self.refuse("write_buffer.appends_per_zone", what, "at least 1");
         }
     }
 

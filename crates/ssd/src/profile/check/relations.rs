@@ -25,6 +25,7 @@ impl Rules<'_> {
         self.transfer_time();
         self.core_costs();
         self.transfer_limits();
+        self.write_buffer();
         self.granularity();
         self.preemption();
         self.physical_zones();
@@ -257,6 +258,27 @@ impl Rules<'_> {
             let what = format!("{} is more than any transfer", size(append));
             let valid = format!("at most front_end.max_transfer = {}", size(transfer));
             self.refuse("front_end.max_append", what, valid);
+        }
+    }
+
+    /// At least a page, and whole blocks: what is written in pieces fits then.
+    fn write_buffer(&mut self) {
+        let Some(buffer) = self.config.write_buffer else {
+            return;
+        };
+        let page = self.config.geometry.page_bytes;
+        if buffer.size_bytes < u64::from(page) {
+            let what = format!("{} holds no page", fmt_size(buffer.size_bytes));
+            let valid = format!("at least geometry.page_size = {}", size(page));
+            self.refuse("write_buffer.size", what, valid);
+        } else if !buffer
+            .size_bytes
+            .is_multiple_of(u64::from(self.config.lba_bytes))
+        {
+            let block = size(self.config.lba_bytes);
+            let bytes = fmt_size(buffer.size_bytes);
+            let what = format!("{bytes} is not a multiple of the logical block ({block})");
+            self.refuse("write_buffer.size", what, "use whole logical blocks");
         }
     }
 

@@ -1,0 +1,762 @@
+//! The write-back buffer: a write completes when its blocks are in it, and the
+//! flash follows.
+//!
+//! A write or append that the front end lets through joins one *line*. The
+//! head of the line takes room block by block, so a command larger than the
+//! buffer gets through in pieces; it completes when its last block is in. A
+//! full buffer holds the whole line back.
+//!
+//! Blocks leave in *units*: what one program takes, a page or the pages of a
+//! multi-plane operation. A unit goes to its die as soon as it is whole. One
+//! that is not whole goes when somebody waits for it: a flush, a zone that is
+//! full or finished, or a line that waits for room while nothing is being
+//! programmed. The rest of its pages is padding, and the page is programmed
+//! again when the rest of its blocks comes. The room of a unit is free when its
+//! program is over, not before: room comes in steps of a unit.
+//!
+//! Blocks that are in the buffer are read from it. A reset drops what its zone
+//! has in the buffer; programs under way end in their time. A finish waits
+//! until its zone is on the flash. With protection against power loss the
+//! buffer is not volatile: a flush has nothing to do, and a loss of power
+//! takes nothing that was admitted.
+//!
+//! See `docs/decisions/0010-write-buffer.md`.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use zonelab_device::{Lba, Op, ZoneId};
+use zonelab_nvme::zns::ZoneState;
+
+use crate::account::Cause;
+use crate::config::{DriveConfig, PlaneMode, StripeOrder, WriteBufferConfig};
+use crate::draw::Draw;
+use crate::drive::{Drive, Owner, Stage};
+use crate::event::Event;
+use crate::flash::{BlockRange, Flash};
+use crate::slab::Slab;
+use crate::zones::Zones;
+
+/// "None" of a link.
+const NONE: u32 = u32::MAX;
+
+/// The buffer of a drive that has one.
+#[derive(Clone, Debug)]
+pub(crate) struct WriteBuffer {
+    size_lbas: u64,
+    unit_lbas: u32,
+    /// Appends of one zone in the line; `u32::MAX`: no limit.
+    appends_per_zone: u32,
+    pub(crate) is_protected: bool,
+    /// Blocks in the buffer. Never more than `size_lbas`.
+    fill_lbas: u64,
+    /// Writes that wait for room, in order of arrival.
+    line: VecDeque<Waiting>,
+    /// Blocks of the head of the line that are in.
+    head_lbas: u32,
+    zones: Vec<ZoneBlocks>,
+    programs: Slab<Program>,
+    /// Programs that are not over.
+    running: u32,
+    /// Programs so far.
+    issued: u64,
+    /// Zones with a unit that is not whole, from the one that waits longest.
+    open_first: u32,
+    open_last: u32,
+    parked: Slab<Parked>,
+    flushes: Vec<Flush>,
+    /// Fills that wait until their zone is on the flash: zone and task.
+    drains: Vec<(ZoneId, u32)>,
+}
+
+/// Blocks of one zone. They are written, admitted and issued from its start.
+#[derive(Clone, Copy, Debug)]
+struct ZoneBlocks {
+    /// Blocks before this one have been admitted.
+    admitted: u32,
+    /// Blocks before this one are on the flash or on their way.
+    issued: u32,
+    /// Programs under way, in order; those that ended before an earlier one included.
+    first_program: u32,
+    last_program: u32,
+    /// Neighbours among the zones with a unit that is not whole.
+    older: u32,
+    newer: u32,
+    is_open: bool,
+    /// Appends in the line.
+    appends: u32,
+    /// Commands that wait for their turn to join the line.
+    first_parked: u32,
+    last_parked: u32,
+}
+
+impl ZoneBlocks {
+    const EMPTY: Self = Self {
+        admitted: 0,
+        issued: 0,
+        first_program: NONE,
+        last_program: NONE,
+        older: NONE,
+        newer: NONE,
+        is_open: false,
+        appends: 0,
+        first_parked: NONE,
+        last_parked: NONE,
+    };
+}
+
+/// A write in the line.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    request: u32,
+    zone: ZoneId,
+    /// Of the zone when the write was accepted.
+    generation: u32,
+    count: u32,
+    is_append: bool,
+}
+
+/// A write that waits to join the line.
+#[derive(Clone, Copy, Debug)]
+struct Parked {
+    write: Waiting,
+    next: u32,
+}
+
+/// A unit on its way to the flash.
+#[derive(Clone, Copy, Debug)]
+struct Program {
+    zone: ZoneId,
+    physical: u32,
+    /// Programs are numbered in the order in which they begin.
+    number: u64,
+    first: u32,
+    end: u32,
+    /// Groups of flash operations that are not over: 0 when it is over.
+    groups: u32,
+    /// Blocks are erased before it.
+    erases: bool,
+    /// The zone was reset meanwhile.
+    is_orphan: bool,
+    /// The next program of its zone.
+    next: u32,
+}
+
+/// A flush that waits.
+#[derive(Clone, Copy, Debug)]
+struct Flush {
+    request: u32,
+    /// It waits for programs with a number below this one, ...
+    before: u64,
+    /// ... of which so many are not over.
+    programs: u32,
+}
+
+/// Blocks that one program takes.
+fn unit_lbas(config: &DriveConfig, page_lbas: u32) -> u32 {
+    let whole_die = config.media.planes == PlaneMode::MultiPlane
+        && config.zones.stripe == StripeOrder::PlaneFirst;
+    if whole_die {
+        page_lbas * config.geometry.planes
+    } else {
+        page_lbas
+    }
+}
+
+impl WriteBuffer {
+    /// The empty buffer of a fresh drive.
+    pub(crate) fn new(buffer: &WriteBufferConfig, config: &DriveConfig, page_lbas: u32) -> Self {
+        Self {
+            size_lbas: buffer.size_bytes / u64::from(config.lba_bytes),
+            unit_lbas: unit_lbas(config, page_lbas),
+            appends_per_zone: buffer.appends_per_zone.unwrap_or(u32::MAX),
+            is_protected: buffer.power_loss_protection,
+            fill_lbas: 0,
+            line: VecDeque::new(),
+            head_lbas: 0,
+            zones: vec![ZoneBlocks::EMPTY; config.zones.count as usize],
+            programs: Slab::default(),
+            running: 0,
+            issued: 0,
+            open_first: NONE,
+            open_last: NONE,
+            parked: Slab::default(),
+            flushes: Vec::new(),
+            drains: Vec::new(),
+        }
+    }
+
+    /// Programs that are not over.
+    pub(crate) fn running(&self) -> usize {
+        self.running as usize
+    }
+
+    /// Nothing is in the buffer: all that `zones` have is on the flash.
+    pub(crate) fn settle(&mut self, zones: &Zones) {
+        self.fill_lbas = 0;
+        self.line.clear();
+        self.head_lbas = 0;
+        self.programs = Slab::default();
+        self.running = 0;
+        (self.open_first, self.open_last) = (NONE, NONE);
+        self.parked = Slab::default();
+        self.flushes.clear();
+        self.drains.clear();
+        for (zone, blocks) in (0..).map(ZoneId).zip(&mut self.zones) {
+            *blocks = ZoneBlocks::EMPTY;
+            blocks.admitted = blocks_of(zones.host_lbas(zone));
+            blocks.issued = blocks.admitted;
+        }
+    }
+
+    /// A zone was declared written to `lbas` blocks.
+    pub(crate) fn settle_zone(&mut self, zone: ZoneId, lbas: u64) {
+        let blocks = &mut self.zones[zone.0 as usize];
+        blocks.admitted = blocks_of(lbas);
+        blocks.issued = blocks.admitted;
+    }
+
+    /// Forgets that the unit at the end of a zone is not whole.
+    fn unlist(&mut self, zone: ZoneId) {
+        let blocks = &mut self.zones[zone.0 as usize];
+        if !blocks.is_open {
+            return;
+        }
+        blocks.is_open = false;
+        let (older, newer) = (blocks.older, blocks.newer);
+        match self.zones.get_mut(older as usize) {
+            Some(older) => older.newer = newer,
+            None => self.open_first = newer,
+        }
+        match self.zones.get_mut(newer as usize) {
+            Some(newer) => newer.older = older,
+            None => self.open_last = older,
+        }
+    }
+
+    /// Notes that the unit at the end of a zone has begun and is not whole.
+    fn list(&mut self, zone: ZoneId) {
+        let older = self.open_last;
+        let blocks = &mut self.zones[zone.0 as usize];
+        if blocks.is_open {
+            return;
+        }
+        blocks.is_open = true;
+        (blocks.older, blocks.newer) = (older, NONE);
+        match self.zones.get_mut(older as usize) {
+            Some(older) => older.newer = zone.0,
+            None => self.open_first = zone.0,
+        }
+        self.open_last = zone.0;
+    }
+
+    /// Puts a program behind the others of its zone.
+    fn link(&mut self, program: Program) -> u32 {
+        let zone = program.zone.0 as usize;
+        let slot = self.programs.insert(program);
+        let last = self.zones[zone].last_program;
+        match self.programs.get_mut(last) {
+            Some(last) => last.next = slot,
+            None => self.zones[zone].first_program = slot,
+        }
+        self.zones[zone].last_program = slot;
+        slot
+    }
+
+    /// Takes the programs that are over from the front of a zone's list.
+    fn unlink_ended(&mut self, zone: ZoneId) {
+        let blocks = &mut self.zones[zone.0 as usize];
+        while let Some(program) = self.programs.get_mut(blocks.first_program) {
+            if program.groups > 0 {
+                return;
+            }
+            let slot = blocks.first_program;
+            blocks.first_program = program.next;
+            self.programs.free(slot);
+        }
+        blocks.last_program = NONE;
+    }
+
+    /// A zone was reset: what it has in the buffer is dropped, and its
+    /// programs go on without it.
+    fn drop_zone(&mut self, zone: ZoneId) {
+        self.unlist(zone);
+        let blocks = &mut self.zones[zone.0 as usize];
+        self.fill_lbas -= u64::from(blocks.admitted - blocks.issued);
+        let mut slot = blocks.first_program;
+        (blocks.admitted, blocks.issued) = (0, 0);
+        (blocks.first_program, blocks.last_program) = (NONE, NONE);
+        while let Some(program) = self.programs.get_mut(slot) {
+            let next = program.next;
+            if program.groups > 0 {
+                program.is_orphan = true;
+            } else {
+                self.programs.free(slot);
+            }
+            slot = next;
+        }
+    }
+
+    /// The first part of `range` of a zone that is on the flash, if any is.
+    fn next_on_flash(&self, zone: ZoneId, range: Range<u32>) -> Option<Range<u32>> {
+        let blocks = &self.zones[zone.0 as usize];
+        let end = range.end.min(blocks.issued);
+        let mut start = range.start;
+        let mut slot = blocks.first_program;
+        while slot != NONE && start < end {
+            let program = &self.programs[slot];
+            if program.groups > 0 && program.end > start {
+                if program.first > start {
+                    return Some(start..end.min(program.first));
+                }
+                start = program.end;
+            }
+            slot = program.next;
+        }
+        (start < end).then_some(start..end)
+    }
+
+    /// Physical zones with blocks that are being erased for a program.
+    pub(crate) fn being_erased(&self) -> impl Iterator<Item = u32> {
+        let erases = |program: &&Program| program.erases && program.groups > 0;
+        let programs = self.programs.iter().map(|(_, program)| program);
+        programs.filter(erases).map(|program| program.physical)
+    }
+}
+
+/// A number of blocks of a zone.
+fn blocks_of(lbas: u64) -> u32 {
+    u32::try_from(lbas).expect("checked: a zone has fewer than 2^32 blocks")
+}
+
+impl Drive {
+    /// Bytes in the write buffer: admitted, and not programmed yet.
+    #[must_use]
+    pub fn buffered_bytes(&self) -> u64 {
+        let fill = self.buffer.as_ref().map_or(0, |buffer| buffer.fill_lbas);
+        fill * u64::from(self.config().lba_bytes)
+    }
+
+    // ---- admission -------------------------------------------------------
+
+    /// The front end lets a write through: it joins the line, or waits for its
+    /// turn to.
+    pub(crate) fn buffer_write(&mut self, index: u32) {
+        let request = self.requests.at(index);
+        request.pending = 1;
+        let (slba, is_append) = match request.op {
+            Op::Append { .. } => (Lba(request.result), true),
+            Op::Write { slba, .. } => (slba, false),
+            _ => unreachable!("only writes and appends are buffered"),
+        };
+        let (generation, count) = (request.generation, request.claim.range.count);
+        let zone = self
+            .zones
+            .zone_of(slba)
+            .expect("a write that was accepted is on the drive");
+        let write = Waiting {
+            request: index,
+            zone,
+            generation,
+            count,
+            is_append,
+        };
+        let Some(buffer) = &mut self.buffer else {
+            return;
+        };
+        let blocks = &mut buffer.zones[zone.0 as usize];
+        let may_join = !is_append || blocks.appends < buffer.appends_per_zone;
+        if may_join && blocks.first_parked == NONE {
+            blocks.appends += u32::from(is_append);
+            buffer.line.push_back(write);
+            if buffer.line.len() == 1 {
+                self.admit();
+            }
+            return;
+        }
+        // A write must not get ahead of an append that its zone accepted first.
+        let parked = buffer.parked.insert(Parked { write, next: NONE });
+        match buffer.parked.get_mut(blocks.last_parked) {
+            Some(last) => last.next = parked,
+            None => blocks.first_parked = parked,
+        }
+        blocks.last_parked = parked;
+    }
+
+    /// Lets the line in as far as there is room.
+    pub(crate) fn admit(&mut self) {
+        loop {
+            let Some(buffer) = &mut self.buffer else {
+                return;
+            };
+            let Some(&head) = buffer.line.front() else {
+                break;
+            };
+            let zone = head.zone;
+            if self.zones.generation(zone) != head.generation {
+                // Reset meanwhile: its blocks are nobody's.
+                self.leave_line(head);
+                continue;
+            }
+            let room = buffer.size_lbas - buffer.fill_lbas;
+            let left = head.count - buffer.head_lbas;
+            // Fits: no more than is left.
+            let taken = u64::from(left).min(room) as u32;
+            buffer.fill_lbas += u64::from(taken);
+            buffer.head_lbas += taken;
+            buffer.zones[zone.0 as usize].admitted += taken;
+            if taken > 0 {
+                self.issue_whole_units(zone);
+            }
+            if taken == left {
+                self.leave_line(head);
+                continue;
+            }
+            let Some(buffer) = &self.buffer else { return };
+            if buffer.running == 0 {
+                // Full of units that are not whole: the oldest makes room.
+                self.issue_rest(ZoneId(buffer.open_first));
+            }
+            break;
+        }
+        self.record_buffer_fill();
+    }
+
+    /// The head of the line is in, or has become void.
+    fn leave_line(&mut self, head: Waiting) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.line.pop_front();
+            buffer.head_lbas = 0;
+            let blocks = &mut buffer.zones[head.zone.0 as usize];
+            blocks.appends -= u32::from(head.is_append);
+            while let Some(&mut Parked { write, next }) = buffer.parked.get_mut(blocks.first_parked) {
+                if write.is_append && blocks.appends >= buffer.appends_per_zone {
+                    break;
+                }
+                buffer.parked.free(blocks.first_parked);
+                blocks.first_parked = next;
+                if next == NONE {
+                    blocks.last_parked = NONE;
+                }
+                blocks.appends += u32::from(write.is_append);
+                buffer.line.push_back(write);
+            }
+        }
+        self.buffered_request_done(head.request);
+    }
+
+    /// What a request waits for in the buffer has happened.
+    fn buffered_request_done(&mut self, index: u32) {
+        let request = self.requests.at(index);
+        request.pending = 0;
+        request.stage = Stage::Completion;
+        self.events.push(self.now, Event::Request(index));
+    }
+
+    // ---- drain -----------------------------------------------------------
+
+    /// Sends the whole units of a zone to the flash, and what is left of a zone
+    /// that gets no more blocks.
+    fn issue_whole_units(&mut self, zone: ZoneId) {
+        // Fits: see `blocks_of`.
+        let capacity = self.config().zones.capacity_lbas as u32;
+        let is_full = self.zones.state(zone) == ZoneState::FULL;
+        let host_lbas = self.zones.host_lbas(zone);
+        loop {
+            let Some(buffer) = &mut self.buffer else {
+                return;
+            };
+            let ZoneBlocks {
+                admitted, issued, ..
+            } = buffer.zones[zone.0 as usize];
+            let begun = issued / buffer.unit_lbas * buffer.unit_lbas;
+            let boundary = begun.saturating_add(buffer.unit_lbas).min(capacity);
+            let is_last = is_full && u64::from(admitted) == host_lbas;
+            if issued < admitted && (boundary <= admitted || is_last) {
+                self.issue(zone, boundary.min(admitted));
+                continue;
+            }
+            if issued < admitted {
+                buffer.list(zone);
+            }
+            return;
+        }
+    }
+
+    /// Sends what a zone has in the buffer to the flash.
+    fn issue_rest(&mut self, zone: ZoneId) {
+        let Some(buffer) = &self.buffer else { return };
+        let ZoneBlocks {
+            admitted, issued, ..
+        } = buffer.zones[zone.0 as usize];
+        if issued < admitted {
+            self.issue(zone, admitted);
+        }
+    }
+
+    /// Programs the blocks of a zone up to `end`.
+    fn issue(&mut self, zone: ZoneId, end: u32) {
+        let physical = self
+            .mapping
+            .physical(zone)
+            .expect("a zone with blocks has flash");
+        self.hurry_erasure(physical);
+        let group = self.flash.layout().group_of(physical) as usize;
+        self.host_in_flight[group] += 1;
+        let Some(buffer) = &mut self.buffer else {
+            return;
+        };
+        buffer.unlist(zone);
+        let first = std::mem::replace(&mut buffer.zones[zone.0 as usize].issued, end);
+        let count = end - first;
+        let claim = self.flash.claim(physical, BlockRange { first, count });
+        let number = buffer.issued;
+        let slot = buffer.link(Program {
+            zone,
+            physical,
+            number,
+            first,
+            end,
+            groups: 0,
+            erases: claim.erases(),
+            is_orphan: false,
+            next: NONE,
+        });
+        buffer.running += 1;
+        buffer.issued += 1;
+        let (now, token) = (self.now, Owner::Program(slot).token());
+        let cause = Cause::HostWrite;
+        let groups = self
+            .flash
+            .program(now, claim, cause, token, &mut self.events);
+        buffer.programs.at(slot).groups = groups;
+    }
+
+    /// A group of flash operations of a program is over.
+    pub(crate) fn program_group_done(&mut self, slot: u32) {
+        let Some(buffer) = &mut self.buffer else {
+            return;
+        };
+        let program = buffer.programs.at(slot);
+        program.groups -= 1;
+        if program.groups > 0 {
+            return;
+        }
+        let program = *program;
+        buffer.running -= 1;
+        buffer.fill_lbas -= u64::from(program.end - program.first);
+        if program.is_orphan {
+            buffer.programs.free(slot);
+        } else {
+            buffer.unlink_ended(program.zone);
+        }
+        self.host_io_done(self.flash.layout().group_of(program.physical));
+        self.flushes_go_on(program.number);
+        self.drains_go_on(program.zone);
+        self.admit();
+    }
+
+    // ---- flush, finish, reset --------------------------------------------
+
+    /// Starts a flush. Returns whether it waits for programs.
+    pub(crate) fn buffer_flush(&mut self, index: u32) -> bool {
+        while let Some(buffer) = self.buffer.as_ref().filter(|b| !b.is_protected) {
+            if buffer.open_first == NONE {
+                break;
+            }
+            self.issue_rest(ZoneId(buffer.open_first));
+        }
+        let Some(buffer) = self.buffer.as_mut().filter(|b| !b.is_protected) else {
+            return false;
+        };
+        if buffer.running == 0 {
+            return false;
+        }
+        buffer.flushes.push(Flush {
+            request: index,
+            before: buffer.issued,
+            programs: buffer.running,
+        });
+        self.requests.at(index).pending = 1;
+        true
+    }
+
+    /// The program with this number is over.
+    fn flushes_go_on(&mut self, number: u64) {
+        let mut at = 0;
+        while let Some(flush) = self.buffer.as_mut().and_then(|b| b.flushes.get_mut(at)) {
+            flush.programs -= u32::from(number < flush.before);
+            if flush.programs > 0 {
+                at += 1;
+                continue;
+            }
+            let request = flush.request;
+            if let Some(buffer) = &mut self.buffer {
+                buffer.flushes.remove(at);
+            }
+            self.buffered_request_done(request);
+        }
+    }
+
+    /// Whether all that the host wrote to a zone is on the flash.
+    fn is_drained(&self, zone: ZoneId) -> bool {
+        self.buffer.as_ref().is_none_or(|buffer| {
+            let blocks = &buffer.zones[zone.0 as usize];
+            let on_flash = blocks.first_program == NONE;
+            on_flash && u64::from(blocks.issued) == self.zones.host_lbas(zone)
+        })
+    }
+
+    /// Sends a zone that was finished to the flash. Returns whether it is
+    /// there; if not, `task` is woken when it is.
+    pub(crate) fn drain_zone(&mut self, zone: ZoneId, task: u32) -> bool {
+        self.issue_rest(zone);
+        if self.is_drained(zone) {
+            return true;
+        }
+        if let Some(buffer) = &mut self.buffer
+            && !buffer.drains.contains(&(zone, task))
+        {
+            buffer.drains.push((zone, task));
+        }
+        false
+    }
+
+    /// A task does not wait for its zone any more.
+    pub(crate) fn cancel_drain(&mut self, task: u32) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.drains.retain(|(_, other)| *other != task);
+        }
+    }
+
+    /// A program of a zone is over: fills that waited for that go on.
+    fn drains_go_on(&mut self, zone: ZoneId) {
+        let waits = |buffer: &Box<WriteBuffer>| buffer.drains.iter().any(|(of, _)| *of == zone);
+        if !self.buffer.as_ref().is_some_and(waits) || !self.is_drained(zone) {
+            return;
+        }
+        let Some(buffer) = &mut self.buffer else {
+            return;
+        };
+        for (_, task) in buffer.drains.extract_if(.., |(of, _)| *of == zone) {
+            self.events.push(self.now, Event::Task(task));
+        }
+    }
+
+    /// Whether a finish has to wait for the buffer.
+    pub(crate) fn finish_waits(&self, zone: ZoneId) -> bool {
+        !self.is_drained(zone)
+    }
+
+    /// A zone was reset: what it has in the buffer is dropped.
+    pub(crate) fn buffer_drop(&mut self, zone: ZoneId) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.drop_zone(zone);
+        }
+    }
+
+    // ---- reads -----------------------------------------------------------
+
+    /// Reads those of the blocks `range` of a zone that are on the flash for
+    /// request `index`. Returns the number of groups of flash operations.
+    #[inline]
+    pub(crate) fn read_flash(
+        &mut self,
+        index: u32,
+        zone: ZoneId,
+        physical: u32,
+        range: Range<u32>,
+    ) -> u32 {
+        let token = Owner::Request(index).token();
+        let now = self.now;
+        let Some(buffer) = &self.buffer else {
+            let range = BlockRange {
+                first: range.start,
+                count: range.end - range.start,
+            };
+            self.flash
+                .read(now, physical, range, token, &mut self.events);
+            return 1;
+        };
+        let (mut groups, mut rest) = (0, range);
+        while let Some(part) = buffer.next_on_flash(zone, rest.clone()) {
+            rest.start = part.end;
+            let part = BlockRange {
+                first: part.start,
+                count: part.end - part.start,
+            };
+            self.flash
+                .read(now, physical, part, token, &mut self.events);
+            groups += 1;
+        }
+        groups
+    }
+
+    // ---- loss of power, snapshots ----------------------------------------
+
+    /// How many blocks of each zone a loss of power leaves, for those that lose
+    /// any: with protection all that were admitted, else those that are on the
+    /// flash, and what is contiguous behind them of programs under way.
+    pub(crate) fn buffered_remains(&self, draw: &mut Draw) -> Vec<(ZoneId, u64)> {
+        let Some(buffer) = &self.buffer else {
+            return Vec::new();
+        };
+        let mut remains = Vec::new();
+        for (zone, blocks) in (0..).map(ZoneId).zip(&buffer.zones) {
+            let durable = if buffer.is_protected {
+                blocks.admitted
+            } else {
+                self.programmed_prefix(buffer, blocks, draw)
+            };
+            if u64::from(durable) < self.zones.host_lbas(zone) {
+                remains.push((zone, u64::from(durable)));
+            }
+        }
+        remains
+    }
+
+    fn programmed_prefix(
+        &self,
+        buffer: &WriteBuffer,
+        blocks: &ZoneBlocks,
+        draw: &mut Draw,
+    ) -> u32 {
+        let page_lbas = self.flash.layout().page_lbas();
+        let mut slot = blocks.first_program;
+        while slot != NONE {
+            let program = &buffer.programs[slot];
+            slot = program.next;
+            if program.groups == 0 {
+                continue;
+            }
+            if program.erases || self.flash.is_being_erased(program.physical) {
+                return program.first;
+            }
+            let first_page = program.first / page_lbas;
+            let pages = (program.end - 1) / page_lbas - first_page + 1;
+            // Fits: no more than there are pages.
+            let programmed = draw.below(u64::from(pages) + 1) as u32;
+            if programmed < pages {
+                return ((first_page + programmed) * page_lbas).max(program.first);
+            }
+        }
+        blocks.issued
+    }
+
+    /// Puts into `flash` what is in the buffer and on no way to the flash, as
+    /// an orderly shutdown, or one on stored energy, would.
+    pub(crate) fn settle_buffer_into(&self, flash: &mut Flash) {
+        let Some(buffer) = &self.buffer else { return };
+        for (zone, blocks) in (0..).map(ZoneId).zip(&buffer.zones) {
+            if blocks.issued == blocks.admitted {
+                continue;
+            }
+            let physical = self.mapping.physical(zone);
+            let range = BlockRange {
+                first: blocks.issued,
+                count: blocks.admitted - blocks.issued,
+            };
+            flash.settle(physical.expect("a zone with blocks has flash"), range);
+        }
+    }
+}
