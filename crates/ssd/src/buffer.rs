@@ -429,7 +429,8 @@ impl Drive {
             buffer.head_lbas = 0;
             let blocks = &mut buffer.zones[head.zone.0 as usize];
             blocks.appends -= u32::from(head.is_append);
-            while let Some(&mut Parked { write, next }) = buffer.parked.get_mut(blocks.first_parked) {
+            while let Some(&mut Parked { write, next }) = buffer.parked.get_mut(blocks.first_parked)
+            {
                 if write.is_append && blocks.appends >= buffer.appends_per_zone {
                     break;
                 }
@@ -715,12 +716,7 @@ impl Drive {
         remains
     }
 
-    fn programmed_prefix(
-        &self,
-        buffer: &WriteBuffer,
-        blocks: &ZoneBlocks,
-        draw: &mut Draw,
-    ) -> u32 {
+    fn programmed_prefix(&self, buffer: &WriteBuffer, blocks: &ZoneBlocks, draw: &mut Draw) -> u32 {
         let page_lbas = self.flash.layout().page_lbas();
         let mut slot = blocks.first_program;
         while slot != NONE {

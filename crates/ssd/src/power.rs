@@ -187,7 +187,11 @@ impl Drive {
 
     /// Stored energy brings what is in a protected buffer to the flash.
     fn save_buffer(&mut self) {
-        if self.buffer.as_ref().is_none_or(|buffer| !buffer.is_protected) {
+        if self
+            .buffer
+            .as_ref()
+            .is_none_or(|buffer| !buffer.is_protected)
+        {
             return;
         }
         let mut flash = self.flash.clone();

@@ -69,11 +69,13 @@ pub(crate) fn valid_config() -> impl Strategy<Value = DriveConfig> {
 /// Sizes in pages.
 fn write_buffer() -> impl Strategy<Value = Option<WriteBufferConfig>> {
     let buffer = (1..200_u64, of(1..9_u32), any::<bool>());
-    of(buffer.prop_map(|(size_bytes, appends_per_zone, protected)| WriteBufferConfig {
-        size_bytes,
-        appends_per_zone,
-        power_loss_protection: protected,
-    }))
+    of(buffer.prop_map(
+        |(size_bytes, appends_per_zone, protected)| WriteBufferConfig {
+            size_bytes,
+            appends_per_zone,
+            power_loss_protection: protected,
+        },
+    ))
 }
 
 fn geometry_and_zones() -> impl Strategy<Value = (Geometry, u32, ZonesConfig, u32)> {
