@@ -1,11 +1,12 @@
 //! What the drive does by itself: filling zones that are finished, erasing
 //! blocks of zones that were reset.
 //!
-//! Every design of ConfZNS++, section 4, is a setting of two tasks:
+//! Every design of ConfZNS++, section 4, is a setting of a few tasks:
 //!
 //! * [`Fill`] programs the rest of a zone in device writes of a granularity,
 //!   the next when the previous is done, with a pause between them, yielding
 //!   to host I/O or not.
+//! * [`Books`] is what a reset costs the firmware: see `bookkeeping`.
 //! * [`EraseAll`] issues all erasures of a zone at once; [`Erase`] takes them
 //!   block by block, one [`Task::Step`] per plane of the zone, each yielding to
 //!   host I/O that waits for its plane.
@@ -13,6 +14,8 @@
 //! A task that serves a command (a finish, a synchronous reset) ends it when
 //! it is done; a background erasure ends nothing. Where the blocks of a reset
 //! are erased by later writes there is no task at all: see [`crate::flash`].
+
+mod bookkeeping;
 
 use zonelab_device::{Nanos, ZoneId};
 
@@ -24,6 +27,7 @@ use crate::flash::BlockRange;
 use crate::record::{BackgroundKind, Begin};
 use crate::slab::Slab;
 use crate::zones::Change;
+use bookkeeping::Books;
 
 /// Designs and running tasks of a drive.
 #[derive(Clone, Debug)]
@@ -36,6 +40,8 @@ pub(crate) struct Background {
     yielding: Vec<u32>,
     /// Fills that have not ended.
     fills: u32,
+    /// When the bookkeeping of all zones that were reset is done.
+    books_free_at: Nanos,
 }
 
 #[derive(Clone, Debug)]
@@ -43,6 +49,7 @@ enum Task {
     Fill(Fill),
     EraseAll(EraseAll),
     Step(Step),
+    Books(Books),
 }
 
 /// Filling one zone for a finish.
@@ -128,6 +135,7 @@ impl Background {
             erasures: Slab::default(),
             yielding: Vec::new(),
             fills: 0,
+            books_free_at: Nanos::ZERO,
         }
     }
 
@@ -363,6 +371,7 @@ impl Drive {
         self.totals.resets += 1;
         self.buffer_drop(change.zone);
         let start = self.in_zone_order(change.zone, start);
+        self.begin_bookkeeping(change, request, start);
         let Some(physical) = self.mapping.physical(change.zone) else {
             return;
         };
@@ -658,6 +667,7 @@ impl Drive {
                 FillWait::Drain => self.fill_on(task, true),
                 _ => {}
             },
+            Some(Task::Books(_)) => self.bookkeeping_on(task),
             Some(Task::EraseAll(erase)) if !erase.issued && now >= erase.start => {
                 self.issue_erase_all(task);
             }
@@ -695,6 +705,7 @@ impl Drive {
                     self.step_on(task, true);
                 }
             }
+            Some(Task::Books(_)) => unreachable!("bookkeeping needs no flash"),
             None => unreachable!("a task lives until its flash operations are done"),
         }
     }

@@ -25,7 +25,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use zonelab_device::{Lba, Op, ZoneId};
+use zonelab_device::{Lba, Nanos, Op, ZoneId};
 use zonelab_nvme::zns::ZoneState;
 
 use crate::account::Cause;
@@ -65,6 +65,10 @@ pub(crate) struct WriteBuffer {
     open_last: u32,
     parked: Slab<Parked>,
     flushes: Vec<Flush>,
+    /// No program starts before then.
+    paused_until: Nanos,
+    /// Programs that wait for that, in order.
+    ready: VecDeque<u32>,
     /// Fills that wait until their zone is on the flash: zone and task.
     drains: Vec<(ZoneId, u32)>,
 }
@@ -132,8 +136,11 @@ struct Program {
     number: u64,
     first: u32,
     end: u32,
-    /// Groups of flash operations that are not over: 0 when it is over.
+    /// Groups of flash operations that are not over, or 1 before it starts: 0
+    /// when it is over.
     groups: u32,
+    /// It has started, and its pages are claimed.
+    has_started: bool,
     /// Blocks are erased before it.
     erases: bool,
     /// The zone was reset meanwhile.
@@ -182,6 +189,8 @@ impl WriteBuffer {
             open_last: NONE,
             parked: Slab::default(),
             flushes: Vec::new(),
+            paused_until: Nanos::ZERO,
+            ready: VecDeque::new(),
             drains: Vec::new(),
         }
     }
@@ -202,6 +211,8 @@ impl WriteBuffer {
         self.parked = Slab::default();
         self.flushes.clear();
         self.drains.clear();
+        self.paused_until = Nanos::ZERO;
+        self.ready.clear();
         for (zone, blocks) in (0..).map(ZoneId).zip(&mut self.zones) {
             *blocks = ZoneBlocks::EMPTY;
             blocks.admitted = blocks_of(zones.host_lbas(zone));
@@ -314,6 +325,19 @@ impl WriteBuffer {
             slot = program.next;
         }
         (start < end).then_some(start..end)
+    }
+
+    /// The first block of a zone that is in no program that has started.
+    fn first_not_started(&self, blocks: &ZoneBlocks) -> u32 {
+        let mut slot = blocks.first_program;
+        while slot != NONE {
+            let program = &self.programs[slot];
+            if !program.has_started {
+                return program.first;
+            }
+            slot = program.next;
+        }
+        blocks.issued
     }
 
     /// Physical zones with blocks that are being erased for a program.
@@ -495,22 +519,18 @@ impl Drive {
         }
     }
 
-    /// Programs the blocks of a zone up to `end`.
+    /// Programs the blocks of a zone up to `end`, now or when a pause ends.
     fn issue(&mut self, zone: ZoneId, end: u32) {
         let physical = self
             .mapping
             .physical(zone)
             .expect("a zone with blocks has flash");
-        self.hurry_erasure(physical);
-        let group = self.flash.layout().group_of(physical) as usize;
-        self.host_in_flight[group] += 1;
+        let now = self.now;
         let Some(buffer) = &mut self.buffer else {
             return;
         };
         buffer.unlist(zone);
         let first = std::mem::replace(&mut buffer.zones[zone.0 as usize].issued, end);
-        let count = end - first;
-        let claim = self.flash.claim(physical, BlockRange { first, count });
         let number = buffer.issued;
         let slot = buffer.link(Program {
             zone,
@@ -518,19 +538,72 @@ impl Drive {
             number,
             first,
             end,
-            groups: 0,
-            erases: claim.erases(),
+            groups: 1,
+            has_started: false,
+            erases: false,
             is_orphan: false,
             next: NONE,
         });
         buffer.running += 1;
         buffer.issued += 1;
+        if now < buffer.paused_until {
+            buffer.ready.push_back(slot);
+        } else {
+            self.start_program(slot);
+        }
+    }
+
+    fn start_program(&mut self, slot: u32) {
+        let Some(buffer) = &mut self.buffer else {
+            return;
+        };
+        let program = buffer.programs.at(slot);
+        program.has_started = true;
+        let Program {
+            physical,
+            first,
+            end,
+            ..
+        } = *program;
+        self.hurry_erasure(physical);
+        let group = self.flash.layout().group_of(physical) as usize;
+        self.host_in_flight[group] += 1;
+        let count = end - first;
+        let claim = self.flash.claim(physical, BlockRange { first, count });
         let (now, token) = (self.now, Owner::Program(slot).token());
         let cause = Cause::HostWrite;
         let groups = self
             .flash
             .program(now, claim, cause, token, &mut self.events);
-        buffer.programs.at(slot).groups = groups;
+        if let Some(buffer) = &mut self.buffer {
+            let program = buffer.programs.at(slot);
+            program.groups = groups;
+            program.erases = claim.erases();
+        }
+    }
+
+    /// Starts no programs before `until`.
+    pub(crate) fn pause_drain(&mut self, until: Nanos) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.paused_until = buffer.paused_until.max(until);
+            self.events.push(until, Event::Drain);
+        }
+    }
+
+    /// A pause ends, unless another goes on: what waited starts, in order.
+    pub(crate) fn drain_resumes(&mut self) {
+        let now = self.now;
+        while let Some(buffer) = self.buffer.as_mut().filter(|b| now >= b.paused_until) {
+            let Some(slot) = buffer.ready.pop_front() else {
+                return;
+            };
+            if buffer.programs.at(slot).is_orphan {
+                // Its zone was reset before it started.
+                self.program_over(slot);
+            } else {
+                self.start_program(slot);
+            }
+        }
     }
 
     /// A group of flash operations of a program is over.
@@ -543,7 +616,17 @@ impl Drive {
         if program.groups > 0 {
             return;
         }
-        let program = *program;
+        let physical = program.physical;
+        self.host_io_done(self.flash.layout().group_of(physical));
+        self.program_over(slot);
+    }
+
+    /// A program is over, or never started: its room is free.
+    fn program_over(&mut self, slot: u32) {
+        let Some(buffer) = &mut self.buffer else {
+            return;
+        };
+        let program = *buffer.programs.at(slot);
         buffer.running -= 1;
         buffer.fill_lbas -= u64::from(program.end - program.first);
         if program.is_orphan {
@@ -551,7 +634,6 @@ impl Drive {
         } else {
             buffer.unlink_ended(program.zone);
         }
-        self.host_io_done(self.flash.layout().group_of(program.physical));
         self.flushes_go_on(program.number);
         self.drains_go_on(program.zone);
         self.admit();
@@ -725,7 +807,8 @@ impl Drive {
             if program.groups == 0 {
                 continue;
             }
-            if program.erases || self.flash.is_being_erased(program.physical) {
+            let is_behind = !program.has_started || program.erases;
+            if is_behind || self.flash.is_being_erased(program.physical) {
                 return program.first;
             }
             let first_page = program.first / page_lbas;
@@ -744,13 +827,14 @@ impl Drive {
     pub(crate) fn settle_buffer_into(&self, flash: &mut Flash) {
         let Some(buffer) = &self.buffer else { return };
         for (zone, blocks) in (0..).map(ZoneId).zip(&buffer.zones) {
-            if blocks.issued == blocks.admitted {
+            let started = buffer.first_not_started(blocks);
+            if started == blocks.admitted {
                 continue;
             }
             let physical = self.mapping.physical(zone);
             let range = BlockRange {
-                first: blocks.issued,
-                count: blocks.admitted - blocks.issued,
+                first: started,
+                count: blocks.admitted - started,
             };
             flash.settle(physical.expect("a zone with blocks has flash"), range);
         }

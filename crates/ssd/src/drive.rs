@@ -184,7 +184,7 @@ impl Drive {
             MappingConfig::Lazy { physical_zones } => physical_zones,
         };
         let flash = Flash::new(config, physical_zones);
-        let front = FrontEnd::new(&config.front_end);
+        let front = FrontEnd::new(&config.front_end, config.lba_bytes);
         let delayed_zones = if front.delays() {
             config.zones.count
         } else {
@@ -409,6 +409,7 @@ impl Drive {
             }
             Event::Task(task) => self.task_wakes(task),
             Event::Request(request) => self.step(request),
+            Event::Drain => self.drain_resumes(),
         }
     }
 
@@ -430,12 +431,13 @@ impl Drive {
             Op::Read { slba, nlb } => {
                 self.check_transfer(nlb, self.info.max_transfer_bytes, request)?;
                 self.zones.read(slba, nlb)?;
-                Ok(processed)
+                Ok(processed.saturating_add(self.charge(&op, nlb, false)))
             }
             Op::Write { slba, nlb } => {
                 self.check_transfer(nlb, self.info.max_transfer_bytes, request)?;
                 let extent = self.zones.write(slba, nlb)?;
                 self.totals.implicit_closes += u64::from(extent.closed.is_some());
+                let processed = processed.saturating_add(self.charge(&op, nlb, extent.opened));
                 Ok(self.accept_write(extent.zone, extent.offset_lbas, nlb, request, processed))
             }
             Op::Append { zslba, nlb } => {
@@ -443,6 +445,7 @@ impl Drive {
                 let extent = self.zones.append(zslba, nlb)?;
                 self.totals.implicit_closes += u64::from(extent.closed.is_some());
                 self.requests.at(request).result = zslba.0 + extent.offset_lbas;
+                let processed = processed.saturating_add(self.charge(&op, nlb, extent.opened));
                 Ok(self.accept_write(extent.zone, extent.offset_lbas, nlb, request, processed))
             }
             Op::Flush => Ok(processed),
@@ -466,6 +469,13 @@ impl Drive {
                 Ok(processed)
             }
         }
+    }
+
+    /// What the front end charges for a transfer that was accepted.
+    #[inline]
+    fn charge(&mut self, op: &Op, nlb: u32, opened: bool) -> Nanos {
+        let bytes = u64::from(nlb) * u64::from(self.config.lba_bytes);
+        self.front.charge(op, bytes, opened)
     }
 
     /// The rules that hold for every data transfer.

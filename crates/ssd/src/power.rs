@@ -132,7 +132,7 @@ impl Drive {
         self.background.power_cut();
         self.host_in_flight.fill(0);
         self.zone_starts.fill(Nanos::ZERO);
-        self.front = FrontEnd::new(&self.config().front_end);
+        self.front = FrontEnd::new(&self.config().front_end, self.config().lba_bytes);
         let booked_until = self.flash.power_cut(self.config().geometry.channels);
         self.ready_at = now.saturating_add(off).max(booked_until);
 

@@ -101,6 +101,10 @@ impl Rules<'_> {
         for (key, time) in self.core_times() {
             self.time(key, time, Nanos::ZERO, limits::TIME);
         }
+        let costs = self.config.front_end.costs;
+        for (key, time) in costs.core_times().into_iter().chain(costs.latencies()) {
+            self.time(key, time, Nanos::ZERO, limits::FLASH_TIME);
+        }
         if front
             .link_bytes_per_s
             .is_some_and(|rate| rate < limits::LINK_BYTES_PER_S_MIN)
@@ -135,6 +139,16 @@ impl Rules<'_> {
         }
         let hold = self.config.reset.preempt_ns.unwrap_or(Nanos::ZERO);
         self.time("reset.max_hold", hold, Nanos::ZERO, limits::TIME);
+        if let Some(books) = self.config.reset.bookkeeping {
+            for (key, time) in [
+                ("reset.bookkeeping.base", books.base_ns),
+                ("reset.bookkeeping.full_zone", books.full_zone_ns),
+                ("reset.bookkeeping.drain_pause", books.drain_pause_ns),
+            ] {
+                self.time(key, time, Nanos::ZERO, limits::TIME);
+            }
+            self.number("reset.bookkeeping.slices", books.slices, 1, limits::SLICES);
+        }
         if let MappingConfig::Lazy { physical_zones } = self.config.mapping {
             self.number("mapping.physical_zones", physical_zones, 1, limits::ZONES);
         }
