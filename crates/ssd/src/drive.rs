@@ -600,12 +600,10 @@ impl Drive {
                         return self.buffer_write(index);
                     }
                     Op::Write { .. } | Op::Append { .. } => self.start_write(index),
-                    Op::Flush => {
-                        if self.buffer_flush(index) {
-                            return;
-                        }
-                    }
                     _ => {}
+                }
+                if op == Op::Flush && self.buffer_flush(index) {
+                    return;
                 }
                 let request = self.requests.at(index);
                 if request.pending == 0 {
