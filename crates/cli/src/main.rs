@@ -7,6 +7,7 @@ mod exit;
 mod files;
 mod profiles;
 mod reproduce;
+mod report;
 mod results;
 mod session;
 

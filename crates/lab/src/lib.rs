@@ -14,10 +14,13 @@
 //! | [`reference`](mod@reference) | tables of published measurements |
 //! | [`figure`] | SVG charts |
 //! | [`table`] | tables for a terminal |
+//! | [`detail`] | distributions, and what happened over time, of each point |
+//! | [`report`] | the HTML report |
 //! | [`output`] | result directories |
 
 pub mod bench;
 pub mod compare;
+pub mod detail;
 pub mod experiment;
 pub mod figure;
 pub mod library;
@@ -25,6 +28,7 @@ pub mod metrics;
 pub mod output;
 pub mod published;
 pub mod reference;
+pub mod report;
 pub mod rows;
 pub mod run;
 pub mod table;

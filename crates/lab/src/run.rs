@@ -17,8 +17,10 @@ use zonelab_host::{CoreId, Emulated, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_ssd::account::{Cause, Totals};
 use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::profile::Profile;
+use zonelab_ssd::record::ZoneRecord;
 use zonelab_ssd::{Control, Drive};
 
+use crate::detail::{JobDetail, PointDetail};
 use crate::experiment::{AxisValue, Experiment, HostModel, JobTemplate, SeriesSpec, WorkTemplate};
 use crate::metrics::Metrics;
 
@@ -41,6 +43,19 @@ pub struct PointResult {
     pub simulated: Nanos,
     /// Operations simulated, measured or not.
     pub operations: u64,
+    /// Where time and wear went.
+    pub detail: PointDetail,
+    /// Changes of zone states.
+    pub zone_history: ZoneHistory,
+}
+
+/// Changes of zone states during a point, in the order in which they came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ZoneHistory {
+    /// The first ones, up to a limit.
+    pub records: Vec<ZoneRecord>,
+    /// How many more there were.
+    pub dropped: u64,
 }
 
 /// What one job of a point measured.
@@ -52,6 +67,8 @@ pub struct JobMeasured {
     pub kind: OpKind,
     /// Its metrics; empty if it completed nothing while it was measured.
     pub metrics: Metrics,
+    /// Its latencies and its throughput over time.
+    pub detail: JobDetail,
 }
 
 /// Why a point could not be run, or what went wrong in it.
@@ -326,6 +343,8 @@ fn point_result(
         resources: (ledger.channels.len() as u32, ledger.units.len() as u32),
         simulated,
         operations,
+        detail: PointDetail::of(drive),
+        zone_history: ZoneHistory::default(),
     }
 }
 
@@ -523,6 +542,7 @@ fn measure(template: &JobTemplate, results: &[JobResult]) -> JobMeasured {
         name: template.name.clone(),
         kind,
         metrics,
+        detail: JobDetail::of(mine().map(|job| &job.stats), kind),
     }
 }
 

@@ -55,6 +55,7 @@ pub mod layout;
 pub mod mapping;
 pub mod media;
 pub mod profile;
+pub mod record;
 mod slab;
 pub mod zones;
 

@@ -24,6 +24,12 @@ mod tests;
 
 pub use axis::{Axis, Scale};
 
+/// The path data of the markers of series `index`: ours, and the published one.
+pub(crate) fn markers(index: usize) -> (String, String) {
+    let (dot, ring) = (render::DOT, render::RING);
+    (style::marker(index, dot), style::marker(index, ring))
+}
+
 /// One chart, or several side by side with a common legend.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figure {

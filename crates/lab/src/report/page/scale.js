@@ -1,0 +1,62 @@
+// Scales: from values to a share of an axis, with ticks.
+
+const NICE = [1, 2, 2.5, 5, 10];
+const niceStep = (raw) => {
+  const power = 10 ** Math.floor(Math.log10(raw));
+  return NICE.find((m) => m * power >= raw * 0.999999) * power;
+};
+
+// From zero, unless the values lie far from it: an axis that is cut off makes
+// small differences look large.
+const linear = (values, many) => {
+  let [low, high] = [Math.min(...values), Math.max(...values)];
+  if (low > 0 && low <= high * 0.5) low = 0;
+  if (high - low <= Math.abs(high) * 1e-9) {
+    const pad = high === 0 ? 1 : Math.abs(high) * 0.5;
+    [low, high] = [Math.min(low, high - pad), high + pad];
+    if (values.every((value) => value >= 0)) low = Math.max(0, low);
+  }
+  const step = niceStep((high - low) / many);
+  const room = (high - low) * 0.015;
+  low = low === 0 ? 0 : Math.floor((low - room) / step) * step;
+  high = Math.ceil((high + room) / step) * step;
+  const ticks = [];
+  for (let i = 0; low + i * step <= high + step * 1e-6; i += 1) {
+    const value = low + i * step;
+    ticks.push({ value, label: plain(Math.abs(value) < step * 1e-6 ? 0 : value) });
+  }
+  return { of: (value) => (value - low) / (high - low), ticks };
+};
+
+const logarithmic = (values, many) => {
+  let [low, high] = [Math.log10(Math.min(...values)), Math.log10(Math.max(...values))];
+  const room = Math.max(0.03, (high - low) * 0.02);
+  [low, high] = [low - room, high + room];
+  if (high - low < 0.5) [low, high] = [low - (0.5 - high + low) / 2, high + (0.5 - high + low) / 2];
+  const ticks = [];
+  const decades = high - low;
+  const labelled = decades > many ? [1] : decades > 2.2 ? [1, 3] : [1, 2, 5];
+  for (let k = Math.floor(low); k <= Math.ceil(high); k += 1) {
+    for (let m = 1; m < 10; m += 1) {
+      const at = k + Math.log10(m);
+      if (at < low || at > high) continue;
+      ticks.push({ value: m * 10 ** k, label: labelled.includes(m) ? plain(m * 10 ** k) : '' });
+    }
+  }
+  return { of: (value) => (Math.log10(value) - low) / (high - low), ticks };
+};
+
+// Per cent by what lies beyond: as far from 90 to 99 as from 99 to 99.9.
+const TAIL = [0, 50, 90, 99, 99.9, 99.99];
+const tail = (values) => {
+  const place = (value) => -Math.log10(1 - value / 100);
+  const end = place(Math.max(...values, 50));
+  const ticks = TAIL.filter((value) => place(value) <= end + 1e-9).map((value) => ({ value, label: value === 0 ? 'min' : `P${value}` }));
+  return { of: (value) => place(value) / end, ticks };
+};
+
+const fit = (kind, values, many) => {
+  if (values.length === 0) return linear([0, 1], many);
+  if (kind === 'tail') return tail(values);
+  return kind === 'log' ? logarithmic(values, many) : linear(values, many);
+};
