@@ -17,14 +17,21 @@ const pointAt = (frame, image, describe) => {
   image.addEventListener('pointerleave', tip.hide);
 };
 
+const membersOf = (busy, row) => Math.min(busy.per_group, busy.count - row * busy.per_group);
+const nameOf = (word, busy, row) => {
+  const first = row * busy.per_group;
+  return busy.per_group === 1 ? `${word} ${row}` : `${word}s ${first}–${first + membersOf(busy, row) - 1}`;
+};
+
 // `busy` is { count, per_group, busy_ns: [[by cause]] } over `simulated` ns.
-const busyBars = (title, word, busy, simulated, causes) => {
+const busyBars = (title, word, busy, simulated, causes, others = []) => {
   const frame = el('div', { class: 'chart bars' });
   const image = svg('svg', { role: 'img', 'aria-label': `${title}: share of the simulated time by cause` });
   frame.append(image);
-  const first = (row) => row * busy.per_group;
-  const members = (row) => Math.min(busy.per_group, busy.count - first(row));
-  const name = (row) => (busy.per_group === 1 ? `${word} ${row}` : `${word}s ${first(row)}–${first(row) + members(row) - 1}`);
+  const members = (row) => membersOf(busy, row);
+  // Room for the longest name of all charts in a column, so that axes align.
+  const longest = Math.max(...others, ...busy.busy_ns.map((_, row) => nameOf(word, busy, row).length));
+  const name = (row) => nameOf(word, busy, row);
   const share = (ns, row) => ns / (simulated * members(row));
   pointAt(frame, image, (node) => {
     if (!node.dataset.row) return null;
@@ -36,7 +43,7 @@ const busyBars = (title, word, busy, simulated, causes) => {
   });
   whenSized(frame, (width) => {
     const [pitch, thick] = busy.busy_ns.length > 24 ? [9, 7] : [20, 15];
-    const left = 12 + 6.4 * Math.max(...busy.busy_ns.map((_, row) => name(row).length));
+    const left = 14 + 6.6 * longest;
     const right = 52;
     const wide = width - left - right;
     const height = busy.busy_ns.length * pitch + 24;

@@ -9,7 +9,7 @@ const furnish = (node, attributes, children) => {
     if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
     else node.setAttribute(name, value === true ? '' : value);
   }
-  node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return node;
 };
 const el = (name, attributes, ...children) => furnish(document.createElement(name), attributes, children);
@@ -19,14 +19,18 @@ const svg = (name, attributes, ...children) => furnish(document.createElementNS(
 const number = (value) => {
   if (value === null || value === undefined || !Number.isFinite(value)) return '–';
   const magnitude = Math.abs(value);
-  if (magnitude !== 0 && (magnitude < 1e-4 || magnitude >= 1e7)) return value.toExponential(3);
+  if (magnitude !== 0 && (magnitude < 1e-4 || magnitude >= 1e12)) return value.toExponential(3);
   const exponent = Number(value.toExponential(3).split('e')[1]);
-  return Number(value.toExponential(3)).toFixed(Math.max(0, 3 - exponent));
+  return grouped(Number(value.toExponential(3)).toFixed(Math.max(0, 3 - exponent)));
 };
+// Thousands apart, from five digits on.
+const grouped = (digits) => (/^-?\d{5,}$/.test(digits) ? digits.replace(/\B(?=(\d{3})+$)/g, '\u202f') : digits);
 // A value with no more digits than it has, for counts and axis values.
 const plain = (value) => String(Number(value.toPrecision(6)));
 const count = (value) => value.toLocaleString('en-US');
 const percent = (share, digits = 1) => {
+  const least = 10 ** -(digits + 2);
+  if (digits > 1 && share > 0 && share < least) return `< ${plain(least * 100)} %`;
   const text = (share * 100).toFixed(digits);
   return `${Number(text) === 0 ? (0).toFixed(digits) : text} %`;
 };

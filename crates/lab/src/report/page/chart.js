@@ -49,10 +49,10 @@ const chart = (spec, marks) => {
     focus(null);
     const height = Math.min(spec.height, Math.max(200, width * 0.75));
     const all = shown().flatMap((series) => series.points).flatMap(places).filter(hasPlace);
-    const xs = fit(kinds.x, all.map(([x]) => x), Math.max(2, Math.floor(width / 110)));
-    const ys = fit(kinds.y, all.map(([, y]) => y), 6);
+    const xs = fit(kinds.x, spec.x, all.map(([x]) => x), Math.max(2, Math.floor(width / 110)));
+    const ys = fit(kinds.y, spec.y, all.map(([, y]) => y), 6);
     const widest = Math.max(...ys.ticks.map(({ label }) => label.length), 1);
-    const [left, right, top, bottom] = [26 + widest * 6.6, 22, 10, 44];
+    const [left, right, top, bottom] = [30 + widest * 6.9, 22, 10, 44];
     const [wide, high] = [width - left - right, height - top - bottom];
     const atX = (value) => left + xs.of(value) * wide;
     const atY = (value) => top + (1 - ys.of(value)) * high;
@@ -83,8 +83,8 @@ const chart = (spec, marks) => {
     back.append(
       svg('line', { class: 'axis', x1: left, x2: left + wide, y1: top + high, y2: top + high }),
       svg('line', { class: 'axis', x1: left, x2: left, y1: top, y2: top + high }),
-      svg('text', { x: left + wide / 2, y: height - 6, 'text-anchor': 'middle' }, withBrackets(spec.x)),
-      svg('text', { transform: `translate(13 ${top + high / 2}) rotate(-90)`, 'text-anchor': 'middle' }, withBrackets(spec.y)),
+      svg('text', { x: left + wide / 2, y: height - 6, 'text-anchor': 'middle' }, xs.caption),
+      svg('text', { transform: `translate(13 ${top + high / 2}) rotate(-90)`, 'text-anchor': 'middle' }, ys.caption),
     );
     drawn = [];
     let missing = 0;
@@ -145,13 +145,20 @@ const chart = (spec, marks) => {
     }
     return best;
   };
+  // A finger that is lifted leaves: what it pointed at stays until the next
+  // tap, and only a second tap on the same point chooses it.
+  let tapped = null;
   image.addEventListener('pointermove', (event) => focus(nearest(event, 60)));
-  image.addEventListener('pointerdown', (event) => focus(nearest(event, 60)));
-  image.addEventListener('pointerleave', () => focus(null));
+  image.addEventListener('pointerdown', (event) => {
+    const was = hover && hover.point;
+    focus(nearest(event, 60));
+    tapped = event.pointerType === 'touch' && (!hover || hover.point !== was);
+  });
+  image.addEventListener('pointerleave', (event) => { if (event.pointerType !== 'touch') focus(null); });
   image.addEventListener('blur', () => focus(null));
   image.addEventListener('click', (event) => {
     const found = nearest(event, 40);
-    if (found && spec.pick) spec.pick(found.point);
+    if (found && spec.pick && !tapped) spec.pick(found.point);
   });
   image.addEventListener('keydown', (event) => {
     const step = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }[event.key];
@@ -174,8 +181,6 @@ const chart = (spec, marks) => {
   return { frame, note, tools: axisTools(spec, kinds, again), legend: legend(spec, hidden, marks, again) };
 };
 
-const withBrackets = ({ name, unit }) => (unit && unit !== '1' ? `${name} (${unit})` : name);
-
 // Check boxes for logarithmic axes, where all values are positive.
 const axisTools = (spec, kinds, again) => {
   const box = (axis) => {
@@ -191,7 +196,8 @@ const axisTools = (spec, kinds, again) => {
     });
     return el('label', {}, input, `log ${axis}`);
   };
-  return el('div', { class: 'tools' }, box('x'), box('y'));
+  const hint = spec.pick ? el('span', { class: 'soft' }, 'Choose a point to see inside its run.') : null;
+  return el('div', { class: 'tools' }, box('x'), box('y'), hint);
 };
 
 // One button for each series; what is published is hollow everywhere.

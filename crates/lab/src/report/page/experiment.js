@@ -97,7 +97,9 @@ const pointChooser = (data, experiment) => {
     current = index;
     show();
     node.open = true;
-    if (scroll) node.scrollIntoView({ block: 'nearest', behavior: 'instant' });
+    // So far that both can be seen, the figure and what is inside.
+    const below = node.getBoundingClientRect().top - innerHeight * 0.5;
+    if (scroll && below > 0) scrollBy({ top: below, behavior: 'instant' });
   };
   return { node, choose };
 };

@@ -8,6 +8,7 @@ const pointDetails = (data, experiment, point) => {
     el('p', { class: 'small soft' },
       `${duration(point.simulated_ns)} of simulated time, ${count(point.operations)} operations, seed ${data.seed}.`),
     el('div', { class: 'parts' },
+      ...compared(data, experiment, point),
       part('Where the time of the flash went', true, ...timeByCause(data, point)),
       part('Latency by percentile', false, ...latencies(data, point)),
       part('Throughput over time', false, ...throughput(data, point, seconds)),
@@ -20,6 +21,24 @@ const pointDetails = (data, experiment, point) => {
         command(experiment.command),
         source('The drive, resolved', data.drives[point.drive]),
         source(`The experiment file, as it is before --quick and --set`, experiment.text))));
+};
+
+// The rows of the point.
+const compared = (data, experiment, point) => {
+  const series = experiment.series[point.s];
+  const own = (row) => data.experiments[row.e] === experiment && row.x !== null && plain(row.x) === plain(point.n)
+    && (row.series === series || row.series.startsWith(`${series}: `)) && row.published !== null;
+  const rows = data.rows.filter(own);
+  if (rows.length === 0) return [];
+  const cell = (text) => el('td', { class: 'number' }, text);
+  const head = ['', 'published', 'ours', 'error', ''].map((name, column) => el('th', { scope: 'col', class: column ? 'number' : null }, name));
+  const name = (row) => row.metric + (row.series === series ? '' : ` of ${row.series.slice(series.length + 2)}`);
+  return [part('Against what was published', true, el('div', { class: 'scroll' }, el('table', { class: 'compared' },
+    el('thead', {}, el('tr', {}, head)),
+    el('tbody', {}, rows.map((row) => el('tr', {}, el('th', { scope: 'row' }, name(row)),
+      cell(withUnit(number(row.published), row.unit)), cell(withUnit(number(row.ours), row.unit)), cell(signed(row.error)),
+      el('td', { class: `status ${row.status}` }, statusWord(row))))))),
+  ...rows.flatMap((row) => (row.status === 'misfit' ? notesOf(row) : [])))];
 };
 
 const none = (text) => el('p', { class: 'soft small' }, text);
@@ -40,12 +59,12 @@ const timeByCause = (data, point) => {
       data.causes.map((name, cause) => (channels[cause] || units[cause] ? line(`c${cause}`, name, channels[cause], units[cause]) : null)),
       line('idle', 'idle', rest(channels, point.channels), rest(units, point.units)))));
   const late = [point.channels, point.units].some((busy) => busy.busy_ns.some((row, index) => {
-    const members = Math.min(busy.per_group, busy.count - index * busy.per_group);
-    return row.reduce((sum, ns) => sum + ns, 0) > point.simulated_ns * members;
+    const used = row.reduce((sum, ns) => sum + ns, 0);
+    return used > point.simulated_ns * membersOf(busy, index);
   }));
   return [
     busyBars('Channels', 'channel', point.channels, point.simulated_ns, data.causes),
-    busyBars('Units', 'unit', point.units, point.simulated_ns, data.causes),
+    busyBars('Units', 'unit', point.units, point.simulated_ns, data.causes, [nameOf('channel', point.channels, 0).length]),
     table,
     none(`A unit is a plane, or a die if its planes do not work independently.${late ? ' Work that was begun goes on beyond the end of the run.' : ''}`),
   ];
@@ -60,7 +79,7 @@ const lines = (spec) => {
 // that ten of them exceed, dashed.
 const latencies = (data, point) => {
   const series = point.jobs.filter((job) => job.latencies_ns.length > 0).map((job) => ({
-    name: `${job.name} (${count(job.operations)} ${job.kind}${job.operations === 1 ? '' : 's'})`,
+    name: `${job.name} (${count(job.operations)} ops)`,
     look: point.jobs.indexOf(job),
     line: true,
     points: job.latencies_ns.map((ns, index) => ({

@@ -6,13 +6,24 @@ const ORDER = { fail: 0, misfit: 1, ok: 2, info: 3 };
 const COLUMNS = [
   { name: 'result', key: (row) => row.e },
   { name: 'series', key: (row) => row.series },
-  { name: 'x', key: (row) => row.x, numeric: true },
+  { name: 'at', key: (row) => row.x, numeric: true },
   { name: 'metric', key: (row) => row.metric },
+  { name: 'unit', key: (row) => row.unit },
   { name: 'published', key: (row) => row.published, numeric: true },
   { name: 'ours', key: (row) => row.ours, numeric: true },
   { name: 'error', key: (row) => (row.error === null ? null : Math.abs(row.error)), numeric: true },
   { name: 'status', key: (row) => ORDER[row.status] },
 ];
+
+// What explains a row.
+const notesOf = (row) => (row.notes || []).map(([name, text]) => el('p', { class: 'small' }, el('strong', {}, `${name}: `), text));
+
+// Where on the axis of its experiment a row lies.
+const at = (data, row) => {
+  if (row.x === null) return '';
+  const [name, unit] = data.experiments[row.e].axis;
+  return `${name} ${withUnit(plain(row.x), unit)}`;
+};
 
 const statusWord = (row) => STATUS[row.status] + (row.bracket ? ' ±1pt' : '');
 
@@ -38,7 +49,7 @@ const rowsTable = (data) => {
     const word = statusWord(row);
     const why = row.notes
       ? el('tr', { class: 'why', id, hidden: true }, el('td', { colspan: COLUMNS.length },
-        row.notes.map(([name, text]) => el('p', {}, el('strong', {}, `${name}: `), text))))
+        notesOf(row)))
       : null;
     const open = why && el('button', { type: 'button', class: 'open', 'aria-expanded': 'false', 'aria-controls': id }, word);
     if (open) {
@@ -51,13 +62,14 @@ const rowsTable = (data) => {
     const line = el('tr', { 'data-row': row.index, 'data-status': row.status },
       cell(data.experiments[row.e].id),
       cell(row.series),
-      cell(row.x === null ? '' : plain(row.x), true),
-      cell(withUnit(row.metric, row.unit && row.unit !== '1' ? `(${row.unit})` : '')),
+      cell(at(data, row), true),
+      cell(row.metric),
+      el('td', { class: 'soft' }, row.unit),
       cell(row.published === null ? '–' : number(row.published), true),
       cell(number(row.ours), true),
       cell(signed(row.error), true),
       el('td', { class: `status ${row.status}` }, open || word));
-    const text = [data.experiments[row.e].id, row.series, row.metric, row.unit, row.x === null ? '' : plain(row.x), word];
+    const text = [data.experiments[row.e].id, row.series, row.metric, row.unit, at(data, row), word];
     return { row, line, why, text: text.join(' ').toLowerCase() };
   });
 

@@ -19,11 +19,13 @@ const linear = (values, many) => {
   const step = niceStep((high - low) / many);
   const room = (high - low) * 0.015;
   low = low === 0 ? 0 : Math.floor((low - room) / step) * step;
-  high = Math.ceil((high + room) / step) * step;
+  // Up to the next tick if that is near, or a large part of the chart stays empty.
+  const next = Math.ceil((high + room) / step) * step;
+  high = next - high < step / 2 ? next : high + room;
   const ticks = [];
   for (let i = 0; low + i * step <= high + step * 1e-6; i += 1) {
     const value = low + i * step;
-    ticks.push({ value, label: plain(Math.abs(value) < step * 1e-6 ? 0 : value) });
+    ticks.push({ value, label: grouped(plain(Math.abs(value) < step * 1e-6 ? 0 : value)) });
   }
   return { of: (value) => (value - low) / (high - low), ticks };
 };
@@ -40,7 +42,7 @@ const logarithmic = (values, many) => {
     for (let m = 1; m < 10; m += 1) {
       const at = k + Math.log10(m);
       if (at < low || at > high) continue;
-      ticks.push({ value: m * 10 ** k, label: labelled.includes(m) ? plain(m * 10 ** k) : '' });
+      ticks.push({ value: m * 10 ** k, label: labelled.includes(m) ? grouped(plain(m * 10 ** k)) : '' });
     }
   }
   return { of: (value) => (Math.log10(value) - low) / (high - low), ticks };
@@ -55,8 +57,21 @@ const tail = (values) => {
   return { of: (value) => place(value) / end, ticks };
 };
 
-const fit = (kind, values, many) => {
-  if (values.length === 0) return linear([0, 1], many);
-  if (kind === 'tail') return tail(values);
-  return kind === 'log' ? logarithmic(values, many) : linear(values, many);
+// Long latencies are easier to read as times than as microseconds.
+const asTimes = (unit, values) => unit === 'us' && Math.max(...values) >= 2e4;
+const timeLabel = (us) => {
+  const [name, size] = [['s', 1e6], ['ms', 1e3], ['us', 1]].find(([, unit]) => Math.abs(us) >= unit) || ['us', 1];
+  return us === 0 ? '0' : `${plain(us / size)} ${name}`;
 };
+
+// Gives `of` (a share of the axis), `ticks`, and the `caption`.
+const fit = (kind, axis, values, many) => {
+  const fitted = values.length === 0 ? linear([0, 1], many)
+    : kind === 'tail' ? tail(values)
+      : kind === 'log' ? logarithmic(values, many) : linear(values, many);
+  if (kind === 'tail' || !asTimes(axis.unit, values)) return { ...fitted, caption: withBrackets(axis) };
+  const ticks = fitted.ticks.map(({ value, label }) => ({ value, label: label && timeLabel(value) }));
+  return { ...fitted, ticks, caption: axis.name };
+};
+
+const withBrackets = ({ name, unit }) => (unit && unit !== '1' ? `${name} (${unit})` : name);
