@@ -6,8 +6,8 @@ mod console;
 mod exit;
 mod files;
 mod profiles;
-mod reproduce;
 mod report;
+mod reproduce;
 mod results;
 mod session;
 

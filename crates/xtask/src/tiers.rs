@@ -5,16 +5,19 @@ use std::process::Stdio;
 use anyhow::Result;
 
 use crate::steps::{self, Policy, Step};
-use crate::{USAGE, cargo, root};
+use crate::{USAGE, cargo, root, web};
 
 /// The tiers there are, and what is in them.
-const TIERS: &[(&str, &str)] = &[(
-    "fast",
-    "formatting, lints, documentation, unit, property, doc and snapshot tests, fuzz targets",
-)];
+const TIERS: &[(&str, &str)] = &[
+    (
+        "fast",
+        "formatting, lints, documentation, unit, property, doc and snapshot tests, fuzz targets",
+    ),
+    ("web", "the report of `reproduce --quick` in a browser"),
+];
 
 /// Tiers that are planned: asked for by name, they should not look like a typo.
-const PLANNED: &[&str] = &["web", "guest", "python"];
+const PLANNED: &[&str] = &["guest", "python"];
 
 /// Runs a tier.
 pub(crate) fn chore(args: &[String]) -> Result<u8> {
@@ -35,6 +38,13 @@ pub(crate) fn chore(args: &[String]) -> Result<u8> {
     }
     match tier.unwrap_or("fast") {
         "fast" => steps::run(fast(keep_going, has_component), policy(keep_going)),
+        "web" => steps::run(
+            web::steps(is_ci()),
+            Policy {
+                keep_going,
+                strict: true,
+            },
+        ),
         other => {
             eprintln!("{}", no_such_tier(other));
             Ok(USAGE)
@@ -59,10 +69,18 @@ fn tiers() -> String {
     })
 }
 
-fn policy(keep_going: bool) -> Policy {
+/// Whether this is continuous integration: what is missing may be installed,
+/// and what cannot run is a failure.
+fn is_ci() -> bool {
     let ci = std::env::var_os("CI");
-    let strict = ci.is_some_and(|value| !value.is_empty() && value != "false" && value != "0");
-    Policy { keep_going, strict }
+    ci.is_some_and(|value| !value.is_empty() && value != "false" && value != "0")
+}
+
+fn policy(keep_going: bool) -> Policy {
+    Policy {
+        keep_going,
+        strict: is_ci(),
+    }
 }
 
 /// The steps of the tier `fast`; `has` says which components are installed.
@@ -70,10 +88,14 @@ fn fast(keep_going: bool, has: impl Fn(&'static str) -> bool) -> Vec<Step> {
     let step = |name, args: &[&str], component: Option<&'static str>| {
         let mut command = cargo();
         command.args(args).current_dir(root());
+        let missing = component.filter(|component| !has(component));
         Step {
             name,
             command,
-            missing: component.filter(|component| !has(component)),
+            missing: missing.map(|component| match component {
+                "rustfmt" => "rustup component add rustfmt",
+                _ => "rustup component add clippy",
+            }),
         }
     };
     let mut docs = step("documentation", &["doc", "--workspace", "--no-deps"], None);
@@ -126,7 +148,7 @@ mod tests {
         let missing: Vec<_> = steps.iter().map(|step| (step.name, step.missing)).collect();
         let expected = [
             ("formatting", None),
-            ("lints", Some("clippy")),
+            ("lints", Some("rustup component add clippy")),
             ("documentation", None),
             ("tests and fuzz targets", None),
         ];
@@ -153,9 +175,13 @@ mod tests {
 
     #[test]
     fn tiers_that_do_not_exist_are_refused_with_those_that_do() {
-        for (name, why) in [("web", "does not exist yet"), ("fats", "does not exist\n")] {
+        for (name, why) in [
+            ("guest", "does not exist yet"),
+            ("fats", "does not exist\n"),
+        ] {
             let text = no_such_tier(name);
-            assert!(text.contains(why) && text.contains("fast"), "{text}");
+            let names_tiers = TIERS.iter().all(|(name, _)| text.contains(name));
+            assert!(text.contains(why) && names_tiers, "{text}");
         }
     }
 }

@@ -10,7 +10,12 @@ use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
 /// Names under which Chromium is installed; `CHROMIUM` in the environment names another.
-const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+const NAMES: [&str; 4] = [
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+];
 /// How long to wait for an answer, or for the browser to start.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Pause between two looks whether it has started.
@@ -65,7 +70,9 @@ impl Browser {
         }
         self.socket.send(Message::text(message.to_string()))?;
         loop {
-            let message = self.receive().with_context(|| format!("no answer to {method}"))?;
+            let message = self
+                .receive()
+                .with_context(|| format!("no answer to {method}"))?;
             if message["id"] != id {
                 self.events.push(message);
                 continue;
@@ -115,9 +122,22 @@ fn spawn(profile: &Path) -> Result<Child> {
     for name in &names {
         let mut command = Command::new(name);
         command
-            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"])
-            .args(["--no-first-run", "--disable-background-networking", "--disable-component-update"])
-            .args(["--disable-sync", "--hide-scrollbars", "--remote-debugging-port=0"])
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-quic",
+            ])
+            .args([
+                "--no-first-run",
+                "--disable-background-networking",
+                "--disable-component-update",
+            ])
+            .args([
+                "--disable-sync",
+                "--hide-scrollbars",
+                "--remote-debugging-port=0",
+            ])
             .arg(format!("--user-data-dir={}", profile.display()))
             .arg("about:blank")
             .stdin(Stdio::null())
@@ -127,10 +147,17 @@ fn spawn(profile: &Path) -> Result<Child> {
             return Ok(process);
         }
     }
-    bail!("there is no Chromium (looked for {}): install it, or name it in CHROMIUM", names.join(", "))
+    bail!(
+        "there is no Chromium (looked for {}): install it, or name it in CHROMIUM",
+        names.join(", ")
+    )
 }
 
 /// Connects to the port that the browser writes to its profile directory.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "another process starts in its own time"
+)]
 fn connect(profile: &Path, process: &mut Child) -> Result<WebSocket<TcpStream>> {
     let file = profile.join("DevToolsActivePort");
     let looks = PATIENCE.as_millis() / PAUSE.as_millis();

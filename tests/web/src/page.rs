@@ -23,11 +23,24 @@ pub struct View {
 
 impl View {
     /// A window on a desk.
-    pub const DESK: Self = Self { width: 1200, height: 900, phone: false, dark: false };
+    pub const DESK: Self = Self {
+        width: 1200,
+        height: 900,
+        phone: false,
+        dark: false,
+    };
     /// The same, at night.
-    pub const NIGHT: Self = Self { dark: true, ..Self::DESK };
+    pub const NIGHT: Self = Self {
+        dark: true,
+        ..Self::DESK
+    };
     /// A small telephone.
-    pub const PHONE: Self = Self { width: 360, height: 740, phone: true, dark: false };
+    pub const PHONE: Self = Self {
+        width: 360,
+        height: 740,
+        phone: true,
+        dark: false,
+    };
 }
 
 /// A page in a browser of its own.
@@ -42,6 +55,19 @@ impl Page {
     /// # Errors
     /// There is no browser, or it does not do what it is told.
     pub fn open(file: &Path, view: View) -> Result<Self> {
+        Self::load(file, view, true)
+    }
+
+    /// Opens a file in a browser whose user has turned scripts off. Scripts of
+    /// tests still run.
+    ///
+    /// # Errors
+    /// As [`Page::open`].
+    pub fn open_without_script(file: &Path, view: View) -> Result<Self> {
+        Self::load(file, view, false)
+    }
+
+    fn load(file: &Path, view: View, script: bool) -> Result<Self> {
         let mut browser = Browser::start()?;
         let target = browser.call("Target.createTarget", json!({ "url": "about:blank" }))?;
         let attach = json!({ "targetId": target["targetId"], "flatten": true });
@@ -52,18 +78,31 @@ impl Page {
         }
         let scheme = if view.dark { "dark" } else { "light" };
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
-        browser.call("Emulation.setEmulatedMedia", json!({ "features": features }))?;
+        browser.call(
+            "Emulation.setEmulatedMedia",
+            json!({ "features": features }),
+        )?;
         let metrics = json!({
             "width": view.width, "height": view.height, "mobile": view.phone,
             "deviceScaleFactor": if view.phone { 2 } else { 1 },
         });
         browser.call("Emulation.setDeviceMetricsOverride", metrics)?;
+        browser.call(
+            "Emulation.setTouchEmulationEnabled",
+            json!({ "enabled": view.phone }),
+        )?;
+        browser.call(
+            "Emulation.setScriptExecutionDisabled",
+            json!({ "value": !script }),
+        )?;
         browser.events.clear();
         let url = format!("file://{}", file.canonicalize()?.display());
         browser.call("Page.navigate", json!({ "url": url }))?;
         browser.wait_for("Page.loadEventFired")?;
         let mut page = Self { browser, url };
-        page.settle()?;
+        if script {
+            page.settle()?;
+        }
         Ok(page)
     }
 
@@ -88,7 +127,8 @@ impl Page {
     /// # Errors
     /// The browser does not answer.
     pub fn settle(&mut self) -> Result<()> {
-        let frames = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))";
+        let frames =
+            "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))";
         self.eval(&format!("{frames}.then(() => null)")).map(drop)
     }
 
@@ -115,6 +155,31 @@ impl Page {
         self.settle()
     }
 
+    /// Taps on it with a finger.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn tap(&mut self, selector: &str) -> Result<()> {
+        let (x, y) = self.middle(selector)?;
+        let touch = |kind: &str, points| json!({ "type": kind, "touchPoints": points });
+        let finger = json!([{ "x": x, "y": y }]);
+        self.browser
+            .call("Input.dispatchTouchEvent", touch("touchStart", finger))?;
+        self.browser
+            .call("Input.dispatchTouchEvent", touch("touchEnd", json!([])))?;
+        self.settle()
+    }
+
+    /// Shows the page as it is printed.
+    ///
+    /// # Errors
+    /// The browser does not answer.
+    pub fn print_media(&mut self) -> Result<()> {
+        self.browser
+            .call("Emulation.setEmulatedMedia", json!({ "media": "print" }))?;
+        self.settle()
+    }
+
     /// Presses a key that has no character: `Tab`, `ArrowRight`.
     ///
     /// # Errors
@@ -132,7 +197,8 @@ impl Page {
     /// # Errors
     /// The browser does not answer.
     pub fn type_text(&mut self, text: &str) -> Result<()> {
-        self.browser.call("Input.insertText", json!({ "text": text }))?;
+        self.browser
+            .call("Input.insertText", json!({ "text": text }))?;
         self.settle()
     }
 
@@ -140,7 +206,11 @@ impl Page {
     /// exceptions, and what the browser logged about it.
     #[must_use]
     pub fn complaints(&self) -> Vec<String> {
-        let methods = ["Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"];
+        let methods = [
+            "Runtime.consoleAPICalled",
+            "Runtime.exceptionThrown",
+            "Log.entryAdded",
+        ];
         let events = self.browser.events.iter();
         events
             .filter(|event| methods.iter().any(|method| event["method"] == *method))
@@ -200,10 +270,15 @@ impl Page {
         let params = json!({
             "type": kind, "x": x, "y": y, "button": button, "clickCount": clicks,
         });
-        self.browser.call("Input.dispatchMouseEvent", params).map(drop)
+        self.browser
+            .call("Input.dispatchMouseEvent", params)
+            .map(drop)
     }
 }
 
 fn text(value: &Value) -> Result<String> {
-    value.as_str().map(str::to_owned).context("the browser answers nonsense")
+    value
+        .as_str()
+        .map(str::to_owned)
+        .context("the browser answers nonsense")
 }

@@ -30,6 +30,12 @@ pub(crate) fn markers(index: usize) -> (String, String) {
     (style::marker(index, dot), style::marker(index, ring))
 }
 
+/// The style sheet of figures.
+#[cfg(test)]
+pub(crate) const fn style_sheet() -> &'static str {
+    style::SHEET
+}
+
 /// One chart, or several side by side with a common legend.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figure {

@@ -15,7 +15,7 @@ const COLUMNS: (u64, u64) = (240, 30);
 /// Bytes of the rows, beyond which columns are halved.
 const BYTES_MAX: usize = 6_000;
 /// The letters of [`ZoneMap::rows`], and what they stand for.
-const STATES: [(char, ZoneState); 7] = [
+pub(super) const STATES: [(char, ZoneState); 7] = [
     ('E', ZoneState::EMPTY),
     ('I', ZoneState::IMPLICITLY_OPENED),
     ('X', ZoneState::EXPLICITLY_OPENED),
@@ -232,7 +232,7 @@ mod tests {
         let mut all = history(records);
         all.dropped = 12;
         let map = ZoneMap::of(&all, Nanos(700_000)).unwrap();
-        assert_eq!((map.zones, map.dropped, map.columns), (1_000, 12, 30));
+        assert_eq!((map.zones, map.dropped, map.columns), (1_000, 12, 60));
         assert!(map.rows.len() <= ROWS_MAX, "{}", map.rows.len());
         assert_eq!(map.labels[0], (0, 10));
         for row in &map.rows {

@@ -79,6 +79,8 @@ const tooltip = (frame) => {
     show: (content, x, y) => {
       box.replaceChildren(...content);
       box.hidden = false;
+      // Its width depends on the room to its right.
+      box.style.left = '0';
       const room = frame.clientWidth - box.offsetWidth;
       const left = x + 14 <= room ? x + 14 : x - 14 - box.offsetWidth;
       box.style.left = `${Math.max(0, Math.min(left, room))}px`;

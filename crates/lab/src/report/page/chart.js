@@ -29,6 +29,7 @@ const chart = (spec, marks) => {
     [['x', x], ['y', y]].every(([axis, value]) => Number.isFinite(value) && (kinds[axis] !== 'log' || value > 0));
 
   const focus = (candidate) => {
+    if (hover && candidate && hover.point === candidate.point && hover.kind === candidate.kind) return;
     hover = candidate;
     image.querySelectorAll('.hit, .tie').forEach((node) => node.remove());
     if (!candidate) {
@@ -225,10 +226,8 @@ const legend = (spec, hidden, marks, again) => {
     list.append(button);
   }
   if (spec.series.some((series) => series.points.some((point) => point.published))) {
-    list.append(
-      el('span', { class: 'key' }, sample(marks[0], ['ours'], 's6'), 'zonelab'),
-      el('span', { class: 'key' }, sample(marks[0], ['published'], 's6'), 'published'),
-    );
+    list.append(el('span', { class: 'key' },
+      sample(marks[0], ['ours'], 's6'), 'zonelab', sample(marks[0], ['published'], 's6'), 'published'));
   }
   return list;
 };
