@@ -191,6 +191,7 @@ fn zone_states_are_painted() -> Result<()> {
     let legend = page.eval(
         "[...document.querySelectorAll('.zonemap ~ .legend .key')].map((k) => k.textContent).join(', ')",
     )?;
+    page.screenshot(&file.with_extension("png"), Some(".zonemap"))?;
     assert_eq!(legend, "empty, implicitly opened, explicitly opened, full");
     assert_eq!(page.complaints(), [""; 0]);
     Ok(())
@@ -230,7 +231,7 @@ fn many_resources_and_much_wear_stay_readable() -> Result<()> {
             .is_some_and(|n| n <= 41)
     );
     let outside = page.eval(
-        "[...document.querySelectorAll('main *')].filter((n) => !n.closest('.scroll, .source, svg') \
+        "[...document.querySelectorAll('main *')].filter((n) => !n.closest('.scroll, pre, svg') \
          && n.getBoundingClientRect().right > innerWidth + 0.5).map((n) => n.outerHTML.slice(0, 80))",
     )?;
     assert_eq!(outside.as_array().map(Vec::len), Some(0), "{outside:?}");

@@ -140,6 +140,7 @@ fn the_pointer_shows_the_numbers_of_the_result_files() -> Result<()> {
             }
         }
     }
+    page.screenshot(&results.file("pointer.png"), None)?;
     page.eval("scrollTo(0, 0)")?;
     page.hover("h1")?;
     assert_eq!(
@@ -403,7 +404,7 @@ fn a_telephone_shows_it_without_scrolling_sideways() -> Result<()> {
     open_everything(&mut page)?;
     assert_eq!(page.eval(width)?, 360, "with everything open");
     let outside = page.eval(
-        "[...document.querySelectorAll('main *')].filter((n) => !n.closest('.scroll, .source, svg') \
+        "[...document.querySelectorAll('main *')].filter((n) => !n.closest('.scroll, pre, svg') \
          && n.getBoundingClientRect().right > innerWidth + 0.5).map((n) => n.outerHTML.slice(0, 80))",
     )?;
     assert_eq!(outside, Value::Array(Vec::new()));
@@ -411,6 +412,7 @@ fn a_telephone_shows_it_without_scrolling_sideways() -> Result<()> {
     page.hover(&selector)?;
     assert!(!tip(&mut page, "C10b")?.is_empty());
     assert_eq!(page.eval(width)?, 360, "with a tooltip");
+    page.screenshot(&results.file("phone-pointer.png"), None)?;
     assert_eq!(page.complaints(), [""; 0]);
     Ok(())
 }

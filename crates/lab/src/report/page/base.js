@@ -24,7 +24,7 @@ const number = (value) => {
   return grouped(Number(value.toExponential(3)).toFixed(Math.max(0, 3 - exponent)));
 };
 // Thousands apart, from five digits on.
-const grouped = (digits) => (/^-?\d{5,}$/.test(digits) ? digits.replace(/\B(?=(\d{3})+$)/g, '\u202f') : digits);
+const grouped = (digits) => (/^-?\d{5,}$/.test(digits) ? digits.replace(/\B(?=(\d{3})+$)/g, ',') : digits);
 // A value with no more digits than it has, for counts and axis values.
 const plain = (value) => String(Number(value.toPrecision(6)));
 const count = (value) => value.toLocaleString('en-US');

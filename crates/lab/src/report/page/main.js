@@ -9,7 +9,7 @@ const summary = (data) => {
   return el('div', { class: 'scroll' }, el('table', { class: 'summary' },
     el('thead', {}, el('tr', {}, head.map((name, column) => el('th', { scope: 'col', class: column ? 'number' : null }, name)))),
     el('tbody', {},
-      data.experiments.map((experiment, index) => line(el('a', { href: `#e${index}` }, `${experiment.id}: ${experiment.title}`), experiment.stats)),
+      data.experiments.map((experiment, index) => line(el('a', { href: `#e${index}` }, experiment.id, el('span', { class: 'title' }, `: ${experiment.title}`)), experiment.stats)),
       data.experiments.length > 1 ? line('all', data.overall) : null)));
 };
 

@@ -125,7 +125,7 @@ const throughput = (data, point, seconds) => {
     ...lines({
       label: 'Throughput over time', height: 260, series, tip,
       x: { name: 'time', unit: 's', kind: 'linear', fixed: true },
-      y: { name: 'throughput', unit: 'KIOPS', kind: 'linear' },
+      y: { name: 'throughput', unit: 'KIOPS', kind: 'linear', zero: true },
     }),
     none(`Intervals of half a second, several together in long runs; the run takes ${number(seconds)} s.`),
   ];
@@ -162,7 +162,8 @@ const metrics = (point) => {
   }
   const value = (job, name) => {
     const found = job.metrics.find(([known]) => known === name);
-    return found ? (name === 'ops' ? count(found[2]) : number(found[2])) : '–';
+    if (name === 'ops' && found) return count(job.operations);
+    return found ? number(found[2]) : '–';
   };
   return el('div', { class: 'scroll' }, el('table', {},
     el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, 'metric'), measured.map((job) => el('th', { scope: 'col', class: 'number' }, job.name)))),

@@ -8,9 +8,9 @@ const niceStep = (raw) => {
 
 // From zero, unless the values lie far from it: an axis that is cut off makes
 // small differences look large.
-const linear = (values, many) => {
+const linear = (values, many, zero) => {
   let [low, high] = [Math.min(...values), Math.max(...values)];
-  if (low > 0 && low <= high * 0.5) low = 0;
+  if (low > 0 && (zero || low <= high * 0.5)) low = 0;
   if (high - low <= Math.abs(high) * 1e-9) {
     const pad = high === 0 ? 1 : Math.abs(high) * 0.5;
     [low, high] = [Math.min(low, high - pad), high + pad];
@@ -37,9 +37,10 @@ const logarithmic = (values, many) => {
   if (high - low < 0.5) [low, high] = [low - (0.5 - high + low) / 2, high + (0.5 - high + low) / 2];
   const ticks = [];
   const decades = high - low;
-  const labelled = decades > many ? [1] : decades > 2.2 ? [1, 3] : [1, 2, 5];
+  const labelled = decades > many ? [1] : decades > 2.2 ? [1, 3] : decades > 1.2 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 7];
+  const mantissas = [...new Set([...labelled, 1, 2, 3, 4, 5, 6, 7, 8, 9])].sort((a, b) => a - b);
   for (let k = Math.floor(low); k <= Math.ceil(high); k += 1) {
-    for (let m = 1; m < 10; m += 1) {
+    for (const m of mantissas) {
       const at = k + Math.log10(m);
       if (at < low || at > high) continue;
       ticks.push({ value: m * 10 ** k, label: labelled.includes(m) ? grouped(plain(m * 10 ** k)) : '' });
@@ -68,7 +69,7 @@ const timeLabel = (us) => {
 const fit = (kind, axis, values, many) => {
   const fitted = values.length === 0 ? linear([0, 1], many)
     : kind === 'tail' ? tail(values)
-      : kind === 'log' ? logarithmic(values, many) : linear(values, many);
+      : kind === 'log' ? logarithmic(values, many) : linear(values, many, axis.zero);
   if (kind === 'tail' || !asTimes(axis.unit, values)) return { ...fitted, caption: withBrackets(axis) };
   const ticks = fitted.ticks.map(({ value, label }) => ({ value, label: label && timeLabel(value) }));
   return { ...fitted, ticks, caption: axis.name };

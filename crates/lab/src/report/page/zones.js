@@ -14,19 +14,20 @@ const zoneMap = (map) => {
       return { state, from, to: at };
     });
   });
-  const label = ([first, last]) => (first === last ? `${first}` : `${first}–${last}`);
+  const label = ([first, last]) => (first === last ? `zone ${first}` : `zones ${first}–${last}`);
+  const longest = Math.max(...map.labels.map((ends) => label(ends).length));
   const time = (column) => (column / map.columns) * map.to_ns;
   pointAt(frame, image, (node) => {
     if (!node.dataset.row) return null;
     const run = runs[Number(node.dataset.row)][Number(node.dataset.run)];
     return [
-      el('strong', {}, `zone ${label(map.labels[Number(node.dataset.row)])}: ${STATES[run.state]}`),
+      el('strong', {}, `${label(map.labels[Number(node.dataset.row)])}: ${STATES[run.state]}`),
       `${duration(time(run.from))} to ${duration(time(run.to))}`,
     ];
   });
   whenSized(frame, (width) => {
-    const pitch = Math.max(4, Math.min(14, Math.floor(420 / map.rows.length)));
-    const [left, right] = [58, 22];
+    const pitch = Math.max(4, Math.min(18, Math.floor(420 / map.rows.length)));
+    const [left, right] = [14 + 6.6 * longest, 22];
     const wide = width - left - right;
     const bottom = map.rows.length * pitch;
     image.setAttribute('viewBox', `0 0 ${width} ${bottom + 42}`);
@@ -57,7 +58,6 @@ const zoneMap = (map) => {
     image.append(
       svg('line', { class: 'axis', x1: left, x2: left + wide, y1: bottom, y2: bottom }),
       svg('text', { x: left + wide / 2, y: bottom + 36, 'text-anchor': 'middle' }, 'time (s)'),
-      svg('text', { transform: `translate(11 ${bottom / 2}) rotate(-90)`, 'text-anchor': 'middle' }, 'zone'),
     );
   });
   const present = Object.keys(STATES).filter((state) => map.rows.some((row) => row.includes(state)));
