@@ -5,6 +5,7 @@ mod check;
 mod console;
 mod exit;
 mod files;
+mod fio;
 mod profiles;
 mod reproduce;
 mod results;
@@ -35,6 +36,8 @@ enum Command {
     Reproduce(reproduce::Args),
     /// Run one experiment file
     Run(reproduce::RunArgs),
+    /// Run a fio job file on a drive
+    Fio(fio::Args),
     /// Check a profile or experiment file, and print what follows from it
     Check(check::Args),
     /// List the built-in drives, or show one
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Run(args) => reproduce::run(&args),
+        Command::Fio(args) => fio::fio(&args),
         Command::Check(args) => check::check(&args),
         Command::Profiles(args) => profiles::profiles(&args),
         Command::Bench(args) => bench::bench(&args),

@@ -13,6 +13,7 @@
 //! | [`rows`] | rows, the rule that judges them, known misfits, JSON and CSV |
 //! | [`reference`](mod@reference) | tables of published measurements |
 //! | [`figure`] | SVG charts |
+//! | [`fio`] | job files of fio, and results in its shape |
 //! | [`table`] | tables for a terminal |
 //! | [`output`] | result directories |
 
@@ -20,6 +21,7 @@ pub mod bench;
 pub mod compare;
 pub mod experiment;
 pub mod figure;
+pub mod fio;
 pub mod library;
 pub mod metrics;
 pub mod output;
