@@ -278,7 +278,11 @@ fn manifest(args: &Args, file: &JobFile, profile: &Profile) -> Result<Manifest, 
         "full_zones": args.full_zones,
         "host": [&args.host_submit, &args.host_complete, &args.host_jitter],
     });
-    Ok(Manifest::new(tool, configuration.to_string().as_bytes(), args.seed))
+    Ok(Manifest::new(
+        tool,
+        configuration.to_string().as_bytes(),
+        args.seed,
+    ))
 }
 
 /// The first interruption ends the jobs, the second the program.

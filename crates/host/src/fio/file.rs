@@ -130,7 +130,11 @@ impl JobFile {
             });
         }
         if jobs.is_empty() && errors.is_empty() {
-            errors.push(Problem::of_file(file, "no job in it", "a job begins with [name]"));
+            errors.push(Problem::of_file(
+                file,
+                "no job in it",
+                "a job begins with [name]",
+            ));
         }
         match Errors::of(errors) {
             Some(errors) => Err(errors),

@@ -219,9 +219,9 @@ impl JobOptions {
     fn remark(&self, name: &str, origin: &Origin) -> Option<Problem> {
         let remark = |what: &str| Some(origin.problem(name, what, ""));
         match name {
-            "iodepth" if self.iodepth > 1 && self.is_synchronous() => remark(
-                "has no meaning with a synchronous ioengine: one operation at a time",
-            ),
+            "iodepth" if self.iodepth > 1 && self.is_synchronous() => {
+                remark("has no meaning with a synchronous ioengine: one operation at a time")
+            }
             _ => None,
         }
     }
@@ -268,7 +268,8 @@ impl JobOptions {
     /// What is done, where and how large.
     fn pattern(&mut self, name: &str, text: &str) -> Option<Result<(), Wrong>> {
         let kb_base = self.kb_base;
-        let size = |text: &str| value::bounded(text, kb_base, 1, 1 << 30).map(|bytes| (bytes, bytes));
+        let size =
+            |text: &str| value::bounded(text, kb_base, 1, 1 << 30).map(|bytes| (bytes, bytes));
         Some(match name {
             "rw" => read_write(text).map(|rw| self.rw = rw),
             "bs" => {
@@ -398,7 +399,11 @@ impl JobOptions {
 
     /// Where an option was set, or else where its job begins.
     pub(super) fn place<'a>(&'a self, names: &[&str], section: &'a Origin) -> &'a Origin {
-        let found = self.places.iter().rev().find(|(name, _)| names.contains(name));
+        let found = self
+            .places
+            .iter()
+            .rev()
+            .find(|(name, _)| names.contains(name));
         found.map_or(section, |(_, origin)| origin)
     }
 }
@@ -450,7 +455,14 @@ fn read_write(text: &str) -> Result<ReadWrite, Wrong> {
         }
         _ => {
             let valid = [
-                "read", "write", "trim", "randread", "randwrite", "randtrim", "rw", "randrw",
+                "read",
+                "write",
+                "trim",
+                "randread",
+                "randwrite",
+                "randtrim",
+                "rw",
+                "randrw",
             ];
             return Err(unknown(name, &valid));
         }
@@ -466,7 +478,11 @@ fn split_sizes(text: &str, kb_base: u32) -> Result<[Vec<(u64, u32)>; 3], Wrong> 
     }
     let mut all: [Vec<(u64, u32)>; 3] = Default::default();
     for (index, split) in all.iter_mut().enumerate() {
-        let part = parts.get(index).or(parts.last()).copied().unwrap_or_default();
+        let part = parts
+            .get(index)
+            .or(parts.last())
+            .copied()
+            .unwrap_or_default();
         if !part.trim().is_empty() {
             *split = split_of(part, kb_base)?;
         }
@@ -532,7 +548,10 @@ fn distribution(text: &str) -> Result<Distribution, Wrong> {
             format!("{name} is not supported"),
             "use a job for each part, with offset and size",
         )),
-        _ => Err(unknown(name, &["random", "zipf:theta", "pareto:h", "normal:deviation"])),
+        _ => Err(unknown(
+            name,
+            &["random", "zipf:theta", "pareto:h", "normal:deviation"],
+        )),
     }
 }
 
@@ -558,7 +577,15 @@ mod tests {
     fn every_used_option_is_read_by_something() {
         for option in options::all().filter(|option| option.treatment == Treatment::Used) {
             let values = [
-                "1", "read", "zbd", "linear", "group", "1024", "4k/50:8k/50", "random", "50",
+                "1",
+                "read",
+                "zbd",
+                "linear",
+                "group",
+                "1024",
+                "4k/50:8k/50",
+                "random",
+                "50",
             ];
             let read = values.iter().any(|value| {
                 let setting = Setting {
@@ -577,8 +604,14 @@ mod tests {
 
     #[test]
     fn splits_share_what_is_left() {
-        assert_eq!(split_of("4k/10:8k:16k", 1024).unwrap(), [(4_096, 10), (8_192, 45), (16_384, 45)]);
-        assert_eq!(split_of("4k:8k:16k", 1024).unwrap(), [(4_096, 34), (8_192, 33), (16_384, 33)]);
+        assert_eq!(
+            split_of("4k/10:8k:16k", 1024).unwrap(),
+            [(4_096, 10), (8_192, 45), (16_384, 45)]
+        );
+        assert_eq!(
+            split_of("4k:8k:16k", 1024).unwrap(),
+            [(4_096, 34), (8_192, 33), (16_384, 33)]
+        );
         assert!(split_of("4k/60:8k/60", 1024).is_err());
         assert!(split_of("4k/60", 1024).is_err());
     }

@@ -99,7 +99,11 @@ impl JobFile {
     /// What does not fit the device, what contradicts itself, and jobs that
     /// would never end.
     pub fn plan(&self, info: &DeviceInfo, seed: u64) -> Result<Plan, Errors> {
-        let Some(zoned) = info.namespaces.first().and_then(|namespace| namespace.zoned) else {
+        let Some(zoned) = info
+            .namespaces
+            .first()
+            .and_then(|namespace| namespace.zoned)
+        else {
             return Err(Problem::of_file(&self.file, "the device has no zones", "").into());
         };
         let mut planner = Planner {
@@ -224,7 +228,8 @@ impl Planner {
         if self.plan.max_open_zones.is_some_and(|other| other != limit) {
             let what = "jobs on one device have different limits";
             let valid = "set it once, in [global]; job_max_open_zones is for each job";
-            self.errors.push(origin.problem("max_open_zones", what, valid));
+            self.errors
+                .push(origin.problem("max_open_zones", what, valid));
             return;
         }
         let zoned = &self.device.zoned;
@@ -233,12 +238,19 @@ impl Planner {
             && self.plan.max_open_zones.is_none()
         {
             let what = format!("the device allows {device}: they are the limit");
-            self.plan.warnings.push(origin.problem("max_open_zones", what, ""));
+            self.plan
+                .warnings
+                .push(origin.problem("max_open_zones", what, ""));
         }
         self.plan.max_open_zones = Some(limit);
     }
 
-    fn spec(&mut self, section: &Section, thread: u32, number: u32) -> Result<DirectedSpec, Problem> {
+    fn spec(
+        &mut self,
+        section: &Section,
+        thread: u32,
+        number: u32,
+    ) -> Result<DirectedSpec, Problem> {
         let options = &section.options;
         let zones = self.zones(section, thread)?;
         let style = self.style(section)?;
@@ -301,7 +313,9 @@ impl Planner {
             let valid = format!("the device has {} zones, {all} bytes", device.zoned.zones);
             return Err(origin.problem("offset", what, valid));
         }
-        let size = options.size.map_or(all - offset, |size| device.resolve(size));
+        let size = options
+            .size
+            .map_or(all - offset, |size| device.resolve(size));
         let end = offset.saturating_add(size);
         let first = offset.div_ceil(zone);
         let last = end.min(all) / zone;
@@ -311,7 +325,10 @@ impl Planner {
             return Err(origin.problem("size", what, valid));
         }
         if thread == 0 && end > all {
-            let what = format!("ends beyond the device: zones {first} to {} are used", last - 1);
+            let what = format!(
+                "ends beyond the device: zones {first} to {} are used",
+                last - 1
+            );
             self.plan.warnings.push(origin.problem("size", what, ""));
         } else if thread == 0 && (first * zone != offset || last * zone != end) {
             let what = format!("no whole zones: {first} to {} are used", last - 1);
@@ -329,7 +346,10 @@ impl Planner {
             ("softfinish", options.softfinish),
             ("reset", options.reset && !trims),
         ];
-        let mut chosen = styles.into_iter().filter(|(_, on)| *on).map(|(name, _)| name);
+        let mut chosen = styles
+            .into_iter()
+            .filter(|(_, on)| *on)
+            .map(|(name, _)| name);
         let Some(name) = chosen.next() else {
             return Ok(if options.append {
                 WriteStyle::Append
@@ -442,7 +462,13 @@ impl Planner {
     }
 
     /// A size in logical blocks.
-    fn lbas(&self, section: &Section, names: &[&str], bytes: u64, max: u64) -> Result<u32, Problem> {
+    fn lbas(
+        &self,
+        section: &Section,
+        names: &[&str],
+        bytes: u64,
+        max: u64,
+    ) -> Result<u32, Problem> {
         let origin = section.options.place(names, &section.origin);
         let key = names.first().copied().unwrap_or_default();
         let lba = self.device.lba_bytes;

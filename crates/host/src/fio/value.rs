@@ -83,22 +83,31 @@ pub(super) fn bounded(text: &str, kb_base: u32, low: u64, high: u64) -> Result<u
     if (low..=high).contains(&value) {
         return Ok(value);
     }
-    Err(wrong(format!("{value} is out of range"), format!("{low} to {high}")))
+    Err(wrong(
+        format!("{value} is out of range"),
+        format!("{low} to {high}"),
+    ))
 }
 
 /// A size or place: also `50%` and `20z`.
 pub(super) fn amount(text: &str, kb_base: u32) -> Result<Amount, Wrong> {
     if let Some(number) = text.strip_suffix('%') {
         let percent = number.trim().parse::<u32>().ok().filter(|p| *p <= 100);
-        return percent
-            .map(Amount::Percent)
-            .ok_or_else(|| wrong(format!("\"{}\" is no percentage", shorten(text)), "0% to 100%"));
+        return percent.map(Amount::Percent).ok_or_else(|| {
+            wrong(
+                format!("\"{}\" is no percentage", shorten(text)),
+                "0% to 100%",
+            )
+        });
     }
     if let Some(number) = text.strip_suffix(['z', 'Z']) {
         let zones = number.trim().parse::<u64>();
-        return zones
-            .map(Amount::Zones)
-            .map_err(|_| wrong(format!("\"{}\" is no number of zones", shorten(text)), "as in 20z"));
+        return zones.map(Amount::Zones).map_err(|_| {
+            wrong(
+                format!("\"{}\" is no number of zones", shorten(text)),
+                "as in 20z",
+            )
+        });
     }
     integer(text, kb_base).map(Amount::Bytes)
 }
@@ -162,7 +171,11 @@ pub(super) fn by_direction<T: Copy>(
         return Err(wrong(what, "read,write,trim"));
     }
     for (index, value) in values.iter_mut().enumerate() {
-        let part = parts.get(index).or(parts.last()).copied().unwrap_or_default();
+        let part = parts
+            .get(index)
+            .or(parts.last())
+            .copied()
+            .unwrap_or_default();
         if !part.is_empty() {
             *value = read(part)?;
         }
@@ -201,7 +214,17 @@ mod tests {
         ] {
             assert_eq!(integer(text, base), Ok(value), "{text}");
         }
-        for text in ["", "k", "4x", "-1", "1.1", "99999999999999999999", "0x", "1e3", ".5k"] {
+        for text in [
+            "",
+            "k",
+            "4x",
+            "-1",
+            "1.1",
+            "99999999999999999999",
+            "0x",
+            "1e3",
+            ".5k",
+        ] {
             assert!(integer(text, 1024).is_err(), "{text}");
         }
     }

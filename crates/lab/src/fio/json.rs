@@ -181,7 +181,10 @@ impl Serialize for Percentiles<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.list.len()))?;
         for percent in self.list {
-            let latency = self.spread.percentiles().and_then(|all| all.percentile(*percent));
+            let latency = self
+                .spread
+                .percentiles()
+                .and_then(|all| all.percentile(*percent));
             map.serialize_entry(&format!("{percent:.6}"), &latency.unwrap_or_default().0)?;
         }
         map.end()
@@ -326,7 +329,11 @@ pub(super) fn bucket_shares_ms(entry: &Entry<'_>) -> [(&'static str, f64); 12] {
     let names = ["2000", ">=2000"];
     let begin = BUCKETS.len() - 11;
     std::array::from_fn(|i| {
-        let name = if i < 10 { BUCKET_NAMES[i] } else { names[i - 10] };
+        let name = if i < 10 {
+            BUCKET_NAMES[i]
+        } else {
+            names[i - 10]
+        };
         (name, share(entry.buckets[begin + i], all))
     })
 }

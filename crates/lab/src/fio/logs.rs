@@ -102,7 +102,13 @@ fn text(recorder: &Recorder, logs: &Logs, kind: Kind) -> String {
     };
     for sample in &recorder.log {
         let value = kind.of_operation(sample);
-        line(sample.at, value, sample.direction as usize, sample.bytes, sample.offset);
+        line(
+            sample.at,
+            value,
+            sample.direction as usize,
+            sample.bytes,
+            sample.offset,
+        );
     }
     for sample in &recorder.windows {
         let value = kind.of_window(sample, logs.window);

@@ -70,14 +70,27 @@ fn push_entry(text: &mut String, report: &Report<'_>, entry: &Entry<'_>) {
     }
     if let Some((kind, status)) = entry.first_error {
         let failed = entry.errors;
-        let _ = writeln!(text, "     failed     : {failed}, first a {}: {status}", kind.name());
+        let _ = writeln!(
+            text,
+            "     failed     : {failed}, first a {}: {status}",
+            kind.name()
+        );
     }
     if entry.stuck > 0 {
-        let _ = writeln!(text, "     stuck      : {} jobs waited for ever", entry.stuck);
+        let _ = writeln!(
+            text,
+            "     stuck      : {} jobs waited for ever",
+            entry.stuck
+        );
     }
 }
 
-fn push_direction(text: &mut String, entry: &Entry<'_>, direction: Direction, stats: &DirectionStats) {
+fn push_direction(
+    text: &mut String,
+    entry: &Entry<'_>,
+    direction: Direction,
+    stats: &DirectionStats,
+) {
     let run_time = entry.run_time[direction as usize];
     let seconds = run_time.as_secs_f64().max(1e-9);
     let rate = stats.bytes as f64 / seconds;
@@ -204,7 +217,11 @@ fn push_group(text: &mut String, report: &Report<'_>, group: u32) {
         .filter_map(|direction| group_line(&entries, direction))
         .collect();
     if !lines.is_empty() {
-        let _ = writeln!(text, "\nRun status group {group} (all jobs):\n{}", lines.join("\n"));
+        let _ = writeln!(
+            text,
+            "\nRun status group {group} (all jobs):\n{}",
+            lines.join("\n")
+        );
     }
 }
 

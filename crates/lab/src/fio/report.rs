@@ -153,7 +153,11 @@ impl<'a> Entry<'a> {
     /// Operations of all directions.
     #[must_use]
     pub fn operations(&self) -> u64 {
-        self.directions.iter().flatten().map(|stats| stats.operations).sum()
+        self.directions
+            .iter()
+            .flatten()
+            .map(|stats| stats.operations)
+            .sum()
     }
 
     /// The error number of the entry: 0 if nothing failed.
@@ -185,7 +189,13 @@ impl Samples {
     pub(super) fn of_iops(jobs: &[Intervals]) -> Self {
         Self::add(jobs.iter().filter_map(|job| {
             let (min, max) = job.range_iops()?;
-            Some((min, max, job.mean_iops()?, job.stddev_iops()?, job.samples()))
+            Some((
+                min,
+                max,
+                job.mean_iops()?,
+                job.stddev_iops()?,
+                job.samples(),
+            ))
         }))
     }
 

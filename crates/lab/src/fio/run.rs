@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use zonelab_device::{Command, Completion, Lba, Nanos, Op, QueuePair, Tag};
 use zonelab_host::fio::{ExitWhat, Plan, PlannedJob};
-use zonelab_host::workload::directed::{DirectedJob, DirectedResult, Shared};
+use zonelab_host::workload::directed::{DirectedJob, DirectedResult, HORIZON, Shared};
 use zonelab_host::workload::zone_table::{SharedZones, ZoneTable};
 use zonelab_host::{
     Bell, CoreId, Emulated, HostCosts, Job, NextWake, Reactor, Rng, StopSignal, VirtualClock,
@@ -147,18 +147,20 @@ impl Runner<'_> {
         }
         let signals = Signals::new(&planned);
         let count = planned.len() as u32;
-        self.zones.borrow_mut().start_run(signals.bell.clone(), count);
-        let mut jobs: Vec<DirectedJob> = planned
-            .iter()
-            .map(|job| self.job(job, &signals))
-            .collect();
+        self.zones
+            .borrow_mut()
+            .start_run(signals.bell.clone(), count);
+        let mut jobs: Vec<DirectedJob> =
+            planned.iter().map(|job| self.job(job, &signals)).collect();
         let stop = StopSignal::over(&signals.bell);
         let clock = VirtualClock::starting_at(self.now);
         let mut reactor = Reactor::new(clock, self.device.clone(), stop);
         for (index, (job, planned)) in jobs.iter_mut().zip(&planned).enumerate() {
             let rng = Rng::new(self.rng.next_u64(), 1);
-            let queue = self.device.open_queue(job.depth(), self.settings.costs, rng);
-            let start = self.now.saturating_add(planned.spec.start);
+            let queue = self
+                .device
+                .open_queue(job.depth(), self.settings.costs, rng);
+            let start = self.start_of(planned);
             // Fits: a plan has at most 4096 threads.
             reactor.add(job, queue, CoreId(index as u32), start);
         }
@@ -172,9 +174,13 @@ impl Runner<'_> {
             .collect())
     }
 
+    fn start_of(&self, planned: &PlannedJob) -> Nanos {
+        self.now.saturating_add(planned.spec.start).min(HORIZON)
+    }
+
     fn job(&mut self, planned: &PlannedJob, signals: &Signals) -> DirectedJob {
         let mut spec = planned.spec.clone();
-        spec.start = self.now.saturating_add(spec.start);
+        spec.start = self.start_of(planned);
         let whom = || match planned.exit_what {
             ExitWhat::Group => vec![signals.of_group(planned.group)],
             ExitWhat::Stonewall => signals.groups.clone(),
@@ -187,7 +193,11 @@ impl Runner<'_> {
         let shared = Shared {
             zones: Rc::clone(&self.zones),
             stop: signals.of_group(planned.group),
-            ends: if self.plan.exitall { whom() } else { Vec::new() },
+            ends: if self.plan.exitall {
+                whom()
+            } else {
+                Vec::new()
+            },
             ends_on_error: if self.plan.exitall_on_error {
                 whom()
             } else {
@@ -203,7 +213,9 @@ impl Runner<'_> {
     fn reset_device(&mut self) -> Result<(), String> {
         let all = self.device.info().namespaces[0].zoned;
         let zones = all.map_or(0..0, |zoned| 0..zoned.zones);
-        let written = zones.clone().any(|zone| self.zones.borrow().written(zone) > 0);
+        let written = zones
+            .clone()
+            .any(|zone| self.zones.borrow().written(zone) > 0);
         if !written {
             return Ok(());
         }
@@ -211,9 +223,9 @@ impl Runner<'_> {
         let stop = StopSignal::default();
         let clock = VirtualClock::starting_at(self.now);
         let mut reactor = Reactor::new(clock, self.device.clone(), stop);
-        let queue = self
-            .device
-            .open_queue(1, self.settings.costs, Rng::new(self.rng.next_u64(), 1));
+        let queue =
+            self.device
+                .open_queue(1, self.settings.costs, Rng::new(self.rng.next_u64(), 1));
         reactor.add(&mut job, queue, CoreId(0), self.now);
         self.now = reactor.run().at;
         match job.status {

@@ -10,7 +10,7 @@ use super::manage::{Manage, Managed};
 use super::pace::Pace;
 use super::record::{Done, Recorder};
 use super::targets::{Pick, Role, Step, Targets};
-use super::{DirectedSpec, Direction, WriteStyle};
+use super::{DirectedSpec, Direction, HORIZON, WriteStyle};
 use crate::rate::Counting;
 use crate::reactor::{Job, NextWake, StopSignal};
 use crate::rng::Rng;
@@ -133,7 +133,7 @@ impl DirectedJob {
             wish: None,
             is_started: false,
             is_ended: false,
-            deadline: Nanos::MAX,
+            deadline: HORIZON,
             issued_bytes: 0,
             issued_ops: 0,
             since_pause: 0,
@@ -176,12 +176,12 @@ impl DirectedJob {
     fn start(&mut self, now: Nanos) {
         self.is_started = true;
         self.worked_from = now;
-        let measured_from = now.saturating_add(self.spec.ramp);
+        let measured_from = now.saturating_add(self.spec.ramp).min(HORIZON);
         self.result.started = now;
         self.result.measured_from = measured_from;
         self.result.recorder.start(now, measured_from);
         if let Some(runtime) = self.spec.end.runtime {
-            self.deadline = measured_from.saturating_add(runtime);
+            self.deadline = measured_from.saturating_add(runtime).min(HORIZON);
         }
     }
 
@@ -512,7 +512,11 @@ impl DirectedJob {
             self.shared.zones.borrow_mut().job_ended();
             let failed = self.result.errors > 0;
             let on_error = self.shared.ends_on_error.iter().filter(|_| failed);
-            self.shared.ends.iter().chain(on_error).for_each(StopSignal::stop);
+            self.shared
+                .ends
+                .iter()
+                .chain(on_error)
+                .for_each(StopSignal::stop);
         }
         NextWake::Finished
     }
@@ -548,7 +552,7 @@ impl Job for DirectedJob {
             Some(at) => NextWake::At(at.min(self.deadline)),
             // A job that waits for others must notice its deadline; one that
             // has operations in flight will when one completes.
-            None if self.in_flight() == 0 && self.deadline < Nanos::MAX => {
+            None if self.in_flight() == 0 && self.spec.end.runtime.is_some() => {
                 NextWake::At(self.deadline)
             }
             None => NextWake::Completion,

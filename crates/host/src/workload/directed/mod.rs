@@ -32,6 +32,10 @@ pub use record::{
     BUCKETS, DEPTHS, DirectionStats, LogSample, Recorder, Recording, Spread, WindowSample,
 };
 
+/// No job goes on after this time, a hundred years: limits and pauses can ask
+/// for times that no clock has.
+pub const HORIZON: Nanos = Nanos::from_secs(100 * 365 * 86_400);
+
 /// What an operation is to whoever reads results: trims are zone resets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {

@@ -47,7 +47,8 @@ impl Pace {
     /// From when on the next operation may be issued; in the past if it may at once.
     #[inline]
     pub(super) fn ready_at(&self) -> Nanos {
-        let of = |limiter: &Option<Limiter>| limiter.as_ref().map_or(Nanos::ZERO, Limiter::ready_at);
+        let of =
+            |limiter: &Option<Limiter>| limiter.as_ref().map_or(Nanos::ZERO, Limiter::ready_at);
         let poisson = self.poisson.as_ref().map_or(Nanos::ZERO, |p| p.next);
         of(&self.bytes).max(of(&self.ops)).max(poisson)
     }

@@ -264,7 +264,9 @@ impl Recorder {
         stats.bytes = stats.bytes.saturating_add(done.bytes);
         stats.submission.record(submission);
         stats.completion.record(completion);
-        stats.total.record(done.completed.saturating_sub(done.decided));
+        stats
+            .total
+            .record(done.completed.saturating_sub(done.decided));
         stats.bandwidth[0].record(done.completed, done.bytes);
         stats.iops[0].record(done.completed, done.bytes);
         self.buckets[BUCKETS.partition_point(|&end| end < completion.0)] += 1;
@@ -317,6 +319,7 @@ impl Recorder {
         for open in &mut self.open {
             self.windows.extend(open.take());
         }
-        self.windows.sort_by_key(|sample| (sample.end, sample.direction));
+        self.windows
+            .sort_by_key(|sample| (sample.end, sample.direction));
     }
 }

@@ -100,7 +100,12 @@ impl Targets {
     /// The random position of an operation: zone, and block of the smallest
     /// size in it. `None`: this one is sequential.
     #[inline]
-    fn random(&self, spec: &DirectedSpec, direction: Direction, rng: &mut Rng) -> Option<(u32, u64)> {
+    fn random(
+        &self,
+        spec: &DirectedSpec,
+        direction: Direction,
+        rng: &mut Rng,
+    ) -> Option<(u32, u64)> {
         let (positions, per_zone) = self.positions[direction as usize].as_ref()?;
         if let Pattern::Random { percent, .. } = spec.pattern {
             let percent = percent[direction as usize];
@@ -127,7 +132,9 @@ impl Targets {
             return self.issue_read(spec, zone, offset, lbas, min);
         }
         let cursor = self.cursors[Direction::Read as usize];
-        let left = self.readable(spec, cursor.zone).saturating_sub(cursor.offset);
+        let left = self
+            .readable(spec, cursor.zone)
+            .saturating_sub(cursor.offset);
         if cursor.offset > 0 && left >= min {
             return self.issue_read(spec, cursor.zone, cursor.offset, lbas, min);
         }
@@ -150,17 +157,26 @@ impl Targets {
     }
 
     /// The first zone from `from` on with at least `min` blocks to read.
-    fn zone_with_data(&self, spec: &DirectedSpec, from: u32, min: u64, around: bool) -> Option<u32> {
-        let before = if around {
-            spec.zones.start..from
-        } else {
-            0..0
-        };
+    fn zone_with_data(
+        &self,
+        spec: &DirectedSpec,
+        from: u32,
+        min: u64,
+        around: bool,
+    ) -> Option<u32> {
+        let before = if around { spec.zones.start..from } else { 0..0 };
         let mut zones = (from..spec.zones.end).chain(before);
         zones.find(|&zone| self.readable(spec, zone) >= min)
     }
 
-    fn issue_read(&mut self, spec: &DirectedSpec, zone: u32, offset: u64, lbas: u32, min: u64) -> Pick {
+    fn issue_read(
+        &mut self,
+        spec: &DirectedSpec,
+        zone: u32,
+        offset: u64,
+        lbas: u32,
+        min: u64,
+    ) -> Pick {
         let left = self.readable(spec, zone) - offset;
         let lbas = u64::from(lbas).min(left / min * min);
         self.cursors[Direction::Read as usize] = Cursor {
