@@ -152,15 +152,6 @@ numjobs=3
 iodepth=2
 number_ios=500
 group_reporting
-[random]
-stonewall
-rw=randwrite
-size=8z
-max_open_zones=3
-io_size=20m
-numjobs=2
-thinktime=100
-thinktime_blocks=8
 [soft]
 stonewall
 rw=write
@@ -171,6 +162,15 @@ softfinish_granularity=256k
 softfinish_pause=50
 write_bw_log=soft
 log_avg_msec=100
+[random]
+stonewall
+rw=randwrite
+size=8z
+max_open_zones=3
+io_size=20m
+numjobs=2
+thinktime=100
+thinktime_blocks=8
 [trim]
 stonewall
 rw=randtrim
@@ -186,7 +186,7 @@ fn the_same_seed_gives_the_same_bytes() {
         let output = scratch.fio(&[&args[..], &["--host-jitter", "5us"]].concat());
         assert!(output.status.success(), "{}", stderr(&output));
         let read = |name: &str| std::fs::read(scratch.0.join(out).join(name)).unwrap();
-        let logs = ["mix_lat.2.log", "mix_slat.2.log", "soft_bw.8.log"].map(read);
+        let logs = ["mix_lat.2.log", "mix_slat.2.log", "soft_bw.6.log"].map(read);
         (read("fio.json"), read("fio.txt"), logs)
     };
     let one = run("one", "7");
@@ -300,7 +300,12 @@ fn exit_codes_say_what_went_wrong() {
             3,
             "not supported",
         ),
-        ("[a]\nbs=${NOT_SET}\n", &["--parse-only"], 3, "not a number"),
+        (
+            "[a]\nbs=${NOT_SET}\n",
+            &["--parse-only"],
+            3,
+            "needs a value",
+        ),
         (
             "[a]\nrw=read\ndirect=1\n",
             &["--parse-only"],

@@ -200,7 +200,7 @@ impl JobOptions {
         let result = self
             .switch(option.name, value.as_deref())
             .unwrap_or_else(|| match value.as_deref() {
-                None => Err(wrong("needs a value", format!("{key}=..."))),
+                None | Some("") => Err(wrong("needs a value", format!("{key}=..."))),
                 Some(value) => self
                     .pattern(option.name, value)
                     .or_else(|| self.extent(option.name, value))

@@ -31,9 +31,9 @@ pub struct ZoneTable {
     open: Vec<u32>,
     limit: u32,
     bell: Bell,
-    /// Somebody waits for a zone.
-    awaited: bool,
-    /// Jobs that may still write or reset.
+    /// Jobs that wait for somebody else to give something back.
+    waiting: Vec<JobId>,
+    /// Jobs that have not come to their end.
     active_jobs: u32,
 }
 
@@ -82,7 +82,7 @@ impl ZoneTable {
             open: Vec::new(),
             limit: u32::MAX,
             bell: Bell::default(),
-            awaited: false,
+            waiting: Vec::new(),
             active_jobs: 0,
         };
         table.set_limit(limit);
@@ -101,7 +101,7 @@ impl ZoneTable {
     /// Begins a run of jobs that hear `bell`.
     pub fn start_run(&mut self, bell: Bell, jobs: u32) {
         self.bell = bell;
-        self.awaited = false;
+        self.waiting.clear();
         self.active_jobs = jobs;
         for zone in &mut self.zones {
             zone.opener = NOBODY;
@@ -114,16 +114,13 @@ impl ZoneTable {
         self.wake_waiting();
     }
 
-    /// Whether a job other than the one that asks may still change something.
+    /// Whether anybody but `job` may still give something back: an operation is
+    /// in flight, or another job does not wait itself.
     #[must_use]
-    pub fn others_are_active(&self) -> bool {
-        self.active_jobs > 1
-    }
-
-    /// Whether any write is in flight, whose completion may change something.
-    #[must_use]
-    pub fn has_writes_in_flight(&self) -> bool {
-        self.zones.iter().any(|zone| zone.writes_in_flight > 0)
+    pub fn can_hope(&self, job: JobId) -> bool {
+        let waiting = self.waiting.iter().filter(|other| **other != job).count();
+        let is_at_work = |zone: &Zone| zone.writes_in_flight > 0 || zone.is_managed;
+        self.active_jobs as usize > waiting + 1 || self.zones.iter().any(is_at_work)
     }
 
     /// Declares zones full, as they were when the run began.
@@ -213,6 +210,10 @@ impl ZoneTable {
         state.pending += lbas;
         state.writer = job;
         state.writes_in_flight += 1;
+        if !self.waiting.is_empty() {
+            self.waiting.retain(|waiting| *waiting != job);
+        }
+        let state = &mut self.zones[zone as usize];
         if at == 0 && state.written < capacity {
             state.opener = job;
             self.open.push(zone);
@@ -234,9 +235,10 @@ impl ZoneTable {
         }
     }
 
-    /// Takes a zone for a reset or finish, and what prepares it.
-    pub fn begin_managing(&mut self, zone: u32) {
+    /// Notes that `job` takes a zone for a reset or finish, and what prepares it.
+    pub fn begin_managing(&mut self, zone: u32, job: JobId) {
         self.zones[zone as usize].is_managed = true;
+        self.waiting.retain(|waiting| *waiting != job);
     }
 
     /// Gives the zone back, with `written` blocks in it.
@@ -253,10 +255,11 @@ impl ZoneTable {
         self.wake_waiting();
     }
 
-    /// Asks to be woken when somebody gives a zone back.
-    #[cold]
-    pub fn wait(&mut self) {
-        self.awaited = true;
+    /// Notes that `job` waits, to be woken when somebody gives a zone back.
+    pub fn wait(&mut self, job: JobId) {
+        if !self.waiting.contains(&job) {
+            self.waiting.push(job);
+        }
     }
 
     fn close(&mut self, zone: u32) {
@@ -266,8 +269,8 @@ impl ZoneTable {
 
     #[inline]
     fn wake_waiting(&mut self) {
-        if self.awaited {
-            self.awaited = false;
+        if !self.waiting.is_empty() {
+            self.waiting.clear();
             self.bell.ring();
         }
     }
@@ -331,7 +334,7 @@ mod tests {
         let mut table = table(None, None);
         table.declare_full(0..2);
         assert_eq!(table.readable(1), 90);
-        table.begin_managing(1);
+        table.begin_managing(1, 0);
         assert_eq!(table.readable(1), 0);
         assert_eq!(table.admit(1, 0, true, None), Admission::Busy);
         table.end_managing(1, 0);

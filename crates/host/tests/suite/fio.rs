@@ -96,13 +96,14 @@ fn mistakes_have_their_line_and_all_are_listed() {
         ("[a\n", "j.fio:1: a section without its `]`"),
         ("", "j.fio: no job in it"),
         ("[a]\nbs\n", "j.fio:2: bs: needs a value"),
+        ("[a]\nbs=${NONE}\n", "j.fio:2: bs: needs a value"),
         ("[a]\nverify=md5\n", "j.fio:2: verify: is not supported"),
         ("[a]\nrw=write:4k\n", "j.fio:2: rw: a number after `:`"),
         (
             "[a]\nrw=trimwrite\n",
             "j.fio:2: rw: trimwrite is not supported",
         ),
-        ("[a]\n\nsize=9999999999999999999z\n", "j.fio:3: size: "),
+        ("[a]\n\nsize=99999999999999999999z\n", "j.fio:3: size: "),
         ("[a]\nbs=4kib\n", "j.fio:2: bs: 4000 bytes are no multiple"),
         (
             "[a]\nrw=write\ntime_based\n",

@@ -14,7 +14,7 @@ use zonelab_host::{
 };
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
-use zonelab_ssd::config::DriveConfig;
+use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::{Control, Drive};
 
 /// How to run.
@@ -50,13 +50,18 @@ pub struct FioRun {
     pub interrupted: bool,
 }
 
-/// Runs a plan on a new drive.
+/// Runs a plan on a new drive, which keeps no data.
 ///
 /// # Errors
 /// The zones to be declared full do not exist, or resetting the device failed:
 /// a text that says so.
 pub fn run(plan: &Plan, config: &DriveConfig, settings: &RunSettings) -> Result<FioRun, String> {
-    let device = Emulated::new(Drive::new(config));
+    // Jobs neither give data nor look at any.
+    let config = DriveConfig {
+        data: DataStore::None,
+        ..config.clone()
+    };
+    let device = Emulated::new(Drive::new(&config));
     let zoned = device.info().namespaces[0].zoned;
     let zoned = zoned.ok_or("the device has no zones")?;
     let zones = SharedZones::new(ZoneTable::new(zoned, plan.max_open_zones).into());

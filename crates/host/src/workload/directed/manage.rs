@@ -166,13 +166,13 @@ impl Manage {
         };
         match admission {
             Admission::Granted => {}
-            Admission::TooManyOpen if !table.others_are_active() => return Some(Pick::Exhausted),
+            Admission::TooManyOpen if !table.can_hope(spec.id) => return Some(Pick::Exhausted),
             Admission::Busy | Admission::TooManyOpen => {
-                table.wait();
+                table.wait(spec.id);
                 return Some(Pick::Wait);
             }
         }
-        table.begin_managing(zone);
+        table.begin_managing(zone, spec.id);
         self.drawn = None;
         self.chore = Some(Chore {
             zone,

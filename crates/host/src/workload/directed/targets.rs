@@ -219,7 +219,9 @@ impl Targets {
             if !entered || !is_full {
                 let pick = self.write_to(spec, zone, lbas, rng);
                 let cursor = &mut self.cursors[Direction::Write as usize];
-                cursor.entered |= matches!(pick, Pick::Issue(_));
+                // Not by its reset, during which it still counts as full.
+                cursor.entered |= matches!(&pick, Pick::Issue(step)
+                    if step.zone == zone && step.role == Role::Transfer);
                 return pick;
             }
             let last = zone + 1 == spec.zones.end;
@@ -249,12 +251,12 @@ impl Targets {
                 self.issue_write(spec, zone, lbas)
             }
             Admission::Granted if table.is_quiet(zone) => {
-                table.begin_managing(zone);
+                table.begin_managing(zone, spec.id);
                 drop(table);
                 Pick::Issue(self.clearing(zone))
             }
             Admission::Granted | Admission::Busy => {
-                table.wait();
+                table.wait(spec.id);
                 Pick::Wait
             }
             Admission::TooManyOpen => {
@@ -269,8 +271,8 @@ impl Targets {
                     drop(table);
                     return self.issue_write(spec, other, lbas);
                 }
-                if table.others_are_active() || table.has_writes_in_flight() {
-                    table.wait();
+                if table.can_hope(spec.id) {
+                    table.wait(spec.id);
                     return Pick::Wait;
                 }
                 Pick::Exhausted
