@@ -355,8 +355,9 @@ fn outcome(report: &Report<'_>) -> Exit {
         }
         if entry.operations() == 0 && entry.errors == 0 {
             eprintln!(
-                "zonelab: job {} did nothing in the measured time: reads need written zones \
-                 (an earlier job, or --full-zones), and trims at random too",
+                "zonelab: job {} did nothing in the measured time: reads and trims need written \
+                 zones (an earlier job, or --full-zones), and writes a zone that may be opened \
+                 (zones that earlier jobs have written in part count too)",
                 entry.job.name
             );
         }

@@ -166,7 +166,7 @@ log_avg_msec=100
 stonewall
 rw=randwrite
 size=8z
-max_open_zones=3
+max_open_zones=6
 io_size=20m
 numjobs=2
 thinktime=100

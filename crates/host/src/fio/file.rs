@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use zonelab_config::{Errors, Problem};
 
 use super::job::JobOptions;
+use super::options;
 use super::text::{self, Origin, Outside};
 
 /// Options as they were written, by name: what `job options` echoes.
@@ -103,7 +104,10 @@ impl JobFile {
                     Err(problem) => errors.push(problem),
                 }
                 if let Some(value) = &setting.value {
-                    echo.insert(setting.key.clone(), value.clone());
+                    // fio echoes an alias as what it stands for.
+                    let known = options::find(&setting.key);
+                    let name = known.map_or(setting.key.as_str(), |option| option.name);
+                    echo.insert(name.to_owned(), value.clone());
                 }
             }
             if is_global {

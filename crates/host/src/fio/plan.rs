@@ -505,7 +505,7 @@ impl Planner {
         Ok(End {
             runtime,
             bytes: (!options.time_based).then_some(bytes),
-            operations: options.number_ios,
+            operations: options.number_ios.map(|n| n.saturating_mul(options.loops)),
             repeats: options.time_based || io_size.is_some() || options.loops > 1,
         })
     }
