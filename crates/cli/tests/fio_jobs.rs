@@ -238,88 +238,70 @@ fn amounts_are_exact() {
     );
 }
 
+const ON_ONE: &[&str] = &["--device", "confznspp"];
+
+/// A job file, options, the exit code, and what is said.
+const EXITS: &[(&str, &[&str], i32, &str)] = &[
+    ("[a]\nrw=write\nnumber_ios=5\n", ON_ONE, 0, ""),
+    ("[a]\nrw=write\n", &[], 2, "--device PROFILE"),
+    (
+        "[a]\nrw=write\n",
+        &["--device", "tcp://host/nqn"],
+        2,
+        "come later",
+    ),
+    (
+        "[a]\nrw=write\n",
+        &["--device", "confznspp?clock=real"],
+        2,
+        "comes later",
+    ),
+    ("[a]\nrw=write\n", &["--device", "confznsp"], 3, "confznsp"),
+    (
+        "[a]\nrw=read\ntime_based\n",
+        ON_ONE,
+        3,
+        "job.fio:3: time_based: without runtime",
+    ),
+    (
+        "[a]\nrw=write\n\nruntme=5\n",
+        ON_ONE,
+        3,
+        "job.fio:4: unknown option `runtme`; did you mean `runtime`?",
+    ),
+    (
+        "[a]\nsize=1m\n",
+        ON_ONE,
+        3,
+        "job.fio:2: size: no whole zone",
+    ),
+    (
+        "[a]\nbs=1000\n",
+        ON_ONE,
+        3,
+        "no multiple of the logical block",
+    ),
+    ("[a]\noffset=99z\n", ON_ONE, 3, "the device has 48 zones"),
+    ("[a]\nverify=crc32c\n", ON_ONE, 3, "not supported"),
+    (
+        "[a]\nbs=${NOT_SET}\n",
+        &["--parse-only"],
+        3,
+        "needs a value",
+    ),
+    (
+        "[a]\nrw=read\ndirect=1\n",
+        &["--parse-only"],
+        0,
+        "job.fio:3: direct: has no meaning",
+    ),
+    ("[a]\nrw=randread\nsize=1z\n", ON_ONE, 0, "--full-zones"),
+];
+
 #[test]
 fn exit_codes_say_what_went_wrong() {
     let scratch = Scratch::new("exit");
-    let endless = "[a]\nrw=read\ntime_based\n";
-    let misspelt = "[a]\nrw=write\n\nruntme=5\n";
-    let cases: &[(&str, &[&str], i32, &str)] = &[
-        (
-            "[a]\nrw=write\nnumber_ios=5\n",
-            &["--device", "confznspp"],
-            0,
-            "",
-        ),
-        ("[a]\nrw=write\n", &[], 2, "--device PROFILE"),
-        (
-            "[a]\nrw=write\n",
-            &["--device", "tcp://host/nqn"],
-            2,
-            "come later",
-        ),
-        (
-            "[a]\nrw=write\n",
-            &["--device", "confznspp?clock=real"],
-            2,
-            "comes later",
-        ),
-        ("[a]\nrw=write\n", &["--device", "confznsp"], 3, "confznsp"),
-        (
-            endless,
-            &["--device", "confznspp"],
-            3,
-            "job.fio:3: time_based: without runtime",
-        ),
-        (
-            misspelt,
-            &["--device", "confznspp"],
-            3,
-            "job.fio:4: unknown option `runtme`; did you mean `runtime`?",
-        ),
-        (
-            "[a]\nsize=1m\n",
-            &["--device", "confznspp"],
-            3,
-            "job.fio:2: size: no whole zone",
-        ),
-        (
-            "[a]\nbs=1000\n",
-            &["--device", "confznspp"],
-            3,
-            "no multiple of the logical block",
-        ),
-        (
-            "[a]\noffset=99z\n",
-            &["--device", "confznspp"],
-            3,
-            "the device has 48 zones",
-        ),
-        (
-            "[a]\nverify=crc32c\n",
-            &["--device", "confznspp"],
-            3,
-            "not supported",
-        ),
-        (
-            "[a]\nbs=${NOT_SET}\n",
-            &["--parse-only"],
-            3,
-            "needs a value",
-        ),
-        (
-            "[a]\nrw=read\ndirect=1\n",
-            &["--parse-only"],
-            0,
-            "job.fio:3: direct: has no meaning",
-        ),
-        (
-            "[a]\nrw=randread\nsize=1z\n",
-            &["--device", "confznspp"],
-            0,
-            "--full-zones",
-        ),
-    ];
-    for (text, args, code, says) in cases {
+    for (text, args, code, says) in EXITS {
         scratch.write("job.fio", text);
         let output = scratch.fio(&[&["job.fio"], *args].concat());
         let stderr = stderr(&output);

@@ -104,5 +104,5 @@ fn execute(file: &JobFile, mut plan: Plan, profile: &Profile) {
     let json = zonelab_lab::fio::to_json(&report);
     assert!(json.contains("\"jobs\""), "{json}");
     assert!(!zonelab_lab::fio::to_text(&report).is_empty());
-    zonelab_lab::fio::log_files(&plan, &run);
+    drop(zonelab_lab::fio::log_files(&plan, &run));
 }

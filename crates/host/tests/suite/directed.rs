@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use zonelab_device::Nanos;
+use zonelab_host::rate::Limit;
 use zonelab_host::stats::OpKind;
 use zonelab_host::workload::directed::{
     DirectedJob, DirectedResult, DirectedSpec, Direction, End, Flow, Pattern, Recording, Shared,
@@ -12,10 +13,11 @@ use zonelab_host::workload::directed::{
 };
 use zonelab_host::workload::distribution::Distribution;
 use zonelab_host::workload::zone_table::{SharedZones, ZoneTable};
+use zonelab_host::workload::{Fill, Work, WorkloadJob};
 use zonelab_host::{CoreId, Emulated, HostCosts, Reactor, Rng, RunEnd, StopSignal, VirtualClock};
 use zonelab_ssd::Control;
 
-use super::support::{FREE, PAGE, WRITE, costs_us, tiny};
+use super::support::{FREE, PAGE, WRITE, costs_us, run_alone, spec as plain_spec, tiny};
 
 const US: fn(u64) -> Nanos = Nanos::from_us;
 const PAGE_BYTES: u64 = 16_384;
@@ -72,7 +74,7 @@ fn run_on(
     costs: HostCosts,
     specs: &[DirectedSpec],
 ) -> (Vec<DirectedResult>, RunEnd, SharedZones) {
-    let zoned = device.info().namespaces[0].zoned.unwrap();
+    let zoned = device.info().namespaces[0].zoned.expect("it has zones");
     let zones: SharedZones = Rc::new(ZoneTable::new(zoned, limit).into());
     if !full.is_empty() {
         let control = Control::PreconditionFull {
@@ -80,7 +82,7 @@ fn run_on(
         };
         device
             .with_drive(|drive| drive.control(Nanos::ZERO, &control))
-            .unwrap();
+            .expect("the zones are empty");
         zones.borrow_mut().declare_full(full);
     }
     let stop = StopSignal::default();
@@ -259,6 +261,38 @@ fn a_finish_counts_what_it_fills() {
     assert_eq!((stats.operations, stats.bytes), (3, 3 * 14 * PAGE_BYTES));
     let expected = 14 * 725 + 13 * 50;
     assert_eq!(stats.total.moments().min(), Some(US(expected).0));
+}
+
+/// The jobs with which published results are compared do the same.
+#[test]
+fn paced_finishes_are_those_of_the_experiments() {
+    let rate = NonZeroU64::new(5 << 20).unwrap();
+    let work = Work::Finish {
+        zones: 0..6,
+        fill: Fill {
+            lbas: u64::from(PAGE),
+            block_lbas: PAGE,
+        },
+    };
+    let mut plain = plain_spec(work);
+    plain.rate = Some(Limit::bytes_per_second(rate));
+    let device = tiny(&[]);
+    let mut job = WorkloadJob::new(plain, device.info(), Rng::new(1, 0), StopSignal::default());
+    let expected = run_alone(&device, &mut job);
+
+    let mut finishes = spec(Direction::Write, 0..6);
+    finishes.style = WriteStyle::Finish;
+    finishes.flows[1] = Some(Flow {
+        bytes_per_second: Some(rate),
+        ..flow()
+    });
+    let (results, end) = run(0..0, &[finishes]);
+    assert_eq!(end.at, expected.at);
+    let theirs = job.into_result();
+    let theirs = theirs.stats.get(OpKind::Finish).unwrap();
+    let ours = results[0].recorder.directions[1].as_ref().unwrap();
+    assert_eq!((ours.operations, ours.bytes), (6, theirs.bytes));
+    assert_eq!(ours.total.moments().mean(), theirs.latency.mean_ns());
 }
 
 #[test]

@@ -22,14 +22,16 @@ fn parse(text: &str) -> Result<JobFile, Errors> {
 
 /// A plan for the tiny drive: 8 zones of 256 KiB, 240 KiB of which can be written.
 fn plan(text: &str) -> Plan {
-    parse(text).unwrap().plan(&tiny_info(), 1).unwrap()
+    parse(text)
+        .and_then(|file| file.plan(&tiny_info(), 1))
+        .expect("it is right")
 }
 
 fn refused(text: &str) -> String {
-    match parse(text) {
-        Err(errors) => errors.to_string(),
-        Ok(file) => file.plan(&tiny_info(), 1).unwrap_err().to_string(),
-    }
+    parse(text)
+        .and_then(|file| file.plan(&tiny_info(), 1))
+        .expect_err("it is wrong")
+        .to_string()
 }
 
 #[test]
