@@ -15,6 +15,7 @@
 //! | [`reference`](mod@reference) | tables of published measurements |
 //! | [`figure`] | SVG charts |
 //! | [`trace`] | timelines of dies, channels and jobs for Perfetto |
+//! | [`fio`] | job files of fio, and results in its shape |
 //! | [`table`] | tables for a terminal |
 //! | [`output`] | result directories |
 
@@ -23,6 +24,7 @@ pub mod compare;
 pub mod conditions;
 pub mod experiment;
 pub mod figure;
+pub mod fio;
 pub mod library;
 pub mod metrics;
 pub mod output;
