@@ -7,6 +7,7 @@ mod exit;
 mod files;
 mod fio;
 mod profiles;
+mod report;
 mod reproduce;
 mod results;
 mod session;

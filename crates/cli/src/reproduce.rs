@@ -12,7 +12,8 @@ use zonelab_lab::table::{self, Cell, Column, Style, Table};
 use crate::console;
 use crate::exit::{Exit, Failure};
 use crate::files;
-use crate::results::{self, Destination};
+use crate::report::{self, Asked, Invocation};
+use crate::results::{self, Destination, Outcome};
 use crate::session::{self, Finished, Loaded, Settings};
 use crate::trace::Tracing;
 
@@ -42,6 +43,29 @@ struct Common {
     quick: bool,
     #[command(flatten)]
     tracing: Tracing,
+}
+
+impl Common {
+    fn invocation(&self, asked: Asked) -> Invocation {
+        Invocation {
+            asked,
+            quick: self.quick,
+            seed: self.seed,
+        }
+    }
+}
+
+/// What both commands do with experiments.
+struct Plan<'a> {
+    /// Directory of the results, below `results`.
+    name: String,
+    /// Directory that profiles named by path are relative to.
+    base: Option<&'a Path>,
+    /// Settings differ from those of the file, so published values are shown
+    /// and not judged.
+    altered: bool,
+    /// What was asked for.
+    invocation: Invocation,
 }
 
 /// Options of `reproduce`.
@@ -97,8 +121,13 @@ pub(crate) fn reproduce(args: &Args) -> Result<Exit, Failure> {
         format!("-{}", ids.join("-"))
     };
     let quick = if args.common.quick { "-quick" } else { "" };
-    let name = format!("reproduce{which}{quick}");
-    execute(loaded, &args.common, &name, None, false)
+    let plan = Plan {
+        name: format!("reproduce{which}{quick}"),
+        base: None,
+        altered: false,
+        invocation: args.common.invocation(Asked::Reproduce(args.what.clone())),
+    };
+    execute(loaded, &args.common, &plan)
 }
 
 /// Runs one experiment file.
@@ -107,9 +136,14 @@ pub(crate) fn reproduce(args: &Args) -> Result<Exit, Failure> {
 /// [`Failure`] with its exit code.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let Opened { loaded, base } = open(&args.experiment, &args.set, args.common.quick)?;
-    let dir = results::file_name(&loaded.experiment.id);
-    let altered = !args.set.is_empty();
-    execute(vec![loaded], &args.common, &dir, base.as_deref(), altered)
+    let asked = Asked::Run(args.experiment.clone(), args.set.clone());
+    let plan = Plan {
+        name: results::file_name(&loaded.experiment.id),
+        base: base.as_deref(),
+        altered: !args.set.is_empty(),
+        invocation: args.common.invocation(asked),
+    };
+    execute(vec![loaded], &args.common, &plan)
 }
 
 /// An experiment that was named on the command line.
@@ -198,19 +232,13 @@ fn selected(words: &[String]) -> Result<Vec<&'static str>, Failure> {
     Ok(all.into_iter().filter(|id| chosen.contains(id)).collect())
 }
 
-/// Runs experiments, writes their results and shows them. `altered`: settings
-/// differ from those of the file, so published values are shown and not judged.
-fn execute(
-    mut loaded: Vec<Loaded>,
-    common: &Common,
-    name: &str,
-    base: Option<&Path>,
-    altered: bool,
-) -> Result<Exit, Failure> {
+/// Runs experiments, writes their results and shows them.
+fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<Exit, Failure> {
+    let (base, altered) = (plan.base, plan.altered);
     let path = common
         .out
         .clone()
-        .unwrap_or_else(|| Path::new("results").join(name));
+        .unwrap_or_else(|| Path::new("results").join(&plan.name));
     let quiet = common.quiet || common.json;
     let settings = Settings {
         seed: common.seed,
@@ -249,7 +277,16 @@ fn execute(
         // The list is for whole runs of the files as they are.
         unused.clear();
     }
-    let figures = results::write(&to, &finished, &rows, &references, !interrupted)?;
+    let outcome = Outcome {
+        finished: &finished,
+        rows: &rows,
+        references: &references,
+        misfits: &misfits,
+        invocation: &plan.invocation,
+        notices: notices(plan, interrupted),
+        complete: !interrupted,
+    };
+    let figures = results::write(&to, outcome)?;
     let summary = Summary::of(&rows);
     if common.json {
         console::print(&rows::to_json(&rows, common.seed))?;
@@ -271,6 +308,23 @@ fn execute(
     } else {
         Exit::ExpectationFailed
     })
+}
+
+/// What a reader of the report must know first.
+fn notices(plan: &Plan<'_>, interrupted: bool) -> Vec<String> {
+    let notices = [
+        (interrupted, "The run was interrupted: points are missing."),
+        (
+            plan.altered,
+            "Settings differ from the file's: published values are shown, not judged.",
+        ),
+        (
+            plan.invocation.quick,
+            "Quick: what is steady was run for a shorter time. Rare latencies need the whole run.",
+        ),
+    ];
+    let holds = notices.into_iter().filter(|(holds, _)| *holds);
+    holds.map(|(_, text)| text.to_owned()).collect()
 }
 
 /// The rows of all experiments. Of an interrupted run, only those that need no
@@ -312,6 +366,7 @@ fn text(finished: &[Finished], rows: &[Row], path: &Path, figures: &[String]) ->
     for figure in figures {
         let _ = writeln!(text, "figure:  {}", path.join(figure).display());
     }
+    let _ = writeln!(text, "report:  {}", path.join(report::FILE).display());
     text
 }
 

@@ -178,7 +178,7 @@ mod tests {
             vec![
                 step("good", &["--version"], None),
                 step("bad", &["no-such-command"], None),
-                step("missing", &["--version"], Some("clippy")),
+                step("missing", &["--version"], Some("an installer")),
             ]
         };
         assert_eq!(run(steps(), STRICT).unwrap(), 101);
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn what_cannot_run_fails_only_where_that_is_asked_for() {
-        let steps = || vec![step("lints", &["--version"], Some("clippy"))];
+        let steps = || vec![step("lints", &["--version"], Some("an installer"))];
         assert_eq!(run(steps(), STRICT).unwrap(), ENVIRONMENT);
         assert_eq!(run(steps(), LAX).unwrap(), 0);
         assert_eq!(

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 
 use crate::steps::{self, Policy, Step};
-use crate::{USAGE, cargo, root};
+use crate::{USAGE, cargo, root, web};
 
 /// The tiers there are, and what is in them.
 const TIERS: &[(&str, &str)] = &[
@@ -17,10 +17,11 @@ const TIERS: &[(&str, &str)] = &[
         "fio",
         "our reading of job files beside that of the real fio",
     ),
+    ("web", "the report of `reproduce --quick` in a browser"),
 ];
 
 /// Tiers that are planned: asked for by name, they should not look like a typo.
-const PLANNED: &[&str] = &["web", "guest", "python"];
+const PLANNED: &[&str] = &["guest", "python"];
 
 /// Runs a tier.
 pub(crate) fn chore(args: &[String]) -> Result<u8> {
@@ -45,6 +46,13 @@ pub(crate) fn chore(args: &[String]) -> Result<u8> {
             let policy = policy(keep_going);
             steps::run(fio(policy.strict, has_program), policy)
         }
+        "web" => steps::run(
+            web::steps(is_ci()),
+            Policy {
+                keep_going,
+                strict: true,
+            },
+        ),
         other => {
             eprintln!("{}", no_such_tier(other));
             Ok(USAGE)
@@ -69,10 +77,18 @@ fn tiers() -> String {
     })
 }
 
-fn policy(keep_going: bool) -> Policy {
+/// Whether this is continuous integration: what is missing may be installed,
+/// and what cannot run is a failure.
+fn is_ci() -> bool {
     let ci = std::env::var_os("CI");
-    let strict = ci.is_some_and(|value| !value.is_empty() && value != "false" && value != "0");
-    Policy { keep_going, strict }
+    ci.is_some_and(|value| !value.is_empty() && value != "false" && value != "0")
+}
+
+fn policy(keep_going: bool) -> Policy {
+    Policy {
+        keep_going,
+        strict: is_ci(),
+    }
 }
 
 /// The steps of the tier `fast`; `has` says which components are installed.
@@ -261,9 +277,13 @@ mod tests {
 
     #[test]
     fn tiers_that_do_not_exist_are_refused_with_those_that_do() {
-        for (name, why) in [("web", "does not exist yet"), ("fats", "does not exist\n")] {
+        for (name, why) in [
+            ("guest", "does not exist yet"),
+            ("fats", "does not exist\n"),
+        ] {
             let text = no_such_tier(name);
-            assert!(text.contains(why) && text.contains("fast"), "{text}");
+            let names_tiers = TIERS.iter().all(|(name, _)| text.contains(name));
+            assert!(text.contains(why) && names_tiers, "{text}");
         }
     }
 }
