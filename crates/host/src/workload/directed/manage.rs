@@ -83,6 +83,19 @@ impl Manage {
         self.chore.is_some()
     }
 
+    /// Whether there is anything left to do, if nobody else changes that. Who
+    /// waits for its rate should know that it waits for something.
+    pub(super) fn has_more(&self, spec: &DirectedSpec) -> bool {
+        let in_order = self.positions.is_none();
+        let from = if in_order {
+            self.next
+        } else {
+            spec.zones.start
+        };
+        let waits = self.chore.is_some() || self.drawn.is_some();
+        waits || (from..spec.zones.end).any(|zone| self.suits(zone, in_order))
+    }
+
     /// Not before this time can the operation under way go on.
     pub(super) fn resume_at(&self) -> Nanos {
         self.chore.map_or(Nanos::ZERO, |chore| chore.resume)
