@@ -138,7 +138,10 @@ impl Manage {
 
     /// The zone whose turn it is; `None` if there is none.
     fn choose(&mut self, spec: &DirectedSpec, rng: &mut Rng) -> Option<u32> {
-        if let Some(zone) = self.drawn {
+        // Who had the zone before may have left nothing to do.
+        let in_order = self.positions.is_none();
+        if let Some(zone) = self.drawn.take().filter(|zone| self.suits(*zone, in_order)) {
+            self.drawn = Some(zone);
             return Some(zone);
         }
         let zone = match &self.positions {
