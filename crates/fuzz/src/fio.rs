@@ -96,10 +96,10 @@ fn execute(file: &JobFile, mut plan: Plan, profile: &Profile) {
     };
     let run = zonelab_lab::fio::run(&plan, &profile.config, &settings).expect("it runs");
     let report = zonelab_lab::fio::Report::new(file, &plan, &run, "fuzz", 1);
+    let failed = report.entries.iter().find_map(|entry| entry.first_error);
     assert_eq!(
-        report.errors(),
-        0,
-        "a plan does nothing that the drive refuses"
+        failed, None,
+        "a plan does nothing that the drive refuses: {plan:#?}"
     );
     let json = zonelab_lab::fio::to_json(&report);
     assert!(json.contains("\"jobs\""), "{json}");

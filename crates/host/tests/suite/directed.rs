@@ -263,6 +263,28 @@ fn a_finish_counts_what_it_fills() {
     assert_eq!(stats.total.moments().min(), Some(US(expected).0));
 }
 
+#[test]
+fn jobs_that_finish_the_same_zones_finish_each_once() {
+    let mut finishes = spec(Direction::Write, 2..6);
+    finishes.style = WriteStyle::Finish;
+    let mut resets = spec(Direction::Trim, 2..6);
+    resets.pattern = RANDOM;
+    let (results, end) = run(0..0, &vec![finishes; 3]);
+    assert_eq!(end.stuck_jobs, 0);
+    let all: u64 = results
+        .iter()
+        .map(|result| count(result, Direction::Write))
+        .sum();
+    assert_eq!(all, 4);
+    let (results, end) = run(2..6, &vec![resets; 3]);
+    assert_eq!(end.stuck_jobs, 0);
+    let all: u64 = results
+        .iter()
+        .map(|result| count(result, Direction::Trim))
+        .sum();
+    assert_eq!(all, 4);
+}
+
 /// The jobs with which published results are compared do the same.
 #[test]
 fn paced_finishes_are_those_of_the_experiments() {

@@ -335,6 +335,11 @@ impl DirectedJob {
                 ready
             };
             if ready > now {
+                let manage = self.manage.as_ref();
+                if manage.is_some_and(|manage| !manage.has_more(&self.spec)) {
+                    self.stopping = true;
+                    return None;
+                }
                 return Some(ready);
             }
             match self.pick(wish) {

@@ -83,6 +83,19 @@ impl Manage {
         self.chore.is_some()
     }
 
+    /// Whether there is anything left to do, if nobody else changes that. Who
+    /// waits for its rate should know that it waits for something.
+    pub(super) fn has_more(&self, spec: &DirectedSpec) -> bool {
+        let in_order = self.positions.is_none();
+        let from = if in_order {
+            self.next
+        } else {
+            spec.zones.start
+        };
+        let waits = self.chore.is_some() || self.drawn.is_some();
+        waits || (from..spec.zones.end).any(|zone| self.suits(zone, in_order))
+    }
+
     /// Not before this time can the operation under way go on.
     pub(super) fn resume_at(&self) -> Nanos {
         self.chore.map_or(Nanos::ZERO, |chore| chore.resume)
@@ -125,7 +138,10 @@ impl Manage {
 
     /// The zone whose turn it is; `None` if there is none.
     fn choose(&mut self, spec: &DirectedSpec, rng: &mut Rng) -> Option<u32> {
-        if let Some(zone) = self.drawn {
+        // Who had the zone before may have left nothing to do.
+        let in_order = self.positions.is_none();
+        if let Some(zone) = self.drawn.take().filter(|zone| self.suits(*zone, in_order)) {
+            self.drawn = Some(zone);
             return Some(zone);
         }
         let zone = match &self.positions {
