@@ -11,10 +11,11 @@ use zonelab_device::Nanos;
 use zonelab_host::HostCosts;
 use zonelab_host::fio::{JobFile, Outside, Plan, Target};
 use zonelab_lab::fio::{self, FioRun, Report, RunSettings};
-use zonelab_lab::output::{Existing, Manifest, ResultDir};
+use zonelab_lab::output::{self, Existing, Manifest, ResultDir};
 use zonelab_ssd::Drive;
 use zonelab_ssd::profile::Profile;
 
+use crate::conditions::{self, ConditionArgs};
 use crate::exit::{Exit, Failure};
 use crate::{console, files, profiles, results};
 
@@ -59,6 +60,11 @@ pub(crate) struct Args {
     /// Zones that are full before the first job, as in 0..=23, or `all`
     #[arg(long, value_name = "ZONES")]
     full_zones: Option<String>,
+    #[command(flatten)]
+    conditions: ConditionArgs,
+    /// Save the state of the drive at the end to this file, for --restore
+    #[arg(long, value_name = "FILE")]
+    snapshot: Option<PathBuf>,
     /// Time of a host core to submit a command, as in 3us
     #[arg(long, value_name = "TIME", default_value = "0us")]
     host_submit: String,
@@ -104,9 +110,10 @@ pub(crate) fn fio(args: &Args) -> Result<Exit, Failure> {
     if args.parse_only {
         return Ok(Exit::Done);
     }
-    let settings = settings(args, &profile)?;
+    let conditions = args.conditions.load()?;
+    let settings = settings(args, &profile, &conditions)?;
     let target = directory(args, &plan);
-    let manifest = manifest(args, &file, &profile)?;
+    let manifest = manifest(args, &file, &profile, &conditions)?;
     let existing = if args.force {
         Existing::Replace
     } else {
@@ -121,6 +128,13 @@ pub(crate) fn fio(args: &Args) -> Result<Exit, Failure> {
     let report = Report::new(&file, &plan, &run, &device, args.seed);
     if let Some(path) = &target {
         write(path, manifest, existing, &report, &plan, &run)?;
+    }
+    if let (Some(path), Some(bytes)) = (&args.snapshot, &run.snapshot) {
+        output::replace(path, bytes).map_err(Failure::environment)?;
+        eprintln!("zonelab: snapshot: {}", path.display());
+    }
+    if run.faults_struck > 0 {
+        eprintln!("zonelab: faults struck {} times", run.faults_struck);
     }
     print(args, &report)?;
     Ok(outcome(&report))
@@ -205,7 +219,11 @@ fn named_device(file: &JobFile) -> Result<Option<String>, Failure> {
     Ok(named)
 }
 
-fn settings(args: &Args, profile: &Profile) -> Result<RunSettings, Failure> {
+fn settings(
+    args: &Args,
+    profile: &Profile,
+    conditions: &conditions::Loaded,
+) -> Result<RunSettings, Failure> {
     let time = |name: &str, text: &str| {
         parse_duration(text)
             .map(Nanos)
@@ -223,6 +241,8 @@ fn settings(args: &Args, profile: &Profile) -> Result<RunSettings, Failure> {
         seed: args.seed,
         costs,
         full_zones: full.map(|text| zone_range(text, zones)).transpose()?,
+        conditions: conditions.conditions.clone(),
+        saves: args.snapshot.is_some(),
         interrupt: Arc::new(AtomicBool::new(false)),
     })
 }
@@ -263,7 +283,12 @@ fn directory(args: &Args, plan: &Plan) -> Option<PathBuf> {
 }
 
 /// What the results depend on: the job file as it was read, and the drive.
-fn manifest(args: &Args, file: &JobFile, profile: &Profile) -> Result<Manifest, Failure> {
+fn manifest(
+    args: &Args,
+    file: &JobFile,
+    profile: &Profile,
+    conditions: &conditions::Loaded,
+) -> Result<Manifest, Failure> {
     let tool = concat!("zonelab ", env!("CARGO_PKG_VERSION"));
     let sections: Vec<_> = file
         .sections
@@ -276,6 +301,7 @@ fn manifest(args: &Args, file: &JobFile, profile: &Profile) -> Result<Manifest, 
         "text": files::read(&args.file)?,
         "drive": zonelab_ssd::profile::to_toml(&profile.config),
         "full_zones": args.full_zones,
+        "conditions": conditions.configuration,
         "host": [&args.host_submit, &args.host_complete, &args.host_jitter],
     });
     Ok(Manifest::new(

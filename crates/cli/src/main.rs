@@ -2,6 +2,7 @@
 
 mod bench;
 mod check;
+mod conditions;
 mod console;
 mod exit;
 mod files;

@@ -9,6 +9,7 @@ use zonelab_lab::published::References;
 use zonelab_lab::rows::{self, Misfits, Row, Summary};
 use zonelab_lab::table::{self, Cell, Column, Style, Table};
 
+use crate::conditions::{self, ConditionArgs};
 use crate::console;
 use crate::exit::{Exit, Failure};
 use crate::files;
@@ -51,6 +52,7 @@ impl Common {
             asked,
             quick: self.quick,
             seed: self.seed,
+            options: Vec::new(),
         }
     }
 }
@@ -66,6 +68,8 @@ struct Plan<'a> {
     altered: bool,
     /// What was asked for.
     invocation: Invocation,
+    /// Faults, and a state to start from.
+    conditions: conditions::Loaded,
 }
 
 /// Options of `reproduce`.
@@ -90,6 +94,8 @@ pub(crate) struct RunArgs {
     /// its drive (`drive.finish.granularity=64KiB`)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
+    #[command(flatten)]
+    conditions: ConditionArgs,
     #[command(flatten)]
     common: Common,
 }
@@ -126,6 +132,7 @@ pub(crate) fn reproduce(args: &Args) -> Result<Exit, Failure> {
         base: None,
         altered: false,
         invocation: args.common.invocation(Asked::Reproduce(args.what.clone())),
+        conditions: conditions::Loaded::default(),
     };
     execute(loaded, &args.common, &plan)
 }
@@ -137,11 +144,15 @@ pub(crate) fn reproduce(args: &Args) -> Result<Exit, Failure> {
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let Opened { loaded, base } = open(&args.experiment, &args.set, args.common.quick)?;
     let asked = Asked::Run(args.experiment.clone(), args.set.clone());
+    let conditions = args.conditions.load()?;
+    let mut invocation = args.common.invocation(asked);
+    invocation.options.clone_from(&conditions.words);
     let plan = Plan {
         name: results::file_name(&loaded.experiment.id),
         base: base.as_deref(),
-        altered: !args.set.is_empty(),
-        invocation: args.common.invocation(asked),
+        altered: !args.set.is_empty() || conditions.configuration.is_some(),
+        invocation,
+        conditions,
     };
     execute(vec![loaded], &args.common, &plan)
 }
@@ -245,6 +256,7 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
         threads: common.threads.map(usize::from),
         quiet,
         base,
+        conditions: &plan.conditions.conditions,
     };
     let references = References::builtin().map_err(Failure::input)?;
     let misfits =
@@ -255,7 +267,12 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
         references.check(&one.experiment).map_err(Failure::input)?;
     }
     common.tracing.mark(&mut loaded)?;
-    let configuration = results::configuration(&loaded, base)?;
+    let mut configuration = results::configuration(&loaded, base)?;
+    if let (Some(list), Some(conditions)) =
+        (configuration.as_array_mut(), &plan.conditions.configuration)
+    {
+        list.push(conditions.clone());
+    }
     let to = Destination {
         path: &path,
         seed: common.seed,
@@ -303,11 +320,33 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
         );
         return Ok(Exit::Interrupted);
     }
+    if tell_failures(&finished) {
+        return Ok(Exit::Device);
+    }
     Ok(if summary.pass() {
         Exit::Done
     } else {
         Exit::ExpectationFailed
     })
+}
+
+/// Says which jobs ended because an operation failed, and whether any did.
+fn tell_failures(finished: &[Finished]) -> bool {
+    let mut any = false;
+    for result in finished.iter().flat_map(|one| &one.results) {
+        for failure in &result.failures {
+            any = true;
+            eprintln!(
+                "zonelab: {}, {}: job \"{}\" ended: a {} failed: {}",
+                result.series,
+                result.x.text,
+                failure.job,
+                failure.kind.name(),
+                failure.status
+            );
+        }
+    }
+    any
 }
 
 /// What a reader of the report must know first.

@@ -38,6 +38,7 @@ pub(crate) struct Settings<'a> {
     pub(crate) quiet: bool,
     /// Directory that profiles named by path are relative to.
     pub(crate) base: Option<&'a Path>,
+    pub(crate) conditions: &'a Conditions,
 }
 
 /// Reads an experiment, with the settings for `--quick` if asked.
@@ -110,7 +111,7 @@ pub(crate) fn run(
         bar.inc(1);
     };
     let options = RunOptions {
-        conditions: &Conditions::default(),
+        conditions: settings.conditions,
         seed: settings.seed,
         profiles: &profiles,
         on_point: &on_point,

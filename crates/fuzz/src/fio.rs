@@ -89,6 +89,8 @@ fn execute(file: &JobFile, mut plan: Plan, profile: &Profile) {
         }
     }
     let settings = zonelab_lab::fio::RunSettings {
+        conditions: Default::default(),
+        saves: false,
         seed: 1,
         costs: zonelab_host::HostCosts::FREE,
         full_zones: Some(0..2),

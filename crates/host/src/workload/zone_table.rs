@@ -130,6 +130,14 @@ impl ZoneTable {
         }
     }
 
+    /// Declares the first blocks of a zone written, as they were when the run began.
+    pub fn declare_written(&mut self, zone: u32, lbas: u64) {
+        self.zones[zone as usize].written = lbas;
+        if lbas > 0 && lbas < self.zoned.zone_capacity_lbas {
+            self.open.push(zone);
+        }
+    }
+
     /// Notes that zones were reset while no job ran.
     pub fn declare_empty(&mut self, zones: std::ops::Range<u32>) {
         for zone in &mut self.zones[zones.start as usize..zones.end as usize] {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use zonelab_device::{Command, Completion, Lba, Nanos, Op, QueuePair, Tag};
+use zonelab_device::{Command, Completion, Lba, Nanos, Op, QueuePair, Tag, ZoneId};
 use zonelab_host::fio::{ExitWhat, Plan, PlannedJob};
 use zonelab_host::workload::directed::{DirectedJob, DirectedResult, HORIZON, Shared};
 use zonelab_host::workload::zone_table::{SharedZones, ZoneTable};
@@ -13,9 +13,11 @@ use zonelab_host::{
     Bell, CoreId, Emulated, HostCosts, Job, NextWake, Reactor, Rng, StopSignal, VirtualClock,
 };
 use zonelab_nvme::Status;
-use zonelab_nvme::zns::ZoneSendAction;
+use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 use zonelab_ssd::config::{DataStore, DriveConfig};
-use zonelab_ssd::{Control, Drive};
+use zonelab_ssd::{Control, Drive, snapshot};
+
+use crate::conditions::Conditions;
 
 /// How to run.
 #[derive(Clone, Debug)]
@@ -26,6 +28,10 @@ pub struct RunSettings {
     pub costs: HostCosts,
     /// Zones that are full before anything runs.
     pub full_zones: Option<Range<u32>>,
+    /// Faults, and a state to start from.
+    pub conditions: Conditions,
+    /// Whether the drive's state is wanted at the end.
+    pub saves: bool,
     /// Set from elsewhere: jobs end, and what was done is reported.
     pub interrupt: Arc<AtomicBool>,
 }
@@ -48,6 +54,10 @@ pub struct FioRun {
     pub simulated: Nanos,
     /// It was interrupted.
     pub interrupted: bool,
+    /// How often faults have struck.
+    pub faults_struck: u64,
+    /// The drive's state at the end, if it was wanted.
+    pub snapshot: Option<Vec<u8>>,
 }
 
 /// Runs a plan on a new drive, which keeps no data.
@@ -61,10 +71,14 @@ pub fn run(plan: &Plan, config: &DriveConfig, settings: &RunSettings) -> Result<
         data: DataStore::None,
         ..config.clone()
     };
-    let device = Emulated::new(Drive::new(&config));
+    let drive = settings.conditions.drive(&config);
+    let device = Emulated::new(drive.map_err(|error| error.to_string())?);
     let zoned = device.info().namespaces[0].zoned;
     let zoned = zoned.ok_or("the device has no zones")?;
     let zones = SharedZones::new(ZoneTable::new(zoned, plan.max_open_zones).into());
+    if settings.conditions.restore.is_some() {
+        device.with_drive(|drive| declare(drive, &mut zones.borrow_mut()));
+    }
     if let Some(full) = &settings.full_zones {
         let control = Control::PreconditionFull {
             zones: full.clone(),
@@ -87,10 +101,39 @@ pub fn run(plan: &Plan, config: &DriveConfig, settings: &RunSettings) -> Result<
     for stage in 0..plan.stages {
         threads.extend(runner.stage(stage)?);
     }
+    let snapshot = settings.saves.then(|| saved(&runner.device)).transpose()?;
     Ok(FioRun {
         threads,
+        faults_struck: runner.device.with_faults(|drive| drive.faults_struck()),
+        snapshot,
         simulated: runner.now,
         interrupted: settings.interrupt.load(Ordering::Relaxed),
+    })
+}
+
+/// Tells the table of zones what a drive holds that was restored.
+fn declare(drive: &Drive, table: &mut ZoneTable) {
+    let capacity = drive.config().zones.capacity_lbas;
+    for zone in (0..drive.zones().count()).map(ZoneId) {
+        let written = match drive.zones().state(zone) {
+            // They cannot be written any more.
+            ZoneState::READ_ONLY | ZoneState::OFFLINE => capacity,
+            _ => drive.zones().written_lbas(zone),
+        };
+        table.declare_written(zone.0, written);
+    }
+}
+
+/// The state of a drive once it has done what it does by itself.
+fn saved(device: &Emulated) -> Result<Vec<u8>, String> {
+    device.with_faults(|faulty| {
+        // What faults have in store belongs to this run.
+        faulty.clear_faults();
+        let mut done = Vec::new();
+        while let Some(at) = faulty.next_event() {
+            faulty.advance(at, &mut done);
+        }
+        snapshot::save(faulty.drive()).map_err(|error| error.to_string())
     })
 }
 
