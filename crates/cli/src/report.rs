@@ -26,6 +26,8 @@ pub(crate) struct Invocation {
     pub(crate) asked: Asked,
     pub(crate) quick: bool,
     pub(crate) seed: u64,
+    /// Further options, with their values.
+    pub(crate) options: Vec<String>,
 }
 
 impl Invocation {
@@ -76,6 +78,7 @@ impl Invocation {
         if self.quick {
             words.push("--quick".to_owned());
         }
+        words.extend_from_slice(&self.options);
         words.extend(["--seed".to_owned(), self.seed.to_string()]);
         let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
         words.join(" ")
@@ -164,6 +167,7 @@ mod tests {
             ),
             quick: true,
             seed: 7,
+            options: Vec::new(),
         };
         assert_eq!(
             run.command(),
@@ -173,9 +177,16 @@ mod tests {
             asked: Asked::Reproduce(vec!["C".to_owned()]),
             quick: false,
             seed: 1,
+            options: vec!["--faults".to_owned(), "f.toml".to_owned()],
         };
-        assert_eq!(all.command(), "zonelab reproduce C --seed 1");
-        assert_eq!(all.of_experiment("C10a"), "zonelab reproduce C10a --seed 1");
+        assert_eq!(
+            all.command(),
+            "zonelab reproduce C --faults f.toml --seed 1"
+        );
+        assert_eq!(
+            all.of_experiment("C10a"),
+            "zonelab reproduce C10a --faults f.toml --seed 1"
+        );
         assert_eq!(quoted(""), "''");
         assert_eq!(quoted("$(a)"), "'$(a)'");
     }

@@ -9,12 +9,14 @@ use zonelab_lab::published::References;
 use zonelab_lab::rows::{self, Misfits, Row, Summary};
 use zonelab_lab::table::{self, Cell, Column, Style, Table};
 
+use crate::conditions::{self, ConditionArgs};
 use crate::console;
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::report::{self, Asked, Invocation};
 use crate::results::{self, Destination, Outcome};
 use crate::session::{self, Finished, Loaded, Settings};
+use crate::trace::Tracing;
 
 /// Options of both commands.
 #[derive(clap::Args)]
@@ -40,6 +42,8 @@ struct Common {
     /// Shorter runs of what is steady; the same points and checks
     #[arg(long)]
     quick: bool,
+    #[command(flatten)]
+    tracing: Tracing,
 }
 
 impl Common {
@@ -48,6 +52,7 @@ impl Common {
             asked,
             quick: self.quick,
             seed: self.seed,
+            options: Vec::new(),
         }
     }
 }
@@ -63,6 +68,8 @@ struct Plan<'a> {
     altered: bool,
     /// What was asked for.
     invocation: Invocation,
+    /// Faults, and a state to start from.
+    conditions: conditions::Loaded,
 }
 
 /// Options of `reproduce`.
@@ -87,6 +94,8 @@ pub(crate) struct RunArgs {
     /// its drive (`drive.finish.granularity=64KiB`)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
+    #[command(flatten)]
+    conditions: ConditionArgs,
     #[command(flatten)]
     common: Common,
 }
@@ -123,6 +132,7 @@ pub(crate) fn reproduce(args: &Args) -> Result<Exit, Failure> {
         base: None,
         altered: false,
         invocation: args.common.invocation(Asked::Reproduce(args.what.clone())),
+        conditions: conditions::Loaded::default(),
     };
     execute(loaded, &args.common, &plan)
 }
@@ -132,8 +142,34 @@ pub(crate) fn reproduce(args: &Args) -> Result<Exit, Failure> {
 /// # Errors
 /// [`Failure`] with its exit code.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
-    let name = &args.experiment;
-    let builtin = library::text(name);
+    let Opened { loaded, base } = open(&args.experiment, &args.set, args.common.quick)?;
+    let asked = Asked::Run(args.experiment.clone(), args.set.clone());
+    let conditions = args.conditions.load()?;
+    let mut invocation = args.common.invocation(asked);
+    invocation.options.clone_from(&conditions.words);
+    let plan = Plan {
+        name: results::file_name(&loaded.experiment.id),
+        base: base.as_deref(),
+        altered: !args.set.is_empty() || conditions.configuration.is_some(),
+        invocation,
+        conditions,
+    };
+    execute(vec![loaded], &args.common, &plan)
+}
+
+/// An experiment that was named on the command line.
+pub(crate) struct Opened {
+    pub(crate) loaded: Loaded,
+    /// Directory that profiles named by path are relative to.
+    pub(crate) base: Option<PathBuf>,
+}
+
+/// Reads an experiment, a file or a built-in one, with settings changed.
+///
+/// # Errors
+/// There is none, or something is wrong with it or with a setting.
+pub(crate) fn open(name: &str, set: &[String], quick: bool) -> Result<Opened, Failure> {
+    let builtin = library::text(name).or_else(|| library::example(name));
     let (file, text) = match builtin {
         Some(text) => (format!("{name}.toml"), text.to_owned()),
         None if !Path::new(name).exists() && !name.contains(['/', '.']) => {
@@ -143,11 +179,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
                 ids.join(", ")
             )));
         }
-        None => (name.clone(), files::read(name)?),
+        None => (name.to_owned(), files::read(name)?),
     };
     let mut overrides = Vec::new();
     let mut drive = Vec::new();
-    for set in &args.set {
+    for set in set {
         match set.strip_prefix("drive.") {
             Some(rest) => drive.push(rest.to_owned()),
             None => overrides.push(set.clone()),
@@ -155,23 +191,16 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     }
     let overrides = files::overrides(&overrides)?;
     let drive = files::overrides(&drive)?;
-    let mut loaded = session::load(&file, &text, &overrides, args.common.quick)?;
+    let mut loaded = session::load(&file, &text, &overrides, quick)?;
     for point in &mut loaded.points {
         point.set_drive(&drive);
     }
     let base = if builtin.is_some() {
         None
     } else {
-        Path::new(name).parent()
+        Path::new(name).parent().map(Path::to_owned)
     };
-    let asked = Asked::Run(name.clone(), args.set.clone());
-    let plan = Plan {
-        name: results::file_name(&loaded.experiment.id),
-        base,
-        altered: !args.set.is_empty(),
-        invocation: args.common.invocation(asked),
-    };
-    execute(vec![loaded], &args.common, &plan)
+    Ok(Opened { loaded, base })
 }
 
 fn list() -> Result<Exit, Failure> {
@@ -215,7 +244,7 @@ fn selected(words: &[String]) -> Result<Vec<&'static str>, Failure> {
 }
 
 /// Runs experiments, writes their results and shows them.
-fn execute(loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<Exit, Failure> {
+fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<Exit, Failure> {
     let (base, altered) = (plan.base, plan.altered);
     let path = common
         .out
@@ -227,6 +256,7 @@ fn execute(loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<Exit
         threads: common.threads.map(usize::from),
         quiet,
         base,
+        conditions: &plan.conditions.conditions,
     };
     let references = References::builtin().map_err(Failure::input)?;
     let misfits =
@@ -236,12 +266,19 @@ fn execute(loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<Exit
     for one in &loaded {
         references.check(&one.experiment).map_err(Failure::input)?;
     }
-    let configuration = results::configuration(&loaded, base)?;
+    common.tracing.mark(&mut loaded)?;
+    let mut configuration = results::configuration(&loaded, base)?;
+    if let (Some(list), Some(conditions)) =
+        (configuration.as_array_mut(), &plan.conditions.configuration)
+    {
+        list.push(conditions.clone());
+    }
     let to = Destination {
         path: &path,
         seed: common.seed,
         force: common.force,
         configuration,
+        trace_file: common.tracing.file(),
     };
     results::prepare(&to)?;
     let (finished, interrupted) = session::run(loaded, &settings)?;
@@ -283,11 +320,33 @@ fn execute(loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<Exit
         );
         return Ok(Exit::Interrupted);
     }
+    if tell_failures(&finished) {
+        return Ok(Exit::Device);
+    }
     Ok(if summary.pass() {
         Exit::Done
     } else {
         Exit::ExpectationFailed
     })
+}
+
+/// Says which jobs ended because an operation failed, and whether any did.
+fn tell_failures(finished: &[Finished]) -> bool {
+    let mut any = false;
+    for result in finished.iter().flat_map(|one| &one.results) {
+        for failure in &result.failures {
+            any = true;
+            eprintln!(
+                "zonelab: {}, {}: job \"{}\" ended: a {} failed: {}",
+                result.series,
+                result.x.text,
+                failure.job,
+                failure.kind.name(),
+                failure.status
+            );
+        }
+    }
+    any
 }
 
 /// What a reader of the report must know first.

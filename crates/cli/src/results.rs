@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use zonelab_lab::compare;
+use zonelab_lab::conditions::JobFailure;
 use zonelab_lab::metrics::unit_of;
 use zonelab_lab::output::{Existing, Manifest, ResultDir};
 use zonelab_lab::published::References;
@@ -16,6 +17,7 @@ use crate::exit::Failure;
 use crate::files::ProfileFiles;
 use crate::report::{self, Invocation};
 use crate::session::{Finished, Loaded};
+use crate::trace;
 
 /// Version of the format of `points.json`.
 const POINTS_SCHEMA: u32 = 1;
@@ -30,6 +32,8 @@ pub(crate) struct Destination<'a> {
     pub(crate) force: bool,
     /// All that the results depend on, besides the seed.
     pub(crate) configuration: Value,
+    /// Where the only trace goes, if not among the results.
+    pub(crate) trace_file: Option<&'a Path>,
 }
 
 /// What there is to write.
@@ -77,17 +81,18 @@ pub(crate) fn write(to: &Destination<'_>, outcome: Outcome<'_>) -> Result<Vec<St
     let Outcome { finished, rows, .. } = outcome;
     let mut dir =
         ResultDir::create(to.path, to.manifest(), to.existing()).map_err(Failure::environment)?;
-    let mut put = |name: &str, contents: &str| {
+    let put = |dir: &mut ResultDir, name: &str, contents: &str| {
         dir.write(name, contents.as_bytes())
             .map_err(Failure::environment)
     };
-    put("rows.json", &rows::to_json(rows, to.seed))?;
-    put("rows.csv", &rows::to_csv(rows))?;
+    put(&mut dir, "rows.json", &rows::to_json(rows, to.seed))?;
+    put(&mut dir, "rows.csv", &rows::to_csv(rows))?;
     put(
+        &mut dir,
         "points.json",
         &points_json(finished, to.seed, &to.configuration),
     )?;
-    put("points.csv", &points_csv(finished))?;
+    put(&mut dir, "points.csv", &points_csv(finished))?;
     let mut names = Vec::new();
     let mut figures = Vec::new();
     for one in finished {
@@ -95,11 +100,15 @@ pub(crate) fn write(to: &Destination<'_>, outcome: Outcome<'_>) -> Result<Vec<St
         let figure = figure.map_err(Failure::input)?;
         if let Some(figure) = &figure {
             let name = format!("{}.svg", file_name(&one.experiment.id));
-            put(&name, &figure.to_svg())?;
+            put(&mut dir, &name, &figure.to_svg())?;
             names.push(name);
         }
         figures.push(figure);
     }
+    trace::write(finished, to.trace_file, |name, bytes| {
+        dir.write(name, bytes).map_err(Failure::environment)?;
+        Ok(to.path.join(name))
+    })?;
     let parts = report::Parts {
         tool: TOOL,
         invocation: outcome.invocation,
@@ -108,7 +117,11 @@ pub(crate) fn write(to: &Destination<'_>, outcome: Outcome<'_>) -> Result<Vec<St
         notices: outcome.notices,
         configuration: &to.configuration,
     };
-    put(report::FILE, &report::html(parts, finished, &figures))?;
+    put(
+        &mut dir,
+        report::FILE,
+        &report::html(parts, finished, &figures),
+    )?;
     if outcome.complete {
         dir.finish().map_err(Failure::environment)?;
     }
@@ -190,7 +203,7 @@ fn point_json(experiment: &str, result: &PointResult) -> Value {
         })
         .collect();
     let totals = &result.totals;
-    json!({
+    let mut point = json!({
         "experiment": experiment,
         "series": result.series,
         "x": result.x.text,
@@ -211,7 +224,17 @@ fn point_json(experiment: &str, result: &PointResult) -> Value {
             "units": result.resources.1,
             "unit_busy_ns": result.busy_ns.1,
         },
-    })
+    });
+    // Only where there can be any: without faults, a failure ends the run.
+    if result.faults_struck > 0 || !result.failures.is_empty() {
+        let failure = |failure: &JobFailure| {
+            let JobFailure { job, kind, status } = failure;
+            json!({ "job": job, "kind": kind.name(), "status": status.to_string() })
+        };
+        point["faults_struck"] = json!(result.faults_struck);
+        point["failures"] = result.failures.iter().map(failure).collect();
+    }
+    point
 }
 
 fn points_csv(finished: &[Finished]) -> String {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use zonelab_config::Override;
+use zonelab_lab::conditions::Conditions;
 use zonelab_lab::experiment::Experiment;
 use zonelab_lab::run::{self, Point, PointResult, RunOptions};
 
@@ -37,6 +38,7 @@ pub(crate) struct Settings<'a> {
     pub(crate) quiet: bool,
     /// Directory that profiles named by path are relative to.
     pub(crate) base: Option<&'a Path>,
+    pub(crate) conditions: &'a Conditions,
 }
 
 /// Reads an experiment, with the settings for `--quick` if asked.
@@ -109,6 +111,7 @@ pub(crate) fn run(
         bar.inc(1);
     };
     let options = RunOptions {
+        conditions: settings.conditions,
         seed: settings.seed,
         profiles: &profiles,
         on_point: &on_point,

@@ -146,7 +146,17 @@ impl Document {
                 return (nearest, false);
             };
             nearest = Some(entry.origin);
-            match &entry.node.value {
+            let mut value = &entry.node.value;
+            // Items of arrays are keys too: `job.1.zones`.
+            while let (Value::Array(items), Some(key)) = (value, keys.peek()) {
+                let Some(item) = key.parse().ok().and_then(|index: usize| items.get(index)) else {
+                    return (nearest, false);
+                };
+                keys.next();
+                nearest = Some(item.origin);
+                value = &item.value;
+            }
+            match value {
                 Value::Table(inner) => table = inner,
                 _ => return (nearest, keys.peek().is_none()),
             }

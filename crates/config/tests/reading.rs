@@ -366,3 +366,22 @@ fn readers_report_what_they_find_out_themselves() {
          x.toml:3: zones.count: 1 is few"
     );
 }
+
+/// A problem of a key in the second of several tables is at its line, not at the first's.
+#[test]
+fn keys_of_tables_in_arrays_have_their_own_lines() {
+    let text = "[[job]]\nname = \"a\"\n\n[[job]]\nname = \"b\"\nzones = 3\n";
+    let document = Document::parse("f.toml", text, &[]).unwrap();
+    let jobs = document.root().tables("job").unwrap();
+    let names: Vec<_> = jobs
+        .iter()
+        .map(|job| job.string("name").required())
+        .collect();
+    assert!(names.iter().all(Result::is_ok));
+    let refused = jobs[1].refuse("zones", "not here");
+    let missing = jobs[1].u32("size").required();
+    assert!(refused.is_err() && missing.is_err());
+    let error = document.finish(missing).unwrap_err().to_string();
+    assert!(error.contains("f.toml:6: job.1.zones"), "{error}");
+    assert!(error.contains("f.toml:4: job.1.size"), "{error}");
+}

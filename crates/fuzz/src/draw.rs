@@ -84,6 +84,12 @@ impl<const N: usize> Weights<N> {
         Self(std::array::from_fn(|_| draw.pick(&[1, 0, 0, 2, 8, 32])))
     }
 
+    /// The weights themselves.
+    #[must_use]
+    pub const fn values(&self) -> [u32; N] {
+        self.0
+    }
+
     /// A kind; the first if none is enabled.
     pub fn choose(&self, draw: &mut Draw<'_>) -> usize {
         let total: u32 = self.0.iter().sum();

@@ -11,10 +11,12 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | [`profile`], [`experiment`] | files: read or refused, never a panic |
+//! | [`profile`], [`experiment`], [`fio`] | files: read or refused, never a panic |
 //! | [`units`] | quantities with units: what is printed reads back |
 //! | [`nvme_entry`] | submission queue entries |
 //! | [`drive`] | commands into a drive, both drawn, against a shadow of the drive |
+//! | [`faults`], [`snapshot`] | fault plans and snapshots: refused, or they work |
+//! | [`system`] | a host with clients, faults, loss of power and snapshots on a drawn drive |
 //! | [`selftest`] | tests the harness itself |
 //! | [`draw`], [`text`] | structured values, and texts, from bytes |
 //! | [`harness`] | inputs from seeds and files; failures and how to replay them |
@@ -22,10 +24,14 @@
 pub mod draw;
 pub mod drive;
 pub mod experiment;
+pub mod faults;
+pub mod fio;
 pub mod harness;
 pub mod nvme_entry;
 pub mod profile;
 pub mod selftest;
+pub mod snapshot;
+pub mod system;
 pub mod text;
 pub mod units;
 
@@ -82,11 +88,39 @@ pub const TARGETS: &[Target] = &[
         runs: 2_000,
     },
     Target {
+        name: "fio",
+        description: "job files: read or refused at a line; what is a plan runs to its end",
+        run: fio::run,
+        max_bytes: 512,
+        runs: 2_000,
+    },
+    Target {
         name: "drive",
         description: "a drawn command stream into a drawn drive, against a shadow of it",
         run: drive::run,
         max_bytes: 4_096,
         runs: 20_000,
+    },
+    Target {
+        name: "faults",
+        description: "fault plans: read or refused; under a plan every command ends once",
+        run: faults::run,
+        max_bytes: 512,
+        runs: 5_000,
+    },
+    Target {
+        name: "snapshot",
+        description: "snapshots, damaged and forged: refused, or a drive that works",
+        run: snapshot::run,
+        max_bytes: 512,
+        runs: 5_000,
+    },
+    Target {
+        name: "system",
+        description: "clients, faults, loss of power and snapshots on a drawn drive: safe, then live",
+        run: system::run,
+        max_bytes: 512,
+        runs: 10_000,
     },
 ];
 

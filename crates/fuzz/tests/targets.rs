@@ -63,6 +63,26 @@ fn experiment() {
 }
 
 #[test]
+fn fio() {
+    run("fio");
+}
+
+#[test]
 fn drive() {
     run("drive");
+}
+
+#[test]
+fn faults() {
+    run("faults");
+}
+
+#[test]
+fn snapshot() {
+    run("snapshot");
+}
+
+#[test]
+fn system() {
+    run("system");
 }

@@ -14,6 +14,7 @@ use zonelab_device::{
     Buf, Command, Completion, DeviceInfo, Nanos, QueueId, QueuePair, RejectReason, Rejected, Tag,
 };
 use zonelab_ssd::Drive;
+use zonelab_ssd::faults::FaultyDrive;
 
 use crate::rng::Rng;
 
@@ -67,7 +68,7 @@ struct Arrival {
 /// State that the drive's owner and its queues share.
 #[derive(Debug)]
 struct Shared {
-    drive: Drive,
+    drive: FaultyDrive,
     /// Commands on their way, by time of arrival, then by order of submission.
     arrivals: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
     parked: Vec<Option<Arrival>>,
@@ -92,9 +93,10 @@ pub struct Emulated {
 }
 
 impl Emulated {
-    /// Takes a drive over.
+    /// Takes a drive over, with or without faults.
     #[must_use]
-    pub fn new(drive: Drive) -> Self {
+    pub fn new(drive: impl Into<FaultyDrive>) -> Self {
+        let drive = drive.into();
         let info = Rc::new(drive.info().clone());
         let shared = Shared {
             drive,
@@ -140,6 +142,11 @@ impl Emulated {
 
     /// Lets `f` look at the drive, or do something to it.
     pub fn with_drive<T>(&self, f: impl FnOnce(&mut Drive) -> T) -> T {
+        f(self.shared.borrow_mut().drive.drive_mut())
+    }
+
+    /// Lets `f` look at the faults of the drive, or change them.
+    pub fn with_faults<T>(&self, f: impl FnOnce(&mut FaultyDrive) -> T) -> T {
         f(&mut self.shared.borrow_mut().drive)
     }
 

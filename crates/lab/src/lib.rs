@@ -7,12 +7,15 @@
 //! | [`experiment`] | experiment files |
 //! | [`library`] | the experiments that are built in |
 //! | [`run`] | runs the points of an experiment in parallel |
+//! | [`conditions`] | faults, and a state to start from |
 //! | [`metrics`] | what can be read off a run, by name; the interference model |
 //! | [`compare`] | from results to rows of comparison and figures |
 //! | [`published`] | published values of points |
 //! | [`rows`] | rows, the rule that judges them, known misfits, JSON and CSV |
 //! | [`reference`](mod@reference) | tables of published measurements |
 //! | [`figure`] | SVG charts |
+//! | [`trace`] | timelines of dies, channels and jobs for Perfetto |
+//! | [`fio`] | job files of fio, and results in its shape |
 //! | [`table`] | tables for a terminal |
 //! | [`detail`] | distributions, and what happened over time, of each point |
 //! | [`report`] | the HTML report |
@@ -20,9 +23,11 @@
 
 pub mod bench;
 pub mod compare;
+pub mod conditions;
 pub mod detail;
 pub mod experiment;
 pub mod figure;
+pub mod fio;
 pub mod library;
 pub mod metrics;
 pub mod output;
@@ -32,3 +37,4 @@ pub mod report;
 pub mod rows;
 pub mod run;
 pub mod table;
+pub mod trace;

@@ -12,6 +12,12 @@ const BUILTIN: &[(&str, &str)] = &[
     ("C12", include_str!("../../../experiments/C12.toml")),
 ];
 
+/// Experiments that compare with nothing: something to look at, by id.
+const EXAMPLES: &[(&str, &str)] = &[(
+    "reset-under-reads",
+    include_str!("../../../docs/examples/reset-under-reads.toml"),
+)];
+
 /// The list of known misfits.
 pub const MISFITS: &str = include_str!("../../../experiments/misfits.toml");
 
@@ -30,6 +36,13 @@ pub fn text(id: &str) -> Option<&'static str> {
         .iter()
         .find(|(known, _)| *known == id)
         .map(|(_, text)| *text)
+}
+
+/// The text of a built-in example, which is no part of what is reproduced.
+#[must_use]
+pub fn example(id: &str) -> Option<&'static str> {
+    let example = EXAMPLES.iter().find(|(known, _)| *known == id);
+    example.map(|(_, text)| *text)
 }
 
 /// Ids that a word on the command line stands for: one experiment (`C10a`),

@@ -17,12 +17,18 @@ use zonelab_host::{CoreId, Emulated, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_ssd::account::{Cause, Totals};
 use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::profile::Profile;
-use zonelab_ssd::record::ZoneRecord;
+use zonelab_ssd::record::RecordLimits;
+pub use zonelab_ssd::record::ZoneHistory;
 use zonelab_ssd::{Control, Drive};
 
+use crate::conditions::{Conditions, JobFailure};
 use crate::detail::{JobDetail, PointDetail};
 use crate::experiment::{AxisValue, Experiment, HostModel, JobTemplate, SeriesSpec, WorkTemplate};
 use crate::metrics::Metrics;
+use crate::trace::PointTrace;
+
+/// Most changes of zone states that a point keeps ([`PointResult::zone_history`]).
+pub const ZONE_HISTORY_LIMIT: usize = 4096;
 
 /// What a point measured.
 #[derive(Clone, Debug)]
@@ -33,7 +39,7 @@ pub struct PointResult {
     pub x: AxisValue,
     /// By job, in the order of the phases.
     pub jobs: Vec<JobMeasured>,
-    /// Bytes and operations of the drive.
+    /// Bytes and operations of the drive in this run.
     pub totals: Totals,
     /// Busy time of all channels, and of all units, by cause, in nanoseconds.
     pub busy_ns: (BTreeMap<&'static str, u64>, BTreeMap<&'static str, u64>),
@@ -45,17 +51,14 @@ pub struct PointResult {
     pub operations: u64,
     /// Where time and wear went.
     pub detail: PointDetail,
-    /// Changes of zone states.
+    /// Jobs that ended early because of a fault, by phase; none without faults.
+    pub failures: Vec<JobFailure>,
+    /// How often faults have struck.
+    pub faults_struck: u64,
+    /// The first [`ZONE_HISTORY_LIMIT`] changes of zone states.
     pub zone_history: ZoneHistory,
-}
-
-/// Changes of zone states during a point, in the order in which they came.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ZoneHistory {
-    /// The first ones, up to a limit.
-    pub records: Vec<ZoneRecord>,
-    /// How many more there were.
-    pub dropped: u64,
+    /// Its trace, if it was asked for ([`Point::trace`]).
+    pub trace: Option<Box<PointTrace>>,
 }
 
 /// What one job of a point measured.
@@ -108,6 +111,8 @@ pub struct RunOptions<'a> {
     pub seed: u64,
     /// Where profiles are found.
     pub profiles: &'a dyn Profiles,
+    /// Faults, and a state to start from.
+    pub conditions: &'a Conditions,
     /// Called when a point is done.
     pub on_point: &'a (dyn Fn(&PointResult) + Sync),
     /// Asked before each point: stop here?
@@ -121,9 +126,20 @@ pub struct Point {
     experiment: Experiment,
     series: SeriesSpec,
     x: AxisValue,
+    /// What is to be recorded for a trace.
+    trace: Option<RecordLimits>,
 }
 
 impl Point {
+    /// Asks for a trace of the point; its results stay the same.
+    pub fn trace(&mut self, limits: RecordLimits) {
+        let zone_changes = limits.zone_changes.max(ZONE_HISTORY_LIMIT);
+        self.trace = Some(RecordLimits {
+            zone_changes,
+            ..limits
+        });
+    }
+
     /// The experiment, with the axis value put in.
     #[must_use]
     pub fn experiment(&self) -> &Experiment {
@@ -166,6 +182,16 @@ impl Point {
             .map(|phase| self.templates(phase))
             .collect();
         format!("{:?} after {:?}", phases, self.series.full_zones)
+    }
+
+    /// Experiment, series and axis value, in words.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let Experiment {
+            id, title, axis, ..
+        } = &self.experiment;
+        let (series, x) = (&self.series.name, &self.x.text);
+        format!("{id} ({title}), series \"{series}\", {} {x}", axis.name)
     }
 
     /// Name of the series.
@@ -224,6 +250,7 @@ pub fn points(file: &str, text: &str, overrides: &[Override]) -> Result<Vec<Poin
                 experiment: experiment.clone(),
                 series,
                 x,
+                trace: None,
             });
         }
     }
@@ -271,10 +298,16 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
         experiment,
         series,
         x,
+        trace,
     } = point;
     let unfit = |what| point.unfit(what);
     let profile = point.drive(options.profiles)?;
-    let device = Emulated::new(Drive::new(&profile.config));
+    let drive = options.conditions.drive(&profile.config);
+    let device = Emulated::new(drive.map_err(|error| unfit(error.to_string()))?);
+    let before = device.with_drive(|drive| drive.totals());
+    let mut failures = Vec::new();
+    let limits = trace.unwrap_or(RecordLimits::zones_only(ZONE_HISTORY_LIMIT));
+    device.with_drive(|drive| drive.record(&limits));
     if let Some(zones) = &series.full_zones {
         let full = Control::PreconditionFull {
             zones: zones.clone(),
@@ -288,31 +321,95 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
         name_hash(&[&experiment.id, &series.name, &x.text]),
     );
     let mut measured = Vec::new();
+    let mut queues = Vec::new();
     let mut operations = 0;
     let mut simulated = Nanos::ZERO;
     for phase in &series.phases {
         let templates = point.templates(phase);
         let specs = specs(&templates, &profile.config).map_err(unfit)?;
+        if trace.is_some() {
+            queues.extend(queue_names(&specs));
+        }
         let (results, end) = run_phase(&device, specs, &experiment.host, simulated, &mut rng);
         simulated = end.at;
         if end.stuck_jobs > 0 {
-            return Err(unfit(format!("{} jobs wait for ever", end.stuck_jobs)));
+            let why = match options.conditions.faults {
+                Some(_) => ": completions were lost; give those faults a timeout",
+                None => "",
+            };
+            return Err(unfit(format!("{} jobs wait for ever{why}", end.stuck_jobs)));
         }
-        let failed = results
-            .iter()
-            .find_map(|job| Some((&job.name, job.first_error?)));
-        if let Some((job, (kind, status))) = failed {
+        let failed: Vec<JobFailure> = results.iter().filter_map(failure).collect();
+        if let (None, Some(failure)) = (&options.conditions.faults, failed.first()) {
+            let JobFailure { job, kind, status } = failure;
             return Err(unfit(format!(
                 "a {} of job \"{job}\" failed: {status}",
                 kind.name()
             )));
         }
+        failures.extend(failed);
         operations += results.iter().map(|job| job.operations).sum::<u64>();
         for template in templates {
             measured.push(measure(template, &results));
         }
     }
-    Ok(device.with_drive(|drive| point_result(point, drive, measured, simulated, operations)))
+    let record = device.with_drive(Drive::take_record);
+    let mut result =
+        device.with_drive(|drive| point_result(point, drive, measured, simulated, operations));
+    result.totals = result.totals.since(&before);
+    result.failures = failures;
+    result.faults_struck = device.with_faults(|drive| drive.faults_struck());
+    result.zone_history = first_changes(&record.zones);
+    result.trace = trace.map(|limits| {
+        Box::new(PointTrace {
+            title: point.title(),
+            config: profile.config,
+            limits,
+            record,
+            queues,
+            end: device.with_drive(|drive| drive.now()),
+        })
+    });
+    Ok(result)
+}
+
+/// How a job failed, if it did.
+fn failure(job: &JobResult) -> Option<JobFailure> {
+    let (kind, status) = job.first_error?;
+    Some(JobFailure {
+        job: job.name.clone(),
+        kind,
+        status,
+    })
+}
+
+/// The job thread behind each queue, in the order in which queues are opened.
+fn queue_names(specs: &[(JobSpec, Nanos)]) -> Vec<String> {
+    let mut threads: BTreeMap<&str, u32> = BTreeMap::new();
+    for (spec, _) in specs {
+        *threads.entry(&spec.name).or_default() += 1;
+    }
+    let mut next: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut names = Vec::new();
+    for (spec, _) in specs {
+        let thread = next.entry(&spec.name).or_default();
+        *thread += 1;
+        names.push(if threads[spec.name.as_str()] > 1 {
+            format!("{} {thread}", spec.name)
+        } else {
+            spec.name.clone()
+        });
+    }
+    names
+}
+
+/// As much of a zone history as every point keeps, whether it is traced or not.
+fn first_changes(history: &ZoneHistory) -> ZoneHistory {
+    let kept = history.records.len().min(ZONE_HISTORY_LIMIT);
+    ZoneHistory {
+        records: history.records[..kept].to_vec(),
+        dropped: history.dropped + (history.records.len() - kept) as u64,
+    }
 }
 
 fn point_result(
@@ -344,7 +441,10 @@ fn point_result(
         simulated,
         operations,
         detail: PointDetail::of(drive),
+        failures: Vec::new(),
+        faults_struck: 0,
         zone_history: ZoneHistory::default(),
+        trace: None,
     }
 }
 

@@ -1,6 +1,9 @@
 //! Where every nanosecond of every resource went, and every byte.
 
+use serde::{Deserialize, Serialize};
 use zonelab_device::Nanos;
+
+use crate::record::{Kept, RecordLimits, Span, SpanLog, Work};
 
 /// What a flash resource was used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,19 +55,6 @@ pub enum Resource {
     Unit(u32),
 }
 
-/// One booking of a resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// What was busy.
-    pub resource: Resource,
-    /// With what.
-    pub cause: Cause,
-    /// From when.
-    pub start: Nanos,
-    /// To when.
-    pub end: Nanos,
-}
-
 /// Busy time of channels and units.
 ///
 /// [`Ledger::occupy`] is the only way in, so a trace of everything that every
@@ -75,8 +65,10 @@ pub struct Ledger {
     pub channels: Vec<BusyByCause>,
     /// By unit.
     pub units: Vec<BusyByCause>,
-    /// Bookings since [`Ledger::record`], in the order in which they were made.
-    spans: Option<Vec<Span>>,
+    /// The end of the booking that ends last.
+    booked_until: Nanos,
+    /// The bookings, if they are recorded.
+    log: Option<Box<SpanLog>>,
 }
 
 impl Ledger {
@@ -86,27 +78,51 @@ impl Ledger {
         Self {
             channels: vec![[0; Cause::ALL.len()]; channels as usize],
             units: vec![[0; Cause::ALL.len()]; units as usize],
-            spans: None,
+            booked_until: Nanos::ZERO,
+            log: None,
         }
     }
 
-    /// Starts to keep every booking, until they are taken.
-    pub fn record(&mut self) {
-        self.spans = Some(Vec::new());
+    /// The end of the booking that ends last.
+    #[must_use]
+    pub const fn booked_until(&self) -> Nanos {
+        self.booked_until
     }
 
-    /// The bookings since [`Ledger::record`], and stops keeping them.
+    /// Starts to keep bookings, as many and of the time that `limits` say,
+    /// until they are taken.
+    pub fn record(&mut self, limits: &RecordLimits) {
+        self.log = Some(Box::new(SpanLog::new(limits)));
+    }
+
+    /// The bookings since [`Ledger::record`], in the order in which they were
+    /// made, and stops keeping them.
     #[must_use]
-    pub fn take_spans(&mut self) -> Vec<Span> {
-        self.spans.take().unwrap_or_default()
+    pub fn take_spans(&mut self) -> Kept<Span> {
+        self.log
+            .take()
+            .map(|log| log.into_spans())
+            .unwrap_or_default()
+    }
+
+    /// The log of bookings, if there is one.
+    pub(crate) fn log_mut(&mut self) -> Option<&mut SpanLog> {
+        self.log.as_deref_mut()
     }
 
     /// Books `resource` as busy from `start` to `end`.
     ///
     /// Bookings of one resource never overlap; one that is cut short by a
-    /// suspend is booked in pieces.
+    /// suspend is booked in pieces. `work` is asked only if bookings are recorded.
     #[inline]
-    pub fn occupy(&mut self, resource: Resource, cause: Cause, start: Nanos, end: Nanos) {
+    pub fn occupy(
+        &mut self,
+        resource: Resource,
+        cause: Cause,
+        start: Nanos,
+        end: Nanos,
+        work: impl FnOnce() -> Work,
+    ) {
         debug_assert!(
             start <= end,
             "{resource:?} busy backwards: {start} to {end}"
@@ -116,19 +132,15 @@ impl Ledger {
             Resource::Unit(i) => &mut self.units[i as usize],
         };
         row[cause as usize] += (end - start).0;
-        if let Some(spans) = &mut self.spans {
-            spans.push(Span {
-                resource,
-                cause,
-                start,
-                end,
-            });
+        self.booked_until = self.booked_until.max(end);
+        if let Some(log) = &mut self.log {
+            log.book(resource, cause, (start, end), work());
         }
     }
 }
 
-/// Bytes and operations of a drive since it was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Bytes and operations of a drive since it was made; a snapshot keeps them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// Bytes that the host wrote and appended.
     pub host_write_bytes: u64,
@@ -149,6 +161,38 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// What was added after `earlier`, which are totals of the same drive.
+    #[must_use]
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            host_write_bytes: self.host_write_bytes - earlier.host_write_bytes,
+            host_read_bytes: self.host_read_bytes - earlier.host_read_bytes,
+            host_program_bytes: self.host_program_bytes - earlier.host_program_bytes,
+            fill_program_bytes: self.fill_program_bytes - earlier.fill_program_bytes,
+            erased_blocks: self.erased_blocks - earlier.erased_blocks,
+            resets: self.resets - earlier.resets,
+            finishes: self.finishes - earlier.finishes,
+            implicit_closes: self.implicit_closes - earlier.implicit_closes,
+        }
+    }
+
+    /// The largest of them.
+    pub(crate) fn largest(&self) -> u64 {
+        [
+            self.host_write_bytes,
+            self.host_read_bytes,
+            self.host_program_bytes,
+            self.fill_program_bytes,
+            self.erased_blocks,
+            self.resets,
+            self.finishes,
+            self.implicit_closes,
+        ]
+        .into_iter()
+        .max()
+        .unwrap_or(0)
+    }
+
     /// Device-level write amplification: bytes programmed per byte that the
     /// host wrote. `None` before the host wrote anything.
     #[must_use]

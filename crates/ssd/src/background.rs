@@ -14,13 +14,14 @@
 //! it is done; a background erasure ends nothing. Where the blocks of a reset
 //! are erased by later writes there is no task at all: see [`crate::flash`].
 
-use zonelab_device::Nanos;
+use zonelab_device::{Nanos, ZoneId};
 
 use crate::account::Cause;
 use crate::config::{EraseWhen, FinishConfig, ResetConfig};
 use crate::drive::{Drive, Owner};
 use crate::event::Event;
 use crate::flash::BlockRange;
+use crate::record::{BackgroundKind, Begin};
 use crate::slab::Slab;
 use crate::zones::Change;
 
@@ -127,6 +128,11 @@ impl Background {
         }
     }
 
+    /// Power is lost: all tasks are gone.
+    pub(crate) fn power_cut(&mut self) {
+        *self = Self::new(self.finish, self.reset);
+    }
+
     /// Tasks that have not ended.
     pub(crate) fn running(&self) -> usize {
         self.tasks.len()
@@ -168,6 +174,15 @@ impl Drive {
             groups: 0,
             wait: FillWait::Until(start),
         }));
+        let number = self.record_background(&Begin {
+            kind: BackgroundKind::FinishFill,
+            zone: change.zone,
+            physical,
+            request,
+            is_waited_for: true,
+            start,
+        });
+        self.record_task(task, number);
         self.wake_at(start, task);
     }
 
@@ -200,8 +215,10 @@ impl Drive {
             fill.wait = FillWait::Idle(deadline);
             self.background.yielding.push(task);
             self.events.push(deadline, Event::Task(task));
+            self.record_yield(task);
             return;
         }
+        self.record_resume(task);
         let granularity_lbas = granularity_bytes / self.config().lba_bytes;
         let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
             return;
@@ -253,6 +270,7 @@ impl Drive {
         self.background.yielding.retain(|&other| other != task);
         if let Task::Fill(fill) = self.background.tasks.remove(task) {
             self.background.fills -= 1;
+            self.record_task_end(task);
             self.part_done(fill.request);
         }
     }
@@ -337,13 +355,48 @@ impl Drive {
             EraseWhen::FirstZoneWrite | EraseWhen::FirstBlockWrite => {}
             EraseWhen::Synchronous => {
                 self.requests.at(request).pending += 1;
-                self.begin_erasure(physical, Some(request), start);
+                self.begin_erasure(change.zone, physical, request, true, start);
             }
-            EraseWhen::Background => self.begin_erasure(physical, None, start),
+            EraseWhen::Background => {
+                self.begin_erasure(change.zone, physical, request, false, start);
+            }
         }
     }
 
-    fn begin_erasure(&mut self, physical: u32, request: Option<u32>, start: Nanos) {
+    /// After a loss of power, goes on with the erasures that a design with
+    /// background erasure had not done, from `start` on.
+    pub(crate) fn resume_erasures(&mut self, start: Nanos) {
+        if self.background.reset.erase != EraseWhen::Background {
+            return;
+        }
+        for physical in 0..self.flash.physical_zones() {
+            let waits = self.flash.stale_blocks(physical) > 0;
+            if waits && !self.flash.is_programmed(physical) {
+                // No command asked for it, and its zone may have left it.
+                let zone = ZoneId(physical);
+                self.begin_erasure(zone, physical, u32::MAX, false, start);
+            }
+        }
+    }
+
+    /// `request` asked for the erasure, and waits for it if `is_waited_for`.
+    fn begin_erasure(
+        &mut self,
+        zone: ZoneId,
+        physical: u32,
+        request: u32,
+        is_waited_for: bool,
+        start: Nanos,
+    ) {
+        let number = self.record_background(&Begin {
+            kind: BackgroundKind::Erasure,
+            zone,
+            physical,
+            request,
+            is_waited_for,
+            start,
+        });
+        let request = is_waited_for.then_some(request);
         self.flash.erasure_begins(physical);
         let end_block = self.flash.take_stale(physical);
         if self.background.reset.preempt_ns.is_none() {
@@ -355,6 +408,7 @@ impl Drive {
                 issued: false,
             };
             let task = self.background.tasks.insert(Task::EraseAll(task));
+            self.record_task(task, number);
             self.wake_at(start, task);
             return;
         }
@@ -375,6 +429,7 @@ impl Drive {
                 wait,
             };
             let task = self.background.tasks.insert(Task::Step(step));
+            self.record_task(task, number);
             self.wake_at(start, task);
         }
     }
@@ -398,6 +453,7 @@ impl Drive {
 
     fn end_erase_all(&mut self, task: u32) {
         if let Task::EraseAll(erase) = self.background.tasks.remove(task) {
+            self.record_task_end(task);
             self.end_erasure(erase.physical, erase.request);
         }
     }
@@ -421,12 +477,14 @@ impl Drive {
             let media = self.flash.media_mut();
             if !media.when_idle(now, unit, task, Some(deadline), &mut self.events) {
                 step.wait = StepWait::Idle(deadline);
+                self.record_yield(task);
                 return;
             }
         }
         let block = step.next_block;
         step.next_block += self.flash.layout().width();
         step.wait = StepWait::Flash;
+        self.record_resume(task);
         let (now, token) = (self.now, Owner::Task(task).token());
         let cause = Cause::ResetErase;
         self.flash.erase(
@@ -443,6 +501,7 @@ impl Drive {
         let Task::Step(step) = self.background.tasks.remove(task) else {
             return;
         };
+        self.record_task_end(task);
         let erase = self.background.erasures.at(step.erasure);
         erase.steps_running -= 1;
         if erase.steps_running == 0 {
@@ -460,6 +519,18 @@ impl Drive {
         if let Some(request) = request {
             self.part_done(request);
         }
+    }
+
+    /// The physical zones that fills have not left: one of them may erase
+    /// blocks before it programs them.
+    pub(crate) fn zones_being_filled(&self) -> impl Iterator<Item = u32> {
+        self.background
+            .tasks
+            .iter()
+            .filter_map(|(_, task)| match task {
+                Task::Fill(fill) => Some(fill.physical),
+                _ => None,
+            })
     }
 
     /// Something is about to be programmed on `physical`: what is left of a
@@ -525,8 +596,10 @@ impl Drive {
                 wait: StepWait::Flash,
             };
             let rest = self.background.tasks.insert(Task::Step(rest));
+            self.record_task_beside(rest, task);
             self.issue_blocks(rest, physical, blocks);
         } else {
+            self.record_resume(task);
             self.issue_blocks(task, physical, blocks);
         }
     }

@@ -1,9 +1,14 @@
 //! What was written, where a drive keeps it.
 
+use serde::{Deserialize, Serialize};
 use zonelab_device::ZoneId;
 
 /// Bytes of one piece of a zone's data.
 const CHUNK_BYTES: usize = 64 << 10;
+
+/// A piece of the data of a zone: zone, position counted in pieces, bytes.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SavedChunk(u32, u32, Vec<u8>);
 
 /// Sparse data of a drive: only chunks that hold something but zeros cost memory.
 #[derive(Debug, Default, Clone)]
@@ -56,6 +61,61 @@ impl SparseData {
     /// Forgets the data of `zone`.
     pub fn clear(&mut self, zone: ZoneId) {
         self.zones[zone.0 as usize] = Vec::new();
+    }
+
+    /// Forgets the bytes `range` of `zone`.
+    pub fn discard(&mut self, zone: ZoneId, range: core::ops::Range<u64>) {
+        let chunks = &mut self.zones[zone.0 as usize];
+        let held = chunks.len() as u64 * CHUNK_BYTES as u64;
+        let end = range.end.min(held);
+        // Fits: it is below what is in memory.
+        let len = end.saturating_sub(range.start) as usize;
+        for_each_chunk(range.start, len, |index, within, piece| {
+            if piece.len() == CHUNK_BYTES {
+                chunks[index] = None;
+            } else if let Some(chunk) = &mut chunks[index] {
+                chunk[within..within + piece.len()].fill(0);
+            }
+        });
+    }
+
+    /// Everything that a snapshot keeps: zone, position and bytes of each piece.
+    pub(crate) fn save(&self) -> Vec<SavedChunk> {
+        let mut saved = Vec::new();
+        for (zone, chunks) in (0..).zip(&self.zones) {
+            for (index, chunk) in (0..).zip(chunks) {
+                if let Some(chunk) = chunk {
+                    saved.push(SavedChunk(zone, index, chunk.to_vec()));
+                }
+            }
+        }
+        saved
+    }
+
+    /// Data from pieces, of which nothing is believed.
+    ///
+    /// # Errors
+    /// What is impossible about them.
+    pub(crate) fn restore(
+        zones: u32,
+        zone_bytes: u64,
+        saved: Vec<SavedChunk>,
+    ) -> Result<Self, String> {
+        let mut data = Self::new(zones);
+        let chunks_max = zone_bytes.div_ceil(CHUNK_BYTES as u64);
+        for SavedChunk(zone, index, bytes) in saved {
+            let chunks = data.zones.get_mut(zone as usize);
+            let fits = u64::from(index) < chunks_max && bytes.len() == CHUNK_BYTES;
+            // In ascending order: none comes twice.
+            match chunks {
+                Some(chunks) if fits && index as usize >= chunks.len() => {
+                    chunks.resize(index as usize, None);
+                    chunks.push(Some(bytes.into_boxed_slice()));
+                }
+                _ => return Err(format!("piece {index} of the data of zone {zone}")),
+            }
+        }
+        Ok(data)
     }
 
     /// Bytes of memory that the data takes.

@@ -5,7 +5,7 @@ use zonelab_device::{
     RejectReason, Rejected, Tag, ZoneId, ZonedInfo,
 };
 use zonelab_nvme::Status;
-use zonelab_nvme::zns::ZoneSendAction;
+use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 
 use crate::account::{Cause, Totals};
 use crate::background::Background;
@@ -15,6 +15,7 @@ use crate::event::{Event, EventQueue};
 use crate::flash::{BlockRange, Claim, Flash};
 use crate::front::FrontEnd;
 use crate::mapping::Mapping;
+use crate::record::{Recorder, ZoneLog};
 use crate::slab::Slab;
 use crate::zones::{Change, Zones};
 
@@ -24,22 +25,24 @@ const MAX_IN_FLIGHT: usize = 1 << 24;
 /// A command between its submission and its completion.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
-    queue: QueueId,
-    tag: Tag,
-    op: Op,
+    pub(crate) queue: QueueId,
+    pub(crate) tag: Tag,
+    pub(crate) op: Op,
     status: Status,
-    result: u64,
-    data: Option<Buf>,
-    stage: Stage,
+    pub(crate) result: u64,
+    pub(crate) data: Option<Buf>,
+    pub(crate) stage: Stage,
     /// Groups of flash operations and background tasks that it waits for.
     pub(crate) pending: u32,
     /// Where a write goes.
-    claim: Claim,
+    pub(crate) claim: Claim,
+    /// Generation of the zone that a write goes to ([`Zones::generation`]).
+    pub(crate) generation: u32,
 }
 
 /// What a request waits for when its own event is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+pub(crate) enum Stage {
     /// The front end lets it through to the flash.
     Admission,
     /// Flash work, its own or that of background tasks.
@@ -85,6 +88,13 @@ pub enum Control {
         /// The zones.
         zones: core::ops::Range<u32>,
     },
+    /// A fault: a zone becomes read-only or offline.
+    FailZone {
+        /// The zone.
+        zone: ZoneId,
+        /// [`ZoneState::READ_ONLY`] or [`ZoneState::OFFLINE`].
+        to: ZoneState,
+    },
 }
 
 /// Why a control action was refused.
@@ -107,6 +117,16 @@ pub enum ControlError {
     /// A drive that keeps data cannot have written zones without data.
     #[error("the drive keeps data (data.store = \"memory\"), so zones cannot be declared written")]
     KeepsData,
+    /// There is no way from the state of the zone to the one asked for.
+    #[error("zone {} cannot go from {from} to {to}: a zone fails to read-only or offline", zone.0)]
+    CannotFail {
+        /// The zone.
+        zone: ZoneId,
+        /// Its state.
+        from: ZoneState,
+        /// The state asked for.
+        to: ZoneState,
+    },
 }
 
 /// The emulated drive: a state machine without threads, clock or I/O.
@@ -124,8 +144,8 @@ pub struct Drive {
     pub(crate) zones: Zones,
     pub(crate) mapping: Mapping,
     pub(crate) flash: Flash,
-    front: FrontEnd,
-    data: Option<SparseData>,
+    pub(crate) front: FrontEnd,
+    pub(crate) data: Option<SparseData>,
     pub(crate) events: EventQueue,
     pub(crate) requests: Slab<Request>,
     pub(crate) background: Background,
@@ -134,11 +154,17 @@ pub struct Drive {
     pub(crate) host_in_flight: Vec<u32>,
     /// When the latest change of each zone starts on the flash; empty if the
     /// front end never delays.
-    zone_starts: Vec<Nanos>,
+    pub(crate) zone_starts: Vec<Nanos>,
+    /// No commands are taken before: power was lost and the drive is starting.
+    pub(crate) ready_at: Nanos,
     /// Completions that came due inside `submit` or `control`.
-    backlog: Vec<Completion>,
+    pub(crate) backlog: Vec<Completion>,
     /// Scratch for the changes of a zone management command.
     changes: Vec<Change>,
+    /// Changes of zone states, if they are recorded.
+    pub(crate) zone_log: ZoneLog,
+    /// Everything else that is recorded, if it is.
+    pub(crate) recorder: Option<Box<Recorder>>,
 }
 
 impl Drive {
@@ -170,8 +196,11 @@ impl Drive {
             background: Background::new(config.finish, config.reset),
             totals: Totals::default(),
             host_in_flight: vec![0; groups as usize],
+            ready_at: Nanos::ZERO,
             backlog: Vec::new(),
             changes: Vec::new(),
+            zone_log: ZoneLog::default(),
+            recorder: None,
             flash,
             config: config.clone(),
         }
@@ -187,6 +216,12 @@ impl Drive {
     #[must_use]
     pub fn config(&self) -> &DriveConfig {
         &self.config
+    }
+
+    /// The time that the drive has reached.
+    #[must_use]
+    pub const fn now(&self) -> Nanos {
+        self.now
     }
 
     /// Zone states and write pointers.
@@ -249,7 +284,8 @@ impl Drive {
     ///
     /// # Errors
     /// [`Rejected`] with the buffer if more commands are in flight than the
-    /// drive can tell apart (2^24).
+    /// drive can tell apart (2^24), or if it has no power or is starting
+    /// ([`Drive::power_cut`]).
     ///
     /// # Panics
     /// If `now` goes back.
@@ -269,6 +305,10 @@ impl Drive {
             };
             return Err(Rejected { reason, data });
         }
+        if now < self.ready_at {
+            let reason = RejectReason::Disconnected;
+            return Err(Rejected { reason, data });
+        }
         let request = self.requests.insert(Request {
             queue,
             tag,
@@ -279,9 +319,17 @@ impl Drive {
             stage: Stage::Admission,
             pending: 0,
             claim: Claim::NONE,
+            generation: 0,
         });
+        if self.recorder.is_some() {
+            self.record_submission(request, (queue, tag, command.op));
+        }
         let processed = self.front.process(now, &command.op);
-        match self.accept(command.nsid, command.op, request, processed) {
+        let accepted = self.accept(command.nsid, command.op, request, processed);
+        if self.zones.has_journal() {
+            self.record_zone_changes();
+        }
+        match accepted {
             Ok(start) if start == now => self.step(request),
             Ok(start) => self.events.push(start, Event::Request(request)),
             Err(status) => {
@@ -317,12 +365,17 @@ impl Drive {
     /// [`ControlError`] if the action is not possible; nothing has changed then.
     pub fn control(&mut self, now: Nanos, action: &Control) -> Result<(), ControlError> {
         self.catch_up(now);
-        match action {
+        let result = match action {
             Control::PreconditionFull { zones } => self.precondition_full(zones.clone()),
+            Control::FailZone { zone, to } => self.fail_zone(*zone, *to),
+        };
+        if self.zones.has_journal() {
+            self.record_zone_changes();
         }
+        result
     }
 
-    fn catch_up(&mut self, now: Nanos) {
+    pub(crate) fn catch_up(&mut self, now: Nanos) {
         assert!(now >= self.now, "time goes back from {} to {now}", self.now);
         while let Some((at, event)) = self.events.pop_due(now) {
             self.now = at;
@@ -437,6 +490,7 @@ impl Drive {
         self.totals.host_write_bytes += u64::from(nlb) * lba_bytes;
         let request = self.requests.at(request);
         request.claim = claim;
+        request.generation = self.zones.generation(zone);
         if let (Some(data), Some(buf)) = (&mut self.data, &request.data) {
             data.write(zone, offset_lbas * lba_bytes, buf);
         }
@@ -492,7 +546,7 @@ impl Drive {
                     self.begin_reset(change, request, start);
                 }
                 ZoneSendAction::OPEN => {
-                    let closed = change.to == zonelab_nvme::zns::ZoneState::CLOSED;
+                    let closed = change.to == ZoneState::CLOSED;
                     self.totals.implicit_closes += u64::from(closed);
                 }
                 _ => {}
@@ -642,6 +696,9 @@ impl Drive {
         };
         let op = request.op;
         self.requests.free(index);
+        if self.recorder.is_some() {
+            self.record_completion(index, completion.status);
+        }
         if let (Op::Read { slba, .. }, Some(data), Some(buf)) =
             (op, &self.data, &mut completion.data)
             && completion.status.is_success()
@@ -668,6 +725,20 @@ impl Drive {
         }
     }
 
+    fn fail_zone(&mut self, zone: ZoneId, to: ZoneState) -> Result<(), ControlError> {
+        let zones = self.config.zones.count;
+        if zone.0 >= zones {
+            let range = zone.0..zone.0.saturating_add(1);
+            return Err(ControlError::NoSuchZone { range, zones });
+        }
+        let from = self.zones.state(zone);
+        let mut changes = core::mem::take(&mut self.changes);
+        changes.clear();
+        let result = self.zones.fail(zone, to, &mut changes);
+        self.changes = changes;
+        result.map_err(|_| ControlError::CannotFail { zone, from, to })
+    }
+
     fn precondition_full(&mut self, zones: core::ops::Range<u32>) -> Result<(), ControlError> {
         let count = self.config.zones.count;
         if zones.start > zones.end || zones.end > count {
@@ -679,8 +750,7 @@ impl Drive {
         if self.data.is_some() {
             return Err(ControlError::KeepsData);
         }
-        let is_empty =
-            |zone: &u32| self.zones.state(ZoneId(*zone)) == zonelab_nvme::zns::ZoneState::EMPTY;
+        let is_empty = |zone: &u32| self.zones.state(ZoneId(*zone)) == ZoneState::EMPTY;
         if let Some(zone) = zones.clone().find(|zone| !is_empty(zone)) {
             return Err(ControlError::NotEmpty { zone: ZoneId(zone) });
         }

@@ -123,6 +123,11 @@ impl EventQueue {
         Some((Nanos((key >> 64) as u64), Event::unpack(event)))
     }
 
+    /// Forgets all events that wait.
+    pub fn clear(&mut self) {
+        self.heap.clear();
+    }
+
     /// Events handled since the queue was made.
     #[must_use]
     pub fn handled(&self) -> u64 {

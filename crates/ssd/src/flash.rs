@@ -1,6 +1,7 @@
 //! Physical zones: what is programmed on them, what must be erased, and the
 //! flash operations that host and background work turn into.
 
+use serde::{Deserialize, Serialize};
 use zonelab_device::Nanos;
 
 use crate::account::Cause;
@@ -42,6 +43,22 @@ pub struct Flash {
     ops: Vec<FlashOp>,
 }
 
+/// Highest erase count of a block in a snapshot: no flash comes near, and what
+/// a drive adds to it stays in range.
+const ERASE_COUNT_MAX: u32 = 1 << 30;
+/// Highest total in a snapshot, for the same reason.
+pub(crate) const TOTAL_MAX: u64 = 1 << 62;
+
+/// What [`Flash`] knows besides timing, as data.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SavedFlash {
+    /// Programmed pages, stale blocks, erased blocks of each physical zone.
+    zones: Vec<(u32, u32, u32)>,
+    erase_counts: Vec<u32>,
+    programmed_bytes: u64,
+    erased_total: u64,
+}
+
 /// A range of logical blocks within one zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockRange {
@@ -65,6 +82,12 @@ pub struct Claim {
 }
 
 impl Claim {
+    /// Blocks have to be erased before it is programmed.
+    #[must_use]
+    pub const fn erases(&self) -> bool {
+        self.erase_first < self.erase_end
+    }
+
     /// Nothing.
     pub const NONE: Self = Self {
         physical: 0,
@@ -255,6 +278,55 @@ impl Flash {
         zone.programmed_pages = 0;
     }
 
+    /// Everything that a snapshot keeps.
+    pub(crate) fn save(&self) -> SavedFlash {
+        let zone =
+            |zone: &PhysicalZone| (zone.programmed_pages, zone.stale_blocks, zone.erased_blocks);
+        SavedFlash {
+            zones: self.zones.iter().map(zone).collect(),
+            erase_counts: self.erase_counts.clone(),
+            programmed_bytes: self.programmed_bytes,
+            erased_total: self.erased_total,
+        }
+    }
+
+    /// Puts into fresh flash what a snapshot kept, of which nothing is believed.
+    ///
+    /// # Errors
+    /// What is impossible about it. The flash is of no use then.
+    pub(crate) fn restore(&mut self, saved: &SavedFlash) -> Result<(), String> {
+        if saved.zones.len() != self.zones.len() {
+            return Err(format!("{} physical zones", saved.zones.len()));
+        }
+        let pages = self.layout.zone_pages();
+        let blocks = self.layout.zone_blocks();
+        for (index, &(programmed_pages, stale_blocks, erased_blocks)) in
+            saved.zones.iter().enumerate()
+        {
+            if programmed_pages > pages || stale_blocks > blocks || erased_blocks > stale_blocks {
+                return Err(format!("state of physical zone {index}"));
+            }
+            self.zones[index] = PhysicalZone {
+                programmed_pages,
+                stale_blocks,
+                erased_blocks,
+                erasures: 0,
+            };
+        }
+        let counts_fit = saved.erase_counts.len() == self.erase_counts.len()
+            && saved
+                .erase_counts
+                .iter()
+                .all(|count| *count <= ERASE_COUNT_MAX);
+        if !counts_fit || saved.erased_total > TOTAL_MAX || saved.programmed_bytes > TOTAL_MAX {
+            return Err("erase counts or totals".to_owned());
+        }
+        self.erase_counts.clone_from(&saved.erase_counts);
+        self.programmed_bytes = saved.programmed_bytes;
+        self.erased_total = saved.erased_total;
+        Ok(())
+    }
+
     /// Notes that a background erasure of a physical zone begins.
     pub fn erasure_begins(&mut self, physical: u32) {
         self.zones[physical as usize].erasures += 1;
@@ -270,6 +342,49 @@ impl Flash {
     #[must_use]
     pub fn is_being_erased(&self, physical: u32) -> bool {
         self.zones[physical as usize].erasures > 0
+    }
+
+    /// Power is lost at `now`: what runs and waits on the flash is gone. Returns
+    /// when the last of what had been booked would have ended; nothing may be
+    /// submitted before that, since bookings are not taken back.
+    ///
+    /// Erasures that were not over have to be repeated: see [`Flash::erase_again`].
+    pub fn power_cut(&mut self, channels: u32) -> Nanos {
+        let idle = Media::new(self.layout.channel_of_unit(), channels, &self.timing);
+        let before = std::mem::replace(&mut self.media, idle);
+        *self.media.ledger_mut() = before.into_ledger();
+        self.media.ledger().booked_until()
+    }
+
+    /// Power was lost during erasures of a physical zone, of which the first
+    /// `kept_pages` pages hold data: blocks behind them that had to be erased
+    /// have to be erased still, or again.
+    pub fn erase_again(&mut self, physical: u32, kept_pages: u32) {
+        let kept_blocks = self.layout.blocks_touched(kept_pages);
+        let zone = &mut self.zones[physical as usize];
+        zone.erasures = 0;
+        zone.erased_blocks = zone.erased_blocks.min(kept_blocks);
+    }
+
+    /// Whether anything of a physical zone has been programmed since its last reset.
+    #[must_use]
+    pub fn is_programmed(&self, physical: u32) -> bool {
+        self.zones[physical as usize].programmed_pages > 0
+    }
+
+    /// The physical zones that background erasures have not left.
+    pub(crate) fn being_erased(&self) -> impl Iterator<Item = u32> {
+        let erased = |(_, zone): &(u32, &PhysicalZone)| zone.erasures > 0;
+        (0..)
+            .zip(&self.zones)
+            .filter(erased)
+            .map(|(physical, _)| physical)
+    }
+
+    /// Physical zones.
+    #[must_use]
+    pub fn physical_zones(&self) -> u32 {
+        u32::try_from(self.zones.len()).expect("their number came as u32")
     }
 
     /// Blocks of a physical zone that have to be erased.

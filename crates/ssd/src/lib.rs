@@ -36,27 +36,37 @@
 //! | [`media`] | who gets a die and a channel when |
 //! | [`front`] | firmware cores and host link |
 //! | [`account`] | busy time by cause, bytes, write amplification |
+//! | [`record`] | what happened, in order of time: zone states, ... |
 //! | [`data`] | written data, if the drive keeps it |
+//! | `power` | loss of power: what is left |
+//! | [`faults`] | drives that fail on demand |
+//! | [`snapshot`] | a drive's state as bytes |
+
 //!
 //! # What is not modelled yet
 //!
 //! A write buffer, random write areas (ZRWA), simple copy, conventional zones,
-//! several namespaces, faults, and power loss.
+//! and several namespaces.
 
 pub mod account;
 mod background;
 pub mod config;
 pub mod data;
+mod draw;
 mod drive;
 pub mod event;
+pub mod faults;
 pub mod flash;
 pub mod front;
 pub mod layout;
 pub mod mapping;
 pub mod media;
+mod power;
 pub mod profile;
 pub mod record;
 mod slab;
+pub mod snapshot;
 pub mod zones;
 
 pub use drive::{Control, ControlError, Drive};
+pub use power::{Lost, PowerLoss};

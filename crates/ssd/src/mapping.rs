@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
 use zonelab_device::ZoneId;
 
 use crate::config::MappingConfig;
@@ -27,6 +28,16 @@ pub struct Mapping {
 struct Pool {
     free: Vec<VecDeque<u32>>,
     invalidated: Vec<VecDeque<u32>>,
+}
+
+/// What [`Mapping`] knows, as data.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SavedMapping {
+    /// By zone; `u32::MAX`: none.
+    physical: Vec<u32>,
+    /// Lists by group; none with direct mapping.
+    free: Vec<Vec<u32>>,
+    invalidated: Vec<Vec<u32>>,
 }
 
 impl Mapping {
@@ -118,6 +129,90 @@ impl Mapping {
                 pool.free[group].push_back(physical);
             }
         }
+    }
+
+    /// Everything that a snapshot keeps.
+    pub(crate) fn save(&self) -> SavedMapping {
+        let lists = |lists: &[VecDeque<u32>]| {
+            lists
+                .iter()
+                .map(|list| list.iter().copied().collect())
+                .collect()
+        };
+        let (free, invalidated) = self.pool.as_ref().map_or_else(Default::default, |pool| {
+            (lists(&pool.free), lists(&pool.invalidated))
+        });
+        SavedMapping {
+            physical: self.physical.clone(),
+            free,
+            invalidated,
+        }
+    }
+
+    /// A mapping from data, of which nothing is believed.
+    ///
+    /// # Errors
+    /// What is impossible about it.
+    pub(crate) fn restore(
+        config: MappingConfig,
+        zones: u32,
+        groups: u32,
+        saved: &SavedMapping,
+    ) -> Result<Self, String> {
+        let mut mapping = Self::new(config, zones, groups);
+        if saved.physical.len() != mapping.physical.len() {
+            return Err(format!("a mapping of {} zones", saved.physical.len()));
+        }
+        let MappingConfig::Lazy { physical_zones } = config else {
+            let is_same = saved.physical == mapping.physical;
+            return if is_same && saved.free.is_empty() && saved.invalidated.is_empty() {
+                Ok(mapping)
+            } else {
+                Err("a direct mapping that is not direct".to_owned())
+            };
+        };
+        let lists_fit =
+            saved.free.len() == groups as usize && saved.invalidated.len() == groups as usize;
+        if !lists_fit {
+            return Err(format!(
+                "lists of free zones of {} groups",
+                saved.free.len()
+            ));
+        }
+        // Every physical zone is in exactly one place, and in its group.
+        let mut seen = vec![false; physical_zones as usize];
+        let mut see = |physical: u32, group: u32| match seen.get_mut(physical as usize) {
+            Some(seen) if !*seen && physical % groups == group => {
+                *seen = true;
+                Ok(())
+            }
+            _ => Err(format!("physical zone {physical} in group {group}")),
+        };
+        for (zone, &physical) in (0..).zip(&saved.physical) {
+            if physical != NONE {
+                see(physical, zone % groups)?;
+            }
+        }
+        for lists in [&saved.free, &saved.invalidated] {
+            for (group, list) in (0..).zip(lists) {
+                list.iter().try_for_each(|&physical| see(physical, group))?;
+            }
+        }
+        if let Some(lost) = seen.iter().position(|seen| !seen) {
+            return Err(format!("physical zone {lost} is nowhere"));
+        }
+        let lists = |lists: &[Vec<u32>]| {
+            lists
+                .iter()
+                .map(|list| list.iter().copied().collect())
+                .collect()
+        };
+        mapping.physical.clone_from(&saved.physical);
+        mapping.pool = Some(Pool {
+            free: lists(&saved.free),
+            invalidated: lists(&saved.invalidated),
+        });
+        Ok(mapping)
     }
 
     /// Physical zones on the free list and on the invalidated list.

@@ -72,6 +72,12 @@ impl<T> Slab<T> {
             .filter_map(|(i, slot)| Some((i as u32, slot.as_ref()?)))
     }
 
+    /// Takes all values out, in the order of their indices.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> {
+        self.free.clear();
+        std::mem::take(&mut self.slots).into_iter().flatten()
+    }
+
     /// Number of slots in use.
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()

@@ -2,12 +2,13 @@
 
 mod media_support;
 
-use media_support::{CONFZNSPP, Rig, erase, program, read, ready};
+use media_support::{CONFZNSPP, Rig, cause_of, erase, program, read, ready};
 use zonelab_device::Nanos;
-use zonelab_ssd::account::{Cause, Resource, Span};
+use zonelab_ssd::account::{Cause, Resource};
 use zonelab_ssd::config::{DiePolicy, MediaConfig, PageRegister, Suspend};
 use zonelab_ssd::event::Event;
-use zonelab_ssd::media::FlashOp;
+use zonelab_ssd::media::{FlashKind, FlashOp};
+use zonelab_ssd::record::Span;
 
 const HOLD: MediaConfig = MediaConfig {
     page_register: PageRegister::Hold,
@@ -211,9 +212,12 @@ fn a_read_suspends_an_erase() {
     // Stop to 1005, sense to 1065, resume to 1070, 2500 of 3500 are left.
     assert_eq!(rig.ends_us(), [1_070 + 2_500, 1_065 + 25]);
     let us = Nanos::from_us;
-    let span = |resource, cause, start, end| Span {
+    let span = |resource, kind, ready, start, end| Span {
         resource,
-        cause,
+        cause: cause_of(kind),
+        kind,
+        served: None,
+        ready: us(ready),
         start: us(start),
         end: us(end),
     };
@@ -221,10 +225,10 @@ fn a_read_suspends_an_erase() {
     assert_eq!(
         rig.spans(),
         [
-            span(unit, Cause::ResetErase, 0, 1_005),
-            span(unit, Cause::HostRead, 1_005, 1_065),
-            span(channel, Cause::HostRead, 1_065, 1_090),
-            span(unit, Cause::ResetErase, 1_065, 3_570),
+            span(unit, FlashKind::Erase, 0, 0, 1_005),
+            span(unit, FlashKind::Read, 1_000, 1_005, 1_065),
+            span(channel, FlashKind::Read, 1_065, 1_065, 1_090),
+            span(unit, FlashKind::Erase, 1_005, 1_065, 3_570),
         ]
     );
 }

@@ -6,9 +6,10 @@ mod media_support;
 use media_support::{Arrival, CONFZNSPP, Rig, Shape, shapes};
 use proptest::prelude::*;
 use zonelab_device::Nanos;
-use zonelab_ssd::account::{Resource, Span};
+use zonelab_ssd::account::Resource;
 use zonelab_ssd::config::{MediaConfig, PageRegister};
 use zonelab_ssd::media::{FlashKind, FlashOp, Media};
+use zonelab_ssd::record::Span;
 
 /// Times with many ties and zeros.
 fn time_ns() -> impl Strategy<Value = u32> {

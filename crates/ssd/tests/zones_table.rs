@@ -31,7 +31,7 @@ fn combinations() -> impl Iterator<Item = (State, Event, Condition)> {
 
 #[test]
 fn exactly_one_row_matches_every_combination() {
-    assert_eq!(combinations().count(), 7 * 11 * 16);
+    assert_eq!(combinations().count(), 7 * 13 * 16);
     for (state, event, condition) in combinations() {
         let matching: Vec<_> = ROWS
             .iter()
@@ -107,7 +107,10 @@ fn resources_are_asked_for_where_they_are_taken() {
             // A write passes through an open state, even if it fills the zone at once.
             let opens = !from.is_open() && matches!(row.event, Event::Write | Event::Open);
             let activates = !from.is_active()
-                && matches!(row.event, Event::Write | Event::Open | Event::SetExtension);
+                && matches!(
+                    row.event,
+                    Event::Write | Event::Open | Event::SetExtension | Event::PowerCyclePartial
+                );
             let asked = |taken| if taken { Resource::Free } else { Resource::Any };
             assert_eq!(row.open, asked(opens), "{row:?}");
             assert_eq!(row.active, asked(activates), "{row:?}");
@@ -293,6 +296,8 @@ fn event_name(event: Event) -> &'static str {
         Event::FailReadOnly => "fails, read only",
         Event::FailOffline => "fails, offline",
         Event::Precondition => "precondition",
+        Event::PowerCycleEmpty => "power cycle, nothing left",
+        Event::PowerCyclePartial => "power cycle, part left",
     }
 }
 

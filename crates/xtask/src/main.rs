@@ -4,6 +4,7 @@
 //! what runs, in which order, and what to say if something cannot.
 
 mod fuzz;
+mod nightly;
 mod steps;
 mod tiers;
 mod web;
@@ -15,8 +16,8 @@ const HELP: &str = "\
 Chores of the zonelab workspace.
 
   cargo xtask test [TIER] [--keep-going]
-      Runs the tests of a tier, `fast` or `web`; without one, of `fast`. Stops at
-      the first step that fails, with its exit code; with --keep-going, after the
+      Runs the tests of a tier, `fast`, `fio` or `web`; without one, of `fast`. Stops
+      at the first step that fails, with its exit code; with --keep-going, after the
       last step. With CI set in the environment, a step that cannot run is a failure.
   cargo xtask fuzz TARGET [--seed N] [--runs N] [--seconds N]
       Runs a fuzz target over its corpus and seeded inputs, on stable Rust.
@@ -27,6 +28,9 @@ Chores of the zonelab workspace.
       Looks for a simpler input that fails in the same way.
   cargo xtask fuzz --list
       Lists the fuzz targets.
+  cargo xtask nightly [--seed N] [--turns N]
+      Runs all fuzz targets in turn, a minute each, on new seeds in every turn,
+      until one fails or it is interrupted.
   cargo xtask help
       Prints this.
 
@@ -42,6 +46,7 @@ fn main() -> ExitCode {
     let result = match args.first().map(String::as_str) {
         Some("test") => tiers::chore(&args[1..]),
         Some("fuzz") => fuzz::chore(&args[1..]),
+        Some("nightly") => nightly::chore(&args[1..]),
         Some("help" | "--help" | "-h") => {
             println!("{HELP}");
             return ExitCode::SUCCESS;

@@ -14,7 +14,7 @@ pub(crate) struct Step {
     pub(crate) name: &'static str,
     /// What it runs.
     pub(crate) command: Command,
-    /// What installs the thing that it needs and that is missing.
+    /// How to install what it needs, if that is missing.
     pub(crate) missing: Option<&'static str>,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Step {
 pub(crate) enum Outcome {
     Passed(Duration),
     Failed(Duration, u8),
-    /// Something is missing that this command installs.
+    /// Something is missing, which this would install.
     Skipped(&'static str),
     /// The same, where that is not accepted.
     Missing(&'static str),
@@ -49,8 +49,8 @@ impl Outcome {
             Self::Failed(time, code) => {
                 format!("FAILED   {name}: exit code {code} after {}", seconds(time))
             }
-            Self::Skipped(install) => format!("SKIPPED: {name}: install with {install}"),
-            Self::Missing(install) => format!("MISSING: {name}: install with {install}"),
+            Self::Skipped(how) => format!("SKIPPED: {name}: install with {how}"),
+            Self::Missing(how) => format!("MISSING: {name}: install with {how}"),
             Self::NotRun => format!("not run  {name}"),
         }
     }
@@ -95,10 +95,10 @@ pub(crate) fn run(steps: Vec<Step>, policy: Policy) -> Result<u8> {
     reason = "how long a step takes is for people to read"
 )]
 fn run_one(step: &mut Step, policy: Policy) -> Result<Outcome> {
-    if let Some(install) = step.missing {
+    if let Some(how) = step.missing {
         return Ok(match policy.strict {
-            true => Outcome::Missing(install),
-            false => Outcome::Skipped(install),
+            true => Outcome::Missing(how),
+            false => Outcome::Skipped(how),
         });
     }
     let start = Instant::now();

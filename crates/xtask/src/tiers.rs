@@ -1,6 +1,6 @@
 //! `cargo xtask test`.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::Result;
 
@@ -12,6 +12,10 @@ const TIERS: &[(&str, &str)] = &[
     (
         "fast",
         "formatting, lints, documentation, unit, property, doc and snapshot tests, fuzz targets",
+    ),
+    (
+        "fio",
+        "our reading of job files beside that of the real fio",
     ),
     ("web", "the report of `reproduce --quick` in a browser"),
 ];
@@ -38,6 +42,10 @@ pub(crate) fn chore(args: &[String]) -> Result<u8> {
     }
     match tier.unwrap_or("fast") {
         "fast" => steps::run(fast(keep_going, has_component), policy(keep_going)),
+        "fio" => {
+            let policy = policy(keep_going);
+            steps::run(fio(policy.strict, has_program), policy)
+        }
         "web" => steps::run(
             web::steps(is_ci()),
             Policy {
@@ -88,14 +96,10 @@ fn fast(keep_going: bool, has: impl Fn(&'static str) -> bool) -> Vec<Step> {
     let step = |name, args: &[&str], component: Option<&'static str>| {
         let mut command = cargo();
         command.args(args).current_dir(root());
-        let missing = component.filter(|component| !has(component));
         Step {
             name,
             command,
-            missing: missing.map(|component| match component {
-                "rustfmt" => "rustup component add rustfmt",
-                _ => "rustup component add clippy",
-            }),
+            missing: component.filter(|component| !has(component)).map(adding),
         }
     };
     let mut docs = step("documentation", &["doc", "--workspace", "--no-deps"], None);
@@ -121,6 +125,90 @@ fn fast(keep_going: bool, has: impl Fn(&'static str) -> bool) -> Vec<Step> {
         docs,
         tests,
     ]
+}
+
+/// The command that adds a component of the toolchain.
+fn adding(component: &'static str) -> &'static str {
+    match component {
+        "clippy" => "rustup component add clippy",
+        _ => "rustup component add rustfmt",
+    }
+}
+
+/// What the tier `fio` needs besides Rust.
+const FIO_PROGRAMS: [&str; 2] = ["fio", "python3"];
+/// How to get it, on Debian and its relatives.
+const INSTALL_FIO: &str = "apt-get install fio python3";
+
+/// The steps of the tier `fio`. Where machines are made for one run
+/// (`install`), it installs what it needs.
+fn fio(install: bool, has: impl Fn(&str) -> bool) -> Vec<Step> {
+    let is_there = FIO_PROGRAMS.iter().all(|program| has(program));
+    let mut steps = Vec::new();
+    if !is_there && install {
+        let mut words = vec![
+            "env",
+            "DEBIAN_FRONTEND=noninteractive",
+            "apt-get",
+            "install",
+            "--yes",
+        ];
+        words.extend(FIO_PROGRAMS);
+        // Who is not the administrator asks to be.
+        if has("sudo") {
+            words.insert(0, "sudo");
+        }
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).current_dir(root());
+        steps.push(Step {
+            name: "installing fio",
+            command,
+            missing: None,
+        });
+    }
+    let tests = [
+        "test",
+        "-p",
+        "zonelab",
+        "--features",
+        "real-fio",
+        "--test",
+        "real_fio",
+    ];
+    let lints = [
+        "clippy",
+        "-p",
+        "zonelab",
+        "--features",
+        "real-fio",
+        "--all-targets",
+    ];
+    for (name, args, needs_fio) in [
+        ("lints of these tests", &lints[..], false),
+        ("tests beside the real fio", &tests[..], true),
+    ] {
+        let mut command = cargo();
+        command.args(args).current_dir(root());
+        if !needs_fio {
+            command.args(["--", "-D", "warnings"]);
+        }
+        steps.push(Step {
+            name,
+            command,
+            missing: (needs_fio && !is_there && !install).then_some(INSTALL_FIO),
+        });
+    }
+    steps
+}
+
+/// Whether a program can be started.
+fn has_program(program: &str) -> bool {
+    Command::new(program)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
 }
 
 /// Whether a component of the toolchain works.
@@ -153,6 +241,20 @@ mod tests {
             ("tests and fuzz targets", None),
         ];
         assert_eq!(missing, expected);
+    }
+
+    #[test]
+    fn fio_is_installed_where_that_is_asked_for_and_named_elsewhere() {
+        let names = |steps: &[Step]| -> Vec<&str> { steps.iter().map(|step| step.name).collect() };
+        let lints = "lints of these tests";
+        let tests = "tests beside the real fio";
+        assert_eq!(names(&fio(true, |_| true)), [lints, tests]);
+        let installs = fio(true, |program| program != "fio");
+        assert_eq!(names(&installs), ["installing fio", lints, tests]);
+        assert!(installs.iter().all(|step| step.missing.is_none()));
+        let lacks = fio(false, |program| program != "fio");
+        assert_eq!(names(&lacks), [lints, tests]);
+        assert_eq!(lacks[1].missing, Some(INSTALL_FIO));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::draw::Draw;
 const ZONE_PAGES: u32 = 64;
 
 /// Draws a configuration that [`zonelab_ssd::profile::check`] accepts.
-pub(super) fn draw(draw: &mut Draw<'_>) -> DriveConfig {
+pub(crate) fn draw(draw: &mut Draw<'_>) -> DriveConfig {
     let mapping = draw.maybe(|draw| draw.int(0..=3_u32));
     let finish = draw.int(0..=3_u8);
     let reset = reset(draw);

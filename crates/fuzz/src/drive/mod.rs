@@ -29,6 +29,8 @@ mod shadow;
 
 use crate::draw::Draw;
 
+pub(crate) use config::draw as draw_config;
+
 /// The target.
 ///
 /// # Panics

@@ -79,7 +79,10 @@ fn result(x: usize, kiops: f64, experiment: &Experiment) -> PointResult {
             units: vec![[2, 0, 0, 0, 0]; 2],
             erasures: [(0, 8)].into(),
         },
+        failures: Vec::new(),
+        faults_struck: 0,
         zone_history: ZoneHistory::default(),
+        trace: None,
     }
 }
 

@@ -8,12 +8,16 @@
 //! | `running` | what a point measures, and which points cannot be run |
 //! | `looking_up` | published values, repeats, and mistakes in asking for them |
 //! | `comparing` | rows, interference, checks, misfits, figures |
+//! | `tracing` | traces: true, bounded, without effect on results |
+//! | `perfetto` | a reader of trace files that shares nothing with the writer |
 //! | `builtin` | the experiments and misfits that come with zonelab |
 
 mod builtin;
 mod comparing;
 mod determinism;
 mod looking_up;
+mod perfetto;
 mod reading;
 mod running;
 mod support;
+mod tracing;

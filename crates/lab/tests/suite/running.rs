@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use zonelab_host::stats::OpKind;
+use zonelab_lab::conditions::Conditions;
 use zonelab_lab::run::{self, RunOptions};
 
 use super::support::{SMALL, Tiny, points, run, with};
@@ -186,6 +187,7 @@ fn an_interrupted_run_keeps_what_was_done() {
     let done = AtomicUsize::new(0);
     let seen = Mutex::new(Vec::new());
     let options = RunOptions {
+        conditions: &Conditions::default(),
         seed: 1,
         profiles: &Tiny,
         on_point: &|result| {

@@ -2,6 +2,7 @@
 
 use zonelab_config::{Errors, Override};
 use zonelab_lab::compare;
+use zonelab_lab::conditions::Conditions;
 use zonelab_lab::experiment::Experiment;
 use zonelab_lab::published::References;
 use zonelab_lab::rows::{self, Row};
@@ -148,6 +149,7 @@ pub(crate) fn with(text: &str, line: &str, other: &str) -> String {
 pub(crate) fn run(text: &str, seed: u64, threads: usize) -> Result<Vec<PointResult>, RunError> {
     let points = points(text, &[])?;
     let options = RunOptions {
+        conditions: &Conditions::default(),
         seed,
         profiles: &Tiny,
         on_point: &|_| (),

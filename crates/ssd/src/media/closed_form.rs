@@ -6,6 +6,7 @@ use super::idle::IdleWaits;
 use super::{FlashKind, FlashOp};
 use crate::account::{Cause, Ledger, Resource};
 use crate::event::{Event, EventQueue};
+use crate::record::Work;
 
 /// Channels and units, each with the time at which it is next free.
 #[derive(Clone, Debug)]
@@ -57,67 +58,77 @@ impl ClosedForm {
     ) {
         let mut end = now;
         for op in ops {
-            end = end.max(self.reserve(now, cause, op));
+            end = end.max(self.reserve(now, token, cause, op));
         }
         events.push(end, Event::GroupDone(token));
     }
 
     /// Reserves what `op` needs; returns when it ends.
     #[inline]
-    fn reserve(&mut self, now: Nanos, cause: Cause, op: &FlashOp) -> Nanos {
+    fn reserve(&mut self, now: Nanos, token: u32, cause: Cause, op: &FlashOp) -> Nanos {
         match op.kind {
-            FlashKind::Read if op.transfer_ns > 0 => self.reserve_read(now, cause, op),
-            FlashKind::Program if op.transfer_ns > 0 => self.reserve_program(now, cause, op),
-            _ => self.reserve_array(now, cause, op),
+            FlashKind::Read if op.transfer_ns > 0 => self.reserve_read(now, token, cause, op),
+            FlashKind::Program if op.transfer_ns > 0 => self.reserve_program(now, token, cause, op),
+            _ => self.reserve_array(now, token, cause, op),
         }
     }
 
     #[inline]
-    fn reserve_array(&mut self, earliest: Nanos, cause: Cause, op: &FlashOp) -> Nanos {
+    fn reserve_array(&mut self, ready: Nanos, token: u32, cause: Cause, op: &FlashOp) -> Nanos {
         let unit = &mut self.units[op.unit as usize];
-        let start = earliest.max(unit.free_at);
+        let start = ready.max(unit.free_at);
         unit.free_at = start + op.array();
         let resource = Resource::Unit(op.unit);
-        self.ledger.occupy(resource, cause, start, unit.free_at);
+        let work = || work(token, op, ready);
+        self.ledger
+            .occupy(resource, cause, start, unit.free_at, work);
         unit.free_at
     }
 
     #[inline]
-    fn reserve_program(&mut self, now: Nanos, cause: Cause, op: &FlashOp) -> Nanos {
+    fn reserve_program(&mut self, now: Nanos, token: u32, cause: Cause, op: &FlashOp) -> Nanos {
         let unit = &self.units[op.unit as usize];
         let earliest = if self.hold {
             now.max(unit.free_at)
         } else {
             now
         };
-        let (start, end) = self.reserve_channel(earliest, cause, op);
+        let work = || work(token, op, now);
+        let (start, end) = self.reserve_channel(earliest, cause, op, work);
         if self.hold {
             let resource = Resource::Unit(op.unit);
-            self.ledger.occupy(resource, cause, start, end);
+            self.ledger.occupy(resource, cause, start, end, work);
         }
-        self.reserve_array(end, cause, op)
+        self.reserve_array(end, token, cause, op)
     }
 
     #[inline]
-    fn reserve_read(&mut self, now: Nanos, cause: Cause, op: &FlashOp) -> Nanos {
-        let sensed = self.reserve_array(now, cause, op);
-        let (start, end) = self.reserve_channel(sensed, cause, op);
+    fn reserve_read(&mut self, now: Nanos, token: u32, cause: Cause, op: &FlashOp) -> Nanos {
+        let sensed = self.reserve_array(now, token, cause, op);
+        let work = || work(token, op, sensed);
+        let (start, end) = self.reserve_channel(sensed, cause, op, work);
         if self.hold {
             self.units[op.unit as usize].free_at = end;
             let resource = Resource::Unit(op.unit);
-            self.ledger.occupy(resource, cause, start, end);
+            self.ledger.occupy(resource, cause, start, end, work);
         }
         end
     }
 
     #[inline]
-    fn reserve_channel(&mut self, earliest: Nanos, cause: Cause, op: &FlashOp) -> (Nanos, Nanos) {
+    fn reserve_channel(
+        &mut self,
+        earliest: Nanos,
+        cause: Cause,
+        op: &FlashOp,
+        work: impl FnOnce() -> Work,
+    ) -> (Nanos, Nanos) {
         let channel = self.units[op.unit as usize].channel;
         let free_at = &mut self.channels[channel as usize];
         let start = earliest.max(*free_at);
         *free_at = start + op.transfer();
         let resource = Resource::Channel(channel);
-        self.ledger.occupy(resource, cause, start, *free_at);
+        self.ledger.occupy(resource, cause, start, *free_at, work);
         (start, *free_at)
     }
 
@@ -163,5 +174,14 @@ impl ClosedForm {
 
     pub(super) fn backlog(&self, now: Nanos, unit: u32) -> Nanos {
         self.units[unit as usize].free_at.saturating_sub(now)
+    }
+}
+
+/// `op` of the group of `token`, for which a resource could have been taken from `ready` on.
+const fn work(token: u32, op: &FlashOp, ready: Nanos) -> Work {
+    Work {
+        token,
+        kind: op.kind,
+        ready,
     }
 }

@@ -262,6 +262,11 @@ impl Media {
         on_engine!(&self.engine, e => &e.ledger)
     }
 
+    /// The ledger of flash that is no longer needed.
+    pub(crate) fn into_ledger(self) -> Ledger {
+        on_engine!(self.engine, e => e.ledger)
+    }
+
     /// The ledger, to record what is booked in it.
     pub fn ledger_mut(&mut self) -> &mut Ledger {
         on_engine!(&mut self.engine, e => &mut e.ledger)

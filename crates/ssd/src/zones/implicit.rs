@@ -79,6 +79,16 @@ impl ImplicitList {
         self.len -= 1;
     }
 
+    /// The zones in it, oldest first.
+    pub(super) fn in_order(&self, zones: &[Zone]) -> Vec<u32> {
+        let next = |zone: &u32| {
+            let newer = zones[*zone as usize].links.newer;
+            (newer != NONE).then_some(newer)
+        };
+        let oldest = (self.oldest != NONE).then_some(self.oldest);
+        std::iter::successors(oldest, next).collect()
+    }
+
     /// Asserts that the list holds the implicitly opened zones, and that its links agree.
     pub(super) fn assert_lists(&self, zones: &[Zone]) {
         let mut older = NONE;

@@ -9,6 +9,8 @@
 //! * [`table`]: every transition, as a table that is also the implementation.
 //! * `send`: Zone Management Send, descriptor extensions, and forced transitions.
 //! * `report`: zone reports in wire layout.
+//! * `saved`: states and write pointers as data.
+//! * `power`: what a loss of power leaves of the zones.
 //! * `implicit`: the implicitly opened zones in the order in which they were opened.
 //!
 //! When more than one error applies to a command, the first of these wins:
@@ -30,10 +32,13 @@
 //! Is Full). A read across zones looks at each zone's state in turn, as QEMU does.
 //!
 //! Not implemented: zone random write area, zones of different size or capacity,
-//! attributes other than Zone Descriptor Extension Valid.
+//! attributes other than Zone Descriptor Extension Valid and Zone Finished by
+//! Controller.
 
 mod implicit;
+mod power;
 mod report;
+mod saved;
 mod send;
 pub mod table;
 
@@ -45,6 +50,7 @@ use zonelab_nvme::zns::ZoneState;
 
 use crate::config::ZonesConfig;
 use implicit::ImplicitList;
+pub(crate) use saved::SavedZones;
 use table::{Condition, Event, Outcome, Placement, State};
 
 /// States and write pointers of all zones of a namespace.
@@ -72,6 +78,8 @@ pub struct Zones {
     extension_bytes: usize,
     /// By zone, of zones with [`Zone::has_extension`].
     extensions: BTreeMap<usize, Box<[u8]>>,
+    /// Changes that nobody has looked at yet; `None`: nobody wants to.
+    journal: Option<Vec<Change>>,
 }
 
 /// One zone.
@@ -81,9 +89,13 @@ struct Zone {
     host_lbas: u64,
     /// Neighbours in [`ImplicitList`]; without meaning for other zones.
     links: implicit::Links,
+    /// Resets so far, modulo 2^32: tells writes before a reset from those after it.
+    generation: u32,
     state: State,
     /// Finished before it was written to its capacity: the write pointer is at the end.
     finished: bool,
+    /// It was not the host that finished it (ZFC).
+    finished_by_controller: bool,
     has_extension: bool,
 }
 
@@ -91,8 +103,10 @@ impl Zone {
     const EMPTY: Self = Self {
         host_lbas: 0,
         links: implicit::Links::NONE,
+        generation: 0,
         state: State::Empty,
         finished: false,
+        finished_by_controller: false,
         has_extension: false,
     };
 
@@ -175,6 +189,7 @@ impl Zones {
             implicit: ImplicitList::default(),
             extension_bytes: config.descriptor_extension_bytes as usize,
             extensions: BTreeMap::new(),
+            journal: None,
         }
     }
 
@@ -289,6 +304,12 @@ impl Zones {
         self.zones[zone.0 as usize].host_lbas
     }
 
+    /// Resets of a zone so far, modulo 2^32.
+    #[inline]
+    pub(crate) fn generation(&self, zone: ZoneId) -> u32 {
+        self.zones[zone.0 as usize].generation
+    }
+
     /// Number of open zones.
     #[must_use]
     pub const fn open_count(&self) -> u32 {
@@ -392,6 +413,9 @@ impl Zones {
         if outcome.next == State::ImplicitlyOpened {
             self.implicit.push(&mut self.zones, index);
         }
+        if self.journal.is_some() {
+            self.note(index, from, outcome.next);
+        }
         self.zones[index].state = outcome.next;
         let add = |count: u32, delta: i8| {
             count
@@ -402,6 +426,42 @@ impl Zones {
         self.active = add(self.active, outcome.active_delta);
         assert!(self.open <= self.max_open, "too many open zones");
         assert!(self.active <= self.max_active, "too many active zones");
+    }
+
+    /// Keeps a journal of every change of state from now on, or keeps none.
+    /// Whoever asks for it empties it with [`Zones::drain_journal`].
+    pub fn keep_journal(&mut self, keep: bool) {
+        self.journal = keep.then(Vec::new);
+    }
+
+    /// Whether zones have changed since the journal was last emptied.
+    #[inline]
+    #[must_use]
+    pub fn has_journal(&self) -> bool {
+        self.journal
+            .as_ref()
+            .is_some_and(|changes| !changes.is_empty())
+    }
+
+    /// Empties the journal: the changes in the order in which they were made.
+    pub fn drain_journal(&mut self) -> impl Iterator<Item = Change> {
+        self.journal
+            .iter_mut()
+            .flat_map(|changes| changes.drain(..))
+    }
+
+    /// Writes a change that is about to be made into the journal.
+    #[cold]
+    fn note(&mut self, index: usize, from: State, to: State) {
+        let change = Change {
+            zone: self.id(index),
+            from: from.code(),
+            to: to.code(),
+            written_lbas: self.zones[index].written_lbas(self.capacity_lbas),
+        };
+        if let Some(journal) = &mut self.journal {
+            journal.push(change);
+        }
     }
 
     /// The zone of a command on `nlb` blocks from `slba`, and the offset of `slba` in it.

@@ -77,7 +77,9 @@ impl Zones {
             NO_WRITE_POINTER
         };
         ZoneDescriptor {
-            za: ZoneAttributes::default().with_zdev(zone.has_extension),
+            za: ZoneAttributes::default()
+                .with_zfc(zone.finished_by_controller)
+                .with_zdev(zone.has_extension),
             zcap: self.capacity_lbas.into(),
             zslba: start.into(),
             wp: pointer.into(),

@@ -180,6 +180,8 @@ impl Zones {
             Event::Reset => {
                 zone.host_lbas = 0;
                 zone.finished = false;
+                zone.finished_by_controller = false;
+                zone.generation = zone.generation.wrapping_add(1);
             }
             _ => {}
         }

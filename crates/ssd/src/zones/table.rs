@@ -127,11 +127,15 @@ pub enum Event {
     FailOffline,
     /// Control of an experiment: the zone is full from now on, as if written.
     Precondition,
+    /// Power was lost, and nothing that was written to the zone is left.
+    PowerCycleEmpty,
+    /// Power was lost, and something of the zone is left, but not its capacity.
+    PowerCyclePartial,
 }
 
 impl Event {
     /// All events.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Write,
         Self::Open,
         Self::Close,
@@ -143,6 +147,8 @@ impl Event {
         Self::FailReadOnly,
         Self::FailOffline,
         Self::Precondition,
+        Self::PowerCycleEmpty,
+        Self::PowerCyclePartial,
     ];
 
     /// The event that an action without data stands for; `None` if the action
@@ -377,6 +383,19 @@ pub const ROWS: &[Row] = rows! {
     [Empty]                             Precondition [any] Any Any => Full SUCCESS 0 0;
     [ImplicitlyOpened ExplicitlyOpened Closed Full ReadOnly Offline]
                                         Precondition [any] Any Any => stay INVALID_ZONE_STATE_TRANSITION 0 0;
+
+    [Empty]                             PowerCycleEmpty [any] Any Any => stay SUCCESS 0 0;
+    [ImplicitlyOpened ExplicitlyOpened] PowerCycleEmpty [any] Any Any => Empty SUCCESS -1 -1;
+    [Closed]                            PowerCycleEmpty [any] Any Any => Empty SUCCESS 0 -1;
+    [Full]                              PowerCycleEmpty [any] Any Any => Empty SUCCESS 0 0;
+    [ReadOnly Offline]                  PowerCycleEmpty [any] Any Any => stay INVALID_ZONE_STATE_TRANSITION 0 0;
+
+    [ImplicitlyOpened ExplicitlyOpened] PowerCyclePartial [any] Any Any => Closed SUCCESS -1 0;
+    [Closed]                            PowerCyclePartial [any] Any Any => stay SUCCESS 0 0;
+    // Its last write was lost, so it is active again, if it can be.
+    [Full]                              PowerCyclePartial [any] Free Any => Closed SUCCESS 0 1;
+    [Full]                              PowerCyclePartial [any] Exhausted Any => stay TOO_MANY_ACTIVE_ZONES 0 0;
+    [Empty ReadOnly Offline]            PowerCyclePartial [any] Any Any => stay INVALID_ZONE_STATE_TRANSITION 0 0;
 };
 
 /// What a row says about one state, ready to be applied.

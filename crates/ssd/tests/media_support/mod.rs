@@ -8,12 +8,13 @@ pub(crate) mod service;
 
 use proptest::prelude::*;
 use zonelab_device::Nanos;
-use zonelab_ssd::account::{Cause, Span};
+use zonelab_ssd::account::Cause;
 use zonelab_ssd::config::{
     ChannelArbitration, DiePolicy, MediaConfig, PageRegister, PlaneMode, Suspend,
 };
 use zonelab_ssd::event::{Event, EventQueue};
 use zonelab_ssd::media::{FlashKind, FlashOp, Media};
+use zonelab_ssd::record::{RecordLimits, Span};
 
 /// ConfZNS++ (SYSTOR'24): tR 60 us, tPROG 700 us, tBERS 3.5 ms, 25 us a page,
 /// service in order of arrival.
@@ -92,7 +93,9 @@ pub(crate) struct Rig {
 
 impl Rig {
     pub(crate) fn of(mut media: Media) -> Self {
-        media.ledger_mut().record();
+        media
+            .ledger_mut()
+            .record(&RecordLimits::everything(usize::MAX));
         Self {
             media,
             events: EventQueue::default(),
@@ -175,7 +178,7 @@ impl Rig {
     }
 
     pub(crate) fn spans(&mut self) -> Vec<Span> {
-        self.media.ledger_mut().take_spans()
+        self.media.ledger_mut().take_spans().records
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use zonelab_ssd::account::{Cause, Resource, Span};
+use zonelab_ssd::account::{Cause, Resource};
 use zonelab_ssd::config::{MediaConfig, PageRegister};
 use zonelab_ssd::media::{FlashKind, FlashOp};
+use zonelab_ssd::record::Span;
 
 use super::{Arrival, Shape, cause_of};
 

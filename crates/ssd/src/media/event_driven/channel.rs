@@ -3,7 +3,7 @@
 use zonelab_device::Nanos;
 
 use super::queues::{ChannelQueue, NONE};
-use super::{EventDriven, woken};
+use super::{EventDriven, woken, work};
 use crate::account::Resource;
 use crate::event::{Event, EventQueue};
 use crate::media::FlashKind;
@@ -75,7 +75,10 @@ impl EventDriven {
         let c = channel as usize;
         if self.channels[c].free_at <= now && self.channels[c].arriving != NONE {
             let op = core::mem::replace(&mut self.channels[c].arriving, NONE);
-            self.ops[op].startable = true;
+            let arrived = self.channels[c].free_at;
+            let record = self.ops.at(op);
+            record.startable = true;
+            record.ready = arrived;
             self.look_at_unit(self.ops[op].unit, now, events);
         }
         if self.channels[c].free_at <= now
@@ -102,10 +105,11 @@ impl EventDriven {
         this.line.remove(&mut self.ops, op);
         this.free_at = end;
         let resource = Resource::Channel(channel);
-        self.ledger.occupy(resource, record.cause, now, end);
+        let work = || work(&self.groups, &record);
+        self.ledger.occupy(resource, record.cause, now, end, work);
         if self.rules.hold {
             let resource = Resource::Unit(record.unit);
-            self.ledger.occupy(resource, record.cause, now, end);
+            self.ledger.occupy(resource, record.cause, now, end, work);
         }
         match (record.kind, self.rules.hold) {
             (FlashKind::Read, false) => self.end_is_certain(op, end, events),

@@ -17,6 +17,7 @@ use super::{FlashKind, FlashOp};
 use crate::account::{Cause, Ledger};
 use crate::config::{ChannelArbitration, DiePolicy, MediaConfig, PageRegister, Suspend};
 use crate::event::{Event, EventQueue};
+use crate::record::Work;
 use crate::slab::Slab;
 
 use channel::Channel;
@@ -135,7 +136,7 @@ impl EventDriven {
             "an erase has no page to move"
         );
         self.sequence += 1;
-        let mut record = OpRecord::new(op, cause, group, self.sequence);
+        let mut record = OpRecord::new(now, op, cause, group, self.sequence);
         let uses_channel = record.transfer_ns > 0;
         // The page of a program goes ahead of it, to a register.
         let page_first = op.kind == FlashKind::Program && uses_channel && !self.rules.hold;
@@ -198,6 +199,15 @@ impl EventDriven {
     ) {
         self.waits.add(now, unit, task, deadline, events);
         self.await_end(unit, now, events);
+    }
+}
+
+/// What a booking for an operation of one of `groups` is for.
+fn work(groups: &Slab<Group>, record: &OpRecord) -> Work {
+    Work {
+        token: groups[record.group].token,
+        kind: record.kind,
+        ready: record.ready,
     }
 }
 

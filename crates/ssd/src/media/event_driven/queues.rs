@@ -3,6 +3,8 @@
 //! A record is in at most one line of a unit and one line of a channel, so the
 //! links are part of it and queueing allocates nothing.
 
+use zonelab_device::Nanos;
+
 use crate::account::Cause;
 use crate::media::{FlashKind, FlashOp};
 use crate::slab::Slab;
@@ -23,6 +25,8 @@ pub(super) struct OpRecord {
     pub(super) transfer_ns: u32,
     /// How often it has been suspended.
     pub(super) suspends: u32,
+    /// Since when it could do the next thing, if the resource for that were free.
+    pub(super) ready: Nanos,
     next_in_unit: u32,
     next_on_channel: u32,
     previous_on_channel: u32,
@@ -36,7 +40,7 @@ pub(super) struct OpRecord {
 
 impl OpRecord {
     /// The record of `op` on its arrival. An erase has no page to transfer.
-    pub(super) fn new(op: &FlashOp, cause: Cause, group: u32, sequence: u64) -> Self {
+    pub(super) fn new(now: Nanos, op: &FlashOp, cause: Cause, group: u32, sequence: u64) -> Self {
         Self {
             sequence,
             unit: op.unit,
@@ -47,6 +51,7 @@ impl OpRecord {
                 FlashKind::Erase => 0,
             },
             suspends: 0,
+            ready: now,
             next_in_unit: NONE,
             next_on_channel: NONE,
             previous_on_channel: NONE,
@@ -158,7 +163,13 @@ mod tests {
             transfer_ns: 1,
         };
         for sequence in 0..3 {
-            let op = ops.insert(OpRecord::new(&read, Cause::HostRead, 0, sequence));
+            let op = ops.insert(OpRecord::new(
+                Nanos::ZERO,
+                &read,
+                Cause::HostRead,
+                0,
+                sequence,
+            ));
             queue.push_back(&mut ops, op);
         }
         (ops, queue)

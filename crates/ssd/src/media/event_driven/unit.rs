@@ -3,7 +3,7 @@
 use zonelab_device::Nanos;
 
 use super::queues::{NONE, UnitQueue};
-use super::{EventDriven, woken};
+use super::{EventDriven, woken, work};
 use crate::account::Resource;
 use crate::config::DiePolicy;
 use crate::event::{Event, EventQueue};
@@ -160,13 +160,16 @@ impl EventDriven {
                 if self.rules.hold {
                     this.free_at = Nanos::MAX;
                 }
+                self.ops.at(op).ready = now;
                 self.request_transfer(op, now, events);
             }
             Running::Write(write) => {
                 let end = this.free_at;
-                let cause = self.ops[write.op].cause;
+                let record = &self.ops[write.op];
                 let resource = Resource::Unit(unit);
-                self.ledger.occupy(resource, cause, write.booked_to, end);
+                let work = || work(&self.groups, record);
+                self.ledger
+                    .occupy(resource, record.cause, write.booked_to, end, work);
                 self.end_is_certain(write.op, end, events);
             }
         }
@@ -252,7 +255,8 @@ impl EventDriven {
         };
         this.free_at = end;
         let resource = Resource::Unit(unit);
-        self.ledger.occupy(resource, record.cause, now, end);
+        let work = || work(&self.groups, &record);
+        self.ledger.occupy(resource, record.cause, now, end, work);
         if record.transfer_ns > 0 {
             this.running = Running::Read(op);
         } else {
@@ -277,6 +281,7 @@ impl EventDriven {
         );
         this.claimed_by = NONE;
         self.leave_line(unit, op);
+        self.ops.at(op).ready = transferred;
         self.start_write(unit, op, transferred, events);
         self.await_end(unit, now, events);
     }
@@ -296,7 +301,8 @@ impl EventDriven {
             });
         } else {
             let resource = Resource::Unit(unit);
-            self.ledger.occupy(resource, record.cause, from, end);
+            let work = || work(&self.groups, &record);
+            self.ledger.occupy(resource, record.cause, from, end, work);
             self.end_is_certain(op, end, events);
         }
     }
@@ -323,9 +329,12 @@ impl EventDriven {
         this.suspended = write.op;
         this.free_at = stop + overhead;
         let resource = Resource::Unit(unit);
-        let (cause, stopped) = (record.cause, this.free_at);
+        let stopped = this.free_at;
+        let piece = *record;
+        record.ready = stopped;
+        let work = || work(&self.groups, &piece);
         self.ledger
-            .occupy(resource, cause, write.booked_to, stopped);
+            .occupy(resource, piece.cause, write.booked_to, stopped, work);
     }
 
     fn resume(&mut self, unit: u32, op: u32, now: Nanos) {

@@ -1,0 +1,331 @@
+//! `zonelab trace`, and `--trace` of `run` and `reproduce`.
+
+use std::path::{Path, PathBuf};
+
+use zonelab_device::Nanos;
+use zonelab_lab::run::{Point, PointResult};
+use zonelab_lab::trace::PointTrace;
+use zonelab_ssd::record::RecordLimits;
+
+use crate::conditions::ConditionArgs;
+use crate::console;
+use crate::exit::{Exit, Failure};
+use crate::reproduce;
+use crate::results;
+use crate::session::{self, Finished, Loaded, Settings};
+
+/// Most points that are traced without being asked for by name.
+const MAX_POINTS: usize = 16;
+
+/// How much of a run a trace holds.
+#[derive(clap::Args)]
+pub(crate) struct Window {
+    /// Most records of each kind (commands, busy times of dies, ...) that a
+    /// trace keeps; what is dropped is counted
+    #[arg(long, value_name = "N", default_value_t = 200_000,
+          value_parser = clap::value_parser!(u32).range(1..=50_000_000))]
+    trace_limit: u32,
+    /// Start of what is traced, in simulated time: 10ms
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = time)]
+    trace_from: Nanos,
+    /// Length of what is traced [default: to the end]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    trace_for: Option<Nanos>,
+}
+
+fn time(text: &str) -> Result<Nanos, String> {
+    zonelab_config::units::parse_duration(text)
+        .map(Nanos)
+        .map_err(|error| error.to_string())
+}
+
+impl Window {
+    fn limits(&self) -> RecordLimits {
+        let limit = self.trace_limit as usize;
+        let from = self.trace_from;
+        let until = self.trace_for.map(|length| from.saturating_add(length));
+        RecordLimits {
+            from,
+            until: until.unwrap_or(Nanos::MAX),
+            ..RecordLimits::everything(limit)
+        }
+    }
+}
+
+/// Traces of a run.
+#[derive(clap::Args)]
+pub(crate) struct Tracing {
+    /// Write a trace of each point for ui.perfetto.dev to traces/ among the
+    /// results, or of one point to FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    trace: Option<Option<PathBuf>>,
+    /// Trace this point only (may be given several times)
+    #[arg(long, value_name = "SERIES,X", requires = "trace")]
+    trace_point: Vec<String>,
+    #[command(flatten)]
+    window: Window,
+}
+
+impl Tracing {
+    /// Marks the points to be traced.
+    ///
+    /// # Errors
+    /// A point is not there, or they are too many.
+    pub(crate) fn mark(&self, loaded: &mut [Loaded]) -> Result<(), Failure> {
+        let Some(file) = &self.trace else {
+            return Ok(());
+        };
+        let mut points: Vec<&mut Point> =
+            loaded.iter_mut().flat_map(|one| &mut one.points).collect();
+        if !self.trace_point.is_empty() {
+            let chosen = choose(&points, &self.trace_point)?;
+            let mut index = 0;
+            points.retain(|_| {
+                index += 1;
+                chosen.contains(&(index - 1))
+            });
+        }
+        let most = if file.is_some() { 1 } else { MAX_POINTS };
+        if points.len() > most {
+            let what = match file {
+                Some(_) => "--trace=FILE takes one point".to_owned(),
+                None => format!("--trace takes at most {MAX_POINTS} points unless they are named"),
+            };
+            let list = list_of(points.iter().map(|point| &**point));
+            if file.is_some() || self.trace_point.is_empty() {
+                return Err(Failure::usage(format!(
+                    "{what}: choose with --trace-point SERIES,X from\n{list}"
+                )));
+            }
+        }
+        for point in points {
+            point.trace(self.window.limits());
+        }
+        Ok(())
+    }
+
+    /// The file that the only trace goes to, if it is not among the results.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.trace.as_ref()?.as_deref()
+    }
+}
+
+/// How a point is named on the command line.
+fn name_of(point: &Point) -> String {
+    format!("{},{}", point.series(), point.x().text)
+}
+
+fn list_of<'a>(points: impl Iterator<Item = &'a Point>) -> String {
+    let lines: Vec<String> = points
+        .map(|point| format!("  {}", name_of(point)))
+        .collect();
+    lines.join("\n")
+}
+
+/// Positions of the points that words name: `SERIES,X`, or `SERIES` alone if
+/// that has one point.
+fn choose(points: &[&mut Point], words: &[String]) -> Result<Vec<usize>, Failure> {
+    let mut chosen = Vec::new();
+    for word in words {
+        let matching = |matches: &dyn Fn(&Point) -> bool| -> Vec<usize> {
+            let all = points.iter().enumerate();
+            all.filter(|(_, point)| matches(point))
+                .map(|(i, _)| i)
+                .collect()
+        };
+        let mut found = matching(&|point| name_of(point) == *word);
+        if found.is_empty() {
+            found = matching(&|point| point.series() == word);
+        }
+        if found.len() == 1 || (found.len() > 1 && name_of(points[found[0]]) == *word) {
+            chosen.extend(found);
+            continue;
+        }
+        let list = list_of(points.iter().map(|point| &**point));
+        let problem = if found.is_empty() {
+            "there is no point"
+        } else {
+            "there is more than one point"
+        };
+        return Err(Failure::usage(format!(
+            "{problem} \"{word}\"; the points are\n{list}"
+        )));
+    }
+    Ok(chosen)
+}
+
+/// Names of the files of traces, each once: experiment, series and axis value.
+fn file_names(traced: &[(&str, &PointResult, &PointTrace)]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for (id, result, _) in traced {
+        let plain = results::file_name(&format!("{id}-{}-{}", result.series, result.x.text));
+        let mut name = plain.clone();
+        let mut number = 2;
+        while names.contains(&name) {
+            name = format!("{plain}-{number}");
+            number += 1;
+        }
+        names.push(name);
+    }
+    names
+}
+
+/// Writes the traces of what was run: with `put` among the results, or to `file`.
+///
+/// # Errors
+/// A file cannot be written.
+pub(crate) fn write(
+    finished: &[Finished],
+    file: Option<&Path>,
+    mut put: impl FnMut(&str, &[u8]) -> Result<PathBuf, Failure>,
+) -> Result<(), Failure> {
+    let traced: Vec<(&str, &PointResult, &PointTrace)> = finished
+        .iter()
+        .flat_map(|one| one.results.iter().map(move |result| (one, result)))
+        .filter_map(|(one, result)| {
+            let trace = result.trace.as_deref()?;
+            Some((one.experiment.id.as_str(), result, trace))
+        })
+        .collect();
+    for (name, (_, _, trace)) in file_names(&traced).iter().zip(&traced) {
+        let bytes = trace.perfetto();
+        let path = match file {
+            Some(file) => {
+                put_file(file, &bytes)?;
+                file.to_owned()
+            }
+            None => {
+                let csv = trace.zone_history_csv();
+                put(&format!("traces/{name}-zone-history.csv"), csv.as_bytes())?;
+                put(&format!("traces/{name}.pftrace"), &bytes)?
+            }
+        };
+        announce(trace, &path);
+    }
+    Ok(())
+}
+
+/// One line on standard error: where the trace is, and what is missing from it.
+fn announce(trace: &PointTrace, path: &Path) {
+    let path = path.display();
+    match trace.dropped() {
+        Some(dropped) => eprintln!(
+            "zonelab: trace: {path} (incomplete: {dropped} dropped; see --trace-limit, --trace-from, --trace-for)"
+        ),
+        None => eprintln!("zonelab: trace: {path}"),
+    }
+}
+
+/// Writes a file, and the directories above it.
+fn put_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let written = match path.parent() {
+        Some(parent) => std::fs::create_dir_all(parent),
+        None => Ok(()),
+    };
+    written
+        .and_then(|()| std::fs::write(path, bytes))
+        .map_err(|error| Failure::environment(anyhow::anyhow!("{}: {error}", path.display())))
+}
+
+/// Options of `trace`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The experiment: a file, or the id of a built-in one (reset-under-reads
+    /// is a good first one)
+    experiment: String,
+    /// The point to run [default: the first]
+    #[arg(long, value_name = "SERIES,X")]
+    point: Option<String>,
+    /// The trace file; zone-history.csv goes beside it
+    /// [default: results/NAME-trace/trace.pftrace]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Change a setting of the experiment file, or of its drive (drive.KEY=VALUE)
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Seed of all randomness; the same seed gives the same bytes
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// With the settings of the file for shorter runs
+    #[arg(long)]
+    quick: bool,
+    #[command(flatten)]
+    conditions: ConditionArgs,
+    #[command(flatten)]
+    window: Window,
+}
+
+/// Runs one point and writes its trace.
+///
+/// # Errors
+/// [`Failure`] with its exit code.
+pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
+    let opened = reproduce::open(&args.experiment, &args.set, args.quick)?;
+    let Loaded {
+        experiment,
+        text,
+        points,
+    } = opened.loaded;
+    let mut points = points;
+    let all = points.len();
+    let chosen = match &args.point {
+        Some(word) => {
+            let list: Vec<&mut Point> = points.iter_mut().collect();
+            choose(&list, std::slice::from_ref(word))?.first().copied()
+        }
+        None => (all > 0).then_some(0),
+    };
+    let Some(chosen) = chosen else {
+        return Err(Failure::usage(format!(
+            "experiment {} runs nothing that could be traced",
+            experiment.id
+        )));
+    };
+    let mut point = points.swap_remove(chosen);
+    if args.point.is_none() && all > 1 {
+        let name = name_of(&point);
+        eprintln!("zonelab: tracing point \"{name}\", the first of {all}; choose with --point");
+    }
+    point.trace(args.window.limits());
+    let out = args.out.clone().unwrap_or_else(|| {
+        let name = results::file_name(&experiment.id);
+        Path::new("results")
+            .join(format!("{name}-trace"))
+            .join("trace.pftrace")
+    });
+    let base = opened.base.as_deref();
+    let loaded = Loaded {
+        experiment,
+        text,
+        points: vec![point],
+    };
+    session::check(std::slice::from_ref(&loaded), base)?;
+    let conditions = args.conditions.load()?;
+    let settings = Settings {
+        seed: args.seed,
+        threads: Some(1),
+        quiet: true,
+        base,
+        conditions: &conditions.conditions,
+    };
+    let (finished, interrupted) = session::run(vec![loaded], &settings)?;
+    let result = finished.iter().flat_map(|one| &one.results).next();
+    let Some(trace) = result.and_then(|result| result.trace.as_deref()) else {
+        return Ok(Exit::Interrupted);
+    };
+    put_file(&out, &trace.perfetto())?;
+    let history = out.with_file_name("zone-history.csv");
+    put_file(&history, trace.zone_history_csv().as_bytes())?;
+    announce(trace, &out);
+    console::print(&format!(
+        "{}\ntrace:        {} (open it at https://ui.perfetto.dev)\nzone history: {}\n",
+        trace.summary(&console::style()),
+        out.display(),
+        history.display(),
+    ))?;
+    Ok(if interrupted {
+        Exit::Interrupted
+    } else {
+        Exit::Done
+    })
+}

@@ -1,0 +1,197 @@
+//! `zonelab trace` and `--trace`: files, messages, exit codes.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot set itself up should fail"
+)]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A directory of its own for each test, removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("zonelab-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn zonelab(&self, args: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_zonelab"))
+            .current_dir(&self.0)
+            .args(args)
+            .output()
+            .unwrap()
+    }
+
+    /// Every file below a directory, by its path there.
+    fn files(&self, directory: &str) -> BTreeMap<String, Vec<u8>> {
+        let mut files = BTreeMap::new();
+        collect(&self.0.join(directory), "", &mut files);
+        files
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn collect(directory: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let entry = entry.unwrap();
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        if entry.path().is_dir() {
+            collect(&entry.path(), &format!("{name}/"), files);
+        } else {
+            files.insert(name, std::fs::read(entry.path()).unwrap());
+        }
+    }
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_newcomer_sees_what_delays_a_read_in_one_line() {
+    let scratch = Scratch::new("trace");
+    let output = scratch.zonelab(&["trace", "reset-under-reads"]);
+    let stderr = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert!(
+        stderr.contains("the first of 4; choose with --point"),
+        "{stderr}"
+    );
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        stdout.contains("erase (reset of zone 3) 76.985 ms"),
+        "{stdout}"
+    );
+    assert!(stdout.contains("ui.perfetto.dev"), "{stdout}");
+    let files = scratch.files("results/reset-under-reads-trace");
+    assert_eq!(
+        files.keys().collect::<Vec<_>>(),
+        ["trace.pftrace", "zone-history.csv"]
+    );
+    let history = String::from_utf8(files["zone-history.csv"].clone()).unwrap();
+    assert!(
+        history.ends_with("\n5000000,3,full,empty,270336\n"),
+        "{history}"
+    );
+}
+
+#[test]
+fn a_trace_is_of_the_point_that_is_named() {
+    let scratch = Scratch::new("trace-point");
+    let args = [
+        "trace",
+        "reset-under-reads",
+        "--point",
+        "preemptive,8",
+        "--out",
+        "a/b.pftrace",
+    ];
+    let output = scratch.zonelab(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        stdout.contains("series \"preemptive\", queue depth 8"),
+        "{stdout}"
+    );
+    let files = scratch.files("a");
+    assert_eq!(
+        files.keys().collect::<Vec<_>>(),
+        ["b.pftrace", "zone-history.csv"]
+    );
+}
+
+#[test]
+fn tracing_changes_no_result_and_threads_change_no_trace() {
+    let scratch = Scratch::new("trace-run");
+    let run = |out: &str, more: &[&str]| {
+        let args = [&["run", "reset-under-reads", "--out", out], more].concat();
+        let output = scratch.zonelab(&args);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        scratch.files(out)
+    };
+    let plain = run("plain", &[]);
+    let one = run("one", &["--trace", "--threads", "1"]);
+    assert_eq!(one, run("two", &["--trace", "--threads", "2"]));
+    for (name, bytes) in &plain {
+        // The manifest lists the traces as well.
+        assert!(name == "manifest.json" || one[name] == *bytes, "{name}");
+    }
+    let traces: Vec<_> = one
+        .keys()
+        .filter(|name| name.starts_with("traces/"))
+        .collect();
+    assert_eq!(traces.len(), 8, "{traces:?}");
+    assert!(traces.contains(&&"traces/reset-under-reads-all_at_once-8.pftrace".to_owned()));
+    let single = run(
+        "single",
+        &["--trace=my.pftrace", "--trace-point", "all at once,8"],
+    );
+    assert_eq!(
+        single.keys().collect::<Vec<_>>(),
+        plain.keys().collect::<Vec<_>>()
+    );
+    let file = std::fs::read(scratch.0.join("my.pftrace")).unwrap();
+    assert!(file == one["traces/reset-under-reads-all_at_once-8.pftrace"]);
+}
+
+#[test]
+fn what_is_dropped_is_said() {
+    let scratch = Scratch::new("trace-limit");
+    let output = scratch.zonelab(&["trace", "reset-under-reads", "--trace-limit", "100"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(
+        said.contains("incomplete: ") && said.contains(" commands"),
+        "{said}"
+    );
+    let window = ["--trace-from", "10ms", "--trace-for", "5ms"];
+    let output = scratch.zonelab(&[&["trace", "reset-under-reads"], &window[..]].concat());
+    assert!(
+        !stderr(&output).contains("incomplete"),
+        "{}",
+        stderr(&output)
+    );
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(stdout.contains("10 ms to 15 ms"), "{stdout}");
+}
+
+#[test]
+fn mistakes_are_usage_errors_that_name_the_points() {
+    let scratch = Scratch::new("trace-usage");
+    let cases: &[(&[&str], &str)] = &[
+        (
+            &["trace", "reset-under-reads", "--point", "nosuch"],
+            "  preemptive,8",
+        ),
+        (
+            &["trace", "reset-under-reads", "--point", "preemptive"],
+            "more than one point",
+        ),
+        (&["trace", "CM"], "nothing that could be traced"),
+        (
+            &["run", "reset-under-reads", "--trace=x"],
+            "--trace=FILE takes one point",
+        ),
+        (&["run", "C10a", "--trace"], "at most 16 points"),
+        (&["run", "C10a", "--trace-point", "a,1"], "--trace"),
+        (&["trace", "reset-under-reads", "--trace-for", "5"], "5"),
+    ];
+    for (args, says) in cases {
+        let output = scratch.zonelab(args);
+        let stderr = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+        assert!(stderr.contains(says), "{args:?}: {stderr}");
+    }
+    assert!(!scratch.0.join("results").exists(), "nothing is written");
+}

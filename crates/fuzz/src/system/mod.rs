@@ -1,0 +1,172 @@
+//! The whole system: a drive with faults, a host with several clients, loss of
+//! power, snapshots; all drawn, all in virtual time.
+//!
+//! * `scenario` draws a drive, a host, faults, and what each client likes to do.
+//! * `client` is a program above a queue pair: it writes, appends, reads, finishes
+//!   and resets zones of its own, several commands at a time, and puts up with
+//!   whatever the drive answers.
+//! * `zone` is what a client may believe of a zone: which blocks are acknowledged,
+//!   which commands have an unknown fate.
+//! * `drain` is how a run ends.
+//!
+//! A run has two phases, as those of TigerBeetle's simulator have. *Safety*: faults
+//! strike while clients work. Whatever happens, an acknowledged block reads back
+//! as it was written until its zone is reset, a block that was never acknowledged
+//! holds nothing that nobody wrote there, write pointers do not fall behind what
+//! was acknowledged, and no command ends in a way that neither the specification
+//! nor a fault explains. *Liveness*: faults are switched off, and every client
+//! reads back all it believes to have written, then resets, fills and reads every
+//! zone that is not dead, within a bounded number of attempts; every command
+//! completes, and nothing keeps running. Between the two, some runs save the
+//! drive, restore it and go on with the copy.
+
+mod client;
+mod drain;
+mod scenario;
+mod zone;
+
+use zonelab_device::{DeviceInfo, Nanos, ZoneId};
+use zonelab_host::{CoreId, Emulated, Job, Reactor, Rng, StopSignal, VirtualClock};
+use zonelab_nvme::zns::ZoneState;
+use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
+use zonelab_ssd::{Drive, snapshot};
+
+use crate::draw::Draw;
+use client::Client;
+use drain::Drain;
+use scenario::Scenario;
+
+/// The target.
+///
+/// # Panics
+/// Something is wrong.
+pub fn run(data: &[u8]) {
+    let scenario = Scenario::draw(&mut Draw::new(data));
+    let _explain = Explain(&scenario);
+    let drive = FaultyDrive::new(Drive::new(&scenario.config), scenario.faults.clone());
+    let mut device = Emulated::new(drive);
+    let info = device.info().clone();
+
+    let mut clients: Vec<Client> = scenario
+        .clients
+        .iter()
+        .map(|habits| Client::new(habits, &scenario, &info))
+        .collect();
+    let mut now = phase(&device, &scenario, Nanos::ZERO, &mut clients, &info);
+    now = come_to_rest(&device, now);
+    if scenario.restores {
+        device = restored(&device, &scenario);
+        now = Nanos::ZERO;
+    }
+
+    device.with_faults(FaultyDrive::clear_faults);
+    let mut drains: Vec<Drain> = clients
+        .into_iter()
+        .map(|client| Drain::new(client.into_zones(), &scenario, &info))
+        .collect();
+    now = phase(&device, &scenario, now, &mut drains, &info);
+    come_to_rest(&device, now);
+}
+
+/// Runs jobs until all have finished.
+fn phase<J: Job>(
+    device: &Emulated,
+    scenario: &Scenario,
+    start: Nanos,
+    jobs: &mut [J],
+    info: &DeviceInfo,
+) -> Nanos {
+    assert_eq!(device.info(), info, "a drive stays what it is");
+    let clock = VirtualClock::starting_at(start);
+    let mut reactor = Reactor::new(clock, device.clone(), StopSignal::default());
+    for (index, job) in (0..).zip(jobs) {
+        let rng = Rng::new(scenario.seed, 1_000 + u64::from(index));
+        let queue = device.open_queue(scenario.queue_depth, scenario.host, rng);
+        reactor.add(job, queue, CoreId(index % scenario.cores), start);
+    }
+    let end = reactor.run();
+    assert_eq!(
+        end.stuck_jobs, 0,
+        "jobs that nothing will wake, at {}",
+        end.at
+    );
+    end.at
+}
+
+/// Lets the drive finish what it does by itself, and looks at it.
+fn come_to_rest(device: &Emulated, now: Nanos) -> Nanos {
+    let now = device.with_faults(|faulty| {
+        let mut done = Vec::new();
+        let mut at = now;
+        let mut steps = 0_u32;
+        while let Some(next) = faulty.next_event() {
+            at = at.max(next);
+            faulty.advance(at, &mut done);
+            steps += 1;
+            assert!(steps < 1 << 20, "the drive goes round in circles");
+        }
+        assert!(
+            done.is_empty(),
+            "completions that nobody waited for: {done:?}"
+        );
+        at.max(faulty.drive().ready_at())
+    });
+    device.with_drive(|drive| {
+        drive.zones().assert_invariants();
+        assert_eq!(drive.in_flight(), 0, "commands in flight");
+        assert_eq!(drive.background_tasks(), 0, "tasks that wait for nothing");
+        check_flash(drive);
+        let ledger = drive.flash().media().ledger();
+        for row in ledger.units.iter().chain(&ledger.channels) {
+            let busy: u64 = row.iter().sum();
+            assert!(busy <= now.0, "busy for {busy} ns by {now}");
+        }
+    });
+    now
+}
+
+/// Zones and flash agree: an empty zone has nothing programmed, a written one has.
+fn check_flash(drive: &Drive) {
+    let page_lbas = u64::from(drive.flash().layout().page_lbas());
+    for zone in (0..drive.zones().count()).map(ZoneId) {
+        let pages = drive.zones().host_lbas(zone).div_ceil(page_lbas);
+        let physical = drive.mapping().physical(zone);
+        let programmed = physical.map_or(0, |physical| drive.flash().zone_state(physical).0);
+        assert!(
+            pages <= u64::from(programmed),
+            "{zone:?}: {pages} pages on {programmed}"
+        );
+        let is_empty = drive.zones().state(zone) == ZoneState::EMPTY;
+        assert!(
+            !is_empty || programmed == 0,
+            "{zone:?} is empty on {programmed} pages"
+        );
+    }
+}
+
+/// The drive after it was saved and restored: the same, with a clock at zero.
+fn restored(device: &Emulated, scenario: &Scenario) -> Emulated {
+    let copy = device.with_drive(|drive| {
+        let bytes = snapshot::save(drive).expect("the drive is idle");
+        let copy = snapshot::restore(&scenario.config, &bytes).expect("it is of this drive");
+        assert_eq!(
+            snapshot::save(&copy).as_ref(),
+            Ok(&bytes),
+            "the copy is the same"
+        );
+        assert_eq!(copy.totals(), drive.totals());
+        copy
+    });
+    Emulated::new(FaultyDrive::new(copy, FaultPlan::default()))
+}
+
+/// Prints the scenario if it is dropped by a panic.
+struct Explain<'a>(&'a Scenario);
+
+impl Drop for Explain<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() && !crate::harness::is_quiet() {
+            eprintln!("--- the scenario\n{}---", self.0);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Drives that fail on demand.
+//!
+//! A fault is data: a [`Match`] (which commands, when, how often) and an
+//! [`Effect`]. A [`FaultPlan`] is a list of them with a seed; [`FaultyDrive`]
+//! applies it to the commands and completions of a drive that knows nothing of
+//! it. The drive's own state stays pristine: a block that cannot be read holds
+//! its data all the time, so [`FaultyDrive::clear_faults`] makes it readable
+//! again. What a fault does to the state of the drive (a zone that went offline,
+//! a loss of power) is the drive's, and stays, as it does on a real one.
+//!
+//! Plans come from TOML ([`FaultPlan::parse`]):
+//!
+//! ```
+//! use zonelab_ssd::faults::FaultPlan;
+//!
+//! let text = r#"
+//!     seed = 7
+//!
+//!     [[fault]]                  # a weak spot
+//!     on = "read"
+//!     lbas = "4096..=4351"
+//!     effect = "media-error"
+//!
+//!     [[fault]]                  # the hundredth append kills its zone
+//!     on = "append"
+//!     skip = 99
+//!     count = 1
+//!     effect = "offline"
+//!
+//!     [[fault]]                  # one write in a thousand takes 5 ms longer
+//!     on = "write"
+//!     probability = "0.1%"
+//!     effect = "delay"
+//!     delay = "5ms"
+//!
+//!     [[fault]]                  # power fails after two seconds, for half a second
+//!     on = "time"
+//!     at = "2s"
+//!     effect = "power-cut"
+//!     off = "500ms"
+//! "#;
+//! let plan = FaultPlan::parse("faults.toml", text, &[]).expect("it is valid");
+//! assert_eq!(plan.faults.len(), 4);
+//! ```
+//!
+//! Of several faults that match a command, the first in the list acts.
+
+mod drive;
+mod read;
+
+use core::ops::RangeInclusive;
+
+use zonelab_device::{Nanos, Op};
+use zonelab_nvme::Status;
+use zonelab_nvme::zns::ZoneSendAction;
+
+pub use drive::{FaultyDrive, PowerCycle};
+
+/// One million: always.
+pub const ALWAYS_PPM: u32 = 1_000_000;
+
+/// Faults, and the seed of everything drawn for them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FaultPlan {
+    /// Seed of the draws of faults with a probability, and of what a loss of
+    /// power leaves of unacknowledged writes.
+    pub seed: u64,
+    /// The faults. Of those that match a command, the first acts.
+    pub faults: Vec<Fault>,
+}
+
+/// One fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// When it strikes.
+    pub when: Match,
+    /// What it does.
+    pub effect: Effect,
+}
+
+/// Which commands a fault strikes, or at what time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Match {
+    /// What sets it off.
+    pub trigger: Trigger,
+    /// Only commands that touch one of these zones; for a [`Trigger::Time`]
+    /// the zones that fail.
+    pub zones: Option<RangeInclusive<u32>>,
+    /// Only reads, writes and appends that touch one of these blocks. Of an
+    /// append, the block that it gets counts.
+    pub lbas: Option<RangeInclusive<u64>>,
+    /// Only commands submitted in this span of time.
+    pub from: Nanos,
+    /// The end of the span, which is not in it.
+    pub until: Nanos,
+    /// So many commands that match are spared first.
+    pub skip: u64,
+    /// Then it strikes at most so many times.
+    pub count: u64,
+    /// And each time with this probability, in parts per million.
+    pub probability_ppm: u32,
+}
+
+impl Match {
+    /// Every command of a kind, at any time.
+    #[must_use]
+    pub const fn every(trigger: Trigger) -> Self {
+        Self {
+            trigger,
+            zones: None,
+            lbas: None,
+            from: Nanos::ZERO,
+            until: Nanos::MAX,
+            skip: 0,
+            count: u64::MAX,
+            probability_ppm: ALWAYS_PPM,
+        }
+    }
+}
+
+/// What sets a fault off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// Any command.
+    Any,
+    /// A read.
+    Read,
+    /// A write.
+    Write,
+    /// A zone append.
+    Append,
+    /// A flush.
+    Flush,
+    /// Zone Send with any action.
+    ZoneSend,
+    /// Zone Send Finish.
+    Finish,
+    /// Zone Send Reset.
+    Reset,
+    /// Zone Send Open.
+    Open,
+    /// Zone Send Close.
+    Close,
+    /// Zone Receive.
+    Report,
+    /// No command: this time.
+    Time(Nanos),
+}
+
+impl Trigger {
+    /// Triggers by commands, by their names in files.
+    pub const BY_NAME: [(&'static str, Self); 11] = [
+        ("any", Self::Any),
+        ("read", Self::Read),
+        ("write", Self::Write),
+        ("append", Self::Append),
+        ("flush", Self::Flush),
+        ("zone-send", Self::ZoneSend),
+        ("finish", Self::Finish),
+        ("reset", Self::Reset),
+        ("open", Self::Open),
+        ("close", Self::Close),
+        ("report", Self::Report),
+    ];
+
+    /// Whether a command sets it off.
+    #[must_use]
+    pub fn is_set_off_by(self, op: &Op) -> bool {
+        let sends =
+            |wanted: ZoneSendAction| matches!(op, Op::ZoneSend { action, .. } if *action == wanted);
+        match self {
+            Self::Any => true,
+            Self::Read => matches!(op, Op::Read { .. }),
+            Self::Write => matches!(op, Op::Write { .. }),
+            Self::Append => matches!(op, Op::Append { .. }),
+            Self::Flush => matches!(op, Op::Flush),
+            Self::ZoneSend => matches!(op, Op::ZoneSend { .. }),
+            Self::Finish => sends(ZoneSendAction::FINISH),
+            Self::Reset => sends(ZoneSendAction::RESET),
+            Self::Open => sends(ZoneSendAction::OPEN),
+            Self::Close => sends(ZoneSendAction::CLOSE),
+            Self::Report => matches!(op, Op::ZoneReceive { .. }),
+            Self::Time(_) => false,
+        }
+    }
+}
+
+/// What a fault does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The command is not carried out and completes with this status, after the
+    /// drive has taken it.
+    Fail(Status),
+    /// A read takes its time and completes with Unrecovered Read Error.
+    MediaError,
+    /// A program failure: a write or append takes its time and completes with
+    /// Write Fault, its blocks cannot be read, and its zone is read-only. At a
+    /// time, the zones become read-only.
+    ReadOnly,
+    /// The same, but the zone is offline.
+    Offline,
+    /// The completion comes so much later.
+    Delay(Nanos),
+    /// The command is carried out, but its completion is lost. After `timeout`
+    /// the host gives up, and sees Command Aborted By Host; without, it waits
+    /// for ever.
+    Lose {
+        /// From submission to abort.
+        timeout: Option<Nanos>,
+    },
+    /// Power is lost when the drive has taken the command (or at the time), and
+    /// comes back. Commands in flight end as Command Aborted By Host once the
+    /// drive is ready again; what is submitted before waits for that.
+    PowerCut {
+        /// From the loss to when the drive takes commands.
+        off: Nanos,
+    },
+}

@@ -1,0 +1,293 @@
+//! Loss of power: what is left of a drive when it comes back.
+//!
+//! A drive without write buffer acknowledges a write when its pages are
+//! programmed, so everything acknowledged is left. Behind the last acknowledged
+//! block, a zone keeps of the writes that were on their way what is contiguous:
+//! whole writes, then at most one in part, in pages from its start. How much of
+//! a write that was being programmed got to the flash is drawn from a seed,
+//! since the model does not know the order of its pages. A write before an
+//! acknowledged one that is torn in the same way leaves unwritten blocks below
+//! the write pointer, which read as zeros: it was never acknowledged.
+//!
+//! Zone management that was accepted has happened, acknowledged or not: drives
+//! log changes of zone state before they act on them. What a finish had not
+//! programmed stays unprogrammed; what a reset had not erased is erased later:
+//! in the background if that is the design, else before the next write.
+//!
+//! Not modelled: rewriting pages that were torn (they count as usable), and the
+//! time that recovery takes, which the caller states.
+
+use zonelab_device::{Buf, Lba, Nanos, Op, QueueId, Tag, ZoneId};
+use zonelab_nvme::zns::ZoneState;
+
+use crate::draw::Draw;
+use crate::drive::{Drive, Stage};
+use crate::flash::Claim;
+use crate::front::FrontEnd;
+use crate::zones::Change;
+
+/// A command that was in flight when power was lost: it never completes.
+#[derive(Debug)]
+pub struct Lost {
+    /// Its queue.
+    pub queue: QueueId,
+    /// What the submitter called it.
+    pub tag: Tag,
+    /// The operation.
+    pub op: Op,
+    /// Its buffer.
+    pub data: Option<Buf>,
+}
+
+/// What a loss of power did.
+#[derive(Debug)]
+pub struct PowerLoss {
+    /// Commands that were in flight, by queue and tag.
+    pub lost: Vec<Lost>,
+    /// Zones whose state changed.
+    pub changes: Vec<Change>,
+    /// From when on the drive takes commands again.
+    pub ready_at: Nanos,
+}
+
+/// A write that was in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Flying {
+    zone: u32,
+    /// Its first block, counted from the start of the zone.
+    start: u64,
+    /// The block behind its last.
+    end: u64,
+    progress: Progress,
+}
+
+/// What is left of a zone that had unfinished writes in flight.
+#[derive(Clone, Debug)]
+struct Remains {
+    zone: ZoneId,
+    /// Blocks below the write pointer, if the zone still has one.
+    durable_lbas: u64,
+    /// Ranges of blocks below that were never written.
+    holes: Vec<(u64, u64)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Progress {
+    /// Not on the flash yet, or behind an erasure.
+    Waiting,
+    /// Being programmed.
+    Programming,
+    /// On the flash; the host has not been told.
+    Programmed,
+}
+
+impl Drive {
+    /// Power is lost at `now`, after what is due by then, and comes back; the
+    /// drive takes commands again after `off`, at the earliest (and when what
+    /// had been booked on its flash would have ended). `seed` decides how much
+    /// of unacknowledged writes is left.
+    ///
+    /// Completions that were posted by `now` still come from [`Drive::advance`];
+    /// commands in flight never complete, and are in the result with their buffers.
+    ///
+    /// # Panics
+    /// If `now` goes back.
+    pub fn power_cut(&mut self, now: Nanos, off: Nanos, seed: u64) -> PowerLoss {
+        self.catch_up(now);
+        let remains = self.remains(&mut Draw::new(seed));
+        let unerased = self.unfinished_erasures();
+
+        let mut changes = Vec::new();
+        let durable_lbas = |zone: ZoneId, host_lbas: u64| {
+            remains
+                .binary_search_by_key(&zone, |remains| remains.zone)
+                .map_or(host_lbas, |at| remains[at].durable_lbas)
+        };
+        self.zones.power_cycle(durable_lbas, &mut changes);
+        self.forget_data(&remains);
+
+        let mut lost: Vec<Lost> = self
+            .requests
+            .drain()
+            .map(|request| Lost {
+                queue: request.queue,
+                tag: request.tag,
+                op: request.op,
+                data: request.data,
+            })
+            .collect();
+        lost.sort_by_key(|lost| (lost.queue, lost.tag));
+        self.events.clear();
+        self.background.power_cut();
+        self.host_in_flight.fill(0);
+        self.zone_starts.fill(Nanos::ZERO);
+        self.front = FrontEnd::new(&self.config().front_end);
+        let booked_until = self.flash.power_cut(self.config().geometry.channels);
+        self.ready_at = now.saturating_add(off).max(booked_until);
+
+        self.record_power_cut();
+        self.settle_flash(&unerased, &remains);
+        self.resume_erasures(self.ready_at);
+        PowerLoss {
+            lost,
+            changes,
+            ready_at: self.ready_at,
+        }
+    }
+
+    /// Takes the data away that was not on the flash.
+    fn forget_data(&mut self, remains: &[Remains]) {
+        let lba_bytes = u64::from(self.config().lba_bytes);
+        let Some(data) = &mut self.data else { return };
+        for Remains {
+            zone,
+            durable_lbas,
+            holes,
+        } in remains
+        {
+            for (start, end) in holes {
+                data.discard(*zone, start * lba_bytes..end * lba_bytes);
+            }
+            data.discard(*zone, durable_lbas * lba_bytes..u64::MAX);
+        }
+    }
+
+    /// From when on the drive takes commands: after a loss of power, later than now.
+    #[must_use]
+    pub fn ready_at(&self) -> Nanos {
+        self.ready_at
+    }
+
+    /// What is left of each zone with writes in flight, in order.
+    fn remains(&self, draw: &mut Draw) -> Vec<Remains> {
+        let mut flying: Vec<Flying> = Vec::new();
+        for (_, request) in self.requests.iter() {
+            let (slba, nlb) = match request.op {
+                Op::Write { slba, nlb } => (slba, nlb),
+                Op::Append { nlb, .. } => (Lba(request.result), nlb),
+                _ => continue,
+            };
+            let Some(zone) = self.zones.zone_of(slba) else {
+                continue;
+            };
+            // Refused ones wait for their completion with no claim.
+            let accepted = request.claim.range.count > 0;
+            if !accepted || request.generation != self.zones.generation(zone) {
+                continue;
+            }
+            let progress = match request.stage {
+                Stage::Admission => Progress::Waiting,
+                // Its blocks may still have to be erased.
+                Stage::Flash if self.waits_for_erasure(&request.claim) => Progress::Waiting,
+                Stage::Flash => Progress::Programming,
+                Stage::Completion => Progress::Programmed,
+            };
+            if progress != Progress::Programmed {
+                let start = slba.0 - self.zones.start(zone).0;
+                flying.push(Flying {
+                    zone: zone.0,
+                    start,
+                    end: start + u64::from(nlb),
+                    progress,
+                });
+            }
+        }
+        flying.sort_unstable();
+        flying
+            .chunk_by(|a, b| a.zone == b.zone)
+            .map(|writes| self.remains_of(writes, draw))
+            .collect()
+    }
+
+    /// Whether erasures may be under way on the flash of a write, by itself or by a reset.
+    fn waits_for_erasure(&self, claim: &Claim) -> bool {
+        claim.erases() || self.flash.is_being_erased(claim.physical)
+    }
+
+    /// What is left of a zone whose unfinished writes are these, in order.
+    fn remains_of(&self, writes: &[Flying], draw: &mut Draw) -> Remains {
+        let zone = ZoneId(writes[0].zone);
+        // Unfinished writes at the end of the zone can vanish; the others have
+        // something acknowledged behind them.
+        let mut acknowledged_end = self.zones.host_lbas(zone);
+        let mut tail = writes.len();
+        while tail > 0 && writes[tail - 1].end == acknowledged_end {
+            tail -= 1;
+            acknowledged_end = writes[tail].start;
+        }
+        let (before, behind) = writes.split_at(tail);
+        let holes = before
+            .iter()
+            .map(|write| (self.programmed_end(write, draw), write.end))
+            .filter(|(start, end)| start < end)
+            .collect();
+        let mut durable_lbas = acknowledged_end;
+        for write in behind {
+            durable_lbas = self.programmed_end(write, draw);
+            if durable_lbas < write.end {
+                break;
+            }
+        }
+        Remains {
+            zone,
+            durable_lbas,
+            holes,
+        }
+    }
+
+    /// How far into the zone a write that was in flight got.
+    fn programmed_end(&self, write: &Flying, draw: &mut Draw) -> u64 {
+        if write.progress == Progress::Waiting {
+            return write.start;
+        }
+        let page_lbas = u64::from(self.flash.layout().page_lbas());
+        let first_page = write.start / page_lbas;
+        let pages = (write.end - 1) / page_lbas - first_page + 1;
+        let programmed = draw.below(pages + 1);
+        ((first_page + programmed) * page_lbas).clamp(write.start, write.end)
+    }
+
+    /// Physical zones with erasures that are not over: of the background, or of writes.
+    fn unfinished_erasures(&self) -> Vec<u32> {
+        let of_writes = self
+            .requests
+            .iter()
+            .filter(|(_, request)| request.claim.erases() && request.stage != Stage::Completion)
+            .map(|(_, request)| request.claim.physical);
+        let mut physical: Vec<u32> = self.flash.being_erased().chain(of_writes).collect();
+        physical.extend(self.zones_being_filled());
+        physical.sort_unstable();
+        physical.dedup();
+        physical
+    }
+
+    /// Makes the flash agree with what is left of the zones.
+    fn settle_flash(&mut self, unerased: &[u32], remains: &[Remains]) {
+        let page_lbas = u64::from(self.flash.layout().page_lbas());
+        let mut kept: Vec<(u32, u32)> = Vec::new();
+        for zone in 0..self.config().zones.count {
+            if let Some(physical) = self.mapping.physical(ZoneId(zone))
+                && unerased.binary_search(&physical).is_ok()
+            {
+                let pages = self.zones.host_lbas(ZoneId(zone)).div_ceil(page_lbas);
+                // Fits: a zone has fewer than 2^32 pages.
+                kept.push((physical, pages as u32));
+            }
+        }
+        for &physical in unerased {
+            let pages = kept.iter().find(|(p, _)| *p == physical);
+            self.flash
+                .erase_again(physical, pages.map_or(0, |(_, pages)| *pages));
+        }
+        // A zone that lost everything has pages that were begun: they are erased like
+        // those of a zone that was reset.
+        for &Remains { zone, .. } in remains {
+            let empty = self.zones.state(zone) == ZoneState::EMPTY;
+            if let Some(physical) = self.mapping.physical(zone).filter(|_| empty) {
+                self.flash.invalidate(physical);
+                let clean = self.flash.stale_blocks(physical) == 0;
+                self.mapping.release(zone, clean);
+            }
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! A drive's state as bytes, so that a preconditioned drive can be used again.
+//!
+//! A snapshot holds what a drive would know after it was switched off in good
+//! order and on again: zones, mapping, wear, totals, and the data if the drive
+//! keeps any. It holds no timing: a restored drive is idle, its clock is at
+//! zero, and its media may be faster or slower than those of the drive that was
+//! saved. What the state depends on (geometry, zones, mapping, data) must be the
+//! same, else the snapshot is refused.
+//!
+//! The format: `ZONELAB`, a zero byte, then little-endian version (4 bytes),
+//! length of the body (8 bytes) and its CRC-32C (4 bytes), then the body in
+//! postcard. Every value of the body is checked before a drive is made of it.
+//!
+//! ```
+//! use zonelab_device::Nanos;
+//! use zonelab_ssd::{Control, Drive, profile, snapshot};
+//!
+//! let config = profile::builtin("confznspp").expect("it is built in").config;
+//! let mut drive = Drive::new(&config);
+//! drive.control(Nanos::ZERO, &Control::PreconditionFull { zones: 0..8 }).expect("they are empty");
+//!
+//! let bytes = snapshot::save(&drive).expect("nothing is in flight");
+//! let same = snapshot::restore(&config, &bytes).expect("it is of the same drive");
+//! assert_eq!(same.zones().active_count(), drive.zones().active_count());
+//! ```
+
+use serde::{Deserialize, Serialize};
+use zonelab_device::{Nanos, ZoneId};
+
+use crate::account::Totals;
+use crate::config::{DataStore, DriveConfig, MappingConfig};
+use crate::data::{SavedChunk, SparseData};
+use crate::drive::Drive;
+use crate::flash::{SavedFlash, TOTAL_MAX};
+use crate::mapping::{Mapping, SavedMapping};
+use crate::zones::{SavedZones, Zones};
+
+const MAGIC: &[u8; 8] = b"ZONELAB\0";
+const VERSION: u32 = 1;
+/// Magic, version, length, checksum.
+const HEADER_BYTES: usize = 8 + 4 + 8 + 4;
+
+/// Why a drive cannot be saved or a snapshot not restored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SnapshotError {
+    /// The drive has work to do.
+    #[error(
+        "the drive is busy ({commands} commands in flight, {tasks} background tasks): save it \
+         when it is idle"
+    )]
+    Busy {
+        /// Commands in flight, completions not collected included.
+        commands: usize,
+        /// Background tasks.
+        tasks: usize,
+    },
+    /// Not a snapshot.
+    #[error("this is no snapshot of a drive")]
+    Foreign,
+    /// A snapshot of another version of zonelab.
+    #[error("the snapshot has format {found}; this version of zonelab reads format {VERSION}")]
+    Version {
+        /// Its format.
+        found: u32,
+    },
+    /// Bytes are missing, or there are too many.
+    #[error(
+        "the snapshot is truncated or has something behind it: {found} bytes instead of {expected}"
+    )]
+    Length {
+        /// Bytes there should be.
+        expected: u64,
+        /// Bytes there are.
+        found: u64,
+    },
+    /// The checksum is wrong.
+    #[error("the snapshot is damaged: its checksum is wrong")]
+    Checksum,
+    /// It was made from another drive.
+    #[error("the snapshot is of another drive: {key} is {saved} there and {here} here")]
+    OtherDrive {
+        /// The first setting that differs.
+        key: String,
+        /// Its value in the snapshot.
+        saved: String,
+        /// Its value in the profile.
+        here: String,
+    },
+    /// Its content makes no sense, though the checksum is right.
+    #[error("the snapshot holds something impossible: {what}")]
+    Impossible {
+        /// What.
+        what: String,
+    },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Body {
+    /// What the state depends on: keys and values.
+    shape: Vec<(String, String)>,
+    zones: SavedZones,
+    mapping: SavedMapping,
+    flash: SavedFlash,
+    totals: Totals,
+    data: Option<Vec<SavedChunk>>,
+}
+
+/// The state of an idle drive.
+///
+/// # Errors
+/// [`SnapshotError::Busy`].
+pub fn save(drive: &Drive) -> Result<Vec<u8>, SnapshotError> {
+    let commands = drive.in_flight() + drive.backlog.len();
+    let tasks = drive.background_tasks();
+    if commands > 0 || tasks > 0 {
+        return Err(SnapshotError::Busy { commands, tasks });
+    }
+    let body = Body {
+        shape: shape(drive.config()),
+        zones: drive.zones.save(),
+        mapping: drive.mapping.save(),
+        flash: drive.flash.save(),
+        totals: drive.totals,
+        data: drive.data.as_ref().map(SparseData::save),
+    };
+    let mut bytes = vec![0; HEADER_BYTES];
+    bytes = postcard::to_extend(&body, bytes).expect("writing to memory does not fail");
+    let length = (bytes.len() - HEADER_BYTES) as u64;
+    let checksum = crc32c::crc32c(&bytes[HEADER_BYTES..]);
+    bytes[..8].copy_from_slice(MAGIC);
+    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[12..20].copy_from_slice(&length.to_le_bytes());
+    bytes[20..24].copy_from_slice(&checksum.to_le_bytes());
+    Ok(bytes)
+}
+
+/// A drive of `config` in the state that was saved: idle, at time zero.
+///
+/// # Errors
+/// All but [`SnapshotError::Busy`]; nothing is loaded then.
+pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotError> {
+    let body = read(bytes)?;
+    check_shape(&body.shape, config)?;
+    let impossible = |what| SnapshotError::Impossible { what };
+    let mut drive = Drive::new(config);
+    let groups = drive.flash.layout().groups();
+    let count = config.zones.count;
+    drive.zones = Zones::restore(&config.zones, &body.zones).map_err(impossible)?;
+    drive.mapping =
+        Mapping::restore(config.mapping, count, groups, &body.mapping).map_err(impossible)?;
+    drive.flash.restore(&body.flash).map_err(impossible)?;
+    check_flash(&drive).map_err(impossible)?;
+    if body.totals.largest() > TOTAL_MAX || body.totals.fill_program_bytes > drive.flash.totals().1
+    {
+        return Err(impossible("totals".to_owned()));
+    }
+    drive.totals = body.totals;
+    drive.data = match (config.data, body.data) {
+        (DataStore::None, None) => None,
+        (DataStore::Memory, Some(chunks)) => {
+            let zone_bytes = config.zones.size_lbas * u64::from(config.lba_bytes);
+            Some(SparseData::restore(count, zone_bytes, chunks).map_err(impossible)?)
+        }
+        _ => {
+            return Err(impossible(
+                "data of a drive that keeps none, or none".to_owned(),
+            ));
+        }
+    };
+    // What a design with background erasure had not done, it goes on with.
+    drive.resume_erasures(Nanos::ZERO);
+    Ok(drive)
+}
+
+/// The body, if the bytes are a whole snapshot.
+fn read(bytes: &[u8]) -> Result<Body, SnapshotError> {
+    let Some((header, body)) = bytes.split_at_checked(HEADER_BYTES) else {
+        return Err(
+            if MAGIC.starts_with(&bytes[..bytes.len().min(8)]) && !bytes.is_empty() {
+                SnapshotError::Length {
+                    expected: HEADER_BYTES as u64,
+                    found: bytes.len() as u64,
+                }
+            } else {
+                SnapshotError::Foreign
+            },
+        );
+    };
+    if &header[..8] != MAGIC {
+        return Err(SnapshotError::Foreign);
+    }
+    let word = |at: usize| {
+        u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+    };
+    if word(8) != VERSION {
+        return Err(SnapshotError::Version { found: word(8) });
+    }
+    let length = u64::from(word(12)) | u64::from(word(16)) << 32;
+    if length != body.len() as u64 {
+        return Err(SnapshotError::Length {
+            expected: length.saturating_add(HEADER_BYTES as u64),
+            found: bytes.len() as u64,
+        });
+    }
+    if crc32c::crc32c(body) != word(20) {
+        return Err(SnapshotError::Checksum);
+    }
+    match postcard::take_from_bytes(body) {
+        Ok((body, [])) => Ok(body),
+        Ok((_, rest)) => Err(SnapshotError::Impossible {
+            what: format!("{} bytes behind its end", rest.len()),
+        }),
+        Err(error) => Err(SnapshotError::Impossible {
+            what: error.to_string(),
+        }),
+    }
+}
+
+/// What the state of a drive depends on. Times, costs and policies are not here.
+fn shape(config: &DriveConfig) -> Vec<(String, String)> {
+    let (geometry, zones) = (&config.geometry, &config.zones);
+    let limit =
+        |limit: Option<u32>| limit.map_or("unlimited".to_owned(), |limit| limit.to_string());
+    let mapping = match config.mapping {
+        MappingConfig::Direct => "direct".to_owned(),
+        MappingConfig::Lazy { physical_zones } => {
+            format!("lazy over {physical_zones} physical zones")
+        }
+    };
+    [
+        ("geometry.channels", geometry.channels.to_string()),
+        ("geometry.ways", geometry.ways.to_string()),
+        ("geometry.dies", geometry.dies.to_string()),
+        ("geometry.planes", geometry.planes.to_string()),
+        (
+            "geometry.blocks_per_plane",
+            geometry.blocks_per_plane.to_string(),
+        ),
+        (
+            "geometry.pages_per_block",
+            geometry.pages_per_block.to_string(),
+        ),
+        ("geometry.page_bytes", geometry.page_bytes.to_string()),
+        ("lba_bytes", config.lba_bytes.to_string()),
+        ("zones.count", zones.count.to_string()),
+        ("zones.size_lbas", zones.size_lbas.to_string()),
+        ("zones.capacity_lbas", zones.capacity_lbas.to_string()),
+        ("zones.max_active", limit(zones.max_active)),
+        ("zones.max_open", limit(zones.max_open)),
+        ("zones.channels", zones.channels.to_string()),
+        ("zones.ways", zones.ways.to_string()),
+        ("zones.stripe", format!("{:?}", zones.stripe)),
+        (
+            "zones.descriptor_extension_bytes",
+            zones.descriptor_extension_bytes.to_string(),
+        ),
+        ("mapping", mapping),
+        ("data.store", format!("{:?}", config.data)),
+    ]
+    .map(|(key, value)| (key.to_owned(), value))
+    .to_vec()
+}
+
+fn check_shape(saved: &[(String, String)], config: &DriveConfig) -> Result<(), SnapshotError> {
+    let here = shape(config);
+    if saved.len() != here.len() {
+        return Err(SnapshotError::Impossible {
+            what: format!("{} settings of a drive", saved.len()),
+        });
+    }
+    match saved.iter().zip(here).find(|(saved, here)| *saved != here) {
+        None => Ok(()),
+        Some(((key, saved), (_, here))) => Err(SnapshotError::OtherDrive {
+            key: key.clone(),
+            saved: saved.clone(),
+            here,
+        }),
+    }
+}
+
+/// Zones, mapping and flash say the same.
+fn check_flash(drive: &Drive) -> Result<(), String> {
+    let page_lbas = u64::from(drive.flash.layout().page_lbas());
+    for zone in (0..drive.zones.count()).map(ZoneId) {
+        let pages = drive.zones.host_lbas(zone).div_ceil(page_lbas);
+        let programmed = drive
+            .mapping
+            .physical(zone)
+            .map_or(0, |physical| drive.flash.zone_state(physical).0);
+        if pages > u64::from(programmed) {
+            return Err(format!(
+                "zone {} has more blocks written than pages programmed",
+                zone.0
+            ));
+        }
+    }
+    Ok(())
+}

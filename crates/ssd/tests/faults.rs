@@ -1,0 +1,327 @@
+//! Faults between a drive and its host.
+
+mod drive_support;
+
+use drive_support::{PAGE, READ, WRITE, small, us};
+use zonelab_device::{Buf, Command, Completion, Lba, Nanos, Op, QueueId, Tag, ZoneId};
+use zonelab_nvme::Status;
+use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
+use zonelab_ssd::Drive;
+use zonelab_ssd::config::{DataStore, DriveConfig};
+use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
+
+fn config() -> DriveConfig {
+    DriveConfig {
+        data: DataStore::Memory,
+        ..small()
+    }
+}
+
+/// A faulty drive and its host.
+struct Host {
+    drive: FaultyDrive,
+    now: Nanos,
+    tag: u32,
+}
+
+impl Host {
+    fn new(faults: &str) -> Self {
+        let plan = FaultPlan::parse("faults.toml", faults, &[]).expect("the test's plan is valid");
+        Self {
+            drive: FaultyDrive::new(Drive::new(&config()), plan),
+            now: Nanos::ZERO,
+            tag: 0,
+        }
+    }
+
+    fn submit(&mut self, op: Op) -> Tag {
+        self.tag += 1;
+        let data = match op {
+            Op::Write { nlb, .. } | Op::Append { nlb, .. } => {
+                Some(vec![self.tag as u8; nlb as usize * 4_096])
+            }
+            Op::Read { nlb, .. } => Some(vec![0xee; nlb as usize * 4_096]),
+            _ => None,
+        };
+        let (tag, command) = (Tag(self.tag), Command::new(op));
+        self.drive
+            .submit(self.now, QueueId(0), tag, command, data.map(Buf::from))
+            .expect("few are in flight");
+        tag
+    }
+
+    /// Completions until nothing happens any more.
+    fn settle(&mut self) -> Vec<Completion> {
+        let mut done = Vec::new();
+        while let Some(at) = self.drive.next_event() {
+            assert!(at >= self.now, "time goes back to {at}");
+            self.now = at;
+            self.drive.advance(at, &mut done);
+        }
+        assert!(
+            done.is_sorted_by_key(|completion| completion.at),
+            "{done:?}"
+        );
+        done
+    }
+
+    fn exec(&mut self, op: Op) -> Completion {
+        let tag = self.submit(op);
+        let mut done = self.settle();
+        let at = done.iter().position(|completion| completion.tag == tag);
+        done.swap_remove(at.expect("it completes"))
+    }
+
+    fn write(&mut self, zone: u32, offset: u64) -> Completion {
+        let slba = Lba(u64::from(zone) * config().zones.size_lbas + offset);
+        self.exec(Op::Write { slba, nlb: PAGE })
+    }
+
+    fn read(&mut self, zone: u32, offset: u64) -> Completion {
+        let slba = Lba(u64::from(zone) * config().zones.size_lbas + offset);
+        self.exec(Op::Read { slba, nlb: PAGE })
+    }
+
+    fn state(&self, zone: u32) -> ZoneState {
+        self.drive.drive().zones().state(ZoneId(zone))
+    }
+}
+
+#[test]
+fn a_weak_spot_cannot_be_read_until_faults_are_cleared() {
+    let mut host =
+        Host::new("[[fault]]\non = \"read\"\nlbas = \"5..=6\"\neffect = \"media-error\"\n");
+    for page in 0..3 {
+        assert_eq!(
+            host.write(0, page * u64::from(PAGE)).status,
+            Status::SUCCESS
+        );
+    }
+    let before = host.now;
+    let failed = host.read(0, 4);
+    assert_eq!(failed.status, Status::UNRECOVERED_READ_ERROR);
+    assert_eq!(failed.at - before, READ, "it takes its time");
+    assert_eq!(host.read(0, 8).status, Status::SUCCESS, "behind it");
+    assert_eq!(host.drive.faults_struck(), 1);
+    host.drive.clear_faults();
+    let read = host.read(0, 4);
+    assert_eq!(read.status, Status::SUCCESS);
+    assert_eq!(
+        read.data.expect("the buffer comes back")[0],
+        2,
+        "the data was there all the time"
+    );
+}
+
+#[test]
+fn a_program_failure_takes_the_zone_and_its_blocks() {
+    for (effect, state, refused) in [
+        ("read-only", ZoneState::READ_ONLY, Status::ZONE_IS_READ_ONLY),
+        ("offline", ZoneState::OFFLINE, Status::ZONE_IS_OFFLINE),
+    ] {
+        let plan =
+            format!("[[fault]]\non = \"write\"\nskip = 1\ncount = 1\neffect = \"{effect}\"\n");
+        let mut host = Host::new(&plan);
+        assert_eq!(host.write(1, 0).status, Status::SUCCESS, "spared");
+        let before = host.now;
+        let failed = host.write(1, 4);
+        assert_eq!(failed.status, Status::WRITE_FAULT);
+        assert_eq!(failed.at - before, WRITE);
+        assert_eq!(host.state(1), state);
+        assert_eq!(host.write(1, 8).status, refused);
+        assert_eq!(host.write(2, 0).status, Status::SUCCESS, "only once");
+        let kept = if state == ZoneState::OFFLINE {
+            refused
+        } else {
+            Status::SUCCESS
+        };
+        assert_eq!(host.read(1, 0).status, kept);
+        let lost = if state == ZoneState::OFFLINE {
+            refused
+        } else {
+            Status::UNRECOVERED_READ_ERROR
+        };
+        assert_eq!(host.read(1, 4).status, lost);
+    }
+}
+
+#[test]
+fn a_failed_append_gives_no_address() {
+    let mut host = Host::new("[[fault]]\non = \"append\"\ncount = 1\neffect = \"read-only\"\n");
+    let zslba = Lba(0);
+    let failed = host.exec(Op::Append { zslba, nlb: PAGE });
+    assert_eq!((failed.status, failed.result), (Status::WRITE_FAULT, 0));
+}
+
+#[test]
+fn a_command_that_is_refused_does_not_fail_as_well() {
+    let mut host = Host::new("[[fault]]\non = \"write\"\neffect = \"offline\"\n");
+    assert_eq!(host.write(0, 8).status, Status::ZONE_INVALID_WRITE);
+    assert_eq!(host.state(0), ZoneState::EMPTY);
+}
+
+#[test]
+fn delays_add_to_the_time_of_the_command_and_reorder() {
+    let mut host =
+        Host::new("[[fault]]\non = \"write\"\nzones = 0\neffect = \"delay\"\ndelay = \"5ms\"\n");
+    let size = config().zones.size_lbas;
+    let slow = host.submit(Op::Write {
+        slba: Lba(0),
+        nlb: PAGE,
+    });
+    let fast = host.submit(Op::Write {
+        slba: Lba(size),
+        nlb: PAGE,
+    });
+    let done = host.settle();
+    assert_eq!([done[0].tag, done[1].tag], [fast, slow]);
+    assert_eq!(done[1].at, WRITE + Nanos::from_ms(5));
+}
+
+#[test]
+fn a_lost_completion_comes_with_the_timeout_or_never() {
+    let mut host =
+        Host::new("[[fault]]\non = \"read\"\ncount = 1\neffect = \"lose\"\ntimeout = \"30s\"\n");
+    let read = host.read(0, 0);
+    assert_eq!(
+        (read.status, read.at),
+        (Status::ABORTED_BY_HOST, Nanos::from_secs(30))
+    );
+    assert!(read.data.is_some(), "the buffer comes back");
+
+    let mut host = Host::new("[[fault]]\non = \"read\"\ncount = 1\neffect = \"lose\"\n");
+    let tag = host.submit(Op::Read {
+        slba: Lba(0),
+        nlb: PAGE,
+    });
+    assert!(host.settle().is_empty());
+    // Until the host resets the controller, as it does after a loss of power.
+    host.drive.power_cut(host.now, us(10));
+    let done = host.settle();
+    assert_eq!((done.len(), done[0].tag), (1, tag));
+}
+
+#[test]
+fn a_failed_command_does_nothing() {
+    let mut host = Host::new(
+        "[[fault]]\non = \"reset\"\ncount = 1\neffect = \"fail\"\nstatus = \"command-interrupted\"\n",
+    );
+    assert_eq!(host.write(0, 0).status, Status::SUCCESS);
+    let reset = Op::ZoneSend {
+        slba: Lba(0),
+        action: ZoneSendAction::RESET,
+        select_all: false,
+    };
+    assert_eq!(host.exec(reset).status, Status::COMMAND_INTERRUPTED);
+    assert_ne!(host.state(0), ZoneState::EMPTY);
+    assert_eq!(host.exec(reset).status, Status::SUCCESS);
+    assert_eq!(host.state(0), ZoneState::EMPTY);
+}
+
+#[test]
+fn power_fails_at_a_time_and_commands_wait_for_it() {
+    let mut host = Host::new(
+        "[[fault]]\non = \"time\"\nat = \"300us\"\neffect = \"power-cut\"\noff = \"1s\"\n",
+    );
+    let lost = host.submit(Op::Write {
+        slba: Lba(0),
+        nlb: PAGE,
+    });
+    let mut done = Vec::new();
+    host.now = us(400);
+    host.drive.advance(host.now, &mut done);
+    assert!(done.is_empty());
+    let early = host.submit(Op::Flush);
+    let done = host.settle();
+    let back = us(300) + Nanos::from_secs(1);
+    assert_eq!(
+        (done[0].tag, done[0].status, done[0].at),
+        (lost, Status::ABORTED_BY_HOST, back)
+    );
+    assert_eq!(
+        (done[1].tag, done[1].status, done[1].at),
+        (early, Status::SUCCESS, back)
+    );
+}
+
+#[test]
+fn zones_fail_at_a_time() {
+    let mut host = Host::new(
+        "[[fault]]\non = \"time\"\nat = \"1ms\"\nzones = \"1..=2\"\neffect = \"offline\"\n",
+    );
+    host.settle();
+    assert_eq!(host.now, Nanos::from_ms(1));
+    assert_eq!(host.state(0), ZoneState::EMPTY);
+    assert_eq!([host.state(1), host.state(2)], [ZoneState::OFFLINE; 2]);
+}
+
+#[test]
+fn draws_follow_the_seed() {
+    let struck = |seed: u64| -> Vec<bool> {
+        let plan = format!(
+            "seed = {seed}\n[[fault]]\non = \"read\"\nprobability = \"25%\"\neffect = \"media-error\"\n"
+        );
+        let mut host = Host::new(&plan);
+        (0..400)
+            .map(|_| !host.read(0, 0).status.is_success())
+            .collect()
+    };
+    assert_eq!(struck(1), struck(1));
+    assert_ne!(struck(1), struck(2));
+    let count = struck(3).iter().filter(|struck| **struck).count();
+    // Four standard deviations of 8.7 about 100.
+    assert!((65..=135).contains(&count), "{count}");
+}
+
+/// One switch removes them all.
+#[test]
+fn a_plan_that_is_not_enabled_is_read_and_does_nothing() {
+    let mut host = Host::new("enabled = false\n[[fault]]\non = \"any\"\neffect = \"fail\"\n");
+    assert_eq!(host.write(0, 0).status, Status::SUCCESS);
+    let wrong = FaultPlan::parse("f.toml", "enabled = false\n[[fault]]\non = \"any\"\n", &[]);
+    assert!(wrong.is_err());
+}
+
+#[test]
+fn mistakes_are_named_with_their_lines() {
+    for (text, expected) in [
+        ("[[fault]]\neffect = \"lose\"\n", "fault.0.on"),
+        ("[[fault]]\non = \"reed\"\neffect = \"lose\"\n", "f.toml:2"),
+        (
+            "[[fault]]\non = \"read\"\neffect = \"offline\"\n",
+            "f.toml:3",
+        ),
+        (
+            "[[fault]]\non = \"write\"\neffect = \"media-error\"\n",
+            "on = \"read\"",
+        ),
+        ("[[fault]]\non = \"read\"\neffect = \"delay\"\n", "delay"),
+        (
+            "[[fault]]\non = \"read\"\neffect = \"lose\"\ndelay = \"1s\"\n",
+            "f.toml:4",
+        ),
+        ("[[fault]]\non = \"time\"\neffect = \"power-cut\"\n", "at"),
+        (
+            "[[fault]]\non = \"time\"\nat = \"1s\"\neffect = \"offline\"\n",
+            "zones",
+        ),
+        (
+            "[[fault]]\non = \"read\"\nlbas = \"9..=5\"\neffect = \"lose\"\n",
+            "f.toml:3",
+        ),
+        (
+            "[[fault]]\non = \"read\"\nprobability = \"101%\"\neffect = \"lose\"\n",
+            "f.toml:3",
+        ),
+        (
+            "[[fault]]\non = \"read\"\neffect = \"lose\"\nwhat = 1\n",
+            "what",
+        ),
+        ("fault = 3\n", "f.toml:1"),
+    ] {
+        let error = FaultPlan::parse("f.toml", text, &[])
+            .expect_err(text)
+            .to_string();
+        assert!(error.contains(expected), "{text}\n{error}");
+    }
+}

@@ -1,0 +1,71 @@
+//! `cargo xtask nightly`: the fuzz targets, turn after turn.
+
+use anyhow::Result;
+
+use crate::{USAGE, fuzz};
+
+/// Seconds that each target gets in a turn.
+const TURN_SECONDS: u64 = 60;
+/// Between the first seeds of two turns: no target gets through so many in one.
+const STRIDE: u64 = 1 << 20;
+
+/// Runs all targets in turn, on new seeds each time, until one fails.
+pub(crate) fn chore(args: &[String]) -> Result<u8> {
+    let Some((first, turns)) = parse(args) else {
+        eprintln!(
+            "cargo xtask nightly: takes --seed N (say, the number of the night) and --turns N\n\
+             (default: until interrupted)"
+        );
+        return Ok(USAGE);
+    };
+    let mut seed = first.wrapping_mul(STRIDE).wrapping_mul(1_000);
+    let mut turn = 0;
+    while turns.is_none_or(|turns| turn < turns) {
+        println!("nightly: turn {turn}, from seed {seed}");
+        let (length, from) = (TURN_SECONDS.to_string(), seed.to_string());
+        let args = ["all", "--seconds", &length, "--seed", &from].map(str::to_owned);
+        let code = fuzz::chore(&args)?;
+        if code != 0 {
+            return Ok(code);
+        }
+        seed = seed.wrapping_add(STRIDE);
+        turn += 1;
+    }
+    Ok(0)
+}
+
+/// First seed and number of turns.
+fn parse(args: &[String]) -> Option<(u64, Option<u64>)> {
+    let (mut seed, mut turns) = (1, None);
+    for pair in args.chunks(2) {
+        let [flag, value] = pair else { return None };
+        match flag.as_str() {
+            "--seed" => seed = value.parse().ok()?,
+            "--turns" => turns = Some(value.parse().ok()?),
+            _ => return None,
+        }
+    }
+    Some((seed, turns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_read_or_refused() {
+        let parse = |text: &str| {
+            parse(
+                &text
+                    .split_whitespace()
+                    .map(str::to_owned)
+                    .collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(parse(""), Some((1, None)));
+        assert_eq!(parse("--turns 3 --seed 9"), Some((9, Some(3))));
+        for wrong in ["--seed", "--turns x", "7", "--hours 8"] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
+}

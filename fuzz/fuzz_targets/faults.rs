@@ -1,0 +1,4 @@
+//! `faults` under libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| zonelab_fuzz::faults::run(data));
