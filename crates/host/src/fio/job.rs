@@ -210,19 +210,8 @@ impl JobOptions {
         self.places.retain(|(name, _)| *name != option.name);
         self.places.push((option.name, origin.clone()));
         match result {
-            Ok(()) => Ok(self.remark(option.name, origin)),
+            Ok(()) => Ok(None),
             Err((what, valid)) => Err(origin.problem(key, what, valid)),
-        }
-    }
-
-    /// What a value that is accepted does not do.
-    fn remark(&self, name: &str, origin: &Origin) -> Option<Problem> {
-        let remark = |what: &str| Some(origin.problem(name, what, ""));
-        match name {
-            "iodepth" if self.iodepth > 1 && self.is_synchronous() => {
-                remark("has no meaning with a synchronous ioengine: one operation at a time")
-            }
-            _ => None,
         }
     }
 

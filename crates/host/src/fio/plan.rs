@@ -256,6 +256,7 @@ impl Planner {
         let style = self.style(section)?;
         let flows = self.flows(section, style, thread)?;
         let end = self.end(section, &zones)?;
+        self.check_depth(section, thread);
         let pattern = if options.rw.random {
             Pattern::Random {
                 distribution: options.random_distribution,
@@ -410,6 +411,21 @@ impl Planner {
             });
         }
         Ok(flows)
+    }
+
+    /// A depth above 1 that the engine does not keep. Known once all options of a
+    /// job have been read: the engine can be named after the depth.
+    fn check_depth(&mut self, section: &Section, thread: u32) {
+        let options = &section.options;
+        if thread > 0 || options.iodepth <= 1 || !options.is_synchronous() {
+            return;
+        }
+        let origin = options.place(&["iodepth"], &section.origin);
+        let what = "has no meaning with a synchronous ioengine: one operation at a time";
+        let warning = origin.problem("iodepth", what, "");
+        if !self.plan.warnings.contains(&warning) {
+            self.plan.warnings.push(warning);
+        }
     }
 
     /// A trim is a reset: of another size it does something else than it says.
