@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use zonelab_config::{Errors, Override};
 use zonelab_device::{Nanos, ZoneId};
+use zonelab_lab::conditions::Conditions;
 use zonelab_lab::experiment::Experiment;
 use zonelab_lab::published::References;
 use zonelab_lab::report::{PointSection, Report, Section};
@@ -70,6 +71,7 @@ fn report(name: &str, change: impl Fn(&mut PointResult)) -> Result<PathBuf> {
     let options = RunOptions {
         seed: 1,
         profiles: &Builtin,
+        conditions: &Conditions::default(),
         on_point: &|_| (),
         interrupted: &|| false,
     };

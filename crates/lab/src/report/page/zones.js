@@ -29,13 +29,15 @@ const zoneMap = (map) => {
     const pitch = Math.max(4, Math.min(18, Math.floor(420 / map.rows.length)));
     const [left, right] = [14 + 6.6 * longest, 22];
     const wide = width - left - right;
-    const bottom = map.rows.length * pitch;
+    // Room above for half of the first label.
+    const top = 6;
+    const bottom = top + map.rows.length * pitch;
     image.setAttribute('viewBox', `0 0 ${width} ${bottom + 42}`);
     image.setAttribute('height', bottom + 42);
     image.replaceChildren();
     let taken = -Infinity;
     runs.forEach((row, index) => {
-      const y = index * pitch;
+      const y = top + index * pitch;
       row.forEach((run, position) => {
         const x = left + (run.from / map.columns) * wide;
         const long = ((run.to - run.from) / map.columns) * wide;
