@@ -20,6 +20,8 @@ const NAMES: [&str; 4] = [
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Pause between two looks whether it has started.
 const PAUSE: Duration = Duration::from_millis(50);
+/// Looks whether it has ended, before it is killed.
+const LAST_LOOKS: u32 = 100;
 
 /// A browser that ends with this value.
 pub(crate) struct Browser {
@@ -109,10 +111,29 @@ impl Browser {
 }
 
 impl Drop for Browser {
+    /// Asks it to end, so that its helpers end too and let go of the profile.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "another process ends in its own time"
+    )]
     fn drop(&mut self) {
+        self.session.clear();
+        let _ = self.call("Browser.close", json!({}));
+        for _ in 0..LAST_LOOKS {
+            if !matches!(self.process.try_wait(), Ok(None)) {
+                break;
+            }
+            std::thread::sleep(PAUSE);
+        }
         let _ = self.process.kill();
         let _ = self.process.wait();
-        let _ = std::fs::remove_dir_all(&self.profile);
+        for _ in 0..LAST_LOOKS {
+            let _ = std::fs::remove_dir_all(&self.profile);
+            if !self.profile.exists() {
+                break;
+            }
+            std::thread::sleep(PAUSE);
+        }
     }
 }
 
