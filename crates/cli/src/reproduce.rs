@@ -18,6 +18,9 @@ use crate::results::{self, Destination, Outcome};
 use crate::session::{self, Finished, Loaded, Settings};
 use crate::trace::Tracing;
 
+/// Failed jobs that the report names.
+const FAILURES_SHOWN: usize = 10;
+
 /// Options of both commands.
 #[derive(clap::Args)]
 struct Common {
@@ -287,12 +290,17 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
     if altered {
         rows = rows.into_iter().map(Row::informative).collect();
         eprintln!(
-            "zonelab: settings differ from the file's: published values are shown, not judged"
+            "zonelab: settings or conditions differ from the file's: published values are shown, \
+             not judged"
         );
     }
     if altered || common.quick {
         // The list is for whole runs of the files as they are.
         unused.clear();
+    }
+    let failures = failures(&finished);
+    for failure in &failures {
+        eprintln!("zonelab: {failure}");
     }
     let outcome = Outcome {
         finished: &finished,
@@ -300,7 +308,7 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
         references: &references,
         misfits: &misfits,
         invocation: &plan.invocation,
-        notices: notices(plan, interrupted),
+        notices: notices(plan, interrupted, &failures),
         complete: !interrupted,
     };
     let figures = results::write(&to, outcome)?;
@@ -320,7 +328,7 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
         );
         return Ok(Exit::Interrupted);
     }
-    if tell_failures(&finished) {
+    if !failures.is_empty() {
         return Ok(Exit::Device);
     }
     Ok(if summary.pass() {
@@ -330,32 +338,31 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
     })
 }
 
-/// Says which jobs ended because an operation failed, and whether any did.
-fn tell_failures(finished: &[Finished]) -> bool {
-    let mut any = false;
-    for result in finished.iter().flat_map(|one| &one.results) {
-        for failure in &result.failures {
-            any = true;
-            eprintln!(
-                "zonelab: {}, {}: job \"{}\" ended: a {} failed: {}",
+/// The jobs that ended because an operation failed, in words.
+fn failures(finished: &[Finished]) -> Vec<String> {
+    let results = finished.iter().flat_map(|one| &one.results);
+    results
+        .flat_map(|result| result.failures.iter().map(move |failure| (result, failure)))
+        .map(|(result, failure)| {
+            format!(
+                "{}, {}: job \"{}\" ended: a {} failed: {}",
                 result.series,
                 result.x.text,
                 failure.job,
                 failure.kind.name(),
                 failure.status
-            );
-        }
-    }
-    any
+            )
+        })
+        .collect()
 }
 
 /// What a reader of the report must know first.
-fn notices(plan: &Plan<'_>, interrupted: bool) -> Vec<String> {
+fn notices(plan: &Plan<'_>, interrupted: bool, failures: &[String]) -> Vec<String> {
     let notices = [
         (interrupted, "The run was interrupted: points are missing."),
         (
             plan.altered,
-            "Settings differ from the file's: published values are shown, not judged.",
+            "Settings or conditions differ from the file's: published values are shown, not judged.",
         ),
         (
             plan.invocation.quick,
@@ -363,7 +370,15 @@ fn notices(plan: &Plan<'_>, interrupted: bool) -> Vec<String> {
         ),
     ];
     let holds = notices.into_iter().filter(|(holds, _)| *holds);
-    holds.map(|(_, text)| text.to_owned()).collect()
+    let mut notices: Vec<String> = holds.map(|(_, text)| text.to_owned()).collect();
+    notices.extend(failures.iter().take(FAILURES_SHOWN).cloned());
+    if let Some(more) = failures.len().checked_sub(FAILURES_SHOWN + 1) {
+        notices.push(format!(
+            "And {} more jobs ended so: see points.json.",
+            more + 1
+        ));
+    }
+    notices
 }
 
 /// The rows of all experiments. Of an interrupted run, only those that need no
