@@ -15,6 +15,8 @@ pub(crate) enum Exit {
     InvalidInput = 3,
     /// The environment lacks something: a place to write to, mostly.
     Environment = 4,
+    /// The device failed an operation, or does not answer.
+    Device = 5,
     /// An invariant of zonelab itself is broken.
     BrokenInvariant = 70,
     /// Interrupted; what was done is written.

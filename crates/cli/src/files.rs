@@ -24,7 +24,10 @@ pub(crate) fn read(path: &str) -> Result<String, Failure> {
 
 /// Reads a text file that is not too large, whatever its metadata say of it: a
 /// device has no size, and no end.
-fn read_bounded(path: &Path) -> std::io::Result<String> {
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_bounded(path: &Path) -> std::io::Result<String> {
     let other = |what: String| std::io::Error::other(what);
     if path.is_dir() {
         return Err(other("this is a directory; name a file in it".to_owned()));

@@ -2,10 +2,13 @@
 
 mod bench;
 mod check;
+mod conditions;
 mod console;
 mod exit;
 mod files;
+mod fio;
 mod profiles;
+mod report;
 mod reproduce;
 mod results;
 mod session;
@@ -39,6 +42,8 @@ enum Command {
     /// Run one point of an experiment, and write what every die, channel and
     /// job did as a timeline for ui.perfetto.dev
     Trace(trace::Args),
+    /// Run a fio job file on a drive
+    Fio(fio::Args),
     /// Check a profile or experiment file, and print what follows from it
     Check(check::Args),
     /// List the built-in drives, or show one
@@ -53,6 +58,7 @@ fn main() -> ExitCode {
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Run(args) => reproduce::run(&args),
         Command::Trace(args) => trace::trace(&args),
+        Command::Fio(args) => fio::fio(&args),
         Command::Check(args) => check::check(&args),
         Command::Profiles(args) => profiles::profiles(&args),
         Command::Bench(args) => bench::bench(&args),

@@ -9,12 +9,17 @@ use zonelab_lab::published::References;
 use zonelab_lab::rows::{self, Misfits, Row, Summary};
 use zonelab_lab::table::{self, Cell, Column, Style, Table};
 
+use crate::conditions::{self, ConditionArgs};
 use crate::console;
 use crate::exit::{Exit, Failure};
 use crate::files;
-use crate::results::{self, Destination};
+use crate::report::{self, Asked, Invocation};
+use crate::results::{self, Destination, Outcome};
 use crate::session::{self, Finished, Loaded, Settings};
 use crate::trace::Tracing;
+
+/// Failed jobs that the report names.
+const FAILURES_SHOWN: usize = 10;
 
 /// Options of both commands.
 #[derive(clap::Args)]
@@ -44,6 +49,32 @@ struct Common {
     tracing: Tracing,
 }
 
+impl Common {
+    fn invocation(&self, asked: Asked) -> Invocation {
+        Invocation {
+            asked,
+            quick: self.quick,
+            seed: self.seed,
+            options: Vec::new(),
+        }
+    }
+}
+
+/// What both commands do with experiments.
+struct Plan<'a> {
+    /// Directory of the results, below `results`.
+    name: String,
+    /// Directory that profiles named by path are relative to.
+    base: Option<&'a Path>,
+    /// Settings differ from those of the file, so published values are shown
+    /// and not judged.
+    altered: bool,
+    /// What was asked for.
+    invocation: Invocation,
+    /// Faults, and a state to start from.
+    conditions: conditions::Loaded,
+}
+
 /// Options of `reproduce`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -66,6 +97,8 @@ pub(crate) struct RunArgs {
     /// its drive (`drive.finish.granularity=64KiB`)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
+    #[command(flatten)]
+    conditions: ConditionArgs,
     #[command(flatten)]
     common: Common,
 }
@@ -97,8 +130,14 @@ pub(crate) fn reproduce(args: &Args) -> Result<Exit, Failure> {
         format!("-{}", ids.join("-"))
     };
     let quick = if args.common.quick { "-quick" } else { "" };
-    let name = format!("reproduce{which}{quick}");
-    execute(loaded, &args.common, &name, None, false)
+    let plan = Plan {
+        name: format!("reproduce{which}{quick}"),
+        base: None,
+        altered: false,
+        invocation: args.common.invocation(Asked::Reproduce(args.what.clone())),
+        conditions: conditions::Loaded::default(),
+    };
+    execute(loaded, &args.common, &plan)
 }
 
 /// Runs one experiment file.
@@ -107,9 +146,18 @@ pub(crate) fn reproduce(args: &Args) -> Result<Exit, Failure> {
 /// [`Failure`] with its exit code.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let Opened { loaded, base } = open(&args.experiment, &args.set, args.common.quick)?;
-    let dir = results::file_name(&loaded.experiment.id);
-    let altered = !args.set.is_empty();
-    execute(vec![loaded], &args.common, &dir, base.as_deref(), altered)
+    let asked = Asked::Run(args.experiment.clone(), args.set.clone());
+    let conditions = args.conditions.load()?;
+    let mut invocation = args.common.invocation(asked);
+    invocation.options.clone_from(&conditions.words);
+    let plan = Plan {
+        name: results::file_name(&loaded.experiment.id),
+        base: base.as_deref(),
+        altered: !args.set.is_empty() || conditions.configuration.is_some(),
+        invocation,
+        conditions,
+    };
+    execute(vec![loaded], &args.common, &plan)
 }
 
 /// An experiment that was named on the command line.
@@ -198,25 +246,20 @@ fn selected(words: &[String]) -> Result<Vec<&'static str>, Failure> {
     Ok(all.into_iter().filter(|id| chosen.contains(id)).collect())
 }
 
-/// Runs experiments, writes their results and shows them. `altered`: settings
-/// differ from those of the file, so published values are shown and not judged.
-fn execute(
-    mut loaded: Vec<Loaded>,
-    common: &Common,
-    name: &str,
-    base: Option<&Path>,
-    altered: bool,
-) -> Result<Exit, Failure> {
+/// Runs experiments, writes their results and shows them.
+fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<Exit, Failure> {
+    let (base, altered) = (plan.base, plan.altered);
     let path = common
         .out
         .clone()
-        .unwrap_or_else(|| Path::new("results").join(name));
+        .unwrap_or_else(|| Path::new("results").join(&plan.name));
     let quiet = common.quiet || common.json;
     let settings = Settings {
         seed: common.seed,
         threads: common.threads.map(usize::from),
         quiet,
         base,
+        conditions: &plan.conditions.conditions,
     };
     let references = References::builtin().map_err(Failure::input)?;
     let misfits =
@@ -227,7 +270,12 @@ fn execute(
         references.check(&one.experiment).map_err(Failure::input)?;
     }
     common.tracing.mark(&mut loaded)?;
-    let configuration = results::configuration(&loaded, base)?;
+    let mut configuration = results::configuration(&loaded, base)?;
+    if let (Some(list), Some(conditions)) =
+        (configuration.as_array_mut(), &plan.conditions.configuration)
+    {
+        list.push(conditions.clone());
+    }
     let to = Destination {
         path: &path,
         seed: common.seed,
@@ -242,14 +290,28 @@ fn execute(
     if altered {
         rows = rows.into_iter().map(Row::informative).collect();
         eprintln!(
-            "zonelab: settings differ from the file's: published values are shown, not judged"
+            "zonelab: settings or conditions differ from the file's: published values are shown, \
+             not judged"
         );
     }
     if altered || common.quick {
         // The list is for whole runs of the files as they are.
         unused.clear();
     }
-    let figures = results::write(&to, &finished, &rows, &references, !interrupted)?;
+    let failures = failures(&finished);
+    for failure in &failures {
+        eprintln!("zonelab: {failure}");
+    }
+    let outcome = Outcome {
+        finished: &finished,
+        rows: &rows,
+        references: &references,
+        misfits: &misfits,
+        invocation: &plan.invocation,
+        notices: notices(plan, interrupted, &failures),
+        complete: !interrupted,
+    };
+    let figures = results::write(&to, outcome)?;
     let summary = Summary::of(&rows);
     if common.json {
         console::print(&rows::to_json(&rows, common.seed))?;
@@ -266,11 +328,57 @@ fn execute(
         );
         return Ok(Exit::Interrupted);
     }
+    if !failures.is_empty() {
+        return Ok(Exit::Device);
+    }
     Ok(if summary.pass() {
         Exit::Done
     } else {
         Exit::ExpectationFailed
     })
+}
+
+/// The jobs that ended because an operation failed, in words.
+fn failures(finished: &[Finished]) -> Vec<String> {
+    let results = finished.iter().flat_map(|one| &one.results);
+    results
+        .flat_map(|result| result.failures.iter().map(move |failure| (result, failure)))
+        .map(|(result, failure)| {
+            format!(
+                "{}, {}: job \"{}\" ended: a {} failed: {}",
+                result.series,
+                result.x.text,
+                failure.job,
+                failure.kind.name(),
+                failure.status
+            )
+        })
+        .collect()
+}
+
+/// What a reader of the report must know first.
+fn notices(plan: &Plan<'_>, interrupted: bool, failures: &[String]) -> Vec<String> {
+    let notices = [
+        (interrupted, "The run was interrupted: points are missing."),
+        (
+            plan.altered,
+            "Settings or conditions differ from the file's: published values are shown, not judged.",
+        ),
+        (
+            plan.invocation.quick,
+            "Quick: what is steady was run for a shorter time. Rare latencies need the whole run.",
+        ),
+    ];
+    let holds = notices.into_iter().filter(|(holds, _)| *holds);
+    let mut notices: Vec<String> = holds.map(|(_, text)| text.to_owned()).collect();
+    notices.extend(failures.iter().take(FAILURES_SHOWN).cloned());
+    if let Some(more) = failures.len().checked_sub(FAILURES_SHOWN + 1) {
+        notices.push(format!(
+            "And {} more jobs ended so: see points.json.",
+            more + 1
+        ));
+    }
+    notices
 }
 
 /// The rows of all experiments. Of an interrupted run, only those that need no
@@ -312,6 +420,7 @@ fn text(finished: &[Finished], rows: &[Row], path: &Path, figures: &[String]) ->
     for figure in figures {
         let _ = writeln!(text, "figure:  {}", path.join(figure).display());
     }
+    let _ = writeln!(text, "report:  {}", path.join(report::FILE).display());
     text
 }
 

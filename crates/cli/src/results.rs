@@ -1,24 +1,29 @@
-//! Result files: rows, points, figures.
+//! Result files: rows, points, figures, the report.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
 use zonelab_lab::compare;
+use zonelab_lab::conditions::JobFailure;
 use zonelab_lab::metrics::unit_of;
 use zonelab_lab::output::{Existing, Manifest, ResultDir};
 use zonelab_lab::published::References;
-use zonelab_lab::rows::{self, Row, significant};
+use zonelab_lab::rows::{self, Misfits, Row, significant};
 use zonelab_lab::run::PointResult;
 use zonelab_ssd::profile::to_toml;
 
 use crate::exit::Failure;
 use crate::files::ProfileFiles;
+use crate::report::{self, Invocation};
 use crate::session::{Finished, Loaded};
 use crate::trace;
 
 /// Version of the format of `points.json`.
 const POINTS_SCHEMA: u32 = 1;
+
+/// Program and version that wrote the results.
+const TOOL: &str = concat!("zonelab ", env!("CARGO_PKG_VERSION"));
 
 /// Where results go, and what they are results of.
 pub(crate) struct Destination<'a> {
@@ -31,10 +36,24 @@ pub(crate) struct Destination<'a> {
     pub(crate) trace_file: Option<&'a Path>,
 }
 
+/// What there is to write.
+pub(crate) struct Outcome<'a> {
+    pub(crate) finished: &'a [Finished],
+    pub(crate) rows: &'a [Row],
+    pub(crate) references: &'a References,
+    /// The list that marked the rows.
+    pub(crate) misfits: &'a Misfits,
+    /// The command that was given.
+    pub(crate) invocation: &'a Invocation,
+    /// What a reader must know first.
+    pub(crate) notices: Vec<String>,
+    /// Whether every point was run.
+    pub(crate) complete: bool,
+}
+
 impl Destination<'_> {
     fn manifest(&self) -> Manifest {
-        let tool = concat!("zonelab ", env!("CARGO_PKG_VERSION"));
-        Manifest::new(tool, self.configuration.to_string().as_bytes(), self.seed)
+        Manifest::new(TOOL, self.configuration.to_string().as_bytes(), self.seed)
     }
 
     const fn existing(&self) -> Existing {
@@ -58,43 +77,55 @@ pub(crate) fn prepare(to: &Destination<'_>) -> Result<(), Failure> {
 ///
 /// # Errors
 /// The directory holds other results, or cannot be written.
-pub(crate) fn write(
-    to: &Destination<'_>,
-    finished: &[Finished],
-    rows: &[Row],
-    references: &References,
-    complete: bool,
-) -> Result<Vec<String>, Failure> {
+pub(crate) fn write(to: &Destination<'_>, outcome: Outcome<'_>) -> Result<Vec<String>, Failure> {
+    let Outcome { finished, rows, .. } = outcome;
     let mut dir =
         ResultDir::create(to.path, to.manifest(), to.existing()).map_err(Failure::environment)?;
-    let mut put = |name: &str, contents: &str| {
+    let put = |dir: &mut ResultDir, name: &str, contents: &str| {
         dir.write(name, contents.as_bytes())
             .map_err(Failure::environment)
     };
-    put("rows.json", &rows::to_json(rows, to.seed))?;
-    put("rows.csv", &rows::to_csv(rows))?;
+    put(&mut dir, "rows.json", &rows::to_json(rows, to.seed))?;
+    put(&mut dir, "rows.csv", &rows::to_csv(rows))?;
     put(
+        &mut dir,
         "points.json",
         &points_json(finished, to.seed, &to.configuration),
     )?;
-    put("points.csv", &points_csv(finished))?;
+    put(&mut dir, "points.csv", &points_csv(finished))?;
+    let mut names = Vec::new();
     let mut figures = Vec::new();
     for one in finished {
-        let figure = compare::figure(&one.experiment, &one.results, references);
-        if let Some(figure) = figure.map_err(Failure::input)? {
+        let figure = compare::figure(&one.experiment, &one.results, outcome.references);
+        let figure = figure.map_err(Failure::input)?;
+        if let Some(figure) = &figure {
             let name = format!("{}.svg", file_name(&one.experiment.id));
-            put(&name, &figure.to_svg())?;
-            figures.push(name);
+            put(&mut dir, &name, &figure.to_svg())?;
+            names.push(name);
         }
+        figures.push(figure);
     }
     trace::write(finished, to.trace_file, |name, bytes| {
         dir.write(name, bytes).map_err(Failure::environment)?;
         Ok(to.path.join(name))
     })?;
-    if complete {
+    let parts = report::Parts {
+        tool: TOOL,
+        invocation: outcome.invocation,
+        rows,
+        misfits: outcome.misfits,
+        notices: outcome.notices,
+        configuration: &to.configuration,
+    };
+    put(
+        &mut dir,
+        report::FILE,
+        &report::html(parts, finished, &figures),
+    )?;
+    if outcome.complete {
         dir.finish().map_err(Failure::environment)?;
     }
-    Ok(figures)
+    Ok(names)
 }
 
 /// An experiment's id as a file name: letters, digits, `-`, `_`.
@@ -172,7 +203,7 @@ fn point_json(experiment: &str, result: &PointResult) -> Value {
         })
         .collect();
     let totals = &result.totals;
-    json!({
+    let mut point = json!({
         "experiment": experiment,
         "series": result.series,
         "x": result.x.text,
@@ -193,7 +224,17 @@ fn point_json(experiment: &str, result: &PointResult) -> Value {
             "units": result.resources.1,
             "unit_busy_ns": result.busy_ns.1,
         },
-    })
+    });
+    // Only where there can be any: without faults, a failure ends the run.
+    if result.faults_struck > 0 || !result.failures.is_empty() {
+        let failure = |failure: &JobFailure| {
+            let JobFailure { job, kind, status } = failure;
+            json!({ "job": job, "kind": kind.name(), "status": status.to_string() })
+        };
+        point["faults_struck"] = json!(result.faults_struck);
+        point["failures"] = result.failures.iter().map(failure).collect();
+    }
+    point
 }
 
 fn points_csv(finished: &[Finished]) -> String {

@@ -16,12 +16,16 @@ use crate::files::ProfileFiles;
 
 /// An experiment file, read.
 pub(crate) struct Loaded {
+    /// The file, as it is.
+    pub(crate) text: String,
     pub(crate) experiment: Experiment,
     pub(crate) points: Vec<Point>,
 }
 
 /// An experiment and what its points measured.
 pub(crate) struct Finished {
+    /// The file, as it is.
+    pub(crate) text: String,
     pub(crate) experiment: Experiment,
     pub(crate) points: Vec<Point>,
     pub(crate) results: Vec<PointResult>,
@@ -34,6 +38,7 @@ pub(crate) struct Settings<'a> {
     pub(crate) quiet: bool,
     /// Directory that profiles named by path are relative to.
     pub(crate) base: Option<&'a Path>,
+    pub(crate) conditions: &'a Conditions,
 }
 
 /// Reads an experiment, with the settings for `--quick` if asked.
@@ -54,7 +59,11 @@ pub(crate) fn load(
     all.extend_from_slice(overrides);
     let experiment = Experiment::parse(file, text, &all, None).map_err(Failure::input)?;
     let points = run::points(file, text, &all).map_err(Failure::input)?;
-    Ok(Loaded { experiment, points })
+    Ok(Loaded {
+        text: text.to_owned(),
+        experiment,
+        points,
+    })
 }
 
 /// Checks that every point can be run. Profiles are relative to `base`.
@@ -102,7 +111,7 @@ pub(crate) fn run(
         bar.inc(1);
     };
     let options = RunOptions {
-        conditions: &Conditions::default(),
+        conditions: settings.conditions,
         seed: settings.seed,
         profiles: &profiles,
         on_point: &on_point,
@@ -120,9 +129,15 @@ pub(crate) fn run(
     let mut results = results.into_iter();
     let finished = loaded
         .into_iter()
-        .map(|Loaded { experiment, points }| {
+        .map(|one| {
+            let Loaded {
+                text,
+                experiment,
+                points,
+            } = one;
             let results = results.by_ref().take(points.len()).flatten().collect();
             Finished {
+                text,
                 experiment,
                 points,
                 results,

@@ -7,6 +7,7 @@ use zonelab_lab::run::{Point, PointResult};
 use zonelab_lab::trace::PointTrace;
 use zonelab_ssd::record::RecordLimits;
 
+use crate::conditions::ConditionArgs;
 use crate::console;
 use crate::exit::{Exit, Failure};
 use crate::reproduce;
@@ -249,6 +250,8 @@ pub(crate) struct Args {
     #[arg(long)]
     quick: bool,
     #[command(flatten)]
+    conditions: ConditionArgs,
+    #[command(flatten)]
     window: Window,
 }
 
@@ -258,7 +261,11 @@ pub(crate) struct Args {
 /// [`Failure`] with its exit code.
 pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
     let opened = reproduce::open(&args.experiment, &args.set, args.quick)?;
-    let Loaded { experiment, points } = opened.loaded;
+    let Loaded {
+        experiment,
+        text,
+        points,
+    } = opened.loaded;
     let mut points = points;
     let all = points.len();
     let chosen = match &args.point {
@@ -289,14 +296,17 @@ pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
     let base = opened.base.as_deref();
     let loaded = Loaded {
         experiment,
+        text,
         points: vec![point],
     };
     session::check(std::slice::from_ref(&loaded), base)?;
+    let conditions = args.conditions.load()?;
     let settings = Settings {
         seed: args.seed,
         threads: Some(1),
         quiet: true,
         base,
+        conditions: &conditions.conditions,
     };
     let (finished, interrupted) = session::run(vec![loaded], &settings)?;
     let result = finished.iter().flat_map(|one| &one.results).next();

@@ -117,6 +117,7 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
             "manifest.json",
             "points.csv",
             "points.json",
+            "report.html",
             "rows.csv",
             "rows.json",
             "small.svg"
@@ -227,6 +228,35 @@ fn exit_codes_say_what_went_wrong() {
         !scratch.0.join("results").exists(),
         "nothing is written for what cannot run"
     );
+}
+
+#[test]
+fn the_report_names_a_command_that_gives_the_same_point() {
+    let scratch = Scratch::new("again");
+    let file = scratch.write("small.toml", EXPERIMENT);
+    let run = |args: &[&str], out: &str| {
+        let output = zonelab(&scratch, &[args, &["--out", out]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(text.contains(&format!("report:  {out}")), "{text}");
+        files(&scratch.0.join(out))
+    };
+    let all = run(&["run", &file, "--seed", "7"], "all");
+    let html = String::from_utf8_lossy(&all["report.html"]).into_owned();
+    let command = format!("zonelab run {file} --set 'axis.values=[3]' --seed 7");
+    assert!(html.contains(&command), "{command}");
+    let one = run(
+        &["run", &file, "--set", "axis.values=[3]", "--seed", "7"],
+        "one",
+    );
+    let points = |files: &BTreeMap<String, Vec<u8>>| -> Vec<serde_json::Value> {
+        let value: serde_json::Value = serde_json::from_slice(&files["points.json"]).unwrap();
+        let points = value["points"].as_array().unwrap().iter();
+        points.filter(|point| point["x"] == "3").cloned().collect()
+    };
+    assert_eq!(points(&one).len(), 2);
+    assert_eq!(points(&all), points(&one));
+    assert_ne!(html, String::from_utf8_lossy(&one["report.html"]));
 }
 
 #[test]

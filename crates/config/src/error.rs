@@ -104,6 +104,13 @@ impl Errors {
         Self { problems, unlisted }
     }
 
+    /// The problems that a reader other than [`Document`](crate::Document)
+    /// found, put in the order of the file. `None` if there are none.
+    #[must_use]
+    pub fn of(problems: Vec<Problem>) -> Option<Self> {
+        (!problems.is_empty()).then(|| Self::new(problems, 0))
+    }
+
     /// The problems, in the order of the file: first those of the file as a
     /// whole, last those of overrides.
     #[must_use]

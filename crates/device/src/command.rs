@@ -101,6 +101,24 @@ pub enum Op {
 }
 
 impl Op {
+    /// The first block that it concerns: of an append or management operation
+    /// that of the zone. 0 for a flush, and for a select-all.
+    #[must_use]
+    pub const fn first_block(&self) -> u64 {
+        match *self {
+            Self::Read { slba, .. }
+            | Self::Write { slba, .. }
+            | Self::Append { zslba: slba, .. }
+            | Self::ZoneSend {
+                slba,
+                select_all: false,
+                ..
+            }
+            | Self::ZoneReceive { slba, .. } => slba.0,
+            Self::Flush | Self::ZoneSend { .. } => 0,
+        }
+    }
+
     /// Number of blocks that a read, write or append moves; 0 for others.
     #[must_use]
     pub const fn nlb(&self) -> u32 {

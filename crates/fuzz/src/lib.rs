@@ -11,7 +11,7 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | [`profile`], [`experiment`] | files: read or refused, never a panic |
+//! | [`profile`], [`experiment`], [`fio`] | files: read or refused, never a panic |
 //! | [`units`] | quantities with units: what is printed reads back |
 //! | [`nvme_entry`] | submission queue entries |
 //! | [`drive`] | commands into a drive, both drawn, against a shadow of the drive |
@@ -25,6 +25,7 @@ pub mod draw;
 pub mod drive;
 pub mod experiment;
 pub mod faults;
+pub mod fio;
 pub mod harness;
 pub mod nvme_entry;
 pub mod profile;
@@ -83,6 +84,13 @@ pub const TARGETS: &[Target] = &[
         name: "experiment",
         description: "experiment files: read or refused",
         run: experiment::run,
+        max_bytes: 512,
+        runs: 2_000,
+    },
+    Target {
+        name: "fio",
+        description: "job files: read or refused at a line; what is a plan runs to its end",
+        run: fio::run,
         max_bytes: 512,
         runs: 2_000,
     },

@@ -63,6 +63,11 @@ fn experiment() {
 }
 
 #[test]
+fn fio() {
+    run("fio");
+}
+
+#[test]
 fn drive() {
     run("drive");
 }

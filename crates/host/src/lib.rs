@@ -12,12 +12,14 @@
 //! | [`clock`] | the virtual and the real clock |
 //! | [`emulated`] | queue pairs of an emulated drive in this process, and what using them costs a host |
 //! | [`workload`] | jobs that read, write, append, finish and reset |
+//! | [`fio`] | job files of fio: from text to such jobs |
 //! | [`rate`] | limits in bytes or operations per second, as fio keeps them |
 //! | [`stats`] | latency distributions, throughput, confidence intervals |
 //! | [`rng`] | the seeded generator |
 
 pub mod clock;
 pub mod emulated;
+pub mod fio;
 pub mod rate;
 pub mod reactor;
 pub mod rng;
@@ -26,5 +28,5 @@ pub mod workload;
 
 pub use clock::{Clock, RealClock, VirtualClock};
 pub use emulated::{Emulated, EmulatedQueue, HostCosts};
-pub use reactor::{CoreId, Job, NextWake, Reactor, RunEnd, StopSignal};
+pub use reactor::{Bell, CoreId, Job, NextWake, Reactor, RunEnd, StopSignal};
 pub use rng::Rng;

@@ -39,16 +39,57 @@ pub trait Job {
     ) -> NextWake;
 }
 
-/// Tells all jobs of a run to come to an end, and whether they were told.
+/// Wakes every waiting job of a run, for what concerns jobs and is no
+/// completion of theirs: another job ends them, or gave something back.
+#[derive(Clone, Debug, Default)]
+pub struct Bell {
+    rings: Rc<Cell<u64>>,
+}
+
+impl Bell {
+    /// Wakes all jobs that wait, at the present time.
+    #[inline]
+    pub fn ring(&self) {
+        self.rings.set(self.rings.get() + 1);
+    }
+
+    #[inline]
+    fn rings(&self) -> u64 {
+        self.rings.get()
+    }
+}
+
+/// Tells jobs to come to an end, and whether they were told.
+///
+/// Usually all jobs of a run share one. Jobs that end by groups have one for
+/// each group, over the bell of the run ([`Self::over`]).
 #[derive(Clone, Debug, Default)]
 pub struct StopSignal {
     stopped: Rc<Cell<bool>>,
+    bell: Bell,
 }
 
 impl StopSignal {
+    /// A signal of its own that rings `bell`, so that the jobs of a run hear it.
+    #[must_use]
+    pub fn over(bell: &Bell) -> Self {
+        Self {
+            stopped: Rc::default(),
+            bell: bell.clone(),
+        }
+    }
+
+    /// The bell that it rings.
+    #[must_use]
+    pub fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
     /// Asks every job to stop issuing and to finish.
     pub fn stop(&self) {
-        self.stopped.set(true);
+        if !self.stopped.replace(true) {
+            self.bell.ring();
+        }
     }
 
     /// Whether jobs should finish.
@@ -90,8 +131,9 @@ pub struct Reactor<'a, C: Clock> {
     /// When each core is free.
     cores: Vec<Nanos>,
     wakes: BinaryHeap<Reverse<(Nanos, u32)>>,
-    stop: StopSignal,
-    stop_seen: bool,
+    bell: Bell,
+    /// Rings of the bell that were answered.
+    heard: u64,
     done: Vec<Completion>,
     ready: Vec<u32>,
     slot_of_queue: Vec<u32>,
@@ -112,7 +154,8 @@ pub struct RunEnd {
 }
 
 impl<'a, C: Clock> Reactor<'a, C> {
-    /// A reactor without jobs.
+    /// A reactor without jobs. It wakes them when `stop`, or any signal over
+    /// the same bell, says so.
     #[must_use]
     pub fn new(clock: C, device: Emulated, stop: StopSignal) -> Self {
         Self {
@@ -121,8 +164,8 @@ impl<'a, C: Clock> Reactor<'a, C> {
             slots: Vec::new(),
             cores: Vec::new(),
             wakes: BinaryHeap::new(),
-            stop,
-            stop_seen: false,
+            heard: 0,
+            bell: stop.bell,
             done: Vec::new(),
             ready: Vec::new(),
             slot_of_queue: Vec::new(),
@@ -167,8 +210,8 @@ impl<'a, C: Clock> Reactor<'a, C> {
             self.device.advance(now, &mut self.ready);
             unfinished -= self.run_ready(now);
             unfinished -= self.run_due(now);
-            if !self.stop_seen && self.stop.is_stopped() {
-                self.stop_seen = true;
+            if self.heard != self.bell.rings() {
+                self.heard = self.bell.rings();
                 self.wake_all(now);
             }
         }

@@ -4,7 +4,7 @@ use crate::experiment::{Axis, AxisValue, Compare, Experiment, Measured, SeriesSp
 use crate::figure::{Axis as FigureAxis, Figure, Panel, Point as FigurePoint, Series};
 use crate::metrics::{interference, percentile_of, unit_of};
 use crate::published::{LookupError, References};
-use crate::rows::{Kind, Row, UNIT_M};
+use crate::rows::{Kind, Row, UNIT_M, significant};
 use crate::run::{JobMeasured, PointResult};
 
 /// The rows of an experiment: comparisons point by point, interference, checks.
@@ -63,13 +63,10 @@ fn point_rows(
     };
     let row = |metric: &String| {
         let ours = job.metrics.get(metric).unwrap_or(f64::NAN);
-        let informative = compare.informative.iter().any(|informative| {
-            let applies =
-                |list: &[String], name: &str| list.is_empty() || list.iter().any(|n| n == name);
-            informative.metrics.contains(metric)
-                && applies(&informative.series, &series.name)
-                && applies(&informative.x, &result.x.text)
-        });
+        let informative = compare
+            .informative
+            .iter()
+            .any(|informative| informative.applies(metric, &series.name, &result.x.text));
         let kind = if informative {
             Kind::Shape
         } else {
@@ -90,7 +87,7 @@ fn point_rows(
 }
 
 /// The series of a row: with several jobs compared in one series, they are told apart.
-fn row_series(experiment: &Experiment, series: &str, job: &JobMeasured) -> String {
+pub(crate) fn row_series(experiment: &Experiment, series: &str, job: &JobMeasured) -> String {
     let spec = experiment.series.iter().find(|spec| spec.name == series);
     let compared = |name: &String| {
         experiment
@@ -106,6 +103,36 @@ fn row_series(experiment: &Experiment, series: &str, job: &JobMeasured) -> Strin
     } else {
         series.to_owned()
     }
+}
+
+/// The label of a point in figures.
+pub(crate) fn point_label(axis: &Axis, x: &AxisValue) -> String {
+    format!("{} {}", axis_name(axis), x.text)
+}
+
+/// Why `row` is shown and not judged, if the experiment says so.
+pub(crate) fn not_judged<'a>(experiment: &'a Experiment, row: &Row) -> Option<&'a str> {
+    let at = row.x.as_ref()?.value.to_bits();
+    let mut values = experiment.axis.values.iter();
+    let x = values.find(|x| significant(x.number).to_bits() == at)?;
+    for series in &experiment.series {
+        for compare in &experiment.compare {
+            let runs = series
+                .phases
+                .iter()
+                .flatten()
+                .any(|job| *job == compare.job);
+            let named = row.series == series.name
+                || row.series == format!("{}: {}", series.name, compare.job);
+            let informative = compare.informative.iter().find(|informative| {
+                runs && named && informative.applies(&row.metric, &series.name, &x.text)
+            });
+            if let Some(informative) = informative {
+                return Some(&informative.reason);
+            }
+        }
+    }
+    None
 }
 
 fn axis_name(axis: &Axis) -> String {
@@ -223,7 +250,7 @@ pub fn figure(
                 .chain(compared)
                 .find_map(|name| result.jobs.iter().find(|job| job.name == *name));
             let Some(job) = job else { continue };
-            let label = format!("{} {}", axis_name(&experiment.axis), result.x.text);
+            let label = point_label(&experiment.axis, &result.x);
             let of_ours = |metric: &str| {
                 if metric == "axis" {
                     Some(result.x.number)

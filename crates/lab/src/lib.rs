@@ -15,19 +15,25 @@
 //! | [`reference`](mod@reference) | tables of published measurements |
 //! | [`figure`] | SVG charts |
 //! | [`trace`] | timelines of dies, channels and jobs for Perfetto |
+//! | [`fio`] | job files of fio, and results in its shape |
 //! | [`table`] | tables for a terminal |
+//! | [`detail`] | distributions, and what happened over time, of each point |
+//! | [`report`] | the HTML report |
 //! | [`output`] | result directories |
 
 pub mod bench;
 pub mod compare;
 pub mod conditions;
+pub mod detail;
 pub mod experiment;
 pub mod figure;
+pub mod fio;
 pub mod library;
 pub mod metrics;
 pub mod output;
 pub mod published;
 pub mod reference;
+pub mod report;
 pub mod rows;
 pub mod run;
 pub mod table;

@@ -22,6 +22,7 @@ pub use zonelab_ssd::record::ZoneHistory;
 use zonelab_ssd::{Control, Drive};
 
 use crate::conditions::{Conditions, JobFailure};
+use crate::detail::{JobDetail, PointDetail};
 use crate::experiment::{AxisValue, Experiment, HostModel, JobTemplate, SeriesSpec, WorkTemplate};
 use crate::metrics::Metrics;
 use crate::trace::PointTrace;
@@ -48,6 +49,8 @@ pub struct PointResult {
     pub simulated: Nanos,
     /// Operations simulated, measured or not.
     pub operations: u64,
+    /// Where time and wear went.
+    pub detail: PointDetail,
     /// Jobs that ended early because of a fault, by phase; none without faults.
     pub failures: Vec<JobFailure>,
     /// How often faults have struck.
@@ -67,6 +70,8 @@ pub struct JobMeasured {
     pub kind: OpKind,
     /// Its metrics; empty if it completed nothing while it was measured.
     pub metrics: Metrics,
+    /// Its latencies and its throughput over time.
+    pub detail: JobDetail,
 }
 
 /// Why a point could not be run, or what went wrong in it.
@@ -435,6 +440,7 @@ fn point_result(
         resources: (ledger.channels.len() as u32, ledger.units.len() as u32),
         simulated,
         operations,
+        detail: PointDetail::of(drive),
         failures: Vec::new(),
         faults_struck: 0,
         zone_history: ZoneHistory::default(),
@@ -636,6 +642,7 @@ fn measure(template: &JobTemplate, results: &[JobResult]) -> JobMeasured {
         name: template.name.clone(),
         kind,
         metrics,
+        detail: JobDetail::of(mine().map(|job| &job.stats), kind),
     }
 }
 

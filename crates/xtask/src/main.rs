@@ -7,6 +7,7 @@ mod fuzz;
 mod nightly;
 mod steps;
 mod tiers;
+mod web;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -15,9 +16,9 @@ const HELP: &str = "\
 Chores of the zonelab workspace.
 
   cargo xtask test [TIER] [--keep-going]
-      Runs the tests of a tier; without one, of `fast`. Stops at the first step
-      that fails, with its exit code; with --keep-going, after the last step.
-      With CI set in the environment, a step that cannot run is a failure.
+      Runs the tests of a tier, `fast`, `fio` or `web`; without one, of `fast`. Stops
+      at the first step that fails, with its exit code; with --keep-going, after the
+      last step. With CI set in the environment, a step that cannot run is a failure.
   cargo xtask fuzz TARGET [--seed N] [--runs N] [--seconds N]
       Runs a fuzz target over its corpus and seeded inputs, on stable Rust.
       A failure prints its seed and the command that replays it.

@@ -14,7 +14,7 @@ pub(crate) struct Step {
     pub(crate) name: &'static str,
     /// What it runs.
     pub(crate) command: Command,
-    /// The component of the toolchain that it needs and that is missing.
+    /// How to install what it needs, if that is missing.
     pub(crate) missing: Option<&'static str>,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Step {
 pub(crate) enum Outcome {
     Passed(Duration),
     Failed(Duration, u8),
-    /// This component is missing.
+    /// Something is missing, which this would install.
     Skipped(&'static str),
     /// The same, where that is not accepted.
     Missing(&'static str),
@@ -49,12 +49,8 @@ impl Outcome {
             Self::Failed(time, code) => {
                 format!("FAILED   {name}: exit code {code} after {}", seconds(time))
             }
-            Self::Skipped(component) => {
-                format!("SKIPPED: {name}: install with rustup component add {component}")
-            }
-            Self::Missing(component) => {
-                format!("MISSING: {name}: install with rustup component add {component}")
-            }
+            Self::Skipped(how) => format!("SKIPPED: {name}: install with {how}"),
+            Self::Missing(how) => format!("MISSING: {name}: install with {how}"),
             Self::NotRun => format!("not run  {name}"),
         }
     }
@@ -99,10 +95,10 @@ pub(crate) fn run(steps: Vec<Step>, policy: Policy) -> Result<u8> {
     reason = "how long a step takes is for people to read"
 )]
 fn run_one(step: &mut Step, policy: Policy) -> Result<Outcome> {
-    if let Some(component) = step.missing {
+    if let Some(how) = step.missing {
         return Ok(match policy.strict {
-            true => Outcome::Missing(component),
-            false => Outcome::Skipped(component),
+            true => Outcome::Missing(how),
+            false => Outcome::Skipped(how),
         });
     }
     let start = Instant::now();
@@ -182,7 +178,7 @@ mod tests {
             vec![
                 step("good", &["--version"], None),
                 step("bad", &["no-such-command"], None),
-                step("missing", &["--version"], Some("clippy")),
+                step("missing", &["--version"], Some("an installer")),
             ]
         };
         assert_eq!(run(steps(), STRICT).unwrap(), 101);
@@ -196,11 +192,11 @@ mod tests {
 
     #[test]
     fn what_cannot_run_fails_only_where_that_is_asked_for() {
-        let steps = || vec![step("lints", &["--version"], Some("clippy"))];
+        let steps = || vec![step("lints", &["--version"], Some("an installer"))];
         assert_eq!(run(steps(), STRICT).unwrap(), ENVIRONMENT);
         assert_eq!(run(steps(), LAX).unwrap(), 0);
         assert_eq!(
-            Outcome::Skipped("clippy").line("lints"),
+            Outcome::Skipped("rustup component add clippy").line("lints"),
             "SKIPPED: lints: install with rustup component add clippy"
         );
     }

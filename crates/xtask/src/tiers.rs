@@ -1,20 +1,27 @@
 //! `cargo xtask test`.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::Result;
 
 use crate::steps::{self, Policy, Step};
-use crate::{USAGE, cargo, root};
+use crate::{USAGE, cargo, root, web};
 
 /// The tiers there are, and what is in them.
-const TIERS: &[(&str, &str)] = &[(
-    "fast",
-    "formatting, lints, documentation, unit, property, doc and snapshot tests, fuzz targets",
-)];
+const TIERS: &[(&str, &str)] = &[
+    (
+        "fast",
+        "formatting, lints, documentation, unit, property, doc and snapshot tests, fuzz targets",
+    ),
+    (
+        "fio",
+        "our reading of job files beside that of the real fio",
+    ),
+    ("web", "the report of `reproduce --quick` in a browser"),
+];
 
 /// Tiers that are planned: asked for by name, they should not look like a typo.
-const PLANNED: &[&str] = &["web", "guest", "python"];
+const PLANNED: &[&str] = &["guest", "python"];
 
 /// Runs a tier.
 pub(crate) fn chore(args: &[String]) -> Result<u8> {
@@ -35,6 +42,17 @@ pub(crate) fn chore(args: &[String]) -> Result<u8> {
     }
     match tier.unwrap_or("fast") {
         "fast" => steps::run(fast(keep_going, has_component), policy(keep_going)),
+        "fio" => {
+            let policy = policy(keep_going);
+            steps::run(fio(policy.strict, has_program), policy)
+        }
+        "web" => steps::run(
+            web::steps(is_ci()),
+            Policy {
+                keep_going,
+                strict: true,
+            },
+        ),
         other => {
             eprintln!("{}", no_such_tier(other));
             Ok(USAGE)
@@ -59,10 +77,18 @@ fn tiers() -> String {
     })
 }
 
-fn policy(keep_going: bool) -> Policy {
+/// Whether this is continuous integration: what is missing may be installed,
+/// and what cannot run is a failure.
+fn is_ci() -> bool {
     let ci = std::env::var_os("CI");
-    let strict = ci.is_some_and(|value| !value.is_empty() && value != "false" && value != "0");
-    Policy { keep_going, strict }
+    ci.is_some_and(|value| !value.is_empty() && value != "false" && value != "0")
+}
+
+fn policy(keep_going: bool) -> Policy {
+    Policy {
+        keep_going,
+        strict: is_ci(),
+    }
 }
 
 /// The steps of the tier `fast`; `has` says which components are installed.
@@ -73,7 +99,7 @@ fn fast(keep_going: bool, has: impl Fn(&'static str) -> bool) -> Vec<Step> {
         Step {
             name,
             command,
-            missing: component.filter(|component| !has(component)),
+            missing: component.filter(|component| !has(component)).map(adding),
         }
     };
     let mut docs = step("documentation", &["doc", "--workspace", "--no-deps"], None);
@@ -101,6 +127,90 @@ fn fast(keep_going: bool, has: impl Fn(&'static str) -> bool) -> Vec<Step> {
     ]
 }
 
+/// The command that adds a component of the toolchain.
+fn adding(component: &'static str) -> &'static str {
+    match component {
+        "clippy" => "rustup component add clippy",
+        _ => "rustup component add rustfmt",
+    }
+}
+
+/// What the tier `fio` needs besides Rust.
+const FIO_PROGRAMS: [&str; 2] = ["fio", "python3"];
+/// How to get it, on Debian and its relatives.
+const INSTALL_FIO: &str = "apt-get install fio python3";
+
+/// The steps of the tier `fio`. Where machines are made for one run
+/// (`install`), it installs what it needs.
+fn fio(install: bool, has: impl Fn(&str) -> bool) -> Vec<Step> {
+    let is_there = FIO_PROGRAMS.iter().all(|program| has(program));
+    let mut steps = Vec::new();
+    if !is_there && install {
+        let mut words = vec![
+            "env",
+            "DEBIAN_FRONTEND=noninteractive",
+            "apt-get",
+            "install",
+            "--yes",
+        ];
+        words.extend(FIO_PROGRAMS);
+        // Who is not the administrator asks to be.
+        if has("sudo") {
+            words.insert(0, "sudo");
+        }
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).current_dir(root());
+        steps.push(Step {
+            name: "installing fio",
+            command,
+            missing: None,
+        });
+    }
+    let tests = [
+        "test",
+        "-p",
+        "zonelab",
+        "--features",
+        "real-fio",
+        "--test",
+        "real_fio",
+    ];
+    let lints = [
+        "clippy",
+        "-p",
+        "zonelab",
+        "--features",
+        "real-fio",
+        "--all-targets",
+    ];
+    for (name, args, needs_fio) in [
+        ("lints of these tests", &lints[..], false),
+        ("tests beside the real fio", &tests[..], true),
+    ] {
+        let mut command = cargo();
+        command.args(args).current_dir(root());
+        if !needs_fio {
+            command.args(["--", "-D", "warnings"]);
+        }
+        steps.push(Step {
+            name,
+            command,
+            missing: (needs_fio && !is_there && !install).then_some(INSTALL_FIO),
+        });
+    }
+    steps
+}
+
+/// Whether a program can be started.
+fn has_program(program: &str) -> bool {
+    Command::new(program)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
 /// Whether a component of the toolchain works.
 fn has_component(component: &'static str) -> bool {
     let subcommand = if component == "rustfmt" {
@@ -126,11 +236,25 @@ mod tests {
         let missing: Vec<_> = steps.iter().map(|step| (step.name, step.missing)).collect();
         let expected = [
             ("formatting", None),
-            ("lints", Some("clippy")),
+            ("lints", Some("rustup component add clippy")),
             ("documentation", None),
             ("tests and fuzz targets", None),
         ];
         assert_eq!(missing, expected);
+    }
+
+    #[test]
+    fn fio_is_installed_where_that_is_asked_for_and_named_elsewhere() {
+        let names = |steps: &[Step]| -> Vec<&str> { steps.iter().map(|step| step.name).collect() };
+        let lints = "lints of these tests";
+        let tests = "tests beside the real fio";
+        assert_eq!(names(&fio(true, |_| true)), [lints, tests]);
+        let installs = fio(true, |program| program != "fio");
+        assert_eq!(names(&installs), ["installing fio", lints, tests]);
+        assert!(installs.iter().all(|step| step.missing.is_none()));
+        let lacks = fio(false, |program| program != "fio");
+        assert_eq!(names(&lacks), [lints, tests]);
+        assert_eq!(lacks[1].missing, Some(INSTALL_FIO));
     }
 
     #[test]
@@ -153,9 +277,13 @@ mod tests {
 
     #[test]
     fn tiers_that_do_not_exist_are_refused_with_those_that_do() {
-        for (name, why) in [("web", "does not exist yet"), ("fats", "does not exist\n")] {
+        for (name, why) in [
+            ("guest", "does not exist yet"),
+            ("fats", "does not exist\n"),
+        ] {
             let text = no_such_tier(name);
-            assert!(text.contains(why) && text.contains("fast"), "{text}");
+            let names_tiers = TIERS.iter().all(|(name, _)| text.contains(name));
+            assert!(text.contains(why) && names_tiers, "{text}");
         }
     }
 }

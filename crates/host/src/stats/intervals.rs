@@ -3,6 +3,7 @@
 use zonelab_device::Nanos;
 
 use super::Moments;
+use super::timeline::{Slot, Timeline};
 
 /// Operations per second are kept in millionths.
 const MICRO: u64 = 1_000_000;
@@ -68,6 +69,8 @@ impl IntervalClock {
 ///   time give: [`Self::empty`] tells how many were left out, and
 ///   [`Self::mean_iops_of_all`] counts them as zero.
 ///
+/// [`Self::slots`] tells how throughput went over time.
+///
 /// Takes constant memory. Samples are kept to a millionth of an operation per
 /// second, where fio rounds down to whole ones.
 #[derive(Clone, Debug)]
@@ -79,6 +82,9 @@ pub struct Intervals {
     micro_iops: Moments,
     bytes_per_second: Moments,
     empty: u64,
+    timeline: Timeline,
+    /// Operations and length of what there was of the last interval.
+    tail: (u64, Nanos),
 }
 
 impl Intervals {
@@ -96,6 +102,8 @@ impl Intervals {
             micro_iops: Moments::default(),
             bytes_per_second: Moments::default(),
             empty: 0,
+            timeline: Timeline::new(),
+            tail: (0, Nanos::ZERO),
         }
     }
 
@@ -118,16 +126,25 @@ impl Intervals {
         if ended > 0 {
             self.close(ended);
         } else if self.samples() + self.empty == 0 {
+            let ops = self.open_ops;
             self.sample(at.saturating_sub(self.start));
+            self.open_ops = ops;
         }
+        let whole = self
+            .timeline
+            .intervals()
+            .saturating_mul(self.clock.length().0);
+        let from = self.start.saturating_add(Nanos(whole));
+        self.tail = (self.open_ops, at.saturating_sub(from));
         self.open_ops = 0;
         self.open_bytes = 0;
     }
 
     #[cold]
     fn close(&mut self, ended: u64) {
+        self.timeline.push(self.open_ops, ended);
         self.sample(self.clock.length());
-        self.empty += ended - 1;
+        self.empty = self.empty.saturating_add(ended - 1);
     }
 
     /// Turns the open interval into a sample over `length`.
@@ -136,7 +153,7 @@ impl Intervals {
         self.open_ops = 0;
         self.open_bytes = 0;
         if ops == 0 || length == Nanos::ZERO {
-            self.empty += u64::from(length > Nanos::ZERO);
+            self.empty = self.empty.saturating_add(u64::from(length > Nanos::ZERO));
             return;
         }
         self.micro_iops
@@ -187,6 +204,22 @@ impl Intervals {
     #[must_use]
     pub const fn bytes_per_second(&self) -> &Moments {
         &self.bytes_per_second
+    }
+
+    /// Throughput over time, from the start of the measurement to its end: equal
+    /// slots of one interval or, in long runs, of several, and at the end what
+    /// there was of the last interval. At most [`Timeline::SLOTS`] and one.
+    pub fn slots(&self) -> impl Iterator<Item = Slot> {
+        let slots = self.timeline.slots(self.start, self.clock.length());
+        let (operations, length) = self.tail;
+        let from = slots.last().map_or(self.start, |slot| slot.to);
+        let tail = Slot {
+            from,
+            to: from.saturating_add(length),
+            operations,
+        };
+        let has_tail = length > Nanos::ZERO;
+        slots.into_iter().chain(has_tail.then_some(tail))
     }
 
     /// Operations per second of a group of jobs: the sum of the means of the
@@ -261,6 +294,38 @@ mod tests {
     }
 
     #[test]
+    fn slots_cover_the_run_from_start_to_end() {
+        let mut series = Intervals::new(ms(1_000), ms(500));
+        for at in [1_100, 1_200, 3_100, 4_600] {
+            series.record(ms(at), 4_096);
+        }
+        series.finish(ms(4_700));
+        let slots: Vec<_> = series
+            .slots()
+            .map(|s| (s.from, s.to, s.operations))
+            .collect();
+        let expected = [2, 0, 0, 0, 1, 0, 0];
+        for (i, operations) in (0_u64..).zip(expected) {
+            let from = ms(1_000 + i * 500);
+            assert_eq!(slots[i as usize], (from, from + ms(500), operations));
+        }
+        assert_eq!(
+            slots[7..],
+            [(ms(4_500), ms(4_700), 1)],
+            "the rest of the last interval"
+        );
+
+        let mut short = Intervals::new(ms(5_000), ms(500));
+        short.record(ms(5_010), 1);
+        short.finish(ms(5_040));
+        let slots: Vec<_> = short
+            .slots()
+            .map(|s| (s.from, s.to, s.operations))
+            .collect();
+        assert_eq!(slots, [(ms(5_000), ms(5_040), 1)]);
+    }
+
+    #[test]
     fn a_short_run_is_one_sample_of_its_length() {
         let mut series = Intervals::new(ms(5_000), ms(500));
         series.record(ms(5_010), 1);
@@ -301,6 +366,8 @@ mod tests {
         series.record(Nanos::MAX, u64::MAX);
         series.finish(Nanos::MAX);
         assert!(series.mean_iops().is_some());
+        series.finish(Nanos::MAX);
+        assert!(series.slots().count() <= Timeline::SLOTS + 1);
         let mut late = Intervals::new(Nanos::MAX, Nanos::MAX);
         late.record(Nanos::MAX, 1);
         late.finish(Nanos::ZERO);
@@ -320,6 +387,9 @@ mod tests {
             let mut series = Intervals::new(Nanos::ZERO, Nanos(length));
             times.iter().for_each(|&t| series.record(Nanos(t), 0));
             series.finish(Nanos(end));
+            let counted: u64 = series.slots().map(|slot| slot.operations).sum();
+            prop_assert_eq!(counted, times.len() as u64);
+            prop_assert_eq!(series.slots().last().map_or(0, |slot| slot.to.0), end);
 
             let whole = end / length;
             let samples: Vec<u64> = (0..whole)

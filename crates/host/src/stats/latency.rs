@@ -128,6 +128,29 @@ impl Latency {
         bucket.map(|step| Nanos(step.value_iterated_to().clamp(min, max)))
     }
 
+    /// [`Self::percentile`] of each of `percents`, which must not decrease, in
+    /// one pass. Empty if there is no latency.
+    #[must_use]
+    pub fn percentiles(&self, percents: &[f64]) -> Vec<Nanos> {
+        let (Some(min), Some(max)) = (self.moments.min(), self.moments.max()) else {
+            return Vec::new();
+        };
+        let mut buckets = self.histogram.iter_recorded();
+        let (mut below, mut value) = (0, min);
+        let mut values = Vec::with_capacity(percents.len());
+        for &percent in percents {
+            let rank = self.rank(percent);
+            while below < rank {
+                let Some(step) = buckets.next() else { break };
+                below += step.count_since_last_iteration();
+                value = step.value_iterated_to().clamp(min, max);
+            }
+            let last = rank >= self.count();
+            values.push(Nanos(if last { max } else { value }));
+        }
+        values
+    }
+
     /// The percentiles one point below and above `percent`: P94 and P96 for 95.
     /// A steep distribution moves a percentile by much when little changes;
     /// a comparison may accept what lies between its neighbours.
@@ -262,6 +285,18 @@ mod tests {
                 exact <= got && got <= exact + exact / 1_000,
                 "P{percent}: {got} for {exact}",
             );
+        }
+
+        #[test]
+        fn many_percentiles_are_each_what_it_is_alone(
+            samples in prop::collection::vec(0_u64..10_000_000, 0..200),
+            mut percents in prop::collection::vec(0.0_f64..=100.0, 0..20),
+        ) {
+            percents.sort_by(f64::total_cmp);
+            percents.push(100.0);
+            let latency = latency(&samples);
+            let alone = percents.iter().filter_map(|&percent| latency.percentile(percent));
+            prop_assert_eq!(latency.percentiles(&percents), alone.collect::<Vec<_>>());
         }
 
         #[test]

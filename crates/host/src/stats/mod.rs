@@ -15,9 +15,11 @@ mod intervals;
 mod job;
 mod latency;
 mod moments;
+mod timeline;
 
 pub use confidence::{Confidence, Estimate, Sample, Statistic};
 pub use intervals::{IntervalClock, Intervals};
 pub use job::{GroupStats, JobStats, OpKind, OpStats, Outcome};
 pub use latency::Latency;
 pub use moments::Moments;
+pub use timeline::{Slot, Timeline};

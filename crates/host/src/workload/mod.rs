@@ -4,9 +4,16 @@
 //! queue pair. What to do next comes from a [`source`](self) of operations; how
 //! many at once, how fast and for how long is the job's own business, the same
 //! for all kinds of work.
+//!
+//! A [`directed::DirectedJob`] works in up to three directions (read, write,
+//! trim) with sizes, rates and a pattern of their own, and shares what it
+//! knows of the zones with other jobs: fio's view of a workload.
 
+pub mod directed;
+pub mod distribution;
 mod job;
 mod source;
+pub mod zone_table;
 
 use std::ops::Range;
 

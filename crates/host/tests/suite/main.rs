@@ -11,9 +11,13 @@
 //! | `addresses` | which operations a workload issues |
 //! | `pacing` | when it issues them, and when it ends |
 //! | `on_a_drive` | workloads against the model |
+//! | `directed` | jobs in directions, which share zones |
+//! | `fio` | job files: what is read, refused, and planned |
 
 mod addresses;
 mod cores;
+mod directed;
+mod fio;
 mod on_a_drive;
 mod pacing;
 mod queue;

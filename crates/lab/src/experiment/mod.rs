@@ -339,6 +339,16 @@ pub struct FigureSpec {
     pub log_y: bool,
 }
 
+impl Informative {
+    /// Whether `metric` of `series` at the axis value `x` is only shown.
+    #[must_use]
+    pub fn applies(&self, metric: &str, series: &str, x: &str) -> bool {
+        let has = |list: &[String], name: &str| list.iter().any(|known| known == name);
+        let covers = |list: &[String], name: &str| list.is_empty() || has(list, name);
+        has(&self.metrics, metric) && covers(&self.series, series) && covers(&self.x, x)
+    }
+}
+
 impl Experiment {
     /// Reads an experiment file, with `x` (a position on its axis) put in for `"$x"`.
     ///

@@ -24,6 +24,18 @@ mod tests;
 
 pub use axis::{Axis, Scale};
 
+/// The path data of the markers of series `index`: ours, and the published one.
+pub(crate) fn markers(index: usize) -> (String, String) {
+    let (dot, ring) = (render::DOT, render::RING);
+    (style::marker(index, dot), style::marker(index, ring))
+}
+
+/// The style sheet of figures.
+#[cfg(test)]
+pub(crate) const fn style_sheet() -> &'static str {
+    style::SHEET
+}
+
 /// One chart, or several side by side with a common legend.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figure {

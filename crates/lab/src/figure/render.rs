@@ -22,9 +22,9 @@ const LEGEND_ROW: f64 = 20.0;
 /// Width of the sample in a legend entry.
 const SAMPLE: f64 = 26.0;
 /// Radius of our solid markers.
-const DOT: f64 = 2.6;
+pub(super) const DOT: f64 = 2.6;
 /// Radius of the hollow published markers.
-const RING: f64 = 4.8;
+pub(super) const RING: f64 = 4.8;
 /// With more points than this a line has no markers: they would hide it.
 const MARKED_POINTS: usize = 80;
 

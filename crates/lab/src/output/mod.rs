@@ -335,8 +335,12 @@ fn temporary(target: &Path) -> PathBuf {
     target.with_file_name(format!(".{name}.partial"))
 }
 
-/// Puts `contents` at `target` in one step.
-fn replace(target: &Path, contents: &[u8]) -> Result<(), OutputError> {
+/// Puts `contents` at `target` in one step: a file that is there is replaced as
+/// a whole or not at all.
+///
+/// # Errors
+/// It cannot be written.
+pub fn replace(target: &Path, contents: &[u8]) -> Result<(), OutputError> {
     let partial = temporary(target);
     let written = File::create(&partial).and_then(|mut file| {
         file.write_all(contents)?;

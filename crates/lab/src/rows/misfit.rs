@@ -163,6 +163,14 @@ impl Misfits {
         &self.entries
     }
 
+    /// The entry that explains `row`, whether or not the row needs it. Of
+    /// several, the last: [`Misfits::apply`] marks with that one.
+    #[must_use]
+    pub fn entry(&self, row: &Row) -> Option<&Misfit> {
+        let mut entries = self.entries.iter().rev();
+        entries.find(|entry| entry.id == row.id && entry.explains(row))
+    }
+
     /// Marks the judged `rows` that miss their bar and are in the list, and
     /// gives the entries that were not needed.
     ///

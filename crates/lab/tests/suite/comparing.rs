@@ -288,6 +288,7 @@ fn every_metric_has_a_unit() {
         name: "none".to_owned(),
         kind: zonelab_host::stats::OpKind::Read,
         metrics: metrics::Metrics::default(),
+        detail: zonelab_lab::detail::JobDetail::default(),
     };
     assert_eq!(job.metrics.get("kiops"), None);
 }

@@ -20,7 +20,7 @@
 //! buffer is not volatile: a flush has nothing to do, and a loss of power
 //! takes nothing that was admitted.
 //!
-//! See `docs/decisions/0010-write-buffer.md`.
+//! See `docs/decisions/0011-write-buffer.md`.
 
 mod drive;
 

@@ -1,0 +1,398 @@
+//! `zonelab fio`.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use zonelab_config::Problem;
+use zonelab_config::units::parse_duration;
+use zonelab_device::Nanos;
+use zonelab_host::HostCosts;
+use zonelab_host::fio::{JobFile, Outside, Plan, Target};
+use zonelab_lab::fio::{self, FioRun, Report, RunSettings};
+use zonelab_lab::output::{self, Existing, Manifest, ResultDir};
+use zonelab_ssd::Drive;
+use zonelab_ssd::profile::Profile;
+
+use crate::conditions::{self, ConditionArgs};
+use crate::exit::{Exit, Failure};
+use crate::{console, files, profiles, results};
+
+/// Schemes of devices that are not emulated in this process.
+const SCHEMES: [&str; 3] = ["tcp://", "pcie://", "linux://"];
+
+/// Options of `fio`.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// The job file
+    #[arg(value_name = "JOB.fio")]
+    file: String,
+    /// The drive: a built-in profile or a profile file [default: the job file's `filename`]
+    #[arg(long, value_name = "DEV")]
+    device: Option<String>,
+    /// Change a setting of the drive
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Form of the results
+    #[arg(long, value_enum, default_value_t = Format::Normal)]
+    output_format: Format,
+    /// The same as --output-format=json
+    #[arg(long)]
+    json: bool,
+    /// Write the results to this file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Also write results and logs to a directory [default, if the jobs write
+    /// logs: results/NAME]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Replace results of another configuration in that directory
+    #[arg(long)]
+    force: bool,
+    /// Seed of all randomness; the same seed gives the same bytes
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Read the job file, say what is wrong with it, and stop
+    #[arg(long)]
+    parse_only: bool,
+    /// Zones that are full before the first job, as in 0..=23, or `all`
+    #[arg(long, value_name = "ZONES")]
+    full_zones: Option<String>,
+    #[command(flatten)]
+    conditions: ConditionArgs,
+    /// Save the state of the drive at the end to this file, for --restore
+    #[arg(long, value_name = "FILE")]
+    snapshot: Option<PathBuf>,
+    /// Time of a host core to submit a command, as in 3us
+    #[arg(long, value_name = "TIME", default_value = "0us")]
+    host_submit: String,
+    /// Time of a host core to take a completion
+    #[arg(long, value_name = "TIME", default_value = "0us")]
+    host_complete: String,
+    /// Mean of an exponentially distributed addition to both
+    #[arg(long, value_name = "TIME", default_value = "0us")]
+    host_jitter: String,
+}
+
+/// Forms of results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For people
+    Normal,
+    /// fio's JSON
+    Json,
+}
+
+const HELP: &str = "\
+The job file is fio's, unchanged; docs/fio.md has every option, and what differs.
+Each thread runs on a core of its own, in virtual time: a job of 60 seconds takes
+as long as its operations take to simulate. Exit code 5: an operation failed.
+
+  zonelab fio docs/examples/writers-and-finishes.fio --device confznspp --json";
+
+/// Runs a job file.
+///
+/// # Errors
+/// [`Failure`] with its exit code.
+pub(crate) fn fio(args: &Args) -> Result<Exit, Failure> {
+    let file = read(&args.file)?;
+    warn(&file.warnings);
+    if args.parse_only && args.device.is_none() && named_device(&file).ok().flatten().is_none() {
+        return Ok(Exit::Done);
+    }
+    let device = device(args, &file)?;
+    let profile = profiles::load(&device, &args.set)?;
+    let info = Drive::new(&profile.config).info().clone();
+    let plan = file.plan(&info, args.seed).map_err(Failure::input)?;
+    warn(&plan.warnings);
+    if args.parse_only {
+        return Ok(Exit::Done);
+    }
+    let conditions = args.conditions.load()?;
+    let settings = settings(args, &profile, &conditions)?;
+    let target = directory(args, &plan);
+    let manifest = manifest(args, &file, &profile, &conditions)?;
+    let existing = if args.force {
+        Existing::Replace
+    } else {
+        Existing::Keep
+    };
+    if let Some(path) = &target {
+        ResultDir::check(path, &manifest, existing).map_err(Failure::environment)?;
+    }
+    interruptible(&settings.interrupt)?;
+    let unfit = |what: String| Failure::input(anyhow::anyhow!("{device}: {what}"));
+    let run = fio::run(&plan, &profile.config, &settings).map_err(unfit)?;
+    let report = Report::new(&file, &plan, &run, &device, args.seed);
+    if let Some(path) = &target {
+        write(path, manifest, existing, &report, &plan, &run)?;
+    }
+    if let (Some(path), Some(bytes)) = (&args.snapshot, &run.snapshot) {
+        output::replace(path, bytes).map_err(Failure::environment)?;
+        eprintln!("zonelab: snapshot: {}", path.display());
+    }
+    if run.faults_struck > 0 {
+        eprintln!("zonelab: faults struck {} times", run.faults_struck);
+    }
+    print(args, &report)?;
+    Ok(outcome(&report))
+}
+
+/// Reads the job file, and those that it includes.
+fn read(name: &str) -> Result<JobFile, Failure> {
+    let text = files::read(name)?;
+    let base = Path::new(name).parent().unwrap_or(Path::new(""));
+    let include = |name: &str| {
+        // Relative to the job file, or, as in fio, to the current directory.
+        let beside = base.join(name);
+        let path = if beside.exists() {
+            beside
+        } else {
+            PathBuf::from(name)
+        };
+        files::read_bounded(&path).map_err(|error| error.to_string())
+    };
+    let variable = |name: &str| std::env::var(name).ok();
+    let outside = Outside {
+        variable: &variable,
+        include: &include,
+    };
+    JobFile::parse(name, &text, &outside).map_err(Failure::input)
+}
+
+fn warn(warnings: &[Problem]) {
+    for warning in warnings {
+        eprintln!("zonelab: warning: {warning}");
+    }
+}
+
+/// The drive to run on: the command line's, or else the job file's.
+fn device(args: &Args, file: &JobFile) -> Result<String, Failure> {
+    let device = match &args.device {
+        Some(device) => device.clone(),
+        None => named_device(file)?.ok_or_else(|| {
+            Failure::usage(format!(
+                "{}: on which drive? --device PROFILE, for example --device confznspp \
+                 (`zonelab profiles` lists them)",
+                args.file
+            ))
+        })?,
+    };
+    if SCHEMES.iter().any(|scheme| device.starts_with(scheme)) || device.starts_with("/dev/") {
+        return Err(Failure::usage(format!(
+            "{device}: job files run on emulated drives so far; real and remote ones come later. \
+             Name a profile: --device confznspp"
+        )));
+    }
+    if device.contains('?') {
+        return Err(Failure::usage(format!(
+            "{device}: job files run in virtual time so far; ?clock=real comes later"
+        )));
+    }
+    Ok(device)
+}
+
+/// The drive that all jobs with a `filename` name.
+fn named_device(file: &JobFile) -> Result<Option<String>, Failure> {
+    let mut named: Option<String> = None;
+    for section in &file.sections {
+        let name = match section.target() {
+            None => continue,
+            Some(Target::Profile(name)) => name,
+            Some(Target::Spdk(name) | Target::Device(name)) => {
+                let what = format!("\"{name}\" is a real drive: those come later");
+                let valid = "name a profile: --device confznspp";
+                let problem = section.target_origin().problem("filename", what, valid);
+                return Err(Failure::input(problem));
+            }
+        };
+        if named.as_ref().is_some_and(|other| *other != name) {
+            let what = format!("\"{name}\" is another drive than that of an earlier job");
+            let valid = "one run has one drive: --device PROFILE";
+            let problem = section.target_origin().problem("filename", what, valid);
+            return Err(Failure::input(problem));
+        }
+        named = Some(name);
+    }
+    Ok(named)
+}
+
+fn settings(
+    args: &Args,
+    profile: &Profile,
+    conditions: &conditions::Loaded,
+) -> Result<RunSettings, Failure> {
+    let time = |name: &str, text: &str| {
+        parse_duration(text)
+            .map(Nanos)
+            .map_err(|problem| Failure::usage(format!("{name}: {problem}")))
+    };
+    let costs = HostCosts {
+        submit_ns: time("--host-submit", &args.host_submit)?,
+        complete_ns: time("--host-complete", &args.host_complete)?,
+        jitter_ns: time("--host-jitter", &args.host_jitter)?,
+        ..HostCosts::FREE
+    };
+    let zones = profile.config.zones.count;
+    let full = args.full_zones.as_deref();
+    Ok(RunSettings {
+        seed: args.seed,
+        costs,
+        full_zones: full.map(|text| zone_range(text, zones)).transpose()?,
+        conditions: conditions.conditions.clone(),
+        saves: args.snapshot.is_some(),
+        interrupt: Arc::new(AtomicBool::new(false)),
+    })
+}
+
+/// `0..=23`, `0..24` or `all`.
+fn zone_range(text: &str, zones: u32) -> Result<Range<u32>, Failure> {
+    let wrong = || {
+        Failure::usage(format!(
+            "--full-zones {text}: no range within the drive's zones 0..{zones}; \
+             write for example 0..=9, or all"
+        ))
+    };
+    if text == "all" {
+        return Ok(0..zones);
+    }
+    let (start, end) = text.split_once("..").ok_or_else(wrong)?;
+    let (end, more) = match end.strip_prefix('=') {
+        Some(end) => (end, 1),
+        None => (end, 0),
+    };
+    let start: u32 = start.trim().parse().map_err(|_| wrong())?;
+    let end: u32 = end.trim().parse().map_err(|_| wrong())?;
+    let end = end.checked_add(more).ok_or_else(wrong)?;
+    if start >= end || end > zones {
+        return Err(wrong());
+    }
+    Ok(start..end)
+}
+
+/// Where files go, if any are asked for.
+fn directory(args: &Args, plan: &Plan) -> Option<PathBuf> {
+    let logs = plan.jobs.iter().any(|job| job.logs.any());
+    args.out.clone().or_else(|| {
+        let name = Path::new(&args.file).file_stem().unwrap_or_default();
+        let name = results::file_name(&name.to_string_lossy());
+        logs.then(|| Path::new("results").join(name))
+    })
+}
+
+/// What the results depend on: the job file as it was read, and the drive.
+fn manifest(
+    args: &Args,
+    file: &JobFile,
+    profile: &Profile,
+    conditions: &conditions::Loaded,
+) -> Result<Manifest, Failure> {
+    let tool = concat!("zonelab ", env!("CARGO_PKG_VERSION"));
+    let sections: Vec<_> = file
+        .sections
+        .iter()
+        .map(|section| (&section.name, &section.echo))
+        .collect();
+    let configuration = serde_json::json!({
+        "global": file.global,
+        "jobs": sections,
+        "text": files::read(&args.file)?,
+        "drive": zonelab_ssd::profile::to_toml(&profile.config),
+        "full_zones": args.full_zones,
+        "conditions": conditions.configuration,
+        "host": [&args.host_submit, &args.host_complete, &args.host_jitter],
+    });
+    Ok(Manifest::new(
+        tool,
+        configuration.to_string().as_bytes(),
+        args.seed,
+    ))
+}
+
+/// The first interruption ends the jobs, the second the program.
+fn interruptible(flag: &Arc<AtomicBool>) -> Result<(), Failure> {
+    let flag = Arc::clone(flag);
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(i32::from(Exit::Interrupted as u8));
+        }
+        eprintln!("zonelab: interrupted; ending the jobs (again to stop at once)");
+    })
+    .map_err(Failure::environment)
+}
+
+fn write(
+    path: &Path,
+    manifest: Manifest,
+    existing: Existing,
+    report: &Report<'_>,
+    plan: &Plan,
+    run: &FioRun,
+) -> Result<(), Failure> {
+    let mut dir = ResultDir::create(path, manifest, existing).map_err(Failure::environment)?;
+    let mut put = |name: &str, text: &str| {
+        dir.write(name, text.as_bytes())
+            .map_err(Failure::environment)
+    };
+    put("fio.json", &fio::to_json(report))?;
+    put("fio.txt", &fio::to_text(report))?;
+    for (name, text) in fio::log_files(plan, run) {
+        // A prefix may be a path of the machine that the job file was made on.
+        let name = name.rsplit('/').next().unwrap_or(&name);
+        put(name, &text)?;
+    }
+    if !report.interrupted {
+        dir.finish().map_err(Failure::environment)?;
+    }
+    eprintln!("zonelab: results: {}", path.display());
+    Ok(())
+}
+
+fn print(args: &Args, report: &Report<'_>) -> Result<(), Failure> {
+    let text = if args.json || args.output_format == Format::Json {
+        fio::to_json(report)
+    } else {
+        fio::to_text(report)
+    };
+    match &args.output {
+        Some(path) => std::fs::write(path, text)
+            .map_err(|error| Failure::environment(anyhow::anyhow!("{}: {error}", path.display()))),
+        None => console::print(&text),
+    }
+}
+
+fn outcome(report: &Report<'_>) -> Exit {
+    for entry in &report.entries {
+        if let Some((kind, status)) = entry.first_error {
+            eprintln!(
+                "zonelab: job {}: {} operations failed, first a {}: {status}",
+                entry.job.name,
+                entry.errors,
+                kind.name()
+            );
+        }
+        if entry.stuck > 0 {
+            eprintln!(
+                "zonelab: job {}: {} threads waited for ever, for zones that nobody gives back",
+                entry.job.name, entry.stuck
+            );
+        }
+        if entry.operations() == 0 && entry.errors == 0 {
+            eprintln!(
+                "zonelab: job {} did nothing in the measured time: reads and trims need written \
+                 zones (an earlier job, or --full-zones), and writes a zone that may be opened \
+                 (zones that earlier jobs have written in part count too)",
+                entry.job.name
+            );
+        }
+    }
+    if report.interrupted {
+        return Exit::Interrupted;
+    }
+    if report.errors() > 0 || report.stuck() > 0 {
+        return Exit::Device;
+    }
+    Exit::Done
+}

@@ -1,0 +1,193 @@
+//! `report.html`: what the report of a run says besides its results.
+
+use serde_json::Value;
+use zonelab_lab::experiment::{AxisValue, Experiment};
+use zonelab_lab::figure::Figure;
+use zonelab_lab::report::{PointSection, Report, Section};
+use zonelab_lab::rows::{Misfits, Row};
+use zonelab_lab::run::PointResult;
+
+use crate::session::Finished;
+
+/// Name of the file.
+pub(crate) const FILE: &str = "report.html";
+
+/// What was asked for.
+pub(crate) enum Asked {
+    /// `reproduce`, with these words.
+    Reproduce(Vec<String>),
+    /// `run` of an experiment, with these `--set` options.
+    Run(String, Vec<String>),
+}
+
+/// The part of a command line that results depend on: not where they go, nor
+/// on how many threads they come about.
+pub(crate) struct Invocation {
+    pub(crate) asked: Asked,
+    pub(crate) quick: bool,
+    pub(crate) seed: u64,
+    /// Further options, with their values.
+    pub(crate) options: Vec<String>,
+}
+
+impl Invocation {
+    /// The command that gives the same results, for a POSIX shell.
+    pub(crate) fn command(&self) -> String {
+        match &self.asked {
+            Asked::Reproduce(words) => self.reproduce(words),
+            Asked::Run(experiment, set) => self.run(experiment, set),
+        }
+    }
+
+    /// The command that gives the same results of one experiment.
+    fn of_experiment(&self, id: &str) -> String {
+        match &self.asked {
+            Asked::Reproduce(_) => self.reproduce(&[id.to_owned()]),
+            Asked::Run(..) => self.command(),
+        }
+    }
+
+    /// The command that runs one axis value of an experiment again.
+    fn of_point(&self, experiment: &Experiment, x: &AxisValue) -> String {
+        let (name, mut set) = match &self.asked {
+            Asked::Reproduce(_) => (&experiment.id, Vec::new()),
+            Asked::Run(name, set) => (name, set.clone()),
+        };
+        if experiment.axis.values.len() > 1 {
+            set.push(format!("axis.values=[{}]", x.literal()));
+        }
+        self.run(name, &set)
+    }
+
+    fn reproduce(&self, words: &[String]) -> String {
+        let mut command = vec!["reproduce".to_owned()];
+        command.extend_from_slice(words);
+        self.line(command)
+    }
+
+    fn run(&self, experiment: &str, set: &[String]) -> String {
+        let mut command = vec!["run".to_owned(), experiment.to_owned()];
+        for setting in set {
+            command.extend(["--set".to_owned(), setting.clone()]);
+        }
+        self.line(command)
+    }
+
+    fn line(&self, mut words: Vec<String>) -> String {
+        words.insert(0, "zonelab".to_owned());
+        if self.quick {
+            words.push("--quick".to_owned());
+        }
+        words.extend_from_slice(&self.options);
+        words.extend(["--seed".to_owned(), self.seed.to_string()]);
+        let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+        words.join(" ")
+    }
+}
+
+/// A word of a shell command.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// What the report is made of, besides experiments and figures.
+pub(crate) struct Parts<'a> {
+    pub(crate) tool: &'a str,
+    pub(crate) invocation: &'a Invocation,
+    pub(crate) rows: &'a [Row],
+    pub(crate) misfits: &'a Misfits,
+    pub(crate) notices: Vec<String>,
+    /// As [`crate::results::configuration`] gives it.
+    pub(crate) configuration: &'a Value,
+}
+
+/// The report of `finished` experiments with their figures.
+pub(crate) fn html(parts: Parts<'_>, finished: &[Finished], figures: &[Option<Figure>]) -> String {
+    let sections: Vec<Section<'_>> = finished
+        .iter()
+        .zip(figures)
+        .enumerate()
+        .map(|(index, (one, figure))| Section {
+            experiment: &one.experiment,
+            text: &one.text,
+            command: parts.invocation.of_experiment(&one.experiment.id),
+            figure: figure.as_ref(),
+            points: one
+                .results
+                .iter()
+                .map(|result| PointSection {
+                    result,
+                    drive: drive(&parts.configuration[index], result),
+                    command: parts.invocation.of_point(&one.experiment, &result.x),
+                })
+                .collect(),
+        })
+        .collect();
+    let title = match (&parts.invocation.asked, finished) {
+        (Asked::Run(..), [one]) => format!("{}: {}", one.experiment.id, one.experiment.title),
+        _ => "Published results, reproduced".to_owned(),
+    };
+    let report = Report {
+        title,
+        tool: parts.tool,
+        command: parts.invocation.command(),
+        seed: parts.invocation.seed,
+        notices: parts.notices,
+        sections,
+        rows: parts.rows,
+        misfits: parts.misfits,
+    };
+    report.to_html()
+}
+
+/// The drive of a point, as TOML, from the configuration of its experiment.
+fn drive<'a>(experiment: &'a Value, result: &PointResult) -> &'a str {
+    let points = experiment["points"].as_array().into_iter().flatten();
+    points
+        .filter(|point| point["series"] == result.series && point["x"] == result.x.text)
+        .find_map(|point| point["drive"].as_str())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_survive_a_shell() {
+        let run = Invocation {
+            asked: Asked::Run(
+                "my file.toml".to_owned(),
+                vec!["title=it's".to_owned(), "job.0.runtime=2s".to_owned()],
+            ),
+            quick: true,
+            seed: 7,
+            options: Vec::new(),
+        };
+        assert_eq!(
+            run.command(),
+            r"zonelab run 'my file.toml' --set 'title=it'\''s' --set job.0.runtime=2s --quick --seed 7"
+        );
+        let all = Invocation {
+            asked: Asked::Reproduce(vec!["C".to_owned()]),
+            quick: false,
+            seed: 1,
+            options: vec!["--faults".to_owned(), "f.toml".to_owned()],
+        };
+        assert_eq!(
+            all.command(),
+            "zonelab reproduce C --faults f.toml --seed 1"
+        );
+        assert_eq!(
+            all.of_experiment("C10a"),
+            "zonelab reproduce C10a --faults f.toml --seed 1"
+        );
+        assert_eq!(quoted(""), "''");
+        assert_eq!(quoted("$(a)"), "'$(a)'");
+    }
+}

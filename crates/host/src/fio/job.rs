@@ -1,0 +1,613 @@
+//! The options of one job, read.
+
+use super::options::{self, Treatment};
+use super::text::{Origin, Setting};
+use super::value::{self, Amount, Wrong, wrong};
+use crate::stats::Latency;
+use crate::workload::distribution::Distribution;
+use zonelab_config::Problem;
+
+const SECOND: u64 = 1_000_000_000;
+const MICROSECOND: u64 = 1_000;
+const MILLISECOND: u64 = 1_000_000;
+
+/// Threads of one section, at most.
+const MAX_NUMJOBS: u64 = 4_096;
+/// Operations in flight of one thread, at most: what a queue can hold.
+const MAX_IODEPTH: u64 = 65_535;
+
+/// What a job does: `rw`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ReadWrite {
+    /// At random, instead of in order.
+    pub(super) random: bool,
+    /// By direction: read, write, trim.
+    pub(super) directions: [bool; 3],
+}
+
+/// Which jobs end with one that ends, under `exitall`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExitWhat {
+    /// Those of its group.
+    #[default]
+    Group,
+    /// All, also those that have not begun.
+    All,
+    /// All that run.
+    Stonewall,
+}
+
+/// The options of one job. Fields are named after the options.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct JobOptions {
+    pub(super) rw: ReadWrite,
+    pub(super) bs: [(u64, u64); 3],
+    pub(super) bssplit: [Vec<(u64, u32)>; 3],
+    pub(super) iodepth: u32,
+    pub(super) numjobs: u32,
+    pub(super) size: Option<Amount>,
+    pub(super) io_size: Option<Amount>,
+    pub(super) offset: Amount,
+    pub(super) offset_increment: Amount,
+    pub(super) number_ios: Option<u64>,
+    pub(super) loops: u64,
+    pub(super) runtime: u64,
+    pub(super) time_based: bool,
+    pub(super) ramp_time: u64,
+    pub(super) startdelay: (u64, u64),
+    pub(super) stonewall: bool,
+    pub(super) new_group: bool,
+    pub(super) group_reporting: bool,
+    pub(super) exitall: bool,
+    pub(super) exitall_on_error: bool,
+    pub(super) exit_what: ExitWhat,
+    pub(super) thinktime: u64,
+    pub(super) thinktime_blocks: u32,
+    pub(super) thinktime_iotime: Option<u64>,
+    pub(super) rate: [u64; 3],
+    pub(super) rate_iops: [u64; 3],
+    pub(super) poisson: bool,
+    pub(super) rwmixread: u32,
+    pub(super) percentage_random: [u32; 3],
+    pub(super) random_distribution: Distribution,
+    pub(super) randseed: u64,
+    pub(super) percentile_list: Vec<f64>,
+    pub(super) clat_percentiles: bool,
+    pub(super) lat_percentiles: bool,
+    pub(super) slat_percentiles: bool,
+    pub(super) zonesize: Option<u64>,
+    pub(super) max_open_zones: Option<u32>,
+    pub(super) job_max_open_zones: Option<u32>,
+    pub(super) read_beyond_wp: bool,
+    pub(super) initial_zone_reset: bool,
+    pub(super) append: bool,
+    pub(super) finish: bool,
+    pub(super) softfinish: bool,
+    pub(super) softfinish_granularity: u64,
+    pub(super) softfinish_pause: u64,
+    pub(super) reset: bool,
+    pub(super) filename: Option<String>,
+    pub(super) description: Option<String>,
+    pub(super) ioengine: String,
+    pub(super) lat_log: Option<String>,
+    pub(super) bw_log: Option<String>,
+    pub(super) iops_log: Option<String>,
+    pub(super) log_avg_msec: u64,
+    pub(super) log_offset: bool,
+    pub(super) bwavgtime: u64,
+    pub(super) iopsavgtime: u64,
+    kb_base: u32,
+    /// Where options were set that others are checked against.
+    pub(super) places: Vec<(&'static str, Origin)>,
+    /// Name that an option gave the job.
+    pub(super) name: Option<String>,
+}
+
+impl Default for JobOptions {
+    fn default() -> Self {
+        Self {
+            rw: ReadWrite {
+                random: false,
+                directions: [true, false, false],
+            },
+            bs: [(4_096, 4_096); 3],
+            bssplit: [const { Vec::new() }; 3],
+            iodepth: 1,
+            numjobs: 1,
+            size: None,
+            io_size: None,
+            offset: Amount::Bytes(0),
+            offset_increment: Amount::Bytes(0),
+            number_ios: None,
+            loops: 1,
+            runtime: 0,
+            time_based: false,
+            ramp_time: 0,
+            startdelay: (0, 0),
+            stonewall: false,
+            new_group: false,
+            group_reporting: false,
+            exitall: false,
+            exitall_on_error: false,
+            exit_what: ExitWhat::Group,
+            thinktime: 0,
+            thinktime_blocks: 1,
+            thinktime_iotime: None,
+            rate: [0; 3],
+            rate_iops: [0; 3],
+            poisson: false,
+            rwmixread: 50,
+            percentage_random: [100; 3],
+            random_distribution: Distribution::Uniform,
+            randseed: 0,
+            percentile_list: Latency::PERCENTILES.to_vec(),
+            clat_percentiles: true,
+            lat_percentiles: false,
+            slat_percentiles: false,
+            zonesize: None,
+            max_open_zones: None,
+            job_max_open_zones: None,
+            read_beyond_wp: false,
+            initial_zone_reset: false,
+            append: false,
+            finish: false,
+            softfinish: false,
+            softfinish_granularity: 256 << 10,
+            softfinish_pause: 0,
+            reset: false,
+            filename: None,
+            description: None,
+            ioengine: "psync".to_owned(),
+            lat_log: None,
+            bw_log: None,
+            iops_log: None,
+            log_avg_msec: 0,
+            log_offset: false,
+            bwavgtime: 500 * MILLISECOND,
+            iopsavgtime: 500 * MILLISECOND,
+            kb_base: 1024,
+            places: Vec::new(),
+            name: None,
+        }
+    }
+}
+
+/// Engines that wait for each operation: their depth is 1.
+const SYNCHRONOUS: &[&str] = &["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "sg"];
+
+impl JobOptions {
+    /// Applies one option.
+    ///
+    /// # Errors
+    /// It is unknown, unsupported, or its value is wrong.
+    pub(super) fn apply(&mut self, setting: &Setting) -> Result<Option<Problem>, Problem> {
+        let Setting { key, value, origin } = setting;
+        let Some(option) = options::find(key) else {
+            let what = format!("unknown option `{}`", value::shorten(key));
+            let valid = options::nearest(key).map(|near| format!("did you mean `{near}`?"));
+            return Err(origin.problem("", what, valid.unwrap_or_default()));
+        };
+        match option.treatment {
+            Treatment::NoMeaning(why) => {
+                let what = format!("has no meaning here: {why}");
+                return Ok(Some(origin.problem(key, what, "")));
+            }
+            Treatment::Unsupported(why) => {
+                return Err(origin.problem(key, format!("is not supported: {why}"), ""));
+            }
+            Treatment::Used => {}
+        }
+        let result = self
+            .switch(option.name, value.as_deref())
+            .unwrap_or_else(|| match value.as_deref() {
+                None | Some("") => Err(wrong("needs a value", format!("{key}=..."))),
+                Some(value) => self
+                    .pattern(option.name, value)
+                    .or_else(|| self.extent(option.name, value))
+                    .or_else(|| self.pace(option.name, value))
+                    .unwrap_or_else(|| self.rest(option.name, value)),
+            });
+        self.places.retain(|(name, _)| *name != option.name);
+        self.places.push((option.name, origin.clone()));
+        match result {
+            Ok(()) => Ok(None),
+            Err((what, valid)) => Err(origin.problem(key, what, valid)),
+        }
+    }
+
+    /// Whether the engine waits for each operation.
+    pub(super) fn is_synchronous(&self) -> bool {
+        SYNCHRONOUS.contains(&self.ioengine.as_str())
+    }
+
+    /// Options that are on or off.
+    fn switch(&mut self, name: &str, value: Option<&str>) -> Option<Result<(), Wrong>> {
+        let target = match name {
+            "time_based" => &mut self.time_based,
+            "stonewall" => &mut self.stonewall,
+            "new_group" => &mut self.new_group,
+            "group_reporting" => &mut self.group_reporting,
+            "exitall" => &mut self.exitall,
+            "exitall_on_error" => &mut self.exitall_on_error,
+            "clat_percentiles" => &mut self.clat_percentiles,
+            "lat_percentiles" => &mut self.lat_percentiles,
+            "slat_percentiles" => &mut self.slat_percentiles,
+            "read_beyond_wp" => &mut self.read_beyond_wp,
+            "initial_zone_reset" => &mut self.initial_zone_reset,
+            "zone_append" => &mut self.append,
+            "finish" => &mut self.finish,
+            "softfinish" => &mut self.softfinish,
+            "reset" => &mut self.reset,
+            "log_offset" => &mut self.log_offset,
+            // Without a value, logs are named after the job.
+            "write_lat_log" | "write_bw_log" | "write_iops_log" => {
+                let prefix = Some(value.unwrap_or_default().to_owned());
+                match name {
+                    "write_lat_log" => self.lat_log = prefix,
+                    "write_bw_log" => self.bw_log = prefix,
+                    _ => self.iops_log = prefix,
+                }
+                return Some(Ok(()));
+            }
+            _ => return None,
+        };
+        Some(value::switch(value).map(|on| *target = on))
+    }
+
+    /// What is done, where and how large.
+    fn pattern(&mut self, name: &str, text: &str) -> Option<Result<(), Wrong>> {
+        let kb_base = self.kb_base;
+        let size =
+            |text: &str| value::bounded(text, kb_base, 1, 1 << 30).map(|bytes| (bytes, bytes));
+        Some(match name {
+            "rw" => read_write(text).map(|rw| self.rw = rw),
+            "bs" => {
+                self.bssplit = Default::default();
+                value::by_direction(text, &mut self.bs, size)
+            }
+            "bsrange" => value::by_direction(text, &mut self.bs, |part| {
+                let (low, high) = part.split_once('-').unwrap_or((part, part));
+                let range = (size(low.trim())?.0, size(high.trim())?.0);
+                match range.0 <= range.1 {
+                    true => Ok(range),
+                    false => Err(wrong(format!("{part} ends before it begins"), "low-high")),
+                }
+            }),
+            "bssplit" => split_sizes(text, kb_base).map(|split| self.bssplit = split),
+            "percentage_random" => value::by_direction(text, &mut self.percentage_random, percent),
+            "random_distribution" => distribution(text).map(|d| self.random_distribution = d),
+            "rwmixread" => percent(text).map(|p| self.rwmixread = p),
+            "rwmixwrite" => percent(text).map(|p| self.rwmixread = 100 - p),
+            "iodepth" => number(text, 1, MAX_IODEPTH).map(|n| self.iodepth = n as u32),
+            "numjobs" => number(text, 1, MAX_NUMJOBS).map(|n| self.numjobs = n as u32),
+            _ => return None,
+        })
+    }
+
+    /// From where to where, and for how long.
+    fn extent(&mut self, name: &str, text: &str) -> Option<Result<(), Wrong>> {
+        let kb_base = self.kb_base;
+        let amount = |text: &str| value::amount(text, kb_base);
+        Some(match name {
+            "size" => amount(text).map(|a| self.size = Some(a)),
+            "io_size" => amount(text).map(|a| self.io_size = Some(a)),
+            "offset" => amount(text).map(|a| self.offset = a),
+            "offset_increment" => amount(text).map(|a| self.offset_increment = a),
+            "number_ios" => number(text, 1, u64::MAX).map(|n| self.number_ios = Some(n)),
+            "loops" => number(text, 1, u64::from(u32::MAX)).map(|n| self.loops = n),
+            "runtime" => value::time(text, SECOND).map(|ns| self.runtime = ns),
+            "ramp_time" => value::time(text, SECOND).map(|ns| self.ramp_time = ns),
+            "startdelay" => {
+                let (low, high) = text.split_once('-').unwrap_or((text, text));
+                value::time(low.trim(), SECOND).and_then(|low| {
+                    let high = value::time(high.trim(), SECOND)?;
+                    self.startdelay = (low, high.max(low));
+                    Ok(())
+                })
+            }
+            "zonesize" => value::integer(text, kb_base).map(|n| {
+                self.zonesize = (n > 0).then_some(n);
+            }),
+            "max_open_zones" => open_zones(text).map(|n| self.max_open_zones = n),
+            "job_max_open_zones" => open_zones(text).map(|n| self.job_max_open_zones = n),
+            _ => return None,
+        })
+    }
+
+    /// How fast, and with which pauses.
+    fn pace(&mut self, name: &str, text: &str) -> Option<Result<(), Wrong>> {
+        let kb_base = self.kb_base;
+        let count = |text: &str| value::integer(text, kb_base);
+        Some(match name {
+            "rate" => value::by_direction(text, &mut self.rate, count),
+            "rate_iops" => value::by_direction(text, &mut self.rate_iops, count),
+            "rate_process" => match text {
+                "linear" => {
+                    self.poisson = false;
+                    Ok(())
+                }
+                "poisson" => {
+                    self.poisson = true;
+                    Ok(())
+                }
+                _ => Err(unknown(text, &["linear", "poisson"])),
+            },
+            "thinktime" => value::time(text, MICROSECOND).map(|ns| self.thinktime = ns),
+            "thinktime_blocks" => {
+                number(text, 1, u64::from(u32::MAX)).map(|n| self.thinktime_blocks = n as u32)
+            }
+            "thinktime_iotime" => value::time(text, MICROSECOND).map(|ns| {
+                self.thinktime_iotime = (ns > 0).then_some(ns);
+            }),
+            "softfinish_granularity" => {
+                value::bounded(text, kb_base, 1, 1 << 30).map(|n| self.softfinish_granularity = n)
+            }
+            "softfinish_pause" => {
+                value::time(text, MICROSECOND).map(|ns| self.softfinish_pause = ns)
+            }
+            "bwavgtime" => interval(text).map(|ns| self.bwavgtime = ns),
+            "iopsavgtime" => interval(text).map(|ns| self.iopsavgtime = ns),
+            "log_avg_msec" => value::time(text, MILLISECOND).map(|ns| self.log_avg_msec = ns),
+            _ => return None,
+        })
+    }
+
+    fn rest(&mut self, name: &str, text: &str) -> Result<(), Wrong> {
+        match name {
+            "name" => self.name = Some(text.to_owned()),
+            "description" => self.description = Some(text.to_owned()),
+            "filename" => self.filename = Some(text.to_owned()),
+            "ioengine" => text.clone_into(&mut self.ioengine),
+            "randseed" => self.randseed = value::integer(text, self.kb_base)?,
+            "kb_base" => {
+                self.kb_base = match text {
+                    "1000" => 1000,
+                    "1024" => 1024,
+                    _ => return Err(unknown(text, &["1000", "1024"])),
+                }
+            }
+            "percentile_list" => self.percentile_list = percentiles(text)?,
+            "zonemode" => match text {
+                "zbd" | "none" => {}
+                "strided" => return Err(wrong("strided is not supported", "zonemode=zbd")),
+                _ => return Err(unknown(text, &["zbd", "none"])),
+            },
+            "exit_what" => {
+                self.exit_what = match text {
+                    "group" => ExitWhat::Group,
+                    "all" => ExitWhat::All,
+                    "stonewall" => ExitWhat::Stonewall,
+                    _ => return Err(unknown(text, &["group", "all", "stonewall"])),
+                }
+            }
+            // The table of options and these functions name the same ones: a test checks it.
+            _ => return Err(wrong("is not understood", "")),
+        }
+        Ok(())
+    }
+
+    /// Where an option was set, or else where its job begins.
+    pub(super) fn place<'a>(&'a self, names: &[&str], section: &'a Origin) -> &'a Origin {
+        let found = self
+            .places
+            .iter()
+            .rev()
+            .find(|(name, _)| names.contains(name));
+        found.map_or(section, |(_, origin)| origin)
+    }
+}
+
+fn number(text: &str, low: u64, high: u64) -> Result<u64, Wrong> {
+    value::bounded(text, 1024, low, high)
+}
+
+/// A limit on open zones: 0 is none.
+fn open_zones(text: &str) -> Result<Option<u32>, Wrong> {
+    let limit = number(text, 0, u64::from(u32::MAX))?;
+    Ok((limit > 0).then_some(limit as u32))
+}
+
+/// An interval of samples, in milliseconds without a unit; at least 1 ms.
+fn interval(text: &str) -> Result<u64, Wrong> {
+    value::time(text, MILLISECOND).map(|ns| ns.max(MILLISECOND))
+}
+
+fn percent(text: &str) -> Result<u32, Wrong> {
+    value::bounded(text, 1024, 0, 100).map(|percent| percent as u32)
+}
+
+fn unknown(text: &str, valid: &[&str]) -> Wrong {
+    wrong(
+        format!("\"{}\" is none of the values", value::shorten(text)),
+        valid.join(", "),
+    )
+}
+
+fn read_write(text: &str) -> Result<ReadWrite, Wrong> {
+    let (name, modifier) = text.split_once(':').unwrap_or((text, ""));
+    if !modifier.is_empty() {
+        let what = "a number after `:` is not supported: zones are written in order";
+        return Err(wrong(what, name));
+    }
+    let (random, directions) = match name {
+        "read" => (false, [true, false, false]),
+        "write" => (false, [false, true, false]),
+        "trim" => (false, [false, false, true]),
+        "randread" => (true, [true, false, false]),
+        "randwrite" => (true, [false, true, false]),
+        "randtrim" => (true, [false, false, true]),
+        "rw" | "readwrite" => (false, [true, true, false]),
+        "randrw" => (true, [true, true, false]),
+        "trimwrite" | "randtrimwrite" => {
+            let valid = "a trim is a zone reset: use a job for each";
+            return Err(wrong(format!("{name} is not supported"), valid));
+        }
+        _ => {
+            let valid = [
+                "read",
+                "write",
+                "trim",
+                "randread",
+                "randwrite",
+                "randtrim",
+                "rw",
+                "randrw",
+            ];
+            return Err(unknown(name, &valid));
+        }
+    };
+    Ok(ReadWrite { random, directions })
+}
+
+/// `4k/60:64k/40`, by direction. Shares left out are equal parts of the rest.
+fn split_sizes(text: &str, kb_base: u32) -> Result<[Vec<(u64, u32)>; 3], Wrong> {
+    let parts: Vec<&str> = text.split(',').collect();
+    if parts.len() > 3 {
+        return Err(wrong("more than three directions", "read,write,trim"));
+    }
+    let mut all: [Vec<(u64, u32)>; 3] = Default::default();
+    for (index, split) in all.iter_mut().enumerate() {
+        let part = parts
+            .get(index)
+            .or(parts.last())
+            .copied()
+            .unwrap_or_default();
+        if !part.trim().is_empty() {
+            *split = split_of(part, kb_base)?;
+        }
+    }
+    Ok(all)
+}
+
+fn split_of(text: &str, kb_base: u32) -> Result<Vec<(u64, u32)>, Wrong> {
+    let mut sizes = Vec::new();
+    for part in text.split(':') {
+        let (size, share) = part.split_once('/').unwrap_or((part, ""));
+        let bytes = value::bounded(size.trim(), kb_base, 1, 1 << 30)?;
+        let share = share.trim();
+        let share = match share {
+            "" => None,
+            text => Some(percent(text)?),
+        };
+        sizes.push((bytes, share));
+    }
+    let stated: u32 = sizes.iter().filter_map(|(_, share)| *share).sum();
+    let open = sizes.iter().filter(|(_, share)| share.is_none()).count() as u32;
+    if stated > 100 || (open == 0 && stated != 100) {
+        return Err(wrong(format!("shares add up to {stated} %"), "100 %"));
+    }
+    // The first of those without a share take what does not divide.
+    let mut rest = 100 - stated;
+    let mut left = open;
+    let mut shared = Vec::new();
+    for (bytes, share) in sizes {
+        let share = share.unwrap_or_else(|| {
+            let mine = rest.div_ceil(left.max(1));
+            rest -= mine;
+            left -= 1;
+            mine
+        });
+        shared.push((bytes, share));
+    }
+    Ok(shared)
+}
+
+fn distribution(text: &str) -> Result<Distribution, Wrong> {
+    let (name, argument) = text.split_once(':').unwrap_or((text, ""));
+    if argument.contains(':') {
+        return Err(wrong("a centre is not supported", "one number after `:`"));
+    }
+    let or = |default: f64, low: f64, high: f64| match argument {
+        "" => Ok(default),
+        text => value::float(text, low, high),
+    };
+    match name {
+        "random" => Ok(Distribution::Uniform),
+        // Defaults are fio's.
+        "zipf" => Ok(Distribution::Zipf {
+            theta: or(1.1, 0.01, 100.0)?,
+        }),
+        "pareto" => Ok(Distribution::Pareto {
+            h: or(0.2, 0.000_1, 0.999_9)?,
+        }),
+        "normal" => Ok(Distribution::Normal {
+            deviation: or(50.0, 0.001, 100.0)?,
+        }),
+        "zoned" | "zoned_abs" => Err(wrong(
+            format!("{name} is not supported"),
+            "use a job for each part, with offset and size",
+        )),
+        _ => Err(unknown(
+            name,
+            &["random", "zipf:theta", "pareto:h", "normal:deviation"],
+        )),
+    }
+}
+
+/// Percentiles, separated by `:`.
+fn percentiles(text: &str) -> Result<Vec<f64>, Wrong> {
+    let mut list = Vec::new();
+    for part in text.split(':') {
+        list.push(value::float(part.trim(), 0.0, 100.0)?);
+    }
+    if list.len() > 20 {
+        return Err(wrong(format!("{} percentiles", list.len()), "at most 20"));
+    }
+    list.sort_by(f64::total_cmp);
+    list.dedup();
+    Ok(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_used_option_is_read_by_something() {
+        for option in options::all().filter(|option| option.treatment == Treatment::Used) {
+            let values = [
+                "1",
+                "read",
+                "zbd",
+                "linear",
+                "group",
+                "1024",
+                "4k/50:8k/50",
+                "random",
+                "50",
+            ];
+            let read = values.iter().any(|value| {
+                let setting = Setting {
+                    key: option.name.to_owned(),
+                    value: Some((*value).to_owned()),
+                    origin: Origin {
+                        file: String::new(),
+                        line: 1,
+                    },
+                };
+                JobOptions::default().apply(&setting).is_ok()
+            });
+            assert!(read, "{}", option.name);
+        }
+    }
+
+    #[test]
+    fn splits_share_what_is_left() {
+        assert_eq!(
+            split_of("4k/10:8k:16k", 1024).unwrap(),
+            [(4_096, 10), (8_192, 45), (16_384, 45)]
+        );
+        assert_eq!(
+            split_of("4k:8k:16k", 1024).unwrap(),
+            [(4_096, 34), (8_192, 33), (16_384, 33)]
+        );
+        assert!(split_of("4k/60:8k/60", 1024).is_err());
+        assert!(split_of("4k/60", 1024).is_err());
+    }
+
+    #[test]
+    fn not_a_number_is_no_percentile() {
+        assert!(percentiles("NaN").is_err());
+        assert_eq!(percentiles("99.9:50:50").unwrap(), [50.0, 99.9]);
+    }
+}

@@ -1,0 +1,29 @@
+//! Job files of fio 3.x: from their text to jobs for an emulated or real drive.
+//!
+//! [`JobFile::parse`] reads the text and finds what is wrong with it, line by
+//! line; [`JobFile::plan`] puts it on a device. Running a plan and printing
+//! results in fio's shape is the business of the crate `zonelab-lab`. Nothing
+//! here does I/O: environment and included files come through [`Outside`].
+//!
+//! What each option does, and what differs from fio: `docs/fio.md`.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | `text` | sections, options, includes, comments, variables |
+//! | `value` | numbers with fio's suffixes, times, percentages, zones |
+//! | [`options`] | all options: used, without meaning, refused |
+//! | `job` | the options of one job |
+//! | `file` | sections to jobs, with what `[global]` hands down |
+//! | `plan` | threads, groups and stages; zones, sizes and limits on a device |
+
+mod file;
+mod job;
+pub mod options;
+mod plan;
+mod text;
+mod value;
+
+pub use file::{Echo, JobFile, Section, Target};
+pub use job::ExitWhat;
+pub use plan::{Log, Logs, Plan, PlannedJob};
+pub use text::{Origin, Outside};

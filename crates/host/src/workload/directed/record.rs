@@ -1,0 +1,325 @@
+//! What is kept of a job's operations.
+
+use zonelab_device::Nanos;
+
+use super::Direction;
+use crate::stats::{Intervals, Latency, Moments};
+
+/// Upper ends of the buckets of completion latency in nanoseconds, as fio has
+/// them: up to 2, 4, 10, ... 1000 ns, then us, then ms up to 2000. One more
+/// bucket holds what is longer.
+pub const BUCKETS: [u64; 31] = buckets();
+
+/// Number of classes of queue depths: 1, 2, 4, 8, 16, 32, 64 and more.
+pub const DEPTHS: usize = 7;
+
+const fn buckets() -> [u64; 31] {
+    let steps = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1_000];
+    let mut all = [0; 31];
+    let mut i = 0;
+    while i < 30 {
+        let unit = match i / 10 {
+            0 => 1,
+            1 => 1_000,
+            _ => 1_000_000,
+        };
+        all[i] = steps[i % 10] * unit;
+        i += 1;
+    }
+    all[30] = 2_000_000_000;
+    all
+}
+
+/// What to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recording {
+    /// Percentiles of submission latency.
+    pub submission_percentiles: bool,
+    /// Percentiles of completion latency.
+    pub completion_percentiles: bool,
+    /// Percentiles of total latency.
+    pub total_percentiles: bool,
+    /// Interval of samples of bandwidth.
+    pub bandwidth_interval: Nanos,
+    /// Interval of samples of operations per second.
+    pub iops_interval: Nanos,
+    /// Samples of latency and throughput over time.
+    pub log: bool,
+    /// The log has one sample of each direction for so long; zero: one of each operation.
+    pub log_window: Nanos,
+}
+
+/// Count, mean and extremes of a latency, with or without percentiles.
+#[derive(Clone, Debug)]
+pub enum Spread {
+    /// Without.
+    Moments(Moments),
+    /// With.
+    Percentiles(Box<Latency>, Moments),
+}
+
+impl Spread {
+    fn new(percentiles: bool) -> Self {
+        if percentiles {
+            Self::Percentiles(Box::default(), Moments::default())
+        } else {
+            Self::Moments(Moments::default())
+        }
+    }
+
+    #[inline]
+    fn record(&mut self, latency: Nanos) {
+        match self {
+            Self::Moments(moments) => moments.add(latency.0),
+            Self::Percentiles(all, moments) => {
+                all.record(latency);
+                moments.add(latency.0);
+            }
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        match (self, other) {
+            (Self::Percentiles(a, b), Self::Percentiles(c, d)) => {
+                a.merge(c);
+                b.merge(d);
+            }
+            (Self::Moments(a) | Self::Percentiles(_, a), other) => a.merge(other.moments()),
+        }
+    }
+
+    /// Count, mean, deviation and extremes.
+    #[must_use]
+    pub fn moments(&self) -> &Moments {
+        match self {
+            Self::Moments(moments) | Self::Percentiles(_, moments) => moments,
+        }
+    }
+
+    /// The distribution, if it was kept.
+    #[must_use]
+    pub fn percentiles(&self) -> Option<&Latency> {
+        match self {
+            Self::Moments(_) => None,
+            Self::Percentiles(latency, _) => Some(latency),
+        }
+    }
+}
+
+/// The measurements of one direction of a job, or of a group of jobs.
+#[derive(Clone, Debug)]
+pub struct DirectionStats {
+    /// Bytes of the operations.
+    pub bytes: u64,
+    /// Operations.
+    pub operations: u64,
+    /// From the decision to submit until the command is with the drive.
+    pub submission: Spread,
+    /// From then until the completion is with the job.
+    pub completion: Spread,
+    /// Both together.
+    pub total: Spread,
+    /// Samples of bandwidth, by job.
+    pub bandwidth: Vec<Intervals>,
+    /// Samples of operations per second, by job.
+    pub iops: Vec<Intervals>,
+}
+
+impl DirectionStats {
+    fn new(from: Nanos, recording: &Recording) -> Self {
+        Self {
+            bytes: 0,
+            operations: 0,
+            submission: Spread::new(recording.submission_percentiles),
+            completion: Spread::new(recording.completion_percentiles),
+            total: Spread::new(recording.total_percentiles),
+            bandwidth: vec![Intervals::new(from, recording.bandwidth_interval)],
+            iops: vec![Intervals::new(from, recording.iops_interval)],
+        }
+    }
+
+    /// Adds the measurements of another job.
+    pub fn merge(&mut self, other: &Self) {
+        let Self {
+            bytes,
+            operations,
+            submission,
+            completion,
+            total,
+            bandwidth,
+            iops,
+        } = other;
+        self.bytes = self.bytes.saturating_add(*bytes);
+        self.operations += operations;
+        self.submission.merge(submission);
+        self.completion.merge(completion);
+        self.total.merge(total);
+        self.bandwidth.extend_from_slice(bandwidth);
+        self.iops.extend_from_slice(iops);
+    }
+}
+
+/// One operation of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogSample {
+    /// When it completed, from the start of the job.
+    pub at: Nanos,
+    /// Its direction.
+    pub direction: Direction,
+    /// Its bytes.
+    pub bytes: u64,
+    /// The byte of the device at which it began.
+    pub offset: u64,
+    /// Submission latency.
+    pub submission: Nanos,
+    /// Completion latency.
+    pub completion: Nanos,
+}
+
+/// The operations of one direction in one window of a log; at least one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowSample {
+    /// End of the window, from the start of the job.
+    pub end: Nanos,
+    /// Direction.
+    pub direction: Direction,
+    /// Number of operations.
+    pub operations: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Sum of submission latencies in nanoseconds.
+    pub submission_ns: u128,
+    /// Sum of completion latencies in nanoseconds.
+    pub completion_ns: u128,
+}
+
+/// A completed operation, for [`Recorder`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Done {
+    pub(super) direction: Direction,
+    pub(super) decided: Nanos,
+    pub(super) submitted: Nanos,
+    pub(super) completed: Nanos,
+    pub(super) bytes: u64,
+    pub(super) offset: u64,
+    pub(super) depth: u32,
+}
+
+/// The measurements of a job.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    recording: Recording,
+    started: Nanos,
+    from: Nanos,
+    /// By direction.
+    pub directions: [Option<Box<DirectionStats>>; 3],
+    /// Operations by completion latency: [`BUCKETS`], and what is longer.
+    pub buckets: [u64; BUCKETS.len() + 1],
+    /// Operations by the number in flight when they were submitted.
+    pub depths: [u64; DEPTHS],
+    /// Log of operations.
+    pub log: Vec<LogSample>,
+    /// Log of windows.
+    pub windows: Vec<WindowSample>,
+    open: [Option<WindowSample>; 3],
+}
+
+impl Recorder {
+    pub(super) fn new(recording: Recording) -> Self {
+        Self {
+            recording,
+            started: Nanos::ZERO,
+            from: Nanos::ZERO,
+            directions: [None, None, None],
+            buckets: [0; BUCKETS.len() + 1],
+            depths: [0; DEPTHS],
+            log: Vec::new(),
+            windows: Vec::new(),
+            open: [None; 3],
+        }
+    }
+
+    /// The job starts; operations that complete from `from` on are measured.
+    pub(super) fn start(&mut self, started: Nanos, from: Nanos) {
+        self.started = started;
+        self.from = from;
+    }
+
+    /// When measuring began.
+    pub(super) const fn from(&self) -> Nanos {
+        self.from
+    }
+
+    #[inline]
+    pub(super) fn record(&mut self, done: &Done) {
+        if done.completed < self.from {
+            return;
+        }
+        let (from, recording) = (self.from, self.recording);
+        let stats = self.directions[done.direction as usize]
+            .get_or_insert_with(|| Box::new(DirectionStats::new(from, &recording)));
+        let submission = done.submitted.saturating_sub(done.decided);
+        let completion = done.completed.saturating_sub(done.submitted);
+        stats.operations += 1;
+        stats.bytes = stats.bytes.saturating_add(done.bytes);
+        stats.submission.record(submission);
+        stats.completion.record(completion);
+        stats
+            .total
+            .record(done.completed.saturating_sub(done.decided));
+        stats.bandwidth[0].record(done.completed, done.bytes);
+        stats.iops[0].record(done.completed, done.bytes);
+        self.buckets[BUCKETS.partition_point(|&end| end < completion.0)] += 1;
+        self.depths[(done.depth.max(1).ilog2() as usize).min(DEPTHS - 1)] += 1;
+        if self.recording.log {
+            self.log(done, submission, completion);
+        }
+    }
+
+    fn log(&mut self, done: &Done, submission: Nanos, completion: Nanos) {
+        let at = done.completed.saturating_sub(self.started);
+        let (direction, bytes) = (done.direction, done.bytes);
+        let window = self.recording.log_window.0;
+        if window == 0 {
+            self.log.push(LogSample {
+                at,
+                direction,
+                bytes,
+                offset: done.offset,
+                submission,
+                completion,
+            });
+            return;
+        }
+        let end = Nanos((at.0 / window + 1).saturating_mul(window));
+        let open = &mut self.open[direction as usize];
+        if open.is_some_and(|sample| sample.end < end) {
+            self.windows.extend(open.take());
+        }
+        let sample = open.get_or_insert(WindowSample {
+            end,
+            direction,
+            operations: 0,
+            bytes: 0,
+            submission_ns: 0,
+            completion_ns: 0,
+        });
+        sample.operations += 1;
+        sample.bytes = sample.bytes.saturating_add(bytes);
+        sample.submission_ns += u128::from(submission.0);
+        sample.completion_ns += u128::from(completion.0);
+    }
+
+    /// Ends the measurement at `at`.
+    pub(super) fn finish(&mut self, at: Nanos) {
+        for stats in self.directions.iter_mut().flatten() {
+            let all = stats.bandwidth.iter_mut().chain(&mut stats.iops);
+            all.for_each(|intervals| intervals.finish(at));
+        }
+        for open in &mut self.open {
+            self.windows.extend(open.take());
+        }
+        self.windows
+            .sort_by_key(|sample| (sample.end, sample.direction));
+    }
+}

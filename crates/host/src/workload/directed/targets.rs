@@ -1,0 +1,326 @@
+//! Where the reads and writes of a job go.
+
+use zonelab_device::{Lba, Op, ZonedInfo};
+use zonelab_nvme::zns::ZoneSendAction;
+
+use super::{DirectedSpec, Direction, Pattern, WriteStyle};
+use crate::rng::Rng;
+use crate::workload::distribution::Positions;
+use crate::workload::zone_table::{Admission, SharedZones};
+
+/// An operation to issue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub(super) op: Op,
+    pub(super) direction: Direction,
+    pub(super) zone: u32,
+    /// Logical blocks moved.
+    pub(super) lbas: u64,
+    /// Logical blocks that it counts as.
+    pub(super) counted: u64,
+    pub(super) role: Role,
+    /// It counts towards the rate of its direction: of an operation of several
+    /// steps the one that is measured, or the first of these.
+    pub(super) paced: bool,
+}
+
+/// What an operation is to its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// A read, write or append: measured.
+    Transfer,
+    /// A reset of a full zone that is to be written again.
+    Clearing,
+    /// The write in front of a finish or reset.
+    Trigger,
+    /// A finish or reset: measured.
+    Managing,
+    /// A write of a softfinish; measured when the zone is full.
+    Chunk,
+}
+
+/// What can be issued.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Pick {
+    Issue(Step),
+    /// Nothing before something completes, here or elsewhere.
+    Wait,
+    /// Nothing in this direction, ever again.
+    Exhausted,
+}
+
+/// A place in the job's zones.
+#[derive(Clone, Copy, Debug)]
+struct Cursor {
+    zone: u32,
+    /// Reads: blocks from the start of the zone.
+    offset: u64,
+    /// Writes: this zone has been looked at, and reset if it was full.
+    entered: bool,
+}
+
+/// Chooses addresses of reads and writes.
+pub(super) struct Targets {
+    table: SharedZones,
+    zoned: ZonedInfo,
+    /// By direction; trims have theirs elsewhere.
+    cursors: [Cursor; 2],
+    /// By direction, over whole blocks of the smallest size.
+    positions: [Option<(Positions, u64)>; 2],
+}
+
+impl Targets {
+    pub(super) fn new(spec: &DirectedSpec, zoned: ZonedInfo, table: SharedZones) -> Self {
+        let cursor = Cursor {
+            zone: spec.zones.start,
+            offset: 0,
+            entered: false,
+        };
+        let positions = [Direction::Read, Direction::Write].map(|direction| {
+            let flow = spec.flows[direction as usize].as_ref()?;
+            let Pattern::Random { distribution, .. } = spec.pattern else {
+                return None;
+            };
+            let per_zone = (zoned.zone_capacity_lbas / u64::from(flow.sizes.min.max(1))).max(1);
+            let blocks = per_zone.saturating_mul(spec.zones.len() as u64);
+            Some((Positions::new(distribution, blocks), per_zone))
+        });
+        Self {
+            table,
+            zoned,
+            cursors: [cursor; 2],
+            positions,
+        }
+    }
+
+    fn start_of(&self, zone: u32) -> u64 {
+        u64::from(zone) * self.zoned.zone_size_lbas
+    }
+
+    /// The random position of an operation: zone, and block of the smallest
+    /// size in it. `None`: this one is sequential.
+    #[inline]
+    fn random(
+        &self,
+        spec: &DirectedSpec,
+        direction: Direction,
+        rng: &mut Rng,
+    ) -> Option<(u32, u64)> {
+        let (positions, per_zone) = self.positions[direction as usize].as_ref()?;
+        if let Pattern::Random { percent, .. } = spec.pattern {
+            let percent = percent[direction as usize];
+            if percent < 100 && !rng.ratio(u64::from(percent), 100) {
+                return None;
+            }
+        }
+        let block = positions.next(rng);
+        // Fits: fewer zones than 2^32.
+        let zone = spec.zones.start + (block / per_zone) as u32;
+        Some((zone, block % per_zone))
+    }
+
+    /// The next read, of `lbas` or what there is.
+    pub(super) fn read(&mut self, spec: &DirectedSpec, lbas: u32, min: u32, rng: &mut Rng) -> Pick {
+        let min = u64::from(min);
+        if let Some((zone, block)) = self.random(spec, Direction::Read, rng) {
+            let Some(zone) = self.zone_with_data(spec, zone, min, true) else {
+                return Pick::Exhausted;
+            };
+            let blocks = self.readable(spec, zone) / min;
+            let last = (blocks - 1) * min;
+            let offset = (block % blocks * min).min(last);
+            return self.issue_read(spec, zone, offset, lbas, min);
+        }
+        let cursor = self.cursors[Direction::Read as usize];
+        let left = self
+            .readable(spec, cursor.zone)
+            .saturating_sub(cursor.offset);
+        if cursor.offset > 0 && left >= min {
+            return self.issue_read(spec, cursor.zone, cursor.offset, lbas, min);
+        }
+        let from = cursor.zone + u32::from(cursor.offset > 0);
+        let next = self.zone_with_data(spec, from, min, false).or_else(|| {
+            let wraps = spec.end.repeats.then_some(spec.zones.start);
+            wraps.and_then(|start| self.zone_with_data(spec, start, min, false))
+        });
+        match next {
+            Some(zone) => self.issue_read(spec, zone, 0, lbas, min),
+            None => Pick::Exhausted,
+        }
+    }
+
+    fn readable(&self, spec: &DirectedSpec, zone: u32) -> u64 {
+        if spec.reads_beyond_write_pointer {
+            return self.zoned.zone_capacity_lbas;
+        }
+        self.table.borrow().readable(zone)
+    }
+
+    /// The first zone from `from` on with at least `min` blocks to read.
+    fn zone_with_data(
+        &self,
+        spec: &DirectedSpec,
+        from: u32,
+        min: u64,
+        around: bool,
+    ) -> Option<u32> {
+        let before = if around { spec.zones.start..from } else { 0..0 };
+        let mut zones = (from..spec.zones.end).chain(before);
+        zones.find(|&zone| self.readable(spec, zone) >= min)
+    }
+
+    fn issue_read(
+        &mut self,
+        spec: &DirectedSpec,
+        zone: u32,
+        offset: u64,
+        lbas: u32,
+        min: u64,
+    ) -> Pick {
+        let left = self.readable(spec, zone) - offset;
+        let lbas = u64::from(lbas).min(left / min * min);
+        self.cursors[Direction::Read as usize] = Cursor {
+            zone,
+            offset: offset + lbas,
+            entered: true,
+        };
+        let slba = Lba(self.start_of(zone) + offset);
+        // Fits: at most the `lbas` asked for.
+        let nlb = lbas as u32;
+        Pick::Issue(Step {
+            op: Op::Read { slba, nlb },
+            direction: Direction::Read,
+            zone,
+            lbas,
+            counted: lbas,
+            role: Role::Transfer,
+            paced: true,
+        })
+    }
+
+    /// The next write, of `lbas` or what is left of its zone.
+    pub(super) fn write(&mut self, spec: &DirectedSpec, lbas: u32, rng: &mut Rng) -> Pick {
+        if let Some((zone, _)) = self.random(spec, Direction::Write, rng) {
+            let cursor = &mut self.cursors[Direction::Write as usize];
+            *cursor = Cursor {
+                zone,
+                offset: 0,
+                entered: true,
+            };
+            return self.write_to(spec, zone, lbas, rng);
+        }
+        // Every zone of the job is looked at once at most.
+        for _ in 0..=spec.zones.len() {
+            let Cursor { zone, entered, .. } = self.cursors[Direction::Write as usize];
+            if zone == spec.zones.end {
+                return Pick::Exhausted;
+            }
+            let is_full = self.table.borrow().written(zone) == self.zoned.zone_capacity_lbas;
+            if !entered || !is_full {
+                let pick = self.write_to(spec, zone, lbas, rng);
+                let cursor = &mut self.cursors[Direction::Write as usize];
+                // Not by its reset, during which it still counts as full.
+                cursor.entered |= matches!(&pick, Pick::Issue(step)
+                    if step.zone == zone && step.role == Role::Transfer);
+                return pick;
+            }
+            let last = zone + 1 == spec.zones.end;
+            let next = if last && spec.end.repeats {
+                spec.zones.start
+            } else {
+                zone + 1
+            };
+            self.cursors[Direction::Write as usize] = Cursor {
+                zone: next,
+                offset: 0,
+                entered: false,
+            };
+        }
+        Pick::Wait
+    }
+
+    /// A write to `zone`, to which it must be reset first if it is full, or to
+    /// another that is open if no more may be.
+    fn write_to(&mut self, spec: &DirectedSpec, zone: u32, lbas: u32, rng: &mut Rng) -> Pick {
+        let append = spec.style == WriteStyle::Append;
+        let mut table = self.table.borrow_mut();
+        let is_full = table.written(zone) == self.zoned.zone_capacity_lbas;
+        match table.admit(zone, spec.id, append, spec.open_limit) {
+            Admission::Granted if !is_full => {
+                drop(table);
+                self.issue_write(spec, zone, lbas)
+            }
+            Admission::Granted if table.is_quiet(zone) => {
+                table.begin_managing(zone, spec.id);
+                drop(table);
+                Pick::Issue(self.clearing(zone))
+            }
+            Admission::Granted | Admission::Busy => {
+                table.wait(spec.id);
+                Pick::Wait
+            }
+            Admission::TooManyOpen => {
+                let usable = |zone: &&u32| {
+                    spec.zones.contains(*zone)
+                        && table.admit(**zone, spec.id, append, None) == Admission::Granted
+                };
+                let count = table.open_zones().iter().filter(usable).count();
+                let nth = rng.below(count as u64) as usize;
+                let other = table.open_zones().iter().filter(usable).nth(nth).copied();
+                if let Some(other) = other {
+                    drop(table);
+                    return self.issue_write(spec, other, lbas);
+                }
+                if table.can_hope(spec.id) {
+                    table.wait(spec.id);
+                    return Pick::Wait;
+                }
+                Pick::Exhausted
+            }
+        }
+    }
+
+    /// Writes what fits: the last write of a zone may be shorter, so that no
+    /// rest keeps it from becoming full.
+    fn issue_write(&mut self, spec: &DirectedSpec, zone: u32, lbas: u32) -> Pick {
+        let mut table = self.table.borrow_mut();
+        let rest = self.zoned.zone_capacity_lbas - table.written(zone);
+        let lbas = u64::from(lbas).min(rest);
+        let at = table.begin_write(zone, spec.id, lbas);
+        let zslba = Lba(self.start_of(zone));
+        // Fits: at most the `lbas` asked for.
+        let nlb = lbas as u32;
+        let op = match spec.style {
+            WriteStyle::Append => Op::Append { zslba, nlb },
+            _ => Op::Write {
+                slba: Lba(zslba.0 + at),
+                nlb,
+            },
+        };
+        Pick::Issue(Step {
+            op,
+            direction: Direction::Write,
+            zone,
+            lbas,
+            counted: lbas,
+            role: Role::Transfer,
+            paced: true,
+        })
+    }
+
+    fn clearing(&self, zone: u32) -> Step {
+        Step {
+            op: Op::ZoneSend {
+                slba: Lba(self.start_of(zone)),
+                action: ZoneSendAction::RESET,
+                select_all: false,
+            },
+            direction: Direction::Write,
+            zone,
+            lbas: 0,
+            counted: 0,
+            role: Role::Clearing,
+            paced: false,
+        }
+    }
+}

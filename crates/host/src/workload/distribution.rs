@@ -1,0 +1,283 @@
+//! Where in a range of blocks a random operation goes.
+
+use crate::rng::Rng;
+
+/// How random positions are distributed over a range.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Distribution {
+    /// Every position is equally likely.
+    #[default]
+    Uniform,
+    /// Zipf's law: the position of rank `k` has a probability proportional to
+    /// `k^-theta`. Ranks are scattered over the range.
+    Zipf {
+        /// The exponent, above 0 and not above 100.
+        theta: f64,
+    },
+    /// Pareto's law in the form of "a share of `h` of the positions gets
+    /// `1 - h` of the operations". Ranks are scattered over the range.
+    Pareto {
+        /// The share, between 0 and 1, both excluded.
+        h: f64,
+    },
+    /// The normal distribution about the middle of the range. Positions
+    /// outside are drawn again.
+    Normal {
+        /// The standard deviation, in percent of the range, above 0.
+        deviation: f64,
+    },
+}
+
+/// 2^64 divided by the golden ratio, made odd: steps of it scatter evenly.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Draws of a normal position before the middle is taken: outside the range
+/// are half of all at a deviation of about 75 %.
+const NORMAL_DRAWS: u32 = 64;
+
+/// Draws positions of a [`Distribution`] over a range of `n`.
+#[derive(Clone, Debug)]
+pub struct Positions {
+    n: u64,
+    /// What scatters ranks: see [`step_for`].
+    step: u64,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Uniform,
+    Zipf(Zipf),
+    Pareto { exponent: f64 },
+    Normal { deviation: f64 },
+}
+
+impl Positions {
+    /// Positions from 0 to `n - 1`; `n` is at least 1.
+    #[must_use]
+    pub fn new(distribution: Distribution, n: u64) -> Self {
+        let n = n.max(1);
+        let kind = match distribution {
+            Distribution::Uniform => Kind::Uniform,
+            Distribution::Zipf { theta } => Kind::Zipf(Zipf::new(theta, n)),
+            Distribution::Pareto { h } => Kind::Pareto {
+                exponent: libm::log(h) / libm::log(1.0 - h),
+            },
+            Distribution::Normal { deviation } => Kind::Normal {
+                deviation: deviation / 100.0 * n as f64,
+            },
+        };
+        let step = step_for(n);
+        Self { n, step, kind }
+    }
+
+    /// The next position.
+    #[inline]
+    pub fn next(&self, rng: &mut Rng) -> u64 {
+        match &self.kind {
+            Kind::Uniform => rng.below(self.n),
+            Kind::Zipf(zipf) => self.scatter(zipf.next(rng) - 1),
+            Kind::Pareto { exponent } => {
+                let rank = (self.n - 1) as f64 * libm::pow(unit(rng), *exponent);
+                self.scatter((rank as u64).min(self.n - 1))
+            }
+            Kind::Normal { deviation } => self.normal(*deviation, rng),
+        }
+    }
+
+    /// Spreads ranks over the range: a rank keeps its place for a given `n`,
+    /// and neighbouring ranks are far apart. Every place has one rank.
+    #[inline]
+    fn scatter(&self, rank: u64) -> u64 {
+        let n = u128::from(self.n);
+        ((u128::from(rank) * u128::from(self.step) + n / 3) % n) as u64
+    }
+
+    fn normal(&self, deviation: f64, rng: &mut Rng) -> u64 {
+        let middle = (self.n / 2) as f64;
+        for _ in 0..NORMAL_DRAWS {
+            // Box and Muller; the second value of each pair is not used, so
+            // that a draw depends on nothing but the generator.
+            let radius = libm::sqrt(-2.0 * libm::log(1.0 - unit(rng)));
+            let angle = core::f64::consts::TAU * unit(rng);
+            let at = middle + deviation * radius * libm::cos(angle);
+            if at >= 0.0 && at < self.n as f64 {
+                return (at as u64).min(self.n - 1);
+            }
+        }
+        self.n / 2
+    }
+}
+
+/// Uniform in [0, 1), 53 bits.
+#[inline]
+fn unit(rng: &mut Rng) -> f64 {
+    (rng.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
+}
+
+/// About `n` over the golden ratio, without a common divisor with `n`.
+fn step_for(n: u64) -> u64 {
+    let mut step = ((u128::from(GOLDEN) * u128::from(n)) >> 64) as u64 | 1;
+    while gcd(step, n) != 1 {
+        step += 2;
+    }
+    step
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// Zipf's law over ranks 1 to `n` by rejection-inversion (Hörmann and
+/// Derflinger, "Rejection-inversion to generate variates from monotone
+/// discrete distributions", 1996): exact, without a table, and about one draw
+/// per value.
+#[derive(Clone, Debug)]
+struct Zipf {
+    theta: f64,
+    n: u64,
+    /// Integral of the hat at the ends of its range.
+    low: f64,
+    high: f64,
+    /// Values this close below a rank are accepted without a look.
+    shortcut: f64,
+}
+
+impl Zipf {
+    fn new(theta: f64, n: u64) -> Self {
+        let mut zipf = Self {
+            theta,
+            n,
+            low: 0.0,
+            high: 0.0,
+            shortcut: 0.0,
+        };
+        zipf.low = zipf.integral(1.5) - 1.0;
+        zipf.high = zipf.integral(n as f64 + 0.5);
+        zipf.shortcut = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.weight(2.0));
+        zipf
+    }
+
+    fn next(&self, rng: &mut Rng) -> u64 {
+        loop {
+            let area = self.high + unit(rng) * (self.low - self.high);
+            let x = self.inverse(area);
+            // The cast saturates, and not-a-number becomes 0.
+            let rank = ((x + 0.5) as u64).clamp(1, self.n);
+            let k = rank as f64;
+            if k - x <= self.shortcut || area >= self.integral(k + 0.5) - self.weight(k) {
+                return rank;
+            }
+        }
+    }
+
+    fn weight(&self, x: f64) -> f64 {
+        libm::exp(-self.theta * libm::log(x))
+    }
+
+    /// Integral of `x^-theta` from 1 to `x`.
+    fn integral(&self, x: f64) -> f64 {
+        let log = libm::log(x);
+        expm1_over((1.0 - self.theta) * log) * log
+    }
+
+    fn inverse(&self, area: f64) -> f64 {
+        let t = (area * (1.0 - self.theta)).max(-1.0);
+        libm::exp(log1p_over(t) * area)
+    }
+}
+
+/// `(e^x - 1) / x`, also near 0.
+fn expm1_over(x: f64) -> f64 {
+    if x.abs() > 1e-8 {
+        libm::expm1(x) / x
+    } else {
+        1.0 + x / 2.0
+    }
+}
+
+/// `ln(1 + x) / x`, also near 0.
+fn log1p_over(x: f64) -> f64 {
+    if x.abs() > 1e-8 {
+        libm::log1p(x) / x
+    } else {
+        1.0 - x / 2.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(distribution: Distribution, n: u64, draws: u32) -> Vec<u32> {
+        let positions = Positions::new(distribution, n);
+        let mut rng = Rng::new(3, 0);
+        let mut counts = vec![0; n as usize];
+        for _ in 0..draws {
+            counts[positions.next(&mut rng) as usize] += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn zipf_has_its_probabilities() {
+        // Weights 1, 1/2, 1/3, ... of theta 1 over 100 ranks: the sum is 5.18738.
+        for (theta, sum) in [(1.0, 5.187_377_5), (1.2, 3.603_032_9), (0.5, 18.589_603_8)] {
+            let mut counts = counts(Distribution::Zipf { theta }, 100, 200_000);
+            counts.sort_unstable_by(|a, b| b.cmp(a));
+            for rank in [1_u32, 2, 5] {
+                let expected = 200_000.0 * libm::pow(f64::from(rank), -theta) / sum;
+                let got = f64::from(counts[rank as usize - 1]);
+                let sigma = expected.sqrt();
+                assert!(
+                    (got - expected).abs() < 5.0 * sigma + 60.0,
+                    "theta {theta}, rank {rank}: {got} for {expected}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn pareto_gives_its_share() {
+        // h = 0.2: a fifth of the positions gets four fifths of the draws.
+        let mut counts = counts(Distribution::Pareto { h: 0.2 }, 1_000, 100_000);
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        let fifth: u32 = counts[..200].iter().sum();
+        assert!(fifth.abs_diff(80_000) < 1_500, "{fifth}");
+    }
+
+    #[test]
+    fn normal_is_centred_and_as_wide_as_asked() {
+        let counts = counts(Distribution::Normal { deviation: 10.0 }, 1_000, 100_000);
+        let within: u32 = counts[400..600].iter().sum();
+        // One deviation to either side holds 68.3 %.
+        assert!(within.abs_diff(68_270) < 1_500, "{within}");
+    }
+
+    #[test]
+    fn every_position_can_come() {
+        for n in [1, 2, 3, 7, 64] {
+            for distribution in [
+                Distribution::Uniform,
+                Distribution::Zipf { theta: 0.3 },
+                Distribution::Normal { deviation: 40.0 },
+            ] {
+                let counts = counts(distribution, n, 20_000);
+                assert!(counts.iter().all(|&c| c > 0), "{distribution:?} over {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn scattering_loses_no_position() {
+        for n in [1, 2, 10, 97, 1_024] {
+            let positions = Positions::new(Distribution::Uniform, n);
+            let mut seen: Vec<u64> = (0..n).map(|rank| positions.scatter(rank)).collect();
+            seen.sort_unstable();
+            assert_eq!(seen, (0..n).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! What the jobs of a host know together about the zones of a device.
+//!
+//! A host that writes zones from several jobs keeps their write pointers in
+//! one place, or its writes race each other to the drive. [`ZoneTable`] is
+//! that place, with the rules that fio has for it (`zonemode=zbd`): writes of
+//! one job at a time in a zone, a limit on zones that are written in part, and
+//! reads only of what has been written.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use zonelab_device::ZonedInfo;
+
+use crate::reactor::Bell;
+
+/// A job, by number.
+pub type JobId = u32;
+
+/// No job.
+const NOBODY: JobId = JobId::MAX;
+
+/// The table, as jobs share it.
+pub type SharedZones = Rc<RefCell<ZoneTable>>;
+
+/// The zones of a device as a host sees them.
+#[derive(Debug)]
+pub struct ZoneTable {
+    zoned: ZonedInfo,
+    zones: Vec<Zone>,
+    /// Zones written in part, in the order in which they were opened.
+    open: Vec<u32>,
+    limit: u32,
+    bell: Bell,
+    /// Jobs that wait for somebody else to give something back.
+    waiting: Vec<JobId>,
+    /// Jobs that have not come to their end.
+    active_jobs: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Zone {
+    /// Blocks handed to the drive, from the start of the zone.
+    written: u64,
+    /// Of these, blocks of writes that have not completed.
+    pending: u64,
+    /// Whose writes are in flight.
+    writer: JobId,
+    writes_in_flight: u32,
+    /// A reset or finish is in flight, or what prepares it.
+    is_managed: bool,
+    /// Who opened it.
+    opener: JobId,
+}
+
+/// Whether a job may write to a zone now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It may.
+    Granted,
+    /// Somebody else is at work in the zone: wait.
+    Busy,
+    /// Too many zones are written in part.
+    TooManyOpen,
+}
+
+impl ZoneTable {
+    /// The table of a device whose zones are all empty. At most `limit` zones
+    /// may be written in part at a time (`None`: as many as the device allows).
+    #[must_use]
+    pub fn new(zoned: ZonedInfo, limit: Option<u32>) -> Self {
+        let empty = Zone {
+            written: 0,
+            pending: 0,
+            writer: NOBODY,
+            writes_in_flight: 0,
+            is_managed: false,
+            opener: NOBODY,
+        };
+        let mut table = Self {
+            zoned,
+            zones: vec![empty; zoned.zones as usize],
+            open: Vec::new(),
+            limit: u32::MAX,
+            bell: Bell::default(),
+            waiting: Vec::new(),
+            active_jobs: 0,
+        };
+        table.set_limit(limit);
+        table
+    }
+
+    /// Changes the limit on zones written in part.
+    pub fn set_limit(&mut self, limit: Option<u32>) {
+        // A zone that is written in part holds an active resource of the drive,
+        // open or not, so the smaller of its limits holds for those.
+        let of_device = [self.zoned.max_active, self.zoned.max_open];
+        let limits = of_device.into_iter().flatten().chain(limit);
+        self.limit = limits.min().unwrap_or(u32::MAX).max(1);
+    }
+
+    /// Begins a run of jobs that hear `bell`.
+    pub fn start_run(&mut self, bell: Bell, jobs: u32) {
+        self.bell = bell;
+        self.waiting.clear();
+        self.active_jobs = jobs;
+        for zone in &mut self.zones {
+            zone.opener = NOBODY;
+        }
+    }
+
+    /// Notes that a job has come to its end.
+    pub fn job_ended(&mut self) {
+        self.active_jobs = self.active_jobs.saturating_sub(1);
+        self.wake_waiting();
+    }
+
+    /// Whether anybody but `job` may still give something back: an operation is
+    /// in flight, or another job does not wait itself.
+    #[must_use]
+    pub fn can_hope(&self, job: JobId) -> bool {
+        let waiting = self.waiting.iter().filter(|other| **other != job).count();
+        let is_at_work = |zone: &Zone| zone.writes_in_flight > 0 || zone.is_managed;
+        self.active_jobs as usize > waiting + 1 || self.zones.iter().any(is_at_work)
+    }
+
+    /// Declares zones full, as they were when the run began.
+    pub fn declare_full(&mut self, zones: std::ops::Range<u32>) {
+        for zone in &mut self.zones[zones.start as usize..zones.end as usize] {
+            zone.written = self.zoned.zone_capacity_lbas;
+        }
+    }
+
+    /// Declares the first blocks of a zone written, as they were when the run began.
+    pub fn declare_written(&mut self, zone: u32, lbas: u64) {
+        self.zones[zone as usize].written = lbas;
+        if lbas > 0 && lbas < self.zoned.zone_capacity_lbas {
+            self.open.push(zone);
+        }
+    }
+
+    /// Notes that zones were reset while no job ran.
+    pub fn declare_empty(&mut self, zones: std::ops::Range<u32>) {
+        for zone in &mut self.zones[zones.start as usize..zones.end as usize] {
+            zone.written = 0;
+        }
+        self.open.retain(|zone| !zones.contains(zone));
+    }
+
+    /// Blocks from the start of the zone that have been handed to the drive.
+    #[inline]
+    #[must_use]
+    pub fn written(&self, zone: u32) -> u64 {
+        self.zones[zone as usize].written
+    }
+
+    /// Blocks from the start of the zone that can be read. 0 while it is being reset.
+    #[inline]
+    #[must_use]
+    pub fn readable(&self, zone: u32) -> u64 {
+        let zone = &self.zones[zone as usize];
+        if zone.is_managed {
+            return 0;
+        }
+        zone.written - zone.pending
+    }
+
+    /// Whether a reset or finish of the zone can begin: nobody is at work in it.
+    #[inline]
+    #[must_use]
+    pub fn is_quiet(&self, zone: u32) -> bool {
+        let zone = &self.zones[zone as usize];
+        zone.writes_in_flight == 0 && !zone.is_managed
+    }
+
+    /// Zones written in part, in the order in which they were opened.
+    #[must_use]
+    pub fn open_zones(&self) -> &[u32] {
+        &self.open
+    }
+
+    /// Zones written in part that `job` opened in this run.
+    #[must_use]
+    pub fn opened_by(&self, job: JobId) -> u32 {
+        let mine = |zone: &&u32| self.zones[**zone as usize].opener == job;
+        self.open.iter().filter(mine).count() as u32
+    }
+
+    /// Whether `job` may write to `zone`, of which it may open at most
+    /// `job_limit`. Appends of several jobs may be in one zone, writes may not.
+    #[inline]
+    #[must_use]
+    pub fn admit(&self, zone: u32, job: JobId, append: bool, job_limit: Option<u32>) -> Admission {
+        let state = &self.zones[zone as usize];
+        let elsewhere = state.writes_in_flight > 0 && state.writer != job && !append;
+        if state.is_managed || elsewhere {
+            return Admission::Busy;
+        }
+        let is_open = state.written > 0 && state.written < self.zoned.zone_capacity_lbas;
+        if is_open {
+            return Admission::Granted;
+        }
+        let too_many = self.open.len() as u64 >= u64::from(self.limit)
+            || job_limit.is_some_and(|limit| self.opened_by(job) >= limit);
+        if too_many {
+            return Admission::TooManyOpen;
+        }
+        Admission::Granted
+    }
+
+    /// Notes a write or append of `lbas` that `job` hands to the drive, and
+    /// gives the block of the zone at which it begins.
+    #[inline]
+    pub fn begin_write(&mut self, zone: u32, job: JobId, lbas: u64) -> u64 {
+        let capacity = self.zoned.zone_capacity_lbas;
+        let state = &mut self.zones[zone as usize];
+        let at = state.written;
+        state.written = (at + lbas).min(capacity);
+        state.pending += lbas;
+        state.writer = job;
+        state.writes_in_flight += 1;
+        if !self.waiting.is_empty() {
+            self.waiting.retain(|waiting| *waiting != job);
+        }
+        let state = &mut self.zones[zone as usize];
+        if at == 0 && state.written < capacity {
+            state.opener = job;
+            self.open.push(zone);
+        } else if at > 0 && state.written == capacity {
+            self.close(zone);
+        }
+        at
+    }
+
+    /// Notes that a write of `lbas` has completed.
+    #[inline]
+    pub fn end_write(&mut self, zone: u32, lbas: u64) {
+        let state = &mut self.zones[zone as usize];
+        state.pending -= lbas.min(state.pending);
+        state.writes_in_flight -= 1;
+        if state.writes_in_flight == 0 {
+            state.writer = NOBODY;
+            self.wake_waiting();
+        }
+    }
+
+    /// Notes that `job` takes a zone for a reset or finish, and what prepares it.
+    pub fn begin_managing(&mut self, zone: u32, job: JobId) {
+        self.zones[zone as usize].is_managed = true;
+        self.waiting.retain(|waiting| *waiting != job);
+    }
+
+    /// Gives the zone back, with `written` blocks in it.
+    pub fn end_managing(&mut self, zone: u32, written: u64) {
+        let capacity = self.zoned.zone_capacity_lbas;
+        let state = &mut self.zones[zone as usize];
+        state.is_managed = false;
+        state.written = written;
+        if written == 0 || written == capacity {
+            self.close(zone);
+        } else if !self.open.contains(&zone) {
+            self.open.push(zone);
+        }
+        self.wake_waiting();
+    }
+
+    /// Notes that `job` waits, to be woken when somebody gives a zone back.
+    pub fn wait(&mut self, job: JobId) {
+        if !self.waiting.contains(&job) {
+            self.waiting.push(job);
+        }
+    }
+
+    fn close(&mut self, zone: u32) {
+        self.open.retain(|&open| open != zone);
+        self.wake_waiting();
+    }
+
+    #[inline]
+    fn wake_waiting(&mut self) {
+        if !self.waiting.is_empty() {
+            self.waiting.clear();
+            self.bell.ring();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(limit: Option<u32>, max_open: Option<u32>) -> ZoneTable {
+        let zoned = ZonedInfo {
+            zones: 8,
+            zone_size_lbas: 100,
+            zone_capacity_lbas: 90,
+            max_active: None,
+            max_open,
+            read_across_zones: false,
+            descriptor_extension_bytes: 0,
+        };
+        ZoneTable::new(zoned, limit)
+    }
+
+    #[test]
+    fn writes_of_two_jobs_exclude_each_other_and_appends_do_not() {
+        let mut table = table(None, None);
+        assert_eq!(table.begin_write(3, 0, 10), 0);
+        assert_eq!(table.admit(3, 0, false, None), Admission::Granted);
+        assert_eq!(table.admit(3, 1, false, None), Admission::Busy);
+        assert_eq!(table.admit(3, 1, true, None), Admission::Granted);
+        assert_eq!(table.readable(3), 0, "it is in flight");
+        table.end_write(3, 10);
+        assert_eq!(table.admit(3, 1, false, None), Admission::Granted);
+        assert_eq!((table.written(3), table.readable(3)), (10, 10));
+    }
+
+    #[test]
+    fn a_zone_counts_as_open_from_its_first_write_to_its_last() {
+        let mut table = table(Some(2), Some(5));
+        table.begin_write(0, 0, 10);
+        table.begin_write(1, 0, 10);
+        assert_eq!(table.admit(2, 0, false, None), Admission::TooManyOpen);
+        assert_eq!(table.admit(1, 0, false, None), Admission::Granted);
+        table.begin_write(1, 0, 80);
+        assert_eq!(table.open_zones(), [0]);
+        assert_eq!(table.admit(2, 0, false, None), Admission::Granted);
+        assert_eq!(table.admit(2, 0, false, Some(1)), Admission::TooManyOpen);
+        assert_eq!(table.admit(2, 1, false, Some(1)), Admission::Granted);
+        table.set_limit(Some(9));
+        for zone in 2..6 {
+            table.begin_write(zone, 0, 1);
+        }
+        assert_eq!(
+            table.admit(6, 0, false, None),
+            Admission::TooManyOpen,
+            "the device"
+        );
+    }
+
+    #[test]
+    fn a_zone_that_is_reset_is_left_alone() {
+        let mut table = table(None, None);
+        table.declare_full(0..2);
+        assert_eq!(table.readable(1), 90);
+        table.begin_managing(1, 0);
+        assert_eq!(table.readable(1), 0);
+        assert_eq!(table.admit(1, 0, true, None), Admission::Busy);
+        table.end_managing(1, 0);
+        assert_eq!(table.written(1), 0);
+        assert!(table.is_quiet(1));
+    }
+}

@@ -1,0 +1,439 @@
+//! Jobs in directions, on the tiny drive: 8 zones of 15 pages, 725 us a page.
+
+use std::num::NonZeroU64;
+use std::ops::Range;
+use std::rc::Rc;
+
+use zonelab_device::Nanos;
+use zonelab_host::rate::Limit;
+use zonelab_host::stats::OpKind;
+use zonelab_host::workload::directed::{
+    DirectedJob, DirectedResult, DirectedSpec, Direction, End, Flow, Pattern, Recording, Shared,
+    Sizes, Think, WriteStyle,
+};
+use zonelab_host::workload::distribution::Distribution;
+use zonelab_host::workload::zone_table::{SharedZones, ZoneTable};
+use zonelab_host::workload::{Fill, Work, WorkloadJob};
+use zonelab_host::{CoreId, Emulated, HostCosts, Reactor, Rng, RunEnd, StopSignal, VirtualClock};
+use zonelab_ssd::Control;
+
+use super::support::{FREE, PAGE, WRITE, costs_us, run_alone, spec as plain_spec, tiny};
+
+const US: fn(u64) -> Nanos = Nanos::from_us;
+const PAGE_BYTES: u64 = 16_384;
+
+fn flow() -> Flow {
+    Flow {
+        sizes: Sizes::fixed(PAGE),
+        bytes_per_second: None,
+        ops_per_second: None,
+        poisson: false,
+    }
+}
+
+/// A job that does one thing in order, page by page.
+fn spec(direction: Direction, zones: Range<u32>) -> DirectedSpec {
+    let mut flows = [None, None, None];
+    flows[direction as usize] = Some(flow());
+    DirectedSpec {
+        id: 0,
+        zones,
+        flows,
+        read_percent: 50,
+        pattern: Pattern::Sequential,
+        style: WriteStyle::Write,
+        reads_beyond_write_pointer: false,
+        open_limit: None,
+        queue_depth: 1,
+        start: Nanos::ZERO,
+        ramp: Nanos::ZERO,
+        end: End::default(),
+        think: None,
+        recording: Recording {
+            submission_percentiles: false,
+            completion_percentiles: true,
+            total_percentiles: false,
+            bandwidth_interval: Nanos::from_ms(500),
+            iops_interval: Nanos::from_ms(500),
+            log: true,
+            log_window: Nanos::ZERO,
+        },
+    }
+}
+
+const RANDOM: Pattern = Pattern::Random {
+    distribution: Distribution::Uniform,
+    percent: [100; 3],
+};
+
+/// Runs jobs side by side on a drive of which `full` zones are full.
+fn run_on(
+    device: &Emulated,
+    full: Range<u32>,
+    limit: Option<u32>,
+    costs: HostCosts,
+    specs: &[DirectedSpec],
+) -> (Vec<DirectedResult>, RunEnd, SharedZones) {
+    let zoned = device.info().namespaces[0].zoned.expect("it has zones");
+    let zones: SharedZones = Rc::new(ZoneTable::new(zoned, limit).into());
+    if !full.is_empty() {
+        let control = Control::PreconditionFull {
+            zones: full.clone(),
+        };
+        device
+            .with_drive(|drive| drive.control(Nanos::ZERO, &control))
+            .expect("the zones are empty");
+        zones.borrow_mut().declare_full(full);
+    }
+    let stop = StopSignal::default();
+    zones
+        .borrow_mut()
+        .start_run(stop.bell().clone(), specs.len() as u32);
+    let mut jobs: Vec<DirectedJob> = (0_u32..)
+        .zip(specs)
+        .map(|(id, spec)| {
+            let shared = Shared {
+                zones: Rc::clone(&zones),
+                stop: stop.clone(),
+                ends: Vec::new(),
+                ends_on_error: Vec::new(),
+                interrupt: std::sync::Arc::default(),
+            };
+            let spec = DirectedSpec { id, ..spec.clone() };
+            DirectedJob::new(spec, device.info(), Rng::new(1, u64::from(id)), shared)
+        })
+        .collect();
+    let mut reactor = Reactor::new(VirtualClock::default(), device.clone(), stop);
+    for (index, job) in jobs.iter_mut().enumerate() {
+        let queue = device.open_queue(job.depth(), costs, Rng::new(2, index as u64));
+        reactor.add(job, queue, CoreId(index as u32), specs[index].start);
+    }
+    let end = reactor.run();
+    let results = jobs.into_iter().map(DirectedJob::into_result).collect();
+    (results, end, zones)
+}
+
+fn run(full: Range<u32>, specs: &[DirectedSpec]) -> (Vec<DirectedResult>, RunEnd) {
+    let (results, end, _) = run_on(&tiny(&[]), full, None, FREE, specs);
+    for result in &results {
+        assert_eq!(result.first_error, None);
+    }
+    (results, end)
+}
+
+fn count(result: &DirectedResult, direction: Direction) -> u64 {
+    let stats = result.recorder.directions[direction as usize].as_ref();
+    stats.map_or(0, |stats| stats.operations)
+}
+
+/// Places of the operations, in pages of the device.
+fn places(result: &DirectedResult) -> Vec<u64> {
+    result
+        .recorder
+        .log
+        .iter()
+        .map(|sample| sample.offset / PAGE_BYTES)
+        .collect()
+}
+
+#[test]
+fn writes_in_order_fill_zone_after_zone_and_count_whole() {
+    let (results, end) = run(0..0, &[spec(Direction::Write, 0..2)]);
+    assert_eq!((end.at, end.stuck_jobs), (US(30 * 725), 0));
+    assert_eq!(count(&results[0], Direction::Write), 30);
+    let expected: Vec<u64> = (0..15).chain(16..31).collect();
+    assert_eq!(
+        places(&results[0]),
+        expected,
+        "the gap behind the capacity is left out"
+    );
+    let stats = results[0].recorder.directions[1].as_ref().unwrap();
+    assert_eq!(stats.completion.moments().max(), Some(WRITE.0));
+}
+
+#[test]
+fn full_zones_are_reset_when_they_are_written_again() {
+    let (results, _) = run(0..2, &[spec(Direction::Write, 0..2)]);
+    assert_eq!(count(&results[0], Direction::Write), 30);
+    assert_eq!(results[0].cleared_zones, 2);
+    assert_eq!(results[0].kinds[OpKind::Reset as usize], 0, "not measured");
+}
+
+#[test]
+fn several_jobs_write_one_zone_without_racing() {
+    // With host costs that differ by jitter, writes of two cores would reach
+    // the drive out of order if they did not wait for each other.
+    let costs = HostCosts {
+        jitter_ns: US(50),
+        ..costs_us(3, 3)
+    };
+    let mut writer = spec(Direction::Write, 0..4);
+    writer.queue_depth = 4;
+    let writers = vec![writer; 3];
+    let (results, end, zones) = run_on(&tiny(&[]), 0..0, None, costs, &writers);
+    assert_eq!(end.stuck_jobs, 0);
+    for result in &results {
+        assert_eq!(result.first_error, None);
+        assert!(count(result, Direction::Write) > 0);
+    }
+    assert!((0..4).all(|zone| zones.borrow().is_quiet(zone)));
+}
+
+#[test]
+fn random_writes_keep_to_the_limit_of_open_zones() {
+    let mut writer = spec(Direction::Write, 0..8);
+    writer.pattern = RANDOM;
+    writer.end.operations = Some(100);
+    let (results, _, zones) = run_on(&tiny(&[]), 0..0, Some(2), FREE, &[writer]);
+    assert_eq!(results[0].first_error, None);
+    assert_eq!(count(&results[0], Direction::Write), 100);
+    assert!(zones.borrow().open_zones().len() <= 2);
+    let mut open = std::collections::BTreeMap::new();
+    for place in places(&results[0]) {
+        let written = open.entry(place / 16).or_insert(0);
+        *written += 1;
+        if *written == 15 {
+            open.remove(&(place / 16));
+        }
+        assert!(open.len() <= 2, "{open:?}");
+    }
+}
+
+#[test]
+fn reads_stay_below_the_write_pointer() {
+    let mut writer = spec(Direction::Write, 2..4);
+    writer.end.operations = Some(20);
+    let mut reader = spec(Direction::Read, 0..8);
+    reader.pattern = RANDOM;
+    reader.start = Nanos::from_ms(100);
+    reader.end.operations = Some(500);
+    let mut in_order = spec(Direction::Read, 0..8);
+    in_order.start = Nanos::from_ms(100);
+    let (results, _) = run(0..0, &[writer, reader, in_order]);
+    let written: Vec<u64> = (32..47).chain(48..53).collect();
+    let mut read = places(&results[1]);
+    read.sort_unstable();
+    read.dedup();
+    assert_eq!(read, written, "all that was written, and nothing else");
+    assert_eq!(places(&results[2]), written);
+}
+
+#[test]
+fn nothing_to_read_is_the_end() {
+    let (results, end) = run(0..0, &[spec(Direction::Read, 0..8)]);
+    assert_eq!(
+        (count(&results[0], Direction::Read), end.at),
+        (0, Nanos::ZERO)
+    );
+}
+
+#[test]
+fn resets_take_each_zone_with_data_once() {
+    let mut resets = spec(Direction::Trim, 0..8);
+    resets.pattern = RANDOM;
+    let (results, _) = run(1..6, &[resets]);
+    assert_eq!(count(&results[0], Direction::Trim), 5);
+    let mut zones: Vec<u64> = places(&results[0]).iter().map(|place| place / 16).collect();
+    assert_ne!(zones, [1, 2, 3, 4, 5], "in random order");
+    zones.sort_unstable();
+    assert_eq!(zones, [1, 2, 3, 4, 5]);
+    let stats = results[0].recorder.directions[2].as_ref().unwrap();
+    assert_eq!(stats.bytes, 5 * 16 * PAGE_BYTES, "zone sizes");
+}
+
+#[test]
+fn a_finish_counts_what_it_fills() {
+    let mut finishes = spec(Direction::Write, 0..3);
+    finishes.style = WriteStyle::Finish;
+    let (results, _) = run(0..0, &[finishes.clone()]);
+    let stats = results[0].recorder.directions[1].as_ref().unwrap();
+    assert_eq!((stats.operations, stats.bytes), (3, 3 * 14 * PAGE_BYTES));
+    assert_eq!(results[0].kinds[OpKind::Finish as usize], 3);
+    assert_eq!(results[0].kinds[OpKind::Write as usize], 0, "only prepares");
+
+    // From the host: 14 pages one by one, with a pause after each but the last.
+    finishes.style = WriteStyle::SoftFinish {
+        granularity: PAGE,
+        pause: US(50),
+    };
+    let (results, _) = run(0..0, &[finishes]);
+    let stats = results[0].recorder.directions[1].as_ref().unwrap();
+    assert_eq!((stats.operations, stats.bytes), (3, 3 * 14 * PAGE_BYTES));
+    let expected = 14 * 725 + 13 * 50;
+    assert_eq!(stats.total.moments().min(), Some(US(expected).0));
+}
+
+#[test]
+fn jobs_that_finish_the_same_zones_finish_each_once() {
+    let mut finishes = spec(Direction::Write, 2..6);
+    finishes.style = WriteStyle::Finish;
+    let mut resets = spec(Direction::Trim, 2..6);
+    resets.pattern = RANDOM;
+    let (results, end) = run(0..0, &vec![finishes; 3]);
+    assert_eq!(end.stuck_jobs, 0);
+    let all: u64 = results
+        .iter()
+        .map(|result| count(result, Direction::Write))
+        .sum();
+    assert_eq!(all, 4);
+    let (results, end) = run(2..6, &vec![resets; 3]);
+    assert_eq!(end.stuck_jobs, 0);
+    let all: u64 = results
+        .iter()
+        .map(|result| count(result, Direction::Trim))
+        .sum();
+    assert_eq!(all, 4);
+}
+
+/// The jobs with which published results are compared do the same.
+#[test]
+fn paced_finishes_are_those_of_the_experiments() {
+    let rate = NonZeroU64::new(5 << 20).unwrap();
+    let work = Work::Finish {
+        zones: 0..6,
+        fill: Fill {
+            lbas: u64::from(PAGE),
+            block_lbas: PAGE,
+        },
+    };
+    let mut plain = plain_spec(work);
+    plain.rate = Some(Limit::bytes_per_second(rate));
+    let device = tiny(&[]);
+    let mut job = WorkloadJob::new(plain, device.info(), Rng::new(1, 0), StopSignal::default());
+    let expected = run_alone(&device, &mut job);
+
+    let mut finishes = spec(Direction::Write, 0..6);
+    finishes.style = WriteStyle::Finish;
+    finishes.flows[1] = Some(Flow {
+        bytes_per_second: Some(rate),
+        ..flow()
+    });
+    let (results, end) = run(0..0, &[finishes]);
+    assert_eq!(end.at, expected.at);
+    let theirs = job.into_result();
+    let theirs = theirs.stats.get(OpKind::Finish).unwrap();
+    let ours = results[0].recorder.directions[1].as_ref().unwrap();
+    assert_eq!((ours.operations, ours.bytes), (6, theirs.bytes));
+    assert_eq!(ours.total.moments().mean(), theirs.latency.mean_ns());
+}
+
+#[test]
+fn each_direction_has_its_own_rate() {
+    let mut mixed = spec(Direction::Read, 0..8);
+    mixed.flows[1] = Some(flow());
+    mixed.pattern = RANDOM;
+    let rate = |ops: u64| {
+        Some(Flow {
+            ops_per_second: NonZeroU64::new(ops),
+            ..flow()
+        })
+    };
+    mixed.flows[0] = rate(200);
+    mixed.flows[1] = rate(50);
+    mixed.end.runtime = Some(Nanos::from_secs(2));
+    let (results, _) = run(0..8, &[mixed]);
+    assert!(count(&results[0], Direction::Read).abs_diff(400) <= 2);
+    assert!(count(&results[0], Direction::Write).abs_diff(100) <= 2);
+}
+
+#[test]
+fn poisson_arrivals_have_the_mean_of_the_rate() {
+    let mut reader = spec(Direction::Read, 0..8);
+    reader.pattern = RANDOM;
+    reader.flows[0] = Some(Flow {
+        ops_per_second: NonZeroU64::new(1_000),
+        poisson: true,
+        ..flow()
+    });
+    reader.queue_depth = 16;
+    reader.end.runtime = Some(Nanos::from_secs(4));
+    let (results, _) = run(0..8, &[reader]);
+    // 4000 arrivals with a standard deviation of 63.
+    assert!(count(&results[0], Direction::Read).abs_diff(4_000) < 300);
+    let times: Vec<u64> = results[0].recorder.log.iter().map(|s| s.at.0).collect();
+    let short = times
+        .windows(2)
+        .filter(|pair| pair[1] - pair[0] < 500_000)
+        .count();
+    // 39 % of exponential gaps are below half the mean; of even ones none.
+    assert!(short > 1_000, "{short}");
+}
+
+#[test]
+fn thinking_waits_for_what_is_in_flight() {
+    let mut writer = spec(Direction::Write, 0..1);
+    writer.queue_depth = 4;
+    writer.think = Some(Think {
+        time: Nanos::from_ms(10),
+        after_ops: 5,
+        after_time: None,
+    });
+    let (results, end) = run(0..0, &[writer]);
+    assert_eq!(count(&results[0], Direction::Write), 15);
+    let times: Vec<u64> = results[0].recorder.log.iter().map(|s| s.at.0).collect();
+    let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let long: Vec<usize> = (1..)
+        .zip(&gaps)
+        .filter(|(_, gap)| **gap >= 10_000_000)
+        .map(|(n, _)| n)
+        .collect();
+    assert_eq!(long, [5, 10], "{times:?}");
+    assert!(end.at > Nanos::from_ms(20));
+}
+
+#[test]
+fn latency_has_two_parts() {
+    let mut writer = spec(Direction::Write, 0..1);
+    writer.recording.submission_percentiles = true;
+    let (results, _, _) = run_on(&tiny(&[]), 0..0, None, costs_us(3, 2), &[writer]);
+    let stats = results[0].recorder.directions[1].as_ref().unwrap();
+    let of = |spread: &zonelab_host::workload::directed::Spread| spread.moments().max();
+    assert_eq!(of(&stats.submission), Some(3_000));
+    assert_eq!(of(&stats.completion), Some(WRITE.0 + 2_000));
+    assert_eq!(of(&stats.total), Some(WRITE.0 + 5_000));
+}
+
+#[test]
+fn a_job_that_starts_later_is_not_woken_early() {
+    let first = spec(Direction::Write, 0..1);
+    let mut contender = first.clone();
+    contender.queue_depth = 2;
+    let mut late = spec(Direction::Read, 0..1);
+    late.start = Nanos::from_ms(300);
+    let (results, _) = run(0..0, &[first, contender, late]);
+    assert_eq!(results[2].started, Nanos::from_ms(300));
+    assert_eq!(count(&results[2], Direction::Read), 15);
+}
+
+#[test]
+fn a_failed_operation_ends_its_job_and_is_named() {
+    // The table does not know of the drive's limit, as if another host had
+    // taken its resources.
+    let device = tiny(&["zones.max_active=2", "zones.max_open=2"]);
+    let mut writer = spec(Direction::Write, 0..8);
+    writer.pattern = RANDOM;
+    let mut zoned = device.info().namespaces[0].zoned.unwrap();
+    zoned.max_active = None;
+    zoned.max_open = None;
+    let zones: SharedZones = Rc::new(ZoneTable::new(zoned, None).into());
+    let stop = StopSignal::default();
+    zones.borrow_mut().start_run(stop.bell().clone(), 1);
+    let shared = Shared {
+        zones,
+        stop: stop.clone(),
+        ends: Vec::new(),
+        ends_on_error: Vec::new(),
+        interrupt: std::sync::Arc::default(),
+    };
+    let mut job = DirectedJob::new(writer, device.info(), Rng::new(1, 0), shared);
+    let queue = device.open_queue(job.depth(), FREE, Rng::new(2, 0));
+    let mut reactor = Reactor::new(VirtualClock::default(), device, stop);
+    reactor.add(&mut job, queue, CoreId(0), Nanos::ZERO);
+    assert_eq!(reactor.run().stuck_jobs, 0);
+    let result = job.into_result();
+    assert_eq!(result.errors, 1);
+    assert_eq!(
+        result.first_error.map(|(kind, _)| kind),
+        Some(OpKind::Write)
+    );
+}

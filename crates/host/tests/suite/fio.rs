@@ -1,0 +1,253 @@
+//! Job files: what is read, what is refused at which line, and what is planned.
+
+use zonelab_config::Errors;
+use zonelab_device::Nanos;
+use zonelab_host::fio::{ExitWhat, JobFile, Outside, Plan, Target};
+use zonelab_host::workload::directed::{Direction, Pattern, WriteStyle};
+
+use super::support::tiny_info;
+
+fn parse(text: &str) -> Result<JobFile, Errors> {
+    let outside = Outside {
+        variable: &|name| (name == "N").then(|| "3".to_owned()),
+        include: &|name| match name {
+            "part.fio" => Ok("bs=8k\nwrong=1\n".to_owned()),
+            "good.fio" => Ok("bs=8k\n[from-include]\nrw=write\n".to_owned()),
+            "self.fio" => Ok("include self.fio\n".to_owned()),
+            _ => Err("not found".to_owned()),
+        },
+    };
+    JobFile::parse("j.fio", text, &outside)
+}
+
+/// A plan for the tiny drive: 8 zones of 256 KiB, 240 KiB of which can be written.
+fn plan(text: &str) -> Plan {
+    parse(text)
+        .and_then(|file| file.plan(&tiny_info(), 1))
+        .expect("it is right")
+}
+
+fn refused(text: &str) -> String {
+    parse(text)
+        .and_then(|file| file.plan(&tiny_info(), 1))
+        .expect_err("it is wrong")
+        .to_string()
+}
+
+#[test]
+fn globals_hold_for_the_jobs_that_follow() {
+    let file = parse("[global]\nbs=8k\nrw=write\n[a]\n[global]\nbs=16k\n[b]\nrw=read\n").unwrap();
+    let plan = file.plan(&tiny_info(), 1).unwrap();
+    let size = |job: usize, direction: Direction| {
+        let flow = plan.jobs[job].spec.flows[direction as usize].as_ref();
+        flow.map(|flow| flow.sizes.min)
+    };
+    assert_eq!(
+        (size(0, Direction::Write), size(0, Direction::Read)),
+        (Some(2), None)
+    );
+    assert_eq!(
+        (size(1, Direction::Write), size(1, Direction::Read)),
+        (None, Some(4))
+    );
+    assert_eq!(file.global["bs"], "16k");
+    assert_eq!(file.sections[1].echo["rw"], "read");
+}
+
+#[test]
+fn comments_spaces_and_variables() {
+    let plan = plan(
+        "; one\n# two\n\n  [a] \n\trw = write  # three\nnumjobs=${N} ; four\nbs=${NONE}4k\nstonewall\n",
+    );
+    assert_eq!(plan.jobs.len(), 3);
+    assert_eq!(plan.jobs[0].name, "a");
+}
+
+#[test]
+fn included_files_stand_where_they_are_named() {
+    let file = parse("[a]\nrw=write\ninclude good.fio\nbs=4k\n").unwrap();
+    assert_eq!(file.sections[0].echo["bs"], "8k");
+    assert_eq!(file.sections[1].name, "from-include");
+    assert_eq!(file.sections[1].echo["bs"], "4k");
+    let text = refused("[a]\ninclude part.fio\n");
+    assert!(
+        text.starts_with("part.fio:2: unknown option `wrong`"),
+        "{text}"
+    );
+    assert!(refused("[a]\ninclude self.fio\n").contains("include each other"));
+    assert!(
+        refused("[a]\n\ninclude none.fio\n").starts_with("j.fio:3: include: none.fio: not found")
+    );
+}
+
+#[test]
+fn mistakes_have_their_line_and_all_are_listed() {
+    let text = refused("[a]\nrw=wirte\nbs=4q\nnumjobs=0\niodeph=4\nsize=1z\n");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 4, "{text}");
+    for (line, start) in lines.iter().zip([
+        "j.fio:2: rw: ",
+        "j.fio:3: bs: ",
+        "j.fio:4: numjobs: ",
+        "j.fio:5: unknown option `iodeph`; did you mean `iodepth`?",
+    ]) {
+        assert!(line.starts_with(start), "{line}");
+    }
+    for (text, says) in [
+        ("rw=read\n", "j.fio:1: rw: stands before the first section"),
+        ("[a\n", "j.fio:1: a section without its `]`"),
+        ("", "j.fio: no job in it"),
+        ("[a]\nbs\n", "j.fio:2: bs: needs a value"),
+        ("[a]\nbs=${NONE}\n", "j.fio:2: bs: needs a value"),
+        ("[a]\nverify=md5\n", "j.fio:2: verify: is not supported"),
+        ("[a]\nrw=write:4k\n", "j.fio:2: rw: a number after `:`"),
+        (
+            "[a]\nrw=trimwrite\n",
+            "j.fio:2: rw: trimwrite is not supported",
+        ),
+        ("[a]\n\nsize=99999999999999999999z\n", "j.fio:3: size: "),
+        ("[a]\nbs=4kib\n", "j.fio:2: bs: 4000 bytes are no multiple"),
+        (
+            "[a]\nrw=write\ntime_based\n",
+            "j.fio:3: time_based: without runtime",
+        ),
+        ("[a]\nrw=write\noffset=8z\n", "j.fio:3: offset: "),
+        ("[a]\nrw=write\nsize=4k\n", "j.fio:3: size: no whole zone"),
+        ("[a]\nrw=write\nzonesize=1m\n", "j.fio:3: zonesize: "),
+        (
+            "[a]\nrw=write\nfinish=1\nreset=1\n",
+            "j.fio:3: finish: and reset",
+        ),
+        (
+            "[a]\nrw=rw\nfinish=1\n",
+            "j.fio:3: finish: is for jobs that only write",
+        ),
+        (
+            "[a]\nmax_open_zones=3\n[b]\nmax_open_zones=4\n",
+            "j.fio:4: max_open_zones: ",
+        ),
+        (
+            "[a]\nnumjobs=4096\n[b]\n",
+            "j.fio:3: numjobs: more than 4096 threads",
+        ),
+    ] {
+        let text = match refused(text) {
+            text if text.contains(says) => continue,
+            text => text,
+        };
+        panic!("{says:?} is not in {text:?}");
+    }
+}
+
+#[test]
+fn what_has_no_meaning_is_named_with_its_line() {
+    let file = parse("[global]\ndirect=1\n[a]\nrw=write\nsize=100z\ncpus_allowed=0\n").unwrap();
+    let warnings: Vec<String> = file.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].starts_with("j.fio:2: direct: has no meaning here"));
+    assert!(warnings[1].starts_with("j.fio:6: cpus_allowed: has no meaning here"));
+    let plan = file.plan(&tiny_info(), 1).unwrap();
+    let warning = plan.warnings[0].to_string();
+    assert_eq!(
+        warning,
+        "j.fio:5: size: ends beyond the device: zones 0 to 7 are used"
+    );
+}
+
+#[test]
+fn zones_come_from_offsets_and_sizes() {
+    let plan = plan(
+        "[global]\nrw=write\n[a]\noffset=1z\nsize=2z\noffset_increment=2z\nnumjobs=3\n\
+         [b]\nsize=50%\n[c]\noffset=25%\nsize=512k\n[d]\n[e]\noffset=100k\nsize=700k\n",
+    );
+    let zones: Vec<_> = plan.jobs.iter().map(|job| job.spec.zones.clone()).collect();
+    assert_eq!(zones, [1..3, 3..5, 5..7, 0..4, 2..4, 0..8, 1..3]);
+}
+
+#[test]
+fn stonewalls_make_stages_and_groups() {
+    let plan = plan(
+        "[a]\nnumjobs=2\n[b]\nnew_group\n[c]\nstonewall\nnumjobs=2\nexitall\nexit_what=all\n\
+         [d]\n[e]\nwait_for_previous\n",
+    );
+    let of = |get: fn(&zonelab_host::fio::PlannedJob) -> u32| -> Vec<u32> {
+        plan.jobs.iter().map(get).collect()
+    };
+    assert_eq!(of(|job| job.group), [0, 0, 1, 2, 2, 2, 3]);
+    assert_eq!(of(|job| job.stage), [0, 0, 0, 1, 1, 1, 2]);
+    assert_eq!(plan.stages, 3);
+    assert!(plan.exitall);
+    assert_eq!(plan.jobs[3].exit_what, ExitWhat::All);
+}
+
+#[test]
+fn jobs_end_as_in_fio() {
+    let plan = plan(
+        "[global]\nrw=write\nsize=2z\n[a]\n[b]\nio_size=1m\n[c]\nruntime=5\n\
+         [d]\nruntime=5\ntime_based\n[e]\nloops=3\n[f]\nnumber_ios=7\n",
+    );
+    let zone = 256 << 10;
+    let written = 240 << 10;
+    let ends: Vec<_> = plan
+        .jobs
+        .iter()
+        .map(|job| {
+            let end = job.spec.end;
+            (end.runtime, end.bytes, end.operations, end.repeats)
+        })
+        .collect();
+    let five = Some(Nanos::from_secs(5));
+    assert_eq!(
+        ends,
+        [
+            (None, Some(2 * written), None, false),
+            (None, Some(4 * zone), None, true),
+            (five, Some(2 * written), None, false),
+            (five, None, None, true),
+            (None, Some(6 * written), None, true),
+            (None, Some(2 * written), Some(7), false),
+        ]
+    );
+}
+
+#[test]
+fn the_extensions_choose_what_writes_are() {
+    let plan = plan(
+        "[global]\nrw=write\n[a]\nzone_append=1\n[b]\nappend=1\n[c]\nfinish=1\n\
+         [d]\nsoftfinish=1\nsoftfinish_granularity=8k\nsoftfinish_pause=50\n[e]\nreset=1\n\
+         [f]\nrw=randtrim\nreset\n[g]\nrw=randread\nfinish=1\n",
+    );
+    let styles: Vec<WriteStyle> = plan.jobs.iter().map(|job| job.spec.style).collect();
+    let soft = WriteStyle::SoftFinish {
+        granularity: 2,
+        pause: Nanos::from_us(50),
+    };
+    use WriteStyle::{Append, Finish, Reset, Write};
+    assert_eq!(styles, [Append, Append, Finish, soft, Reset, Write, Write]);
+    assert!(plan.jobs[5].spec.flows[Direction::Trim as usize].is_some());
+    assert!(matches!(plan.jobs[5].spec.pattern, Pattern::Random { .. }));
+}
+
+#[test]
+fn engines_that_wait_have_a_depth_of_one() {
+    let plan =
+        plan("[a]\niodepth=8\n[b]\niodepth=8\nioengine=libaio\n[c]\niodepth=8\nioengine=spdk\n");
+    let depths: Vec<u32> = plan.jobs.iter().map(|job| job.spec.queue_depth).collect();
+    assert_eq!(depths, [1, 8, 8]);
+}
+
+#[test]
+fn devices_are_named_in_three_ways() {
+    let target = |name: &str| {
+        let file = parse(&format!("[a]\nfilename={name}\n")).unwrap();
+        file.sections[0].target().unwrap()
+    };
+    let spdk = "trtype=PCIe traddr=0000.c6.00.0 ns=2";
+    assert_eq!(target(spdk), Target::Spdk(spdk.to_owned()));
+    assert_eq!(
+        target("/dev/nvme0n2"),
+        Target::Device("/dev/nvme0n2".to_owned())
+    );
+    assert_eq!(target("my.toml"), Target::Profile("my.toml".to_owned()));
+    assert_eq!(parse("[a]\n").unwrap().sections[0].target(), None);
+}

@@ -1,0 +1,290 @@
+//! Results for people, in the form of fio's normal output.
+
+use std::fmt::Write as _;
+
+use zonelab_host::stats::{Latency, Moments, OpKind};
+use zonelab_host::workload::directed::{Direction, DirectionStats, Spread};
+
+use super::json::{bucket_shares, bucket_shares_ms, depth_shares};
+use super::report::{Entry, Report, Samples};
+
+/// Prints a report as text.
+#[must_use]
+pub fn to_text(report: &Report<'_>) -> String {
+    let mut text = String::new();
+    for entry in &report.entries {
+        push_entry(&mut text, report, entry);
+    }
+    let groups = report.entries.iter().map(|entry| entry.job.group);
+    for group in 0..groups.max().map_or(0, |last| last + 1) {
+        push_group(&mut text, report, group);
+    }
+    let _ = writeln!(
+        text,
+        "\n{}: {} simulated, seed {}",
+        report.device, report.simulated, report.seed
+    );
+    text
+}
+
+// Writing to a string does not fail: results of `writeln!` are dropped.
+
+fn push_entry(text: &mut String, report: &Report<'_>, entry: &Entry<'_>) {
+    let section = &report.file.sections[entry.job.section];
+    let _ = writeln!(
+        text,
+        "\n{}: (groupid={}, jobs={}): err={:2}",
+        entry.job.name,
+        entry.job.group,
+        entry.threads,
+        entry.error()
+    );
+    if let Some(description) = section.description() {
+        let _ = writeln!(text, "  Description  : [{description}]");
+    }
+    for direction in Direction::ALL {
+        let index = direction as usize;
+        if let Some(stats) = &entry.directions[index] {
+            push_direction(text, entry, direction, stats);
+        }
+    }
+    if entry.operations() > 0 {
+        push_shares(text, entry);
+    }
+    let issued = Direction::ALL.map(|d| {
+        let stats = entry.directions[d as usize].as_ref();
+        stats.map_or(0, |stats| stats.operations)
+    });
+    let [read, write, trim] = issued;
+    let _ = writeln!(
+        text,
+        "     issued rwts: total={read},{write},{trim},0 short=0,0,0,0 dropped=0,0,0,0"
+    );
+    let kinds: Vec<String> = OpKind::ALL
+        .into_iter()
+        .filter(|kind| entry.kinds[*kind as usize] > 0)
+        .map(|kind| format!("{}={}", kind.name(), entry.kinds[kind as usize]))
+        .collect();
+    if !kinds.is_empty() {
+        let _ = writeln!(text, "     operations : {}", kinds.join(", "));
+    }
+    if let Some((kind, status)) = entry.first_error {
+        let failed = entry.errors;
+        let _ = writeln!(
+            text,
+            "     failed     : {failed}, first a {}: {status}",
+            kind.name()
+        );
+    }
+    if entry.stuck > 0 {
+        let _ = writeln!(
+            text,
+            "     stuck      : {} jobs waited for ever",
+            entry.stuck
+        );
+    }
+}
+
+fn push_direction(
+    text: &mut String,
+    entry: &Entry<'_>,
+    direction: Direction,
+    stats: &DirectionStats,
+) {
+    let run_time = entry.run_time[direction as usize];
+    let seconds = run_time.as_secs_f64().max(1e-9);
+    let rate = stats.bytes as f64 / seconds;
+    let _ = write!(
+        text,
+        "  {:>5}: IOPS={}, BW={} ({})({}/{}msec)",
+        direction.name(),
+        count(stats.operations as f64 / seconds),
+        binary(rate, "/s"),
+        decimal(rate, "/s"),
+        binary(stats.bytes as f64, ""),
+        run_time.0 / 1_000_000,
+    );
+    if direction == Direction::Write {
+        let resets = entry.cleared_zones + entry.kinds[OpKind::Reset as usize];
+        let _ = write!(text, "; {resets} zone resets");
+    }
+    text.push('\n');
+    let parts: [(&str, &Spread); 3] = [
+        ("slat", &stats.submission),
+        ("clat", &stats.completion),
+        (" lat", &stats.total),
+    ];
+    for (name, spread) in parts {
+        push_latency(text, name, spread.moments());
+    }
+    for (name, spread) in parts {
+        if let Some(latency) = spread.percentiles() {
+            push_percentiles(text, name.trim(), latency, &entry.job.percentile_list);
+        }
+    }
+    let bandwidth = Samples::of_bandwidth(&stats.bandwidth);
+    if bandwidth.count > 0 {
+        let _ = writeln!(
+            text,
+            "   bw (  KiB/s): min={:5}, max={:5}, avg={:.2}, stdev={:.2}, samples={}",
+            bandwidth.min, bandwidth.max, bandwidth.mean, bandwidth.stddev, bandwidth.count
+        );
+    }
+    let iops = Samples::of_iops(&stats.iops);
+    if iops.count > 0 {
+        let _ = writeln!(
+            text,
+            "   iops        : min={:5}, max={:5}, avg={:.2}, stdev={:.2}, samples={}",
+            iops.min, iops.max, iops.mean, iops.stddev, iops.count
+        );
+    }
+}
+
+/// The unit in which a latency of about `ns` is printed.
+fn unit(ns: f64) -> (&'static str, f64) {
+    if ns < 2_000.0 {
+        ("nsec", 1.0)
+    } else if ns < 2_000_000.0 {
+        ("usec", 1e3)
+    } else {
+        ("msec", 1e6)
+    }
+}
+
+fn push_latency(text: &mut String, name: &str, moments: &Moments) {
+    let (Some(min), Some(max), Some(mean)) = (moments.min(), moments.max(), moments.mean()) else {
+        return;
+    };
+    if max == 0 {
+        return;
+    }
+    let (unit, size) = unit(mean);
+    let stddev = moments.stddev().unwrap_or(0.0);
+    let _ = writeln!(
+        text,
+        "    {name} ({unit}): min={:.2}, max={:.2}, avg={:.2}, stdev={:.2}",
+        min as f64 / size,
+        max as f64 / size,
+        mean / size,
+        stddev / size
+    );
+}
+
+fn push_percentiles(text: &mut String, name: &str, latency: &Latency, list: &[f64]) {
+    let (unit, size) = unit(latency.mean_ns().unwrap_or(0.0));
+    let _ = writeln!(text, "    {name} percentiles ({unit}):");
+    for row in list.chunks(4) {
+        let cells: Vec<String> = row
+            .iter()
+            .map(|percent| {
+                let value = latency.percentile(*percent).unwrap_or_default();
+                format!("{percent:5.2}th=[{:8.2}]", value.0 as f64 / size)
+            })
+            .collect();
+        let _ = writeln!(text, "     | {}", cells.join(", "));
+    }
+}
+
+fn push_shares(text: &mut String, entry: &Entry<'_>) {
+    let mut push = |unit: &str, shares: &[(&str, f64)]| {
+        let cells: Vec<String> = shares
+            .iter()
+            .filter(|(_, share)| *share >= 0.005)
+            .map(|(name, share)| format!("{name}={share:.2}%"))
+            .collect();
+        if !cells.is_empty() {
+            let _ = writeln!(text, "  lat ({unit})   : {}", cells.join(", "));
+        }
+    };
+    push("nsec", &bucket_shares(entry, 0));
+    push("usec", &bucket_shares(entry, 10));
+    push("msec", &bucket_shares_ms(entry));
+    let depths: Vec<String> = depth_shares(entry)
+        .iter()
+        .map(|(name, share)| format!("{name}={share:.1}%"))
+        .collect();
+    let _ = writeln!(text, "  IO depths    : {}", depths.join(", "));
+}
+
+fn push_group(text: &mut String, report: &Report<'_>, group: u32) {
+    let entries: Vec<&Entry<'_>> = report
+        .entries
+        .iter()
+        .filter(|entry| entry.job.group == group)
+        .collect();
+    let lines: Vec<String> = Direction::ALL
+        .into_iter()
+        .filter_map(|direction| group_line(&entries, direction))
+        .collect();
+    if !lines.is_empty() {
+        let _ = writeln!(
+            text,
+            "\nRun status group {group} (all jobs):\n{}",
+            lines.join("\n")
+        );
+    }
+}
+
+fn group_line(entries: &[&Entry<'_>], direction: Direction) -> Option<String> {
+    let index = direction as usize;
+    let rates: Vec<(u64, f64)> = entries
+        .iter()
+        .filter_map(|entry| {
+            let stats = entry.directions[index].as_ref()?;
+            Some((stats.bytes, entry.run_time[index].as_secs_f64().max(1e-9)))
+        })
+        .collect();
+    let bytes: u64 = rates.iter().map(|(bytes, _)| bytes).sum();
+    if bytes == 0 {
+        return None;
+    }
+    let each = rates.iter().map(|(bytes, seconds)| *bytes as f64 / seconds);
+    let (low, high) = each.fold((f64::MAX, 0.0_f64), |(low, high), rate| {
+        (low.min(rate), high.max(rate))
+    });
+    let times = rates.iter().map(|(_, seconds)| (seconds * 1e3) as u64);
+    let (shortest, longest) = times.fold((u64::MAX, 0), |(a, b), ms| (a.min(ms), b.max(ms)));
+    let total = bytes as f64 / rates.iter().map(|(_, s)| *s).fold(1e-9, f64::max);
+    Some(format!(
+        "{:>7}: bw={} ({}), {}-{} ({}-{}), io={} ({}), run={shortest}-{longest}msec",
+        direction.name().to_uppercase(),
+        binary(total, "/s"),
+        decimal(total, "/s"),
+        binary(low, "/s"),
+        binary(high, "/s"),
+        decimal(low, "/s"),
+        decimal(high, "/s"),
+        binary(bytes as f64, ""),
+        decimal(bytes as f64, ""),
+    ))
+}
+
+/// A number in three digits or so, with a suffix.
+fn scaled(value: f64, base: f64, suffixes: [&str; 5]) -> String {
+    let mut value = value;
+    let mut suffix = suffixes[0];
+    for next in &suffixes[1..] {
+        if value < base {
+            break;
+        }
+        value /= base;
+        suffix = next;
+    }
+    match value {
+        v if v < 10.0 && suffix != suffixes[0] => format!("{v:.2}{suffix}"),
+        v if v < 100.0 && suffix != suffixes[0] => format!("{v:.1}{suffix}"),
+        v => format!("{v:.0}{suffix}"),
+    }
+}
+
+fn binary(bytes: f64, per: &str) -> String {
+    scaled(bytes, 1024.0, ["B", "KiB", "MiB", "GiB", "TiB"]) + per
+}
+
+fn decimal(bytes: f64, per: &str) -> String {
+    scaled(bytes, 1000.0, ["B", "kB", "MB", "GB", "TB"]) + per
+}
+
+fn count(value: f64) -> String {
+    scaled(value, 1000.0, ["", "k", "M", "G", "T"])
+}

@@ -1,0 +1,237 @@
+//! What is reported: one entry for each thread, or for each group that asks
+//! for it.
+
+use zonelab_device::Nanos;
+use zonelab_host::fio::{JobFile, Plan, PlannedJob};
+use zonelab_host::stats::{Intervals, Moments, OpKind};
+use zonelab_host::workload::directed::{BUCKETS, DEPTHS, DirectedSpec, DirectionStats};
+use zonelab_nvme::Status;
+
+use super::run::{FioRun, ThreadResult};
+
+/// Error number of an entry with failed operations: EIO, as fio reports it.
+pub(super) const EIO: u32 = 5;
+
+/// Everything that a run came to.
+#[derive(Clone, Debug)]
+pub struct Report<'a> {
+    /// The job file.
+    pub file: &'a JobFile,
+    /// Name of the device.
+    pub device: String,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Simulated time.
+    pub simulated: Nanos,
+    /// It was interrupted.
+    pub interrupted: bool,
+    /// The entries, in the order of the file.
+    pub entries: Vec<Entry<'a>>,
+}
+
+/// A thread, or threads that are reported as one.
+#[derive(Clone, Debug)]
+pub struct Entry<'a> {
+    /// The first thread.
+    pub job: &'a PlannedJob,
+    /// Number of threads.
+    pub threads: u32,
+    /// By direction.
+    pub directions: [Option<DirectionStats>; 3],
+    /// By direction, the longest time that a thread was measured.
+    pub run_time: [Nanos; 3],
+    /// The longest time that a thread was measured, in any direction.
+    pub job_run_time: Nanos,
+    /// From the start of the run until the last thread ended.
+    pub elapsed: Nanos,
+    /// Operations by completion latency.
+    pub buckets: [u64; BUCKETS.len() + 1],
+    /// Operations by depth.
+    pub depths: [u64; DEPTHS],
+    /// Operations by kind, in the order of [`OpKind::ALL`].
+    pub kinds: [u64; OpKind::ALL.len()],
+    /// Zones reset because they were full and written again.
+    pub cleared_zones: u64,
+    /// Failed operations.
+    pub errors: u64,
+    /// The first of them.
+    pub first_error: Option<(OpKind, Status)>,
+    /// Threads that waited for ever.
+    pub stuck: u32,
+}
+
+impl<'a> Report<'a> {
+    /// Puts results together.
+    #[must_use]
+    pub fn new(file: &'a JobFile, plan: &'a Plan, run: &FioRun, device: &str, seed: u64) -> Self {
+        let mut entries: Vec<Entry<'a>> = Vec::new();
+        for (job, thread) in plan.jobs.iter().zip(&run.threads) {
+            let joins = job.group_reporting
+                && entries
+                    .last()
+                    .is_some_and(|last| last.job.group == job.group && last.job.group_reporting);
+            if !joins {
+                entries.push(Entry::new(job));
+            }
+            if let Some(entry) = entries.last_mut() {
+                entry.add(thread);
+            }
+        }
+        Self {
+            file,
+            device: device.to_owned(),
+            seed,
+            simulated: run.simulated,
+            interrupted: run.interrupted,
+            entries,
+        }
+    }
+
+    /// Failed operations of all entries.
+    #[must_use]
+    pub fn errors(&self) -> u64 {
+        self.entries.iter().map(|entry| entry.errors).sum()
+    }
+
+    /// Threads that waited for ever.
+    #[must_use]
+    pub fn stuck(&self) -> u32 {
+        self.entries.iter().map(|entry| entry.stuck).sum()
+    }
+}
+
+impl<'a> Entry<'a> {
+    fn new(job: &'a PlannedJob) -> Self {
+        Self {
+            job,
+            threads: 0,
+            directions: [None, None, None],
+            run_time: [Nanos::ZERO; 3],
+            job_run_time: Nanos::ZERO,
+            elapsed: Nanos::ZERO,
+            buckets: [0; BUCKETS.len() + 1],
+            depths: [0; DEPTHS],
+            kinds: [0; OpKind::ALL.len()],
+            cleared_zones: 0,
+            errors: 0,
+            first_error: None,
+            stuck: 0,
+        }
+    }
+
+    fn add(&mut self, thread: &ThreadResult) {
+        self.threads += 1;
+        self.stuck += u32::from(thread.is_stuck);
+        let Some(result) = &thread.result else {
+            return;
+        };
+        let run_time = result.ended.saturating_sub(result.measured_from);
+        self.job_run_time = self.job_run_time.max(run_time);
+        self.elapsed = self.elapsed.max(result.ended);
+        for (index, stats) in result.recorder.directions.iter().enumerate() {
+            let Some(stats) = stats else { continue };
+            self.run_time[index] = self.run_time[index].max(run_time);
+            match &mut self.directions[index] {
+                Some(all) => all.merge(stats),
+                none => *none = Some((**stats).clone()),
+            }
+        }
+        add_all(&mut self.buckets, &result.recorder.buckets);
+        add_all(&mut self.depths, &result.recorder.depths);
+        add_all(&mut self.kinds, &result.kinds);
+        self.cleared_zones += result.cleared_zones;
+        self.errors += result.errors;
+        self.first_error = self.first_error.or(result.first_error);
+    }
+
+    /// What its first thread does.
+    #[must_use]
+    pub fn spec(&self) -> &DirectedSpec {
+        &self.job.spec
+    }
+
+    /// Operations of all directions.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        self.directions
+            .iter()
+            .flatten()
+            .map(|stats| stats.operations)
+            .sum()
+    }
+
+    /// The error number of the entry: 0 if nothing failed.
+    #[must_use]
+    pub const fn error(&self) -> u32 {
+        if self.errors > 0 { EIO } else { 0 }
+    }
+}
+
+fn add_all<const N: usize>(to: &mut [u64; N], from: &[u64; N]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to += from;
+    }
+}
+
+/// Samples of throughput over jobs, in the way of fio's group reporting: means
+/// and squared deviations add, extremes are of all.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Samples {
+    pub(super) min: u64,
+    pub(super) max: u64,
+    pub(super) mean: f64,
+    pub(super) stddev: f64,
+    pub(super) count: u64,
+}
+
+impl Samples {
+    /// Operations per second.
+    pub(super) fn of_iops(jobs: &[Intervals]) -> Self {
+        Self::add(jobs.iter().filter_map(|job| {
+            let (min, max) = job.range_iops()?;
+            Some((
+                min,
+                max,
+                job.mean_iops()?,
+                job.stddev_iops()?,
+                job.samples(),
+            ))
+        }))
+    }
+
+    /// KiB per second.
+    pub(super) fn of_bandwidth(jobs: &[Intervals]) -> Self {
+        Self::add(jobs.iter().filter_map(|job| {
+            let moments: &Moments = job.bytes_per_second();
+            let kib = |bytes: f64| bytes / 1024.0;
+            Some((
+                kib(moments.min()? as f64),
+                kib(moments.max()? as f64),
+                kib(moments.mean()?),
+                kib(moments.stddev()?),
+                moments.count(),
+            ))
+        }))
+    }
+
+    fn add(jobs: impl Iterator<Item = (f64, f64, f64, f64, u64)>) -> Self {
+        let mut all = Self::default();
+        let mut squares = 0.0;
+        let (mut low, mut high) = (f64::MAX, 0.0_f64);
+        for (min, max, mean, stddev, count) in jobs {
+            low = low.min(min);
+            high = high.max(max);
+            all.mean += mean;
+            squares += stddev * stddev * count.saturating_sub(1) as f64;
+            all.count += count;
+        }
+        if all.count > 0 {
+            all.min = low as u64;
+            all.max = high as u64;
+        }
+        if all.count > 1 {
+            all.stddev = (squares / (all.count - 1) as f64).sqrt();
+        }
+        all
+    }
+}

@@ -1,0 +1,409 @@
+//! The data of a report, in the shape in which the page reads them.
+//!
+//! Tables with many rows are arrays of arrays, to stay small; the names of
+//! their columns are in the comments here and at the reader in `page/`.
+
+use serde::Serialize;
+use zonelab_ssd::account::Cause;
+
+use super::point::PointData;
+use super::{Report, Section};
+use crate::compare::{not_judged, point_label, row_series};
+use crate::detail::quantiles;
+use crate::experiment::Experiment;
+use crate::figure::{self, Figure, Panel};
+use crate::rows::{DriveBar, Misfit, Row, Stats, Summary, Verdict, significant};
+
+/// Version of the embedded data, for who reads them from the file.
+const SCHEMA: u32 = 1;
+
+/// Everything.
+#[derive(Serialize)]
+pub(super) struct Data<'a> {
+    schema: u32,
+    tool: &'a str,
+    title: &'a str,
+    command: &'a str,
+    seed: u64,
+    notices: &'a [String],
+    /// Names of the causes, in the order of busy times.
+    causes: Vec<&'static str>,
+    /// In per cent, of all latency distributions.
+    quantiles: Vec<f64>,
+    /// Path data of the solid and the hollow marker of the first series, of
+    /// the second, and so on.
+    marks: Vec<(String, String)>,
+    overall: StatsData,
+    /// Real-drive rows together: median and P90 error, whether they pass.
+    drive_bar: Option<(Option<f64>, Option<f64>, bool)>,
+    experiments: Vec<ExperimentData<'a>>,
+    rows: Vec<RowData<'a>>,
+    /// Drives as TOML, each once.
+    drives: Vec<&'a str>,
+}
+
+/// Counts and errors of rows.
+#[derive(Serialize)]
+struct StatsData {
+    count: usize,
+    ok: usize,
+    misfit: usize,
+    fail: usize,
+    info: usize,
+    median: Option<f64>,
+    p90: Option<f64>,
+}
+
+/// An experiment.
+#[derive(Serialize)]
+struct ExperimentData<'a> {
+    id: &'a str,
+    title: &'a str,
+    source: &'a str,
+    about: String,
+    command: &'a str,
+    text: &'a str,
+    axis: (&'a str, &'a str),
+    series: Vec<&'a str>,
+    stats: StatsData,
+    figure: Vec<PanelData<'a>>,
+    points: Vec<PointData<'a>>,
+}
+
+/// A row of comparison.
+#[derive(Serialize)]
+struct RowData<'a> {
+    /// Position of its experiment.
+    e: usize,
+    series: &'a str,
+    x: Option<f64>,
+    metric: &'a str,
+    unit: &'a str,
+    published: Option<f64>,
+    /// None if it is not finite.
+    ours: Option<f64>,
+    error: Option<f64>,
+    /// `ok`, `misfit`, `fail` or `info`.
+    status: &'static str,
+    /// Why it is what it is: pairs of a word and a text.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<(&'static str, String)>,
+    /// It passes by the neighbours of our percentile.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    bracket: bool,
+}
+
+/// A panel of a figure.
+#[derive(Serialize)]
+struct PanelData<'a> {
+    title: &'a str,
+    x: AxisData<'a>,
+    y: AxisData<'a>,
+    series: Vec<SeriesData<'a>>,
+}
+
+/// An axis.
+#[derive(Serialize)]
+struct AxisData<'a> {
+    name: &'a str,
+    unit: &'a str,
+    log: bool,
+}
+
+/// A curve.
+#[derive(Serialize)]
+struct SeriesData<'a> {
+    name: &'a str,
+    points: Vec<MarkData<'a>>,
+}
+
+/// A point of a curve: ours, the published one, or both.
+#[derive(Default, Serialize)]
+struct MarkData<'a> {
+    label: &'a str,
+    /// Position of the point in the experiment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ours: Option<(f64, f64)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    published: Option<(f64, f64)>,
+    /// Positions of the rows that compare x and y.
+    rows: (Option<usize>, Option<usize>),
+}
+
+impl<'a> Data<'a> {
+    pub(super) fn of(report: &'a Report<'a>) -> Self {
+        let summary = Summary::of(report.rows);
+        let mut drives: Vec<&str> = Vec::new();
+        let mut drive = |text: &'a str| {
+            drives
+                .iter()
+                .position(|known| *known == text)
+                .unwrap_or_else(|| {
+                    drives.push(text);
+                    drives.len() - 1
+                })
+        };
+        let experiments: Vec<_> = report
+            .sections
+            .iter()
+            .map(|section| experiment(section, report.rows, &mut drive))
+            .collect();
+        let most = report
+            .sections
+            .iter()
+            .map(|s| s.experiment.series.len())
+            .max();
+        Self {
+            schema: SCHEMA,
+            tool: report.tool,
+            title: &report.title,
+            command: &report.command,
+            seed: report.seed,
+            notices: &report.notices,
+            causes: Cause::ALL.iter().map(|cause| cause.name()).collect(),
+            quantiles: quantiles(),
+            marks: (0..most.unwrap_or(0).clamp(1, 24))
+                .map(figure::markers)
+                .collect(),
+            overall: StatsData::of(&summary.overall),
+            drive_bar: summary
+                .drive
+                .as_ref()
+                .map(|DriveBar { stats, pass }| (stats.median_error, stats.p90_error, *pass)),
+            experiments,
+            rows: rows(report),
+            drives,
+        }
+    }
+}
+
+impl StatsData {
+    fn of(stats: &Stats) -> Self {
+        Self {
+            count: stats.count,
+            ok: stats.passed,
+            misfit: stats.misfits,
+            fail: stats.failed,
+            info: stats.informative,
+            median: stats.median_error.map(significant),
+            p90: stats.p90_error.map(significant),
+        }
+    }
+}
+
+fn experiment<'a>(
+    section: &'a Section<'a>,
+    rows: &'a [Row],
+    drive: &mut impl FnMut(&'a str) -> usize,
+) -> ExperimentData<'a> {
+    let experiment = section.experiment;
+    let own = rows.iter().filter(|row| row.id == experiment.id);
+    ExperimentData {
+        id: &experiment.id,
+        title: &experiment.title,
+        source: &experiment.source,
+        about: about(section.text),
+        command: &section.command,
+        text: section.text,
+        axis: (&experiment.axis.name, &experiment.axis.unit),
+        series: experiment
+            .series
+            .iter()
+            .map(|series| series.name.as_str())
+            .collect(),
+        stats: StatsData::of(&Stats::of(own)),
+        figure: section
+            .figure
+            .map_or_else(Vec::new, |figure| panels(figure, section, rows)),
+        points: section
+            .points
+            .iter()
+            .map(|point| PointData::of(experiment, point, drive(point.drive)))
+            .collect(),
+    }
+}
+
+/// The comment at the head of an experiment file, as one paragraph.
+fn about(text: &str) -> String {
+    let lines = text.lines().map_while(|line| line.strip_prefix('#'));
+    let words: Vec<_> = lines.flat_map(str::split_whitespace).collect();
+    words.join(" ")
+}
+
+fn rows<'a>(report: &'a Report<'a>) -> Vec<RowData<'a>> {
+    let section = |row: &Row| {
+        let mut sections = report.sections.iter();
+        sections.position(|section| section.experiment.id == row.id)
+    };
+    report
+        .rows
+        .iter()
+        .filter_map(|row| {
+            let e = section(row)?;
+            Some(RowData {
+                e,
+                series: &row.series,
+                x: row.x.as_ref().map(|x| x.value),
+                metric: &row.metric,
+                unit: &row.unit,
+                published: row.published,
+                ours: Some(row.ours).filter(|ours| ours.is_finite()),
+                error: row.rel_error.map(significant),
+                status: match row.verdict() {
+                    Verdict::Ok => "ok",
+                    Verdict::Misfit => "misfit",
+                    Verdict::Fail => "fail",
+                    Verdict::Info => "info",
+                },
+                notes: notes(
+                    row,
+                    report.sections[e].experiment,
+                    report.misfits.entry(row),
+                ),
+                bracket: row.passes_by_bracket(),
+            })
+        })
+        .collect()
+}
+
+/// What explains a row.
+fn notes(
+    row: &Row,
+    experiment: &Experiment,
+    misfit: Option<&Misfit>,
+) -> Vec<(&'static str, String)> {
+    let mut notes = Vec::new();
+    if let Some(misfit) = misfit.filter(|_| row.misfit.is_some()) {
+        notes.push(("Cause", misfit.cause.clone()));
+        notes.push(("Evidence", misfit.evidence.clone()));
+    }
+    if let Some(reason) = not_judged(experiment, row) {
+        notes.push(("Not judged", reason.to_owned()));
+    }
+    if let Some((least, greatest)) = row.repeat_spread {
+        let text = format!(
+            "The authors' own repeats of this point lie between {least} and {greatest} {}; the \
+             error counts from the nearest of them.",
+            row.unit
+        );
+        notes.push(("Repeats", text));
+    }
+    if let (true, Some(lower), Some(upper)) =
+        (row.passes_by_bracket(), row.ours_lower, row.ours_upper)
+    {
+        let text = format!(
+            "The distribution is steep here: the published percentile lies between ours one \
+             point lower and one point higher, {lower} and {upper} {}.",
+            row.unit
+        );
+        notes.push(("Neighbours", text));
+    }
+    notes
+}
+
+fn panels<'a>(figure: &'a Figure, section: &'a Section<'a>, rows: &[Row]) -> Vec<PanelData<'a>> {
+    let panel = |panel: &'a Panel| PanelData {
+        title: &panel.title,
+        x: axis(&panel.x),
+        y: axis(&panel.y),
+        series: panel
+            .series
+            .iter()
+            .map(|series| curve(series, section, rows))
+            .collect(),
+    };
+    figure.panels.iter().map(panel).collect()
+}
+
+fn axis(axis: &figure::Axis) -> AxisData<'_> {
+    AxisData {
+        name: &axis.quantity,
+        unit: &axis.unit,
+        log: axis.scale == figure::Scale::Log10,
+    }
+}
+
+/// A curve with its points, ours and published ones of the same label together.
+fn curve<'a>(series: &'a figure::Series, section: &Section<'a>, rows: &[Row]) -> SeriesData<'a> {
+    let mut points: Vec<MarkData<'a>> = Vec::new();
+    let place = |point: &figure::Point| (significant(point.x), significant(point.y));
+    for point in &series.ours {
+        points.push(MarkData {
+            label: &point.label,
+            ours: Some(place(point)),
+            ..mark(series, &point.label, section, rows)
+        });
+    }
+    for point in &series.published {
+        let known = points
+            .iter_mut()
+            .find(|mark| mark.label == point.label && mark.published.is_none());
+        match known {
+            Some(mark) => mark.published = Some(place(point)),
+            None => points.push(MarkData {
+                label: &point.label,
+                published: Some(place(point)),
+                ..mark(series, &point.label, section, rows)
+            }),
+        }
+    }
+    SeriesData {
+        name: &series.name,
+        points,
+    }
+}
+
+/// The point of the experiment and the rows that a mark stands for.
+fn mark<'a>(
+    series: &figure::Series,
+    label: &str,
+    section: &Section<'a>,
+    rows: &[Row],
+) -> MarkData<'a> {
+    let experiment = section.experiment;
+    let p = section.points.iter().position(|point| {
+        let result = point.result;
+        result.series == series.name && point_label(&experiment.axis, &result.x) == label
+    });
+    let result = p.map(|p| section.points[p].result);
+    let row = |metric: &str| {
+        let result = result?;
+        let x = significant(result.x.number);
+        rows.iter().position(|row| {
+            let named = result
+                .jobs
+                .iter()
+                .any(|job| row.series == row_series(experiment, &series.name, job));
+            row.id == experiment.id
+                && named
+                && row.metric == metric
+                && row
+                    .x
+                    .as_ref()
+                    .is_some_and(|at| at.value.to_bits() == x.to_bits())
+        })
+    };
+    let spec = experiment.figure.as_ref();
+    MarkData {
+        p,
+        rows: (
+            spec.and_then(|spec| row(&spec.x)),
+            spec.and_then(|spec| row(&spec.y)),
+        ),
+        ..MarkData::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_comment_says_what_it_is_about() {
+        let text = "# Finish on read: one\n# thread.\nschema = 1\n# more\n";
+        assert_eq!(about(text), "Finish on read: one thread.");
+        assert_eq!(about("schema = 1"), "");
+    }
+}

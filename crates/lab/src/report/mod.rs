@@ -1,0 +1,113 @@
+//! The report: one HTML file that shows a run, its comparison with what was
+//! published, and what every point of it did inside the drive.
+//!
+//! The file is complete in itself: styles, script and data are in it, nothing
+//! is fetched, and its content security policy forbids to. The data are one
+//! block of JSON, in which every character that means something in HTML is
+//! escaped: no name in an experiment can end it. The script draws from that
+//! block and sets text only as text.
+//!
+//! Like every result, it is a function of what was run: no date, no host.
+
+mod data;
+mod embed;
+mod point;
+mod zones;
+
+#[cfg(test)]
+mod tests;
+
+use crate::experiment::Experiment;
+use crate::figure::Figure;
+use crate::rows::{Misfits, Row};
+use crate::run::PointResult;
+
+/// What a report shows.
+pub struct Report<'a> {
+    /// Heading.
+    pub title: String,
+    /// Program and version that made it.
+    pub tool: &'a str,
+    /// The command that gives the same results.
+    pub command: String,
+    /// Seed of the run.
+    pub seed: u64,
+    /// What a reader must know first: that the run was cut short, or that
+    /// published values are not judged.
+    pub notices: Vec<String>,
+    /// The experiments, in order.
+    pub sections: Vec<Section<'a>>,
+    /// Rows of all experiments, judged and marked.
+    pub rows: &'a [Row],
+    /// The list that marked them.
+    pub misfits: &'a Misfits,
+}
+
+/// An experiment in a report.
+pub struct Section<'a> {
+    /// The experiment.
+    pub experiment: &'a Experiment,
+    /// Its file.
+    pub text: &'a str,
+    /// The command that gives the same results of this experiment alone.
+    pub command: String,
+    /// Its figure.
+    pub figure: Option<&'a Figure>,
+    /// Its points.
+    pub points: Vec<PointSection<'a>>,
+}
+
+/// A point in a report.
+pub struct PointSection<'a> {
+    /// What it measured.
+    pub result: &'a PointResult,
+    /// The drive that it ran on, resolved, as TOML.
+    pub drive: &'a str,
+    /// The command that runs it again.
+    pub command: String,
+}
+
+/// Scripts in the order in which they build on each other.
+const SCRIPTS: [&str; 9] = [
+    include_str!("page/base.js"),
+    include_str!("page/scale.js"),
+    include_str!("page/chart.js"),
+    include_str!("page/bars.js"),
+    include_str!("page/zones.js"),
+    include_str!("page/rows.js"),
+    include_str!("page/point.js"),
+    include_str!("page/experiment.js"),
+    include_str!("page/main.js"),
+];
+
+impl Report<'_> {
+    /// The report as an HTML document.
+    #[must_use]
+    pub fn to_html(&self) -> String {
+        let data = serde_json::to_string(&data::Data::of(self))
+            // Serialising to memory fails only for maps with odd keys.
+            .expect("all keys are strings");
+        let figures: String = self
+            .sections
+            .iter()
+            .filter_map(|section| Some((section.figure?, &section.experiment.id)))
+            .map(|(figure, id)| {
+                let id = embed::html(id);
+                let svg = figure.to_svg();
+                format!("<figure class=\"still\" data-experiment=\"{id}\">\n{svg}</figure>\n")
+            })
+            .collect();
+        let script = SCRIPTS.concat();
+        let parts = [
+            ("TITLE", embed::html(&self.title)),
+            ("STYLE", include_str!("page/style.css").to_owned()),
+            ("FIGURES", figures),
+            ("DATA", embed::json(&data)),
+            (
+                "SCRIPT",
+                format!("(() => {{\n'use strict';\n{script}}})();\n"),
+            ),
+        ];
+        embed::fill(include_str!("page/page.html"), &parts)
+    }
+}

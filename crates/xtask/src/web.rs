@@ -1,0 +1,127 @@
+//! The tier `web`: what zonelab shows, in a browser.
+
+use std::process::{Command, Stdio};
+
+use crate::steps::Step;
+use crate::{cargo, root};
+
+/// Programs that are Chromium.
+const BROWSERS: [&str; 4] = [
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+];
+/// What installs one, and a font, on Debian.
+const INSTALL: &str = "apt-get install --no-install-recommends chromium fonts-dejavu-core";
+
+/// The steps; with `install`, a missing browser is installed first.
+pub(crate) fn steps(install: bool) -> Vec<Step> {
+    let has_browser =
+        std::env::var_os("CHROMIUM").is_some() || BROWSERS.iter().any(|name| runs(name));
+    plan(has_browser, install)
+}
+
+fn plan(has_browser: bool, install: bool) -> Vec<Step> {
+    let mut steps = Vec::new();
+    if install && !has_browser {
+        steps.push(root_step("package lists", &["apt-get", "update"]));
+        let wait = ["apt-get", "-o", "DPkg::Lock::Timeout=600"];
+        let words = INSTALL.split_whitespace().skip(1);
+        let words: Vec<&str> = wait.into_iter().chain(words).chain(["--yes"]).collect();
+        steps.push(root_step("browser", &words));
+    }
+    let results = root().join("results/web/reproduce-quick");
+    let mut report = cargo_step("report", &["run", "--quiet", "--package", "zonelab", "--"]);
+    report
+        .command
+        .args(["reproduce", "--quick", "--quiet", "--force", "--out"])
+        .arg(&results);
+    let manifest = ["--manifest-path", "tests/web/Cargo.toml"];
+    let format = cargo_step(
+        "formatting",
+        &[&["fmt"], &manifest[..], &["--check"]].concat(),
+    );
+    let lints = [
+        &["clippy"],
+        &manifest[..],
+        &["--all-targets", "--", "-D", "warnings"],
+    ]
+    .concat();
+    let lints = cargo_step("lints", &lints);
+    let mut tests = cargo_step("tests in a browser", &[&["test"], &manifest[..]].concat());
+    tests.command.env("ZONELAB_REPORT", &results);
+    tests.missing = (!has_browser && !install).then_some(INSTALL);
+    steps.extend([format, lints, report, tests]);
+    steps
+}
+
+fn cargo_step(name: &'static str, args: &[&str]) -> Step {
+    let mut command = cargo();
+    command.args(args).current_dir(root());
+    Step {
+        name,
+        command,
+        missing: None,
+    }
+}
+
+/// A step that needs the rights of root: by `sudo` if there is one.
+fn root_step(name: &'static str, words: &[&str]) -> Step {
+    let mut words = words.to_vec();
+    if runs("sudo") {
+        words.insert(0, "sudo");
+    }
+    let mut command = Command::new(words[0]);
+    command
+        .args(&words[1..])
+        .env("DEBIAN_FRONTEND", "noninteractive");
+    Step {
+        name,
+        command,
+        missing: None,
+    }
+}
+
+/// Whether a program starts.
+fn runs(program: &str) -> bool {
+    Command::new(program)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(steps: &[Step]) -> Vec<&str> {
+        steps.iter().map(|step| step.name).collect()
+    }
+
+    #[test]
+    fn a_missing_browser_is_installed_or_named() {
+        let always = ["formatting", "lints", "report", "tests in a browser"];
+        assert_eq!(names(&plan(true, true)), always);
+        let here = plan(false, false);
+        assert_eq!(names(&here), always);
+        assert_eq!(here[3].missing, Some(INSTALL));
+        let ci = plan(false, true);
+        assert_eq!(names(&ci)[..2], ["package lists", "browser"]);
+        assert!(ci.iter().all(|step| step.missing.is_none()));
+        let args: Vec<_> = ci[1].command.get_args().collect();
+        assert!(
+            args.iter().any(|arg| *arg == "chromium") && args.iter().any(|arg| *arg == "--yes")
+        );
+    }
+
+    #[test]
+    fn the_tests_read_the_report_that_was_made() {
+        let steps = plan(true, false);
+        let out = steps[2].command.get_args().last().unwrap();
+        let (name, value) = steps[3].command.get_envs().next().unwrap();
+        assert_eq!((name, value), ("ZONELAB_REPORT".as_ref(), Some(out)));
+    }
+}
