@@ -1,11 +1,12 @@
 //! What the drive does by itself: filling zones that are finished, erasing
 //! blocks of zones that were reset.
 //!
-//! Every design of ConfZNS++, section 4, is a setting of two tasks:
+//! Every design of ConfZNS++, section 4, is a setting of a few tasks:
 //!
 //! * [`Fill`] programs the rest of a zone in device writes of a granularity,
 //!   the next when the previous is done, with a pause between them, yielding
 //!   to host I/O or not.
+//! * [`Books`] is what a reset costs the firmware: see `bookkeeping`.
 //! * [`EraseAll`] issues all erasures of a zone at once; [`Erase`] takes them
 //!   block by block, one [`Task::Step`] per plane of the zone, each yielding to
 //!   host I/O that waits for its plane.
@@ -13,6 +14,8 @@
 //! A task that serves a command (a finish, a synchronous reset) ends it when
 //! it is done; a background erasure ends nothing. Where the blocks of a reset
 //! are erased by later writes there is no task at all: see [`crate::flash`].
+
+mod bookkeeping;
 
 use zonelab_device::{Nanos, ZoneId};
 
@@ -24,6 +27,7 @@ use crate::flash::BlockRange;
 use crate::record::{BackgroundKind, Begin};
 use crate::slab::Slab;
 use crate::zones::Change;
+use bookkeeping::Books;
 
 /// Designs and running tasks of a drive.
 #[derive(Clone, Debug)]
@@ -36,6 +40,8 @@ pub(crate) struct Background {
     yielding: Vec<u32>,
     /// Fills that have not ended.
     fills: u32,
+    /// When the bookkeeping of all zones that were reset is done.
+    books_free_at: Nanos,
 }
 
 #[derive(Clone, Debug)]
@@ -43,11 +49,13 @@ enum Task {
     Fill(Fill),
     EraseAll(EraseAll),
     Step(Step),
+    Books(Books),
 }
 
 /// Filling one zone for a finish.
 #[derive(Clone, Debug)]
 struct Fill {
+    zone: ZoneId,
     physical: u32,
     /// The command that waits for it.
     request: u32,
@@ -68,6 +76,8 @@ enum FillWait {
     Until(Nanos),
     /// No host I/O in its group, or this time.
     Idle(Nanos),
+    /// What the write buffer has of its zone is on the flash.
+    Drain,
 }
 
 /// Erasing all stale blocks of a physical zone at once.
@@ -125,6 +135,7 @@ impl Background {
             erasures: Slab::default(),
             yielding: Vec::new(),
             fills: 0,
+            books_free_at: Nanos::ZERO,
         }
     }
 
@@ -141,10 +152,11 @@ impl Background {
 
 impl Drive {
     /// Background tasks that have not ended: fills and erasures, by plane if
-    /// they go block by block.
+    /// they go block by block, and programs of the write buffer.
     #[must_use]
     pub fn background_tasks(&self) -> usize {
-        self.background.running()
+        let programs = self.buffer.as_ref().map_or(0, |buffer| buffer.running());
+        self.background.running() + programs
     }
 
     // ---- finish ----------------------------------------------------------
@@ -152,14 +164,14 @@ impl Drive {
     /// A zone has become full by a finish; its flash follows from `start` on.
     pub(crate) fn begin_finish(&mut self, change: &Change, request: u32, start: Nanos) {
         self.totals.finishes += 1;
-        let FinishConfig::Fill { .. } = self.background.finish else {
-            return;
-        };
         let page_lbas = self.flash.layout().page_lbas();
         // Pages that the host began count as programmed. Fits: see `accept_write`.
         let first = (change.written_lbas as u32).next_multiple_of(page_lbas);
-        let end = self.flash.layout().zone_pages() * page_lbas;
-        if first >= end {
+        let end = match self.background.finish {
+            FinishConfig::Fill { .. } => self.flash.layout().zone_pages() * page_lbas,
+            FinishConfig::Metadata => 0,
+        };
+        if first >= end && !self.finish_waits(change.zone) {
             return;
         }
         let start = self.in_zone_order(change.zone, start);
@@ -167,6 +179,7 @@ impl Drive {
         self.requests.at(request).pending += 1;
         self.background.fills += 1;
         let task = self.background.tasks.insert(Task::Fill(Fill {
+            zone: change.zone,
             physical,
             request,
             next_lba: first,
@@ -196,6 +209,9 @@ impl Drive {
 
     /// Goes on with a fill: the next device write, or a wait for host I/O to cease.
     fn fill_on(&mut self, task: u32, may_yield: bool) {
+        if self.buffer.is_some() && !self.fill_may_start(task) {
+            return;
+        }
         let FinishConfig::Fill {
             granularity_bytes,
             yield_ns,
@@ -244,6 +260,21 @@ impl Drive {
         }
     }
 
+    /// Whether the write buffer has nothing more of the zone of a fill, and
+    /// there is something to fill.
+    fn fill_may_start(&mut self, task: u32) -> bool {
+        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
+            return false;
+        };
+        fill.wait = FillWait::Drain;
+        let (zone, is_over) = (fill.zone, fill.next_lba >= fill.end_lba);
+        let drained = self.drain_zone(zone, task);
+        if drained && is_over {
+            self.end_fill(task);
+        }
+        drained && !is_over
+    }
+
     fn fill_group_done(&mut self, task: u32) {
         let FinishConfig::Fill { pause_ns, .. } = self.background.finish else {
             return;
@@ -267,6 +298,7 @@ impl Drive {
     }
 
     fn end_fill(&mut self, task: u32) {
+        self.cancel_drain(task);
         self.background.yielding.retain(|&other| other != task);
         if let Task::Fill(fill) = self.background.tasks.remove(task) {
             self.background.fills -= 1;
@@ -315,8 +347,9 @@ impl Drive {
             .tasks
             .iter()
             .find_map(|(index, task)| match task {
-                Task::Fill(fill) if fill.physical == physical && fill.next_lba < fill.end_lba => {
-                    Some((index, fill.wait))
+                Task::Fill(fill) if fill.physical == physical => {
+                    let is_last = fill.next_lba >= fill.end_lba && fill.wait == FillWait::Flash;
+                    (!is_last).then_some((index, fill.wait))
                 }
                 _ => None,
             });
@@ -336,7 +369,9 @@ impl Drive {
     /// A zone has become empty by a reset; its flash follows from `start` on.
     pub(crate) fn begin_reset(&mut self, change: &Change, request: u32, start: Nanos) {
         self.totals.resets += 1;
+        self.buffer_drop(change.zone);
         let start = self.in_zone_order(change.zone, start);
+        self.begin_bookkeeping(change, request, start);
         let Some(physical) = self.mapping.physical(change.zone) else {
             return;
         };
@@ -629,8 +664,10 @@ impl Drive {
                     self.background.yielding.retain(|&other| other != task);
                     self.fill_on(task, false);
                 }
+                FillWait::Drain => self.fill_on(task, true),
                 _ => {}
             },
+            Some(Task::Books(_)) => self.bookkeeping_on(task),
             Some(Task::EraseAll(erase)) if !erase.issued && now >= erase.start => {
                 self.issue_erase_all(task);
             }
@@ -668,6 +705,7 @@ impl Drive {
                     self.step_on(task, true);
                 }
             }
+            Some(Task::Books(_)) => unreachable!("bookkeeping needs no flash"),
             None => unreachable!("a task lives until its flash operations are done"),
         }
     }

@@ -22,6 +22,8 @@ pub struct DriveConfig {
     pub media: MediaConfig,
     /// Command processing.
     pub front_end: FrontEndConfig,
+    /// Where writes wait for the flash; `None`: they complete when they are programmed.
+    pub write_buffer: Option<WriteBufferConfig>,
     /// What Zone Finish does to the flash.
     pub finish: FinishConfig,
     /// What Zone Reset does to the flash.
@@ -227,6 +229,82 @@ pub struct FrontEndConfig {
     pub max_transfer_bytes: Option<u32>,
     /// Largest zone append in bytes (ZASL); `None`: as `max_transfer_bytes`.
     pub max_append_bytes: Option<u32>,
+    /// What commands cost besides; all zero unless the drive is modelled so closely.
+    pub costs: CommandCosts,
+}
+
+/// What commands cost besides the core time of their kind.
+///
+/// All but the latencies are core time. What depends on the size of a transfer,
+/// and opening a zone by writing to it, is charged when a command is accepted:
+/// one that is refused does not cost it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CommandCosts {
+    /// Per KiB of a read, ...
+    pub read_per_kib_ns: Nanos,
+    /// ... of a write, ...
+    pub write_per_kib_ns: Nanos,
+    /// ... and of an append.
+    pub append_per_kib_ns: Nanos,
+    /// Writes and appends that are not whole units of so many bytes ...
+    pub unit_bytes: Option<u32>,
+    /// ... cost this much more.
+    pub part_of_unit_ns: Nanos,
+    /// A write or append costs this much more with logical blocks of 512 bytes.
+    pub small_blocks_ns: Nanos,
+    /// An explicit open; `None`: as other management.
+    pub open_ns: Option<Nanos>,
+    /// A close; `None`: as other management.
+    pub close_ns: Option<Nanos>,
+    /// A write or append that opens its zone costs this much more.
+    pub implicit_open_ns: Nanos,
+    /// Time on the way that occupies nothing: of a read, ...
+    pub read_latency_ns: Nanos,
+    /// ... a write, ...
+    pub write_latency_ns: Nanos,
+    /// ... an append, ...
+    pub append_latency_ns: Nanos,
+    /// ... and of everything else.
+    pub management_latency_ns: Nanos,
+}
+
+impl CommandCosts {
+    /// Core times, by their key in `front_end.costs`.
+    pub(crate) fn core_times(&self) -> [(&'static str, Nanos); 8] {
+        [
+            ("front_end.costs.read_per_kib", self.read_per_kib_ns),
+            ("front_end.costs.write_per_kib", self.write_per_kib_ns),
+            ("front_end.costs.append_per_kib", self.append_per_kib_ns),
+            ("front_end.costs.part_of_unit", self.part_of_unit_ns),
+            ("front_end.costs.small_blocks", self.small_blocks_ns),
+            ("front_end.costs.open", self.open_ns.unwrap_or_default()),
+            ("front_end.costs.close", self.close_ns.unwrap_or_default()),
+            ("front_end.costs.implicit_open", self.implicit_open_ns),
+        ]
+    }
+
+    /// Times on the way, by their key in `front_end.latency`.
+    pub(crate) fn latencies(&self) -> [(&'static str, Nanos); 4] {
+        [
+            ("front_end.latency.read", self.read_latency_ns),
+            ("front_end.latency.write", self.write_latency_ns),
+            ("front_end.latency.append", self.append_latency_ns),
+            ("front_end.latency.management", self.management_latency_ns),
+        ]
+    }
+}
+
+/// A write-back buffer: a write completes when its blocks are in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteBufferConfig {
+    /// Bytes that fit: whole logical blocks, at least a page.
+    pub size_bytes: u64,
+    /// Appends of one zone that wait for room at the same time, at least 1;
+    /// further ones wait for their turn in order. `None`: any number.
+    pub appends_per_zone: Option<u32>,
+    /// Stored energy saves what is in it when power is lost, so that it is not
+    /// volatile and a flush has nothing to do.
+    pub power_loss_protection: bool,
 }
 
 /// What Zone Finish does (ConfZNS++, section 4.1).
@@ -257,6 +335,25 @@ pub struct ResetConfig {
     /// its plane, at most this long. `None`: all are issued at once.
     /// Not for erasure at a write.
     pub preempt_ns: Option<Nanos>,
+    /// What the firmware has to do for a reset besides; `None`: nothing.
+    pub bookkeeping: Option<Bookkeeping>,
+}
+
+/// Work of the firmware on its tables for each zone that is reset, one zone
+/// after another. The reset completes when it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bookkeeping {
+    /// Time for any zone.
+    pub base_ns: Nanos,
+    /// Time in addition for a zone that the host wrote to its capacity, and
+    /// in proportion for others. What a finish filled does not count.
+    pub full_zone_ns: Nanos,
+    /// How long the write buffer starts no programs meanwhile, for a zone that
+    /// was written to its capacity, and in proportion for others. At most
+    /// `full_zone_ns`.
+    pub drain_pause_ns: Nanos,
+    /// Pauses into which that is divided, evenly spaced; at least 1.
+    pub slices: u32,
 }
 
 /// When the blocks of a zone that was reset are erased.

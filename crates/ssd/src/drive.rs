@@ -9,6 +9,7 @@ use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 
 use crate::account::{Cause, Totals};
 use crate::background::Background;
+use crate::buffer::WriteBuffer;
 use crate::config::{DataStore, DriveConfig, MappingConfig};
 use crate::data::SparseData;
 use crate::event::{Event, EventQueue};
@@ -58,6 +59,8 @@ pub(crate) enum Owner {
     Request(u32),
     /// A background task, by slot.
     Task(u32),
+    /// A program of the write buffer, by slot.
+    Program(u32),
 }
 
 impl Owner {
@@ -65,7 +68,8 @@ impl Owner {
     pub(crate) const fn token(self) -> u32 {
         match self {
             Self::Request(i) => i << 1,
-            Self::Task(i) => i << 1 | 1,
+            Self::Task(i) => i << 2 | 1,
+            Self::Program(i) => i << 2 | 3,
         }
     }
 
@@ -73,8 +77,10 @@ impl Owner {
     const fn of(token: u32) -> Self {
         if token & 1 == 0 {
             Self::Request(token >> 1)
+        } else if token & 2 == 0 {
+            Self::Task(token >> 2)
         } else {
-            Self::Task(token >> 1)
+            Self::Program(token >> 2)
         }
     }
 }
@@ -149,6 +155,8 @@ pub struct Drive {
     pub(crate) events: EventQueue,
     pub(crate) requests: Slab<Request>,
     pub(crate) background: Background,
+    /// The write-back buffer, if there is one.
+    pub(crate) buffer: Option<Box<WriteBuffer>>,
     pub(crate) totals: Totals,
     /// Host reads and writes with flash work in flight, by group of zones.
     pub(crate) host_in_flight: Vec<u32>,
@@ -176,13 +184,15 @@ impl Drive {
             MappingConfig::Lazy { physical_zones } => physical_zones,
         };
         let flash = Flash::new(config, physical_zones);
-        let front = FrontEnd::new(&config.front_end);
+        let front = FrontEnd::new(&config.front_end, config.lba_bytes);
         let delayed_zones = if front.delays() {
             config.zones.count
         } else {
             0
         };
         let groups = flash.layout().groups();
+        let page_lbas = flash.layout().page_lbas();
+        let buffer = |buffer| Box::new(WriteBuffer::new(buffer, config, page_lbas));
         Self {
             info: device_info(config),
             now: Nanos::ZERO,
@@ -194,6 +204,7 @@ impl Drive {
             events: EventQueue::default(),
             requests: Slab::default(),
             background: Background::new(config.finish, config.reset),
+            buffer: config.write_buffer.as_ref().map(buffer),
             totals: Totals::default(),
             host_in_flight: vec![0; groups as usize],
             ready_at: Nanos::ZERO,
@@ -389,6 +400,7 @@ impl Drive {
             Event::GroupDone(token) => match Owner::of(token) {
                 Owner::Request(request) => self.part_done(request),
                 Owner::Task(task) => self.task_group_done(task),
+                Owner::Program(program) => self.program_group_done(program),
             },
             Event::Unit(_) | Event::Channel(_) => {
                 self.flash
@@ -397,6 +409,7 @@ impl Drive {
             }
             Event::Task(task) => self.task_wakes(task),
             Event::Request(request) => self.step(request),
+            Event::Drain => self.drain_resumes(),
         }
     }
 
@@ -418,12 +431,13 @@ impl Drive {
             Op::Read { slba, nlb } => {
                 self.check_transfer(nlb, self.info.max_transfer_bytes, request)?;
                 self.zones.read(slba, nlb)?;
-                Ok(processed)
+                Ok(processed.saturating_add(self.charge(&op, nlb, false)))
             }
             Op::Write { slba, nlb } => {
                 self.check_transfer(nlb, self.info.max_transfer_bytes, request)?;
                 let extent = self.zones.write(slba, nlb)?;
                 self.totals.implicit_closes += u64::from(extent.closed.is_some());
+                let processed = processed.saturating_add(self.charge(&op, nlb, extent.opened));
                 Ok(self.accept_write(extent.zone, extent.offset_lbas, nlb, request, processed))
             }
             Op::Append { zslba, nlb } => {
@@ -431,6 +445,7 @@ impl Drive {
                 let extent = self.zones.append(zslba, nlb)?;
                 self.totals.implicit_closes += u64::from(extent.closed.is_some());
                 self.requests.at(request).result = zslba.0 + extent.offset_lbas;
+                let processed = processed.saturating_add(self.charge(&op, nlb, extent.opened));
                 Ok(self.accept_write(extent.zone, extent.offset_lbas, nlb, request, processed))
             }
             Op::Flush => Ok(processed),
@@ -454,6 +469,13 @@ impl Drive {
                 Ok(processed)
             }
         }
+    }
+
+    /// What the front end charges for a transfer that was accepted.
+    #[inline]
+    fn charge(&mut self, op: &Op, nlb: u32, opened: bool) -> Nanos {
+        let bytes = u64::from(nlb) * u64::from(self.config.lba_bytes);
+        self.front.charge(op, bytes, opened)
     }
 
     /// The rules that hold for every data transfer.
@@ -485,7 +507,12 @@ impl Drive {
             first: offset_lbas as u32,
             count: nlb,
         };
-        let claim = self.flash.claim(physical, range);
+        let claim = if self.buffer.is_some() {
+            // Whole units claim their flash when they leave the buffer.
+            Claim::later(physical, range)
+        } else {
+            self.flash.claim(physical, range)
+        };
         let lba_bytes = u64::from(self.config.lba_bytes);
         self.totals.host_write_bytes += u64::from(nlb) * lba_bytes;
         let request = self.requests.at(request);
@@ -553,6 +580,9 @@ impl Drive {
             }
         }
         self.changes = changes;
+        if action == ZoneSendAction::RESET {
+            self.admit();
+        }
         result
     }
 
@@ -563,10 +593,17 @@ impl Drive {
         match request.stage {
             Stage::Admission => {
                 request.stage = Stage::Flash;
-                match request.op {
+                let op = request.op;
+                match op {
                     Op::Read { slba, nlb } => self.start_read(index, slba, nlb),
+                    Op::Write { .. } | Op::Append { .. } if self.buffer.is_some() => {
+                        return self.buffer_write(index);
+                    }
                     Op::Write { .. } | Op::Append { .. } => self.start_write(index),
                     _ => {}
+                }
+                if op == Op::Flush && self.buffer_flush(index) {
+                    return;
                 }
                 let request = self.requests.at(index);
                 if request.pending == 0 {
@@ -619,14 +656,8 @@ impl Drive {
             if at < readable_end
                 && let Some(physical) = self.mapping.physical(zone)
             {
-                let range = BlockRange {
-                    first: (at - start) as u32,
-                    count: (readable_end - at) as u32,
-                };
-                let token = Owner::Request(index).token();
-                self.flash
-                    .read(self.now, physical, range, token, &mut self.events);
-                groups += 1;
+                let range = (at - start) as u32..(readable_end - start) as u32;
+                groups += self.read_flash(index, zone, physical, range);
             }
             at = piece_end;
         }
@@ -762,6 +793,9 @@ impl Drive {
             self.hurry_erasure(physical);
             let pages = self.flash.layout().zone_pages();
             self.flash.precondition(physical, pages);
+            if let Some(buffer) = &mut self.buffer {
+                buffer.settle_zone(ZoneId(zone), self.config.zones.capacity_lbas);
+            }
         }
         Ok(())
     }

@@ -18,6 +18,8 @@ pub enum Event {
     Task(u32),
     /// A command completes without flash work, or leaves the host link.
     Request(u32),
+    /// A pause of the write buffer's drain ends.
+    Drain,
 }
 
 /// Bits of an index; three more tell the kind.
@@ -32,6 +34,7 @@ impl Event {
             Self::Channel(i) => (2, i),
             Self::Task(i) => (3, i),
             Self::Request(i) => (4, i),
+            Self::Drain => (5, 0),
         };
         assert!(index < 1 << INDEX_BITS, "an event index fits in 26 bits");
         kind << INDEX_BITS | index
@@ -45,7 +48,8 @@ impl Event {
             1 => Self::Unit(index),
             2 => Self::Channel(index),
             3 => Self::Task(index),
-            _ => Self::Request(index),
+            4 => Self::Request(index),
+            _ => Self::Drain,
         }
     }
 }
@@ -181,6 +185,7 @@ mod tests {
                 Event::Channel(index),
                 Event::Task(index),
                 Event::Request(index),
+                Event::Drain,
             ] {
                 assert_eq!(Event::unpack(event.pack()), event);
             }

@@ -88,6 +88,17 @@ impl Claim {
         self.erase_first < self.erase_end
     }
 
+    /// Where blocks will go that are not programmed yet. Nothing is claimed.
+    #[must_use]
+    pub(crate) const fn later(physical: u32, range: BlockRange) -> Self {
+        Self {
+            physical,
+            range,
+            erase_first: 0,
+            erase_end: 0,
+        }
+    }
+
     /// Nothing.
     pub const NONE: Self = Self {
         physical: 0,
@@ -171,6 +182,15 @@ impl Flash {
         let zone = &mut self.zones[physical as usize];
         zone.programmed_pages = pages;
         zone.erased_blocks = zone.erased_blocks.max(end);
+    }
+
+    /// Programs `range` without time passing, while the drive is off or going off.
+    pub(crate) fn settle(&mut self, physical: u32, range: BlockRange) {
+        let last_page = self.layout.page_of(range.first + range.count - 1);
+        let pages = last_page - self.layout.page_of(range.first) + 1;
+        self.programmed_bytes += u64::from(pages) * u64::from(self.page_bytes);
+        let programmed = self.zones[physical as usize].programmed_pages;
+        self.precondition(physical, programmed.max(last_page + 1));
     }
 
     /// Reads `range`; the group ends with `token`.

@@ -3,6 +3,7 @@
 //! Both serve in order of arrival, so closed forms are exact.
 
 use zonelab_device::{Nanos, Op};
+use zonelab_nvme::zns::ZoneSendAction;
 
 use crate::config::FrontEndConfig;
 
@@ -12,6 +13,10 @@ pub struct FrontEnd {
     config: FrontEndConfig,
     /// When each core is free.
     cores: Vec<Nanos>,
+    /// The core that took the latest command.
+    latest: usize,
+    /// Logical blocks have 512 bytes.
+    small_blocks: bool,
     /// When the link is free, from the host and to the host.
     from_host_free: Nanos,
     to_host_free: Nanos,
@@ -20,29 +25,77 @@ pub struct FrontEnd {
 impl FrontEnd {
     /// An idle front end.
     #[must_use]
-    pub fn new(config: &FrontEndConfig) -> Self {
+    pub fn new(config: &FrontEndConfig, lba_bytes: u32) -> Self {
         Self {
             config: *config,
+            latest: 0,
+            small_blocks: lba_bytes == 512,
             cores: vec![Nanos::ZERO; config.cores as usize],
             from_host_free: Nanos::ZERO,
             to_host_free: Nanos::ZERO,
         }
     }
 
-    /// When a core is done with a command that arrives now.
+    /// When a core is done with a command that arrives now, and the command is through.
     #[inline]
     pub fn process(&mut self, now: Nanos, op: &Op) -> Nanos {
-        let Some(core) = self.cores.iter_mut().min() else {
-            return now;
+        let FrontEndConfig {
+            read_ns,
+            write_ns,
+            append_ns,
+            management_ns,
+            costs,
+            ..
+        } = &self.config;
+        let management = costs.management_latency_ns;
+        let (cost, latency) = match op {
+            Op::Read { .. } => (*read_ns, costs.read_latency_ns),
+            Op::Write { .. } => (*write_ns, costs.write_latency_ns),
+            Op::Append { .. } => (*append_ns, costs.append_latency_ns),
+            Op::ZoneSend { action, .. } => match *action {
+                ZoneSendAction::OPEN => (costs.open_ns.unwrap_or(*management_ns), management),
+                ZoneSendAction::CLOSE => (costs.close_ns.unwrap_or(*management_ns), management),
+                _ => (*management_ns, management),
+            },
+            _ => (*management_ns, management),
         };
-        let cost = match op {
-            Op::Read { .. } => self.config.read_ns,
-            Op::Write { .. } => self.config.write_ns,
-            Op::Append { .. } => self.config.append_ns,
-            _ => self.config.management_ns,
+        // The first of those that are free earliest.
+        let Some((latest, core)) = self.cores.iter_mut().enumerate().min_by_key(|(_, at)| **at)
+        else {
+            return now.saturating_add(latency);
         };
-        *core = now.max(*core) + cost;
-        *core
+        self.latest = latest;
+        *core = now.max(*core).saturating_add(cost);
+        core.saturating_add(latency)
+    }
+
+    /// The latest command was accepted and moves `bytes`; `opened`: it opened a
+    /// zone. Returns the core time that this takes besides.
+    #[inline]
+    pub fn charge(&mut self, op: &Op, bytes: u64, opened: bool) -> Nanos {
+        let costs = &self.config.costs;
+        let Some(core) = self.cores.get_mut(self.latest) else {
+            return Nanos::ZERO;
+        };
+        let (per_kib, writes) = match op {
+            Op::Read { .. } => (costs.read_per_kib_ns, false),
+            Op::Append { .. } => (costs.append_per_kib_ns, true),
+            _ => (costs.write_per_kib_ns, true),
+        };
+        let mut extra = Nanos(per_kib.0.saturating_mul(bytes) / 1_024);
+        if writes {
+            let is_part = |unit: u32| !bytes.is_multiple_of(u64::from(unit));
+            let additions = [
+                (costs.unit_bytes.is_some_and(is_part), costs.part_of_unit_ns),
+                (self.small_blocks, costs.small_blocks_ns),
+                (opened, costs.implicit_open_ns),
+            ];
+            for (_, addition) in additions.into_iter().filter(|(applies, _)| *applies) {
+                extra = extra.saturating_add(addition);
+            }
+        }
+        *core = core.saturating_add(extra);
+        extra
     }
 
     /// When `bytes` that a core asks the host for at `at` have arrived. Only
@@ -61,7 +114,9 @@ impl FrontEnd {
     /// Whether commands can leave the front end later than they arrive.
     #[must_use]
     pub fn delays(&self) -> bool {
-        !self.cores.is_empty() || self.config.link_bytes_per_s.is_some()
+        let latencies = self.config.costs.latencies();
+        let waits = latencies.iter().any(|(_, time)| *time > Nanos::ZERO);
+        !self.cores.is_empty() || self.config.link_bytes_per_s.is_some() || waits
     }
 
     /// When `bytes` that are ready now have reached the host; `None`: at once.

@@ -35,6 +35,7 @@
 //! | `background` | zone finish and zone reset: fills and erasures beside host I/O |
 //! | [`media`] | who gets a die and a channel when |
 //! | [`front`] | firmware cores and host link |
+//! | `buffer` | the write-back buffer: admission, drain, flush |
 //! | [`account`] | busy time by cause, bytes, write amplification |
 //! | [`record`] | what happened, in order of time: zone states, ... |
 //! | [`data`] | written data, if the drive keeps it |
@@ -45,11 +46,11 @@
 //!
 //! # What is not modelled yet
 //!
-//! A write buffer, random write areas (ZRWA), simple copy, conventional zones,
-//! and several namespaces.
+//! Random write areas (ZRWA), simple copy, conventional zones, and several namespaces.
 
 pub mod account;
 mod background;
+mod buffer;
 pub mod config;
 pub mod data;
 mod draw;

@@ -14,6 +14,12 @@
 //! programmed stays unprogrammed; what a reset had not erased is erased later:
 //! in the background if that is the design, else before the next write.
 //!
+//! A drive with a write buffer acknowledges a write when it is in the buffer.
+//! Without protection against power loss, a zone keeps what is on the flash and,
+//! behind that, what is contiguous of the programs under way; what was
+//! acknowledged and neither programmed nor flushed can be lost, from the end of
+//! the zone. With protection it keeps everything that was in the buffer.
+//!
 //! Not modelled: rewriting pages that were torn (they count as usable), and the
 //! time that recovery takes, which the caller states.
 
@@ -94,7 +100,12 @@ impl Drive {
     /// If `now` goes back.
     pub fn power_cut(&mut self, now: Nanos, off: Nanos, seed: u64) -> PowerLoss {
         self.catch_up(now);
-        let remains = self.remains(&mut Draw::new(seed));
+        let remains = if self.buffer.is_some() {
+            self.remains_of_buffer(&mut Draw::new(seed))
+        } else {
+            self.remains(&mut Draw::new(seed))
+        };
+        self.save_buffer();
         let unerased = self.unfinished_erasures();
 
         let mut changes = Vec::new();
@@ -121,12 +132,15 @@ impl Drive {
         self.background.power_cut();
         self.host_in_flight.fill(0);
         self.zone_starts.fill(Nanos::ZERO);
-        self.front = FrontEnd::new(&self.config().front_end);
+        self.front = FrontEnd::new(&self.config().front_end, self.config().lba_bytes);
         let booked_until = self.flash.power_cut(self.config().geometry.channels);
         self.ready_at = now.saturating_add(off).max(booked_until);
 
         self.record_power_cut();
         self.settle_flash(&unerased, &remains);
+        if let Some(buffer) = &mut self.buffer {
+            buffer.settle(&self.zones);
+        }
         self.resume_erasures(self.ready_at);
         PowerLoss {
             lost,
@@ -156,6 +170,33 @@ impl Drive {
     #[must_use]
     pub fn ready_at(&self) -> Nanos {
         self.ready_at
+    }
+
+    /// What is left of each zone that loses blocks, in order.
+    fn remains_of_buffer(&self, draw: &mut Draw) -> Vec<Remains> {
+        let remains = |(zone, durable_lbas)| Remains {
+            zone,
+            durable_lbas,
+            holes: Vec::new(),
+        };
+        self.buffered_remains(draw)
+            .into_iter()
+            .map(remains)
+            .collect()
+    }
+
+    /// Stored energy brings what is in a protected buffer to the flash.
+    fn save_buffer(&mut self) {
+        if self
+            .buffer
+            .as_ref()
+            .is_none_or(|buffer| !buffer.is_protected)
+        {
+            return;
+        }
+        let mut flash = self.flash.clone();
+        self.settle_buffer_into(&mut flash);
+        self.flash = flash;
     }
 
     /// What is left of each zone with writes in flight, in order.
@@ -256,6 +297,9 @@ impl Drive {
             .map(|(_, request)| request.claim.physical);
         let mut physical: Vec<u32> = self.flash.being_erased().chain(of_writes).collect();
         physical.extend(self.zones_being_filled());
+        if let Some(buffer) = &self.buffer {
+            physical.extend(buffer.being_erased());
+        }
         physical.sort_unstable();
         physical.dedup();
         physical

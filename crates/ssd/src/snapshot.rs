@@ -115,11 +115,13 @@ pub fn save(drive: &Drive) -> Result<Vec<u8>, SnapshotError> {
     if commands > 0 || tasks > 0 {
         return Err(SnapshotError::Busy { commands, tasks });
     }
+    let mut flash = drive.flash.clone();
+    drive.settle_buffer_into(&mut flash);
     let body = Body {
         shape: shape(drive.config()),
         zones: drive.zones.save(),
         mapping: drive.mapping.save(),
-        flash: drive.flash.save(),
+        flash: flash.save(),
         totals: drive.totals,
         data: drive.data.as_ref().map(SparseData::save),
     };
@@ -155,6 +157,9 @@ pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotErro
         return Err(impossible("totals".to_owned()));
     }
     drive.totals = body.totals;
+    if let Some(buffer) = &mut drive.buffer {
+        buffer.settle(&drive.zones);
+    }
     drive.data = match (config.data, body.data) {
         (DataStore::None, None) => None,
         (DataStore::Memory, Some(chunks)) => {

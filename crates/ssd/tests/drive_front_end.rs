@@ -6,7 +6,10 @@ use drive_support::random::NO_FRONT_END;
 use drive_support::{ERASE, PAGE, READ, Rig, WRITE, reset, small, us};
 use zonelab_device::{Command, Lba, NamespaceId, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
-use zonelab_ssd::config::{DriveConfig, EraseExtent, EraseWhen, FrontEndConfig};
+use zonelab_nvme::zns::ZoneSendAction;
+use zonelab_ssd::config::{
+    CommandCosts, DriveConfig, EraseExtent, EraseWhen, FrontEndConfig, WriteBufferConfig,
+};
 
 /// `cores` cores with a cost of its own for each kind of command.
 fn costs(cores: u32) -> FrontEndConfig {
@@ -222,6 +225,115 @@ fn absurd_writes_on_a_slow_link_are_refused() {
     rig.settle();
     let refused = |done: &drive_support::Done| done.status == Status::LBA_OUT_OF_RANGE;
     assert!(rig.done.iter().flatten().all(refused));
+}
+
+/// A drive with a write buffer, so that times are those of the front end alone.
+fn buffered(front_end: FrontEndConfig) -> DriveConfig {
+    let mut config = with(front_end);
+    config.write_buffer = Some(WriteBufferConfig {
+        size_bytes: 1 << 20,
+        appends_per_zone: None,
+        power_loss_protection: true,
+    });
+    config
+}
+
+#[test]
+fn costs_depend_on_size_and_on_parts_of_units() {
+    let mut front_end = costs(1);
+    front_end.costs = CommandCosts {
+        read_per_kib_ns: Nanos(100),
+        write_per_kib_ns: Nanos(200),
+        append_per_kib_ns: Nanos(300),
+        unit_bytes: Some(8_192),
+        part_of_unit_ns: us(1),
+        // Blocks have 4 KiB here.
+        small_blocks_ns: us(50),
+        ..CommandCosts::default()
+    };
+    let mut rig = Rig::new(&buffered(front_end));
+    for (nlb, write_ns, append_ns) in [
+        (1, 3_000 + 800 + 1_000, 10_000 + 1_200 + 1_000),
+        (2, 3_000 + 1_600, 10_000 + 2_400),
+        (3, 3_000 + 2_400 + 1_000, 10_000 + 3_600 + 1_000),
+    ] {
+        let op = rig.write(0, nlb);
+        assert_eq!(rig.time(op), Nanos(write_ns), "write of {nlb} blocks");
+        let op = rig.append(0, nlb);
+        assert_eq!(rig.time(op), Nanos(append_ns), "append of {nlb} blocks");
+    }
+    assert_eq!(rig.time(rig.read(1, 0, 3)), Nanos(2_000 + 1_200));
+    // The core is busy with it: the second of two comes out behind the first.
+    rig.settle();
+    let first = rig.submit(rig.read(1, 0, 3));
+    let second = rig.submit(rig.read(1, 0, 3));
+    rig.settle();
+    let latency = |tag: usize| rig.done[tag].as_ref().map(|done| done.latency());
+    assert_eq!(latency(first), Some(Nanos(3_200)));
+    assert_eq!(latency(second), Some(Nanos(6_400)));
+    // A command that is refused does not cost its size.
+    let refused = rig.exec(rig.write_at(0, 100, 3));
+    assert_eq!(refused.latency(), us(3));
+}
+
+#[test]
+fn small_blocks_cost_more() {
+    let mut front_end = costs(1);
+    front_end.costs.small_blocks_ns = us(9);
+    let mut config = buffered(front_end);
+    config.lba_bytes = 512;
+    let mut rig = Rig::new(&config);
+    let op = rig.write(0, 8);
+    assert_eq!(rig.time(op), us(3 + 9));
+    let op = rig.append(0, 8);
+    assert_eq!(rig.time(op), us(10 + 9));
+    assert_eq!(rig.time(rig.read(1, 0, 8)), us(2));
+}
+
+#[test]
+fn opening_and_closing_have_costs_of_their_own() {
+    let mut front_end = costs(1);
+    front_end.costs.open_ns = Some(us(7));
+    front_end.costs.close_ns = Some(us(8));
+    front_end.costs.implicit_open_ns = us(5);
+    let mut rig = Rig::new(&buffered(front_end));
+    assert_eq!(rig.time(rig.send(0, ZoneSendAction::OPEN)), us(7));
+    let op = rig.write(0, 1);
+    assert_eq!(rig.time(op), us(3), "it was open");
+    assert_eq!(rig.time(rig.send(0, ZoneSendAction::CLOSE)), us(8));
+    let op = rig.write(0, 1);
+    assert_eq!(rig.time(op), us(3 + 5));
+    let op = rig.append(1, 1);
+    assert_eq!(rig.time(op), us(10 + 5));
+    let op = rig.append(1, 1);
+    assert_eq!(rig.time(op), us(10));
+    assert_eq!(rig.time(rig.send(2, ZoneSendAction::RESET)), us(100));
+}
+
+/// Commands on the way do not keep each other waiting.
+#[test]
+fn latency_occupies_nothing() {
+    let mut front_end = costs(1);
+    front_end.costs.write_latency_ns = us(6);
+    front_end.costs.append_latency_ns = us(7);
+    front_end.costs.management_latency_ns = us(8);
+    front_end.costs.read_latency_ns = us(9);
+    let mut rig = Rig::new(&buffered(front_end));
+    let writes = [0, 1].map(|zone| rig.submit(rig.write(zone, 1)));
+    rig.settle();
+    let at = |tag: usize| rig.done[tag].as_ref().map(|done| done.at);
+    assert_eq!(writes.map(at), [Some(us(9)), Some(us(12))]);
+    let op = rig.append(0, 1);
+    assert_eq!(rig.time(op), us(17));
+    assert_eq!(rig.time(rig.read(3, 0, 1)), us(11));
+    assert_eq!(rig.time(Op::Flush), us(108));
+
+    // Without cores too.
+    let mut front_end = NO_FRONT_END;
+    front_end.costs.write_latency_ns = us(6);
+    let mut rig = Rig::new(&buffered(front_end));
+    let op = rig.write(0, 1);
+    assert_eq!(rig.time(op), us(6));
 }
 
 #[test]

@@ -4,9 +4,9 @@ use zonelab_config::Override;
 use zonelab_device::Nanos;
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::{
-    ChannelArbitration, DataStore, DiePolicy, DriveConfig, EraseExtent, EraseWhen, FinishConfig,
-    FrontEndConfig, Geometry, MappingConfig, MediaConfig, PageRegister, PlaneMode, ResetConfig,
-    StripeOrder, Suspend, ZonesConfig,
+    ChannelArbitration, CommandCosts, DataStore, DiePolicy, DriveConfig, EraseExtent, EraseWhen,
+    FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, PageRegister, PlaneMode,
+    ResetConfig, StripeOrder, Suspend, ZonesConfig,
 };
 use zonelab_ssd::profile::{
     Cell, Limit, Profile, builtin, builtin_names, builtin_text, check, describe, to_toml,
@@ -83,7 +83,9 @@ fn confznspp_is_the_papers_emulator() {
             link_bytes_per_s: None,
             max_transfer_bytes: None,
             max_append_bytes: None,
+            costs: CommandCosts::default(),
         },
+        write_buffer: None,
         finish: FinishConfig::Fill {
             granularity_bytes: 256 * 1_024,
             pause_ns: Nanos::ZERO,
@@ -93,6 +95,7 @@ fn confznspp_is_the_papers_emulator() {
             erase: EraseWhen::Synchronous,
             extent: EraseExtent::Partial,
             preempt_ns: None,
+            bookkeeping: None,
         },
         mapping: MappingConfig::Direct,
         data: DataStore::None,

@@ -8,8 +8,8 @@ use zonelab_device::{Command, Lba, Nanos, Op, QueueId, Tag};
 use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::{
-    ChannelArbitration, DriveConfig, EraseExtent, EraseWhen, FinishConfig, MappingConfig,
-    PageRegister,
+    ChannelArbitration, CommandCosts, DriveConfig, EraseExtent, EraseWhen, FinishConfig,
+    MappingConfig, PageRegister,
 };
 use zonelab_ssd::profile::{Limit, Profile, check, describe, to_toml};
 
@@ -46,6 +46,9 @@ fn zone_send(action: ZoneSendAction) -> Op {
 /// `config` without what the figures leave out: the finish stands alone and the
 /// reset has everything to erase.
 fn simplified(mut config: DriveConfig) -> DriveConfig {
+    config.write_buffer = None;
+    config.reset.bookkeeping = None;
+    config.front_end.costs = CommandCosts::default();
     config.front_end.max_transfer_bytes = None;
     config.front_end.link_bytes_per_s = None;
     config.reset.extent = EraseExtent::Full;

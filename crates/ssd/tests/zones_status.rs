@@ -301,6 +301,7 @@ fn the_oldest_implicitly_opened_zone_is_closed() {
         from,
         to,
         written_lbas,
+        host_lbas: written_lbas,
     };
     assert_eq!(changes[0], change(1, S::IMPLICITLY_OPENED, S::CLOSED, 1));
     assert_eq!(changes[1], change(0, S::CLOSED, S::EXPLICITLY_OPENED, 2));

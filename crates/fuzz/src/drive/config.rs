@@ -2,9 +2,9 @@
 
 use zonelab_device::Nanos;
 use zonelab_ssd::config::{
-    ChannelArbitration, DataStore, DiePolicy, DriveConfig, EraseExtent, EraseWhen, FinishConfig,
-    FrontEndConfig, Geometry, MappingConfig, MediaConfig, PageRegister, PlaneMode, ResetConfig,
-    StripeOrder, Suspend, ZonesConfig,
+    Bookkeeping, ChannelArbitration, CommandCosts, DataStore, DiePolicy, DriveConfig, EraseExtent,
+    EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, PageRegister,
+    PlaneMode, ResetConfig, StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
 };
 
 use crate::draw::Draw;
@@ -16,7 +16,7 @@ const ZONE_PAGES: u32 = 64;
 pub(crate) fn draw(draw: &mut Draw<'_>) -> DriveConfig {
     let mapping = draw.maybe(|draw| draw.int(0..=3_u32));
     let finish = draw.int(0..=3_u8);
-    let reset = reset(draw);
+    let mut reset = reset(draw);
     let data = draw.pick(&[DataStore::None, DataStore::Memory]);
     let (mut geometry, lba_bytes) = geometry(draw);
     let finish = match finish {
@@ -36,13 +36,18 @@ pub(crate) fn draw(draw: &mut Draw<'_>) -> DriveConfig {
     let rows = pages.div_ceil(u64::from(width * geometry.pages_per_block));
     let rows = u32::try_from(rows).expect("zones are small");
     geometry.blocks_per_plane = physical_zones.div_ceil(groups) * rows + draw.int(0..=2);
+    let front_end = front_end(draw);
+    let media = media(draw);
+    let write_buffer = draw.maybe(|draw| buffer(draw, &geometry));
+    reset.bookkeeping = draw.maybe(|draw| bookkeeping(draw, write_buffer.is_some()));
     DriveConfig {
         name: "drawn".to_owned(),
         geometry,
         lba_bytes,
         zones,
-        media: media(draw),
-        front_end: front_end(draw),
+        media,
+        front_end,
+        write_buffer,
         finish,
         reset,
         mapping: match mapping {
@@ -177,7 +182,62 @@ fn front_end(draw: &mut Draw<'_>) -> FrontEndConfig {
         link_bytes_per_s: draw.maybe(|draw| draw.pick(&[1_000_000_000, 3_200_000_000, 1_000_000])),
         max_transfer_bytes,
         max_append_bytes,
+        costs: draw
+            .maybe(|draw| command_costs(draw, cores))
+            .unwrap_or_default(),
     }
+}
+
+/// From one page, which is far too little, to more than the drive holds.
+fn buffer(draw: &mut Draw<'_>, geometry: &Geometry) -> WriteBufferConfig {
+    let pages = match draw.int(0..=2_u8) {
+        0 => draw.int(1..=4_u64),
+        1 => draw.int(1..=40),
+        _ => 4_096,
+    };
+    WriteBufferConfig {
+        size_bytes: pages * u64::from(geometry.page_bytes),
+        appends_per_zone: draw.maybe(|draw| draw.int(1..=4)),
+        power_loss_protection: draw.flag(),
+    }
+}
+
+fn bookkeeping(draw: &mut Draw<'_>, has_buffer: bool) -> Bookkeeping {
+    let full_zone_ns = time(draw);
+    let (pause, slices) = (time(draw), draw.int(1..=5));
+    Bookkeeping {
+        base_ns: time(draw),
+        full_zone_ns,
+        drain_pause_ns: if has_buffer {
+            pause.min(full_zone_ns)
+        } else {
+            Nanos::ZERO
+        },
+        slices: if has_buffer { slices } else { 1 },
+    }
+}
+
+/// `cores` of them work.
+fn command_costs(draw: &mut Draw<'_>, cores: u32) -> CommandCosts {
+    let mut costs = CommandCosts {
+        read_latency_ns: time(draw),
+        write_latency_ns: time(draw),
+        append_latency_ns: time(draw),
+        management_latency_ns: time(draw),
+        ..CommandCosts::default()
+    };
+    if cores > 0 {
+        costs.read_per_kib_ns = Nanos(draw.int(0..=1_000));
+        costs.write_per_kib_ns = Nanos(draw.int(0..=1_000));
+        costs.append_per_kib_ns = Nanos(draw.int(0..=1_000));
+        costs.unit_bytes = draw.maybe(|draw| 512 * draw.int(1..=40));
+        costs.part_of_unit_ns = costs.unit_bytes.map_or(Nanos::ZERO, |_| time(draw));
+        costs.small_blocks_ns = time(draw);
+        costs.open_ns = draw.maybe(time);
+        costs.close_ns = draw.maybe(time);
+        costs.implicit_open_ns = time(draw);
+    }
+    costs
 }
 
 fn reset(draw: &mut Draw<'_>) -> ResetConfig {
@@ -192,6 +252,7 @@ fn reset(draw: &mut Draw<'_>) -> ResetConfig {
         erase,
         extent: draw.pick(&[EraseExtent::Full, EraseExtent::Partial]),
         preempt_ns: if may_preempt { draw.maybe(time) } else { None },
+        bookkeeping: None,
     }
 }
 
@@ -222,6 +283,7 @@ mod tests {
                 erase,
                 extent,
                 preempt_ns,
+                ..
             } = config.reset;
             designs.insert(format!(
                 "{fill} {lazy} {erase:?} {extent:?} {}",

@@ -158,7 +158,7 @@ impl Session {
     /// The least time that a command can take.
     fn least(&self, op: &Op, success: bool) -> Nanos {
         let front = &self.config.front_end;
-        let program = if success {
+        let program = if success && self.config.write_buffer.is_none() {
             self.config.media.program_ns
         } else {
             Nanos::ZERO
@@ -167,7 +167,10 @@ impl Session {
             Op::Read { .. } => front.read_ns,
             Op::Write { .. } => front.write_ns.saturating_add(program),
             Op::Append { .. } => front.append_ns.saturating_add(program),
-            _ => front.management_ns,
+            _ => [front.costs.open_ns, front.costs.close_ns]
+                .into_iter()
+                .flatten()
+                .fold(front.management_ns, Nanos::min),
         }
     }
 
@@ -229,6 +232,7 @@ impl Session {
         let mut done = std::mem::take(&mut self.done);
         self.drive.advance(to, &mut done);
         self.now = to;
+        self.check_buffer();
         let announced = next.is_some_and(|next| next <= to);
         assert!(
             announced || done.is_empty(),
@@ -248,6 +252,23 @@ impl Session {
             self.pending.len(),
             "commands in flight"
         );
+    }
+
+    /// The buffer holds no more than fits, and when nothing runs, no more than
+    /// parts of units.
+    fn check_buffer(&self) {
+        let bytes = self.drive.buffered_bytes();
+        let size = self
+            .config
+            .write_buffer
+            .map_or(0, |buffer| buffer.size_bytes);
+        assert!(bytes <= size, "{bytes} bytes in a buffer of {size}");
+        if self.drive.in_flight() + self.drive.background_tasks() == 0 {
+            let unit =
+                u64::from(self.config.geometry.page_bytes) * u64::from(self.config.geometry.planes);
+            let most = u64::from(self.drive.zones().active_count()) * unit;
+            assert!(bytes <= most, "{bytes} bytes wait for nothing");
+        }
     }
 
     fn completed(&mut self, completion: Completion) {
@@ -386,14 +407,35 @@ impl Session {
             front.append_ns,
             front.management_ns,
         ];
-        let cost = costs.into_iter().max().unwrap_or(Nanos::ZERO).0;
+        let more = &front.costs;
+        let latencies = [
+            more.read_latency_ns.0,
+            more.write_latency_ns.0,
+            more.append_latency_ns.0,
+            more.management_latency_ns.0,
+            more.part_of_unit_ns.0,
+            more.small_blocks_ns.0,
+            more.open_ns.map_or(0, |time| time.0),
+            more.close_ns.map_or(0, |time| time.0),
+            more.implicit_open_ns.0,
+        ];
+        let cost = costs.into_iter().max().unwrap_or(Nanos::ZERO).0 + latencies.iter().sum::<u64>();
+        let per_kib = [
+            more.read_per_kib_ns,
+            more.write_per_kib_ns,
+            more.append_per_kib_ns,
+        ];
+        let per_kib = per_kib.into_iter().max().unwrap_or(Nanos::ZERO).0;
+        let books = self.config.reset.bookkeeping.map_or(0, |books| {
+            (books.base_ns.0 + books.full_zone_ns.0) * u64::from(self.config.zones.count)
+        });
         // At a megabyte per second, which is the slowest link.
-        let link = moved * u64::from(self.config.lba_bytes) * 1_000;
+        let link = moved * u64::from(self.config.lba_bytes) * (1_000 + per_kib);
         let flash = (pages + 2 * blocks) * commands + moved;
         let zone_pages = u64::from(layout.zone_pages());
         let waits =
             zone_pages * u64::from(self.config.zones.count) * wait + blocks * commands * hold;
-        Nanos(flash * longest + waits + commands * cost + link)
+        Nanos(flash * longest + waits + commands * (cost + books) + link)
     }
 
     /// The last look: everything is done, and the twin did the same.

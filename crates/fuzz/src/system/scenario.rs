@@ -86,6 +86,14 @@ impl Scenario {
         let cores = draw.int(1..=3);
         let host = host(draw);
         let faults = faults(draw);
+        let cuts = |fault: &Fault| matches!(fault.effect, Effect::PowerCut { .. });
+        if let Some(buffer) = &mut config.write_buffer
+            && faults.faults.iter().any(cuts)
+        {
+            // Clients hold a drive to what it acknowledged; what an unprotected
+            // buffer may lose is tested where losses of power can be seen.
+            buffer.power_loss_protection = true;
+        }
         let count = draw.int(1..=3_u32);
         let habits: Vec<_> = (0..count).map(|_| habits(draw, queue_depth)).collect();
         let clients = share(habits, config.zones.count);

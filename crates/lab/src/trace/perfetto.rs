@@ -306,7 +306,12 @@ impl Writer<'_> {
                 Counter::CommandsInFlight => "commands in flight",
                 Counter::OpenZones => "open zones",
                 Counter::ActiveZones => "active zones",
+                Counter::BufferedBytes => "bytes in the write buffer",
             };
+            let is_of_drive = records.iter().any(|record| record.counter == counter);
+            if counter == Counter::BufferedBytes && !is_of_drive {
+                continue;
+            }
             let track = self.packets.counter_track(group, name, rank as u64);
             for record in records.iter().filter(|record| record.counter == counter) {
                 self.packets.counter(track, record.at, record.value);

@@ -214,6 +214,8 @@ fn random_reads(config: &DriveConfig) -> Ceiling {
     let link = front_end
         .link_bytes_per_s
         .map(|rate| rate / u64::from(*lba_bytes));
+    let per_kib = front_end.costs.read_per_kib_ns.0;
+    let read_cost = Nanos(front_end.read_ns.0 + per_kib * u64::from(*lba_bytes) / 1_024);
     Ceiling {
         per_s: dies.unwrap_or(u64::MAX),
         limit: Limit::Dies,
@@ -222,10 +224,7 @@ fn random_reads(config: &DriveConfig) -> Ceiling {
         per_second(geometry.channels.into(), Nanos(transfer)),
         Limit::Channels,
     )
-    .narrower(
-        per_second(front_end.cores.into(), front_end.read_ns),
-        Limit::Cores,
-    )
+    .narrower(per_second(front_end.cores.into(), read_cost), Limit::Cores)
     .narrower(link, Limit::Link)
 }
 

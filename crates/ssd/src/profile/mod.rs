@@ -24,9 +24,12 @@
 //! | `media` | `cell` (none), `read`, `program`, `erase` (those of the cell, if stated), `transfer`, `partial_transfer` (false), `page_register` (overlap), `planes` (independent), `die_queue` (fifo), `read_weight` (4), `channel_arbitration` (ready) |
 //! | `media.suspend` | `program` (false), `erase` (false), `overhead` (0us), `max_per_operation` (4) |
 //! | `front_end` | `cores` (0), `read`, `write`, `append`, `management` (0us each), `link` (not modelled), `max_transfer` (unlimited), `max_append` (max_transfer) |
-//! | `write_buffer` | `mode` (none, the only one) |
+//! | `front_end.costs` | `read_per_kib`, `write_per_kib`, `append_per_kib` (0us each), `unit` (none), `part_of_unit`, `small_blocks` (0us), `open`, `close` (management), `implicit_open` (0us) |
+//! | `front_end.latency` | `read`, `write`, `append`, `management` (0us each) |
+//! | `write_buffer` | `mode` (none); with `write-back`: `size`, `appends_per_zone` (unlimited), `power_loss_protection` (false) |
 //! | `finish` | `design` (fill), `granularity` (one page on each plane of a zone), `pause` (0us), `yield_to_host` (false), `max_hold` (10ms) |
 //! | `reset` | `timing` (synchronous), `erase_at` (first-write), `extent` (partial), `preemptive` (false), `max_hold` (10ms) |
+//! | `reset.bookkeeping` | `base`, `full_zone`, `drain_pause` (0us each), `slices` (1) |
 //! | `mapping` | `design` (direct), `physical_zones` (as many as the flash holds) |
 //! | `data` | `store` (none) |
 //!

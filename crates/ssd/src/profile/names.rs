@@ -41,8 +41,15 @@ pub(super) const EXTENT: &[(&str, EraseExtent)] = &[
 pub(super) const STORE: &[(&str, DataStore)] =
     &[("none", DataStore::None), ("memory", DataStore::Memory)];
 
-/// The only mode of `write_buffer` so far: a write completes when it is programmed.
-pub(super) const WRITE_BUFFER: &[(&str, ())] = &[("none", ())];
+/// `write_buffer.mode`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Buffer {
+    None,
+    WriteBack,
+}
+
+pub(super) const WRITE_BUFFER: &[(&str, Buffer)] =
+    &[("none", Buffer::None), ("write-back", Buffer::WriteBack)];
 
 /// `media.die_queue`; the weight is a key of its own.
 #[derive(Clone, Copy, PartialEq, Eq)]

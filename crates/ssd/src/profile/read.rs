@@ -9,13 +9,13 @@ use zonelab_config::{Document, Item, Reported, Table};
 use zonelab_device::Nanos;
 
 use super::derived::Needs;
-use super::names::{self, EraseAt, Finish, Mapping, Queue, Timing};
+use super::names::{self, Buffer, EraseAt, Finish, Mapping, Queue, Timing};
 use super::write::keys;
 use super::{Cell, Profile, Violation, check, limits};
 use crate::config::{
-    ChannelArbitration, DataStore, DiePolicy, DriveConfig, EraseExtent, EraseWhen, FinishConfig,
-    FrontEndConfig, Geometry, MappingConfig, MediaConfig, PageRegister, PlaneMode, ResetConfig,
-    StripeOrder, Suspend, ZonesConfig,
+    Bookkeeping, ChannelArbitration, CommandCosts, DataStore, DiePolicy, DriveConfig, EraseExtent,
+    EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, PageRegister,
+    PlaneMode, ResetConfig, StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
 };
 
 /// The version of the format, stated by every file.
@@ -89,10 +89,7 @@ fn drive(document: &Document, root: &Table<'_>) -> Result<(DriveConfig, Option<C
     };
     let zones = zones(document, &root.table("zones"), &defaults);
     let front_end = front_end(&root.table("front_end"));
-    let write_buffer = root
-        .table("write_buffer")
-        .choice("mode", names::WRITE_BUFFER)
-        .or(());
+    let write_buffer = write_buffer(&root.table("write_buffer"));
     let finish = finish(&root.table("finish"), stripe_bytes(&geometry, &zones));
     let reset = reset(&root.table("reset"));
     let mapping = mapping(&root.table("mapping"));
@@ -100,7 +97,6 @@ fn drive(document: &Document, root: &Table<'_>) -> Result<(DriveConfig, Option<C
         .table("data")
         .choice("store", names::STORE)
         .or(DataStore::None);
-    write_buffer?;
     let (geometry, mapping, (media, cell)) = (geometry?, mapping?, media?);
     let mut config = DriveConfig {
         name: name?,
@@ -109,6 +105,7 @@ fn drive(document: &Document, root: &Table<'_>) -> Result<(DriveConfig, Option<C
         zones: zones?,
         media,
         front_end: front_end?,
+        write_buffer: write_buffer?,
         finish: finish?,
         reset: reset?,
         mapping: MappingConfig::Direct,
@@ -317,6 +314,7 @@ fn front_end(table: &Table<'_>) -> Result<FrontEndConfig, Reported> {
     let link_bytes_per_s = table.rate_bytes_per_s("link").optional();
     let max_transfer_bytes = table.size_bytes_u32("max_transfer").optional();
     let max_append_bytes = table.size_bytes_u32("max_append").optional();
+    let costs = command_costs(&table.table("costs"), &table.table("latency"));
     Ok(FrontEndConfig {
         cores: cores?,
         read_ns: Nanos(read_ns?),
@@ -326,7 +324,62 @@ fn front_end(table: &Table<'_>) -> Result<FrontEndConfig, Reported> {
         link_bytes_per_s: link_bytes_per_s?,
         max_transfer_bytes: max_transfer_bytes?,
         max_append_bytes: max_append_bytes?,
+        costs: costs?,
     })
+}
+
+fn command_costs(costs: &Table<'_>, latency: &Table<'_>) -> Result<CommandCosts, Reported> {
+    let time = |table: &Table<'_>, key: &str| table.duration_ns(key).or(0).map(Nanos);
+    let read_per_kib_ns = time(costs, "read_per_kib");
+    let write_per_kib_ns = time(costs, "write_per_kib");
+    let append_per_kib_ns = time(costs, "append_per_kib");
+    let unit_bytes = costs.size_bytes_u32("unit").optional();
+    let part_of_unit_ns = time(costs, "part_of_unit");
+    let small_blocks_ns = time(costs, "small_blocks");
+    let open_ns = costs.duration_ns("open").optional();
+    let close_ns = costs.duration_ns("close").optional();
+    let implicit_open_ns = time(costs, "implicit_open");
+    let read_latency_ns = time(latency, "read");
+    let write_latency_ns = time(latency, "write");
+    let append_latency_ns = time(latency, "append");
+    let management_latency_ns = time(latency, "management");
+    Ok(CommandCosts {
+        read_per_kib_ns: read_per_kib_ns?,
+        write_per_kib_ns: write_per_kib_ns?,
+        append_per_kib_ns: append_per_kib_ns?,
+        unit_bytes: unit_bytes?,
+        part_of_unit_ns: part_of_unit_ns?,
+        small_blocks_ns: small_blocks_ns?,
+        open_ns: open_ns?.map(Nanos),
+        close_ns: close_ns?.map(Nanos),
+        implicit_open_ns: implicit_open_ns?,
+        read_latency_ns: read_latency_ns?,
+        write_latency_ns: write_latency_ns?,
+        append_latency_ns: append_latency_ns?,
+        management_latency_ns: management_latency_ns?,
+    })
+}
+
+fn write_buffer(table: &Table<'_>) -> Result<Option<WriteBufferConfig>, Reported> {
+    let mode = table.choice("mode", names::WRITE_BUFFER).or(Buffer::None);
+    if mode == Ok(Buffer::None) {
+        let keys = ["size", "appends_per_zone", "power_loss_protection"];
+        let why = "it only has an effect with mode = \"write-back\"";
+        return refuse_all(table, &keys, why).map(|()| None);
+    }
+    let size_bytes = match mode {
+        Ok(_) => table.size_bytes("size").required(),
+        // Whatever the mode should be, it may have no size.
+        Err(_) => table.size_bytes("size").or(0),
+    };
+    let appends_per_zone = table.u32("appends_per_zone").optional();
+    let power_loss_protection = table.bool("power_loss_protection").or(false);
+    mode?;
+    Ok(Some(WriteBufferConfig {
+        size_bytes: size_bytes?,
+        appends_per_zone: appends_per_zone?,
+        power_loss_protection: power_loss_protection?,
+    }))
 }
 
 /// One page on each plane of a zone: the default granularity of a finish.
@@ -411,12 +464,35 @@ fn reset(table: &Table<'_>) -> Result<ResetConfig, Reported> {
         preemptive,
         "it only has an effect with preemptive = true",
     );
+    let bookkeeping = bookkeeping(&table.table("bookkeeping"));
     timing?;
     Ok(ResetConfig {
         erase: erase?,
         extent: extent?,
         preempt_ns: hold?,
+        bookkeeping: bookkeeping?,
     })
+}
+
+/// None of it if nothing is stated.
+fn bookkeeping(table: &Table<'_>) -> Result<Option<Bookkeeping>, Reported> {
+    let base_ns = table.duration_ns("base").or(0);
+    let full_zone_ns = table.duration_ns("full_zone").or(0);
+    let drain_pause_ns = table.duration_ns("drain_pause").or(0);
+    let slices = table.u32("slices").or(1);
+    let books = Bookkeeping {
+        base_ns: Nanos(base_ns?),
+        full_zone_ns: Nanos(full_zone_ns?),
+        drain_pause_ns: Nanos(drain_pause_ns?),
+        slices: slices?,
+    };
+    let nothing = Bookkeeping {
+        base_ns: Nanos::ZERO,
+        full_zone_ns: Nanos::ZERO,
+        drain_pause_ns: Nanos::ZERO,
+        slices: 1,
+    };
+    Ok((books != nothing).then_some(books))
 }
 
 /// Mapping as stated: the number of physical zones may depend on the flash.

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use zonelab_config::units::{fmt_duration, fmt_rate, fmt_size, quote};
 use zonelab_device::Nanos;
 
-use super::names::{self, EraseAt, Finish, Mapping, Queue, Timing, name_of};
+use super::names::{self, Buffer, EraseAt, Finish, Mapping, Queue, Timing, name_of};
 use crate::config::{
-    DiePolicy, DriveConfig, EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig,
-    MediaConfig, ResetConfig, Suspend, ZonesConfig,
+    Bookkeeping, CommandCosts, DiePolicy, DriveConfig, EraseWhen, FinishConfig, FrontEndConfig,
+    Geometry, MappingConfig, MediaConfig, ResetConfig, Suspend, WriteBufferConfig, ZonesConfig,
 };
 
 /// A key of a profile and its value in a configuration.
@@ -79,6 +79,7 @@ pub(super) fn keys(config: &DriveConfig) -> Vec<Key> {
         zones,
         media,
         front_end,
+        write_buffer,
         finish,
         reset,
         mapping,
@@ -96,8 +97,7 @@ pub(super) fn keys(config: &DriveConfig) -> Vec<Key> {
     keys.media(media);
     keys.suspend(media.suspend);
     keys.front_end(front_end);
-    keys.section = "write_buffer";
-    keys.text("mode", name_of(names::WRITE_BUFFER, &()));
+    keys.write_buffer(write_buffer.as_ref());
     keys.finish(finish);
     keys.reset(reset);
     keys.mapping(*mapping);
@@ -258,6 +258,7 @@ impl Keys {
             link_bytes_per_s,
             max_transfer_bytes,
             max_append_bytes,
+            costs,
         } = *front_end;
         self.section = "front_end";
         self.number("cores", cores);
@@ -277,6 +278,62 @@ impl Keys {
             Some(bytes) => self.size("max_append", u64::from(bytes)),
             None => self.push("max_append", Value::Absent("as max_transfer")),
         }
+        self.command_costs(&costs);
+    }
+
+    /// Sections of which nothing differs from the defaults are left out.
+    fn command_costs(&mut self, costs: &CommandCosts) {
+        let CommandCosts {
+            unit_bytes,
+            open_ns,
+            close_ns,
+            ..
+        } = *costs;
+        let is_zero = |(_, time): &(&str, Nanos)| *time == Nanos::ZERO;
+        let has_options = unit_bytes.is_some() || open_ns.is_some() || close_ns.is_some();
+        if has_options || !costs.core_times().iter().all(is_zero) {
+            self.section = "front_end.costs";
+            match unit_bytes {
+                Some(bytes) => self.size("unit", u64::from(bytes)),
+                None => self.push("unit", Value::Absent("none")),
+            }
+            for (path, time) in costs.core_times() {
+                match last_word(path) {
+                    key @ "open" if open_ns.is_none() => self.as_management(key),
+                    key @ "close" if close_ns.is_none() => self.as_management(key),
+                    key => self.time(key, time),
+                }
+            }
+        }
+        if !costs.latencies().iter().all(is_zero) {
+            self.section = "front_end.latency";
+            for (path, time) in costs.latencies() {
+                self.time(last_word(path), time);
+            }
+        }
+    }
+
+    fn as_management(&mut self, key: &'static str) {
+        self.push(key, Value::Absent("as management"));
+    }
+
+    fn write_buffer(&mut self, buffer: Option<&WriteBufferConfig>) {
+        self.section = "write_buffer";
+        let Some(WriteBufferConfig {
+            size_bytes,
+            appends_per_zone,
+            power_loss_protection,
+        }) = buffer
+        else {
+            return self.text("mode", name_of(names::WRITE_BUFFER, &Buffer::None));
+        };
+        self.text("mode", name_of(names::WRITE_BUFFER, &Buffer::WriteBack));
+        self.size("size", *size_bytes);
+        match appends_per_zone {
+            Some(most) => self.number("appends_per_zone", *most),
+            None => self.push("appends_per_zone", Value::Absent("unlimited")),
+        }
+        self.flag("power_loss_protection", *power_loss_protection);
     }
 
     fn finish(&mut self, finish: &FinishConfig) {
@@ -306,6 +363,7 @@ impl Keys {
             erase,
             extent,
             preempt_ns,
+            bookkeeping,
         } = *reset;
         let (timing, at) = match erase {
             EraseWhen::Synchronous => (Timing::Synchronous, None),
@@ -323,6 +381,19 @@ impl Keys {
         if let Some(hold) = preempt_ns {
             self.time("max_hold", hold);
         }
+        if let Some(Bookkeeping {
+            base_ns,
+            full_zone_ns,
+            drain_pause_ns,
+            slices,
+        }) = bookkeeping
+        {
+            self.section = "reset.bookkeeping";
+            self.time("base", base_ns);
+            self.time("full_zone", full_zone_ns);
+            self.time("drain_pause", drain_pause_ns);
+            self.number("slices", slices);
+        }
     }
 
     fn mapping(&mut self, mapping: MappingConfig) {
@@ -335,4 +406,9 @@ impl Keys {
             }
         }
     }
+}
+
+/// The key at the end of a path.
+fn last_word(path: &'static str) -> &'static str {
+    path.rsplit_once('.').map_or(path, |(_, key)| key)
 }

@@ -183,8 +183,6 @@ pub struct BackgroundRecord {
 }
 
 /// A number that goes up and down.
-///
-/// The fill of a write buffer belongs here as soon as drives have one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counter {
     /// Commands submitted and not completed.
@@ -193,11 +191,18 @@ pub enum Counter {
     OpenZones,
     /// Active zones.
     ActiveZones,
+    /// Bytes in the write buffer. Only drives that have one have this counter.
+    BufferedBytes,
 }
 
 impl Counter {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::CommandsInFlight, Self::OpenZones, Self::ActiveZones];
+    pub const ALL: [Self; 4] = [
+        Self::CommandsInFlight,
+        Self::OpenZones,
+        Self::ActiveZones,
+        Self::BufferedBytes,
+    ];
 }
 
 /// A counter has changed.

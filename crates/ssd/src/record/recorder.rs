@@ -39,6 +39,8 @@ pub(crate) struct Recorder {
     /// Tasks of the drive, by slot.
     tasks: Vec<Option<Task>>,
     counters: Kept<CounterRecord>,
+    /// The drive has a write buffer.
+    has_buffer: bool,
     /// Value of each counter, and the position of its last record.
     values: [(u64, Option<usize>); Counter::ALL.len()],
 }
@@ -84,9 +86,10 @@ fn take<T>(list: &mut [Option<T>], index: u32) -> Option<T> {
 }
 
 impl Recorder {
-    fn new(limits: &RecordLimits) -> Self {
+    fn new(limits: &RecordLimits, has_buffer: bool) -> Self {
         Self {
             limits: *limits,
+            has_buffer,
             complete_until: None,
             next_command: 0,
             commands: Kept::default(),
@@ -295,6 +298,7 @@ impl Recorder {
             self.file_background(now, record);
         }
         self.counts(now, Counter::CommandsInFlight, 0);
+        self.counts(now, Counter::BufferedBytes, 0);
     }
 
     /// Files what has not ended, and puts everything in order.
@@ -307,7 +311,8 @@ impl Recorder {
         }
         for counter in Counter::ALL {
             let (value, last) = self.values[counter as usize];
-            if last.is_none() && now >= self.limits.from {
+            let exists = counter != Counter::BufferedBytes || self.has_buffer;
+            if exists && last.is_none() && now >= self.limits.from {
                 self.note_counter(self.limits.from, counter, value);
             }
         }
@@ -337,11 +342,13 @@ impl Drive {
             limit: limits.zone_changes,
             history: ZoneHistory::default(),
         };
-        self.recorder = records_activity.then(|| Box::new(Recorder::new(limits)));
+        let has_buffer = self.buffer.is_some();
+        self.recorder = records_activity.then(|| Box::new(Recorder::new(limits, has_buffer)));
         let ledger = self.flash.media_mut().ledger_mut();
         if records_activity {
             ledger.record(limits);
             self.record_zone_counts();
+            self.record_buffer_fill();
         } else {
             let _ = ledger.take_spans();
         }
@@ -396,6 +403,15 @@ impl Drive {
         if let Some(recorder) = &mut self.recorder {
             recorder.counts(now, Counter::OpenZones, open);
             recorder.counts(now, Counter::ActiveZones, active);
+        }
+    }
+
+    /// The write buffer may hold more or less than before.
+    #[inline]
+    pub(crate) fn record_buffer_fill(&mut self) {
+        let (now, bytes) = (self.now, self.buffered_bytes());
+        if let Some(recorder) = &mut self.recorder {
+            recorder.counts(now, Counter::BufferedBytes, bytes);
         }
     }
 

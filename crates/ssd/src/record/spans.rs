@@ -27,7 +27,8 @@ pub struct Span {
     pub cause: Cause,
     /// What the flash operation does.
     pub kind: FlashKind,
-    /// For whom; `None`: for something that was in flight when recording began.
+    /// For whom; `None`: for something that was in flight when recording began,
+    /// or for the write buffer, whose programs serve several commands at once.
     pub served: Option<Served>,
     /// From when the resource could have been busy with this, had it been
     /// free: since then it was waited for.

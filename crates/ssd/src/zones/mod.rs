@@ -155,6 +155,8 @@ pub struct Change {
     pub to: ZoneState,
     /// Its write pointer before, as an offset from its start.
     pub written_lbas: u64,
+    /// Blocks that the host had written.
+    pub host_lbas: u64,
 }
 
 impl Zones {
@@ -458,6 +460,7 @@ impl Zones {
             from: from.code(),
             to: to.code(),
             written_lbas: self.zones[index].written_lbas(self.capacity_lbas),
+            host_lbas: self.zones[index].host_lbas,
         };
         if let Some(journal) = &mut self.journal {
             journal.push(change);

@@ -33,21 +33,23 @@ impl Zones {
             self.zones[index].host_lbas = durable;
             match self.zones[index].state {
                 State::Full if !self.zones[index].finished && durable < self.capacity_lbas => {
-                    full.push((index, written));
+                    full.push((index, written, host_lbas));
                 }
                 State::ImplicitlyOpened | State::ExplicitlyOpened | State::Closed => {
-                    self.recover(index, written, changes);
+                    self.recover(index, (written, host_lbas), changes);
                 }
                 State::Empty | State::Full | State::ReadOnly | State::Offline => {}
             }
         }
-        for (index, written) in full {
-            self.recover(index, written, changes);
+        for (index, written, host_lbas) in full {
+            self.recover(index, (written, host_lbas), changes);
         }
     }
 
-    /// Settles the state of a zone whose written blocks are known.
-    fn recover(&mut self, index: usize, written_lbas: u64, changes: &mut Vec<Change>) {
+    /// Settles the state of a zone whose written blocks are known. Before the
+    /// loss its write pointer and the blocks of the host were `before`.
+    fn recover(&mut self, index: usize, before: (u64, u64), changes: &mut Vec<Change>) {
+        let (written_lbas, host_lbas) = before;
         let zone = &self.zones[index];
         let event = if zone.host_lbas == 0 && !zone.has_extension {
             Event::PowerCycleEmpty
@@ -71,6 +73,7 @@ impl Zones {
             from: from.code(),
             to: self.zones[index].state.code(),
             written_lbas,
+            host_lbas,
         });
     }
 }

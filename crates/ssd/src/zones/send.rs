@@ -200,6 +200,7 @@ impl Zones {
             from: from.code(),
             to: zone.state.code(),
             written_lbas: zone.written_lbas(self.capacity_lbas),
+            host_lbas: zone.host_lbas,
         }
     }
 }

@@ -71,6 +71,7 @@ pub(crate) fn reset(erase: EraseWhen, extent: EraseExtent) -> ResetConfig {
         erase,
         extent,
         preempt_ns: None,
+        bookkeeping: None,
     }
 }
 

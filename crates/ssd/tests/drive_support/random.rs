@@ -5,12 +5,29 @@ use proptest::prelude::*;
 use zonelab_device::{Lba, Nanos, Op, ZoneId};
 use zonelab_nvme::zns::{ReportFilter, ZoneSendAction, ZoneState};
 use zonelab_ssd::config::{
-    ChannelArbitration, DataStore, DiePolicy, DriveConfig, EraseExtent, EraseWhen, FinishConfig,
-    FrontEndConfig, Geometry, MappingConfig, MediaConfig, PageRegister, PlaneMode, ResetConfig,
-    StripeOrder, Suspend, ZonesConfig,
+    ChannelArbitration, CommandCosts, DataStore, DiePolicy, DriveConfig, EraseExtent, EraseWhen,
+    FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, PageRegister, PlaneMode,
+    ResetConfig, StripeOrder, Suspend, ZonesConfig,
 };
 
 use super::Rig;
+
+/// Commands cost no more than the core time of their kind.
+const NO_COSTS: CommandCosts = CommandCosts {
+    read_per_kib_ns: Nanos::ZERO,
+    write_per_kib_ns: Nanos::ZERO,
+    append_per_kib_ns: Nanos::ZERO,
+    unit_bytes: None,
+    part_of_unit_ns: Nanos::ZERO,
+    small_blocks_ns: Nanos::ZERO,
+    open_ns: None,
+    close_ns: None,
+    implicit_open_ns: Nanos::ZERO,
+    read_latency_ns: Nanos::ZERO,
+    write_latency_ns: Nanos::ZERO,
+    append_latency_ns: Nanos::ZERO,
+    management_latency_ns: Nanos::ZERO,
+};
 
 /// Commands cost nothing, and the link is not modelled.
 pub(crate) const NO_FRONT_END: FrontEndConfig = FrontEndConfig {
@@ -22,6 +39,7 @@ pub(crate) const NO_FRONT_END: FrontEndConfig = FrontEndConfig {
     link_bytes_per_s: None,
     max_transfer_bytes: None,
     max_append_bytes: None,
+    costs: NO_COSTS,
 };
 
 /// The designs of a drive: what it does, apart from how large and how fast it is.
@@ -68,6 +86,7 @@ pub(crate) fn resets() -> Vec<ResetConfig> {
                 erase,
                 extent,
                 preempt_ns,
+                bookkeeping: None,
             });
         }
     }
@@ -138,11 +157,13 @@ pub(crate) fn bodies() -> impl Strategy<Value = DriveConfig> {
         zones,
         media,
         front_end: NO_FRONT_END,
+        write_buffer: None,
         finish: FinishConfig::Metadata,
         reset: ResetConfig {
             erase: EraseWhen::Synchronous,
             extent: EraseExtent::Full,
             preempt_ns: None,
+            bookkeeping: None,
         },
         mapping: MappingConfig::Direct,
         data: DataStore::None,
@@ -268,6 +289,7 @@ pub(crate) fn front_ends() -> impl Strategy<Value = FrontEndConfig> {
         link_bytes_per_s,
         max_transfer_bytes: None,
         max_append_bytes: None,
+        costs: NO_COSTS,
     })
 }
 

@@ -160,7 +160,7 @@ impl Rig {
                 self.internal += 1;
                 self.media.handle(at, event, &mut self.events);
             }
-            Event::Request(_) => unreachable!("flash knows no requests"),
+            Event::Request(_) | Event::Drain => unreachable!("flash knows no requests"),
         }
     }
 

@@ -5,9 +5,9 @@ use proptest::option::of;
 use proptest::prelude::*;
 use zonelab_device::Nanos;
 use zonelab_ssd::config::{
-    ChannelArbitration, DataStore, DiePolicy, DriveConfig, EraseExtent, EraseWhen, FinishConfig,
-    FrontEndConfig, Geometry, MappingConfig, MediaConfig, PageRegister, PlaneMode, ResetConfig,
-    StripeOrder, Suspend, ZonesConfig,
+    Bookkeeping, ChannelArbitration, CommandCosts, DataStore, DiePolicy, DriveConfig, EraseExtent,
+    EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, PageRegister,
+    PlaneMode, ResetConfig, StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
 };
 
 /// Configurations that the check accepts, small enough to be built.
@@ -16,7 +16,7 @@ pub(crate) fn valid_config() -> impl Strategy<Value = DriveConfig> {
         geometry_and_zones(),
         media(),
         front_end(),
-        management(),
+        (management(), write_buffer(), command_costs(), bookkeeping()),
         data(),
     )
         .prop_map(
@@ -24,7 +24,7 @@ pub(crate) fn valid_config() -> impl Strategy<Value = DriveConfig> {
                 (geometry, lba_bytes, zones, spare),
                 media,
                 front_end,
-                (finish, reset, lazy),
+                ((finish, reset, lazy), write_buffer, costs, books),
                 data,
             )| {
                 let mut config = DriveConfig {
@@ -34,11 +34,25 @@ pub(crate) fn valid_config() -> impl Strategy<Value = DriveConfig> {
                     zones,
                     media,
                     front_end,
+                    write_buffer: write_buffer.map(|mut buffer: WriteBufferConfig| {
+                        buffer.size_bytes *= u64::from(geometry.page_bytes);
+                        buffer
+                    }),
                     finish,
                     reset,
                     mapping: MappingConfig::Direct,
                     data,
                 };
+                config.reset.bookkeeping = books.map(|mut books: Bookkeeping| {
+                    if config.write_buffer.is_none() {
+                        books.drain_pause_ns = Nanos::ZERO;
+                        books.slices = 1;
+                    }
+                    books
+                });
+                if config.front_end.cores > 0 {
+                    config.front_end.costs = costs;
+                }
                 if let FinishConfig::Fill {
                     granularity_bytes, ..
                 } = &mut config.finish
@@ -60,6 +74,57 @@ pub(crate) fn valid_config() -> impl Strategy<Value = DriveConfig> {
                 config
             },
         )
+}
+
+/// Of a drive with a write buffer.
+fn bookkeeping() -> impl Strategy<Value = Option<Bookkeeping>> {
+    let books = (0..9_000_u64, 1..9_000_u64, 1..9_000_u64, 1..9_u32);
+    of(
+        books.prop_map(|(base, full_zone, pause, slices)| Bookkeeping {
+            base_ns: Nanos(base),
+            full_zone_ns: Nanos(full_zone),
+            drain_pause_ns: Nanos(pause.min(full_zone)),
+            slices,
+        }),
+    )
+}
+
+/// Of a drive with cores.
+fn command_costs() -> impl Strategy<Value = CommandCosts> {
+    let time = || (0..3_u64).prop_map(|n| Nanos(n * 700));
+    let per_kib = (time(), time(), time());
+    let part = of((1..20_u32, 1..9_000_u64));
+    let opens = (of(time()), of(time()), time());
+    let latency = (time(), time(), time(), time());
+    (per_kib, part, time(), opens, latency).prop_map(|(per_kib, part, small, opens, latency)| {
+        CommandCosts {
+            read_per_kib_ns: per_kib.0,
+            write_per_kib_ns: per_kib.1,
+            append_per_kib_ns: per_kib.2,
+            unit_bytes: part.map(|(unit, _)| unit * 512),
+            part_of_unit_ns: part.map_or(Nanos::ZERO, |(_, time)| Nanos(time)),
+            small_blocks_ns: small,
+            open_ns: opens.0,
+            close_ns: opens.1,
+            implicit_open_ns: opens.2,
+            read_latency_ns: latency.0,
+            write_latency_ns: latency.1,
+            append_latency_ns: latency.2,
+            management_latency_ns: latency.3,
+        }
+    })
+}
+
+/// Sizes in pages.
+fn write_buffer() -> impl Strategy<Value = Option<WriteBufferConfig>> {
+    let buffer = (1..200_u64, of(1..9_u32), any::<bool>());
+    of(buffer.prop_map(
+        |(size_bytes, appends_per_zone, protected)| WriteBufferConfig {
+            size_bytes,
+            appends_per_zone,
+            power_loss_protection: protected,
+        },
+    ))
 }
 
 fn geometry_and_zones() -> impl Strategy<Value = (Geometry, u32, ZonesConfig, u32)> {
@@ -177,6 +242,7 @@ fn front_end() -> impl Strategy<Value = FrontEndConfig> {
             link_bytes_per_s,
             max_transfer_bytes: transfer.map(|shift| 1 << shift),
             max_append_bytes: append.map(|shift| 1 << shift),
+            costs: CommandCosts::default(),
         }
     })
 }
@@ -214,6 +280,7 @@ fn management() -> impl Strategy<Value = (FinishConfig, ResetConfig, bool)> {
                     EraseExtent::Partial
                 },
                 preempt_ns: hold.filter(|_| !at_write),
+                bookkeeping: None,
             };
             (finish, reset, lazy)
         },

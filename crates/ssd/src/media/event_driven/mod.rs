@@ -185,7 +185,7 @@ impl EventDriven {
                     self.look_at_channel(channel, now, events);
                 }
             }
-            Event::GroupDone(_) | Event::Task(_) | Event::Request(_) => {}
+            Event::GroupDone(_) | Event::Task(_) | Event::Request(_) | Event::Drain => {}
         }
     }
 

@@ -22,6 +22,10 @@ pub const TIME: Nanos = Nanos::from_secs(3_600);
 pub const CORES: u32 = 1_024;
 /// The slowest host link in bytes per second.
 pub const LINK_BYTES_PER_S_MIN: u64 = 1_000_000;
+/// Pauses of the drain during one reset.
+pub const SLICES: u32 = 1 << 20;
+/// A write buffer.
+pub const BUFFER_BYTES: u64 = 1 << 40;
 /// A zone descriptor extension: 255 units of 64 bytes (ZNS command set 1.1, ZDES).
 pub const DESCRIPTOR_EXTENSION_BYTES: u32 = 255 * 64;
 /// The smallest transfer limit: MDTS and ZASL count in pages of 4 KiB.

@@ -20,6 +20,7 @@ impl Rules<'_> {
         self.geometry_ranges();
         self.media_ranges();
         self.front_end_ranges();
+        self.write_buffer_ranges();
         self.management_ranges();
     }
 
@@ -100,11 +101,30 @@ impl Rules<'_> {
         for (key, time) in self.core_times() {
             self.time(key, time, Nanos::ZERO, limits::TIME);
         }
+        let costs = self.config.front_end.costs;
+        for (key, time) in costs.core_times().into_iter().chain(costs.latencies()) {
+            self.time(key, time, Nanos::ZERO, limits::FLASH_TIME);
+        }
         if front
             .link_bytes_per_s
             .is_some_and(|rate| rate < limits::LINK_BYTES_PER_S_MIN)
         {
             self.refuse("front_end.link", "the link is too slow", "at least 1MB/s");
+        }
+    }
+
+    fn write_buffer_ranges(&mut self) {
+        let Some(buffer) = &self.config.write_buffer else {
+            return;
+        };
+        if buffer.size_bytes > limits::BUFFER_BYTES {
+            let what = format!("{} is out of range", fmt_size(buffer.size_bytes));
+            let valid = format!("at most {}", fmt_size(limits::BUFFER_BYTES));
+            self.refuse("write_buffer.size", what, valid);
+        }
+        if buffer.appends_per_zone == Some(0) {
+            let what = "no append would ever be admitted";
+            self.refuse("write_buffer.appends_per_zone", what, "at least 1");
         }
     }
 
@@ -119,6 +139,16 @@ impl Rules<'_> {
         }
         let hold = self.config.reset.preempt_ns.unwrap_or(Nanos::ZERO);
         self.time("reset.max_hold", hold, Nanos::ZERO, limits::TIME);
+        if let Some(books) = self.config.reset.bookkeeping {
+            for (key, time) in [
+                ("reset.bookkeeping.base", books.base_ns),
+                ("reset.bookkeeping.full_zone", books.full_zone_ns),
+                ("reset.bookkeeping.drain_pause", books.drain_pause_ns),
+            ] {
+                self.time(key, time, Nanos::ZERO, limits::TIME);
+            }
+            self.number("reset.bookkeeping.slices", books.slices, 1, limits::SLICES);
+        }
         if let MappingConfig::Lazy { physical_zones } = self.config.mapping {
             self.number("mapping.physical_zones", physical_zones, 1, limits::ZONES);
         }

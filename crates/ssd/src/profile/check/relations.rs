@@ -25,8 +25,10 @@ impl Rules<'_> {
         self.transfer_time();
         self.core_costs();
         self.transfer_limits();
+        self.write_buffer();
         self.granularity();
         self.preemption();
+        self.bookkeeping();
         self.physical_zones();
     }
 
@@ -220,10 +222,19 @@ impl Rules<'_> {
     }
 
     fn core_costs(&mut self) {
+        let costs = self.config.front_end.costs;
+        let part = costs.part_of_unit_ns > Nanos::ZERO;
+        let page = costs.unit_bytes.is_some_and(|unit| unit > 0);
+        if part != page || costs.unit_bytes == Some(0) {
+            let what = "a unit and the price of a part of it go together";
+            let valid = "state front_end.costs.unit and part_of_unit, or neither";
+            self.refuse("front_end.costs.unit", what, valid);
+        }
         if self.config.front_end.cores > 0 {
             return;
         }
-        for (key, time) in self.core_times() {
+        let costs = self.config.front_end.costs.core_times();
+        for (key, time) in self.core_times().into_iter().chain(costs) {
             if time != Nanos::ZERO {
                 let what = "without cores, processing takes no time";
                 self.refuse(key, what, "set front_end.cores, or leave this key out");
@@ -260,6 +271,27 @@ impl Rules<'_> {
         }
     }
 
+    /// At least a page, and whole blocks: what is written in pieces fits then.
+    fn write_buffer(&mut self) {
+        let Some(buffer) = self.config.write_buffer else {
+            return;
+        };
+        let page = self.config.geometry.page_bytes;
+        if buffer.size_bytes < u64::from(page) {
+            let what = format!("{} holds no page", fmt_size(buffer.size_bytes));
+            let valid = format!("at least geometry.page_size = {}", size(page));
+            self.refuse("write_buffer.size", what, valid);
+        } else if !buffer
+            .size_bytes
+            .is_multiple_of(u64::from(self.config.lba_bytes))
+        {
+            let block = size(self.config.lba_bytes);
+            let bytes = fmt_size(buffer.size_bytes);
+            let what = format!("{bytes} is not a multiple of the logical block ({block})");
+            self.refuse("write_buffer.size", what, "use whole logical blocks");
+        }
+    }
+
     fn granularity(&mut self) {
         let page = self.config.geometry.page_bytes;
         let FinishConfig::Fill {
@@ -291,6 +323,33 @@ impl Rules<'_> {
             let what = "an erasure that a write waits for cannot give way to it";
             let valid = "use erase_at = \"background\" or timing = \"synchronous\"";
             self.refuse("reset.preemptive", what, valid);
+        }
+    }
+
+    fn bookkeeping(&mut self) {
+        let Some(books) = self.config.reset.bookkeeping else {
+            return;
+        };
+        let key = "reset.bookkeeping.drain_pause";
+        let pauses = books.drain_pause_ns > Nanos::ZERO;
+        if pauses && self.config.write_buffer.is_none() {
+            let what = "without a write buffer there is no drain to pause";
+            let valid = "set write_buffer.mode = \"write-back\", or leave this key out";
+            self.refuse(key, what, valid);
+        } else if books.drain_pause_ns > books.full_zone_ns {
+            let [pause, full] = [books.drain_pause_ns, books.full_zone_ns];
+            let what = format!("{} is longer than the bookkeeping", fmt_duration(pause.0));
+            let valid = format!("at most full_zone = {}", fmt_duration(full.0));
+            self.refuse(key, what, valid);
+        }
+        let nothing = [books.base_ns, books.full_zone_ns] == [Nanos::ZERO; 2] && !pauses;
+        if (nothing || !pauses) && books.slices != 1 {
+            let what = "nothing is divided into slices";
+            self.refuse("reset.bookkeeping.slices", what, "state drain_pause, or 1");
+        } else if nothing {
+            // One way to say it, so that a configuration and its file agree.
+            let what = "bookkeeping that takes no time is none";
+            self.refuse("reset.bookkeeping.base", what, "a time, or `None`");
         }
     }
 

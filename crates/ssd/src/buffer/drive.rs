@@ -1,0 +1,501 @@
+//! What the drive does with its write buffer.
+
+use std::ops::Range;
+
+use zonelab_device::{Lba, Nanos, Op, ZoneId};
+use zonelab_nvme::zns::ZoneState;
+
+use super::{Flush, NONE, Parked, Program, Waiting, WriteBuffer, ZoneBlocks};
+use crate::account::Cause;
+use crate::draw::Draw;
+use crate::drive::{Drive, Owner, Stage};
+use crate::event::Event;
+use crate::flash::{BlockRange, Flash};
+
+impl Drive {
+    /// Bytes in the write buffer: admitted, and not programmed yet.
+    #[must_use]
+    pub fn buffered_bytes(&self) -> u64 {
+        let fill = self.buffer.as_ref().map_or(0, |buffer| buffer.fill_lbas);
+        fill * u64::from(self.config().lba_bytes)
+    }
+
+    // ---- admission -------------------------------------------------------
+
+    /// The front end lets a write through: it joins the line, or waits for its
+    /// turn to.
+    pub(crate) fn buffer_write(&mut self, index: u32) {
+        let request = self.requests.at(index);
+        request.pending = 1;
+        let (slba, is_append) = match request.op {
+            Op::Append { .. } => (Lba(request.result), true),
+            Op::Write { slba, .. } => (slba, false),
+            _ => unreachable!("only writes and appends are buffered"),
+        };
+        let (generation, count) = (request.generation, request.claim.range.count);
+        let zone = self
+            .zones
+            .zone_of(slba)
+            .expect("a write that was accepted is on the drive");
+        let write = Waiting {
+            request: index,
+            zone,
+            generation,
+            count,
+            is_append,
+        };
+        let Some(buffer) = &mut self.buffer else {
+            return;
+        };
+        let blocks = &mut buffer.zones[zone.0 as usize];
+        let may_join = !is_append || blocks.appends < buffer.appends_per_zone;
+        if may_join && blocks.first_parked == NONE {
+            blocks.appends += u32::from(is_append);
+            buffer.line.push_back(write);
+            if buffer.line.len() == 1 {
+                self.admit();
+            }
+            return;
+        }
+        // A write must not get ahead of an append that its zone accepted first.
+        let parked = buffer.parked.insert(Parked { write, next: NONE });
+        match buffer.parked.get_mut(blocks.last_parked) {
+            Some(last) => last.next = parked,
+            None => blocks.first_parked = parked,
+        }
+        blocks.last_parked = parked;
+    }
+
+    /// Lets the line in as far as there is room.
+    pub(crate) fn admit(&mut self) {
+        loop {
+            let Some(buffer) = &mut self.buffer else {
+                return;
+            };
+            let Some(&head) = buffer.line.front() else {
+                break;
+            };
+            let zone = head.zone;
+            if self.zones.generation(zone) != head.generation {
+                // Reset meanwhile: its blocks are nobody's.
+                self.leave_line(head);
+                continue;
+            }
+            let room = buffer.size_lbas - buffer.fill_lbas;
+            let left = head.count - buffer.head_lbas;
+            // Fits: no more than is left.
+            let taken = u64::from(left).min(room) as u32;
+            buffer.fill_lbas += u64::from(taken);
+            buffer.head_lbas += taken;
+            buffer.zones[zone.0 as usize].admitted += taken;
+            if taken > 0 {
+                self.issue_whole_units(zone);
+            }
+            if taken == left {
+                self.leave_line(head);
+                continue;
+            }
+            let Some(buffer) = &self.buffer else { return };
+            if buffer.running == 0 {
+                // Full of units that are not whole: the oldest makes room.
+                self.issue_rest(ZoneId(buffer.open_first));
+            }
+            break;
+        }
+        self.record_buffer_fill();
+    }
+
+    /// The head of the line is in, or has become void.
+    fn leave_line(&mut self, head: Waiting) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.line.pop_front();
+            buffer.head_lbas = 0;
+            let blocks = &mut buffer.zones[head.zone.0 as usize];
+            blocks.appends -= u32::from(head.is_append);
+            while let Some(&mut Parked { write, next }) = buffer.parked.get_mut(blocks.first_parked)
+            {
+                if write.is_append && blocks.appends >= buffer.appends_per_zone {
+                    break;
+                }
+                buffer.parked.free(blocks.first_parked);
+                blocks.first_parked = next;
+                if next == NONE {
+                    blocks.last_parked = NONE;
+                }
+                blocks.appends += u32::from(write.is_append);
+                buffer.line.push_back(write);
+            }
+        }
+        self.buffered_request_done(head.request);
+    }
+
+    /// What a request waits for in the buffer has happened.
+    fn buffered_request_done(&mut self, index: u32) {
+        let request = self.requests.at(index);
+        request.pending = 0;
+        request.stage = Stage::Completion;
+        self.events.push(self.now, Event::Request(index));
+    }
+
+    // ---- drain -----------------------------------------------------------
+
+    /// Sends the whole units of a zone to the flash, and what is left of a zone
+    /// that gets no more blocks.
+    fn issue_whole_units(&mut self, zone: ZoneId) {
+        // Fits: see `blocks_of`.
+        let capacity = self.config().zones.capacity_lbas as u32;
+        let is_full = self.zones.state(zone) == ZoneState::FULL;
+        let host_lbas = self.zones.host_lbas(zone);
+        loop {
+            let Some(buffer) = &mut self.buffer else {
+                return;
+            };
+            let ZoneBlocks {
+                admitted, issued, ..
+            } = buffer.zones[zone.0 as usize];
+            let begun = issued / buffer.unit_lbas * buffer.unit_lbas;
+            let boundary = begun.saturating_add(buffer.unit_lbas).min(capacity);
+            let is_last = is_full && u64::from(admitted) == host_lbas;
+            if issued < admitted && (boundary <= admitted || is_last) {
+                self.issue(zone, boundary.min(admitted));
+                continue;
+            }
+            if issued < admitted {
+                buffer.list(zone);
+            }
+            return;
+        }
+    }
+
+    /// Sends what a zone has in the buffer to the flash.
+    fn issue_rest(&mut self, zone: ZoneId) {
+        let Some(buffer) = &self.buffer else { return };
+        let ZoneBlocks {
+            admitted, issued, ..
+        } = buffer.zones[zone.0 as usize];
+        if issued < admitted {
+            self.issue(zone, admitted);
+        }
+    }
+
+    /// Programs the blocks of a zone up to `end`, now or when a pause ends.
+    fn issue(&mut self, zone: ZoneId, end: u32) {
+        let physical = self
+            .mapping
+            .physical(zone)
+            .expect("a zone with blocks has flash");
+        let now = self.now;
+        let Some(buffer) = &mut self.buffer else {
+            return;
+        };
+        buffer.unlist(zone);
+        let first = std::mem::replace(&mut buffer.zones[zone.0 as usize].issued, end);
+        let number = buffer.issued;
+        let slot = buffer.link(Program {
+            zone,
+            physical,
+            number,
+            first,
+            end,
+            groups: 1,
+            has_started: false,
+            erases: false,
+            is_orphan: false,
+            next: NONE,
+        });
+        buffer.running += 1;
+        buffer.issued += 1;
+        if now < buffer.paused_until {
+            buffer.ready.push_back(slot);
+        } else {
+            self.start_program(slot);
+        }
+    }
+
+    fn start_program(&mut self, slot: u32) {
+        let Some(buffer) = &mut self.buffer else {
+            return;
+        };
+        let program = buffer.programs.at(slot);
+        program.has_started = true;
+        let Program {
+            physical,
+            first,
+            end,
+            ..
+        } = *program;
+        self.hurry_erasure(physical);
+        let group = self.flash.layout().group_of(physical) as usize;
+        self.host_in_flight[group] += 1;
+        let count = end - first;
+        let claim = self.flash.claim(physical, BlockRange { first, count });
+        let (now, token) = (self.now, Owner::Program(slot).token());
+        let cause = Cause::HostWrite;
+        let groups = self
+            .flash
+            .program(now, claim, cause, token, &mut self.events);
+        if let Some(buffer) = &mut self.buffer {
+            let program = buffer.programs.at(slot);
+            program.groups = groups;
+            program.erases = claim.erases();
+        }
+    }
+
+    /// Starts no programs before `until`.
+    pub(crate) fn pause_drain(&mut self, until: Nanos) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.paused_until = buffer.paused_until.max(until);
+            self.events.push(until, Event::Drain);
+        }
+    }
+
+    /// A pause ends, unless another goes on: what waited starts, in order.
+    pub(crate) fn drain_resumes(&mut self) {
+        let now = self.now;
+        while let Some(buffer) = self.buffer.as_mut().filter(|b| now >= b.paused_until) {
+            let Some(slot) = buffer.ready.pop_front() else {
+                return;
+            };
+            if buffer.programs.at(slot).is_orphan {
+                // Its zone was reset before it started.
+                self.program_over(slot);
+            } else {
+                self.start_program(slot);
+            }
+        }
+    }
+
+    /// A group of flash operations of a program is over.
+    pub(crate) fn program_group_done(&mut self, slot: u32) {
+        let Some(buffer) = &mut self.buffer else {
+            return;
+        };
+        let program = buffer.programs.at(slot);
+        program.groups -= 1;
+        if program.groups > 0 {
+            return;
+        }
+        let physical = program.physical;
+        self.host_io_done(self.flash.layout().group_of(physical));
+        self.program_over(slot);
+    }
+
+    /// A program is over, or never started: its room is free.
+    fn program_over(&mut self, slot: u32) {
+        let Some(buffer) = &mut self.buffer else {
+            return;
+        };
+        let program = *buffer.programs.at(slot);
+        buffer.running -= 1;
+        buffer.fill_lbas -= u64::from(program.end - program.first);
+        if program.is_orphan {
+            buffer.programs.free(slot);
+        } else {
+            buffer.unlink_ended(program.zone);
+        }
+        self.flushes_go_on(program.number);
+        self.drains_go_on(program.zone);
+        self.admit();
+    }
+
+    // ---- flush, finish, reset --------------------------------------------
+
+    /// Starts a flush. Returns whether it waits for programs.
+    pub(crate) fn buffer_flush(&mut self, index: u32) -> bool {
+        while let Some(buffer) = self.buffer.as_ref().filter(|b| !b.is_protected) {
+            if buffer.open_first == NONE {
+                break;
+            }
+            self.issue_rest(ZoneId(buffer.open_first));
+        }
+        let Some(buffer) = self.buffer.as_mut().filter(|b| !b.is_protected) else {
+            return false;
+        };
+        if buffer.running == 0 {
+            return false;
+        }
+        buffer.flushes.push(Flush {
+            request: index,
+            before: buffer.issued,
+            programs: buffer.running,
+        });
+        self.requests.at(index).pending = 1;
+        true
+    }
+
+    /// The program with this number is over.
+    fn flushes_go_on(&mut self, number: u64) {
+        let mut at = 0;
+        while let Some(flush) = self.buffer.as_mut().and_then(|b| b.flushes.get_mut(at)) {
+            flush.programs -= u32::from(number < flush.before);
+            if flush.programs > 0 {
+                at += 1;
+                continue;
+            }
+            let request = flush.request;
+            if let Some(buffer) = &mut self.buffer {
+                buffer.flushes.remove(at);
+            }
+            self.buffered_request_done(request);
+        }
+    }
+
+    /// Whether all that the host wrote to a zone is on the flash.
+    fn is_drained(&self, zone: ZoneId) -> bool {
+        self.buffer.as_ref().is_none_or(|buffer| {
+            let blocks = &buffer.zones[zone.0 as usize];
+            let on_flash = blocks.first_program == NONE;
+            on_flash && u64::from(blocks.issued) == self.zones.host_lbas(zone)
+        })
+    }
+
+    /// Sends a zone that was finished to the flash. Returns whether it is
+    /// there; if not, `task` is woken when it is.
+    pub(crate) fn drain_zone(&mut self, zone: ZoneId, task: u32) -> bool {
+        self.issue_rest(zone);
+        if self.is_drained(zone) {
+            return true;
+        }
+        if let Some(buffer) = &mut self.buffer
+            && !buffer.drains.contains(&(zone, task))
+        {
+            buffer.drains.push((zone, task));
+        }
+        false
+    }
+
+    /// A task does not wait for its zone any more.
+    pub(crate) fn cancel_drain(&mut self, task: u32) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.drains.retain(|(_, other)| *other != task);
+        }
+    }
+
+    /// A program of a zone is over: fills that waited for that go on.
+    fn drains_go_on(&mut self, zone: ZoneId) {
+        let waits = |buffer: &WriteBuffer| buffer.drains.iter().any(|(of, _)| *of == zone);
+        if !self.buffer.as_deref().is_some_and(waits) || !self.is_drained(zone) {
+            return;
+        }
+        let Some(buffer) = &mut self.buffer else {
+            return;
+        };
+        for (_, task) in buffer.drains.extract_if(.., |(of, _)| *of == zone) {
+            self.events.push(self.now, Event::Task(task));
+        }
+    }
+
+    /// Whether a finish has to wait for the buffer.
+    pub(crate) fn finish_waits(&self, zone: ZoneId) -> bool {
+        !self.is_drained(zone)
+    }
+
+    /// A zone was reset: what it has in the buffer is dropped.
+    pub(crate) fn buffer_drop(&mut self, zone: ZoneId) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.drop_zone(zone);
+        }
+    }
+
+    // ---- reads -----------------------------------------------------------
+
+    /// Reads those of the blocks `range` of a zone that are on the flash for
+    /// request `index`. Returns the number of groups of flash operations.
+    #[inline]
+    pub(crate) fn read_flash(
+        &mut self,
+        index: u32,
+        zone: ZoneId,
+        physical: u32,
+        range: Range<u32>,
+    ) -> u32 {
+        let token = Owner::Request(index).token();
+        let now = self.now;
+        let Some(buffer) = &self.buffer else {
+            let range = BlockRange {
+                first: range.start,
+                count: range.end - range.start,
+            };
+            self.flash
+                .read(now, physical, range, token, &mut self.events);
+            return 1;
+        };
+        let (mut groups, mut rest) = (0, range);
+        while let Some(part) = buffer.next_on_flash(zone, rest.clone()) {
+            rest.start = part.end;
+            let part = BlockRange {
+                first: part.start,
+                count: part.end - part.start,
+            };
+            self.flash
+                .read(now, physical, part, token, &mut self.events);
+            groups += 1;
+        }
+        groups
+    }
+
+    // ---- loss of power, snapshots ----------------------------------------
+
+    /// How many blocks of each zone a loss of power leaves, for those that lose
+    /// any: with protection all that were admitted, else those that are on the
+    /// flash, and what is contiguous behind them of programs under way.
+    pub(crate) fn buffered_remains(&self, draw: &mut Draw) -> Vec<(ZoneId, u64)> {
+        let Some(buffer) = &self.buffer else {
+            return Vec::new();
+        };
+        let mut remains = Vec::new();
+        for (zone, blocks) in (0..).map(ZoneId).zip(&buffer.zones) {
+            let durable = if buffer.is_protected {
+                blocks.admitted
+            } else {
+                self.programmed_prefix(buffer, blocks, draw)
+            };
+            if u64::from(durable) < self.zones.host_lbas(zone) {
+                remains.push((zone, u64::from(durable)));
+            }
+        }
+        remains
+    }
+
+    fn programmed_prefix(&self, buffer: &WriteBuffer, blocks: &ZoneBlocks, draw: &mut Draw) -> u32 {
+        let page_lbas = self.flash.layout().page_lbas();
+        let mut slot = blocks.first_program;
+        while slot != NONE {
+            let program = &buffer.programs[slot];
+            slot = program.next;
+            if program.groups == 0 {
+                continue;
+            }
+            let is_behind = !program.has_started || program.erases;
+            if is_behind || self.flash.is_being_erased(program.physical) {
+                return program.first;
+            }
+            let first_page = program.first / page_lbas;
+            let pages = (program.end - 1) / page_lbas - first_page + 1;
+            // Fits: no more than there are pages.
+            let programmed = draw.below(u64::from(pages) + 1) as u32;
+            if programmed < pages {
+                return ((first_page + programmed) * page_lbas).max(program.first);
+            }
+        }
+        blocks.issued
+    }
+
+    /// Puts into `flash` what is in the buffer and on no way to the flash, as
+    /// an orderly shutdown, or one on stored energy, would.
+    pub(crate) fn settle_buffer_into(&self, flash: &mut Flash) {
+        let Some(buffer) = &self.buffer else { return };
+        for (zone, blocks) in (0..).map(ZoneId).zip(&buffer.zones) {
+            let started = buffer.first_not_started(blocks);
+            if started == blocks.admitted {
+                continue;
+            }
+            let physical = self.mapping.physical(zone);
+            let range = BlockRange {
+                first: started,
+                count: blocks.admitted - started,
+            };
+            flash.settle(physical.expect("a zone with blocks has flash"), range);
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! The write-back buffer: a write completes when its blocks are in it, and the
+//! flash follows.
+//!
+//! A write or append that the front end lets through joins one *line*. The
+//! head of the line takes room block by block, so a command larger than the
+//! buffer gets through in pieces; it completes when its last block is in. A
+//! full buffer holds the whole line back.
+//!
+//! Blocks leave in *units*: what one program takes, a page or the pages of a
+//! multi-plane operation. A unit goes to its die as soon as it is whole. One
+//! that is not whole goes when somebody waits for it: a flush, a zone that is
+//! full or finished, or a line that waits for room while nothing is being
+//! programmed. The rest of its pages is padding, and the page is programmed
+//! again when the rest of its blocks comes. The room of a unit is free when its
+//! program is over, not before: room comes in steps of a unit.
+//!
+//! Blocks that are in the buffer are read from it. A reset drops what its zone
+//! has in the buffer; programs under way end in their time. A finish waits
+//! until its zone is on the flash. With protection against power loss the
+//! buffer is not volatile: a flush has nothing to do, and a loss of power
+//! takes nothing that was admitted.
+//!
+//! See `docs/decisions/0011-write-buffer.md`.
+
+mod drive;
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use zonelab_device::{Nanos, ZoneId};
+
+use crate::config::{DriveConfig, PlaneMode, StripeOrder, WriteBufferConfig};
+use crate::slab::Slab;
+use crate::zones::Zones;
+
+/// "None" of a link.
+const NONE: u32 = u32::MAX;
+
+/// The buffer of a drive that has one.
+#[derive(Clone, Debug)]
+pub(crate) struct WriteBuffer {
+    size_lbas: u64,
+    unit_lbas: u32,
+    /// Appends of one zone in the line; `u32::MAX`: no limit.
+    appends_per_zone: u32,
+    pub(crate) is_protected: bool,
+    /// Blocks in the buffer. Never more than `size_lbas`.
+    fill_lbas: u64,
+    /// Writes that wait for room, in order of arrival.
+    line: VecDeque<Waiting>,
+    /// Blocks of the head of the line that are in.
+    head_lbas: u32,
+    zones: Vec<ZoneBlocks>,
+    programs: Slab<Program>,
+    /// Programs that are not over.
+    running: u32,
+    /// Programs so far.
+    issued: u64,
+    /// Zones with a unit that is not whole, from the one that waits longest.
+    open_first: u32,
+    open_last: u32,
+    parked: Slab<Parked>,
+    flushes: Vec<Flush>,
+    /// No program starts before then.
+    paused_until: Nanos,
+    /// Programs that wait for that, in order.
+    ready: VecDeque<u32>,
+    /// Fills that wait until their zone is on the flash: zone and task.
+    drains: Vec<(ZoneId, u32)>,
+}
+
+/// Blocks of one zone. They are written, admitted and issued from its start.
+#[derive(Clone, Copy, Debug)]
+struct ZoneBlocks {
+    /// Blocks before this one have been admitted.
+    admitted: u32,
+    /// Blocks before this one are on the flash or on their way.
+    issued: u32,
+    /// Programs under way, in order; those that ended before an earlier one included.
+    first_program: u32,
+    last_program: u32,
+    /// Neighbours among the zones with a unit that is not whole.
+    older: u32,
+    newer: u32,
+    is_open: bool,
+    /// Appends in the line.
+    appends: u32,
+    /// Commands that wait for their turn to join the line.
+    first_parked: u32,
+    last_parked: u32,
+}
+
+impl ZoneBlocks {
+    const EMPTY: Self = Self {
+        admitted: 0,
+        issued: 0,
+        first_program: NONE,
+        last_program: NONE,
+        older: NONE,
+        newer: NONE,
+        is_open: false,
+        appends: 0,
+        first_parked: NONE,
+        last_parked: NONE,
+    };
+}
+
+/// A write in the line.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    request: u32,
+    zone: ZoneId,
+    /// Of the zone when the write was accepted.
+    generation: u32,
+    count: u32,
+    is_append: bool,
+}
+
+/// A write that waits to join the line.
+#[derive(Clone, Copy, Debug)]
+struct Parked {
+    write: Waiting,
+    next: u32,
+}
+
+/// A unit on its way to the flash.
+#[derive(Clone, Copy, Debug)]
+struct Program {
+    zone: ZoneId,
+    physical: u32,
+    /// Programs are numbered in the order in which they begin.
+    number: u64,
+    first: u32,
+    end: u32,
+    /// Groups of flash operations that are not over, or 1 before it starts: 0
+    /// when it is over.
+    groups: u32,
+    /// It has started, and its pages are claimed.
+    has_started: bool,
+    /// Blocks are erased before it.
+    erases: bool,
+    /// The zone was reset meanwhile.
+    is_orphan: bool,
+    /// The next program of its zone.
+    next: u32,
+}
+
+/// A flush that waits.
+#[derive(Clone, Copy, Debug)]
+struct Flush {
+    request: u32,
+    /// It waits for programs with a number below this one, ...
+    before: u64,
+    /// ... of which so many are not over.
+    programs: u32,
+}
+
+/// Blocks that one program takes.
+fn unit_lbas(config: &DriveConfig, page_lbas: u32) -> u32 {
+    let whole_die = config.media.planes == PlaneMode::MultiPlane
+        && config.zones.stripe == StripeOrder::PlaneFirst;
+    if whole_die {
+        page_lbas * config.geometry.planes
+    } else {
+        page_lbas
+    }
+}
+
+impl WriteBuffer {
+    /// The empty buffer of a fresh drive.
+    pub(crate) fn new(buffer: &WriteBufferConfig, config: &DriveConfig, page_lbas: u32) -> Self {
+        Self {
+            size_lbas: buffer.size_bytes / u64::from(config.lba_bytes),
+            unit_lbas: unit_lbas(config, page_lbas),
+            appends_per_zone: buffer.appends_per_zone.unwrap_or(u32::MAX),
+            is_protected: buffer.power_loss_protection,
+            fill_lbas: 0,
+            line: VecDeque::new(),
+            head_lbas: 0,
+            zones: vec![ZoneBlocks::EMPTY; config.zones.count as usize],
+            programs: Slab::default(),
+            running: 0,
+            issued: 0,
+            open_first: NONE,
+            open_last: NONE,
+            parked: Slab::default(),
+            flushes: Vec::new(),
+            paused_until: Nanos::ZERO,
+            ready: VecDeque::new(),
+            drains: Vec::new(),
+        }
+    }
+
+    /// Programs that are not over.
+    pub(crate) fn running(&self) -> usize {
+        self.running as usize
+    }
+
+    /// Nothing is in the buffer: all that `zones` have is on the flash.
+    pub(crate) fn settle(&mut self, zones: &Zones) {
+        self.fill_lbas = 0;
+        self.line.clear();
+        self.head_lbas = 0;
+        self.programs = Slab::default();
+        self.running = 0;
+        (self.open_first, self.open_last) = (NONE, NONE);
+        self.parked = Slab::default();
+        self.flushes.clear();
+        self.drains.clear();
+        self.paused_until = Nanos::ZERO;
+        self.ready.clear();
+        for (zone, blocks) in (0..).map(ZoneId).zip(&mut self.zones) {
+            *blocks = ZoneBlocks::EMPTY;
+            blocks.admitted = blocks_of(zones.host_lbas(zone));
+            blocks.issued = blocks.admitted;
+        }
+    }
+
+    /// A zone was declared written to `lbas` blocks.
+    pub(crate) fn settle_zone(&mut self, zone: ZoneId, lbas: u64) {
+        let blocks = &mut self.zones[zone.0 as usize];
+        blocks.admitted = blocks_of(lbas);
+        blocks.issued = blocks.admitted;
+    }
+
+    /// Forgets that the unit at the end of a zone is not whole.
+    fn unlist(&mut self, zone: ZoneId) {
+        let blocks = &mut self.zones[zone.0 as usize];
+        if !blocks.is_open {
+            return;
+        }
+        blocks.is_open = false;
+        let (older, newer) = (blocks.older, blocks.newer);
+        match self.zones.get_mut(older as usize) {
+            Some(older) => older.newer = newer,
+            None => self.open_first = newer,
+        }
+        match self.zones.get_mut(newer as usize) {
+            Some(newer) => newer.older = older,
+            None => self.open_last = older,
+        }
+    }
+
+    /// Notes that the unit at the end of a zone has begun and is not whole.
+    fn list(&mut self, zone: ZoneId) {
+        let older = self.open_last;
+        let blocks = &mut self.zones[zone.0 as usize];
+        if blocks.is_open {
+            return;
+        }
+        blocks.is_open = true;
+        (blocks.older, blocks.newer) = (older, NONE);
+        match self.zones.get_mut(older as usize) {
+            Some(older) => older.newer = zone.0,
+            None => self.open_first = zone.0,
+        }
+        self.open_last = zone.0;
+    }
+
+    /// Puts a program behind the others of its zone.
+    fn link(&mut self, program: Program) -> u32 {
+        let zone = program.zone.0 as usize;
+        let slot = self.programs.insert(program);
+        let last = self.zones[zone].last_program;
+        match self.programs.get_mut(last) {
+            Some(last) => last.next = slot,
+            None => self.zones[zone].first_program = slot,
+        }
+        self.zones[zone].last_program = slot;
+        slot
+    }
+
+    /// Takes the programs that are over from the front of a zone's list.
+    fn unlink_ended(&mut self, zone: ZoneId) {
+        let blocks = &mut self.zones[zone.0 as usize];
+        while let Some(program) = self.programs.get_mut(blocks.first_program) {
+            if program.groups > 0 {
+                return;
+            }
+            let slot = blocks.first_program;
+            blocks.first_program = program.next;
+            self.programs.free(slot);
+        }
+        blocks.last_program = NONE;
+    }
+
+    /// A zone was reset: what it has in the buffer is dropped, and its
+    /// programs go on without it.
+    fn drop_zone(&mut self, zone: ZoneId) {
+        self.unlist(zone);
+        let blocks = &mut self.zones[zone.0 as usize];
+        self.fill_lbas -= u64::from(blocks.admitted - blocks.issued);
+        let mut slot = blocks.first_program;
+        (blocks.admitted, blocks.issued) = (0, 0);
+        (blocks.first_program, blocks.last_program) = (NONE, NONE);
+        while let Some(program) = self.programs.get_mut(slot) {
+            let next = program.next;
+            if program.groups > 0 {
+                program.is_orphan = true;
+            } else {
+                self.programs.free(slot);
+            }
+            slot = next;
+        }
+    }
+
+    /// The first part of `range` of a zone that is on the flash, if any is.
+    fn next_on_flash(&self, zone: ZoneId, range: Range<u32>) -> Option<Range<u32>> {
+        let blocks = &self.zones[zone.0 as usize];
+        let end = range.end.min(blocks.issued);
+        let mut start = range.start;
+        let mut slot = blocks.first_program;
+        while slot != NONE && start < end {
+            let program = &self.programs[slot];
+            if program.groups > 0 && program.end > start {
+                if program.first > start {
+                    return Some(start..end.min(program.first));
+                }
+                start = program.end;
+            }
+            slot = program.next;
+        }
+        (start < end).then_some(start..end)
+    }
+
+    /// The first block of a zone that is in no program that has started.
+    fn first_not_started(&self, blocks: &ZoneBlocks) -> u32 {
+        let mut slot = blocks.first_program;
+        while slot != NONE {
+            let program = &self.programs[slot];
+            if !program.has_started {
+                return program.first;
+            }
+            slot = program.next;
+        }
+        blocks.issued
+    }
+
+    /// Physical zones with blocks that are being erased for a program.
+    pub(crate) fn being_erased(&self) -> impl Iterator<Item = u32> {
+        let erases = |program: &&Program| program.erases && program.groups > 0;
+        let programs = self.programs.iter().map(|(_, program)| program);
+        programs.filter(erases).map(|program| program.physical)
+    }
+}
+
+/// A number of blocks of a zone.
+fn blocks_of(lbas: u64) -> u32 {
+    u32::try_from(lbas).expect("checked: a zone has fewer than 2^32 blocks")
+}
