@@ -44,8 +44,7 @@ impl ConditionArgs {
             loaded.words.extend(["--faults".to_owned(), file.clone()]);
         }
         if let Some(file) = &self.restore {
-            let bytes = std::fs::read(file)
-                .map_err(|error| Failure::input(anyhow::anyhow!("{file}: {error}")))?;
+            let bytes = files::read_whole(file)?;
             let checksum = crc32c::crc32c(&bytes);
             parts.insert(
                 "restore_crc32c".to_owned(),

@@ -44,6 +44,20 @@ pub(crate) fn read_bounded(path: &Path) -> std::io::Result<String> {
     String::from_utf8(bytes).map_err(|_| other("this is no text (not UTF-8)".to_owned()))
 }
 
+/// Reads a file of any size and content. Not a device, which may have no end.
+///
+/// # Errors
+/// It cannot be read, or is no ordinary file.
+pub(crate) fn read_whole(path: &str) -> Result<Vec<u8>, Failure> {
+    let read = || {
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(std::io::Error::other("this is no ordinary file"));
+        }
+        std::fs::read(path)
+    };
+    read().map_err(|error| Failure::input(anyhow::anyhow!("{path}: {error}")))
+}
+
 /// Reads `--set key=value` options.
 ///
 /// # Errors

@@ -73,6 +73,19 @@ pub(crate) fn prepare(to: &Destination<'_>) -> Result<(), Failure> {
     ResultDir::check(to.path, &to.manifest(), to.existing()).map_err(Failure::environment)
 }
 
+/// Writes files, which are all of the results.
+///
+/// # Errors
+/// The directory holds other results, or cannot be written.
+pub(crate) fn put_all(to: &Destination<'_>, files: &[(&str, &[u8])]) -> Result<(), Failure> {
+    let mut dir =
+        ResultDir::create(to.path, to.manifest(), to.existing()).map_err(Failure::environment)?;
+    for (name, bytes) in files {
+        dir.write(name, bytes).map_err(Failure::environment)?;
+    }
+    dir.finish().map_err(Failure::environment)
+}
+
 /// Writes everything that was measured, and gives the names of the figures.
 ///
 /// # Errors

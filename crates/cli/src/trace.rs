@@ -11,7 +11,7 @@ use crate::conditions::ConditionArgs;
 use crate::console;
 use crate::exit::{Exit, Failure};
 use crate::reproduce;
-use crate::results;
+use crate::results::{self, Destination};
 use crate::session::{self, Finished, Loaded, Settings};
 
 /// Most points that are traced without being asked for by name.
@@ -227,6 +227,30 @@ fn put_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         .map_err(|error| Failure::environment(anyhow::anyhow!("{}: {error}", path.display())))
 }
 
+/// Writes a trace and its zone history: to the file that was named, or to a
+/// result directory. Gives their paths.
+fn put_trace(trace: &PointTrace, to: &Destination<'_>) -> Result<(PathBuf, PathBuf), Failure> {
+    let csv = trace.zone_history_csv();
+    if let Some(out) = to.trace_file {
+        let history = history_beside(out);
+        put_file(out, &trace.perfetto())?;
+        put_file(&history, csv.as_bytes())?;
+        return Ok((out.to_owned(), history));
+    }
+    let names = ["trace.pftrace", "zone-history.csv"];
+    results::put_all(
+        to,
+        &[(names[0], &trace.perfetto()), (names[1], csv.as_bytes())],
+    )?;
+    Ok((to.path.join(names[0]), to.path.join(names[1])))
+}
+
+/// Where the zone history of a trace goes: a file of its own for each trace.
+fn history_beside(trace: &Path) -> PathBuf {
+    let stem = trace.file_stem().unwrap_or_default().to_string_lossy();
+    trace.with_file_name(format!("{stem}-zone-history.csv"))
+}
+
 /// Options of `trace`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -236,10 +260,13 @@ pub(crate) struct Args {
     /// The point to run [default: the first]
     #[arg(long, value_name = "SERIES,X")]
     point: Option<String>,
-    /// The trace file; zone-history.csv goes beside it
-    /// [default: results/NAME-trace/trace.pftrace]
+    /// The trace file; FILE-zone-history.csv goes beside it
+    /// [default: trace.pftrace and zone-history.csv in results/NAME-trace]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Replace the trace of another point or configuration in results/NAME-trace
+    #[arg(long, conflicts_with = "out")]
+    force: bool,
     /// Change a setting of the experiment file, or of its drive (drive.KEY=VALUE)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -287,12 +314,6 @@ pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
         eprintln!("zonelab: tracing point \"{name}\", the first of {all}; choose with --point");
     }
     point.trace(args.window.limits());
-    let out = args.out.clone().unwrap_or_else(|| {
-        let name = results::file_name(&experiment.id);
-        Path::new("results")
-            .join(format!("{name}-trace"))
-            .join("trace.pftrace")
-    });
     let base = opened.base.as_deref();
     let loaded = Loaded {
         experiment,
@@ -308,14 +329,31 @@ pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
         base,
         conditions: &conditions.conditions,
     };
+    let directory = Path::new("results").join(format!(
+        "{}-trace",
+        results::file_name(&loaded.experiment.id)
+    ));
+    let configuration = serde_json::json!({
+        "points": results::configuration(std::slice::from_ref(&loaded), base)?,
+        "conditions": conditions.configuration,
+        "window": format!("{:?}", args.window.limits()),
+    });
+    let to = Destination {
+        path: &directory,
+        seed: args.seed,
+        force: args.force,
+        configuration,
+        trace_file: args.out.as_deref(),
+    };
+    if args.out.is_none() {
+        results::prepare(&to)?;
+    }
     let (finished, interrupted) = session::run(vec![loaded], &settings)?;
     let result = finished.iter().flat_map(|one| &one.results).next();
     let Some(trace) = result.and_then(|result| result.trace.as_deref()) else {
         return Ok(Exit::Interrupted);
     };
-    put_file(&out, &trace.perfetto())?;
-    let history = out.with_file_name("zone-history.csv");
-    put_file(&history, trace.zone_history_csv().as_bytes())?;
+    let (out, history) = put_trace(trace, &to)?;
     announce(trace, &out);
     console::print(&format!(
         "{}\ntrace:        {} (open it at https://ui.perfetto.dev)\nzone history: {}\n",

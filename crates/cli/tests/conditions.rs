@@ -101,6 +101,10 @@ fn a_preconditioned_drive_is_saved_once_and_used_often() {
     let (code, _, stderr) = scratch.fio(&["reads.fio", "--restore", "cut.state"]);
     assert_eq!(code, 3);
     assert!(stderr.contains("truncated"), "{stderr}");
+    // It has no end.
+    let (code, _, stderr) = scratch.fio(&["reads.fio", "--restore", "/dev/zero"]);
+    assert_eq!(code, 3);
+    assert!(stderr.contains("no ordinary file"), "{stderr}");
 }
 
 #[test]

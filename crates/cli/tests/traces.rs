@@ -77,7 +77,7 @@ fn a_newcomer_sees_what_delays_a_read_in_one_line() {
     let files = scratch.files("results/reset-under-reads-trace");
     assert_eq!(
         files.keys().collect::<Vec<_>>(),
-        ["trace.pftrace", "zone-history.csv"]
+        ["manifest.json", "trace.pftrace", "zone-history.csv"]
     );
     let history = String::from_utf8(files["zone-history.csv"].clone()).unwrap();
     assert!(
@@ -107,7 +107,7 @@ fn a_trace_is_of_the_point_that_is_named() {
     let files = scratch.files("a");
     assert_eq!(
         files.keys().collect::<Vec<_>>(),
-        ["b.pftrace", "zone-history.csv"]
+        ["b-zone-history.csv", "b.pftrace"]
     );
 }
 
@@ -155,7 +155,7 @@ fn what_is_dropped_is_said() {
         said.contains("incomplete: ") && said.contains(" commands"),
         "{said}"
     );
-    let window = ["--trace-from", "10ms", "--trace-for", "5ms"];
+    let window = ["--trace-from", "10ms", "--trace-for", "5ms", "--force"];
     let output = scratch.zonelab(&[&["trace", "reset-under-reads"], &window[..]].concat());
     assert!(
         !stderr(&output).contains("incomplete"),
@@ -194,4 +194,23 @@ fn mistakes_are_usage_errors_that_name_the_points() {
         assert!(stderr.contains(says), "{args:?}: {stderr}");
     }
     assert!(!scratch.0.join("results").exists(), "nothing is written");
+}
+
+/// The trace of one point does not silently take the place of another's.
+#[test]
+fn a_trace_of_another_point_is_not_overwritten_unless_asked_to() {
+    let scratch = Scratch::new("trace-again");
+    let trace = |more: &[&str]| {
+        let output = scratch.zonelab(&[&["trace", "reset-under-reads"], more].concat());
+        output.status.code()
+    };
+    let other = ["--point", "preemptive,8"];
+    let file = "results/reset-under-reads-trace/trace.pftrace";
+    assert_eq!(trace(&[]), Some(0));
+    let first = std::fs::read(scratch.0.join(file)).unwrap();
+    assert_eq!(trace(&[]), Some(0), "the same again");
+    assert_eq!(trace(&other), Some(4));
+    assert_eq!(std::fs::read(scratch.0.join(file)).unwrap(), first);
+    assert_eq!(trace(&[&other[..], &["--force"]].concat()), Some(0));
+    assert_ne!(std::fs::read(scratch.0.join(file)).unwrap(), first);
 }
