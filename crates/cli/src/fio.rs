@@ -17,7 +17,7 @@ use zonelab_ssd::profile::Profile;
 
 use crate::conditions::{self, ConditionArgs};
 use crate::exit::{Exit, Failure};
-use crate::{console, files, profiles, results};
+use crate::{console, files, profiles, results, trace};
 
 /// Schemes of devices that are not emulated in this process.
 const SCHEMES: [&str; 3] = ["tcp://", "pcie://", "linux://"];
@@ -62,6 +62,12 @@ pub(crate) struct Args {
     full_zones: Option<String>,
     #[command(flatten)]
     conditions: ConditionArgs,
+    /// Write a trace for ui.perfetto.dev to this file, and zone states over time
+    /// to FILE-zone-history.csv
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    #[command(flatten)]
+    window: trace::Window,
     /// Save the state of the drive at the end to this file, for --restore
     #[arg(long, value_name = "FILE")]
     snapshot: Option<PathBuf>,
@@ -128,6 +134,9 @@ pub(crate) fn fio(args: &Args) -> Result<Exit, Failure> {
     let report = Report::new(&file, &plan, &run, &device, args.seed);
     if let Some(path) = &target {
         write(path, manifest, existing, &report, &plan, &run)?;
+    }
+    if let (Some(path), Some(trace)) = (&args.trace, &run.trace) {
+        trace::put_named(trace, path)?;
     }
     if let (Some(path), Some(bytes)) = (&args.snapshot, &run.snapshot) {
         output::replace(path, bytes).map_err(Failure::environment)?;
@@ -242,6 +251,7 @@ fn settings(
         costs,
         full_zones: full.map(|text| zone_range(text, zones)).transpose()?,
         conditions: conditions.conditions.clone(),
+        trace: args.trace.is_some().then(|| args.window.limits()),
         saves: args.snapshot.is_some(),
         interrupt: Arc::new(AtomicBool::new(false)),
     })

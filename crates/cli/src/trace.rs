@@ -40,7 +40,7 @@ fn time(text: &str) -> Result<Nanos, String> {
 }
 
 impl Window {
-    fn limits(&self) -> RecordLimits {
+    pub(crate) fn limits(&self) -> RecordLimits {
         let limit = self.trace_limit as usize;
         let from = self.trace_from;
         let until = self.trace_for.map(|length| from.saturating_add(length));
@@ -230,13 +230,10 @@ fn put_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 /// Writes a trace and its zone history: to the file that was named, or to a
 /// result directory. Gives their paths.
 fn put_trace(trace: &PointTrace, to: &Destination<'_>) -> Result<(PathBuf, PathBuf), Failure> {
-    let csv = trace.zone_history_csv();
     if let Some(out) = to.trace_file {
-        let history = history_beside(out);
-        put_file(out, &trace.perfetto())?;
-        put_file(&history, csv.as_bytes())?;
-        return Ok((out.to_owned(), history));
+        return Ok((out.to_owned(), put_beside(trace, out)?));
     }
+    let csv = trace.zone_history_csv();
     let names = ["trace.pftrace", "zone-history.csv"];
     results::put_all(
         to,
@@ -245,10 +242,25 @@ fn put_trace(trace: &PointTrace, to: &Destination<'_>) -> Result<(PathBuf, PathB
     Ok((to.path.join(names[0]), to.path.join(names[1])))
 }
 
-/// Where the zone history of a trace goes: a file of its own for each trace.
-fn history_beside(trace: &Path) -> PathBuf {
-    let stem = trace.file_stem().unwrap_or_default().to_string_lossy();
-    trace.with_file_name(format!("{stem}-zone-history.csv"))
+/// Writes a trace to a file, and its zone history to one beside it, whose path
+/// it gives.
+fn put_beside(trace: &PointTrace, out: &Path) -> Result<PathBuf, Failure> {
+    let stem = out.file_stem().unwrap_or_default().to_string_lossy();
+    let history = out.with_file_name(format!("{stem}-zone-history.csv"));
+    put_file(out, &trace.perfetto())?;
+    put_file(&history, trace.zone_history_csv().as_bytes())?;
+    Ok(history)
+}
+
+/// Writes the trace of a job file to the file that was named, and its zone
+/// history beside it.
+///
+/// # Errors
+/// A file cannot be written.
+pub(crate) fn put_named(trace: &PointTrace, out: &Path) -> Result<(), Failure> {
+    put_beside(trace, out)?;
+    announce(trace, out);
+    Ok(())
 }
 
 /// Options of `trace`.

@@ -214,3 +214,26 @@ fn a_trace_of_another_point_is_not_overwritten_unless_asked_to() {
     assert_eq!(trace(&[&other[..], &["--force"]].concat()), Some(0));
     assert_ne!(std::fs::read(scratch.0.join(file)).unwrap(), first);
 }
+
+#[test]
+fn a_job_file_can_be_traced_and_prints_the_same() {
+    let scratch = Scratch::new("trace-fio");
+    let job = "[w]\nrw=write\nbs=16k\nnumber_ios=40\nnumjobs=2\nioengine=libaio\niodepth=2\n\
+               offset_increment=1z\nsize=1z\n";
+    std::fs::write(scratch.0.join("w.fio"), job).unwrap();
+    let fio = |more: &[&str]| {
+        let fixed = ["fio", "w.fio", "--device", "confznspp", "--json"];
+        scratch.zonelab(&[&fixed[..], more].concat())
+    };
+    let (plain, traced) = (fio(&[]), fio(&["--trace", "w.pftrace"]));
+    assert_eq!(traced.status.code(), Some(0), "{}", stderr(&traced));
+    assert_eq!(plain.stdout, traced.stdout);
+    let trace = std::fs::read(scratch.0.join("w.pftrace")).unwrap();
+    let names = |name: &[u8]| trace.windows(name.len()).any(|window| window == name);
+    assert!(names(b"w 1") && names(b"w 2"), "a track for each thread");
+    let history = std::fs::read_to_string(scratch.0.join("w-zone-history.csv")).unwrap();
+    assert!(
+        history.contains(",0,empty,implicitly-opened,0\n"),
+        "{history}"
+    );
+}

@@ -90,6 +90,7 @@ fn execute(file: &JobFile, mut plan: Plan, profile: &Profile) {
     }
     let settings = zonelab_lab::fio::RunSettings {
         conditions: Default::default(),
+        trace: None,
         saves: false,
         seed: 1,
         costs: zonelab_host::HostCosts::FREE,

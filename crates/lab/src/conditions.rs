@@ -19,10 +19,14 @@ impl Conditions {
     /// A drive under these conditions.
     ///
     /// # Errors
-    /// The snapshot is not one of a drive of `config`.
-    pub fn drive(&self, config: &DriveConfig) -> Result<FaultyDrive, snapshot::SnapshotError> {
+    /// The snapshot is not one of a drive of `config`, or a fault is about
+    /// something that such a drive does not have: a text that says so.
+    pub fn drive(&self, config: &DriveConfig) -> Result<FaultyDrive, String> {
+        if let Some(plan) = &self.faults {
+            plan.check(config)?;
+        }
         let drive = match &self.restore {
-            Some(bytes) => snapshot::restore(config, bytes)?,
+            Some(bytes) => snapshot::restore(config, bytes).map_err(|error| error.to_string())?,
             None => Drive::new(config),
         };
         Ok(match &self.faults {

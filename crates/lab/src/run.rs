@@ -303,7 +303,7 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
     let unfit = |what| point.unfit(what);
     let profile = point.drive(options.profiles)?;
     let drive = options.conditions.drive(&profile.config);
-    let device = Emulated::new(drive.map_err(|error| unfit(error.to_string()))?);
+    let device = Emulated::new(drive.map_err(unfit)?);
     let before = device.with_drive(|drive| drive.totals());
     let mut failures = Vec::new();
     let limits = trace.unwrap_or(RecordLimits::zones_only(ZONE_HISTORY_LIMIT));
@@ -328,7 +328,9 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
         let templates = point.templates(phase);
         let specs = specs(&templates, &profile.config).map_err(unfit)?;
         if trace.is_some() {
-            queues.extend(queue_names(&specs));
+            queues.extend(queue_names(
+                specs.iter().map(|(spec, _)| spec.name.as_str()),
+            ));
         }
         let (results, end) = run_phase(&device, specs, &experiment.host, simulated, &mut rng);
         simulated = end.at;
@@ -383,24 +385,24 @@ fn failure(job: &JobResult) -> Option<JobFailure> {
     })
 }
 
-/// The job thread behind each queue, in the order in which queues are opened.
-fn queue_names(specs: &[(JobSpec, Nanos)]) -> Vec<String> {
+/// The thread behind each queue, in the order in which queues are opened, from
+/// the names of their jobs.
+pub(crate) fn queue_names<'a>(jobs: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     let mut threads: BTreeMap<&str, u32> = BTreeMap::new();
-    for (spec, _) in specs {
-        *threads.entry(&spec.name).or_default() += 1;
+    for job in jobs.clone() {
+        *threads.entry(job).or_default() += 1;
     }
     let mut next: BTreeMap<&str, u32> = BTreeMap::new();
-    let mut names = Vec::new();
-    for (spec, _) in specs {
-        let thread = next.entry(&spec.name).or_default();
+    let name = |job: &'a str| {
+        let thread = next.entry(job).or_default();
         *thread += 1;
-        names.push(if threads[spec.name.as_str()] > 1 {
-            format!("{} {thread}", spec.name)
+        if threads[job] > 1 {
+            format!("{job} {thread}")
         } else {
-            spec.name.clone()
-        });
-    }
-    names
+            job.to_owned()
+        }
+    };
+    jobs.map(name).collect()
 }
 
 /// As much of a zone history as every point keeps, whether it is traced or not.

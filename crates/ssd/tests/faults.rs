@@ -325,3 +325,28 @@ fn mistakes_are_named_with_their_lines() {
         assert!(error.contains(expected), "{text}\n{error}");
     }
 }
+
+/// A fault that can never strike is a mistake.
+#[test]
+fn faults_on_zones_and_blocks_that_are_not_there_are_named() {
+    let check = |text: &str| {
+        FaultPlan::parse("f.toml", text, &[])
+            .expect(text)
+            .check(&config())
+    };
+    let fault = |place: &str| format!("[[fault]]\non = \"read\"\n{place}\neffect = \"lose\"\n");
+    assert_eq!(check(&fault("zones = \"0..=5\"")), Ok(()));
+    assert_eq!(check(&fault("lbas = \"0..=959\"")), Ok(()));
+    for (place, says) in [
+        (
+            "zones = \"5..=6\"",
+            "fault 0: zones 5 to 6 are not all on the drive: its last is 5",
+        ),
+        (
+            "lbas = 960",
+            "fault 0: blocks 960 to 960 are not all on the drive: its last is 959",
+        ),
+    ] {
+        assert_eq!(check(&fault(place)), Err(says.to_owned()));
+    }
+}

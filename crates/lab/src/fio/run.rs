@@ -15,9 +15,12 @@ use zonelab_host::{
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 use zonelab_ssd::config::{DataStore, DriveConfig};
+use zonelab_ssd::record::RecordLimits;
 use zonelab_ssd::{Control, Drive, snapshot};
 
 use crate::conditions::Conditions;
+use crate::run::queue_names;
+use crate::trace::PointTrace;
 
 /// How to run.
 #[derive(Clone, Debug)]
@@ -30,6 +33,8 @@ pub struct RunSettings {
     pub full_zones: Option<Range<u32>>,
     /// Faults, and a state to start from.
     pub conditions: Conditions,
+    /// What is recorded for a trace; `None`: nothing.
+    pub trace: Option<RecordLimits>,
     /// Whether the drive's state is wanted at the end.
     pub saves: bool,
     /// Set from elsewhere: jobs end, and what was done is reported.
@@ -56,6 +61,8 @@ pub struct FioRun {
     pub interrupted: bool,
     /// How often faults have struck.
     pub faults_struck: u64,
+    /// The trace, if it was asked for.
+    pub trace: Option<Box<PointTrace>>,
     /// The drive's state at the end, if it was wanted.
     pub snapshot: Option<Vec<u8>>,
 }
@@ -72,7 +79,10 @@ pub fn run(plan: &Plan, config: &DriveConfig, settings: &RunSettings) -> Result<
         ..config.clone()
     };
     let drive = settings.conditions.drive(&config);
-    let device = Emulated::new(drive.map_err(|error| error.to_string())?);
+    let device = Emulated::new(drive?);
+    if let Some(limits) = &settings.trace {
+        device.with_drive(|drive| drive.record(limits));
+    }
     let zoned = device.info().namespaces[0].zoned;
     let zoned = zoned.ok_or("the device has no zones")?;
     let zones = SharedZones::new(ZoneTable::new(zoned, plan.max_open_zones).into());
@@ -96,15 +106,20 @@ pub fn run(plan: &Plan, config: &DriveConfig, settings: &RunSettings) -> Result<
         everybody: StopSignal::default(),
         rng: Rng::new(settings.seed, 0),
         now: Nanos::ZERO,
+        queues: Vec::new(),
     };
     let mut threads = Vec::new();
     for stage in 0..plan.stages {
         threads.extend(runner.stage(stage)?);
     }
+    let trace = settings
+        .trace
+        .map(|limits| runner.trace(limits, config.clone()));
     let snapshot = settings.saves.then(|| saved(&runner.device)).transpose()?;
     Ok(FioRun {
         threads,
         faults_struck: runner.device.with_faults(|drive| drive.faults_struck()),
+        trace,
         snapshot,
         simulated: runner.now,
         interrupted: settings.interrupt.load(Ordering::Relaxed),
@@ -146,6 +161,8 @@ struct Runner<'a> {
     everybody: StopSignal,
     rng: Rng,
     now: Nanos,
+    /// Names of the threads behind the queues, in the order of these.
+    queues: Vec<String>,
 }
 
 /// The signals of a stage.
@@ -176,6 +193,18 @@ impl Signals {
 }
 
 impl Runner<'_> {
+    /// What was recorded, with what it takes to understand it.
+    fn trace(&mut self, limits: RecordLimits, config: DriveConfig) -> Box<PointTrace> {
+        Box::new(PointTrace {
+            title: format!("job file on {}", config.name),
+            config,
+            limits,
+            record: self.device.with_drive(Drive::take_record),
+            queues: std::mem::take(&mut self.queues),
+            end: self.device.with_drive(|drive| drive.now()),
+        })
+    }
+
     fn stage(&mut self, stage: u32) -> Result<Vec<ThreadResult>, String> {
         let planned: Vec<&PlannedJob> = self
             .plan
@@ -193,6 +222,8 @@ impl Runner<'_> {
         if planned.iter().any(|job| job.resets_device) {
             self.reset_device()?;
         }
+        self.queues
+            .extend(queue_names(planned.iter().map(|job| job.name.as_str())));
         let signals = Signals::new(&planned);
         let count = planned.len() as u32;
         self.zones
@@ -267,6 +298,7 @@ impl Runner<'_> {
         if !written {
             return Ok(());
         }
+        self.queues.push("initial zone reset".to_owned());
         let mut job = ResetAll::default();
         let stop = StopSignal::default();
         let clock = VirtualClock::starting_at(self.now);

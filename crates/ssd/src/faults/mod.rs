@@ -54,6 +54,8 @@ use zonelab_device::{Nanos, Op};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
 
+use crate::config::DriveConfig;
+
 pub use drive::{FaultyDrive, PowerCycle};
 
 /// One million: always.
@@ -67,6 +69,35 @@ pub struct FaultPlan {
     pub seed: u64,
     /// The faults. Of those that match a command, the first acts.
     pub faults: Vec<Fault>,
+}
+
+impl FaultPlan {
+    /// Checks that every fault is about something that a drive of `config` has:
+    /// a fault that can never strike is a mistake.
+    ///
+    /// # Errors
+    /// The first that is not, in words.
+    pub fn check(&self, config: &DriveConfig) -> Result<(), String> {
+        let zones = config.zones.count;
+        let lbas = u64::from(zones) * config.zones.size_lbas;
+        for (index, Fault { when, .. }) in self.faults.iter().enumerate() {
+            if let Some(range) = when.zones.as_ref().filter(|range| *range.end() >= zones) {
+                let (first, last) = (range.start(), range.end());
+                return Err(format!(
+                    "fault {index}: zones {first} to {last} are not all on the drive: its last is {}",
+                    zones - 1
+                ));
+            }
+            if let Some(range) = when.lbas.as_ref().filter(|range| *range.end() >= lbas) {
+                let (first, last) = (range.start(), range.end());
+                return Err(format!(
+                    "fault {index}: blocks {first} to {last} are not all on the drive: its last is {}",
+                    lbas - 1
+                ));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// One fault.
