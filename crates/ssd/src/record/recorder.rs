@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use zonelab_device::{Nanos, Op, QueueId, Tag, ZoneId};
+use zonelab_device::{Command, Nanos, QueueId, Tag, ZoneId};
 use zonelab_nvme::Status;
 
 use super::{
@@ -119,14 +119,20 @@ impl Recorder {
         self.complete_until.is_none()
     }
 
-    fn submitted(&mut self, now: Nanos, slot: u32, (queue, tag, op): (QueueId, Tag, Op)) -> u64 {
+    fn submitted(
+        &mut self,
+        now: Nanos,
+        slot: u32,
+        (queue, tag, command): (QueueId, Tag, Command),
+    ) -> u64 {
         let number = self.next_command;
         self.next_command += 1;
         let record = CommandRecord {
             number,
             queue,
             tag,
-            op,
+            nsid: command.nsid,
+            op: command.op,
             submitted: now,
             completed: None,
         };
@@ -417,7 +423,7 @@ impl Drive {
 
     /// A command has taken a slot.
     #[cold]
-    pub(crate) fn record_submission(&mut self, slot: u32, command: (QueueId, Tag, Op)) {
+    pub(crate) fn record_submission(&mut self, slot: u32, command: (QueueId, Tag, Command)) {
         let (now, in_flight) = (self.now, self.requests.len() as u64);
         let Some(recorder) = &mut self.recorder else {
             return;

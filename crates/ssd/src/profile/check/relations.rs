@@ -19,6 +19,8 @@ impl Rules<'_> {
         });
         self.zone_sizes();
         self.zone_limits();
+        self.namespaces();
+        self.namespaces();
         self.descriptor_extension();
         self.arbitration();
         self.suspend();
