@@ -9,7 +9,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use zonelab_device::Nanos;
+use zonelab_device::{NamespaceId, Nanos};
 use zonelab_host::stats::Latency;
 use zonelab_host::workload::{Fill, JobSpec, ReadWork, Stop, Work, WorkloadJob, WriteWork};
 use zonelab_host::{CoreId, Emulated, HostCosts, Reactor, Rng, StopSignal, VirtualClock};
@@ -188,6 +188,7 @@ impl Case {
         };
         let spec = |name: &str, work| JobSpec {
             name: name.to_owned(),
+            namespace: NamespaceId::FIRST,
             work,
             queue_depth: self.queue_depth,
             rate: None,

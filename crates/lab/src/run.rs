@@ -514,13 +514,26 @@ fn spec(template: &JobTemplate, thread: u32, config: &DriveConfig) -> Result<Job
             "job \"{name}\": {threads} threads do not find a zone each in {have}"
         ));
     }
-    if mine.end > zones.end || mine.end > config.zones.count {
+    let nsid = template.namespace;
+    let Some(of_drive) = config.zones_of(nsid) else {
+        let have = config.namespaces().len();
         return Err(format!(
-            "job \"{name}\": thread {thread} needs zones {} to {}, but its zones end at {} and the drive's at {}",
+            "job \"{name}\": there is no namespace {}: the drive has {have}",
+            nsid.0
+        ));
+    };
+    let count = of_drive.end - of_drive.start;
+    if mine.end > zones.end || mine.end > count {
+        let whose = match config.namespaces.len() {
+            0 => "the drive's".to_owned(),
+            _ => format!("those of namespace {}", nsid.0),
+        };
+        return Err(format!(
+            "job \"{name}\": thread {thread} needs zones {} to {}, but its zones end at {} and {whose} at {}",
             mine.start,
             mine.end - 1,
             zones.end - 1,
-            config.zones.count - 1,
+            count - 1,
         ));
     }
     let lba_bytes = u64::from(config.lba_bytes);
@@ -533,6 +546,7 @@ fn spec(template: &JobTemplate, thread: u32, config: &DriveConfig) -> Result<Job
     let block_lbas = u32::try_from(template.block_bytes / lba_bytes).unwrap_or(u32::MAX);
     Ok(JobSpec {
         name: name.clone(),
+        namespace: nsid,
         work: work(template, mine, block_lbas, config),
         queue_depth: template.queue_depth,
         rate: template.rate,

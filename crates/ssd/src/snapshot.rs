@@ -147,8 +147,8 @@ pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotErro
     let mut drive = Drive::new(config);
     let groups = drive.flash.layout().groups();
     let count = config.zones.count;
-    drive.zones = Zones::restore(&config.zones, &config.namespaces(), &body.zones)
-        .map_err(impossible)?;
+    drive.zones =
+        Zones::restore(&config.zones, &config.namespaces(), &body.zones).map_err(impossible)?;
     drive.mapping =
         Mapping::restore(config.mapping, count, groups, &body.mapping).map_err(impossible)?;
     drive.flash.restore(&body.flash).map_err(impossible)?;

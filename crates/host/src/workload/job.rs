@@ -63,15 +63,17 @@ pub struct JobResult {
 }
 
 impl WorkloadJob {
-    /// A job on a device of `info`, whose first namespace must be zoned.
+    /// A job on a device of `info`.
     ///
     /// `rng` is for its addresses; `stop` tells it, and by it others, to end.
     ///
     /// # Panics
-    /// If the namespace is not zoned.
+    /// If its namespace does not exist or is not zoned.
     #[must_use]
     pub fn new(spec: JobSpec, info: &DeviceInfo, mut rng: Rng, stop: StopSignal) -> Self {
-        let namespace = &info.namespaces[0];
+        let namespace = info
+            .namespace(spec.namespace)
+            .expect("the namespace of a job exists");
         let zoned = namespace.zoned.expect("workloads are for zoned namespaces");
         let counting = match spec.work {
             Work::Finish { .. } => Counting::AtCompletion,
@@ -231,10 +233,11 @@ impl WorkloadJob {
                     return None;
                 }
             };
-            if queue
-                .submit(Command::new(next.op), Tag(slot), None)
-                .is_err()
-            {
+            let command = Command {
+                nsid: self.spec.namespace,
+                op: next.op,
+            };
+            if queue.submit(command, Tag(slot), None).is_err() {
                 // Full: everything in flight comes back, so this will go later.
                 self.postponed = Some(next);
                 return None;

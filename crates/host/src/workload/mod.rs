@@ -17,7 +17,7 @@ pub mod zone_table;
 
 use std::ops::Range;
 
-use zonelab_device::Nanos;
+use zonelab_device::{NamespaceId, Nanos};
 
 use crate::rate::Limit;
 
@@ -29,6 +29,8 @@ pub use source::slice_of;
 pub struct JobSpec {
     /// Name in output.
     pub name: String,
+    /// The namespace it works on; zones count from its start.
+    pub namespace: NamespaceId,
     /// The operations.
     pub work: Work,
     /// Operations in flight at once, at least 1. Finishes and resets go one by one.

@@ -6,8 +6,8 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 
 use zonelab_device::{
-    Buf, Command, Completion, DeviceInfo, Lba, NamespaceInfo, Nanos, Op, QueueId, QueuePair,
-    Rejected, Tag, ZonedInfo,
+    Buf, Command, Completion, DeviceInfo, Lba, NamespaceId, NamespaceInfo, Nanos, Op, QueueId,
+    QueuePair, Rejected, Tag, ZonedInfo,
 };
 use zonelab_host::workload::{Fill, JobResult, JobSpec, Stop, Work, WorkloadJob, WriteWork};
 use zonelab_host::{
@@ -292,6 +292,7 @@ impl QueuePair for Recorder {
 pub(crate) fn spec(work: Work) -> JobSpec {
     JobSpec {
         name: "job".to_owned(),
+        namespace: NamespaceId::FIRST,
         work,
         queue_depth: 1,
         rate: None,

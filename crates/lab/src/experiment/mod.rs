@@ -11,10 +11,11 @@
 mod check;
 mod read;
 
+use std::fmt;
 use std::ops::Range;
 
 use zonelab_config::{Errors, Override};
-use zonelab_device::Nanos;
+use zonelab_device::{NamespaceId, Nanos};
 use zonelab_host::HostCosts;
 use zonelab_host::rate::Limit;
 use zonelab_host::workload::{Fill, Stop};
@@ -88,7 +89,7 @@ pub struct HostModel {
 }
 
 /// A job of an experiment: one or more threads doing the same.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct JobTemplate {
     /// Name, by which series choose it.
     pub name: String,
@@ -96,7 +97,9 @@ pub struct JobTemplate {
     pub work: WorkTemplate,
     /// Number of threads.
     pub threads: u32,
-    /// Zones of all threads together.
+    /// The namespace it works on.
+    pub namespace: NamespaceId,
+    /// Zones of all threads together, counted within the namespace.
     pub zones: Range<u32>,
     /// Zones of each thread; `None`: an equal share.
     pub zones_per_thread: Option<u32>,
@@ -114,6 +117,45 @@ pub struct JobTemplate {
     pub ends_run: bool,
     /// It starts this much after the others.
     pub start: Nanos,
+}
+
+/// The text that results carry of their jobs: the first namespace goes without
+/// saying, so that results of drives with a single one stay as they were.
+impl fmt::Debug for JobTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            name,
+            work,
+            threads,
+            namespace,
+            zones,
+            zones_per_thread,
+            queue_depth,
+            block_bytes,
+            rate,
+            ramp,
+            stop,
+            ends_run,
+            start,
+        } = self;
+        let mut text = f.debug_struct("JobTemplate");
+        text.field("name", name);
+        text.field("work", work);
+        text.field("threads", threads);
+        if *namespace != NamespaceId::FIRST {
+            text.field("namespace", namespace);
+        }
+        text.field("zones", zones);
+        text.field("zones_per_thread", zones_per_thread);
+        text.field("queue_depth", queue_depth);
+        text.field("block_bytes", block_bytes);
+        text.field("rate", rate);
+        text.field("ramp", ramp);
+        text.field("stop", stop);
+        text.field("ends_run", ends_run);
+        text.field("start", start);
+        text.finish()
+    }
 }
 
 /// What a job does.
@@ -205,7 +247,7 @@ pub struct SeriesSpec {
     pub drive: Vec<Override>,
     /// Jobs that run side by side, one such list after another.
     pub phases: Vec<Vec<String>>,
-    /// Zones declared full before the first phase.
+    /// Zones declared full before the first phase, counted over the drive.
     pub full_zones: Option<Range<u32>>,
     /// Published results in a table.
     pub published: Option<PublishedTable>,

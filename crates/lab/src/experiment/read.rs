@@ -4,10 +4,11 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 
 use zonelab_config::{Document, Errors, Field, Item, Override, Reported, Table};
-use zonelab_device::Nanos;
+use zonelab_device::{NamespaceId, Nanos};
 use zonelab_host::HostCosts;
 use zonelab_host::rate::Limit;
 use zonelab_host::workload::Stop;
+use zonelab_ssd::config::NamespaceConfig;
 
 use super::check;
 use super::{
@@ -204,6 +205,8 @@ fn job(table: &Table<'_>, with_values: bool) -> Result<JobTemplate, Reported> {
             ..JobTemplate::nothing()
         });
     }
+    let namespace = table.u32("namespace").within(1..=NamespaceConfig::MAX);
+    let namespace = namespace.or(NamespaceId::FIRST.0);
     let zones = table.get("zones", zone_range).required();
     let threads = table.u32("threads").within(1..=4096).or(1);
     let zones_per_thread = table
@@ -232,6 +235,7 @@ fn job(table: &Table<'_>, with_values: bool) -> Result<JobTemplate, Reported> {
         name: name?,
         work: work?,
         threads: threads?,
+        namespace: NamespaceId(namespace?),
         zones: zones?,
         zones_per_thread: zones_per_thread?,
         queue_depth: queue_depth?,
@@ -552,6 +556,7 @@ impl JobTemplate {
             name: String::new(),
             work: WorkTemplate::Read { random: true },
             threads: 1,
+            namespace: NamespaceId::FIRST,
             zones: 0..1,
             zones_per_thread: None,
             queue_depth: 1,

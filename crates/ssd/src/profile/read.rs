@@ -14,8 +14,8 @@ use super::write::keys;
 use super::{Cell, Profile, Violation, check, limits};
 use crate::config::{
     Bookkeeping, ChannelArbitration, CommandCosts, DataStore, DiePolicy, DriveConfig, EraseExtent,
-    EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, NamespaceConfig, PageRegister,
-    PlaneMode, ResetConfig, StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
+    EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, NamespaceConfig,
+    PageRegister, PlaneMode, ResetConfig, StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
 };
 
 /// The version of the format, stated by every file.

@@ -8,7 +8,8 @@ use zonelab_device::Nanos;
 use super::names::{self, Buffer, EraseAt, Finish, Mapping, Queue, Timing, name_of};
 use crate::config::{
     Bookkeeping, CommandCosts, DiePolicy, DriveConfig, EraseWhen, FinishConfig, FrontEndConfig,
-    Geometry, MappingConfig, MediaConfig, NamespaceConfig, ResetConfig, Suspend, WriteBufferConfig, ZonesConfig,
+    Geometry, MappingConfig, MediaConfig, NamespaceConfig, ResetConfig, Suspend, WriteBufferConfig,
+    ZonesConfig,
 };
 
 /// A key of a profile and its value in a configuration.

@@ -5,8 +5,8 @@ use zonelab_nvme::Status;
 use zonelab_nvme::zerocopy::IntoBytes;
 use zonelab_nvme::zns::{ReportFilter, ReportHeader, ZoneAttributes, ZoneDescriptor};
 
-use super::{Finished, Zones};
 use super::table::State;
+use super::{Finished, Zones};
 
 /// A write pointer without meaning. The specification leaves its value open;
 /// hosts are used to this one (QEMU reports it).

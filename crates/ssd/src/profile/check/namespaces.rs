@@ -1,7 +1,7 @@
 //! Rules about namespaces.
 
 use super::Rules;
-use crate::config::NamespaceConfig;
+use crate::config::{NamespaceConfig, ZonesConfig};
 
 /// The key of all of them.
 const KEY: &str = "namespaces";
@@ -25,7 +25,7 @@ impl Rules<'_> {
             _ => {}
         }
         for (index, namespace) in namespaces.iter().enumerate() {
-            if let Err((what, valid)) = limits_of(namespace) {
+            if let Err((what, valid)) = limits_of(namespace, &self.config.zones) {
                 self.refuse(KEY, format!("namespace {}: {what}", index + 1), valid);
             }
         }
@@ -39,7 +39,7 @@ impl Rules<'_> {
 
 /// The rules that [`crate::config::ZonesConfig`] keeps too: what is wrong, and
 /// what would be valid.
-fn limits_of(namespace: &NamespaceConfig) -> Result<(), (String, String)> {
+fn limits_of(namespace: &NamespaceConfig, drive: &ZonesConfig) -> Result<(), (String, String)> {
     let NamespaceConfig {
         zones,
         max_active,
@@ -62,6 +62,16 @@ fn limits_of(namespace: &NamespaceConfig) -> Result<(), (String, String)> {
         }
         None => (zones, "zones"),
     };
+    // A file has no word for it, so that a configuration and its file agree.
+    for (mine, of_drive, name) in [
+        (max_active, drive.max_active, "max_active"),
+        (max_open, drive.max_open, "max_open"),
+    ] {
+        if let (None, Some(limit)) = (mine, of_drive) {
+            let what = format!("{name} is unlimited, but zones.{name} = {limit}");
+            return Err((what, format!("at most zones = {zones}")));
+        }
+    }
     match (max_open, max_active) {
         (Some(open), _) => within("max_open", open, of, most),
         (None, Some(active)) => Err((
