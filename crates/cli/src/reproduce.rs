@@ -410,6 +410,10 @@ fn text(finished: &[Finished], rows: &[Row], path: &Path, figures: &[String]) ->
         if uncompared {
             text.push_str(&measured(one, &style));
         }
+        if let Some(matrix) = &one.matrix {
+            text.push_str(&matrix.to_text(&style));
+            text.push('\n');
+        }
     }
     if !rows.is_empty() {
         text.push_str(table::comparison(rows, &style).trim_end());

@@ -117,6 +117,14 @@ pub(crate) fn write(to: &Destination<'_>, outcome: Outcome<'_>) -> Result<Vec<St
             names.push(name);
         }
         figures.push(figure);
+        if let Some(matrix) = &one.matrix {
+            let name = file_name(&one.experiment.id);
+            put(&mut dir, &format!("{name}-matrix.json"), &matrix.to_json())?;
+            put(&mut dir, &format!("{name}-matrix.csv"), &matrix.to_csv())?;
+            let svg = format!("{name}-matrix.svg");
+            put(&mut dir, &svg, &matrix.heat_map().to_svg())?;
+            names.push(svg);
+        }
     }
     trace::write(finished, to.trace_file, |name, bytes| {
         dir.write(name, bytes).map_err(Failure::environment)?;

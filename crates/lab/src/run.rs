@@ -140,6 +140,19 @@ impl Point {
         });
     }
 
+    /// Lets the point end by `until` at the latest: for a look, not for a result.
+    pub(crate) fn end_by(&mut self, until: Nanos) {
+        for job in &mut self.experiment.jobs {
+            let whole = job
+                .stop
+                .runtime
+                .map(|runtime| runtime.saturating_add(job.ramp));
+            job.stop.runtime = Some(whole.map_or(until, |whole| whole.min(until)));
+            job.stop.confidence = None;
+            job.ramp = Nanos::ZERO;
+        }
+    }
+
     /// The experiment, with the axis value put in.
     #[must_use]
     pub fn experiment(&self) -> &Experiment {
@@ -181,7 +194,12 @@ impl Point {
             .iter()
             .map(|phase| self.templates(phase))
             .collect();
-        format!("{:?} after {:?}", phases, self.series.full_zones)
+        // Of one range or none, the text that results have always had.
+        let full = &self.series.full_zones;
+        match full.as_slice() {
+            [] | [_] => format!("{phases:?} after {:?}", full.first()),
+            _ => format!("{phases:?} after {full:?}"),
+        }
     }
 
     /// Experiment, series and axis value, in words.
@@ -244,7 +262,9 @@ pub fn points(file: &str, text: &str, overrides: &[Override]) -> Result<Vec<Poin
     let mut points = Vec::new();
     for x in axis.values {
         let experiment = Experiment::parse(file, text, overrides, Some(&x))?;
-        for series in &experiment.series {
+        let is_run =
+            |series: &&SeriesSpec| series.levels.is_empty() || series.levels.contains(&x.text);
+        for series in experiment.series.iter().filter(is_run) {
             let (series, x) = (series.clone(), x.clone());
             points.push(Point {
                 experiment: experiment.clone(),
@@ -308,7 +328,7 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
     let mut failures = Vec::new();
     let limits = trace.unwrap_or(RecordLimits::zones_only(ZONE_HISTORY_LIMIT));
     device.with_drive(|drive| drive.record(&limits));
-    if let Some(zones) = &series.full_zones {
+    for zones in &series.full_zones {
         let full = Control::PreconditionFull {
             zones: zones.clone(),
         };

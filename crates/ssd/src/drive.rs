@@ -351,6 +351,9 @@ impl Drive {
         if self.zones.has_journal() {
             self.record_zone_changes();
         }
+        if let (true, Ok(start)) = (self.recorder.is_some(), accepted) {
+            self.record_start(request, start);
+        }
         match accepted {
             Ok(start) if start == now => self.step(request),
             Ok(start) => self.events.push(start, Event::Request(request)),

@@ -9,6 +9,7 @@
 //! `docs/experiments.md` explains every key by example.
 
 mod check;
+mod matrix;
 mod read;
 
 use std::fmt;
@@ -19,6 +20,8 @@ use zonelab_device::{NamespaceId, Nanos};
 use zonelab_host::HostCosts;
 use zonelab_host::rate::Limit;
 use zonelab_host::workload::{Fill, Stop};
+
+pub use matrix::{ExplainSpec, MatrixSpec};
 
 /// An experiment, with the axis value of one point put in.
 #[derive(Clone, Debug)]
@@ -47,6 +50,8 @@ pub struct Experiment {
     pub compare: Vec<Compare>,
     /// Interference of one series with another.
     pub interference: Vec<Interference>,
+    /// The matrix that some of the jobs, series and interferences came from.
+    pub matrix: Option<MatrixSpec>,
     /// The interference model on given points: nothing is run for these.
     pub worked: Vec<Worked>,
     /// Statements about our results that must hold.
@@ -248,7 +253,9 @@ pub struct SeriesSpec {
     /// Jobs that run side by side, one such list after another.
     pub phases: Vec<Vec<String>>,
     /// Zones declared full before the first phase, counted over the drive.
-    pub full_zones: Option<Range<u32>>,
+    pub full_zones: Vec<Range<u32>>,
+    /// Axis values at which it is run; empty: all.
+    pub levels: Vec<String>,
     /// Published results in a table.
     pub published: Option<PublishedTable>,
     /// Published results that stand in the file.
@@ -323,6 +330,8 @@ pub struct Interference {
     pub alpha: f64,
     /// The published value.
     pub published: Option<f64>,
+    /// Why it is shown and not judged, if it is not.
+    pub informative: Option<String>,
 }
 
 /// Interference M of two given points.

@@ -10,19 +10,19 @@ use zonelab_host::rate::Limit;
 use zonelab_host::workload::Stop;
 use zonelab_ssd::config::NamespaceConfig;
 
-use super::check;
 use super::{
     Amount, Axis, AxisValue, Check, Compare, Experiment, FigureSpec, FillTemplate, HostModel,
     Informative, Interference, JobTemplate, Measured, PublishedPoint, PublishedTable, SeriesSpec,
     WorkTemplate, Worked,
 };
+use super::{check, matrix};
 
 /// Version of the format that this program reads.
 const SCHEMA: u32 = 1;
 
 /// Longest time in a run: far below the 584 years after which time in
 /// nanoseconds ends, so that sums of times need no care.
-const LONGEST: (u64, &str) = (10_000_000 * 1_000_000_000, "10000000s");
+pub(super) const LONGEST: (u64, &str) = (10_000_000 * 1_000_000_000, "10000000s");
 /// Longest time that an operation costs the host, for the same reason.
 const COSTLIEST: (u64, &str) = (1_000_000_000, "1s");
 
@@ -61,6 +61,7 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
     let series = tables(&root, "series", series);
     let compare = tables(&root, "compare", compare);
     let interference = tables(&root, "interference", interference);
+    let matrix = matrix::matrix(&root.table("matrix"), with_jobs);
     let worked = tables(&root, "worked", worked);
     let checks = tables(&root, "check", check);
     let quick = root.table("quick").list("set", set).or(Vec::new());
@@ -70,6 +71,13 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
         .then(|| figure_spec(&figure))
         .transpose();
     schema?;
+    let (mut jobs, mut series, mut interference) = (jobs?, series?, interference?);
+    let matrix = matrix?.map(|expanded| {
+        jobs.extend(expanded.jobs);
+        series.extend(expanded.series);
+        interference.extend(expanded.interference);
+        expanded.spec
+    });
     Ok(Experiment {
         id: id?,
         title: title?,
@@ -79,10 +87,11 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
         drive: drive?,
         axis: axis?,
         host: host?,
-        jobs: jobs?,
-        series: series?,
+        jobs,
+        series,
         compare: compare?,
-        interference: interference?,
+        interference,
+        matrix,
         worked: worked?,
         checks: checks?,
         quick: quick?,
@@ -91,7 +100,7 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
 }
 
 /// Reads every table of an array, so that the problems of all are reported.
-fn tables<'d, T>(
+pub(super) fn tables<'d, T>(
     root: &Table<'d>,
     key: &str,
     read: impl Fn(&Table<'d>) -> Result<T, Reported>,
@@ -104,8 +113,17 @@ fn set(item: &Item<'_>) -> Result<Override, Reported> {
     Override::parse(item.str()?).map_err(|problem| item.fail(problem.what, problem.valid))
 }
 
-fn text(item: &Item<'_>) -> Result<String, Reported> {
+pub(super) fn text(item: &Item<'_>) -> Result<String, Reported> {
     item.str().map(str::to_owned)
+}
+
+/// An axis value that another part of the file names.
+pub(super) fn axis_text(item: &Item<'_>) -> Result<String, Reported> {
+    if item.is_integer() {
+        item.u64().map(|n| n.to_string())
+    } else {
+        text(item)
+    }
 }
 
 fn axis(table: &Table<'_>) -> Result<Axis, Reported> {
@@ -154,7 +172,7 @@ fn axis_value(item: &Item<'_>) -> Result<AxisValue, Reported> {
 }
 
 /// A time of at most `most` nanoseconds, as it reads in a file.
-fn time<'t, 'd, 'k>(
+pub(super) fn time<'t, 'd, 'k>(
     table: &'t Table<'d>,
     key: &'k str,
     (most, text): (u64, &str),
@@ -184,7 +202,7 @@ fn host(table: &Table<'_>) -> Result<HostModel, Reported> {
     })
 }
 
-fn zone_range(item: &Item<'_>) -> Result<Range<u32>, Reported> {
+pub(super) fn zone_range(item: &Item<'_>) -> Result<Range<u32>, Reported> {
     let range = item.range()?;
     let (Ok(first), Ok(last)) = (u32::try_from(*range.start()), u32::try_from(*range.end())) else {
         return Err(item.fail("zones are numbered below 2^32", ""));
@@ -196,7 +214,7 @@ fn zone_range(item: &Item<'_>) -> Result<Range<u32>, Reported> {
 
 /// A job. Without `with_values` the axis value is still to be put in, and only
 /// the name is read: the rest will be, once for each value.
-fn job(table: &Table<'_>, with_values: bool) -> Result<JobTemplate, Reported> {
+pub(super) fn job(table: &Table<'_>, with_values: bool) -> Result<JobTemplate, Reported> {
     let name = table.string("name").required();
     if !with_values {
         let _ = table.keys();
@@ -373,7 +391,8 @@ fn series(table: &Table<'_>) -> Result<SeriesSpec, Reported> {
         name: name?,
         drive: drive?,
         phases,
-        full_zones: full_zones?,
+        full_zones: full_zones?.into_iter().collect(),
+        levels: Vec::new(),
         published: published?,
         points: points?,
     })
@@ -393,13 +412,7 @@ fn published_table(table: &Table<'_>) -> Result<PublishedTable, Reported> {
 }
 
 fn point(table: &Table<'_>) -> Result<PublishedPoint, Reported> {
-    let x = table.get("x", |item| {
-        if item.is_integer() {
-            item.u64().map(|n| n.to_string())
-        } else {
-            text(item)
-        }
-    });
+    let x = table.get("x", axis_text);
     let x = x.required();
     let metric = table.string("metric").required();
     let job = table.string("job").or(String::new());
@@ -426,13 +439,7 @@ fn compare(table: &Table<'_>) -> Result<Compare, Reported> {
     let informative = tables(table, "informative", |table| {
         let metrics = table.list("metrics", metric).required();
         let series = table.list("series", text).or(Vec::new());
-        let x = table.list("x", |item| {
-            if item.is_integer() {
-                item.u64().map(|n| n.to_string())
-            } else {
-                text(item)
-            }
-        });
+        let x = table.list("x", axis_text);
         let x = x.or(Vec::new());
         let reason = table.string("reason").required();
         Ok(Informative {
@@ -472,6 +479,7 @@ fn interference(table: &Table<'_>) -> Result<Interference, Reported> {
         job,
         alpha: f64::from(alpha?) / 1e6,
         published: published?,
+        informative: None,
     })
 }
 
@@ -509,13 +517,7 @@ fn check(table: &Table<'_>) -> Result<Check, Reported> {
 
 fn measured(table: &Table<'_>) -> Result<Measured, Reported> {
     let series = table.string("series").required();
-    let x = table.get("x", |item| {
-        if item.is_integer() {
-            item.u64().map(|n| n.to_string())
-        } else {
-            text(item)
-        }
-    });
+    let x = table.get("x", axis_text);
     let x = x.required();
     let job = table.string("job").required();
     let metric = table.get("metric", metric).required();

@@ -143,6 +143,9 @@ pub struct CommandRecord {
     pub op: Op,
     /// When it came.
     pub submitted: Nanos,
+    /// When the front end lets it through: to the flash, to the line for the
+    /// write buffer, or to its completion. `None`: it was refused.
+    pub started: Option<Nanos>,
     /// When and how it completed; `None`: not before the recording ended.
     pub completed: Option<(Nanos, Status)>,
 }

@@ -134,6 +134,7 @@ impl Recorder {
             nsid: command.nsid,
             op: command.op,
             submitted: now,
+            started: None,
             completed: None,
         };
         if now >= self.limits.until {
@@ -431,6 +432,15 @@ impl Drive {
         let number = recorder.submitted(now, slot, command);
         recorder.counts(now, Counter::CommandsInFlight, in_flight);
         self.record_served(Owner::Request(slot), Served::Command(number));
+    }
+
+    /// The front end lets a command through at `at`.
+    #[cold]
+    pub(crate) fn record_start(&mut self, slot: u32, at: Nanos) {
+        let in_flight = self.recorder.as_mut().map(|of| &mut of.in_flight);
+        if let Some(Some(record)) = in_flight.and_then(|of| of.get_mut(slot as usize)) {
+            record.started = Some(at);
+        }
     }
 
     /// A command has completed and given its slot back.
