@@ -394,7 +394,7 @@ fn compare(series: String, x: &str, alone: &Profile, beside: &Profile) -> Explan
     }
 }
 
-/// `waits for dies: programs of finish fills, +151 us of +160 us`.
+/// `waits for dies: programs of finish fills, +151 us, of +160 us in all`.
 fn sentence(parts: &[Grown], alone_us: f64, beside_us: f64) -> String {
     let change = beside_us - alone_us;
     let signed = |us: f64| {
@@ -421,7 +421,12 @@ fn sentence(parts: &[Grown], alone_us: f64, beside_us: f64) -> String {
         .filter(|(index, grown)| *index == 0 || grown.by_us >= 0.1 * change)
         .map(|(_, grown)| format!("{}, {}", grown.part, signed(grown.by_us)))
         .collect();
-    format!("waits for {} of {}", named.join("; "), signed(change))
+    // What it waits for less, if that is much: it waits elsewhere now.
+    let shrunk = parts.last().filter(|part| part.by_us <= -0.1 * change);
+    let less = shrunk.map_or(String::new(), |part| {
+        format!("; {}, {}", part.part, signed(part.by_us))
+    });
+    format!("waits for {}{less}, of {} in all", named.join("; "), signed(change))
 }
 
 /// Three significant digits.
@@ -459,12 +464,17 @@ mod tests {
         ];
         assert_eq!(
             sentence(&parts, 95.7, 255.7),
-            "waits for dies: programs of finish fills, +151 us of +160 us"
+            "waits for dies: programs of finish fills, +151 us, of +160 us in all"
         );
         let parts = [grown("channels: reads", 6.0), grown("dies: reads", 4.0)];
         assert_eq!(
             sentence(&parts, 100.0, 110.0),
-            "waits for channels: reads, +6.00 us; dies: reads, +4.00 us of +10.0 us"
+            "waits for channels: reads, +6.00 us; dies: reads, +4.00 us, of +10.0 us in all"
+        );
+        let parts = [grown("channels: reads", 30.0), grown("dies: writes", -20.0)];
+        assert_eq!(
+            sentence(&parts, 100.0, 110.0),
+            "waits for channels: reads, +30.0 us; dies: writes, -20.0 us, of +10.0 us in all"
         );
         assert_eq!(
             sentence(&parts, 100.0, 100.1),
