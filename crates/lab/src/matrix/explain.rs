@@ -426,7 +426,11 @@ fn sentence(parts: &[Grown], alone_us: f64, beside_us: f64) -> String {
     let less = shrunk.map_or(String::new(), |part| {
         format!("; {}, {}", part.part, signed(part.by_us))
     });
-    format!("waits for {}{less}, of {} in all", named.join("; "), signed(change))
+    format!(
+        "waits for {}{less}, of {} in all",
+        named.join("; "),
+        signed(change)
+    )
 }
 
 /// Three significant digits.

@@ -6,8 +6,9 @@ use proptest::prelude::*;
 use zonelab_device::Nanos;
 use zonelab_ssd::config::{
     Bookkeeping, ChannelArbitration, CommandCosts, DataStore, DiePolicy, DriveConfig, EraseExtent,
-    EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, NamespaceConfig,
-    PageRegister, PlaneMode, ResetConfig, StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
+    EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, MediaDetails,
+    NamespaceConfig, PageRegister, PlaneMode, ResetConfig, StripeOrder, Suspend, WriteBufferConfig,
+    ZonesConfig,
 };
 
 /// Configurations that the check accepts, small enough to be built.
@@ -113,6 +114,7 @@ fn command_costs() -> impl Strategy<Value = CommandCosts> {
             write_latency_ns: latency.1,
             append_latency_ns: latency.2,
             management_latency_ns: latency.3,
+            variation_ppm: 0,
         }
     })
 }
@@ -125,6 +127,7 @@ fn write_buffer() -> impl Strategy<Value = Option<WriteBufferConfig>> {
             size_bytes,
             appends_per_zone,
             power_loss_protection: protected,
+            release: zonelab_ssd::config::BufferRelease::Program,
         },
     ))
 }
@@ -200,6 +203,7 @@ fn media() -> impl Strategy<Value = MediaConfig> {
             erase: true,
             overhead_ns,
             max_per_operation: most,
+            interval_ns: Nanos::ZERO,
         }),
     ];
     let flags = (any::<bool>(), any::<bool>(), any::<bool>());
@@ -225,6 +229,7 @@ fn media() -> impl Strategy<Value = MediaConfig> {
                 ChannelArbitration::Ready
             },
             suspend,
+            details: MediaDetails::NONE,
         }
     })
 }
@@ -259,6 +264,7 @@ fn management() -> impl Strategy<Value = (FinishConfig, ResetConfig, bool)> {
                 granularity_bytes: pages,
                 pause_ns: Nanos(pause),
                 yield_ns,
+                buffered: false,
             }
         }),
     ];
