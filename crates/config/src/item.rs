@@ -26,6 +26,18 @@ impl<'d> Item<'d> {
         Reported(())
     }
 
+    /// Whether the value is this text.
+    #[must_use]
+    pub fn is_text(&self, text: &str) -> bool {
+        matches!(&self.node.value, Value::Text(value) if value == text)
+    }
+
+    /// Whether the value is an array.
+    #[must_use]
+    pub const fn is_array(&self) -> bool {
+        matches!(self.node.value, Value::Array(_))
+    }
+
     /// A whole number of at most 32 bits.
     ///
     /// # Errors

@@ -315,6 +315,7 @@ fn finishes_come_after_their_fill() {
     let fill = Fill {
         lbas: 10,
         block_lbas: 4,
+        ..Fill::default()
     };
     let spec = spec(Work::Finish { zones: 3..5, fill });
     let mut queue = recorder();
@@ -349,6 +350,7 @@ fn a_fill_stops_at_the_capacity() {
     let fill = Fill {
         lbas: 1_000,
         block_lbas: 40,
+        ..Fill::default()
     };
     let ops = ops_of(spec(Work::Finish { zones: 0..1, fill }));
     assert_eq!(ops, [write(0, 0, 40), write(0, 40, 20), finish(0)]);
@@ -356,6 +358,7 @@ fn a_fill_stops_at_the_capacity() {
     let fill = Fill {
         lbas: 2,
         block_lbas: 0,
+        ..Fill::default()
     };
     let ops = ops_of(spec(Work::Finish { zones: 0..1, fill }));
     assert_eq!(ops, [write(0, 0, 1), write(0, 1, 1), finish(0)]);
@@ -380,6 +383,7 @@ fn resets_come_after_their_fill() {
     let fill = Fill {
         lbas: 5,
         block_lbas: 4,
+        ..Fill::default()
     };
     let ops = ops_of(spec(Work::Reset {
         zones: 1..3,

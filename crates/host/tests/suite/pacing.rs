@@ -144,6 +144,7 @@ fn a_fill_is_not_limited() {
     let fill = zonelab_host::workload::Fill {
         lbas: 3,
         block_lbas: 1,
+        ..zonelab_host::workload::Fill::default()
     };
     let work = Work::Reset {
         zones: 0..3,
