@@ -170,7 +170,9 @@ impl References {
             return Err(LookupError::Ambiguous {
                 table: source.table.clone(),
                 conditions: source.filter.join(", "),
-                at: column.map_or(String::new(), |column| format!(" at {column} = {}", x.number)),
+                at: column.map_or(String::new(), |column| {
+                    format!(" at {column} = {}", x.number)
+                }),
                 count: found.len(),
             });
         }

@@ -118,4 +118,3 @@ fn point(table: &Table<'_>) -> Result<PublishedPoint, Reported> {
         spread,
     })
 }
-

@@ -192,7 +192,10 @@ fn host(table: &Table<'_>, with_values: bool) -> Result<HostModel, Reported> {
     let cores = table.u32("cores").within(1..=4096).optional()?;
     let cores = match cores.and_then(NonZeroU32::new) {
         None => {
-            table.refuse("slice", "only with `cores`: each thread has a core of its own")?;
+            table.refuse(
+                "slice",
+                "only with `cores`: each thread has a core of its own",
+            )?;
             None
         }
         Some(cores) => {
