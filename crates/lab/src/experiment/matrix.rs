@@ -289,8 +289,8 @@ fn side_by_side(name: String, front: &Operation, back: Option<&Operation>) -> Se
         drive: Vec::new(),
         phases: vec![jobs],
         full_zones,
-        levels: front.levels.clone(),
-        published: None,
+        x: front.levels.clone(),
+        published: Vec::new(),
         points: Vec::new(),
     }
 }
