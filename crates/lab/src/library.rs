@@ -7,6 +7,8 @@ const BUILTIN: &[(&str, &str)] = &[
     ("C2b", include_str!("../../../experiments/C2b.toml")),
     ("C3a", include_str!("../../../experiments/C3a.toml")),
     ("C3b", include_str!("../../../experiments/C3b.toml")),
+    ("C4", include_str!("../../../experiments/C4.toml")),
+    ("C5", include_str!("../../../experiments/C5.toml")),
     ("C9a", include_str!("../../../experiments/C9a.toml")),
     ("C9b", include_str!("../../../experiments/C9b.toml")),
     ("C10a", include_str!("../../../experiments/C10a.toml")),
@@ -30,10 +32,16 @@ const BUILTIN: &[(&str, &str)] = &[
 ];
 
 /// Experiments that compare with nothing: something to look at, by id.
-const EXAMPLES: &[(&str, &str)] = &[(
-    "reset-under-reads",
-    include_str!("../../../docs/examples/reset-under-reads.toml"),
-)];
+const EXAMPLES: &[(&str, &str)] = &[
+    (
+        "reset-under-reads",
+        include_str!("../../../docs/examples/reset-under-reads.toml"),
+    ),
+    (
+        "interference-matrix",
+        include_str!("../../../docs/examples/interference-matrix.toml"),
+    ),
+];
 
 /// The list of known misfits.
 pub const MISFITS: &str = include_str!("../../../experiments/misfits.toml");

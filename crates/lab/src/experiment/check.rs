@@ -138,6 +138,13 @@ impl Names<'_> {
             .iter()
             .map(|value| value.text.as_str())
             .collect();
+        if let Some(at) = experiment
+            .matrix
+            .as_ref()
+            .and_then(|of| of.explain.at.as_ref())
+        {
+            self.known("matrix.explain_at".to_owned(), at, &values);
+        }
         for (i, series) in experiment.series.iter().enumerate() {
             for (j, point) in series.points.iter().enumerate() {
                 self.known(format!("series.{i}.point.{j}.x"), &point.x, &values);

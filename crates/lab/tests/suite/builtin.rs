@@ -12,7 +12,7 @@ use super::support::Tiny;
 /// Of the ConfZNS++ emulator.
 const EMULATOR: [&str; 8] = ["CM", "C9a", "C9b", "C10a", "C10b", "C11a", "C11b", "C12"];
 /// Of the ZN540, SYSTOR'24.
-const DRIVE_C: [&str; 4] = ["C2a", "C2b", "C3a", "C3b"];
+const DRIVE_C: [&str; 6] = ["C2a", "C2b", "C3a", "C3b", "C4", "C5"];
 /// Of the ZN540, CLUSTER'23.
 const DRIVE_Z: [&str; 13] = [
     "Z1", "Z3", "Z4", "Z5", "Z6", "Z7", "Z8", "Z9", "Z10a", "Z10b", "Z11s", "Z12", "Z13",
@@ -37,7 +37,12 @@ fn they_are_all_there_under_their_ids() {
     assert_eq!(sorted(&mut library::ids()), sorted(&mut all()));
     for id in all() {
         let experiment = experiment(id);
-        let kind = if EMULATOR.contains(&id) { "E" } else { "D" };
+        let kind = match id {
+            // What is published of it is that there is interference at all.
+            "C5" => "S",
+            _ if EMULATOR.contains(&id) => "E",
+            _ => "D",
+        };
         assert_eq!(
             (experiment.id.as_str(), experiment.kind.as_str()),
             (id, kind)
@@ -128,7 +133,8 @@ fn all_have_the_same_drive_and_host() {
                 .next()
                 .unwrap_or_default()
                 .to_owned();
-            let is_design = ["finish", "reset", "mapping", "namespace"].contains(&section.as_str());
+            let designs = ["finish", "reset", "mapping", "namespace", "namespaces"];
+            let is_design = designs.contains(&section.as_str());
             assert!(is_design, "{id}: {}", setting.text());
         }
     }
