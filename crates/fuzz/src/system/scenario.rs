@@ -205,6 +205,7 @@ fn host(draw: &mut Draw<'_>) -> HostCosts {
         jitter_ns: Nanos(draw.pick(&[0, 0, 500, 20_000])),
         hiccup_one_in: draw.pick(&[0, 0, 50]),
         hiccup_ns: Nanos(200_000),
+        path_ns: Nanos(draw.pick(&[0, 0, 3_000])),
     }
 }
 
