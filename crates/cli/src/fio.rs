@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use zonelab_config::Problem;
 use zonelab_config::units::parse_duration;
-use zonelab_device::Nanos;
+use zonelab_device::{NamespaceId, Nanos};
 use zonelab_host::HostCosts;
 use zonelab_host::fio::{JobFile, Outside, Plan, Target};
 use zonelab_lab::fio::{self, FioRun, Report, RunSettings};
@@ -109,17 +109,20 @@ pub(crate) fn fio(args: &Args) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let device = device(args, &file)?;
-    let profile = profiles::load(&device, &args.set)?;
+    let (name, nsid) = namespace_of(&device)?;
+    let profile = profiles::load(name, &args.set)?;
     let info = Drive::new(&profile.config).info().clone();
-    let plan = file.plan(&info, args.seed).map_err(Failure::input)?;
+    let plan = file
+        .plan_on(&info, nsid, args.seed)
+        .map_err(Failure::input)?;
     warn(&plan.warnings);
     if args.parse_only {
         return Ok(Exit::Done);
     }
     let conditions = args.conditions.load()?;
-    let settings = settings(args, &profile, &conditions)?;
+    let settings = settings(args, (&profile, nsid), &conditions)?;
     let target = directory(args, &plan);
-    let manifest = manifest(args, &file, &profile, &conditions)?;
+    let manifest = manifest(args, &file, (&profile, nsid), &conditions)?;
     let existing = if args.force {
         Existing::Replace
     } else {
@@ -195,12 +198,27 @@ fn device(args: &Args, file: &JobFile) -> Result<String, Failure> {
              Name a profile: --device confznspp"
         )));
     }
-    if device.contains('?') {
-        return Err(Failure::usage(format!(
-            "{device}: job files run in virtual time so far; ?clock=real comes later"
-        )));
-    }
     Ok(device)
+}
+
+/// A device's profile, and the namespace that it names: `confznspp?nsid=1`.
+fn namespace_of(device: &str) -> Result<(&str, NamespaceId), Failure> {
+    let Some((profile, query)) = device.split_once('?') else {
+        return Ok((device, NamespaceId::FIRST));
+    };
+    let nsid = query.strip_prefix("nsid=").map(str::parse);
+    match nsid {
+        Some(Ok(nsid)) => Ok((profile, NamespaceId(nsid))),
+        Some(Err(_)) => Err(Failure::usage(format!(
+            "{device}: a namespace is a number: {profile}?nsid=1"
+        ))),
+        None if query.starts_with("clock=") => Err(Failure::usage(format!(
+            "{device}: job files run in virtual time so far; ?clock=real comes later"
+        ))),
+        None => Err(Failure::usage(format!(
+            "{device}: \"{query}\" is unknown behind a profile; it takes {profile}?nsid=1"
+        ))),
+    }
 }
 
 /// The drive that all jobs with a `filename` name.
@@ -230,7 +248,7 @@ fn named_device(file: &JobFile) -> Result<Option<String>, Failure> {
 
 fn settings(
     args: &Args,
-    profile: &Profile,
+    (profile, nsid): (&Profile, NamespaceId),
     conditions: &conditions::Loaded,
 ) -> Result<RunSettings, Failure> {
     let time = |name: &str, text: &str| {
@@ -244,7 +262,7 @@ fn settings(
         jitter_ns: time("--host-jitter", &args.host_jitter)?,
         ..HostCosts::FREE
     };
-    let zones = profile.config.zones.count;
+    let zones = profile.config.zones_of(nsid).unwrap_or_default().len() as u32;
     let full = args.full_zones.as_deref();
     Ok(RunSettings {
         seed: args.seed,
@@ -296,7 +314,7 @@ fn directory(args: &Args, plan: &Plan) -> Option<PathBuf> {
 fn manifest(
     args: &Args,
     file: &JobFile,
-    profile: &Profile,
+    (profile, nsid): (&Profile, NamespaceId),
     conditions: &conditions::Loaded,
 ) -> Result<Manifest, Failure> {
     let tool = concat!("zonelab ", env!("CARGO_PKG_VERSION"));
@@ -310,6 +328,7 @@ fn manifest(
         "jobs": sections,
         "text": files::read(&args.file)?,
         "drive": zonelab_ssd::profile::to_toml(&profile.config),
+        "namespace": nsid.0,
         "full_zones": args.full_zones,
         "conditions": conditions.configuration,
         "host": [&args.host_submit, &args.host_complete, &args.host_jitter],

@@ -117,6 +117,7 @@ pub(crate) fn html(parts: Parts<'_>, finished: &[Finished], figures: &[Option<Fi
             text: &one.text,
             command: parts.invocation.of_experiment(&one.experiment.id),
             figure: figure.as_ref(),
+            matrix: one.matrix.as_ref(),
             points: one
                 .results
                 .iter()

@@ -42,7 +42,7 @@ struct Common {
     /// No progress bar
     #[arg(long, short)]
     quiet: bool,
-    /// Shorter runs of what is steady; the same points and checks
+    /// Shorter runs of what is steady, and fewer points of real drives
     #[arg(long)]
     quick: bool,
     #[command(flatten)]
@@ -237,7 +237,7 @@ fn selected(words: &[String]) -> Result<Vec<&'static str>, Failure> {
                 .map(|near| format!(" (did you mean {near}?)"))
                 .unwrap_or_default();
             return Err(Failure::usage(format!(
-                "there is nothing to reproduce under \"{word}\"{hint}; there are: C, {}",
+                "there is nothing to reproduce under \"{word}\"{hint}; there are: C, Z, {}",
                 all.join(", ")
             )));
         }
@@ -409,6 +409,10 @@ fn text(finished: &[Finished], rows: &[Row], path: &Path, figures: &[String]) ->
             .all(|row| row.id != one.experiment.id || row.published.is_none());
         if uncompared {
             text.push_str(&measured(one, &style));
+        }
+        if let Some(matrix) = &one.matrix {
+            text.push_str(&matrix.to_text(&style));
+            text.push('\n');
         }
     }
     if !rows.is_empty() {

@@ -117,6 +117,14 @@ pub(crate) fn write(to: &Destination<'_>, outcome: Outcome<'_>) -> Result<Vec<St
             names.push(name);
         }
         figures.push(figure);
+        if let Some(matrix) = &one.matrix {
+            let name = file_name(&one.experiment.id);
+            put(&mut dir, &format!("{name}-matrix.json"), &matrix.to_json())?;
+            put(&mut dir, &format!("{name}-matrix.csv"), &matrix.to_csv())?;
+            let svg = format!("{name}-matrix.svg");
+            put(&mut dir, &svg, &matrix.heat_map().to_svg())?;
+            names.push(svg);
+        }
     }
     trace::write(finished, to.trace_file, |name, bytes| {
         dir.write(name, bytes).map_err(Failure::environment)?;
@@ -170,12 +178,16 @@ pub(crate) fn configuration(loaded: &[Loaded], base: Option<&Path>) -> Result<Va
         let mut points = Vec::new();
         for point in &one.points {
             let profile = point.drive(&profiles).map_err(Failure::input)?;
-            points.push(json!({
+            let mut value = json!({
                 "series": point.series(),
                 "x": point.x().text,
                 "jobs": point.describe_jobs(),
                 "drive": to_toml(&profile.config),
-            }));
+            });
+            if *point.host() != one.experiment.host {
+                value["host"] = format!("{:?}", point.host()).into();
+            }
+            points.push(value);
         }
         let host = format!("{:?}", one.experiment.host);
         experiments.push(json!({ "id": one.experiment.id, "host": host, "points": points }));

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use zonelab_config::Override;
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::experiment::Experiment;
+use zonelab_lab::matrix::{self, Explanation, Matrix};
 use zonelab_lab::run::{self, Point, PointResult, RunOptions};
 
 use crate::console;
@@ -29,6 +30,8 @@ pub(crate) struct Finished {
     pub(crate) experiment: Experiment,
     pub(crate) points: Vec<Point>,
     pub(crate) results: Vec<PointResult>,
+    /// Its matrix of interference, if it has one.
+    pub(crate) matrix: Option<Matrix>,
 }
 
 /// How to run.
@@ -57,7 +60,13 @@ pub(crate) fn load(
         all.extend(plain.quick);
     }
     all.extend_from_slice(overrides);
-    let experiment = Experiment::parse(file, text, &all, None).map_err(Failure::input)?;
+    let mut experiment = Experiment::parse(file, text, &all, None).map_err(Failure::input)?;
+    if all.iter().any(|set| set.key() == "axis.values") {
+        // Published interference is a mean over all values of the axis.
+        for pair in &mut experiment.interference {
+            pair.published = None;
+        }
+    }
     let points = run::points(file, text, &all).map_err(Failure::input)?;
     Ok(Loaded {
         text: text.to_owned(),
@@ -124,23 +133,35 @@ pub(crate) fn run(
     let results = pool
         .install(|| run::run(&all, &options))
         .map_err(Failure::input)?;
+    let silent = RunOptions {
+        on_point: &|_| {},
+        ..options
+    };
+    let explanations: Vec<Vec<Explanation>> = loaded
+        .iter()
+        .map(|one| pool.install(|| matrix::explain(&one.points, &silent)))
+        .collect::<Result<_, _>>()
+        .map_err(Failure::input)?;
     bar.finish_and_clear();
 
     let mut results = results.into_iter();
     let finished = loaded
         .into_iter()
-        .map(|one| {
+        .zip(explanations)
+        .map(|(one, explanations)| {
             let Loaded {
                 text,
                 experiment,
                 points,
             } = one;
-            let results = results.by_ref().take(points.len()).flatten().collect();
+            let results: Vec<_> = results.by_ref().take(points.len()).flatten().collect();
+            let matrix = Matrix::of(&experiment, &results, &explanations);
             Finished {
                 text,
                 experiment,
                 points,
                 results,
+                matrix,
             }
         })
         .collect();

@@ -329,3 +329,39 @@ fn jobs_do_not_ask_for_more_open_zones_than_there_are() {
     assert_eq!(result["jobs"][0]["write"]["total_ios"], 1_280);
     assert_eq!(result["jobs"][0]["error"], 0);
 }
+
+/// A device names a namespace, whose zones and limits are the jobs'.
+#[test]
+fn jobs_run_on_the_namespace_that_the_device_names() {
+    let scratch = Scratch::new("nsid");
+    let job = "[fill]\nfilename=nobody\nzonemode=zbd\nrw=write\nbs=64k\nsize=4z\nio_size=1m\n";
+    scratch.write("job.fio", &job.replace("filename=nobody\n", ""));
+    let divided = ["--set", "namespaces=[{zones=44}, {zones=4}]"];
+    let run = |device: &str| {
+        let args = [&["job.fio", "--device", device], &divided[..]].concat();
+        scratch.json(&args)
+    };
+    let first = run("confznspp");
+    assert_eq!(first["jobs"], run("confznspp?nsid=1")["jobs"]);
+    // Zones 0 to 3 of both lie alike on the flash, so it takes as long.
+    let second = run("confznspp?nsid=2");
+    assert_eq!(second["jobs"][0]["write"]["total_ios"], 16);
+    assert_eq!(first["jobs"], second["jobs"]);
+    for (device, said) in [
+        ("confznspp?nsid=3", "there is no namespace 3"),
+        ("confznspp?nsid=x", "a namespace is a number"),
+        ("confznspp?size=3", "is unknown behind a profile"),
+    ] {
+        let args = [&["job.fio", "--device", device], &divided[..]].concat();
+        let output = scratch.fio(&args);
+        assert!(!output.status.success());
+        assert!(stderr(&output).contains(said), "{}", stderr(&output));
+    }
+    // Four zones do not hold five.
+    scratch.write(
+        "big.fio",
+        &job.replace("filename=nobody\n", "").replace("4z", "5z"),
+    );
+    let args = [&["big.fio", "--device", "confznspp?nsid=2"], &divided[..]].concat();
+    assert!(!scratch.fio(&args).status.success());
+}

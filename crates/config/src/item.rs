@@ -26,6 +26,12 @@ impl<'d> Item<'d> {
         Reported(())
     }
 
+    /// Whether the value is this text.
+    #[must_use]
+    pub fn is_text(&self, text: &str) -> bool {
+        matches!(&self.node.value, Value::Text(value) if value == text)
+    }
+
     /// A whole number of at most 32 bits.
     ///
     /// # Errors

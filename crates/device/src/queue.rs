@@ -1,6 +1,6 @@
 //! Queue pairs: how host software talks to any device.
 
-use crate::{Buf, Command, Nanos, QueueId, Tag};
+use crate::{Buf, Command, NamespaceId, Nanos, QueueId, Tag};
 use zonelab_nvme::Status;
 
 /// A finished command.
@@ -68,6 +68,15 @@ pub struct DeviceInfo {
     pub max_transfer_bytes: u32,
     /// Largest zone append in bytes (ZASL).
     pub max_append_bytes: u32,
+}
+
+impl DeviceInfo {
+    /// The namespace of that identifier, if there is one.
+    #[must_use]
+    pub fn namespace(&self, nsid: NamespaceId) -> Option<&NamespaceInfo> {
+        let index = usize::try_from(nsid.0).ok()?.checked_sub(1)?;
+        self.namespaces.get(index)
+    }
 }
 
 /// One namespace of a device.

@@ -11,7 +11,7 @@ use crate::text;
 /// Plans to start from: every key and every effect.
 const BASES: &[&str] = &[
     "seed = 7\nenabled = true\n\n[[fault]]\non = \"read\"\nlbas = \"4..=9\"\neffect = \"media-error\"\n\n\
-     [[fault]]\non = \"append\"\nskip = 3\ncount = 1\neffect = \"offline\"\n\n\
+     [[fault]]\non = \"append\"\nnamespace = 1\nskip = 3\ncount = 1\neffect = \"offline\"\n\n\
      [[fault]]\non = \"write\"\nprobability = \"10%\"\neffect = \"delay\"\ndelay = \"5ms\"\n",
     "[[fault]]\non = \"time\"\nat = \"2s\"\neffect = \"power-cut\"\noff = \"500ms\"\n\n\
      [[fault]]\non = \"time\"\nat = \"1ms\"\nzones = \"1..=2\"\neffect = \"read-only\"\n\n\

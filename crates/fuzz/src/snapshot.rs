@@ -1,6 +1,6 @@
 //! Snapshots: damaged, forged, foreign.
 
-use zonelab_device::{Buf, Command, Lba, Nanos, Op, QueueId, Tag};
+use zonelab_device::{Buf, Command, Lba, Nanos, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_ssd::{Drive, snapshot};
 
@@ -49,8 +49,8 @@ fn use_drive(drive: &mut Drive, draw: &mut Draw<'_>, commands: u32) {
     let mut now = Nanos::ZERO;
     let mut done = Vec::new();
     for tag in 0..draw.int(0..=commands) {
-        let zone = draw.int(0..=count - 1);
-        let start = Lba(u64::from(zone) * size);
+        let (nsid, zone) = drive.zones().in_namespace(ZoneId(draw.int(0..=count - 1)));
+        let start = Lba(u64::from(zone.0) * size);
         let nlb = draw.int(1..=20);
         let op = match draw.int(0..=4_u8) {
             0 | 1 => Op::Append { zslba: start, nlb },
@@ -72,7 +72,7 @@ fn use_drive(drive: &mut Drive, draw: &mut Draw<'_>, commands: u32) {
             data
         });
         drive
-            .submit(now, QueueId(0), Tag(tag), Command::new(op), data)
+            .submit(now, QueueId(0), Tag(tag), Command { nsid, op }, data)
             .expect("few are in flight");
         if draw.flag() {
             now = settle(drive, now, &mut done);

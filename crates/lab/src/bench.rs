@@ -9,7 +9,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use zonelab_device::Nanos;
+use zonelab_device::{NamespaceId, Nanos};
 use zonelab_host::stats::Latency;
 use zonelab_host::workload::{Fill, JobSpec, ReadWork, Stop, Work, WorkloadJob, WriteWork};
 use zonelab_host::{CoreId, Emulated, HostCosts, Reactor, Rng, StopSignal, VirtualClock};
@@ -175,6 +175,7 @@ impl Case {
                 open_zones: 1,
                 repeat: true,
                 reset_first: false,
+                open_first: false,
             })
         };
         let work = match self.load {
@@ -188,9 +189,11 @@ impl Case {
         };
         let spec = |name: &str, work| JobSpec {
             name: name.to_owned(),
+            namespace: NamespaceId::FIRST,
             work,
             queue_depth: self.queue_depth,
             rate: None,
+            counting: None,
             ramp: Nanos::ZERO,
             stop: Stop {
                 operations: Some(operations),
@@ -208,6 +211,7 @@ impl Case {
             let fill = Fill {
                 lbas: u64::from(block_lbas),
                 block_lbas,
+                ..Fill::default()
             };
             specs.push(unlimited(Work::Finish {
                 zones: 2 * quarter..3 * quarter,

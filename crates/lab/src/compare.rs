@@ -194,7 +194,10 @@ fn interference_rows(experiment: &Experiment, results: &[PointResult]) -> Vec<Ro
         if let Some(published) = pair.published {
             row = row.published(published);
         }
-        Some(row.judged())
+        Some(match pair.informative {
+            Some(_) => row.informative(),
+            None => row.judged(),
+        })
     };
     experiment.interference.iter().filter_map(row).collect()
 }

@@ -9,6 +9,7 @@
 //! | [`run`] | runs the points of an experiment in parallel |
 //! | [`conditions`] | faults, and a state to start from |
 //! | [`metrics`] | what can be read off a run, by name; the interference model |
+//! | [`matrix`] | every operation beside every other: interference, and why |
 //! | [`compare`] | from results to rows of comparison and figures |
 //! | [`published`] | published values of points |
 //! | [`rows`] | rows, the rule that judges them, known misfits, JSON and CSV |
@@ -29,6 +30,7 @@ pub mod experiment;
 pub mod figure;
 pub mod fio;
 pub mod library;
+pub mod matrix;
 pub mod metrics;
 pub mod output;
 pub mod published;

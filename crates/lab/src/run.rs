@@ -140,6 +140,19 @@ impl Point {
         });
     }
 
+    /// Lets the point end by `until` at the latest: for a look, not for a result.
+    pub(crate) fn end_by(&mut self, until: Nanos) {
+        for job in &mut self.experiment.jobs {
+            let whole = job
+                .stop
+                .runtime
+                .map(|runtime| runtime.saturating_add(job.ramp));
+            job.stop.runtime = Some(whole.map_or(until, |whole| whole.min(until)));
+            job.stop.confidence = None;
+            job.ramp = Nanos::ZERO;
+        }
+    }
+
     /// The experiment, with the axis value put in.
     #[must_use]
     pub fn experiment(&self) -> &Experiment {
@@ -172,6 +185,12 @@ impl Point {
         &self.x
     }
 
+    /// The host, with the axis value put in.
+    #[must_use]
+    pub fn host(&self) -> &HostModel {
+        &self.experiment.host
+    }
+
     /// The jobs of the point, phase by phase, in a stable text that says all of them.
     #[must_use]
     pub fn describe_jobs(&self) -> String {
@@ -181,7 +200,12 @@ impl Point {
             .iter()
             .map(|phase| self.templates(phase))
             .collect();
-        format!("{:?} after {:?}", phases, self.series.full_zones)
+        // Of one range or none, the text that results have always had.
+        let full = &self.series.full_zones;
+        match full.as_slice() {
+            [] | [_] => format!("{phases:?} after {:?}", full.first()),
+            _ => format!("{phases:?} after {full:?}"),
+        }
     }
 
     /// Experiment, series and axis value, in words.
@@ -244,7 +268,8 @@ pub fn points(file: &str, text: &str, overrides: &[Override]) -> Result<Vec<Poin
     let mut points = Vec::new();
     for x in axis.values {
         let experiment = Experiment::parse(file, text, overrides, Some(&x))?;
-        for series in &experiment.series {
+        let here = |series: &&SeriesSpec| series.x.is_empty() || series.x.contains(&x.text);
+        for series in experiment.series.iter().filter(here) {
             let (series, x) = (series.clone(), x.clone());
             points.push(Point {
                 experiment: experiment.clone(),
@@ -308,7 +333,7 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
     let mut failures = Vec::new();
     let limits = trace.unwrap_or(RecordLimits::zones_only(ZONE_HISTORY_LIMIT));
     device.with_drive(|drive| drive.record(&limits));
-    if let Some(zones) = &series.full_zones {
+    for zones in &series.full_zones {
         let full = Control::PreconditionFull {
             zones: zones.clone(),
         };
@@ -473,13 +498,15 @@ fn check_ends(templates: &[&JobTemplate]) -> Result<(), String> {
             runtime,
             bytes,
             operations,
+            periods,
             ..
         } = job.stop;
         let is_endless = matches!(
             job.work,
             WorkTemplate::Read { .. } | WorkTemplate::Write { repeat: true, .. }
         );
-        !is_endless || runtime.is_some() || bytes.is_some() || operations.is_some()
+        let is_counted = bytes.is_some() || operations.is_some() || periods.is_some();
+        !is_endless || runtime.is_some() || is_counted
     };
     if templates.iter().any(|job| job.ends_run && is_bounded(job)) {
         return Ok(());
@@ -514,13 +541,26 @@ fn spec(template: &JobTemplate, thread: u32, config: &DriveConfig) -> Result<Job
             "job \"{name}\": {threads} threads do not find a zone each in {have}"
         ));
     }
-    if mine.end > zones.end || mine.end > config.zones.count {
+    let nsid = template.namespace;
+    let Some(of_drive) = config.zones_of(nsid) else {
+        let have = config.namespaces().len();
         return Err(format!(
-            "job \"{name}\": thread {thread} needs zones {} to {}, but its zones end at {} and the drive's at {}",
+            "job \"{name}\": there is no namespace {}: the drive has {have}",
+            nsid.0
+        ));
+    };
+    let count = of_drive.end - of_drive.start;
+    if mine.end > zones.end || mine.end > count {
+        let whose = match config.namespaces.len() {
+            0 => "the drive's".to_owned(),
+            _ => format!("those of namespace {}", nsid.0),
+        };
+        return Err(format!(
+            "job \"{name}\": thread {thread} needs zones {} to {}, but its zones end at {} and {whose} at {}",
             mine.start,
             mine.end - 1,
             zones.end - 1,
-            config.zones.count - 1,
+            count - 1,
         ));
     }
     let lba_bytes = u64::from(config.lba_bytes);
@@ -533,9 +573,11 @@ fn spec(template: &JobTemplate, thread: u32, config: &DriveConfig) -> Result<Job
     let block_lbas = u32::try_from(template.block_bytes / lba_bytes).unwrap_or(u32::MAX);
     Ok(JobSpec {
         name: name.clone(),
+        namespace: nsid,
         work: work(template, mine, block_lbas, config),
         queue_depth: template.queue_depth,
         rate: template.rate,
+        counting: template.counting,
         ramp: template.ramp,
         stop: Stop { ..template.stop },
         ends_run: template.ends_run,
@@ -556,6 +598,7 @@ fn work(
             open_zones,
             repeat,
             reset_first,
+            open_first,
         } => Work::Write(WriteWork {
             zones,
             block_lbas,
@@ -563,6 +606,7 @@ fn work(
             open_zones,
             repeat,
             reset_first,
+            open_first,
         }),
         WorkTemplate::Read { random } => Work::Read(ReadWork {
             zones,
@@ -578,10 +622,19 @@ fn work(
             shuffled,
             fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),
         },
+        WorkTemplate::Open { fill } => Work::Open {
+            zones,
+            fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),
+        },
+        WorkTemplate::Close { fill } => Work::Close {
+            zones,
+            fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),
+        },
     }
 }
 
-/// Runs jobs side by side, each thread on a core of its own, until all have ended.
+/// Runs jobs side by side until all have ended, each thread on a core of its
+/// own or, if there are fewer, in turn with others.
 fn run_phase(
     device: &Emulated,
     specs: Vec<(JobSpec, Nanos)>,
@@ -602,10 +655,15 @@ fn run_phase(
         })
         .collect();
     let mut reactor = Reactor::new(VirtualClock::starting_at(from), device.clone(), stop);
+    if let Some((_, slice)) = host.cores {
+        reactor = reactor.in_slices(slice);
+    }
     for (index, (job, start)) in jobs.iter_mut().enumerate() {
         let queue = device.open_queue(job.depth(), host.costs, Rng::new(rng.next_u64(), 1));
         // Fits: templates have at most 4096 threads.
-        reactor.add(job, queue, CoreId(index as u32), *start);
+        let thread = index as u32;
+        let core = host.cores.map_or(thread, |(cores, _)| thread % cores);
+        reactor.add(job, queue, CoreId(core), *start);
     }
     let end = reactor.run();
     (
@@ -630,6 +688,8 @@ fn measure(template: &JobTemplate, results: &[JobResult]) -> JobMeasured {
         WorkTemplate::Read { .. } => OpKind::Read,
         WorkTemplate::Finish { .. } => OpKind::Finish,
         WorkTemplate::Reset { .. } => OpKind::Reset,
+        WorkTemplate::Open { .. } => OpKind::Open,
+        WorkTemplate::Close { .. } => OpKind::Close,
     };
     let mine = || results.iter().filter(|job| job.name == template.name);
     let mut first_writes = Latency::new();

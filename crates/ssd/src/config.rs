@@ -5,7 +5,9 @@
 //! [`DriveConfig`] or says what is wrong with it. Code that builds one by hand
 //! (tests, fuzzing) calls [`crate::profile::check`] on it.
 
-use zonelab_device::Nanos;
+use core::ops::Range;
+
+use zonelab_device::{NamespaceId, Nanos};
 
 /// Everything that describes one drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +20,10 @@ pub struct DriveConfig {
     pub lba_bytes: u32,
     /// Zones and their limits.
     pub zones: ZonesConfig,
+    /// Namespaces, NSID 1 first, that divide the zones among them; empty: a
+    /// single one with all zones and the limits of `zones`. See
+    /// [`DriveConfig::namespaces`].
+    pub namespaces: Vec<NamespaceConfig>,
     /// Flash and bus timing.
     pub media: MediaConfig,
     /// Command processing.
@@ -32,6 +38,58 @@ pub struct DriveConfig {
     pub mapping: MappingConfig,
     /// Whether written data is kept.
     pub data: DataStore,
+}
+
+impl DriveConfig {
+    /// The namespaces that the drive has, NSID 1 first: at least one.
+    #[must_use]
+    pub fn namespaces(&self) -> Vec<NamespaceConfig> {
+        if self.namespaces.is_empty() {
+            vec![NamespaceConfig::whole(&self.zones)]
+        } else {
+            self.namespaces.clone()
+        }
+    }
+
+    /// The zones of a namespace, counted over the drive; `None`: there is no
+    /// such namespace.
+    #[must_use]
+    pub fn zones_of(&self, nsid: NamespaceId) -> Option<Range<u32>> {
+        let index = nsid.0.checked_sub(1)? as usize;
+        let namespaces = self.namespaces();
+        let first = namespaces.iter().take(index).map(|of| of.zones).sum();
+        namespaces
+            .get(index)
+            .map(|namespace| first..first + namespace.zones)
+    }
+}
+
+/// A namespace: the next zones of the drive, with addresses from 0 and limits
+/// of their own (MAR and MOR are fields of the zoned Identify Namespace data,
+/// ZNS command set 1.1, section 4.1.5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamespaceConfig {
+    /// Number of its zones, at least 1.
+    pub zones: u32,
+    /// Largest number of active zones (MAR + 1); `None`: unlimited.
+    pub max_active: Option<u32>,
+    /// Largest number of open zones (MOR + 1); `None`: unlimited. At most `max_active`.
+    pub max_open: Option<u32>,
+}
+
+impl NamespaceConfig {
+    /// Most namespaces of a drive.
+    pub const MAX: u32 = 255;
+
+    /// All zones of a drive, with its limits.
+    #[must_use]
+    pub const fn whole(zones: &ZonesConfig) -> Self {
+        Self {
+            zones: zones.count,
+            max_active: zones.max_active,
+            max_open: zones.max_open,
+        }
+    }
 }
 
 /// Flash geometry. A *LUN* is one die: the unit that channels, ways and dies
@@ -86,9 +144,11 @@ pub struct ZonesConfig {
     pub size_lbas: u64,
     /// Blocks of a zone that can be written (ZCAP); at most `size_lbas`, any value.
     pub capacity_lbas: u64,
-    /// Largest number of active zones (MAR + 1); `None`: unlimited.
+    /// Largest number of active zones (MAR + 1) of a namespace that does not say
+    /// otherwise; `None`: unlimited.
     pub max_active: Option<u32>,
-    /// Largest number of open zones (MOR + 1); `None`: unlimited. At most `max_active`.
+    /// Largest number of open zones (MOR + 1) of such a namespace; `None`:
+    /// unlimited. At most `max_active`.
     pub max_open: Option<u32>,
     /// Channels that a zone spans; divides the number of channels.
     pub channels: u32,

@@ -28,6 +28,8 @@ const MAX_IN_FLIGHT: usize = 1 << 24;
 pub(crate) struct Request {
     pub(crate) queue: QueueId,
     pub(crate) tag: Tag,
+    pub(crate) nsid: NamespaceId,
+    /// With its address counted over the drive, if there is such a namespace.
     pub(crate) op: Op,
     status: Status,
     pub(crate) result: u64,
@@ -91,12 +93,12 @@ pub enum Control {
     /// Declares a range of empty zones full, as if they had been written from
     /// start to end by now. Takes time proportional to the number of zones.
     PreconditionFull {
-        /// The zones.
+        /// The zones, counted over the drive.
         zones: core::ops::Range<u32>,
     },
     /// A fault: a zone becomes read-only or offline.
     FailZone {
-        /// The zone.
+        /// The zone, counted over the drive.
         zone: ZoneId,
         /// [`ZoneState::READ_ONLY`] or [`ZoneState::OFFLINE`].
         to: ZoneState,
@@ -196,7 +198,7 @@ impl Drive {
         Self {
             info: device_info(config),
             now: Nanos::ZERO,
-            zones: Zones::new(&config.zones),
+            zones: Zones::with_namespaces(&config.zones, &config.namespaces()),
             mapping: Mapping::new(config.mapping, config.zones.count, groups),
             front,
             zone_starts: vec![Nanos::ZERO; delayed_zones as usize],
@@ -320,10 +322,14 @@ impl Drive {
             let reason = RejectReason::Disconnected;
             return Err(Rejected { reason, data });
         }
+        let namespace = self.zones.namespace(command.nsid);
+        let op = namespace.map_or(command.op, |namespace| namespace.on_drive(command.op));
+        let is_known = namespace.is_some();
         let request = self.requests.insert(Request {
             queue,
             tag,
-            op: command.op,
+            nsid: command.nsid,
+            op,
             status: Status::SUCCESS,
             result: 0,
             data,
@@ -333,12 +339,20 @@ impl Drive {
             generation: 0,
         });
         if self.recorder.is_some() {
-            self.record_submission(request, (queue, tag, command.op));
+            let on_drive = Command { op, ..command };
+            self.record_submission(request, (queue, tag, on_drive));
         }
-        let processed = self.front.process(now, &command.op);
-        let accepted = self.accept(command.nsid, command.op, request, processed);
+        let processed = self.front.process(now, &op);
+        let accepted = if is_known {
+            self.accept(command.nsid, op, request, processed)
+        } else {
+            Err(Status::INVALID_NAMESPACE_OR_FORMAT)
+        };
         if self.zones.has_journal() {
             self.record_zone_changes();
+        }
+        if let (true, Ok(start)) = (self.recorder.is_some(), accepted) {
+            self.record_start(request, start);
         }
         match accepted {
             Ok(start) if start == now => self.step(request),
@@ -418,8 +432,9 @@ impl Drive {
         }
     }
 
-    /// Checks a command and does everything about it that must happen in
-    /// order of arrival: zone states, mapping, data. Returns when it goes on:
+    /// Checks a command on a namespace that exists, with its address counted
+    /// over the drive, and does everything about it that must happen in order
+    /// of arrival: zone states, mapping, data. Returns when it goes on:
     /// `processed`, or when its data has arrived.
     #[inline]
     fn accept(
@@ -429,9 +444,6 @@ impl Drive {
         request: u32,
         processed: Nanos,
     ) -> Result<Nanos, Status> {
-        if nsid != NamespaceId::FIRST {
-            return Err(Status::INVALID_NAMESPACE_OR_FORMAT);
-        }
         match op {
             Op::Read { slba, nlb } => {
                 self.check_transfer(nlb, self.info.max_transfer_bytes, request)?;
@@ -459,7 +471,8 @@ impl Drive {
                 action,
                 select_all,
             } => {
-                self.accept_zone_send(slba, action, select_all, request, processed)?;
+                let zone = (!select_all).then_some(slba);
+                self.accept_zone_send(nsid, zone, action, request, processed)?;
                 Ok(processed)
             }
             Op::ZoneReceive {
@@ -545,18 +558,17 @@ impl Drive {
         }
     }
 
+    /// Zone management of the zone that starts at `zone`, or of all zones of a namespace.
     fn accept_zone_send(
         &mut self,
-        slba: Lba,
+        nsid: NamespaceId,
+        zone: Option<Lba>,
         action: ZoneSendAction,
-        select_all: bool,
         request: u32,
         start: Nanos,
     ) -> Result<(), Status> {
         if action == ZoneSendAction::SET_DESCRIPTOR_EXTENSION {
-            if select_all {
-                return Err(Status::INVALID_FIELD);
-            }
+            let slba = zone.ok_or(Status::INVALID_FIELD)?;
             let data = self
                 .requests
                 .at(request)
@@ -567,7 +579,10 @@ impl Drive {
         }
         let mut changes = core::mem::take(&mut self.changes);
         changes.clear();
-        let result = self.zones.send(slba, action, select_all, &mut changes);
+        let result = match zone {
+            Some(slba) => self.zones.send(slba, action, &mut changes),
+            None => self.zones.send_all(nsid, action, &mut changes),
+        };
         for change in &changes {
             match action {
                 ZoneSendAction::FINISH => self.begin_finish(change, request, start),
@@ -734,8 +749,13 @@ impl Drive {
             result: request.result,
             data: request.data.take(),
         };
-        let op = request.op;
+        let (op, nsid) = (request.op, request.nsid);
         self.requests.free(index);
+        if let Op::Append { .. } = op
+            && completion.status.is_success()
+        {
+            completion.result -= self.first_lba(nsid);
+        }
         if self.recorder.is_some() {
             self.record_completion(index, completion.status);
         }
@@ -746,6 +766,16 @@ impl Drive {
             self.copy_out(data, slba, buf);
         }
         self.backlog.push(completion);
+    }
+
+    /// First block of the namespace of an accepted command, counted over the drive.
+    #[inline]
+    fn first_lba(&self, nsid: NamespaceId) -> u64 {
+        let namespace = self.zones.namespace(nsid);
+        namespace
+            .expect("a command for no namespace is not accepted")
+            .first_lba()
+            .0
     }
 
     fn copy_out(&self, data: &SparseData, slba: Lba, buf: &mut [u8]) {
@@ -815,19 +845,23 @@ fn device_info(config: &DriveConfig) -> DeviceInfo {
     let max_transfer_bytes = config.front_end.max_transfer_bytes.unwrap_or(u32::MAX);
     DeviceInfo {
         model: config.name.clone(),
-        namespaces: vec![NamespaceInfo {
-            lba_bytes: config.lba_bytes,
-            size_lbas: u64::from(zones.count) * zones.size_lbas,
-            zoned: Some(ZonedInfo {
-                zones: zones.count,
-                zone_size_lbas: zones.size_lbas,
-                zone_capacity_lbas: zones.capacity_lbas,
-                max_active: zones.max_active,
-                max_open: zones.max_open,
-                read_across_zones: zones.read_across,
-                descriptor_extension_bytes: zones.descriptor_extension_bytes,
-            }),
-        }],
+        namespaces: config
+            .namespaces()
+            .iter()
+            .map(|namespace| NamespaceInfo {
+                lba_bytes: config.lba_bytes,
+                size_lbas: u64::from(namespace.zones) * zones.size_lbas,
+                zoned: Some(ZonedInfo {
+                    zones: namespace.zones,
+                    zone_size_lbas: zones.size_lbas,
+                    zone_capacity_lbas: zones.capacity_lbas,
+                    max_active: namespace.max_active,
+                    max_open: namespace.max_open,
+                    read_across_zones: zones.read_across,
+                    descriptor_extension_bytes: zones.descriptor_extension_bytes,
+                }),
+            })
+            .collect(),
         max_transfer_bytes,
         max_append_bytes: config
             .front_end

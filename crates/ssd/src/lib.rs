@@ -46,7 +46,7 @@
 //!
 //! # What is not modelled yet
 //!
-//! Random write areas (ZRWA), simple copy, conventional zones, and several namespaces.
+//! Random write areas (ZRWA), simple copy, and conventional zones.
 
 pub mod account;
 mod background;

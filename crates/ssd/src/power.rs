@@ -23,7 +23,7 @@
 //! Not modelled: rewriting pages that were torn (they count as usable), and the
 //! time that recovery takes, which the caller states.
 
-use zonelab_device::{Buf, Lba, Nanos, Op, QueueId, Tag, ZoneId};
+use zonelab_device::{Buf, Lba, NamespaceId, Nanos, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::zns::ZoneState;
 
 use crate::draw::Draw;
@@ -39,6 +39,8 @@ pub struct Lost {
     pub queue: QueueId,
     /// What the submitter called it.
     pub tag: Tag,
+    /// The namespace it was for.
+    pub nsid: NamespaceId,
     /// The operation.
     pub op: Op,
     /// Its buffer.
@@ -50,7 +52,7 @@ pub struct Lost {
 pub struct PowerLoss {
     /// Commands that were in flight, by queue and tag.
     pub lost: Vec<Lost>,
-    /// Zones whose state changed.
+    /// Zones whose state changed, counted over the drive.
     pub changes: Vec<Change>,
     /// From when on the drive takes commands again.
     pub ready_at: Nanos,
@@ -117,13 +119,16 @@ impl Drive {
         self.zones.power_cycle(durable_lbas, &mut changes);
         self.forget_data(&remains);
 
+        let zones = &self.zones;
+        let of_host = |nsid, op| zones.namespace(nsid).map_or(op, |of| of.of_host(op));
         let mut lost: Vec<Lost> = self
             .requests
             .drain()
             .map(|request| Lost {
                 queue: request.queue,
                 tag: request.tag,
-                op: request.op,
+                nsid: request.nsid,
+                op: of_host(request.nsid, request.op),
                 data: request.data,
             })
             .collect();

@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use zonelab_device::{Nanos, ZoneId};
 
 use crate::account::Totals;
-use crate::config::{DataStore, DriveConfig, MappingConfig};
+use crate::config::{DataStore, DriveConfig, MappingConfig, NamespaceConfig};
 use crate::data::{SavedChunk, SparseData};
 use crate::drive::Drive;
 use crate::flash::{SavedFlash, TOTAL_MAX};
@@ -147,7 +147,8 @@ pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotErro
     let mut drive = Drive::new(config);
     let groups = drive.flash.layout().groups();
     let count = config.zones.count;
-    drive.zones = Zones::restore(&config.zones, &body.zones).map_err(impossible)?;
+    drive.zones =
+        Zones::restore(&config.zones, &config.namespaces(), &body.zones).map_err(impossible)?;
     drive.mapping =
         Mapping::restore(config.mapping, count, groups, &body.mapping).map_err(impossible)?;
     drive.flash.restore(&body.flash).map_err(impossible)?;
@@ -232,7 +233,7 @@ fn shape(config: &DriveConfig) -> Vec<(String, String)> {
             format!("lazy over {physical_zones} physical zones")
         }
     };
-    [
+    let mut shape: Vec<(String, String)> = [
         ("geometry.channels", geometry.channels.to_string()),
         ("geometry.ways", geometry.ways.to_string()),
         ("geometry.dies", geometry.dies.to_string()),
@@ -263,11 +264,42 @@ fn shape(config: &DriveConfig) -> Vec<(String, String)> {
         ("data.store", format!("{:?}", config.data)),
     ]
     .map(|(key, value)| (key.to_owned(), value))
-    .to_vec()
+    .to_vec();
+    // Snapshots of drives with a single namespace say nothing of it, as they always did.
+    if config.namespaces.len() > 1 {
+        shape.push((NAMESPACES.to_owned(), namespaces(config)));
+    }
+    shape
+}
+
+/// The key of the namespaces in a shape.
+const NAMESPACES: &str = "namespaces";
+
+/// Zones and limits of the namespaces, in words.
+fn namespaces(config: &DriveConfig) -> String {
+    let limit = |limit: Option<u32>| limit.map_or("any".to_owned(), |limit| limit.to_string());
+    let namespace = |of: &NamespaceConfig| {
+        let (active, open) = (limit(of.max_active), limit(of.max_open));
+        format!("{} zones ({active} active, {open} open)", of.zones)
+    };
+    let namespaces: Vec<String> = config.namespaces().iter().map(namespace).collect();
+    namespaces.join(", ")
 }
 
 fn check_shape(saved: &[(String, String)], config: &DriveConfig) -> Result<(), SnapshotError> {
     let here = shape(config);
+    let of = |shape: &[(String, String)]| {
+        let stated = shape.iter().find(|(key, _)| key == NAMESPACES);
+        stated.map_or("one with all zones".to_owned(), |(_, value)| value.clone())
+    };
+    let (saved_namespaces, namespaces) = (of(saved), of(&here));
+    if saved_namespaces != namespaces {
+        return Err(SnapshotError::OtherDrive {
+            key: NAMESPACES.to_owned(),
+            saved: saved_namespaces,
+            here: namespaces,
+        });
+    }
     if saved.len() != here.len() {
         return Err(SnapshotError::Impossible {
             what: format!("{} settings of a drive", saved.len()),

@@ -63,6 +63,7 @@ fn confznspp_is_the_papers_emulator() {
             read_across: true,
             descriptor_extension_bytes: 0,
         },
+        namespaces: Vec::new(),
         media: MediaConfig {
             read_ns: Nanos::from_us(60),
             program_ns: Nanos::from_us(700),

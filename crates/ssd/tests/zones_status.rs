@@ -1,6 +1,6 @@
 //! Each status code of the zone state machine, and the rules that a host relies on.
 
-use zonelab_device::{Lba, ZoneId};
+use zonelab_device::{Lba, NamespaceId, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ReportFilter, ZoneSendAction as Action, ZoneState};
 use zonelab_ssd::config::{StripeOrder, ZonesConfig};
@@ -27,12 +27,12 @@ fn at(zone: u64) -> Lba {
 }
 
 fn send(zones: &mut Zones, zone: u64, action: Action) -> Result<(), Status> {
-    zones.send(at(zone), action, false, &mut Vec::new())
+    zones.send(at(zone), action, &mut Vec::new())
 }
 
 fn send_all(zones: &mut Zones, action: Action) -> Result<Vec<Change>, Status> {
     let mut changes = Vec::new();
-    zones.send(Lba(0), action, true, &mut changes)?;
+    zones.send_all(NamespaceId::FIRST, action, &mut changes)?;
     Ok(changes)
 }
 
@@ -53,7 +53,7 @@ fn invalid_field() {
     // Not the start of a zone.
     assert_eq!(zones.append(Lba(1), 1).map(drop), refused);
     for action in [Action::OPEN, Action::RESET, Action(0x7f)] {
-        assert_eq!(zones.send(Lba(17), action, false, &mut Vec::new()), refused);
+        assert_eq!(zones.send(Lba(17), action, &mut Vec::new()), refused);
     }
     assert_eq!(zones.set_extension(Lba(17), &[0; 64]), refused);
     // Unknown, not supported, or in need of data.
@@ -299,7 +299,7 @@ fn the_oldest_implicitly_opened_zone_is_closed() {
     );
     // An open by the host takes the place of the next one.
     let changes = &mut Vec::new();
-    zones.send(at(0), Action::OPEN, false, changes).unwrap();
+    zones.send(at(0), Action::OPEN, changes).unwrap();
     let change = |zone, from, to, written_lbas| Change {
         zone: ZoneId(zone),
         from,
@@ -338,7 +338,7 @@ fn actions_without_effect_succeed() {
     ];
     for (zone, action) in same.into_iter().enumerate() {
         assert_eq!(
-            zones.send(at(zone as u64), action, false, changes),
+            zones.send(at(zone as u64), action, changes),
             Ok(()),
             "{action}"
         );
@@ -351,13 +351,13 @@ fn finish_moves_the_pointer_and_not_what_the_host_wrote() {
     let mut zones = Zones::new(&CONFIG);
     zones.write(at(0), 5).unwrap();
     let changes = &mut Vec::new();
-    zones.send(at(0), Action::FINISH, false, changes).unwrap();
+    zones.send(at(0), Action::FINISH, changes).unwrap();
     assert_eq!(
         (zones.written_lbas(ZoneId(0)), zones.host_lbas(ZoneId(0))),
         (12, 5)
     );
     assert_eq!(changes[0].written_lbas, 5);
-    zones.send(at(0), Action::RESET, false, changes).unwrap();
+    zones.send(at(0), Action::RESET, changes).unwrap();
     assert_eq!(
         (zones.written_lbas(ZoneId(0)), zones.host_lbas(ZoneId(0))),
         (0, 0)

@@ -2,7 +2,7 @@
 
 use zonelab_device::{Buf, Command, Lba, NamespaceId, Nanos, Op, QueueId};
 use zonelab_nvme::zns::{ReportFilter, ZoneSendAction};
-use zonelab_ssd::config::DataStore;
+use zonelab_ssd::config::{DataStore, NamespaceConfig};
 
 use super::config::time;
 use super::session::Session;
@@ -107,9 +107,51 @@ fn pass(draw: &mut Draw<'_>, session: &mut Session) {
     }
 }
 
+/// Submits an operation whose address counts over the drive, to the namespace
+/// that the address is in; one without an address that counts, to any.
 fn submit(draw: &mut Draw<'_>, session: &mut Session, op: Op, data: Option<Buf>) {
     let queue = QueueId(draw.int(0..=3));
-    session.submit(Command::new(op), queue, data);
+    let namespaces = &session.config.namespaces;
+    let count = u32::try_from(namespaces.len().max(1)).expect("there are few");
+    let select_all = matches!(
+        op,
+        Op::ZoneSend {
+            select_all: true,
+            ..
+        }
+    );
+    let command = if count == 1 {
+        Command::new(op)
+    } else if op == Op::Flush || select_all {
+        let nsid = NamespaceId(draw.int(1..=count));
+        Command { nsid, op }
+    } else {
+        let size = session.config.zones.size_lbas;
+        on_namespace(namespaces, size, op)
+    };
+    session.submit(command, queue, data);
+}
+
+fn on_namespace(namespaces: &[NamespaceConfig], size_lbas: u64, mut op: Op) -> Command {
+    let (Op::Read { slba: at, .. }
+    | Op::Write { slba: at, .. }
+    | Op::Append { zslba: at, .. }
+    | Op::ZoneSend { slba: at, .. }
+    | Op::ZoneReceive { slba: at, .. }) = &mut op
+    else {
+        return Command::new(op);
+    };
+    let mut nsid = 1;
+    for namespace in &namespaces[..namespaces.len() - 1] {
+        let lbas = u64::from(namespace.zones) * size_lbas;
+        if at.0 < lbas {
+            break;
+        }
+        at.0 -= lbas;
+        nsid += 1;
+    }
+    let nsid = NamespaceId(nsid);
+    Command { nsid, op }
 }
 
 fn start(session: &Session, zone: u32) -> u64 {
@@ -306,6 +348,7 @@ fn wild(draw: &mut Draw<'_>, session: &mut Session) {
         NamespaceId::FIRST,
         NamespaceId(0),
         NamespaceId(2),
+        NamespaceId(3),
         NamespaceId(u32::MAX),
     ]);
     let data = draw.maybe(|draw| Buf::zeroed(draw.int(0..=1_100)));

@@ -4,8 +4,8 @@ use zonelab_device::Nanos;
 use zonelab_ssd::config::{
     Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore, DiePolicy,
     DriveConfig, EraseExtent, EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig,
-    MediaConfig, MediaDetails, PageRegister, PlaneMode, ReadParts, ResetConfig, StripeOrder,
-    Suspend, WriteBufferConfig, ZonesConfig,
+    MediaConfig, MediaDetails, NamespaceConfig, PageRegister, PlaneMode, ReadParts, ResetConfig,
+    StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
 };
 
 use crate::draw::Draw;
@@ -53,11 +53,13 @@ pub(crate) fn draw(draw: &mut Draw<'_>) -> DriveConfig {
         *granularity_bytes = lba_bytes * draw.int(1..=20);
     }
     reset.bookkeeping = draw.maybe(|draw| bookkeeping(draw, write_buffer.is_some()));
+    let namespaces = namespaces(draw, &zones);
     DriveConfig {
         name: "drawn".to_owned(),
         geometry,
         lba_bytes,
         zones,
+        namespaces,
         media,
         front_end,
         write_buffer,
@@ -123,6 +125,36 @@ fn zones(draw: &mut Draw<'_>, geometry: &Geometry, lba_bytes: u32) -> ZonesConfi
         read_across: draw.flag(),
         descriptor_extension_bytes: draw.pick(&[64, 0, 192]),
     }
+}
+
+/// None, or two to four that divide the zones, with limits of their own.
+fn namespaces(draw: &mut Draw<'_>, zones: &ZonesConfig) -> Vec<NamespaceConfig> {
+    let count = draw.pick(&[1, 1, 2, 3, 4]).min(zones.count);
+    if count < 2 {
+        return Vec::new();
+    }
+    let mut left = zones.count;
+    let namespace = |index: u32| {
+        let behind = count - 1 - index;
+        let mine = match behind {
+            0 => left,
+            behind => draw.int(1..=left - behind),
+        };
+        left -= mine;
+        // A drive with limits has namespaces with limits.
+        let mut limit = |of_drive: Option<u32>, most: u32| match of_drive {
+            Some(_) => Some(draw.int(1..=most)),
+            None => draw.maybe(|draw| draw.int(1..=most)),
+        };
+        let max_active = limit(zones.max_active, mine);
+        let max_open = limit(zones.max_open.or(max_active), max_active.unwrap_or(mine));
+        NamespaceConfig {
+            zones: mine,
+            max_active,
+            max_open,
+        }
+    };
+    (0..count).map(namespace).collect()
 }
 
 fn divisor(draw: &mut Draw<'_>, of: u32) -> u32 {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use zonelab_device::{Buf, Command, Completion, Nanos, Op, QueueId, Tag, ZoneId};
+use zonelab_device::{Buf, Command, Completion, Lba, Nanos, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::zns::ZoneState;
 use zonelab_ssd::config::{DataStore, DriveConfig, FinishConfig};
 use zonelab_ssd::{Control, Drive};
@@ -92,14 +92,16 @@ impl Session {
             buffer_bytes,
         });
 
+        // Blocks are stamped with their address on the drive.
+        let base = self.shadow.first_lba(command.nsid);
         let slba = match command.op {
-            Op::Write { slba, .. } => Some(slba.0),
+            Op::Write { slba, .. } => Some(slba.0.wrapping_add(base)),
             // Where it will go: the shadow knows before the drive says so.
-            Op::Append { zslba, .. } => self
-                .drive
-                .zones()
-                .zone_of(zslba)
-                .map(|zone| zslba.0 + self.shadow.zones[zone.0 as usize].pointer),
+            Op::Append { zslba, .. } => {
+                let zslba = zslba.0.wrapping_add(base);
+                let zone = self.drive.zones().zone_of(Lba(zslba));
+                zone.map(|zone| zslba + self.shadow.zones[zone.0 as usize].pointer)
+            }
             _ => None,
         };
         if let (Some(slba), Some(data)) = (slba, data.as_deref_mut()) {
@@ -112,10 +114,11 @@ impl Session {
         let answer = self.shadow.apply(&command, data.as_deref(), tag);
         let content = match command.op {
             Op::Read { slba, nlb } if answer.status.is_success() => {
-                self.accounts.read(&self.drive, slba.0, nlb);
+                let first = slba.0 + base;
+                self.accounts.read(&self.drive, first, nlb);
                 let keeps = self.config.data == DataStore::Memory && buffer_bytes.is_some();
                 if keeps {
-                    self.shadow.content(slba.0, nlb)
+                    self.shadow.content(first, nlb)
                 } else {
                     Vec::new()
                 }
@@ -221,8 +224,12 @@ impl Session {
                 "blocks of the host in zone {index}"
             );
         }
-        assert_eq!(zones.open_count(), self.shadow.open(), "open zones");
-        assert_eq!(zones.active_count(), self.shadow.active(), "active zones");
+        let resources: Vec<(u32, u32)> = zones
+            .namespaces()
+            .iter()
+            .map(|namespace| (namespace.open_count(), namespace.active_count()))
+            .collect();
+        assert_eq!(resources, self.shadow.resources(), "open and active zones");
     }
 
     /// Lets time pass, and looks at what completed.
@@ -332,10 +339,11 @@ impl Session {
         if pending.content.is_empty() {
             return;
         }
-        let now = self.shadow.content(slba.0, nlb);
+        let first = slba.0 + self.shadow.first_lba(pending.command.nsid);
+        let now = self.shadow.content(first, nlb);
         let blocks = data.chunks(self.config.lba_bytes as usize);
         let mut expected = vec![0; self.config.lba_bytes as usize];
-        for (((lba, block), then), now) in (slba.0..).zip(blocks).zip(&pending.content).zip(&now) {
+        for (((lba, block), then), now) in (first..).zip(blocks).zip(&pending.content).zip(&now) {
             let tag = u32::from_le_bytes(block[..4].try_into().expect("a block is longer"));
             fill_block(&mut expected, tag, lba);
             assert!(block == expected, "block {lba} holds a mixture");

@@ -89,10 +89,22 @@ pub(super) struct Answer {
     pub(super) effects: Vec<Effect>,
 }
 
+/// A namespace: some zones in a row, and how many of them may be active and open.
+#[derive(Clone, Copy, Debug)]
+struct Space {
+    first: usize,
+    count: usize,
+    max_active: Option<u32>,
+    max_open: Option<u32>,
+}
+
 /// The zones of a drive as a host knows them.
 #[derive(Clone, Debug)]
 pub(super) struct Shadow {
     config: DriveConfig,
+    spaces: Vec<Space>,
+    /// The namespace of the command that is being applied.
+    space: Space,
     pub(super) zones: Vec<Zone>,
     /// Implicit opens so far.
     opens: u64,
@@ -115,33 +127,60 @@ impl Shadow {
             extension: None,
             content: vec![Content::default(); usize::try_from(kept).expect("zones are small")],
         };
+        let spaces = spaces(config);
         Self {
             config: config.clone(),
+            space: spaces[0],
+            spaces,
             zones: vec![zone; config.zones.count as usize],
             opens: 0,
             effects: Vec::new(),
         }
     }
 
-    /// Number of open zones.
-    pub(super) fn open(&self) -> u32 {
-        self.count(State::is_open)
+    /// Number of open zones and of active zones of each namespace.
+    pub(super) fn resources(&self) -> Vec<(u32, u32)> {
+        let counts = |space: &Space| {
+            (
+                self.count(space, State::is_open),
+                self.count(space, State::is_active),
+            )
+        };
+        self.spaces.iter().map(counts).collect()
     }
 
-    /// Number of active zones.
-    pub(super) fn active(&self) -> u32 {
-        self.count(State::is_active)
+    /// First block of a namespace on the drive; that of the first if there is
+    /// no such namespace.
+    pub(super) fn first_lba(&self, nsid: NamespaceId) -> u64 {
+        let first = self.space_of(nsid).map_or(0, |space| space.first);
+        first as u64 * self.config.zones.size_lbas
     }
 
-    fn count(&self, is: fn(State) -> bool) -> u32 {
-        u32::try_from(self.zones.iter().filter(|zone| is(zone.state)).count()).expect("few zones")
+    fn space_of(&self, nsid: NamespaceId) -> Option<Space> {
+        let index = usize::try_from(nsid.0).ok()?.checked_sub(1)?;
+        self.spaces.get(index).copied()
+    }
+
+    fn open(&self) -> u32 {
+        self.count(&self.space, State::is_open)
+    }
+
+    fn active(&self) -> u32 {
+        self.count(&self.space, State::is_active)
+    }
+
+    fn count(&self, space: &Space, is: fn(State) -> bool) -> u32 {
+        let zones = &self.zones[space.first..][..space.count];
+        u32::try_from(zones.iter().filter(|zone| is(zone.state)).count()).expect("few zones")
     }
 
     /// Applies a command that has just been submitted under the name `tag`.
     pub(super) fn apply(&mut self, command: &Command, data: Option<&[u8]>, tag: u32) -> Answer {
         self.effects.clear();
         let mut report = None;
-        let result = if command.nsid != NamespaceId::FIRST {
+        let space = self.space_of(command.nsid);
+        self.space = space.unwrap_or(self.space);
+        let result = if space.is_none() {
             Err(Status::INVALID_NAMESPACE_OR_FORMAT)
         } else {
             match command.op {
@@ -205,7 +244,7 @@ impl Shadow {
         possible
     }
 
-    /// What the blocks of a read hold.
+    /// What blocks of the drive hold.
     pub(super) fn content(&self, slba: u64, nlb: u32) -> Vec<Content> {
         let size = self.config.zones.size_lbas;
         (slba..slba + u64::from(nlb))
@@ -229,15 +268,13 @@ impl Shadow {
         }
     }
 
-    /// Zone and offset of the first of `nlb` blocks, all of which exist.
+    /// Zone of the drive, and offset in it, of the first of `nlb` blocks of the
+    /// namespace, all of which exist.
     fn locate(&self, slba: u64, nlb: u32) -> Result<(usize, u64), Status> {
-        let (size, count) = (
-            self.config.zones.size_lbas,
-            u64::from(self.config.zones.count),
-        );
+        let (size, count) = (self.config.zones.size_lbas, self.space.count as u64);
         match slba.checked_add(u64::from(nlb)) {
             Some(end) if end <= size * count => Ok((
-                usize::try_from(slba / size).expect("few zones"),
+                self.space.first + usize::try_from(slba / size).expect("few zones"),
                 slba % size,
             )),
             _ => Err(Status::LBA_OUT_OF_RANGE),
@@ -348,13 +385,12 @@ impl Shadow {
         if state.is_open() {
             return Ok(());
         }
-        let limits = self.config.zones;
+        let limits = self.space;
         if state == State::Empty && limits.max_active.is_some_and(|most| self.active() >= most) {
             return Err(Status::TOO_MANY_ACTIVE_ZONES);
         }
         if limits.max_open.is_some_and(|most| self.open() >= most) {
-            let victim = self
-                .zones
+            let victim = self.zones[limits.first..][..limits.count]
                 .iter_mut()
                 .filter(|zone| zone.state == State::Implicit)
                 .min_by_key(|zone| zone.opened)
@@ -399,7 +435,8 @@ impl Shadow {
             ZoneSendAction::RESET => state.is_active() || state == State::Full,
             _ => false,
         };
-        let zones: Vec<usize> = (0..self.zones.len())
+        let mine = self.space.first..self.space.first + self.space.count;
+        let zones: Vec<usize> = mine
             .filter(|&zone| selected(self.zones[zone].state))
             .collect();
         // Opening all closed zones succeeds as a whole or not at all.
@@ -479,8 +516,7 @@ impl Shadow {
             return Err(Status::INVALID_ZONE_STATE_TRANSITION);
         }
         if self
-            .config
-            .zones
+            .space
             .max_active
             .is_some_and(|most| self.active() >= most)
         {
@@ -508,7 +544,8 @@ impl Shadow {
         }
         let entry_bytes = if extended { 64 + extension_bytes } else { 64 };
         let room = (length - 64) / entry_bytes;
-        let matching: Vec<usize> = (first..self.zones.len())
+        let end = self.space.first + self.space.count;
+        let matching: Vec<usize> = (first..end)
             .filter(|&zone| filter == 0 || self.zones[zone].state.codes().1 == filter)
             .collect();
         let count = if partial {
@@ -520,7 +557,7 @@ impl Shadow {
         out[0..8].copy_from_slice(&(count as u64).to_le_bytes());
         for (&index, entry) in matching.iter().zip(out[64..].chunks_exact_mut(entry_bytes)) {
             let zone = &self.zones[index];
-            let start = index as u64 * self.config.zones.size_lbas;
+            let start = (index - self.space.first) as u64 * self.config.zones.size_lbas;
             let pointer = if zone.state == State::Full {
                 u64::MAX
             } else {
@@ -538,4 +575,27 @@ impl Shadow {
         }
         Ok(out)
     }
+}
+
+/// The namespaces of a drive: those that it states, or one with everything.
+fn spaces(config: &DriveConfig) -> Vec<Space> {
+    let zones = &config.zones;
+    if config.namespaces.is_empty() {
+        return vec![Space {
+            first: 0,
+            count: zones.count as usize,
+            max_active: zones.max_active,
+            max_open: zones.max_open,
+        }];
+    }
+    let mut spaces: Vec<Space> = Vec::new();
+    for namespace in &config.namespaces {
+        spaces.push(Space {
+            first: spaces.last().map_or(0, |space| space.first + space.count),
+            count: namespace.zones as usize,
+            max_active: namespace.max_active,
+            max_open: namespace.max_open,
+        });
+    }
+    spaces
 }

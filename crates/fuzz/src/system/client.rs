@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use zonelab_device::{
-    Buf, Command, Completion, DeviceInfo, Lba, Nanos, Op, QueuePair, Tag, ZonedInfo,
+    Buf, Command, Completion, DeviceInfo, Lba, NamespaceId, Nanos, Op, QueuePair, Tag, ZonedInfo,
 };
 use zonelab_host::{Job, NextWake, Rng};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ReportFilter, ZoneSendAction, ZoneState};
-use zonelab_ssd::config::DataStore;
+use zonelab_ssd::config::{DataStore, DriveConfig};
 
 use super::scenario::{Act, Habits, Scenario};
 use super::zone::{Stamp, Suspect, Zone, stamp};
@@ -48,6 +48,7 @@ pub(super) enum Flight {
 pub(super) struct Endpoint<'a> {
     pub(super) zones: Vec<Zone>,
     scenario: &'a Scenario,
+    nsid: NamespaceId,
     zoned: ZonedInfo,
     lba_bytes: usize,
     max_transfer_lbas: u32,
@@ -60,13 +61,15 @@ pub(super) struct Endpoint<'a> {
 
 impl<'a> Endpoint<'a> {
     pub(super) fn new(zones: Vec<Zone>, scenario: &'a Scenario, info: &DeviceInfo) -> Self {
-        let namespace = &info.namespaces[0];
-        let lbas = |bytes: u32| bytes / namespace.lba_bytes;
         // Tags say who wrote a block: no two clients share one.
         let first = zones.first().map_or(0, |zone| zone.id);
+        let (nsid, _) = namespace_of(first, &scenario.config);
+        let namespace = &info.namespaces[nsid.0 as usize - 1];
+        let lbas = |bytes: u32| bytes / namespace.lba_bytes;
         Self {
             zones,
             scenario,
+            nsid,
             zoned: namespace.zoned.expect("it is a zoned namespace"),
             lba_bytes: namespace.lba_bytes as usize,
             max_transfer_lbas: lbas(info.max_transfer_bytes),
@@ -106,7 +109,8 @@ impl<'a> Endpoint<'a> {
         flight: Flight,
     ) -> bool {
         let tag = self.next_tag;
-        if queue.submit(Command::new(op), Tag(tag), data).is_err() {
+        let nsid = self.nsid;
+        if queue.submit(Command { nsid, op }, Tag(tag), data).is_err() {
             return false;
         }
         self.next_tag += 1;
@@ -455,6 +459,19 @@ impl<'a> Endpoint<'a> {
     }
 }
 
+/// The namespace of a zone of the drive, and the zone counted within it.
+fn namespace_of(mut zone: u32, config: &DriveConfig) -> (NamespaceId, u32) {
+    let mut nsid = 1;
+    for namespace in config.namespaces() {
+        if zone < namespace.zones {
+            break;
+        }
+        zone -= namespace.zones;
+        nsid += 1;
+    }
+    (NamespaceId(nsid), zone)
+}
+
 fn is_write(flight: &Flight) -> bool {
     matches!(flight, Flight::Write { .. })
 }
@@ -482,7 +499,10 @@ impl<'a> Client<'a> {
         let zones = habits
             .zones
             .clone()
-            .map(|id| Zone::new(id, u64::from(id) * config.size_lbas, config.capacity_lbas))
+            .map(|id| {
+                let (_, zone) = namespace_of(id, &scenario.config);
+                Zone::new(id, u64::from(zone) * config.size_lbas, config.capacity_lbas)
+            })
             .collect();
         Self {
             endpoint: Endpoint::new(zones, scenario, info),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use zonelab_device::Nanos;
+use zonelab_device::{NamespaceId, Nanos};
 use zonelab_host::HostCosts;
 use zonelab_nvme::Status;
 use zonelab_ssd::config::{DataStore, DriveConfig};
@@ -50,7 +50,7 @@ impl Act {
 /// What one client does.
 #[derive(Clone, Debug)]
 pub(super) struct Habits {
-    /// Its zones; no other client's.
+    /// Its zones, counted over the drive and of one namespace; no other client's.
     pub(super) zones: Range<u32>,
     pub(super) depth: u32,
     /// Operations before it stops.
@@ -96,7 +96,7 @@ impl Scenario {
         }
         let count = draw.int(1..=3_u32);
         let habits: Vec<_> = (0..count).map(|_| habits(draw, queue_depth)).collect();
-        let clients = share(habits, config.zones.count);
+        let clients = share(&habits, &config);
         Self {
             config,
             faults,
@@ -169,12 +169,28 @@ fn habits(draw: &mut Draw<'_>, queue_depth: u32) -> Habits {
     }
 }
 
-/// Gives each client a part of the zones; there are no more clients than zones.
-fn share(mut clients: Vec<Habits>, zones: u32) -> Vec<Habits> {
-    clients.truncate(zones as usize);
-    let count = u32::try_from(clients.len()).expect("there are few");
-    for (index, client) in (0..).zip(&mut clients) {
-        client.zones = zones * index / count..zones * (index + 1) / count;
+/// Gives each client a part of a namespace: clients take turns at the
+/// namespaces, and there are no more clients in one than it has zones.
+fn share(habits: &[Habits], config: &DriveConfig) -> Vec<Habits> {
+    let mut first = 0;
+    let mut clients = Vec::new();
+    let namespaces = config.namespaces();
+    for (index, namespace) in namespaces.iter().enumerate() {
+        let mine: Vec<&Habits> = habits
+            .iter()
+            .skip(index)
+            .step_by(namespaces.len())
+            .take(namespace.zones as usize)
+            .collect();
+        let count = u32::try_from(mine.len()).expect("there are few");
+        for (at, habits) in (0..).zip(mine) {
+            let bound = |part: u32| first + namespace.zones * part / count;
+            clients.push(Habits {
+                zones: bound(at)..bound(at + 1),
+                ..habits.clone()
+            });
+        }
+        first += namespace.zones;
     }
     clients
 }
@@ -189,6 +205,7 @@ fn host(draw: &mut Draw<'_>) -> HostCosts {
         jitter_ns: Nanos(draw.pick(&[0, 0, 500, 20_000])),
         hiccup_one_in: draw.pick(&[0, 0, 50]),
         hiccup_ns: Nanos(200_000),
+        path_ns: Nanos(draw.pick(&[0, 0, 3_000])),
     }
 }
 
@@ -268,6 +285,9 @@ fn fault(draw: &mut Draw<'_>) -> Fault {
     let skip_most = draw.pick(&[0, 9, 100]);
     let when = Match {
         trigger,
+        namespace: draw
+            .one_in(4)
+            .then(|| NamespaceId(draw.pick(&[1, 2, 2, 3]))),
         zones: draw.one_in(3).then(|| {
             let first = draw.int(0..=9);
             first..=first + draw.int(0..=3)

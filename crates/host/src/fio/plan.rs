@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 
 use zonelab_config::{Errors, Problem};
-use zonelab_device::{DeviceInfo, Nanos, ZonedInfo};
+use zonelab_device::{DeviceInfo, NamespaceId, Nanos, ZonedInfo};
 
 use super::file::{JobFile, Section};
 use super::job::{ExitWhat, JobOptions};
@@ -20,6 +20,8 @@ const MAX_THREADS: usize = 4_096;
 /// What is to be run.
 #[derive(Clone, Debug)]
 pub struct Plan {
+    /// The namespace that all jobs work on.
+    pub namespace: NamespaceId,
     /// The threads, in the order of their numbers.
     pub jobs: Vec<PlannedJob>,
     /// Number of stages: a `stonewall` begins one.
@@ -92,28 +94,38 @@ impl Logs {
 }
 
 impl JobFile {
-    /// Puts the jobs on a device of `info`, whose first namespace is zoned.
-    /// `seed` draws start delays that are ranges.
+    /// Puts the jobs on the first namespace of a device of `info`.
     ///
     /// # Errors
-    /// What does not fit the device, what contradicts itself, and jobs that
-    /// would never end.
+    /// As [`JobFile::plan_on`].
     pub fn plan(&self, info: &DeviceInfo, seed: u64) -> Result<Plan, Errors> {
-        let Some(zoned) = info
-            .namespaces
-            .first()
-            .and_then(|namespace| namespace.zoned)
-        else {
+        self.plan_on(info, NamespaceId::FIRST, seed)
+    }
+
+    /// Puts the jobs on a namespace of a device of `info`. `seed` draws start
+    /// delays that are ranges.
+    ///
+    /// # Errors
+    /// There is no such namespace, or it has no zones; what does not fit it,
+    /// what contradicts itself, and jobs that would never end.
+    pub fn plan_on(&self, info: &DeviceInfo, nsid: NamespaceId, seed: u64) -> Result<Plan, Errors> {
+        let Some(namespace) = info.namespace(nsid) else {
+            let what = format!("there is no namespace {}", nsid.0);
+            let valid = format!("the device has {}", info.namespaces.len());
+            return Err(Problem::of_file(&self.file, what, valid).into());
+        };
+        let Some(zoned) = namespace.zoned else {
             return Err(Problem::of_file(&self.file, "the device has no zones", "").into());
         };
         let mut planner = Planner {
             device: Device {
                 zoned,
-                lba_bytes: u64::from(info.namespaces[0].lba_bytes),
+                lba_bytes: u64::from(namespace.lba_bytes),
                 max_transfer: u64::from(info.max_transfer_bytes),
                 max_append: u64::from(info.max_append_bytes),
             },
             plan: Plan {
+                namespace: nsid,
                 jobs: Vec::new(),
                 stages: 1,
                 max_open_zones: None,
@@ -269,6 +281,7 @@ impl Planner {
         let spread = Rng::new(self.seed, u64::from(number) | 1 << 40).below(high - low + 1);
         Ok(DirectedSpec {
             id: number,
+            namespace: self.plan.namespace,
             zones,
             flows,
             read_percent: options.rwmixread,

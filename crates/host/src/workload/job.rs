@@ -34,6 +34,8 @@ pub struct WorkloadJob {
     /// Set by the first step.
     started: Option<Nanos>,
     deadline: Nanos,
+    /// The source offers nothing before.
+    paused_until: Nanos,
     issued_bytes: u64,
     issued_ops: u64,
     stopping: bool,
@@ -63,20 +65,22 @@ pub struct JobResult {
 }
 
 impl WorkloadJob {
-    /// A job on a device of `info`, whose first namespace must be zoned.
+    /// A job on a device of `info`.
     ///
     /// `rng` is for its addresses; `stop` tells it, and by it others, to end.
     ///
     /// # Panics
-    /// If the namespace is not zoned.
+    /// If its namespace does not exist or is not zoned.
     #[must_use]
     pub fn new(spec: JobSpec, info: &DeviceInfo, mut rng: Rng, stop: StopSignal) -> Self {
-        let namespace = &info.namespaces[0];
+        let namespace = info
+            .namespace(spec.namespace)
+            .expect("the namespace of a job exists");
         let zoned = namespace.zoned.expect("workloads are for zoned namespaces");
-        let counting = match spec.work {
+        let counting = spec.counting.unwrap_or(match spec.work {
             Work::Finish { .. } => Counting::AtCompletion,
             _ => Counting::AtIssue,
-        };
+        });
         let depth = spec.queue_depth.max(1);
         let idle = InFlight {
             submitted: Nanos::ZERO,
@@ -99,6 +103,7 @@ impl WorkloadJob {
             free: (0..depth).rev().collect(),
             started: None,
             deadline: Nanos::MAX,
+            paused_until: Nanos::ZERO,
             issued_bytes: 0,
             issued_ops: 0,
             stopping: false,
@@ -135,7 +140,8 @@ impl WorkloadJob {
         let measured_from = now + self.spec.ramp;
         self.result.stats.start_measuring(measured_from);
         if let Some(confidence) = &mut self.confidence {
-            confidence.start(measured_from, Intervals::DEFAULT_LENGTH);
+            let sample = self.spec.stop.confidence_sample;
+            confidence.start(measured_from, sample.unwrap_or(Intervals::DEFAULT_LENGTH));
         }
         if let Some(runtime) = self.spec.stop.runtime {
             self.deadline = measured_from.saturating_add(runtime);
@@ -219,6 +225,16 @@ impl WorkloadJob {
             {
                 return Some(limiter.ready_at());
             }
+            if self.paused_until > now {
+                return Some(self.paused_until);
+            }
+            if let Some(periods) = self.spec.stop.periods
+                && self.issued_ops >= periods
+                && self.source.next_is_limited()
+            {
+                self.stopping = true;
+                return None;
+            }
             let offer = match self.postponed.take() {
                 Some(next) => Offer::Issue(next),
                 None => self.source.offer(&mut self.rng),
@@ -226,15 +242,20 @@ impl WorkloadJob {
             let next = match offer {
                 Offer::Issue(next) => next,
                 Offer::Wait => return None,
+                Offer::Pause(time) => {
+                    self.paused_until = now + time;
+                    return Some(self.paused_until);
+                }
                 Offer::Exhausted => {
                     self.stopping = true;
                     return None;
                 }
             };
-            if queue
-                .submit(Command::new(next.op), Tag(slot), None)
-                .is_err()
-            {
+            let command = Command {
+                nsid: self.spec.namespace,
+                op: next.op,
+            };
+            if queue.submit(command, Tag(slot), None).is_err() {
                 // Full: everything in flight comes back, so this will go later.
                 self.postponed = Some(next);
                 return None;

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 use std::rc::Rc;
 
-use zonelab_device::Nanos;
+use zonelab_device::{NamespaceId, Nanos};
 use zonelab_host::rate::Limit;
 use zonelab_host::stats::OpKind;
 use zonelab_host::workload::directed::{
@@ -37,6 +37,7 @@ fn spec(direction: Direction, zones: Range<u32>) -> DirectedSpec {
     flows[direction as usize] = Some(flow());
     DirectedSpec {
         id: 0,
+        namespace: NamespaceId::FIRST,
         zones,
         flows,
         read_percent: 50,
@@ -294,6 +295,7 @@ fn paced_finishes_are_those_of_the_experiments() {
         fill: Fill {
             lbas: u64::from(PAGE),
             block_lbas: PAGE,
+            ..Fill::default()
         },
     };
     let mut plain = plain_spec(work);

@@ -6,8 +6,8 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 
 use zonelab_device::{
-    Buf, Command, Completion, DeviceInfo, Lba, NamespaceInfo, Nanos, Op, QueueId, QueuePair,
-    Rejected, Tag, ZonedInfo,
+    Buf, Command, Completion, DeviceInfo, Lba, NamespaceId, NamespaceInfo, Nanos, Op, QueueId,
+    QueuePair, Rejected, Tag, ZonedInfo,
 };
 use zonelab_host::workload::{Fill, JobResult, JobSpec, Stop, Work, WorkloadJob, WriteWork};
 use zonelab_host::{
@@ -292,9 +292,11 @@ impl QueuePair for Recorder {
 pub(crate) fn spec(work: Work) -> JobSpec {
     JobSpec {
         name: "job".to_owned(),
+        namespace: NamespaceId::FIRST,
         work,
         queue_depth: 1,
         rate: None,
+        counting: None,
         ramp: Nanos::ZERO,
         stop: Stop::default(),
         ends_run: false,
@@ -310,6 +312,7 @@ pub(crate) fn writes(zones: std::ops::Range<u32>, block_lbas: u32) -> WriteWork 
         open_zones: 1,
         repeat: false,
         reset_first: false,
+        open_first: false,
     }
 }
 
@@ -317,6 +320,9 @@ pub(crate) fn writes(zones: std::ops::Range<u32>, block_lbas: u32) -> WriteWork 
 pub(crate) const NO_FILL: Fill = Fill {
     lbas: 0,
     block_lbas: 0,
+    open_first: false,
+    finish_first: false,
+    settle: Nanos::ZERO,
 };
 
 /// A job of `spec` for a namespace, with addresses of `seed`.

@@ -32,6 +32,11 @@ pub(super) fn names(
         for name in spec.phases.iter().flatten() {
             names.known(format!("series.{i}.jobs"), name, &jobs);
         }
+        for (j, source) in spec.published.iter().enumerate() {
+            if !source.job.is_empty() {
+                names.known(format!("series.{i}.published.{j}.job"), &source.job, &jobs);
+            }
+        }
     }
     for (i, compare) in experiment.compare.iter().enumerate() {
         names.known(format!("compare.{i}.job"), &compare.job, &jobs);
@@ -133,9 +138,19 @@ impl Names<'_> {
             .iter()
             .map(|value| value.text.as_str())
             .collect();
+        if let Some(at) = experiment
+            .matrix
+            .as_ref()
+            .and_then(|of| of.explain.at.as_ref())
+        {
+            self.known("matrix.explain_at".to_owned(), at, &values);
+        }
         for (i, series) in experiment.series.iter().enumerate() {
             for (j, point) in series.points.iter().enumerate() {
                 self.known(format!("series.{i}.point.{j}.x"), &point.x, &values);
+            }
+            for x in &series.x {
+                self.known(format!("series.{i}.x"), x, &values);
             }
         }
         for (i, compare) in experiment.compare.iter().enumerate() {

@@ -15,6 +15,7 @@
 
 mod axis;
 mod canvas;
+mod heat;
 mod render;
 mod style;
 mod text;
@@ -23,6 +24,7 @@ mod text;
 mod tests;
 
 pub use axis::{Axis, Scale};
+pub use heat::{HeatCell, HeatMap};
 
 /// The path data of the markers of series `index`: ours, and the published one.
 pub(crate) fn markers(index: usize) -> (String, String) {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use zonelab_device::{Command, Completion, Lba, Nanos, Op, QueuePair, Tag, ZoneId};
+use zonelab_device::{Command, Completion, Lba, NamespaceId, Nanos, Op, QueuePair, Tag, ZoneId};
 use zonelab_host::fio::{ExitWhat, Plan, PlannedJob};
 use zonelab_host::workload::directed::{DirectedJob, DirectedResult, HORIZON, Shared};
 use zonelab_host::workload::zone_table::{SharedZones, ZoneTable};
@@ -29,7 +29,7 @@ pub struct RunSettings {
     pub seed: u64,
     /// What using a queue pair costs the host.
     pub costs: HostCosts,
-    /// Zones that are full before anything runs.
+    /// Zones of the namespace that are full before anything runs.
     pub full_zones: Option<Range<u32>>,
     /// Faults, and a state to start from.
     pub conditions: Conditions,
@@ -83,15 +83,17 @@ pub fn run(plan: &Plan, config: &DriveConfig, settings: &RunSettings) -> Result<
     if let Some(limits) = &settings.trace {
         device.with_drive(|drive| drive.record(limits));
     }
-    let zoned = device.info().namespaces[0].zoned;
+    let namespace = device.info().namespace(plan.namespace);
+    let zoned = namespace.and_then(|namespace| namespace.zoned);
     let zoned = zoned.ok_or("the device has no zones")?;
+    let mine = config.zones_of(plan.namespace).unwrap_or_default();
     let zones = SharedZones::new(ZoneTable::new(zoned, plan.max_open_zones).into());
     if settings.conditions.restore.is_some() {
-        device.with_drive(|drive| declare(drive, &mut zones.borrow_mut()));
+        device.with_drive(|drive| declare(drive, mine.clone(), &mut zones.borrow_mut()));
     }
     if let Some(full) = &settings.full_zones {
         let control = Control::PreconditionFull {
-            zones: full.clone(),
+            zones: full.start.saturating_add(mine.start)..full.end.saturating_add(mine.start),
         };
         device
             .with_drive(|drive| drive.control(Nanos::ZERO, &control))
@@ -126,16 +128,16 @@ pub fn run(plan: &Plan, config: &DriveConfig, settings: &RunSettings) -> Result<
     })
 }
 
-/// Tells the table of zones what a drive holds that was restored.
-fn declare(drive: &Drive, table: &mut ZoneTable) {
+/// Tells the table of zones what the zones `mine` of a drive hold that was restored.
+fn declare(drive: &Drive, mine: Range<u32>, table: &mut ZoneTable) {
     let capacity = drive.config().zones.capacity_lbas;
-    for zone in (0..drive.zones().count()).map(ZoneId) {
+    for (index, zone) in (0..).zip(mine.map(ZoneId)) {
         let written = match drive.zones().state(zone) {
             // They cannot be written any more.
             ZoneState::READ_ONLY | ZoneState::OFFLINE => capacity,
             _ => drive.zones().written_lbas(zone),
         };
-        table.declare_written(zone.0, written);
+        table.declare_written(index, written);
     }
 }
 
@@ -290,7 +292,8 @@ impl Runner<'_> {
 
     /// Resets every zone with one command, unless all are empty.
     fn reset_device(&mut self) -> Result<(), String> {
-        let all = self.device.info().namespaces[0].zoned;
+        let namespace = self.device.info().namespace(self.plan.namespace);
+        let all = namespace.and_then(|namespace| namespace.zoned);
         let zones = all.map_or(0..0, |zoned| 0..zoned.zones);
         let written = zones
             .clone()
@@ -299,7 +302,11 @@ impl Runner<'_> {
             return Ok(());
         }
         self.queues.push("initial zone reset".to_owned());
-        let mut job = ResetAll::default();
+        let mut job = ResetAll {
+            namespace: self.plan.namespace,
+            is_sent: false,
+            status: None,
+        };
         let stop = StopSignal::default();
         let clock = VirtualClock::starting_at(self.now);
         let mut reactor = Reactor::new(clock, self.device.clone(), stop);
@@ -319,9 +326,9 @@ impl Runner<'_> {
     }
 }
 
-/// Resets all zones.
-#[derive(Default)]
+/// Resets all zones of a namespace.
 struct ResetAll {
+    namespace: NamespaceId,
     is_sent: bool,
     status: Option<Status>,
 }
@@ -343,7 +350,8 @@ impl Job for ResetAll {
                 action: ZoneSendAction::RESET,
                 select_all: true,
             };
-            self.is_sent = queue.submit(Command::new(op), Tag(0), None).is_ok();
+            let nsid = self.namespace;
+            self.is_sent = queue.submit(Command { nsid, op }, Tag(0), None).is_ok();
             queue.ring();
         }
         NextWake::Completion

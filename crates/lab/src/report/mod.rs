@@ -19,6 +19,7 @@ mod tests;
 
 use crate::experiment::Experiment;
 use crate::figure::Figure;
+use crate::matrix::Matrix;
 use crate::rows::{Misfits, Row};
 use crate::run::PointResult;
 
@@ -53,6 +54,8 @@ pub struct Section<'a> {
     pub command: String,
     /// Its figure.
     pub figure: Option<&'a Figure>,
+    /// Its matrix of interference.
+    pub matrix: Option<&'a Matrix>,
     /// Its points.
     pub points: Vec<PointSection<'a>>,
 }
@@ -97,6 +100,8 @@ impl Report<'_> {
                 format!("<figure class=\"still\" data-experiment=\"{id}\">\n{svg}</figure>\n")
             })
             .collect();
+        let matrices = self.sections.iter().filter_map(|section| section.matrix);
+        let figures = matrices.fold(figures, |all, matrix| all + &matrix_figure(matrix));
         let script = SCRIPTS.concat();
         let parts = [
             ("TITLE", embed::html(&self.title)),
@@ -110,4 +115,23 @@ impl Report<'_> {
         ];
         embed::fill(include_str!("page/page.html"), &parts)
     }
+}
+
+/// The heat map of a matrix, and why its cells are what they are.
+fn matrix_figure(matrix: &Matrix) -> String {
+    let why: String = matrix
+        .cells
+        .iter()
+        .filter_map(|cell| cell.explanation.as_ref())
+        .map(|of| {
+            let [series, x, text] = [&of.series, &of.x, &of.text].map(|text| embed::html(text));
+            format!("<tr><th scope=\"row\">{series}</th><td>{x}</td><td>{text}</td></tr>\n")
+        })
+        .collect();
+    let (id, svg) = (embed::html(&matrix.id), matrix.heat_map().to_svg());
+    format!(
+        "<figure class=\"matrix\" data-experiment=\"{id}\">\n{svg}<table>\n<thead><tr>\
+         <th>cell</th><th>at</th><th>what the foreground waits for, against alone</th></tr></thead>\n\
+         <tbody>\n{why}</tbody>\n</table>\n</figure>\n"
+    )
 }

@@ -111,6 +111,7 @@ fn html(misfits: &Misfits) -> (String, Value) {
             text: EXPERIMENT,
             command: "one".to_owned(),
             figure: figure.as_ref(),
+            matrix: None,
             points: results.iter().map(point).collect(),
         }],
         rows: &rows,

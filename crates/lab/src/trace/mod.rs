@@ -24,7 +24,7 @@ use zonelab_ssd::record::{CommandRecord, Record, RecordLimits};
 
 use names::Names;
 use waits::Index;
-pub use waits::Waits;
+pub use waits::{Contention, Waits};
 
 /// The record of one point of an experiment.
 #[derive(Clone, Debug)]

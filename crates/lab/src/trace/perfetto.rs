@@ -124,6 +124,9 @@ impl Writer<'_> {
             ("command", Arg::Uint(command.number)),
             ("tag", Arg::Uint(u64::from(command.tag.0))),
         ];
+        if !self.trace.config.namespaces.is_empty() {
+            args.push(("namespace", Arg::Uint(u64::from(command.nsid.0))));
+        }
         if let Some((lba, zone)) = self.address(&command.op) {
             args.push(("zone", Arg::Uint(zone)));
             args.push(("lba", Arg::Uint(lba)));

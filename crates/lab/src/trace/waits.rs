@@ -26,6 +26,8 @@ pub struct Waits {
     /// The operations of others that had a die or channel which it needed, as
     /// `erase (reset of zone 3)`, with the longest wait first.
     pub blocked_by: Vec<(String, Nanos)>,
+    /// The same by kind of resource and cause.
+    pub contention: BTreeMap<Contention, Nanos>,
     /// Its own operations, in line for the same die or channel.
     pub own_line: Nanos,
     /// A resource that it needed was idle: held for another resource, or the
@@ -33,6 +35,15 @@ pub struct Waits {
     pub idle: Nanos,
     /// From its last flash operation to its completion: host link.
     pub link: Nanos,
+}
+
+/// What kept a resource from a command: which kind of resource, and busy with what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Contention {
+    /// A channel, not a die or plane.
+    pub is_channel: bool,
+    /// Position in [`zonelab_ssd::account::Cause::ALL`] of what it was busy with.
+    pub cause: usize,
 }
 
 impl Waits {
@@ -270,6 +281,11 @@ impl<'a, 'i> Chain<'a, 'i> {
             } else {
                 let name = self.names.span_name(other);
                 *self.blocked_by.entry(name).or_default() += time;
+                let contention = Contention {
+                    is_channel: matches!(other.resource, Resource::Channel(_)),
+                    cause: other.cause as usize,
+                };
+                *self.waits.contention.entry(contention).or_default() += time;
             }
         }
         reached

@@ -10,12 +10,14 @@
 //! | `comparing` | rows, interference, checks, misfits, figures |
 //! | `tracing` | traces: true, bounded, without effect on results |
 //! | `perfetto` | a reader of trace files that shares nothing with the writer |
+//! | `matrix` | every operation beside every other, and why |
 //! | `builtin` | the experiments and misfits that come with zonelab |
 
 mod builtin;
 mod comparing;
 mod determinism;
 mod looking_up;
+mod matrix;
 mod perfetto;
 mod reading;
 mod running;

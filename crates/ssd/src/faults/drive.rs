@@ -67,7 +67,8 @@ struct Armed {
 struct Marked {
     queue: QueueId,
     tag: Tag,
-    op: Op,
+    /// With its address counted over the drive.
+    command: Command,
     submitted: Nanos,
     effect: Effect,
 }
@@ -117,9 +118,11 @@ impl From<Drive> for FaultyDrive {
 }
 
 impl FaultyDrive {
-    /// A drive with faults.
+    /// A drive with faults. Those that name a namespace, zone or block which the
+    /// drive does not have never strike: see [`FaultPlan::check`].
     #[must_use]
     pub fn new(drive: Drive, plan: FaultPlan) -> Self {
+        let plan = plan.on_drive(drive.config());
         Self {
             drive,
             faults: Some(Box::new(Faults::new(plan))),
@@ -230,7 +233,8 @@ impl FaultyDrive {
         let Some(faults) = self.faults.as_deref_mut() else {
             return self.drive.submit(now, queue, tag, command, data);
         };
-        let effect = faults.strike(now, &command.op, &self.drive);
+        let on_drive = on_drive(command, &self.drive);
+        let effect = faults.strike(now, &on_drive, &self.drive);
         match effect {
             Some(Effect::Fail(status)) => {
                 let completion = Completion {
@@ -248,7 +252,7 @@ impl FaultyDrive {
                 faults.marked.push(Marked {
                     queue,
                     tag,
-                    op: command.op,
+                    command: on_drive,
                     submitted: now,
                     effect,
                 });
@@ -309,10 +313,22 @@ impl FaultyDrive {
                 done.push(completion);
             }
             Effect::ReadOnly | Effect::Offline if success => {
-                let (slba, nlb) = match marked.op {
-                    Op::Write { slba, nlb } => (slba, nlb),
-                    Op::Append { nlb, .. } => (Lba(completion.result), nlb),
-                    _ => return done.push(completion),
+                let assigned = Op::Write {
+                    slba: Lba(completion.result),
+                    nlb: marked.command.op.nlb(),
+                };
+                let written = match marked.command.op {
+                    Op::Append { .. } => on_drive(
+                        Command {
+                            op: assigned,
+                            ..marked.command
+                        },
+                        &self.drive,
+                    ),
+                    _ => marked.command,
+                };
+                let Op::Write { slba, nlb } = written.op else {
+                    return done.push(completion);
                 };
                 faults.unreadable.push(slba.0..=slba.0 + u64::from(nlb) - 1);
                 completion.status = Status::WRITE_FAULT;
@@ -486,19 +502,19 @@ impl Faults {
     }
 
     /// The effect of the first fault that strikes a command.
-    fn strike(&mut self, now: Nanos, op: &Op, drive: &Drive) -> Option<Effect> {
-        let blocks = blocks_of(op, drive);
+    fn strike(&mut self, now: Nanos, command: &Command, drive: &Drive) -> Option<Effect> {
+        let blocks = blocks_of(command, drive);
         let draw = &mut self.draw;
         let found = self
             .armed
             .iter_mut()
-            .find_map(|armed| armed.strikes(now, op, blocks, drive, draw));
+            .find_map(|armed| armed.strikes(now, command, blocks, drive, draw));
         self.struck += u64::from(found.is_some());
         let overlaps = |bad: &core::ops::RangeInclusive<u64>| {
             blocks.is_some_and(|(first, last)| first <= *bad.end() && last >= *bad.start())
         };
-        if found.is_none() && matches!(op, Op::Read { .. }) && self.unreadable.iter().any(overlaps)
-        {
+        let is_read = matches!(command.op, Op::Read { .. });
+        if found.is_none() && is_read && self.unreadable.iter().any(overlaps) {
             return Some(Effect::MediaError);
         }
         found
@@ -538,14 +554,16 @@ impl Armed {
     fn strikes(
         &mut self,
         now: Nanos,
-        op: &Op,
+        command: &Command,
         blocks: Option<(u64, u64)>,
         drive: &Drive,
         draw: &mut Draw,
     ) -> Option<Effect> {
         let when = &self.fault.when;
         let in_time = when.from <= now && now < when.until;
-        if !in_time || !when.trigger.is_set_off_by(op) || self.struck >= when.count {
+        let concerned = when.namespace.is_none_or(|nsid| nsid == command.nsid);
+        let is_set_off = when.trigger.is_set_off_by(&command.op);
+        if !in_time || !concerned || !is_set_off || self.struck >= when.count {
             return None;
         }
         if let Some(lbas) = &when.lbas {
@@ -555,7 +573,7 @@ impl Armed {
             }
         }
         if let Some(zones) = &when.zones {
-            let (first, last) = zones_of(op, blocks, drive)?;
+            let (first, last) = zones_of(command, blocks, drive)?;
             if first > *zones.end() || last < *zones.start() {
                 return None;
             }
@@ -573,9 +591,20 @@ impl Armed {
     }
 }
 
-/// First and last block of a read, write or append; of an append, where it goes now.
-fn blocks_of(op: &Op, drive: &Drive) -> Option<(u64, u64)> {
-    let (slba, nlb) = match *op {
+/// A command with its address counted over the drive, if there is such a namespace.
+fn on_drive(command: Command, drive: &Drive) -> Command {
+    let namespace = drive.zones().namespace(command.nsid);
+    Command {
+        op: namespace.map_or(command.op, |namespace| namespace.on_drive(command.op)),
+        ..command
+    }
+}
+
+/// First and last block of a read, write or append on a namespace that exists;
+/// of an append, where it goes now.
+fn blocks_of(command: &Command, drive: &Drive) -> Option<(u64, u64)> {
+    drive.zones().namespace(command.nsid)?;
+    let (slba, nlb) = match command.op {
         Op::Read { slba, nlb } | Op::Write { slba, nlb } => (slba.0, nlb),
         Op::Append { zslba, nlb } => {
             let zone = drive.zones().zone_of(zslba)?;
@@ -588,20 +617,22 @@ fn blocks_of(op: &Op, drive: &Drive) -> Option<(u64, u64)> {
     Some((slba, last))
 }
 
-/// First and last zone that a command touches.
-fn zones_of(op: &Op, blocks: Option<(u64, u64)>, drive: &Drive) -> Option<(u32, u32)> {
+/// First and last zone that a command touches, if its namespace exists.
+fn zones_of(command: &Command, blocks: Option<(u64, u64)>, drive: &Drive) -> Option<(u32, u32)> {
     let zones = drive.zones();
     let zone_of = |lba| zones.zone_of(Lba(lba)).map(|zone| zone.0);
+    let mine = zones.namespace(command.nsid)?.zones();
+    let last_zone = mine.end.saturating_sub(1);
     if let Some((first, last)) = blocks {
-        let last = zone_of(last).unwrap_or(zones.count().saturating_sub(1));
+        let last = zone_of(last).unwrap_or(last_zone);
         return Some((zone_of(first)?, last));
     }
-    match *op {
+    match command.op {
         Op::ZoneSend {
             select_all: true, ..
-        } => Some((0, zones.count().saturating_sub(1))),
+        } => Some((mine.start, last_zone)),
         Op::ZoneSend { slba, .. } => zone_of(slba.0).map(|zone| (zone, zone)),
-        Op::ZoneReceive { slba, .. } => Some((zone_of(slba.0)?, zones.count().saturating_sub(1))),
+        Op::ZoneReceive { slba, .. } => Some((zone_of(slba.0)?, last_zone)),
         _ => None,
     }
 }

@@ -43,6 +43,10 @@
 //! assert_eq!(plan.faults.len(), 4);
 //! ```
 //!
+//! On a drive with several namespaces, `namespace = 2` restricts a fault to the
+//! commands for that one, and its `zones` and `lbas` count from its start;
+//! without the key they count over the drive.
+//!
 //! Of several faults that match a command, the first in the list acts.
 
 mod drive;
@@ -50,7 +54,7 @@ mod read;
 
 use core::ops::RangeInclusive;
 
-use zonelab_device::{Nanos, Op};
+use zonelab_device::{NamespaceId, Nanos, Op};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
 
@@ -78,25 +82,67 @@ impl FaultPlan {
     /// # Errors
     /// The first that is not, in words.
     pub fn check(&self, config: &DriveConfig) -> Result<(), String> {
-        let zones = config.zones.count;
-        let lbas = u64::from(zones) * config.zones.size_lbas;
         for (index, Fault { when, .. }) in self.faults.iter().enumerate() {
+            let (zones, of) = match when.namespace {
+                None => (config.zones.count, "on the drive".to_owned()),
+                Some(nsid) => {
+                    let zones = config.zones_of(nsid).ok_or_else(|| {
+                        let have = config.namespaces().len();
+                        format!(
+                            "fault {index}: there is no namespace {}: the drive has {have}",
+                            nsid.0
+                        )
+                    })?;
+                    let of = format!("in namespace {}", nsid.0);
+                    (zones.end - zones.start, of)
+                }
+            };
+            let lbas = u64::from(zones) * config.zones.size_lbas;
+            let refuse = |what: &str, first: u64, last: u64, end: u64| {
+                let known = end - 1;
+                Err(format!(
+                    "fault {index}: {what} {first} to {last} are not all {of}: its last is {known}"
+                ))
+            };
             if let Some(range) = when.zones.as_ref().filter(|range| *range.end() >= zones) {
-                let (first, last) = (range.start(), range.end());
-                return Err(format!(
-                    "fault {index}: zones {first} to {last} are not all on the drive: its last is {}",
-                    zones - 1
-                ));
+                let (first, last) = (u64::from(*range.start()), u64::from(*range.end()));
+                return refuse("zones", first, last, zones.into());
             }
             if let Some(range) = when.lbas.as_ref().filter(|range| *range.end() >= lbas) {
-                let (first, last) = (range.start(), range.end());
-                return Err(format!(
-                    "fault {index}: blocks {first} to {last} are not all on the drive: its last is {}",
-                    lbas - 1
-                ));
+                return refuse("blocks", *range.start(), *range.end(), lbas);
             }
         }
         Ok(())
+    }
+
+    /// The plan with zones and blocks counted over the drive. What lies outside
+    /// its namespace is on no drive.
+    fn on_drive(mut self, config: &DriveConfig) -> Self {
+        for Fault { when, .. } in &mut self.faults {
+            let Some(nsid) = when.namespace else { continue };
+            let mine = config.zones_of(nsid).unwrap_or(0..0);
+            let size_lbas = config.zones.size_lbas;
+            if let Some(zones) = &mut when.zones {
+                let count = mine.end - mine.start;
+                *zones = if *zones.end() < count {
+                    mine.start + zones.start()..=mine.start + zones.end()
+                } else {
+                    u32::MAX..=u32::MAX
+                };
+            }
+            if let Some(lbas) = &mut when.lbas {
+                let (first, end) = (
+                    u64::from(mine.start) * size_lbas,
+                    u64::from(mine.end) * size_lbas,
+                );
+                *lbas = if *lbas.end() < end - first {
+                    first + lbas.start()..=first + lbas.end()
+                } else {
+                    u64::MAX..=u64::MAX
+                };
+            }
+        }
+        self
     }
 }
 
@@ -114,6 +160,10 @@ pub struct Fault {
 pub struct Match {
     /// What sets it off.
     pub trigger: Trigger,
+    /// Only commands for this namespace; zones and blocks count from its start.
+    /// `None`: commands for any, and zones and blocks count over the drive,
+    /// whose namespaces lie side by side.
+    pub namespace: Option<NamespaceId>,
     /// Only commands that touch one of these zones; for a [`Trigger::Time`]
     /// the zones that fail.
     pub zones: Option<RangeInclusive<u32>>,
@@ -138,6 +188,7 @@ impl Match {
     pub const fn every(trigger: Trigger) -> Self {
         Self {
             trigger,
+            namespace: None,
             zones: None,
             lbas: None,
             from: Nanos::ZERO,

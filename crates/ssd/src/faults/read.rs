@@ -3,10 +3,11 @@
 use core::ops::RangeInclusive;
 
 use zonelab_config::{Document, Errors, Item, Override, Reported, Table};
-use zonelab_device::Nanos;
+use zonelab_device::{NamespaceId, Nanos};
 use zonelab_nvme::Status;
 
 use super::{ALWAYS_PPM, Effect, Fault, FaultPlan, Match, Trigger};
+use crate::config::NamespaceConfig;
 
 /// Longest time that a plan can name: a year. Sums of such times stay in range.
 const TIME_MAX_NS: u64 = 365 * 24 * 3_600 * 1_000_000_000;
@@ -75,6 +76,8 @@ fn plan(root: &Table<'_>) -> Result<FaultPlan, Reported> {
 
 fn fault(table: &Table<'_>) -> Result<Fault, Reported> {
     let trigger = trigger(table);
+    let namespace = table.u32("namespace").within(1..=NamespaceConfig::MAX);
+    let namespace = namespace.optional();
     let zones = table.get("zones", zones).optional();
     let lbas = table.range("lbas").optional();
     let from = time(table, "from");
@@ -88,6 +91,7 @@ fn fault(table: &Table<'_>) -> Result<Fault, Reported> {
     let effect = effect(table);
     let when = Match {
         trigger: trigger?,
+        namespace: namespace?.map(NamespaceId),
         zones: zones?,
         lbas: lbas?,
         from: from?.unwrap_or(Nanos::ZERO),
@@ -193,6 +197,9 @@ fn check(table: &Table<'_>, when: &Match, effect: Effect) -> Result<(), Reported
         }
         _ => Ok(()),
     }?;
+    if at_time && when.namespace.is_some() && when.zones.is_none() {
+        table.refuse("namespace", "a loss of power is one of the whole drive")?;
+    }
     if at_time {
         for key in ["lbas", "from", "until", "skip", "count", "probability"] {
             table.refuse(key, "not with on = \"time\"")?;

@@ -7,12 +7,12 @@ use zonelab_device::Nanos;
 use super::figures::about_mib_per_s;
 use super::write::{Key, Value, keys};
 use super::{Cell, Derived, Figures, Profile, names};
-use crate::config::{DriveConfig, PlaneMode, StripeOrder};
+use crate::config::{DriveConfig, NamespaceConfig, PlaneMode, StripeOrder};
 
 /// One line of a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Section of the file; `derived`, `expected` or `advice` for what follows
+    /// Section of the file; `namespaces`, one row each; `derived`, `expected` or `advice` for what follows
     /// from it; empty for the top level.
     pub section: &'static str,
     /// Key, or the name of what follows.
@@ -35,6 +35,7 @@ pub fn describe(profile: &Profile) -> Vec<Row> {
             .into_iter()
             .map(|key| row_of(profile, key)),
     );
+    rows.extend(namespaces(profile));
     rows.extend(derived(&profile.config, &profile.derived));
     rows.extend(expected(&profile.derived.figures));
     rows.extend(advice(&profile.config, &profile.derived));
@@ -79,6 +80,30 @@ fn row_of(profile: &Profile, key: Key) -> Row {
         value,
         note,
     }
+}
+
+/// The namespaces, if the drive has several.
+fn namespaces(profile: &Profile) -> Vec<Row> {
+    let mut next = 0;
+    let namespace = |(index, of): (usize, &NamespaceConfig)| {
+        let first = next;
+        next += of.zones;
+        let limit = |limit: Option<u32>| limit.map_or("any number".to_owned(), |n| n.to_string());
+        let (active, open) = (limit(of.max_active), limit(of.max_open));
+        let (nsid, last) = (index + 1, next - 1);
+        let value = format!(
+            "{nsid}: {} zones (those of the drive from {first} to {last}), {active} active, {open} open",
+            of.zones
+        );
+        let note = match profile.stated_at(&format!("namespaces.{index}.zones")) {
+            Some(Place::Line { line, .. }) => format!("line {line}"),
+            Some(Place::Override(text)) => format!("--set {text}"),
+            Some(Place::File) | None => String::new(),
+        };
+        row("namespaces", "namespace", value, note)
+    };
+    let namespaces = profile.config.namespaces.iter().enumerate();
+    namespaces.map(namespace).collect()
 }
 
 fn default_note(cell: Option<Cell>, path: &str) -> String {

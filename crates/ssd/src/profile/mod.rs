@@ -21,6 +21,7 @@
 //! | `geometry` | `channels`, `ways` (1), `dies` (1), `planes` (1), `blocks_per_plane` (what the zones need), `pages_per_block`, `page_size` |
 //! | `namespace` | `lba_size` (4KiB) |
 //! | `zones` | `count`, `size`, `capacity` (size), `max_active` (unlimited), `max_open` (max_active), `channels` (all), `ways` (all), `stripe` (channel-first; plane-first with multi-plane), `read_across` (false), `descriptor_extension` (0B) |
+//! | `namespaces` | one `[[namespaces]]` each, two at least (one with all zones): `zones`, `max_active`, `max_open` (those of `zones`, at most its number of zones) |
 //! | `media` | `cell` (none), `read`, `program`, `erase` (those of the cell, if stated), `transfer`, `partial_transfer` (false), `page_register` (overlap), `planes` (independent), `die_queue` (fifo), `read_weight` (4), `channel_arbitration` (ready) |
 //! | `media.suspend` | `program` (false), `erase` (false), `overhead` (0us), `max_per_operation` (4) |
 //! | `front_end` | `cores` (0), `read`, `write`, `append`, `management` (0us each), `link` (not modelled), `max_transfer` (unlimited), `max_append` (max_transfer) |

@@ -15,8 +15,8 @@ use super::{Cell, Profile, Violation, check, limits};
 use crate::config::{
     Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore, DiePolicy,
     DriveConfig, EraseExtent, EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig,
-    MediaConfig, MediaDetails, PageRegister, PlaneMode, ReadParts, ResetConfig, StripeOrder,
-    Suspend, WriteBufferConfig, ZonesConfig,
+    MediaConfig, MediaDetails, NamespaceConfig, PageRegister, PlaneMode, ReadParts, ResetConfig,
+    StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
 };
 
 /// The version of the format, stated by every file.
@@ -44,6 +44,7 @@ pub(super) fn profile(document: &Document) -> Result<Profile, Reported> {
     let stated = keys(&config)
         .into_iter()
         .map(|key| key.path())
+        .chain((0..config.namespaces.len()).map(|index| format!("namespaces.{index}.zones")))
         .filter_map(|path| document.place(&path).map(|place| (path, place)))
         .collect();
     Ok(Profile {
@@ -89,6 +90,7 @@ fn drive(document: &Document, root: &Table<'_>) -> Result<(DriveConfig, Option<C
             .map_or(PlaneMode::Single, |(media, _)| media.planes),
     };
     let zones = zones(document, &root.table("zones"), &defaults);
+    let namespaces = namespaces(root, zones.as_ref().ok());
     let front_end = front_end(&root.table("front_end"));
     let write_buffer = write_buffer(&root.table("write_buffer"));
     let finish = finish(&root.table("finish"), stripe_bytes(&geometry, &zones));
@@ -104,6 +106,7 @@ fn drive(document: &Document, root: &Table<'_>) -> Result<(DriveConfig, Option<C
         geometry: geometry.geometry,
         lba_bytes: lba_bytes?,
         zones: zones?,
+        namespaces: namespaces?,
         media,
         front_end: front_end?,
         write_buffer: write_buffer?,
@@ -193,6 +196,33 @@ fn zones(
         read_across: read_across?,
         descriptor_extension_bytes: extension?,
     })
+}
+
+/// The namespaces that the file states, with the limits of the drive where it
+/// states none. One stated limit of active zones bounds the open ones too.
+fn namespaces(
+    root: &Table<'_>,
+    zones: Option<&ZonesConfig>,
+) -> Result<Vec<NamespaceConfig>, Reported> {
+    let of_drive = |limit: fn(&ZonesConfig) -> Option<u32>| zones.and_then(limit);
+    let namespace = |table: &Table<'_>| {
+        let zones = table.u32("zones").required();
+        let max_active = table.u32("max_active").optional();
+        let max_open = table.u32("max_open").optional();
+        let (zones, max_active, max_open) = (zones?, max_active?, max_open?);
+        let default_active = of_drive(|zones| zones.max_active).map(|most| most.min(zones));
+        let default_open = of_drive(|zones| zones.max_open).map(|most| most.min(zones));
+        let max_active = max_active.or(default_active);
+        let bounded = |open: u32| max_active.map_or(open, |active| open.min(active));
+        Ok(NamespaceConfig {
+            zones,
+            max_active,
+            max_open: max_open.or(default_open.map(bounded)).or(max_active),
+        })
+    };
+    let tables = root.tables("namespaces")?;
+    let namespaces: Vec<_> = tables.iter().map(namespace).collect();
+    namespaces.into_iter().collect()
 }
 
 /// Multi-plane operations take consecutive pages, so those lie on one die.

@@ -8,7 +8,8 @@ use zonelab_device::Nanos;
 use super::names::{self, Buffer, EraseAt, Finish, Mapping, Queue, Timing, name_of};
 use crate::config::{
     Bookkeeping, CommandCosts, DiePolicy, DriveConfig, EraseWhen, FinishConfig, FrontEndConfig,
-    Geometry, MappingConfig, MediaConfig, ResetConfig, Suspend, WriteBufferConfig, ZonesConfig,
+    Geometry, MappingConfig, MediaConfig, NamespaceConfig, ResetConfig, Suspend, WriteBufferConfig,
+    ZonesConfig,
 };
 
 /// A key of a profile and its value in a configuration.
@@ -66,7 +67,25 @@ pub fn to_toml(config: &DriveConfig) -> String {
         }
         writeln!(text, "{key} = {value}").expect("writing to a string does not fail");
     }
+    for namespace in &config.namespaces {
+        text.push_str("\n[[namespaces]]\n");
+        for (key, value) in namespace_keys(namespace) {
+            writeln!(text, "{key} = {value}").expect("writing to a string does not fail");
+        }
+    }
     text
+}
+
+/// The keys of a namespace that a file states. A limit that is none has no
+/// spelling: the drive has none either, then.
+fn namespace_keys(namespace: &NamespaceConfig) -> impl Iterator<Item = (&'static str, u32)> {
+    [
+        ("zones", Some(namespace.zones)),
+        ("max_active", namespace.max_active),
+        ("max_open", namespace.max_open),
+    ]
+    .into_iter()
+    .filter_map(|(key, value)| value.map(|value| (key, value)))
 }
 
 /// Every key that has an effect, in the order of a file.
@@ -77,6 +96,8 @@ pub(super) fn keys(config: &DriveConfig) -> Vec<Key> {
         geometry,
         lba_bytes,
         zones,
+        // An array of tables, not keys: see `to_toml`.
+        namespaces: _,
         media,
         front_end,
         write_buffer,

@@ -19,7 +19,7 @@
 mod recorder;
 mod spans;
 
-use zonelab_device::{Nanos, Op, QueueId, Tag, ZoneId};
+use zonelab_device::{NamespaceId, Nanos, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneState;
 
@@ -105,7 +105,7 @@ impl<T> Kept<T> {
 pub struct ZoneRecord {
     /// When the drive made the change: on arrival of the command that caused it.
     pub at: Nanos,
-    /// The zone.
+    /// The zone, counted over the drive.
     pub zone: ZoneId,
     /// Its state before.
     pub from: ZoneState,
@@ -137,10 +137,15 @@ pub struct CommandRecord {
     pub queue: QueueId,
     /// What the host calls it.
     pub tag: Tag,
-    /// What it does.
+    /// The namespace it is for.
+    pub nsid: NamespaceId,
+    /// What it does, with its address counted over the drive.
     pub op: Op,
     /// When it came.
     pub submitted: Nanos,
+    /// When the front end lets it through: to the flash, to the line for the
+    /// write buffer, or to its completion. `None`: it was refused.
+    pub started: Option<Nanos>,
     /// When and how it completed; `None`: not before the recording ended.
     pub completed: Option<(Nanos, Status)>,
 }
@@ -161,7 +166,7 @@ pub struct BackgroundRecord {
     pub number: u64,
     /// What it does.
     pub kind: BackgroundKind,
-    /// The zone that was finished or reset. Of an erasure that goes on after a
+    /// The zone that was finished or reset, counted over the drive. Of an erasure that goes on after a
     /// loss of power, the number of the physical zone: no zone may stand on it.
     pub zone: ZoneId,
     /// The flash that the zone stood on.

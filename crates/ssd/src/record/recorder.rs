@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use zonelab_device::{Nanos, Op, QueueId, Tag, ZoneId};
+use zonelab_device::{Command, Nanos, QueueId, Tag, ZoneId};
 use zonelab_nvme::Status;
 
 use super::{
@@ -119,15 +119,22 @@ impl Recorder {
         self.complete_until.is_none()
     }
 
-    fn submitted(&mut self, now: Nanos, slot: u32, (queue, tag, op): (QueueId, Tag, Op)) -> u64 {
+    fn submitted(
+        &mut self,
+        now: Nanos,
+        slot: u32,
+        (queue, tag, command): (QueueId, Tag, Command),
+    ) -> u64 {
         let number = self.next_command;
         self.next_command += 1;
         let record = CommandRecord {
             number,
             queue,
             tag,
-            op,
+            nsid: command.nsid,
+            op: command.op,
             submitted: now,
+            started: None,
             completed: None,
         };
         if now >= self.limits.until {
@@ -417,7 +424,7 @@ impl Drive {
 
     /// A command has taken a slot.
     #[cold]
-    pub(crate) fn record_submission(&mut self, slot: u32, command: (QueueId, Tag, Op)) {
+    pub(crate) fn record_submission(&mut self, slot: u32, command: (QueueId, Tag, Command)) {
         let (now, in_flight) = (self.now, self.requests.len() as u64);
         let Some(recorder) = &mut self.recorder else {
             return;
@@ -425,6 +432,15 @@ impl Drive {
         let number = recorder.submitted(now, slot, command);
         recorder.counts(now, Counter::CommandsInFlight, in_flight);
         self.record_served(Owner::Request(slot), Served::Command(number));
+    }
+
+    /// The front end lets a command through at `at`.
+    #[cold]
+    pub(crate) fn record_start(&mut self, slot: u32, at: Nanos) {
+        let in_flight = self.recorder.as_mut().map(|of| &mut of.in_flight);
+        if let Some(Some(record)) = in_flight.and_then(|of| of.get_mut(slot as usize)) {
+            record.started = Some(at);
+        }
     }
 
     /// A command has completed and given its slot back.

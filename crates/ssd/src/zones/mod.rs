@@ -7,6 +7,7 @@
 //! [`Extent`] that a write got, and each [`Change`] of state.
 //!
 //! * [`table`]: every transition, as a table that is also the implementation.
+//! * `namespace`: ranges of zones with addresses and limits of their own.
 //! * `send`: Zone Management Send, descriptor extensions, and forced transitions.
 //! * `report`: zone reports in wire layout.
 //! * `saved`: states and write pointers as data.
@@ -36,6 +37,7 @@
 //! Controller.
 
 mod implicit;
+mod namespace;
 mod power;
 mod report;
 mod saved;
@@ -48,12 +50,16 @@ use zonelab_device::{Lba, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneState;
 
-use crate::config::ZonesConfig;
-use implicit::ImplicitList;
+use crate::config::{NamespaceConfig, ZonesConfig};
+pub use namespace::Namespace;
 pub(crate) use saved::SavedZones;
 use table::{Condition, Event, Outcome, Placement, State};
 
-/// States and write pointers of all zones of a namespace.
+/// States and write pointers of all zones of a drive.
+///
+/// Zones and blocks count over the drive, whose namespaces lie side by side:
+/// [`Namespace::on_drive`] says where the blocks of one are. A drive with a
+/// single namespace counts as that does.
 ///
 /// 24 bytes per zone, plus the descriptor extensions that exist. Nothing on the
 /// path of reads, writes and appends allocates, searches or hashes.
@@ -66,15 +72,10 @@ pub struct Zones {
     size_shift: Option<u32>,
     capacity_lbas: u64,
     /// `size_lbas` times the number of zones.
-    namespace_lbas: u64,
-    /// `u32::MAX`: unlimited.
-    max_active: u32,
-    /// `u32::MAX`: unlimited.
-    max_open: u32,
+    drive_lbas: u64,
+    /// Side by side, from the first zone to the last.
+    namespaces: Box<[Namespace]>,
     read_across: bool,
-    active: u32,
-    open: u32,
-    implicit: ImplicitList,
     extension_bytes: usize,
     /// By zone, of zones with [`Zone::has_extension`].
     extensions: BTreeMap<usize, Box<[u8]>>,
@@ -92,11 +93,20 @@ struct Zone {
     /// Resets so far, modulo 2^32: tells writes before a reset from those after it.
     generation: u32,
     state: State,
-    /// Finished before it was written to its capacity: the write pointer is at the end.
-    finished: bool,
-    /// It was not the host that finished it (ZFC).
-    finished_by_controller: bool,
+    finished: Finished,
     has_extension: bool,
+    /// Index of its namespace.
+    namespace: u8,
+}
+
+/// Whether a zone was finished before it was written to its capacity: its write
+/// pointer is at the end then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Finished {
+    No,
+    ByHost,
+    /// Zone Finished by Controller (ZFC).
+    ByController,
 }
 
 impl Zone {
@@ -105,18 +115,23 @@ impl Zone {
         links: implicit::Links::NONE,
         generation: 0,
         state: State::Empty,
-        finished: false,
-        finished_by_controller: false,
+        finished: Finished::No,
         has_extension: false,
+        namespace: 0,
     };
 
     /// Position of the write pointer.
     const fn written_lbas(&self, capacity_lbas: u64) -> u64 {
-        if self.finished {
+        if self.is_finished() {
             capacity_lbas
         } else {
             self.host_lbas
         }
+    }
+
+    #[inline]
+    const fn is_finished(&self) -> bool {
+        !matches!(self.finished, Finished::No)
     }
 }
 
@@ -147,7 +162,7 @@ pub struct Extent {
 /// A change of state of one zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The zone.
+    /// The zone, counted over the drive.
     pub zone: ZoneId,
     /// Its state before.
     pub from: ZoneState,
@@ -160,35 +175,55 @@ pub struct Change {
 }
 
 impl Zones {
-    /// All zones empty.
+    /// All zones empty, in a single namespace with the limits of `config`.
     ///
     /// # Panics
     /// `config` is inconsistent: the capacity is zero or exceeds the size, or an
     /// address does not fit in 64 bits. [`crate::profile::check`] refuses these.
     #[must_use]
     pub fn new(config: &ZonesConfig) -> Self {
+        Self::with_namespaces(config, &[NamespaceConfig::whole(config)])
+    }
+
+    /// All zones empty, divided among namespaces in their order. The limits are
+    /// those of the namespaces.
+    ///
+    /// # Panics
+    /// As [`Zones::new`], and if the zones of the namespaces are not those of
+    /// `config`, or there are more than [`NamespaceConfig::MAX`].
+    #[must_use]
+    pub fn with_namespaces(config: &ZonesConfig, namespaces: &[NamespaceConfig]) -> Self {
         let size_lbas = config.size_lbas;
         assert!(
             (1..=size_lbas).contains(&config.capacity_lbas),
             "zone capacity is not within zone size"
         );
-        let namespace_lbas = size_lbas
+        let drive_lbas = size_lbas
             .checked_mul(config.count.into())
             .expect("a checked configuration has 64-bit addresses");
+        let mut zones = Vec::with_capacity(config.count as usize);
+        for (index, namespace) in namespaces.iter().enumerate() {
+            let zone = Zone {
+                namespace: u8::try_from(index).expect("there are at most 255 namespaces"),
+                ..Zone::EMPTY
+            };
+            zones.resize(zones.len() + namespace.zones as usize, zone);
+        }
+        assert_eq!(
+            zones.len(),
+            config.count as usize,
+            "namespaces have the zones of the drive"
+        );
         Self {
-            zones: vec![Zone::EMPTY; config.count as usize],
+            zones,
             size_lbas,
             size_shift: size_lbas
                 .is_power_of_two()
                 .then(|| size_lbas.trailing_zeros()),
             capacity_lbas: config.capacity_lbas,
-            namespace_lbas,
-            max_active: config.max_active.unwrap_or(u32::MAX),
-            max_open: config.max_open.unwrap_or(u32::MAX),
+            drive_lbas,
+            namespaces: Namespace::side_by_side(config, namespaces, drive_lbas),
             read_across: config.read_across,
-            active: 0,
-            open: 0,
-            implicit: ImplicitList::default(),
             extension_bytes: config.descriptor_extension_bytes as usize,
             extensions: BTreeMap::new(),
             journal: None,
@@ -199,7 +234,7 @@ impl Zones {
     #[inline]
     #[must_use]
     pub fn zone_of(&self, lba: Lba) -> Option<ZoneId> {
-        (lba.0 < self.namespace_lbas).then(|| self.id(self.index_of(lba.0)))
+        (lba.0 < self.drive_lbas).then(|| self.id(self.index_of(lba.0)))
     }
 
     /// Writes `nlb` blocks at `slba`.
@@ -312,24 +347,6 @@ impl Zones {
         self.zones[zone.0 as usize].generation
     }
 
-    /// Number of open zones.
-    #[must_use]
-    pub const fn open_count(&self) -> u32 {
-        self.open
-    }
-
-    /// Number of active zones: open or closed.
-    #[must_use]
-    pub const fn active_count(&self) -> u32 {
-        self.active
-    }
-
-    /// Number of implicitly opened zones.
-    #[must_use]
-    pub const fn implicitly_open_count(&self) -> u32 {
-        self.implicit.len()
-    }
-
     /// Puts `nlb` blocks at the write pointer of a zone.
     #[inline]
     fn place(&mut self, index: usize, pointer: u64, nlb: u32) -> Result<Extent, Status> {
@@ -351,11 +368,11 @@ impl Zones {
         nlb: u32,
     ) -> Result<Extent, Status> {
         let from = self.zones[index].state;
-        let outcome = table::outcome(from, Event::Write, self.condition(placement));
+        let outcome = table::outcome(from, Event::Write, self.condition(index, placement));
         if !outcome.status.is_success() {
             return Err(outcome.status);
         }
-        let closed = self.make_room(outcome);
+        let closed = self.make_room(index, outcome);
         self.enter(index, outcome);
         self.zones[index].host_lbas += u64::from(nlb);
         Ok(Extent {
@@ -370,28 +387,39 @@ impl Zones {
         })
     }
 
-    /// The circumstances, as the table wants them.
+    /// The namespace of a zone.
     #[inline]
-    const fn condition(&self, placement: Placement) -> Condition {
+    fn namespace_of(&self, index: usize) -> &Namespace {
+        &self.namespaces[usize::from(self.zones[index].namespace)]
+    }
+
+    /// The circumstances of a zone, as the table wants them.
+    #[inline]
+    fn condition(&self, index: usize, placement: Placement) -> Condition {
+        let of = self.namespace_of(index);
         Condition {
             placement,
-            active_free: self.active < self.max_active,
-            open_free: self.open < self.max_open || self.implicit.len() > 0,
+            active_free: of.active < of.max_active,
+            open_free: of.open < of.max_open || of.implicit.len() > 0,
         }
     }
 
-    /// Closes the oldest implicitly opened zone if the zone that is about to
-    /// change needs an open resource and none is left.
+    /// Closes the oldest implicitly opened zone of its namespace if the zone
+    /// that is about to change needs an open resource and none is left.
     #[inline]
-    fn make_room(&mut self, outcome: Outcome) -> Option<usize> {
-        if !outcome.takes_open || self.open < self.max_open {
+    fn make_room(&mut self, index: usize, outcome: Outcome) -> Option<usize> {
+        if !outcome.takes_open {
             return None;
         }
-        let oldest = self
+        let of = self.namespace_of(index);
+        if of.open < of.max_open {
+            return None;
+        }
+        let oldest = of
             .implicit
             .oldest()
             .expect("the condition was that a resource is free or can be freed");
-        let condition = self.condition(Placement::Within);
+        let condition = self.condition(oldest, Placement::Within);
         let close = table::outcome(State::ImplicitlyOpened, Event::ImplicitClose, condition);
         debug_assert!(close.status.is_success(), "implicit close failed");
         self.enter(oldest, close);
@@ -409,25 +437,26 @@ impl Zones {
         if from == outcome.next {
             return;
         }
+        let of = &mut self.namespaces[usize::from(self.zones[index].namespace)];
         if from == State::ImplicitlyOpened {
-            self.implicit.remove(&mut self.zones, index);
+            of.implicit.remove(&mut self.zones, index);
         }
         if outcome.next == State::ImplicitlyOpened {
-            self.implicit.push(&mut self.zones, index);
+            of.implicit.push(&mut self.zones, index);
         }
-        if self.journal.is_some() {
-            self.note(index, from, outcome.next);
-        }
-        self.zones[index].state = outcome.next;
         let add = |count: u32, delta: i8| {
             count
                 .checked_add_signed(delta.into())
                 .expect("a count is the number of zones in its states")
         };
-        self.open = add(self.open, outcome.open_delta);
-        self.active = add(self.active, outcome.active_delta);
-        assert!(self.open <= self.max_open, "too many open zones");
-        assert!(self.active <= self.max_active, "too many active zones");
+        of.open = add(of.open, outcome.open_delta);
+        of.active = add(of.active, outcome.active_delta);
+        assert!(of.open <= of.max_open, "too many open zones");
+        assert!(of.active <= of.max_active, "too many active zones");
+        if self.journal.is_some() {
+            self.note(index, from, outcome.next);
+        }
+        self.zones[index].state = outcome.next;
     }
 
     /// Keeps a journal of every change of state from now on, or keeps none.
@@ -474,7 +503,7 @@ impl Zones {
             return Err(Status::INVALID_FIELD);
         }
         match slba.0.checked_add(u64::from(nlb)) {
-            Some(end) if end <= self.namespace_lbas => {
+            Some(end) if end <= self.drive_lbas => {
                 let index = self.index_of(slba.0);
                 Ok((index, slba.0 - self.start_of(index).0))
             }
@@ -490,7 +519,7 @@ impl Zones {
         }
     }
 
-    /// The zone of an address within the namespace.
+    /// The zone of an address within the drive.
     #[inline]
     const fn index_of(&self, lba: u64) -> usize {
         let index = match self.size_shift {
@@ -511,29 +540,5 @@ impl Zones {
     const fn id(&self, index: usize) -> ZoneId {
         debug_assert!(index < self.zones.len());
         ZoneId(index as u32)
-    }
-
-    /// Checks everything that must always hold. Costs time proportional to the
-    /// number of zones: for tests and fuzzing.
-    ///
-    /// # Panics
-    /// Something does not hold, which is a defect of this module.
-    pub fn assert_invariants(&self) {
-        let count = |is: fn(State) -> bool| self.zones.iter().filter(|z| is(z.state)).count();
-        assert_eq!(self.open as usize, count(State::is_open));
-        assert_eq!(self.active as usize, count(State::is_active));
-        assert!(self.open <= self.max_open && self.active <= self.max_active);
-        self.implicit.assert_lists(&self.zones);
-        for (index, zone) in self.zones.iter().enumerate() {
-            let written = zone.written_lbas(self.capacity_lbas);
-            assert!(zone.host_lbas <= written && written <= self.capacity_lbas);
-            match zone.state {
-                State::Empty => assert_eq!(written, 0),
-                State::Full => assert_eq!(written, self.capacity_lbas),
-                State::ReadOnly | State::Offline => {}
-                _ => assert!(written < self.capacity_lbas && !zone.finished),
-            }
-            assert_eq!(zone.has_extension, self.extensions.contains_key(&index));
-        }
     }
 }

@@ -3,7 +3,7 @@
 use zonelab_device::ZoneId;
 
 use super::table::{self, Event, Placement, State};
-use super::{Change, Zones};
+use super::{Change, Finished, Zones};
 
 impl Zones {
     /// Power was lost, and has come back: open zones are closed, zones of which
@@ -32,7 +32,7 @@ impl Zones {
             debug_assert!(durable <= host_lbas, "only what was written can be left");
             self.zones[index].host_lbas = durable;
             match self.zones[index].state {
-                State::Full if !self.zones[index].finished && durable < self.capacity_lbas => {
+                State::Full if !self.zones[index].is_finished() && durable < self.capacity_lbas => {
                     full.push((index, written, host_lbas));
                 }
                 State::ImplicitlyOpened | State::ExplicitlyOpened | State::Closed => {
@@ -57,12 +57,11 @@ impl Zones {
             Event::PowerCyclePartial
         };
         let from = zone.state;
-        let outcome = table::outcome(from, event, self.condition(Placement::Within));
+        let outcome = table::outcome(from, event, self.condition(index, Placement::Within));
         if outcome.status.is_success() {
             self.enter(index, outcome);
         } else {
-            self.zones[index].finished = true;
-            self.zones[index].finished_by_controller = true;
+            self.zones[index].finished = Finished::ByController;
         }
         if self.zones[index].state == State::Empty {
             // Writes that were on their way belong to the past.

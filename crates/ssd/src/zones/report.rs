@@ -5,8 +5,8 @@ use zonelab_nvme::Status;
 use zonelab_nvme::zerocopy::IntoBytes;
 use zonelab_nvme::zns::{ReportFilter, ReportHeader, ZoneAttributes, ZoneDescriptor};
 
-use super::Zones;
 use super::table::State;
+use super::{Finished, Zones};
 
 /// A write pointer without meaning. The specification leaves its value open;
 /// hosts are used to this one (QEMU reports it).
@@ -14,7 +14,8 @@ const NO_WRITE_POINTER: u64 = u64::MAX;
 
 impl Zones {
     /// Reports zones from the one that contains `slba` on (ZNS command set 1.1,
-    /// section 3.4.2).
+    /// section 3.4.2), up to the last of its namespace. Addresses in the report
+    /// count from the start of the namespace.
     ///
     /// Fills `out` with the header, as many descriptors as fit, and zeros, and
     /// returns the number of bytes of header and descriptors. The Number of
@@ -45,13 +46,15 @@ impl Zones {
         let extension_bytes = if extended { self.extension_bytes } else { 0 };
         let entry_bytes = size_of::<ZoneDescriptor>() + extension_bytes;
 
-        let mut matching = (start..self.zones.len())
+        let namespace = self.namespace_of(start);
+        let first_lba = namespace.first_lba().0;
+        let mut matching = (start..namespace.zones().end as usize)
             .filter(|&index| wanted.is_none_or(|state| self.zones[index].state == state));
         let mut described = 0;
         // The room is asked first: a zone that leaves `matching` must get an entry.
         for (entry, index) in entries.chunks_exact_mut(entry_bytes).zip(&mut matching) {
             let (descriptor, extension) = entry.split_at_mut(size_of::<ZoneDescriptor>());
-            descriptor.copy_from_slice(self.descriptor(index).as_bytes());
+            descriptor.copy_from_slice(self.descriptor(index, first_lba).as_bytes());
             if let Some(bytes) = self.extensions.get(&index).filter(|_| extended) {
                 extension.copy_from_slice(bytes);
             }
@@ -67,10 +70,10 @@ impl Zones {
         Ok(size_of::<ReportHeader>() + described * entry_bytes)
     }
 
-    /// The descriptor of a zone.
-    fn descriptor(&self, index: usize) -> ZoneDescriptor {
+    /// The descriptor of a zone of the namespace that starts at `first_lba`.
+    fn descriptor(&self, index: usize, first_lba: u64) -> ZoneDescriptor {
         let zone = &self.zones[index];
-        let start = self.start_of(index).0;
+        let start = self.start_of(index).0 - first_lba;
         let pointer = if zone.state.has_write_pointer() {
             start + zone.written_lbas(self.capacity_lbas)
         } else {
@@ -78,7 +81,7 @@ impl Zones {
         };
         ZoneDescriptor {
             za: ZoneAttributes::default()
-                .with_zfc(zone.finished_by_controller)
+                .with_zfc(zone.finished == Finished::ByController)
                 .with_zdev(zone.has_extension),
             zcap: self.capacity_lbas.into(),
             zslba: start.into(),

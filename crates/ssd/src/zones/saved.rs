@@ -3,14 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::table::State;
-use super::{Zone, Zones};
-use crate::config::ZonesConfig;
+use super::{Finished, Zone, Zones};
+use crate::config::{NamespaceConfig, ZonesConfig};
 
 /// What [`Zones`] knows, as data.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SavedZones {
     zones: Vec<SavedZone>,
-    /// The implicitly opened zones, oldest first.
+    /// The implicitly opened zones: those of each namespace in turn, oldest first.
     implicit: Vec<u32>,
     /// Descriptor extensions, by zone.
     extensions: Vec<(u32, Vec<u8>)>,
@@ -31,8 +31,8 @@ impl Zones {
         let saved = |zone: &Zone| SavedZone {
             state: zone.state.code().0,
             host_lbas: zone.host_lbas,
-            finished: zone.finished,
-            finished_by_controller: zone.finished_by_controller,
+            finished: zone.is_finished(),
+            finished_by_controller: zone.finished == Finished::ByController,
         };
         let extensions = self.extensions.iter().map(|(index, bytes)| {
             let zone = u32::try_from(*index).expect("the number of zones came as u32");
@@ -40,7 +40,11 @@ impl Zones {
         });
         SavedZones {
             zones: self.zones.iter().map(saved).collect(),
-            implicit: self.implicit.in_order(&self.zones),
+            implicit: self
+                .namespaces
+                .iter()
+                .flat_map(|namespace| namespace.implicit.in_order(&self.zones))
+                .collect(),
             extensions: extensions.collect(),
         }
     }
@@ -49,23 +53,28 @@ impl Zones {
     ///
     /// # Errors
     /// What is impossible about them.
-    pub(crate) fn restore(config: &ZonesConfig, saved: &SavedZones) -> Result<Self, String> {
-        let mut zones = Self::new(config);
+    pub(crate) fn restore(
+        config: &ZonesConfig,
+        namespaces: &[NamespaceConfig],
+        saved: &SavedZones,
+    ) -> Result<Self, String> {
+        let mut zones = Self::with_namespaces(config, namespaces);
         if saved.zones.len() != zones.zones.len() {
             return Err(format!("{} zones", saved.zones.len()));
         }
         for (index, from) in saved.zones.iter().enumerate() {
             let zone = restored(from, zones.capacity_lbas)
                 .ok_or_else(|| format!("zone {index}: {from:?}"))?;
-            zones.open += u32::from(zone.state.is_open());
-            zones.active += u32::from(zone.state.is_active());
-            zones.zones[index] = zone;
+            let namespace = zones.zones[index].namespace;
+            let of = &mut zones.namespaces[usize::from(namespace)];
+            of.open += u32::from(zone.state.is_open());
+            of.active += u32::from(zone.state.is_active());
+            zones.zones[index] = Zone { namespace, ..zone };
         }
-        if zones.open > zones.max_open || zones.active > zones.max_active {
-            return Err(format!(
-                "{} open and {} active zones",
-                zones.open, zones.active
-            ));
+        for of in &zones.namespaces {
+            if of.open > of.max_open || of.active > of.max_active {
+                return Err(format!("{} open and {} active zones", of.open, of.active));
+            }
         }
         zones.restore_implicit(&saved.implicit)?;
         zones.restore_extensions(&saved.extensions)?;
@@ -75,16 +84,17 @@ impl Zones {
     fn restore_implicit(&mut self, order: &[u32]) -> Result<(), String> {
         for &zone in order {
             let index = zone as usize;
-            let fits = self.zones.get(index).is_some_and(|zone| {
+            let unlisted = self.zones.get(index).filter(|zone| {
                 zone.state == State::ImplicitlyOpened && zone.links == super::implicit::Links::NONE
             });
+            let of = unlisted.map(|zone| &mut self.namespaces[usize::from(zone.namespace)]);
             // The first of a list of one has no links either.
-            if !fits || self.implicit.oldest() == Some(index) {
+            let Some(of) = of.filter(|of| of.implicit.oldest() != Some(index)) else {
                 return Err(format!(
                     "zone {zone} in the list of implicitly opened zones"
                 ));
-            }
-            self.implicit.push(&mut self.zones, index);
+            };
+            of.implicit.push(&mut self.zones, index);
         }
         let opened = |zone: &&Zone| zone.state == State::ImplicitlyOpened;
         if self.zones.iter().filter(opened).count() != order.len() {
@@ -117,11 +127,15 @@ fn restored(saved: &SavedZone, capacity_lbas: u64) -> Option<Zone> {
     let zone = Zone {
         host_lbas: saved.host_lbas,
         state,
-        finished: saved.finished,
-        finished_by_controller: saved.finished_by_controller,
+        finished: match (saved.finished, saved.finished_by_controller) {
+            (false, false) => Finished::No,
+            (true, false) => Finished::ByHost,
+            (true, true) => Finished::ByController,
+            (false, true) => return None,
+        },
         ..Zone::EMPTY
     };
-    if zone.host_lbas > capacity_lbas || (zone.finished_by_controller && !zone.finished) {
+    if zone.host_lbas > capacity_lbas {
         return None;
     }
     let written = zone.written_lbas(capacity_lbas);

@@ -2,20 +2,17 @@
 
 use std::ops::Range;
 
-use zonelab_device::{Lba, ZoneId};
+use zonelab_device::{Lba, NamespaceId, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 
 use super::table::{self, Event, Placement, State};
-use super::{Change, Zones};
+use super::{Change, Finished, Zones};
 
 impl Zones {
-    /// Zone Management Send without data: open, close, finish, reset, offline.
-    ///
-    /// With `select_all`, `slba` is ignored, and the action applies to every
-    /// zone in the states of [`Event::select_all`], in order of address. Open
-    /// opens all closed zones or none. Each change of state, implicit closes
-    /// included, is added to `changes` in the order in which it took place.
+    /// Zone Management Send without data to the zone that starts at `slba`:
+    /// open, close, finish, reset, offline. Each change of state, implicit
+    /// closes included, is added to `changes` in the order in which it took place.
     ///
     /// # Errors
     /// LBA Out of Range; Invalid Field (`slba` is not the start of a zone, the
@@ -27,19 +24,46 @@ impl Zones {
         &mut self,
         slba: Lba,
         action: ZoneSendAction,
-        select_all: bool,
         changes: &mut Vec<Change>,
     ) -> Result<(), Status> {
-        let index = if select_all {
-            None
-        } else {
-            Some(self.index_of_start(slba)?)
-        };
+        let index = self.index_of_start(slba)?;
         let event = Event::of_action(action).ok_or(Status::INVALID_FIELD)?;
-        match index {
-            Some(index) => self.apply(index, event, changes),
-            None => self.apply_to_all(event, changes),
+        self.apply(index, event, changes)
+    }
+
+    /// The same with Select All: the action applies to every zone of a
+    /// namespace in the states of [`Event::select_all`], in order of address.
+    /// Open opens all closed zones or none.
+    ///
+    /// # Errors
+    /// Invalid Namespace or Format; Invalid Field (the action is unknown, or
+    /// not for all zones); Too Many Open Zones. Nothing has changed then.
+    pub fn send_all(
+        &mut self,
+        nsid: NamespaceId,
+        action: ZoneSendAction,
+        changes: &mut Vec<Change>,
+    ) -> Result<(), Status> {
+        let namespace = self
+            .namespace(nsid)
+            .ok_or(Status::INVALID_NAMESPACE_OR_FORMAT)?;
+        let event = Event::of_action(action).ok_or(Status::INVALID_FIELD)?;
+        // Every closed zone is active, so the only resource to run out of is
+        // open zones, and those that are implicitly open can be closed for it.
+        let open_after = namespace.active - namespace.implicit.len();
+        if event == Event::Open && open_after > namespace.max_open {
+            return Err(Status::TOO_MANY_OPEN_ZONES);
         }
+        // Selected before anything changes: zones that are closed to make room
+        // are not among those to open.
+        let states = event.select_all();
+        let zones = namespace.zones();
+        let selected: Vec<usize> = (zones.start as usize..zones.end as usize)
+            .filter(|&index| states.contains(&self.zones[index].state))
+            .collect();
+        selected
+            .into_iter()
+            .try_for_each(|index| self.apply(index, event, changes))
     }
 
     /// Set Zone Descriptor Extension: attaches the first bytes of `bytes` to the
@@ -107,7 +131,7 @@ impl Zones {
         }
         let zones = zones.start as usize..zones.end as usize;
         let outcome = |zones: &Self, index: usize| {
-            let condition = zones.condition(Placement::Within);
+            let condition = zones.condition(index, Placement::Within);
             table::outcome(zones.zones[index].state, Event::Precondition, condition)
         };
         let statuses = zones.clone().map(|index| outcome(self, index).status);
@@ -137,11 +161,11 @@ impl Zones {
         changes: &mut Vec<Change>,
     ) -> Result<(), Status> {
         let from = self.zones[index].state;
-        let outcome = table::outcome(from, event, self.condition(Placement::Within));
+        let outcome = table::outcome(from, event, self.condition(index, Placement::Within));
         if !outcome.status.is_success() {
             return Err(outcome.status);
         }
-        if let Some(closed) = self.make_room(outcome) {
+        if let Some(closed) = self.make_room(index, outcome) {
             changes.push(self.change(closed, State::ImplicitlyOpened));
         }
         if outcome.next == from {
@@ -153,34 +177,14 @@ impl Zones {
         Ok(())
     }
 
-    /// Applies an event to every zone that its Select All selects.
-    fn apply_to_all(&mut self, event: Event, changes: &mut Vec<Change>) -> Result<(), Status> {
-        // Every closed zone is active, so the only resource to run out of is
-        // open zones, and those that are implicitly open can be closed for it.
-        let open_after = self.active - self.implicit.len();
-        if event == Event::Open && open_after > self.max_open {
-            return Err(Status::TOO_MANY_OPEN_ZONES);
-        }
-        // Selected before anything changes: zones that are closed to make room
-        // are not among those to open.
-        let states = event.select_all();
-        let selected: Vec<usize> = (0..self.zones.len())
-            .filter(|&index| states.contains(&self.zones[index].state))
-            .collect();
-        selected
-            .into_iter()
-            .try_for_each(|index| self.apply(index, event, changes))
-    }
-
     /// What goes with a change of state that `event` caused.
     fn after(&mut self, index: usize, event: Event) {
         let zone = &mut self.zones[index];
         match event {
-            Event::Finish => zone.finished = true,
+            Event::Finish => zone.finished = Finished::ByHost,
             Event::Reset => {
                 zone.host_lbas = 0;
-                zone.finished = false;
-                zone.finished_by_controller = false;
+                zone.finished = Finished::No;
                 zone.generation = zone.generation.wrapping_add(1);
             }
             _ => {}

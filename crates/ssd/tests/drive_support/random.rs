@@ -161,6 +161,7 @@ pub(crate) fn bodies() -> impl Strategy<Value = DriveConfig> {
         geometry,
         lba_bytes: 4_096,
         zones,
+        namespaces: Vec::new(),
         media,
         front_end: NO_FRONT_END,
         write_buffer: None,

@@ -1,7 +1,7 @@
 //! What a drive without a front end must have done to its flash, worked out
 //! from the commands that it accepted: an independent count, block by block.
 
-use zonelab_device::{Op, ZoneId};
+use zonelab_device::{NamespaceId, Op, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 use zonelab_ssd::config::{
@@ -130,7 +130,12 @@ impl Shadow {
                 select_all,
             } => {
                 let mut changes = Vec::new();
-                let status = zones.send(slba, action, select_all, &mut changes).err();
+                let status = if select_all {
+                    zones.send_all(NamespaceId::FIRST, action, &mut changes)
+                } else {
+                    zones.send(slba, action, &mut changes)
+                };
+                let status = status.err();
                 let opens = action == ZoneSendAction::OPEN;
                 let closes = |change: &zonelab_ssd::zones::Change| change.to == ZoneState::CLOSED;
                 let closed = opens && changes.iter().any(closes);

@@ -7,7 +7,8 @@ use zonelab_device::Nanos;
 use zonelab_ssd::config::{
     Bookkeeping, ChannelArbitration, CommandCosts, DataStore, DiePolicy, DriveConfig, EraseExtent,
     EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, MediaDetails,
-    PageRegister, PlaneMode, ResetConfig, StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
+    NamespaceConfig, PageRegister, PlaneMode, ResetConfig, StripeOrder, Suspend, WriteBufferConfig,
+    ZonesConfig,
 };
 
 /// Configurations that the check accepts, small enough to be built.
@@ -32,6 +33,7 @@ pub(crate) fn valid_config() -> impl Strategy<Value = DriveConfig> {
                     geometry,
                     lba_bytes,
                     zones,
+                    namespaces: Vec::new(),
                     media,
                     front_end,
                     write_buffer: write_buffer.map(|mut buffer: WriteBufferConfig| {
@@ -50,6 +52,7 @@ pub(crate) fn valid_config() -> impl Strategy<Value = DriveConfig> {
                     }
                     books
                 });
+                config.namespaces = halves(&zones);
                 if config.front_end.cores > 0 {
                     config.front_end.costs = costs;
                 }
@@ -301,4 +304,23 @@ fn management() -> impl Strategy<Value = (FinishConfig, ResetConfig, bool)> {
 
 fn data() -> impl Strategy<Value = DataStore> {
     prop_oneof![Just(DataStore::None), Just(DataStore::Memory)]
+}
+
+/// Two namespaces if there is an even number of zones, with limits if the drive has any.
+fn halves(zones: &ZonesConfig) -> Vec<NamespaceConfig> {
+    if zones.count < 2 || zones.count % 2 == 1 {
+        return Vec::new();
+    }
+    let half = |less: u32| {
+        let max_active = zones.max_active.map(|most| most.min(zones.count / 2));
+        let most = max_active.unwrap_or(zones.count / 2);
+        NamespaceConfig {
+            zones: zones.count / 2,
+            max_active,
+            max_open: zones
+                .max_open
+                .map(|open| open.min(most).saturating_sub(less).max(1)),
+        }
+    };
+    vec![half(0), half(1)]
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};
-use zonelab_device::{Lba, ZoneId};
+use zonelab_device::{Lba, NamespaceId, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneState;
 use zonelab_ssd::zones::table::{Condition, Event, Placement, ROWS, Row, State};
@@ -132,12 +132,14 @@ impl Pair {
                     .precondition_full(*from as usize, *to as usize)
             ),
             Command::Send { slba, action } => {
-                let status = self.zones.send(Lba(*slba), *action, false, &mut changes);
+                let status = self.zones.send(Lba(*slba), *action, &mut changes);
                 prop_assert_eq!(status, self.reference.send(*slba, *action));
                 return self.compare_changes(&changes);
             }
             Command::SendAll { action } => {
-                let status = self.zones.send(Lba(u64::MAX), *action, true, &mut changes);
+                let status = self
+                    .zones
+                    .send_all(NamespaceId::FIRST, *action, &mut changes);
                 prop_assert_eq!(status, self.reference.send_all(*action));
                 return self.compare_changes(&changes);
             }

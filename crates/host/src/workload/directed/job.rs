@@ -100,10 +100,12 @@ impl DirectedJob {
     /// A job on a device of `info`; `rng` is for its choices.
     ///
     /// # Panics
-    /// If the first namespace is not zoned.
+    /// If its namespace does not exist or is not zoned.
     #[must_use]
     pub fn new(spec: DirectedSpec, info: &DeviceInfo, rng: Rng, shared: Shared) -> Self {
-        let namespace = &info.namespaces[0];
+        let namespace = info
+            .namespace(spec.namespace)
+            .expect("the namespace of a job exists");
         let zoned = namespace.zoned.expect("workloads are for zoned namespaces");
         let lba_bytes = u64::from(namespace.lba_bytes);
         let counting = match spec.style {
@@ -474,7 +476,14 @@ impl DirectedJob {
         under_way: bool,
     ) {
         queue
-            .submit(Command::new(step.op), Tag(slot), None)
+            .submit(
+                Command {
+                    nsid: self.spec.namespace,
+                    op: step.op,
+                },
+                Tag(slot),
+                None,
+            )
             .expect("the queue is as deep as the job has slots");
         self.free.pop();
         let depth = self.in_flight();

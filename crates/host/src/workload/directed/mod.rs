@@ -21,7 +21,7 @@ mod targets;
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-use zonelab_device::Nanos;
+use zonelab_device::{NamespaceId, Nanos};
 
 use super::distribution::Distribution;
 use super::zone_table::JobId;
@@ -67,6 +67,8 @@ impl Direction {
 pub struct DirectedSpec {
     /// Its number among the jobs of the run, from 0.
     pub id: JobId,
+    /// The namespace it works on; zones count from its start.
+    pub namespace: NamespaceId,
     /// The zones it works on; not empty.
     pub zones: Range<u32>,
     /// By [`Direction`]: how, if it works in that direction at all. Reads and

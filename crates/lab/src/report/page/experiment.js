@@ -2,6 +2,7 @@
 
 const experimentSection = (data, experiment, index) => {
   const still = [...document.querySelectorAll('.still')].find((node) => node.dataset.experiment === experiment.id);
+  const matrix = [...document.querySelectorAll('.matrix')].find((node) => node.dataset.experiment === experiment.id);
   const points = pointChooser(data, experiment);
   const panels = experiment.figure.map((panel) => figurePanel(data, experiment, panel, points.choose));
   if (panels.length > 0 && still) still.remove();
@@ -10,6 +11,7 @@ const experimentSection = (data, experiment, index) => {
     el('p', { class: 'soft small' }, [experiment.source, statsLine(experiment.stats)].filter(Boolean).join('. ')),
     experiment.about ? el('p', {}, experiment.about) : null,
     panels,
+    matrix || null,
     points.node);
 };
 

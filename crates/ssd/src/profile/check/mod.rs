@@ -6,6 +6,7 @@ use super::derived::{Derived, Needs};
 use crate::config::DriveConfig;
 
 pub mod limits;
+mod namespaces;
 mod ranges;
 mod relations;
 

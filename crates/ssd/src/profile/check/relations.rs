@@ -21,6 +21,8 @@ impl Rules<'_> {
         self.stagger();
         self.zone_sizes();
         self.zone_limits();
+        self.namespaces();
+        self.namespaces();
         self.descriptor_extension();
         self.arbitration();
         self.suspend();
