@@ -184,6 +184,7 @@ fn host(draw: &mut Draw<'_>) -> HostCosts {
         return HostCosts::FREE;
     }
     HostCosts {
+        path_ns: Nanos::ZERO,
         submit_ns: Nanos(draw.int(0..=20_000)),
         complete_ns: Nanos(draw.int(0..=20_000)),
         jitter_ns: Nanos(draw.pick(&[0, 0, 500, 20_000])),
