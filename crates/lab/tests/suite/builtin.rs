@@ -14,8 +14,8 @@ const EMULATOR: [&str; 8] = ["CM", "C9a", "C9b", "C10a", "C10b", "C11a", "C11b",
 /// Of the ZN540, SYSTOR'24.
 const DRIVE_C: [&str; 6] = ["C2a", "C2b", "C3a", "C3b", "C4", "C5"];
 /// Of the ZN540, CLUSTER'23.
-const DRIVE_Z: [&str; 13] = [
-    "Z1", "Z3", "Z4", "Z5", "Z6", "Z7", "Z8", "Z9", "Z10a", "Z10b", "Z11s", "Z12", "Z13",
+const DRIVE_Z: [&str; 14] = [
+    "Z1", "Z3", "Z4", "Z5", "Z6", "Z7", "Z8", "Z9", "Z10a", "Z10b", "Z11", "Z11s", "Z12", "Z13",
 ];
 
 fn all() -> impl Iterator<Item = &'static str> {
@@ -38,8 +38,8 @@ fn they_are_all_there_under_their_ids() {
     for id in all() {
         let experiment = experiment(id);
         let kind = match id {
-            // What is published of it is that there is interference at all.
-            "C5" => "S",
+            // What is published of C5 is that there is interference at all.
+            "C5" | "Z11" => "S",
             _ if EMULATOR.contains(&id) => "E",
             _ => "D",
         };
