@@ -18,10 +18,21 @@ pub struct Published {
     pub spread: Option<(f64, f64)>,
 }
 
+/// Where a value stands in a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CellPlace {
+    /// The file, as the table was named when it was read.
+    pub file: String,
+    /// Line of the row, from 1.
+    pub line: usize,
+    /// Name of the column.
+    pub column: String,
+}
+
 /// Reference tables.
 #[derive(Debug)]
 pub struct References {
-    tables: Vec<(&'static str, CsvTable)>,
+    tables: Vec<(String, CsvTable)>,
 }
 
 /// Why a published value cannot be looked up.
@@ -74,10 +85,47 @@ impl References {
     /// # Errors
     /// One of them is malformed.
     pub fn builtin() -> Result<Self, ReferenceError> {
-        let read = |&(name, text)| Ok((name, CsvTable::parse(name, text)?));
+        let read =
+            |&(name, text): &(&str, &str)| Ok((name.to_owned(), CsvTable::parse(name, text)?));
         Ok(Self {
             tables: BUILTIN.iter().map(read).collect::<Result<_, _>>()?,
         })
+    }
+
+    /// No tables at all.
+    #[must_use]
+    pub const fn empty() -> Self {
+        Self { tables: Vec::new() }
+    }
+
+    /// The same tables with one more, or with one in the place of its namesake.
+    #[must_use]
+    pub fn with_table(mut self, name: &str, table: CsvTable) -> Self {
+        self.tables.retain(|(known, _)| known != name);
+        self.tables.push((name.to_owned(), table));
+        self
+    }
+
+    /// Where a published value stands, if it comes from a table: for messages
+    /// and lists of residuals. `None` where [`Self::value`] finds nothing in a table.
+    ///
+    /// # Errors
+    /// As [`Self::value`].
+    pub fn place(
+        &self,
+        series: &SeriesSpec,
+        x: &AxisValue,
+        metric: &str,
+    ) -> Result<Option<CellPlace>, LookupError> {
+        let Some(source) = &series.published else {
+            return Ok(None);
+        };
+        let found = self.rows_matching(source, &source.filter, x, metric)?;
+        Ok(found.first().map(|(record, _)| CellPlace {
+            file: record.file().to_owned(),
+            line: record.line(),
+            column: metric.to_owned(),
+        }))
     }
 
     /// Looks up everything that an experiment compares, so that a mistake shows
@@ -171,7 +219,7 @@ impl References {
     }
 
     fn table(&self, name: &str) -> Result<&CsvTable, LookupError> {
-        let found = self.tables.iter().find(|(known, _)| *known == name);
+        let found = self.tables.iter().find(|(known, _)| known == name);
         found
             .map(|(_, table)| table)
             .ok_or_else(|| LookupError::NoTable {
@@ -180,8 +228,8 @@ impl References {
             })
     }
 
-    fn ids(&self) -> Vec<&'static str> {
-        self.tables.iter().map(|(name, _)| *name).collect()
+    fn ids(&self) -> Vec<&str> {
+        self.tables.iter().map(|(name, _)| name.as_str()).collect()
     }
 
     /// Values of `metric` in the rows that meet all conditions at `x`.
@@ -192,20 +240,32 @@ impl References {
         x: &AxisValue,
         metric: &str,
     ) -> Result<Vec<f64>, LookupError> {
+        let rows = self.rows_matching(source, conditions, x, metric)?;
+        Ok(rows.into_iter().map(|(_, value)| value).collect())
+    }
+
+    /// The rows that meet all conditions at `x` and have a value of `metric`.
+    fn rows_matching<'t>(
+        &'t self,
+        source: &PublishedTable,
+        conditions: &[String],
+        x: &AxisValue,
+        metric: &str,
+    ) -> Result<Vec<(Record<'t>, f64)>, LookupError> {
         let table = self.table(&source.table)?;
         if !table.columns().iter().any(|column| column == metric) {
             return Ok(Vec::new());
         }
-        let mut values = Vec::new();
+        let mut rows = Vec::new();
         for record in table.records() {
             if meets(&record, conditions)?
                 && record.number(&source.x)? == Some(x.number)
                 && let Some(value) = record.number(metric)?
             {
-                values.push(value);
+                rows.push((record, value));
             }
         }
-        Ok(values)
+        Ok(rows)
     }
 }
 

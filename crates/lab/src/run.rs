@@ -184,6 +184,30 @@ impl Point {
         format!("{:?} after {:?}", phases, self.series.full_zones)
     }
 
+    /// Most operations of a job that can be in flight: those of all its threads.
+    pub(crate) fn in_flight(&self, job: &str) -> u64 {
+        let template = self.experiment.job(job);
+        template.map_or(0, |job| u64::from(job.threads) * u64::from(job.queue_depth))
+    }
+
+    /// Shortens every job that has a run time to at most `runtime`, and its ramp to
+    /// half of that. What ends by itself still does.
+    pub(crate) fn shorten(&mut self, runtime: Nanos) {
+        for job in &mut self.experiment.jobs {
+            if let Some(own) = &mut job.stop.runtime {
+                *own = runtime.min(*own);
+                job.ramp = job.ramp.min(Nanos(runtime.0 / 2));
+            }
+        }
+    }
+
+    /// The longest run time of its jobs; `None` if none has one.
+    pub(crate) fn runtime(&self) -> Option<Nanos> {
+        let phases = self.series.phases.iter().flatten();
+        let jobs = phases.filter_map(|name| self.experiment.job(name));
+        jobs.filter_map(|job| job.stop.runtime).max()
+    }
+
     /// Experiment, series and axis value, in words.
     #[must_use]
     pub fn title(&self) -> String {

@@ -1,0 +1,104 @@
+//! Cross-validation: how well a part of the data predicts the rest.
+
+use zonelab_host::Rng;
+
+use super::evaluate::{Evaluator, Values};
+use super::report::{Errors, Residual};
+use super::search::Progress;
+use super::{Calibration, Stop};
+
+/// Stream of random numbers that deals points to folds.
+const STREAM: u64 = 0x666f_6c64;
+
+/// A fit on all folds but one, and how it does on that one.
+#[derive(Clone, Debug)]
+pub struct FoldResult {
+    /// Number of the fold that was left out, from 1.
+    pub fold: u32,
+    /// Fitted values of the parameters.
+    pub values: Vec<u64>,
+    /// Errors on what it was fitted to.
+    pub fitted: Errors,
+    /// Errors on what it had not seen.
+    pub left_out: Errors,
+}
+
+/// Fits once for each fold. Points are dealt, not values: all values of a point
+/// are in one fold.
+pub(super) fn run(
+    calibration: &Calibration,
+    evaluator: &mut Evaluator<'_>,
+    most: u32,
+    on_progress: &dyn Fn(&Progress<'_>),
+) -> Result<Vec<FoldResult>, Stop> {
+    let count = calibration.settings.folds;
+    let fold_of = deal(calibration, count);
+    let mut results = Vec::new();
+    if count < 2 {
+        return Ok(results);
+    }
+    for fold in 0..count {
+        let cases = |is_in: bool| -> Vec<usize> {
+            let all = fold_of.iter().enumerate();
+            all.filter(|(_, of)| (**of == fold) == is_in)
+                .map(|(case, _)| case)
+                .collect()
+        };
+        let (seen, left_out) = (cases(false), cases(true));
+        if seen.is_empty() || left_out.is_empty() {
+            continue;
+        }
+        let stage = format!("fold {} of {count}", fold + 1);
+        let found = calibration.fit(evaluator, seen.clone(), most, (&stage, on_progress))?;
+        let fitted = errors(calibration, evaluator, &found.values, &seen)?;
+        let left_out = errors(calibration, evaluator, &found.values, &left_out)?;
+        results.push(FoldResult {
+            fold: fold + 1,
+            values: found.values,
+            fitted,
+            left_out,
+        });
+    }
+    Ok(results)
+}
+
+/// The fold of each case: those of an experiment are shuffled and dealt in turn.
+fn deal(calibration: &Calibration, folds: u32) -> Vec<u32> {
+    let cases = &calibration.data.cases;
+    let mut fold_of = vec![0; cases.len()];
+    let mut rng = Rng::new(calibration.settings.seed, STREAM);
+    let mut next = 0;
+    for group in 0..calibration.data.groups.len() {
+        let mut mine: Vec<usize> = (0..cases.len())
+            .filter(|case| cases[*case].group == group)
+            .collect();
+        for last in (1..mine.len()).rev() {
+            mine.swap(last, rng.below(last as u64 + 1) as usize);
+        }
+        for case in mine {
+            fold_of[case] = next % folds.max(1);
+            next += 1;
+        }
+    }
+    fold_of
+}
+
+fn errors(
+    calibration: &Calibration,
+    evaluator: &mut Evaluator<'_>,
+    values: &Values,
+    cases: &[usize],
+) -> Result<Errors, Stop> {
+    let data = &calibration.data;
+    let Some(ours) = evaluator.evaluate(values, cases)? else {
+        return Ok(Errors::of(&[]));
+    };
+    let measurements = cases
+        .iter()
+        .flat_map(|case| data.cases[*case].measurements.clone());
+    let residuals: Vec<Residual> = measurements
+        .map(|index| Residual::of(data, index, None, ours[index]))
+        .collect();
+    let all: Vec<&Residual> = residuals.iter().collect();
+    Ok(Errors::of(&all))
+}
