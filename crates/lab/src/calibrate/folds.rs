@@ -4,7 +4,7 @@ use zonelab_host::Rng;
 
 use super::evaluate::{Evaluator, Values};
 use super::report::{Errors, Residual};
-use super::search::Progress;
+use super::search::OnProgress;
 use super::{Calibration, Stop};
 
 /// Stream of random numbers that deals points to folds.
@@ -29,7 +29,7 @@ pub(super) fn run(
     calibration: &Calibration,
     evaluator: &mut Evaluator<'_>,
     most: u32,
-    on_progress: &dyn Fn(&Progress<'_>),
+    on_progress: &OnProgress<'_>,
 ) -> Result<Vec<FoldResult>, Stop> {
     let count = calibration.settings.folds;
     let fold_of = deal(calibration, count);

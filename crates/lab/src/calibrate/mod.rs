@@ -49,7 +49,7 @@ pub use data::{Data, Group, Measurement};
 pub use folds::FoldResult;
 pub use parameters::{FreeKey, Parameter};
 pub use report::{Errors as ErrorStats, Residual, Summary};
-pub use search::Progress;
+pub use search::{OnProgress, Progress};
 pub use sensitivity::Sensitivity;
 
 use evaluate::{Effort, Evaluator, Values};
@@ -321,7 +321,7 @@ impl Calibration {
     pub fn run(
         &self,
         dir: &Path,
-        on_progress: &dyn Fn(&Progress<'_>),
+        on_progress: &OnProgress<'_>,
         interrupted: &(dyn Fn() -> bool + Sync),
     ) -> Result<Outcome, Stop> {
         let path = dir.join(EVALUATIONS);
@@ -360,7 +360,7 @@ impl Calibration {
         evaluator: &mut Evaluator<'_>,
         cases: Vec<usize>,
         most: u32,
-        progress: (&str, &dyn Fn(&Progress<'_>)),
+        progress: (&str, &OnProgress<'_>),
     ) -> Result<Found, Stop> {
         let of = (&self.data, self.parameters.as_slice());
         Search::new(evaluator, of, cases, most, progress).run()

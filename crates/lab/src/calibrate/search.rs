@@ -51,6 +51,9 @@ pub struct Progress<'a> {
     pub best: f64,
 }
 
+/// Told about each candidate.
+pub type OnProgress<'a> = dyn Fn(&Progress<'_>) + Sync + 'a;
+
 /// What a search found.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
@@ -83,7 +86,7 @@ pub(super) struct Search<'s, 'e> {
     /// Candidates to look at, at most.
     pub(super) most: u32,
     pub(super) stage: String,
-    pub(super) on_progress: &'s dyn Fn(&Progress<'_>),
+    pub(super) on_progress: &'s OnProgress<'s>,
     looked_at: u32,
     best: Option<Seen>,
 }
@@ -95,7 +98,7 @@ impl<'s, 'e> Search<'s, 'e> {
         (data, parameters): (&'s Data, &'s [Parameter]),
         cases: Vec<usize>,
         most: u32,
-        (stage, on_progress): (&str, &'s dyn Fn(&Progress<'_>)),
+        (stage, on_progress): (&str, &'s OnProgress<'s>),
     ) -> Self {
         Self {
             evaluator,

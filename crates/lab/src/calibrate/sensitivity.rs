@@ -1,7 +1,7 @@
 //! Which data fix which parameter.
 
 use super::evaluate::{Evaluator, Values};
-use super::search::{Progress, elasticity, steps};
+use super::search::{OnProgress, Progress, elasticity, steps};
 use super::{Calibration, Stop};
 
 /// Step of a parameter, as a share of its range: 7 % of the value within the
@@ -63,7 +63,7 @@ pub(super) fn measure(
     calibration: &Calibration,
     evaluator: &mut Evaluator<'_>,
     values: &Values,
-    on_progress: &dyn Fn(&Progress<'_>),
+    on_progress: &OnProgress<'_>,
 ) -> Result<Vec<Sensitivity>, Stop> {
     let parameters = &calibration.parameters;
     let cases = evaluator.all_cases();
