@@ -49,7 +49,9 @@ pub(super) fn run(
             continue;
         }
         let stage = format!("fold {} of {count}", fold + 1);
-        let found = calibration.fit(evaluator, seen.clone(), most, (&stage, on_progress))?;
+        let starts = [calibration.start_values()];
+        let progress = (stage.as_str(), on_progress);
+        let found = calibration.fit(evaluator, seen.clone(), most, &starts, progress)?;
         let fitted = errors(calibration, evaluator, &found.values, &seen)?;
         let left_out = errors(calibration, evaluator, &found.values, &left_out)?;
         results.push(FoldResult {

@@ -53,6 +53,7 @@ pub use search::{OnProgress, Progress};
 pub use sensitivity::Sensitivity;
 
 use evaluate::{Effort, Evaluator, Values};
+use objective::Objective;
 use profile_text::ProfileText;
 use search::{Found, Search};
 
@@ -335,11 +336,15 @@ impl Calibration {
         )?;
         let all = evaluator.all_cases();
         let most = self.most_evaluations();
-        let fitted = self.fit(&mut evaluator, all.clone(), most, ("fit", on_progress))?;
-        let sensitivity = sensitivity::measure(self, &mut evaluator, &fitted.values, on_progress)?;
         let folds = folds::run(self, &mut evaluator, most.div_ceil(2), on_progress)?;
-        let start: Values = self.parameters.iter().map(|p| p.start).collect();
-        let before = evaluator.evaluate(&start, &all)?;
+        // Where parts of the data led to is a good place to begin, too.
+        let mut starts = vec![self.start_values()];
+        starts.extend(folds.iter().map(|fold| fold.values.clone()));
+        let stage = ("fit", on_progress);
+        let mut fitted = self.fit(&mut evaluator, all.clone(), most, &starts, stage)?;
+        let sensitivity = sensitivity::measure(self, &mut evaluator, &fitted.values, on_progress)?;
+        self.put_back(&mut evaluator, &mut fitted, &sensitivity)?;
+        let before = evaluator.evaluate(&self.start_values(), &all)?;
         let after = evaluator.evaluate(&fitted.values, &all)?;
         let results = evaluator.point_results(&fitted.values)?;
         let nothing = || vec![None; self.data.measurements.len()];
@@ -355,15 +360,49 @@ impl Calibration {
         parts.outcome().map_err(Stop::Failed)
     }
 
+    fn start_values(&self) -> Values {
+        self.parameters.iter().map(|p| p.start).collect()
+    }
+
     fn fit(
         &self,
         evaluator: &mut Evaluator<'_>,
         cases: Vec<usize>,
         most: u32,
+        starts: &[Values],
         progress: (&str, &OnProgress<'_>),
     ) -> Result<Found, Stop> {
         let of = (&self.data, self.parameters.as_slice());
-        Search::new(evaluator, of, cases, most, progress).run()
+        Search::new(evaluator, of, cases, most, progress).run(starts)
+    }
+
+    /// Parameters that nothing reacts to at the solution get their start values
+    /// back, unless that makes a difference after all.
+    fn put_back(
+        &self,
+        evaluator: &mut Evaluator<'_>,
+        fitted: &mut Found,
+        sensitivity: &[Sensitivity],
+    ) -> Result<(), Stop> {
+        /// A loss that is greater by this factor is no difference.
+        const SAME: f64 = 1.001;
+        let all = evaluator.all_cases();
+        let objective = Objective::new(&self.data, &all);
+        for (index, sensitivity) in sensitivity.iter().enumerate() {
+            if sensitivity.is_determined() {
+                continue;
+            }
+            let mut values = fitted.values.clone();
+            values[index] = self.parameters[index].start;
+            if let Some(ours) = evaluator.evaluate(&values, &all)? {
+                let loss = objective.loss(&objective.errors(&self.data, &ours));
+                if loss <= fitted.loss * SAME {
+                    fitted.values = values;
+                    fitted.loss = loss;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The text of the start profile with other values of the free parameters.

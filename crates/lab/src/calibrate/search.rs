@@ -6,8 +6,9 @@
 //! data determine at all. It then takes damped least-squares steps on these
 //! secants (each evaluation gives an error for every measurement, which is much
 //! more than one number), corrected after each evaluation in the way of
-//! Broyden. What evaluations are left go to COBYLA, which makes linear models
-//! from simplices that shrink and trusts no secant.
+//! Broyden. COBYLA goes on from there: it makes linear models from simplices
+//! that shrink, and trusts no secant. Then it all begins again with other
+//! steps, until there is no more progress or no candidate left to look at.
 
 use std::cell::RefCell;
 
@@ -20,21 +21,25 @@ use super::objective::{Objective, curvature};
 use super::parameters::Parameter;
 use super::solve::damped_step;
 
-/// First step of each parameter, as a share of its range: 15 % of the value
-/// within the usual bounds.
-const FIRST_STEP: f64 = 0.10;
-/// The same when secants are taken anew near the solution: 4 % of the value.
-const SECOND_STEP: f64 = 0.03;
+/// Steps of the secants, as shares of a range, round by round: at first 15 % of
+/// a value within the usual bounds, later less, up and down.
+const STEPS: [f64; 4] = [0.10, 0.03, -0.06, -0.015];
+/// First steps of COBYLA after the second and the fourth round.
+const SIMPLICES: [f64; 2] = [0.04, 0.12];
+/// Rounds of everything, at most.
+const CYCLES: u32 = 4;
+/// The loss of a fit that cannot be improved: errors of 0.01 %.
+const PERFECT: f64 = 1e-8;
 /// Widest step of a parameter at once.
 const RADIUS: f64 = 0.35;
 /// Below this change of every one of our values, relative, a parameter has no effect.
 pub(super) const REACTION: f64 = 1e-3;
 /// Steps that fail before secants are taken anew, or given up.
 const FAILURES: u32 = 3;
+/// A whole cycle that improves less than this share of the loss is the last.
+const CYCLE_PROGRESS: f64 = 0.02;
 /// An improvement below this share of the loss is none.
 const PROGRESS: f64 = 1e-3;
-/// First steps of COBYLA, as a share of the range.
-const SIMPLEX: f64 = 0.04;
 /// Steps at which COBYLA ends: about a thousandth of a value.
 const FINEST: f64 = 7e-4;
 
@@ -61,8 +66,6 @@ pub(super) struct Found {
     pub(super) loss: f64,
     /// Candidates looked at.
     pub(super) evaluations: u32,
-    /// By parameter, whether anything reacts to it.
-    pub(super) is_active: Vec<bool>,
 }
 
 /// A candidate that was looked at.
@@ -114,29 +117,50 @@ impl<'s, 'e> Search<'s, 'e> {
         }
     }
 
-    /// Searches from the start profile.
+    /// Searches from the best of some candidates.
     ///
     /// # Errors
     /// Interrupted, or the file of evaluations cannot be written.
-    pub(super) fn run(mut self) -> Result<Found, Stop> {
-        let start: Values = self.parameters.iter().map(|p| p.start).collect();
-        let seen = self.look(&start)?;
-        let secants = self.secants(&seen, FIRST_STEP)?;
-        let is_active: Vec<bool> = secants.iter().map(Option::is_some).collect();
-        let reached = self.least_squares(seen, secants, FIRST_STEP)?;
-        // Anew where that ended: the landscape is another there, and steps are finer.
-        if self.room() > self.parameters.len() as u32 {
-            let secants = self.secants(&reached, SECOND_STEP)?;
-            self.least_squares(reached, secants, SECOND_STEP)?;
+    pub(super) fn run(mut self, starts: &[Values]) -> Result<Found, Stop> {
+        for values in starts {
+            self.look(values)?;
         }
-        self.simplices(&is_active)?;
-        let best = self.best.expect("the start was looked at");
+        for cycle in 0..CYCLES {
+            let before = self.best_loss();
+            let mut is_active = vec![false; self.parameters.len()];
+            for (round, step) in STEPS.into_iter().enumerate() {
+                let Some(at) = self.best.clone().filter(|_| !self.is_done()) else {
+                    break;
+                };
+                let step = step / f64::from(1 << cycle);
+                let secants = self.secants(&at, step)?;
+                for (active, secant) in is_active.iter_mut().zip(&secants) {
+                    *active |= secant.is_some();
+                }
+                self.least_squares(at, secants, step)?;
+                if round % 2 == 1 {
+                    self.simplices(&is_active, SIMPLICES[round / 2])?;
+                }
+            }
+            if self.is_done() || self.best_loss() > before * (1.0 - CYCLE_PROGRESS) {
+                break;
+            }
+        }
+        let best = self.best.expect("the first start was looked at");
         Ok(Found {
             values: best.values,
             loss: best.loss,
             evaluations: self.looked_at,
-            is_active,
         })
+    }
+
+    fn best_loss(&self) -> f64 {
+        self.best.as_ref().map_or(f64::INFINITY, |best| best.loss)
+    }
+
+    /// Nothing is left to look at, or to improve.
+    fn is_done(&self) -> bool {
+        self.room() == 0 || self.best_loss() < PERFECT
     }
 
     /// Candidates that may still be looked at.
@@ -197,21 +221,17 @@ impl<'s, 'e> Search<'s, 'e> {
         Ok(secants)
     }
 
-    /// Damped least-squares steps until they lead nowhere. Gives where they ended.
-    fn least_squares(
-        &mut self,
-        mut at: Seen,
-        mut secants: Secants,
-        first: f64,
-    ) -> Result<Seen, Stop> {
+    /// Damped least-squares steps until they lead nowhere.
+    fn least_squares(&mut self, mut at: Seen, mut secants: Secants, step: f64) -> Result<(), Stop> {
         // Where one step of the secants was better, go on from there.
         if let Some(best) = self.best.clone().filter(|best| best.loss < at.loss) {
             at = best;
         }
         let mut damping = 1e-3;
-        let mut radius: f64 = if first < FIRST_STEP { 0.1 } else { RADIUS };
+        let widest = f64::min(RADIUS, 4.0 * step.abs());
+        let mut radius: f64 = widest;
         let mut failures = 0;
-        while failures < FAILURES && self.room() > 0 {
+        while failures < FAILURES && !self.is_done() {
             let Some(values) = self.step(&at, &secants, damping, radius) else {
                 break;
             };
@@ -225,7 +245,7 @@ impl<'s, 'e> Search<'s, 'e> {
             if seen.loss < at.loss * (1.0 - PROGRESS) {
                 at = seen;
                 damping = f64::max(damping / 4.0, 1e-6);
-                radius = f64::min(radius * 1.5, RADIUS);
+                radius = f64::min(radius * 1.5, widest);
                 failures = 0;
             } else {
                 damping *= 10.0;
@@ -233,7 +253,7 @@ impl<'s, 'e> Search<'s, 'e> {
                 failures += 1;
             }
         }
-        Ok(at)
+        Ok(())
     }
 
     /// The next candidate by least squares; parameters that would leave their
@@ -273,10 +293,15 @@ impl<'s, 'e> Search<'s, 'e> {
     }
 
     /// COBYLA from the best candidate, over the parameters that have an effect.
-    fn simplices(&mut self, is_active: &[bool]) -> Result<(), Stop> {
+    fn simplices(&mut self, is_active: &[bool], first_step: f64) -> Result<(), Stop> {
         let free: Vec<usize> = (0..is_active.len()).filter(|i| is_active[*i]).collect();
-        let room = self.room();
-        let Some(best) = self.best.clone().filter(|_| !free.is_empty()) else {
+        // More than this is better spent on other secants.
+        let room = self.room().min(3 * free.len() as u32 + 12);
+        let Some(best) = self
+            .best
+            .clone()
+            .filter(|_| !free.is_empty() && !self.is_done())
+        else {
             return Ok(());
         };
         // Fewer than a simplex and a few steps tell nothing.
@@ -311,7 +336,7 @@ impl<'s, 'e> Search<'s, 'e> {
             xtol_abs: vec![FINEST; free.len()],
             ..StopTols::default()
         };
-        let (steps, ends) = (RhoBeg::All(SIMPLEX), Some(ends));
+        let (steps, ends) = (RhoBeg::All(first_step), Some(ends));
         // However it ends, the best candidate that was looked at counts.
         let _ = minimize(
             objective,

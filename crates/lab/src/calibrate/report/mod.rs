@@ -321,7 +321,7 @@ impl Parts<'_> {
                 fitted: parameter.print(self.fitted.values[index]),
                 low: parameter.print(parameter.low),
                 high: parameter.print(parameter.high),
-                determined: self.is_determined(index),
+                determined: sensitivity.is_determined(),
                 strongest: sensitivity
                     .strongest()
                     .filter(|_| sensitivity.is_determined())
@@ -334,10 +334,6 @@ impl Parts<'_> {
             }
         };
         parameters.map(one).collect()
-    }
-
-    fn is_determined(&self, index: usize) -> bool {
-        self.fitted.is_active[index] || self.sensitivity[index].is_determined()
     }
 
     fn in_words(&self, index: usize) -> String {
@@ -358,7 +354,7 @@ impl Parts<'_> {
         let mut warnings = calibration.data.warnings.clone();
         for (index, parameter) in calibration.parameters.iter().enumerate() {
             let value = self.fitted.values[index];
-            if !self.is_determined(index) {
+            if !self.sensitivity[index].is_determined() {
                 warnings.push(format!(
                     "{}: not determined by the data: no measured value reacts to it",
                     parameter.key
