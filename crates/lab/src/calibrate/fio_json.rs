@@ -113,6 +113,7 @@ pub(super) fn read(
                  place of .json, if it has such",
                 results.name
             ));
+            check_groups(&root, list).map_err(wrong)?;
             parse(&results.name, &rebuilt(&root, list))?
         }
     };
@@ -139,6 +140,36 @@ pub(super) fn read(
 fn text(job: &Value, key: &str) -> String {
     let value = job.get(key).and_then(Value::as_str);
     value.unwrap_or_default().to_owned()
+}
+
+/// A job that begins a group has been told to, by `stonewall` or `new_group`,
+/// which are not echoed if they were written without a value. Which of them it
+/// was makes a difference.
+fn check_groups(root: &Value, jobs: &[Value]) -> Result<(), String> {
+    let begins = |job: &Value| {
+        ["stonewall", "new_group", "wait_for_previous"]
+            .iter()
+            .any(|name| {
+                let own = job
+                    .get("job options")
+                    .and_then(|options| options.get(*name));
+                let global = root
+                    .get("global options")
+                    .and_then(|options| options.get(*name));
+                own.or(global).is_some()
+            })
+    };
+    for pair in jobs.windows(2) {
+        if pair[0].get("groupid") != pair[1].get("groupid") && !begins(&pair[1]) {
+            return Err(format!(
+                "job \"{}\" begins a group, so `stonewall` or `new_group` stood there without a \
+                 value, and the results do not say which: lay the job file beside them, with \
+                 .fio in the place of .json",
+                text(&pair[1], "jobname")
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// A job file from the options that the results echo.
