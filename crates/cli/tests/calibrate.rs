@@ -93,13 +93,12 @@ impl Drop for Scratch {
     }
 }
 
-const FIT: [&str; 7] = [
+const FIT: [&str; 6] = [
     "calibrate",
     "--data=data",
     "--start=guess.toml",
     "--experiments=experiment.toml",
     "--coarse",
-    "--folds=0",
     "--quiet",
 ];
 
@@ -473,7 +472,7 @@ fn bad_keys_and_places_are_refused() {
     let said = scratch.refused(&["--free=media.read", "--out=guess.toml"], 4);
     assert!(said.contains("guess.toml exists"), "{said}");
     // Results of another configuration.
-    let short = ["--out=out.toml", "--max-evaluations=2"];
+    let short = ["--out=out.toml", "--max-evaluations=2", "--folds=0"];
     assert!(
         scratch
             .fit(&[&short[..], &["--free=media.read"]].concat())

@@ -14,7 +14,7 @@
 //! | `fio_json` | fio's JSON: jobs and results |
 //! | `evaluate` | running candidates, once each |
 //! | `objective` | how far a candidate is from the data |
-//! | `search` | secants, least-squares steps, COBYLA |
+//! | `search` | secants, least-squares steps, BOBYQA |
 //! | `solve` | the linear algebra of it |
 //! | `folds` | cross-validation |
 //! | `sensitivity` | which data fix which parameter |

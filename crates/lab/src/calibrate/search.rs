@@ -6,13 +6,17 @@
 //! data determine at all. It then takes damped least-squares steps on these
 //! secants (each evaluation gives an error for every measurement, which is much
 //! more than one number), corrected after each evaluation in the way of
-//! Broyden. COBYLA goes on from there: it makes linear models from simplices
-//! that shrink, and trusts no secant. Then it all begins again with other
-//! steps, until there is no more progress or no candidate left to look at.
+//! Broyden. BOBYQA goes on from there: it makes quadratic models from points
+//! around, in a region that shrinks, and trusts no secant. Then it all begins
+//! again with other steps, until there is no more progress or no candidate left
+//! to look at.
 
 use std::cell::RefCell;
 
-use cobyla::{RhoBeg, StopTols, minimize};
+use basin::{
+    Bobyqa, BoxBounds, ConstraintDescription, ConstraintSet, Constraints, CostFunction, Executor,
+    PointState,
+};
 
 use super::Stop;
 use super::data::Data;
@@ -24,8 +28,8 @@ use super::solve::damped_step;
 /// Steps of the secants, as shares of a range, round by round: at first 15 % of
 /// a value within the usual bounds, later less, up and down.
 const STEPS: [f64; 4] = [0.10, 0.03, -0.06, -0.015];
-/// First steps of COBYLA after the second and the fourth round.
-const SIMPLICES: [f64; 2] = [0.04, 0.12];
+/// First radius of BOBYQA after the second and the fourth round.
+const REGIONS: [f64; 2] = [0.04, 0.12];
 /// Rounds of everything, at most.
 const CYCLES: u32 = 4;
 /// The loss of a fit that cannot be improved: errors of 0.01 %.
@@ -40,7 +44,7 @@ const FAILURES: u32 = 3;
 const CYCLE_PROGRESS: f64 = 0.02;
 /// An improvement below this share of the loss is none.
 const PROGRESS: f64 = 1e-3;
-/// Steps at which COBYLA ends: about a thousandth of a value.
+/// Radius at which BOBYQA ends: about a thousandth of a value.
 const FINEST: f64 = 7e-4;
 
 /// What is told about the search while it goes on.
@@ -139,7 +143,7 @@ impl<'s, 'e> Search<'s, 'e> {
                 }
                 self.least_squares(at, secants, step)?;
                 if round % 2 == 1 {
-                    self.simplices(&is_active, SIMPLICES[round / 2])?;
+                    self.quadratic_models(&is_active, REGIONS[round / 2])?;
                 }
             }
             if self.is_done() || self.best_loss() > before * (1.0 - CYCLE_PROGRESS) {
@@ -292,65 +296,82 @@ impl<'s, 'e> Search<'s, 'e> {
         }
     }
 
-    /// COBYLA from the best candidate, over the parameters that have an effect.
-    fn simplices(&mut self, is_active: &[bool], first_step: f64) -> Result<(), Stop> {
+    /// BOBYQA from the best candidate, over the parameters that have an effect.
+    fn quadratic_models(&mut self, is_active: &[bool], radius: f64) -> Result<(), Stop> {
         let free: Vec<usize> = (0..is_active.len()).filter(|i| is_active[*i]).collect();
-        // More than this is better spent on other secants.
-        let room = self.room().min(3 * free.len() as u32 + 12);
-        let Some(best) = self
-            .best
-            .clone()
-            .filter(|_| !free.is_empty() && !self.is_done())
-        else {
+        let count = free.len() as u32;
+        // More than this is better spent on other secants; fewer than a model
+        // takes, and a few steps, tell nothing.
+        let room = self.room().min(4 * count + 15);
+        let Some(best) = self.best.clone().filter(|_| count > 0 && !self.is_done()) else {
             return Ok(());
         };
-        // Fewer than a simplex and a few steps tell nothing.
-        if room < free.len() as u32 + 5 {
+        if room < 2 * count + 6 {
             return Ok(());
         }
-        let parameters = self.parameters;
-        let here = positions(parameters, &best.values);
+        let here = positions(self.parameters, &best.values);
         let first: Vec<f64> = free.iter().map(|i| here[*i]).collect();
-        let state = RefCell::new((&mut *self, None));
-        let objective = |x: &[f64], _: &mut ()| -> f64 {
-            let mut state = state.borrow_mut();
-            let (search, stopped) = &mut *state;
-            if stopped.is_some() {
-                return Objective::worst();
-            }
-            let mut values = best.values.clone();
-            for (index, position) in free.iter().zip(x) {
-                values[*index] = parameters[*index].value(*position);
-            }
-            match search.look(&values) {
-                Ok(seen) => seen.loss.sqrt(),
-                Err(stop) => {
-                    *stopped = Some(stop);
-                    Objective::worst()
-                }
-            }
+        let problem = Region {
+            parameters: self.parameters,
+            best: best.values,
+            bounds: (vec![0.0; free.len()], vec![1.0; free.len()]),
+            free,
+            state: RefCell::new((self, None)),
         };
-        let bounds = vec![(0.0, 1.0); free.len()];
-        let unconstrained: [fn(&[f64], &mut ()) -> f64; 0] = [];
-        let ends = StopTols {
-            xtol_abs: vec![FINEST; free.len()],
-            ..StopTols::default()
-        };
-        let (steps, ends) = (RhoBeg::All(first_step), Some(ends));
+        let solver = Bobyqa::new()
+            .with_initial_radius(radius)
+            .with_final_radius(FINEST);
+        let executor = Executor::new(&problem, solver, PointState::new(first));
         // However it ends, the best candidate that was looked at counts.
-        let _ = minimize(
-            objective,
-            &first,
-            &bounds,
-            &unconstrained,
-            (),
-            room as usize,
-            steps,
-            ends,
-        );
-        match state.into_inner().1 {
+        let _ = executor.max_cost_evals(u64::from(room)).run();
+        match problem.state.into_inner().1 {
             Some(stop) => Err(stop),
             None => Ok(()),
+        }
+    }
+}
+
+/// The loss around a candidate, over the free parameters, as BOBYQA sees it.
+struct Region<'r, 's, 'e> {
+    parameters: &'r [Parameter],
+    best: Values,
+    free: Vec<usize>,
+    bounds: (Vec<f64>, Vec<f64>),
+    /// The search, and why it stopped.
+    state: RefCell<(&'r mut Search<'s, 'e>, Option<Stop>)>,
+}
+
+/// The search has stopped, for a reason that is kept elsewhere.
+#[derive(Debug, thiserror::Error)]
+#[error("the search has stopped")]
+struct Stopped;
+
+impl Constraints for &Region<'_, '_, '_> {
+    type Set = ConstraintSet<BoxBounds<Vec<f64>>>;
+
+    fn constraints(&self) -> <Self::Set as ConstraintDescription>::Borrowed<'_> {
+        let (low, high) = &self.bounds;
+        ConstraintSet::new().with_bounds(BoxBounds::new(Some(low), Some(high)))
+    }
+}
+
+impl CostFunction for &Region<'_, '_, '_> {
+    type Param = Vec<f64>;
+    type Output = f64;
+    type Error = Stopped;
+
+    fn cost(&self, x: &Vec<f64>) -> Result<f64, Stopped> {
+        let mut values = self.best.clone();
+        for (index, position) in self.free.iter().zip(x) {
+            values[*index] = self.parameters[*index].value(*position);
+        }
+        let mut state = self.state.borrow_mut();
+        match state.0.look(&values) {
+            Ok(seen) => Ok(seen.loss),
+            Err(stop) => {
+                state.1 = Some(stop);
+                Err(Stopped)
+            }
         }
     }
 }
