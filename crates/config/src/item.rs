@@ -192,6 +192,12 @@ impl<'d> Item<'d> {
         Ok(items.collect())
     }
 
+    /// Whether it is an array, for keys that take one value or several.
+    #[must_use]
+    pub fn is_array(&self) -> bool {
+        matches!(self.node.value, Value::Array(_))
+    }
+
     /// A table.
     ///
     /// # Errors

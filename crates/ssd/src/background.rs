@@ -78,6 +78,8 @@ enum FillWait {
     Idle(Nanos),
     /// What the write buffer has of its zone is on the flash.
     Drain,
+    /// Its device write is in the write buffer.
+    Line,
 }
 
 /// Erasing all stale blocks of a physical zone at once.
@@ -165,12 +167,22 @@ impl Drive {
     pub(crate) fn begin_finish(&mut self, change: &Change, request: u32, start: Nanos) {
         self.totals.finishes += 1;
         let page_lbas = self.flash.layout().page_lbas();
-        // Pages that the host began count as programmed. Fits: see `accept_write`.
-        let first = (change.written_lbas as u32).next_multiple_of(page_lbas);
-        let end = match self.background.finish {
-            FinishConfig::Fill { .. } => self.flash.layout().zone_pages() * page_lbas,
-            FinishConfig::Metadata => 0,
+        // Fits: see `accept_write`.
+        let written = change.written_lbas as u32;
+        // Pages that the host began count as programmed, unless they are in the buffer.
+        let (first, end) = match self.background.finish {
+            FinishConfig::Fill { buffered: true, .. } => {
+                (written, self.config().zones.capacity_lbas as u32)
+            }
+            FinishConfig::Fill { .. } => {
+                let pages = self.flash.layout().zone_pages();
+                (written.next_multiple_of(page_lbas), pages * page_lbas)
+            }
+            FinishConfig::Metadata => (written, 0),
         };
+        if self.background.finish.is_buffered() && first < end {
+            self.buffer_expects_fill(change.zone, end);
+        }
         if first >= end && !self.finish_waits(change.zone) {
             return;
         }
@@ -215,6 +227,7 @@ impl Drive {
         let FinishConfig::Fill {
             granularity_bytes,
             yield_ns,
+            buffered,
             ..
         } = self.background.finish
         else {
@@ -244,6 +257,12 @@ impl Drive {
             count: granularity_lbas.min(fill.end_lba - fill.next_lba),
         };
         fill.next_lba += range.count;
+        if buffered {
+            fill.wait = FillWait::Line;
+            let zone = fill.zone;
+            self.buffer_fill(task, zone, range.count);
+            return;
+        }
         fill.wait = FillWait::Flash;
         let physical = fill.physical;
         self.hurry_erasure(physical);
@@ -260,19 +279,42 @@ impl Drive {
         }
     }
 
-    /// Whether the write buffer has nothing more of the zone of a fill, and
-    /// there is something to fill.
+    /// Whether the write buffer has nothing more of the zone of a fill, or is
+    /// what it goes through, and there is something to fill.
     fn fill_may_start(&mut self, task: u32) -> bool {
         let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
             return false;
         };
-        fill.wait = FillWait::Drain;
         let (zone, is_over) = (fill.zone, fill.next_lba >= fill.end_lba);
+        if !is_over && self.background.finish.is_buffered() {
+            return true;
+        }
+        fill.wait = FillWait::Drain;
         let drained = self.drain_zone(zone, task);
         if drained && is_over {
             self.end_fill(task);
         }
         drained && !is_over
+    }
+
+    /// A device write of a fill is in the write buffer, or `is_void`: its zone
+    /// was reset.
+    pub(crate) fn fill_admitted(&mut self, task: u32, is_void: bool) {
+        if is_void {
+            self.end_fill(task);
+            return;
+        }
+        let FinishConfig::Fill { pause_ns, .. } = self.background.finish else {
+            return;
+        };
+        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
+            return;
+        };
+        // By an event even without a pause: the buffer may have room for all of
+        // them, and they would go on inside each other.
+        let until = self.now.saturating_add(pause_ns);
+        fill.wait = FillWait::Until(until);
+        self.events.push(until, Event::Task(task));
     }
 
     fn fill_group_done(&mut self, task: u32) {
@@ -347,7 +389,8 @@ impl Drive {
             .tasks
             .iter()
             .find_map(|(index, task)| match task {
-                Task::Fill(fill) if fill.physical == physical => {
+                // What is in the line of the buffer ends the fill when its turn comes.
+                Task::Fill(fill) if fill.physical == physical && fill.wait != FillWait::Line => {
                     let is_last = fill.next_lba >= fill.end_lba && fill.wait == FillWait::Flash;
                     (!is_last).then_some((index, fill.wait))
                 }

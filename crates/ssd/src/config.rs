@@ -114,7 +114,8 @@ pub enum StripeOrder {
 /// Flash and bus timing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MediaConfig {
-    /// Time from command to page register (tR).
+    /// Time from command to page register (tR); where parts of a page differ
+    /// ([`MediaDetails::read_parts`]), their mean.
     pub read_ns: Nanos,
     /// Time from page register to cells (tPROG).
     pub program_ns: Nanos,
@@ -134,6 +135,66 @@ pub struct MediaConfig {
     pub arbitration: ChannelArbitration,
     /// Interrupting programs and erases for reads.
     pub suspend: Suspend,
+    /// What few models have; nothing of it by default.
+    pub details: MediaDetails,
+}
+
+/// Details of flash timing that only a closely modelled drive has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MediaDetails {
+    /// A page consists of parts that are read one by one, each in its own time.
+    pub read_parts: Option<ReadParts>,
+    /// A transfer gives way to others on its channel after so many bytes;
+    /// `None`: it does not. Needs [`ChannelArbitration::Ready`].
+    pub transfer_unit_bytes: Option<u32>,
+    /// Programs take up to this share of [`MediaConfig::program_ns`] more or
+    /// less, evenly distributed, in parts per million; at most 1,000,000.
+    pub program_variation_ppm: u32,
+}
+
+impl MediaDetails {
+    /// None of them.
+    pub const NONE: Self = Self {
+        read_parts: None,
+        transfer_unit_bytes: None,
+        program_variation_ppm: 0,
+    };
+}
+
+/// Read times of the equal parts of a page, in order of address: the pages of a
+/// word line that are programmed together, of which each needs other reference
+/// voltages (lower, middle and upper page of TLC).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadParts {
+    times: [Nanos; Self::MAX],
+    count: u8,
+}
+
+impl ReadParts {
+    /// As many parts as cells of this world have bits.
+    pub const MAX: usize = 5;
+
+    /// From one time for each part; `None` unless there are 2 to [`Self::MAX`].
+    #[must_use]
+    pub fn new(parts: &[Nanos]) -> Option<Self> {
+        let count = u8::try_from(parts.len()).ok().filter(|count| *count >= 2)?;
+        let mut times = [Nanos::ZERO; Self::MAX];
+        times.get_mut(..parts.len())?.copy_from_slice(parts);
+        Some(Self { times, count })
+    }
+
+    /// The time of each part.
+    #[must_use]
+    pub fn times(&self) -> &[Nanos] {
+        &self.times[..usize::from(self.count)]
+    }
+
+    /// Their mean, rounded down.
+    #[must_use]
+    pub fn mean(&self) -> Nanos {
+        let sum: u64 = self.times().iter().map(|time| time.0).sum();
+        Nanos(sum / u64::from(self.count))
+    }
 }
 
 /// Whether the transfer of one page overlaps the array time of another on the
@@ -147,6 +208,10 @@ pub enum PageRegister {
     /// end of the program, or from the start of the read to the end of the
     /// transfer (NVMeVirt).
     Hold,
+    /// A cache register beside the page register: the page of the next program
+    /// arrives while the plane works, and no further one; a read holds the
+    /// plane until its page has left. Needs [`ChannelArbitration::Ready`].
+    Cache,
 }
 
 /// What the planes of one die may do at the same time.
@@ -198,6 +263,10 @@ pub struct Suspend {
     pub overhead_ns: Nanos,
     /// How often one operation may be suspended before it runs to its end.
     pub max_per_operation: u32,
+    /// It can only stop at multiples of this in its array time, and after it
+    /// was resumed at the next one, if reads wait then: between the pulses of a
+    /// program. Zero: anywhere, for reads that arrive while it runs.
+    pub interval_ns: Nanos,
 }
 
 impl Suspend {
@@ -207,6 +276,7 @@ impl Suspend {
         erase: false,
         overhead_ns: Nanos::ZERO,
         max_per_operation: 0,
+        interval_ns: Nanos::ZERO,
     };
 }
 
@@ -266,6 +336,9 @@ pub struct CommandCosts {
     pub append_latency_ns: Nanos,
     /// ... and of everything else.
     pub management_latency_ns: Nanos,
+    /// Core times are up to this share more or less, evenly distributed, in
+    /// parts per million; at most 1,000,000.
+    pub variation_ppm: u32,
 }
 
 impl CommandCosts {
@@ -305,6 +378,17 @@ pub struct WriteBufferConfig {
     /// Stored energy saves what is in it when power is lost, so that it is not
     /// volatile and a flush has nothing to do.
     pub power_loss_protection: bool,
+    /// When room is free again.
+    pub release: BufferRelease,
+}
+
+/// When the room of blocks in a write buffer is free again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BufferRelease {
+    /// When the program of their unit is over: a program that fails can be repeated.
+    Program,
+    /// When they are in a register of their die.
+    Transfer,
 }
 
 /// What Zone Finish does (ConfZNS++, section 4.1).
@@ -314,14 +398,26 @@ pub enum FinishConfig {
     Metadata,
     /// The rest of the zone is programmed, in a series of device writes.
     Fill {
-        /// Bytes of one device write, a multiple of the page size.
+        /// Bytes of one device write: a multiple of the page size, or of the
+        /// logical block if it goes through the write buffer.
         granularity_bytes: u32,
         /// Pause between one device write and the next.
         pause_ns: Nanos,
         /// A device write waits while host I/O is in flight, at most this long
         /// (dynamic intensity); `None`: it does not wait.
         yield_ns: Option<Nanos>,
+        /// Device writes go through the write buffer, in line with those of the
+        /// host; else straight to the flash.
+        buffered: bool,
     },
+}
+
+impl FinishConfig {
+    /// Its device writes go through the write buffer.
+    #[must_use]
+    pub const fn is_buffered(&self) -> bool {
+        matches!(self, Self::Fill { buffered: true, .. })
+    }
 }
 
 /// What Zone Reset does (ConfZNS++, section 4.2).

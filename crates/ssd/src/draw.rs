@@ -1,4 +1,6 @@
-//! Seeded draws for faults.
+//! Seeded draws: faults, and variation of times.
+
+use zonelab_device::Nanos;
 
 /// What SplitMix64 adds to its state per output: 2^64 over the golden ratio, made odd.
 const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -27,6 +29,14 @@ impl Draw {
     /// A number below `n`, which is not 0; its bias is below `n / 2^64`.
     pub(crate) const fn below(&mut self, n: u64) -> u64 {
         ((self.next_u64() as u128 * n as u128) >> 64) as u64
+    }
+
+    /// A time up to `ppm` parts per million (at most all of it) longer or
+    /// shorter than `time`, evenly distributed.
+    pub(crate) const fn vary(&mut self, time: Nanos, ppm: u32) -> Nanos {
+        // Fits: times that vary are far below 2^40 ns.
+        let width = (time.0 as u128 * ppm as u128 / 1_000_000) as u64;
+        Nanos(time.0 - width + self.below(2 * width + 1))
     }
 }
 

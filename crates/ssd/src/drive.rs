@@ -410,6 +410,11 @@ impl Drive {
             Event::Task(task) => self.task_wakes(task),
             Event::Request(request) => self.step(request),
             Event::Drain => self.drain_resumes(),
+            Event::Loaded(token) => {
+                if let Owner::Program(program) = Owner::of(token) {
+                    self.program_loaded(program);
+                }
+            }
         }
     }
 

@@ -20,6 +20,9 @@ pub enum Event {
     Request(u32),
     /// A pause of the write buffer's drain ends.
     Drain,
+    /// A piece of the page of a program is in a register of its die; the
+    /// payload is the token of its group.
+    Loaded(u32),
 }
 
 /// Bits of an index; three more tell the kind.
@@ -35,6 +38,7 @@ impl Event {
             Self::Task(i) => (3, i),
             Self::Request(i) => (4, i),
             Self::Drain => (5, 0),
+            Self::Loaded(i) => (6, i),
         };
         assert!(index < 1 << INDEX_BITS, "an event index fits in 26 bits");
         kind << INDEX_BITS | index
@@ -49,7 +53,8 @@ impl Event {
             2 => Self::Channel(index),
             3 => Self::Task(index),
             4 => Self::Request(index),
-            _ => Self::Drain,
+            5 => Self::Drain,
+            _ => Self::Loaded(index),
         }
     }
 }

@@ -5,7 +5,10 @@ use serde::{Deserialize, Serialize};
 use zonelab_device::Nanos;
 
 use crate::account::Cause;
-use crate::config::{DriveConfig, EraseExtent, EraseWhen, MediaConfig, PlaneMode};
+use crate::config::{
+    BufferRelease, DriveConfig, EraseExtent, EraseWhen, MediaConfig, PlaneMode, ReadParts,
+};
+use crate::draw::Draw;
 use crate::event::EventQueue;
 use crate::layout::Layout;
 use crate::media::{FlashKind, FlashOp, Media};
@@ -39,6 +42,11 @@ pub struct Flash {
     page_bytes: u32,
     programmed_bytes: u64,
     erased_total: u64,
+    /// Arrivals of pages at their dies are reported.
+    reports_loads: bool,
+    /// Deviations of program times. Part of the drive: every drive of a
+    /// configuration has the same.
+    variation: Draw,
     /// Scratch: operations of the group that is being put together.
     ops: Vec<FlashOp>,
 }
@@ -115,7 +123,10 @@ impl Flash {
         let layout = Layout::new(config);
         let geometry = &config.geometry;
         let blocks = geometry.planes_total() as usize * geometry.blocks_per_plane as usize;
-        Self {
+        let reports_loads = config
+            .write_buffer
+            .is_some_and(|buffer| buffer.release == BufferRelease::Transfer);
+        let mut flash = Self {
             media: Media::new(layout.channel_of_unit(), geometry.channels, &config.media),
             layout,
             timing: config.media,
@@ -126,7 +137,23 @@ impl Flash {
             page_bytes: geometry.page_bytes,
             programmed_bytes: 0,
             erased_total: 0,
+            reports_loads,
+            variation: Draw::new(0),
             ops: Vec::new(),
+        };
+        flash.set_up_media();
+        flash
+    }
+
+    /// Tells fresh media what follows from more than its own configuration.
+    fn set_up_media(&mut self) {
+        if let Some(bytes) = self.timing.details.transfer_unit_bytes {
+            let piece_ns =
+                self.timing.transfer_ns.0 * u64::from(bytes) / u64::from(self.page_bytes);
+            self.media.limit_pieces(duration_ns(Nanos(piece_ns)));
+        }
+        if self.reports_loads {
+            self.media.report_loads();
         }
     }
 
@@ -372,6 +399,7 @@ impl Flash {
     pub fn power_cut(&mut self, channels: u32) -> Nanos {
         let idle = Media::new(self.layout.channel_of_unit(), channels, &self.timing);
         let before = std::mem::replace(&mut self.media, idle);
+        self.set_up_media();
         *self.media.ledger_mut() = before.into_ledger();
         self.media.ledger().booked_until()
     }
@@ -475,9 +503,18 @@ impl Flash {
         let Self {
             layout,
             timing,
+            variation,
             ops,
             ..
         } = self;
+        let parts = match kind {
+            FlashKind::Read => timing.details.read_parts,
+            FlashKind::Program | FlashKind::Erase => None,
+        };
+        let vary_ppm = match kind {
+            FlashKind::Program => timing.details.program_variation_ppm,
+            FlashKind::Read | FlashKind::Erase => 0,
+        };
         let array_ns = duration_ns(match kind {
             FlashKind::Read => timing.read_ns,
             FlashKind::Program => timing.program_ns,
@@ -490,8 +527,16 @@ impl Flash {
         let mut slot = layout.slot_of_page(page) as usize;
         while page <= last {
             let unit = stripe[slot];
+            let start = page * layout.page_lbas();
+            let array_ns = match parts {
+                Some(parts) => {
+                    let first = range.first.max(start) - start;
+                    let end = end.min(start + layout.page_lbas()) - start;
+                    parts_ns(&parts, layout.page_lbas(), first, end)
+                }
+                None => array_ns,
+            };
             let transfer_ns = if timing.partial_transfer {
-                let start = page * layout.page_lbas();
                 let lbas = end.min(start + layout.page_lbas()) - range.first.max(start);
                 duration_ns(timing.transfer_ns) * lbas / layout.page_lbas()
             } else {
@@ -502,11 +547,16 @@ impl Flash {
                     if timing.planes == PlaneMode::MultiPlane && slot > 0 && op.unit == unit =>
                 {
                     op.transfer_ns += transfer_ns;
+                    // The planes of a die read together.
+                    op.array_ns = op.array_ns.max(array_ns);
                 }
                 _ => ops.push(FlashOp {
                     unit,
                     kind,
-                    array_ns,
+                    array_ns: match vary_ppm {
+                        0 => array_ns,
+                        ppm => duration_ns(variation.vary(Nanos(u64::from(array_ns)), ppm)),
+                    },
                     transfer_ns,
                 }),
             }
@@ -517,6 +567,16 @@ impl Flash {
             }
         }
     }
+}
+
+/// Time to read the logical blocks `first..end` of a page of `page_lbas`, part by part.
+fn parts_ns(parts: &ReadParts, page_lbas: u32, first: u32, end: u32) -> u32 {
+    let times = parts.times();
+    // Checked: they divide the page.
+    let part_lbas = page_lbas / times.len() as u32;
+    let touched = (first / part_lbas) as usize..=((end - 1) / part_lbas) as usize;
+    let sum = times[touched].iter().map(|time| time.0).sum();
+    duration_ns(Nanos(sum))
 }
 
 /// A time of one flash operation. Profiles keep them below four seconds.

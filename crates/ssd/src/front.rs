@@ -6,6 +6,7 @@ use zonelab_device::{Nanos, Op};
 use zonelab_nvme::zns::ZoneSendAction;
 
 use crate::config::FrontEndConfig;
+use crate::draw::Draw;
 
 /// Firmware cores and host link of a drive.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub struct FrontEnd {
     latest: usize,
     /// Logical blocks have 512 bytes.
     small_blocks: bool,
+    /// Deviations of core times.
+    variation: Draw,
     /// When the link is free, from the host and to the host.
     from_host_free: Nanos,
     to_host_free: Nanos,
@@ -30,6 +33,7 @@ impl FrontEnd {
             config: *config,
             latest: 0,
             small_blocks: lba_bytes == 512,
+            variation: Draw::new(1),
             cores: vec![Nanos::ZERO; config.cores as usize],
             from_host_free: Nanos::ZERO,
             to_host_free: Nanos::ZERO,
@@ -65,6 +69,10 @@ impl FrontEnd {
             return now.saturating_add(latency);
         };
         self.latest = latest;
+        let cost = match costs.variation_ppm {
+            0 => cost,
+            ppm => self.variation.vary(cost, ppm),
+        };
         *core = now.max(*core).saturating_add(cost);
         core.saturating_add(latency)
     }

@@ -21,6 +21,7 @@ fn buffered(mut config: DriveConfig, pages: u64) -> DriveConfig {
         size_bytes: pages * u64::from(config.geometry.page_bytes),
         appends_per_zone: None,
         power_loss_protection: false,
+        release: zonelab_ssd::config::BufferRelease::Program,
     });
     config
 }
@@ -524,7 +525,7 @@ proptest! {
         config.write_buffer = Some(WriteBufferConfig {
             size_bytes,
             appends_per_zone,
-            power_loss_protection: is_protected,
+            power_loss_protection: is_protected, release: zonelab_ssd::config::BufferRelease::Program,
         });
         if let Some(slices) = slices {
             config = with_bookkeeping(config, slices);
@@ -589,7 +590,7 @@ proptest! {
         config.write_buffer = Some(WriteBufferConfig {
             size_bytes: pages * u64::from(config.geometry.page_bytes),
             appends_per_zone,
-            power_loss_protection: is_protected,
+            power_loss_protection: is_protected, release: zonelab_ssd::config::BufferRelease::Program,
         });
         if let Some(slices) = slices {
             config = with_bookkeeping(config, slices);

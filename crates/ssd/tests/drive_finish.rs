@@ -18,6 +18,7 @@ fn dynamic() -> DriveConfig {
         granularity_bytes: 16 << 10,
         pause_ns: Nanos::ZERO,
         yield_ns: Some(HOLD),
+        buffered: false,
     };
     config
 }

@@ -336,6 +336,7 @@ fn background_records_say_how_long_they_yielded() {
         granularity_bytes,
         pause_ns,
         yield_ns: Some(us(100_000)),
+        buffered: false,
     };
     let mut rig = Rig::new(&config);
     rig.drive.record(&ALL);

@@ -143,6 +143,7 @@ fn a_pause_comes_between_device_writes() {
             granularity_bytes: 256 << 10,
             pause_ns,
             yield_ns: None,
+            buffered: false,
         };
         let mut rig = Rig::new(&config);
         rig.write_pages(0, 1);

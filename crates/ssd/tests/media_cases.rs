@@ -22,6 +22,7 @@ fn suspending(policy: DiePolicy, max_per_operation: u32) -> MediaConfig {
             erase: true,
             overhead_ns: Nanos::from_us(5),
             max_per_operation,
+            interval_ns: Nanos::ZERO,
         },
         ..ready(policy)
     }

@@ -103,6 +103,7 @@ fn a_suspended_operation_keeps_its_unit_from_being_idle() {
             erase: true,
             overhead_ns: us(5),
             max_per_operation: 1,
+            interval_ns: Nanos::ZERO,
         },
         ..ready(DiePolicy::ReadFirst)
     };

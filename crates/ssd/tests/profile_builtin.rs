@@ -5,8 +5,8 @@ use zonelab_device::Nanos;
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::{
     ChannelArbitration, CommandCosts, DataStore, DiePolicy, DriveConfig, EraseExtent, EraseWhen,
-    FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, PageRegister, PlaneMode,
-    ResetConfig, StripeOrder, Suspend, ZonesConfig,
+    FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, MediaDetails, PageRegister,
+    PlaneMode, ResetConfig, StripeOrder, Suspend, ZonesConfig,
 };
 use zonelab_ssd::profile::{
     Cell, Limit, Profile, builtin, builtin_names, builtin_text, check, describe, to_toml,
@@ -73,6 +73,7 @@ fn confznspp_is_the_papers_emulator() {
             policy: DiePolicy::Fifo,
             arbitration: ChannelArbitration::Arrival,
             suspend: Suspend::NONE,
+            details: MediaDetails::NONE,
         },
         front_end: FrontEndConfig {
             cores: 0,
@@ -90,6 +91,7 @@ fn confznspp_is_the_papers_emulator() {
             granularity_bytes: 256 * 1_024,
             pause_ns: Nanos::ZERO,
             yield_ns: None,
+            buffered: false,
         },
         reset: ResetConfig {
             erase: EraseWhen::Synchronous,

@@ -152,6 +152,7 @@ fn distort(config: &mut DriveConfig, field: usize, word: u32, wide: u64) {
                 granularity_bytes: word,
                 pause_ns,
                 yield_ns,
+                buffered: false,
             };
         }
     }

@@ -417,9 +417,16 @@ impl Accounts {
             rows.iter().map(|row| row[cause as usize]).sum()
         };
         let channel = |cause| sum(&ledger.channels, cause);
-        let hold = self.config.media.page_register == PageRegister::Hold;
         // A unit that is held through the transfer is booked for it as well.
-        let unit = |cause| sum(&ledger.units, cause) - if hold { channel(cause) } else { 0 };
+        let held = |cause| match self.config.media.page_register {
+            PageRegister::Hold => true,
+            PageRegister::Cache => cause == Cause::HostRead,
+            PageRegister::Overlap => false,
+        };
+        let unit = |cause| {
+            let transfers = if held(cause) { channel(cause) } else { 0 };
+            sum(&ledger.units, cause) - transfers
+        };
         let media = &self.config.media;
         let page_bytes = u64::from(self.config.geometry.page_bytes);
         let totals = drive.totals();
@@ -429,15 +436,23 @@ impl Accounts {
         ] {
             let pages = bytes / page_bytes;
             self.check_transfer(channel(cause), pages, cause);
-            self.check_array(unit(cause), pages..=pages, media.program_ns, cause.name());
+            let width =
+                media.program_ns.0 * u64::from(media.details.program_variation_ppm) / 1_000_000;
+            let each = media.program_ns.0 - width..=media.program_ns.0 + width;
+            self.check_array(unit(cause), pages..=pages, each, cause.name());
         }
         let erasures = totals.erased_blocks - self.free_erasures;
         let erasures = erasures - self.hurried_erasures..=erasures;
         let erasing = unit(Cause::ResetErase) + unit(Cause::WriteErase);
-        self.check_array(erasing, erasures, media.erase_ns, "erase");
+        let each = media.erase_ns.0..=media.erase_ns.0;
+        self.check_array(erasing, erasures, each, "erase");
         let reading = unit(Cause::HostRead);
+        let page_read_ns = match &media.details.read_parts {
+            Some(parts) => parts.times().iter().map(|time| time.0).sum(),
+            None => media.read_ns.0,
+        };
         assert!(
-            reading <= self.read_pages_max * media.read_ns.0,
+            reading <= self.read_pages_max * page_read_ns,
             "reading takes {reading} ns"
         );
     }
@@ -460,7 +475,7 @@ impl Accounts {
         &self,
         busy: u64,
         operations: std::ops::RangeInclusive<u64>,
-        each: Nanos,
+        each: std::ops::RangeInclusive<u64>,
         what: &str,
     ) {
         let Suspend {
@@ -472,8 +487,9 @@ impl Accounts {
             PlaneMode::MultiPlane => u64::from(self.config.geometry.planes),
             PlaneMode::Independent | PlaneMode::Single => 1,
         };
-        let min = operations.start().div_ceil(planes) * each.0;
-        let max = operations.end() * (each.0 + 2 * overhead_ns.0 * u64::from(max_per_operation));
+        let min = operations.start().div_ceil(planes) * each.start();
+        let max =
+            operations.end() * (each.end() + 2 * overhead_ns.0 * u64::from(max_per_operation));
         assert!(
             (min..=max).contains(&busy),
             "{operations:?} x {what} take {busy} ns; possible are {min} to {max}"

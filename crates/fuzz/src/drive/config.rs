@@ -2,9 +2,10 @@
 
 use zonelab_device::Nanos;
 use zonelab_ssd::config::{
-    Bookkeeping, ChannelArbitration, CommandCosts, DataStore, DiePolicy, DriveConfig, EraseExtent,
-    EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, PageRegister,
-    PlaneMode, ResetConfig, StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
+    Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore, DiePolicy,
+    DriveConfig, EraseExtent, EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig,
+    MediaConfig, MediaDetails, PageRegister, PlaneMode, ReadParts, ResetConfig, StripeOrder,
+    Suspend, WriteBufferConfig, ZonesConfig,
 };
 
 use crate::draw::Draw;
@@ -19,12 +20,13 @@ pub(crate) fn draw(draw: &mut Draw<'_>) -> DriveConfig {
     let mut reset = reset(draw);
     let data = draw.pick(&[DataStore::None, DataStore::Memory]);
     let (mut geometry, lba_bytes) = geometry(draw);
-    let finish = match finish {
+    let mut finish = match finish {
         0 => FinishConfig::Metadata,
         _ => FinishConfig::Fill {
             granularity_bytes: geometry.page_bytes * draw.int(1..=9),
             pause_ns: draw.maybe(time).unwrap_or(Nanos::ZERO),
             yield_ns: if finish == 1 { None } else { Some(time(draw)) },
+            buffered: false,
         },
     };
     let zones = zones(draw, &geometry, lba_bytes);
@@ -37,8 +39,19 @@ pub(crate) fn draw(draw: &mut Draw<'_>) -> DriveConfig {
     let rows = u32::try_from(rows).expect("zones are small");
     geometry.blocks_per_plane = physical_zones.div_ceil(groups) * rows + draw.int(0..=2);
     let front_end = front_end(draw);
-    let media = media(draw);
-    let write_buffer = draw.maybe(|draw| buffer(draw, &geometry));
+    let media = media(draw, &geometry, page_lbas);
+    let write_buffer = draw.maybe(|draw| buffer(draw, &geometry, media.arbitration));
+    if let FinishConfig::Fill {
+        granularity_bytes,
+        buffered,
+        ..
+    } = &mut finish
+        && write_buffer.is_some()
+        && draw.flag()
+    {
+        *buffered = true;
+        *granularity_bytes = lba_bytes * draw.int(1..=20);
+    }
     reset.bookkeeping = draw.maybe(|draw| bookkeeping(draw, write_buffer.is_some()));
     DriveConfig {
         name: "drawn".to_owned(),
@@ -116,7 +129,7 @@ fn divisor(draw: &mut Draw<'_>, of: u32) -> u32 {
     draw.pick(&divisors)
 }
 
-fn media(draw: &mut Draw<'_>) -> MediaConfig {
+fn media(draw: &mut Draw<'_>, geometry: &Geometry, page_lbas: u32) -> MediaConfig {
     let (program, erase) = draw.pick(&[(false, false), (true, true), (true, false), (false, true)]);
     let suspend = if program || erase {
         Suspend {
@@ -124,6 +137,7 @@ fn media(draw: &mut Draw<'_>) -> MediaConfig {
             erase,
             overhead_ns: draw.maybe(time).unwrap_or(Nanos::ZERO),
             max_per_operation: draw.int(1..=3),
+            interval_ns: draw.maybe(time).unwrap_or(Nanos::ZERO),
         }
     } else {
         Suspend::NONE
@@ -135,14 +149,29 @@ fn media(draw: &mut Draw<'_>) -> MediaConfig {
             reads: draw.int(1..=3),
         },
     };
-    let in_order = policy == DiePolicy::Fifo && suspend == Suspend::NONE;
+    let page_register = draw.pick(&[
+        PageRegister::Overlap,
+        PageRegister::Hold,
+        PageRegister::Cache,
+    ]);
+    let details = draw
+        .maybe(|draw| details(draw, geometry, page_lbas))
+        .unwrap_or_default();
+    let in_order = policy == DiePolicy::Fifo
+        && suspend == Suspend::NONE
+        && page_register != PageRegister::Cache
+        && details.transfer_unit_bytes.is_none();
+    let read_ns = match details.read_parts {
+        Some(parts) => parts.mean(),
+        None => time(draw),
+    };
     MediaConfig {
-        read_ns: time(draw),
+        read_ns,
         program_ns: time(draw),
         erase_ns: time(draw),
         transfer_ns: draw.maybe(time).unwrap_or(Nanos::ZERO),
         partial_transfer: draw.flag(),
-        page_register: draw.pick(&[PageRegister::Overlap, PageRegister::Hold]),
+        page_register,
         planes: draw.pick(&[
             PlaneMode::Independent,
             PlaneMode::MultiPlane,
@@ -155,6 +184,23 @@ fn media(draw: &mut Draw<'_>) -> MediaConfig {
             ChannelArbitration::Ready
         },
         suspend,
+        details,
+    }
+}
+
+fn details(draw: &mut Draw<'_>, geometry: &Geometry, page_lbas: u32) -> MediaDetails {
+    let counts: Vec<u32> = (2..=ReadParts::MAX as u32)
+        .filter(|count| page_lbas.is_multiple_of(*count))
+        .collect();
+    let times = |draw: &mut Draw<'_>| {
+        let count = draw.pick(&counts);
+        let times: Vec<Nanos> = (0..count).map(|_| time(draw)).collect();
+        ReadParts::new(&times)
+    };
+    MediaDetails {
+        read_parts: if counts.is_empty() { None } else { times(draw) },
+        transfer_unit_bytes: draw.maybe(|draw| draw.int(512..=geometry.page_bytes)),
+        program_variation_ppm: draw.pick(&[0, 100_000, 1_000_000]),
     }
 }
 
@@ -189,7 +235,11 @@ fn front_end(draw: &mut Draw<'_>) -> FrontEndConfig {
 }
 
 /// From one page, which is far too little, to more than the drive holds.
-fn buffer(draw: &mut Draw<'_>, geometry: &Geometry) -> WriteBufferConfig {
+fn buffer(
+    draw: &mut Draw<'_>,
+    geometry: &Geometry,
+    arbitration: ChannelArbitration,
+) -> WriteBufferConfig {
     let pages = match draw.int(0..=2_u8) {
         0 => draw.int(1..=4_u64),
         1 => draw.int(1..=40),
@@ -199,6 +249,11 @@ fn buffer(draw: &mut Draw<'_>, geometry: &Geometry) -> WriteBufferConfig {
         size_bytes: pages * u64::from(geometry.page_bytes),
         appends_per_zone: draw.maybe(|draw| draw.int(1..=4)),
         power_loss_protection: draw.flag(),
+        release: if arbitration == ChannelArbitration::Ready && draw.flag() {
+            BufferRelease::Transfer
+        } else {
+            BufferRelease::Program
+        },
     }
 }
 
@@ -236,6 +291,7 @@ fn command_costs(draw: &mut Draw<'_>, cores: u32) -> CommandCosts {
         costs.open_ns = draw.maybe(time);
         costs.close_ns = draw.maybe(time);
         costs.implicit_open_ns = time(draw);
+        costs.variation_ppm = draw.pick(&[0, 500_000, 1_000_000]);
     }
     costs
 }

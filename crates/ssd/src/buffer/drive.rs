@@ -5,7 +5,7 @@ use std::ops::Range;
 use zonelab_device::{Lba, Nanos, Op, ZoneId};
 use zonelab_nvme::zns::ZoneState;
 
-use super::{Flush, NONE, Parked, Program, Waiting, WriteBuffer, ZoneBlocks};
+use super::{Flush, NONE, Parked, Program, Waiting, WriteBuffer, Writer, ZoneBlocks};
 use crate::account::Cause;
 use crate::draw::Draw;
 use crate::drive::{Drive, Owner, Stage};
@@ -37,13 +37,37 @@ impl Drive {
             .zones
             .zone_of(slba)
             .expect("a write that was accepted is on the drive");
-        let write = Waiting {
-            request: index,
+        self.join_line(Waiting {
+            whose: Writer::Host(index),
             zone,
             generation,
             count,
             is_append,
-        };
+        });
+    }
+
+    /// The next `count` blocks of the zone of a fill join the line.
+    pub(crate) fn buffer_fill(&mut self, task: u32, zone: ZoneId, count: u32) {
+        self.join_line(Waiting {
+            whose: Writer::Fill(task),
+            zone,
+            generation: self.zones.generation(zone),
+            count,
+            is_append: false,
+        });
+    }
+
+    /// A finish will fill a zone through the buffer up to `end`.
+    pub(crate) fn buffer_expects_fill(&mut self, zone: ZoneId, end: u32) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.zones[zone.0 as usize].fill_end = end;
+        }
+    }
+
+    fn join_line(&mut self, write: Waiting) {
+        let Waiting {
+            zone, is_append, ..
+        } = write;
         let Some(buffer) = &mut self.buffer else {
             return;
         };
@@ -57,7 +81,7 @@ impl Drive {
             }
             return;
         }
-        // A write must not get ahead of an append that its zone accepted first.
+        // Nothing must get ahead of an append that its zone accepted first.
         let parked = buffer.parked.insert(Parked { write, next: NONE });
         match buffer.parked.get_mut(blocks.last_parked) {
             Some(last) => last.next = parked,
@@ -126,7 +150,13 @@ impl Drive {
                 buffer.line.push_back(write);
             }
         }
-        self.buffered_request_done(head.request);
+        match head.whose {
+            Writer::Host(request) => self.buffered_request_done(request),
+            Writer::Fill(task) => {
+                let is_void = self.zones.generation(head.zone) != head.generation;
+                self.fill_admitted(task, is_void);
+            }
+        }
     }
 
     /// What a request waits for in the buffer has happened.
@@ -151,11 +181,15 @@ impl Drive {
                 return;
             };
             let ZoneBlocks {
-                admitted, issued, ..
+                admitted,
+                issued,
+                fill_end,
+                ..
             } = buffer.zones[zone.0 as usize];
+            let zone_end = host_lbas.max(u64::from(fill_end));
             let begun = issued / buffer.unit_lbas * buffer.unit_lbas;
             let boundary = begun.saturating_add(buffer.unit_lbas).min(capacity);
-            let is_last = is_full && u64::from(admitted) == host_lbas;
+            let is_last = is_full && u64::from(admitted) == zone_end;
             if issued < admitted && (boundary <= admitted || is_last) {
                 self.issue(zone, boundary.min(admitted));
                 continue;
@@ -197,9 +231,11 @@ impl Drive {
             number,
             first,
             end,
+            released: 0,
             groups: 1,
             has_started: false,
             erases: false,
+            is_fill: u64::from(first) >= self.zones.host_lbas(zone),
             is_orphan: false,
             next: NONE,
         });
@@ -222,18 +258,29 @@ impl Drive {
             physical,
             first,
             end,
+            is_fill,
             ..
         } = *program;
         self.hurry_erasure(physical);
-        let group = self.flash.layout().group_of(physical) as usize;
-        self.host_in_flight[group] += 1;
+        if !is_fill {
+            let group = self.flash.layout().group_of(physical) as usize;
+            self.host_in_flight[group] += 1;
+        }
         let count = end - first;
         let claim = self.flash.claim(physical, BlockRange { first, count });
         let (now, token) = (self.now, Owner::Program(slot).token());
-        let cause = Cause::HostWrite;
+        let cause = if is_fill {
+            Cause::FinishFill
+        } else {
+            Cause::HostWrite
+        };
+        let (_, before) = self.flash.totals();
         let groups = self
             .flash
             .program(now, claim, cause, token, &mut self.events);
+        if is_fill {
+            self.totals.fill_program_bytes += self.flash.totals().1 - before;
+        }
         if let Some(buffer) = &mut self.buffer {
             let program = buffer.programs.at(slot);
             program.groups = groups;
@@ -275,9 +322,27 @@ impl Drive {
         if program.groups > 0 {
             return;
         }
-        let physical = program.physical;
-        self.host_io_done(self.flash.layout().group_of(physical));
+        let (physical, is_fill) = (program.physical, program.is_fill);
+        if !is_fill {
+            self.host_io_done(self.flash.layout().group_of(physical));
+        }
         self.program_over(slot);
+    }
+
+    /// A piece of a program is at its die.
+    pub(crate) fn program_loaded(&mut self, slot: u32) {
+        let Some(buffer) = &mut self.buffer else {
+            return;
+        };
+        let piece_lbas = buffer.piece_lbas;
+        let program = buffer.programs.at(slot);
+        let left = program.end - program.first - program.released;
+        let freed = piece_lbas.min(left);
+        program.released += freed;
+        buffer.fill_lbas -= u64::from(freed);
+        if freed > 0 {
+            self.admit();
+        }
     }
 
     /// A program is over, or never started: its room is free.
@@ -287,7 +352,7 @@ impl Drive {
         };
         let program = *buffer.programs.at(slot);
         buffer.running -= 1;
-        buffer.fill_lbas -= u64::from(program.end - program.first);
+        buffer.fill_lbas -= u64::from(program.end - program.first - program.released);
         if program.is_orphan {
             buffer.programs.free(slot);
         } else {
@@ -340,12 +405,14 @@ impl Drive {
         }
     }
 
-    /// Whether all that the host wrote to a zone is on the flash.
+    /// Whether all that the host wrote to a zone, and what a finish fills it
+    /// with, is on the flash.
     fn is_drained(&self, zone: ZoneId) -> bool {
         self.buffer.as_ref().is_none_or(|buffer| {
             let blocks = &buffer.zones[zone.0 as usize];
             let on_flash = blocks.first_program == NONE;
-            on_flash && u64::from(blocks.issued) == self.zones.host_lbas(zone)
+            let end = self.zones.host_lbas(zone).max(u64::from(blocks.fill_end));
+            on_flash && u64::from(blocks.issued) == end
         })
     }
 

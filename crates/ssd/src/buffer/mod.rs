@@ -12,7 +12,8 @@
 //! full or finished, or a line that waits for room while nothing is being
 //! programmed. The rest of its pages is padding, and the page is programmed
 //! again when the rest of its blocks comes. The room of a unit is free when its
-//! program is over, not before: room comes in steps of a unit.
+//! program is over, so that room comes in steps of a unit; or, if the profile
+//! says so, of each piece of it that a transfer has taken to its die.
 //!
 //! Blocks that are in the buffer are read from it. A reset drops what its zone
 //! has in the buffer; programs under way end in their time. A finish waits
@@ -29,7 +30,7 @@ use std::ops::Range;
 
 use zonelab_device::{Nanos, ZoneId};
 
-use crate::config::{DriveConfig, PlaneMode, StripeOrder, WriteBufferConfig};
+use crate::config::{BufferRelease, DriveConfig, PlaneMode, StripeOrder, WriteBufferConfig};
 use crate::slab::Slab;
 use crate::zones::Zones;
 
@@ -41,6 +42,8 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct WriteBuffer {
     size_lbas: u64,
     unit_lbas: u32,
+    /// Blocks that one transfer takes to a die; 0: room is free when the program is over.
+    piece_lbas: u32,
     /// Appends of one zone in the line; `u32::MAX`: no limit.
     appends_per_zone: u32,
     pub(crate) is_protected: bool,
@@ -76,6 +79,8 @@ struct ZoneBlocks {
     admitted: u32,
     /// Blocks before this one are on the flash or on their way.
     issued: u32,
+    /// A finish fills the zone up to here through the buffer; 0: none does.
+    fill_end: u32,
     /// Programs under way, in order; those that ended before an earlier one included.
     first_program: u32,
     last_program: u32,
@@ -94,6 +99,7 @@ impl ZoneBlocks {
     const EMPTY: Self = Self {
         admitted: 0,
         issued: 0,
+        fill_end: 0,
         first_program: NONE,
         last_program: NONE,
         older: NONE,
@@ -108,12 +114,21 @@ impl ZoneBlocks {
 /// A write in the line.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    request: u32,
+    whose: Writer,
     zone: ZoneId,
     /// Of the zone when the write was accepted.
     generation: u32,
     count: u32,
     is_append: bool,
+}
+
+/// Whose write it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Writer {
+    /// A write or append of the host: this request.
+    Host(u32),
+    /// A finish that fills its zone: this task.
+    Fill(u32),
 }
 
 /// A write that waits to join the line.
@@ -132,6 +147,8 @@ struct Program {
     number: u64,
     first: u32,
     end: u32,
+    /// Blocks whose room is free already.
+    released: u32,
     /// Groups of flash operations that are not over, or 1 before it starts: 0
     /// when it is over.
     groups: u32,
@@ -139,6 +156,8 @@ struct Program {
     has_started: bool,
     /// Blocks are erased before it.
     erases: bool,
+    /// Nothing in it comes from the host.
+    is_fill: bool,
     /// The zone was reset meanwhile.
     is_orphan: bool,
     /// The next program of its zone.
@@ -172,6 +191,13 @@ impl WriteBuffer {
         Self {
             size_lbas: buffer.size_bytes / u64::from(config.lba_bytes),
             unit_lbas: unit_lbas(config, page_lbas),
+            piece_lbas: match buffer.release {
+                BufferRelease::Program => 0,
+                BufferRelease::Transfer => match config.media.details.transfer_unit_bytes {
+                    Some(bytes) => (bytes / config.lba_bytes).max(1),
+                    None => unit_lbas(config, page_lbas),
+                },
+            },
             appends_per_zone: buffer.appends_per_zone.unwrap_or(u32::MAX),
             is_protected: buffer.power_loss_protection,
             fill_lbas: 0,
@@ -291,7 +317,7 @@ impl WriteBuffer {
         let blocks = &mut self.zones[zone.0 as usize];
         self.fill_lbas -= u64::from(blocks.admitted - blocks.issued);
         let mut slot = blocks.first_program;
-        (blocks.admitted, blocks.issued) = (0, 0);
+        (blocks.admitted, blocks.issued, blocks.fill_end) = (0, 0, 0);
         (blocks.first_program, blocks.last_program) = (NONE, NONE);
         while let Some(program) = self.programs.get_mut(slot) {
             let next = program.next;

@@ -18,6 +18,9 @@
 //!   * [`PageRegister::Hold`]: the unit has one register. A program takes unit
 //!     and channel together and keeps the unit to the end; a read keeps the
 //!     unit until its page has left, also while it waits for the channel.
+//!   * [`PageRegister::Cache`]: a second register. The page of the next program
+//!     arrives while the unit works, no further one before that program has
+//!     started; a read keeps the unit as with `Hold`.
 //! * `policy`: who is next on a unit. Programs and erases of a unit always end
 //!   in the order of submission; only reads overtake.
 //!   * [`DiePolicy::Fifo`]: strictly in order of submission. The unit waits for
@@ -38,7 +41,11 @@
 //!   (`Weighted`: until its bound); resuming takes `overhead_ns` again, and the
 //!   rest of the array time follows. A stop that is asked for during a resume
 //!   begins when the resume is done. The operation that is stopped pays:
-//!   overheads are booked to its cause.
+//!   overheads are booked to its cause. With an `interval`, an operation stops
+//!   at the next multiple of it in its array time, and once resumed at the one
+//!   after that, if reads wait by then or were left waiting.
+//! * `details.transfer_unit_bytes`: a transfer gives way to others of its
+//!   channel after so many bytes, and joins the end of the line.
 //!
 //! # How the peers do it
 //!
@@ -61,8 +68,8 @@
 //! to the nanosecond, which a property test checks.
 //!
 //! Not modelled: copy-back and other on-die moves, cache programming, limited
-//! numbers of registers, command and status cycles on the channel, variation of
-//! array times. The caller decides the time of each operation.
+//! numbers of registers, command and status cycles on the channel. The caller
+//! decides the time of each operation, and so how much it varies.
 
 mod closed_form;
 mod event_driven;
@@ -151,6 +158,7 @@ impl Media {
     pub fn new(channel_of_unit: &[u16], channels: u32, config: &MediaConfig) -> Self {
         if config.policy == DiePolicy::Fifo
             && config.arbitration == ChannelArbitration::Arrival
+            && config.page_register != PageRegister::Cache
             && !suspends(config.suspend)
         {
             assert_channels(channel_of_unit, channels);
@@ -172,7 +180,9 @@ impl Media {
         assert_channels(channel_of_unit, channels);
         assert!(
             config.arbitration == ChannelArbitration::Ready
-                || (config.policy == DiePolicy::Fifo && !suspends(config.suspend)),
+                || (config.policy == DiePolicy::Fifo
+                    && config.page_register != PageRegister::Cache
+                    && !suspends(config.suspend)),
             "channel tickets need service in order of arrival"
         );
         let engine = EventDriven::new(channel_of_unit, channels, config);
@@ -201,6 +211,23 @@ impl Media {
         events: &mut EventQueue,
     ) {
         on_engine!(&mut self.engine, e => e.submit(now, token, cause, ops, events));
+    }
+
+    /// No transfer keeps its channel longer than `piece_ns`, if another waits.
+    /// The closed form takes no notice.
+    pub(crate) fn limit_pieces(&mut self, piece_ns: u32) {
+        if let Engine::EventDriven(engine) = &mut self.engine {
+            engine.limit_pieces(piece_ns);
+        }
+    }
+
+    /// From now on, each piece of the page of a program that arrives in a
+    /// register of its unit sends [`Event::Loaded`] with the token of its
+    /// group. The closed form never does.
+    pub(crate) fn report_loads(&mut self) {
+        if let Engine::EventDriven(engine) = &mut self.engine {
+            engine.report_loads();
+        }
     }
 
     /// Handles an [`Event::Unit`] or [`Event::Channel`] that is due: `now` is

@@ -5,7 +5,7 @@ use zonelab_config::{Problem, nearest};
 use super::Profile;
 
 /// Name and text, in alphabetical order.
-const BUILTIN: [(&str, &str); 3] = [
+const BUILTIN: [(&str, &str); 4] = [
     (
         "confznspp",
         include_str!("../../../../profiles/confznspp.toml"),
@@ -18,6 +18,7 @@ const BUILTIN: [(&str, &str); 3] = [
         "small-zones",
         include_str!("../../../../profiles/small-zones.toml"),
     ),
+    ("zn540", include_str!("../../../../profiles/zn540.toml")),
 ];
 
 /// The names of the built-in profiles, in alphabetical order.

@@ -122,19 +122,20 @@ impl Figures {
         let drive = Part::of_drive(config);
         let zone = Part::of_zone(config);
         let link = front_end.link_bytes_per_s;
-        let bandwidth = |part, array| stream(config, part, array).narrower(link, Limit::Link);
+        let programs = |part| stream(config, part, media.program_ns, false);
+        let reads = stream(config, drive, whole_page_read(media), true);
         let bus = |channels: u32| {
             let bytes = u64::from(channels) * u64::from(geometry.page_bytes);
             per_second(bytes, media.transfer_ns)
         };
         Self {
-            write_bytes_per_s: bandwidth(drive, media.program_ns),
-            zone_write_bytes_per_s: bandwidth(zone, media.program_ns),
-            read_bytes_per_s: bandwidth(drive, media.read_ns),
+            write_bytes_per_s: programs(drive).narrower(link, Limit::Link),
+            zone_write_bytes_per_s: programs(zone).narrower(link, Limit::Link),
+            read_bytes_per_s: reads.narrower(link, Limit::Link),
             read_iops: random_reads(config),
             bus_bytes_per_s: bus(drive.channels),
             zone_bus_bytes_per_s: bus(zone.channels),
-            page_read_ns: media.read_ns.saturating_add(media.transfer_ns),
+            page_read_ns: whole_page_read(media).saturating_add(media.transfer_ns),
             page_write_ns: media.program_ns.saturating_add(media.transfer_ns),
             zone_erase_ns: erase_time(config, rows),
             zone_finish_ns: finish_time(config, pages),
@@ -169,15 +170,24 @@ fn pages_per_operation(config: &DriveConfig) -> u32 {
 }
 
 /// How long an operation with this time on the channel and in the array keeps its unit.
-fn unit_time(media: &MediaConfig, transfer: u64, array: Nanos) -> Nanos {
+fn unit_time(media: &MediaConfig, transfer: u64, array: Nanos, is_read: bool) -> Nanos {
     match media.page_register {
-        PageRegister::Overlap => array,
         PageRegister::Hold => Nanos(array.0.saturating_add(transfer)),
+        PageRegister::Cache if is_read => Nanos(array.0.saturating_add(transfer)),
+        PageRegister::Overlap | PageRegister::Cache => array,
+    }
+}
+
+/// Array time of reading a whole page.
+fn whole_page_read(media: &MediaConfig) -> Nanos {
+    match &media.details.read_parts {
+        Some(parts) => Nanos(parts.times().iter().map(|time| time.0).sum()),
+        None => media.read_ns,
     }
 }
 
 /// Bandwidth of long transfers of whole pages, before the host link.
-fn stream(config: &DriveConfig, part: Part, array: Nanos) -> Ceiling {
+fn stream(config: &DriveConfig, part: Part, array: Nanos, is_read: bool) -> Ceiling {
     let DriveConfig {
         geometry, media, ..
     } = config;
@@ -185,7 +195,7 @@ fn stream(config: &DriveConfig, part: Part, array: Nanos) -> Ceiling {
     let units = u64::from(part.luns) * u64::from(units_per_lun(config));
     let page_bytes = u64::from(geometry.page_bytes);
     let transfer = media.transfer_ns.0 * u64::from(pages);
-    let time = unit_time(media, transfer, array);
+    let time = unit_time(media, transfer, array, is_read);
     let dies = per_second(units * u64::from(pages) * page_bytes, time);
     let channels = per_second(u64::from(part.channels) * page_bytes, media.transfer_ns);
     Ceiling {
@@ -210,7 +220,7 @@ fn random_reads(config: &DriveConfig) -> Ceiling {
     } else {
         media.transfer_ns.0
     };
-    let dies = per_second(units, unit_time(media, transfer, media.read_ns));
+    let dies = per_second(units, unit_time(media, transfer, media.read_ns, true));
     let link = front_end
         .link_bytes_per_s
         .map(|rate| rate / u64::from(*lba_bytes));
@@ -253,6 +263,13 @@ fn finish_time(config: &DriveConfig, pages: u32) -> Nanos {
     else {
         return config.front_end.management_ns;
     };
+    if config.finish.is_buffered() {
+        // As a stream of writes, whatever their size.
+        let zone = stream(config, Part::of_zone(config), config.media.program_ns, false);
+        let bytes = u128::from(pages) * u128::from(config.geometry.page_bytes);
+        let ns = bytes * 1_000_000_000 / u128::from(zone.per_s.max(1));
+        return Nanos(u64::try_from(ns).unwrap_or(u64::MAX));
+    }
     let chunk = (granularity_bytes / config.geometry.page_bytes).min(pages);
     let writes = u128::from(pages.div_ceil(chunk));
     let total = fill_time(config, pages, chunk)
@@ -272,7 +289,9 @@ fn fill_time(config: &DriveConfig, pages: u32, chunk: u32) -> u128 {
     let cycle = (width / gcd(width, chunk)).min(whole);
     if u64::from(cycle) * u64::from(chunk) > EXACT {
         let bytes = u128::from(pages) * u128::from(config.geometry.page_bytes);
-        let bytes_per_s = stream(config, zone, config.media.program_ns).per_s.max(1);
+        let bytes_per_s = stream(config, zone, config.media.program_ns, false)
+            .per_s
+            .max(1);
         return bytes * 1_000_000_000 / u128::from(bytes_per_s);
     }
     let first_page = |write: u32| u64::from(write) * u64::from(chunk) % u64::from(width);
@@ -323,7 +342,7 @@ impl<'c> Pipeline<'c> {
             let channel = &mut self.channels[lun % self.config.zones.channels as usize];
             let unit = &mut self.units[unit];
             let may_start = match media.page_register {
-                PageRegister::Overlap => 0,
+                PageRegister::Overlap | PageRegister::Cache => 0,
                 PageRegister::Hold => *unit,
             };
             *channel = may_start.max(*channel) + transfer;

@@ -2,7 +2,7 @@
 
 use super::Cell;
 use crate::config::{
-    ChannelArbitration, DataStore, EraseExtent, PageRegister, PlaneMode, StripeOrder,
+    BufferRelease, ChannelArbitration, DataStore, EraseExtent, PageRegister, PlaneMode, StripeOrder,
 };
 
 pub(super) const CELL: &[(&str, Cell)] = &[
@@ -20,6 +20,7 @@ pub(super) const STRIPE: &[(&str, StripeOrder)] = &[
 pub(super) const PAGE_REGISTER: &[(&str, PageRegister)] = &[
     ("overlap", PageRegister::Overlap),
     ("hold", PageRegister::Hold),
+    ("cache", PageRegister::Cache),
 ];
 
 pub(super) const PLANES: &[(&str, PlaneMode)] = &[
@@ -51,6 +52,11 @@ pub(super) enum Buffer {
 pub(super) const WRITE_BUFFER: &[(&str, Buffer)] =
     &[("none", Buffer::None), ("write-back", Buffer::WriteBack)];
 
+pub(super) const RELEASE: &[(&str, BufferRelease)] = &[
+    ("program", BufferRelease::Program),
+    ("transfer", BufferRelease::Transfer),
+];
+
 /// `media.die_queue`; the weight is a key of its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Queue {
@@ -74,6 +80,9 @@ pub(super) enum Finish {
 
 pub(super) const FINISH: &[(&str, Finish)] =
     &[("fill", Finish::Fill), ("metadata", Finish::Metadata)];
+
+/// `finish.path`: whether device writes go through the write buffer.
+pub(super) const PATH: &[(&str, bool)] = &[("flash", false), ("buffer", true)];
 
 /// `reset.timing`.
 #[derive(Clone, Copy, PartialEq, Eq)]

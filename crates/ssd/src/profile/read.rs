@@ -13,9 +13,10 @@ use super::names::{self, Buffer, EraseAt, Finish, Mapping, Queue, Timing};
 use super::write::keys;
 use super::{Cell, Profile, Violation, check, limits};
 use crate::config::{
-    Bookkeeping, ChannelArbitration, CommandCosts, DataStore, DiePolicy, DriveConfig, EraseExtent,
-    EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, PageRegister,
-    PlaneMode, ResetConfig, StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
+    Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore, DiePolicy,
+    DriveConfig, EraseExtent, EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig,
+    MediaConfig, MediaDetails, PageRegister, PlaneMode, ReadParts, ResetConfig, StripeOrder,
+    Suspend, WriteBufferConfig, ZonesConfig,
 };
 
 /// The version of the format, stated by every file.
@@ -230,7 +231,12 @@ fn media(table: &Table<'_>) -> Result<(MediaConfig, Option<Cell>), Reported> {
         // Whatever the cell should be, it would give a time.
         Err(_) => table.duration_ns(key).or(0),
     };
-    let read_ns = array_time("read", |cell| cell.times().read);
+    let parts = table.get("read", read_parts).optional();
+    let read_ns = match &parts {
+        Ok(Some(Some(parts))) => Ok(parts.mean().0),
+        Ok(_) => array_time("read", |cell| cell.times().read),
+        Err(reported) => Err(*reported),
+    };
     let program_ns = array_time("program", |cell| cell.times().program);
     let erase_ns = array_time("erase", |cell| cell.times().erase);
     let transfer_ns = table.duration_ns("transfer").required();
@@ -246,6 +252,13 @@ fn media(table: &Table<'_>) -> Result<(MediaConfig, Option<Cell>), Reported> {
     let arbitration = table
         .choice("channel_arbitration", names::ARBITRATION)
         .or(ChannelArbitration::Ready);
+    let transfer_unit_bytes = table.size_bytes_u32("transfer_unit").optional();
+    let program_variation_ppm = table.percent_ppm("program_variation").or(0);
+    let details = MediaDetails {
+        read_parts: parts?.flatten(),
+        transfer_unit_bytes: transfer_unit_bytes?,
+        program_variation_ppm: program_variation_ppm?,
+    };
     let config = MediaConfig {
         read_ns: Nanos(read_ns?),
         program_ns: Nanos(program_ns?),
@@ -257,8 +270,29 @@ fn media(table: &Table<'_>) -> Result<(MediaConfig, Option<Cell>), Reported> {
         policy: policy?,
         arbitration: arbitration?,
         suspend: suspend?,
+        details,
     };
     Ok((config, cell?))
+}
+
+/// A list of read times; `None`: the key is a single time.
+fn read_parts(item: &Item<'_>) -> Result<Option<ReadParts>, Reported> {
+    if !item.is_array() {
+        return Ok(None);
+    }
+    let times: Result<Vec<Nanos>, Reported> = item
+        .items()?
+        .iter()
+        .map(|item| item.duration_ns().map(Nanos))
+        .collect();
+    let times = times?;
+    let parts = ReadParts::new(&times);
+    if parts.is_none() {
+        let what = format!("{} parts of a page", times.len());
+        let valid = format!("write a time, or 2 to {} times", ReadParts::MAX);
+        return Err(item.fail(what, valid));
+    }
+    Ok(parts)
 }
 
 fn die_policy(table: &Table<'_>) -> Result<DiePolicy, Reported> {
@@ -293,15 +327,18 @@ fn suspend(table: &Table<'_>) -> Result<Suspend, Reported> {
         let why = "it only has an effect with program = true or erase = true";
         let overhead = table.refuse("overhead", why);
         let most = table.refuse("max_per_operation", why);
-        return overhead.and(most).map(|()| Suspend::NONE);
+        let interval = table.refuse("interval", why);
+        return overhead.and(most).and(interval).map(|()| Suspend::NONE);
     }
     let overhead = table.duration_ns("overhead").or(0);
     let most = table.u32("max_per_operation").or(MAX_SUSPENDS);
+    let interval = table.duration_ns("interval").or(0);
     Ok(Suspend {
         program: program?,
         erase: erase?,
         overhead_ns: Nanos(overhead?),
         max_per_operation: most?,
+        interval_ns: Nanos(interval?),
     })
 }
 
@@ -339,6 +376,7 @@ fn command_costs(costs: &Table<'_>, latency: &Table<'_>) -> Result<CommandCosts,
     let open_ns = costs.duration_ns("open").optional();
     let close_ns = costs.duration_ns("close").optional();
     let implicit_open_ns = time(costs, "implicit_open");
+    let variation_ppm = costs.percent_ppm("variation").or(0);
     let read_latency_ns = time(latency, "read");
     let write_latency_ns = time(latency, "write");
     let append_latency_ns = time(latency, "append");
@@ -357,13 +395,19 @@ fn command_costs(costs: &Table<'_>, latency: &Table<'_>) -> Result<CommandCosts,
         write_latency_ns: write_latency_ns?,
         append_latency_ns: append_latency_ns?,
         management_latency_ns: management_latency_ns?,
+        variation_ppm: variation_ppm?,
     })
 }
 
 fn write_buffer(table: &Table<'_>) -> Result<Option<WriteBufferConfig>, Reported> {
     let mode = table.choice("mode", names::WRITE_BUFFER).or(Buffer::None);
     if mode == Ok(Buffer::None) {
-        let keys = ["size", "appends_per_zone", "power_loss_protection"];
+        let keys = [
+            "size",
+            "appends_per_zone",
+            "power_loss_protection",
+            "release",
+        ];
         let why = "it only has an effect with mode = \"write-back\"";
         return refuse_all(table, &keys, why).map(|()| None);
     }
@@ -374,11 +418,15 @@ fn write_buffer(table: &Table<'_>) -> Result<Option<WriteBufferConfig>, Reported
     };
     let appends_per_zone = table.u32("appends_per_zone").optional();
     let power_loss_protection = table.bool("power_loss_protection").or(false);
+    let release = table
+        .choice("release", names::RELEASE)
+        .or(BufferRelease::Program);
     mode?;
     Ok(Some(WriteBufferConfig {
         size_bytes: size_bytes?,
         appends_per_zone: appends_per_zone?,
         power_loss_protection: power_loss_protection?,
+        release: release?,
     }))
 }
 
@@ -400,7 +448,7 @@ fn stripe_bytes(
 fn finish(table: &Table<'_>, stripe_bytes: u32) -> Result<FinishConfig, Reported> {
     let design = table.choice("design", names::FINISH).or(Finish::Fill);
     if design == Ok(Finish::Metadata) {
-        let keys = ["granularity", "pause", "yield_to_host", "max_hold"];
+        let keys = ["granularity", "pause", "yield_to_host", "max_hold", "path"];
         let why = "it only has an effect with design = \"fill\"";
         refuse_all(table, &keys, why)?;
         return Ok(FinishConfig::Metadata);
@@ -413,11 +461,13 @@ fn finish(table: &Table<'_>, stripe_bytes: u32) -> Result<FinishConfig, Reported
         yields,
         "it only has an effect with yield_to_host = true",
     );
+    let buffered = table.choice("path", names::PATH).or(false);
     design?;
     Ok(FinishConfig::Fill {
         granularity_bytes: granularity?,
         pause_ns: Nanos(pause?),
         yield_ns: hold?,
+        buffered: buffered?,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use zonelab_config::units::{fmt_duration, fmt_rate, fmt_size, quote};
+use zonelab_config::units::{fmt_duration, fmt_percent, fmt_rate, fmt_size, quote};
 use zonelab_device::Nanos;
 
 use super::names::{self, Buffer, EraseAt, Finish, Mapping, Queue, Timing, name_of};
@@ -140,6 +140,15 @@ impl Keys {
         self.text(key, &fmt_duration(time.0));
     }
 
+    fn times(&mut self, key: &'static str, times: &[Nanos]) {
+        let times: Vec<String> = times.iter().map(|t| quote(&fmt_duration(t.0))).collect();
+        self.push(key, Value::Bare(format!("[{}]", times.join(", "))));
+    }
+
+    fn percent(&mut self, key: &'static str, ppm: u32) {
+        self.text(key, &fmt_percent(ppm));
+    }
+
     fn geometry(&mut self, geometry: &Geometry) {
         let Geometry {
             channels,
@@ -205,9 +214,13 @@ impl Keys {
             policy,
             arbitration,
             suspend: _, // a section of its own
+            details,
         } = media;
         self.section = "media";
-        self.time("read", *read_ns);
+        match &details.read_parts {
+            Some(parts) => self.times("read", parts.times()),
+            None => self.time("read", *read_ns),
+        }
         self.time("program", *program_ns);
         self.time("erase", *erase_ns);
         self.time("transfer", *transfer_ns);
@@ -230,6 +243,12 @@ impl Keys {
             "channel_arbitration",
             name_of(names::ARBITRATION, arbitration),
         );
+        if let Some(bytes) = details.transfer_unit_bytes {
+            self.size("transfer_unit", u64::from(bytes));
+        }
+        if details.program_variation_ppm > 0 {
+            self.percent("program_variation", details.program_variation_ppm);
+        }
     }
 
     fn suspend(&mut self, suspend: Suspend) {
@@ -238,6 +257,7 @@ impl Keys {
             erase,
             overhead_ns,
             max_per_operation,
+            interval_ns,
         } = suspend;
         self.section = "media.suspend";
         self.flag("program", program);
@@ -245,6 +265,9 @@ impl Keys {
         if program || erase {
             self.time("overhead", overhead_ns);
             self.number("max_per_operation", max_per_operation);
+            if interval_ns > Nanos::ZERO {
+                self.time("interval", interval_ns);
+            }
         }
     }
 
@@ -287,10 +310,12 @@ impl Keys {
             unit_bytes,
             open_ns,
             close_ns,
+            variation_ppm,
             ..
         } = *costs;
         let is_zero = |(_, time): &(&str, Nanos)| *time == Nanos::ZERO;
-        let has_options = unit_bytes.is_some() || open_ns.is_some() || close_ns.is_some();
+        let has_options =
+            unit_bytes.is_some() || open_ns.is_some() || close_ns.is_some() || variation_ppm > 0;
         if has_options || !costs.core_times().iter().all(is_zero) {
             self.section = "front_end.costs";
             match unit_bytes {
@@ -303,6 +328,9 @@ impl Keys {
                     key @ "close" if close_ns.is_none() => self.as_management(key),
                     key => self.time(key, time),
                 }
+            }
+            if variation_ppm > 0 {
+                self.percent("variation", variation_ppm);
             }
         }
         if !costs.latencies().iter().all(is_zero) {
@@ -323,6 +351,7 @@ impl Keys {
             size_bytes,
             appends_per_zone,
             power_loss_protection,
+            release,
         }) = buffer
         else {
             return self.text("mode", name_of(names::WRITE_BUFFER, &Buffer::None));
@@ -334,6 +363,7 @@ impl Keys {
             None => self.push("appends_per_zone", Value::Absent("unlimited")),
         }
         self.flag("power_loss_protection", *power_loss_protection);
+        self.text("release", name_of(names::RELEASE, release));
     }
 
     fn finish(&mut self, finish: &FinishConfig) {
@@ -346,6 +376,7 @@ impl Keys {
                 granularity_bytes,
                 pause_ns,
                 yield_ns,
+                buffered,
             } => {
                 self.text("design", name_of(names::FINISH, &Finish::Fill));
                 self.size("granularity", u64::from(granularity_bytes));
@@ -353,6 +384,9 @@ impl Keys {
                 self.flag("yield_to_host", yield_ns.is_some());
                 if let Some(hold) = yield_ns {
                     self.time("max_hold", hold);
+                }
+                if buffered {
+                    self.text("path", name_of(names::PATH, &buffered));
                 }
             }
         }

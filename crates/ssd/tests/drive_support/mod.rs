@@ -63,6 +63,7 @@ pub(crate) fn fill(granularity_kib: u32) -> FinishConfig {
         granularity_bytes: granularity_kib << 10,
         pause_ns: Nanos::ZERO,
         yield_ns: None,
+        buffered: false,
     }
 }
 

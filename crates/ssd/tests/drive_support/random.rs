@@ -6,8 +6,8 @@ use zonelab_device::{Lba, Nanos, Op, ZoneId};
 use zonelab_nvme::zns::{ReportFilter, ZoneSendAction, ZoneState};
 use zonelab_ssd::config::{
     ChannelArbitration, CommandCosts, DataStore, DiePolicy, DriveConfig, EraseExtent, EraseWhen,
-    FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, PageRegister, PlaneMode,
-    ResetConfig, StripeOrder, Suspend, ZonesConfig,
+    FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, MediaDetails, PageRegister,
+    PlaneMode, ResetConfig, StripeOrder, Suspend, ZonesConfig,
 };
 
 use super::Rig;
@@ -27,6 +27,7 @@ const NO_COSTS: CommandCosts = CommandCosts {
     write_latency_ns: Nanos::ZERO,
     append_latency_ns: Nanos::ZERO,
     management_latency_ns: Nanos::ZERO,
+    variation_ppm: 0,
 };
 
 /// Commands cost nothing, and the link is not modelled.
@@ -64,6 +65,7 @@ pub(crate) fn finishes() -> Vec<FinishConfig> {
                     granularity_bytes,
                     pause_ns,
                     yield_ns,
+                    buffered: false,
                 });
             }
         }
@@ -99,6 +101,7 @@ pub(crate) fn services() -> Vec<(DiePolicy, ChannelArbitration, Suspend)> {
         erase: true,
         overhead_ns: Nanos::from_us(5),
         max_per_operation: 3,
+        interval_ns: Nanos::ZERO,
     };
     let weighted = DiePolicy::Weighted { reads: 2 };
     vec![
@@ -232,6 +235,7 @@ fn times() -> impl Strategy<Value = MediaConfig> {
         policy: DiePolicy::Fifo,
         arbitration: ChannelArbitration::Arrival,
         suspend: Suspend::NONE,
+        details: MediaDetails::NONE,
     })
 }
 

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use zonelab_device::Nanos;
 use zonelab_ssd::account::Cause;
 use zonelab_ssd::config::{
-    ChannelArbitration, DiePolicy, MediaConfig, PageRegister, PlaneMode, Suspend,
+    ChannelArbitration, DiePolicy, MediaConfig, MediaDetails, PageRegister, PlaneMode, Suspend,
 };
 use zonelab_ssd::event::{Event, EventQueue};
 use zonelab_ssd::media::{FlashKind, FlashOp, Media};
@@ -29,6 +29,7 @@ pub(crate) const CONFZNSPP: MediaConfig = MediaConfig {
     policy: DiePolicy::Fifo,
     arbitration: ChannelArbitration::Arrival,
     suspend: Suspend::NONE,
+    details: MediaDetails::NONE,
 };
 
 /// The same with transfers in order of readiness.
@@ -160,7 +161,9 @@ impl Rig {
                 self.internal += 1;
                 self.media.handle(at, event, &mut self.events);
             }
-            Event::Request(_) | Event::Drain => unreachable!("flash knows no requests"),
+            Event::Request(_) | Event::Drain | Event::Loaded(_) => {
+                unreachable!("flash knows no requests")
+            }
         }
     }
 

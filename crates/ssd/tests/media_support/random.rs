@@ -31,6 +31,7 @@ pub(crate) fn configs() -> impl Strategy<Value = MediaConfig> {
                 erase,
                 overhead_ns: Nanos(overhead_ns),
                 max_per_operation,
+                interval_ns: Nanos::ZERO,
             },
             ..CONFZNSPP
         }

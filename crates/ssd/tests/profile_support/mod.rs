@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use zonelab_device::Nanos;
 use zonelab_ssd::config::{
     Bookkeeping, ChannelArbitration, CommandCosts, DataStore, DiePolicy, DriveConfig, EraseExtent,
-    EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, PageRegister,
-    PlaneMode, ResetConfig, StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
+    EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, MediaDetails,
+    PageRegister, PlaneMode, ResetConfig, StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
 };
 
 /// Configurations that the check accepts, small enough to be built.
@@ -111,6 +111,7 @@ fn command_costs() -> impl Strategy<Value = CommandCosts> {
             write_latency_ns: latency.1,
             append_latency_ns: latency.2,
             management_latency_ns: latency.3,
+            variation_ppm: 0,
         }
     })
 }
@@ -123,6 +124,7 @@ fn write_buffer() -> impl Strategy<Value = Option<WriteBufferConfig>> {
             size_bytes,
             appends_per_zone,
             power_loss_protection: protected,
+            release: zonelab_ssd::config::BufferRelease::Program,
         },
     ))
 }
@@ -198,6 +200,7 @@ fn media() -> impl Strategy<Value = MediaConfig> {
             erase: true,
             overhead_ns,
             max_per_operation: most,
+            interval_ns: Nanos::ZERO,
         }),
     ];
     let flags = (any::<bool>(), any::<bool>(), any::<bool>());
@@ -223,6 +226,7 @@ fn media() -> impl Strategy<Value = MediaConfig> {
                 ChannelArbitration::Ready
             },
             suspend,
+            details: MediaDetails::NONE,
         }
     })
 }
@@ -257,6 +261,7 @@ fn management() -> impl Strategy<Value = (FinishConfig, ResetConfig, bool)> {
                 granularity_bytes: pages,
                 pause_ns: Nanos(pause),
                 yield_ns,
+                buffered: false,
             }
         }),
     ];

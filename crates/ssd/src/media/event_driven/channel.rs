@@ -14,7 +14,8 @@ pub(super) struct Channel {
     free_at: Nanos,
     /// The event that counts; [`Nanos::MAX`]: none.
     wake_at: Nanos,
-    /// The program whose page arrives at `free_at`.
+    /// What is to be done at `free_at` for this operation: the page of a
+    /// program arrives, or a piece of a page, and the rest joins the line again.
     arriving: u32,
     line: ChannelQueue,
 }
@@ -76,10 +77,7 @@ impl EventDriven {
         if self.channels[c].free_at <= now && self.channels[c].arriving != NONE {
             let op = core::mem::replace(&mut self.channels[c].arriving, NONE);
             let arrived = self.channels[c].free_at;
-            let record = self.ops.at(op);
-            record.startable = true;
-            record.ready = arrived;
-            self.look_at_unit(self.ops[op].unit, now, events);
+            self.piece_arrived(op, arrived, now, events);
         }
         if self.channels[c].free_at <= now
             && let Some(op) = self.next_transfer(channel)
@@ -94,9 +92,28 @@ impl EventDriven {
         }
     }
 
+    /// A piece of a page has crossed the channel of `op`.
+    fn piece_arrived(&mut self, op: u32, arrived: Nanos, now: Nanos, events: &mut EventQueue) {
+        let record = self.ops.at(op);
+        record.ready = arrived;
+        let (unit, group) = (record.unit, record.group);
+        let is_program = record.kind == FlashKind::Program;
+        let is_whole = record.transfer_ns == 0;
+        record.startable = is_program && is_whole;
+        if is_program && self.rules.reports_loads {
+            events.push(now, Event::Loaded(self.groups[group].token));
+        }
+        if is_whole {
+            self.look_at_unit(unit, now, events);
+        } else {
+            self.draw_ticket(op);
+        }
+    }
+
     fn start_transfer(&mut self, channel: u32, op: u32, now: Nanos, events: &mut EventQueue) {
         let record = self.ops[op];
-        let end = now + Nanos(u64::from(record.transfer_ns));
+        let piece_ns = record.transfer_ns.min(self.rules.piece_ns);
+        let end = now + Nanos(u64::from(piece_ns));
         let this = &mut self.channels[channel as usize];
         assert!(
             this.free_at <= now && this.arriving == NONE,
@@ -107,17 +124,30 @@ impl EventDriven {
         let resource = Resource::Channel(channel);
         let work = || work(&self.groups, &record);
         self.ledger.occupy(resource, record.cause, now, end, work);
-        if self.rules.hold {
+        let holds = match record.kind {
+            FlashKind::Read => self.rules.hold_reads,
+            FlashKind::Program | FlashKind::Erase => self.rules.hold_programs,
+        };
+        if holds {
             let resource = Resource::Unit(record.unit);
             self.ledger.occupy(resource, record.cause, now, end, work);
         }
-        match (record.kind, self.rules.hold) {
+        let left_ns = record.transfer_ns - piece_ns;
+        if left_ns > 0 {
+            self.ops.at(op).transfer_ns = left_ns;
+            self.channels[channel as usize].arriving = op;
+            return;
+        }
+        match (record.kind, holds) {
             (FlashKind::Read, false) => self.end_is_certain(op, end, events),
             (FlashKind::Read, true) => {
                 self.end_is_certain(op, end, events);
                 self.release_unit(record.unit, end, now, events);
             }
-            (_, false) => self.channels[channel as usize].arriving = op,
+            (_, false) => {
+                self.ops.at(op).transfer_ns = 0;
+                self.channels[channel as usize].arriving = op;
+            }
             (_, true) => self.start_held_program(op, now, end, events),
         }
     }

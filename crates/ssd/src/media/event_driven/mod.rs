@@ -41,8 +41,16 @@ pub(super) struct EventDriven {
 /// The part of the configuration that decides.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
-    /// A unit is held during transfers.
-    hold: bool,
+    /// A unit is held during the transfer of a read, ...
+    hold_reads: bool,
+    /// ... of a program.
+    hold_programs: bool,
+    /// The page of the next program arrives while a unit works, and no other.
+    one_ahead: bool,
+    /// The longest that one transfer keeps its channel; `u32::MAX`: to its end.
+    piece_ns: u32,
+    /// Arrivals of pages at their units are reported.
+    reports_loads: bool,
     /// Channels serve tickets drawn at submission.
     tickets: bool,
     policy: DiePolicy,
@@ -79,7 +87,11 @@ impl EventDriven {
         let unit = |channel: &u16| Unit::new(u32::from(*channel));
         Self {
             rules: Rules {
-                hold: config.page_register == PageRegister::Hold,
+                hold_reads: config.page_register != PageRegister::Overlap,
+                hold_programs: config.page_register == PageRegister::Hold,
+                one_ahead: config.page_register == PageRegister::Cache,
+                piece_ns: u32::MAX,
+                reports_loads: false,
                 tickets: config.arbitration == ChannelArbitration::Arrival,
                 policy: config.policy,
                 suspend: config.suspend,
@@ -92,6 +104,15 @@ impl EventDriven {
             waits: IdleWaits::new(channel_of_unit.len()),
             ledger: Ledger::new(channels, channel_of_unit.len() as u32),
         }
+    }
+
+    /// No transfer keeps its channel longer than this.
+    pub(super) fn limit_pieces(&mut self, piece_ns: u32) {
+        self.rules.piece_ns = piece_ns.max(1);
+    }
+
+    pub(super) fn report_loads(&mut self) {
+        self.rules.reports_loads = true;
     }
 
     pub(super) fn submit(
@@ -139,7 +160,7 @@ impl EventDriven {
         let mut record = OpRecord::new(now, op, cause, group, self.sequence);
         let uses_channel = record.transfer_ns > 0;
         // The page of a program goes ahead of it, to a register.
-        let page_first = op.kind == FlashKind::Program && uses_channel && !self.rules.hold;
+        let page_first = op.kind == FlashKind::Program && uses_channel && !self.rules.hold_programs;
         record.startable = !page_first;
         let unit = op.unit;
         let index = self.ops.insert(record);
@@ -147,7 +168,9 @@ impl EventDriven {
         if uses_channel && self.rules.tickets {
             self.draw_ticket(index);
         }
-        if page_first {
+        if page_first && self.rules.one_ahead {
+            self.load_next(unit, now, events);
+        } else if page_first {
             self.request_transfer(index, now, events);
         } else {
             if op.kind == FlashKind::Read {
@@ -185,7 +208,11 @@ impl EventDriven {
                     self.look_at_channel(channel, now, events);
                 }
             }
-            Event::GroupDone(_) | Event::Task(_) | Event::Request(_) | Event::Drain => {}
+            Event::GroupDone(_)
+            | Event::Task(_)
+            | Event::Request(_)
+            | Event::Drain
+            | Event::Loaded(_) => {}
         }
     }
 

@@ -21,8 +21,10 @@ pub(super) struct OpRecord {
     pub(super) group: u32,
     /// What is left of the array time.
     pub(super) array_ns: u32,
-    /// Time on the channel; 0: it does not use it.
+    /// What is left of the time on the channel; 0 from the start: it does not use it.
     pub(super) transfer_ns: u32,
+    /// Array time before the latest start or resumption.
+    pub(super) done_ns: u32,
     /// How often it has been suspended.
     pub(super) suspends: u32,
     /// Since when it could do the next thing, if the resource for that were free.
@@ -50,6 +52,7 @@ impl OpRecord {
                 FlashKind::Read | FlashKind::Program => op.transfer_ns,
                 FlashKind::Erase => 0,
             },
+            done_ns: 0,
             suspends: 0,
             ready: now,
             next_in_unit: NONE,

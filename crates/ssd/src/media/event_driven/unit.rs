@@ -5,7 +5,7 @@ use zonelab_device::Nanos;
 use super::queues::{NONE, UnitQueue};
 use super::{EventDriven, woken, work};
 use crate::account::Resource;
-use crate::config::DiePolicy;
+use crate::config::{DiePolicy, Suspend};
 use crate::event::{Event, EventQueue};
 use crate::media::FlashKind;
 
@@ -110,11 +110,11 @@ impl EventDriven {
     /// How long `op` needs its unit.
     fn need(&self, op: u32) -> Nanos {
         let record = &self.ops[op];
-        let transfer_ns = if self.rules.hold {
-            record.transfer_ns
-        } else {
-            0
+        let holds = match record.kind {
+            FlashKind::Read => self.rules.hold_reads,
+            FlashKind::Program | FlashKind::Erase => self.rules.hold_programs,
         };
+        let transfer_ns = if holds { record.transfer_ns } else { 0 };
         Nanos(u64::from(record.array_ns) + u64::from(transfer_ns))
     }
 
@@ -157,7 +157,7 @@ impl EventDriven {
             Running::Settled => {}
             Running::Read(op) => {
                 assert_eq!(this.free_at, now, "a read is handled when it ends");
-                if self.rules.hold {
+                if self.rules.hold_reads {
                     this.free_at = Nanos::MAX;
                 }
                 self.ops.at(op).ready = now;
@@ -195,9 +195,10 @@ impl EventDriven {
             }
             Some(Choice::Resume(op)) => {
                 self.resume(unit, op, now);
+                self.suspend_for_waiting(unit, now);
                 true
             }
-            Some(Choice::Write(op)) if self.rules.hold && self.ops[op].transfer_ns > 0 => {
+            Some(Choice::Write(op)) if self.rules.hold_programs && self.ops[op].transfer_ns > 0 => {
                 self.units[unit as usize].claimed_by = op;
                 self.request_transfer(op, now, events);
                 self.units[unit as usize].claimed_by == NONE
@@ -205,8 +206,24 @@ impl EventDriven {
             Some(Choice::Write(op)) => {
                 self.leave_line(unit, op);
                 self.start_write(unit, op, now, events);
+                self.suspend_for_waiting(unit, now);
+                if self.rules.one_ahead {
+                    self.load_next(unit, now, events);
+                }
                 true
             }
+        }
+    }
+
+    /// With a cache register: the page of the program that is next may come,
+    /// if it has not been asked for.
+    pub(super) fn load_next(&mut self, unit: u32, now: Nanos, events: &mut EventQueue) {
+        let Some(op) = self.units[unit as usize].writes.first() else {
+            return;
+        };
+        let record = &self.ops[op];
+        if !record.startable && !record.transferable {
+            self.request_transfer(op, now, events);
         }
     }
 
@@ -283,6 +300,7 @@ impl EventDriven {
         self.leave_line(unit, op);
         self.ops.at(op).ready = transferred;
         self.start_write(unit, op, transferred, events);
+        self.suspend_for_waiting(unit, now);
         self.await_end(unit, now, events);
     }
 
@@ -315,15 +333,26 @@ impl EventDriven {
             return;
         };
         let record = self.ops.at(write.op);
-        let overhead = self.rules.suspend.overhead_ns;
+        let Suspend {
+            overhead_ns: overhead,
+            interval_ns: interval,
+            ..
+        } = self.rules.suspend;
         // A program whose page is still on its way (hold), or an operation
         // that is being resumed, stops before its array time goes on.
-        let stop = write.from.max(now);
+        let mut stop = write.from.max(now);
+        if interval > Nanos::ZERO {
+            let done = Nanos(u64::from(record.done_ns)) + (stop - write.from);
+            let point = Nanos((done.0 / interval.0 + 1) * interval.0);
+            stop += point - done;
+        }
         let left = this.free_at.saturating_sub(stop);
         if left <= overhead || record.suspends >= self.rules.suspends(record.kind) {
             return;
         }
         record.suspends += 1;
+        // Fits: no more than the array time.
+        record.done_ns += (stop - write.from).0 as u32;
         record.array_ns = u32::try_from(left.0).expect("less is left than there was");
         this.running = Running::Settled;
         this.suspended = write.op;
@@ -335,6 +364,14 @@ impl EventDriven {
         let work = || work(&self.groups, &piece);
         self.ledger
             .occupy(resource, piece.cause, write.booked_to, stopped, work);
+    }
+
+    /// With an interval, reads that were left waiting stop what begins now.
+    fn suspend_for_waiting(&mut self, unit: u32, now: Nanos) {
+        let waits = self.units[unit as usize].reads.first().is_some();
+        if waits && self.rules.suspend.interval_ns > Nanos::ZERO {
+            self.suspend_for_read(unit, now);
+        }
     }
 
     fn resume(&mut self, unit: u32, op: u32, now: Nanos) {

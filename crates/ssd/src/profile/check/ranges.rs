@@ -1,6 +1,6 @@
 //! Rules about single values.
 
-use zonelab_config::units::{fmt_duration, fmt_size};
+use zonelab_config::units::{fmt_duration, fmt_percent, fmt_size};
 use zonelab_device::Nanos;
 
 use super::relations::size;
@@ -90,8 +90,30 @@ impl Rules<'_> {
                 media.suspend.overhead_ns,
                 Nanos::ZERO,
             ),
+            (
+                "media.suspend.interval",
+                media.suspend.interval_ns,
+                Nanos::ZERO,
+            ),
         ] {
             self.time(key, time, min, limits::FLASH_TIME);
+        }
+        let details = &media.details;
+        for time in details.read_parts.iter().flat_map(|parts| parts.times()) {
+            self.time("media.read", *time, Nanos(1), limits::FLASH_TIME);
+        }
+        let shares = [
+            ("media.program_variation", details.program_variation_ppm),
+            (
+                "front_end.costs.variation",
+                self.config.front_end.costs.variation_ppm,
+            ),
+        ];
+        for (key, ppm) in shares {
+            if ppm > 1_000_000 {
+                let what = format!("{} is more than all of it", fmt_percent(ppm));
+                self.refuse(key, what, "at most 100%");
+            }
         }
     }
 

@@ -5,7 +5,8 @@ use zonelab_device::Nanos;
 
 use super::{Rules, limits};
 use crate::config::{
-    ChannelArbitration, DiePolicy, DriveConfig, EraseWhen, FinishConfig, MappingConfig, Suspend,
+    BufferRelease, ChannelArbitration, DiePolicy, DriveConfig, EraseWhen, FinishConfig,
+    MappingConfig, PageRegister, Suspend,
 };
 
 impl Rules<'_> {
@@ -22,6 +23,7 @@ impl Rules<'_> {
         self.descriptor_extension();
         self.arbitration();
         self.suspend();
+        self.media_details();
         self.transfer_time();
         self.core_costs();
         self.transfer_limits();
@@ -182,6 +184,59 @@ impl Rules<'_> {
             let valid = "use channel_arbitration = \"ready\" or suspend nothing";
             self.refuse("media.channel_arbitration", what, valid);
         }
+        self.needs_ready_channels();
+    }
+
+    /// What is decided when a transfer ends cannot have its place reserved.
+    fn needs_ready_channels(&mut self) {
+        let media = &self.config.media;
+        let buffer = self.config.write_buffer;
+        let needs = [
+            (
+                "media.page_register",
+                media.page_register == PageRegister::Cache,
+            ),
+            (
+                "media.transfer_unit",
+                media.details.transfer_unit_bytes.is_some(),
+            ),
+            (
+                "write_buffer.release",
+                buffer.is_some_and(|buffer| buffer.release == BufferRelease::Transfer),
+            ),
+        ];
+        for (key, _) in needs.into_iter().filter(|(_, asked)| *asked) {
+            let what = "it depends on when transfers end, and \"arrival\" fixes their order";
+            self.refuse(key, what, "use media.channel_arbitration = \"ready\"");
+        }
+    }
+
+    fn media_details(&mut self) {
+        let DriveConfig {
+            geometry, media, ..
+        } = self.config;
+        let details = media.details;
+        if let Some(bytes) = details.transfer_unit_bytes
+            && !(512..=geometry.page_bytes).contains(&bytes)
+        {
+            let what = format!("{} is no part of a page", size(bytes));
+            let valid = format!("512B to geometry.page_size = {}", size(geometry.page_bytes));
+            self.refuse("media.transfer_unit", what, valid);
+        }
+        let Some(parts) = details.read_parts else {
+            return;
+        };
+        if media.read_ns != parts.mean() {
+            let what = "the read time of a page in parts is their mean";
+            self.refuse("media.read", what, fmt_duration(parts.mean().0));
+        }
+        let blocks = geometry.page_bytes / self.config.lba_bytes;
+        let count = parts.times().len() as u32;
+        if !blocks.is_multiple_of(count) {
+            let what = format!("a page of {blocks} logical blocks has no {count} equal parts");
+            let valid = "as many times as divide the page, or one";
+            self.refuse("media.read", what, valid);
+        }
     }
 
     fn suspend(&mut self) {
@@ -293,17 +348,29 @@ impl Rules<'_> {
     }
 
     fn granularity(&mut self) {
-        let page = self.config.geometry.page_bytes;
         let FinishConfig::Fill {
-            granularity_bytes, ..
+            granularity_bytes,
+            buffered,
+            ..
         } = self.config.finish
         else {
             return;
         };
+        if buffered && self.config.write_buffer.is_none() {
+            let what = "there is no write buffer to go through";
+            let valid = "set write_buffer.mode = \"write-back\", or path = \"flash\"";
+            self.refuse("finish.path", what, valid);
+        }
+        // The buffer puts pages together from blocks; nobody else does.
+        let (page, unit) = if buffered {
+            (self.config.lba_bytes, "the logical block")
+        } else {
+            (self.config.geometry.page_bytes, "the page")
+        };
         if granularity_bytes == 0 || !granularity_bytes.is_multiple_of(page) {
             let what = match granularity_bytes {
                 0 => "device writes of 0B never fill a zone".to_owned(),
-                bytes => not_a_multiple(bytes, "the page", page),
+                bytes => not_a_multiple(bytes, unit, page),
             };
             self.refuse(
                 "finish.granularity",
