@@ -170,12 +170,16 @@ pub(crate) fn configuration(loaded: &[Loaded], base: Option<&Path>) -> Result<Va
         let mut points = Vec::new();
         for point in &one.points {
             let profile = point.drive(&profiles).map_err(Failure::input)?;
-            points.push(json!({
+            let mut value = json!({
                 "series": point.series(),
                 "x": point.x().text,
                 "jobs": point.describe_jobs(),
                 "drive": to_toml(&profile.config),
-            }));
+            });
+            if *point.host() != one.experiment.host {
+                value["host"] = format!("{:?}", point.host()).into();
+            }
+            points.push(value);
         }
         let host = format!("{:?}", one.experiment.host);
         experiments.push(json!({ "id": one.experiment.id, "host": host, "points": points }));

@@ -23,6 +23,9 @@ use crate::rng::Rng;
 pub struct HostCosts {
     /// Core time from the job's decision to the drive's doorbell.
     pub submit_ns: Nanos,
+    /// Time that a command is on its way between the doorbell and the drive: in
+    /// a kernel thread with a core of its own, say. It occupies nothing.
+    pub path_ns: Nanos,
     /// Core time to take a completion off the queue and hand it to the job.
     pub complete_ns: Nanos,
     /// Mean of an exponentially distributed addition to each of the two.
@@ -37,6 +40,7 @@ impl HostCosts {
     /// A host that takes no time.
     pub const FREE: Self = Self {
         submit_ns: Nanos::ZERO,
+        path_ns: Nanos::ZERO,
         complete_ns: Nanos::ZERO,
         jitter_ns: Nanos::ZERO,
         hiccup_one_in: 0,
@@ -294,7 +298,7 @@ impl QueuePair for EmulatedQueue {
             shared.hand_over(self.core_now, arrival);
         } else {
             self.core_now += self.costs.draw(self.costs.submit_ns, &mut self.rng);
-            shared.park(self.core_now, arrival);
+            shared.park(self.core_now + self.costs.path_ns, arrival);
         }
         Ok(())
     }

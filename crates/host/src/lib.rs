@@ -23,6 +23,7 @@ pub mod fio;
 pub mod rate;
 pub mod reactor;
 pub mod rng;
+mod slices;
 pub mod stats;
 pub mod workload;
 

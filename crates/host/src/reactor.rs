@@ -14,6 +14,7 @@ use zonelab_device::{Completion, Nanos, QueuePair};
 
 use crate::clock::Clock;
 use crate::emulated::{Emulated, EmulatedQueue};
+use crate::slices::Slices;
 
 /// When a job wants to run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,13 +124,17 @@ enum SlotState {
 /// Runs jobs over an emulated drive until all have finished.
 ///
 /// Jobs that are due at the same time run in the order in which they were
-/// added; a core runs one job at a time, each to the end of its step.
+/// added; a core runs one job at a time, each to the end of its step. Jobs of
+/// one core take turns step by step, as jobs that give way do, or in time
+/// slices, as threads that poll do ([`Self::in_slices`]).
 pub struct Reactor<'a, C: Clock> {
     clock: C,
     device: Emulated,
     slots: Vec<Slot<'a>>,
     /// When each core is free.
     cores: Vec<Nanos>,
+    /// Whose turn it is on each core, if jobs have time slices.
+    slices: Option<Slices>,
     wakes: BinaryHeap<Reverse<(Nanos, u32)>>,
     bell: Bell,
     /// Rings of the bell that were answered.
@@ -163,6 +168,7 @@ impl<'a, C: Clock> Reactor<'a, C> {
             device,
             slots: Vec::new(),
             cores: Vec::new(),
+            slices: None,
             wakes: BinaryHeap::new(),
             heard: 0,
             bell: stop.bell,
@@ -171,6 +177,17 @@ impl<'a, C: Clock> Reactor<'a, C> {
             slot_of_queue: Vec::new(),
             lateness_max: Nanos::ZERO,
         }
+    }
+
+    /// Lets the jobs of a core have it in turn for `slice` (at least 1 ns) each, from
+    /// their start to their end, whether they have something to do or not: what
+    /// threads do that poll. A job that does not have its core neither submits
+    /// nor sees completions. A step that has begun goes on beyond the end of
+    /// its slice.
+    #[must_use]
+    pub fn in_slices(mut self, slice: Nanos) -> Self {
+        self.slices = Some(Slices::new(slice));
+        self
     }
 
     /// Adds a job that runs on `core` and first runs at `start`.
@@ -270,7 +287,10 @@ impl<'a, C: Clock> Reactor<'a, C> {
     #[inline]
     fn run_or_defer(&mut self, index: u32, now: Nanos) -> bool {
         let slot = &mut self.slots[index as usize];
-        let core_free = self.cores[slot.core.0 as usize];
+        let mut core_free = self.cores[slot.core.0 as usize];
+        if let Some(slices) = &mut self.slices {
+            core_free = core_free.max(slices.turn(slot.core.0, index, now));
+        }
         if core_free > now {
             slot.state = SlotState::Runnable;
             self.wakes.push(Reverse((core_free, index)));
@@ -289,9 +309,27 @@ impl<'a, C: Clock> Reactor<'a, C> {
                 slot.state = SlotState::Waiting(Some(at));
                 self.wakes.push(Reverse((at, index)));
             }
-            NextWake::Finished => slot.state = SlotState::Finished,
+            NextWake::Finished => {
+                slot.state = SlotState::Finished;
+                self.leave(index, now);
+            }
         }
         next == NextWake::Finished
+    }
+
+    /// A job has finished: if its core goes in slices, others have theirs sooner.
+    #[cold]
+    fn leave(&mut self, index: u32, now: Nanos) {
+        let core = self.slots[index as usize].core;
+        let Some(slices) = &mut self.slices else {
+            return;
+        };
+        slices.leave(core.0, index, now);
+        for (index, slot) in self.slots.iter().enumerate() {
+            if slot.core == core && slot.state == SlotState::Runnable {
+                self.wakes.push(Reverse((now, index as u32)));
+            }
+        }
     }
 
     #[cold]

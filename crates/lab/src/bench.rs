@@ -175,6 +175,7 @@ impl Case {
                 open_zones: 1,
                 repeat: true,
                 reset_first: false,
+                open_first: false,
             })
         };
         let work = match self.load {
@@ -191,6 +192,7 @@ impl Case {
             work,
             queue_depth: self.queue_depth,
             rate: None,
+            counting: None,
             ramp: Nanos::ZERO,
             stop: Stop {
                 operations: Some(operations),
@@ -208,6 +210,7 @@ impl Case {
             let fill = Fill {
                 lbas: u64::from(block_lbas),
                 block_lbas,
+                ..Fill::default()
             };
             specs.push(unlimited(Work::Finish {
                 zones: 2 * quarter..3 * quarter,

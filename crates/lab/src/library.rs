@@ -3,6 +3,10 @@
 /// Every built-in experiment: id and text, in the order of REPRODUCTION.
 const BUILTIN: &[(&str, &str)] = &[
     ("CM", include_str!("../../../experiments/CM.toml")),
+    ("C2a", include_str!("../../../experiments/C2a.toml")),
+    ("C2b", include_str!("../../../experiments/C2b.toml")),
+    ("C3a", include_str!("../../../experiments/C3a.toml")),
+    ("C3b", include_str!("../../../experiments/C3b.toml")),
     ("C9a", include_str!("../../../experiments/C9a.toml")),
     ("C9b", include_str!("../../../experiments/C9b.toml")),
     ("C10a", include_str!("../../../experiments/C10a.toml")),
@@ -10,6 +14,19 @@ const BUILTIN: &[(&str, &str)] = &[
     ("C11a", include_str!("../../../experiments/C11a.toml")),
     ("C11b", include_str!("../../../experiments/C11b.toml")),
     ("C12", include_str!("../../../experiments/C12.toml")),
+    ("Z1", include_str!("../../../experiments/Z1.toml")),
+    ("Z3", include_str!("../../../experiments/Z3.toml")),
+    ("Z4", include_str!("../../../experiments/Z4.toml")),
+    ("Z5", include_str!("../../../experiments/Z5.toml")),
+    ("Z6", include_str!("../../../experiments/Z6.toml")),
+    ("Z7", include_str!("../../../experiments/Z7.toml")),
+    ("Z8", include_str!("../../../experiments/Z8.toml")),
+    ("Z9", include_str!("../../../experiments/Z9.toml")),
+    ("Z10a", include_str!("../../../experiments/Z10a.toml")),
+    ("Z10b", include_str!("../../../experiments/Z10b.toml")),
+    ("Z11s", include_str!("../../../experiments/Z11s.toml")),
+    ("Z12", include_str!("../../../experiments/Z12.toml")),
+    ("Z13", include_str!("../../../experiments/Z13.toml")),
 ];
 
 /// Experiments that compare with nothing: something to look at, by id.
@@ -66,9 +83,11 @@ mod tests {
     fn words_stand_for_experiments() {
         assert_eq!(select("C10a"), ["C10a"]);
         assert_eq!(select("C10"), ["C10a", "C10b"]);
-        assert_eq!(select("C").len(), ids().count());
+        assert_eq!(select("C").len() + select("Z").len(), ids().count());
+        assert_eq!(select("C2"), ["C2a", "C2b"]);
+        assert_eq!(select("Z1"), ["Z1"]);
         assert_eq!(select("C1"), [""; 0]);
         assert_eq!(select(""), [""; 0]);
-        assert_eq!(select("Z"), [""; 0]);
+        assert_eq!(select("P"), [""; 0]);
     }
 }

@@ -4,10 +4,21 @@ use crate::experiment::{AxisValue, Experiment, PublishedTable, SeriesSpec};
 use crate::reference::{CsvTable, Record, ReferenceError};
 
 /// The tables that are built in, by the name that experiments use.
-const BUILTIN: &[(&str, &str)] = &[(
+macro_rules! builtin {
+    ($($name:literal),+ $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../reference/", $name, ".csv")))),+]
+    };
+}
+
+const BUILTIN: &[(&str, &str)] = builtin![
     "confznspp/emulator",
-    include_str!("../../../reference/confznspp/emulator.csv"),
-)];
+    "zn540/management_interference",
+    "zn540/reset_under_load",
+    "zn540/throughput_latency",
+    "zn540/write_read_sharing_qd1",
+    "zn540/write_read_stability",
+    "zn540/zone_management_cost",
+];
 
 /// A published value, with the range of the authors' repeats.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,6 +66,18 @@ pub enum LookupError {
     /// The table does not have what is asked of it.
     #[error("{0}")]
     Table(#[from] ReferenceError),
+    /// A metric is to be read from a column that the table does not have.
+    #[error("\"{table}\" has no column \"{column}\" for {metric}; {hint}")]
+    NoColumn {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+        /// The metric.
+        metric: String,
+        /// Which there are.
+        hint: String,
+    },
     /// No row meets the conditions, whatever the axis value.
     #[error("no row of \"{table}\" answers to {conditions}")]
     Nothing {
@@ -64,16 +87,14 @@ pub enum LookupError {
         conditions: String,
     },
     /// Several different rows answer to one point, and nothing says that they are repeats.
-    #[error("{count} rows of \"{table}\" answer to {conditions} at {column} = {x}")]
+    #[error("{count} rows of \"{table}\" answer to {conditions}{at}")]
     Ambiguous {
         /// The table.
         table: String,
         /// The conditions.
         conditions: String,
-        /// Column of the axis value.
-        column: String,
-        /// The axis value.
-        x: f64,
+        /// Column and axis value; empty if the axis value does not matter.
+        at: String,
         /// How many rows.
         count: usize,
     },
@@ -114,18 +135,23 @@ impl References {
     pub fn place(
         &self,
         series: &SeriesSpec,
+        job: &str,
         x: &AxisValue,
         metric: &str,
     ) -> Result<Option<CellPlace>, LookupError> {
-        let Some(source) = &series.published else {
-            return Ok(None);
-        };
-        let found = self.rows_matching(source, &source.filter, x, metric)?;
-        Ok(found.first().map(|(record, _)| CellPlace {
-            file: record.file().to_owned(),
-            line: record.line(),
-            column: metric.to_owned(),
-        }))
+        let of_job = |source: &&PublishedTable| source.job.is_empty() || source.job == job;
+        for source in series.published.iter().filter(of_job) {
+            let found = self.rows_matching(source, &source.filter, x, metric)?;
+            if let Some((record, _)) = found.first() {
+                let column = source.columns.get(metric).map_or(metric, String::as_str);
+                return Ok(Some(CellPlace {
+                    file: record.file().to_owned(),
+                    line: record.line(),
+                    column: column.to_owned(),
+                }));
+            }
+        }
+        Ok(None)
     }
 
     /// Looks up everything that an experiment compares, so that a mistake shows
@@ -135,8 +161,9 @@ impl References {
     /// As [`Self::value`].
     pub fn check(&self, experiment: &Experiment) -> Result<(), LookupError> {
         for series in &experiment.series {
-            if let Some(source) = &series.published {
+            for source in &series.published {
                 self.check_conditions(source)?;
+                self.check_columns(source)?;
             }
             for compare in &experiment.compare {
                 for x in &experiment.axis.values {
@@ -150,7 +177,8 @@ impl References {
     }
 
     /// The published value of a metric of a job at a point: from the experiment
-    /// file if it stands there, else from the table that the series names.
+    /// file if it stands there, else from the first table of the series that
+    /// has one.
     /// `None`: nothing was published.
     ///
     /// # Errors
@@ -173,16 +201,31 @@ impl References {
                 spread: point.spread,
             }));
         }
-        let Some(source) = &series.published else {
-            return Ok(None);
-        };
+        let of_job = |source: &&PublishedTable| source.job.is_empty() || source.job == job;
+        for source in series.published.iter().filter(of_job) {
+            let found = self.in_table(source, x, metric)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    fn in_table(
+        &self,
+        source: &PublishedTable,
+        x: &AxisValue,
+        metric: &str,
+    ) -> Result<Option<Published>, LookupError> {
         let found = self.matching(source, &source.filter, x, metric)?;
         if found.len() > 1 {
+            let column = source.x.as_ref();
             return Err(LookupError::Ambiguous {
                 table: source.table.clone(),
                 conditions: source.filter.join(", "),
-                column: source.x.clone(),
-                x: x.number,
+                at: column.map_or(String::new(), |column| {
+                    format!(" at {column} = {}", x.number)
+                }),
                 count: found.len(),
             });
         }
@@ -200,6 +243,27 @@ impl References {
                 .fold((value, value), |(low, high), &v| (low.min(v), high.max(v)))
         });
         Ok(Some(Published { value, spread }))
+    }
+
+    /// Checks that the columns which metrics are to be read from exist.
+    fn check_columns(&self, source: &PublishedTable) -> Result<(), LookupError> {
+        let columns = self.table(&source.table)?.columns();
+        for (metric, column) in &source.columns {
+            if !columns.contains(column) {
+                let names = columns.iter().map(String::as_str);
+                let hint = match zonelab_config::nearest(column, names) {
+                    Some(near) => format!("did you mean \"{near}\"?"),
+                    None => format!("there are: {}", columns.join(", ")),
+                };
+                return Err(LookupError::NoColumn {
+                    table: source.table.clone(),
+                    column: column.clone(),
+                    metric: metric.clone(),
+                    hint,
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Checks that conditions, of points and of repeats, are met by some row.
@@ -253,20 +317,35 @@ impl References {
         metric: &str,
     ) -> Result<Vec<(Record<'t>, f64)>, LookupError> {
         let table = self.table(&source.table)?;
-        if !table.columns().iter().any(|column| column == metric) {
+        let column = match source.columns.get(metric) {
+            Some(column) => column,
+            None if source.columns.is_empty() => metric,
+            None => return Ok(Vec::new()),
+        };
+        if !table.columns().iter().any(|known| known == column) {
             return Ok(Vec::new());
         }
         let mut rows = Vec::new();
         for record in table.records() {
             if meets(&record, conditions)?
-                && record.number(&source.x)? == Some(x.number)
-                && let Some(value) = record.number(metric)?
+                && is_at(&record, source, x)?
+                && let Some(value) = record.number(column)?
             {
                 rows.push((record, value));
             }
         }
         Ok(rows)
     }
+}
+
+/// Whether a row is about the axis value `x`.
+fn is_at(record: &Record<'_>, source: &PublishedTable, x: &AxisValue) -> Result<bool, LookupError> {
+    let Some(column) = &source.x else {
+        return Ok(true);
+    };
+    let at = record.number(column)?.map(|at| at * source.x_factor);
+    // Products of decimal fractions are not exact.
+    Ok(at.is_some_and(|at| (at - x.number).abs() <= 1e-9 * at.abs()))
 }
 
 fn meets(record: &Record<'_>, conditions: &[String]) -> Result<bool, LookupError> {

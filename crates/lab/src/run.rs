@@ -172,6 +172,12 @@ impl Point {
         &self.x
     }
 
+    /// The host, with the axis value put in.
+    #[must_use]
+    pub fn host(&self) -> &HostModel {
+        &self.experiment.host
+    }
+
     /// The jobs of the point, phase by phase, in a stable text that says all of them.
     #[must_use]
     pub fn describe_jobs(&self) -> String {
@@ -191,8 +197,12 @@ impl Point {
     }
 
     /// Shortens every job that has a run time to at most `runtime`, and its ramp to
-    /// half of that. What ends by itself still does.
+    /// half of that. What ends by itself still does, and a run that ends with
+    /// whole periods of a job keeps its length: part of one says nothing.
     pub(crate) fn shorten(&mut self, runtime: Nanos) {
+        if self.has_periods() {
+            return;
+        }
         for job in &mut self.experiment.jobs {
             if let Some(own) = &mut job.stop.runtime {
                 *own = runtime.min(*own);
@@ -201,11 +211,21 @@ impl Point {
         }
     }
 
-    /// The longest run time of its jobs; `None` if none has one.
-    pub(crate) fn runtime(&self) -> Option<Nanos> {
+    fn jobs(&self) -> impl Iterator<Item = &JobTemplate> {
         let phases = self.series.phases.iter().flatten();
-        let jobs = phases.filter_map(|name| self.experiment.job(name));
-        jobs.filter_map(|job| job.stop.runtime).max()
+        phases.filter_map(|name| self.experiment.job(name))
+    }
+
+    fn has_periods(&self) -> bool {
+        self.jobs().any(|job| job.stop.periods.is_some())
+    }
+
+    /// The longest run time that [`Self::shorten`] can change; `None` if there is none.
+    pub(crate) fn runtime(&self) -> Option<Nanos> {
+        if self.has_periods() {
+            return None;
+        }
+        self.jobs().filter_map(|job| job.stop.runtime).max()
     }
 
     /// Experiment, series and axis value, in words.
@@ -268,7 +288,8 @@ pub fn points(file: &str, text: &str, overrides: &[Override]) -> Result<Vec<Poin
     let mut points = Vec::new();
     for x in axis.values {
         let experiment = Experiment::parse(file, text, overrides, Some(&x))?;
-        for series in &experiment.series {
+        let here = |series: &&SeriesSpec| series.x.is_empty() || series.x.contains(&x.text);
+        for series in experiment.series.iter().filter(here) {
             let (series, x) = (series.clone(), x.clone());
             points.push(Point {
                 experiment: experiment.clone(),
@@ -497,13 +518,15 @@ fn check_ends(templates: &[&JobTemplate]) -> Result<(), String> {
             runtime,
             bytes,
             operations,
+            periods,
             ..
         } = job.stop;
         let is_endless = matches!(
             job.work,
             WorkTemplate::Read { .. } | WorkTemplate::Write { repeat: true, .. }
         );
-        !is_endless || runtime.is_some() || bytes.is_some() || operations.is_some()
+        let is_counted = bytes.is_some() || operations.is_some() || periods.is_some();
+        !is_endless || runtime.is_some() || is_counted
     };
     if templates.iter().any(|job| job.ends_run && is_bounded(job)) {
         return Ok(());
@@ -560,6 +583,7 @@ fn spec(template: &JobTemplate, thread: u32, config: &DriveConfig) -> Result<Job
         work: work(template, mine, block_lbas, config),
         queue_depth: template.queue_depth,
         rate: template.rate,
+        counting: template.counting,
         ramp: template.ramp,
         stop: Stop { ..template.stop },
         ends_run: template.ends_run,
@@ -580,6 +604,7 @@ fn work(
             open_zones,
             repeat,
             reset_first,
+            open_first,
         } => Work::Write(WriteWork {
             zones,
             block_lbas,
@@ -587,6 +612,7 @@ fn work(
             open_zones,
             repeat,
             reset_first,
+            open_first,
         }),
         WorkTemplate::Read { random } => Work::Read(ReadWork {
             zones,
@@ -602,10 +628,19 @@ fn work(
             shuffled,
             fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),
         },
+        WorkTemplate::Open { fill } => Work::Open {
+            zones,
+            fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),
+        },
+        WorkTemplate::Close { fill } => Work::Close {
+            zones,
+            fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),
+        },
     }
 }
 
-/// Runs jobs side by side, each thread on a core of its own, until all have ended.
+/// Runs jobs side by side until all have ended, each thread on a core of its
+/// own or, if there are fewer, in turn with others.
 fn run_phase(
     device: &Emulated,
     specs: Vec<(JobSpec, Nanos)>,
@@ -626,10 +661,15 @@ fn run_phase(
         })
         .collect();
     let mut reactor = Reactor::new(VirtualClock::starting_at(from), device.clone(), stop);
+    if let Some((_, slice)) = host.cores {
+        reactor = reactor.in_slices(slice);
+    }
     for (index, (job, start)) in jobs.iter_mut().enumerate() {
         let queue = device.open_queue(job.depth(), host.costs, Rng::new(rng.next_u64(), 1));
         // Fits: templates have at most 4096 threads.
-        reactor.add(job, queue, CoreId(index as u32), *start);
+        let thread = index as u32;
+        let core = host.cores.map_or(thread, |(cores, _)| thread % cores);
+        reactor.add(job, queue, CoreId(core), *start);
     }
     let end = reactor.run();
     (
@@ -654,6 +694,8 @@ fn measure(template: &JobTemplate, results: &[JobResult]) -> JobMeasured {
         WorkTemplate::Read { .. } => OpKind::Read,
         WorkTemplate::Finish { .. } => OpKind::Finish,
         WorkTemplate::Reset { .. } => OpKind::Reset,
+        WorkTemplate::Open { .. } => OpKind::Open,
+        WorkTemplate::Close { .. } => OpKind::Close,
     };
     let mine = || results.iter().filter(|job| job.name == template.name);
     let mut first_writes = Latency::new();

@@ -19,16 +19,22 @@ pub enum OpKind {
     Reset,
     /// Finish Zone, or what a host does in its place.
     Finish,
+    /// Open Zone.
+    Open,
+    /// Close Zone.
+    Close,
 }
 
 impl OpKind {
     /// All kinds, in the order of output.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Read,
         Self::Write,
         Self::Append,
         Self::Reset,
         Self::Finish,
+        Self::Open,
+        Self::Close,
     ];
 
     /// The kind of `op`; `None` if it is not measured.
@@ -46,6 +52,14 @@ impl OpKind {
                 action: ZoneSendAction::FINISH,
                 ..
             } => Some(Self::Finish),
+            Op::ZoneSend {
+                action: ZoneSendAction::OPEN,
+                ..
+            } => Some(Self::Open),
+            Op::ZoneSend {
+                action: ZoneSendAction::CLOSE,
+                ..
+            } => Some(Self::Close),
             _ => None,
         }
     }
@@ -59,6 +73,8 @@ impl OpKind {
             Self::Append => "append",
             Self::Reset => "reset",
             Self::Finish => "finish",
+            Self::Open => "open",
+            Self::Close => "close",
         }
     }
 }
@@ -340,7 +356,9 @@ mod tests {
             (Op::Append { zslba: slba, nlb }, Some(OpKind::Append)),
             (send(ZoneSendAction::RESET), Some(OpKind::Reset)),
             (send(ZoneSendAction::FINISH), Some(OpKind::Finish)),
-            (send(ZoneSendAction::OPEN), None),
+            (send(ZoneSendAction::OPEN), Some(OpKind::Open)),
+            (send(ZoneSendAction::CLOSE), Some(OpKind::Close)),
+            (send(ZoneSendAction::OFFLINE), None),
             (Op::Flush, None),
         ] {
             assert_eq!(OpKind::of(&op), kind, "{op:?}");

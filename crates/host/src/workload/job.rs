@@ -34,6 +34,8 @@ pub struct WorkloadJob {
     /// Set by the first step.
     started: Option<Nanos>,
     deadline: Nanos,
+    /// The source offers nothing before.
+    paused_until: Nanos,
     issued_bytes: u64,
     issued_ops: u64,
     stopping: bool,
@@ -73,10 +75,10 @@ impl WorkloadJob {
     pub fn new(spec: JobSpec, info: &DeviceInfo, mut rng: Rng, stop: StopSignal) -> Self {
         let namespace = &info.namespaces[0];
         let zoned = namespace.zoned.expect("workloads are for zoned namespaces");
-        let counting = match spec.work {
+        let counting = spec.counting.unwrap_or(match spec.work {
             Work::Finish { .. } => Counting::AtCompletion,
             _ => Counting::AtIssue,
-        };
+        });
         let depth = spec.queue_depth.max(1);
         let idle = InFlight {
             submitted: Nanos::ZERO,
@@ -99,6 +101,7 @@ impl WorkloadJob {
             free: (0..depth).rev().collect(),
             started: None,
             deadline: Nanos::MAX,
+            paused_until: Nanos::ZERO,
             issued_bytes: 0,
             issued_ops: 0,
             stopping: false,
@@ -135,7 +138,8 @@ impl WorkloadJob {
         let measured_from = now + self.spec.ramp;
         self.result.stats.start_measuring(measured_from);
         if let Some(confidence) = &mut self.confidence {
-            confidence.start(measured_from, Intervals::DEFAULT_LENGTH);
+            let sample = self.spec.stop.confidence_sample;
+            confidence.start(measured_from, sample.unwrap_or(Intervals::DEFAULT_LENGTH));
         }
         if let Some(runtime) = self.spec.stop.runtime {
             self.deadline = measured_from.saturating_add(runtime);
@@ -219,6 +223,16 @@ impl WorkloadJob {
             {
                 return Some(limiter.ready_at());
             }
+            if self.paused_until > now {
+                return Some(self.paused_until);
+            }
+            if let Some(periods) = self.spec.stop.periods
+                && self.issued_ops >= periods
+                && self.source.next_is_limited()
+            {
+                self.stopping = true;
+                return None;
+            }
             let offer = match self.postponed.take() {
                 Some(next) => Offer::Issue(next),
                 None => self.source.offer(&mut self.rng),
@@ -226,6 +240,10 @@ impl WorkloadJob {
             let next = match offer {
                 Offer::Issue(next) => next,
                 Offer::Wait => return None,
+                Offer::Pause(time) => {
+                    self.paused_until = now + time;
+                    return Some(self.paused_until);
+                }
                 Offer::Exhausted => {
                     self.stopping = true;
                     return None;

@@ -19,7 +19,7 @@ use std::ops::Range;
 
 use zonelab_device::Nanos;
 
-use crate::rate::Limit;
+use crate::rate::{Counting, Limit};
 
 pub use job::{JobResult, WorkloadJob};
 pub use source::slice_of;
@@ -36,6 +36,9 @@ pub struct JobSpec {
     /// Limit on the operations of [`Work`] (not on the writes that prepare a
     /// finish or reset).
     pub rate: Option<Limit>,
+    /// When operations count against the rate; `None`: as fio counts them, a
+    /// finish when it completes and anything else when it is issued.
+    pub counting: Option<Counting>,
     /// Time after the start that is not measured.
     pub ramp: Nanos,
     /// When it ends.
@@ -53,9 +56,15 @@ pub struct Stop {
     pub bytes: Option<u64>,
     /// After this many operations, including those of the ramp.
     pub operations: Option<u64>,
+    /// When the operation after this many might be issued: a run of whole
+    /// periods of a limited job, the pause behind the last one included.
+    pub periods: Option<u64>,
     /// When the 95 % confidence interval of throughput and mean latency is
     /// this narrow: half its width over the mean.
     pub confidence: Option<f64>,
+    /// Length of the samples that the confidence is computed from, of which 32
+    /// are the least; `None`: [`Intervals::DEFAULT_LENGTH`](crate::stats::Intervals).
+    pub confidence_sample: Option<Nanos>,
     /// Not before this much measured time, whatever the confidence.
     pub confidence_after: Nanos,
 }
@@ -92,6 +101,22 @@ pub enum Work {
         /// What is written before the reset.
         fill: Fill,
     },
+    /// Opens each zone in turn explicitly. Each is reset afterwards, which is
+    /// not measured, so that no limit on open zones is met.
+    Open {
+        /// The zones, in this order.
+        zones: Range<u32>,
+        /// What happens to a zone before it is opened.
+        fill: Fill,
+    },
+    /// Writes part of each zone in turn, then closes it. Each is reset
+    /// afterwards, as under [`Self::Open`].
+    Close {
+        /// The zones, in this order.
+        zones: Range<u32>,
+        /// What is written before: a zone must be open to be closed.
+        fill: Fill,
+    },
 }
 
 /// Writes or appends through a range of zones, each from its start to its capacity.
@@ -111,6 +136,9 @@ pub struct WriteWork {
     pub repeat: bool,
     /// Reset each zone before its first write too: they are not empty.
     pub reset_first: bool,
+    /// Open each zone explicitly before its first write, which is not measured.
+    /// Otherwise the first write opens it.
+    pub open_first: bool,
 }
 
 /// Reads from a range of zones up to their capacity.
@@ -124,11 +152,18 @@ pub struct ReadWork {
     pub random: bool,
 }
 
-/// Writing part of a zone to prepare it.
+/// How a zone is prepared for what is measured: opened, written in part,
+/// finished, left alone; each of them if asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fill {
     /// Logical blocks to write from the start of the zone.
     pub lbas: u64,
     /// Logical blocks of one write.
     pub block_lbas: u32,
+    /// Open the zone explicitly before anything is written.
+    pub open_first: bool,
+    /// Finish the zone after what is written.
+    pub finish_first: bool,
+    /// Time to wait then, so that the drive comes to rest.
+    pub settle: Nanos,
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use zonelab_device::{Lba, Op, ZonedInfo};
+use zonelab_device::{Lba, Nanos, Op, ZonedInfo};
 use zonelab_nvme::zns::ZoneSendAction;
 
 use super::{Fill, ReadWork, Work, WriteWork};
@@ -40,6 +40,8 @@ pub(crate) enum Offer {
     Issue(Next),
     /// Nothing before something in flight completes.
     Wait,
+    /// Nothing before so much time has passed.
+    Pause(Nanos),
     /// Nothing ever again.
     Exhausted,
 }
@@ -87,6 +89,18 @@ impl Source {
                 }
                 Self::Manage(Manage::new(order, *fill, OpKind::Reset, zoned))
             }
+            Work::Open { zones, fill } => Self::Manage(Manage::new(
+                zones.clone().collect(),
+                *fill,
+                OpKind::Open,
+                zoned,
+            )),
+            Work::Close { zones, fill } => Self::Manage(Manage::new(
+                zones.clone().collect(),
+                *fill,
+                OpKind::Close,
+                zoned,
+            )),
         }
     }
 
@@ -114,7 +128,7 @@ impl Source {
     #[inline]
     pub(crate) fn next_is_limited(&self) -> bool {
         match self {
-            Self::Manage(manage) => manage.written == 0 && manage.at < manage.zones.len(),
+            Self::Manage(manage) => manage.is_between_zones(),
             _ => true,
         }
     }
@@ -145,7 +159,10 @@ struct Stream {
 enum StreamState {
     /// The zone must be reset before it can be written.
     NeedsReset,
-    Resetting,
+    /// The zone is to be opened explicitly before it is written.
+    NeedsOpen,
+    /// One of the two is under way.
+    Preparing,
     Writing,
     /// No zone is left for it.
     Retired,
@@ -202,7 +219,7 @@ impl Writes {
         stream.state = if self.pass > 0 || self.work.reset_first {
             StreamState::NeedsReset
         } else {
-            StreamState::Writing
+            self.work.after_reset()
         };
     }
 
@@ -231,9 +248,14 @@ impl Writes {
                 StreamState::Writing if stream.offset < self.zoned.zone_capacity_lbas => {
                     return Offer::Issue(self.write(index));
                 }
-                StreamState::NeedsReset => return Offer::Issue(self.reset(index)),
+                StreamState::NeedsReset => {
+                    return Offer::Issue(self.prepare(index, OpKind::Reset));
+                }
+                StreamState::NeedsOpen => {
+                    return Offer::Issue(self.prepare(index, OpKind::Open));
+                }
                 StreamState::Retired => retired += 1,
-                StreamState::Writing | StreamState::Resetting => {}
+                StreamState::Writing | StreamState::Preparing => {}
             }
         }
         if retired == count {
@@ -273,22 +295,17 @@ impl Writes {
         }
     }
 
-    fn reset(&mut self, index: usize) -> Next {
+    /// Resets or opens the zone of a stream.
+    fn prepare(&mut self, index: usize, kind: OpKind) -> Next {
         let stream = &mut self.streams[index];
-        stream.state = StreamState::Resetting;
+        stream.state = StreamState::Preparing;
         stream.in_flight += 1;
         let slba = Lba(u64::from(stream.zone) * self.zoned.zone_size_lbas);
-        let op = Op::ZoneSend {
-            slba,
-            action: ZoneSendAction::RESET,
-            select_all: false,
-        };
-        let stream = index as u32;
         Next {
-            op,
-            kind: OpKind::Reset,
+            op: send(slba, kind),
+            kind,
             lbas: 0,
-            stream,
+            stream: index as u32,
             role: Role::Preparation,
         }
     }
@@ -297,9 +314,37 @@ impl Writes {
     fn completed(&mut self, kind: OpKind, stream: u32) {
         let stream = &mut self.streams[stream as usize];
         stream.in_flight -= 1;
-        if kind == OpKind::Reset {
-            stream.state = StreamState::Writing;
+        match kind {
+            OpKind::Reset => stream.state = self.work.after_reset(),
+            OpKind::Open => stream.state = StreamState::Writing,
+            _ => {}
         }
+    }
+}
+
+impl WriteWork {
+    /// What becomes of a zone that is empty.
+    fn after_reset(&self) -> StreamState {
+        if self.open_first {
+            StreamState::NeedsOpen
+        } else {
+            StreamState::Writing
+        }
+    }
+}
+
+/// The command of a kind that changes the state of the zone at `slba`.
+fn send(slba: Lba, kind: OpKind) -> Op {
+    let action = match kind {
+        OpKind::Finish => ZoneSendAction::FINISH,
+        OpKind::Open => ZoneSendAction::OPEN,
+        OpKind::Close => ZoneSendAction::CLOSE,
+        OpKind::Reset | OpKind::Read | OpKind::Write | OpKind::Append => ZoneSendAction::RESET,
+    };
+    Op::ZoneSend {
+        slba,
+        action,
+        select_all: false,
     }
 }
 
@@ -352,7 +397,8 @@ impl Reads {
     }
 }
 
-/// Finishes or resets, one zone at a time, each after writing part of it.
+/// Finishes, resets, opens or closes, one zone at a time, each after
+/// preparing it.
 pub(crate) struct Manage {
     zones: Vec<u32>,
     fill: Fill,
@@ -360,9 +406,23 @@ pub(crate) struct Manage {
     zoned: ZonedInfo,
     /// Position in `zones`.
     at: usize,
+    /// What comes next for that zone.
+    stage: Stage,
     /// Blocks of the current zone written so far.
     written: u64,
     in_flight: bool,
+}
+
+/// What is done to a zone, in this order; what is not asked for is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Open,
+    Fill,
+    Finish,
+    Settle,
+    Measure,
+    /// Give back what an opened or closed zone holds.
+    Clear,
 }
 
 impl Manage {
@@ -374,9 +434,15 @@ impl Manage {
             kind,
             zoned,
             at: 0,
+            stage: Stage::Open,
             written: 0,
             in_flight: false,
         }
+    }
+
+    /// Whether the next operation is the first for a zone.
+    fn is_between_zones(&self) -> bool {
+        self.stage == Stage::Open && self.at < self.zones.len()
     }
 
     fn offer(&mut self) -> Offer {
@@ -386,40 +452,81 @@ impl Manage {
         let Some(&zone) = self.zones.get(self.at) else {
             return Offer::Exhausted;
         };
-        self.in_flight = true;
-        let zslba = u64::from(zone) * self.zoned.zone_size_lbas;
-        if self.written < self.fill.lbas {
-            let lbas = u64::from(self.fill.block_lbas.max(1)).min(self.fill.lbas - self.written);
-            let op = Op::Write {
-                slba: Lba(zslba + self.written),
-                nlb: lbas as u32,
-            };
-            self.written += lbas;
-            let (kind, role) = (OpKind::Write, Role::Preparation);
-            return Offer::Issue(Next {
-                op,
-                kind,
-                lbas,
-                stream: 0,
-                role,
-            });
+        let zslba = Lba(u64::from(zone) * self.zoned.zone_size_lbas);
+        loop {
+            match self.stage {
+                Stage::Open => {
+                    self.stage = Stage::Fill;
+                    self.written = 0;
+                    if self.fill.open_first {
+                        return self.issue(send(zslba, OpKind::Open), OpKind::Open);
+                    }
+                }
+                Stage::Fill if self.written < self.fill.lbas => return self.write(zslba),
+                Stage::Fill => self.stage = Stage::Finish,
+                Stage::Finish => {
+                    self.stage = Stage::Settle;
+                    if self.fill.finish_first {
+                        return self.issue(send(zslba, OpKind::Finish), OpKind::Finish);
+                    }
+                }
+                Stage::Settle => {
+                    self.stage = Stage::Measure;
+                    if self.fill.settle > Nanos::ZERO {
+                        return Offer::Pause(self.fill.settle);
+                    }
+                }
+                Stage::Measure => return self.measure(zslba),
+                Stage::Clear => {
+                    self.next_zone();
+                    return self.issue(send(zslba, OpKind::Reset), OpKind::Reset);
+                }
+            }
         }
-        let (action, lbas) = match self.kind {
-            OpKind::Finish => (
-                ZoneSendAction::FINISH,
-                self.zoned.zone_capacity_lbas - self.fill.lbas,
-            ),
-            _ => (ZoneSendAction::RESET, self.zoned.zone_size_lbas),
-        };
+    }
+
+    fn next_zone(&mut self) {
         self.at += 1;
-        self.written = 0;
-        let op = Op::ZoneSend {
-            slba: Lba(zslba),
-            action,
-            select_all: false,
-        };
+        self.stage = Stage::Open;
+    }
+
+    /// An operation that prepares the zone or clears it.
+    fn issue(&mut self, op: Op, kind: OpKind) -> Offer {
+        self.in_flight = true;
         Offer::Issue(Next {
             op,
+            kind,
+            lbas: 0,
+            stream: 0,
+            role: Role::Preparation,
+        })
+    }
+
+    fn write(&mut self, zslba: Lba) -> Offer {
+        let lbas = u64::from(self.fill.block_lbas.max(1)).min(self.fill.lbas - self.written);
+        let op = Op::Write {
+            slba: Lba(zslba.0 + self.written),
+            // Fits: at most `block_lbas`.
+            nlb: lbas as u32,
+        };
+        self.written += lbas;
+        self.issue(op, OpKind::Write)
+    }
+
+    fn measure(&mut self, zslba: Lba) -> Offer {
+        let lbas = match self.kind {
+            OpKind::Finish => self.zoned.zone_capacity_lbas - self.fill.lbas,
+            OpKind::Reset => self.zoned.zone_size_lbas,
+            _ => 0,
+        };
+        if matches!(self.kind, OpKind::Open | OpKind::Close) {
+            self.stage = Stage::Clear;
+        } else {
+            self.next_zone();
+        }
+        self.in_flight = true;
+        Offer::Issue(Next {
+            op: send(zslba, self.kind),
             kind: self.kind,
             lbas,
             stream: 0,

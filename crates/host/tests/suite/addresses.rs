@@ -315,6 +315,7 @@ fn finishes_come_after_their_fill() {
     let fill = Fill {
         lbas: 10,
         block_lbas: 4,
+        ..Fill::default()
     };
     let spec = spec(Work::Finish { zones: 3..5, fill });
     let mut queue = recorder();
@@ -349,6 +350,7 @@ fn a_fill_stops_at_the_capacity() {
     let fill = Fill {
         lbas: 1_000,
         block_lbas: 40,
+        ..Fill::default()
     };
     let ops = ops_of(spec(Work::Finish { zones: 0..1, fill }));
     assert_eq!(ops, [write(0, 0, 40), write(0, 40, 20), finish(0)]);
@@ -356,6 +358,7 @@ fn a_fill_stops_at_the_capacity() {
     let fill = Fill {
         lbas: 2,
         block_lbas: 0,
+        ..Fill::default()
     };
     let ops = ops_of(spec(Work::Finish { zones: 0..1, fill }));
     assert_eq!(ops, [write(0, 0, 1), write(0, 1, 1), finish(0)]);
@@ -380,6 +383,7 @@ fn resets_come_after_their_fill() {
     let fill = Fill {
         lbas: 5,
         block_lbas: 4,
+        ..Fill::default()
     };
     let ops = ops_of(spec(Work::Reset {
         zones: 1..3,
@@ -388,6 +392,101 @@ fn resets_come_after_their_fill() {
     }));
     let zone = |z| [write(z, 0, 4), write(z, 4, 1), reset(z)];
     assert_eq!(ops, [zone(1), zone(2)].concat());
+}
+
+fn send(zone: u64, action: ZoneSendAction) -> Op {
+    Op::ZoneSend {
+        slba: Lba(zone * ZONE),
+        action,
+        select_all: false,
+    }
+}
+
+/// Opens are measured, the resets that give back what they hold are not.
+#[test]
+fn zones_are_opened_and_closed_one_by_one() {
+    let open = |z| send(z, ZoneSendAction::OPEN);
+    let mut queue = recorder();
+    let work = Work::Open {
+        zones: 1..3,
+        fill: NO_FILL,
+    };
+    let (result, _) = record(spec(work), &mut queue);
+    assert_eq!(queue.ops(), [open(1), reset(1), open(2), reset(2)]);
+    let count = |kind| result.stats.get(kind).map(|stats| stats.latency.count());
+    assert_eq!((count(OpKind::Open), count(OpKind::Reset)), (Some(2), None));
+
+    let fill = Fill {
+        lbas: 5,
+        block_lbas: 4,
+        open_first: true,
+        ..Fill::default()
+    };
+    let mut queue = recorder();
+    let (result, _) = record(spec(Work::Close { zones: 2..3, fill }), &mut queue);
+    let close = send(2, ZoneSendAction::CLOSE);
+    assert_eq!(
+        queue.ops(),
+        [open(2), write(2, 0, 4), write(2, 4, 1), close, reset(2)]
+    );
+    assert_eq!(result.operations, 1, "only the close is measured");
+}
+
+/// Opened, written, finished, left alone, reset; each step when the one before
+/// has completed.
+#[test]
+fn zones_are_prepared_in_steps() {
+    let fill = Fill {
+        lbas: 4,
+        block_lbas: 4,
+        open_first: true,
+        finish_first: true,
+        settle: US(1_000),
+    };
+    let work = Work::Reset {
+        zones: 0..2,
+        shuffled: false,
+        fill,
+    };
+    let mut queue = Recorder::steady(tiny_info(), US(10));
+    let (result, _) = record(spec(work), &mut queue);
+    let zone = |z| {
+        [
+            send(z, ZoneSendAction::OPEN),
+            write(z, 0, 4),
+            finish(z),
+            reset(z),
+        ]
+    };
+    assert_eq!(queue.ops(), [zone(0), zone(1)].concat());
+    let times: Vec<Nanos> = queue.log.iter().map(|(at, _)| *at).collect();
+    let first = [0, 10, 20, 1_030];
+    assert_eq!(times[..4], first.map(US));
+    assert_eq!(times[4..], first.map(|at| US(at + 1_040)));
+    let resets = result.stats.get(OpKind::Reset).expect("they were measured");
+    assert_eq!(
+        resets.latency.max(),
+        Some(US(10)),
+        "the rest is no part of it"
+    );
+}
+
+/// Zones that are to be opened are, before their first write, and again after
+/// they were reset.
+#[test]
+fn writers_open_their_zones() {
+    let work = WriteWork {
+        open_first: true,
+        reset_first: true,
+        ..writes(0..2, 30)
+    };
+    let open = |z| send(z, ZoneSendAction::OPEN);
+    let mut queue = recorder();
+    let (result, _) = record(spec(Work::Write(work)), &mut queue);
+    let zone = |z| [reset(z), open(z), write(z, 0, 30), write(z, 30, 30)];
+    assert_eq!(queue.ops(), [zone(0), zone(1)].concat());
+    assert_eq!(result.first_writes.count(), 2);
+    assert!(result.stats.get(OpKind::Open).is_none(), "it prepares");
 }
 
 fn shuffled(seed: u64) -> Vec<u64> {

@@ -294,6 +294,7 @@ fn paced_finishes_are_those_of_the_experiments() {
         fill: Fill {
             lbas: u64::from(PAGE),
             block_lbas: PAGE,
+            ..Fill::default()
         },
     };
     let mut plain = plain_spec(work);

@@ -6,6 +6,7 @@
 //! | `support` | a tiny drive, jobs from closures, a queue pair that records |
 //! | `reactor` | times, wakes, stop signal, runs that end badly |
 //! | `cores` | host costs: on whose core, in whose latency, how they vary |
+//! | `slices` | threads that share cores in time slices |
 //! | `queue` | depth of emulated queues, and queues over several runs |
 //! | `real_clock` | the same jobs against the clock that ticks |
 //! | `addresses` | which operations a workload issues |
@@ -23,4 +24,5 @@ mod pacing;
 mod queue;
 mod reactor;
 mod real_clock;
+mod slices;
 mod support;

@@ -132,6 +132,7 @@ fn finishes_fill_zones_and_resets_empty_them() {
     let fill = Fill {
         lbas: 4,
         block_lbas: 4,
+        ..Fill::default()
     };
     let (result, _) = run(&device, spec(Work::Finish { zones: 0..3, fill }));
     let finishes = result.stats.get(OpKind::Finish).unwrap();

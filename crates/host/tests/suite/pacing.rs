@@ -3,13 +3,15 @@
 use core::num::NonZeroU64;
 
 use zonelab_device::{Nanos, Op};
-use zonelab_host::rate::Limit;
-use zonelab_host::stats::OpKind;
+use zonelab_host::rate::{Counting, Limit};
+use zonelab_host::stats::{GroupStats, OpKind};
 use zonelab_host::workload::{JobResult, JobSpec, ReadWork, Stop, Work, WriteWork};
 use zonelab_host::{NextWake, StopSignal};
 use zonelab_nvme::Status;
 
-use super::support::{NO_FILL, Recorder, job, large_info, record, spec, writes};
+use super::support::{
+    CAPACITY, NO_FILL, Recorder, job, large_info, record, spec, tiny_info, writes,
+};
 
 const MS: fn(u64) -> Nanos = Nanos::from_ms;
 const US: fn(u64) -> Nanos = Nanos::from_us;
@@ -144,6 +146,7 @@ fn a_fill_is_not_limited() {
     let fill = zonelab_host::workload::Fill {
         lbas: 3,
         block_lbas: 1,
+        ..zonelab_host::workload::Fill::default()
     };
     let work = Work::Reset {
         zones: 0..3,
@@ -437,4 +440,68 @@ fn a_depth_of_nothing_is_one() {
         MS(1),
     );
     assert_eq!(end, MS(2));
+}
+
+/// Three periods of 25 ms, of which a finish takes 10: counted at its
+/// completion as fio does, two go before any pause; counted when it begins,
+/// one, and the run ends when the fourth would begin.
+#[test]
+fn whole_periods_of_a_square_wave() {
+    let bytes = CAPACITY * 4096;
+    let rate = Limit::bytes_per_second(nz(bytes * 40));
+    let run = |counting, periods| {
+        let stop = Stop {
+            periods: Some(periods),
+            ..Stop::default()
+        };
+        let spec = JobSpec {
+            rate: Some(rate),
+            counting,
+            stop,
+            ..finishes(6)
+        };
+        let mut queue = Recorder::steady(tiny_info(), MS(10));
+        let (result, end) = record(spec, &mut queue);
+        let starts: Vec<Nanos> = queue.log.iter().map(|(at, _)| *at).collect();
+        (starts, end, result)
+    };
+    let (starts, end, result) = run(Some(Counting::AtIssue), 3);
+    assert_eq!((starts, end), ([0, 25, 50].map(MS).to_vec(), MS(75)));
+    let rate = GroupStats::of([&result.stats], OpKind::Finish)
+        .unwrap()
+        .iops();
+    assert_eq!(rate, Some(40.0), "the pause belongs to it");
+    let (starts, end, _) = run(None, 3);
+    assert_eq!((starts, end), ([0, 10, 25].map(MS).to_vec(), MS(50)));
+    // No zone is left for a seventh.
+    let (starts, _, _) = run(Some(Counting::AtIssue), 9);
+    assert_eq!(starts.len(), 6);
+}
+
+/// Without a limit a period is an operation.
+#[test]
+fn periods_of_an_unlimited_job_are_its_operations() {
+    let stop = Stop {
+        periods: Some(3),
+        ..Stop::default()
+    };
+    let mut queue = Recorder::steady(tiny_info(), MS(10));
+    let (result, end) = record(JobSpec { stop, ..resets(6) }, &mut queue);
+    assert_eq!((result.operations, end), (3, MS(30)));
+}
+
+/// Shorter samples, shorter runs: 32 of them are the least.
+#[test]
+fn confidence_is_computed_from_samples_of_any_length() {
+    for sample in [None, Some(MS(10))] {
+        let stop = Stop {
+            confidence: Some(0.01),
+            confidence_sample: sample,
+            ..Stop::default()
+        };
+        let mut queue = Recorder::steady(tiny_info(), MS(1));
+        let (_, end) = record(JobSpec { stop, ..reads() }, &mut queue);
+        let least = Nanos(32 * sample.unwrap_or(MS(500)).0);
+        assert!(end >= least && end < least + MS(10), "{sample:?}: {end:?}");
+    }
 }

@@ -295,6 +295,7 @@ pub(crate) fn spec(work: Work) -> JobSpec {
         work,
         queue_depth: 1,
         rate: None,
+        counting: None,
         ramp: Nanos::ZERO,
         stop: Stop::default(),
         ends_run: false,
@@ -310,6 +311,7 @@ pub(crate) fn writes(zones: std::ops::Range<u32>, block_lbas: u32) -> WriteWork 
         open_zones: 1,
         repeat: false,
         reset_first: false,
+        open_first: false,
     }
 }
 
@@ -317,6 +319,9 @@ pub(crate) fn writes(zones: std::ops::Range<u32>, block_lbas: u32) -> WriteWork 
 pub(crate) const NO_FILL: Fill = Fill {
     lbas: 0,
     block_lbas: 0,
+    open_first: false,
+    finish_first: false,
+    settle: Nanos::ZERO,
 };
 
 /// A job of `spec` for a namespace, with addresses of `seed`.

@@ -117,10 +117,7 @@ impl<'a> Tables<'a> {
 
 /// The tables that an experiment looks values up in.
 pub(super) fn tables_of(experiment: &Experiment) -> Vec<&str> {
-    let sources = experiment
-        .series
-        .iter()
-        .filter_map(|s| s.published.as_ref());
+    let sources = experiment.series.iter().flat_map(|s| &s.published);
     let mut names: Vec<&str> = sources.map(|source| source.table.as_str()).collect();
     names.sort_unstable();
     names.dedup();
@@ -136,7 +133,7 @@ impl Data {
     pub(super) fn new(
         files: &[DataFile],
         experiments: &[ExperimentFile],
-        quick: bool,
+        coarse: bool,
     ) -> Result<Self, CalibrateError> {
         let tables = Tables::new(files)?;
         let mut data = Self {
@@ -147,7 +144,7 @@ impl Data {
             warnings: Vec::new(),
         };
         for file in experiments {
-            data.add_experiment(file, &tables, quick)?;
+            data.add_experiment(file, &tables, coarse)?;
         }
         data.add_job_files(files)?;
         if data.measurements.is_empty() {
@@ -160,10 +157,11 @@ impl Data {
         &mut self,
         file: &ExperimentFile,
         tables: &Tables<'_>,
-        quick: bool,
+        coarse: bool,
     ) -> Result<(), CalibrateError> {
         let plain = Experiment::parse(&file.name, &file.text, &[], None)?;
-        let settings: Vec<Override> = plain.quick.clone();
+        let is_short = |set: &&Override| coarse || !set.key().starts_with("axis");
+        let settings: Vec<Override> = plain.quick.iter().filter(is_short).cloned().collect();
         let experiment = Experiment::parse(&file.name, &file.text, &settings, None)?;
         for name in tables_of(&experiment) {
             let Some(table) = tables.find(name) else {
@@ -178,7 +176,9 @@ impl Data {
         self.references.check(&experiment)?;
         let points = run::points(&file.name, &file.text, &settings)?;
         let group = self.groups.len();
-        let kept = kept_values(&experiment, quick);
+        // The experiment may have its own choice of values for short runs.
+        let is_thinned = experiment.axis.values.len() < plain.axis.values.len();
+        let kept = kept_values(&experiment, coarse && !is_thinned);
         let before = self.measurements.len();
         for point in points {
             if !kept.contains(&point.x().text) {
@@ -234,7 +234,7 @@ impl Data {
                 let Some(published) = published.filter(|_| !shown_only) else {
                     continue;
                 };
-                let place = self.place(series, x, metric, file)?;
+                let place = self.place(series, &compare.job, x, metric, file)?;
                 sound(&published, metric, &place)?;
                 self.measurements.push(Measurement {
                     place,
@@ -256,6 +256,7 @@ impl Data {
     fn place(
         &self,
         series: &SeriesSpec,
+        job: &str,
         x: &AxisValue,
         metric: &str,
         file: &str,
@@ -272,7 +273,7 @@ impl Data {
         if stated {
             return Ok(in_file());
         }
-        let place = self.references.place(series, x, metric)?;
+        let place = self.references.place(series, job, x, metric)?;
         Ok(place.unwrap_or_else(in_file))
     }
 
@@ -307,7 +308,8 @@ impl Data {
 fn kept_values(experiment: &Experiment, coarse: bool) -> Vec<String> {
     let values = &experiment.axis.values;
     let last = values.len().saturating_sub(1);
-    let keeps = |index: usize| !coarse || values.len() <= 2 || index % 2 == 0 || index == last;
+    let keeps =
+        |index: usize| !coarse || values.len() <= 2 || index.is_multiple_of(2) || index == last;
     let kept = values.iter().enumerate().filter(|(index, _)| keeps(*index));
     kept.map(|(_, x)| x.text.clone()).collect()
 }

@@ -272,7 +272,7 @@ const fn round_digits(value: u64) -> u64 {
     }
     let unit = 10_u64.pow(digits + 1 - DIGITS);
     // `value` is below 10^20 and `unit` a power of ten below it.
-    (value / unit + (value % unit * 2 / unit)) * unit
+    (value / unit + (value % unit * 2 / unit)).saturating_mul(unit)
 }
 
 #[cfg(test)]
@@ -334,6 +334,6 @@ mod tests {
         assert_eq!(round_digits(123_450), 123_500);
         assert_eq!(round_digits(9_999), 9_999);
         assert_eq!(round_digits(99_996), 100_000);
-        assert_eq!(round_digits(u64::MAX), 18_450_000_000_000_000_000);
+        assert_eq!(round_digits(u64::MAX), u64::MAX);
     }
 }

@@ -32,6 +32,11 @@ pub(super) fn names(
         for name in spec.phases.iter().flatten() {
             names.known(format!("series.{i}.jobs"), name, &jobs);
         }
+        for (j, source) in spec.published.iter().enumerate() {
+            if !source.job.is_empty() {
+                names.known(format!("series.{i}.published.{j}.job"), &source.job, &jobs);
+            }
+        }
     }
     for (i, compare) in experiment.compare.iter().enumerate() {
         names.known(format!("compare.{i}.job"), &compare.job, &jobs);
@@ -136,6 +141,9 @@ impl Names<'_> {
         for (i, series) in experiment.series.iter().enumerate() {
             for (j, point) in series.points.iter().enumerate() {
                 self.known(format!("series.{i}.point.{j}.x"), &point.x, &values);
+            }
+            for x in &series.x {
+                self.known(format!("series.{i}.x"), x, &values);
             }
         }
         for (i, compare) in experiment.compare.iter().enumerate() {

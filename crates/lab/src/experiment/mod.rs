@@ -9,14 +9,18 @@
 //! `docs/experiments.md` explains every key by example.
 
 mod check;
+mod published;
 mod read;
+mod work;
 
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::ops::Range;
 
 use zonelab_config::{Errors, Override};
 use zonelab_device::Nanos;
 use zonelab_host::HostCosts;
-use zonelab_host::rate::Limit;
+use zonelab_host::rate::{Counting, Limit};
 use zonelab_host::workload::{Fill, Stop};
 
 /// An experiment, with the axis value of one point put in.
@@ -85,6 +89,9 @@ pub struct HostModel {
     pub costs: HostCosts,
     /// Threads start at random within this time.
     pub start_spread: Nanos,
+    /// Cores that the threads of all jobs share in time slices, and the length
+    /// of a slice; `None`: each has a core of its own.
+    pub cores: Option<(NonZeroU32, Nanos)>,
 }
 
 /// A job of an experiment: one or more threads doing the same.
@@ -106,6 +113,8 @@ pub struct JobTemplate {
     pub block_bytes: u64,
     /// Limit on each thread.
     pub rate: Option<Limit>,
+    /// When operations count against it; `None`: as fio counts them.
+    pub counting: Option<Counting>,
     /// Unmeasured time at the start.
     pub ramp: Nanos,
     /// When it ends.
@@ -129,6 +138,8 @@ pub enum WorkTemplate {
         repeat: bool,
         /// Zones are reset before their first write.
         reset_first: bool,
+        /// Zones are opened explicitly before their first write.
+        open_first: bool,
     },
     /// Reads.
     Read {
@@ -147,15 +158,31 @@ pub enum WorkTemplate {
         /// Occupancy at the reset.
         fill: FillTemplate,
     },
+    /// Explicit opens.
+    Open {
+        /// What happens to the zone before.
+        fill: FillTemplate,
+    },
+    /// Closes, each after a fill.
+    Close {
+        /// Occupancy at the close.
+        fill: FillTemplate,
+    },
 }
 
-/// What is written to a zone before it is finished or reset.
+/// What is done to a zone before what is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FillTemplate {
     /// Bytes, or parts per million of the zone's capacity, rounded up to a page.
     pub amount: Amount,
     /// Bytes of one write.
     pub block_bytes: u64,
+    /// The zone is opened explicitly first.
+    pub open_first: bool,
+    /// The zone is finished after it is written.
+    pub finish_first: bool,
+    /// The drive is left alone then for this time.
+    pub settle: Nanos,
 }
 
 /// An amount of a zone.
@@ -165,6 +192,8 @@ pub enum Amount {
     Bytes(u64),
     /// Parts per million of the capacity, rounded up to a whole page.
     Ppm(u32),
+    /// Logical blocks.
+    Blocks(u64),
 }
 
 impl Default for Amount {
@@ -187,11 +216,15 @@ impl FillTemplate {
                     .unwrap_or(u64::MAX)
                     .next_multiple_of(u64::from(page_bytes))
             }
+            Amount::Blocks(blocks) => blocks.saturating_mul(lba),
         };
         let block_lbas = u32::try_from(self.block_bytes / lba).unwrap_or(u32::MAX);
         Fill {
             lbas: (bytes.min(capacity)) / lba,
             block_lbas,
+            open_first: self.open_first,
+            finish_first: self.finish_first,
+            settle: self.settle,
         }
     }
 }
@@ -205,16 +238,18 @@ pub struct SeriesSpec {
     pub drive: Vec<Override>,
     /// Jobs that run side by side, one such list after another.
     pub phases: Vec<Vec<String>>,
+    /// Axis values at which it is run; empty: all.
+    pub x: Vec<String>,
     /// Zones declared full before the first phase.
     pub full_zones: Option<Range<u32>>,
-    /// Published results in a table.
-    pub published: Option<PublishedTable>,
+    /// Published results in tables; of several that have a value, the first counts.
+    pub published: Vec<PublishedTable>,
     /// Published results that stand in the file.
     pub points: Vec<PublishedPoint>,
 }
 
 /// Rows of a reference table that are published points of a series.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PublishedTable {
     /// Name of the table, `confznspp/emulator`.
     pub table: String,
@@ -222,8 +257,15 @@ pub struct PublishedTable {
     pub filter: Vec<String>,
     /// Conditions that independent repeats of the points meet; empty: none are known.
     pub repeats: Vec<String>,
-    /// Column of the axis value.
-    pub x: String,
+    /// Column of the axis value; `None`: the rows are those of every axis value.
+    pub x: Option<String>,
+    /// The axis value is this many times what the column says.
+    pub x_factor: f64,
+    /// The job whose values these are; empty: whichever is compared.
+    pub job: String,
+    /// Column of a metric, if it does not have the metric's name. If any is
+    /// named, metrics that are not are not published here.
+    pub columns: BTreeMap<String, String>,
 }
 
 /// A published value that stands in the experiment.

@@ -1,19 +1,20 @@
 //! Reading experiment files.
 
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
 
 use zonelab_config::{Document, Errors, Field, Item, Override, Reported, Table};
 use zonelab_device::Nanos;
 use zonelab_host::HostCosts;
-use zonelab_host::rate::Limit;
+use zonelab_host::rate::{Counting, Limit};
 use zonelab_host::workload::Stop;
 
 use super::check;
+use super::published::series;
+use super::work::work;
 use super::{
-    Amount, Axis, AxisValue, Check, Compare, Experiment, FigureSpec, FillTemplate, HostModel,
-    Informative, Interference, JobTemplate, Measured, PublishedPoint, PublishedTable, SeriesSpec,
-    WorkTemplate, Worked,
+    Axis, AxisValue, Check, Compare, Experiment, FigureSpec, HostModel, Informative, Interference,
+    JobTemplate, Measured, WorkTemplate, Worked,
 };
 
 /// Version of the format that this program reads.
@@ -21,7 +22,7 @@ const SCHEMA: u32 = 1;
 
 /// Longest time in a run: far below the 584 years after which time in
 /// nanoseconds ends, so that sums of times need no care.
-const LONGEST: (u64, &str) = (10_000_000 * 1_000_000_000, "10000000s");
+pub(super) const LONGEST: (u64, &str) = (10_000_000 * 1_000_000_000, "10000000s");
 /// Longest time that an operation costs the host, for the same reason.
 const COSTLIEST: (u64, &str) = (1_000_000_000, "1s");
 
@@ -55,7 +56,7 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
     let profile = root.string("profile").required();
     let drive = root.list("drive", set).or(Vec::new());
     let axis = axis(&root.table("axis"));
-    let host = host(&root.table("host"));
+    let host = host(&root.table("host"), with_jobs);
     let jobs = tables(&root, "job", |table| job(table, with_jobs));
     let series = tables(&root, "series", series);
     let compare = tables(&root, "compare", compare);
@@ -90,7 +91,7 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
 }
 
 /// Reads every table of an array, so that the problems of all are reported.
-fn tables<'d, T>(
+pub(super) fn tables<'d, T>(
     root: &Table<'d>,
     key: &str,
     read: impl Fn(&Table<'d>) -> Result<T, Reported>,
@@ -99,12 +100,21 @@ fn tables<'d, T>(
     values.into_iter().collect()
 }
 
-fn set(item: &Item<'_>) -> Result<Override, Reported> {
+pub(super) fn set(item: &Item<'_>) -> Result<Override, Reported> {
     Override::parse(item.str()?).map_err(|problem| item.fail(problem.what, problem.valid))
 }
 
-fn text(item: &Item<'_>) -> Result<String, Reported> {
+pub(super) fn text(item: &Item<'_>) -> Result<String, Reported> {
     item.str().map(str::to_owned)
+}
+
+/// A value of the axis, as it stands there.
+pub(super) fn axis_text(item: &Item<'_>) -> Result<String, Reported> {
+    if item.is_integer() {
+        item.u64().map(|n| n.to_string())
+    } else {
+        text(item)
+    }
 }
 
 fn axis(table: &Table<'_>) -> Result<Axis, Reported> {
@@ -139,10 +149,12 @@ fn axis_value(item: &Item<'_>) -> Result<AxisValue, Reported> {
         bytes as f64
     } else if let Ok(ns) = zonelab_config::units::parse_duration(text) {
         ns as f64
+    } else if let Ok(bytes_per_s) = zonelab_config::units::parse_rate(text) {
+        bytes_per_s as f64
     } else {
         return Err(item.fail(
             format!("\"{text}\" is not a number"),
-            "write a whole number, a size, a time or a percentage",
+            "write a whole number, a size, a time, a rate or a percentage",
         ));
     };
     Ok(AxisValue {
@@ -153,7 +165,7 @@ fn axis_value(item: &Item<'_>) -> Result<AxisValue, Reported> {
 }
 
 /// A time of at most `most` nanoseconds, as it reads in a file.
-fn time<'t, 'd, 'k>(
+pub(super) fn time<'t, 'd, 'k>(
     table: &'t Table<'d>,
     key: &'k str,
     (most, text): (u64, &str),
@@ -164,26 +176,49 @@ fn time<'t, 'd, 'k>(
     })
 }
 
-fn host(table: &Table<'_>) -> Result<HostModel, Reported> {
+/// The host. If it depends on the axis value, it is read once that is put in.
+fn host(table: &Table<'_>, with_values: bool) -> Result<HostModel, Reported> {
+    let varies = |key| table.get(key, |item| Ok(item.is_text("$x"))).or(false);
+    if !with_values && table.keys().into_iter().any(|key| varies(key) == Ok(true)) {
+        return Ok(HostModel::default());
+    }
     let submit = time(table, "submit", COSTLIEST).or(0);
     let complete = time(table, "complete", COSTLIEST).or(0);
     let jitter = time(table, "jitter", COSTLIEST).or(0);
     let one_in = table.u64("hiccup_one_in").or(0);
     let hiccup = time(table, "hiccup", COSTLIEST).or(0);
     let spread = time(table, "start_spread", LONGEST).or(0);
+    let path = time(table, "path", COSTLIEST).or(0);
+    let cores = table.u32("cores").within(1..=4096).optional()?;
+    let cores = match cores.and_then(NonZeroU32::new) {
+        None => {
+            table.refuse(
+                "slice",
+                "only with `cores`: each thread has a core of its own",
+            )?;
+            None
+        }
+        Some(cores) => {
+            let slice = time(table, "slice", LONGEST).within(1..=LONGEST.0);
+            let why = "threads share `cores` in slices: slice = \"16ms\"";
+            Some((cores, Nanos(slice.required_or(why)?)))
+        }
+    };
     Ok(HostModel {
         costs: HostCosts {
             submit_ns: Nanos(submit?),
+            path_ns: Nanos(path?),
             complete_ns: Nanos(complete?),
             jitter_ns: Nanos(jitter?),
             hiccup_one_in: one_in?,
             hiccup_ns: Nanos(hiccup?),
         },
         start_spread: Nanos(spread?),
+        cores,
     })
 }
 
-fn zone_range(item: &Item<'_>) -> Result<Range<u32>, Reported> {
+pub(super) fn zone_range(item: &Item<'_>) -> Result<Range<u32>, Reported> {
     let range = item.range()?;
     let (Ok(first), Ok(last)) = (u32::try_from(*range.start()), u32::try_from(*range.end())) else {
         return Err(item.fail("zones are numbered below 2^32", ""));
@@ -217,6 +252,11 @@ fn job(table: &Table<'_>, with_values: bool) -> Result<JobTemplate, Reported> {
         .within(1..=u64::MAX)
         .optional();
     let rate_ops = table.u64("rate_ops").within(1..=u64::MAX).optional();
+    let counts = [
+        ("issue", Counting::AtIssue),
+        ("completion", Counting::AtCompletion),
+    ];
+    let counting = table.choice("rate_counts", &counts).optional();
     let ramp = time(table, "ramp", LONGEST).or(0);
     let stop = stop(table);
     let ends_run = table.bool("ends_run").or(false);
@@ -237,6 +277,7 @@ fn job(table: &Table<'_>, with_values: bool) -> Result<JobTemplate, Reported> {
         queue_depth: queue_depth?,
         block_bytes: block_bytes?,
         rate: by_bytes.or(by_ops),
+        counting: counting?,
         ramp: Nanos(ramp?),
         stop: stop?,
         ends_run: ends_run?,
@@ -248,171 +289,22 @@ fn stop(table: &Table<'_>) -> Result<Stop, Reported> {
     let runtime = time(table, "runtime", LONGEST).optional();
     let bytes = table.size_bytes("bytes").optional();
     let operations = table.u64("operations").optional();
+    let periods = table.u64("periods").within(1..=u64::MAX).optional();
     let confidence = table
         .percent_ppm("confidence")
         .within(1..=1_000_000)
         .optional();
+    let sample = time(table, "confidence_sample", LONGEST).within(1..=LONGEST.0);
+    let sample = sample.optional();
     let after = time(table, "confidence_after", LONGEST).or(0);
     Ok(Stop {
         runtime: runtime?.map(Nanos),
         bytes: bytes?,
         operations: operations?,
+        periods: periods?,
         confidence: confidence?.map(|ppm| f64::from(ppm) / 1e6),
+        confidence_sample: sample?.map(Nanos),
         confidence_after: Nanos(after?),
-    })
-}
-
-fn work(table: &Table<'_>) -> Result<WorkTemplate, Reported> {
-    #[derive(Clone, Copy, PartialEq)]
-    enum Kind {
-        Write,
-        Append,
-        Read,
-        Finish,
-        Reset,
-    }
-    let kind = table
-        .choice(
-            "work",
-            &[
-                ("write", Kind::Write),
-                ("append", Kind::Append),
-                ("read", Kind::Read),
-                ("finish", Kind::Finish),
-                ("reset", Kind::Reset),
-            ],
-        )
-        .required()?;
-    match kind {
-        Kind::Write | Kind::Append => {
-            let open_zones = table.u32("open_zones").within(1..=65_536).or(1);
-            let repeat = table.bool("repeat").or(false);
-            let reset_first = table.bool("reset_first").or(false);
-            Ok(WorkTemplate::Write {
-                append: kind == Kind::Append,
-                open_zones: open_zones?,
-                repeat: repeat?,
-                reset_first: reset_first?,
-            })
-        }
-        Kind::Read => Ok(WorkTemplate::Read {
-            random: table.bool("random").or(true)?,
-        }),
-        Kind::Finish => Ok(WorkTemplate::Finish { fill: fill(table)? }),
-        Kind::Reset => {
-            let shuffled = table.bool("shuffled").or(false);
-            let fill = fill(table);
-            Ok(WorkTemplate::Reset {
-                shuffled: shuffled?,
-                fill: fill?,
-            })
-        }
-    }
-}
-
-fn fill(table: &Table<'_>) -> Result<FillTemplate, Reported> {
-    let amount = table
-        .get("fill", |item| {
-            let text = item.str()?;
-            if let Ok(ppm) = zonelab_config::units::parse_percent(text) {
-                return Ok(Amount::Ppm(ppm));
-            }
-            item.size_bytes().map(Amount::Bytes)
-        })
-        .or(Amount::Bytes(0));
-    let block_bytes = table
-        .size_bytes("fill_block")
-        .within(1..=1 << 31)
-        .or(256 << 10);
-    Ok(FillTemplate {
-        amount: amount?,
-        block_bytes: block_bytes?,
-    })
-}
-
-fn series(table: &Table<'_>) -> Result<SeriesSpec, Reported> {
-    let name = table.string("name").required();
-    let drive = table.list("drive", set).or(Vec::new());
-    let jobs = table.list("jobs", text).optional();
-    let names = |item: &Item<'_>| {
-        item.items()?
-            .iter()
-            .map(text)
-            .collect::<Result<Vec<_>, _>>()
-    };
-    let phases = table.list("phases", names).optional();
-    let full_zones = table.get("full_zones", zone_range).optional();
-    let published = table.table("published");
-    let published = published
-        .is_present()
-        .then(|| published_table(&published))
-        .transpose();
-    let points = tables(table, "point", point);
-    let phases = match (jobs?, phases?) {
-        (Some(jobs), None) => vec![jobs],
-        (None, Some(phases)) => phases,
-        (None, None) => {
-            table
-                .list("jobs", text)
-                .required_or("name the jobs that run: jobs = [\"write\"]")?;
-            Vec::new()
-        }
-        (Some(_), Some(_)) => {
-            table.refuse(
-                "phases",
-                "either `jobs`, or `phases` that follow one another",
-            )?;
-            Vec::new()
-        }
-    };
-    Ok(SeriesSpec {
-        name: name?,
-        drive: drive?,
-        phases,
-        full_zones: full_zones?,
-        published: published?,
-        points: points?,
-    })
-}
-
-fn published_table(table: &Table<'_>) -> Result<PublishedTable, Reported> {
-    let name = table.string("table").required();
-    let filter = table.list("where", text).or(Vec::new());
-    let repeats = table.list("repeats", text).or(Vec::new());
-    let x = table.string("x").required();
-    Ok(PublishedTable {
-        table: name?,
-        filter: filter?,
-        repeats: repeats?,
-        x: x?,
-    })
-}
-
-fn point(table: &Table<'_>) -> Result<PublishedPoint, Reported> {
-    let x = table.get("x", |item| {
-        if item.is_integer() {
-            item.u64().map(|n| n.to_string())
-        } else {
-            text(item)
-        }
-    });
-    let x = x.required();
-    let metric = table.string("metric").required();
-    let job = table.string("job").or(String::new());
-    let value = table.get("value", Item::f64).required();
-    let low = table.get("low", Item::f64).optional();
-    let high = table.get("high", Item::f64).optional();
-    let (value, low, high) = (value?, low?, high?);
-    let spread = match (low, high) {
-        (None, None) => None,
-        (low, high) => Some((low.unwrap_or(value), high.unwrap_or(value))),
-    };
-    Ok(PublishedPoint {
-        x: x?,
-        metric: metric?,
-        job: job?,
-        value,
-        spread,
     })
 }
 
@@ -422,14 +314,7 @@ fn compare(table: &Table<'_>) -> Result<Compare, Reported> {
     let informative = tables(table, "informative", |table| {
         let metrics = table.list("metrics", metric).required();
         let series = table.list("series", text).or(Vec::new());
-        let x = table.list("x", |item| {
-            if item.is_integer() {
-                item.u64().map(|n| n.to_string())
-            } else {
-                text(item)
-            }
-        });
-        let x = x.or(Vec::new());
+        let x = table.list("x", axis_text).or(Vec::new());
         let reason = table.string("reason").required();
         Ok(Informative {
             metrics: metrics?,
@@ -445,7 +330,7 @@ fn compare(table: &Table<'_>) -> Result<Compare, Reported> {
     })
 }
 
-fn metric(item: &Item<'_>) -> Result<String, Reported> {
+pub(super) fn metric(item: &Item<'_>) -> Result<String, Reported> {
     let names: Vec<(&str, &str)> = crate::metrics::NAMES
         .iter()
         .map(|&(name, _)| (name, name))
@@ -505,14 +390,7 @@ fn check(table: &Table<'_>) -> Result<Check, Reported> {
 
 fn measured(table: &Table<'_>) -> Result<Measured, Reported> {
     let series = table.string("series").required();
-    let x = table.get("x", |item| {
-        if item.is_integer() {
-            item.u64().map(|n| n.to_string())
-        } else {
-            text(item)
-        }
-    });
-    let x = x.required();
+    let x = table.get("x", axis_text).required();
     let job = table.string("job").required();
     let metric = table.get("metric", metric).required();
     Ok(Measured {
@@ -557,6 +435,7 @@ impl JobTemplate {
             queue_depth: 1,
             block_bytes: 4096,
             rate: None,
+            counting: None,
             ramp: Nanos::ZERO,
             stop: Stop::default(),
             ends_run: false,

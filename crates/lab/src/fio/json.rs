@@ -112,8 +112,10 @@ struct Kinds([u64; OpKind::ALL.len()]);
 
 impl Serialize for Kinds {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let names = OpKind::ALL.into_iter().map(OpKind::name);
-        serializer.collect_map(names.zip(self.0))
+        // Jobs of fio open and close no zones.
+        let is_of_fio = |(kind, _): &(OpKind, u64)| !matches!(kind, OpKind::Open | OpKind::Close);
+        let counts = OpKind::ALL.into_iter().zip(self.0).filter(is_of_fio);
+        serializer.collect_map(counts.map(|(kind, count)| (kind.name(), count)))
     }
 }
 

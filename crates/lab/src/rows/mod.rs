@@ -8,6 +8,7 @@
 //! Values are rounded to six significant digits *before* they are judged, so
 //! that who reads only the file comes to the same verdicts.
 
+mod drive;
 mod judge;
 mod misfit;
 mod summary;
@@ -16,6 +17,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use drive::{Beyond, DriveSummary, Errors, FigureErrors, Quantity};
 pub use judge::{Judgement, judge};
 pub use misfit::{Misfit, MisfitError, Misfits, Unused};
 pub use summary::{DriveBar, Stats, Summary};

@@ -45,7 +45,7 @@ impl Stats {
     }
 }
 
-fn median(sorted: &[f64]) -> Option<f64> {
+pub(super) fn median(sorted: &[f64]) -> Option<f64> {
     let upper = *sorted.get(sorted.len() / 2)?;
     if sorted.len() % 2 == 1 {
         return Some(upper);
@@ -54,7 +54,7 @@ fn median(sorted: &[f64]) -> Option<f64> {
     Some((lower + upper) / 2.0)
 }
 
-fn p90(sorted: &[f64]) -> Option<f64> {
+pub(super) fn p90(sorted: &[f64]) -> Option<f64> {
     let rank = (sorted.len() * 9).div_ceil(10);
     sorted.get(rank.checked_sub(1)?).copied()
 }

@@ -401,3 +401,57 @@ proptest! {
         prop_assert!(alone.pass <= wide.pass);
     }
 }
+
+fn of_drive(id: &str, x: f64, metric: &str, error: f64) -> Row {
+    Row::new(id, Kind::Drive, "s", (metric, "us"), 100.0 * (1.0 + error))
+        .at("concurrency", x)
+        .published(100.0)
+        .judged()
+}
+
+#[test]
+fn a_drive_is_summed_up_by_figure_and_quantity() {
+    let mut rows = vec![
+        of_drive("C2a", 1.0, "kiops", 0.01),
+        of_drive("C2a", 1.0, "lat_mean_us", -0.02),
+        of_drive("C2a", 1.0, "lat_p95_us", 0.30),
+        of_drive("C2a", 2.0, "kiops", -0.03),
+        of_drive("Z3", 1.0, "kiops", 0.04),
+        of_drive("Z3", 1.0, "m_inter", 0.05),
+        // Neither shown nor unknown values count.
+        of_drive("Z3", 2.0, "kiops", 9.0).informative(),
+        Row::new("Z3", Kind::Drive, "s", ("kiops", "KIOPS"), 1.0).judged(),
+    ];
+    rows[2].misfit = Some("because".to_owned());
+    let summary = DriveSummary::of(&rows).unwrap();
+    let [c2a, z3] = summary.figures.as_slice() else {
+        panic!("{:?}", summary.figures);
+    };
+    assert_eq!((c2a.id.as_str(), c2a.points, c2a.all.rows), ("C2a", 2, 4));
+    assert_eq!(
+        (c2a.throughput.rows, c2a.throughput.median),
+        (2, Some(0.02))
+    );
+    assert_eq!((c2a.p95_latency.p90, z3.p95_latency.p90), (Some(0.3), None));
+    assert_eq!((z3.points, z3.all.rows, z3.all.median), (1, 2, Some(0.045)));
+    assert_eq!((summary.all.points, summary.all.all.rows), (3, 6));
+    assert_eq!(
+        (summary.all.all.median, summary.all.all.p90),
+        (Some(0.035), Some(0.3))
+    );
+    assert!(summary.median_holds && !summary.p90_holds);
+    let [beyond] = summary.beyond.as_slice() else {
+        panic!("{:?}", summary.beyond);
+    };
+    assert_eq!(
+        (beyond.metric.as_str(), beyond.rel_error),
+        ("lat_p95_us", 0.3)
+    );
+    assert_eq!(beyond.cause.as_deref(), Some("because"));
+
+    let json: serde_json::Value = serde_json::from_str(&to_json(&rows, 1)).unwrap();
+    assert_eq!(json["summary"]["all"]["throughput"]["rows"], 3);
+    assert_eq!(json["summary"]["beyond"][0]["cause"], "because");
+    let json: serde_json::Value = serde_json::from_str(&to_json(&rows[6..], 1)).unwrap();
+    assert!(json.get("summary").is_none(), "nothing to sum up");
+}

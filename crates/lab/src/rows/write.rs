@@ -1,6 +1,6 @@
 //! Rows as JSON and CSV.
 
-use super::Row;
+use super::{DriveSummary, Row};
 
 /// Version of the row files. Within a version keys are only added.
 pub const SCHEMA: u32 = 1;
@@ -25,7 +25,8 @@ pub const COLUMNS: [&str; 15] = [
 ];
 
 /// `{"schema", "seed", "rows"}` with one row per line, null where a value is
-/// unknown. The same rows give the same bytes.
+/// unknown; and `"summary"`, a [`DriveSummary`], if there are rows of a real
+/// drive. The same rows give the same bytes.
 #[must_use]
 pub fn to_json(rows: &[Row], seed: u64) -> String {
     let mut out = format!("{{\n\"schema\": {SCHEMA},\n\"seed\": {seed},\n\"rows\": [");
@@ -34,7 +35,12 @@ pub fn to_json(rows: &[Row], seed: u64) -> String {
         // Serialising to memory fails only for maps with odd keys.
         out.push_str(&serde_json::to_string(row).expect("a row has no maps"));
     }
-    out.push_str("\n]\n}\n");
+    out.push_str("\n]");
+    if let Some(summary) = DriveSummary::of(rows) {
+        out.push_str(",\n\"summary\": ");
+        out.push_str(&serde_json::to_string_pretty(&summary).expect("a summary has no maps"));
+    }
+    out.push_str("\n}\n");
     out
 }
 

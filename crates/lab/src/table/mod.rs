@@ -6,10 +6,11 @@
 //! whether the output is a terminal. Control characters in texts are replaced,
 //! so that no input file can steer the terminal.
 
+mod drive;
 #[cfg(test)]
 mod tests;
 
-use crate::rows::{DriveBar, Kind, Row, Stats, Summary, UNIT_M, Verdict, X};
+use crate::rows::{DriveBar, DriveSummary, Kind, Row, Stats, Summary, UNIT_M, Verdict, X};
 
 /// How tables look.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -302,6 +303,9 @@ pub fn comparison(rows: &[Row], style: &Style) -> String {
     }
     if let Some(drive) = &summary.drive {
         out.push_str(&paragraph(&drive_sentence(drive), style));
+    }
+    if let Some(drive) = DriveSummary::of(rows) {
+        out.push_str(&drive::summary(&drive, style));
     }
     if rows.iter().any(Row::passes_by_bracket) {
         let note = "±1pt: the published percentile lies between ours one point lower and higher";

@@ -109,6 +109,25 @@ fn real_drive_rows_show_their_common_bar() {
         "{text}"
     );
     assert!(comparison(&[row(101.0)], &PLAIN).contains("(kind D): ok"));
+    // Each bar by itself, and who is beyond.
+    for line in [
+        "bar: median of all rows at most 5 %: DOES NOT HOLD with 20.5 %",
+        "bar: P90 of all rows at most 15 %: DOES NOT HOLD with 40.0 %",
+        "1 of 2 rows are further off than 15 %:",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+    let text = comparison(&[row(101.0), row(102.0), row(116.0)], &PLAIN);
+    assert!(text.contains("at most 5 %: HOLDS with 2.0 %"), "{text}");
+    assert!(
+        text.contains("at most 15 %: DOES NOT HOLD with 16.0 %"),
+        "{text}"
+    );
+    let last = text.lines().last().unwrap_or_default();
+    assert!(
+        last.starts_with("C2a") && last.ends_with("not known"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -159,10 +159,9 @@ fn mistakes_are_found_before_anything_runs() {
     assert_eq!(references().check(&fine), Ok(()));
 
     let says = mistake("confznspp/emulater", "[]", "concurrency").to_string();
-    assert_eq!(
-        says,
-        "there is no reference table \"confznspp/emulater\"; there are: confznspp/emulator"
-    );
+    let expected =
+        "there is no reference table \"confznspp/emulater\"; there are: confznspp/emulator, zn540";
+    assert!(says.starts_with(expected), "{says}");
     let says = mistake(table, "[\"figure10b\"]", "concurrency").to_string();
     assert_eq!(says, "\"figure10b\" is no condition: write column=value");
     let says = mistake(table, "[\"figur=10b\"]", "concurrency").to_string();
@@ -199,4 +198,105 @@ fn the_built_in_experiments_ask_for_what_is_there() {
     for id in library::ids() {
         assert_eq!(references().check(&builtin(id)), Ok(()), "{id}");
     }
+}
+
+/// The drive's own values of a metric of a job, as an experiment asks for them.
+fn of_job(id: &str, series: &str, job: &str, x: &AxisValue, metric: &str) -> Option<f64> {
+    let experiment = builtin(id);
+    let series = experiment.series.iter().find(|spec| spec.name == series);
+    let found = references().value(series.expect("it is there"), job, x, metric);
+    found
+        .expect("a sound look-up")
+        .map(|published| published.value)
+}
+
+/// One row holds the foreground's values and, in other columns, the background's.
+#[test]
+fn jobs_have_columns_of_their_own() {
+    let of = |job, metric| of_job("C2a", "50 %", job, &at(7), metric);
+    assert_eq!(of("write", "kiops"), Some(131.101));
+    assert_eq!(of("finish 50 %", "ops_s"), Some(0.139072));
+    assert_eq!(of("write", "ops_s"), None, "not the background's");
+    assert_eq!(
+        of("finish 50 %", "lat_mean_us"),
+        None,
+        "not the foreground's"
+    );
+    let of = |job, metric| of_job("C3a", "50 %", job, &at(7), metric);
+    assert_eq!(of("reset 50 %", "lat_mean_us"), Some(21_280.1));
+}
+
+/// The authors' writers alone, beside which nothing ran three times.
+#[test]
+fn the_drive_alone_was_measured_three_times() {
+    let experiment = builtin("C2a");
+    let found = references().value(&experiment.series[0], "write alone", &at(1), "kiops");
+    let expected = Published {
+        value: 68.1944,
+        spread: Some((61.0021, 68.1944)),
+    };
+    assert_eq!(found, Ok(Some(expected)));
+}
+
+/// Columns in KiB and MiB/s, axis values in bytes.
+#[test]
+fn the_axis_can_have_another_unit() {
+    let x = |text: &str, number| AxisValue {
+        text: text.to_owned(),
+        number,
+        is_integer: false,
+    };
+    let size = x("128KiB", 131_072.0);
+    assert_eq!(
+        of_job("Z3", "append", "append", &size, "kiops"),
+        Some(9.1587)
+    );
+    let rate = x("250MiB/s", 262_144_000.0);
+    assert_eq!(
+        of_job("Z11s", "writes", "read", &rate, "lat_mean_us"),
+        Some(100.29)
+    );
+    assert_eq!(
+        of_job("Z11s", "writes", "write", &rate, "lat_mean_us"),
+        Some(65.295)
+    );
+}
+
+/// Rows that have no axis value are those of every point.
+#[test]
+fn a_table_without_an_axis_is_about_all_values() {
+    assert_eq!(
+        of_job("Z9", "open", "open", &at(1), "lat_mean_us"),
+        Some(9.5594)
+    );
+    assert_eq!(
+        of_job("Z9", "open", "open", &at(1), "lat_p95_us"),
+        Some(10.42)
+    );
+}
+
+#[test]
+fn a_column_that_is_not_there_is_named_with_the_nearest() {
+    let table = |columns: &str| {
+        let published = format!(
+            "jobs = [\"read\"]\n\n  [[series.published]]\n  table = \"zn540/reset_under_load\"\n  \
+             where = [\"n=1806\"]\n  columns = {columns}\n"
+        );
+        with(SMALL, "jobs = [\"read\"]", &published)
+    };
+    let says = |columns| {
+        let experiment = parse(&table(columns));
+        references()
+            .check(&experiment)
+            .expect_err("a mistake")
+            .to_string()
+    };
+    assert_eq!(
+        says("{ lat_mean_us = \"mean\" }"),
+        "\"zn540/reset_under_load\" has no column \"mean\" for lat_mean_us; did you mean \"mean_us\"?"
+    );
+    let says = says("{ kiops = \"frobnication\" }");
+    assert!(says.contains("there are: measured, metric"), "{says}");
+    let says = super::support::problems(&table("{ lat_meen_us = \"mean_us\" }"), &[]);
+    assert!(says.contains("did you mean `lat_mean_us`?"), "{says}");
 }

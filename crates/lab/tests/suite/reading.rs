@@ -344,3 +344,56 @@ fn no_prefix_of_a_file_makes_it_panic() {
         let _ = points(&without, &[]);
     }
 }
+
+/// Cores and slices belong together; either can vary along the axis.
+#[test]
+fn shared_cores_have_slices() {
+    assert!(problems(SMALL, &["host.cores=2"]).contains("host.slice: missing"));
+    let says = problems(SMALL, &["host.slice=16ms"]);
+    assert!(
+        says.contains("host.slice: contradicts other keys"),
+        "{says}"
+    );
+    let text = with(
+        SMALL,
+        "submit = \"2us\"",
+        "cores = \"$x\"\nslice = \"16ms\"",
+    );
+    let points = points(&text, &[]).unwrap();
+    let cores = |i: usize| points[i].host().cores.map(|(cores, _)| cores.get());
+    assert_eq!((cores(0), cores(2), cores(4)), (Some(1), Some(2), Some(4)));
+}
+
+#[test]
+fn a_series_can_have_fewer_points() {
+    let text = with(SMALL, "name = \"alone\"", "name = \"alone\"\nx = [1, 4]");
+    let of = |settings: &[&str]| -> Vec<String> {
+        let points = points(&text, settings).unwrap();
+        let alone = points.iter().filter(|point| point.series() == "alone");
+        alone.map(|point| point.x().text.clone()).collect()
+    };
+    assert_eq!(of(&[]), ["1", "4"]);
+    assert_eq!(of(&["axis.values=[1, 2]"]), ["1"]);
+    let text = with(SMALL, "name = \"alone\"", "name = \"alone\"\nx = [3]");
+    assert!(problems(&text, &[]).contains("series.0.x: there is no \"3\""));
+}
+
+#[test]
+fn zones_are_prepared_as_asked() {
+    let open = with(SMALL, "work = \"reset\"", "work = \"open\"");
+    let says = problems(&open, &[]);
+    assert!(says.contains("job.1.shuffled: unknown key"), "{says}");
+    let settings = [
+        "job.1.settle=1s",
+        "job.1.open_first=true",
+        "job.1.finish_first=true",
+    ];
+    assert_eq!(problems(SMALL, &settings), "nothing");
+    assert_eq!(problems(SMALL, &["job.1.fill=7"]), "nothing");
+    assert!(problems(SMALL, &["job.1.fill=-7"]).contains("-7 is negative"));
+    assert_eq!(
+        problems(SMALL, &["job.1.periods=3", "job.1.rate_counts=issue"]),
+        "nothing"
+    );
+    assert!(problems(SMALL, &["job.1.periods=0"]).contains("out of range"));
+}

@@ -265,7 +265,12 @@ fn finish_time(config: &DriveConfig, pages: u32) -> Nanos {
     };
     if config.finish.is_buffered() {
         // As a stream of writes, whatever their size.
-        let zone = stream(config, Part::of_zone(config), config.media.program_ns, false);
+        let zone = stream(
+            config,
+            Part::of_zone(config),
+            config.media.program_ns,
+            false,
+        );
         let bytes = u128::from(pages) * u128::from(config.geometry.page_bytes);
         let ns = bytes * 1_000_000_000 / u128::from(zone.per_s.max(1));
         return Nanos(u64::try_from(ns).unwrap_or(u64::MAX));
