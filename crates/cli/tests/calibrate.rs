@@ -417,6 +417,11 @@ fn bad_tables_are_refused_with_file_row_and_column() {
     std::fs::remove_file(scratch.0.join("data/points.csv")).unwrap();
     let said = scratch.refused(&["--free=media.read", "--out=out.toml"], 3);
     assert!(said.contains("needs the table bench/points"), "{said}");
+}
+
+#[test]
+fn bad_results_of_fio_are_refused_with_file_row_and_column() {
+    let scratch = Scratch::new("results");
     for (text, message) in [
         ("{", "this is no JSON"),
         ("{}", "no `jobs` in it"),

@@ -344,6 +344,8 @@ impl<'a> Evaluator<'a> {
     /// The time in which the drive that was measured does the operations of the effort.
     fn first_guess(&self, case: &Case, effort: Effort) -> Nanos {
         const LEAST: Nanos = Nanos::from_ms(20);
+        // What is slow may run beside what is not.
+        const MOST: Nanos = Nanos::from_secs(5);
         const UNKNOWN: Nanos = Nanos::from_ms(500);
         let measured = &self.data.measurements[case.measurements.clone()];
         let rate = |m: &Measurement| match m.metric.as_str() {
@@ -357,7 +359,7 @@ impl<'a> Evaluator<'a> {
             return UNKNOWN;
         }
         let ns = effort.operations as f64 / per_second * 1e9;
-        Nanos(ns as u64).max(LEAST)
+        Nanos(ns as u64).clamp(LEAST, MOST)
     }
 
     fn shorten(&mut self) {

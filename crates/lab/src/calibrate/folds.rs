@@ -64,8 +64,9 @@ pub(super) fn run(
     Ok(results)
 }
 
-/// The fold of each case: those of an experiment are shuffled and dealt in turn.
-fn deal(calibration: &Calibration, folds: u32) -> Vec<u32> {
+/// The fold of each case, from 0: those of an experiment are shuffled and dealt
+/// in turn.
+pub(super) fn deal(calibration: &Calibration, folds: u32) -> Vec<u32> {
     let cases = &calibration.data.cases;
     let mut fold_of = vec![0; cases.len()];
     let mut rng = Rng::new(calibration.settings.seed, STREAM);
@@ -99,7 +100,7 @@ fn errors(
         .iter()
         .flat_map(|case| data.cases[*case].measurements.clone());
     let residuals: Vec<Residual> = measurements
-        .map(|index| Residual::of(data, index, None, ours[index]))
+        .map(|index| Residual::of(data, index, None, ours[index], None))
         .collect();
     let all: Vec<&Residual> = residuals.iter().collect();
     Ok(Errors::of(&all))

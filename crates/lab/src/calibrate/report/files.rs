@@ -38,7 +38,7 @@ fn optional(value: Option<f64>) -> String {
 pub(super) fn residuals_csv(residuals: &[Residual]) -> String {
     let mut csv = String::from(
         "file,row,experiment,series,x,job,metric,published,spread_low,spread_high,start,ours,\
-         start_error,error\n",
+         start_error,error,fold\n",
     );
     for one in residuals {
         let texts = [&one.experiment, &one.series, &one.x, &one.job, &one.metric];
@@ -54,7 +54,9 @@ pub(super) fn residuals_csv(residuals: &[Residual]) -> String {
         ];
         let numbers = numbers.map(optional).join(",");
         // Writing to a string does not fail.
-        let _ = writeln!(csv, "{},{},{texts},{numbers}", quoted(&one.file), one.row);
+        let fold = one.fold.map_or_else(String::new, |fold| fold.to_string());
+        let file = quoted(&one.file);
+        let _ = writeln!(csv, "{file},{},{texts},{numbers},{fold}", one.row);
     }
     csv
 }

@@ -47,11 +47,19 @@ pub struct Residual {
     pub start_error: Option<f64>,
     /// Relative error of the calibrated profile, from the nearest repeat.
     pub error: Option<f64>,
+    /// Fold of cross-validation that it is in, from 1.
+    pub fold: Option<u32>,
 }
 
 impl Residual {
     /// The residual of one measurement.
-    pub(super) fn of(data: &Data, index: usize, start: Option<f64>, ours: Option<f64>) -> Self {
+    pub(super) fn of(
+        data: &Data,
+        index: usize,
+        start: Option<f64>,
+        ours: Option<f64>,
+        fold: Option<u32>,
+    ) -> Self {
         let measured = &data.measurements[index];
         let (low, high) = measured.spread.unwrap_or((measured.value, measured.value));
         let error = |ours: f64| significant((ours - ours.clamp(low, high)) / ours.clamp(low, high));
@@ -69,6 +77,7 @@ impl Residual {
             ours,
             start_error: start.map(error),
             error: ours.map(error),
+            fold,
         }
     }
 
@@ -243,8 +252,17 @@ impl Parts<'_> {
     /// Writes everything down.
     pub(super) fn outcome(self) -> Result<Outcome, CalibrateError> {
         let data = &self.calibration.data;
-        let residuals: Vec<Residual> = (0..data.measurements.len())
-            .map(|index| Residual::of(data, index, self.before[index], self.after[index]))
+        let folds = super::folds::deal(self.calibration, self.calibration.settings.folds);
+        let residual = |case: usize, index: usize| {
+            let fold = (!self.folds.is_empty()).then(|| folds[case] + 1);
+            Residual::of(data, index, self.before[index], self.after[index], fold)
+        };
+        let residuals: Vec<Residual> = data
+            .cases
+            .iter()
+            .enumerate()
+            .flat_map(|(case, of)| of.measurements.clone().map(move |index| (case, index)))
+            .map(|(case, index)| residual(case, index))
             .collect();
         let summary = self.summary(&residuals);
         let mut files = vec![
