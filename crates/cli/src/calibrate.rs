@@ -15,6 +15,8 @@ use zonelab_ssd::profile::{Profile, builtin_text};
 use crate::exit::{Exit, Failure};
 use crate::{console, files};
 
+/// What the name of a directory of results ends with.
+const RESULTS: &str = ".calibration";
 /// Files of a data directory that are read.
 const EXTENSIONS: [&str; 3] = ["csv", "json", "fio"];
 /// Files and directories that are looked at: a data directory is small, and
@@ -51,8 +53,8 @@ pub(crate) struct Args {
     /// Every second axis value, shorter runs, fewer candidates: minutes
     #[arg(long)]
     coarse: bool,
-    /// Candidates to try at most; each fold tries half as many [default: 60 and
-    /// 10 for each key; coarse: 20 and 4]
+    /// Candidates to try at most; each fold tries half as many [default: 40 and
+    /// 4 for each key; coarse: 20 and 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_evaluations: Option<u32>,
     /// Seed of all randomness; the same seed gives the same bytes
@@ -96,6 +98,14 @@ pub(crate) fn calibrate(args: &Args) -> Result<Exit, Failure> {
         )));
     }
     let (dir, path) = open(args, &calibration)?;
+    if !(args.quiet || args.json) {
+        let (data, keys) = (calibration.data(), calibration.parameters().len());
+        eprintln!(
+            "zonelab: {keys} free keys, {} measured values of {} runs",
+            data.measurements.len(),
+            data.runs()
+        );
+    }
     let interrupted = interruptible()?;
     let bar = Bar::new(args.quiet || args.json);
     let pool = rayon::ThreadPoolBuilder::new()
@@ -208,7 +218,8 @@ fn data(root: &Path) -> Result<Vec<DataFile>, Failure> {
                 .iter()
                 .any(|extension| name.ends_with(&format!(".{extension}")));
             if entry.path().is_dir() {
-                if depth < MAX_DEPTH {
+                // Results of a calibration are no data for the next.
+                if depth < MAX_DEPTH && !name.ends_with(RESULTS) {
                     directories.push((entry.path(), format!("{below}/"), depth + 1));
                 }
             } else if is_data {
@@ -232,7 +243,7 @@ fn open(args: &Args, calibration: &Calibration) -> Result<(ResultDir, PathBuf), 
     if name.is_empty() {
         return Err(Failure::usage("--out: name a file".to_owned()));
     }
-    name.push(".calibration");
+    name.push(RESULTS);
     let path = args.out.with_file_name(name);
     let tool = concat!("zonelab ", env!("CARGO_PKG_VERSION"));
     let configuration = calibration.configuration().as_bytes();

@@ -516,3 +516,22 @@ fn what_the_data_do_not_determine_is_said_and_left_alone() {
         "{sensitivity}"
     );
 }
+
+#[test]
+fn results_beside_the_data_are_no_data() {
+    let scratch = Scratch::new("beside");
+    let fit = [
+        "--free=media.read",
+        "--out=data/out.toml",
+        "--max-evaluations=4",
+        "--folds=0",
+    ];
+    let first = scratch.fit(&fit);
+    assert!(first.status.success(), "{}", stderr(&first));
+    let results = scratch.results("data/out.toml");
+    // The same again: everything was evaluated before.
+    let again = scratch.fit(&[&fit[..], &["--force"]].concat());
+    assert!(again.status.success(), "{}", stderr(&again));
+    assert_eq!(again.stdout, first.stdout);
+    assert_eq!(scratch.results("data/out.toml"), results);
+}

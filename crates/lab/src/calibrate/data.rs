@@ -125,6 +125,12 @@ pub(super) fn tables_of(experiment: &Experiment) -> Vec<&str> {
 }
 
 impl Data {
+    /// Number of runs that answer all measured values once.
+    #[must_use]
+    pub const fn runs(&self) -> usize {
+        self.cases.len()
+    }
+
     /// Puts files and experiments together.
     ///
     /// # Errors
@@ -244,7 +250,7 @@ impl Data {
                     job: compare.job.clone(),
                     metric: metric.clone(),
                     value: published.value,
-                    spread: published.spread,
+                    spread: published.spread.map(|(a, b)| (a.min(b), a.max(b))),
                 });
             }
             let in_flight = point.in_flight(&compare.job);

@@ -76,8 +76,6 @@ pub(super) struct Evaluator<'a> {
     runtimes: Vec<Option<Nanos>>,
     done: BTreeMap<Values, BTreeMap<usize, CaseValues>>,
     log: Log,
-    /// Points that were run by this process.
-    pub(super) ran: u64,
 }
 
 /// How long cases are run.
@@ -116,7 +114,6 @@ impl<'a> Evaluator<'a> {
                 path: path.to_owned(),
                 file: None,
             },
-            ran: 0,
         };
         let keys = || parameters.iter().map(|p| p.key.clone()).collect();
         let (head, lines) = evaluator.log.read(data)?;
@@ -170,7 +167,8 @@ impl<'a> Evaluator<'a> {
         let is_new = |case: &&usize| known.is_none_or(|known| !known.contains_key(*case));
         let mut missing: Vec<usize> = cases.iter().filter(is_new).copied().collect();
         // The longest first, as far as one can tell.
-        missing.sort_by_key(|case| std::cmp::Reverse(self.runtimes[*case]));
+        let length = |case: usize| self.runtimes[case].unwrap_or(Nanos(u64::MAX));
+        missing.sort_by_key(|case| std::cmp::Reverse(length(*case)));
         let results: Vec<Option<CaseValues>> = missing
             .par_iter()
             .with_max_len(1)
@@ -191,7 +189,6 @@ impl<'a> Evaluator<'a> {
             new.insert(case, result.ok_or(Stop::Interrupted)?);
         }
         if !new.is_empty() {
-            self.ran += new.len() as u64;
             let line = Line {
                 values: values.clone(),
                 cases: new,

@@ -293,9 +293,9 @@ impl Calibration {
     pub fn most_evaluations(&self) -> u32 {
         let keys = self.parameters.len() as u32;
         let usual = if self.settings.coarse {
-            20 + 4 * keys
+            20 + 2 * keys
         } else {
-            60 + 10 * keys
+            40 + 4 * keys
         };
         self.settings.max_evaluations.unwrap_or(usual)
     }
@@ -303,12 +303,12 @@ impl Calibration {
     const fn effort(&self) -> Effort {
         if self.settings.coarse {
             Effort {
-                operations: 15_000,
+                operations: 10_000,
                 least: 100,
             }
         } else {
             Effort {
-                operations: 60_000,
+                operations: 40_000,
                 least: 300,
             }
         }
