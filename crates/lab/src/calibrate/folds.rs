@@ -64,22 +64,26 @@ pub(super) fn run(
     Ok(results)
 }
 
-/// The fold of each case, from 0: those of an experiment are shuffled and dealt
-/// in turn.
+/// The fold of each case, from 0: those of a series are shuffled and dealt in
+/// turn, so that each fold has a share of every curve.
 pub(super) fn deal(calibration: &Calibration, folds: u32) -> Vec<u32> {
-    let cases = &calibration.data.cases;
-    let mut fold_of = vec![0; cases.len()];
+    let data = &calibration.data;
+    let series = |case: usize| {
+        let first = &data.measurements[data.cases[case].measurements.start];
+        (data.cases[case].group, first.series.as_str())
+    };
+    // Cases go by point and then by series.
+    let mut order: Vec<usize> = (0..data.cases.len()).collect();
+    order.sort_by_key(|case| series(*case));
     let mut rng = Rng::new(calibration.settings.seed, STREAM);
+    let mut fold_of = vec![0; data.cases.len()];
     let mut next = 0;
-    for group in 0..calibration.data.groups.len() {
-        let mut mine: Vec<usize> = (0..cases.len())
-            .filter(|case| cases[*case].group == group)
-            .collect();
+    for mine in order.chunk_by_mut(|a, b| series(*a) == series(*b)) {
         for last in (1..mine.len()).rev() {
             mine.swap(last, rng.below(last as u64 + 1) as usize);
         }
         for case in mine {
-            fold_of[case] = next % folds.max(1);
+            fold_of[*case] = next % folds.max(1);
             next += 1;
         }
     }
