@@ -53,7 +53,7 @@ pub(crate) struct Args {
     /// Every second axis value, shorter runs, fewer candidates: minutes
     #[arg(long)]
     coarse: bool,
-    /// Candidates to try at most; each fold tries half as many [default: 40 and
+    /// Candidates to try at most; each fold tries two thirds as many [default: 50 and
     /// 4 for each key; coarse: 20 and 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_evaluations: Option<u32>,

@@ -42,7 +42,7 @@ struct Common {
     /// No progress bar
     #[arg(long, short)]
     quiet: bool,
-    /// Shorter runs of what is steady; the same points and checks
+    /// Shorter runs of what is steady, and fewer points of real drives
     #[arg(long)]
     quick: bool,
     #[command(flatten)]

@@ -57,7 +57,13 @@ pub(crate) fn load(
         all.extend(plain.quick);
     }
     all.extend_from_slice(overrides);
-    let experiment = Experiment::parse(file, text, &all, None).map_err(Failure::input)?;
+    let mut experiment = Experiment::parse(file, text, &all, None).map_err(Failure::input)?;
+    if all.iter().any(|set| set.key() == "axis.values") {
+        // Published interference is a mean over all values of the axis.
+        for pair in &mut experiment.interference {
+            pair.published = None;
+        }
+    }
     let points = run::points(file, text, &all).map_err(Failure::input)?;
     Ok(Loaded {
         text: text.to_owned(),

@@ -32,12 +32,6 @@ impl<'d> Item<'d> {
         matches!(&self.node.value, Value::Text(value) if value == text)
     }
 
-    /// Whether the value is an array.
-    #[must_use]
-    pub const fn is_array(&self) -> bool {
-        matches!(self.node.value, Value::Array(_))
-    }
-
     /// A whole number of at most 32 bits.
     ///
     /// # Errors
@@ -202,6 +196,12 @@ impl<'d> Item<'d> {
             path: format!("{}.{index}", self.path),
         });
         Ok(items.collect())
+    }
+
+    /// Whether it is an array, for keys that take one value or several.
+    #[must_use]
+    pub fn is_array(&self) -> bool {
+        matches!(self.node.value, Value::Array(_))
     }
 
     /// A table.

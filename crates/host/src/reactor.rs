@@ -125,7 +125,7 @@ enum SlotState {
 ///
 /// Jobs that are due at the same time run in the order in which they were
 /// added; a core runs one job at a time, each to the end of its step. Jobs of
-/// one core take turns step by step, as jobs that give way do, or in time
+/// one core share it step by step, as parts of one program do, or in time
 /// slices, as threads that poll do ([`Self::in_slices`]).
 pub struct Reactor<'a, C: Clock> {
     clock: C,

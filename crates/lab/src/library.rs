@@ -24,6 +24,7 @@ const BUILTIN: &[(&str, &str)] = &[
     ("Z9", include_str!("../../../experiments/Z9.toml")),
     ("Z10a", include_str!("../../../experiments/Z10a.toml")),
     ("Z10b", include_str!("../../../experiments/Z10b.toml")),
+    ("Z11", include_str!("../../../experiments/Z11.toml")),
     ("Z11s", include_str!("../../../experiments/Z11s.toml")),
     ("Z12", include_str!("../../../experiments/Z12.toml")),
     ("Z13", include_str!("../../../experiments/Z13.toml")),

@@ -6,7 +6,7 @@ use zonelab_host::workload::{JobResult, JobSpec, ReadWork, Stop, Work, WorkloadJ
 use zonelab_host::{CoreId, HostCosts, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_ssd::Control;
 
-use super::support::{FREE, NO_FILL, costs_us, job, spec, tiny};
+use super::support::{NO_FILL, costs_us, job, spec, tiny};
 
 const SLICE: Nanos = Nanos::from_ms(16);
 
@@ -134,17 +134,6 @@ fn a_thread_that_has_ended_takes_no_slices() {
     assert_eq!(latency.max(), Some(Nanos::from_us(50)));
     assert_eq!(results[1].started, Nanos::from_us(500));
     assert_eq!(latency.count(), 20_000);
-}
-
-/// Without slices, jobs of one core go on step by step: as before.
-#[test]
-fn without_slices_steps_alternate() {
-    let results = run(&[], costs_us(0, 50), None, vec![(reads(), 0), (reads(), 0)]);
-    for result in results {
-        let latency = &result.stats.get(OpKind::Read).unwrap().latency;
-        assert!(latency.max() <= Some(Nanos::from_us(150)));
-    }
-    assert_eq!(FREE, HostCosts::FREE);
 }
 
 /// The way to the drive adds to the latency, and nothing to the core.

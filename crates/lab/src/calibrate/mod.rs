@@ -295,7 +295,7 @@ impl Calibration {
         let usual = if self.settings.coarse {
             20 + 2 * keys
         } else {
-            40 + 4 * keys
+            50 + 4 * keys
         };
         self.settings.max_evaluations.unwrap_or(usual)
     }
@@ -336,7 +336,7 @@ impl Calibration {
         )?;
         let all = evaluator.all_cases();
         let most = self.most_evaluations();
-        let folds = folds::run(self, &mut evaluator, most.div_ceil(2), on_progress)?;
+        let folds = folds::run(self, &mut evaluator, most - most / 3, on_progress)?;
         // Where parts of the data led to is a good place to begin, too.
         let mut starts = vec![self.start_values()];
         starts.extend(folds.iter().map(|fold| fold.values.clone()));

@@ -14,8 +14,8 @@ const EMULATOR: [&str; 8] = ["CM", "C9a", "C9b", "C10a", "C10b", "C11a", "C11b",
 /// Of the ZN540, SYSTOR'24.
 const DRIVE_C: [&str; 4] = ["C2a", "C2b", "C3a", "C3b"];
 /// Of the ZN540, CLUSTER'23.
-const DRIVE_Z: [&str; 13] = [
-    "Z1", "Z3", "Z4", "Z5", "Z6", "Z7", "Z8", "Z9", "Z10a", "Z10b", "Z11s", "Z12", "Z13",
+const DRIVE_Z: [&str; 14] = [
+    "Z1", "Z3", "Z4", "Z5", "Z6", "Z7", "Z8", "Z9", "Z10a", "Z10b", "Z11", "Z11s", "Z12", "Z13",
 ];
 
 fn all() -> impl Iterator<Item = &'static str> {
@@ -37,7 +37,11 @@ fn they_are_all_there_under_their_ids() {
     assert_eq!(sorted(&mut library::ids()), sorted(&mut all()));
     for id in all() {
         let experiment = experiment(id);
-        let kind = if EMULATOR.contains(&id) { "E" } else { "D" };
+        let kind = match id {
+            "Z11" => "S",
+            id if EMULATOR.contains(&id) => "E",
+            _ => "D",
+        };
         assert_eq!(
             (experiment.id.as_str(), experiment.kind.as_str()),
             (id, kind)

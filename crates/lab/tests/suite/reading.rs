@@ -351,7 +351,7 @@ fn shared_cores_have_slices() {
     assert!(problems(SMALL, &["host.cores=2"]).contains("host.slice: missing"));
     let says = problems(SMALL, &["host.slice=16ms"]);
     assert!(
-        says.contains("host.slice: contradicts other keys"),
+        says.contains("contradicts other keys; only with `cores`"),
         "{says}"
     );
     let text = with(
