@@ -1,6 +1,7 @@
 //! The `zonelab` command.
 
 mod bench;
+mod calibrate;
 mod check;
 mod conditions;
 mod console;
@@ -44,6 +45,8 @@ enum Command {
     Trace(trace::Args),
     /// Run a fio job file on a drive
     Fio(fio::Args),
+    /// Fit parameters of a drive to what a real one was measured to do
+    Calibrate(calibrate::Args),
     /// Check a profile or experiment file, and print what follows from it
     Check(check::Args),
     /// List the built-in drives, or show one
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Command::Run(args) => reproduce::run(&args),
         Command::Trace(args) => trace::trace(&args),
         Command::Fio(args) => fio::fio(&args),
+        Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Check(args) => check::check(&args),
         Command::Profiles(args) => profiles::profiles(&args),
         Command::Bench(args) => bench::bench(&args),

@@ -4,6 +4,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`mod@bench`] | our own speed |
+//! | [`calibrate`] | profile parameters fitted to measurements |
 //! | [`experiment`] | experiment files |
 //! | [`library`] | the experiments that are built in |
 //! | [`run`] | runs the points of an experiment in parallel |
@@ -23,6 +24,7 @@
 //! | [`output`] | result directories |
 
 pub mod bench;
+pub mod calibrate;
 pub mod compare;
 pub mod conditions;
 pub mod detail;

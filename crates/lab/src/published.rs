@@ -29,10 +29,21 @@ pub struct Published {
     pub spread: Option<(f64, f64)>,
 }
 
+/// Where a value stands in a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CellPlace {
+    /// The file, as the table was named when it was read.
+    pub file: String,
+    /// Line of the row, from 1.
+    pub line: usize,
+    /// Name of the column.
+    pub column: String,
+}
+
 /// Reference tables.
 #[derive(Debug)]
 pub struct References {
-    tables: Vec<(&'static str, CsvTable)>,
+    tables: Vec<(String, CsvTable)>,
 }
 
 /// Why a published value cannot be looked up.
@@ -95,10 +106,52 @@ impl References {
     /// # Errors
     /// One of them is malformed.
     pub fn builtin() -> Result<Self, ReferenceError> {
-        let read = |&(name, text)| Ok((name, CsvTable::parse(name, text)?));
+        let read =
+            |&(name, text): &(&str, &str)| Ok((name.to_owned(), CsvTable::parse(name, text)?));
         Ok(Self {
             tables: BUILTIN.iter().map(read).collect::<Result<_, _>>()?,
         })
+    }
+
+    /// No tables at all.
+    #[must_use]
+    pub const fn empty() -> Self {
+        Self { tables: Vec::new() }
+    }
+
+    /// The same tables with one more, or with one in the place of its namesake.
+    #[must_use]
+    pub fn with_table(mut self, name: &str, table: CsvTable) -> Self {
+        self.tables.retain(|(known, _)| known != name);
+        self.tables.push((name.to_owned(), table));
+        self
+    }
+
+    /// Where a published value stands, if it comes from a table: for messages
+    /// and lists of residuals. `None` where [`Self::value`] finds nothing in a table.
+    ///
+    /// # Errors
+    /// As [`Self::value`].
+    pub fn place(
+        &self,
+        series: &SeriesSpec,
+        job: &str,
+        x: &AxisValue,
+        metric: &str,
+    ) -> Result<Option<CellPlace>, LookupError> {
+        let of_job = |source: &&PublishedTable| source.job.is_empty() || source.job == job;
+        for source in series.published.iter().filter(of_job) {
+            let found = self.rows_matching(source, &source.filter, x, metric)?;
+            if let Some((record, _)) = found.first() {
+                let column = source.columns.get(metric).map_or(metric, String::as_str);
+                return Ok(Some(CellPlace {
+                    file: record.file().to_owned(),
+                    line: record.line(),
+                    column: column.to_owned(),
+                }));
+            }
+        }
+        Ok(None)
     }
 
     /// Looks up everything that an experiment compares, so that a mistake shows
@@ -230,7 +283,7 @@ impl References {
     }
 
     fn table(&self, name: &str) -> Result<&CsvTable, LookupError> {
-        let found = self.tables.iter().find(|(known, _)| *known == name);
+        let found = self.tables.iter().find(|(known, _)| known == name);
         found
             .map(|(_, table)| table)
             .ok_or_else(|| LookupError::NoTable {
@@ -239,8 +292,8 @@ impl References {
             })
     }
 
-    fn ids(&self) -> Vec<&'static str> {
-        self.tables.iter().map(|(name, _)| *name).collect()
+    fn ids(&self) -> Vec<&str> {
+        self.tables.iter().map(|(name, _)| name.as_str()).collect()
     }
 
     /// Values of `metric` in the rows that meet all conditions at `x`.
@@ -251,6 +304,18 @@ impl References {
         x: &AxisValue,
         metric: &str,
     ) -> Result<Vec<f64>, LookupError> {
+        let rows = self.rows_matching(source, conditions, x, metric)?;
+        Ok(rows.into_iter().map(|(_, value)| value).collect())
+    }
+
+    /// The rows that meet all conditions at `x` and have a value of `metric`.
+    fn rows_matching<'t>(
+        &'t self,
+        source: &PublishedTable,
+        conditions: &[String],
+        x: &AxisValue,
+        metric: &str,
+    ) -> Result<Vec<(Record<'t>, f64)>, LookupError> {
         let table = self.table(&source.table)?;
         let column = match source.columns.get(metric) {
             Some(column) => column,
@@ -260,16 +325,16 @@ impl References {
         if !table.columns().iter().any(|known| known == column) {
             return Ok(Vec::new());
         }
-        let mut values = Vec::new();
+        let mut rows = Vec::new();
         for record in table.records() {
             if meets(&record, conditions)?
                 && is_at(&record, source, x)?
                 && let Some(value) = record.number(column)?
             {
-                values.push(value);
+                rows.push((record, value));
             }
         }
-        Ok(values)
+        Ok(rows)
     }
 }
 

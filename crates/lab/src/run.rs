@@ -208,6 +208,44 @@ impl Point {
         }
     }
 
+    /// Most operations of a job that can be in flight: those of all its threads.
+    pub(crate) fn in_flight(&self, job: &str) -> u64 {
+        let template = self.experiment.job(job);
+        template.map_or(0, |job| u64::from(job.threads) * u64::from(job.queue_depth))
+    }
+
+    /// Shortens every job that has a run time to at most `runtime`, and its ramp to
+    /// half of that. What ends by itself still does, and a run that ends with
+    /// whole periods of a job keeps its length: part of one says nothing.
+    pub(crate) fn shorten(&mut self, runtime: Nanos) {
+        if self.has_periods() {
+            return;
+        }
+        for job in &mut self.experiment.jobs {
+            if let Some(own) = &mut job.stop.runtime {
+                *own = runtime.min(*own);
+                job.ramp = job.ramp.min(Nanos(runtime.0 / 2));
+            }
+        }
+    }
+
+    fn jobs(&self) -> impl Iterator<Item = &JobTemplate> {
+        let phases = self.series.phases.iter().flatten();
+        phases.filter_map(|name| self.experiment.job(name))
+    }
+
+    fn has_periods(&self) -> bool {
+        self.jobs().any(|job| job.stop.periods.is_some())
+    }
+
+    /// The longest run time that [`Self::shorten`] can change; `None` if there is none.
+    pub(crate) fn runtime(&self) -> Option<Nanos> {
+        if self.has_periods() {
+            return None;
+        }
+        self.jobs().filter_map(|job| job.stop.runtime).max()
+    }
+
     /// Experiment, series and axis value, in words.
     #[must_use]
     pub fn title(&self) -> String {

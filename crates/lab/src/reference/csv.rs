@@ -106,6 +106,12 @@ pub struct Record<'t> {
 }
 
 impl<'t> Record<'t> {
+    /// The file, as it was named when it was read.
+    #[must_use]
+    pub fn file(&self) -> &'t str {
+        &self.table.file
+    }
+
     /// The line of the file on which the row begins, from 1.
     #[must_use]
     pub fn line(&self) -> usize {
