@@ -228,6 +228,7 @@ impl Drive {
             .mapping
             .physical(zone)
             .expect("a zone with blocks has flash");
+        let now = self.now;
         let Some(buffer) = &mut self.buffer else {
             return;
         };
@@ -252,8 +253,13 @@ impl Drive {
         buffer.running += 1;
         buffer.host_programs += u32::from(!is_fill);
         buffer.issued += 1;
-        buffer.ready.push_back(slot);
-        self.drain_on();
+        // Those that wait are let go by an event. It must not happen here:
+        // ending one whose zone was reset would admit more in the midst of this.
+        if buffer.ready.is_empty() && buffer.may_leave(now) {
+            self.leave(slot);
+        } else {
+            buffer.ready.push_back(slot);
+        }
     }
 
     /// Lets no unit leave until the next pause ends. Returns whether none is on
@@ -276,27 +282,32 @@ impl Drive {
 
     /// Lets units leave that may, in order.
     pub(crate) fn drain_on(&mut self) {
-        let (now, lba_bytes) = (self.now, u64::from(self.config().lba_bytes));
-        let may_leave = |buffer: &&mut Box<WriteBuffer>| {
-            !buffer.is_held && now >= buffer.paused_until && now >= buffer.drain_free_at
-        };
-        while let Some(buffer) = self.buffer.as_mut().filter(may_leave) {
+        let now = self.now;
+        while let Some(buffer) = self.buffer.as_mut().filter(|b| b.may_leave(now)) {
             let Some(slot) = buffer.ready.pop_front() else {
                 return;
             };
-            let program = buffer.programs.at(slot);
-            if program.is_orphan {
+            if buffer.programs.at(slot).is_orphan {
                 // Its zone was reset before it started.
                 self.program_over(slot);
-                continue;
+            } else {
+                self.leave(slot);
             }
-            if let Some(rate) = buffer.drain_bytes_per_s {
-                let bytes = u64::from(program.end - program.first) * lba_bytes;
-                buffer.drain_free_at = now.saturating_add(transfer(bytes, rate));
-                self.events.push(buffer.drain_free_at, Event::Drain);
-            }
-            self.start_program(slot);
         }
+    }
+
+    /// A unit leaves for its die.
+    fn leave(&mut self, slot: u32) {
+        let lba_bytes = u64::from(self.config().lba_bytes);
+        if let Some(buffer) = &mut self.buffer
+            && let Some(rate) = buffer.drain_bytes_per_s
+        {
+            let program = buffer.programs.at(slot);
+            let bytes = u64::from(program.end - program.first) * lba_bytes;
+            buffer.drain_free_at = self.now.saturating_add(transfer(bytes, rate));
+            self.events.push(buffer.drain_free_at, Event::Drain);
+        }
+        self.start_program(slot);
     }
 
     fn start_program(&mut self, slot: u32) {

@@ -271,6 +271,11 @@ impl WriteBuffer {
         blocks.issued = blocks.admitted;
     }
 
+    /// Whether a unit may leave now.
+    fn may_leave(&self, now: Nanos) -> bool {
+        !self.is_held && now >= self.paused_until && now >= self.drain_free_at
+    }
+
     /// Forgets that the unit at the end of a zone is not whole.
     fn unlist(&mut self, zone: ZoneId) {
         let blocks = &mut self.zones[zone.0 as usize];
