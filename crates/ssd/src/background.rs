@@ -17,6 +17,8 @@
 
 mod bookkeeping;
 
+use std::collections::VecDeque;
+
 use zonelab_device::{Nanos, ZoneId};
 
 use crate::account::Cause;
@@ -40,8 +42,10 @@ pub(crate) struct Background {
     yielding: Vec<u32>,
     /// Fills that have not ended.
     fills: u32,
-    /// When the bookkeeping of all zones that were reset is done.
-    books_free_at: Nanos,
+    /// The bookkeeping that goes on, ...
+    books_active: Option<u32>,
+    /// ... and those that wait for it, in order.
+    books_waiting: VecDeque<u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -137,7 +141,8 @@ impl Background {
             erasures: Slab::default(),
             yielding: Vec::new(),
             fills: 0,
-            books_free_at: Nanos::ZERO,
+            books_active: None,
+            books_waiting: VecDeque::new(),
         }
     }
 
@@ -233,12 +238,18 @@ impl Drive {
         else {
             unreachable!("only a filling finish makes fill tasks")
         };
+        let buffers_host_data = self.buffers_host_data();
         let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
             return;
         };
         let group = self.flash.layout().group_of(fill.physical) as usize;
+        let host_is_busy = if buffered {
+            buffers_host_data
+        } else {
+            self.host_in_flight[group] > 0
+        };
         if let Some(hold) = yield_ns.filter(|_| may_yield)
-            && self.host_in_flight[group] > 0
+            && host_is_busy
         {
             let deadline = self.now.saturating_add(hold);
             fill.wait = FillWait::Idle(deadline);

@@ -158,6 +158,10 @@ pub struct ZonesConfig {
     pub stripe: StripeOrder,
     /// A read may cross into the next zone (OZCS bit 0).
     pub read_across: bool,
+    /// Planes of the stripe by which each zone begins later than the one before
+    /// it in its group, so that zones written side by side meet on different
+    /// dies; less than the planes of a stripe.
+    pub stagger: u32,
     /// Bytes of a zone descriptor extension, a multiple of 64; 0: none.
     pub descriptor_extension_bytes: u32,
 }
@@ -396,6 +400,12 @@ pub struct CommandCosts {
     pub append_latency_ns: Nanos,
     /// ... and of everything else.
     pub management_latency_ns: Nanos,
+    /// Core time when its flash or buffer work is done, before the host is told: of a read, ...
+    pub read_completion_ns: Nanos,
+    /// ... of a write, ...
+    pub write_completion_ns: Nanos,
+    /// ... and of an append.
+    pub append_completion_ns: Nanos,
     /// Core times are up to this share more or less, evenly distributed, in
     /// parts per million; at most 1,000,000.
     pub variation_ppm: u32,
@@ -403,7 +413,7 @@ pub struct CommandCosts {
 
 impl CommandCosts {
     /// Core times, by their key in `front_end.costs`.
-    pub(crate) fn core_times(&self) -> [(&'static str, Nanos); 8] {
+    pub(crate) fn core_times(&self) -> [(&'static str, Nanos); 11] {
         [
             ("front_end.costs.read_per_kib", self.read_per_kib_ns),
             ("front_end.costs.write_per_kib", self.write_per_kib_ns),
@@ -413,6 +423,12 @@ impl CommandCosts {
             ("front_end.costs.open", self.open_ns.unwrap_or_default()),
             ("front_end.costs.close", self.close_ns.unwrap_or_default()),
             ("front_end.costs.implicit_open", self.implicit_open_ns),
+            ("front_end.costs.read_completion", self.read_completion_ns),
+            ("front_end.costs.write_completion", self.write_completion_ns),
+            (
+                "front_end.costs.append_completion",
+                self.append_completion_ns,
+            ),
         ]
     }
 
@@ -440,6 +456,9 @@ pub struct WriteBufferConfig {
     pub power_loss_protection: bool,
     /// When room is free again.
     pub release: BufferRelease,
+    /// Bytes per second from the buffer to all dies together; `None`: no limit
+    /// but channels and dies.
+    pub drain_bytes_per_s: Option<u64>,
 }
 
 /// When the room of blocks in a write buffer is free again.
@@ -510,6 +529,12 @@ pub struct Bookkeeping {
     pub drain_pause_ns: Nanos,
     /// Pauses into which that is divided, evenly spaced; at least 1.
     pub slices: u32,
+    /// Time in addition for a zone that is not full and of which something has
+    /// been programmed: what was begun on the flash is closed.
+    pub open_zone_ns: Nanos,
+    /// Before it begins, the write buffer starts no more programs, and those
+    /// that run end.
+    pub quiesce: bool,
 }
 
 /// When the blocks of a zone that was reset are erased.

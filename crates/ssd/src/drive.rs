@@ -423,7 +423,7 @@ impl Drive {
             }
             Event::Task(task) => self.task_wakes(task),
             Event::Request(request) => self.step(request),
-            Event::Drain => self.drain_resumes(),
+            Event::Drain => self.drain_on(),
             Event::Loaded(token) => {
                 if let Owner::Program(program) = Owner::of(token) {
                     self.program_loaded(program);
@@ -634,7 +634,9 @@ impl Drive {
                     };
                     // Nothing completes inside `submit`: even what needs no
                     // time takes its turn in the queue of events.
-                    let at = self.front.deliver(self.now, bytes).unwrap_or(self.now);
+                    let (now, op) = (self.now, request.op);
+                    let ready = self.front.conclude(now, &op).unwrap_or(now);
+                    let at = self.front.deliver(ready, bytes).unwrap_or(ready);
                     self.events.push(at, Event::Request(index));
                 }
             }
@@ -728,7 +730,9 @@ impl Drive {
             }
             _ => {}
         }
-        match self.front.deliver(self.now, bytes) {
+        let concluded = self.front.conclude(self.now, &op);
+        let ready = concluded.unwrap_or(self.now);
+        match self.front.deliver(ready, bytes).or(concluded) {
             Some(at) => self.events.push(at, Event::Request(index)),
             None => self.complete(index),
         }

@@ -18,7 +18,7 @@ pub enum Event {
     Task(u32),
     /// A command completes without flash work, or leaves the host link.
     Request(u32),
-    /// A pause of the write buffer's drain ends.
+    /// The write buffer's drain is done with a unit, or a pause of it ends.
     Drain,
     /// A piece of the page of a program is in a register of its die; the
     /// payload is the token of its group.

@@ -69,10 +69,7 @@ impl FrontEnd {
             return now.saturating_add(latency);
         };
         self.latest = latest;
-        let cost = match costs.variation_ppm {
-            0 => cost,
-            ppm => self.variation.vary(cost, ppm),
-        };
+        let cost = vary(&mut self.variation, cost, costs.variation_ppm);
         *core = now.max(*core).saturating_add(cost);
         core.saturating_add(latency)
     }
@@ -106,6 +103,26 @@ impl FrontEnd {
         extra
     }
 
+    /// When a core is done with the completion of a command whose work is done
+    /// now; `None`: it costs none.
+    #[inline]
+    pub fn conclude(&mut self, now: Nanos, op: &Op) -> Option<Nanos> {
+        let costs = &self.config.costs;
+        let cost = match op {
+            Op::Read { .. } => costs.read_completion_ns,
+            Op::Write { .. } => costs.write_completion_ns,
+            Op::Append { .. } => costs.append_completion_ns,
+            _ => return None,
+        };
+        if cost == Nanos::ZERO {
+            return None;
+        }
+        let cost = vary(&mut self.variation, cost, costs.variation_ppm);
+        let core = self.cores.iter_mut().min_by_key(|at| **at)?;
+        *core = now.max(*core).saturating_add(cost);
+        Some(*core)
+    }
+
     /// When `bytes` that a core asks the host for at `at` have arrived. Only
     /// commands that are accepted fetch their data.
     #[inline]
@@ -137,8 +154,17 @@ impl FrontEnd {
     }
 }
 
+/// `time`, or one near it if times vary.
+#[inline]
+fn vary(variation: &mut Draw, time: Nanos, ppm: u32) -> Nanos {
+    match ppm {
+        0 => time,
+        ppm => variation.vary(time, ppm),
+    }
+}
+
 /// Time of `bytes` at `bytes_per_s`, rounded up.
-fn transfer(bytes: u64, bytes_per_s: u64) -> Nanos {
+pub(crate) fn transfer(bytes: u64, bytes_per_s: u64) -> Nanos {
     let ns = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(bytes_per_s));
     Nanos(u64::try_from(ns).unwrap_or(u64::MAX))
 }

@@ -4,7 +4,9 @@
 //! its *stripe*. Consecutive pages visit the planes of the stripe in turn; when
 //! a row of blocks is full, the next row begins. Zones that do not span the
 //! whole drive fall into *groups* with a stripe each: physical zone `n` belongs
-//! to group `n % groups`, so neighbours land on different dies.
+//! to group `n % groups`, so neighbours land on different dies. With a *stagger*,
+//! the stripe of each zone of a group begins so many planes later than that of
+//! the one before it.
 //!
 //! ```text
 //! page   0 1 2 3 | 4 5 6 7 | ...        stripe of 4 planes
@@ -48,7 +50,8 @@ impl Divisor {
 /// The physical layout of a drive.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// Unit (see [`crate::media`]) of each plane of each stripe, group after group.
+    /// Unit (see [`crate::media`]) of each plane of each stripe, group after
+    /// group; each stripe twice in a row, so that it can be read from any plane on.
     stripe_units: Vec<u32>,
     /// Plane of the drive at the same positions.
     stripe_planes: Vec<u32>,
@@ -57,6 +60,8 @@ pub struct Layout {
     width: Divisor,
     groups: u32,
     page_lbas: Divisor,
+    /// Planes by which the stripe of each zone of a group begins later.
+    stagger: u32,
     /// Pages of one row of blocks: width x pages per block.
     pages_per_row: Divisor,
     rows: u32,
@@ -79,10 +84,10 @@ impl Layout {
             u32::try_from(zone_pages).expect("checked: a zone has fewer than 2^32 pages");
         let pages_per_row = width * geometry.pages_per_block;
 
-        let mut stripe_units = Vec::with_capacity(geometry.planes_total() as usize);
-        let mut stripe_planes = Vec::with_capacity(geometry.planes_total() as usize);
+        let mut stripe_units = Vec::with_capacity(2 * geometry.planes_total() as usize);
+        let mut stripe_planes = Vec::with_capacity(2 * geometry.planes_total() as usize);
         for group in 0..groups {
-            for slot in 0..width {
+            for slot in (0..width).chain(0..width) {
                 let (lun, plane) = stripe_slot(config, group, slot);
                 let plane = lun * geometry.planes + plane;
                 stripe_planes.push(plane);
@@ -109,6 +114,7 @@ impl Layout {
             width: Divisor::new(width),
             groups,
             page_lbas: Divisor::new(page_lbas),
+            stagger: zones.stagger,
             pages_per_row: Divisor::new(pages_per_row),
             rows: zone_pages.div_ceil(pages_per_row),
             zone_pages,
@@ -198,7 +204,11 @@ impl Layout {
 
     fn stripe_range(&self, physical: u32) -> Range<usize> {
         let width = self.width.value as usize;
-        let start = self.group_of(physical) as usize * width;
+        let mut start = self.group_of(physical) as usize * 2 * width;
+        if self.stagger > 0 {
+            let turns = u64::from(physical / self.groups) * u64::from(self.stagger);
+            start += (turns % u64::from(self.width.value)) as usize;
+        }
         start..start + width
     }
 

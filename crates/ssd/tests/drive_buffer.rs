@@ -21,6 +21,7 @@ fn buffered(mut config: DriveConfig, pages: u64) -> DriveConfig {
         size_bytes: pages * u64::from(config.geometry.page_bytes),
         appends_per_zone: None,
         power_loss_protection: false,
+        drain_bytes_per_s: None,
         release: zonelab_ssd::config::BufferRelease::Program,
     });
     config
@@ -420,6 +421,8 @@ fn with_bookkeeping(mut config: DriveConfig, slices: u32) -> DriveConfig {
         full_zone_ns: us(3_200),
         drain_pause_ns: us(1_600),
         slices,
+        open_zone_ns: Nanos::ZERO,
+        quiesce: false,
     });
     config
 }
@@ -525,7 +528,7 @@ proptest! {
         config.write_buffer = Some(WriteBufferConfig {
             size_bytes,
             appends_per_zone,
-            power_loss_protection: is_protected, release: zonelab_ssd::config::BufferRelease::Program,
+            power_loss_protection: is_protected, release: zonelab_ssd::config::BufferRelease::Program, drain_bytes_per_s: None,
         });
         if let Some(slices) = slices {
             config = with_bookkeeping(config, slices);
@@ -590,7 +593,7 @@ proptest! {
         config.write_buffer = Some(WriteBufferConfig {
             size_bytes: pages * u64::from(config.geometry.page_bytes),
             appends_per_zone,
-            power_loss_protection: is_protected, release: zonelab_ssd::config::BufferRelease::Program,
+            power_loss_protection: is_protected, release: zonelab_ssd::config::BufferRelease::Program, drain_bytes_per_s: None,
         });
         if let Some(slices) = slices {
             config = with_bookkeeping(config, slices);

@@ -234,6 +234,7 @@ fn buffered(front_end: FrontEndConfig) -> DriveConfig {
         size_bytes: 1 << 20,
         appends_per_zone: None,
         power_loss_protection: true,
+        drain_bytes_per_s: None,
         release: zonelab_ssd::config::BufferRelease::Program,
     });
     config

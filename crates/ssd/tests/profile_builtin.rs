@@ -59,6 +59,7 @@ fn confznspp_is_the_papers_emulator() {
             channels: 4,
             ways: 1,
             stripe: StripeOrder::ChannelFirst,
+            stagger: 0,
             read_across: true,
             descriptor_extension_bytes: 0,
         },

@@ -16,6 +16,7 @@ const CONFIG: ZonesConfig = ZonesConfig {
     channels: 1,
     ways: 1,
     stripe: StripeOrder::ChannelFirst,
+    stagger: 0,
     read_across: false,
     descriptor_extension_bytes: 64,
 };
@@ -95,6 +96,7 @@ fn invalid_field() {
 #[test]
 fn lba_out_of_range() {
     let mut zones = Zones::new(&ZonesConfig {
+        stagger: 0,
         read_across: true,
         ..CONFIG
     });
@@ -140,6 +142,7 @@ fn zone_boundary_error() {
     assert_eq!(zones.read(Lba(10), 6), Ok(()));
     assert_eq!(zones.read(Lba(10), 7), refused);
     let across = Zones::new(&ZonesConfig {
+        stagger: 0,
         read_across: true,
         ..CONFIG
     });
@@ -164,6 +167,7 @@ fn zone_is_full() {
 #[test]
 fn zone_is_read_only_or_offline() {
     let mut zones = Zones::new(&ZonesConfig {
+        stagger: 0,
         read_across: true,
         ..CONFIG
     });

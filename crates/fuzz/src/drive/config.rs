@@ -121,6 +121,7 @@ fn zones(draw: &mut Draw<'_>, geometry: &Geometry, lba_bytes: u32) -> ZonesConfi
         channels: divisor(draw, geometry.channels),
         ways: divisor(draw, geometry.ways),
         stripe: draw.pick(&[StripeOrder::ChannelFirst, StripeOrder::PlaneFirst]),
+        stagger: 0,
         read_across: draw.flag(),
         descriptor_extension_bytes: draw.pick(&[64, 0, 192]),
     }
@@ -281,6 +282,7 @@ fn buffer(
         size_bytes: pages * u64::from(geometry.page_bytes),
         appends_per_zone: draw.maybe(|draw| draw.int(1..=4)),
         power_loss_protection: draw.flag(),
+        drain_bytes_per_s: None,
         release: if arbitration == ChannelArbitration::Ready && draw.flag() {
             BufferRelease::Transfer
         } else {
@@ -301,6 +303,8 @@ fn bookkeeping(draw: &mut Draw<'_>, has_buffer: bool) -> Bookkeeping {
             Nanos::ZERO
         },
         slices: if has_buffer { slices } else { 1 },
+        quiesce: has_buffer && draw.flag(),
+        open_zone_ns: draw.maybe(time).unwrap_or(Nanos::ZERO),
     }
 }
 
@@ -323,6 +327,9 @@ fn command_costs(draw: &mut Draw<'_>, cores: u32) -> CommandCosts {
         costs.open_ns = draw.maybe(time);
         costs.close_ns = draw.maybe(time);
         costs.implicit_open_ns = time(draw);
+        costs.read_completion_ns = draw.maybe(time).unwrap_or(Nanos::ZERO);
+        costs.write_completion_ns = draw.maybe(time).unwrap_or(Nanos::ZERO);
+        costs.append_completion_ns = draw.maybe(time).unwrap_or(Nanos::ZERO);
         costs.variation_ppm = draw.pick(&[0, 500_000, 1_000_000]);
     }
     costs

@@ -3,9 +3,11 @@
 //! One zone after another, each in a time that grows with what the host wrote
 //! there. It needs no flash and no core of the front end, but the write buffer
 //! starts no programs during parts of it: the tables that say where a page goes
-//! are in use.
+//! are in use. It may also have to wait, before it begins, until programs that
+//! run have ended.
 
 use zonelab_device::Nanos;
+use zonelab_nvme::zns::ZoneState;
 
 use super::Task;
 use crate::config::Bookkeeping;
@@ -17,23 +19,34 @@ use crate::zones::Change;
 #[derive(Clone, Debug)]
 pub(super) struct Books {
     request: u32,
-    from: Nanos,
+    phase: Phase,
     length: Nanos,
     /// Length of each pause of the drain.
     pause: Nanos,
     pauses: u32,
     /// Pauses that have begun.
     begun: u32,
-    /// When it goes on.
-    next: Nanos,
+}
+
+/// What bookkeeping waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The front end lets its reset through.
+    Start,
+    /// That of other zones is done.
+    Turn,
+    /// Programs that run have ended.
+    Quiet,
+    /// It began at the first time, and goes on at the second.
+    Work(Nanos, Nanos),
 }
 
 impl Books {
     /// When the next pause begins or, behind the last, everything ends.
-    fn next_at(&self) -> Nanos {
+    fn next_at(&self, from: Nanos) -> Nanos {
         let length = u128::from(self.length.0) * u128::from(self.begun) / u128::from(self.pauses);
         // Fits: no more than the whole length.
-        self.from.saturating_add(Nanos(length as u64))
+        from.saturating_add(Nanos(length as u64))
     }
 }
 
@@ -46,6 +59,8 @@ impl Drive {
             full_zone_ns,
             drain_pause_ns,
             slices,
+            open_zone_ns,
+            quiesce: _,
         }) = self.background.reset.bookkeeping
         else {
             return;
@@ -54,44 +69,89 @@ impl Drive {
         let host_lbas = u128::from(change.host_lbas);
         // Fits: a zone holds no more than its capacity.
         let share = |of: Nanos| Nanos((u128::from(of.0) * host_lbas / capacity) as u64);
-        let from = start.max(self.background.books_free_at);
-        let length = base_ns.saturating_add(share(full_zone_ns));
-        self.background.books_free_at = from.saturating_add(length);
+        // A zone that can still be written, and of which something has been programmed.
+        let is_open = change.from != ZoneState::FULL && {
+            let physical = self.mapping.physical(change.zone);
+            physical.is_some_and(|physical| self.flash.is_programmed(physical))
+        };
+        let close = if is_open { open_zone_ns } else { Nanos::ZERO };
+        let length = base_ns
+            .saturating_add(share(full_zone_ns))
+            .saturating_add(close);
         self.requests.at(request).pending += 1;
         let books = Books {
             request,
-            from,
+            phase: Phase::Start,
             length,
             pause: Nanos(share(drain_pause_ns).0 / u64::from(slices)),
             pauses: slices,
             begun: 0,
-            next: from,
         };
         let task = self.background.tasks.insert(Task::Books(books));
-        self.events.push(from, Event::Task(task));
+        self.events.push(start, Event::Task(task));
     }
 
-    /// The time may have come for the next pause, or for the end.
+    /// The time may have come for the start, for the next pause, or for the end.
     pub(super) fn bookkeeping_on(&mut self, task: u32) {
         let now = self.now;
         let Some(Task::Books(books)) = self.background.tasks.get_mut(task) else {
             return;
         };
-        if now < books.next {
+        match books.phase {
+            Phase::Start if self.background.books_active.is_some() => {
+                books.phase = Phase::Turn;
+                self.background.books_waiting.push_back(task);
+            }
+            Phase::Start => self.bookkeeping_has_its_turn(task),
+            Phase::Work(from, next) if now >= next => self.bookkeeping_works(task, from),
+            Phase::Turn | Phase::Quiet | Phase::Work(..) => {}
+        }
+    }
+
+    fn bookkeeping_has_its_turn(&mut self, task: u32) {
+        self.background.books_active = Some(task);
+        let books = self.background.reset.bookkeeping;
+        if books.is_some_and(|books| books.quiesce) && !self.hold_drain() {
+            if let Some(Task::Books(books)) = self.background.tasks.get_mut(task) {
+                books.phase = Phase::Quiet;
+            }
             return;
         }
+        self.bookkeeping_works(task, self.now);
+    }
+
+    /// Programs that ran when the drain was held have ended.
+    pub(crate) fn drain_is_quiet(&mut self) {
+        let Some(task) = self.background.books_active else {
+            return;
+        };
+        if let Some(Task::Books(books)) = self.background.tasks.get_mut(task)
+            && books.phase == Phase::Quiet
+        {
+            self.bookkeeping_works(task, self.now);
+        }
+    }
+
+    /// The next pause, or the end, of bookkeeping that began at `from`.
+    fn bookkeeping_works(&mut self, task: u32, from: Nanos) {
+        let now = self.now;
+        let Some(Task::Books(books)) = self.background.tasks.get_mut(task) else {
+            return;
+        };
         if books.begun == books.pauses {
             let request = books.request;
             self.background.tasks.remove(task);
+            self.background.books_active = None;
             self.part_done(request);
+            if let Some(next) = self.background.books_waiting.pop_front() {
+                self.bookkeeping_has_its_turn(next);
+            }
             return;
         }
         books.begun += 1;
-        books.next = books.next_at();
-        let (next, pause) = (books.next, books.pause);
+        let (next, pause) = (books.next_at(from), books.pause);
+        books.phase = Phase::Work(from, next);
         self.events.push(next, Event::Task(task));
-        if pause > Nanos::ZERO {
-            self.pause_drain(now.saturating_add(pause));
-        }
+        self.pause_drain(now.saturating_add(pause));
     }
 }

@@ -11,6 +11,7 @@ use crate::draw::Draw;
 use crate::drive::{Drive, Owner, Stage};
 use crate::event::Event;
 use crate::flash::{BlockRange, Flash};
+use crate::front::transfer;
 
 impl Drive {
     /// Bytes in the write buffer: admitted, and not programmed yet.
@@ -62,6 +63,13 @@ impl Drive {
         if let Some(buffer) = &mut self.buffer {
             buffer.zones[zone.0 as usize].fill_end = end;
         }
+    }
+
+    /// Whether programs of the host's data are under way or wait.
+    pub(crate) fn buffers_host_data(&self) -> bool {
+        self.buffer
+            .as_ref()
+            .is_some_and(|buffer| buffer.host_programs > 0)
     }
 
     fn join_line(&mut self, write: Waiting) {
@@ -164,7 +172,9 @@ impl Drive {
         let request = self.requests.at(index);
         request.pending = 0;
         request.stage = Stage::Completion;
-        self.events.push(self.now, Event::Request(index));
+        let at = self.front.conclude(self.now, &request.op);
+        self.events
+            .push(at.unwrap_or(self.now), Event::Request(index));
     }
 
     // ---- drain -----------------------------------------------------------
@@ -212,19 +222,19 @@ impl Drive {
         }
     }
 
-    /// Programs the blocks of a zone up to `end`, now or when a pause ends.
+    /// Programs the blocks of a zone up to `end`.
     fn issue(&mut self, zone: ZoneId, end: u32) {
         let physical = self
             .mapping
             .physical(zone)
             .expect("a zone with blocks has flash");
-        let now = self.now;
         let Some(buffer) = &mut self.buffer else {
             return;
         };
         buffer.unlist(zone);
         let first = std::mem::replace(&mut buffer.zones[zone.0 as usize].issued, end);
         let number = buffer.issued;
+        let is_fill = u64::from(first) >= self.zones.host_lbas(zone);
         let slot = buffer.link(Program {
             zone,
             physical,
@@ -235,15 +245,56 @@ impl Drive {
             groups: 1,
             has_started: false,
             erases: false,
-            is_fill: u64::from(first) >= self.zones.host_lbas(zone),
+            is_fill,
             is_orphan: false,
             next: NONE,
         });
         buffer.running += 1;
+        buffer.host_programs += u32::from(!is_fill);
         buffer.issued += 1;
-        if now < buffer.paused_until {
-            buffer.ready.push_back(slot);
-        } else {
+        buffer.ready.push_back(slot);
+        self.drain_on();
+    }
+
+    /// Lets no unit leave until the next pause ends. Returns whether none is on
+    /// its way to the flash; if not, [`Self::drain_is_quiet`] follows.
+    pub(crate) fn hold_drain(&mut self) -> bool {
+        self.buffer.as_mut().is_none_or(|buffer| {
+            buffer.is_held = true;
+            buffer.started == 0
+        })
+    }
+
+    /// Lets no unit leave before `until`.
+    pub(crate) fn pause_drain(&mut self, until: Nanos) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.is_held = false;
+            buffer.paused_until = buffer.paused_until.max(until);
+            self.events.push(until, Event::Drain);
+        }
+    }
+
+    /// Lets units leave that may, in order.
+    pub(crate) fn drain_on(&mut self) {
+        let (now, lba_bytes) = (self.now, u64::from(self.config().lba_bytes));
+        let may_leave = |buffer: &&mut Box<WriteBuffer>| {
+            !buffer.is_held && now >= buffer.paused_until && now >= buffer.drain_free_at
+        };
+        while let Some(buffer) = self.buffer.as_mut().filter(may_leave) {
+            let Some(slot) = buffer.ready.pop_front() else {
+                return;
+            };
+            let program = buffer.programs.at(slot);
+            if program.is_orphan {
+                // Its zone was reset before it started.
+                self.program_over(slot);
+                continue;
+            }
+            if let Some(rate) = buffer.drain_bytes_per_s {
+                let bytes = u64::from(program.end - program.first) * lba_bytes;
+                buffer.drain_free_at = now.saturating_add(transfer(bytes, rate));
+                self.events.push(buffer.drain_free_at, Event::Drain);
+            }
             self.start_program(slot);
         }
     }
@@ -252,6 +303,7 @@ impl Drive {
         let Some(buffer) = &mut self.buffer else {
             return;
         };
+        buffer.started += 1;
         let program = buffer.programs.at(slot);
         program.has_started = true;
         let Program {
@@ -285,30 +337,6 @@ impl Drive {
             let program = buffer.programs.at(slot);
             program.groups = groups;
             program.erases = claim.erases();
-        }
-    }
-
-    /// Starts no programs before `until`.
-    pub(crate) fn pause_drain(&mut self, until: Nanos) {
-        if let Some(buffer) = &mut self.buffer {
-            buffer.paused_until = buffer.paused_until.max(until);
-            self.events.push(until, Event::Drain);
-        }
-    }
-
-    /// A pause ends, unless another goes on: what waited starts, in order.
-    pub(crate) fn drain_resumes(&mut self) {
-        let now = self.now;
-        while let Some(buffer) = self.buffer.as_mut().filter(|b| now >= b.paused_until) {
-            let Some(slot) = buffer.ready.pop_front() else {
-                return;
-            };
-            if buffer.programs.at(slot).is_orphan {
-                // Its zone was reset before it started.
-                self.program_over(slot);
-            } else {
-                self.start_program(slot);
-            }
         }
     }
 
@@ -352,6 +380,9 @@ impl Drive {
         };
         let program = *buffer.programs.at(slot);
         buffer.running -= 1;
+        buffer.started -= u32::from(program.has_started);
+        let is_quiet = buffer.is_held && buffer.started == 0;
+        buffer.host_programs -= u32::from(!program.is_fill);
         buffer.fill_lbas -= u64::from(program.end - program.first - program.released);
         if program.is_orphan {
             buffer.programs.free(slot);
@@ -360,6 +391,9 @@ impl Drive {
         }
         self.flushes_go_on(program.number);
         self.drains_go_on(program.zone);
+        if is_quiet {
+            self.drain_is_quiet();
+        }
         self.admit();
     }
 

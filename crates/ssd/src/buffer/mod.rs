@@ -15,6 +15,9 @@
 //! program is over, so that room comes in steps of a unit; or, if the profile
 //! says so, of each piece of it that a transfer has taken to its die.
 //!
+//! The way from the buffer to the dies may have a bandwidth of its own: then
+//! units leave one after the other, and each is at its die when it has left.
+//!
 //! Blocks that are in the buffer are read from it. A reset drops what its zone
 //! has in the buffer; programs under way end in their time. A finish waits
 //! until its zone is on the flash. With protection against power loss the
@@ -55,8 +58,10 @@ pub(crate) struct WriteBuffer {
     head_lbas: u32,
     zones: Vec<ZoneBlocks>,
     programs: Slab<Program>,
-    /// Programs that are not over.
+    /// Programs that are not over, ...
     running: u32,
+    /// ... and those of them with data of the host.
+    host_programs: u32,
     /// Programs so far.
     issued: u64,
     /// Zones with a unit that is not whole, from the one that waits longest.
@@ -64,9 +69,17 @@ pub(crate) struct WriteBuffer {
     open_last: u32,
     parked: Slab<Parked>,
     flushes: Vec<Flush>,
-    /// No program starts before then.
+    /// Bytes per second from the buffer to the dies; `None`: no limit but theirs.
+    drain_bytes_per_s: Option<u64>,
+    /// No unit leaves before then: one is on its way, ...
+    drain_free_at: Nanos,
+    /// ... there is a pause, ...
     paused_until: Nanos,
-    /// Programs that wait for that, in order.
+    /// ... or until somebody who waits for the programs that run lets them.
+    is_held: bool,
+    /// Programs that have started and are not over.
+    started: u32,
+    /// Units that wait for that, in order.
     ready: VecDeque<u32>,
     /// Fills that wait until their zone is on the flash: zone and task.
     drains: Vec<(ZoneId, u32)>,
@@ -206,12 +219,17 @@ impl WriteBuffer {
             zones: vec![ZoneBlocks::EMPTY; config.zones.count as usize],
             programs: Slab::default(),
             running: 0,
+            host_programs: 0,
             issued: 0,
             open_first: NONE,
             open_last: NONE,
             parked: Slab::default(),
             flushes: Vec::new(),
+            drain_bytes_per_s: buffer.drain_bytes_per_s,
+            drain_free_at: Nanos::ZERO,
             paused_until: Nanos::ZERO,
+            is_held: false,
+            started: 0,
             ready: VecDeque::new(),
             drains: Vec::new(),
         }
@@ -229,11 +247,15 @@ impl WriteBuffer {
         self.head_lbas = 0;
         self.programs = Slab::default();
         self.running = 0;
+        self.host_programs = 0;
         (self.open_first, self.open_last) = (NONE, NONE);
         self.parked = Slab::default();
         self.flushes.clear();
         self.drains.clear();
+        self.drain_free_at = Nanos::ZERO;
         self.paused_until = Nanos::ZERO;
+        self.is_held = false;
+        self.started = 0;
         self.ready.clear();
         for (zone, blocks) in (0..).map(ZoneId).zip(&mut self.zones) {
             *blocks = ZoneBlocks::EMPTY;

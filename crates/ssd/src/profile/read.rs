@@ -172,6 +172,7 @@ fn zones(
     let stripe = table
         .choice("stripe", names::STRIPE)
         .or(default_stripe(defaults.planes));
+    let stagger = table.u32("stagger").or(0);
     let read_across = table.bool("read_across").or(false);
     let extension = table.size_bytes_u32("descriptor_extension").or(0);
     let size_bytes = size?;
@@ -191,6 +192,7 @@ fn zones(
         channels: channels?,
         ways: ways?,
         stripe: stripe?,
+        stagger: stagger?,
         read_across: read_across?,
         descriptor_extension_bytes: extension?,
     })
@@ -406,6 +408,9 @@ fn command_costs(costs: &Table<'_>, latency: &Table<'_>) -> Result<CommandCosts,
     let open_ns = costs.duration_ns("open").optional();
     let close_ns = costs.duration_ns("close").optional();
     let implicit_open_ns = time(costs, "implicit_open");
+    let read_completion_ns = time(costs, "read_completion");
+    let write_completion_ns = time(costs, "write_completion");
+    let append_completion_ns = time(costs, "append_completion");
     let variation_ppm = costs.percent_ppm("variation").or(0);
     let read_latency_ns = time(latency, "read");
     let write_latency_ns = time(latency, "write");
@@ -425,6 +430,9 @@ fn command_costs(costs: &Table<'_>, latency: &Table<'_>) -> Result<CommandCosts,
         write_latency_ns: write_latency_ns?,
         append_latency_ns: append_latency_ns?,
         management_latency_ns: management_latency_ns?,
+        read_completion_ns: read_completion_ns?,
+        write_completion_ns: write_completion_ns?,
+        append_completion_ns: append_completion_ns?,
         variation_ppm: variation_ppm?,
     })
 }
@@ -437,6 +445,7 @@ fn write_buffer(table: &Table<'_>) -> Result<Option<WriteBufferConfig>, Reported
             "appends_per_zone",
             "power_loss_protection",
             "release",
+            "drain",
         ];
         let why = "it only has an effect with mode = \"write-back\"";
         return refuse_all(table, &keys, why).map(|()| None);
@@ -451,12 +460,14 @@ fn write_buffer(table: &Table<'_>) -> Result<Option<WriteBufferConfig>, Reported
     let release = table
         .choice("release", names::RELEASE)
         .or(BufferRelease::Program);
+    let drain_bytes_per_s = table.rate_bytes_per_s("drain").optional();
     mode?;
     Ok(Some(WriteBufferConfig {
         size_bytes: size_bytes?,
         appends_per_zone: appends_per_zone?,
         power_loss_protection: power_loss_protection?,
         release: release?,
+        drain_bytes_per_s: drain_bytes_per_s?,
     }))
 }
 
@@ -560,17 +571,23 @@ fn bookkeeping(table: &Table<'_>) -> Result<Option<Bookkeeping>, Reported> {
     let full_zone_ns = table.duration_ns("full_zone").or(0);
     let drain_pause_ns = table.duration_ns("drain_pause").or(0);
     let slices = table.u32("slices").or(1);
+    let open_zone_ns = table.duration_ns("open_zone").or(0);
+    let quiesce = table.bool("quiesce").or(false);
     let books = Bookkeeping {
         base_ns: Nanos(base_ns?),
         full_zone_ns: Nanos(full_zone_ns?),
         drain_pause_ns: Nanos(drain_pause_ns?),
         slices: slices?,
+        open_zone_ns: Nanos(open_zone_ns?),
+        quiesce: quiesce?,
     };
     let nothing = Bookkeeping {
         base_ns: Nanos::ZERO,
         full_zone_ns: Nanos::ZERO,
         drain_pause_ns: Nanos::ZERO,
         slices: 1,
+        open_zone_ns: Nanos::ZERO,
+        quiesce: false,
     };
     Ok((books != nothing).then_some(books))
 }

@@ -200,6 +200,7 @@ impl Keys {
             channels,
             ways,
             stripe,
+            stagger,
             read_across,
             descriptor_extension_bytes,
         } = *zones;
@@ -216,6 +217,7 @@ impl Keys {
         self.number("channels", channels);
         self.number("ways", ways);
         self.text("stripe", name_of(names::STRIPE, &stripe));
+        self.number("stagger", stagger);
         self.flag("read_across", read_across);
         self.size(
             "descriptor_extension",
@@ -373,6 +375,7 @@ impl Keys {
             appends_per_zone,
             power_loss_protection,
             release,
+            drain_bytes_per_s,
         }) = buffer
         else {
             return self.text("mode", name_of(names::WRITE_BUFFER, &Buffer::None));
@@ -385,6 +388,10 @@ impl Keys {
         }
         self.flag("power_loss_protection", *power_loss_protection);
         self.text("release", name_of(names::RELEASE, release));
+        match drain_bytes_per_s {
+            Some(rate) => self.text("drain", &fmt_rate(*rate)),
+            None => self.push("drain", Value::Absent("as fast as the dies")),
+        }
     }
 
     fn finish(&mut self, finish: &FinishConfig) {
@@ -441,6 +448,8 @@ impl Keys {
             full_zone_ns,
             drain_pause_ns,
             slices,
+            open_zone_ns,
+            quiesce,
         }) = bookkeeping
         {
             self.section = "reset.bookkeeping";
@@ -448,6 +457,8 @@ impl Keys {
             self.time("full_zone", full_zone_ns);
             self.time("drain_pause", drain_pause_ns);
             self.number("slices", slices);
+            self.time("open_zone", open_zone_ns);
+            self.flag("quiesce", quiesce);
         }
     }
 

@@ -27,6 +27,9 @@ const NO_COSTS: CommandCosts = CommandCosts {
     write_latency_ns: Nanos::ZERO,
     append_latency_ns: Nanos::ZERO,
     management_latency_ns: Nanos::ZERO,
+    read_completion_ns: Nanos::ZERO,
+    write_completion_ns: Nanos::ZERO,
+    append_completion_ns: Nanos::ZERO,
     variation_ppm: 0,
 };
 
@@ -211,6 +214,7 @@ fn shapes() -> impl Strategy<Value = (Geometry, ZonesConfig)> {
             } else {
                 StripeOrder::ChannelFirst
             },
+            stagger: 0,
             read_across: across,
             descriptor_extension_bytes: 0,
         };

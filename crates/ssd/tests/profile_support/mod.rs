@@ -88,6 +88,8 @@ fn bookkeeping() -> impl Strategy<Value = Option<Bookkeeping>> {
             full_zone_ns: Nanos(full_zone),
             drain_pause_ns: Nanos(pause.min(full_zone)),
             slices,
+            open_zone_ns: Nanos::ZERO,
+            quiesce: false,
         }),
     )
 }
@@ -114,6 +116,9 @@ fn command_costs() -> impl Strategy<Value = CommandCosts> {
             write_latency_ns: latency.1,
             append_latency_ns: latency.2,
             management_latency_ns: latency.3,
+            read_completion_ns: Nanos::ZERO,
+            write_completion_ns: Nanos::ZERO,
+            append_completion_ns: Nanos::ZERO,
             variation_ppm: 0,
         }
     })
@@ -127,6 +132,7 @@ fn write_buffer() -> impl Strategy<Value = Option<WriteBufferConfig>> {
             size_bytes,
             appends_per_zone,
             power_loss_protection: protected,
+            drain_bytes_per_s: None,
             release: zonelab_ssd::config::BufferRelease::Program,
         },
     ))
@@ -176,6 +182,7 @@ fn geometry_and_zones() -> impl Strategy<Value = (Geometry, u32, ZonesConfig, u3
             } else {
                 StripeOrder::ChannelFirst
             },
+            stagger: 0,
             read_across,
             descriptor_extension_bytes: extension * 64 % (256 * 64),
         };

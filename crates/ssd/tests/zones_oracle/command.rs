@@ -231,6 +231,7 @@ fn config() -> impl Strategy<Value = ZonesConfig> {
                 channels: 1,
                 ways: 1,
                 stripe: StripeOrder::ChannelFirst,
+                stagger: 0,
                 read_across: across,
                 descriptor_extension_bytes: extension,
             },

@@ -144,6 +144,16 @@ impl Rules<'_> {
             let valid = format!("at most {}", fmt_size(limits::BUFFER_BYTES));
             self.refuse("write_buffer.size", what, valid);
         }
+        if buffer
+            .drain_bytes_per_s
+            .is_some_and(|rate| rate < limits::LINK_BYTES_PER_S_MIN)
+        {
+            self.refuse(
+                "write_buffer.drain",
+                "the drain is too slow",
+                "at least 1MB/s",
+            );
+        }
         if buffer.appends_per_zone == Some(0) {
             let what = "no append would ever be admitted";
             self.refuse("write_buffer.appends_per_zone", what, "at least 1");
@@ -166,6 +176,7 @@ impl Rules<'_> {
                 ("reset.bookkeeping.base", books.base_ns),
                 ("reset.bookkeeping.full_zone", books.full_zone_ns),
                 ("reset.bookkeeping.drain_pause", books.drain_pause_ns),
+                ("reset.bookkeeping.open_zone", books.open_zone_ns),
             ] {
                 self.time(key, time, Nanos::ZERO, limits::TIME);
             }

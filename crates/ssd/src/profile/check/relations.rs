@@ -6,7 +6,7 @@ use zonelab_device::Nanos;
 use super::{Rules, limits};
 use crate::config::{
     BufferRelease, ChannelArbitration, DiePolicy, DriveConfig, EraseWhen, FinishConfig,
-    MappingConfig, PageRegister, Suspend,
+    MappingConfig, PageRegister, PlaneMode, StripeOrder, Suspend,
 };
 
 impl Rules<'_> {
@@ -18,6 +18,7 @@ impl Rules<'_> {
         self.divides("zones.ways", "geometry.ways", |c| {
             (c.zones.ways, c.geometry.ways)
         });
+        self.stagger();
         self.zone_sizes();
         self.zone_limits();
         self.namespaces();
@@ -89,6 +90,32 @@ impl Rules<'_> {
             .collect();
         let what = format!("{part} does not divide {whole_key} = {whole}");
         self.refuse(key, what, format!("use one of {}", divisors.join(", ")));
+    }
+
+    fn stagger(&mut self) {
+        let DriveConfig {
+            geometry,
+            zones,
+            media,
+            ..
+        } = self.config;
+        let width = [zones.channels, zones.ways, geometry.dies, geometry.planes]
+            .into_iter()
+            .try_fold(1, u32::checked_mul)
+            .unwrap_or(u32::MAX);
+        if zones.stagger >= width {
+            let what = format!("{} planes are a turn of the stripe or more", zones.stagger);
+            let valid = format!("less than the {width} planes of a zone");
+            self.refuse("zones.stagger", what, valid);
+        }
+        let dies_whole = media.planes == PlaneMode::MultiPlane
+            && zones.stripe == StripeOrder::PlaneFirst
+            && !zones.stagger.is_multiple_of(geometry.planes);
+        if dies_whole {
+            let what = not_a_multiple_of_planes(zones.stagger, geometry.planes);
+            let valid = "multi-plane operations take the planes of a die from its first";
+            self.refuse("zones.stagger", what, valid);
+        }
     }
 
     fn zone_sizes(&mut self) {
@@ -208,7 +235,7 @@ impl Rules<'_> {
             ),
         ];
         for (key, _) in needs.into_iter().filter(|(_, asked)| *asked) {
-            let what = "it depends on when transfers end, and \"arrival\" fixes their order";
+            let what = "it depends on the order of transfers, which \"arrival\" fixes";
             self.refuse(key, what, "use media.channel_arbitration = \"ready\"");
         }
     }
@@ -411,7 +438,13 @@ impl Rules<'_> {
             let valid = format!("at most full_zone = {}", fmt_duration(full.0));
             self.refuse(key, what, valid);
         }
-        let nothing = [books.base_ns, books.full_zone_ns] == [Nanos::ZERO; 2] && !pauses;
+        let times = [books.base_ns, books.full_zone_ns, books.open_zone_ns];
+        if books.quiesce && self.config.write_buffer.is_none() {
+            let what = "without a write buffer there is no drain to wait for";
+            let valid = "set write_buffer.mode = \"write-back\", or leave this key out";
+            self.refuse("reset.bookkeeping.quiesce", what, valid);
+        }
+        let nothing = times == [Nanos::ZERO; 3] && !pauses && !books.quiesce;
         if (nothing || !pauses) && books.slices != 1 {
             let what = "nothing is divided into slices";
             self.refuse("reset.bookkeeping.slices", what, "state drain_pause, or 1");
@@ -444,6 +477,10 @@ pub(super) fn size(bytes: u32) -> String {
 /// Sizes of configurations that are wrong may not fit in 64 bits.
 fn fmt_size_wide(bytes: u128) -> String {
     u64::try_from(bytes).map_or_else(|_| format!("{bytes}B"), fmt_size)
+}
+
+fn not_a_multiple_of_planes(value: u32, planes: u32) -> String {
+    format!("{value} is not a multiple of geometry.planes = {planes}")
 }
 
 fn not_a_multiple(value: u32, of: &str, unit: u32) -> String {
