@@ -400,6 +400,9 @@ pub struct CommandCosts {
     pub append_latency_ns: Nanos,
     /// ... and of everything else.
     pub management_latency_ns: Nanos,
+    /// Time on the way from the core to the host of what reads, writes and
+    /// appends answer.
+    pub completion_latency_ns: Nanos,
     /// Core time when its flash or buffer work is done, before the host is told: of a read, ...
     pub read_completion_ns: Nanos,
     /// ... of a write, ...
@@ -433,12 +436,13 @@ impl CommandCosts {
     }
 
     /// Times on the way, by their key in `front_end.latency`.
-    pub(crate) fn latencies(&self) -> [(&'static str, Nanos); 4] {
+    pub(crate) fn latencies(&self) -> [(&'static str, Nanos); 5] {
         [
             ("front_end.latency.read", self.read_latency_ns),
             ("front_end.latency.write", self.write_latency_ns),
             ("front_end.latency.append", self.append_latency_ns),
             ("front_end.latency.management", self.management_latency_ns),
+            ("front_end.latency.completion", self.completion_latency_ns),
         ]
     }
 }

@@ -103,8 +103,8 @@ impl FrontEnd {
         extra
     }
 
-    /// When a core is done with the completion of a command whose work is done
-    /// now; `None`: it costs none.
+    /// When the completion of a command whose work is done now is on its way
+    /// to the host, and through; `None`: at once.
     #[inline]
     pub fn conclude(&mut self, now: Nanos, op: &Op) -> Option<Nanos> {
         let costs = &self.config.costs;
@@ -114,13 +114,14 @@ impl FrontEnd {
             Op::Append { .. } => costs.append_completion_ns,
             _ => return None,
         };
-        if cost == Nanos::ZERO {
-            return None;
-        }
+        let latency = costs.completion_latency_ns;
+        let core = self.cores.iter_mut().min_by_key(|at| **at);
+        let Some(core) = core.filter(|_| cost > Nanos::ZERO) else {
+            return (latency > Nanos::ZERO).then(|| now.saturating_add(latency));
+        };
         let cost = vary(&mut self.variation, cost, costs.variation_ppm);
-        let core = self.cores.iter_mut().min_by_key(|at| **at)?;
         *core = now.max(*core).saturating_add(cost);
-        Some(*core)
+        Some(core.saturating_add(latency))
     }
 
     /// When `bytes` that a core asks the host for at `at` have arrived. Only

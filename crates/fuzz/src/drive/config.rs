@@ -315,6 +315,7 @@ fn command_costs(draw: &mut Draw<'_>, cores: u32) -> CommandCosts {
         write_latency_ns: time(draw),
         append_latency_ns: time(draw),
         management_latency_ns: time(draw),
+        completion_latency_ns: draw.maybe(time).unwrap_or(Nanos::ZERO),
         ..CommandCosts::default()
     };
     if cores > 0 {

@@ -416,6 +416,7 @@ fn command_costs(costs: &Table<'_>, latency: &Table<'_>) -> Result<CommandCosts,
     let write_latency_ns = time(latency, "write");
     let append_latency_ns = time(latency, "append");
     let management_latency_ns = time(latency, "management");
+    let completion_latency_ns = time(latency, "completion");
     Ok(CommandCosts {
         read_per_kib_ns: read_per_kib_ns?,
         write_per_kib_ns: write_per_kib_ns?,
@@ -430,6 +431,7 @@ fn command_costs(costs: &Table<'_>, latency: &Table<'_>) -> Result<CommandCosts,
         write_latency_ns: write_latency_ns?,
         append_latency_ns: append_latency_ns?,
         management_latency_ns: management_latency_ns?,
+        completion_latency_ns: completion_latency_ns?,
         read_completion_ns: read_completion_ns?,
         write_completion_ns: write_completion_ns?,
         append_completion_ns: append_completion_ns?,

@@ -27,6 +27,7 @@ const NO_COSTS: CommandCosts = CommandCosts {
     write_latency_ns: Nanos::ZERO,
     append_latency_ns: Nanos::ZERO,
     management_latency_ns: Nanos::ZERO,
+    completion_latency_ns: Nanos::ZERO,
     read_completion_ns: Nanos::ZERO,
     write_completion_ns: Nanos::ZERO,
     append_completion_ns: Nanos::ZERO,

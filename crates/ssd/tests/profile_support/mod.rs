@@ -116,6 +116,7 @@ fn command_costs() -> impl Strategy<Value = CommandCosts> {
             write_latency_ns: latency.1,
             append_latency_ns: latency.2,
             management_latency_ns: latency.3,
+            completion_latency_ns: Nanos::ZERO,
             read_completion_ns: Nanos::ZERO,
             write_completion_ns: Nanos::ZERO,
             append_completion_ns: Nanos::ZERO,
