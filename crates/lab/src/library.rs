@@ -30,6 +30,8 @@ const BUILTIN: &[(&str, &str)] = &[
     ("Z11s", include_str!("../../../experiments/Z11s.toml")),
     ("Z12", include_str!("../../../experiments/Z12.toml")),
     ("Z13", include_str!("../../../experiments/Z13.toml")),
+    ("V1", include_str!("../../../experiments/V1.toml")),
+    ("V2", include_str!("../../../experiments/V2.toml")),
 ];
 
 /// Experiments that compare with nothing: something to look at, by id.

@@ -5,10 +5,14 @@ use zonelab_config::{Problem, nearest};
 use super::Profile;
 
 /// Name and text, in alphabetical order.
-const BUILTIN: [(&str, &str); 4] = [
+const BUILTIN: [(&str, &str); 6] = [
     (
         "confznspp",
         include_str!("../../../../profiles/confznspp.toml"),
+    ),
+    (
+        "qlc-buffered",
+        include_str!("../../../../profiles/qlc-buffered.toml"),
     ),
     (
         "qlc-large",
@@ -19,6 +23,10 @@ const BUILTIN: [(&str, &str); 4] = [
         include_str!("../../../../profiles/small-zones.toml"),
     ),
     ("zn540", include_str!("../../../../profiles/zn540.toml")),
+    (
+        "zn540-2tb",
+        include_str!("../../../../profiles/zn540-2tb.toml"),
+    ),
 ];
 
 /// The names of the built-in profiles, in alphabetical order.
