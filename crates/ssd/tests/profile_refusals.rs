@@ -144,9 +144,7 @@ fn configurations_made_by_hand() {
     );
     assert_eq!(
         broken(|c| c.media.details.read_parts = ReadParts::new(&[Nanos(10), Nanos(21)])),
-        [
-            "media.read: the read time of a page in parts is their mean; 15ns"
-        ]
+        ["media.read: the read time of a page in parts is their mean; 15ns"]
     );
     assert_eq!(
         broken(|c| c.lba_bytes = 0),
