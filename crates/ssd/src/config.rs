@@ -435,6 +435,20 @@ impl CommandCosts {
         ]
     }
 
+    /// Whether anything is charged when a command is accepted.
+    pub(crate) fn charges(&self) -> bool {
+        [
+            self.read_per_kib_ns,
+            self.write_per_kib_ns,
+            self.append_per_kib_ns,
+            self.part_of_unit_ns,
+            self.small_blocks_ns,
+            self.implicit_open_ns,
+        ]
+        .iter()
+        .any(|time| *time > Nanos::ZERO)
+    }
+
     /// Times on the way, by their key in `front_end.latency`.
     pub(crate) fn latencies(&self) -> [(&'static str, Nanos); 5] {
         [

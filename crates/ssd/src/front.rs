@@ -18,6 +18,8 @@ pub struct FrontEnd {
     latest: usize,
     /// Logical blocks have 512 bytes.
     small_blocks: bool,
+    /// Something is charged for commands that are accepted.
+    charges: bool,
     /// Deviations of core times.
     variation: Draw,
     /// When the link is free, from the host and to the host.
@@ -33,6 +35,7 @@ impl FrontEnd {
             config: *config,
             latest: 0,
             small_blocks: lba_bytes == 512,
+            charges: config.costs.charges(),
             variation: Draw::new(1),
             cores: vec![Nanos::ZERO; config.cores as usize],
             from_host_free: Nanos::ZERO,
@@ -78,6 +81,9 @@ impl FrontEnd {
     /// zone. Returns the core time that this takes besides.
     #[inline]
     pub fn charge(&mut self, op: &Op, bytes: u64, opened: bool) -> Nanos {
+        if !self.charges {
+            return Nanos::ZERO;
+        }
         let costs = &self.config.costs;
         let Some(core) = self.cores.get_mut(self.latest) else {
             return Nanos::ZERO;

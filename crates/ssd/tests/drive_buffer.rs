@@ -7,7 +7,8 @@ use drive_support::{PAGE, READ, Rig, WRITE, narrow, reset, small, us};
 use proptest::prelude::*;
 use zonelab_device::{Buf, Nanos, Op, Tag, ZoneId};
 use zonelab_ssd::config::{
-    Bookkeeping, DataStore, DriveConfig, EraseExtent, EraseWhen, FinishConfig, WriteBufferConfig,
+    Bookkeeping, BufferRelease, ChannelArbitration, DataStore, DriveConfig, EraseExtent, EraseWhen,
+    FinishConfig, WriteBufferConfig,
 };
 use zonelab_ssd::record::{Counter, RecordLimits};
 use zonelab_ssd::snapshot;
@@ -22,7 +23,7 @@ fn buffered(mut config: DriveConfig, pages: u64) -> DriveConfig {
         appends_per_zone: None,
         power_loss_protection: false,
         drain_bytes_per_s: None,
-        release: zonelab_ssd::config::BufferRelease::Program,
+        release: BufferRelease::Program,
     });
     config
 }
@@ -502,8 +503,51 @@ fn a_reset_and_a_loss_of_power_during_a_pause() {
     }
 }
 
-fn buffers() -> impl Strategy<Value = (u64, Option<u32>, bool)> {
-    (1..40_u64, prop::option::of(1..4_u32), any::<bool>())
+/// Pages, appends of a zone, protection, and the way out.
+fn buffers() -> impl Strategy<Value = (u64, Option<u32>, bool, WayOut)> {
+    let way_out = (
+        any::<bool>(),
+        prop::option::of(10_000_000..4_000_000_000_u64),
+        any::<bool>(),
+        any::<bool>(),
+    );
+    let way_out = way_out.prop_map(|(early, drain_bytes_per_s, fills, quiesce)| WayOut {
+        early,
+        drain_bytes_per_s,
+        fills,
+        quiesce,
+    });
+    let appends = prop::option::of(1..4_u32);
+    (1..40_u64, appends, any::<bool>(), way_out)
+}
+
+/// How blocks leave a buffer.
+#[derive(Clone, Copy, Debug)]
+struct WayOut {
+    early: bool,
+    drain_bytes_per_s: Option<u64>,
+    /// Finishes fill through the buffer.
+    fills: bool,
+    /// Resets wait for programs.
+    quiesce: bool,
+}
+
+impl WayOut {
+    /// Of the buffer of `config`, as far as its flash allows it.
+    fn apply(self, config: &mut DriveConfig) {
+        if let Some(buffer) = &mut config.write_buffer {
+            buffer.drain_bytes_per_s = self.drain_bytes_per_s;
+            if self.early && config.media.arbitration == ChannelArbitration::Ready {
+                buffer.release = BufferRelease::Transfer;
+            }
+        }
+        if let FinishConfig::Fill { buffered, .. } = &mut config.finish {
+            *buffered = self.fills;
+        }
+        if let Some(books) = &mut config.reset.bookkeeping {
+            books.quiesce = self.quiesce;
+        }
+    }
 }
 
 proptest! {
@@ -515,7 +559,7 @@ proptest! {
     fn every_block_gets_to_the_flash(
         config in drives(),
         front_end in prop::option::of(front_ends()),
-        (pages, appends_per_zone, is_protected) in buffers(),
+        (pages, appends_per_zone, is_protected, way_out) in buffers(),
         slices in prop::option::of(1..4_u32),
         stream in streams(1..100),
     ) {
@@ -528,11 +572,14 @@ proptest! {
         config.write_buffer = Some(WriteBufferConfig {
             size_bytes,
             appends_per_zone,
-            power_loss_protection: is_protected, release: zonelab_ssd::config::BufferRelease::Program, drain_bytes_per_s: None,
+            power_loss_protection: is_protected,
+            release: BufferRelease::Program,
+            drain_bytes_per_s: None,
         });
         if let Some(slices) = slices {
             config = with_bookkeeping(config, slices);
         }
+        way_out.apply(&mut config);
         let mut rig = Rig::new(&config);
         for step in stream {
             match (step, step.op(&rig)) {
@@ -583,7 +630,7 @@ proptest! {
     #[test]
     fn a_loss_of_power_takes_no_more_than_it_may(
         config in drives(),
-        (pages, appends_per_zone, is_protected) in buffers(),
+        (pages, appends_per_zone, is_protected, way_out) in buffers(),
         slices in prop::option::of(1..4_u32),
         stream in streams(1..60),
         seed in any::<u64>(),
@@ -593,11 +640,14 @@ proptest! {
         config.write_buffer = Some(WriteBufferConfig {
             size_bytes: pages * u64::from(config.geometry.page_bytes),
             appends_per_zone,
-            power_loss_protection: is_protected, release: zonelab_ssd::config::BufferRelease::Program, drain_bytes_per_s: None,
+            power_loss_protection: is_protected,
+            release: BufferRelease::Program,
+            drain_bytes_per_s: None,
         });
         if let Some(slices) = slices {
             config = with_bookkeeping(config, slices);
         }
+        way_out.apply(&mut config);
         let mut rig = Rig::new(&config);
         for step in stream {
             match step.op(&rig) {

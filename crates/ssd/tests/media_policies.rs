@@ -51,7 +51,11 @@ fn check_ledger(run: &Run, rig: &Rig) {
     for served in &run.ops {
         let transfer = u64::from(served.op.transfer_ns);
         units += u64::from(served.op.array_ns) + 2 * run.overhead() * served.suspends();
-        units += if run.hold() { transfer } else { 0 };
+        units += if run.holds(served.op.kind) {
+            transfer
+        } else {
+            0
+        };
         channels += transfer;
     }
     assert_eq!(booked(&ledger.units), units);
@@ -68,10 +72,13 @@ fn check_phases(run: &Run) {
         };
         match served.op.kind {
             FlashKind::Read => assert!(transfer.start >= served.array[0].end),
-            FlashKind::Program if run.hold() => {
+            FlashKind::Program if run.holds(FlashKind::Program) => {
                 assert_eq!(transfer.end, served.array[0].start);
             }
-            FlashKind::Program => assert!(transfer.end <= served.array[0].start),
+            FlashKind::Program => {
+                assert!(transfer.end <= served.array[0].start);
+                assert!(transfer.start >= run.loadable(served), "{served:?}");
+            }
             FlashKind::Erase => unreachable!("an erase has no page"),
         }
     }
@@ -84,9 +91,10 @@ fn check_work_conservation(run: &Run) {
         let channel = run.channel_busy(run.channel_of(served));
         let both = sorted(unit.iter().chain(&channel).copied().collect());
         let start = served.first_start();
-        let ready = if served.is_write() && !run.hold() {
+        let ready = if served.is_write() && !run.holds(served.op.kind) {
             if let Some(transfer) = served.transfer {
-                assert!(covered(&channel, served.arrived, transfer.start));
+                let loadable = run.loadable(served);
+                assert!(covered(&channel, loadable, transfer.start), "{served:?}");
             }
             run.startable(served)
         } else {
@@ -95,11 +103,8 @@ fn check_work_conservation(run: &Run) {
         // With hold, units wait for channels; in order of arrival, they also
         // wait for the page of an older program.
         let fifo_waits = run.config.policy == DiePolicy::Fifo;
-        let allowed = if run.hold() || fifo_waits {
-            &both
-        } else {
-            &unit
-        };
+        let holds = run.holds(FlashKind::Read) || run.holds(FlashKind::Program);
+        let allowed = if holds || fifo_waits { &both } else { &unit };
         assert!(
             covered(allowed, ready, start),
             "{served:?} waits for nothing"
@@ -128,7 +133,8 @@ fn check_order(run: &Run) {
 /// Transfers that become ready earlier go earlier.
 fn check_arbitration(run: &Run) {
     // When a program is ready is not visible from outside with hold.
-    let visible = |s: &&Served| !(run.hold() && s.op.kind == FlashKind::Program);
+    let holds = run.holds(FlashKind::Program);
+    let visible = |s: &&Served| !(holds && s.op.kind == FlashKind::Program);
     for channel in 0..run.shape.channels {
         let ops = run.ops.iter().filter(visible);
         let mut line: Vec<(u64, u64)> = ops
@@ -136,7 +142,7 @@ fn check_arbitration(run: &Run) {
             .filter_map(|served| {
                 let ready = match served.op.kind {
                     FlashKind::Read => served.array[0].end,
-                    FlashKind::Program | FlashKind::Erase => served.arrived,
+                    FlashKind::Program | FlashKind::Erase => run.loadable(served),
                 };
                 Some((ready, served.transfer?.start))
             })
@@ -185,24 +191,38 @@ fn check_suspends(run: &Run) {
     for write in run.ops.iter().filter(|s| s.is_write()) {
         let limit = run.suspend_limit(write.op.kind);
         assert!(write.suspends() <= limit);
-        let arrivals: Vec<u64> = run
+        let reads: Vec<&Served> = run
             .on_unit(write.op.unit)
             .filter(|s| !s.is_write())
-            .map(|read| read.arrived)
             .collect();
+        let mut done = 0;
         for (index, piece) in write.array.iter().enumerate() {
             let last = index as u64 == write.suspends();
             let (held_from, from) = run.progress_of(write, index);
-            let mut arrivals = arrivals.iter().copied();
+            // Reads that were there before count where there are points to stop at.
+            let asks = |read: &&&Served, strictly: bool| {
+                let arrives = if strictly {
+                    held_from < read.arrived
+                } else {
+                    held_from <= read.arrived
+                };
+                let waits = run.has_points() && read.first_start() > held_from;
+                arrives || waits
+            };
+            let stop = |read: &Served| run.stop_after(read.arrived, from, done);
             if last {
                 // A read of the very start may have come before it.
-                let mut during = arrivals.filter(|&at| held_from < at && at < piece.end);
-                let spared = |at: u64| piece.end - from.max(at) <= run.overhead();
+                let mut during = reads
+                    .iter()
+                    .filter(|read| asks(read, true) && read.arrived < piece.end);
+                let spared = |read: &&Served| piece.end <= stop(read) + run.overhead();
                 let exhausted = write.suspends() == limit;
                 assert!(exhausted || during.all(spared), "{write:?} was not stopped");
             } else {
-                let asked = |at: u64| held_from <= at && from.max(at) + run.overhead() == piece.end;
-                assert!(arrivals.any(asked), "{write:?} was stopped without cause");
+                let mut asking = reads.iter().filter(|read| asks(read, false));
+                let asked = |read: &&Served| stop(read) + run.overhead() == piece.end;
+                assert!(asking.any(asked), "{write:?} was stopped without cause");
+                done += piece.end - run.overhead() - from;
                 let gap = Interval {
                     start: piece.end,
                     end: write.array[index + 1].start,

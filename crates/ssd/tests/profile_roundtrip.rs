@@ -9,7 +9,7 @@ use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::{
     ChannelArbitration, CommandCosts, DriveConfig, EraseExtent, EraseWhen, FinishConfig,
-    MappingConfig, PageRegister,
+    MappingConfig, MediaDetails, PageRegister,
 };
 use zonelab_ssd::profile::{Limit, Profile, check, describe, to_toml};
 
@@ -48,6 +48,10 @@ fn zone_send(action: ZoneSendAction) -> Op {
 fn simplified(mut config: DriveConfig) -> DriveConfig {
     config.write_buffer = None;
     config.reset.bookkeeping = None;
+    config.media.details = MediaDetails::NONE;
+    if let FinishConfig::Fill { buffered, .. } = &mut config.finish {
+        *buffered = false;
+    }
     config.front_end.costs = CommandCosts::default();
     config.front_end.max_transfer_bytes = None;
     config.front_end.link_bytes_per_s = None;

@@ -31,6 +31,8 @@ struct Fill {
     tag: u32,
     physical: u32,
     first_page: u32,
+    /// Pages that are programmed on its account, at least.
+    pages_min: u32,
 }
 
 /// What must have happened.
@@ -40,6 +42,8 @@ pub(super) struct Accounts {
     host_write_lbas: u64,
     host_read_lbas: u64,
     host_program_pages: u64,
+    /// Pages of units that finishes through the buffer may have made whole.
+    shared_pages_max: u64,
     fill_pages_min: u64,
     fill_pages_max: u64,
     resets: u64,
@@ -73,6 +77,7 @@ impl Accounts {
             host_write_lbas: 0,
             host_read_lbas: 0,
             host_program_pages: 0,
+            shared_pages_max: 0,
             fill_pages_min: 0,
             fill_pages_max: 0,
             resets: 0,
@@ -123,7 +128,7 @@ impl Accounts {
                 Effect::Finished { zone, from } => {
                     self.finishes += 1;
                     let first_page = page(from + page_lbas - 1);
-                    self.finished(drive, zone, tag, first_page);
+                    self.finished(drive, zone, tag, from, first_page);
                 }
                 Effect::Reset { zone } => {
                     self.resets += 1;
@@ -139,14 +144,29 @@ impl Accounts {
         }
     }
 
-    fn finished(&mut self, drive: &Drive, zone: u32, tag: u32, first_page: u32) {
+    /// The host had written a zone up to `from`; `first_page` is the first without
+    /// any of it.
+    fn finished(&mut self, drive: &Drive, zone: u32, tag: u32, from: u64, first_page: u32) {
+        let FinishConfig::Fill { buffered, .. } = self.config.finish else {
+            return;
+        };
         let pages = drive.flash().layout().zone_pages();
-        if !matches!(self.config.finish, FinishConfig::Fill { .. }) || first_page >= pages {
+        let left = self.config.zones.capacity_lbas - from;
+        if first_page >= pages && !(buffered && left > 0) {
             return;
         }
         let physical = drive.mapping().physical(ZoneId(zone));
         let physical = physical.expect("a zone that is being filled has flash");
-        self.fill_pages_max += u64::from(pages - first_page);
+        let pages_min = if buffered {
+            // Parts of pages may be programmed one after the other, and the rest
+            // of a unit with blocks of the host counts as the host's.
+            self.fill_pages_max += left;
+            self.shared_pages_max += u64::from(self.unit_pages());
+            (pages - first_page).saturating_sub(self.unit_pages())
+        } else {
+            self.fill_pages_max += u64::from(pages - first_page);
+            pages - first_page
+        };
         self.programmed[zone as usize] = pages;
         self.program(drive, physical, first_page..pages, false);
         self.fills.insert(
@@ -155,8 +175,20 @@ impl Accounts {
                 tag,
                 physical,
                 first_page,
+                pages_min,
             },
         );
+    }
+
+    /// Pages that leave the write buffer together.
+    fn unit_pages(&self) -> u32 {
+        let whole_die = self.config.media.planes == PlaneMode::MultiPlane
+            && self.config.zones.stripe == StripeOrder::PlaneFirst;
+        if whole_die {
+            self.config.geometry.planes
+        } else {
+            1
+        }
     }
 
     /// A command completed: if it was a finish that no reset cut short, its
@@ -171,7 +203,7 @@ impl Accounts {
         self.fills.retain(|_, fill| fill.tag != tag);
         let pages = drive.flash().layout().zone_pages();
         for fill in done {
-            self.fill_pages_min += u64::from(pages - fill.first_page);
+            self.fill_pages_min += u64::from(fill.pages_min);
             self.program(drive, fill.physical, fill.first_page..pages, true);
         }
     }
@@ -273,7 +305,7 @@ impl Accounts {
         );
         let pages = if self.config.write_buffer.is_some() {
             // Blocks gather to pages or are dropped; each program has a new one.
-            0..=self.host_write_lbas
+            0..=self.host_write_lbas + self.shared_pages_max
         } else {
             self.host_program_pages..=self.host_program_pages
         };
@@ -352,13 +384,7 @@ impl Accounts {
         if self.config.write_buffer.is_none() || is_full {
             return self.programmed[zone];
         }
-        let whole_die = self.config.media.planes == PlaneMode::MultiPlane
-            && self.config.zones.stripe == StripeOrder::PlaneFirst;
-        let unit_pages = if whole_die {
-            self.config.geometry.planes
-        } else {
-            1
-        };
+        let unit_pages = self.unit_pages();
         let page_lbas = u64::from(drive.flash().layout().page_lbas());
         let whole = drive.zones().host_lbas(id) / page_lbas;
         let whole = u32::try_from(whole).expect("zones are small");

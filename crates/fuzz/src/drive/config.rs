@@ -29,10 +29,15 @@ pub(crate) fn draw(draw: &mut Draw<'_>) -> DriveConfig {
             buffered: false,
         },
     };
-    let zones = zones(draw, &geometry, lba_bytes);
+    let mut zones = zones(draw, &geometry, lba_bytes);
     let physical_zones = zones.count + mapping.unwrap_or(0);
     let width = zones.channels * zones.ways * geometry.dies * geometry.planes;
     let groups = geometry.luns() * geometry.planes / width;
+    zones.stagger = match zones.stripe {
+        // Whole dies, which multi-plane operations need.
+        StripeOrder::PlaneFirst => geometry.planes * draw.int(0..=width / geometry.planes - 1),
+        StripeOrder::ChannelFirst => draw.int(0..=width - 1),
+    };
     let page_lbas = geometry.page_bytes / lba_bytes;
     let pages = zones.capacity_lbas.div_ceil(u64::from(page_lbas));
     let rows = pages.div_ceil(u64::from(width * geometry.pages_per_block));
@@ -282,7 +287,7 @@ fn buffer(
         size_bytes: pages * u64::from(geometry.page_bytes),
         appends_per_zone: draw.maybe(|draw| draw.int(1..=4)),
         power_loss_protection: draw.flag(),
-        drain_bytes_per_s: None,
+        drain_bytes_per_s: draw.maybe(|draw| draw.pick(&[1_000_000, 100_000_000, 3_000_000_000])),
         release: if arbitration == ChannelArbitration::Ready && draw.flag() {
             BufferRelease::Transfer
         } else {

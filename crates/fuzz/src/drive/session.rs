@@ -158,23 +158,46 @@ impl Session {
         self.check_zones();
     }
 
-    /// The least time that a command can take.
+    /// The least time that a command can take: at every stage, the shortest
+    /// that its time may vary to.
     fn least(&self, op: &Op, success: bool) -> Nanos {
         let front = &self.config.front_end;
-        let program = if success && self.config.write_buffer.is_none() {
-            self.config.media.program_ns
-        } else {
-            Nanos::ZERO
+        let costs = &front.costs;
+        let media = &self.config.media;
+        let (core, latency, conclusion) = match op {
+            Op::Read { .. } => (
+                front.read_ns,
+                costs.read_latency_ns,
+                costs.read_completion_ns,
+            ),
+            Op::Write { .. } => (
+                front.write_ns,
+                costs.write_latency_ns,
+                costs.write_completion_ns,
+            ),
+            Op::Append { .. } => (
+                front.append_ns,
+                costs.append_latency_ns,
+                costs.append_completion_ns,
+            ),
+            _ => {
+                let core = [costs.open_ns, costs.close_ns]
+                    .into_iter()
+                    .flatten()
+                    .fold(front.management_ns, Nanos::min);
+                (core, costs.management_latency_ns, Nanos::ZERO)
+            }
         };
-        match op {
-            Op::Read { .. } => front.read_ns,
-            Op::Write { .. } => front.write_ns.saturating_add(program),
-            Op::Append { .. } => front.append_ns.saturating_add(program),
-            _ => [front.costs.open_ns, front.costs.close_ns]
-                .into_iter()
-                .flatten()
-                .fold(front.management_ns, Nanos::min),
+        let mut least = shortest(core, costs.variation_ppm).saturating_add(latency);
+        if success {
+            least = least.saturating_add(shortest(conclusion, costs.variation_ppm));
         }
+        let writes = matches!(op, Op::Write { .. } | Op::Append { .. });
+        if success && writes && self.config.write_buffer.is_none() {
+            let program = shortest(media.program_ns, media.details.program_variation_ppm);
+            least = least.saturating_add(program);
+        }
+        least
     }
 
     /// Declares zones full.
@@ -385,7 +408,6 @@ impl Session {
     fn patience(&self) -> Nanos {
         let media = &self.config.media;
         let geometry = &self.config.geometry;
-        let layout = self.drive.flash().layout();
         let longest = media
             .read_ns
             .0
@@ -426,7 +448,11 @@ impl Session {
             more.open_ns.map_or(0, |time| time.0),
             more.close_ns.map_or(0, |time| time.0),
             more.implicit_open_ns.0,
+            more.read_completion_ns.0,
+            more.write_completion_ns.0,
+            more.append_completion_ns.0,
         ];
+        // Each of them varies to twice its time at most.
         let cost = costs.into_iter().max().unwrap_or(Nanos::ZERO).0 + latencies.iter().sum::<u64>();
         let per_kib = [
             more.read_per_kib_ns,
@@ -435,15 +461,25 @@ impl Session {
         ];
         let per_kib = per_kib.into_iter().max().unwrap_or(Nanos::ZERO).0;
         let books = self.config.reset.bookkeeping.map_or(0, |books| {
-            (books.base_ns.0 + books.full_zone_ns.0) * u64::from(self.config.zones.count)
+            let zone = books.base_ns.0 + books.full_zone_ns.0 + books.open_zone_ns.0;
+            zone * u64::from(self.config.zones.count)
         });
         // At a megabyte per second, which is the slowest link.
         let link = moved * u64::from(self.config.lba_bytes) * (1_000 + per_kib);
+        let zone_lbas = self.config.zones.capacity_lbas * u64::from(self.config.zones.count);
+        let drain = match self
+            .config
+            .write_buffer
+            .map(|buffer| buffer.drain_bytes_per_s)
+        {
+            Some(Some(_)) => (zone_lbas + moved) * u64::from(self.config.lba_bytes) * 1_000,
+            _ => 0,
+        };
+        // Units wait while bookkeeping holds the drain, and it waits for those that run.
         let flash = (pages + 2 * blocks) * commands + moved;
-        let zone_pages = u64::from(layout.zone_pages());
-        let waits =
-            zone_pages * u64::from(self.config.zones.count) * wait + blocks * commands * hold;
-        Nanos(flash * longest + waits + commands * (cost + books) + link)
+        // A finish through the buffer may go block by block.
+        let waits = zone_lbas * wait + blocks * commands * hold;
+        Nanos(flash * 2 * longest + waits + drain + commands * (2 * cost + books) + link)
     }
 
     /// The last look: everything is done, and the twin did the same.
@@ -470,6 +506,11 @@ impl Session {
         );
         assert_eq!(twin.mapping(), self.drive.mapping());
     }
+}
+
+/// The shortest that a time may be which varies by so many parts per million.
+fn shortest(time: Nanos, ppm: u32) -> Nanos {
+    time - Nanos(time.0 * u64::from(ppm) / 1_000_000)
 }
 
 /// The content that command `tag` writes to block `lba`; zeros for tag 0.

@@ -20,17 +20,17 @@
 //! | top level | `schema`, `name`, `description` (empty), `source` (empty) |
 //! | `geometry` | `channels`, `ways` (1), `dies` (1), `planes` (1), `blocks_per_plane` (what the zones need), `pages_per_block`, `page_size` |
 //! | `namespace` | `lba_size` (4KiB) |
-//! | `zones` | `count`, `size`, `capacity` (size), `max_active` (unlimited), `max_open` (max_active), `channels` (all), `ways` (all), `stripe` (channel-first; plane-first with multi-plane), `read_across` (false), `descriptor_extension` (0B) |
+//! | `zones` | `count`, `size`, `capacity` (size), `max_active` (unlimited), `max_open` (max_active), `channels` (all), `ways` (all), `stripe` (channel-first; plane-first with multi-plane), `stagger` (0), `read_across` (false), `descriptor_extension` (0B) |
 //! | `namespaces` | one `[[namespaces]]` each, two at least (one with all zones): `zones`, `max_active`, `max_open` (those of `zones`, at most its number of zones) |
-//! | `media` | `cell` (none), `read`, `program`, `erase` (those of the cell, if stated), `transfer`, `partial_transfer` (false), `page_register` (overlap), `planes` (independent), `die_queue` (fifo), `read_weight` (4), `channel_arbitration` (ready) |
-//! | `media.suspend` | `program` (false), `erase` (false), `overhead` (0us), `max_per_operation` (4) |
+//! | `media` | `cell` (none), `read`, `program`, `erase` (those of the cell, if stated), `transfer`, `partial_transfer` (false), `transfer_unit` (a whole transfer), `program_variation` (0%), `page_register` (overlap), `planes` (independent), `die_queue` (fifo), `read_weight` (4), `channel_arbitration` (ready) |
+//! | `media.suspend` | `program` (false), `erase` (false), `overhead` (0us), `max_per_operation` (4), `interval` (0us) |
 //! | `front_end` | `cores` (0), `read`, `write`, `append`, `management` (0us each), `link` (not modelled), `max_transfer` (unlimited), `max_append` (max_transfer) |
-//! | `front_end.costs` | `read_per_kib`, `write_per_kib`, `append_per_kib` (0us each), `unit` (none), `part_of_unit`, `small_blocks` (0us), `open`, `close` (management), `implicit_open` (0us) |
+//! | `front_end.costs` | `read_per_kib`, `write_per_kib`, `append_per_kib` (0us each), `unit` (none), `part_of_unit`, `small_blocks` (0us), `open`, `close` (management), `implicit_open`, `read_completion`, `write_completion`, `append_completion` (0us each), `variation` (0%) |
 //! | `front_end.latency` | `read`, `write`, `append`, `management` (0us each) |
-//! | `write_buffer` | `mode` (none); with `write-back`: `size`, `appends_per_zone` (unlimited), `power_loss_protection` (false) |
-//! | `finish` | `design` (fill), `granularity` (one page on each plane of a zone), `pause` (0us), `yield_to_host` (false), `max_hold` (10ms) |
+//! | `write_buffer` | `mode` (none); with `write-back`: `size`, `appends_per_zone` (unlimited), `power_loss_protection` (false), `release` (program), `drain` (as fast as the dies) |
+//! | `finish` | `design` (fill), `path` (flash), `granularity` (one page on each plane of a zone), `pause` (0us), `yield_to_host` (false), `max_hold` (10ms) |
 //! | `reset` | `timing` (synchronous), `erase_at` (first-write), `extent` (partial), `preemptive` (false), `max_hold` (10ms) |
-//! | `reset.bookkeeping` | `base`, `full_zone`, `drain_pause` (0us each), `slices` (1) |
+//! | `reset.bookkeeping` | `base`, `full_zone`, `drain_pause`, `open_zone` (0us each), `slices` (1), `quiesce` (false) |
 //! | `mapping` | `design` (direct), `physical_zones` (as many as the flash holds) |
 //! | `data` | `store` (none) |
 //!

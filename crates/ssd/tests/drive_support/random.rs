@@ -7,7 +7,7 @@ use zonelab_nvme::zns::{ReportFilter, ZoneSendAction, ZoneState};
 use zonelab_ssd::config::{
     ChannelArbitration, CommandCosts, DataStore, DiePolicy, DriveConfig, EraseExtent, EraseWhen,
     FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, MediaDetails, PageRegister,
-    PlaneMode, ResetConfig, StripeOrder, Suspend, ZonesConfig,
+    PlaneMode, ReadParts, ResetConfig, StripeOrder, Suspend, ZonesConfig,
 };
 
 use super::Rig;
@@ -283,7 +283,63 @@ pub(crate) fn width(config: &DriveConfig) -> u32 {
 
 /// Any drive without a front end.
 pub(crate) fn drives() -> impl Strategy<Value = DriveConfig> {
-    (bodies(), designs(), 0..4_u32).prop_map(|(body, designs, spare)| drive(body, designs, spare))
+    (bodies(), designs(), 0..4_u32, details()).prop_map(|(body, designs, spare, details)| {
+        let mut config = drive(body, designs, spare);
+        if let Some(details) = details {
+            details.apply(&mut config);
+        }
+        config
+    })
+}
+
+/// What only closely modelled drives have; not the variation of times, which no
+/// two drives share.
+#[derive(Clone, Copy, Debug)]
+struct Details {
+    parts_ns: Option<[u64; 2]>,
+    transfer_unit_bytes: Option<u32>,
+    cache: bool,
+    interval_ns: u64,
+}
+
+fn details() -> impl Strategy<Value = Option<Details>> {
+    let parts = prop::option::of([1..100_000_u64, 1..100_000_u64]);
+    let unit = prop::option::of(512..20_000_u32);
+    let details = (parts, unit, any::<bool>(), 0..60_000_u64);
+    prop::option::of(
+        details.prop_map(
+            |(parts_ns, transfer_unit_bytes, cache, interval_ns)| Details {
+                parts_ns,
+                transfer_unit_bytes,
+                cache,
+                interval_ns,
+            },
+        ),
+    )
+}
+
+impl Details {
+    /// Those that `config` may have.
+    fn apply(self, config: &mut DriveConfig) {
+        let page_bytes = config.geometry.page_bytes;
+        let media = &mut config.media;
+        if let Some(parts) = self.parts_ns
+            && page_bytes > config.lba_bytes
+        {
+            let parts = ReadParts::new(&parts.map(Nanos)).expect("there are two");
+            media.read_ns = parts.mean();
+            media.details.read_parts = Some(parts);
+        }
+        if media.arbitration == ChannelArbitration::Ready {
+            media.details.transfer_unit_bytes = self.transfer_unit_bytes.map(|b| b.min(page_bytes));
+            if self.cache {
+                media.page_register = PageRegister::Cache;
+            }
+        }
+        if media.suspend != Suspend::NONE {
+            media.suspend.interval_ns = Nanos(self.interval_ns);
+        }
+    }
 }
 
 pub(crate) fn front_ends() -> impl Strategy<Value = FrontEndConfig> {

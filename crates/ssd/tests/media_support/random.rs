@@ -16,22 +16,24 @@ pub(crate) fn configs() -> impl Strategy<Value = MediaConfig> {
         (1_u32..4).prop_map(|reads| DiePolicy::Weighted { reads }),
     ];
     let suspend = (any::<bool>(), any::<bool>(), 0_u64..200, 0_u32..4);
-    (policy, suspend, any::<bool>()).prop_map(|(policy, suspend, hold)| {
+    let interval = prop_oneof![Just(0_u64), 1_u64..2_000];
+    let register = prop_oneof![
+        Just(PageRegister::Overlap),
+        Just(PageRegister::Hold),
+        Just(PageRegister::Cache),
+    ];
+    (policy, suspend, interval, register).prop_map(|(policy, suspend, interval, page_register)| {
         let (program, erase, overhead_ns, max_per_operation) = suspend;
         MediaConfig {
             policy,
             arbitration: ChannelArbitration::Ready,
-            page_register: if hold {
-                PageRegister::Hold
-            } else {
-                PageRegister::Overlap
-            },
+            page_register,
             suspend: Suspend {
                 program,
                 erase,
                 overhead_ns: Nanos(overhead_ns),
                 max_per_operation,
-                interval_ns: Nanos::ZERO,
+                interval_ns: Nanos(interval),
             },
             ..CONFZNSPP
         }

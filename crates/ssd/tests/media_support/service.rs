@@ -79,7 +79,7 @@ impl Served {
 
     /// When the unit could take the next operation.
     pub(crate) fn unit_released(&self, run: &Run) -> u64 {
-        if run.hold() {
+        if run.holds(self.op.kind) {
             self.end()
         } else {
             self.array[self.array.len() - 1].end
@@ -154,15 +154,15 @@ impl Run {
     /// Bookings of a unit without those of transfers that hold it.
     fn array_spans(&self, unit: u32) -> Vec<Span> {
         let mut spans = self.spans_of(Resource::Unit(unit));
-        if self.hold() {
-            let transfers: BTreeSet<Interval> = self
-                .on_unit(unit)
-                .filter_map(|served| served.transfer)
-                .collect();
-            let before = spans.len();
-            spans.retain(|span| !transfers.contains(&Interval::of(span)));
-            assert_eq!(spans.len() + transfers.len(), before, "held by each page");
-        }
+        let transfers: BTreeSet<Interval> = self
+            .on_unit(unit)
+            .filter(|served| self.holds(served.op.kind))
+            .filter_map(|served| served.transfer)
+            .collect();
+        let before = spans.len();
+        // Lengths name operations, so no array time looks like one of them.
+        spans.retain(|span| !transfers.contains(&Interval::of(span)));
+        assert_eq!(spans.len() + transfers.len(), before, "held by each page");
         spans
     }
 
@@ -209,8 +209,18 @@ impl Run {
         assert_eq!(pieces.next(), None, "nothing runs twice");
     }
 
-    pub(crate) fn hold(&self) -> bool {
-        self.config.page_register == PageRegister::Hold
+    /// Whether a unit is held during transfers of this kind.
+    pub(crate) fn holds(&self, kind: FlashKind) -> bool {
+        match self.config.page_register {
+            PageRegister::Overlap => false,
+            PageRegister::Hold => true,
+            PageRegister::Cache => kind == FlashKind::Read,
+        }
+    }
+
+    /// Whether the page of the next program comes while a unit works, and no other.
+    pub(crate) fn one_ahead(&self) -> bool {
+        self.config.page_register == PageRegister::Cache
     }
 
     pub(crate) fn overhead(&self) -> u64 {
@@ -236,6 +246,11 @@ impl Run {
         kinds.iter().any(|kind| self.suspend_limit(*kind) > 0)
     }
 
+    /// Whether operations stop at points, also for reads that wait when they go on.
+    pub(crate) fn has_points(&self) -> bool {
+        self.config.suspend.interval_ns.0 > 0
+    }
+
     pub(crate) fn units(&self) -> u32 {
         self.shape.channel_of_unit.len() as u32
     }
@@ -257,7 +272,7 @@ impl Run {
     pub(crate) fn unit_busy(&self, unit: u32) -> Vec<Interval> {
         let spans = self.spans_of(Resource::Unit(unit));
         let mut busy: Vec<Interval> = spans.iter().map(Interval::of).collect();
-        if self.hold() {
+        if self.holds(FlashKind::Read) {
             let reads = self.on_unit(unit).filter(|served| !served.is_write());
             busy.extend(reads.map(|read| Interval {
                 start: read.first_start(),
@@ -276,7 +291,7 @@ impl Run {
                 assert!(pair[0].end <= pair[1].start, "{pair:?}");
             }
         }
-        if self.hold() {
+        if self.holds(FlashKind::Read) {
             for read in self.ops.iter().filter(|served| !served.is_write()) {
                 let spans = self.spans_of(Resource::Unit(read.op.unit));
                 let (start, end) = (read.first_start(), read.end());
@@ -292,7 +307,7 @@ impl Run {
     pub(crate) fn progress_of(&self, write: &Served, index: usize) -> (u64, u64) {
         let start = write.array[index].start;
         match (index, write.transfer) {
-            (0, Some(transfer)) if self.hold() => (transfer.start, start),
+            (0, Some(transfer)) if self.holds(write.op.kind) => (transfer.start, start),
             (0, _) => (start, start),
             _ => (start, start + self.overhead()),
         }
@@ -301,13 +316,38 @@ impl Run {
     /// Since when a program or erase could have started: its page is there and
     /// the one before it has ended.
     pub(crate) fn startable(&self, write: &Served) -> u64 {
-        let name = |served: &Served| served.op.array_ns % NAMES;
-        let older = self.on_unit(write.op.unit).filter(|s| s.is_write());
-        let previous = older.take_while(|s| name(s) < name(write)).last();
+        let previous = self.previous_write(write);
         let in_turn = write.arrived.max(previous.map_or(0, Served::end));
         match write.transfer {
-            Some(transfer) if !self.hold() => in_turn.max(transfer.end),
+            Some(transfer) if !self.holds(write.op.kind) => in_turn.max(transfer.end),
             _ => in_turn,
+        }
+    }
+
+    /// The program or erase before this one on its unit.
+    fn previous_write(&self, write: &Served) -> Option<&Served> {
+        let name = |served: &Served| served.op.array_ns % NAMES;
+        let older = self.on_unit(write.op.unit).filter(|s| s.is_write());
+        older.take_while(|s| name(s) < name(write)).last()
+    }
+
+    /// Since when the page of a program could have come: with a cache register,
+    /// not before the program or erase before it has started.
+    pub(crate) fn loadable(&self, write: &Served) -> u64 {
+        let previous = self.previous_write(write).filter(|_| self.one_ahead());
+        write.arrived.max(previous.map_or(0, Served::first_start))
+    }
+
+    /// When a program or erase stops that could from `at` on, in a piece that
+    /// goes on at `from` after `done` of its array time.
+    pub(crate) fn stop_after(&self, at: u64, from: u64, done: u64) -> u64 {
+        let stop = from.max(at);
+        match self.config.suspend.interval_ns.0 {
+            0 => stop,
+            interval => {
+                let reached = done + stop - from;
+                stop + interval - reached % interval
+            }
         }
     }
 

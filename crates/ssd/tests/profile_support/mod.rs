@@ -5,10 +5,10 @@ use proptest::option::of;
 use proptest::prelude::*;
 use zonelab_device::Nanos;
 use zonelab_ssd::config::{
-    Bookkeeping, ChannelArbitration, CommandCosts, DataStore, DiePolicy, DriveConfig, EraseExtent,
-    EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, MediaDetails,
-    NamespaceConfig, PageRegister, PlaneMode, ResetConfig, StripeOrder, Suspend, WriteBufferConfig,
-    ZonesConfig,
+    Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore, DiePolicy,
+    DriveConfig, EraseExtent, EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig,
+    MediaConfig, MediaDetails, NamespaceConfig, PageRegister, PlaneMode, ReadParts, ResetConfig,
+    StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
 };
 
 /// Configurations that the check accepts, small enough to be built.
@@ -17,7 +17,13 @@ pub(crate) fn valid_config() -> impl Strategy<Value = DriveConfig> {
         geometry_and_zones(),
         media(),
         front_end(),
-        (management(), write_buffer(), command_costs(), bookkeeping()),
+        (
+            management(),
+            write_buffer(),
+            command_costs(),
+            bookkeeping(),
+            details(),
+        ),
         data(),
     )
         .prop_map(
@@ -25,7 +31,7 @@ pub(crate) fn valid_config() -> impl Strategy<Value = DriveConfig> {
                 (geometry, lba_bytes, zones, spare),
                 media,
                 front_end,
-                ((finish, reset, lazy), write_buffer, costs, books),
+                ((finish, reset, lazy), write_buffer, costs, books, details),
                 data,
             )| {
                 let mut config = DriveConfig {
@@ -62,6 +68,7 @@ pub(crate) fn valid_config() -> impl Strategy<Value = DriveConfig> {
                 {
                     *granularity_bytes *= geometry.page_bytes;
                 }
+                details.apply(&mut config);
                 if lazy {
                     config.mapping = MappingConfig::Lazy {
                         physical_zones: zones.count + spare,
@@ -77,6 +84,111 @@ pub(crate) fn valid_config() -> impl Strategy<Value = DriveConfig> {
                 config
             },
         )
+}
+
+/// What only closely modelled drives have, before it is known what goes together.
+#[derive(Clone, Copy, Debug)]
+struct Details {
+    read_parts: Option<(bool, [u64; 4])>,
+    transfer_unit_bytes: Option<u32>,
+    variations_ppm: (u32, u32),
+    cache: bool,
+    interval_ns: u64,
+    releases_early: bool,
+    drain_bytes_per_s: Option<u64>,
+    completions_ns: [u64; 3],
+    fills_buffer: bool,
+    open_zone_ns: u64,
+    quiesce: bool,
+    stagger: u32,
+}
+
+fn details() -> impl Strategy<Value = Details> {
+    let media = (
+        of((any::<bool>(), any::<[u16; 4]>())),
+        of(512..100_000_u32),
+        (0..=1_000_000_u32, 0..=1_000_000_u32),
+        any::<bool>(),
+        0..9_000_u64,
+    );
+    let buffer = (any::<bool>(), of(1_000_000..u64::MAX), any::<bool>());
+    let rest = (any::<[u8; 3]>(), 0..9_000_u64, any::<bool>(), any::<u32>());
+    (media, buffer, rest).prop_map(|(media, buffer, rest)| Details {
+        read_parts: media
+            .0
+            .map(|(four, times)| (four, times.map(|time| u64::from(time) + 1))),
+        transfer_unit_bytes: media.1,
+        variations_ppm: media.2,
+        cache: media.3,
+        interval_ns: media.4,
+        releases_early: buffer.0,
+        drain_bytes_per_s: buffer.1,
+        completions_ns: rest.0.map(u64::from),
+        fills_buffer: buffer.2,
+        open_zone_ns: rest.1,
+        quiesce: rest.2,
+        stagger: rest.3,
+    })
+}
+
+impl Details {
+    /// Those that `config` may have.
+    fn apply(self, config: &mut DriveConfig) {
+        let in_any_order = config.media.arbitration == ChannelArbitration::Ready;
+        let page_bytes = config.geometry.page_bytes;
+        self.apply_to_media(&mut config.media, page_bytes, page_bytes / config.lba_bytes);
+        if let Some(buffer) = &mut config.write_buffer {
+            buffer.drain_bytes_per_s = self.drain_bytes_per_s;
+            if self.releases_early && in_any_order {
+                buffer.release = BufferRelease::Transfer;
+            }
+            if let Some(books) = &mut config.reset.bookkeeping {
+                books.quiesce = self.quiesce;
+            }
+            if let FinishConfig::Fill { buffered, .. } = &mut config.finish {
+                *buffered = self.fills_buffer;
+            }
+        }
+        if let Some(books) = &mut config.reset.bookkeeping {
+            books.open_zone_ns = Nanos(self.open_zone_ns);
+        }
+        if config.front_end.cores > 0 {
+            let costs = &mut config.front_end.costs;
+            let [read, write, append] = self.completions_ns.map(Nanos);
+            costs.read_completion_ns = read;
+            costs.write_completion_ns = write;
+            costs.append_completion_ns = append;
+            costs.variation_ppm = self.variations_ppm.0;
+        }
+        let (zones, geometry) = (&mut config.zones, &config.geometry);
+        let dies = zones.channels * zones.ways * geometry.dies;
+        // Whole dies, which multi-plane operations need.
+        zones.stagger = self.stagger % dies * geometry.planes;
+    }
+
+    fn apply_to_media(self, media: &mut MediaConfig, page_bytes: u32, page_lbas: u32) {
+        let details = &mut media.details;
+        if let Some((four, times)) = self.read_parts {
+            let times = times.map(Nanos);
+            let parts = if four { &times[..] } else { &times[..2] };
+            if page_lbas.is_multiple_of(parts.len() as u32) {
+                details.read_parts = ReadParts::new(parts);
+            }
+        }
+        if let Some(parts) = details.read_parts {
+            media.read_ns = parts.mean();
+        }
+        details.program_variation_ppm = self.variations_ppm.1;
+        if media.arbitration == ChannelArbitration::Ready {
+            details.transfer_unit_bytes = self.transfer_unit_bytes.map(|b| b.min(page_bytes));
+            if self.cache {
+                media.page_register = PageRegister::Cache;
+            }
+        }
+        if media.suspend != Suspend::NONE {
+            media.suspend.interval_ns = Nanos(self.interval_ns);
+        }
+    }
 }
 
 /// Of a drive with a write buffer.
@@ -134,7 +246,7 @@ fn write_buffer() -> impl Strategy<Value = Option<WriteBufferConfig>> {
             appends_per_zone,
             power_loss_protection: protected,
             drain_bytes_per_s: None,
-            release: zonelab_ssd::config::BufferRelease::Program,
+            release: BufferRelease::Program,
         },
     ))
 }

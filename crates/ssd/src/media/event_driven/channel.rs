@@ -136,6 +136,9 @@ impl EventDriven {
         if left_ns > 0 {
             self.ops.at(op).transfer_ns = left_ns;
             self.channels[channel as usize].arriving = op;
+            if record.kind == FlashKind::Program && holds {
+                self.hold_unit(record.unit, piece_ns);
+            }
             return;
         }
         match (record.kind, holds) {
@@ -148,7 +151,12 @@ impl EventDriven {
                 self.ops.at(op).transfer_ns = 0;
                 self.channels[channel as usize].arriving = op;
             }
-            (_, true) => self.start_held_program(op, now, end, events),
+            (_, true) => {
+                if self.rules.reports_loads {
+                    events.push(end, Event::Loaded(self.groups[record.group].token));
+                }
+                self.start_held_program(op, now, end, events);
+            }
         }
     }
 }

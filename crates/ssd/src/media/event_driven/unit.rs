@@ -281,8 +281,16 @@ impl EventDriven {
         }
     }
 
-    /// The channel takes up `op`, which has claimed its unit: it holds both to
-    /// `transferred`, and the unit from there to its end.
+    /// The channel takes up a piece, not the last, of the page of the program
+    /// that has claimed `unit`: nothing else starts there until the last has come.
+    pub(super) fn hold_unit(&mut self, unit: u32, piece_ns: u32) {
+        let this = &mut self.units[unit as usize];
+        this.free_at = Nanos::MAX;
+        this.waiting = this.waiting - Nanos(u64::from(piece_ns));
+    }
+
+    /// The channel takes up the last of `op`, which has claimed its unit: it
+    /// holds both to `transferred`, and the unit from there to its end.
     pub(super) fn start_held_program(
         &mut self,
         op: u32,
@@ -293,7 +301,7 @@ impl EventDriven {
         let unit = self.ops[op].unit;
         let this = &mut self.units[unit as usize];
         assert!(
-            this.claimed_by == op && this.free_at <= now,
+            this.claimed_by == op && (this.free_at <= now || this.free_at == Nanos::MAX),
             "a unit is free for the program that claims it"
         );
         this.claimed_by = NONE;

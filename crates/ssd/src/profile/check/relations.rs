@@ -317,7 +317,12 @@ impl Rules<'_> {
         if self.config.front_end.cores > 0 {
             return;
         }
-        let costs = self.config.front_end.costs.core_times();
+        if costs.variation_ppm > 0 {
+            let what = "without cores, there are no times that vary";
+            let valid = "set front_end.cores, or leave this key out";
+            self.refuse("front_end.costs.variation", what, valid);
+        }
+        let costs = costs.core_times();
         for (key, time) in self.core_times().into_iter().chain(costs) {
             if time != Nanos::ZERO {
                 let what = "without cores, processing takes no time";
