@@ -407,7 +407,9 @@ fn text(finished: &[Finished], rows: &[Row], path: &Path, figures: &[String]) ->
         let uncompared = rows
             .iter()
             .all(|row| row.id != one.experiment.id || row.published.is_none());
-        if uncompared {
+        // The points of a matrix are hundreds: they are in points.csv, and its
+        // levels in its own file.
+        if uncompared && one.matrix.is_none() {
             text.push_str(&measured(one, &style));
         }
         if let Some(matrix) = &one.matrix {

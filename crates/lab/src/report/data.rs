@@ -12,7 +12,7 @@ use crate::compare::{not_judged, point_label, row_series};
 use crate::detail::quantiles;
 use crate::experiment::Experiment;
 use crate::figure::{self, Figure, Panel};
-use crate::rows::{DriveBar, Misfit, Row, Stats, Summary, Verdict, significant};
+use crate::rows::{Misfit, Row, Stats, Summary, Verdict, significant};
 
 /// Version of the embedded data, for who reads them from the file.
 const SCHEMA: u32 = 1;
@@ -49,6 +49,7 @@ struct StatsData {
     ok: usize,
     misfit: usize,
     fail: usize,
+    joint: usize,
     info: usize,
     median: Option<f64>,
     p90: Option<f64>,
@@ -83,7 +84,7 @@ struct RowData<'a> {
     /// None if it is not finite.
     ours: Option<f64>,
     error: Option<f64>,
-    /// `ok`, `misfit`, `fail` or `info`.
+    /// `ok`, `misfit`, `fail`, `joint` or `info`.
     status: &'static str,
     /// Why it is what it is: pairs of a word and a text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -91,6 +92,9 @@ struct RowData<'a> {
     /// It passes by the neighbours of our percentile.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     bracket: bool,
+    /// Its error counts from the nearest M^Inter within 0.05.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    noise: bool,
 }
 
 /// A panel of a figure.
@@ -171,7 +175,7 @@ impl<'a> Data<'a> {
             drive_bar: summary
                 .drive
                 .as_ref()
-                .map(|DriveBar { stats, pass }| (stats.median_error, stats.p90_error, *pass)),
+                .map(|drive| (drive.all.all.median, drive.all.all.p90, drive.pass())),
             experiments,
             rows: rows(report),
             drives,
@@ -186,6 +190,7 @@ impl StatsData {
             ok: stats.passed,
             misfit: stats.misfits,
             fail: stats.failed,
+            joint: stats.joint,
             info: stats.informative,
             median: stats.median_error.map(significant),
             p90: stats.p90_error.map(significant),
@@ -255,6 +260,7 @@ fn rows<'a>(report: &'a Report<'a>) -> Vec<RowData<'a>> {
                     Verdict::Ok => "ok",
                     Verdict::Misfit => "misfit",
                     Verdict::Fail => "fail",
+                    Verdict::Joint => "joint",
                     Verdict::Info => "info",
                 },
                 notes: notes(
@@ -263,6 +269,7 @@ fn rows<'a>(report: &'a Report<'a>) -> Vec<RowData<'a>> {
                     report.misfits.entry(row),
                 ),
                 bracket: row.passes_by_bracket(),
+                noise: row.counts_from_noise(),
             })
         })
         .collect()

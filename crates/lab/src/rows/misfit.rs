@@ -7,8 +7,7 @@ use serde::Deserialize;
 use thiserror::Error;
 use toml::Spanned;
 
-use super::summary::DriveBar;
-use super::{Kind, Row, significant};
+use super::{DriveSummary, Kind, Row, significant};
 
 /// Version of the file format.
 const SCHEMA: u32 = 1;
@@ -175,7 +174,7 @@ impl Misfits {
     /// gives the entries that were not needed.
     ///
     /// A row of kind D has no bar of its own; it can be marked if its error is
-    /// beyond [`DriveBar::P90`]. Entries whose id does not occur in `rows` are
+    /// beyond [`DriveSummary::P90_BAR`]. Entries whose id does not occur in `rows` are
     /// not reported: another part of the experiments was run.
     #[must_use = "entries that are not needed should be reported"]
     pub fn apply(&self, rows: &mut [Row]) -> Vec<Unused> {
@@ -217,7 +216,9 @@ impl Misfit {
 }
 
 fn misses(row: &Row) -> bool {
-    let far = row.rel_error.is_some_and(|e| e.abs() > DriveBar::P90);
+    let far = row
+        .rel_error
+        .is_some_and(|e| e.abs() > DriveSummary::P90_BAR);
     row.pass == Some(false) || (row.kind == Kind::Drive && far)
 }
 

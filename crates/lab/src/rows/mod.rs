@@ -20,7 +20,7 @@ mod tests;
 pub use drive::{Beyond, DriveSummary, Errors, FigureErrors, Quantity};
 pub use judge::{Judgement, judge};
 pub use misfit::{Misfit, MisfitError, Misfits, Unused};
-pub use summary::{DriveBar, Stats, Summary};
+pub use summary::{Stats, Summary};
 pub use write::{COLUMNS, SCHEMA, to_csv, to_json};
 
 use serde::Serialize;
@@ -37,7 +37,7 @@ pub enum Kind {
     #[serde(rename = "E")]
     Emulator,
     /// A real drive: one profile must match all points together, see
-    /// [`DriveBar`].
+    /// [`DriveSummary`].
     #[serde(rename = "D")]
     Drive,
     /// Shape and order must match; sizes are stated and discussed.
@@ -218,6 +218,13 @@ impl Row {
         .judged()
     }
 
+    /// Whether the error counts from the nearest value within 0.05 of the
+    /// published one: that of an M^Inter of a real drive.
+    #[must_use]
+    pub fn counts_from_noise(&self) -> bool {
+        self.kind == Kind::Drive && self.unit == UNIT_M && self.published.is_some()
+    }
+
     /// The verdict in one word.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
@@ -228,6 +235,7 @@ impl Row {
             }
             (Some(true), None) => Verdict::Ok,
             (Some(false), None) => Verdict::Fail,
+            (None, None) if self.kind == Kind::Drive && self.rel_error.is_some() => Verdict::Joint,
             (None, None) => Verdict::Info,
         }
     }
@@ -252,11 +260,16 @@ pub enum Verdict {
     Misfit,
     /// It misses its bar: the command fails.
     Fail,
-    /// It has no bar of its own.
+    /// It is judged together with the other rows of a real drive.
+    Joint,
+    /// It is shown and not judged.
     Info,
 }
 
 impl Verdict {
+    /// All of them, in the order of output.
+    pub const ALL: [Self; 5] = [Self::Ok, Self::Misfit, Self::Fail, Self::Joint, Self::Info];
+
     /// The word for tables.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -264,6 +277,7 @@ impl Verdict {
             Self::Ok => "ok",
             Self::Misfit => "MISFIT",
             Self::Fail => "FAIL",
+            Self::Joint => "joint",
             Self::Info => "info",
         }
     }

@@ -1,6 +1,6 @@
 //! Counts and error statistics of rows.
 
-use super::{Kind, Row, Verdict};
+use super::{DriveSummary, Row, Verdict};
 
 /// Counts and errors of a set of rows.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,7 +13,9 @@ pub struct Stats {
     pub misfits: usize,
     /// Rows that miss it without.
     pub failed: usize,
-    /// Rows without a bar of their own.
+    /// Rows of a real drive, judged together.
+    pub joint: usize,
+    /// Rows that are shown and not judged.
     pub informative: usize,
     /// Median magnitude of the relative errors, misfits included; none if no
     /// row has an error. Of an even number, the mean of the middle two.
@@ -34,6 +36,7 @@ impl Stats {
                 Verdict::Ok => stats.passed += 1,
                 Verdict::Misfit => stats.misfits += 1,
                 Verdict::Fail => stats.failed += 1,
+                Verdict::Joint => stats.joint += 1,
                 Verdict::Info => stats.informative += 1,
             }
             errors.extend(row.rel_error.map(f64::abs).filter(|e| e.is_finite()));
@@ -42,6 +45,20 @@ impl Stats {
         stats.median_error = median(&errors);
         stats.p90_error = p90(&errors);
         stats
+    }
+}
+
+impl Stats {
+    /// How many rows have this verdict.
+    #[must_use]
+    pub const fn of_verdict(&self, verdict: Verdict) -> usize {
+        match verdict {
+            Verdict::Ok => self.passed,
+            Verdict::Misfit => self.misfits,
+            Verdict::Fail => self.failed,
+            Verdict::Joint => self.joint,
+            Verdict::Info => self.informative,
+        }
     }
 }
 
@@ -59,37 +76,6 @@ pub(super) fn p90(sorted: &[f64]) -> Option<f64> {
     sorted.get(rank.checked_sub(1)?).copied()
 }
 
-/// The bar that all rows of a real drive must meet together.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DriveBar {
-    /// Statistics of all rows of kind D, misfits included.
-    pub stats: Stats,
-    /// Whether the rows without a misfit meet [`DriveBar::MEDIAN`] and
-    /// [`DriveBar::P90`].
-    pub pass: bool,
-}
-
-impl DriveBar {
-    /// Greatest median magnitude of the relative error.
-    pub const MEDIAN: f64 = 0.05;
-    /// Greatest 90th percentile of the same.
-    pub const P90: f64 = 0.15;
-
-    /// Judges the rows of kind D in `rows` together; none if there are none
-    /// with an error.
-    #[must_use]
-    pub fn of(rows: &[Row]) -> Option<Self> {
-        let drive = || rows.iter().filter(|row| row.kind == Kind::Drive);
-        let stats = Stats::of(drive());
-        stats.median_error?;
-        let unexplained = Stats::of(drive().filter(|row| row.misfit.is_none()));
-        let within = |error: Option<f64>, bar: f64| error.is_none_or(|e| e <= bar);
-        let pass = within(unexplained.median_error, Self::MEDIAN)
-            && within(unexplained.p90_error, Self::P90);
-        Some(Self { stats, pass })
-    }
-}
-
 /// Statistics by id, and over everything.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
@@ -97,8 +83,8 @@ pub struct Summary {
     pub by_id: Vec<(String, Stats)>,
     /// Statistics of all rows.
     pub overall: Stats,
-    /// The common verdict on real-drive rows, if there are any.
-    pub drive: Option<DriveBar>,
+    /// Real-drive rows together, if there are any.
+    pub drive: Option<DriveSummary>,
 }
 
 impl Summary {
@@ -118,14 +104,14 @@ impl Summary {
                 .map(|id| (id.to_owned(), stats(id)))
                 .collect(),
             overall: Stats::of(rows),
-            drive: DriveBar::of(rows),
+            drive: DriveSummary::of(rows),
         }
     }
 
     /// Whether everything came out: no row failed, and the real-drive rows meet
-    /// their common bar. Misfits do not count against it.
+    /// their common bars ([`DriveSummary::pass`]).
     #[must_use]
     pub fn pass(&self) -> bool {
-        self.overall.failed == 0 && self.drive.as_ref().is_none_or(|drive| drive.pass)
+        self.overall.failed == 0 && self.drive.as_ref().is_none_or(DriveSummary::pass)
     }
 }

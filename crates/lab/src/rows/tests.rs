@@ -145,20 +145,62 @@ fn drive_rows_are_judged_together() {
         .into();
     assert!(
         rows.iter()
-            .all(|row| row.pass.is_none() && row.verdict() == Verdict::Info)
+            .all(|row| row.pass.is_none() && row.verdict() == Verdict::Joint)
     );
-    let bar = DriveBar::of(&rows).unwrap();
+    let together = DriveSummary::of(&rows).unwrap();
     assert_eq!(
-        (bar.stats.median_error, bar.stats.p90_error),
+        (together.all.all.median, together.all.all.p90),
         (Some(0.05), Some(0.15))
     );
-    assert!(bar.pass && Summary::of(&rows).pass());
+    assert!(together.pass() && Summary::of(&rows).pass());
 
     let worse: Vec<_> = [0.01, 0.16].map(drive).into();
     assert!(!Summary::of(&worse).pass());
     let middling: Vec<_> = [0.01, 0.06, 0.06].map(drive).into();
     assert!(!Summary::of(&middling).pass());
-    assert_eq!(DriveBar::of(&[throughput(1.0, 1.0).judged()]), None);
+    assert_eq!(DriveSummary::of(&[throughput(1.0, 1.0).judged()]), None);
+}
+
+#[test]
+fn explained_rows_count_among_figures_but_not_against_one() {
+    let mut rows: Vec<_> = [0.01, 0.02, 0.4].map(drive).into();
+    assert!(!Summary::of(&rows).pass());
+    rows[2].misfit = Some("because".to_owned());
+    assert!(Summary::of(&rows).pass());
+    let mut other = drive(0.01);
+    other.id = "Z1".to_owned();
+    rows.push(other);
+    let summary = Summary::of(&rows);
+    let drive = summary.drive.as_ref().unwrap();
+    assert!(!drive.p90_holds && drive.unexplained_hold && !summary.pass());
+}
+
+#[test]
+fn m_of_a_drive_counts_from_the_edge_of_its_noise() {
+    let of = |kind, published: f64, ours: f64| {
+        let row = Row::new("C4", kind, "s", ("m_inter", UNIT_M), ours);
+        row.published(published).judged()
+    };
+    for (published, ours, error) in [
+        // No effect beside hardly any: 400 % of nothing.
+        (0.01, 0.05, 0.0),
+        (0.01, 0.0, 0.0),
+        (0.26, 0.31, 0.0),
+        (0.26, 0.20, -0.01 / 0.21),
+        (0.95, 1.10, 0.10),
+    ] {
+        let row = of(Kind::Drive, published, ours);
+        assert_eq!(
+            row.rel_error,
+            Some(significant(error)),
+            "{published} {ours}"
+        );
+        assert!(row.counts_from_noise());
+    }
+    // An emulator's, where the noise is in the tolerance.
+    let row = of(Kind::Emulator, 0.26, 0.20);
+    assert_eq!(row.rel_error, Some(significant(-0.06 / 0.26)));
+    assert!(!row.counts_from_noise());
 }
 
 const MISFITS: &str = r#"
@@ -243,7 +285,7 @@ fn a_far_drive_row_can_be_a_misfit() {
     assert_eq!(rows.iter().filter(|r| r.misfit.is_some()).count(), 1);
     let summary = Summary::of(&rows);
     assert!(summary.pass());
-    assert_eq!(summary.drive.unwrap().stats.p90_error, Some(0.9));
+    assert_eq!(summary.drive.unwrap().all.all.p90, Some(0.9));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The summary of a real drive's rows.
 
-use super::{Cell, Column, Style, Table, number, paragraph, percent, short};
-use crate::rows::{DriveBar, DriveSummary, Errors, FigureErrors, Quantity};
+use super::{Cell, Column, Style, Table, number, paragraph, percent, share, short};
+use crate::rows::{DriveSummary, Errors, FigureErrors, Quantity};
 
 /// Errors by figure and quantity, whether the bars hold, and what is far off.
 pub(super) fn summary(drive: &DriveSummary, style: &Style) -> String {
@@ -9,8 +9,13 @@ pub(super) fn summary(drive: &DriveSummary, style: &Style) -> String {
     out.push_str(&errors(drive).to_text(style));
     let all = drive.all.all;
     for (name, value, most, holds) in [
-        ("median", all.median, DriveBar::MEDIAN, drive.median_holds),
-        ("P90", all.p90, DriveBar::P90, drive.p90_holds),
+        (
+            "median",
+            all.median,
+            DriveSummary::MEDIAN_BAR,
+            drive.median_holds,
+        ),
+        ("P90", all.p90, DriveSummary::P90_BAR, drive.p90_holds),
     ] {
         let line = format!(
             "bar: {name} of all rows at most {:.0} %: {} with {}",
@@ -25,10 +30,14 @@ pub(super) fn summary(drive: &DriveSummary, style: &Style) -> String {
             "{} of {} rows are further off than {:.0} %:",
             drive.beyond.len(),
             all.rows,
-            DriveBar::P90 * 100.0
+            DriveSummary::P90_BAR * 100.0
         );
         out.push_str(&paragraph(&line, style));
-        out.push_str(&beyond(drive).to_text(style));
+        let causes = causes(drive);
+        out.push_str(&beyond(drive, &causes).to_text(style));
+        for (n, cause) in causes.iter().enumerate() {
+            out.push_str(&paragraph(&format!("[{}] {cause}", n + 1), style));
+        }
     }
     out
 }
@@ -62,31 +71,43 @@ fn figure_cells(figure: &FigureErrors) -> [String; 14] {
         .expect("two cells, and three for each of four")
 }
 
-fn share(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format!("{:.1} %", value * 100.0))
+/// The causes of rows that are far off, each once: one explains many rows.
+fn causes(drive: &DriveSummary) -> Vec<&str> {
+    let mut causes = Vec::new();
+    for cause in drive.beyond.iter().filter_map(|row| row.cause.as_deref()) {
+        if !causes.contains(&cause) {
+            causes.push(cause);
+        }
+    }
+    causes
 }
 
-fn beyond(drive: &DriveSummary) -> Table {
+/// Rows that are far off, with the number of their cause.
+fn beyond(drive: &DriveSummary, causes: &[&str]) -> Table {
     let mut table = Table::new([
         Column::word("id"),
         Column::text("series"),
         Column::number("x"),
         Column::word("metric"),
         Column::number("error"),
-        Column::text("cause"),
+        Column::word("cause"),
     ]);
     for row in &drive.beyond {
         let x = row.x.map_or_else(String::new, |x| {
             if x.abs() < 1e7 { short(x) } else { number(x) }
         });
-        let cause = row.cause.as_deref().unwrap_or("not known");
+        let known = |cause: &&str| row.cause.as_deref() == Some(*cause);
+        let cause = causes
+            .iter()
+            .position(known)
+            .map_or_else(|| "not known".to_owned(), |n| format!("[{}]", n + 1));
         let cells = [
             &row.id,
             &row.series,
             &x,
             &row.metric,
             &percent(row.rel_error),
-            cause,
+            &cause,
         ];
         table.push(cells.map(Cell::from));
     }

@@ -10,7 +10,7 @@ mod drive;
 #[cfg(test)]
 mod tests;
 
-use crate::rows::{DriveBar, DriveSummary, Kind, Row, Stats, Summary, UNIT_M, Verdict, X};
+use crate::rows::{Row, Stats, Summary, UNIT_M, Verdict, X};
 
 /// How tables look.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -281,7 +281,8 @@ pub fn percent(error: f64) -> String {
 }
 
 /// The rows of comparison with their verdicts, grouped by id, each group under
-/// a line that summarises it, and the overall result at the end.
+/// a line that summarises it; then everything on one page: counts by id, what
+/// a real drive's rows come to, and the rows that failed.
 ///
 /// The rows should be judged ([`Row::judged`]) and marked
 /// ([`crate::rows::Misfits::apply`]).
@@ -291,27 +292,78 @@ pub fn comparison(rows: &[Row], style: &Style) -> String {
     let mut out = String::new();
     for (id, stats) in &summary.by_id {
         out.push_str(&paragraph(&format!("{id}: {}", sentence(stats)), style));
-        let group: Vec<&Row> = rows.iter().filter(|row| row.id == *id).collect();
-        out.push_str(&group_table(&group).to_text(style));
+        let is_check = |row: &&Row| row.shape_holds.is_some();
+        let (checks, values): (Vec<_>, Vec<_>) =
+            rows.iter().filter(|row| row.id == *id).partition(is_check);
+        if !values.is_empty() {
+            out.push_str(&group_table(&values).to_text(style));
+        }
+        if !checks.is_empty() {
+            out.push_str(&check_table(&checks).to_text(style));
+        }
         out.push('\n');
-    }
-    if summary.by_id.len() != 1 {
-        out.push_str(&paragraph(
-            &format!("all: {}", sentence(&summary.overall)),
-            style,
-        ));
-    }
-    if let Some(drive) = &summary.drive {
-        out.push_str(&paragraph(&drive_sentence(drive), style));
-    }
-    if let Some(drive) = DriveSummary::of(rows) {
-        out.push_str(&drive::summary(&drive, style));
     }
     if rows.iter().any(Row::passes_by_bracket) {
         let note = "±1pt: the published percentile lies between ours one point lower and higher";
         out.push_str(&paragraph(note, style));
     }
+    if rows.iter().any(Row::counts_from_noise) {
+        let note = "±0.05: the error counts from the nearest M^Inter within 0.05 of the published";
+        out.push_str(&paragraph(note, style));
+    }
+    if summary.by_id.len() > 1 {
+        out.push_str(&counts_table(&summary).to_text(style));
+    }
+    if summary.by_id.len() != 1 {
+        let all = format!("all: {}", sentence(&summary.overall));
+        out.push_str(&paragraph(&all, style));
+    }
+    if let Some(drive) = &summary.drive {
+        out.push_str(&drive::summary(drive, style));
+    }
+    out.push_str(&failed(rows, style));
     out
+}
+
+/// The rows that failed, once more where they are seen.
+fn failed(rows: &[Row], style: &Style) -> String {
+    let failed = rows.iter().filter(|row| row.verdict() == Verdict::Fail);
+    let (checks, values): (Vec<&Row>, Vec<&Row>) =
+        failed.partition(|row| row.shape_holds.is_some());
+    let mut out = String::new();
+    for (rows, table) in [
+        (&values, group_table as fn(&[&Row]) -> Table),
+        (&checks, check_table),
+    ] {
+        if !rows.is_empty() {
+            out.push('\n');
+            out.push_str(&table(rows).to_text(style));
+        }
+    }
+    out
+}
+
+/// Verdicts and errors by id.
+fn counts_table(summary: &Summary) -> Table {
+    let mut columns = vec![Column::word("id"), Column::number("rows")];
+    columns.extend(Verdict::ALL.map(|verdict| Column::number(verdict.word())));
+    columns.extend([Column::number("median |error|"), Column::number("P90")]);
+    let mut table = Table::new(columns);
+    for (id, stats) in &summary.by_id {
+        let mut cells = vec![id.clone(), stats.count.to_string()];
+        cells.extend(Verdict::ALL.map(|verdict| match stats.of_verdict(verdict) {
+            0 => String::new(),
+            count => count.to_string(),
+        }));
+        cells.extend([stats.median_error, stats.p90_error].map(share));
+        table.push(cells.into_iter().map(Cell::from));
+    }
+    table
+}
+
+/// The magnitude of an error in per cent; a dash if there is none.
+fn share(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{:.1} %", value * 100.0))
 }
 
 /// `text` as one paragraph: words that do not fit go to the next line.
@@ -360,6 +412,25 @@ fn group_table(rows: &[&Row]) -> Table {
             verdict_cell(row),
         ]);
         table.push(cells);
+    }
+    table
+}
+
+/// Statements about our own results, which are too long for the metric's column.
+fn check_table(rows: &[&Row]) -> Table {
+    let mut table = Table::new([
+        Column::word("id"),
+        Column::text("check"),
+        Column::number("ratio"),
+        Column::word("verdict"),
+    ]);
+    for row in rows {
+        table.push([
+            row.id.as_str().into(),
+            row.metric.as_str().into(),
+            number(row.ours).into(),
+            verdict_cell(row),
+        ]);
     }
     table
 }
@@ -427,12 +498,14 @@ fn verdict_cell(row: &Row) -> Cell {
     let mut text = verdict.word().to_owned();
     if row.passes_by_bracket() {
         text.push_str(" ±1pt");
+    } else if row.counts_from_noise() {
+        text.push_str(" ±0.05");
     }
     let colour = match verdict {
         Verdict::Ok => Colour::Green,
         Verdict::Misfit => Colour::Yellow,
         Verdict::Fail => Colour::Red,
-        Verdict::Info => Colour::Dim,
+        Verdict::Joint | Verdict::Info => Colour::Dim,
     };
     Cell {
         text,
@@ -447,14 +520,11 @@ fn sentence(stats: &Stats) -> String {
         stats.count,
         if stats.count == 1 { "row" } else { "rows" }
     );
-    let counts = [
-        (stats.passed, Verdict::Ok),
-        (stats.misfits, Verdict::Misfit),
-        (stats.failed, Verdict::Fail),
-        (stats.informative, Verdict::Info),
-    ];
-    for (count, verdict) in counts.into_iter().filter(|(count, _)| *count > 0) {
-        out.push_str(&format!(", {count} {}", verdict.word()));
+    for verdict in Verdict::ALL {
+        let count = stats.of_verdict(verdict);
+        if count > 0 {
+            out.push_str(&format!(", {count} {}", verdict.word()));
+        }
     }
     out.push_str(&errors(stats));
     out
@@ -468,15 +538,5 @@ fn errors(stats: &Stats) -> String {
         "; |error| median {:.1} %, P90 {:.1} %",
         median * 100.0,
         p90 * 100.0
-    )
-}
-
-fn drive_sentence(drive: &DriveBar) -> String {
-    let (median, p90) = (DriveBar::MEDIAN * 100.0, DriveBar::P90 * 100.0);
-    format!(
-        "real drive (kind {}): {}{}; bar: median {median:.0} %, P90 {p90:.0} %",
-        Kind::Drive.letter(),
-        if drive.pass { "ok" } else { "FAIL" },
-        errors(&drive.stats)
     )
 }

@@ -1,7 +1,7 @@
 //! Layout, number formats and the comparison table.
 
 use super::*;
-use crate::rows::{Misfits, UNIT_M};
+use crate::rows::{Kind, Misfits, UNIT_M};
 use proptest::prelude::*;
 
 const PLAIN: Style = Style {
@@ -104,11 +104,6 @@ fn real_drive_rows_show_their_common_bar() {
             .judged()
     };
     let text = comparison(&[row(101.0), row(140.0)], &PLAIN);
-    assert!(
-        text.contains("real drive (kind D): FAIL; |error| median 20.5 %, P90 40.0 %"),
-        "{text}"
-    );
-    assert!(comparison(&[row(101.0)], &PLAIN).contains("(kind D): ok"));
     // Each bar by itself, and who is beyond.
     for line in [
         "bar: median of all rows at most 5 %: DOES NOT HOLD with 20.5 %",

@@ -1,9 +1,9 @@
 // The page.
 
 const summary = (data) => {
-  const head = ['result', 'rows', 'ok', 'misfit', 'FAIL', 'info', 'median |error|', 'P90 |error|'];
+  const head = ['result', 'rows', 'ok', 'misfit', 'FAIL', 'joint', 'info', 'median |error|', 'P90 |error|'];
   const line = (name, stats) => el('tr', {}, el('th', { scope: 'row' }, name),
-    [stats.count, stats.ok, stats.misfit, stats.fail, stats.info].map((many, column) =>
+    [stats.count, stats.ok, stats.misfit, stats.fail, stats.joint, stats.info].map((many, column) =>
       el('td', { class: `number${column === 3 && many > 0 ? ' status fail' : ''}` }, count(many))),
     [stats.median, stats.p90].map((error) => el('td', { class: 'number' }, error === null ? '–' : percent(error))));
   return el('div', { class: 'scroll' }, el('table', { class: 'summary' },

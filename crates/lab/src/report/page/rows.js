@@ -1,7 +1,7 @@
 // The table of published values against ours.
 
-const STATUS = { ok: 'ok', misfit: 'misfit', fail: 'FAIL', info: 'info' };
-const ORDER = { fail: 0, misfit: 1, ok: 2, info: 3 };
+const STATUS = { ok: 'ok', misfit: 'misfit', fail: 'FAIL', joint: 'joint', info: 'info' };
+const ORDER = { fail: 0, misfit: 1, ok: 2, joint: 3, info: 4 };
 
 const COLUMNS = [
   { name: 'result', key: (row) => row.e },
@@ -25,7 +25,7 @@ const at = (data, row) => {
   return `${name} ${withUnit(plain(row.x), unit)}`;
 };
 
-const statusWord = (row) => STATUS[row.status] + (row.bracket ? ' ±1pt' : '');
+const statusWord = (row) => STATUS[row.status] + (row.bracket ? ' ±1pt' : '') + (row.noise ? ' ±0.05' : '');
 
 // Rows without a value come last, in both directions; equal ones keep their order.
 const sorted = (rows, column, down) => {

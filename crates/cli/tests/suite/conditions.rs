@@ -1,55 +1,23 @@
 //! `--faults`, `--restore` and `--snapshot` as scripts see them, and an
 //! interrupted run.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that cannot set itself up should fail"
-)]
-
-use std::path::PathBuf;
-use std::process::{Command, Output};
-
 use serde_json::Value;
+
+use super::scratch::{Scratch, stderr};
 
 const READS: &str = "[global]\nioengine=libaio\nzonemode=zbd\nbs=16k\n\
                      [read]\nrw=randread\niodepth=4\nnumber_ios=2000\nsize=2z\n";
 const FILL: &str = "[fill]\nioengine=libaio\nzonemode=zbd\nrw=write\nbs=256k\niodepth=4\n\
                     size=2z\nnumber_ios=600\n";
 
-struct Scratch(PathBuf);
-
 impl Scratch {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("zonelab-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.0.join(name), text).unwrap();
-    }
-
-    fn zonelab(&self, args: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_zonelab"))
-            .current_dir(&self.0)
-            .args(args)
-            .output()
-            .unwrap()
-    }
-
-    fn fio(&self, args: &[&str]) -> (i32, Value, String) {
+    /// The exit code of `zonelab fio`, its JSON and what it says.
+    fn fio_json(&self, args: &[&str]) -> (i32, Value, String) {
         let fixed = ["fio", "--device", "confznspp", "--json"];
         let output = self.zonelab(&[&fixed[..], args].concat());
         let report = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
-        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        let stderr = stderr(&output);
         (output.status.code().unwrap(), report, stderr)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -63,15 +31,15 @@ fn a_preconditioned_drive_is_saved_once_and_used_often() {
     let scratch = Scratch::new("snapshots");
     scratch.write("fill.fio", FILL);
     scratch.write("reads.fio", READS);
-    let (code, ..) = scratch.fio(&["fill.fio", "--snapshot", "filled.state"]);
+    let (code, ..) = scratch.fio_json(&["fill.fio", "--snapshot", "filled.state"]);
     assert_eq!(code, 0);
     // A new drive has nothing to read.
-    let (code, report, _) = scratch.fio(&["reads.fio"]);
+    let (code, report, _) = scratch.fio_json(&["reads.fio"]);
     assert_eq!(
         (code, &report["jobs"][0]["read"]["total_ios"]),
         (0, &Value::from(0))
     );
-    let restored = || scratch.fio(&["reads.fio", "--restore", "filled.state"]);
+    let restored = || scratch.fio_json(&["reads.fio", "--restore", "filled.state"]);
     let (code, report, stderr) = restored();
     assert_eq!(code, 0, "{stderr}");
     assert_eq!(report["jobs"][0]["read"]["total_ios"], 2_000);
@@ -84,7 +52,7 @@ fn a_preconditioned_drive_is_saved_once_and_used_often() {
         "--set",
         "media.read=200us",
     ];
-    assert!(p99_us(&scratch.fio(&slower).1) > p99_us(&report));
+    assert!(p99_us(&scratch.fio_json(&slower).1) > p99_us(&report));
     let other = [
         "reads.fio",
         "--restore",
@@ -92,17 +60,17 @@ fn a_preconditioned_drive_is_saved_once_and_used_often() {
         "--set",
         "zones.max_active=3",
     ];
-    let (code, _, stderr) = scratch.fio(&other);
+    let (code, _, stderr) = scratch.fio_json(&other);
     assert_eq!(code, 3);
     assert!(stderr.contains("zones.max_"), "{stderr}");
 
     let bytes = std::fs::read(scratch.0.join("filled.state")).unwrap();
     std::fs::write(scratch.0.join("cut.state"), &bytes[..bytes.len() - 1]).unwrap();
-    let (code, _, stderr) = scratch.fio(&["reads.fio", "--restore", "cut.state"]);
+    let (code, _, stderr) = scratch.fio_json(&["reads.fio", "--restore", "cut.state"]);
     assert_eq!(code, 3);
     assert!(stderr.contains("truncated"), "{stderr}");
     // It has no end.
-    let (code, _, stderr) = scratch.fio(&["reads.fio", "--restore", "/dev/zero"]);
+    let (code, _, stderr) = scratch.fio_json(&["reads.fio", "--restore", "/dev/zero"]);
     assert_eq!(code, 3);
     assert!(stderr.contains("no ordinary file"), "{stderr}");
 }
@@ -124,15 +92,15 @@ fn faults_show_in_latency_and_exit_code() {
         "[[fault]]\non = \"reed\"\neffect = \"lose\"\n",
     );
     let full = ["reads.fio", "--full-zones", "0..2"];
-    let (_, clean, _) = scratch.fio(&full);
-    let (code, slow, stderr) = scratch.fio(&[&full[..], &["--faults", "slow.toml"]].concat());
+    let (_, clean, _) = scratch.fio_json(&full);
+    let (code, slow, stderr) = scratch.fio_json(&[&full[..], &["--faults", "slow.toml"]].concat());
     assert_eq!(code, 0, "{stderr}");
     assert!(p99_us(&clean) < 1_000.0 && p99_us(&slow) > 5_000.0);
     assert!(stderr.contains("faults struck"), "{stderr}");
-    let (code, weak, _) = scratch.fio(&[&full[..], &["--faults", "weak.toml"]].concat());
+    let (code, weak, _) = scratch.fio_json(&[&full[..], &["--faults", "weak.toml"]].concat());
     assert_eq!(code, 5);
     assert_eq!(weak["jobs"][0]["error"], 5);
-    let (code, _, stderr) = scratch.fio(&[&full[..], &["--faults", "wrong.toml"]].concat());
+    let (code, _, stderr) = scratch.fio_json(&[&full[..], &["--faults", "wrong.toml"]].concat());
     assert_eq!(code, 3);
     assert!(
         stderr.contains("wrong.toml:2") && stderr.contains("read"),

@@ -1,49 +1,9 @@
 //! The `zonelab` command as scripts see it: exit codes, JSON, result files.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that cannot set itself up should fail"
-)]
-
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
 
-/// A directory of its own for each test, removed at the end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("zonelab-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn write(&self, name: &str, text: &str) -> String {
-        let path = self.0.join(name);
-        std::fs::write(&path, text).unwrap();
-        path.display().to_string()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn zonelab(scratch: &Scratch, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_zonelab"))
-        .current_dir(&scratch.0)
-        .args(args)
-        .output()
-        .unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
+use super::scratch::{Scratch, stderr};
 
 /// Every file of a result directory.
 fn files(path: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -106,7 +66,7 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
     let scratch = Scratch::new("determinism");
     let file = scratch.write("small.toml", EXPERIMENT);
     let run = |out: &str, more: &[&str]| {
-        let output = zonelab(&scratch, &[&["run", &file, "--out", out], more].concat());
+        let output = scratch.zonelab(&[&["run", &file, "--out", out], more].concat());
         assert!(output.status.success(), "{}", stderr(&output));
         files(&scratch.0.join(out))
     };
@@ -136,7 +96,7 @@ fn reproduced_results_are_the_same_twice() {
     let scratch = Scratch::new("reproduce");
     let run = |out: &str, threads: &str| {
         let what = ["reproduce", "CM", "C9b", "--out", out, "--threads", threads];
-        let output = zonelab(&scratch, &what);
+        let output = scratch.zonelab(&what);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         files(&scratch.0.join(out))
     };
@@ -146,7 +106,7 @@ fn reproduced_results_are_the_same_twice() {
 #[test]
 fn json_is_rows_and_nothing_else() {
     let scratch = Scratch::new("json");
-    let output = zonelab(&scratch, &["reproduce", "CM", "C9b", "--json"]);
+    let output = scratch.zonelab(&["reproduce", "CM", "C9b", "--json"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let keys = |value: &serde_json::Value| -> Vec<String> {
@@ -219,7 +179,7 @@ fn exit_codes_say_what_went_wrong() {
         (&["run", &good, "--out", &out], 4, "results"),
     ];
     for (args, code, says) in cases {
-        let output = zonelab(&scratch, args);
+        let output = scratch.zonelab(args);
         let stderr = stderr(&output);
         assert_eq!(output.status.code(), Some(*code), "{args:?}: {stderr}");
         assert!(stderr.contains(says), "{args:?}: {stderr}");
@@ -235,7 +195,7 @@ fn the_report_names_a_command_that_gives_the_same_point() {
     let scratch = Scratch::new("again");
     let file = scratch.write("small.toml", EXPERIMENT);
     let run = |args: &[&str], out: &str| {
-        let output = zonelab(&scratch, &[args, &["--out", out]].concat());
+        let output = scratch.zonelab(&[args, &["--out", out]].concat());
         assert!(output.status.success(), "{}", stderr(&output));
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(text.contains(&format!("report:  {out}")), "{text}");
@@ -265,7 +225,7 @@ fn results_of_another_configuration_are_left_alone() {
     let file = scratch.write("small.toml", EXPERIMENT);
     let run = |more: &[&str]| {
         let args = [&["run", &file, "--out", "results"], more].concat();
-        zonelab(&scratch, &args)
+        scratch.zonelab(&args)
     };
     assert_eq!(run(&[]).status.code(), Some(0));
     let before = files(&scratch.0.join("results"));
@@ -288,7 +248,7 @@ fn a_changed_drive_is_not_judged_by_published_values() {
         "--out",
         "slow",
     ];
-    let output = zonelab(&scratch, &slow);
+    let output = scratch.zonelab(&slow);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stderr(&output).contains("not judged"));
 }

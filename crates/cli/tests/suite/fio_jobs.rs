@@ -1,36 +1,17 @@
 //! `zonelab fio` as scripts see it.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that cannot set itself up should fail"
-)]
-
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::Output;
 
 use serde_json::Value;
 
-/// A directory of its own for each test, removed at the end.
-struct Scratch(PathBuf);
+use super::scratch::{Scratch, stderr};
 
 impl Scratch {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("zonelab-jobs-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.0.join(name), text).unwrap();
-    }
-
     fn fio(&self, args: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_zonelab"))
-            .current_dir(&self.0)
+        self.command(&["fio"])
             .env("WRITERS", "4")
             .env_remove("NOT_SET")
-            .arg("fio")
             .args(args)
             .output()
             .unwrap()
@@ -41,16 +22,6 @@ impl Scratch {
         assert!(output.status.success(), "{}", stderr(&output));
         serde_json::from_slice(&output.stdout).unwrap()
     }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn example(name: &str) -> String {

@@ -1,17 +1,14 @@
 //! `zonelab calibrate`: known drives are found again, bad input is refused, and
 //! results are the same bytes however they come about.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that cannot set itself up should fail"
-)]
-
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
+
+use super::scratch::{Scratch, stderr};
 
 /// Keys that the guess has wrong, with what they are, in microseconds.
 const TRUTH: [(&str, f64); 5] = [
@@ -22,15 +19,11 @@ const TRUTH: [(&str, f64); 5] = [
     ("front_end.append", 8.8),
 ];
 
-/// A directory of its own for each test, with the files of the worked example.
-struct Scratch(PathBuf);
-
 impl Scratch {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("zonelab-fit-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(path.join("data")).unwrap();
-        let scratch = Self(path);
+    /// A directory with the files of the worked example.
+    fn of_example(name: &str) -> Self {
+        let scratch = Self::new(&format!("fit-{name}"));
+        std::fs::create_dir(scratch.0.join("data")).unwrap();
         for file in [
             "drive.toml",
             "guess.toml",
@@ -40,24 +33,6 @@ impl Scratch {
             scratch.write(file, &example(file));
         }
         scratch
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.0.join(name), text).unwrap();
-    }
-
-    fn read(&self, name: &str) -> String {
-        std::fs::read_to_string(self.0.join(name)).unwrap()
-    }
-
-    fn zonelab(&self, args: &[&str]) -> Output {
-        self.command(args).output().unwrap()
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_zonelab"));
-        command.current_dir(&self.0).args(args);
-        command
     }
 
     /// Calibrates the guess against the data of the example.
@@ -87,12 +62,6 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 const FIT: [&str; 6] = [
     "calibrate",
     "--data=data",
@@ -105,10 +74,6 @@ const FIT: [&str; 6] = [
 fn example(name: &str) -> String {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/calibrate");
     std::fs::read_to_string(docs.join(name)).unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn json(output: &Output) -> Value {
@@ -170,7 +135,7 @@ fn measured(scratch: &Scratch) -> String {
 
 #[test]
 fn a_known_drive_is_found_again_from_a_table() {
-    let scratch = Scratch::new("table");
+    let scratch = Scratch::of_example("table");
     assert_eq!(measured(&scratch), example("data/points.csv"));
     let keys = TRUTH.map(|(key, _)| key);
     let output = scratch.zonelab(&[
@@ -229,7 +194,7 @@ fn a_known_drive_is_found_again_from_a_table() {
 
 #[test]
 fn a_known_drive_is_found_again_from_results_of_fio() {
-    let scratch = Scratch::new("fio");
+    let scratch = Scratch::of_example("fio");
     std::fs::create_dir(scratch.0.join("results")).unwrap();
     let jobs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/calibrate");
     for (name, more) in [("reads", "--full-zones=all"), ("writes", "--seed=1")] {
@@ -279,7 +244,7 @@ fn a_known_drive_is_found_again_from_results_of_fio() {
 
 #[test]
 fn the_same_bytes_whether_interrupted_or_not_on_any_number_of_threads() {
-    let scratch = Scratch::new("bytes");
+    let scratch = Scratch::of_example("bytes");
     let free = [
         "--free",
         "media.read",
@@ -317,7 +282,7 @@ fn the_same_bytes_whether_interrupted_or_not_on_any_number_of_threads() {
 #[cfg(unix)]
 #[test]
 fn an_interruption_can_be_gone_on_from() {
-    let scratch = Scratch::new("interrupt");
+    let scratch = Scratch::of_example("interrupt");
     let free = [
         "--free",
         "media.read",
@@ -351,7 +316,7 @@ fn an_interruption_can_be_gone_on_from() {
 
 #[test]
 fn bad_tables_are_refused_with_file_row_and_column() {
-    let scratch = Scratch::new("tables");
+    let scratch = Scratch::of_example("tables");
     let table = example("data/points.csv");
     let first = table.lines().nth(1).unwrap();
     let cells: Vec<&str> = first.split(',').collect();
@@ -421,7 +386,7 @@ fn bad_tables_are_refused_with_file_row_and_column() {
 
 #[test]
 fn bad_results_of_fio_are_refused_with_file_row_and_column() {
-    let scratch = Scratch::new("results");
+    let scratch = Scratch::of_example("results");
     for (text, message) in [
         ("{", "this is no JSON"),
         ("{}", "no `jobs` in it"),
@@ -456,7 +421,7 @@ fn bad_results_of_fio_are_refused_with_file_row_and_column() {
 
 #[test]
 fn bad_keys_and_places_are_refused() {
-    let scratch = Scratch::new("keys");
+    let scratch = Scratch::of_example("keys");
     for (free, message) in [
         ("media.raed", "did you mean media.read?"),
         ("media", "no such key"),
@@ -497,7 +462,7 @@ fn bad_keys_and_places_are_refused() {
 
 #[test]
 fn what_the_data_do_not_determine_is_said_and_left_alone() {
-    let scratch = Scratch::new("undetermined");
+    let scratch = Scratch::of_example("undetermined");
     let free = [
         "--free",
         "media.read",
@@ -519,7 +484,7 @@ fn what_the_data_do_not_determine_is_said_and_left_alone() {
 
 #[test]
 fn results_beside_the_data_are_no_data() {
-    let scratch = Scratch::new("beside");
+    let scratch = Scratch::of_example("beside");
     let fit = [
         "--free=media.read",
         "--out=data/out.toml",

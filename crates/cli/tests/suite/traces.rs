@@ -1,44 +1,16 @@
 //! `zonelab trace` and `--trace`: files, messages, exit codes.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that cannot set itself up should fail"
-)]
-
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
 
-/// A directory of its own for each test, removed at the end.
-struct Scratch(PathBuf);
+use super::scratch::{Scratch, stderr};
 
 impl Scratch {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("zonelab-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn zonelab(&self, args: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_zonelab"))
-            .current_dir(&self.0)
-            .args(args)
-            .output()
-            .unwrap()
-    }
-
     /// Every file below a directory, by its path there.
     fn files(&self, directory: &str) -> BTreeMap<String, Vec<u8>> {
         let mut files = BTreeMap::new();
         collect(&self.0.join(directory), "", &mut files);
         files
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -52,10 +24,6 @@ fn collect(directory: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>
             files.insert(name, std::fs::read(entry.path()).unwrap());
         }
     }
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[test]

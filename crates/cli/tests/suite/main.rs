@@ -1,0 +1,13 @@
+//! The `zonelab` command as scripts see it.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot set itself up should fail"
+)]
+
+mod calibrate;
+mod command;
+mod conditions;
+mod fio_jobs;
+mod scratch;
+mod traces;
