@@ -5,7 +5,7 @@ mod drive_support;
 use drive_support::random::{NO_FRONT_END, drives};
 use drive_support::{PAGE, READ, Rig, WRITE, narrow, small, us};
 use proptest::prelude::*;
-use zonelab_device::{Buf, Nanos, Op, ZoneId};
+use zonelab_device::{Buf, Command, Nanos, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_ssd::config::{
     Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore, DiePolicy,
@@ -364,15 +364,10 @@ fn a_loss_of_power_ends_a_finish_in_the_buffer() {
         let mut rig = Rig::new(&config);
         let op = rig.write(0, PAGE);
         rig.time(op);
+        let finish = Command::new(rig.finish(0));
         rig.drive
-            .submit(
-                rig.now,
-                zonelab_device::QueueId(0),
-                zonelab_device::Tag(99),
-                zonelab_device::Command::new(rig.finish(0)),
-                None,
-            )
-            .unwrap();
+            .submit(rig.now, QueueId(0), Tag(99), finish, None)
+            .expect("the drive has power");
         rig.run_to(us(2_000));
         assert!(rig.drive.background_tasks() > 0);
         let loss = rig.drive.power_cut(rig.now, Nanos::ZERO, 1);
@@ -550,7 +545,8 @@ fn times(config: &DriveConfig, count: u32, op: impl Fn(&Rig) -> Op) -> Vec<u64> 
 }
 
 fn check_spread(times: &[u64], (least, most): (u64, u64)) {
-    let (min, max) = (times.iter().min().unwrap(), times.iter().max().unwrap());
+    let min = times.iter().min().expect("there are times");
+    let max = times.iter().max().expect("there are times");
     assert!(*min >= least && *max <= most, "{min} to {max}");
     // Evenly distributed: some in each outer tenth, and the mean in the middle.
     let tenth = (most - least) / 10;
