@@ -5,12 +5,12 @@ mod drive_support;
 use drive_support::random::{NO_FRONT_END, drives};
 use drive_support::{PAGE, READ, Rig, WRITE, narrow, small, us};
 use proptest::prelude::*;
-use zonelab_device::{Buf, Nanos, Op, ZoneId};
+use zonelab_device::{Buf, Command, Nanos, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_ssd::config::{
-    Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore, DriveConfig,
-    EraseWhen, FinishConfig, FrontEndConfig, PageRegister, PlaneMode, ReadParts, StripeOrder,
-    WriteBufferConfig,
+    Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore, DiePolicy,
+    DriveConfig, EraseWhen, FinishConfig, FrontEndConfig, PageRegister, PlaneMode, ReadParts,
+    StripeOrder, WriteBufferConfig,
 };
 use zonelab_ssd::layout::Layout;
 
@@ -156,29 +156,33 @@ fn the_transfer_of_a_read_gets_between_the_pieces_of_a_write() {
     }
 }
 
-/// A held die takes the pieces of one page, and serves nobody between them.
+/// A held die takes the pieces of one page, and serves nobody between them, not
+/// even reads that go first otherwise.
 #[test]
 fn a_die_that_is_held_waits_for_the_pieces_of_its_page() {
-    let mut config = narrow();
-    config.media.arbitration = ChannelArbitration::Ready;
-    config.media.page_register = PageRegister::Hold;
-    config.media.details.transfer_unit_bytes = Some(8_192);
-    let mut rig = Rig::new(&config);
-    rig.precondition(16..17);
-    // Pieces of the two writes take turns, 12.5 us each: 0, 25 and 12.5, 37.5.
-    let write = submit_write(&mut rig, 0, PAGE);
-    let other = submit_write(&mut rig, 4, PAGE);
-    rig.run_to(us(20));
-    let read = rig.submit(rig.read(16, 0, PAGE));
-    rig.settle();
-    assert_eq!(completed_at(&rig, write), Nanos(37_500 + 700_000));
-    assert_eq!(completed_at(&rig, other), Nanos(50_000 + 700_000));
-    assert_eq!(completed_at(&rig, read), Nanos(737_500) + READ);
-    let busy: u64 = rig.busy().1.iter().sum();
-    assert_eq!(busy, 2 * 725_000 + 85_000, "waiting is not work");
-    let unit = rig.drive.flash().layout().stripe(0)[0];
-    let backlog = rig.drive.flash().media().backlog(rig.now, unit);
-    assert_eq!(backlog, Nanos::ZERO);
+    for policy in [DiePolicy::Fifo, DiePolicy::ReadFirst] {
+        let mut config = narrow();
+        config.media.policy = policy;
+        config.media.arbitration = ChannelArbitration::Ready;
+        config.media.page_register = PageRegister::Hold;
+        config.media.details.transfer_unit_bytes = Some(8_192);
+        let mut rig = Rig::new(&config);
+        rig.precondition(16..17);
+        // Pieces of the two writes take turns, 12.5 us each: 0, 25 and 12.5, 37.5.
+        let write = submit_write(&mut rig, 0, PAGE);
+        let other = submit_write(&mut rig, 4, PAGE);
+        rig.run_to(us(20));
+        let read = rig.submit(rig.read(16, 0, PAGE));
+        rig.settle();
+        assert_eq!(completed_at(&rig, write), Nanos(37_500 + 700_000));
+        assert_eq!(completed_at(&rig, other), Nanos(50_000 + 700_000));
+        assert_eq!(completed_at(&rig, read), Nanos(737_500) + READ);
+        let busy: u64 = rig.busy().1.iter().sum();
+        assert_eq!(busy, 2 * 725_000 + 85_000, "waiting is not work");
+        let unit = rig.drive.flash().layout().stripe(0)[0];
+        let backlog = rig.drive.flash().media().backlog(rig.now, unit);
+        assert_eq!(backlog, Nanos::ZERO);
+    }
 }
 
 // ---- the way out of the buffer ------------------------------------------
@@ -360,15 +364,10 @@ fn a_loss_of_power_ends_a_finish_in_the_buffer() {
         let mut rig = Rig::new(&config);
         let op = rig.write(0, PAGE);
         rig.time(op);
+        let finish = Command::new(rig.finish(0));
         rig.drive
-            .submit(
-                rig.now,
-                zonelab_device::QueueId(0),
-                zonelab_device::Tag(99),
-                zonelab_device::Command::new(rig.finish(0)),
-                None,
-            )
-            .unwrap();
+            .submit(rig.now, QueueId(0), Tag(99), finish, None)
+            .expect("the drive has power");
         rig.run_to(us(2_000));
         assert!(rig.drive.background_tasks() > 0);
         let loss = rig.drive.power_cut(rig.now, Nanos::ZERO, 1);
@@ -546,7 +545,8 @@ fn times(config: &DriveConfig, count: u32, op: impl Fn(&Rig) -> Op) -> Vec<u64> 
 }
 
 fn check_spread(times: &[u64], (least, most): (u64, u64)) {
-    let (min, max) = (times.iter().min().unwrap(), times.iter().max().unwrap());
+    let min = times.iter().min().expect("there are times");
+    let max = times.iter().max().expect("there are times");
     assert!(*min >= least && *max <= most, "{min} to {max}");
     // Evenly distributed: some in each outer tenth, and the mean in the middle.
     let tenth = (most - least) / 10;
