@@ -361,12 +361,12 @@ fn bad_tables_are_refused_with_file_row_and_column() {
         ),
         (
             table.replacen("depth", "qd", 1),
-            "column `depth`: the file has no such column; it has: series, qd, kiops",
+            "data/points.csv:1: column `depth`: the file has no such column; it has: series, qd, kiops",
         ),
         // A table of another country's spreadsheet.
         (
             table.replace(',', ";"),
-            "column `series`: the file has no such column; it has: series;depth;",
+            "data/points.csv:1: column `series`: the file has no such column; it has: series;depth;",
         ),
         // A table that was pasted twice.
         (

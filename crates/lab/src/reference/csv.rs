@@ -129,10 +129,11 @@ impl<'t> Record<'t> {
             .map(String::as_str)
             .ok_or_else(|| {
                 let known = self.table.columns.join(", ");
-                self.error(
-                    column,
-                    format!("the file has no such column; it has: {known}"),
-                )
+                let problem = format!("the file has no such column; it has: {known}");
+                ReferenceError {
+                    line: 1, // the header
+                    ..self.error(column, problem)
+                }
             })
     }
 
@@ -339,7 +340,7 @@ mod tests {
         );
         assert_eq!(
             text(records[1].number("y")),
-            "t.csv:4: column `y`: the file has no such column; it has: n, x"
+            "t.csv:1: column `y`: the file has no such column; it has: n, x"
         );
         let natural = records[1].natural("n").unwrap_err();
         assert_eq!(
