@@ -132,7 +132,7 @@ fn what_is_wrong_with_a_matrix_is_said() {
         (
             "explain_for = \"10ms\"",
             "explain_for = \"0s\"",
-            "m.toml:12: matrix.explain_for: nothing is recorded in no time; more than 0s",
+            "small.toml:12: matrix.explain_for: nothing is recorded in no time; more than 0s",
         ),
         (
             "published = 1.17",
@@ -142,7 +142,7 @@ fn what_is_wrong_with_a_matrix_is_said() {
         (
             "levels = [2]",
             "levels = [3]",
-            "m.toml:26: matrix.foreground.1.levels: there is no \"3\"; choose one of: 1, 2",
+            "small.toml:26: matrix.foreground.1.levels: there is no \"3\"; choose one of: 1, 2",
         ),
         // What is beside runs at the levels of what it is beside.
         (
