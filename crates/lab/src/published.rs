@@ -87,16 +87,16 @@ pub enum LookupError {
         conditions: String,
     },
     /// Several different rows answer to one point, and nothing says that they are repeats.
-    #[error("{count} rows of \"{table}\" answer to {conditions}{at}")]
+    #[error("{file}: lines {lines} answer to {conditions}{at}; one row may")]
     Ambiguous {
-        /// The table.
-        table: String,
+        /// The file, as the table was named when it was read.
+        file: String,
+        /// The lines of the rows: "2, 14".
+        lines: String,
         /// The conditions.
         conditions: String,
         /// Column and axis value; empty if the axis value does not matter.
         at: String,
-        /// How many rows.
-        count: usize,
     },
 }
 
@@ -217,19 +217,23 @@ impl References {
         x: &AxisValue,
         metric: &str,
     ) -> Result<Option<Published>, LookupError> {
-        let found = self.matching(source, &source.filter, x, metric)?;
-        if found.len() > 1 {
+        let found = self.rows_matching(source, &source.filter, x, metric)?;
+        if let [(first, _), _, ..] = found.as_slice() {
             let column = source.x.as_ref();
+            let lines: Vec<_> = found
+                .iter()
+                .map(|(row, _)| row.line().to_string())
+                .collect();
             return Err(LookupError::Ambiguous {
-                table: source.table.clone(),
+                file: first.file().to_owned(),
+                lines: lines.join(", "),
                 conditions: source.filter.join(", "),
                 at: column.map_or(String::new(), |column| {
                     format!(" at {column} = {}", x.number)
                 }),
-                count: found.len(),
             });
         }
-        let Some(&value) = found.first() else {
+        let Some(&(_, value)) = found.first() else {
             return Ok(None);
         };
         let repeats = if source.repeats.is_empty() {

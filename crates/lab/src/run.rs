@@ -3,6 +3,10 @@
 //! A point is one series at one axis value, a drive of its own, and a seed
 //! that depends on nothing but the run's seed and the point's name: results
 //! are the same in any order and on any number of threads.
+//!
+//! * `specs`: from the jobs of a file to those of a phase, for a drive.
+
+mod specs;
 
 use std::collections::BTreeMap;
 
@@ -10,12 +14,9 @@ use rayon::prelude::*;
 use zonelab_config::{Errors, Override};
 use zonelab_device::Nanos;
 use zonelab_host::stats::{GroupStats, Latency, OpKind};
-use zonelab_host::workload::{
-    JobResult, JobSpec, ReadWork, Stop, Work, WorkloadJob, WriteWork, slice_of,
-};
+use zonelab_host::workload::{JobResult, JobSpec, WorkloadJob};
 use zonelab_host::{CoreId, Emulated, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_ssd::account::{Cause, Totals};
-use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::profile::Profile;
 use zonelab_ssd::record::RecordLimits;
 pub use zonelab_ssd::record::ZoneHistory;
@@ -26,6 +27,7 @@ use crate::detail::{JobDetail, PointDetail};
 use crate::experiment::{AxisValue, Experiment, HostModel, JobTemplate, SeriesSpec, WorkTemplate};
 use crate::metrics::Metrics;
 use crate::trace::PointTrace;
+use specs::specs;
 
 /// Most changes of zone states that a point keeps ([`PointResult::zone_history`]).
 pub const ZONE_HISTORY_LIMIT: usize = 4096;
@@ -510,164 +512,6 @@ fn point_result(
         faults_struck: 0,
         zone_history: ZoneHistory::default(),
         trace: None,
-    }
-}
-
-/// The jobs of a phase, thread by thread, and how long after the others each starts.
-fn specs(
-    templates: &[&JobTemplate],
-    config: &DriveConfig,
-) -> Result<Vec<(JobSpec, Nanos)>, String> {
-    check_ends(templates)?;
-    let mut specs = Vec::new();
-    for template in templates {
-        for thread in 0..template.threads {
-            specs.push((spec(template, thread, config)?, template.start));
-        }
-    }
-    Ok(specs)
-}
-
-/// Every run ends: a job that would go on for ever must have a bound of its
-/// own, or run beside one that ends the run and has.
-fn check_ends(templates: &[&JobTemplate]) -> Result<(), String> {
-    let is_bounded = |job: &JobTemplate| {
-        let Stop {
-            runtime,
-            bytes,
-            operations,
-            periods,
-            ..
-        } = job.stop;
-        let is_endless = matches!(
-            job.work,
-            WorkTemplate::Read { .. } | WorkTemplate::Write { repeat: true, .. }
-        );
-        let is_counted = bytes.is_some() || operations.is_some() || periods.is_some();
-        !is_endless || runtime.is_some() || is_counted
-    };
-    if templates.iter().any(|job| job.ends_run && is_bounded(job)) {
-        return Ok(());
-    }
-    match templates.iter().find(|job| !is_bounded(job)) {
-        Some(job) => Err(format!(
-            "job \"{}\" never ends: give it a runtime, bytes or operations (confidence alone \
-             is no bound), or let another job end the run (ends_run = true)",
-            job.name
-        )),
-        None => Ok(()),
-    }
-}
-
-fn spec(template: &JobTemplate, thread: u32, config: &DriveConfig) -> Result<JobSpec, String> {
-    let JobTemplate {
-        name,
-        zones,
-        threads,
-        ..
-    } = template;
-    let mine = match template.zones_per_thread {
-        Some(count) => {
-            let start = zones.start.saturating_add(thread.saturating_mul(count));
-            start..start.saturating_add(count)
-        }
-        None => slice_of(zones, thread, *threads),
-    };
-    if mine.is_empty() {
-        let have = zones.len();
-        return Err(format!(
-            "job \"{name}\": {threads} threads do not find a zone each in {have}"
-        ));
-    }
-    let nsid = template.namespace;
-    let Some(of_drive) = config.zones_of(nsid) else {
-        let have = config.namespaces().len();
-        return Err(format!(
-            "job \"{name}\": there is no namespace {}: the drive has {have}",
-            nsid.0
-        ));
-    };
-    let count = of_drive.end - of_drive.start;
-    if mine.end > zones.end || mine.end > count {
-        let whose = match config.namespaces.len() {
-            0 => "the drive's".to_owned(),
-            _ => format!("those of namespace {}", nsid.0),
-        };
-        return Err(format!(
-            "job \"{name}\": thread {thread} needs zones {} to {}, but its zones end at {} and {whose} at {}",
-            mine.start,
-            mine.end - 1,
-            zones.end - 1,
-            count - 1,
-        ));
-    }
-    let lba_bytes = u64::from(config.lba_bytes);
-    if !template.block_bytes.is_multiple_of(lba_bytes) {
-        return Err(format!(
-            "job \"{name}\": block of {} bytes is no multiple of the logical block of {lba_bytes}",
-            template.block_bytes
-        ));
-    }
-    let block_lbas = u32::try_from(template.block_bytes / lba_bytes).unwrap_or(u32::MAX);
-    Ok(JobSpec {
-        name: name.clone(),
-        namespace: nsid,
-        work: work(template, mine, block_lbas, config),
-        queue_depth: template.queue_depth,
-        rate: template.rate,
-        counting: template.counting,
-        ramp: template.ramp,
-        stop: Stop { ..template.stop },
-        ends_run: template.ends_run,
-    })
-}
-
-fn work(
-    template: &JobTemplate,
-    zones: std::ops::Range<u32>,
-    block_lbas: u32,
-    config: &DriveConfig,
-) -> Work {
-    let page_bytes = config.geometry.page_bytes;
-    let capacity_lbas = config.zones.capacity_lbas;
-    match template.work {
-        WorkTemplate::Write {
-            append,
-            open_zones,
-            repeat,
-            reset_first,
-            open_first,
-        } => Work::Write(WriteWork {
-            zones,
-            block_lbas,
-            append,
-            open_zones,
-            repeat,
-            reset_first,
-            open_first,
-        }),
-        WorkTemplate::Read { random } => Work::Read(ReadWork {
-            zones,
-            block_lbas,
-            random,
-        }),
-        WorkTemplate::Finish { fill } => Work::Finish {
-            zones,
-            fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),
-        },
-        WorkTemplate::Reset { shuffled, fill } => Work::Reset {
-            zones,
-            shuffled,
-            fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),
-        },
-        WorkTemplate::Open { fill } => Work::Open {
-            zones,
-            fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),
-        },
-        WorkTemplate::Close { fill } => Work::Close {
-            zones,
-            fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),
-        },
     }
 }
 

@@ -32,7 +32,10 @@ fn plan(has_browser: bool, install: bool) -> Vec<Step> {
         steps.push(root_step("browser", &words));
     }
     let results = root().join("results/web/reproduce-quick");
-    let mut report = cargo_step("report", &["run", "--quiet", "--package", "zonelab", "--"]);
+    let mut report = cargo_step(
+        "report",
+        &["run", "--release", "--quiet", "--package", "zonelab", "--"],
+    );
     report
         .command
         .args(["reproduce", "--quick", "--quiet", "--force", "--out"])

@@ -361,7 +361,17 @@ fn bad_tables_are_refused_with_file_row_and_column() {
         ),
         (
             table.replacen("depth", "qd", 1),
-            "column `depth`: the file has no such column",
+            "data/points.csv:1: column `depth`: the file has no such column; it has: series, qd, kiops",
+        ),
+        // A table of another country's spreadsheet.
+        (
+            table.replace(',', ";"),
+            "data/points.csv:1: column `series`: the file has no such column; it has: series;depth;",
+        ),
+        // A table that was pasted twice.
+        (
+            format!("{table}{}\n", table.lines().nth(1).unwrap()),
+            "data/points.csv: lines 2, ",
         ),
         (
             table.replace("lat_", "l_").replace("kiops", "k"),

@@ -149,8 +149,16 @@ impl Names<'_> {
             for (j, point) in series.points.iter().enumerate() {
                 self.known(format!("series.{i}.point.{j}.x"), &point.x, &values);
             }
+            let matrix = experiment.matrix.as_ref();
+            if matrix.is_some_and(|matrix| matrix.is_cell(&series.name)) {
+                continue; // runs at the levels of its foreground
+            }
+            let key = match matrix.and_then(|matrix| matrix.alone_in(&series.name)) {
+                Some(n) => format!("matrix.foreground.{n}.levels"),
+                None => format!("series.{i}.x"),
+            };
             for x in &series.x {
-                self.known(format!("series.{i}.x"), x, &values);
+                self.known(key.clone(), x, &values);
             }
         }
         for (i, compare) in experiment.compare.iter().enumerate() {

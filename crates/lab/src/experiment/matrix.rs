@@ -61,6 +61,22 @@ impl MatrixSpec {
         format!("{background} (background)")
     }
 
+    /// The foreground operation, by its place, that a series has alone; `None`
+    /// for every other series.
+    pub(super) fn alone_in(&self, series: &str) -> Option<usize> {
+        let is_it = |name: &String| Self::alone(name) == series;
+        self.foreground.iter().position(is_it)
+    }
+
+    /// Whether a series is a cell of the matrix.
+    pub(super) fn is_cell(&self, series: &str) -> bool {
+        let of = |front: &String| {
+            let mut beside = self.background.iter();
+            beside.any(|back| Self::cell(front, back) == series)
+        };
+        self.foreground.iter().any(of)
+    }
+
     /// Whether the file leaves a cell out.
     #[must_use]
     pub fn skips(&self, foreground: &str, background: &str) -> bool {
@@ -103,10 +119,16 @@ pub(super) fn matrix(table: &Table<'_>, with_values: bool) -> Result<Option<Expa
     let alpha = table.percent_ppm("alpha").within(0..=1_000_000).or(500_000);
     let at = table.get("explain_at", axis_text).optional();
     let from = time(table, "explain_from", LONGEST).or(0);
-    let length = time(table, "explain_for", LONGEST).or(EXPLAIN_FOR.0);
-    let read = |table: &Table<'_>| operation(table, with_values);
-    let foreground = operations(table, "foreground", read);
-    let background = operations(table, "background", read);
+    let length = table.get("explain_for", window).or(EXPLAIN_FOR.0);
+    let foreground = operations(table, "foreground", |table| {
+        let levels = table.list("levels", axis_text).or(Vec::new());
+        let operation = operation(table, with_values);
+        Ok(Operation {
+            levels: levels?,
+            ..operation?
+        })
+    });
+    let background = operations(table, "background", |table| operation(table, with_values));
     let cells = tables(table, "cell", cell);
     let (foreground, background, cells) = (foreground?, background?, cells?);
     let names =
@@ -168,12 +190,38 @@ fn report(table: &Table<'_>, key: &str, what: String, valid: &str) -> Reported {
         .unwrap_or_else(|| unreachable!("the key was read before"))
 }
 
+/// The time that is recorded to explain a cell.
+fn window(item: &Item<'_>) -> Result<u64, Reported> {
+    let (most, text) = LONGEST;
+    match item.duration_ns()? {
+        0 => Err(item.fail(
+            "nothing is recorded in no time".to_owned(),
+            "more than 0s".to_owned(),
+        )),
+        ns if ns <= most => Ok(ns),
+        _ => Err(item.fail("this is too long a time", format!("at most {text}"))),
+    }
+}
+
+/// An M^Inter: a mean of distances.
+fn m_inter(item: &Item<'_>) -> Result<f64, Reported> {
+    let value = item.f64()?;
+    if (0.0..1e6).contains(&value) {
+        Ok(value)
+    } else {
+        Err(item.fail(
+            format!("{value} is no M^Inter"),
+            "a number from 0, which is no interference".to_owned(),
+        ))
+    }
+}
+
+/// What an operation of either side says.
 fn operation(table: &Table<'_>, with_values: bool) -> Result<Operation, Reported> {
-    let levels = table.list("levels", axis_text).or(Vec::new());
     let full_zones = table.get("full_zones", zone_range).optional();
     let job = job(table, with_values);
     Ok(Operation {
-        levels: levels?,
+        levels: Vec::new(),
         full_zones: full_zones?.into_iter().collect(),
         job: job?,
     })
@@ -182,7 +230,7 @@ fn operation(table: &Table<'_>, with_values: bool) -> Result<Operation, Reported
 fn cell(table: &Table<'_>) -> Result<Cell, Reported> {
     let foreground = table.string("foreground").required();
     let background = table.string("background").required();
-    let published = table.get("published", Item::f64).optional();
+    let published = table.get("published", m_inter).optional();
     let informative = table.string("informative").optional();
     let skip = table.bool("skip").or(false);
     Ok(Cell {

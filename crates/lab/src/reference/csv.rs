@@ -127,7 +127,14 @@ impl<'t> Record<'t> {
         index
             .and_then(|index| self.row.fields.get(index))
             .map(String::as_str)
-            .ok_or_else(|| self.error(column, "the file has no such column".to_owned()))
+            .ok_or_else(|| {
+                let known = self.table.columns.join(", ");
+                let problem = format!("the file has no such column; it has: {known}");
+                ReferenceError {
+                    line: 1, // the header
+                    ..self.error(column, problem)
+                }
+            })
     }
 
     /// The number in `column`, none where it is empty.
@@ -333,7 +340,7 @@ mod tests {
         );
         assert_eq!(
             text(records[1].number("y")),
-            "t.csv:4: column `y`: the file has no such column"
+            "t.csv:1: column `y`: the file has no such column; it has: n, x"
         );
         let natural = records[1].natural("n").unwrap_err();
         assert_eq!(

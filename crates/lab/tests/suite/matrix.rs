@@ -129,6 +129,27 @@ fn what_is_wrong_with_a_matrix_is_said() {
         ),
         ("alpha = \"30%\"", "alpha = \"130%\"", "matrix.alpha"),
         ("explain_for = \"10ms\"", "explain = \"10ms\"", "explain"),
+        (
+            "explain_for = \"10ms\"",
+            "explain_for = \"0s\"",
+            "small.toml:12: matrix.explain_for: nothing is recorded in no time; more than 0s",
+        ),
+        (
+            "published = 1.17",
+            "published = -1.17",
+            "matrix.cell.0.published: -1.17 is no M^Inter",
+        ),
+        (
+            "levels = [2]",
+            "levels = [3]",
+            "small.toml:26: matrix.foreground.1.levels: there is no \"3\"; choose one of: 1, 2",
+        ),
+        // What is beside runs at the levels of what it is beside.
+        (
+            "fill = \"16KiB\"",
+            "fill = \"16KiB\"\nlevels = [2]",
+            "matrix.background.1.levels: unknown key `levels`",
+        ),
     ];
     for (line, other, said) in cases {
         let found = problems(&with(MATRIX, line, other), &[]);

@@ -249,10 +249,12 @@ fn files() -> Vec<File> {
                 "artifacts",
                 "coverage",
             ];
+            // In a worktree, `.git` is a file.
+            if generated.contains(&&*name) {
+                continue;
+            }
             if path.is_dir() {
-                if !generated.contains(&&*name) {
-                    directories.push(path);
-                }
+                directories.push(path);
             } else if name != "Cargo.lock"
                 && let Ok(text) = fs::read_to_string(&path)
             {

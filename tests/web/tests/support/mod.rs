@@ -6,6 +6,9 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use zonelab_lab::table;
 
+/// What the name of a heat map ends in.
+const MATRIX: &str = "-matrix";
+
 /// A directory of results.
 pub struct Results {
     directory: PathBuf,
@@ -43,6 +46,21 @@ impl Results {
 
     /// Ids of the experiments that have a figure.
     pub fn figures(&self) -> Result<Vec<String>> {
+        let mut ids = self.pictures()?;
+        ids.retain(|id| !id.ends_with(MATRIX));
+        Ok(ids)
+    }
+
+    /// Ids of the experiments that have a matrix.
+    pub fn matrices(&self) -> Result<Vec<String>> {
+        let ids = self.pictures()?.into_iter();
+        Ok(ids
+            .filter_map(|id| Some(id.strip_suffix(MATRIX)?.to_owned()))
+            .collect())
+    }
+
+    /// Names of all SVG files.
+    fn pictures(&self) -> Result<Vec<String>> {
         let mut ids = Vec::new();
         for entry in std::fs::read_dir(&self.directory)? {
             let name = entry?.file_name().to_string_lossy().into_owned();
@@ -70,6 +88,11 @@ impl Results {
 
     pub fn rows(&self) -> &[Value] {
         list(&self.rows["rows"])
+    }
+
+    /// What the rows of real drives come to.
+    pub fn summary(&self) -> &Value {
+        &self.rows["summary"]
     }
 
     pub fn points_of(&self, id: &str) -> impl Iterator<Item = &Value> {
