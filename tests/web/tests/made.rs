@@ -97,6 +97,7 @@ fn report(name: &str, change: impl Fn(&mut PointResult)) -> Result<PathBuf> {
         seed: 1,
         notices: vec![EVIL.to_owned()],
         sections: vec![Section {
+            matrix: None,
             experiment: &experiment,
             text: &text,
             command: EVIL.to_owned(),

@@ -306,7 +306,11 @@ fn a_matrix_has_a_heat_map_and_says_why() -> Result<()> {
         let of_file: Value = serde_json::from_str(&std::fs::read_to_string(file)?)?;
         let cells = of_file["cells"].as_array().map_or(0, Vec::len) as u64;
         assert!(cells > 0, "{id}");
-        assert_eq!(count(&mut page, &format!("{matrix} tbody tr"))?, cells, "{id}");
+        assert_eq!(
+            count(&mut page, &format!("{matrix} tbody tr"))?,
+            cells,
+            "{id}"
+        );
         let script = format!("document.querySelector(\"{matrix} svg\").textContent");
         let drawn = page.eval(&script)?;
         let drawn = drawn.as_str().unwrap_or_default();
