@@ -275,7 +275,7 @@ fn rows_are_sorted_filtered_and_explained() -> Result<()> {
     page.eval("(() => { const s = document.querySelector('#rows input[type=search]'); s.value = ''; s.dispatchEvent(new Event('input')); })()")?;
 
     // By status.
-    for status in ["ok", "joint", "info"] {
+    for status in ["ok", "joint", "info", "fail"] {
         page.click(&format!("#rows input[value={status}]"))?;
     }
     let misfits: Vec<_> = rows.iter().filter(|row| !row["misfit"].is_null()).collect();
