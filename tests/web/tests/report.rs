@@ -275,7 +275,7 @@ fn rows_are_sorted_filtered_and_explained() -> Result<()> {
     page.eval("(() => { const s = document.querySelector('#rows input[type=search]'); s.value = ''; s.dispatchEvent(new Event('input')); })()")?;
 
     // By status.
-    for status in ["ok", "joint", "info"] {
+    for status in ["ok", "joint", "info", "fail"] {
         page.click(&format!("#rows input[value={status}]"))?;
     }
     let misfits: Vec<_> = rows.iter().filter(|row| !row["misfit"].is_null()).collect();
@@ -304,7 +304,7 @@ fn a_matrix_has_a_heat_map_and_says_why() -> Result<()> {
         let matrix = format!("section.experiment figure.matrix[data-experiment='{id}']");
         let file = results.file(&format!("{id}-matrix.json"));
         let of_file: Value = serde_json::from_str(&std::fs::read_to_string(file)?)?;
-        let cells = of_file["cells"].as_array().map_or(0, Vec::len) as u64;
+        let cells = of_file["matrix"]["cells"].as_array().map_or(0, Vec::len) as u64;
         assert!(cells > 0, "{id}");
         assert_eq!(
             count(&mut page, &format!("{matrix} tbody tr"))?,
@@ -314,7 +314,7 @@ fn a_matrix_has_a_heat_map_and_says_why() -> Result<()> {
         let script = format!("document.querySelector(\"{matrix} svg\").textContent");
         let drawn = page.eval(&script)?;
         let drawn = drawn.as_str().unwrap_or_default();
-        for cell in of_file["cells"].as_array().into_iter().flatten() {
+        for cell in of_file["matrix"]["cells"].as_array().into_iter().flatten() {
             let name = cell["foreground"].as_str().unwrap_or_default();
             assert!(drawn.contains(name), "{name} in {drawn}");
         }
