@@ -36,7 +36,7 @@ pub struct Judgement {
 ///   at most the larger of 0.05 absolute and 5 %. What we could not measure
 ///   does not pass.
 /// * Kind D: no bar of its own, see [`super::DriveSummary`]. The error of an M
-///   counts from the nearest value within [`M_ABSOLUTE`] of the published one.
+///   counts from the nearest value within 0.05 of the published one.
 /// * Kind S: passes unless a stated check of its shape fails.
 #[must_use]
 pub fn judge(row: &Row) -> Judgement {
