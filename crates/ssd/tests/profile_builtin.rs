@@ -15,7 +15,17 @@ use zonelab_ssd::profile::{
 #[test]
 fn every_builtin_profile_reads_and_builds() {
     let names: Vec<_> = builtin_names().collect();
-    assert_eq!(names, ["confznspp", "qlc-large", "small-zones", "zn540"]);
+    assert_eq!(
+        names,
+        [
+            "confznspp",
+            "qlc-buffered",
+            "qlc-large",
+            "small-zones",
+            "zn540",
+            "zn540-2tb"
+        ]
+    );
     for name in names {
         let profile = builtin(name).unwrap();
         assert_eq!(profile.config.name, name);
@@ -286,8 +296,9 @@ fn loading_by_name_or_path() {
         ),
         (
             "pm1731a",
-            "pm1731a: there is no built-in profile of this name; there are confznspp, qlc-large, \
-             small-zones, zn540; a file needs a slash or .toml in its name",
+            "pm1731a: there is no built-in profile of this name; there are confznspp, \
+             qlc-buffered, qlc-large, small-zones, zn540, zn540-2tb; a file needs a slash or .toml \
+             in its name",
         ),
     ] {
         assert_eq!(

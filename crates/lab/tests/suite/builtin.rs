@@ -18,8 +18,15 @@ const DRIVE_Z: [&str; 14] = [
     "Z1", "Z3", "Z4", "Z5", "Z6", "Z7", "Z8", "Z9", "Z10a", "Z10b", "Z11", "Z11s", "Z12", "Z13",
 ];
 
+/// Of the larger ZN540, thesis.
+const DRIVE_V: [&str; 2] = ["V1", "V2"];
+
 fn all() -> impl Iterator<Item = &'static str> {
-    EMULATOR.into_iter().chain(DRIVE_C).chain(DRIVE_Z)
+    EMULATOR
+        .into_iter()
+        .chain(DRIVE_C)
+        .chain(DRIVE_Z)
+        .chain(DRIVE_V)
 }
 
 fn experiment(id: &str) -> Experiment {
@@ -39,7 +46,7 @@ fn they_are_all_there_under_their_ids() {
         let experiment = experiment(id);
         let kind = match id {
             // What is published of C5 is that there is interference at all.
-            "C5" | "Z11" => "S",
+            "C5" | "Z11" | "V1" | "V2" => "S",
             _ if EMULATOR.contains(&id) => "E",
             _ => "D",
         };
