@@ -9,12 +9,22 @@
 
 mod admin;
 mod dwords;
+mod features;
+mod log_page;
+mod media;
 mod nvm;
+mod ranges;
 mod zoned;
 
-pub use admin::Identify;
+pub use admin::{Abort, AdminCommand, FormatNvm, Identify, SecureErase};
 pub use dwords::DatasetHints;
+pub use features::{GetFeatures, SetFeatures};
+pub use log_page::GetLogPage;
+pub use media::{Compare, Verify, WriteZeroes};
 pub use nvm::{Flush, Protection, Read, Write};
+pub use ranges::{
+    CopyCommand, CopyRange, CopyReadProtection, DatasetManagement, DatasetRange, RangeContext,
+};
 pub use zoned::{ZoneAppend, ZoneManagementReceive, ZoneManagementSend};
 
 use crate::Status;
@@ -50,7 +60,7 @@ impl core::error::Error for OutOfRange {}
 
 impl OutOfRange {
     /// `value`, if it is one of `min` to `max`.
-    fn check(field: &'static str, value: u64, min: u64, max: u64) -> Result<u64, Self> {
+    pub(crate) fn check(field: &'static str, value: u64, min: u64, max: u64) -> Result<u64, Self> {
         if (min..=max).contains(&value) {
             return Ok(value);
         }
@@ -64,7 +74,7 @@ impl OutOfRange {
 }
 
 /// [`Status::INVALID_OPCODE`] unless the entry has opcode `expected`.
-fn expect_opcode(entry: &SubmissionEntry, expected: u8) -> Result<(), Status> {
+pub(crate) fn expect_opcode(entry: &SubmissionEntry, expected: u8) -> Result<(), Status> {
     if entry.cdw0.opc() == expected {
         return Ok(());
     }
@@ -80,6 +90,16 @@ pub enum IoCommand {
     Read(Read),
     /// Write blocks.
     Write(Write),
+    /// Compare blocks with a buffer.
+    Compare(Compare),
+    /// Check that blocks can be read.
+    Verify(Verify),
+    /// Write zeroes without a transfer.
+    WriteZeroes(WriteZeroes),
+    /// Hints on ranges.
+    DatasetManagement(DatasetManagement),
+    /// Copy ranges of blocks inside the device.
+    Copy(CopyCommand),
     /// Write blocks at the write pointer of a zone.
     ZoneAppend(ZoneAppend),
     /// Change the state of a zone, or of all.
@@ -98,6 +118,13 @@ impl IoCommand {
             IoOpcode::FLUSH => Flush::parse(entry).map(Self::Flush),
             IoOpcode::READ => Read::parse(entry).map(Self::Read),
             IoOpcode::WRITE => Write::parse(entry).map(Self::Write),
+            IoOpcode::COMPARE => Compare::parse(entry).map(Self::Compare),
+            IoOpcode::VERIFY => Verify::parse(entry).map(Self::Verify),
+            IoOpcode::WRITE_ZEROES => WriteZeroes::parse(entry).map(Self::WriteZeroes),
+            IoOpcode::DATASET_MANAGEMENT => {
+                DatasetManagement::parse(entry).map(Self::DatasetManagement)
+            }
+            IoOpcode::COPY => CopyCommand::parse(entry).map(Self::Copy),
             IoOpcode::ZONE_APPEND => ZoneAppend::parse(entry).map(Self::ZoneAppend),
             IoOpcode::ZONE_MANAGEMENT_SEND => {
                 ZoneManagementSend::parse(entry).map(Self::ZoneManagementSend)
@@ -118,6 +145,11 @@ impl IoCommand {
             Self::Flush(command) => Ok(command.to_entry()),
             Self::Read(command) => command.to_entry(),
             Self::Write(command) => command.to_entry(),
+            Self::Compare(command) => command.to_entry(),
+            Self::Verify(command) => command.to_entry(),
+            Self::WriteZeroes(command) => command.to_entry(),
+            Self::DatasetManagement(command) => command.to_entry(),
+            Self::Copy(command) => command.to_entry(),
             Self::ZoneAppend(command) => command.to_entry(),
             Self::ZoneManagementSend(command) => Ok(command.to_entry()),
             Self::ZoneManagementReceive(command) => command.to_entry(),
@@ -131,6 +163,11 @@ impl IoCommand {
             Self::Flush(command) => command.nsid,
             Self::Read(command) => command.nsid,
             Self::Write(command) => command.nsid,
+            Self::Compare(command) => command.nsid,
+            Self::Verify(command) => command.nsid,
+            Self::WriteZeroes(command) => command.nsid,
+            Self::DatasetManagement(command) => command.nsid,
+            Self::Copy(command) => command.nsid,
             Self::ZoneAppend(command) => command.nsid,
             Self::ZoneManagementSend(command) => command.nsid,
             Self::ZoneManagementReceive(command) => command.nsid,

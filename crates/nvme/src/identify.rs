@@ -6,18 +6,27 @@
 //! They are large: read one in place with
 //! `IdentifyController::ref_from_bytes(&buffer)` rather than by value.
 
+mod attributes;
+mod command_sets;
 mod controller;
 mod lists;
 mod namespace;
 mod text;
 mod zoned;
 
-pub use controller::{
-    AsyncEvents, ControllerType, EntrySizes, IdentifyController, NvmOptions, OptionalAdmin,
-    PowerState, SglSupport, Version, VolatileWriteCache,
+pub use attributes::{
+    AsyncEvents, ControllerAttributes, ControllerType, EntrySizes, FabricsAttributes,
+    FirmwareUpdates, FormatAttributes, FusedOperations, LogPageAttributes, MultiPath, NvmOptions,
+    OptionalAdmin, OptionalFabrics, SglSupport, Version, VolatileWriteCache,
 };
+pub use command_sets::{
+    ExtendedLbaFormat, IdentifyControllerNvm, IdentifyNamespaceIndependent, IdentifyNamespaceNvm,
+    IndependentFeatures, NamespaceStatus, ProtectionCapabilities,
+};
+pub use controller::{IdentifyController, PowerState};
 pub use lists::{
-    CommandSetCombinations, CommandSetVector, NamespaceIdHeader, NamespaceIdType, NamespaceList,
+    CommandSetCombinations, CommandSetVector, ControllerList, NamespaceIdHeader, NamespaceIdType,
+    NamespaceList, namespace_ids,
 };
 pub use namespace::{FormattedLba, IdentifyNamespace, LbaFormat, NamespaceFeatures};
 pub use text::{Ascii, Nqn};
@@ -35,17 +44,21 @@ crate::open_enum! {
         CONTROLLER = 0x01,
         /// Active namespaces: [`NamespaceList`].
         ACTIVE_NAMESPACES = 0x02,
-        /// Identifiers of a namespace: [`NamespaceIdHeader`], one after the other.
+        /// Identifiers of a namespace: [`NamespaceIdHeader`], one after the other;
+        /// [`namespace_ids`] reads them.
         NAMESPACE_ID_DESCRIPTORS = 0x03,
         /// NVM sets.
         NVM_SETS = 0x04,
-        /// What a command set adds to the namespace: [`IdentifyNamespaceZns`].
+        /// What a command set adds to the namespace: [`IdentifyNamespaceNvm`] or
+        /// [`IdentifyNamespaceZns`].
         COMMAND_SET_NAMESPACE = 0x05,
-        /// What a command set adds to the controller: [`IdentifyControllerZns`].
+        /// What a command set adds to the controller: [`IdentifyControllerNvm`] or
+        /// [`IdentifyControllerZns`].
         COMMAND_SET_CONTROLLER = 0x06,
         /// Active namespaces of a command set: [`NamespaceList`].
         COMMAND_SET_ACTIVE_NAMESPACES = 0x07,
-        /// What all command sets have in common about the namespace.
+        /// What all command sets have in common about the namespace:
+        /// [`IdentifyNamespaceIndependent`].
         COMMAND_SET_INDEPENDENT_NAMESPACE = 0x08,
         /// Namespace structure for a format rather than a namespace.
         NAMESPACE_FOR_FORMAT = 0x09,
@@ -55,9 +68,9 @@ crate::open_enum! {
         ALLOCATED_NAMESPACES = 0x10,
         /// [`IdentifyNamespace`] of an allocated namespace.
         ALLOCATED_NAMESPACE = 0x11,
-        /// Controllers that a namespace is attached to.
+        /// Controllers that a namespace is attached to: [`ControllerList`].
         ATTACHED_CONTROLLERS = 0x12,
-        /// Controllers of the subsystem.
+        /// Controllers of the subsystem: [`ControllerList`].
         CONTROLLERS = 0x13,
         /// Capabilities of the primary controller.
         PRIMARY_CONTROLLER_CAPABILITIES = 0x14,

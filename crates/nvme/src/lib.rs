@@ -9,15 +9,24 @@
 //! | [`status`] | every status code with its name | base 2.0, ZNS 1.1 |
 //! | [`identify`] | the data structures that Identify returns | base 2.0, NVM 1.0, ZNS 1.1 |
 //! | [`zns`] | zone descriptors, zone reports, the changed zone list | ZNS 1.1 |
+//! | [`log`] | log pages: errors, health, firmware, effects, discovery | base 2.0, section 5.16 |
+//! | [`feature`] | features and the layouts of their values | base 2.0, section 5.27 |
+//! | [`event`] | asynchronous events | base 2.0, section 5.2; ZNS 1.1 |
+//! | [`property`] | controller properties, which are registers on PCIe | base 2.0, section 3.1.3 |
+//! | [`fabrics`] | fabrics commands, the data and the response of Connect | base 2.0, section 6 |
+//! | [`auth`] | messages and secrets of DH-HMAC-CHAP | base 2.0, section 8.13.5 |
+//! | [`tcp`] | protocol data units of NVMe/TCP | NVMe/TCP 1.0 |
 //!
 //! # What is not
 //!
 //! * Behaviour: no state machine, no check against a namespace, no I/O. The
 //!   drive lives in `zonelab-ssd`.
-//! * Controller registers, fabrics commands and NVMe/TCP PDUs. They become
-//!   modules of their own.
-//! * Parsed forms of commands other than those in [`command`]; their opcodes
-//!   are named. Log pages other than the changed zone list; features.
+//! * Properties that only PCIe controllers have, beyond those of the admin
+//!   queue. Digests of NVMe/TCP: where they lie is here, CRC32C is not.
+//! * Parsed forms of commands other than those in [`command`] and [`fabrics`];
+//!   their opcodes are named. Log pages and features of which only the number
+//!   is named in [`log`] and [`feature`].
+//! * Hashes, exponents and the transformation of secrets of DH-HMAC-CHAP.
 //! * The upper bits of storage and reference tags (command dwords 2 and 3) that
 //!   only formats with 32-bit and 64-bit guards use.
 //! * Fields that are younger than the specifications above: they read as
@@ -67,10 +76,17 @@ mod bits;
 mod open_enum;
 mod reserved;
 
+pub mod auth;
 pub mod command;
+pub mod event;
+pub mod fabrics;
+pub mod feature;
 pub mod identify;
+pub mod log;
+pub mod property;
 pub mod queue;
 pub mod status;
+pub mod tcp;
 pub mod zns;
 
 pub use reserved::Reserved;

@@ -5,7 +5,8 @@
 //!
 //! Codes 80h and up of the command specific type belong to the I/O command
 //! set, and the same number means something else on a fabrics command. The
-//! names here are those of the NVM and ZNS command sets.
+//! names of [`Status`] are those of the NVM and ZNS command sets, those of
+//! [`FabricsStatus`] the others.
 
 crate::open_enum! {
     /// Status Code Type (SCT): which table a status code is from. 3 bits.
@@ -224,7 +225,8 @@ crate::open_enum! {
         WRITE_TO_READ_ONLY_RANGE = 0x182 => "Attempted Write to Read Only Range",
         /// The command is larger than a limit of its command set.
         COMMAND_SIZE_LIMIT_EXCEEDED = 0x183 => "Command Size Limit Exceeded",
-        /// The operation needs a ZRWA and the zone has none, or the reverse.
+        /// The operation needs a ZRWA and the zone has none, or the reverse: a
+        /// zone that is not empty cannot get one.
         INVALID_ZONE_OPERATION_REQUEST = 0x1b6 => "Invalid Zone Operation Request",
         /// No ZRWA resource is left.
         ZRWA_RESOURCES_UNAVAILABLE = 0x1b7 => "ZRWA Resources Unavailable",
@@ -285,7 +287,51 @@ crate::open_enum! {
     }
 }
 
+crate::open_enum! {
+    /// Status of a fabrics command, where the number means something else than
+    /// on an I/O command: command specific status (SCT 1h), 80h and up. Any
+    /// other status of a fabrics command is a [`Status`].
+    pub enum FabricsStatus: u16 {
+        /// The record format is not supported.
+        CONNECT_INCOMPATIBLE_FORMAT = 0x180 => "Connect Incompatible Format",
+        /// The controller, or the identifier asked for, is in use.
+        CONNECT_CONTROLLER_BUSY = 0x181 => "Connect Controller Busy",
+        /// A parameter is not valid; the completion says where it lies.
+        CONNECT_INVALID_PARAMETERS = 0x182 => "Connect Invalid Parameters",
+        /// The subsystem moved: read the discovery log again.
+        CONNECT_RESTART_DISCOVERY = 0x183 => "Connect Restart Discovery",
+        /// The host may not connect.
+        CONNECT_INVALID_HOST = 0x184 => "Connect Invalid Host",
+        /// The admin queue cannot be disconnected.
+        INVALID_QUEUE_TYPE = 0x185 => "Disconnect Invalid Queue Type",
+        /// The log changed while it was read: read it again.
+        DISCOVER_RESTART = 0x190 => "Discover Restart",
+        /// Authenticate first.
+        AUTHENTICATION_REQUIRED = 0x191 => "Authentication Required",
+    }
+}
+
+impl FabricsStatus {
+    /// The same number among all statuses, as a completion carries it.
+    #[must_use]
+    pub const fn status(self) -> Status {
+        Status(self.0)
+    }
+}
+
+impl From<FabricsStatus> for Status {
+    fn from(status: FabricsStatus) -> Self {
+        status.status()
+    }
+}
+
 impl Status {
+    /// Its name as the outcome of a fabrics command, if it has one.
+    #[must_use]
+    pub fn fabrics_name(self) -> Option<&'static str> {
+        FabricsStatus(self.0).name().or_else(|| self.name())
+    }
+
     /// The status with code `sc` of type `sct`, of which the low 3 bits count.
     #[must_use]
     pub const fn new(sct: StatusCodeType, sc: u8) -> Self {

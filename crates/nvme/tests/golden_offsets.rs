@@ -3,7 +3,8 @@
 
 use core::mem::offset_of;
 use zonelab_nvme::identify::{
-    IdentifyController, IdentifyControllerZns, IdentifyNamespace, IdentifyNamespaceZns,
+    ControllerList, IdentifyController, IdentifyControllerNvm, IdentifyControllerZns,
+    IdentifyNamespace, IdentifyNamespaceIndependent, IdentifyNamespaceNvm, IdentifyNamespaceZns,
     LbaFormatExtension, PowerState,
 };
 use zonelab_nvme::zns::{ChangedZoneList, ReportHeader, ZoneDescriptor};
@@ -199,6 +200,38 @@ fn zoned_identify_offsets() {
     });
     assert_offsets!(LbaFormatExtension { zsze: 0, zdes: 8 });
     assert_offsets!(IdentifyControllerZns { zasl: 0 });
+}
+
+#[test]
+fn offsets_of_other_command_sets() {
+    assert_offsets!(IdentifyNamespaceNvm {
+        lbstm: 0,
+        pic: 8,
+        elbaf: 12
+    });
+    assert_offsets!(IdentifyControllerNvm {
+        vsl: 0,
+        wzsl: 1,
+        wusl: 2,
+        dmrl: 3,
+        dmrsl: 4,
+        dmsl: 8
+    });
+    assert_offsets!(IdentifyNamespaceIndependent {
+        nsfeat: 0,
+        nmic: 1,
+        rescap: 2,
+        fpi: 3,
+        anagrpid: 4,
+        nsattr: 8,
+        nvmsetid: 10,
+        endgid: 12,
+        nstat: 14,
+    });
+    assert_offsets!(ControllerList {
+        numids: 0,
+        cntlid: 2
+    });
 }
 
 #[test]

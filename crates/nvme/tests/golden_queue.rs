@@ -155,6 +155,12 @@ fn zone_management_send() {
         ..ZoneManagementSend::new(1, 0, ZoneSendAction::RESET)
     };
     assert_eq!(reset_all.to_entry().as_bytes()[52..56], [0x04, 0x01, 0, 0]);
+    // The last block to commit, not the first of the zone.
+    let flush = ZoneManagementSend::new(1, 0x8_001f, ZoneSendAction::ZRWA_FLUSH);
+    assert_eq!(flush.to_entry().as_bytes()[40..44], [0x1f, 0, 8, 0]);
+    assert_eq!(flush.to_entry().as_bytes()[52..56], [0x11, 0, 0, 0]);
+    let extension = ZoneManagementSend::new(1, 0, ZoneSendAction::SET_DESCRIPTOR_EXTENSION);
+    assert_eq!(extension.to_entry().as_bytes()[52..56], [0x10, 0, 0, 0]);
 }
 
 #[test]
@@ -391,6 +397,9 @@ fn a_command_is_not_taken_for_another() {
     assert_eq!(Write::parse(&read), Err(Status::INVALID_OPCODE));
     assert_eq!(ZoneAppend::parse(&read), Err(Status::INVALID_OPCODE));
     assert_eq!(Identify::parse(&read), Err(Status::INVALID_OPCODE));
-    let verify = SubmissionEntry::new(IoOpcode::VERIFY.0);
-    assert_eq!(IoCommand::parse(&verify), Err(Status::INVALID_OPCODE));
+    let uncorrectable = SubmissionEntry::new(IoOpcode::WRITE_UNCORRECTABLE.0);
+    assert_eq!(
+        IoCommand::parse(&uncorrectable),
+        Err(Status::INVALID_OPCODE)
+    );
 }

@@ -3,10 +3,13 @@
 
 use zonelab_nvme::Reserved;
 use zonelab_nvme::identify::{
-    Ascii, AsyncEvents, CommandSetVector, ControllerType, EntrySizes, FormattedLba,
-    IdentifyController, IdentifyNamespace, IdentifyNamespaceZns, LbaFormat, NamespaceFeatures,
-    NamespaceIdHeader, NamespaceIdType, NamespaceList, NvmOptions, OptionalAdmin, SglSupport,
-    Version, VolatileWriteCache, ZoneCharacteristics, ZonedOptions, ZrwaCapability,
+    Ascii, AsyncEvents, CommandSetVector, ControllerAttributes, ControllerList, ControllerType,
+    EntrySizes, ExtendedLbaFormat, FabricsAttributes, FirmwareUpdates, FormatAttributes,
+    FormattedLba, FusedOperations, IdentifyController, IdentifyNamespace, IdentifyNamespaceZns,
+    IndependentFeatures, LbaFormat, LogPageAttributes, MultiPath, NamespaceFeatures,
+    NamespaceIdHeader, NamespaceIdType, NamespaceList, NamespaceStatus, NvmOptions, OptionalAdmin,
+    OptionalFabrics, ProtectionCapabilities, SglSupport, Version, VolatileWriteCache,
+    ZoneCharacteristics, ZonedOptions, ZrwaCapability, namespace_ids,
 };
 use zonelab_nvme::zerocopy::{FromBytes, FromZeros, IntoBytes};
 use zonelab_nvme::zns::{
@@ -197,6 +200,10 @@ fn controller_flags() {
         with_verify: 7,
         with_copy: 8,
     });
+}
+
+#[test]
+fn controller_attributes() {
     assert_flags!(SglSupport {
         with_keyed: 2,
         with_bit_bucket: 16,
@@ -206,6 +213,59 @@ fn controller_flags() {
         with_offset: 20,
         with_transport: 21,
     });
+    assert_flags!(MultiPath {
+        with_ports: 0,
+        with_controllers: 1,
+        with_sr_iov: 2,
+        with_ana: 3,
+    });
+    assert_flags!(ControllerAttributes {
+        with_host_id_128: 0,
+        with_non_operational_permissive: 1,
+        with_nvm_sets: 2,
+        with_read_recovery_levels: 3,
+        with_endurance_groups: 4,
+        with_predictable_latency: 5,
+        with_tbkas: 6,
+        with_namespace_granularity: 7,
+        with_sq_associations: 8,
+        with_uuid_list: 9,
+        with_multi_domain: 10,
+        with_fixed_capacity: 11,
+        with_variable_capacity: 12,
+        with_delete_endurance_group: 13,
+        with_delete_nvm_set: 14,
+        with_elbas: 15,
+    });
+    assert_flags!(LogPageAttributes {
+        with_smart_per_namespace: 0,
+        with_command_effects: 1,
+        with_extended: 2,
+        with_telemetry: 3,
+        with_persistent_events: 4,
+        with_supported_logs: 5,
+        with_telemetry_area_4: 6,
+    });
+    assert_flags!(FormatAttributes {
+        with_format_all: 0,
+        with_erase_all: 1,
+        with_cryptographic: 2,
+        with_no_broadcast: 3,
+    });
+    assert_flags!(FusedOperations {
+        with_compare_and_write: 0
+    });
+    assert_flags!(FabricsAttributes {
+        with_static_model: 0
+    });
+    assert_flags!(OptionalFabrics { with_disconnect: 0 });
+    // Slot 1 read only, 7 slots, no reset needed, overlaps noticed.
+    let firmware = FirmwareUpdates::default()
+        .with_slot_1_read_only(true)
+        .with_slots(7)
+        .with_without_reset(true)
+        .with_smud(true);
+    assert_eq!(firmware.bits(), 0x3f);
     let version = Version::default().with_mjr(1).with_mnr(4).with_ter(2);
     assert_eq!(version.bits(), 0x0001_0402);
 }
@@ -219,6 +279,18 @@ fn namespace_flags() {
         with_uidreuse: 3,
         with_optperf: 4,
     });
+    assert_flags!(IndependentFeatures {
+        with_uidreuse: 3,
+        with_rmedia: 4
+    });
+    assert_flags!(NamespaceStatus { with_nrdy: 0 });
+    assert_flags!(ProtectionCapabilities {
+        with_storage_tag_16: 0,
+        with_storage_tag_16_mask: 1,
+        with_stcrs: 2
+    });
+    let format = ExtendedLbaFormat::default().with_sts(16).with_pif(2);
+    assert_eq!(format.bits(), 0x110);
     assert_flags!(ZoneCharacteristics {
         with_vzc: 0,
         with_zae: 1
@@ -278,6 +350,41 @@ fn lists_of_namespaces_end_at_zero() {
     assert_eq!(list.iter().collect::<Vec<_>>(), [1, 7]);
     list.nsid.fill(1.into());
     assert_eq!(list.iter().count(), 1024);
+}
+
+#[test]
+fn lists_of_controllers_have_a_count() {
+    let mut bytes = [0_u8; 4096];
+    bytes[..6].copy_from_slice(&[2, 0, 1, 0, 0x34, 0x12]);
+    let mut list = ControllerList::read_from_bytes(&bytes).unwrap();
+    let controllers = list.controllers().unwrap();
+    assert_eq!(controllers.as_bytes(), [1, 0, 0x34, 0x12]);
+    for (numids, named) in [(0, Some(0)), (2047, Some(2047)), (2048, None)] {
+        list.numids = numids.into();
+        assert_eq!(list.controllers().map(<[_]>::len), named, "{numids}");
+    }
+}
+
+#[test]
+fn the_identifiers_of_a_namespace() {
+    let mut list = [0_u8; 64];
+    list[..4].copy_from_slice(&[0x03, 16, 0, 0]);
+    list[4..20].fill(0xa5); // UUID
+    list[20..24].copy_from_slice(&[0x01, 8, 0, 0]);
+    list[24..32].fill(0x5a); // EUI-64
+    list[32..37].copy_from_slice(&[0x04, 1, 0, 0, 0x02]); // CSI: no padding behind it
+    let ids: Vec<_> = namespace_ids(&list).collect();
+    let golden: [(NamespaceIdType, &[u8]); 3] = [
+        (NamespaceIdType::UUID, &[0xa5; 16]),
+        (NamespaceIdType::EUI64, &[0x5a; 8]),
+        (NamespaceIdType::CSI, &[0x02]),
+    ];
+    assert_eq!(ids, golden);
+    assert_eq!(namespace_ids(&list[..36]).count(), 2, "cut off");
+    assert_eq!(namespace_ids(&list[..34]).count(), 2, "cut off");
+    assert_eq!(namespace_ids(&[]).count(), 0);
+    let header = NamespaceIdHeader::new(NamespaceIdType::NGUID, 16);
+    assert_eq!(header.as_bytes(), [0x02, 16, 0, 0]);
 }
 
 #[test]

@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 use zonelab_nvme::Status;
 use zonelab_nvme::command::{
-    DatasetHints, Flush, Identify, IoCommand, Protection, Read, Write, ZoneAppend,
-    ZoneManagementReceive, ZoneManagementSend,
+    Compare, CopyCommand, CopyReadProtection, DatasetHints, DatasetManagement, Flush, Identify,
+    IoCommand, Protection, Read, Verify, Write, WriteZeroes, ZoneAppend, ZoneManagementReceive,
+    ZoneManagementSend,
 };
 use zonelab_nvme::identify::{Cns, CommandSet};
 use zonelab_nvme::queue::{CompletionEntry, SubmissionEntry};
@@ -69,6 +70,41 @@ prop_compose! {
     fn append()(write in write(), piremap in any::<bool>()) -> ZoneAppend {
         let Write { nsid, slba, nlb, lr, fua, dtype, dspec, protection, .. } = write;
         ZoneAppend { nsid, zslba: slba, nlb, lr, fua, piremap, dtype, dspec, protection }
+    }
+}
+
+prop_compose! {
+    fn write_zeroes()(write in write(), deac in any::<bool>()) -> WriteZeroes {
+        let Write { nsid, slba, nlb, lr, fua, protection, .. } = write;
+        WriteZeroes { nsid, slba, nlb, deac, lr, fua, protection }
+    }
+}
+
+prop_compose! {
+    fn dataset_management()(
+        nsid in any::<u32>(),
+        nr in 1..=256_u16,
+        (idr, idw, ad) in any::<(bool, bool, bool)>(),
+    ) -> DatasetManagement {
+        DatasetManagement { nsid, nr, idr, idw, ad }
+    }
+}
+
+prop_compose! {
+    fn copy()(
+        write in write(),
+        nr in 1..=256_u16,
+        desfmt in 0..=15_u8,
+        flags in any::<[bool; 5]>(),
+    ) -> CopyCommand {
+        let [pract, check_guard, check_application_tag, check_reference_tag, stc] = flags;
+        let read_protection = CopyReadProtection {
+            pract, check_guard, check_application_tag, check_reference_tag, stc,
+        };
+        let Write { nsid, slba, lr, fua, dtype, dspec, protection, .. } = write;
+        CopyCommand {
+            nsid, sdlba: slba, nr, desfmt, lr, fua, dtype, dspec, read_protection, protection,
+        }
     }
 }
 
@@ -160,6 +196,15 @@ proptest! {
         any::<u32>().prop_map(|nsid| IoCommand::Flush(Flush { nsid })),
         read().prop_map(IoCommand::Read),
         write().prop_map(IoCommand::Write),
+        read().prop_map(|Read { nsid, slba, nlb, lr, fua, protection, .. }| {
+            IoCommand::Compare(Compare { nsid, slba, nlb, lr, fua, protection })
+        }),
+        read().prop_map(|Read { nsid, slba, nlb, lr, fua, protection, .. }| {
+            IoCommand::Verify(Verify { nsid, slba, nlb, lr, fua, protection })
+        }),
+        write_zeroes().prop_map(IoCommand::WriteZeroes),
+        dataset_management().prop_map(IoCommand::DatasetManagement),
+        copy().prop_map(IoCommand::Copy),
         append().prop_map(IoCommand::ZoneAppend),
         zone_send().prop_map(IoCommand::ZoneManagementSend),
         zone_receive().prop_map(IoCommand::ZoneManagementReceive),

@@ -1,4 +1,5 @@
-//! The command dwords of the commands in this module, bit by bit.
+//! Command dwords that several commands share, and those of Identify and of zone
+//! management, bit by bit.
 
 use super::OutOfRange;
 use crate::identify::{Cns, CommandSet};
@@ -6,7 +7,8 @@ use crate::zns::{ReportFilter, ZoneReceiveAction, ZoneSendAction};
 use zerocopy::little_endian::U32;
 
 bits! {
-    /// Dword 12 of Read, Write and Zone Append.
+    /// Dword 12 of commands that name blocks. Copy has other fields in place of
+    /// NLB.
     pub(super) struct TransferDword12(U32: u32) {
         /// Number of logical blocks (NLB), zero based.
         [15:0] nlb_z / with_nlb_z: u16,
@@ -14,8 +16,9 @@ bits! {
         [23:20] dtype / with_dtype: u8,
         /// Storage tag check (STC).
         [24:24] stc / with_stc: bool,
-        /// Protection information remap (PIREMAP). Zone Append only.
-        [25:25] piremap / with_piremap: bool,
+        /// Zone Append: protection information remap (PIREMAP). Write Zeroes:
+        /// deallocate (DEAC). Copy: storage tag check read (STCR).
+        [25:25] bit_25 / with_bit_25: bool,
         /// PRINFO: check the reference tag (PRCHK bit 0).
         [26:26] check_reference_tag / with_check_reference_tag: bool,
         /// PRINFO: check the application tag (PRCHK bit 1).
@@ -32,9 +35,9 @@ bits! {
 }
 
 bits! {
-    /// Dword 13 of Read, Write and Zone Append.
+    /// Dword 13 of Read, Write, Zone Append and Copy.
     pub(super) struct TransferDword13(U32: u32) {
-        /// Dataset management hints (DSM). Reserved in Zone Append.
+        /// Dataset management hints (DSM). Reserved in Zone Append and Copy.
         [7:0] dsm / with_dsm: u8,
         /// Directive specific (DSPEC). Reserved in Read.
         [31:16] dspec / with_dspec: u16,
@@ -42,7 +45,7 @@ bits! {
 }
 
 bits! {
-    /// Dword 15 of Read, Write and Zone Append.
+    /// Dword 15 of commands that name blocks.
     pub(super) struct TransferDword15(U32: u32) {
         /// Logical block application tag (LBAT), expected (ELBAT) in Read.
         [15:0] lbat / with_lbat: u16,
@@ -110,10 +113,18 @@ bits! {
 }
 
 bits! {
-    /// Dword 14 of Identify.
-    pub(super) struct IdentifyDword14(U32: u32) {
+    /// Dword 14 of Identify, Get Features and Set Features.
+    pub(super) struct UuidDword14(U32: u32) {
         /// UUID index.
         [6:0] uuid_index / with_uuid_index: u8,
+    }
+}
+
+impl UuidDword14 {
+    /// The dword with index `uuid_index`.
+    pub(super) fn of(uuid_index: u8) -> Result<Self, OutOfRange> {
+        OutOfRange::check("uuid_index", uuid_index.into(), 0, 0x7f)?;
+        Ok(Self::default().with_uuid_index(uuid_index))
     }
 }
 

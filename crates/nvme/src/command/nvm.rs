@@ -1,4 +1,4 @@
-//! Commands of the NVM command set (1.0, section 3.2), and Flush (base
+//! Read and Write of the NVM command set (1.0, section 3.2), and Flush (base
 //! specification 2.0, section 7.1).
 
 use super::dwords::{
@@ -8,7 +8,7 @@ use super::{OutOfRange, expect_opcode};
 use crate::Status;
 use crate::queue::{IoOpcode, SubmissionEntry};
 
-/// End-to-end protection fields of Read, Write and Zone Append.
+/// End-to-end protection fields of commands that name blocks.
 ///
 /// All zero, which is the default, where the namespace has no protection
 /// information.

@@ -55,7 +55,7 @@ impl ZoneAppend {
         let dword12 = TransferDword12::default()
             .with_nlb_z(nlb_z(self.nlb)?)
             .with_dtype(dtype(self.dtype)?)
-            .with_piremap(self.piremap)
+            .with_bit_25(self.piremap)
             .with_lr(self.lr)
             .with_fua(self.fua);
         let (entry, dword12) = self.protection.store(entry, dword12);
@@ -81,7 +81,7 @@ impl ZoneAppend {
             nlb: u32::from(dword12.nlb_z()) + 1,
             lr: dword12.lr(),
             fua: dword12.fua(),
-            piremap: dword12.piremap(),
+            piremap: dword12.bit_25(),
             dtype: dword12.dtype(),
             dspec: dword13.dspec(),
             protection: Protection::load(entry),
@@ -101,8 +101,9 @@ pub struct ZoneManagementSend {
     pub zsa: ZoneSendAction,
     /// Every zone in a state that the action selects.
     pub select_all: bool,
-    /// Zone send action specific option (ZSASO). With [`ZoneSendAction::OPEN`]:
-    /// give the zone a random write area. Reserved with other actions.
+    /// Zone send action specific option (ZSASO). With [`ZoneSendAction::OPEN`]
+    /// and [`ZoneSendAction::SET_DESCRIPTOR_EXTENSION`]: give the zone a random
+    /// write area (ZRWAA). Reserved with other actions.
     pub zsaso: bool,
 }
 

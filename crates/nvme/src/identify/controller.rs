@@ -1,156 +1,14 @@
 //! The controller structure (CNS 01h).
 
+use super::attributes::{
+    AsyncEvents, ControllerAttributes, ControllerType, EntrySizes, FabricsAttributes,
+    FirmwareUpdates, FormatAttributes, FusedOperations, LogPageAttributes, MultiPath, NvmOptions,
+    OptionalAdmin, OptionalFabrics, SglSupport, Version, VolatileWriteCache,
+};
 use super::{Ascii, Nqn};
 use crate::Reserved;
 use zerocopy::little_endian::{U16, U32, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
-
-bits! {
-    /// Version (VER): 2.0.0 is 00020000h.
-    pub struct Version(U32: u32) {
-        /// Tertiary version (TER).
-        [7:0] ter / with_ter: u8,
-        /// Minor version (MNR).
-        [15:8] mnr / with_mnr: u8,
-        /// Major version (MJR).
-        [31:16] mjr / with_mjr: u16,
-    }
-}
-
-bits! {
-    /// Optional asynchronous events supported (OAES).
-    pub struct AsyncEvents(U32: u32) {
-        /// Namespace attributes changed.
-        [8:8] namespace_attribute / with_namespace_attribute: bool,
-        /// Firmware is being activated.
-        [9:9] firmware_activation / with_firmware_activation: bool,
-        /// Asymmetric namespace access changed.
-        [11:11] ana_change / with_ana_change: bool,
-        /// Predictable latency log changed.
-        [12:12] predictable_latency / with_predictable_latency: bool,
-        /// LBA status information is there.
-        [13:13] lba_status / with_lba_status: bool,
-        /// Endurance group log changed.
-        [14:14] endurance_group / with_endurance_group: bool,
-        /// Normal subsystem shutdown.
-        [15:15] subsystem_shutdown / with_subsystem_shutdown: bool,
-        /// Zone descriptors changed: the changed zone list says which.
-        [27:27] zone_descriptor_changed / with_zone_descriptor_changed: bool,
-        /// Discovery log changed.
-        [31:31] discovery_log / with_discovery_log: bool,
-    }
-}
-
-crate::open_enum! {
-    /// Controller type (CNTRLTYPE).
-    #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-    pub enum ControllerType: u8 {
-        /// Not reported.
-        NOT_REPORTED = 0x0,
-        /// I/O controller.
-        IO = 0x1,
-        /// Discovery controller.
-        DISCOVERY = 0x2,
-        /// Administrative controller.
-        ADMINISTRATIVE = 0x3,
-    }
-}
-
-const _: () = assert!(size_of::<ControllerType>() == 1);
-
-bits! {
-    /// Optional admin command support (OACS).
-    pub struct OptionalAdmin(U16: u16) {
-        /// Security Send and Security Receive.
-        [0:0] security / with_security: bool,
-        /// Format NVM.
-        [1:1] format_nvm / with_format_nvm: bool,
-        /// Firmware Commit and Firmware Image Download.
-        [2:2] firmware / with_firmware: bool,
-        /// Namespace Management and Namespace Attachment.
-        [3:3] namespace_management / with_namespace_management: bool,
-        /// Device Self-test.
-        [4:4] self_test / with_self_test: bool,
-        /// Directives.
-        [5:5] directives / with_directives: bool,
-        /// NVMe-MI Send and NVMe-MI Receive.
-        [6:6] nvme_mi / with_nvme_mi: bool,
-        /// Virtualization Management.
-        [7:7] virtualization / with_virtualization: bool,
-        /// Doorbell Buffer Config.
-        [8:8] doorbell_buffer / with_doorbell_buffer: bool,
-        /// Get LBA Status.
-        [9:9] get_lba_status / with_get_lba_status: bool,
-        /// Command and feature lockdown.
-        [10:10] lockdown / with_lockdown: bool,
-    }
-}
-
-bits! {
-    /// Entry sizes of a queue (SQES, CQES) as powers of two: 6 is 64 bytes.
-    pub struct EntrySizes(u8: u8) {
-        /// The size required.
-        [3:0] min / with_min: u8,
-        /// The largest size.
-        [7:4] max / with_max: u8,
-    }
-}
-
-bits! {
-    /// Optional NVM command support (ONCS).
-    pub struct NvmOptions(U16: u16) {
-        /// Compare.
-        [0:0] compare / with_compare: bool,
-        /// Write Uncorrectable.
-        [1:1] write_uncorrectable / with_write_uncorrectable: bool,
-        /// Dataset Management.
-        [2:2] dataset_management / with_dataset_management: bool,
-        /// Write Zeroes.
-        [3:3] write_zeroes / with_write_zeroes: bool,
-        /// Save and select fields of Set Features and Get Features.
-        [4:4] save_select / with_save_select: bool,
-        /// Reservations.
-        [5:5] reservations / with_reservations: bool,
-        /// The timestamp feature.
-        [6:6] timestamp / with_timestamp: bool,
-        /// Verify.
-        [7:7] verify / with_verify: bool,
-        /// Copy.
-        [8:8] copy / with_copy: bool,
-    }
-}
-
-bits! {
-    /// Volatile write cache (VWC).
-    pub struct VolatileWriteCache(u8: u8) {
-        /// There is one.
-        [0:0] present / with_present: bool,
-        /// Flush for all namespaces: 0 not said, 2 not supported, 3 supported.
-        [2:1] flush_all / with_flush_all: u8,
-    }
-}
-
-bits! {
-    /// SGL support (SGLS).
-    pub struct SglSupport(U32: u32) {
-        /// 0 none, 1 with any alignment, 2 with dword alignment.
-        [1:0] support / with_support: u8,
-        /// Keyed data blocks.
-        [2:2] keyed / with_keyed: bool,
-        /// Bit buckets.
-        [16:16] bit_bucket / with_bit_bucket: bool,
-        /// Metadata in one buffer of any alignment.
-        [17:17] metadata_byte_aligned / with_metadata_byte_aligned: bool,
-        /// A list may be longer than the data.
-        [18:18] oversize / with_oversize: bool,
-        /// The metadata pointer may point to an SGL descriptor.
-        [19:19] mptr_sgl / with_mptr_sgl: bool,
-        /// The address may be an offset.
-        [20:20] offset / with_offset: bool,
-        /// Transport data blocks.
-        [21:21] transport / with_transport: bool,
-    }
-}
 
 /// A power state descriptor (PSD).
 #[derive(
@@ -223,7 +81,7 @@ pub struct IdentifyController {
     /// IEEE OUI identifier, low byte first.
     pub ieee: [u8; 3],
     /// Multi-path I/O and namespace sharing capabilities.
-    pub cmic: u8,
+    pub cmic: MultiPath,
     /// Maximum data transfer size: 2 to the power of it times the smallest
     /// memory page (CAP.MPSMIN); 0: no limit.
     pub mdts: u8,
@@ -238,7 +96,7 @@ pub struct IdentifyController {
     /// Optional asynchronous events supported.
     pub oaes: AsyncEvents,
     /// Controller attributes.
-    pub ctratt: U32,
+    pub ctratt: ControllerAttributes,
     /// Read recovery levels supported, one bit each.
     pub rrls: U16,
     /// Zero.
@@ -268,9 +126,9 @@ pub struct IdentifyController {
     /// Asynchronous event request limit, zero based.
     pub aerl_z: u8,
     /// Firmware updates.
-    pub frmw: u8,
+    pub frmw: FirmwareUpdates,
     /// Log page attributes.
-    pub lpa: u8,
+    pub lpa: LogPageAttributes,
     /// Error log page entries, zero based.
     pub elpe_z: u8,
     /// Number of power states supported, zero based.
@@ -347,10 +205,10 @@ pub struct IdentifyController {
     pub nn: U32,
     /// Optional NVM command support.
     pub oncs: NvmOptions,
-    /// Fused operation support. Bit 0: Compare and Write.
-    pub fuses: U16,
+    /// Fused operation support.
+    pub fuses: FusedOperations,
     /// Format NVM attributes.
-    pub fna: u8,
+    pub fna: FormatAttributes,
     /// Volatile write cache.
     pub vwc: VolatileWriteCache,
     /// Atomic write unit normal in blocks, zero based.
@@ -386,11 +244,11 @@ pub struct IdentifyController {
     /// In capsule data offset in units of 16 bytes (fabrics).
     pub icdoff: U16,
     /// Fabrics controller attributes.
-    pub fcatt: u8,
+    pub fcatt: FabricsAttributes,
     /// Maximum SGL data block descriptors in a capsule; 0: no limit (fabrics).
     pub msdbd: u8,
     /// Optional fabric commands support.
-    pub ofcs: U16,
+    pub ofcs: OptionalFabrics,
     /// Discovery controller type.
     pub dctype: u8,
     /// Zero.

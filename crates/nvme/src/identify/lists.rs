@@ -1,7 +1,7 @@
 //! Lists that a host reads to find namespaces and their command sets.
 
 use crate::Reserved;
-use zerocopy::little_endian::{U32, U64};
+use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// A namespace list: ascending identifiers, zero after the last.
@@ -23,6 +23,28 @@ impl NamespaceList {
             .iter()
             .map(|nsid| nsid.get())
             .take_while(|nsid| *nsid != 0)
+    }
+}
+
+/// A controller list: ascending identifiers.
+#[derive(
+    Copy, Clone, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
+)]
+#[repr(C)]
+pub struct ControllerList {
+    /// Number of identifiers, 0 to 2047.
+    pub numids: U16,
+    /// Controller identifiers (CNTLID).
+    pub cntlid: [U16; 2047],
+}
+
+const _: () = assert!(size_of::<ControllerList>() == 4096);
+
+impl ControllerList {
+    /// The identifiers; `None` if a peer counts more than there can be.
+    #[must_use]
+    pub fn controllers(&self) -> Option<&[U16]> {
+        self.cntlid.get(..usize::from(self.numids.get()))
     }
 }
 
@@ -59,6 +81,32 @@ pub struct NamespaceIdHeader {
 }
 
 const _: () = assert!(size_of::<NamespaceIdHeader>() == 4);
+
+impl NamespaceIdHeader {
+    /// What an identifier of type `nidt` and `nidl` bytes starts with.
+    #[must_use]
+    pub fn new(nidt: NamespaceIdType, nidl: u8) -> Self {
+        Self {
+            nidt,
+            nidl,
+            reserved_2: Reserved::ZERO,
+        }
+    }
+}
+
+/// The identifiers in a Namespace Identification Descriptor list, with their
+/// types. They end at length 0, and where a peer sent one that is cut off.
+pub fn namespace_ids(mut list: &[u8]) -> impl Iterator<Item = (NamespaceIdType, &[u8])> {
+    core::iter::from_fn(move || {
+        let (header, rest) = NamespaceIdHeader::ref_from_prefix(list).ok()?;
+        if header.nidl == 0 {
+            return None;
+        }
+        let (nid, rest) = rest.split_at_checked(header.nidl.into())?;
+        list = rest;
+        Some((header.nidt, nid))
+    })
+}
 
 bits! {
     /// A set of command sets that a controller can enable together. All zero

@@ -80,6 +80,57 @@ pub struct SglDescriptor {
 
 const _: () = assert!(size_of::<SglDescriptor>() == 16);
 
+impl SglId {
+    /// Sub type of an address.
+    pub const ADDRESS: u8 = 0x0;
+    /// Sub type of an offset.
+    pub const OFFSET: u8 = 0x1;
+    /// Sub type of data that the transport moves as it sees fit.
+    pub const TRANSPORT: u8 = 0xa;
+}
+
+impl SglDescriptor {
+    /// `length` bytes at `offset` of the data of the capsule: an
+    /// [`SglType::DATA_BLOCK`] with an offset.
+    #[must_use]
+    pub fn in_capsule(offset: u64, length: u32) -> Self {
+        Self::block(SglType::DATA_BLOCK, SglId::OFFSET, offset, length)
+    }
+
+    /// `length` bytes that the transport moves: on TCP by data PDUs.
+    #[must_use]
+    pub fn transport(length: u32) -> Self {
+        Self::block(SglType::TRANSPORT_DATA_BLOCK, SglId::TRANSPORT, 0, length)
+    }
+
+    /// True if it is [`SglDescriptor::in_capsule`] of some offset.
+    #[must_use]
+    pub fn is_in_capsule(&self) -> bool {
+        self.is(SglType::DATA_BLOCK, SglId::OFFSET)
+    }
+
+    /// True if it is [`SglDescriptor::transport`].
+    #[must_use]
+    pub fn is_transport(&self) -> bool {
+        self.is(SglType::TRANSPORT_DATA_BLOCK, SglId::TRANSPORT)
+    }
+
+    fn block(sgl_type: SglType, subtype: u8, address: u64, length: u32) -> Self {
+        Self {
+            address: address.into(),
+            length: length.into(),
+            reserved_12: Reserved::ZERO,
+            id: SglId::default()
+                .with_sgl_type(sgl_type)
+                .with_subtype(subtype),
+        }
+    }
+
+    fn is(&self, sgl_type: SglType, subtype: u8) -> bool {
+        (self.id.sgl_type(), self.id.subtype()) == (sgl_type, subtype)
+    }
+}
+
 /// The data pointer (DPTR) of a command: two PRP entries, or one SGL descriptor.
 #[derive(
     Copy,
