@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use crate::document::{Document, Reported};
-use crate::error::Place;
+use crate::error::{Place, Problem};
 use crate::nearest::nearest;
 use crate::node::{Node, Value};
 use crate::table::Table;
@@ -24,6 +24,18 @@ impl<'d> Item<'d> {
         self.document
             .add(self.place(), &self.path, what.into(), valid.into());
         Reported(())
+    }
+
+    /// A problem of this value, without reporting it: for readers that learn only
+    /// later, from another input, what the value must fit.
+    pub fn problem(&self, what: impl Into<String>, valid: impl Into<String>) -> Problem {
+        Problem {
+            file: self.document.file().to_owned(),
+            place: self.place(),
+            key: shorten(&self.path),
+            what: what.into(),
+            valid: valid.into(),
+        }
     }
 
     /// Whether the value is this text.

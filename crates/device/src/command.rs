@@ -60,7 +60,8 @@ pub enum Op {
         /// Number of blocks, at least 1.
         nlb: u32,
     },
-    /// Write `nlb` blocks at `slba`, which must be the write pointer of its zone.
+    /// Write `nlb` blocks at `slba`, which must be the write pointer of its zone,
+    /// or in its random write area if it has one.
     Write {
         /// First block.
         slba: Lba,
@@ -75,16 +76,66 @@ pub enum Op {
         /// Number of blocks, at least 1.
         nlb: u32,
     },
+    /// Write Zeroes: as a write of `nlb` blocks of zeros, which the host does
+    /// not send. In a zone, at its write pointer.
+    WriteZeroes {
+        /// First block.
+        slba: Lba,
+        /// Number of blocks, at least 1.
+        nlb: u32,
+    },
+    /// Compare `nlb` blocks from `slba` with the data buffer. Ends with Compare
+    /// Failure if they differ.
+    Compare {
+        /// First block.
+        slba: Lba,
+        /// Number of blocks, at least 1.
+        nlb: u32,
+    },
+    /// Verify: read `nlb` blocks from `slba`, and tell the host only how that ended.
+    Verify {
+        /// First block.
+        slba: Lba,
+        /// Number of blocks, at least 1.
+        nlb: u32,
+    },
+    /// Dataset Management with the attribute Deallocate (AD): the host has no
+    /// use for the data of some ranges. They are in the data buffer, 16 bytes
+    /// each, in the layout of the specification.
+    Deallocate {
+        /// Number of ranges, 1 to 256.
+        ranges: u16,
+    },
+    /// Copy blocks within the namespace. The source ranges are in the data
+    /// buffer, 32 bytes each, in descriptor format 0; they follow each other
+    /// at the destination. In a zone, that is its write pointer. Of a copy that
+    /// fails, the result is the first range that was not copied.
+    Copy {
+        /// First block of the destination (SDLBA).
+        sdlba: Lba,
+        /// Number of source ranges, at least 1.
+        ranges: u16,
+    },
     /// Make written data durable.
     Flush,
     /// Zone Management Send.
     ZoneSend {
-        /// First block of the zone; ignored if `select_all`.
+        /// First block of the zone; ignored if `select_all`. With Flush Explicit
+        /// ZRWA, the last block to commit.
         slba: Lba,
         /// What to do with the zone.
         action: ZoneSendAction,
         /// Apply it to every zone in a state that the action selects.
         select_all: bool,
+    },
+    /// Zone Management Send with ZRWA Allocation (ZRWAA): the action, and a
+    /// random write area for the zone. Open Zone or Set Zone Descriptor
+    /// Extension, of a single zone.
+    ZrwaSend {
+        /// First block of the zone.
+        slba: Lba,
+        /// What to do with the zone.
+        action: ZoneSendAction,
     },
     /// Zone Management Receive: a zone report into the data buffer, in the
     /// layout of the specification. The buffer's length bounds the report.
@@ -102,28 +153,39 @@ pub enum Op {
 
 impl Op {
     /// The first block that it concerns: of an append or management operation
-    /// that of the zone. 0 for a flush, and for a select-all.
+    /// that of the zone, of a copy that of the destination. 0 for a flush, a
+    /// deallocation, and a select-all.
     #[must_use]
     pub const fn first_block(&self) -> u64 {
         match *self {
             Self::Read { slba, .. }
             | Self::Write { slba, .. }
             | Self::Append { zslba: slba, .. }
+            | Self::WriteZeroes { slba, .. }
+            | Self::Compare { slba, .. }
+            | Self::Verify { slba, .. }
+            | Self::Copy { sdlba: slba, .. }
             | Self::ZoneSend {
                 slba,
                 select_all: false,
                 ..
             }
+            | Self::ZrwaSend { slba, .. }
             | Self::ZoneReceive { slba, .. } => slba.0,
-            Self::Flush | Self::ZoneSend { .. } => 0,
+            Self::Flush | Self::Deallocate { .. } | Self::ZoneSend { .. } => 0,
         }
     }
 
-    /// Number of blocks that a read, write or append moves; 0 for others.
+    /// Number of blocks of an operation on one range of blocks; 0 for others.
     #[must_use]
     pub const fn nlb(&self) -> u32 {
         match *self {
-            Self::Read { nlb, .. } | Self::Write { nlb, .. } | Self::Append { nlb, .. } => nlb,
+            Self::Read { nlb, .. }
+            | Self::Write { nlb, .. }
+            | Self::Append { nlb, .. }
+            | Self::WriteZeroes { nlb, .. }
+            | Self::Compare { nlb, .. }
+            | Self::Verify { nlb, .. } => nlb,
             _ => 0,
         }
     }

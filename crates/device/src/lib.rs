@@ -22,6 +22,7 @@ mod time;
 pub use buf::Buf;
 pub use command::{Command, Lba, NamespaceId, Op, QueueId, Tag, ZoneId};
 pub use queue::{
-    Completion, DeviceInfo, NamespaceInfo, QueuePair, RejectReason, Rejected, ZonedInfo,
+    Completion, CopyLimits, DeviceInfo, NamespaceInfo, QueuePair, RejectReason, Rejected,
+    ZonedInfo, ZrwaInfo,
 };
 pub use time::Nanos;

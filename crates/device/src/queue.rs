@@ -88,6 +88,19 @@ pub struct NamespaceInfo {
     pub size_lbas: u64,
     /// Zones, if it is a zoned namespace.
     pub zoned: Option<ZonedInfo>,
+    /// What one Copy may do; `None`: the device has no Copy.
+    pub copy: Option<CopyLimits>,
+}
+
+/// What one Copy command may do (NVM command set 1.0, Identify Namespace).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CopyLimits {
+    /// Most source ranges, 1 to 256 (MSRC + 1).
+    pub max_ranges: u16,
+    /// Most logical blocks of one source range (MSSRL), at least 1.
+    pub max_range_lbas: u16,
+    /// Most logical blocks together (MCL), at least `max_range_lbas`.
+    pub max_lbas: u32,
 }
 
 /// The zones of a zoned namespace. All have the same size and capacity.
@@ -107,6 +120,21 @@ pub struct ZonedInfo {
     pub read_across_zones: bool,
     /// Bytes of a zone descriptor extension; 0: none.
     pub descriptor_extension_bytes: u32,
+    /// Random write areas, if zones can have them (OZCS bit 1).
+    pub zrwa: Option<ZrwaInfo>,
+}
+
+/// The zone random write areas (ZRWA) of a zoned namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ZrwaInfo {
+    /// Blocks of an area (ZRWASZ).
+    pub size_lbas: u32,
+    /// Blocks by which write pointers move (ZRWAFG).
+    pub flush_granularity_lbas: u32,
+    /// Most zones that have an area (NUMZRWA + 1); `None`: unlimited.
+    pub max_areas: Option<u32>,
+    /// The host can commit blocks of an area (ZRWACAP bit 0).
+    pub explicit_flush: bool,
 }
 
 /// One queue pair of any device: the emulated drive under either clock, an

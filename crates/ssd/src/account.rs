@@ -142,7 +142,8 @@ impl Ledger {
 /// Bytes and operations of a drive since it was made; a snapshot keeps them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Bytes that the host wrote and appended.
+    /// Bytes that the host wrote and appended: the data that came over the link.
+    /// What a zone finish fills does not.
     pub host_write_bytes: u64,
     /// Bytes that the host read.
     pub host_read_bytes: u64,
@@ -150,6 +151,10 @@ pub struct Totals {
     pub host_program_bytes: u64,
     /// Bytes programmed by zone finish.
     pub fill_program_bytes: u64,
+    /// Bytes programmed by garbage collection of conventional namespaces. Their
+    /// part of a snapshot keeps it.
+    #[serde(skip)]
+    pub collect_program_bytes: u64,
     /// Blocks erased.
     pub erased_blocks: u64,
     /// Zones reset.
@@ -169,6 +174,7 @@ impl Totals {
             host_read_bytes: self.host_read_bytes - earlier.host_read_bytes,
             host_program_bytes: self.host_program_bytes - earlier.host_program_bytes,
             fill_program_bytes: self.fill_program_bytes - earlier.fill_program_bytes,
+            collect_program_bytes: self.collect_program_bytes - earlier.collect_program_bytes,
             erased_blocks: self.erased_blocks - earlier.erased_blocks,
             resets: self.resets - earlier.resets,
             finishes: self.finishes - earlier.finishes,
@@ -183,6 +189,7 @@ impl Totals {
             self.host_read_bytes,
             self.host_program_bytes,
             self.fill_program_bytes,
+            self.collect_program_bytes,
             self.erased_blocks,
             self.resets,
             self.finishes,
@@ -198,8 +205,9 @@ impl Totals {
     #[must_use]
     pub fn dlwa(&self) -> Option<f64> {
         (self.host_write_bytes > 0).then(|| {
-            (self.host_program_bytes + self.fill_program_bytes) as f64
-                / self.host_write_bytes as f64
+            let programmed =
+                self.host_program_bytes + self.fill_program_bytes + self.collect_program_bytes;
+            programmed as f64 / self.host_write_bytes as f64
         })
     }
 }

@@ -66,6 +66,8 @@ struct Fill {
     /// Logical blocks of the zone still to be programmed.
     next_lba: u32,
     end_lba: u32,
+    /// Blocks of the random write area that the finish commits before it fills.
+    commit_lbas: u32,
     /// Groups of its device write that are on the flash: two if blocks had to be erased first.
     groups: u32,
     /// What it waits for.
@@ -163,7 +165,8 @@ impl Drive {
     #[must_use]
     pub fn background_tasks(&self) -> usize {
         let programs = self.buffer.as_ref().map_or(0, |buffer| buffer.running());
-        self.background.running() + programs
+        let collections = self.conventional.iter().filter(|of| !of.is_idle()).count();
+        self.background.running() + programs + collections
     }
 
     // ---- finish ----------------------------------------------------------
@@ -173,7 +176,8 @@ impl Drive {
         self.totals.finishes += 1;
         let page_lbas = self.flash.layout().page_lbas();
         // Fits: see `accept_write`.
-        let written = change.written_lbas as u32;
+        let written = change.host_lbas as u32;
+        let commit_lbas = (change.host_lbas - change.written_lbas) as u32;
         // Pages that the host began count as programmed, unless they are in the buffer.
         let (first, end) = match self.background.finish {
             FinishConfig::Fill { buffered: true, .. } => {
@@ -201,6 +205,7 @@ impl Drive {
             request,
             next_lba: first,
             end_lba: end,
+            commit_lbas,
             groups: 0,
             wait: FillWait::Until(start),
         }));
@@ -226,7 +231,10 @@ impl Drive {
 
     /// Goes on with a fill: the next device write, or a wait for host I/O to cease.
     fn fill_on(&mut self, task: u32, may_yield: bool) {
-        if self.buffer.is_some() && !self.fill_may_start(task) {
+        if !self.copies.is_empty() && self.fill_is_behind_copy(task) {
+            return;
+        }
+        if self.buffer.is_some() && (self.commits(task) || !self.fill_may_start(task)) {
             return;
         }
         let FinishConfig::Fill {
@@ -290,6 +298,37 @@ impl Drive {
         }
     }
 
+    /// Commits what the random write area of the zone of a fill holds. Returns
+    /// whether that was left to do.
+    fn commits(&mut self, task: u32) -> bool {
+        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
+            return false;
+        };
+        let (zone, count) = (fill.zone, fill.commit_lbas);
+        if count > 0 {
+            fill.wait = FillWait::Line;
+            self.buffer_fill(task, zone, count);
+        }
+        count > 0
+    }
+
+    /// Whether a fill has to wait for a copy to its zone.
+    #[cold]
+    fn fill_is_behind_copy(&mut self, task: u32) -> bool {
+        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
+            return false;
+        };
+        let zone = fill.zone;
+        let wait = std::mem::replace(&mut fill.wait, FillWait::Drain);
+        let is_behind = self.fill_waits_for_copy(task, zone);
+        if let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task)
+            && !is_behind
+        {
+            fill.wait = wait;
+        }
+        is_behind
+    }
+
     /// Whether the write buffer has nothing more of the zone of a fill, or is
     /// what it goes through, and there is something to fill.
     fn fill_may_start(&mut self, task: u32) -> bool {
@@ -308,18 +347,20 @@ impl Drive {
         drained && !is_over
     }
 
-    /// A device write of a fill is in the write buffer, or `is_void`: its zone
+    /// A device write of a fill, or what it commits, is in the write buffer, or `is_void`: its zone
     /// was reset.
     pub(crate) fn fill_admitted(&mut self, task: u32, is_void: bool) {
         if is_void {
             self.end_fill(task);
             return;
         }
-        let FinishConfig::Fill { pause_ns, .. } = self.background.finish else {
-            return;
-        };
         let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
             return;
+        };
+        let committed = std::mem::take(&mut fill.commit_lbas);
+        let pause_ns = match self.background.finish {
+            FinishConfig::Fill { pause_ns, .. } if committed == 0 => pause_ns,
+            _ => Nanos::ZERO,
         };
         // By an event even without a pause: the buffer may have room for all of
         // them, and they would go on inside each other.
@@ -352,6 +393,7 @@ impl Drive {
 
     fn end_fill(&mut self, task: u32) {
         self.cancel_drain(task);
+        self.copies.cancel_fill(task);
         self.background.yielding.retain(|&other| other != task);
         if let Task::Fill(fill) = self.background.tasks.remove(task) {
             self.background.fills -= 1;
@@ -422,7 +464,6 @@ impl Drive {
 
     /// A zone has become empty by a reset; its flash follows from `start` on.
     pub(crate) fn begin_reset(&mut self, change: &Change, request: u32, start: Nanos) {
-        self.totals.resets += 1;
         self.buffer_drop(change.zone);
         let start = self.in_zone_order(change.zone, start);
         self.begin_bookkeeping(change, request, start);

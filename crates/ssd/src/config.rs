@@ -7,7 +7,7 @@
 
 use core::ops::Range;
 
-use zonelab_device::{NamespaceId, Nanos};
+use zonelab_device::{CopyLimits, NamespaceId, Nanos};
 
 /// Everything that describes one drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct DriveConfig {
     /// single one with all zones and the limits of `zones`. See
     /// [`DriveConfig::namespaces`].
     pub namespaces: Vec<NamespaceConfig>,
+    /// What one Copy may do; `None`: the drive has no Copy.
+    pub copy: Option<CopyLimits>,
     /// Flash and bus timing.
     pub media: MediaConfig,
     /// Command processing.
@@ -69,6 +71,8 @@ impl DriveConfig {
 /// ZNS command set 1.1, section 4.1.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamespaceConfig {
+    /// What hosts see of its zones.
+    pub kind: NamespaceKind,
     /// Number of its zones, at least 1.
     pub zones: u32,
     /// Largest number of active zones (MAR + 1); `None`: unlimited.
@@ -77,7 +81,37 @@ pub struct NamespaceConfig {
     pub max_open: Option<u32>,
 }
 
+/// What hosts see of the zones of a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamespaceKind {
+    /// The zones (ZNS command set).
+    Zoned,
+    /// Blocks that can be written in any order (NVM command set): the zones
+    /// are those of a log that the drive keeps. See `docs/models/conventional.md`.
+    Conventional {
+        /// Zones beyond what the host can address: over-provisioning; at least
+        /// [`NamespaceConfig::SPARE_ZONES_MIN`].
+        spare_zones: u32,
+    },
+}
+
 impl NamespaceConfig {
+    /// Fewest spare zones of a conventional namespace: the host and garbage
+    /// collection write to one each, and a third makes sure that there is
+    /// something to collect.
+    pub const SPARE_ZONES_MIN: u32 = 3;
+
+    /// Logical blocks that a host can address.
+    #[must_use]
+    pub const fn size_lbas(&self, zones: &ZonesConfig) -> u64 {
+        match self.kind {
+            NamespaceKind::Zoned => self.zones as u64 * zones.size_lbas,
+            NamespaceKind::Conventional { spare_zones } => {
+                self.zones.saturating_sub(spare_zones) as u64 * zones.capacity_lbas
+            }
+        }
+    }
+
     /// Most namespaces of a drive.
     pub const MAX: u32 = 255;
 
@@ -85,6 +119,7 @@ impl NamespaceConfig {
     #[must_use]
     pub const fn whole(zones: &ZonesConfig) -> Self {
         Self {
+            kind: NamespaceKind::Zoned,
             zones: zones.count,
             max_active: zones.max_active,
             max_open: zones.max_open,
@@ -164,6 +199,26 @@ pub struct ZonesConfig {
     pub stagger: u32,
     /// Bytes of a zone descriptor extension, a multiple of 64; 0: none.
     pub descriptor_extension_bytes: u32,
+    /// Random write areas of zones; `None`: there are none. Needs a write buffer.
+    pub zrwa: Option<ZrwaConfig>,
+}
+
+/// Zone random write areas (ZRWA; ZNS command set 1.1, section 4.1.5.1: fields
+/// of the zoned Identify Namespace data). They are memory of their own beside the
+/// write buffer, and outlive a loss of power as that does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZrwaConfig {
+    /// Logical blocks of an area (ZRWASZ), 1 to 65,535; a multiple of
+    /// `flush_granularity_lbas`, and at most a zone capacity.
+    pub size_lbas: u32,
+    /// Logical blocks by which write pointers move (ZRWAFG), 1 to 65,535; divides
+    /// the zone capacity.
+    pub flush_granularity_lbas: u32,
+    /// Most zones of a namespace that have an area at the same time (NUMZRWA + 1),
+    /// at least 1; `None`: unlimited.
+    pub max_areas: Option<u32>,
+    /// The host can commit blocks (ZRWACAP bit 0, EXPFLUSHSUP).
+    pub explicit_flush: bool,
 }
 
 /// The order in which consecutive pages of a zone visit its planes.
@@ -477,6 +532,10 @@ pub struct WriteBufferConfig {
     /// Bytes per second from the buffer to all dies together; `None`: no limit
     /// but channels and dies.
     pub drain_bytes_per_s: Option<u64>,
+    /// Bytes that a write is let in by at a time while others wait, then it is
+    /// their turn: whole logical blocks. A larger write for which nobody waits
+    /// takes half of the room at a time. `None`: one write after another.
+    pub turn_bytes: Option<u64>,
 }
 
 /// When the room of blocks in a write buffer is free again.

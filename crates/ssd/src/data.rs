@@ -58,6 +58,21 @@ impl SparseData {
         });
     }
 
+    /// Whether `bytes` are what is at byte `offset` of `zone`.
+    #[must_use]
+    pub fn is_same(&self, zone: ZoneId, offset: u64, bytes: &[u8]) -> bool {
+        let chunks = &self.zones[zone.0 as usize];
+        let mut is_same = true;
+        for_each_chunk(offset, bytes.len(), |index, within, range| {
+            let piece = &bytes[range];
+            is_same &= match chunks.get(index).and_then(Option::as_ref) {
+                Some(chunk) => piece == &chunk[within..within + piece.len()],
+                None => is_zero(piece),
+            };
+        });
+        is_same
+    }
+
     /// Forgets the data of `zone`.
     pub fn clear(&mut self, zone: ZoneId) {
         self.zones[zone.0 as usize] = Vec::new();
@@ -169,6 +184,9 @@ mod tests {
         assert_eq!(&out[..5], &[0; 5]);
         assert_eq!(&out[5..200_005], &bytes[..]);
         assert_eq!(&out[200_005..], &[0; 5]);
+        assert!(data.is_same(ZoneId(1), 12_340, &out));
+        out[150_000] ^= 1;
+        assert!(!data.is_same(ZoneId(1), 12_340, &out));
 
         let resident = data.resident_bytes();
         data.write(ZoneId(0), 0, &[0; 300_000]);

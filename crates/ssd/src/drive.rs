@@ -1,19 +1,27 @@
 //! The drive: commands in, completions out, in virtual time.
 
+mod accept;
+mod control;
+mod step;
+
+pub use control::{Control, ControlError};
+
 use zonelab_device::{
-    Buf, Command, Completion, DeviceInfo, Lba, NamespaceId, NamespaceInfo, Nanos, Op, QueueId,
-    RejectReason, Rejected, Tag, ZoneId, ZonedInfo,
+    Buf, Command, Completion, DeviceInfo, NamespaceId, NamespaceInfo, Nanos, Op, QueueId,
+    RejectReason, Rejected, Tag, ZonedInfo, ZrwaInfo,
 };
 use zonelab_nvme::Status;
-use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 
-use crate::account::{Cause, Totals};
+use crate::account::Totals;
 use crate::background::Background;
 use crate::buffer::WriteBuffer;
-use crate::config::{DataStore, DriveConfig, MappingConfig};
+use crate::changed::ChangedZones;
+use crate::config::{DataStore, DriveConfig, MappingConfig, NamespaceKind};
+use crate::conventional::{Conventional, Role};
+use crate::copy::Copies;
 use crate::data::SparseData;
 use crate::event::{Event, EventQueue};
-use crate::flash::{BlockRange, Claim, Flash};
+use crate::flash::{Claim, Flash};
 use crate::front::FrontEnd;
 use crate::mapping::Mapping;
 use crate::record::{Recorder, ZoneLog};
@@ -31,7 +39,9 @@ pub(crate) struct Request {
     pub(crate) nsid: NamespaceId,
     /// With its address counted over the drive, if there is such a namespace.
     pub(crate) op: Op,
-    status: Status,
+    /// Whose work it is.
+    pub(crate) role: Role,
+    pub(crate) status: Status,
     pub(crate) result: u64,
     pub(crate) data: Option<Buf>,
     pub(crate) stage: Stage,
@@ -43,11 +53,33 @@ pub(crate) struct Request {
     pub(crate) generation: u32,
 }
 
+impl Request {
+    /// A request of the drive itself, on its way to the flash.
+    pub(crate) fn internal(nsid: NamespaceId, op: Op, role: Role) -> Self {
+        Self {
+            queue: QueueId::default(),
+            tag: Tag::default(),
+            nsid,
+            op,
+            role,
+            status: Status::SUCCESS,
+            result: 0,
+            data: None,
+            stage: Stage::Flash,
+            pending: 0,
+            claim: Claim::NONE,
+            generation: 0,
+        }
+    }
+}
+
 /// What a request waits for when its own event is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// The front end lets it through to the flash.
     Admission,
+    /// Flash reads of the sources of a copy.
+    Sources,
     /// Flash work, its own or that of background tasks.
     Flash,
     /// The link, or nothing more.
@@ -87,56 +119,6 @@ impl Owner {
     }
 }
 
-/// An action on a drive that no command of a host could do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Control {
-    /// Declares a range of empty zones full, as if they had been written from
-    /// start to end by now. Takes time proportional to the number of zones.
-    PreconditionFull {
-        /// The zones, counted over the drive.
-        zones: core::ops::Range<u32>,
-    },
-    /// A fault: a zone becomes read-only or offline.
-    FailZone {
-        /// The zone, counted over the drive.
-        zone: ZoneId,
-        /// [`ZoneState::READ_ONLY`] or [`ZoneState::OFFLINE`].
-        to: ZoneState,
-    },
-}
-
-/// Why a control action was refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ControlError {
-    /// The range leaves the drive.
-    #[error("zones {}..{} are not all on the drive, which has {zones}", range.start, range.end)]
-    NoSuchZone {
-        /// The range asked for.
-        range: core::ops::Range<u32>,
-        /// Zones of the drive.
-        zones: u32,
-    },
-    /// A zone of the range is not empty.
-    #[error("zone {} is not empty: only empty zones can be declared full", zone.0)]
-    NotEmpty {
-        /// The first such zone.
-        zone: ZoneId,
-    },
-    /// A drive that keeps data cannot have written zones without data.
-    #[error("the drive keeps data (data.store = \"memory\"), so zones cannot be declared written")]
-    KeepsData,
-    /// There is no way from the state of the zone to the one asked for.
-    #[error("zone {} cannot go from {from} to {to}: a zone fails to read-only or offline", zone.0)]
-    CannotFail {
-        /// The zone.
-        zone: ZoneId,
-        /// Its state.
-        from: ZoneState,
-        /// The state asked for.
-        to: ZoneState,
-    },
-}
-
 /// The emulated drive: a state machine without threads, clock or I/O.
 ///
 /// Whoever drives it says what time it is: [`Drive::submit`] and
@@ -159,6 +141,12 @@ pub struct Drive {
     pub(crate) background: Background,
     /// The write-back buffer, if there is one.
     pub(crate) buffer: Option<Box<WriteBuffer>>,
+    /// Copies whose sources are being read, and what waits for them.
+    pub(crate) copies: Copies,
+    /// Conventional namespaces.
+    pub(crate) conventional: Vec<Conventional>,
+    /// Requests that are the drive's own.
+    pub(crate) internal_requests: usize,
     pub(crate) totals: Totals,
     /// Host reads and writes with flash work in flight, by group of zones.
     pub(crate) host_in_flight: Vec<u32>,
@@ -170,7 +158,9 @@ pub struct Drive {
     /// Completions that came due inside `submit` or `control`.
     pub(crate) backlog: Vec<Completion>,
     /// Scratch for the changes of a zone management command.
-    changes: Vec<Change>,
+    pub(crate) changes: Vec<Change>,
+    /// Zones that changed by themselves.
+    pub(crate) changed: ChangedZones,
     /// Changes of zone states, if they are recorded.
     pub(crate) zone_log: ZoneLog,
     /// Everything else that is recorded, if it is.
@@ -194,11 +184,14 @@ impl Drive {
         };
         let groups = flash.layout().groups();
         let page_lbas = flash.layout().page_lbas();
+        let zones = Zones::with_namespaces(&config.zones, &config.namespaces());
         let buffer = |buffer| Box::new(WriteBuffer::new(buffer, config, page_lbas));
         Self {
-            info: device_info(config),
+            info: Self::info_of(config),
             now: Nanos::ZERO,
-            zones: Zones::with_namespaces(&config.zones, &config.namespaces()),
+            conventional: Conventional::all(config, &zones),
+            internal_requests: 0,
+            zones,
             mapping: Mapping::new(config.mapping, config.zones.count, groups),
             front,
             zone_starts: vec![Nanos::ZERO; delayed_zones as usize],
@@ -207,11 +200,13 @@ impl Drive {
             requests: Slab::default(),
             background: Background::new(config.finish, config.reset),
             buffer: config.write_buffer.as_ref().map(buffer),
+            copies: Copies::default(),
             totals: Totals::default(),
             host_in_flight: vec![0; groups as usize],
             ready_at: Nanos::ZERO,
             backlog: Vec::new(),
             changes: Vec::new(),
+            changed: ChangedZones::new(config.namespaces().len()),
             zone_log: ZoneLog::default(),
             recorder: None,
             flash,
@@ -223,6 +218,48 @@ impl Drive {
     #[must_use]
     pub fn info(&self) -> &DeviceInfo {
         &self.info
+    }
+
+    /// What a host will learn of a drive of that configuration.
+    #[must_use]
+    pub fn info_of(config: &DriveConfig) -> DeviceInfo {
+        let zones = &config.zones;
+        let max_transfer_bytes = config.front_end.max_transfer_bytes.unwrap_or(u32::MAX);
+        DeviceInfo {
+            model: config.name.clone(),
+            namespaces: config
+                .namespaces()
+                .iter()
+                .map(|namespace| NamespaceInfo {
+                    lba_bytes: config.lba_bytes,
+                    size_lbas: namespace.size_lbas(zones),
+                    zoned: (namespace.kind == NamespaceKind::Zoned).then_some(ZonedInfo {
+                        zones: namespace.zones,
+                        zone_size_lbas: zones.size_lbas,
+                        zone_capacity_lbas: zones.capacity_lbas,
+                        max_active: namespace.max_active,
+                        max_open: namespace.max_open,
+                        read_across_zones: zones.read_across,
+                        descriptor_extension_bytes: zones.descriptor_extension_bytes,
+                        zrwa: zones.zrwa.map(|zrwa| ZrwaInfo {
+                            size_lbas: zrwa.size_lbas,
+                            flush_granularity_lbas: zrwa.flush_granularity_lbas,
+                            max_areas: zrwa.max_areas,
+                            explicit_flush: zrwa.explicit_flush,
+                        }),
+                    }),
+                    // Not modelled in a log.
+                    copy: config
+                        .copy
+                        .filter(|_| namespace.kind == NamespaceKind::Zoned),
+                })
+                .collect(),
+            max_transfer_bytes,
+            max_append_bytes: config
+                .front_end
+                .max_append_bytes
+                .unwrap_or(max_transfer_bytes),
+        }
     }
 
     /// The configuration it was made with.
@@ -262,7 +299,7 @@ impl Drive {
         let fill_program_bytes = self.totals.fill_program_bytes;
         Totals {
             erased_blocks,
-            host_program_bytes: programmed - fill_program_bytes,
+            host_program_bytes: programmed - fill_program_bytes - self.totals.collect_program_bytes,
             ..self.totals
         }
     }
@@ -276,7 +313,7 @@ impl Drive {
     /// Commands submitted and not yet completed.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.requests.len()
+        self.requests.len() - self.internal_requests
     }
 
     /// When something happens next; `None`: nothing will until a command comes.
@@ -324,12 +361,17 @@ impl Drive {
         }
         let namespace = self.zones.namespace(command.nsid);
         let op = namespace.map_or(command.op, |namespace| namespace.on_drive(command.op));
+        let role = match namespace.and_then(|namespace| namespace.conventional()) {
+            None => Role::Zoned,
+            Some(which) => Role::Conventional(which),
+        };
         let is_known = namespace.is_some();
         let request = self.requests.insert(Request {
             queue,
             tag,
             nsid: command.nsid,
             op,
+            role,
             status: Status::SUCCESS,
             result: 0,
             data,
@@ -343,7 +385,9 @@ impl Drive {
             self.record_submission(request, (queue, tag, on_drive));
         }
         let processed = self.front.process(now, &op);
-        let accepted = if is_known {
+        let accepted = if let Role::Conventional(which) = role {
+            self.accept_conventional(which, op, request, processed)
+        } else if is_known {
             self.accept(command.nsid, op, request, processed)
         } else {
             Err(Status::INVALID_NAMESPACE_OR_FORMAT)
@@ -384,22 +428,6 @@ impl Drive {
         self.now = to;
     }
 
-    /// Does what no command of a host could.
-    ///
-    /// # Errors
-    /// [`ControlError`] if the action is not possible; nothing has changed then.
-    pub fn control(&mut self, now: Nanos, action: &Control) -> Result<(), ControlError> {
-        self.catch_up(now);
-        let result = match action {
-            Control::PreconditionFull { zones } => self.precondition_full(zones.clone()),
-            Control::FailZone { zone, to } => self.fail_zone(*zone, *to),
-        };
-        if self.zones.has_journal() {
-            self.record_zone_changes();
-        }
-        result
-    }
-
     pub(crate) fn catch_up(&mut self, now: Nanos) {
         assert!(now >= self.now, "time goes back from {} to {now}", self.now);
         while let Some((at, event)) = self.events.pop_due(now) {
@@ -424,448 +452,12 @@ impl Drive {
             Event::Task(task) => self.task_wakes(task),
             Event::Request(request) => self.step(request),
             Event::Drain => self.drain_on(),
+            Event::Quiet => self.media_is_quiet(),
             Event::Loaded(token) => {
                 if let Owner::Program(program) = Owner::of(token) {
                     self.program_loaded(program);
                 }
             }
         }
-    }
-
-    /// Checks a command on a namespace that exists, with its address counted
-    /// over the drive, and does everything about it that must happen in order
-    /// of arrival: zone states, mapping, data. Returns when it goes on:
-    /// `processed`, or when its data has arrived.
-    #[inline]
-    fn accept(
-        &mut self,
-        nsid: NamespaceId,
-        op: Op,
-        request: u32,
-        processed: Nanos,
-    ) -> Result<Nanos, Status> {
-        match op {
-            Op::Read { slba, nlb } => {
-                self.check_transfer(nlb, self.info.max_transfer_bytes, request)?;
-                self.zones.read(slba, nlb)?;
-                Ok(processed.saturating_add(self.charge(&op, nlb, false)))
-            }
-            Op::Write { slba, nlb } => {
-                self.check_transfer(nlb, self.info.max_transfer_bytes, request)?;
-                let extent = self.zones.write(slba, nlb)?;
-                self.totals.implicit_closes += u64::from(extent.closed.is_some());
-                let processed = processed.saturating_add(self.charge(&op, nlb, extent.opened));
-                Ok(self.accept_write(extent.zone, extent.offset_lbas, nlb, request, processed))
-            }
-            Op::Append { zslba, nlb } => {
-                self.check_transfer(nlb, self.info.max_append_bytes, request)?;
-                let extent = self.zones.append(zslba, nlb)?;
-                self.totals.implicit_closes += u64::from(extent.closed.is_some());
-                self.requests.at(request).result = zslba.0 + extent.offset_lbas;
-                let processed = processed.saturating_add(self.charge(&op, nlb, extent.opened));
-                Ok(self.accept_write(extent.zone, extent.offset_lbas, nlb, request, processed))
-            }
-            Op::Flush => Ok(processed),
-            Op::ZoneSend {
-                slba,
-                action,
-                select_all,
-            } => {
-                let zone = (!select_all).then_some(slba);
-                self.accept_zone_send(nsid, zone, action, request, processed)?;
-                Ok(processed)
-            }
-            Op::ZoneReceive {
-                slba,
-                filter,
-                partial,
-                extended,
-            } => {
-                let request = self.requests.at(request);
-                let out = request.data.as_deref_mut().ok_or(Status::INVALID_FIELD)?;
-                self.zones.report(slba, filter, partial, extended, out)?;
-                Ok(processed)
-            }
-        }
-    }
-
-    /// What the front end charges for a transfer that was accepted.
-    #[inline]
-    fn charge(&mut self, op: &Op, nlb: u32, opened: bool) -> Nanos {
-        let bytes = u64::from(nlb) * u64::from(self.config.lba_bytes);
-        self.front.charge(op, bytes, opened)
-    }
-
-    /// The rules that hold for every data transfer.
-    fn check_transfer(&mut self, nlb: u32, max_bytes: u32, request: u32) -> Result<(), Status> {
-        let bytes = u64::from(nlb) * u64::from(self.config.lba_bytes);
-        let fits = match &self.requests.at(request).data {
-            Some(buf) => buf.len() as u64 == bytes,
-            None => true,
-        };
-        if nlb == 0 || !fits || (max_bytes != u32::MAX && bytes > u64::from(max_bytes)) {
-            return Err(Status::INVALID_FIELD);
-        }
-        Ok(())
-    }
-
-    /// Takes a write that its zone has accepted. Returns when its flash work starts.
-    #[inline]
-    fn accept_write(
-        &mut self,
-        zone: ZoneId,
-        offset_lbas: u64,
-        nlb: u32,
-        request: u32,
-        processed: Nanos,
-    ) -> Nanos {
-        let physical = self.mapping.map(zone);
-        // Fits: a zone has fewer than 2^32 pages, and profiles keep its blocks below 2^32 too.
-        let range = BlockRange {
-            first: offset_lbas as u32,
-            count: nlb,
-        };
-        let claim = if self.buffer.is_some() {
-            // Whole units claim their flash when they leave the buffer.
-            Claim::later(physical, range)
-        } else {
-            self.flash.claim(physical, range)
-        };
-        let lba_bytes = u64::from(self.config.lba_bytes);
-        self.totals.host_write_bytes += u64::from(nlb) * lba_bytes;
-        let request = self.requests.at(request);
-        request.claim = claim;
-        request.generation = self.zones.generation(zone);
-        if let (Some(data), Some(buf)) = (&mut self.data, &request.data) {
-            data.write(zone, offset_lbas * lba_bytes, buf);
-        }
-        let fetched = self.front.fetch(processed, u64::from(nlb) * lba_bytes);
-        self.in_zone_order(zone, fetched)
-    }
-
-    /// `start`, but not before what was accepted for the zone earlier starts:
-    /// a cheap command must not get to the flash before a dear one that its
-    /// zone accepted first.
-    #[inline]
-    pub(crate) fn in_zone_order(&mut self, zone: ZoneId, start: Nanos) -> Nanos {
-        match self.zone_starts.get_mut(zone.0 as usize) {
-            Some(last) => {
-                *last = start.max(*last);
-                *last
-            }
-            // Without delays, the order of arrival is that of the starts.
-            None => start,
-        }
-    }
-
-    /// Zone management of the zone that starts at `zone`, or of all zones of a namespace.
-    fn accept_zone_send(
-        &mut self,
-        nsid: NamespaceId,
-        zone: Option<Lba>,
-        action: ZoneSendAction,
-        request: u32,
-        start: Nanos,
-    ) -> Result<(), Status> {
-        if action == ZoneSendAction::SET_DESCRIPTOR_EXTENSION {
-            let slba = zone.ok_or(Status::INVALID_FIELD)?;
-            let data = self
-                .requests
-                .at(request)
-                .data
-                .as_deref()
-                .ok_or(Status::INVALID_FIELD)?;
-            return self.zones.set_extension(slba, data);
-        }
-        let mut changes = core::mem::take(&mut self.changes);
-        changes.clear();
-        let result = match zone {
-            Some(slba) => self.zones.send(slba, action, &mut changes),
-            None => self.zones.send_all(nsid, action, &mut changes),
-        };
-        for change in &changes {
-            match action {
-                ZoneSendAction::FINISH => self.begin_finish(change, request, start),
-                ZoneSendAction::RESET => {
-                    if let Some(data) = &mut self.data {
-                        data.clear(change.zone);
-                    }
-                    self.begin_reset(change, request, start);
-                }
-                ZoneSendAction::OPEN => {
-                    let closed = change.to == ZoneState::CLOSED;
-                    self.totals.implicit_closes += u64::from(closed);
-                }
-                _ => {}
-            }
-        }
-        self.changes = changes;
-        if action == ZoneSendAction::RESET {
-            self.admit();
-        }
-        result
-    }
-
-    /// Moves a request on when its own event is due.
-    #[inline]
-    fn step(&mut self, index: u32) {
-        let request = self.requests.at(index);
-        match request.stage {
-            Stage::Admission => {
-                request.stage = Stage::Flash;
-                let op = request.op;
-                match op {
-                    Op::Read { slba, nlb } => self.start_read(index, slba, nlb),
-                    Op::Write { .. } | Op::Append { .. } if self.buffer.is_some() => {
-                        return self.buffer_write(index);
-                    }
-                    Op::Write { .. } | Op::Append { .. } => self.start_write(index),
-                    _ => {}
-                }
-                if op == Op::Flush && self.buffer_flush(index) {
-                    return;
-                }
-                let request = self.requests.at(index);
-                if request.pending == 0 {
-                    request.stage = Stage::Completion;
-                    let bytes = match request.op {
-                        Op::Read { nlb, .. } => u64::from(nlb) * u64::from(self.config.lba_bytes),
-                        _ => 0,
-                    };
-                    // Nothing completes inside `submit`: even what needs no
-                    // time takes its turn in the queue of events.
-                    let (now, op) = (self.now, request.op);
-                    let ready = self.front.conclude(now, &op).unwrap_or(now);
-                    let at = self.front.deliver(ready, bytes).unwrap_or(ready);
-                    self.events.push(at, Event::Request(index));
-                }
-            }
-            Stage::Flash => unreachable!("a request with flash work in flight has no event"),
-            Stage::Completion => self.complete(index),
-        }
-    }
-
-    #[inline]
-    fn start_write(&mut self, index: u32) {
-        let claim = self.requests.at(index).claim;
-        self.hurry_erasure(claim.physical);
-        let group = self.flash.layout().group_of(claim.physical) as usize;
-        self.host_in_flight[group] += 1;
-        let token = Owner::Request(index).token();
-        let cause = Cause::HostWrite;
-        let groups = self
-            .flash
-            .program(self.now, claim, cause, token, &mut self.events);
-        self.requests.at(index).pending = groups;
-    }
-
-    /// Reads what the host has written; the rest needs no flash.
-    #[inline]
-    fn start_read(&mut self, index: u32, slba: Lba, nlb: u32) {
-        let size = self.config.zones.size_lbas;
-        let (mut at, end) = (slba.0, slba.0 + u64::from(nlb));
-        self.totals.host_read_bytes += u64::from(nlb) * u64::from(self.config.lba_bytes);
-        let mut groups = 0;
-        while at < end {
-            let zone = self
-                .zones
-                .zone_of(Lba(at))
-                .expect("a read that was accepted is on the drive");
-            let start = u64::from(zone.0) * size;
-            let written_end = start + self.zones.host_lbas(zone);
-            let piece_end = end.min(start + size);
-            let readable_end = piece_end.min(written_end);
-            if at < readable_end
-                && let Some(physical) = self.mapping.physical(zone)
-            {
-                let range = (at - start) as u32..(readable_end - start) as u32;
-                groups += self.read_flash(index, zone, physical, range);
-            }
-            at = piece_end;
-        }
-        self.requests.at(index).pending = groups;
-        if groups > 0 {
-            for zone in self.zones_read(slba, nlb) {
-                let group = self.flash.layout().group_of(zone) as usize;
-                self.host_in_flight[group] += 1;
-            }
-        }
-    }
-
-    /// The zones that an accepted read touches. Their groups are those of the
-    /// flash under them, with either mapping.
-    #[inline]
-    fn zones_read(&self, slba: Lba, nlb: u32) -> core::ops::RangeInclusive<u32> {
-        let zone_of = |lba| {
-            self.zones
-                .zone_of(Lba(lba))
-                .expect("a read that was accepted is on the drive")
-                .0
-        };
-        let (first, last) = (slba.0, slba.0 + u64::from(nlb) - 1);
-        zone_of(first)..=zone_of(last)
-    }
-
-    /// One of the things that a request waits for is done.
-    #[inline]
-    pub(crate) fn part_done(&mut self, index: u32) {
-        let request = self.requests.at(index);
-        debug_assert!(request.pending > 0, "a request is completed once");
-        request.pending -= 1;
-        if request.pending > 0 || request.stage == Stage::Admission {
-            return;
-        }
-        request.stage = Stage::Completion;
-        let (op, physical) = (request.op, request.claim.physical);
-        let mut bytes = 0;
-        match op {
-            Op::Read { slba, nlb } => {
-                bytes = u64::from(nlb) * u64::from(self.config.lba_bytes);
-                for zone in self.zones_read(slba, nlb) {
-                    self.host_io_done(self.flash.layout().group_of(zone));
-                }
-            }
-            Op::Write { .. } | Op::Append { .. } => {
-                self.host_io_done(self.flash.layout().group_of(physical));
-            }
-            _ => {}
-        }
-        let concluded = self.front.conclude(self.now, &op);
-        let ready = concluded.unwrap_or(self.now);
-        match self.front.deliver(ready, bytes).or(concluded) {
-            Some(at) => self.events.push(at, Event::Request(index)),
-            None => self.complete(index),
-        }
-    }
-
-    #[inline]
-    fn complete(&mut self, index: u32) {
-        let request = self.requests.at(index);
-        let mut completion = Completion {
-            queue: request.queue,
-            tag: request.tag,
-            status: request.status,
-            at: self.now,
-            result: request.result,
-            data: request.data.take(),
-        };
-        let (op, nsid) = (request.op, request.nsid);
-        self.requests.free(index);
-        if let Op::Append { .. } = op
-            && completion.status.is_success()
-        {
-            completion.result -= self.first_lba(nsid);
-        }
-        if self.recorder.is_some() {
-            self.record_completion(index, completion.status);
-        }
-        if let (Op::Read { slba, .. }, Some(data), Some(buf)) =
-            (op, &self.data, &mut completion.data)
-            && completion.status.is_success()
-        {
-            self.copy_out(data, slba, buf);
-        }
-        self.backlog.push(completion);
-    }
-
-    /// First block of the namespace of an accepted command, counted over the drive.
-    #[inline]
-    fn first_lba(&self, nsid: NamespaceId) -> u64 {
-        let namespace = self.zones.namespace(nsid);
-        namespace
-            .expect("a command for no namespace is not accepted")
-            .first_lba()
-            .0
-    }
-
-    fn copy_out(&self, data: &SparseData, slba: Lba, buf: &mut [u8]) {
-        let zone_bytes = self.config.zones.size_lbas * u64::from(self.config.lba_bytes);
-        let mut at = slba.0 * u64::from(self.config.lba_bytes);
-        let mut rest = buf;
-        while !rest.is_empty() {
-            let within = at % zone_bytes;
-            let piece = rest
-                .len()
-                .min(usize::try_from(zone_bytes - within).unwrap_or(usize::MAX));
-            let (head, tail) = rest.split_at_mut(piece);
-            // Fits: the read was accepted, so the zone is one of the drive's.
-            data.read(ZoneId((at / zone_bytes) as u32), within, head);
-            at += piece as u64;
-            rest = tail;
-        }
-    }
-
-    fn fail_zone(&mut self, zone: ZoneId, to: ZoneState) -> Result<(), ControlError> {
-        let zones = self.config.zones.count;
-        if zone.0 >= zones {
-            let range = zone.0..zone.0.saturating_add(1);
-            return Err(ControlError::NoSuchZone { range, zones });
-        }
-        let from = self.zones.state(zone);
-        let mut changes = core::mem::take(&mut self.changes);
-        changes.clear();
-        let result = self.zones.fail(zone, to, &mut changes);
-        self.changes = changes;
-        result.map_err(|_| ControlError::CannotFail { zone, from, to })
-    }
-
-    fn precondition_full(&mut self, zones: core::ops::Range<u32>) -> Result<(), ControlError> {
-        let count = self.config.zones.count;
-        if zones.start > zones.end || zones.end > count {
-            return Err(ControlError::NoSuchZone {
-                range: zones,
-                zones: count,
-            });
-        }
-        if self.data.is_some() {
-            return Err(ControlError::KeepsData);
-        }
-        let is_empty = |zone: &u32| self.zones.state(ZoneId(*zone)) == ZoneState::EMPTY;
-        if let Some(zone) = zones.clone().find(|zone| !is_empty(zone)) {
-            return Err(ControlError::NotEmpty { zone: ZoneId(zone) });
-        }
-        self.zones
-            .precondition_full(zones.clone())
-            .expect("all of them were seen to be on the drive and empty");
-        for zone in zones {
-            let physical = self.mapping.map(ZoneId(zone));
-            self.hurry_erasure(physical);
-            let pages = self.flash.layout().zone_pages();
-            self.flash.precondition(physical, pages);
-            if let Some(buffer) = &mut self.buffer {
-                buffer.settle_zone(ZoneId(zone), self.config.zones.capacity_lbas);
-            }
-        }
-        Ok(())
-    }
-}
-
-fn device_info(config: &DriveConfig) -> DeviceInfo {
-    let zones = &config.zones;
-    let max_transfer_bytes = config.front_end.max_transfer_bytes.unwrap_or(u32::MAX);
-    DeviceInfo {
-        model: config.name.clone(),
-        namespaces: config
-            .namespaces()
-            .iter()
-            .map(|namespace| NamespaceInfo {
-                lba_bytes: config.lba_bytes,
-                size_lbas: u64::from(namespace.zones) * zones.size_lbas,
-                zoned: Some(ZonedInfo {
-                    zones: namespace.zones,
-                    zone_size_lbas: zones.size_lbas,
-                    zone_capacity_lbas: zones.capacity_lbas,
-                    max_active: namespace.max_active,
-                    max_open: namespace.max_open,
-                    read_across_zones: zones.read_across,
-                    descriptor_extension_bytes: zones.descriptor_extension_bytes,
-                }),
-            })
-            .collect(),
-        max_transfer_bytes,
-        max_append_bytes: config
-            .front_end
-            .max_append_bytes
-            .unwrap_or(max_transfer_bytes),
     }
 }

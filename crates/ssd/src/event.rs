@@ -23,6 +23,9 @@ pub enum Event {
     /// A piece of the page of a program is in a register of its die; the
     /// payload is the token of its group.
     Loaded(u32),
+    /// No program is under way in the media, whose pages were held
+    /// for a while ([`crate::media`]).
+    Quiet,
 }
 
 /// Bits of an index; three more tell the kind.
@@ -39,6 +42,7 @@ impl Event {
             Self::Request(i) => (4, i),
             Self::Drain => (5, 0),
             Self::Loaded(i) => (6, i),
+            Self::Quiet => (7, 0),
         };
         assert!(index < 1 << INDEX_BITS, "an event index fits in 26 bits");
         kind << INDEX_BITS | index
@@ -54,7 +58,8 @@ impl Event {
             3 => Self::Task(index),
             4 => Self::Request(index),
             5 => Self::Drain,
-            _ => Self::Loaded(index),
+            6 => Self::Loaded(index),
+            _ => Self::Quiet,
         }
     }
 }
@@ -191,6 +196,8 @@ mod tests {
                 Event::Task(index),
                 Event::Request(index),
                 Event::Drain,
+                Event::Loaded(index),
+                Event::Quiet,
             ] {
                 assert_eq!(Event::unpack(event.pack()), event);
             }

@@ -102,9 +102,16 @@ impl Claim {
         Self {
             physical,
             range,
-            erase_first: 0,
+            erase_first: u32::MAX,
             erase_end: 0,
         }
+    }
+
+    /// Nothing is claimed yet.
+    #[must_use]
+    #[inline]
+    pub(crate) const fn is_later(&self) -> bool {
+        self.erase_first == u32::MAX
     }
 
     /// Nothing.

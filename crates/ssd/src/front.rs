@@ -56,10 +56,14 @@ impl FrontEnd {
         } = &self.config;
         let management = costs.management_latency_ns;
         let (cost, latency) = match op {
-            Op::Read { .. } => (*read_ns, costs.read_latency_ns),
-            Op::Write { .. } => (*write_ns, costs.write_latency_ns),
+            Op::Read { .. } | Op::Compare { .. } | Op::Verify { .. } => {
+                (*read_ns, costs.read_latency_ns)
+            }
+            Op::Write { .. } | Op::WriteZeroes { .. } | Op::Copy { .. } => {
+                (*write_ns, costs.write_latency_ns)
+            }
             Op::Append { .. } => (*append_ns, costs.append_latency_ns),
-            Op::ZoneSend { action, .. } => match *action {
+            Op::ZoneSend { action, .. } | Op::ZrwaSend { action, .. } => match *action {
                 ZoneSendAction::OPEN => (costs.open_ns.unwrap_or(*management_ns), management),
                 ZoneSendAction::CLOSE => (costs.close_ns.unwrap_or(*management_ns), management),
                 _ => (*management_ns, management),
@@ -89,7 +93,9 @@ impl FrontEnd {
             return Nanos::ZERO;
         };
         let (per_kib, writes) = match op {
-            Op::Read { .. } => (costs.read_per_kib_ns, false),
+            Op::Read { .. } | Op::Compare { .. } | Op::Verify { .. } => {
+                (costs.read_per_kib_ns, false)
+            }
             Op::Append { .. } => (costs.append_per_kib_ns, true),
             _ => (costs.write_per_kib_ns, true),
         };
@@ -115,8 +121,10 @@ impl FrontEnd {
     pub fn conclude(&mut self, now: Nanos, op: &Op) -> Option<Nanos> {
         let costs = &self.config.costs;
         let cost = match op {
-            Op::Read { .. } => costs.read_completion_ns,
-            Op::Write { .. } => costs.write_completion_ns,
+            Op::Read { .. } | Op::Compare { .. } | Op::Verify { .. } => costs.read_completion_ns,
+            Op::Write { .. } | Op::WriteZeroes { .. } | Op::Copy { .. } => {
+                costs.write_completion_ns
+            }
             Op::Append { .. } => costs.append_completion_ns,
             _ => return None,
         };

@@ -28,30 +28,38 @@
 //! | --- | --- |
 //! | [`profile`] | drives as TOML files, defaults, checks, what follows from them |
 //! | [`config`] | the resolved configuration that the model is built from |
-//! | [`zones`] | the zone state machine: states, limits, write pointers, reports |
+//! | [`zones`] | the zone state machine: states, limits, write pointers, random write areas, reports |
 //! | [`mapping`] | which flash a zone stands on: direct, lazy |
 //! | [`layout`] | pages and blocks of a zone on channels, dies and planes |
 //! | [`flash`] | what is programmed, what must be erased; commands to flash operations |
+//! | `conventional` | namespaces without zones: a log, and its garbage collection |
+//! | `copy` | Copy, and what waits behind it |
 //! | `background` | zone finish and zone reset: fills and erasures beside host I/O |
 //! | [`media`] | who gets a die and a channel when |
 //! | [`front`] | firmware cores and host link |
 //! | `buffer` | the write-back buffer: admission, drain, flush |
+//! | `zrwa` | commands on random write areas |
+//! | `changed` | zones that changed by themselves, for the Changed Zone List |
 //! | [`account`] | busy time by cause, bytes, write amplification |
 //! | [`record`] | what happened, in order of time: zone states, ... |
 //! | [`data`] | written data, if the drive keeps it |
 //! | `power` | loss of power: what is left |
 //! | [`faults`] | drives that fail on demand |
 //! | [`snapshot`] | a drive's state as bytes |
-
+//! | [`slab`] | slots that are reused |
 //!
 //! # What is not modelled yet
 //!
-//! Random write areas (ZRWA), simple copy, and conventional zones.
+//! Copies within a conventional namespace, and faults of its flash. Conventional
+//! zones: NVMe has none (decision 18).
 
 pub mod account;
 mod background;
 mod buffer;
+mod changed;
 pub mod config;
+mod conventional;
+mod copy;
 pub mod data;
 mod draw;
 mod drive;
@@ -64,10 +72,12 @@ pub mod mapping;
 pub mod media;
 mod power;
 pub mod profile;
+mod ranges;
 pub mod record;
-mod slab;
+pub mod slab;
 pub mod snapshot;
 pub mod zones;
+mod zrwa;
 
 pub use drive::{Control, ControlError, Drive};
 pub use power::{Lost, PowerLoss};

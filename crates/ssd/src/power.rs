@@ -20,12 +20,17 @@
 //! acknowledged and neither programmed nor flushed can be lost, from the end of
 //! the zone. With protection it keeps everything that was in the buffer.
 //!
+//! Random write areas are as volatile as the buffer: with protection a zone keeps
+//! its area, what was written to it and what was being committed; without, it
+//! loses the area with what was not committed.
+//!
 //! Not modelled: rewriting pages that were torn (they count as usable), and the
 //! time that recovery takes, which the caller states.
 
 use zonelab_device::{Buf, Lba, NamespaceId, Nanos, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::zns::ZoneState;
 
+use crate::conventional::Role;
 use crate::draw::Draw;
 use crate::drive::{Drive, Stage};
 use crate::flash::Claim;
@@ -116,14 +121,21 @@ impl Drive {
                 .binary_search_by_key(&zone, |remains| remains.zone)
                 .map_or(host_lbas, |at| remains[at].durable_lbas)
         };
-        self.zones.power_cycle(durable_lbas, &mut changes);
+        let keeps_zrwa = self
+            .buffer
+            .as_ref()
+            .is_some_and(|buffer| buffer.is_protected);
+        self.zones
+            .power_cycle(durable_lbas, keeps_zrwa, &mut changes);
         self.forget_data(&remains);
+        self.changed.clear();
 
         let zones = &self.zones;
         let of_host = |nsid, op| zones.namespace(nsid).map_or(op, |of| of.of_host(op));
         let mut lost: Vec<Lost> = self
             .requests
             .drain()
+            .filter(|request| !request.role.is_internal())
             .map(|request| Lost {
                 queue: request.queue,
                 tag: request.tag,
@@ -135,6 +147,11 @@ impl Drive {
         lost.sort_by_key(|lost| (lost.queue, lost.tag));
         self.events.clear();
         self.background.power_cut();
+        self.copies.clear();
+        self.internal_requests = 0;
+        for of in &mut self.conventional {
+            of.power_cut(&self.zones);
+        }
         self.host_in_flight.fill(0);
         self.zone_starts.fill(Nanos::ZERO);
         self.front = FrontEnd::new(&self.config().front_end, self.config().lba_bytes);
@@ -190,26 +207,31 @@ impl Drive {
             .collect()
     }
 
-    /// Stored energy brings what is in a protected buffer to the flash.
+    /// Stored energy brings what is in a protected buffer to the flash, and
+    /// what a log has in any.
     fn save_buffer(&mut self) {
-        if self
-            .buffer
-            .as_ref()
-            .is_none_or(|buffer| !buffer.is_protected)
-        {
+        let is_protected = match &self.buffer {
+            Some(buffer) => buffer.is_protected,
+            None => return,
+        };
+        if !is_protected && self.conventional.is_empty() {
             return;
         }
         let mut flash = self.flash.clone();
-        self.settle_buffer_into(&mut flash);
+        self.settle_zones_into(&mut flash, |zone| {
+            is_protected || self.log_with(zone).is_some()
+        });
         self.flash = flash;
     }
 
     /// What is left of each zone with writes in flight, in order.
     fn remains(&self, draw: &mut Draw) -> Vec<Remains> {
         let mut flying: Vec<Flying> = Vec::new();
-        for (_, request) in self.requests.iter() {
+        for (index, request) in self.requests.iter() {
             let (slba, nlb) = match request.op {
                 Op::Write { slba, nlb } => (slba, nlb),
+                Op::WriteZeroes { slba, nlb } => (slba, nlb),
+                Op::Copy { sdlba, .. } => (sdlba, request.claim.range.count),
                 Op::Append { nlb, .. } => (Lba(request.result), nlb),
                 _ => continue,
             };
@@ -218,13 +240,18 @@ impl Drive {
             };
             // Refused ones wait for their completion with no claim.
             let accepted = request.claim.range.count > 0;
-            if !accepted || request.generation != self.zones.generation(zone) {
+            // A log loses nothing.
+            if request.role != Role::Zoned
+                || !accepted
+                || request.generation != self.zones.generation(zone)
+            {
                 continue;
             }
             let progress = match request.stage {
-                Stage::Admission => Progress::Waiting,
+                Stage::Admission | Stage::Sources => Progress::Waiting,
                 // Its blocks may still have to be erased.
                 Stage::Flash if self.waits_for_erasure(&request.claim) => Progress::Waiting,
+                Stage::Flash if self.copies.holds_request(index) => Progress::Waiting,
                 Stage::Flash => Progress::Programming,
                 Stage::Completion => Progress::Programmed,
             };

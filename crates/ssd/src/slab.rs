@@ -5,7 +5,7 @@ use core::ops::{Index, IndexMut};
 
 /// A vector whose slots are handed out, given back, and handed out again.
 #[derive(Clone, Debug)]
-pub(crate) struct Slab<T> {
+pub struct Slab<T> {
     slots: Vec<Option<T>>,
     free: Vec<u32>,
 }
@@ -21,8 +21,11 @@ impl<T> Default for Slab<T> {
 
 impl<T> Slab<T> {
     /// Puts `value` into a free slot and returns its index.
+    ///
+    /// # Panics
+    /// If 2^32 slots are in use.
     #[inline]
-    pub(crate) fn insert(&mut self, value: T) -> u32 {
+    pub fn insert(&mut self, value: T) -> u32 {
         if let Some(index) = self.free.pop() {
             self.slots[index as usize] = Some(value);
             index
@@ -34,8 +37,11 @@ impl<T> Slab<T> {
     }
 
     /// Takes the value out of slot `index`.
+    ///
+    /// # Panics
+    /// If the slot is not in use.
     #[inline]
-    pub(crate) fn remove(&mut self, index: u32) -> T {
+    pub fn remove(&mut self, index: u32) -> T {
         let value = self.slots[index as usize]
             .take()
             .expect("a slot in use is removed once");
@@ -44,8 +50,11 @@ impl<T> Slab<T> {
     }
 
     /// Drops the value in slot `index` where it is, without moving it out.
+    ///
+    /// # Panics
+    /// If the slot is not in use.
     #[inline]
-    pub(crate) fn free(&mut self, index: u32) {
+    pub fn free(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         assert!(slot.is_some(), "a slot in use is freed once");
         *slot = None;
@@ -54,18 +63,21 @@ impl<T> Slab<T> {
 
     /// The value in slot `index`, if the slot is in use.
     #[inline]
-    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
+    pub fn get_mut(&mut self, index: u32) -> Option<&mut T> {
         self.slots.get_mut(index as usize).and_then(Option::as_mut)
     }
 
-    /// The value in slot `index`, which is in use.
+    /// The value in slot `index`.
+    ///
+    /// # Panics
+    /// If the slot is not in use.
     #[inline]
-    pub(crate) fn at(&mut self, index: u32) -> &mut T {
+    pub fn at(&mut self, index: u32) -> &mut T {
         self.get_mut(index).expect("the slot is in use")
     }
 
     /// Values in use with their indices.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         self.slots
             .iter()
             .enumerate()
@@ -73,14 +85,21 @@ impl<T> Slab<T> {
     }
 
     /// Takes all values out, in the order of their indices.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> {
+    pub fn drain(&mut self) -> impl Iterator<Item = T> {
         self.free.clear();
         std::mem::take(&mut self.slots).into_iter().flatten()
     }
 
     /// Number of slots in use.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
+    }
+
+    /// Whether no slot is in use.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 }
 

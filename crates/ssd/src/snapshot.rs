@@ -9,7 +9,9 @@
 //!
 //! The format: `ZONELAB`, a zero byte, then little-endian version (4 bytes),
 //! length of the body (8 bytes) and its CRC-32C (4 bytes), then the body in
-//! postcard. Every value of the body is checked before a drive is made of it.
+//! postcard; of a drive with random write areas, those follow, and of one with
+//! conventional namespaces their tables. Every value is checked before a drive
+//! is made of it.
 //!
 //! ```
 //! use zonelab_device::Nanos;
@@ -28,7 +30,10 @@ use serde::{Deserialize, Serialize};
 use zonelab_device::{Nanos, ZoneId};
 
 use crate::account::Totals;
-use crate::config::{DataStore, DriveConfig, MappingConfig, NamespaceConfig};
+use crate::config::{
+    DataStore, DriveConfig, MappingConfig, NamespaceConfig, NamespaceKind, ZrwaConfig,
+};
+use crate::conventional::{Conventional, SavedLog};
 use crate::data::{SavedChunk, SparseData};
 use crate::drive::Drive;
 use crate::flash::{SavedFlash, TOTAL_MAX};
@@ -105,12 +110,24 @@ struct Body {
     data: Option<Vec<SavedChunk>>,
 }
 
+/// Zones with a random write area, and how far it was written.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct SavedAreas(Vec<(u32, u64)>);
+
+/// What follows the body if the drive has conventional namespaces.
+#[derive(Debug, Serialize, Deserialize)]
+struct Logs {
+    /// By namespace, in their order.
+    logs: Vec<SavedLog>,
+    collect_program_bytes: u64,
+}
+
 /// The state of an idle drive.
 ///
 /// # Errors
 /// [`SnapshotError::Busy`].
 pub fn save(drive: &Drive) -> Result<Vec<u8>, SnapshotError> {
-    let commands = drive.in_flight() + drive.backlog.len();
+    let commands = drive.requests.len() + drive.backlog.len();
     let tasks = drive.background_tasks();
     if commands > 0 || tasks > 0 {
         return Err(SnapshotError::Busy { commands, tasks });
@@ -127,6 +144,17 @@ pub fn save(drive: &Drive) -> Result<Vec<u8>, SnapshotError> {
     };
     let mut bytes = vec![0; HEADER_BYTES];
     bytes = postcard::to_extend(&body, bytes).expect("writing to memory does not fail");
+    if drive.config().zones.zrwa.is_some() {
+        let areas = SavedAreas(drive.zones.saved_zrwa());
+        bytes = postcard::to_extend(&areas, bytes).expect("writing to memory does not fail");
+    }
+    if !drive.conventional.is_empty() {
+        let logs = Logs {
+            logs: drive.conventional.iter().map(Conventional::save).collect(),
+            collect_program_bytes: drive.totals.collect_program_bytes,
+        };
+        bytes = postcard::to_extend(&logs, bytes).expect("writing to memory does not fail");
+    }
     let length = (bytes.len() - HEADER_BYTES) as u64;
     let checksum = crc32c::crc32c(&bytes[HEADER_BYTES..]);
     bytes[..8].copy_from_slice(MAGIC);
@@ -141,23 +169,34 @@ pub fn save(drive: &Drive) -> Result<Vec<u8>, SnapshotError> {
 /// # Errors
 /// All but [`SnapshotError::Busy`]; nothing is loaded then.
 pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotError> {
-    let body = read(bytes)?;
+    let (body, rest) = read(bytes)?;
     check_shape(&body.shape, config)?;
     let impossible = |what| SnapshotError::Impossible { what };
+    let (areas, rest) = if config.zones.zrwa.is_some() {
+        postcard::take_from_bytes::<SavedAreas>(rest).map_err(impossible_form)?
+    } else {
+        (SavedAreas::default(), rest)
+    };
     let mut drive = Drive::new(config);
     let groups = drive.flash.layout().groups();
     let count = config.zones.count;
     drive.zones =
         Zones::restore(&config.zones, &config.namespaces(), &body.zones).map_err(impossible)?;
+    drive.zones.restore_zrwa(&areas.0).map_err(impossible)?;
     drive.mapping =
         Mapping::restore(config.mapping, count, groups, &body.mapping).map_err(impossible)?;
     drive.flash.restore(&body.flash).map_err(impossible)?;
     check_flash(&drive).map_err(impossible)?;
-    if body.totals.largest() > TOTAL_MAX || body.totals.fill_program_bytes > drive.flash.totals().1
-    {
+    drive.totals = body.totals;
+    restore_logs(&mut drive, rest)?;
+    let programmed = drive
+        .totals
+        .fill_program_bytes
+        .checked_add(drive.totals.collect_program_bytes);
+    let is_possible = programmed.is_some_and(|bytes| bytes <= drive.flash.totals().1);
+    if drive.totals.largest() > TOTAL_MAX || !is_possible {
         return Err(impossible("totals".to_owned()));
     }
-    drive.totals = body.totals;
     if let Some(buffer) = &mut drive.buffer {
         buffer.settle(&drive.zones);
     }
@@ -178,8 +217,36 @@ pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotErro
     Ok(drive)
 }
 
-/// The body, if the bytes are a whole snapshot.
-fn read(bytes: &[u8]) -> Result<Body, SnapshotError> {
+/// Puts the tables of conventional namespaces into a drive whose zones are there.
+fn restore_logs(drive: &mut Drive, rest: &[u8]) -> Result<(), SnapshotError> {
+    let impossible = |what| SnapshotError::Impossible { what };
+    let logs = if drive.conventional.is_empty() {
+        rest.is_empty().then_some(None)
+    } else {
+        match postcard::take_from_bytes::<Logs>(rest) {
+            Ok((logs, [])) => Some(Some(logs)),
+            Ok(_) => None,
+            Err(error) => return Err(impossible_form(error)),
+        }
+    };
+    match logs {
+        None => Err(impossible(format!("{} bytes behind its end", rest.len()))),
+        Some(None) => Ok(()),
+        Some(Some(logs)) => {
+            if logs.logs.len() != drive.conventional.len() {
+                return Err(impossible(format!("{} logs", logs.logs.len())));
+            }
+            for (of, saved) in drive.conventional.iter_mut().zip(logs.logs) {
+                of.restore(saved, &drive.zones).map_err(impossible)?;
+            }
+            drive.totals.collect_program_bytes = logs.collect_program_bytes;
+            Ok(())
+        }
+    }
+}
+
+/// The body, if the bytes are a whole snapshot, and what follows it.
+fn read(bytes: &[u8]) -> Result<(Body, &[u8]), SnapshotError> {
     let Some((header, body)) = bytes.split_at_checked(HEADER_BYTES) else {
         return Err(
             if MAGIC.starts_with(&bytes[..bytes.len().min(8)]) && !bytes.is_empty() {
@@ -211,14 +278,13 @@ fn read(bytes: &[u8]) -> Result<Body, SnapshotError> {
     if crc32c::crc32c(body) != word(20) {
         return Err(SnapshotError::Checksum);
     }
-    match postcard::take_from_bytes(body) {
-        Ok((body, [])) => Ok(body),
-        Ok((_, rest)) => Err(SnapshotError::Impossible {
-            what: format!("{} bytes behind its end", rest.len()),
-        }),
-        Err(error) => Err(SnapshotError::Impossible {
-            what: error.to_string(),
-        }),
+    postcard::take_from_bytes(body).map_err(impossible_form)
+}
+
+/// What postcard cannot read is nothing that a drive saved.
+fn impossible_form(error: postcard::Error) -> SnapshotError {
+    SnapshotError::Impossible {
+        what: error.to_string(),
     }
 }
 
@@ -266,21 +332,40 @@ fn shape(config: &DriveConfig) -> Vec<(String, String)> {
     .map(|(key, value)| (key.to_owned(), value))
     .to_vec();
     // Snapshots of drives with a single namespace say nothing of it, as they always did.
-    if config.namespaces.len() > 1 {
+    if !config.namespaces.is_empty() {
         shape.push((NAMESPACES.to_owned(), namespaces(config)));
+    }
+    // The same of drives without random write areas.
+    if let Some(zrwa) = &zones.zrwa {
+        let ZrwaConfig {
+            size_lbas,
+            flush_granularity_lbas,
+            max_areas,
+            explicit_flush: _, // no state depends on it
+        } = *zrwa;
+        let areas = limit(max_areas);
+        let value = format!("{areas} of {size_lbas} blocks, by {flush_granularity_lbas}");
+        shape.push((ZRWA.to_owned(), value));
     }
     shape
 }
 
-/// The key of the namespaces in a shape.
+/// Keys of a shape that not every snapshot has, and what a drive without them has.
+const OPTIONAL: [(&str, &str); 2] = [(NAMESPACES, "one with all zones"), (ZRWA, "none")];
 const NAMESPACES: &str = "namespaces";
+const ZRWA: &str = "zones.zrwa";
 
 /// Zones and limits of the namespaces, in words.
 fn namespaces(config: &DriveConfig) -> String {
     let limit = |limit: Option<u32>| limit.map_or("any".to_owned(), |limit| limit.to_string());
     let namespace = |of: &NamespaceConfig| {
         let (active, open) = (limit(of.max_active), limit(of.max_open));
-        format!("{} zones ({active} active, {open} open)", of.zones)
+        match of.kind {
+            NamespaceKind::Zoned => format!("{} zones ({active} active, {open} open)", of.zones),
+            NamespaceKind::Conventional { spare_zones } => {
+                format!("a log of {} zones ({spare_zones} spare)", of.zones)
+            }
+        }
     };
     let namespaces: Vec<String> = config.namespaces().iter().map(namespace).collect();
     namespaces.join(", ")
@@ -288,17 +373,16 @@ fn namespaces(config: &DriveConfig) -> String {
 
 fn check_shape(saved: &[(String, String)], config: &DriveConfig) -> Result<(), SnapshotError> {
     let here = shape(config);
-    let of = |shape: &[(String, String)]| {
-        let stated = shape.iter().find(|(key, _)| key == NAMESPACES);
-        stated.map_or("one with all zones".to_owned(), |(_, value)| value.clone())
-    };
-    let (saved_namespaces, namespaces) = (of(saved), of(&here));
-    if saved_namespaces != namespaces {
-        return Err(SnapshotError::OtherDrive {
-            key: NAMESPACES.to_owned(),
-            saved: saved_namespaces,
-            here: namespaces,
-        });
+    for (key, default) in OPTIONAL {
+        let of = |shape: &[(String, String)]| {
+            let stated = shape.iter().find(|(stated, _)| stated == key);
+            stated.map_or(default.to_owned(), |(_, value)| value.clone())
+        };
+        let (saved, here) = (of(saved), of(&here));
+        if saved != here {
+            let key = key.to_owned();
+            return Err(SnapshotError::OtherDrive { key, saved, here });
+        }
     }
     if saved.len() != here.len() {
         return Err(SnapshotError::Impossible {

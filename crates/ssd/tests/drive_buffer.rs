@@ -23,6 +23,7 @@ fn buffered(mut config: DriveConfig, pages: u64) -> DriveConfig {
         appends_per_zone: None,
         power_loss_protection: false,
         drain_bytes_per_s: None,
+        turn_bytes: None,
         release: BufferRelease::Program,
     });
     config
@@ -575,6 +576,7 @@ proptest! {
             power_loss_protection: is_protected,
             release: BufferRelease::Program,
             drain_bytes_per_s: None,
+        turn_bytes: None,
         });
         if let Some(slices) = slices {
             config = with_bookkeeping(config, slices);
@@ -643,6 +645,7 @@ proptest! {
             power_loss_protection: is_protected,
             release: BufferRelease::Program,
             drain_bytes_per_s: None,
+        turn_bytes: None,
         });
         if let Some(slices) = slices {
             config = with_bookkeeping(config, slices);

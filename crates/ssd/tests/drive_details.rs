@@ -24,6 +24,7 @@ fn buffered(mut config: DriveConfig, pages: u64) -> DriveConfig {
         appends_per_zone: None,
         power_loss_protection: false,
         drain_bytes_per_s: None,
+        turn_bytes: None,
         release: BufferRelease::Program,
     });
     config
@@ -401,6 +402,28 @@ fn a_finish_in_the_buffer_yields_to_programs_of_the_host() {
     assert_eq!(completed_at(&rig, finish), us(25 + 9 * 700));
 }
 
+/// A write of eight pages fills the buffer of two, and one of two pages of
+/// another zone comes: in turns it does not wait for all of the first.
+#[test]
+fn large_writes_give_others_a_turn() {
+    let ends = |turn_pages: Option<u64>, zone: u32| {
+        let mut config = buffered(small(), 2);
+        config.write_buffer.as_mut().unwrap().turn_bytes = turn_pages.map(|n| n * PAGE_BYTES);
+        let mut rig = Rig::new(&config);
+        let large = submit_write(&mut rig, 0, 8 * PAGE);
+        let small = submit_write(&mut rig, zone, 2 * PAGE);
+        rig.settle();
+        assert_eq!(rig.drive.buffered_bytes(), 0);
+        (completed_at(&rig, large), completed_at(&rig, small))
+    };
+    let (large, small) = ends(None, 1);
+    assert!(small > large, "one after the other: {large}, {small}");
+    let (large, small) = ends(Some(1), 1);
+    assert!(small < large, "in turns: {large}, {small}");
+    // Writes of one zone keep their order.
+    assert_eq!(ends(Some(1), 0), ends(None, 0));
+}
+
 // ---- resets -------------------------------------------------------------
 
 #[test]
@@ -425,6 +448,30 @@ fn bookkeeping_waits_for_programs_that_run_and_none_begins() {
     // Nothing runs.
     rig.precondition(2..3);
     assert_eq!(rig.time(rig.reset(2)), us(3_300));
+}
+
+/// Behind cache registers: what runs and what is in a register ends first, what
+/// waits for a register does not start. Pages 0 and 8 of a zone share a die.
+#[test]
+fn bookkeeping_does_not_wait_for_programs_without_a_register() {
+    let with_programs = |pages: u32| {
+        let mut config = bookkeeping(buffered(small(), 32));
+        config.media.page_register = PageRegister::Cache;
+        config.reset.bookkeeping.as_mut().unwrap().quiesce = true;
+        let mut rig = Rig::new(&config);
+        rig.precondition(0..1);
+        submit_write(&mut rig, 1, pages * PAGE);
+        rig.run_to(us(400));
+        let reset = rig.submit(rig.reset(0));
+        rig.settle();
+        assert_eq!(rig.drive.buffered_bytes(), 0, "the rest follows");
+        completed_at(&rig, reset) - us(3_300)
+    };
+    let (one, two) = (with_programs(1), with_programs(16));
+    let (three, four) = (with_programs(24), with_programs(32));
+    assert_eq!(one, us(725));
+    assert!(two > us(2 * 700) && two < us(2 * 700 + 200), "{two}");
+    assert_eq!((three, four), (two, two), "the third waits for the pause");
 }
 
 /// Of two zones with a block each: 125 us, of which 12.5 without drain.

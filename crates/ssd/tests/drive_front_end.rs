@@ -235,6 +235,7 @@ fn buffered(front_end: FrontEndConfig) -> DriveConfig {
         appends_per_zone: None,
         power_loss_protection: true,
         drain_bytes_per_s: None,
+        turn_bytes: None,
         release: zonelab_ssd::config::BufferRelease::Program,
     });
     config

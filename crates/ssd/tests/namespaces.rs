@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use zonelab_device::{Buf, Command, Lba, NamespaceId, Nanos, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ReportFilter, ZoneSendAction, ZoneState};
-use zonelab_ssd::config::{DataStore, DriveConfig, NamespaceConfig};
+use zonelab_ssd::config::{DataStore, DriveConfig, NamespaceConfig, NamespaceKind};
 use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
 use zonelab_ssd::profile::{Profile, describe, to_toml};
 use zonelab_ssd::snapshot::{self, SnapshotError};
@@ -20,6 +20,7 @@ const OF_FIRST: u32 = 2;
 
 fn limited(zones: u32, max_active: u32, max_open: u32) -> NamespaceConfig {
     NamespaceConfig {
+        kind: NamespaceKind::Zoned,
         zones,
         max_active: Some(max_active),
         max_open: Some(max_open),
@@ -501,7 +502,12 @@ proptest! {
         let mut whole = small();
         whole.zones.read_across = false;
         let mut divided = whole.clone();
-        let of = |zones| NamespaceConfig { zones, max_active: None, max_open: None };
+        let of = |zones| NamespaceConfig {
+            kind: NamespaceKind::Zoned,
+            zones,
+            max_active: None,
+            max_open: None,
+        };
         divided.namespaces = vec![of(at), of(6 - at)];
         let (expected, one) = outcomes(&whole, &steps);
         let (found, two) = outcomes(&divided, &steps);

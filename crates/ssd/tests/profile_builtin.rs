@@ -72,8 +72,10 @@ fn confznspp_is_the_papers_emulator() {
             stagger: 0,
             read_across: true,
             descriptor_extension_bytes: 0,
+            zrwa: None,
         },
         namespaces: Vec::new(),
+        copy: None,
         media: MediaConfig {
             read_ns: Nanos::from_us(60),
             program_ns: Nanos::from_us(700),
@@ -306,4 +308,24 @@ fn loading_by_name_or_path() {
             message
         );
     }
+}
+
+/// What its head says: it differs from `zn540` in the keys marked "differs".
+#[test]
+fn the_larger_zn540_differs_in_nothing_but_its_marked_keys() {
+    let larger = builtin("zn540-2tb").unwrap().config;
+    let mut config = builtin("zn540").unwrap().config;
+    config.name.clone_from(&larger.name);
+    config.geometry.ways = 8;
+    config.zones.ways = 4;
+    config.zones.count = 1_905;
+    config.geometry.blocks_per_plane = larger.geometry.blocks_per_plane;
+    config.front_end.read_ns = larger.front_end.read_ns;
+    config.front_end.costs.read_per_kib_ns = larger.front_end.costs.read_per_kib_ns;
+    config.front_end.link_bytes_per_s = larger.front_end.link_bytes_per_s;
+    let drain = larger.write_buffer.unwrap().drain_bytes_per_s;
+    config.write_buffer.as_mut().unwrap().drain_bytes_per_s = drain;
+    assert_eq!(config, larger);
+    let text = builtin_text("zn540-2tb").unwrap();
+    assert_eq!(text.matches("# differs: ").count(), 7);
 }

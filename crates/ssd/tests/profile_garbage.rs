@@ -6,7 +6,7 @@ use profile_support::valid_config;
 use proptest::prelude::*;
 use zonelab_config::Override;
 use zonelab_device::Nanos;
-use zonelab_ssd::config::{DriveConfig, FinishConfig, MappingConfig};
+use zonelab_ssd::config::{DriveConfig, FinishConfig, MappingConfig, ZrwaConfig};
 use zonelab_ssd::profile::{
     Profile, builtin, builtin_names, builtin_text, check, describe, to_toml,
 };
@@ -98,7 +98,7 @@ fn distorted() -> impl Strategy<Value = DriveConfig> {
             (0..64_u32).prop_map(|s| u64::MAX >> s)
         ]
     };
-    let changes = proptest::collection::vec((0..26_usize, word(), wide()), 1..5);
+    let changes = proptest::collection::vec((0..27_usize, word(), wide()), 1..5);
     (valid_config(), changes).prop_map(|(mut config, changes)| {
         for (field, word, wide) in changes {
             distort(&mut config, field, word, wide);
@@ -144,6 +144,15 @@ fn distort(config: &mut DriveConfig, field: usize, word: u32, wide: u64) {
             config.mapping = MappingConfig::Lazy {
                 physical_zones: word,
             }
+        }
+        25 => {
+            zones.zrwa = Some(ZrwaConfig {
+                size_lbas: word,
+                // The upper half is as good as any.
+                flush_granularity_lbas: (wide >> 32) as u32,
+                max_areas: (!wide.is_multiple_of(3)).then_some(word),
+                explicit_flush: true,
+            });
         }
         _ => {
             let yield_ns = Some(Nanos(wide));

@@ -47,6 +47,7 @@ fn zone_send(action: ZoneSendAction) -> Op {
 /// reset has everything to erase.
 fn simplified(mut config: DriveConfig) -> DriveConfig {
     config.write_buffer = None;
+    config.zones.zrwa = None;
     config.reset.bookkeeping = None;
     config.media.details = MediaDetails::NONE;
     if let FinishConfig::Fill { buffered, .. } = &mut config.finish {

@@ -19,6 +19,7 @@ const CONFIG: ZonesConfig = ZonesConfig {
     stagger: 0,
     read_across: false,
     descriptor_extension_bytes: 64,
+    zrwa: None,
 };
 
 /// First block of a zone.

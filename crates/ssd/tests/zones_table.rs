@@ -10,13 +10,12 @@ use zonelab_ssd::zones::table::{
 /// Every condition.
 fn conditions() -> impl Iterator<Item = Condition> {
     Placement::ALL.into_iter().flat_map(|placement| {
-        [(false, false), (false, true), (true, false), (true, true)].map(
-            move |(active_free, open_free)| Condition {
-                placement,
-                active_free,
-                open_free,
-            },
-        )
+        (0..8).map(move |bits| Condition {
+            placement,
+            active_free: bits & 1 != 0,
+            open_free: bits & 2 != 0,
+            zrwa_free: bits & 4 != 0,
+        })
     })
 }
 
@@ -31,7 +30,7 @@ fn combinations() -> impl Iterator<Item = (State, Event, Condition)> {
 
 #[test]
 fn exactly_one_row_matches_every_combination() {
-    assert_eq!(combinations().count(), 7 * 13 * 16);
+    assert_eq!(combinations().count(), 7 * 18 * 32);
     for (state, event, condition) in combinations() {
         let matching: Vec<_> = ROWS
             .iter()
@@ -58,6 +57,7 @@ fn the_expanded_table_says_what_the_rows_say() {
             open_delta: row.open_delta,
             active_delta: row.active_delta,
             takes_open: row.status.is_success() && row.open == Resource::Free,
+            takes_zrwa: row.status.is_success() && row.zrwa == Resource::Free,
         };
         assert_eq!(
             outcome(state, event, condition),
@@ -105,13 +105,28 @@ fn resources_are_asked_for_where_they_are_taken() {
     for row in ROWS.iter().filter(|row| row.status.is_success()) {
         for &from in row.from {
             // A write passes through an open state, even if it fills the zone at once.
-            let opens = !from.is_open() && matches!(row.event, Event::Write | Event::Open);
+            let opens = !from.is_open()
+                && matches!(
+                    row.event,
+                    Event::Write
+                        | Event::Open
+                        | Event::WriteZrwa
+                        | Event::OpenZrwa
+                        | Event::CommitZrwa
+                );
             let activates = !from.is_active()
                 && matches!(
                     row.event,
-                    Event::Write | Event::Open | Event::SetExtension | Event::PowerCyclePartial
+                    Event::Write
+                        | Event::Open
+                        | Event::SetExtension
+                        | Event::OpenZrwa
+                        | Event::SetExtensionZrwa
+                        | Event::PowerCyclePartial
                 );
+            let gets_area = matches!(row.event, Event::OpenZrwa | Event::SetExtensionZrwa);
             let asked = |taken| if taken { Resource::Free } else { Resource::Any };
+            assert_eq!(row.zrwa, asked(gets_area), "{row:?}");
             assert_eq!(row.open, asked(opens), "{row:?}");
             assert_eq!(row.active, asked(activates), "{row:?}");
         }
@@ -119,9 +134,32 @@ fn resources_are_asked_for_where_they_are_taken() {
 }
 
 #[test]
-fn placement_matters_to_writes_only() {
-    for row in ROWS.iter().filter(|row| row.event != Event::Write) {
+fn placement_matters_to_writes_and_commits_only() {
+    let is_placed = |event| matches!(event, Event::Write | Event::WriteZrwa | Event::CommitZrwa);
+    for row in ROWS.iter().filter(|row| !is_placed(row.event)) {
         assert_eq!(row.placement, &Placement::ALL, "{row:?}");
+    }
+}
+
+/// Areas are of active zones: a zone gets one on its way from empty to active,
+/// and what only zones with one do leads nowhere from other states.
+#[test]
+fn areas_belong_to_active_zones() {
+    for (state, event, condition) in combinations() {
+        let outcome = outcome(state, event, condition);
+        if outcome.takes_zrwa {
+            assert!(
+                state == State::Empty && outcome.next.is_active(),
+                "{event:?}"
+            );
+        }
+        let needs_area = matches!(
+            event,
+            Event::WriteZrwa | Event::AppendZrwa | Event::CommitZrwa
+        );
+        if needs_area && !state.is_active() {
+            assert!(!outcome.status.is_success(), "{state:?} {event:?}");
+        }
     }
 }
 
@@ -158,6 +196,7 @@ const PLENTY: Condition = Condition {
     placement: Placement::Within,
     active_free: true,
     open_free: true,
+    zrwa_free: true,
 };
 
 // The page docs/models/zone-states.md.
@@ -235,6 +274,7 @@ fn rows() -> String {
         "placement",
         "active",
         "open",
+        "ZRWA",
         "next",
         "status",
         "open ±",
@@ -251,13 +291,14 @@ fn rows() -> String {
             placements(row),
             resource_name(row.active).into(),
             resource_name(row.open).into(),
+            resource_name(row.zrwa).into(),
             row.next.map_or("", abbreviation).into(),
             status_name(row.status),
             delta(row.open_delta),
             delta(row.active_delta),
         ])
     });
-    [line(head), line(["---"; 9])]
+    [line(head), line(["---"; 10])]
         .into_iter()
         .chain(body)
         .collect()
@@ -292,6 +333,11 @@ fn event_name(event: Event) -> &'static str {
         Event::Reset => "reset",
         Event::Offline => "offline",
         Event::SetExtension => "set extension",
+        Event::WriteZrwa => "write, ZRWA",
+        Event::AppendZrwa => "append, ZRWA",
+        Event::OpenZrwa => "open with ZRWA",
+        Event::SetExtensionZrwa => "set extension with ZRWA",
+        Event::CommitZrwa => "commit of ZRWA",
         Event::ImplicitClose => "implicit close",
         Event::FailReadOnly => "fails, read only",
         Event::FailOffline => "fails, offline",

@@ -5,7 +5,7 @@ use std::ops::Range;
 use zonelab_device::{Lba, Nanos, Op, ZoneId};
 use zonelab_nvme::zns::ZoneState;
 
-use super::{Flush, NONE, Parked, Program, Waiting, WriteBuffer, Writer, ZoneBlocks};
+use super::{Flush, NONE, Parked, Program, Waiting, WriteBuffer, Writer, ZoneBlocks, blocks_of};
 use crate::account::Cause;
 use crate::draw::Draw;
 use crate::drive::{Drive, Owner, Stage};
@@ -24,20 +24,26 @@ impl Drive {
     // ---- admission -------------------------------------------------------
 
     /// The front end lets a write through: it joins the line, or waits for its
-    /// turn to.
+    /// turn to. A write to a random write area, or an explicit commit, joins with
+    /// what it commits; one that commits nothing is done, unless earlier ones of
+    /// its zone wait.
     pub(crate) fn buffer_write(&mut self, index: u32) {
         let request = self.requests.at(index);
         request.pending = 1;
         let (slba, is_append) = match request.op {
             Op::Append { .. } => (Lba(request.result), true),
-            Op::Write { slba, .. } => (slba, false),
-            _ => unreachable!("only writes and appends are buffered"),
+            op => (Lba(op.first_block()), false),
         };
         let (generation, count) = (request.generation, request.claim.range.count);
         let zone = self
             .zones
             .zone_of(slba)
             .expect("a write that was accepted is on the drive");
+        if count == 0 && !self.is_zone_in_line(zone) {
+            // It is in the random write area.
+            self.buffered_request_done(index);
+            return;
+        }
         self.join_line(Waiting {
             whose: Writer::Host(index),
             zone,
@@ -45,6 +51,15 @@ impl Drive {
             count,
             is_append,
         });
+    }
+
+    /// Whether writes of a zone wait for room. Then its random write area may
+    /// still hold what they commit.
+    fn is_zone_in_line(&self, zone: ZoneId) -> bool {
+        self.buffer.as_ref().is_some_and(|buffer| {
+            let blocks = &buffer.zones[zone.0 as usize];
+            blocks.in_line > 0 || blocks.first_parked != NONE
+        })
     }
 
     /// The next `count` blocks of the zone of a fill join the line.
@@ -83,6 +98,7 @@ impl Drive {
         let may_join = !is_append || blocks.appends < buffer.appends_per_zone;
         if may_join && blocks.first_parked == NONE {
             blocks.appends += u32::from(is_append);
+            blocks.in_line += 1;
             buffer.line.push_back(write);
             if buffer.line.len() == 1 {
                 self.admit();
@@ -115,8 +131,10 @@ impl Drive {
             }
             let room = buffer.size_lbas - buffer.fill_lbas;
             let left = head.count - buffer.head_lbas;
+            let turn = buffer.turn_of(&head).unwrap_or(left);
+            let share = buffer.share_of(&head, room).unwrap_or(left);
             // Fits: no more than is left.
-            let taken = u64::from(left).min(room) as u32;
+            let taken = u64::from(left.min(turn).min(share)).min(room) as u32;
             buffer.fill_lbas += u64::from(taken);
             buffer.head_lbas += taken;
             buffer.zones[zone.0 as usize].admitted += taken;
@@ -127,10 +145,17 @@ impl Drive {
                 self.leave_line(head);
                 continue;
             }
-            let Some(buffer) = &self.buffer else { return };
+            let Some(buffer) = &mut self.buffer else {
+                return;
+            };
+            if taken == turn {
+                buffer.next_turn();
+                continue;
+            }
             if buffer.running == 0 {
                 // Full of units that are not whole: the oldest makes room.
-                self.issue_rest(ZoneId(buffer.open_first));
+                let oldest = ZoneId(buffer.open_first);
+                self.issue_rest(oldest);
             }
             break;
         }
@@ -144,6 +169,7 @@ impl Drive {
             buffer.head_lbas = 0;
             let blocks = &mut buffer.zones[head.zone.0 as usize];
             blocks.appends -= u32::from(head.is_append);
+            blocks.in_line -= 1;
             while let Some(&mut Parked { write, next }) = buffer.parked.get_mut(blocks.first_parked)
             {
                 if write.is_append && blocks.appends >= buffer.appends_per_zone {
@@ -155,6 +181,7 @@ impl Drive {
                     blocks.last_parked = NONE;
                 }
                 blocks.appends += u32::from(write.is_append);
+                blocks.in_line += 1;
                 buffer.line.push_back(write);
             }
         }
@@ -168,10 +195,14 @@ impl Drive {
     }
 
     /// What a request waits for in the buffer has happened.
-    fn buffered_request_done(&mut self, index: u32) {
+    pub(crate) fn buffered_request_done(&mut self, index: u32) {
         let request = self.requests.at(index);
         request.pending = 0;
         request.stage = Stage::Completion;
+        if request.role.is_internal() {
+            self.events.push(self.now, Event::Request(index));
+            return;
+        }
         let at = self.front.conclude(self.now, &request.op);
         self.events
             .push(at.unwrap_or(self.now), Event::Request(index));
@@ -251,6 +282,7 @@ impl Drive {
             next: NONE,
         });
         buffer.running += 1;
+        buffer.zones[zone.0 as usize].running += 1;
         buffer.host_programs += u32::from(!is_fill);
         buffer.issued += 1;
         // Those that wait are let go by an event. It must not happen here:
@@ -262,13 +294,29 @@ impl Drive {
         }
     }
 
-    /// Lets no unit leave until the next pause ends. Returns whether none is on
-    /// its way to the flash; if not, [`Self::drain_is_quiet`] follows.
+    /// Lets no unit leave until the next pause ends, and no page go to a cache
+    /// register. Returns whether no program is under way; if one is,
+    /// [`Self::drain_is_quiet`] follows.
+    ///
+    /// Without cache registers the programs that wait at a die are under way
+    /// too: their pages are in its register, or claim the channel.
     pub(crate) fn hold_drain(&mut self) -> bool {
-        self.buffer.as_mut().is_none_or(|buffer| {
-            buffer.is_held = true;
-            buffer.started == 0
-        })
+        let Some(buffer) = &mut self.buffer else {
+            return true;
+        };
+        buffer.is_held = true;
+        let media = self.flash.media_mut();
+        let is_quiet = media.hold_programs(self.now, &mut self.events);
+        buffer.holds_media = is_quiet.is_some();
+        is_quiet.unwrap_or(buffer.started == 0)
+    }
+
+    /// No program is under way in the media.
+    pub(crate) fn media_is_quiet(&mut self) {
+        let buffer = self.buffer.as_ref();
+        if buffer.is_some_and(|buffer| buffer.is_held && buffer.holds_media) {
+            self.drain_is_quiet();
+        }
     }
 
     /// Lets no unit leave before `until`.
@@ -283,6 +331,15 @@ impl Drive {
     /// Lets units leave that may, in order.
     pub(crate) fn drain_on(&mut self) {
         let now = self.now;
+        if let Some(buffer) = &mut self.buffer
+            && buffer.holds_media
+            && !buffer.is_held
+            && now >= buffer.paused_until
+        {
+            buffer.holds_media = false;
+            let media = self.flash.media_mut();
+            media.release_programs(now, &mut self.events);
+        }
         while let Some(buffer) = self.buffer.as_mut().filter(|b| b.may_leave(now)) {
             let Some(slot) = buffer.ready.pop_front() else {
                 return;
@@ -318,6 +375,7 @@ impl Drive {
         let program = buffer.programs.at(slot);
         program.has_started = true;
         let Program {
+            zone,
             physical,
             first,
             end,
@@ -337,12 +395,16 @@ impl Drive {
         } else {
             Cause::HostWrite
         };
+        let is_collected = !self.conventional.is_empty() && self.is_collected(zone);
         let (_, before) = self.flash.totals();
         let groups = self
             .flash
             .program(now, claim, cause, token, &mut self.events);
         if is_fill {
             self.totals.fill_program_bytes += self.flash.totals().1 - before;
+        }
+        if is_collected {
+            self.totals.collect_program_bytes += self.flash.totals().1 - before;
         }
         if let Some(buffer) = &mut self.buffer {
             let program = buffer.programs.at(slot);
@@ -391,8 +453,9 @@ impl Drive {
         };
         let program = *buffer.programs.at(slot);
         buffer.running -= 1;
+        buffer.zones[program.zone.0 as usize].running -= 1;
         buffer.started -= u32::from(program.has_started);
-        let is_quiet = buffer.is_held && buffer.started == 0;
+        let is_quiet = buffer.is_held && !buffer.holds_media && buffer.started == 0;
         buffer.host_programs -= u32::from(!program.is_fill);
         buffer.fill_lbas -= u64::from(program.end - program.first - program.released);
         if program.is_orphan {
@@ -557,16 +620,34 @@ impl Drive {
         };
         let mut remains = Vec::new();
         for (zone, blocks) in (0..).map(ZoneId).zip(&buffer.zones) {
+            if self.log_with(zone).is_some() {
+                // Loses nothing: see `conventional`.
+                continue;
+            }
             let durable = if buffer.is_protected {
-                blocks.admitted
+                self.saved_end(zone, blocks)
             } else {
                 self.programmed_prefix(buffer, blocks, draw)
             };
-            if u64::from(durable) < self.zones.host_lbas(zone) {
+            // What a random write area holds is behind the write pointer.
+            let written = self.zones.zrwa_end_lbas(zone);
+            let written = written.filter(|_| !buffer.is_protected);
+            if u64::from(durable) < written.unwrap_or(self.zones.host_lbas(zone)) {
                 remains.push((zone, u64::from(durable)));
             }
         }
         remains
+    }
+
+    /// How far stored energy saves a zone: what was admitted, and what waited in
+    /// the random write area to be.
+    fn saved_end(&self, zone: ZoneId, blocks: &ZoneBlocks) -> u32 {
+        let committed = if self.zones.came_through_zrwa(zone) {
+            blocks_of(self.zones.host_lbas(zone))
+        } else {
+            0
+        };
+        blocks.admitted.max(committed)
     }
 
     fn programmed_prefix(&self, buffer: &WriteBuffer, blocks: &ZoneBlocks, draw: &mut Draw) -> u32 {
@@ -596,16 +677,27 @@ impl Drive {
     /// Puts into `flash` what is in the buffer and on no way to the flash, as
     /// an orderly shutdown, or one on stored energy, would.
     pub(crate) fn settle_buffer_into(&self, flash: &mut Flash) {
+        self.settle_zones_into(flash, |_| true);
+    }
+
+    /// The same for some zones.
+    pub(crate) fn settle_zones_into(&self, flash: &mut Flash, which: impl Fn(ZoneId) -> bool) {
         let Some(buffer) = &self.buffer else { return };
-        for (zone, blocks) in (0..).map(ZoneId).zip(&buffer.zones) {
+        let zones = (0..).map(ZoneId).zip(&buffer.zones);
+        for (zone, blocks) in zones.filter(|(zone, _)| which(*zone)) {
             let started = buffer.first_not_started(blocks);
-            if started == blocks.admitted {
+            let end = match self.log_with(zone) {
+                // Nothing of a log is lost, wherever it is.
+                Some(_) => self.zones.host_lbas(zone) as u32,
+                None => self.saved_end(zone, blocks),
+            };
+            if started >= end {
                 continue;
             }
             let physical = self.mapping.physical(zone);
             let range = BlockRange {
                 first: started,
-                count: blocks.admitted - started,
+                count: end - started,
             };
             flash.settle(physical.expect("a zone with blocks has flash"), range);
         }

@@ -69,6 +69,8 @@ pub(crate) struct WriteBuffer {
     open_last: u32,
     parked: Slab<Parked>,
     flushes: Vec<Flush>,
+    /// Blocks of a turn in the line; `u32::MAX`: no turns.
+    turn_lbas: u32,
     /// Bytes per second from the buffer to the dies; `None`: no limit but theirs.
     drain_bytes_per_s: Option<u64>,
     /// No unit leaves before then: one is on its way, ...
@@ -77,6 +79,8 @@ pub(crate) struct WriteBuffer {
     paused_until: Nanos,
     /// ... or until somebody who waits for the programs that run lets them.
     is_held: bool,
+    /// What is at the dies already, but in none of their registers, is held too.
+    holds_media: bool,
     /// Programs that have started and are not over.
     started: u32,
     /// Units that wait for that, in order.
@@ -101,7 +105,11 @@ struct ZoneBlocks {
     older: u32,
     newer: u32,
     is_open: bool,
-    /// Appends in the line.
+    /// Programs that are not over.
+    running: u32,
+    /// Writes and appends in the line, ...
+    in_line: u32,
+    /// ... and the appends among them.
     appends: u32,
     /// Commands that wait for their turn to join the line.
     first_parked: u32,
@@ -118,6 +126,8 @@ impl ZoneBlocks {
         older: NONE,
         newer: NONE,
         is_open: false,
+        running: 0,
+        in_line: 0,
         appends: 0,
         first_parked: NONE,
         last_parked: NONE,
@@ -225,10 +235,18 @@ impl WriteBuffer {
             open_last: NONE,
             parked: Slab::default(),
             flushes: Vec::new(),
+            turn_lbas: match buffer.turn_bytes {
+                // Fits, or is more than any write has.
+                Some(bytes) => (bytes / u64::from(config.lba_bytes))
+                    .try_into()
+                    .unwrap_or(u32::MAX),
+                None => u32::MAX,
+            },
             drain_bytes_per_s: buffer.drain_bytes_per_s,
             drain_free_at: Nanos::ZERO,
             paused_until: Nanos::ZERO,
             is_held: false,
+            holds_media: false,
             started: 0,
             ready: VecDeque::new(),
             drains: Vec::new(),
@@ -255,6 +273,7 @@ impl WriteBuffer {
         self.drain_free_at = Nanos::ZERO;
         self.paused_until = Nanos::ZERO;
         self.is_held = false;
+        self.holds_media = false;
         self.started = 0;
         self.ready.clear();
         for (zone, blocks) in (0..).map(ZoneId).zip(&mut self.zones) {
@@ -269,6 +288,37 @@ impl WriteBuffer {
         let blocks = &mut self.zones[zone.0 as usize];
         blocks.admitted = blocks_of(lbas);
         blocks.issued = blocks.admitted;
+    }
+
+    /// What the head of the line may still take in its turn. `None`: all it
+    /// wants, as nobody else waits, or somebody who is of its zone.
+    fn turn_of(&self, head: &Waiting) -> Option<u32> {
+        let alone = self.line.len() == 1 || self.zones[head.zone.0 as usize].in_line > 1;
+        if self.turn_lbas == u32::MAX || alone {
+            return None;
+        }
+        Some(self.turn_lbas.saturating_sub(self.head_lbas))
+    }
+
+    /// What a head that has the line for itself may take: all, or if it has more
+    /// than a turn and other zones have programs, half of the room. Those that
+    /// come next find some, and what leaves the buffer makes more.
+    fn share_of(&self, head: &Waiting, room: u64) -> Option<u32> {
+        let own = self.zones[head.zone.0 as usize].running;
+        let is_small = head.count <= self.turn_lbas || self.running == own;
+        if is_small || self.line.len() > 1 {
+            return None;
+        }
+        Some(u32::try_from(room / 2).unwrap_or(u32::MAX).max(1))
+    }
+
+    /// The turn of the head is over: it goes behind the others.
+    fn next_turn(&mut self) {
+        if let Some(mut head) = self.line.pop_front() {
+            head.count -= self.head_lbas;
+            self.head_lbas = 0;
+            self.line.push_back(head);
+        }
     }
 
     /// Whether a unit may leave now.

@@ -12,6 +12,7 @@ use zonelab_nvme::zns::ZoneState;
 use super::{ALWAYS_PPM, Effect, Fault, FaultPlan, Trigger};
 use crate::draw::Draw;
 use crate::drive::{Control, ControlError, Drive};
+use crate::ranges::{self, LbaRange};
 use crate::zones::Change;
 
 /// A drive with a [`FaultPlan`] in front of it. Without one it costs a branch
@@ -235,6 +236,7 @@ impl FaultyDrive {
         };
         let on_drive = on_drive(command, &self.drive);
         let effect = faults.strike(now, &on_drive, &self.drive);
+        let effect = faults.strike_sources(effect, &on_drive, &self.drive, data.as_deref());
         match effect {
             Some(Effect::Fail(status)) => {
                 let completion = Completion {
@@ -325,6 +327,10 @@ impl FaultyDrive {
                         },
                         &self.drive,
                     ),
+                    Op::WriteZeroes { slba, nlb } => Command {
+                        op: Op::Write { slba, nlb },
+                        ..marked.command
+                    },
                     _ => marked.command,
                 };
                 let Op::Write { slba, nlb } = written.op else {
@@ -365,7 +371,12 @@ impl FaultyDrive {
         };
         match self.drive.control(now, &Control::FailZone { zone, to }) {
             // It was offline already.
-            Ok(()) | Err(ControlError::CannotFail { .. } | ControlError::NoSuchZone { .. }) => {}
+            Ok(())
+            | Err(
+                ControlError::CannotFail { .. }
+                | ControlError::NoSuchZone { .. }
+                | ControlError::Conventional { .. },
+            ) => {}
             Err(error) => unreachable!("failing a zone asks for nothing else: {error}"),
         }
     }
@@ -513,11 +524,43 @@ impl Faults {
         let overlaps = |bad: &core::ops::RangeInclusive<u64>| {
             blocks.is_some_and(|(first, last)| first <= *bad.end() && last >= *bad.start())
         };
-        let is_read = matches!(command.op, Op::Read { .. });
+        let is_read = matches!(
+            command.op,
+            Op::Read { .. } | Op::Compare { .. } | Op::Verify { .. }
+        );
         if found.is_none() && is_read && self.unreadable.iter().any(overlaps) {
             return Some(Effect::MediaError);
         }
         found
+    }
+
+    /// A copy that meets a media error in one of its sources fails before
+    /// anything is written.
+    fn strike_sources(
+        &self,
+        effect: Option<Effect>,
+        command: &Command,
+        drive: &Drive,
+        data: Option<&[u8]>,
+    ) -> Option<Effect> {
+        let namespace = drive.zones().namespace(command.nsid);
+        let (Op::Copy { ranges, .. }, Some(namespace)) = (command.op, namespace) else {
+            return effect;
+        };
+        let sources = data.and_then(|data| ranges::of_copy(data, ranges));
+        let mut sources = sources.into_iter().flatten();
+        let is_bad = sources.any(|LbaRange { slba, nlb }| {
+            let first = namespace.lba_on_drive(slba, nlb);
+            let last = first.saturating_add(u64::from(nlb) - 1);
+            let overlaps =
+                |bad: &core::ops::RangeInclusive<u64>| first <= *bad.end() && last >= *bad.start();
+            self.unreadable.iter().any(overlaps)
+        });
+        match effect {
+            None if is_bad => Some(Effect::Fail(Status::UNRECOVERED_READ_ERROR)),
+            Some(Effect::MediaError) => Some(Effect::Fail(Status::UNRECOVERED_READ_ERROR)),
+            _ => effect,
+        }
     }
 
     fn hold(&mut self, at: Nanos, mut completion: Completion) {
@@ -600,12 +643,17 @@ fn on_drive(command: Command, drive: &Drive) -> Command {
     }
 }
 
-/// First and last block of a read, write or append on a namespace that exists;
-/// of an append, where it goes now.
+/// First and last block of an operation on one range of blocks of a namespace
+/// that exists; of an append, where it goes now, and of a copy, where it begins.
 fn blocks_of(command: &Command, drive: &Drive) -> Option<(u64, u64)> {
     drive.zones().namespace(command.nsid)?;
     let (slba, nlb) = match command.op {
-        Op::Read { slba, nlb } | Op::Write { slba, nlb } => (slba.0, nlb),
+        Op::Read { slba, nlb }
+        | Op::Write { slba, nlb }
+        | Op::WriteZeroes { slba, nlb }
+        | Op::Compare { slba, nlb }
+        | Op::Verify { slba, nlb } => (slba.0, nlb),
+        Op::Copy { sdlba, .. } => (sdlba.0, 1),
         Op::Append { zslba, nlb } => {
             let zone = drive.zones().zone_of(zslba)?;
             let pointer = drive.zones().written_lbas(zone);
@@ -631,7 +679,9 @@ fn zones_of(command: &Command, blocks: Option<(u64, u64)>, drive: &Drive) -> Opt
         Op::ZoneSend {
             select_all: true, ..
         } => Some((mine.start, last_zone)),
-        Op::ZoneSend { slba, .. } => zone_of(slba.0).map(|zone| (zone, zone)),
+        Op::ZoneSend { slba, .. } | Op::ZrwaSend { slba, .. } => {
+            zone_of(slba.0).map(|zone| (zone, zone))
+        }
         Op::ZoneReceive { slba, .. } => Some((zone_of(slba.0)?, last_zone)),
         _ => None,
     }

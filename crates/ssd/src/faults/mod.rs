@@ -211,6 +211,16 @@ pub enum Trigger {
     Write,
     /// A zone append.
     Append,
+    /// A Write Zeroes.
+    WriteZeroes,
+    /// A Compare.
+    Compare,
+    /// A Verify.
+    Verify,
+    /// A deallocation.
+    Deallocate,
+    /// A Copy.
+    Copy,
     /// A flush.
     Flush,
     /// Zone Send with any action.
@@ -231,11 +241,16 @@ pub enum Trigger {
 
 impl Trigger {
     /// Triggers by commands, by their names in files.
-    pub const BY_NAME: [(&'static str, Self); 11] = [
+    pub const BY_NAME: [(&'static str, Self); 16] = [
         ("any", Self::Any),
         ("read", Self::Read),
         ("write", Self::Write),
         ("append", Self::Append),
+        ("write-zeroes", Self::WriteZeroes),
+        ("compare", Self::Compare),
+        ("verify", Self::Verify),
+        ("deallocate", Self::Deallocate),
+        ("copy", Self::Copy),
         ("flush", Self::Flush),
         ("zone-send", Self::ZoneSend),
         ("finish", Self::Finish),
@@ -248,15 +263,22 @@ impl Trigger {
     /// Whether a command sets it off.
     #[must_use]
     pub fn is_set_off_by(self, op: &Op) -> bool {
-        let sends =
-            |wanted: ZoneSendAction| matches!(op, Op::ZoneSend { action, .. } if *action == wanted);
+        let sends = |wanted: ZoneSendAction| match op {
+            Op::ZoneSend { action, .. } | Op::ZrwaSend { action, .. } => *action == wanted,
+            _ => false,
+        };
         match self {
             Self::Any => true,
             Self::Read => matches!(op, Op::Read { .. }),
             Self::Write => matches!(op, Op::Write { .. }),
             Self::Append => matches!(op, Op::Append { .. }),
+            Self::WriteZeroes => matches!(op, Op::WriteZeroes { .. }),
+            Self::Compare => matches!(op, Op::Compare { .. }),
+            Self::Verify => matches!(op, Op::Verify { .. }),
+            Self::Deallocate => matches!(op, Op::Deallocate { .. }),
+            Self::Copy => matches!(op, Op::Copy { .. }),
             Self::Flush => matches!(op, Op::Flush),
-            Self::ZoneSend => matches!(op, Op::ZoneSend { .. }),
+            Self::ZoneSend => matches!(op, Op::ZoneSend { .. } | Op::ZrwaSend { .. }),
             Self::Finish => sends(ZoneSendAction::FINISH),
             Self::Reset => sends(ZoneSendAction::RESET),
             Self::Open => sends(ZoneSendAction::OPEN),
@@ -273,7 +295,8 @@ pub enum Effect {
     /// The command is not carried out and completes with this status, after the
     /// drive has taken it.
     Fail(Status),
-    /// A read takes its time and completes with Unrecovered Read Error.
+    /// A read, compare or verify takes its time and completes with Unrecovered
+    /// Read Error. A copy is not carried out, and completes with it.
     MediaError,
     /// A program failure: a write or append takes its time and completes with
     /// Write Fault, its blocks cannot be read, and its zone is read-only. At a

@@ -183,11 +183,12 @@ fn check(table: &Table<'_>, when: &Match, effect: Effect) -> Result<(), Reported
     };
     let at_time = matches!(when.trigger, Trigger::Time(_));
     match effect {
-        Effect::MediaError if when.trigger != Trigger::Read => {
-            fail("media-error needs on = \"read\"")
-        }
+        Effect::MediaError => match when.trigger {
+            Trigger::Read | Trigger::Compare | Trigger::Verify | Trigger::Copy => Ok(()),
+            _ => fail("media-error needs on = \"read\", \"compare\", \"verify\" or \"copy\""),
+        },
         Effect::ReadOnly | Effect::Offline => match when.trigger {
-            Trigger::Write | Trigger::Append => Ok(()),
+            Trigger::Write | Trigger::Append | Trigger::WriteZeroes => Ok(()),
             Trigger::Time(_) if when.zones.is_some() => Ok(()),
             Trigger::Time(_) => fail("at a time, say which zones fail: zones = \"3\""),
             _ => fail("a zone fails by on = \"write\", \"append\" or \"time\""),

@@ -230,6 +230,25 @@ impl Media {
         }
     }
 
+    /// No further page of a program goes to a cache register, until
+    /// [`Self::release_programs`]: what runs, and what is in the registers or on
+    /// its way there, goes on. Returns whether none of that is left; if
+    /// something is, [`Event::Quiet`] follows when it has ended. `None`: there
+    /// are no cache registers, and nothing is held.
+    pub(crate) fn hold_programs(&mut self, now: Nanos, events: &mut EventQueue) -> Option<bool> {
+        match &mut self.engine {
+            Engine::ClosedForm(_) => None,
+            Engine::EventDriven(engine) => engine.hold_programs(now, events),
+        }
+    }
+
+    /// Ends [`Self::hold_programs`].
+    pub(crate) fn release_programs(&mut self, now: Nanos, events: &mut EventQueue) {
+        if let Engine::EventDriven(engine) = &mut self.engine {
+            engine.release_programs(now, events);
+        }
+    }
+
     /// Handles an [`Event::Unit`] or [`Event::Channel`] that is due: `now` is
     /// the time for which it was queued. Others are none of its business and
     /// are ignored.

@@ -7,7 +7,7 @@ use zonelab_device::Nanos;
 use super::figures::about_mib_per_s;
 use super::write::{Key, Value, keys};
 use super::{Cell, Derived, Figures, Profile, names};
-use crate::config::{DriveConfig, NamespaceConfig, PlaneMode, StripeOrder};
+use crate::config::{DriveConfig, NamespaceConfig, NamespaceKind, PlaneMode, StripeOrder};
 
 /// One line of a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,10 +91,16 @@ fn namespaces(profile: &Profile) -> Vec<Row> {
         let limit = |limit: Option<u32>| limit.map_or("any number".to_owned(), |n| n.to_string());
         let (active, open) = (limit(of.max_active), limit(of.max_open));
         let (nsid, last) = (index + 1, next - 1);
-        let value = format!(
-            "{nsid}: {} zones (those of the drive from {first} to {last}), {active} active, {open} open",
-            of.zones
-        );
+        let value = match of.kind {
+            NamespaceKind::Zoned => format!(
+                "{nsid}: {} zones (those of the drive from {first} to {last}), {active} active, {open} open",
+                of.zones
+            ),
+            NamespaceKind::Conventional { spare_zones } => format!(
+                "{nsid}: conventional, on {} zones (those of the drive from {first} to {last}), {spare_zones} of them spare",
+                of.zones
+            ),
+        };
         let note = match profile.stated_at(&format!("namespaces.{index}.zones")) {
             Some(Place::Line { line, .. }) => format!("line {line}"),
             Some(Place::Override(text)) => format!("--set {text}"),

@@ -42,6 +42,16 @@ pub(super) const EXTENT: &[(&str, EraseExtent)] = &[
 pub(super) const STORE: &[(&str, DataStore)] =
     &[("none", DataStore::None), ("memory", DataStore::Memory)];
 
+/// `kind` of a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Zoned,
+    Conventional,
+}
+
+pub(super) const NAMESPACE_KIND: &[(&str, Kind)] =
+    &[("zoned", Kind::Zoned), ("conventional", Kind::Conventional)];
+
 /// `write_buffer.mode`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Buffer {

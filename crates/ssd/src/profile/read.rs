@@ -6,17 +6,17 @@
 
 use zonelab_config::units::fmt_size;
 use zonelab_config::{Document, Item, Reported, Table};
-use zonelab_device::Nanos;
+use zonelab_device::{CopyLimits, Nanos};
 
 use super::derived::Needs;
-use super::names::{self, Buffer, EraseAt, Finish, Mapping, Queue, Timing};
+use super::names::{self, Buffer, EraseAt, Finish, Kind, Mapping, Queue, Timing};
 use super::write::keys;
 use super::{Cell, Profile, Violation, check, limits};
 use crate::config::{
     Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore, DiePolicy,
     DriveConfig, EraseExtent, EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig,
-    MediaConfig, MediaDetails, NamespaceConfig, PageRegister, PlaneMode, ReadParts, ResetConfig,
-    StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
+    MediaConfig, MediaDetails, NamespaceConfig, NamespaceKind, PageRegister, PlaneMode, ReadParts,
+    ResetConfig, StripeOrder, Suspend, WriteBufferConfig, ZonesConfig, ZrwaConfig,
 };
 
 /// The version of the format, stated by every file.
@@ -91,6 +91,7 @@ fn drive(document: &Document, root: &Table<'_>) -> Result<(DriveConfig, Option<C
     };
     let zones = zones(document, &root.table("zones"), &defaults);
     let namespaces = namespaces(root, zones.as_ref().ok());
+    let copy = copy(document, &root.table("copy"), defaults.lba_bytes);
     let front_end = front_end(&root.table("front_end"));
     let write_buffer = write_buffer(&root.table("write_buffer"));
     let finish = finish(&root.table("finish"), stripe_bytes(&geometry, &zones));
@@ -107,6 +108,7 @@ fn drive(document: &Document, root: &Table<'_>) -> Result<(DriveConfig, Option<C
         lba_bytes: lba_bytes?,
         zones: zones?,
         namespaces: namespaces?,
+        copy: copy?,
         media,
         front_end: front_end?,
         write_buffer: write_buffer?,
@@ -175,6 +177,7 @@ fn zones(
     let stagger = table.u32("stagger").or(0);
     let read_across = table.bool("read_across").or(false);
     let extension = table.size_bytes_u32("descriptor_extension").or(0);
+    let zrwa = zrwa(document, &table.table("zrwa"), defaults.lba_bytes);
     let size_bytes = size?;
     let size_lbas = lbas(document, "zones.size", size_bytes, defaults.lba_bytes);
     let capacity_lbas = match capacity? {
@@ -195,7 +198,39 @@ fn zones(
         stagger: stagger?,
         read_across: read_across?,
         descriptor_extension_bytes: extension?,
+        zrwa: zrwa?,
     })
+}
+
+/// Random write areas, if the file states their size.
+fn zrwa(
+    document: &Document,
+    table: &Table<'_>,
+    lba_bytes: u32,
+) -> Result<Option<ZrwaConfig>, Reported> {
+    let size = table.size_bytes("size").optional();
+    if matches!(size, Ok(None)) {
+        let keys = ["flush_granularity", "count", "explicit_flush"];
+        let why = "it only has an effect with a size of areas";
+        return refuse_all(table, &keys, why).map(|()| None);
+    }
+    let granularity = table.size_bytes("flush_granularity").required();
+    let max_areas = table.u32("count").optional();
+    let explicit_flush = table.bool("explicit_flush").or(true);
+    let blocks = |key: &'static str, bytes| {
+        let lbas = lbas(document, key, bytes, lba_bytes)?;
+        // Far out of range, which the check refuses.
+        Ok(u32::try_from(lbas).unwrap_or(u32::MAX))
+    };
+    // That there is one was asked before.
+    let size_lbas = blocks("zones.zrwa.size", size?.unwrap_or_default());
+    let granularity_lbas = blocks("zones.zrwa.flush_granularity", granularity?);
+    Ok(Some(ZrwaConfig {
+        size_lbas: size_lbas?,
+        flush_granularity_lbas: granularity_lbas?,
+        max_areas: max_areas?,
+        explicit_flush: explicit_flush?,
+    }))
 }
 
 /// The namespaces that the file states, with the limits of the drive where it
@@ -207,14 +242,33 @@ fn namespaces(
     let of_drive = |limit: fn(&ZonesConfig) -> Option<u32>| zones.and_then(limit);
     let namespace = |table: &Table<'_>| {
         let zones = table.u32("zones").required();
+        let kind = table.choice("kind", names::NAMESPACE_KIND).or(Kind::Zoned);
+        if kind == Ok(Kind::Conventional) {
+            let spare_zones = table.u32("spare_zones").required();
+            let why = "a conventional namespace shows no zones";
+            refuse_all(table, &["max_active", "max_open"], why)?;
+            return Ok(NamespaceConfig {
+                kind: NamespaceKind::Conventional {
+                    spare_zones: spare_zones?,
+                },
+                zones: zones?,
+                max_active: None,
+                max_open: None,
+            });
+        }
+        let why = "it only has an effect with kind = \"conventional\"";
+        let spare_zones = refuse_all(table, &["spare_zones"], why);
         let max_active = table.u32("max_active").optional();
         let max_open = table.u32("max_open").optional();
+        kind?;
+        spare_zones?;
         let (zones, max_active, max_open) = (zones?, max_active?, max_open?);
         let default_active = of_drive(|zones| zones.max_active).map(|most| most.min(zones));
         let default_open = of_drive(|zones| zones.max_open).map(|most| most.min(zones));
         let max_active = max_active.or(default_active);
         let bounded = |open: u32| max_active.map_or(open, |active| open.min(active));
         Ok(NamespaceConfig {
+            kind: NamespaceKind::Zoned,
             zones,
             max_active,
             max_open: max_open.or(default_open.map(bounded)).or(max_active),
@@ -223,6 +277,45 @@ fn namespaces(
     let tables = root.tables("namespaces")?;
     let namespaces: Vec<_> = tables.iter().map(namespace).collect();
     namespaces.into_iter().collect()
+}
+
+/// What one Copy may do, if `max_ranges` says that there is one. Sizes in
+/// blocks are within the fields of Identify Namespace.
+fn copy(
+    document: &Document,
+    table: &Table<'_>,
+    lba_bytes: u32,
+) -> Result<Option<CopyLimits>, Reported> {
+    let max_ranges = table.u32("max_ranges").within(1..=256).optional();
+    if max_ranges == Ok(None) {
+        let why = "it only has an effect with max_ranges";
+        return refuse_all(table, &["max_range", "max_length"], why).map(|()| None);
+    }
+    let max_range = table.size_bytes("max_range").required();
+    let max_length = table.size_bytes("max_length").required();
+    let (Some(max_ranges), max_range, max_length) = (max_ranges?, max_range?, max_length?) else {
+        return Ok(None);
+    };
+    let range_lbas = lbas(document, "copy.max_range", max_range, lba_bytes);
+    let all_lbas = lbas(document, "copy.max_length", max_length, lba_bytes);
+    let (range_lbas, all_lbas) = (range_lbas?, all_lbas?);
+    let too_large = |key: &str, bytes, most: u64| {
+        let what = format!("{} is too large", fmt_size(bytes));
+        let most = most.saturating_mul(u64::from(lba_bytes));
+        document.report(key, what, format!("at most {}", fmt_size(most)))
+    };
+    let most = u64::from(u16::MAX);
+    let max_range_lbas =
+        u16::try_from(range_lbas).map_err(|_| too_large("copy.max_range", max_range, most))?;
+    let most = u64::from(u32::MAX);
+    let max_lbas =
+        u32::try_from(all_lbas).map_err(|_| too_large("copy.max_length", max_length, most))?;
+    Ok(Some(CopyLimits {
+        // Within 256, as was asked for.
+        max_ranges: max_ranges as u16,
+        max_range_lbas,
+        max_lbas,
+    }))
 }
 
 /// Multi-plane operations take consecutive pages, so those lie on one die.
@@ -448,6 +541,7 @@ fn write_buffer(table: &Table<'_>) -> Result<Option<WriteBufferConfig>, Reported
             "power_loss_protection",
             "release",
             "drain",
+            "turn",
         ];
         let why = "it only has an effect with mode = \"write-back\"";
         return refuse_all(table, &keys, why).map(|()| None);
@@ -463,6 +557,7 @@ fn write_buffer(table: &Table<'_>) -> Result<Option<WriteBufferConfig>, Reported
         .choice("release", names::RELEASE)
         .or(BufferRelease::Program);
     let drain_bytes_per_s = table.rate_bytes_per_s("drain").optional();
+    let turn_bytes = table.size_bytes("turn").optional();
     mode?;
     Ok(Some(WriteBufferConfig {
         size_bytes: size_bytes?,
@@ -470,6 +565,7 @@ fn write_buffer(table: &Table<'_>) -> Result<Option<WriteBufferConfig>, Reported
         power_loss_protection: power_loss_protection?,
         release: release?,
         drain_bytes_per_s: drain_bytes_per_s?,
+        turn_bytes: turn_bytes?,
     }))
 }
 

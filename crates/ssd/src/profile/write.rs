@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use zonelab_config::units::{fmt_duration, fmt_percent, fmt_rate, fmt_size, quote};
-use zonelab_device::Nanos;
+use zonelab_device::{CopyLimits, Nanos};
 
 use super::names::{self, Buffer, EraseAt, Finish, Mapping, Queue, Timing, name_of};
 use crate::config::{
     Bookkeeping, CommandCosts, DiePolicy, DriveConfig, EraseWhen, FinishConfig, FrontEndConfig,
-    Geometry, MappingConfig, MediaConfig, NamespaceConfig, ResetConfig, Suspend, WriteBufferConfig,
-    ZonesConfig,
+    Geometry, MappingConfig, MediaConfig, NamespaceConfig, NamespaceKind, ResetConfig, Suspend,
+    WriteBufferConfig, ZonesConfig, ZrwaConfig,
 };
 
 /// A key of a profile and its value in a configuration.
@@ -69,6 +69,9 @@ pub fn to_toml(config: &DriveConfig) -> String {
     }
     for namespace in &config.namespaces {
         text.push_str("\n[[namespaces]]\n");
+        if namespace.kind != NamespaceKind::Zoned {
+            text.push_str("kind = \"conventional\"\n");
+        }
         for (key, value) in namespace_keys(namespace) {
             writeln!(text, "{key} = {value}").expect("writing to a string does not fail");
         }
@@ -79,8 +82,13 @@ pub fn to_toml(config: &DriveConfig) -> String {
 /// The keys of a namespace that a file states. A limit that is none has no
 /// spelling: the drive has none either, then.
 fn namespace_keys(namespace: &NamespaceConfig) -> impl Iterator<Item = (&'static str, u32)> {
+    let spare_zones = match namespace.kind {
+        NamespaceKind::Zoned => None,
+        NamespaceKind::Conventional { spare_zones } => Some(spare_zones),
+    };
     [
         ("zones", Some(namespace.zones)),
+        ("spare_zones", spare_zones),
         ("max_active", namespace.max_active),
         ("max_open", namespace.max_open),
     ]
@@ -98,6 +106,7 @@ pub(super) fn keys(config: &DriveConfig) -> Vec<Key> {
         zones,
         // An array of tables, not keys: see `to_toml`.
         namespaces: _,
+        copy,
         media,
         front_end,
         write_buffer,
@@ -115,6 +124,7 @@ pub(super) fn keys(config: &DriveConfig) -> Vec<Key> {
     keys.section = "namespace";
     keys.size("lba_size", u64::from(*lba_bytes));
     keys.zones(zones, u64::from(*lba_bytes));
+    keys.copy(copy.as_ref(), u64::from(*lba_bytes));
     keys.media(media);
     keys.suspend(media.suspend);
     keys.front_end(front_end);
@@ -203,6 +213,7 @@ impl Keys {
             stagger,
             read_across,
             descriptor_extension_bytes,
+            zrwa,
         } = *zones;
         self.section = "zones";
         self.number("count", count);
@@ -223,6 +234,27 @@ impl Keys {
             "descriptor_extension",
             u64::from(descriptor_extension_bytes),
         );
+        if let Some(zrwa) = &zrwa {
+            self.zrwa(zrwa, lba_bytes);
+        }
+    }
+
+    fn zrwa(&mut self, zrwa: &ZrwaConfig, lba_bytes: u64) {
+        let ZrwaConfig {
+            size_lbas,
+            flush_granularity_lbas,
+            max_areas,
+            explicit_flush,
+        } = *zrwa;
+        self.section = "zones.zrwa";
+        self.size("size", u64::from(size_lbas).saturating_mul(lba_bytes));
+        let granularity = u64::from(flush_granularity_lbas).saturating_mul(lba_bytes);
+        self.size("flush_granularity", granularity);
+        match max_areas {
+            Some(count) => self.number("count", count),
+            None => self.push("count", Value::Absent("unlimited")),
+        }
+        self.flag("explicit_flush", explicit_flush);
     }
 
     fn media(&mut self, media: &MediaConfig) {
@@ -368,6 +400,21 @@ impl Keys {
         self.push(key, Value::Absent("as management"));
     }
 
+    /// A drive without Copy says nothing of it.
+    fn copy(&mut self, copy: Option<&CopyLimits>, lba_bytes: u64) {
+        self.section = "copy";
+        if let Some(CopyLimits {
+            max_ranges,
+            max_range_lbas,
+            max_lbas,
+        }) = copy.copied()
+        {
+            self.number("max_ranges", u32::from(max_ranges));
+            self.size("max_range", u64::from(max_range_lbas) * lba_bytes);
+            self.size("max_length", u64::from(max_lbas) * lba_bytes);
+        }
+    }
+
     fn write_buffer(&mut self, buffer: Option<&WriteBufferConfig>) {
         self.section = "write_buffer";
         let Some(WriteBufferConfig {
@@ -376,6 +423,7 @@ impl Keys {
             power_loss_protection,
             release,
             drain_bytes_per_s,
+            turn_bytes,
         }) = buffer
         else {
             return self.text("mode", name_of(names::WRITE_BUFFER, &Buffer::None));
@@ -391,6 +439,10 @@ impl Keys {
         match drain_bytes_per_s {
             Some(rate) => self.text("drain", &fmt_rate(*rate)),
             None => self.push("drain", Value::Absent("as fast as the dies")),
+        }
+        match turn_bytes {
+            Some(bytes) => self.size("turn", *bytes),
+            None => self.push("turn", Value::Absent("one write after another")),
         }
     }
 

@@ -8,6 +8,7 @@
 //!
 //! * [`table`]: every transition, as a table that is also the implementation.
 //! * `namespace`: ranges of zones with addresses and limits of their own.
+//! * `zrwa`: random write areas and what is committed of them.
 //! * `send`: Zone Management Send, descriptor extensions, and forced transitions.
 //! * `report`: zone reports in wire layout.
 //! * `saved`: states and write pointers as data.
@@ -22,19 +23,21 @@
 //! 2. Zone Boundary Error for a write whose addresses leave the capacity of a zone;
 //! 3. the state of the zone: Zone Is Full, Zone Is Read Only, Zone Is Offline,
 //!    Invalid Zone State Transition;
-//! 4. Zone Invalid Write, or, for an append that does not fit behind the write
+//! 4. Invalid Zone Operation Request for an append to a zone that has a random
+//!    write area;
+//! 5. Zone Invalid Write, or, for an append that does not fit behind the write
 //!    pointer, Zone Boundary Error;
-//! 5. Too Many Active Zones, then Too Many Open Zones.
+//! 6. Too Many Active Zones, Too Many Open Zones, then ZRWA Resources Unavailable.
 //!
-//! The specification leaves this order open; steps 2 to 5 are those of the ZNS
+//! The specification leaves this order open; steps 2 to 6 are those of the ZNS
 //! emulation that QEMU 5.2 introduced, except that an append is never held
 //! against the boundary before its zone is known to be writable (its address is
 //! that of the write pointer, so an append to a full zone would never get Zone
 //! Is Full). A read across zones looks at each zone's state in turn, as QEMU does.
 //!
-//! Not implemented: zone random write area, zones of different size or capacity,
-//! attributes other than Zone Descriptor Extension Valid and Zone Finished by
-//! Controller.
+//! Not implemented: zones of different size or capacity, attributes other than
+//! Zone Descriptor Extension Valid, Zone Random Write Area Valid and Zone Finished
+//! by Controller.
 
 mod implicit;
 mod namespace;
@@ -43,6 +46,7 @@ mod report;
 mod saved;
 mod send;
 pub mod table;
+mod zrwa;
 
 use std::collections::BTreeMap;
 
@@ -54,6 +58,7 @@ use crate::config::{NamespaceConfig, ZonesConfig};
 pub use namespace::Namespace;
 pub(crate) use saved::SavedZones;
 use table::{Condition, Event, Outcome, Placement, State};
+use zrwa::Areas;
 
 /// States and write pointers of all zones of a drive.
 ///
@@ -61,7 +66,8 @@ use table::{Condition, Event, Outcome, Placement, State};
 /// [`Namespace::on_drive`] says where the blocks of one are. A drive with a
 /// single namespace counts as that does.
 ///
-/// 24 bytes per zone, plus the descriptor extensions that exist. Nothing on the
+/// 24 bytes per zone, 8 more on a drive with random write areas, plus the
+/// descriptor extensions that exist. Nothing on the
 /// path of reads, writes and appends allocates, searches or hashes.
 #[derive(Clone, Debug)]
 pub struct Zones {
@@ -79,6 +85,7 @@ pub struct Zones {
     extension_bytes: usize,
     /// By zone, of zones with [`Zone::has_extension`].
     extensions: BTreeMap<usize, Box<[u8]>>,
+    areas: Areas,
     /// Changes that nobody has looked at yet; `None`: nobody wants to.
     journal: Option<Vec<Change>>,
 }
@@ -157,6 +164,18 @@ pub struct Extent {
     pub filled: bool,
     /// This zone was implicitly closed to make room.
     pub closed: Option<ZoneId>,
+    /// The zone has a random write area: the blocks that go to the flash for
+    /// good. Without one, those are the blocks of the extent.
+    pub zrwa: Option<Committed>,
+}
+
+/// Blocks of a random write area that a write or a flush committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The first, counted from the start of the zone: the write pointer before.
+    pub offset_lbas: u64,
+    /// Their number; 0: the write pointer has not moved.
+    pub nlb: u32,
 }
 
 /// A change of state of one zone.
@@ -170,7 +189,8 @@ pub struct Change {
     pub to: ZoneState,
     /// Its write pointer before, as an offset from its start.
     pub written_lbas: u64,
-    /// Blocks that the host had written.
+    /// Blocks that the host had written. A finish counts those of the random
+    /// write area too, which it commits.
     pub host_lbas: u64,
 }
 
@@ -226,6 +246,7 @@ impl Zones {
             read_across: config.read_across,
             extension_bytes: config.descriptor_extension_bytes as usize,
             extensions: BTreeMap::new(),
+            areas: Areas::new(config),
             journal: None,
         }
     }
@@ -237,7 +258,8 @@ impl Zones {
         (lba.0 < self.drive_lbas).then(|| self.id(self.index_of(lba.0)))
     }
 
-    /// Writes `nlb` blocks at `slba`.
+    /// Writes `nlb` blocks at `slba`: at the write pointer, or in the random write
+    /// area of a zone that has one.
     ///
     /// # Errors
     /// Invalid Field (no blocks), LBA Out of Range, Zone Boundary Error, Zone Is
@@ -249,6 +271,9 @@ impl Zones {
         let fits = offset <= self.capacity_lbas && u64::from(nlb) <= self.capacity_lbas - offset;
         if !fits {
             return Err(Status::ZONE_BOUNDARY_ERROR);
+        }
+        if let Some(end) = self.areas.end_of(index) {
+            return self.write_zrwa(index, offset, nlb, end);
         }
         let pointer = self.zones[index].written_lbas(self.capacity_lbas);
         if offset == pointer {
@@ -262,13 +287,17 @@ impl Zones {
     ///
     /// # Errors
     /// Invalid Field (no blocks, or `zslba` is not the start of a zone), LBA Out
-    /// of Range, Zone Is Full, Zone Is Read Only, Zone Is Offline, Zone Boundary
-    /// Error, Too Many Active Zones, Too Many Open Zones. Nothing has changed then.
+    /// of Range, Zone Is Full, Zone Is Read Only, Zone Is Offline, Invalid Zone
+    /// Operation Request (the zone has a random write area), Zone Boundary Error,
+    /// Too Many Active Zones, Too Many Open Zones. Nothing has changed then.
     #[inline]
     pub fn append(&mut self, zslba: Lba, nlb: u32) -> Result<Extent, Status> {
         let (index, offset) = self.locate(zslba, nlb)?;
         if offset != 0 {
             return Err(Status::INVALID_FIELD);
+        }
+        if self.areas.end_of(index).is_some() {
+            return Err(self.append_zrwa(index));
         }
         let pointer = self.zones[index].written_lbas(self.capacity_lbas);
         self.place(index, pointer, nlb)
@@ -384,6 +413,7 @@ impl Zones {
             opened: outcome.takes_open,
             filled: outcome.next == State::Full,
             closed: closed.map(|index| self.id(index)),
+            zrwa: None,
         })
     }
 
@@ -401,6 +431,7 @@ impl Zones {
             placement,
             active_free: of.active < of.max_active,
             open_free: of.open < of.max_open || of.implicit.len() > 0,
+            zrwa_free: of.zrwa < of.max_zrwa,
         }
     }
 
@@ -457,6 +488,11 @@ impl Zones {
             self.note(index, from, outcome.next);
         }
         self.zones[index].state = outcome.next;
+        if outcome.takes_zrwa {
+            self.allocate_zrwa(index);
+        } else if self.areas.are_supported() && !outcome.next.is_active() {
+            self.leave_zrwa(index, outcome.next);
+        }
     }
 
     /// Keeps a journal of every change of state from now on, or keeps none.

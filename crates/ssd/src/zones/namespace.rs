@@ -8,11 +8,13 @@ use zonelab_nvme::zns::ZoneState;
 use super::Zones;
 use super::implicit::ImplicitList;
 use super::table::State;
-use crate::config::{NamespaceConfig, ZonesConfig};
+use crate::config::{NamespaceConfig, NamespaceKind, ZonesConfig};
 
 /// What the zones of one namespace have in common, besides their size.
 #[derive(Clone, Debug)]
 pub struct Namespace {
+    /// Its position among the conventional namespaces, if it is one.
+    conventional: Option<u8>,
     /// Its zones, counted over the drive.
     zones: Range<u32>,
     /// First block, counted over the drive.
@@ -27,6 +29,10 @@ pub struct Namespace {
     pub(super) max_open: u32,
     pub(super) active: u32,
     pub(super) open: u32,
+    /// `u32::MAX`: unlimited.
+    pub(super) max_zrwa: u32,
+    /// Zones with a random write area.
+    pub(super) zrwa: u32,
     pub(super) implicit: ImplicitList,
 }
 
@@ -38,11 +44,19 @@ impl Namespace {
         drive_lbas: u64,
     ) -> Box<[Self]> {
         let mut next = 0;
+        let mut logs = 0;
         let mut namespace = |config: &NamespaceConfig| {
+            let conventional = logs;
+            logs += u8::from(config.kind != NamespaceKind::Zoned);
             let first = next;
             next = first + config.zones;
-            let size_lbas = u64::from(config.zones) * zones.size_lbas;
+            let size_lbas = config.size_lbas(zones);
+            let conventional = match config.kind {
+                NamespaceKind::Zoned => None,
+                NamespaceKind::Conventional { .. } => Some(conventional),
+            };
             Self {
+                conventional,
                 zones: first..next,
                 first_lba: u64::from(first) * zones.size_lbas,
                 size_lbas,
@@ -51,10 +65,20 @@ impl Namespace {
                 max_open: config.max_open.unwrap_or(u32::MAX),
                 active: 0,
                 open: 0,
+                max_zrwa: zones
+                    .zrwa
+                    .map_or(0, |zrwa| zrwa.max_areas.unwrap_or(u32::MAX)),
+                zrwa: 0,
                 implicit: ImplicitList::default(),
             }
         };
         namespaces.iter().map(&mut namespace).collect()
+    }
+
+    /// Its position among the conventional namespaces, if it is one.
+    #[inline]
+    pub(crate) const fn conventional(&self) -> Option<u8> {
+        self.conventional
     }
 
     /// Its zones, counted over the drive.
@@ -82,6 +106,12 @@ impl Namespace {
         self.active
     }
 
+    /// Number of zones with a random write area.
+    #[must_use]
+    pub const fn zrwa_count(&self) -> u32 {
+        self.zrwa
+    }
+
     /// An operation on this namespace with its address counted over the drive.
     ///
     /// Blocks outside the namespace become blocks outside the drive, so that
@@ -90,15 +120,31 @@ impl Namespace {
     #[inline]
     #[must_use]
     pub fn on_drive(&self, op: Op) -> Op {
-        self.moved(op, |lba, nlb| {
-            let is_inside = lba <= self.size_lbas && u64::from(nlb) <= self.size_lbas - lba;
-            let offset = if is_inside {
-                self.first_lba
-            } else {
-                self.beyond_lbas
-            };
-            lba.saturating_add(offset)
-        })
+        self.moved(op, |lba, nlb| self.lba_on_drive(lba, nlb))
+    }
+
+    /// The first of `nlb` blocks of this namespace, counted over the drive; if
+    /// they are not all of this namespace, one that lies outside the drive, or
+    /// from which so many do.
+    #[inline]
+    pub(crate) fn lba_on_drive(&self, lba: u64, nlb: u32) -> u64 {
+        let offset = if self.contains(lba, nlb) {
+            self.first_lba
+        } else {
+            self.beyond_lbas
+        };
+        lba.saturating_add(offset)
+    }
+
+    /// Whether it has `nlb` blocks from its block `lba`.
+    #[inline]
+    pub(crate) const fn contains(&self, lba: u64, nlb: u32) -> bool {
+        lba <= self.size_lbas && nlb as u64 <= self.size_lbas - lba
+    }
+
+    /// Whether `nlb` blocks from `lba`, counted over the drive, are all of it.
+    pub(crate) const fn has_on_drive(&self, lba: Lba, nlb: u32) -> bool {
+        lba.0 >= self.first_lba && self.contains(lba.0 - self.first_lba, nlb)
     }
 
     /// The reverse of [`Namespace::on_drive`].
@@ -120,16 +166,22 @@ impl Namespace {
     #[inline]
     fn moved(&self, mut op: Op, to: impl Fn(u64, u32) -> u64) -> Op {
         match &mut op {
-            Op::Read { slba, nlb } | Op::Write { slba, nlb } | Op::Append { zslba: slba, nlb } => {
-                slba.0 = to(slba.0, *nlb);
-            }
+            Op::Read { slba, nlb }
+            | Op::Write { slba, nlb }
+            | Op::Append { zslba: slba, nlb }
+            | Op::WriteZeroes { slba, nlb }
+            | Op::Compare { slba, nlb }
+            | Op::Verify { slba, nlb } => slba.0 = to(slba.0, *nlb),
+            // How many blocks it is, its source ranges say.
+            Op::Copy { sdlba, .. } => sdlba.0 = to(sdlba.0, 1),
             Op::ZoneSend {
                 slba,
                 select_all: false,
                 ..
             }
+            | Op::ZrwaSend { slba, .. }
             | Op::ZoneReceive { slba, .. } => slba.0 = to(slba.0, 1),
-            Op::Flush | Op::ZoneSend { .. } => {}
+            Op::Flush | Op::Deallocate { .. } | Op::ZoneSend { .. } => {}
         }
         op
     }
@@ -202,6 +254,7 @@ impl Zones {
             );
             namespace.implicit.assert_lists(&self.zones);
         }
+        self.assert_zrwa();
         for (index, zone) in self.zones.iter().enumerate() {
             let written = zone.written_lbas(self.capacity_lbas);
             assert!(zone.host_lbas <= written && written <= self.capacity_lbas);

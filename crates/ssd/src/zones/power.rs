@@ -18,9 +18,13 @@ impl Zones {
     /// remaining blocks read as unwritten. A zone that the host finished stays
     /// full. Each change is added to `changes`, with the write pointer before
     /// the loss.
+    ///
+    /// Random write areas outlive the loss with what was written to them if
+    /// `keeps_zrwa`, else zones have none any more.
     pub(crate) fn power_cycle(
         &mut self,
         mut durable_lbas: impl FnMut(ZoneId, u64) -> u64,
+        keeps_zrwa: bool,
         changes: &mut Vec<Change>,
     ) {
         // Those that need an active resource come last, when all others are settled.
@@ -31,6 +35,9 @@ impl Zones {
             let durable = durable_lbas(self.id(index), host_lbas);
             debug_assert!(durable <= host_lbas, "only what was written can be left");
             self.zones[index].host_lbas = durable;
+            if !keeps_zrwa {
+                self.take_zrwa(index);
+            }
             match self.zones[index].state {
                 State::Full if !self.zones[index].is_finished() && durable < self.capacity_lbas => {
                     full.push((index, written, host_lbas));
@@ -51,7 +58,8 @@ impl Zones {
     fn recover(&mut self, index: usize, before: (u64, u64), changes: &mut Vec<Change>) {
         let (written_lbas, host_lbas) = before;
         let zone = &self.zones[index];
-        let event = if zone.host_lbas == 0 && !zone.has_extension {
+        let holds_nothing = self.areas.end_of(index).is_none_or(|end| end == 0);
+        let event = if zone.host_lbas == 0 && !zone.has_extension && holds_nothing {
             Event::PowerCycleEmpty
         } else {
             Event::PowerCyclePartial

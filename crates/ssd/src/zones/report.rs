@@ -82,6 +82,7 @@ impl Zones {
         ZoneDescriptor {
             za: ZoneAttributes::default()
                 .with_zfc(zone.finished == Finished::ByController)
+                .with_zrwav(self.areas.end_of(index).is_some())
                 .with_zdev(zone.has_extension),
             zcap: self.capacity_lbas.into(),
             zslba: start.into(),

@@ -15,10 +15,9 @@ impl Zones {
     /// closes included, is added to `changes` in the order in which it took place.
     ///
     /// # Errors
-    /// LBA Out of Range; Invalid Field (`slba` is not the start of a zone, the
-    /// action is unknown or needs the zone random write area, which no zone
-    /// has, or it is Set Zone Descriptor Extension, which carries data: see
-    /// [`Zones::set_extension`]); Invalid Zone State Transition, Too Many
+    /// LBA Out of Range; Invalid Field (`slba` is not the start of a zone, or the
+    /// action is unknown or one with a function of its own:
+    /// [`Zones::set_extension`], [`Zones::commit_zrwa`]); Invalid Zone State Transition, Too Many
     /// Active Zones, Too Many Open Zones. Nothing has changed then.
     pub fn send(
         &mut self,
@@ -29,6 +28,23 @@ impl Zones {
         let index = self.index_of_start(slba)?;
         let event = Event::of_action(action).ok_or(Status::INVALID_FIELD)?;
         self.apply(index, event, changes)
+    }
+
+    /// Open Zone with ZRWA Allocation (ZRWAA): the empty zone that starts at
+    /// `slba` is opened and gets a random write area. Changes are added to
+    /// `changes` as by [`Zones::send`].
+    ///
+    /// # Errors
+    /// LBA Out of Range; Invalid Field (`slba` is not the start of a zone, or
+    /// zones have no areas); Invalid Zone Operation Request (the zone is active
+    /// already); Invalid Zone State Transition; Too Many Active Zones, Too Many
+    /// Open Zones, ZRWA Resources Unavailable. Nothing has changed then.
+    pub fn open_with_zrwa(&mut self, slba: Lba, changes: &mut Vec<Change>) -> Result<(), Status> {
+        let index = self.index_of_start(slba)?;
+        if !self.areas.are_supported() {
+            return Err(Status::INVALID_FIELD);
+        }
+        self.apply(index, Event::OpenZrwa, changes)
     }
 
     /// The same with Select All: the action applies to every zone of a
@@ -74,15 +90,29 @@ impl Zones {
     /// have no extension, or `bytes` is shorter than one); Invalid Zone State
     /// Transition (not empty); Too Many Active Zones. Nothing has changed then.
     pub fn set_extension(&mut self, slba: Lba, bytes: &[u8]) -> Result<(), Status> {
+        self.attach_extension(slba, bytes, Event::SetExtension)
+    }
+
+    /// The same with ZRWA Allocation (ZRWAA): the zone gets a random write area too.
+    ///
+    /// # Errors
+    /// As [`Zones::set_extension`]; Invalid Field if zones have no areas, and
+    /// ZRWA Resources Unavailable. Nothing has changed then.
+    pub fn set_extension_with_zrwa(&mut self, slba: Lba, bytes: &[u8]) -> Result<(), Status> {
+        self.attach_extension(slba, bytes, Event::SetExtensionZrwa)
+    }
+
+    fn attach_extension(&mut self, slba: Lba, bytes: &[u8], event: Event) -> Result<(), Status> {
         let index = self.index_of_start(slba)?;
-        if self.extension_bytes == 0 {
+        let is_supported = event == Event::SetExtension || self.areas.are_supported();
+        if self.extension_bytes == 0 || !is_supported {
             return Err(Status::INVALID_FIELD);
         }
         let bytes = bytes
             .get(..self.extension_bytes)
             .ok_or(Status::INVALID_FIELD)?;
         // The one change that is possible, empty to closed, tells the caller nothing new.
-        self.apply(index, Event::SetExtension, &mut Vec::new())?;
+        self.apply(index, event, &mut Vec::new())?;
         self.zones[index].has_extension = true;
         self.extensions.insert(index, bytes.into());
         Ok(())
@@ -171,8 +201,14 @@ impl Zones {
         if outcome.next == from {
             return Ok(());
         }
+        let zrwa_end = self.areas.end_of(index);
         self.enter(index, outcome);
-        changes.push(self.change(index, from));
+        let mut change = self.change(index, from);
+        if let Some(end) = zrwa_end.filter(|_| event == Event::Finish) {
+            change.host_lbas = change.host_lbas.max(end);
+            self.zones[index].host_lbas = change.host_lbas;
+        }
+        changes.push(change);
         self.after(index, event);
         Ok(())
     }

@@ -8,8 +8,11 @@
 //! combination. The page `docs/models/zone-states.md` is generated from it.
 //!
 //! Source: ZNS command set 1.1, sections 2.1.1.2 and 2.1.1.3 (states and
-//! transitions) and 3.4.3 (Zone Management Send). The last four events are not
-//! commands; for them the rows say what this drive does.
+//! transitions) and 3.4.3 (Zone Management Send). Events that are no commands
+//! are of this drive, and for them the rows say what it does.
+//!
+//! A zone with a random write area (ZRWA) is active; its writes, appends and
+//! commits are events of their own.
 
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ReportFilter, ZoneSendAction, ZoneState};
@@ -119,6 +122,16 @@ pub enum Event {
     Offline,
     /// Zone Send Action Set Zone Descriptor Extension.
     SetExtension,
+    /// A well-formed write to a zone that has a random write area.
+    WriteZrwa,
+    /// An append to a zone that has a random write area.
+    AppendZrwa,
+    /// Zone Send Action Open Zone with ZRWA Allocation (ZRWAA).
+    OpenZrwa,
+    /// Zone Send Action Set Zone Descriptor Extension with ZRWA Allocation.
+    SetExtensionZrwa,
+    /// Zone Send Action Flush Explicit ZRWA.
+    CommitZrwa,
     /// The drive takes the open resource away for another zone.
     ImplicitClose,
     /// A fault: the zone can no longer be written.
@@ -135,7 +148,7 @@ pub enum Event {
 
 impl Event {
     /// All events.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 18] = [
         Self::Write,
         Self::Open,
         Self::Close,
@@ -143,6 +156,11 @@ impl Event {
         Self::Reset,
         Self::Offline,
         Self::SetExtension,
+        Self::WriteZrwa,
+        Self::AppendZrwa,
+        Self::OpenZrwa,
+        Self::SetExtensionZrwa,
+        Self::CommitZrwa,
         Self::ImplicitClose,
         Self::FailReadOnly,
         Self::FailOffline,
@@ -152,7 +170,8 @@ impl Event {
     ];
 
     /// The event that an action without data stands for; `None` if the action
-    /// is unknown, not supported (ZRWA), or carries data (descriptor extension).
+    /// is unknown, concerns an address within a zone (Flush Explicit ZRWA), or
+    /// carries data (descriptor extension).
     #[must_use]
     pub const fn of_action(action: ZoneSendAction) -> Option<Self> {
         Some(match action {
@@ -182,10 +201,18 @@ impl Event {
 }
 
 /// Where the blocks of a write or append would go.
+///
+/// For a zone with a random write area, where the write pointer would go: by a
+/// write beyond the area, which commits what is before it (implicit commit), or
+/// by an explicit commit. [`Placement::Within`] then also stands for a write
+/// that does not move it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Placement {
-    /// They do not start at the write pointer (writes only).
+    /// They do not start at the write pointer (writes only). With a random write
+    /// area: they are not in it and the implicit commit region, or, for an
+    /// explicit commit, the block is not in the area, is not the last one of a
+    /// flush granularity, or the zone has no area.
     Elsewhere,
     /// They start at the write pointer and run beyond the capacity (appends only:
     /// a write of that kind is refused by its addresses alone, before the table).
@@ -201,7 +228,7 @@ impl Placement {
     pub const ALL: [Self; 4] = [Self::Elsewhere, Self::Beyond, Self::Within, Self::Filling];
 }
 
-/// What a row asks of the open or active resources of the drive.
+/// What a row asks of the open, active or ZRWA resources of the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
     /// Nothing: it matches in any case.
@@ -229,21 +256,27 @@ impl Resource {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Condition {
     /// Where the blocks would go; without meaning, and ignored, unless the
-    /// event is [`Event::Write`].
+    /// event is [`Event::Write`], [`Event::WriteZrwa`] or [`Event::CommitZrwa`].
     pub placement: Placement,
     /// Fewer zones are active than may be.
     pub active_free: bool,
     /// Fewer zones are open than may be, or one of them is implicitly opened:
     /// it is closed for the benefit of this zone.
     pub open_free: bool,
+    /// Fewer zones have a random write area than may.
+    pub zrwa_free: bool,
 }
 
 impl Condition {
     /// Number of different conditions.
-    const COUNT: usize = Placement::ALL.len() * 4;
+    const COUNT: usize = Placement::ALL.len() * 8;
 
+    /// Conditions of writes that go well are near each other.
     const fn index(self) -> usize {
-        (self.placement as usize) << 2 | (self.active_free as usize) << 1 | self.open_free as usize
+        (self.zrwa_free as usize) << 4
+            | (self.placement as usize) << 2
+            | (self.active_free as usize) << 1
+            | self.open_free as usize
     }
 }
 
@@ -260,6 +293,9 @@ pub struct Row {
     pub active: Resource,
     /// State of the open resources.
     pub open: Resource,
+    /// State of the ZRWA resources: a row that takes one gives the zone a
+    /// random write area.
+    pub zrwa: Resource,
     /// Then the zone is in this state; `None`: it stays as it is.
     pub next: Option<State>,
     /// And the command completes so.
@@ -279,20 +315,22 @@ impl Row {
             && self.placement.contains(&condition.placement)
             && self.active.matches(condition.active_free)
             && self.open.matches(condition.open_free)
+            && self.zrwa.matches(condition.zrwa_free)
     }
 }
 
 /// Writes rows in columns; `any` and `stay` stand for every placement and for
-/// no change of state.
+/// no change of state. Rows that ask nothing of ZRWA resources leave them out.
 macro_rules! rows {
     ($( [$($from:ident)+] $event:ident [$($placement:ident)+] $active:ident $open:ident
-        => $next:ident $status:ident $open_delta:literal $active_delta:literal; )+) => {
+        $($zrwa:ident)? => $next:ident $status:ident $open_delta:literal $active_delta:literal; )+) => {
         &[$( Row {
             from: &[$(State::$from),+],
             event: Event::$event,
             placement: rows!(@placement $($placement)+),
             active: Resource::$active,
             open: Resource::$open,
+            zrwa: rows!(@zrwa $($zrwa)?),
             next: rows!(@next $next),
             status: Status::$status,
             open_delta: $open_delta,
@@ -301,13 +339,15 @@ macro_rules! rows {
     };
     (@placement any) => { &Placement::ALL };
     (@placement $($placement:ident)+) => { &[$(Placement::$placement),+] };
+    (@zrwa) => { Resource::Any };
+    (@zrwa $zrwa:ident) => { Resource::$zrwa };
     (@next stay) => { None };
     (@next $next:ident) => { Some(State::$next) };
 }
 
 /// The table.
 ///
-/// Columns: states, event, placement, active resources, open resources; next
+/// Columns: states, event, placement, active, open and ZRWA resources; next
 /// state, status, change of open zones, change of active zones. Every
 /// combination matches exactly one row, so the order of rows means nothing.
 pub const ROWS: &[Row] = rows! {
@@ -365,6 +405,44 @@ pub const ROWS: &[Row] = rows! {
     [ImplicitlyOpened ExplicitlyOpened Closed Full ReadOnly Offline]
                                         SetExtension [any] Any Any       => stay INVALID_ZONE_STATE_TRANSITION 0 0;
 
+    // Zones with a random write area. Such zones are active, so the rows of writes
+    // and appends for other states are never asked.
+    [Empty Full ReadOnly Offline]       WriteZrwa [any]              Any Any       => stay INVALID_ZONE_OPERATION_REQUEST 0 0;
+    [ImplicitlyOpened ExplicitlyOpened Closed]
+                                        WriteZrwa [Elsewhere Beyond] Any Any       => stay ZONE_INVALID_WRITE 0 0;
+    [Closed]                            WriteZrwa [Within Filling]   Any Exhausted => stay TOO_MANY_OPEN_ZONES 0 0;
+    [Closed]                            WriteZrwa [Within]           Any Free      => ImplicitlyOpened SUCCESS 1 0;
+    [Closed]                            WriteZrwa [Filling]          Any Free      => Full SUCCESS 0 -1;
+    [ImplicitlyOpened ExplicitlyOpened] WriteZrwa [Within]           Any Any       => stay SUCCESS 0 0;
+    [ImplicitlyOpened ExplicitlyOpened] WriteZrwa [Filling]          Any Any       => Full SUCCESS -1 -1;
+    // The blocks of an append would have no place of their own.
+    [Empty ImplicitlyOpened ExplicitlyOpened Closed Full ReadOnly Offline]
+                                        AppendZrwa [any] Any Any => stay INVALID_ZONE_OPERATION_REQUEST 0 0;
+
+    // Only an empty zone can get a random write area.
+    [Empty]                             OpenZrwa [any] Exhausted Any       => stay TOO_MANY_ACTIVE_ZONES 0 0;
+    [Empty]                             OpenZrwa [any] Free Exhausted      => stay TOO_MANY_OPEN_ZONES 0 0;
+    [Empty]                             OpenZrwa [any] Free Free Exhausted => stay ZRWA_RESOURCES_UNAVAILABLE 0 0;
+    [Empty]                             OpenZrwa [any] Free Free Free      => ExplicitlyOpened SUCCESS 1 1;
+    [ImplicitlyOpened ExplicitlyOpened Closed]
+                                        OpenZrwa [any] Any Any             => stay INVALID_ZONE_OPERATION_REQUEST 0 0;
+    [Full ReadOnly Offline]             OpenZrwa [any] Any Any             => stay INVALID_ZONE_STATE_TRANSITION 0 0;
+
+    [Empty]                             SetExtensionZrwa [any] Exhausted Any      => stay TOO_MANY_ACTIVE_ZONES 0 0;
+    [Empty]                             SetExtensionZrwa [any] Free Any Exhausted => stay ZRWA_RESOURCES_UNAVAILABLE 0 0;
+    [Empty]                             SetExtensionZrwa [any] Free Any Free      => Closed SUCCESS 0 1;
+    [ImplicitlyOpened ExplicitlyOpened Closed Full ReadOnly Offline]
+                            SetExtensionZrwa [any] Any Any => stay INVALID_ZONE_STATE_TRANSITION 0 0;
+
+    [Empty Full ReadOnly Offline]       CommitZrwa [any]              Any Any       => stay INVALID_ZONE_OPERATION_REQUEST 0 0;
+    [ImplicitlyOpened ExplicitlyOpened Closed]
+                            CommitZrwa [Elsewhere Beyond] Any Any => stay INVALID_ZONE_OPERATION_REQUEST 0 0;
+    [Closed]                            CommitZrwa [Within Filling]   Any Exhausted => stay TOO_MANY_OPEN_ZONES 0 0;
+    [Closed]                            CommitZrwa [Within]           Any Free      => ImplicitlyOpened SUCCESS 1 0;
+    [Closed]                            CommitZrwa [Filling]          Any Free      => Full SUCCESS 0 -1;
+    [ImplicitlyOpened ExplicitlyOpened] CommitZrwa [Within]           Any Any       => stay SUCCESS 0 0;
+    [ImplicitlyOpened ExplicitlyOpened] CommitZrwa [Filling]          Any Any       => Full SUCCESS -1 -1;
+
     [ImplicitlyOpened]                  ImplicitClose [any] Any Any => Closed SUCCESS -1 0;
     [Empty ExplicitlyOpened Closed Full ReadOnly Offline]
                                         ImplicitClose [any] Any Any => stay INVALID_ZONE_STATE_TRANSITION 0 0;
@@ -412,6 +490,8 @@ pub struct Outcome {
     /// The zone takes an open resource, if only until the command ends: if none
     /// is left, the oldest implicitly opened zone is closed first.
     pub takes_open: bool,
+    /// The zone gets a random write area.
+    pub takes_zrwa: bool,
 }
 
 /// Outcomes by state, event and condition.
@@ -435,6 +515,7 @@ const fn expand(rows: &[Row]) -> Dense {
         open_delta: 0,
         active_delta: 0,
         takes_open: false,
+        takes_zrwa: false,
     };
     let mut dense = [[[UNSET; Condition::COUNT]; Event::ALL.len()]; State::ALL.len()];
     let mut cells = 0;
@@ -463,13 +544,17 @@ const fn fill(cell: &mut [Outcome; Condition::COUNT], row: &Row, state: State) -
     let mut p = 0;
     while p < row.placement.len() {
         let mut bits = 0;
-        while bits < 4 {
+        while bits < 8 {
             let condition = Condition {
                 placement: row.placement[p],
                 active_free: bits & 2 != 0,
                 open_free: bits & 1 != 0,
+                zrwa_free: bits & 4 != 0,
             };
-            if row.active.matches(condition.active_free) && row.open.matches(condition.open_free) {
+            if row.active.matches(condition.active_free)
+                && row.open.matches(condition.open_free)
+                && row.zrwa.matches(condition.zrwa_free)
+            {
                 let slot = &mut cell[condition.index()];
                 assert!(
                     slot.status.0 == Status::INTERNAL_ERROR.0,
@@ -496,5 +581,6 @@ const fn row_outcome(row: &Row, state: State) -> Outcome {
         open_delta: row.open_delta,
         active_delta: row.active_delta,
         takes_open: row.status.is_success() && matches!(row.open, Resource::Free),
+        takes_zrwa: row.status.is_success() && matches!(row.zrwa, Resource::Free),
     }
 }

@@ -163,6 +163,7 @@ pub(crate) fn bodies() -> impl Strategy<Value = DriveConfig> {
         lba_bytes: 4_096,
         zones,
         namespaces: Vec::new(),
+        copy: None,
         media,
         front_end: NO_FRONT_END,
         write_buffer: None,
@@ -218,6 +219,7 @@ fn shapes() -> impl Strategy<Value = (Geometry, ZonesConfig)> {
             stagger: 0,
             read_across: across,
             descriptor_extension_bytes: 0,
+            zrwa: None,
         };
         (geometry, zones)
     })

@@ -151,7 +151,9 @@ impl Shadow {
                 }
                 (status.unwrap_or(Status::SUCCESS), 0, closed)
             }
-            Op::Flush | Op::ZoneReceive { .. } => (Status::SUCCESS, 0, false),
+            // These drives have no random write areas.
+            Op::ZrwaSend { .. } => (Status::INVALID_FIELD, 0, false),
+            _ => (Status::SUCCESS, 0, false),
         };
         self.implicit_closes += u64::from(closed);
         (status, result)

@@ -161,7 +161,7 @@ impl Rig {
                 self.internal += 1;
                 self.media.handle(at, event, &mut self.events);
             }
-            Event::Request(_) | Event::Drain | Event::Loaded(_) => {
+            Event::Request(_) | Event::Drain | Event::Quiet | Event::Loaded(_) => {
                 unreachable!("flash knows no requests")
             }
         }

@@ -7,8 +7,8 @@ use zonelab_device::Nanos;
 use zonelab_ssd::config::{
     Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore, DiePolicy,
     DriveConfig, EraseExtent, EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig,
-    MediaConfig, MediaDetails, NamespaceConfig, PageRegister, PlaneMode, ReadParts, ResetConfig,
-    StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
+    MediaConfig, MediaDetails, NamespaceConfig, NamespaceKind, PageRegister, PlaneMode, ReadParts,
+    ResetConfig, StripeOrder, Suspend, WriteBufferConfig, ZonesConfig, ZrwaConfig,
 };
 
 /// Configurations that the check accepts, small enough to be built.
@@ -40,6 +40,7 @@ pub(crate) fn valid_config() -> impl Strategy<Value = DriveConfig> {
                     lba_bytes,
                     zones,
                     namespaces: Vec::new(),
+                    copy: None,
                     media,
                     front_end,
                     write_buffer: write_buffer.map(|mut buffer: WriteBufferConfig| {
@@ -96,6 +97,8 @@ struct Details {
     interval_ns: u64,
     releases_early: bool,
     drain_bytes_per_s: Option<u64>,
+    turn_lbas: Option<u64>,
+    zrwa: Option<(u32, u32, Option<u32>, bool)>,
     completions_ns: [u64; 3],
     fills_buffer: bool,
     open_zone_ns: u64,
@@ -111,7 +114,13 @@ fn details() -> impl Strategy<Value = Details> {
         any::<bool>(),
         0..9_000_u64,
     );
-    let buffer = (any::<bool>(), of(1_000_000..u64::MAX), any::<bool>());
+    let buffer = (
+        any::<bool>(),
+        of(1_000_000..u64::MAX),
+        any::<bool>(),
+        of(1..9_u64),
+        of((1..40_u32, 1..9_u32, of(1..9_u32), any::<bool>())),
+    );
     let rest = (any::<[u8; 3]>(), 0..9_000_u64, any::<bool>(), any::<u32>());
     (media, buffer, rest).prop_map(|(media, buffer, rest)| Details {
         read_parts: media
@@ -123,6 +132,8 @@ fn details() -> impl Strategy<Value = Details> {
         interval_ns: media.4,
         releases_early: buffer.0,
         drain_bytes_per_s: buffer.1,
+        turn_lbas: buffer.3,
+        zrwa: buffer.4,
         completions_ns: rest.0.map(u64::from),
         fills_buffer: buffer.2,
         open_zone_ns: rest.1,
@@ -139,6 +150,10 @@ impl Details {
         self.apply_to_media(&mut config.media, page_bytes, page_bytes / config.lba_bytes);
         if let Some(buffer) = &mut config.write_buffer {
             buffer.drain_bytes_per_s = self.drain_bytes_per_s;
+            buffer.turn_bytes = self
+                .turn_lbas
+                .map(|lbas| lbas * u64::from(config.lba_bytes));
+            config.zones.zrwa = self.zrwa(config.zones.capacity_lbas);
             if self.releases_early && in_any_order {
                 buffer.release = BufferRelease::Transfer;
             }
@@ -164,6 +179,20 @@ impl Details {
         let dies = zones.channels * zones.ways * geometry.dies;
         // Whole dies, which multi-plane operations need.
         zones.stagger = self.stagger % dies * geometry.planes;
+    }
+
+    /// Areas of a few granularities that divide the capacity.
+    fn zrwa(self, capacity_lbas: u64) -> Option<ZrwaConfig> {
+        let (most, times, max_areas, explicit_flush) = self.zrwa?;
+        let divides = |lbas: &u32| capacity_lbas.is_multiple_of(u64::from(*lbas));
+        let flush_granularity_lbas = (1..=most).rev().find(divides)?;
+        let size_lbas = flush_granularity_lbas * times;
+        (u64::from(size_lbas) <= capacity_lbas).then_some(ZrwaConfig {
+            size_lbas,
+            flush_granularity_lbas,
+            max_areas,
+            explicit_flush,
+        })
     }
 
     fn apply_to_media(self, media: &mut MediaConfig, page_bytes: u32, page_lbas: u32) {
@@ -246,6 +275,7 @@ fn write_buffer() -> impl Strategy<Value = Option<WriteBufferConfig>> {
             appends_per_zone,
             power_loss_protection: protected,
             drain_bytes_per_s: None,
+            turn_bytes: None,
             release: BufferRelease::Program,
         },
     ))
@@ -298,6 +328,7 @@ fn geometry_and_zones() -> impl Strategy<Value = (Geometry, u32, ZonesConfig, u3
             stagger: 0,
             read_across,
             descriptor_extension_bytes: extension * 64 % (256 * 64),
+            zrwa: None,
         };
         (geometry, lba_bytes, zones, spare)
     })
@@ -428,6 +459,7 @@ fn halves(zones: &ZonesConfig) -> Vec<NamespaceConfig> {
         let max_active = zones.max_active.map(|most| most.min(zones.count / 2));
         let most = max_active.unwrap_or(zones.count / 2);
         NamespaceConfig {
+            kind: NamespaceKind::Zoned,
             zones: zones.count / 2,
             max_active,
             max_open: zones

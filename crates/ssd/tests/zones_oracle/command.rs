@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use zonelab_nvme::zns::{ReportFilter, ZoneSendAction, ZoneState};
-use zonelab_ssd::config::{StripeOrder, ZonesConfig};
+use zonelab_ssd::config::{StripeOrder, ZonesConfig, ZrwaConfig};
 
 use crate::reference::Reference;
 
@@ -15,6 +15,9 @@ pub(crate) enum Command {
     Send { slba: u64, action: ZoneSendAction },
     SendAll { action: ZoneSendAction },
     SetExtension { slba: u64, bytes: Vec<u8> },
+    OpenZrwa { slba: u64 },
+    SetExtensionZrwa { slba: u64, bytes: Vec<u8> },
+    Commit { last: u64 },
     Fail { zone: u32, to: ZoneState },
     Precondition { from: u32, to: u32 },
     Report(Report),
@@ -31,7 +34,7 @@ pub(crate) struct Report {
 }
 
 /// Kinds of commands. Each run weighs them differently.
-const KINDS: [fn(&Draw, &Reference) -> Command; 19] = [
+const KINDS: [fn(&Draw, &Reference) -> Command; 23] = [
     |draw, drive| Command::Write {
         slba: draw.pointer(drive),
         nlb: draw.nlb(drive),
@@ -72,6 +75,20 @@ const KINDS: [fn(&Draw, &Reference) -> Command; 19] = [
         to: (draw.b % (u64::from(drive.config.count) + 2)) as u32,
     },
     |draw, drive| Command::Report(draw.report(drive)),
+    |draw, drive| Command::OpenZrwa {
+        slba: draw.zone_start(drive),
+    },
+    |draw, drive| Command::SetExtensionZrwa {
+        slba: draw.zone_start(drive),
+        bytes: draw.extension_bytes(),
+    },
+    |draw, drive| Command::Commit {
+        last: draw.committed(drive),
+    },
+    |draw, drive| Command::Write {
+        slba: draw.pointer(drive) + draw.b % (3 * drive.area_lbas() + 1),
+        nlb: 1 + (draw.a % (drive.area_lbas() + 1)) as u32,
+    },
 ];
 
 /// Numbers from which one command is made. What they select depends on the
@@ -145,6 +162,20 @@ impl Draw {
         }
     }
 
+    /// A block to commit up to: mostly the end of a granularity or of the capacity.
+    fn committed(&self, drive: &Reference) -> u64 {
+        let granularity = drive
+            .config
+            .zrwa
+            .map_or(1, |zrwa| u64::from(zrwa.flush_granularity_lbas));
+        let zone = self.zone(drive);
+        match self.c % 8 {
+            0 => self.lba(drive),
+            1 => drive.end(zone) - 1,
+            _ => self.pointer(drive) + granularity * (1 + self.b % 4) - 1,
+        }
+    }
+
     fn send(&self, drive: &Reference, action: ZoneSendAction) -> Command {
         Command::Send {
             slba: self.zone_start(drive),
@@ -187,7 +218,7 @@ pub(crate) fn run() -> impl Strategy<Value = Run> {
         .prop_map(|(kind, a, b, c)| Draw { kind, a, b, c });
     (
         config(),
-        proptest::array::uniform19(weight),
+        proptest::array::uniform23(weight),
         proptest::collection::vec(draw, 1..200),
     )
         .prop_map(|(config, weights, draws)| Run {
@@ -217,9 +248,10 @@ fn config() -> impl Strategy<Value = ZonesConfig> {
         limit(),
         any::<bool>(),
         prop_oneof![Just(0_u32), Just(64)],
+        zrwa(),
     )
         .prop_map(
-            |(count, (size, capacity), active, open, across, extension)| ZonesConfig {
+            |(count, (size, capacity), active, open, across, extension, zrwa)| ZonesConfig {
                 count,
                 size_lbas: size,
                 capacity_lbas: capacity,
@@ -234,6 +266,41 @@ fn config() -> impl Strategy<Value = ZonesConfig> {
                 stagger: 0,
                 read_across: across,
                 descriptor_extension_bytes: extension,
+                zrwa: zrwa.and_then(|zrwa| fitting(zrwa, capacity)),
             },
         )
+}
+
+/// Areas of up to 4 granularities, or none.
+fn zrwa() -> impl Strategy<Value = Option<ZrwaConfig>> {
+    let limit = prop_oneof![Just(Some(1)), Just(Some(2)), Just(Some(5)), Just(None)];
+    let some = (1..6_u32, 1..5_u32, limit, proptest::bool::weighted(0.8));
+    let some = some.prop_map(
+        |(flush_granularity_lbas, times, max_areas, explicit_flush)| {
+            Some(ZrwaConfig {
+                size_lbas: flush_granularity_lbas * times,
+                flush_granularity_lbas,
+                max_areas,
+                explicit_flush,
+            })
+        },
+    );
+    prop_oneof![1 => Just(None), 3 => some]
+}
+
+/// The same with a granularity that divides the capacity, and areas that are not
+/// larger, if that can be.
+fn fitting(zrwa: ZrwaConfig, capacity_lbas: u64) -> Option<ZrwaConfig> {
+    let granularity = if capacity_lbas.is_multiple_of(zrwa.flush_granularity_lbas.into()) {
+        zrwa.flush_granularity_lbas
+    } else {
+        1
+    };
+    let times = zrwa.size_lbas / zrwa.flush_granularity_lbas;
+    let size_lbas = granularity * times;
+    (u64::from(size_lbas) <= capacity_lbas).then_some(ZrwaConfig {
+        size_lbas,
+        flush_granularity_lbas: granularity,
+        ..zrwa
+    })
 }

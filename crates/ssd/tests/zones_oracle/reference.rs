@@ -4,6 +4,8 @@
 //! is kept that can be counted, write pointers are addresses, and every rule is
 //! an `if` where it applies. It shares no code with the drive.
 
+use std::collections::BTreeSet;
+
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ReportFilter, ZoneSendAction, ZoneState};
 use zonelab_ssd::config::ZonesConfig;
@@ -15,6 +17,8 @@ pub(crate) struct Zone {
     pub(crate) pointer: u64,
     pub(crate) host_lbas: u64,
     pub(crate) extension: Option<Vec<u8>>,
+    /// With a random write area: the addresses in it that were written.
+    pub(crate) area: Option<BTreeSet<u64>>,
     /// When it was opened implicitly.
     opened_at: u64,
 }
@@ -43,6 +47,7 @@ impl Reference {
             pointer: u64::from(index) * config.size_lbas,
             host_lbas: 0,
             extension: None,
+            area: None,
             opened_at: 0,
         };
         Self {
@@ -73,6 +78,15 @@ impl Reference {
         (0..self.zones.len()).filter(is).collect()
     }
 
+    /// Blocks of a random write area; 0 if there are none.
+    pub(crate) fn area_lbas(&self) -> u64 {
+        self.config.zrwa.map_or(0, |zrwa| zrwa.size_lbas.into())
+    }
+
+    pub(crate) fn areas(&self) -> usize {
+        self.zones.iter().filter(|z| z.area.is_some()).count()
+    }
+
     /// Returns the first address written.
     pub(crate) fn write(&mut self, slba: u64, nlb: u32) -> Result<u64, Status> {
         let zone = self.zone_of_blocks(slba, nlb)?;
@@ -80,6 +94,9 @@ impl Reference {
             return Err(Status::ZONE_BOUNDARY_ERROR);
         }
         self.check_writable(zone)?;
+        if self.zones[zone].area.is_some() {
+            return self.write_in_area(zone, slba, nlb);
+        }
         if slba != self.zones[zone].pointer {
             return Err(Status::ZONE_INVALID_WRITE);
         }
@@ -93,10 +110,117 @@ impl Reference {
             return Err(Status::INVALID_FIELD);
         }
         self.check_writable(zone)?;
+        if self.zones[zone].area.is_some() {
+            return Err(Status::INVALID_ZONE_OPERATION_REQUEST);
+        }
         if self.zones[zone].pointer + u64::from(nlb) > self.end(zone) {
             return Err(Status::ZONE_BOUNDARY_ERROR);
         }
         self.write_at_pointer(zone, nlb)
+    }
+
+    fn write_in_area(&mut self, zone: usize, slba: u64, nlb: u32) -> Result<u64, Status> {
+        let (size, granularity) = self.area_shape();
+        let pointer = self.zones[zone].pointer;
+        let last = slba + u64::from(nlb) - 1;
+        if slba < pointer || last >= pointer + 2 * size {
+            return Err(Status::ZONE_INVALID_WRITE);
+        }
+        self.open_implicitly(zone)?;
+        // The area moves on until the last block is in it.
+        let mut moved = pointer;
+        while last >= moved + size {
+            moved += granularity;
+        }
+        if let Some(area) = &mut self.zones[zone].area {
+            area.extend(slba..=last);
+        }
+        self.commit_up_to(zone, moved);
+        Ok(slba)
+    }
+
+    /// Flush Explicit ZRWA up to the block `last`. Returns the first block committed.
+    pub(crate) fn commit(&mut self, last: u64) -> Result<u64, Status> {
+        let zone = self.zone_of_blocks(last, 1)?;
+        if !self.config.zrwa.is_some_and(|zrwa| zrwa.explicit_flush) {
+            return Err(Status::INVALID_FIELD);
+        }
+        let (size, granularity) = self.area_shape();
+        let pointer = self.zones[zone].pointer;
+        let in_area = self.zones[zone].area.is_some()
+            && last >= pointer
+            && last < pointer + size
+            && last < self.end(zone);
+        if !in_area || !(last + 1 - self.start(zone)).is_multiple_of(granularity) {
+            return Err(Status::INVALID_ZONE_OPERATION_REQUEST);
+        }
+        self.open_implicitly(zone)?;
+        self.commit_up_to(zone, last + 1);
+        Ok(pointer)
+    }
+
+    /// Moves the write pointer of a zone with an area, which is open.
+    fn commit_up_to(&mut self, zone: usize, pointer: u64) {
+        let end = self.end(zone);
+        let zone = &mut self.zones[zone];
+        zone.host_lbas += pointer - zone.pointer;
+        zone.pointer = pointer;
+        if let Some(area) = &mut zone.area {
+            area.retain(|lba| *lba >= pointer);
+        }
+        if pointer == end {
+            zone.state = ZoneState::FULL;
+            zone.area = None;
+        }
+    }
+
+    fn area_shape(&self) -> (u64, u64) {
+        let zrwa = self.config.zrwa.expect("a zone has an area");
+        (zrwa.size_lbas.into(), zrwa.flush_granularity_lbas.into())
+    }
+
+    fn check_area(&self) -> Result<(), Status> {
+        let limit = self.config.zrwa.and_then(|zrwa| zrwa.max_areas);
+        match limit {
+            Some(limit) if self.areas() >= limit as usize => {
+                Err(Status::ZRWA_RESOURCES_UNAVAILABLE)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn open_with_area(&mut self, slba: u64) -> Result<(), Status> {
+        let zone = self.zone_starting_at(slba)?;
+        if self.config.zrwa.is_none() {
+            return Err(Status::INVALID_FIELD);
+        }
+        if self.zones[zone].is_active() {
+            return Err(Status::INVALID_ZONE_OPERATION_REQUEST);
+        }
+        // Nothing may have changed if the last of the resources is missing.
+        let mut copy = self.clone();
+        copy.open_explicitly(zone)?;
+        self.check_area()?;
+        *self = copy;
+        self.zones[zone].area = Some(BTreeSet::new());
+        Ok(())
+    }
+
+    pub(crate) fn set_extension_with_area(
+        &mut self,
+        slba: u64,
+        bytes: &[u8],
+    ) -> Result<(), Status> {
+        let zone = self.zone_starting_at(slba)?;
+        if self.config.zrwa.is_none() {
+            return Err(Status::INVALID_FIELD);
+        }
+        let mut copy = self.clone();
+        copy.set_extension(slba, bytes)?;
+        self.check_area()?;
+        *self = copy;
+        self.zones[zone].area = Some(BTreeSet::new());
+        Ok(())
     }
 
     pub(crate) fn read(&self, slba: u64, nlb: u32) -> Result<(), Status> {
@@ -177,6 +301,7 @@ impl Reference {
             return Err(Status::INVALID_ZONE_STATE_TRANSITION);
         }
         zone.state = to;
+        zone.area = None;
         if to == ZoneState::OFFLINE {
             zone.extension = None;
         }
@@ -246,7 +371,9 @@ impl Reference {
     /// The 64 bytes of a zone descriptor.
     fn describe(&self, index: usize) -> Vec<u8> {
         let zone = &self.zones[index];
-        let attributes = if zone.extension.is_some() { 0x80 } else { 0 };
+        let extension = if zone.extension.is_some() { 0x80 } else { 0 };
+        let area = if zone.area.is_some() { 0x08 } else { 0 };
+        let attributes = extension | area;
         let pointer = match zone.state {
             ZoneState::FULL | ZoneState::READ_ONLY | ZoneState::OFFLINE => 0xffff_ffff_ffff_ffff,
             _ => zone.pointer,
@@ -313,15 +440,21 @@ impl Reference {
         Ok(())
     }
 
-    fn write_at_pointer(&mut self, zone: usize, nlb: u32) -> Result<u64, Status> {
+    fn open_implicitly(&mut self, zone: usize) -> Result<(), Status> {
         self.acquire(zone)?;
         self.clock += 1;
-        let end = self.end(zone);
         let zone = &mut self.zones[zone];
         if !zone.is_open() {
             zone.state = ZoneState::IMPLICITLY_OPENED;
             zone.opened_at = self.clock;
         }
+        Ok(())
+    }
+
+    fn write_at_pointer(&mut self, zone: usize, nlb: u32) -> Result<u64, Status> {
+        self.open_implicitly(zone)?;
+        let end = self.end(zone);
+        let zone = &mut self.zones[zone];
         let lba = zone.pointer;
         zone.pointer += u64::from(nlb);
         zone.host_lbas += u64::from(nlb);
@@ -355,6 +488,12 @@ impl Reference {
         if state == ZoneState::READ_ONLY || state == ZoneState::OFFLINE {
             return Err(Status::INVALID_ZONE_STATE_TRANSITION);
         }
+        if let Some(written) = self.zones[zone].area.take()
+            && let Some(last) = written.last()
+        {
+            // What was written to the area is committed with the zone.
+            self.zones[zone].host_lbas = last + 1 - self.start(zone);
+        }
         self.zones[zone].pointer = self.end(zone);
         self.zones[zone].state = ZoneState::FULL;
         Ok(())
@@ -367,6 +506,7 @@ impl Reference {
         }
         self.zones[zone].pointer = self.start(zone);
         self.zones[zone].host_lbas = 0;
+        self.zones[zone].area = None;
         self.zones[zone].extension = None;
         self.zones[zone].state = ZoneState::EMPTY;
         Ok(())

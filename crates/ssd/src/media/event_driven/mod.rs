@@ -35,7 +35,19 @@ pub(super) struct EventDriven {
     /// Operations submitted so far.
     sequence: u64,
     waits: IdleWaits,
+    programs: Programs,
     pub(super) ledger: Ledger,
+}
+
+/// Programs behind cache registers, drive-wide.
+#[derive(Clone, Copy, Debug, Default)]
+struct Programs {
+    /// No further page is asked for.
+    held: bool,
+    /// Those whose page has been asked for and whose end is not certain.
+    under_way: u32,
+    /// The latest end that is.
+    end: Nanos,
 }
 
 /// The part of the configuration that decides.
@@ -102,6 +114,7 @@ impl EventDriven {
             groups: Slab::default(),
             sequence: 0,
             waits: IdleWaits::new(channel_of_unit.len()),
+            programs: Programs::default(),
             ledger: Ledger::new(channels, channel_of_unit.len() as u32),
         }
     }
@@ -180,9 +193,50 @@ impl EventDriven {
         }
     }
 
+    /// Asks for no further page of a program, if there are cache registers.
+    /// Whether there are, and no program is under way; if some are,
+    /// [`Event::Quiet`] follows.
+    pub(super) fn hold_programs(&mut self, now: Nanos, events: &mut EventQueue) -> Option<bool> {
+        if !self.rules.one_ahead {
+            return None;
+        }
+        self.programs.held = true;
+        let Programs { under_way, end, .. } = self.programs;
+        let is_quiet = under_way == 0 && end <= now;
+        if under_way == 0 && !is_quiet {
+            events.push(end, Event::Quiet);
+        }
+        Some(is_quiet)
+    }
+
+    /// Asks for pages again.
+    pub(super) fn release_programs(&mut self, now: Nanos, events: &mut EventQueue) {
+        if !core::mem::take(&mut self.programs.held) {
+            return;
+        }
+        // Fits: units are counted in 32 bits.
+        for unit in 0..self.units.len() as u32 {
+            self.load_next(unit, now, events);
+        }
+    }
+
+    fn program_end_is_certain(&mut self, at: Nanos, events: &mut EventQueue) {
+        let programs = &mut self.programs;
+        programs.under_way -= 1;
+        programs.end = programs.end.max(at);
+        if programs.held && programs.under_way == 0 {
+            events.push(programs.end, Event::Quiet);
+        }
+    }
+
     /// Forgets an operation: it ends at `at`, whatever happens.
     fn end_is_certain(&mut self, op: u32, at: Nanos, events: &mut EventQueue) {
-        let OpRecord { group, .. } = self.ops.remove(op);
+        let OpRecord {
+            group, under_way, ..
+        } = self.ops.remove(op);
+        if under_way {
+            self.program_end_is_certain(at, events);
+        }
         let record = self.groups.at(group);
         record.end = record.end.max(at);
         record.uncertain -= 1;
@@ -212,6 +266,7 @@ impl EventDriven {
             | Event::Task(_)
             | Event::Request(_)
             | Event::Drain
+            | Event::Quiet
             | Event::Loaded(_) => {}
         }
     }

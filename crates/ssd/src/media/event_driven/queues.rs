@@ -38,6 +38,8 @@ pub(super) struct OpRecord {
     pub(super) startable: bool,
     /// Its transfer may start.
     pub(super) transferable: bool,
+    /// A program whose page has been asked for, behind a cache register.
+    pub(super) under_way: bool,
 }
 
 impl OpRecord {
@@ -62,6 +64,7 @@ impl OpRecord {
             cause,
             startable: true,
             transferable: false,
+            under_way: false,
         }
     }
 }

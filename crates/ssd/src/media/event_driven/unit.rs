@@ -221,10 +221,14 @@ impl EventDriven {
         let Some(op) = self.units[unit as usize].writes.first() else {
             return;
         };
-        let record = &self.ops[op];
-        if !record.startable && !record.transferable {
-            self.request_transfer(op, now, events);
+        let record = self.ops.at(op);
+        let is_asked_for = record.startable || record.transferable || record.under_way;
+        if is_asked_for || self.programs.held {
+            return;
         }
+        record.under_way = true;
+        self.programs.under_way += 1;
+        self.request_transfer(op, now, events);
     }
 
     /// Who is next on a unit as things stand.

@@ -28,6 +28,9 @@ pub const SLICES: u32 = 1 << 20;
 pub const BUFFER_BYTES: u64 = 1 << 40;
 /// A zone descriptor extension: 255 units of 64 bytes (ZNS command set 1.1, ZDES).
 pub const DESCRIPTOR_EXTENSION_BYTES: u32 = 255 * 64;
+/// A random write area and its flush granularity in logical blocks (ZNS command
+/// set 1.1, ZRWASZ and ZRWAFG).
+pub const ZRWA_LBAS: u32 = 65_535;
 /// The smallest transfer limit: MDTS and ZASL count in pages of 4 KiB.
 pub const TRANSFER_BYTES_MIN: u32 = 4_096;
 /// Characters of a profile's name.

@@ -9,6 +9,7 @@ pub mod limits;
 mod namespaces;
 mod ranges;
 mod relations;
+mod zrwa;
 
 /// A rule that a configuration breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]

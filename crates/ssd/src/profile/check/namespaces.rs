@@ -1,7 +1,7 @@
 //! Rules about namespaces.
 
 use super::Rules;
-use crate::config::{NamespaceConfig, ZonesConfig};
+use crate::config::{NamespaceConfig, NamespaceKind, ZonesConfig};
 
 /// The key of all of them.
 const KEY: &str = "namespaces";
@@ -13,7 +13,7 @@ impl Rules<'_> {
         let count = self.config.zones.count;
         match namespaces.len() {
             0 => return,
-            1 => {
+            1 if namespaces[0].kind == NamespaceKind::Zoned => {
                 let what = "a single namespace has all zones and the limits of `zones`";
                 let valid = "leave [[namespaces]] out, or state at least two";
                 return self.refuse(KEY, what, valid);
@@ -25,7 +25,13 @@ impl Rules<'_> {
             _ => {}
         }
         for (index, namespace) in namespaces.iter().enumerate() {
-            if let Err((what, valid)) = limits_of(namespace, &self.config.zones) {
+            let checked = match namespace.kind {
+                NamespaceKind::Zoned => limits_of(namespace, &self.config.zones),
+                NamespaceKind::Conventional { spare_zones } => {
+                    log_of(namespace, spare_zones, &self.config.zones)
+                }
+            };
+            if let Err((what, valid)) = checked {
                 self.refuse(KEY, format!("namespace {}: {what}", index + 1), valid);
             }
         }
@@ -37,10 +43,40 @@ impl Rules<'_> {
     }
 }
 
+/// The rules of a log: it has room for what was written and for collection,
+/// and its blocks have numbers of 32 bits.
+fn log_of(
+    namespace: &NamespaceConfig,
+    spare_zones: u32,
+    drive: &ZonesConfig,
+) -> Result<(), (String, String)> {
+    let least = NamespaceConfig::SPARE_ZONES_MIN;
+    if spare_zones < least {
+        let what = format!("spare_zones = {spare_zones} leave no room to collect");
+        return Err((what, format!("at least {least}")));
+    }
+    if namespace.zones <= spare_zones {
+        let what = format!("zones = {} are all spare", namespace.zones);
+        let least = spare_zones.saturating_add(1);
+        return Err((what, format!("at least spare_zones + 1 = {least}")));
+    }
+    let most = u64::from(u32::MAX - 1) / drive.capacity_lbas.max(1);
+    if u64::from(namespace.zones) > most {
+        let what = format!("zones = {} have more than 2^32 blocks", namespace.zones);
+        return Err((what, format!("at most {most}")));
+    }
+    if namespace.max_active.is_some() || namespace.max_open.is_some() {
+        let what = "a conventional namespace shows no zones".to_owned();
+        return Err((what, "no max_active and no max_open".to_owned()));
+    }
+    Ok(())
+}
+
 /// The rules that [`crate::config::ZonesConfig`] keeps too: what is wrong, and
 /// what would be valid.
 fn limits_of(namespace: &NamespaceConfig, drive: &ZonesConfig) -> Result<(), (String, String)> {
     let NamespaceConfig {
+        kind: _,
         zones,
         max_active,
         max_open,

@@ -18,6 +18,7 @@ impl Rules<'_> {
             self.refuse("name", "this is not a name", valid);
         }
         self.geometry_ranges();
+        self.zrwa_ranges();
         self.media_ranges();
         self.front_end_ranges();
         self.write_buffer_ranges();
@@ -153,6 +154,14 @@ impl Rules<'_> {
                 "the drain is too slow",
                 "at least 1MB/s",
             );
+        }
+        let lba_bytes = u64::from(self.config.lba_bytes);
+        if let Some(bytes) = buffer.turn_bytes
+            && (bytes == 0 || !bytes.is_multiple_of(lba_bytes))
+        {
+            let what = format!("{} are no whole logical blocks", fmt_size(bytes));
+            let valid = format!("a multiple of {}", fmt_size(lba_bytes));
+            self.refuse("write_buffer.turn", what, valid);
         }
         if buffer.appends_per_zone == Some(0) {
             let what = "no append would ever be admitted";

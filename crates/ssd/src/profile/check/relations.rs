@@ -24,6 +24,7 @@ impl Rules<'_> {
         self.namespaces();
         self.namespaces();
         self.descriptor_extension();
+        self.zrwa();
         self.arbitration();
         self.suspend();
         self.media_details();
@@ -31,6 +32,7 @@ impl Rules<'_> {
         self.core_costs();
         self.transfer_limits();
         self.write_buffer();
+        self.copy();
         self.granularity();
         self.preemption();
         self.bookkeeping();
@@ -361,6 +363,22 @@ impl Rules<'_> {
     }
 
     /// At least a page, and whole blocks: what is written in pieces fits then.
+    /// The fields of Identify Namespace, and that a single range may be copied.
+    fn copy(&mut self) {
+        let Some(copy) = self.config.copy else { return };
+        if !(1..=256).contains(&copy.max_ranges) {
+            let what = format!("{} source ranges are out of range", copy.max_ranges);
+            self.refuse("copy.max_ranges", what, "at least 1, at most 256");
+        }
+        if copy.max_range_lbas == 0 {
+            self.refuse("copy.max_range", "it has no block", "at least one block");
+        }
+        if copy.max_lbas < u32::from(copy.max_range_lbas) {
+            let what = "it is less than one source range may have";
+            self.refuse("copy.max_length", what, "at least copy.max_range");
+        }
+    }
+
     fn write_buffer(&mut self) {
         let Some(buffer) = self.config.write_buffer else {
             return;

@@ -1,0 +1,357 @@
+//! Commands on a conventional namespace.
+
+use zonelab_device::{Lba, Nanos, Op, ZoneId};
+use zonelab_nvme::Status;
+
+use super::{Role, Stream};
+use crate::drive::{Drive, Request, Stage};
+use crate::event::Event;
+use crate::flash::{BlockRange, Claim};
+use crate::ranges::{self, LbaRange};
+
+impl Drive {
+    /// Checks a command. Returns when its work starts.
+    pub(crate) fn accept_conventional(
+        &mut self,
+        which: u8,
+        op: Op,
+        request: u32,
+        processed: Nanos,
+    ) -> Result<Nanos, Status> {
+        let max_transfer = self.info().max_transfer_bytes;
+        let bytes = u64::from(op.nlb()) * u64::from(self.config().lba_bytes);
+        match op {
+            Op::Read { slba, nlb } | Op::Compare { slba, nlb } => {
+                self.check_transfer(nlb, max_transfer, request)?;
+                self.check_blocks(which, slba, nlb)?;
+                let processed = processed.saturating_add(self.charge(&op, nlb, false));
+                Ok(match op {
+                    Op::Compare { .. } => self.front.fetch(processed, bytes),
+                    _ => processed,
+                })
+            }
+            Op::Verify { slba, nlb } => {
+                self.check_transfer(nlb, u32::MAX, request)?;
+                self.check_blocks(which, slba, nlb)?;
+                Ok(processed.saturating_add(self.charge(&op, nlb, false)))
+            }
+            Op::Write { slba, nlb } => {
+                self.check_transfer(nlb, max_transfer, request)?;
+                self.check_blocks(which, slba, nlb)?;
+                self.totals.host_write_bytes += bytes;
+                let processed = processed.saturating_add(self.charge(&op, nlb, false));
+                Ok(self.front.fetch(processed, bytes))
+            }
+            Op::WriteZeroes { slba, nlb } => {
+                self.check_transfer(nlb, u32::MAX, request)?;
+                self.check_blocks(which, slba, nlb)?;
+                Ok(processed.saturating_add(self.charge(&op, nlb, false)))
+            }
+            Op::Deallocate { ranges } => {
+                let nsid = self.conventional[usize::from(which)].nsid;
+                self.accept_deallocate(nsid, ranges, request, processed)
+            }
+            Op::Flush => Ok(processed),
+            Op::Append { .. }
+            | Op::Copy { .. }
+            | Op::ZoneSend { .. }
+            | Op::ZrwaSend { .. }
+            | Op::ZoneReceive { .. } => Err(Status::INVALID_OPCODE),
+        }
+    }
+
+    /// All of the blocks are of the namespace.
+    fn check_blocks(&self, which: u8, slba: Lba, nlb: u32) -> Result<(), Status> {
+        let nsid = self.conventional[usize::from(which)].nsid;
+        let namespace = self.zones.namespace(nsid);
+        if namespace.is_some_and(|namespace| namespace.has_on_drive(slba, nlb)) {
+            Ok(())
+        } else {
+            Err(Status::LBA_OUT_OF_RANGE)
+        }
+    }
+
+    /// The block of the namespace at an accepted address.
+    fn block_of(&self, which: u8, slba: Lba) -> u32 {
+        // Fits: checked, as the blocks of the namespace do.
+        (slba.0 - self.conventional[usize::from(which)].first_lba) as u32
+    }
+
+    /// The front end lets a command through.
+    pub(crate) fn start_conventional(&mut self, which: u8, index: u32) {
+        let request = self.requests.at(index);
+        request.stage = Stage::Flash;
+        match request.op {
+            Op::Read { slba, nlb } | Op::Compare { slba, nlb } | Op::Verify { slba, nlb } => {
+                self.read_conventional(which, index, slba, nlb);
+            }
+            Op::Write { .. } => {
+                let of = &mut self.conventional[usize::from(which)];
+                if of.waiting.is_empty() {
+                    self.write_conventional(which, index);
+                } else {
+                    of.waiting.push_back(index);
+                }
+            }
+            Op::WriteZeroes { slba, nlb } => {
+                let first = self.block_of(which, slba);
+                self.forget_blocks(which, first, nlb);
+                self.conclude_conventional(index);
+            }
+            Op::Deallocate { ranges } => {
+                let data = request.data.take();
+                let all = data
+                    .as_deref()
+                    .and_then(|data| ranges::of_deallocate(data, ranges));
+                for LbaRange { slba, nlb } in all.into_iter().flatten() {
+                    // Fits: accepted, so they are blocks of the namespace.
+                    self.forget_blocks(which, slba as u32, nlb);
+                }
+                self.requests.at(index).data = data;
+                self.conclude_conventional(index);
+            }
+            _ => {
+                if !self.buffer_flush(index) {
+                    self.conclude_conventional(index);
+                }
+            }
+        }
+    }
+
+    fn forget_blocks(&mut self, which: u8, first: u32, nlb: u32) {
+        let log = &mut self.conventional[usize::from(which)].log;
+        for block in first..first + nlb {
+            log.forget(block);
+        }
+    }
+
+    /// The work of a command is done: it goes to the host.
+    fn conclude_conventional(&mut self, index: u32) {
+        let bytes_per_lba = u64::from(self.config().lba_bytes);
+        let request = self.requests.at(index);
+        request.stage = Stage::Completion;
+        request.result = 0;
+        let op = request.op;
+        let bytes = match op {
+            Op::Read { nlb, .. } => u64::from(nlb) * bytes_per_lba,
+            _ => 0,
+        };
+        let ready = self.front.conclude(self.now, &op).unwrap_or(self.now);
+        let at = self.front.deliver(ready, bytes).unwrap_or(ready);
+        self.events.push(at, Event::Request(index));
+    }
+
+    /// Reads blocks. Their data is that of this moment: the place that it comes
+    /// from may be erased before the host has it.
+    fn read_conventional(&mut self, which: u8, index: u32, slba: Lba, nlb: u32) {
+        let lba_bytes = self.config().lba_bytes as usize;
+        self.totals.host_read_bytes += u64::from(nlb) * lba_bytes as u64;
+        let first = self.block_of(which, slba);
+        let mut groups = 0;
+        let mut block = first;
+        while block < first + nlb {
+            let log = &self.conventional[usize::from(which)].log;
+            let Some(place) = log.place_of(block) else {
+                block += 1;
+                continue;
+            };
+            let (zone, _) = log.position(place);
+            let is_next = |(at, to): &(u32, u32)| {
+                log.place_of(*at) == Some(*to) && log.position(*to).0 == zone
+            };
+            let run = (block..first + nlb).zip(place..).take_while(is_next);
+            // Fits: no more than the command has.
+            let count = run.count() as u32;
+            groups += self.read_log(which, index, place, count);
+            block += count;
+        }
+        self.take_data(which, index, first);
+        let request = self.requests.at(index);
+        request.pending = groups;
+        if groups == 0 {
+            self.conclude_conventional(index);
+        }
+    }
+
+    /// Copies the data of a read, or compares it.
+    fn take_data(&mut self, which: u8, index: u32, first: u32) {
+        let lba_bytes = self.config().lba_bytes as usize;
+        let log = &self.conventional[usize::from(which)].log;
+        let request = self.requests.at(index);
+        let (Some(data), Some(buf)) = (&self.data, &mut request.data) else {
+            return;
+        };
+        let is_read = matches!(request.op, Op::Read { .. });
+        let mut is_same = true;
+        for (block, out) in (first..).zip(buf.chunks_mut(lba_bytes)) {
+            let at = log.place_of(block).map(|place| log.position(place));
+            match at {
+                Some((zone, offset)) => {
+                    let offset = u64::from(offset) * lba_bytes as u64;
+                    if is_read {
+                        data.read(zone, offset, out);
+                    } else {
+                        is_same &= data.is_same(zone, offset, out);
+                    }
+                }
+                None if is_read => out.fill(0),
+                None => is_same &= out.iter().all(|byte| *byte == 0),
+            }
+        }
+        if !is_same {
+            request.status = Status::COMPARE_FAILURE;
+        }
+    }
+
+    /// Reads `count` blocks of one zone from a place on for a request. Returns
+    /// the number of groups of flash operations.
+    pub(super) fn read_log(&mut self, which: u8, index: u32, place: u32, count: u32) -> u32 {
+        let (zone, first) = self.conventional[usize::from(which)].log.position(place);
+        match self.mapping.physical(zone) {
+            Some(physical) => self.read_flash(index, zone, physical, first..first + count),
+            None => 0,
+        }
+    }
+
+    /// Gives the blocks of a write their places, as far as there is room, and
+    /// sends them on. What is left waits for collection. Returns whether
+    /// nothing is.
+    fn write_conventional(&mut self, which: u8, index: u32) -> bool {
+        let lba_bytes = self.config().lba_bytes as usize;
+        let Op::Write { slba, nlb } = self.requests.at(index).op else {
+            return true;
+        };
+        let first = self.block_of(which, slba);
+        loop {
+            // How far it got is in the result, which a write does not have.
+            let done = self.requests.at(index).result as u32;
+            if done == nlb {
+                break;
+            }
+            let of = &mut self.conventional[usize::from(which)];
+            let count = of.log.room(Stream::Host).min(nlb - done);
+            if count == 0 {
+                of.waiting.push_front(index);
+                self.collect_if_needed(which);
+                return false;
+            }
+            let from = of.log.next_place(Stream::Host);
+            for block in first + done..first + done + count {
+                of.log.append(Stream::Host, block);
+            }
+            let request = self.requests.at(index);
+            request.result += u64::from(count);
+            request.pending += 1;
+            if let (Some(data), Some(buf)) = (&mut self.data, &request.data) {
+                let bytes = done as usize * lba_bytes..(done + count) as usize * lba_bytes;
+                let (zone, offset) = of.log.position(from);
+                data.write(zone, u64::from(offset) * lba_bytes as u64, &buf[bytes]);
+            }
+            self.write_log(which, from, count, Role::Part(index));
+        }
+        self.collect_if_needed(which);
+        true
+    }
+
+    /// Writes that wait for room go on, in order.
+    pub(super) fn waiting_writes_go_on(&mut self, which: u8) {
+        while let Some(index) = self.conventional[usize::from(which)].waiting.pop_front() {
+            if !self.write_conventional(which, index) {
+                return;
+            }
+        }
+    }
+
+    /// Writes `count` blocks of one zone, to which they have been appended,
+    /// from a place on.
+    pub(super) fn write_log(&mut self, which: u8, place: u32, count: u32, role: Role) {
+        let of = &self.conventional[usize::from(which)];
+        let (nsid, (zone, first)) = (of.nsid, of.log.position(place));
+        let slba = Lba(self.zones.start(zone).0 + u64::from(first));
+        let extent = self.zones.write(slba, count);
+        debug_assert!(
+            extent.is_ok(),
+            "a log writes its zones in order: {extent:?}"
+        );
+        let physical = self.mapping.map(zone);
+        let range = BlockRange { first, count };
+        let op = Op::Write { slba, nlb: count };
+        let mut request = Request::internal(nsid, op, role);
+        request.generation = self.zones.generation(zone);
+        request.claim = if self.buffer.is_some() {
+            Claim::later(physical, range)
+        } else {
+            self.flash.claim(physical, range)
+        };
+        let index = self.insert_internal(request);
+        self.issue_write(index);
+    }
+
+    /// Adds a request of the drive itself.
+    pub(super) fn insert_internal(&mut self, request: Request) -> u32 {
+        self.internal_requests += 1;
+        self.requests.insert(request)
+    }
+
+    pub(super) fn remove_internal(&mut self, index: u32) -> Request {
+        self.internal_requests -= 1;
+        self.requests.remove(index)
+    }
+
+    /// What a request waits for on the flash is done: that of a command, of a
+    /// part of one, or of the collection.
+    #[cold]
+    pub(crate) fn conventional_flash_done(&mut self, index: u32) {
+        let request = self.requests.at(index);
+        if !request.role.is_internal() {
+            return self.conclude_conventional(index);
+        }
+        request.stage = Stage::Completion;
+        let (op, physical) = (request.op, request.claim.physical);
+        if let Op::Write { .. } = op {
+            self.host_io_done(self.flash.layout().group_of(physical));
+        }
+        self.events.push(self.now, Event::Request(index));
+    }
+
+    /// A request of the drive itself is over.
+    #[cold]
+    pub(crate) fn internal_request_over(&mut self, index: u32) {
+        match self.remove_internal(index).role {
+            Role::Part(command) => {
+                let request = self.requests.at(command);
+                request.pending -= 1;
+                let is_placed = request.result == u64::from(request.op.nlb());
+                if request.pending == 0 && is_placed {
+                    self.conclude_conventional(command);
+                }
+            }
+            Role::Collection(which) => self.collection_goes_on(which),
+            Role::Zoned | Role::Conventional(_) => {}
+        }
+    }
+
+    /// Checks everything that must always hold of conventional namespaces. Costs
+    /// time proportional to their blocks: for tests and fuzzing.
+    ///
+    /// # Panics
+    /// Something does not hold, which is a defect of this crate.
+    pub fn assert_logs(&self) {
+        for of in &self.conventional {
+            of.log.assert_invariants(|zone| self.zones.host_lbas(zone));
+        }
+    }
+
+    /// Whether the collection writes to a zone of the drive.
+    #[cold]
+    pub(crate) fn is_collected(&self, zone: ZoneId) -> bool {
+        self.conventional.iter().any(|of| of.log.is_collected(zone))
+    }
+
+    /// The conventional namespace that a zone of the drive belongs to, if one does.
+    pub(crate) fn log_with(&self, zone: ZoneId) -> Option<&super::Conventional> {
+        self.conventional
+            .iter()
+            .find(|of| of.log.zones().contains(&zone.0))
+    }
+}

@@ -1,0 +1,131 @@
+//! Conventional namespaces: blocks that can be written in any order, any number
+//! of times (NVM command set).
+//!
+//! Such a namespace is a log over zones of its own, which no host sees. A write
+//! goes to the end of the log, a flat table says where each block is, and
+//! garbage collection moves what is left of the zone that holds least to
+//! another zone and resets it. The zones are those of the drive in every
+//! respect: they stripe over its dies, go through its write buffer, and are
+//! erased as its design says; so a conventional namespace shares with zoned
+//! ones what they share with each other.
+//!
+//! `spare_zones` of the zones are over-provisioning: what a host can address
+//! is that much less.
+//!
+//! The table has four bytes for each block, and four for each block of the
+//! log, as a host that can write anywhere needs them. Programs of the
+//! collection are in [`crate::account::Totals::collect_program_bytes`]; busy
+//! time of its reads and programs is booked with that of the host's.
+//!
+//! A loss of power takes nothing from such a namespace, with or without
+//! protection: every write that started is there. Drives may do worse with
+//! what was not flushed; that is not modelled yet. Neither is Copy.
+
+mod collect;
+mod drive;
+mod log;
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+use zonelab_device::NamespaceId;
+
+pub(crate) use collect::Collection;
+pub(crate) use log::{Log, Stream};
+
+use crate::config::{DriveConfig, NamespaceKind};
+use crate::zones::Zones;
+
+/// Whose work a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A command on a zoned namespace.
+    Zoned,
+    /// A command on a conventional namespace, by position in the list of those.
+    Conventional(u8),
+    /// A part of a write to a conventional namespace: this request.
+    Part(u32),
+    /// Collection of a conventional namespace.
+    Collection(u8),
+}
+
+impl Role {
+    /// It is the drive's own, and no host waits for its completion.
+    #[inline]
+    pub(crate) const fn is_internal(self) -> bool {
+        matches!(self, Self::Part(_) | Self::Collection(_))
+    }
+}
+
+/// A conventional namespace.
+#[derive(Clone, Debug)]
+pub(crate) struct Conventional {
+    pub(crate) nsid: NamespaceId,
+    /// First block, counted over the drive.
+    first_lba: u64,
+    pub(crate) log: Log,
+    /// Writes that wait for room, in order.
+    waiting: VecDeque<u32>,
+    collection: Collection,
+}
+
+/// What a snapshot keeps of a conventional namespace.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SavedLog {
+    places: Vec<u32>,
+    open: [u32; 2],
+    free: Vec<u32>,
+}
+
+impl Conventional {
+    /// The conventional namespaces of a fresh drive.
+    pub(crate) fn all(config: &DriveConfig, zones: &Zones) -> Vec<Self> {
+        let mut all = Vec::new();
+        for (nsid, of) in (1..).map(NamespaceId).zip(config.namespaces()) {
+            let NamespaceKind::Conventional { .. } = of.kind else {
+                continue;
+            };
+            let (Some(namespace), Some(range)) = (zones.namespace(nsid), config.zones_of(nsid))
+            else {
+                continue;
+            };
+            // Fit: checked.
+            let capacity = config.zones.capacity_lbas as u32;
+            let blocks = of.size_lbas(&config.zones) as u32;
+            all.push(Self {
+                nsid,
+                first_lba: namespace.first_lba().0,
+                log: Log::new(range, capacity, blocks),
+                waiting: VecDeque::new(),
+                collection: Collection::default(),
+            });
+        }
+        all
+    }
+
+    /// Power is lost: nothing waits, and nothing is being collected.
+    pub(crate) fn power_cut(&mut self, zones: &Zones) {
+        self.waiting.clear();
+        self.collection = Collection::default();
+        let is_empty = |zone| zones.host_lbas(zone) == 0;
+        self.log.free_unlisted(is_empty);
+    }
+
+    /// Nothing is being collected.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.collection.is_idle()
+    }
+
+    pub(crate) fn save(&self) -> SavedLog {
+        let (places, open, free) = self.log.save();
+        SavedLog { places, open, free }
+    }
+
+    /// # Errors
+    /// What is impossible about what was saved.
+    pub(crate) fn restore(&mut self, saved: SavedLog, zones: &Zones) -> Result<(), String> {
+        let SavedLog { places, open, free } = saved;
+        self.log
+            .restore((places, open, free), |zone| zones.host_lbas(zone))
+    }
+}

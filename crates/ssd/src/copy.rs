@@ -1,0 +1,306 @@
+//! Copy: blocks from several places of a namespace to one, within the drive.
+//!
+//! A copy is checked as a whole when it arrives, and its blocks have their
+//! place and their data from then on, like those of a write (decision 5). What
+//! follows is its flash work: all sources are read, and when the last of them
+//! is in the drive, the destination is written as by one write. No data is on
+//! the host link.
+//!
+//! Writes that a zone accepts behind a copy must not get to the flash before
+//! it: they wait in a line until its sources are read. So does a finish that
+//! fills the zone. A reset makes all of them void: they end without effect.
+
+use zonelab_device::{Buf, Lba, NamespaceId, Nanos, Op, ZoneId};
+use zonelab_nvme::Status;
+
+use crate::drive::{Drive, Stage};
+use crate::event::Event;
+use crate::ranges::{self, LbaRange};
+use crate::zones::Extent;
+
+/// Copies whose sources are being read, and what waits for them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Copies {
+    /// What zones accepted and has not gone to the flash: copies, and writes
+    /// behind them, in order of arrival.
+    line: Vec<Waiting>,
+    /// Scratch: the data of a copy.
+    bytes: Vec<u8>,
+}
+
+/// Something that goes to a zone and waits for its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Waiting {
+    zone: ZoneId,
+    /// Of the zone when it was accepted.
+    generation: u32,
+    whose: Whose,
+    /// It waits for nothing but its turn.
+    is_ready: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    /// A copy, write or append: this request.
+    Request(u32),
+    /// A finish that fills the zone: this task.
+    Fill(u32),
+}
+
+impl Copies {
+    /// Nothing waits.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.line.is_empty()
+    }
+
+    /// Power is lost: nothing waits any more.
+    pub(crate) fn clear(&mut self) {
+        self.line.clear();
+    }
+
+    /// A fill ends before its turn.
+    pub(crate) fn cancel_fill(&mut self, task: u32) {
+        self.line
+            .retain(|waiting| waiting.whose != Whose::Fill(task));
+    }
+
+    /// Whether this request waits.
+    #[cold]
+    pub(crate) fn holds_request(&self, index: u32) -> bool {
+        let whose = Whose::Request(index);
+        self.line.iter().any(|waiting| waiting.whose == whose)
+    }
+
+    /// A write that its zone has just accepted joins the line if a copy is
+    /// ahead of it. Returns whether it is in the line; so is a copy.
+    #[cold]
+    pub(crate) fn join_behind(&mut self, zone: ZoneId, generation: u32, request: u32) -> bool {
+        if !self.holds(zone, generation) {
+            return false;
+        }
+        if !self.holds_request(request) {
+            self.line.push(Waiting {
+                zone,
+                generation,
+                whose: Whose::Request(request),
+                is_ready: false,
+            });
+        }
+        true
+    }
+
+    /// Whether something that a zone accepted in this generation waits.
+    fn holds(&self, zone: ZoneId, generation: u32) -> bool {
+        let is_of = |waiting: &Waiting| waiting.zone == zone && waiting.generation == generation;
+        self.line.iter().any(is_of)
+    }
+
+    /// Takes the next of what a zone accepted in this generation, if it is ready.
+    fn take_next(&mut self, zone: ZoneId, generation: u32) -> Option<Whose> {
+        let is_of = |waiting: &Waiting| waiting.zone == zone && waiting.generation == generation;
+        let at = self.line.iter().position(is_of)?;
+        let next = self.line[at];
+        if next.is_ready {
+            self.line.remove(at);
+        }
+        next.is_ready.then_some(next.whose)
+    }
+}
+
+impl Drive {
+    /// Checks a copy, and gives its blocks their place and data. Returns when
+    /// its flash work starts.
+    #[cold]
+    pub(crate) fn accept_copy(
+        &mut self,
+        nsid: NamespaceId,
+        (sdlba, ranges): (Lba, u16),
+        request: u32,
+        processed: Nanos,
+    ) -> Result<Nanos, Status> {
+        let limits = self.config().copy.ok_or(Status::INVALID_OPCODE)?;
+        if ranges > limits.max_ranges {
+            return Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED);
+        }
+        let data = self.requests.at(request).data.take();
+        let result = self.place_copy(nsid, sdlba, ranges, data.as_ref());
+        self.requests.at(request).data = data;
+        let (extent, nlb) = result?;
+        let op = Op::Copy { sdlba, ranges };
+        let processed = processed.saturating_add(self.charge(&op, nlb, extent.opened));
+        let fetched = ranges::copy_bytes(ranges);
+        self.copies.line.push(Waiting {
+            zone: extent.zone,
+            generation: self.zones.generation(extent.zone),
+            whose: Whose::Request(request),
+            is_ready: false,
+        });
+        Ok(self.place_write(&extent, nlb, request, (processed, fetched)))
+    }
+
+    /// Where the blocks of a copy that is allowed go, and how many they are. Its
+    /// data has been copied.
+    fn place_copy(
+        &mut self,
+        nsid: NamespaceId,
+        sdlba: Lba,
+        ranges: u16,
+        data: Option<&Buf>,
+    ) -> Result<(Extent, u32), Status> {
+        let limits = self.config().copy.ok_or(Status::INVALID_OPCODE)?;
+        let sources = data.and_then(|data| ranges::of_copy(data, ranges));
+        let sources = sources
+            .filter(|_| ranges > 0)
+            .ok_or(Status::INVALID_FIELD)?;
+        let mut nlb = 0_u32;
+        for source in sources.clone() {
+            nlb = nlb.saturating_add(source.nlb);
+            if source.nlb > u32::from(limits.max_range_lbas) || nlb > limits.max_lbas {
+                return Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED);
+            }
+        }
+        let namespace = self.zones.namespace(nsid);
+        let namespace = namespace.ok_or(Status::INVALID_NAMESPACE_OR_FORMAT)?;
+        for LbaRange { slba, nlb } in sources.clone() {
+            let slba = Lba(namespace.lba_on_drive(slba, nlb));
+            self.zones.read(slba, nlb)?;
+        }
+        if !namespace.has_on_drive(sdlba, nlb) {
+            return Err(Status::LBA_OUT_OF_RANGE);
+        }
+        let first_lba = namespace.first_lba().0;
+        let extent = self.zones.write(sdlba, nlb)?;
+        self.totals.implicit_closes += u64::from(extent.closed.is_some());
+        self.copy_data(first_lba, sources, extent.zone, extent.offset_lbas);
+        Ok((extent, nlb))
+    }
+
+    /// Copies the data of all sources, as it is before anything is written.
+    fn copy_data(
+        &mut self,
+        first_lba: u64,
+        sources: impl Iterator<Item = LbaRange>,
+        zone: ZoneId,
+        offset_lbas: u64,
+    ) {
+        let lba_bytes = u64::from(self.config().lba_bytes);
+        let mut bytes = core::mem::take(&mut self.copies.bytes);
+        bytes.clear();
+        if let Some(data) = &self.data {
+            for LbaRange { slba, nlb } in sources {
+                let start = bytes.len();
+                // Fits: there are fewer than 2^32 blocks, and the host's buffers are larger.
+                bytes.resize(start + (u64::from(nlb) * lba_bytes) as usize, 0);
+                self.copy_out(data, Lba(first_lba + slba), &mut bytes[start..]);
+            }
+        }
+        if let Some(data) = &mut self.data {
+            data.write(zone, offset_lbas * lba_bytes, &bytes);
+        }
+        self.copies.bytes = bytes;
+    }
+
+    /// The front end lets a copy through: its sources are read.
+    pub(crate) fn start_copy(&mut self, index: u32) {
+        self.requests.at(index).stage = Stage::Sources;
+        let groups = self.for_each_source(index, |drive, slba, nlb| {
+            drive.read_blocks(index, slba, nlb)
+        });
+        self.requests.at(index).pending = groups;
+        if groups == 0 {
+            return self.sources_are_read(index);
+        }
+        self.for_each_source(index, |drive, slba, nlb| {
+            drive.host_read_begins(slba, nlb);
+            0
+        });
+    }
+
+    /// Calls `f` with each source of a copy that was accepted, as blocks of the
+    /// drive, and adds up what it returns.
+    fn for_each_source(
+        &mut self,
+        index: u32,
+        mut f: impl FnMut(&mut Self, Lba, u32) -> u32,
+    ) -> u32 {
+        let request = self.requests.at(index);
+        let (nsid, data) = (request.nsid, request.data.take());
+        let first_lba = self.first_lba(nsid);
+        let mut sum = 0;
+        if let (Op::Copy { ranges, .. }, Some(data)) = (self.requests.at(index).op, &data) {
+            for LbaRange { slba, nlb } in ranges::of_copy(data, ranges).into_iter().flatten() {
+                sum += f(self, Lba(first_lba + slba), nlb);
+            }
+        }
+        self.requests.at(index).data = data;
+        sum
+    }
+
+    /// The flash has read the sources of a copy.
+    #[cold]
+    pub(crate) fn copy_was_read(&mut self, index: u32) {
+        self.for_each_source(index, |drive, slba, nlb| {
+            drive.host_read_ends(slba, nlb);
+            0
+        });
+        self.sources_are_read(index);
+    }
+
+    /// The sources of a copy are in the drive: it is written when it is its turn.
+    fn sources_are_read(&mut self, index: u32) {
+        self.requests.at(index).stage = Stage::Flash;
+        self.line_goes_on(index);
+    }
+
+    /// A request of the line waits for nothing but its turn: it is written, and
+    /// what is ready behind it, unless it is behind others.
+    #[cold]
+    pub(crate) fn line_goes_on(&mut self, index: u32) {
+        let whose = Whose::Request(index);
+        let ready = self.copies.line.iter_mut().find(|of| of.whose == whose);
+        let Some(Waiting {
+            zone,
+            generation,
+            is_ready,
+            ..
+        }) = ready
+        else {
+            return;
+        };
+        *is_ready = true;
+        let (zone, generation) = (*zone, *generation);
+        while let Some(whose) = self.copies.take_next(zone, generation) {
+            match whose {
+                Whose::Request(request) => self.write_in_turn(request, zone, generation),
+                Whose::Fill(task) => self.events.push(self.now, Event::Task(task)),
+            }
+        }
+    }
+
+    /// It is the turn of a write that waited. If its zone was reset, it ends.
+    fn write_in_turn(&mut self, index: u32, zone: ZoneId, generation: u32) {
+        if self.zones.generation(zone) == generation {
+            self.issue_write(index);
+            return;
+        }
+        self.buffered_request_done(index);
+    }
+
+    /// Lets a fill wait behind the copies of its zone. Returns whether it does.
+    #[cold]
+    pub(crate) fn fill_waits_for_copy(&mut self, task: u32, zone: ZoneId) -> bool {
+        let generation = self.zones.generation(zone);
+        let holds = self.copies.holds(zone, generation);
+        let waiting = Waiting {
+            zone,
+            generation,
+            whose: Whose::Fill(task),
+            is_ready: true,
+        };
+        if holds && !self.copies.line.contains(&waiting) {
+            self.copies.line.push(waiting);
+        }
+        holds
+    }
+}

@@ -1,0 +1,284 @@
+//! What happens to a command when it arrives: it is refused, or has its place.
+
+use zonelab_device::{Lba, NamespaceId, Nanos, Op, ZoneId};
+use zonelab_nvme::Status;
+use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
+
+use super::Drive;
+use crate::flash::{BlockRange, Claim};
+use crate::ranges::{self, LbaRange};
+use crate::zones::Extent;
+
+impl Drive {
+    /// Checks a command on a namespace that exists, with its address counted
+    /// over the drive, and does everything about it that must happen in order
+    /// of arrival: zone states, mapping, data. Returns when it goes on:
+    /// `processed`, or when its data has arrived.
+    #[inline]
+    pub(super) fn accept(
+        &mut self,
+        nsid: NamespaceId,
+        op: Op,
+        request: u32,
+        processed: Nanos,
+    ) -> Result<Nanos, Status> {
+        match op {
+            Op::Read { slba, nlb } => {
+                self.check_transfer(nlb, self.info.max_transfer_bytes, request)?;
+                self.zones.read(slba, nlb)?;
+                Ok(processed.saturating_add(self.charge(&op, nlb, false)))
+            }
+            Op::Verify { slba, nlb } => {
+                // No data is transferred, so the limit of transfers does not hold.
+                self.check_transfer(nlb, u32::MAX, request)?;
+                self.zones.read(slba, nlb)?;
+                Ok(processed.saturating_add(self.charge(&op, nlb, false)))
+            }
+            Op::Compare { slba, nlb } => {
+                self.check_transfer(nlb, self.info.max_transfer_bytes, request)?;
+                self.zones.read(slba, nlb)?;
+                let processed = processed.saturating_add(self.charge(&op, nlb, false));
+                let bytes = u64::from(nlb) * u64::from(self.config.lba_bytes);
+                Ok(self.front.fetch(processed, bytes))
+            }
+            Op::WriteZeroes { .. } => self.accept_zeroes(op, request, processed),
+            Op::Deallocate { ranges } => self.accept_deallocate(nsid, ranges, request, processed),
+            Op::Copy { sdlba, ranges } => {
+                self.accept_copy(nsid, (sdlba, ranges), request, processed)
+            }
+            Op::Write { slba, nlb } => {
+                self.check_transfer(nlb, self.info.max_transfer_bytes, request)?;
+                let extent = self.zones.write(slba, nlb)?;
+                self.totals.implicit_closes += u64::from(extent.closed.is_some());
+                let processed = processed.saturating_add(self.charge(&op, nlb, extent.opened));
+                Ok(self.accept_write(&extent, nlb, request, processed))
+            }
+            Op::Append { zslba, nlb } => {
+                self.check_transfer(nlb, self.info.max_append_bytes, request)?;
+                let extent = self.zones.append(zslba, nlb)?;
+                self.totals.implicit_closes += u64::from(extent.closed.is_some());
+                self.requests.at(request).result = zslba.0 + extent.offset_lbas;
+                let processed = processed.saturating_add(self.charge(&op, nlb, extent.opened));
+                Ok(self.accept_write(&extent, nlb, request, processed))
+            }
+            Op::Flush => Ok(processed),
+            Op::ZoneSend {
+                slba,
+                action: ZoneSendAction::ZRWA_FLUSH,
+                select_all: false,
+            } => {
+                let extent = self.zones.commit_zrwa(slba)?;
+                self.totals.implicit_closes += u64::from(extent.closed.is_some());
+                Ok(self.place_in_zrwa(&extent, 0, request, (processed, 0)))
+            }
+            Op::ZrwaSend { slba, action } => {
+                self.accept_zrwa_send(slba, action, request)?;
+                Ok(processed)
+            }
+            Op::ZoneSend {
+                slba,
+                action,
+                select_all,
+            } => {
+                let zone = (!select_all).then_some(slba);
+                self.accept_zone_send(nsid, zone, action, request, processed)?;
+                Ok(processed)
+            }
+            Op::ZoneReceive {
+                slba,
+                filter,
+                partial,
+                extended,
+            } => {
+                let request = self.requests.at(request);
+                let out = request.data.as_deref_mut().ok_or(Status::INVALID_FIELD)?;
+                self.zones.report(slba, filter, partial, extended, out)?;
+                Ok(processed)
+            }
+        }
+    }
+
+    /// A write of zeros, which the host does not send.
+    fn accept_zeroes(&mut self, op: Op, request: u32, processed: Nanos) -> Result<Nanos, Status> {
+        let (slba, nlb) = (Lba(op.first_block()), op.nlb());
+        self.check_transfer(nlb, u32::MAX, request)?;
+        let extent = self.zones.write(slba, nlb)?;
+        self.totals.implicit_closes += u64::from(extent.closed.is_some());
+        let processed = processed.saturating_add(self.charge(&op, nlb, extent.opened));
+        // Without random write areas, the blocks behind the write
+        // pointer hold zeros already.
+        if self.config.zones.zrwa.is_some()
+            && let Some(data) = &mut self.data
+        {
+            let lba_bytes = u64::from(self.config.lba_bytes);
+            let blocks = extent.offset_lbas..extent.offset_lbas + u64::from(nlb);
+            let bytes = blocks.start * lba_bytes..blocks.end * lba_bytes;
+            data.discard(extent.zone, bytes);
+        }
+        Ok(self.place_write(&extent, nlb, request, (processed, 0)))
+    }
+
+    /// What the front end charges for a transfer that was accepted.
+    #[inline]
+    pub(crate) fn charge(&mut self, op: &Op, nlb: u32, opened: bool) -> Nanos {
+        let bytes = u64::from(nlb) * u64::from(self.config.lba_bytes);
+        self.front.charge(op, bytes, opened)
+    }
+
+    /// The rules that hold for every data transfer.
+    pub(crate) fn check_transfer(
+        &mut self,
+        nlb: u32,
+        max_bytes: u32,
+        request: u32,
+    ) -> Result<(), Status> {
+        let bytes = u64::from(nlb) * u64::from(self.config.lba_bytes);
+        let fits = match &self.requests.at(request).data {
+            Some(buf) => buf.len() as u64 == bytes,
+            None => true,
+        };
+        if nlb == 0 || !fits || (max_bytes != u32::MAX && bytes > u64::from(max_bytes)) {
+            return Err(Status::INVALID_FIELD);
+        }
+        Ok(())
+    }
+
+    /// Takes a write that its zone has accepted. Returns when its flash work starts.
+    #[inline]
+    fn accept_write(&mut self, extent: &Extent, nlb: u32, request: u32, processed: Nanos) -> Nanos {
+        let lba_bytes = u64::from(self.config.lba_bytes);
+        if let (Some(data), Some(buf)) = (&mut self.data, &self.requests.at(request).data) {
+            data.write(extent.zone, extent.offset_lbas * lba_bytes, buf);
+        }
+        let fetched = (processed, u64::from(nlb) * lba_bytes);
+        self.place_write(extent, nlb, request, fetched)
+    }
+
+    /// Finds flash for blocks that a zone has accepted, or a place in its random
+    /// write area. The command is `processed` then, and so many bytes of it are
+    /// fetched from the host. Returns when its flash work starts.
+    #[inline]
+    pub(crate) fn place_write(
+        &mut self,
+        extent: &Extent,
+        nlb: u32,
+        request: u32,
+        (processed, fetched_bytes): (Nanos, u64),
+    ) -> Nanos {
+        if extent.zrwa.is_some() {
+            return self.place_in_zrwa(extent, nlb, request, (processed, fetched_bytes));
+        }
+        let (zone, offset_lbas) = (extent.zone, extent.offset_lbas);
+        let physical = self.mapping.map(zone);
+        // Fits: a zone has fewer than 2^32 pages, and profiles keep its blocks below 2^32 too.
+        let range = BlockRange {
+            first: offset_lbas as u32,
+            count: nlb,
+        };
+        let generation = self.zones.generation(zone);
+        let is_behind =
+            !self.copies.is_empty() && self.copies.join_behind(zone, generation, request);
+        let claim = if self.buffer.is_some() || is_behind {
+            // Whole units claim their flash when they leave the buffer, and
+            // what waits for a copy when it is its turn.
+            Claim::later(physical, range)
+        } else {
+            self.flash.claim(physical, range)
+        };
+        let lba_bytes = u64::from(self.config.lba_bytes);
+        self.totals.host_write_bytes += u64::from(nlb) * lba_bytes;
+        let request = self.requests.at(request);
+        request.claim = claim;
+        request.generation = generation;
+        let fetched = self.front.fetch(processed, fetched_bytes);
+        self.in_zone_order(zone, fetched)
+    }
+
+    /// `start`, but not before what was accepted for the zone earlier starts:
+    /// a cheap command must not get to the flash before a dear one that its
+    /// zone accepted first.
+    #[inline]
+    pub(crate) fn in_zone_order(&mut self, zone: ZoneId, start: Nanos) -> Nanos {
+        match self.zone_starts.get_mut(zone.0 as usize) {
+            Some(last) => {
+                *last = start.max(*last);
+                *last
+            }
+            // Without delays, the order of arrival is that of the starts.
+            None => start,
+        }
+    }
+
+    /// Dataset Management, Deallocate. A zone gives its flash back when it is
+    /// reset and not before, so that nothing becomes of it there: the ranges
+    /// are checked, and keep their data.
+    #[cold]
+    pub(crate) fn accept_deallocate(
+        &mut self,
+        nsid: NamespaceId,
+        ranges: u16,
+        request: u32,
+        processed: Nanos,
+    ) -> Result<Nanos, Status> {
+        let data = self.requests.at(request).data.as_deref();
+        let all = data.and_then(|data| ranges::of_deallocate(data, ranges));
+        let mut all = all.filter(|_| ranges > 0).ok_or(Status::INVALID_FIELD)?;
+        let namespace = self.zones.namespace(nsid);
+        let namespace = namespace.ok_or(Status::INVALID_NAMESPACE_OR_FORMAT)?;
+        if !all.all(|LbaRange { slba, nlb }| namespace.contains(slba, nlb)) {
+            return Err(Status::LBA_OUT_OF_RANGE);
+        }
+        Ok(self
+            .front
+            .fetch(processed, ranges::deallocate_bytes(ranges)))
+    }
+
+    /// Zone management of the zone that starts at `zone`, or of all zones of a namespace.
+    fn accept_zone_send(
+        &mut self,
+        nsid: NamespaceId,
+        zone: Option<Lba>,
+        action: ZoneSendAction,
+        request: u32,
+        start: Nanos,
+    ) -> Result<(), Status> {
+        if action == ZoneSendAction::SET_DESCRIPTOR_EXTENSION {
+            let slba = zone.ok_or(Status::INVALID_FIELD)?;
+            let data = self
+                .requests
+                .at(request)
+                .data
+                .as_deref()
+                .ok_or(Status::INVALID_FIELD)?;
+            return self.zones.set_extension(slba, data);
+        }
+        let mut changes = core::mem::take(&mut self.changes);
+        changes.clear();
+        let result = match zone {
+            Some(slba) => self.zones.send(slba, action, &mut changes),
+            None => self.zones.send_all(nsid, action, &mut changes),
+        };
+        for change in &changes {
+            match action {
+                ZoneSendAction::FINISH => self.begin_finish(change, request, start),
+                ZoneSendAction::RESET => {
+                    self.totals.resets += 1;
+                    if let Some(data) = &mut self.data {
+                        data.clear(change.zone);
+                    }
+                    self.begin_reset(change, request, start);
+                }
+                ZoneSendAction::OPEN => {
+                    let closed = change.to == ZoneState::CLOSED;
+                    self.totals.implicit_closes += u64::from(closed);
+                }
+                _ => {}
+            }
+        }
+        self.changes = changes;
+        if action == ZoneSendAction::RESET {
+            self.admit();
+        }
+        result
+    }
+}

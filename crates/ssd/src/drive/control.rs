@@ -1,0 +1,135 @@
+//! What a drive can be made to do that no command of a host could.
+
+use zonelab_device::{Nanos, ZoneId};
+use zonelab_nvme::zns::ZoneState;
+
+use super::Drive;
+
+/// An action on a drive that no command of a host could do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Declares a range of empty zones full, as if they had been written from
+    /// start to end by now. Takes time proportional to the number of zones.
+    PreconditionFull {
+        /// The zones, counted over the drive.
+        zones: core::ops::Range<u32>,
+    },
+    /// A fault: a zone becomes read-only or offline.
+    FailZone {
+        /// The zone, counted over the drive.
+        zone: ZoneId,
+        /// [`ZoneState::READ_ONLY`] or [`ZoneState::OFFLINE`].
+        to: ZoneState,
+    },
+}
+
+/// Why a control action was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ControlError {
+    /// The range leaves the drive.
+    #[error("zones {}..{} are not all on the drive, which has {zones}", range.start, range.end)]
+    NoSuchZone {
+        /// The range asked for.
+        range: core::ops::Range<u32>,
+        /// Zones of the drive.
+        zones: u32,
+    },
+    /// A zone of the range is not empty.
+    #[error("zone {} is not empty: only empty zones can be declared full", zone.0)]
+    NotEmpty {
+        /// The first such zone.
+        zone: ZoneId,
+    },
+    /// The zone is part of a conventional namespace, which has no zones for hosts.
+    #[error("zone {} belongs to a conventional namespace", zone.0)]
+    Conventional {
+        /// The first such zone.
+        zone: ZoneId,
+    },
+    /// A drive that keeps data cannot have written zones without data.
+    #[error("the drive keeps data (data.store = \"memory\"), so zones cannot be declared written")]
+    KeepsData,
+    /// There is no way from the state of the zone to the one asked for.
+    #[error("zone {} cannot go from {from} to {to}: a zone fails to read-only or offline", zone.0)]
+    CannotFail {
+        /// The zone.
+        zone: ZoneId,
+        /// Its state.
+        from: ZoneState,
+        /// The state asked for.
+        to: ZoneState,
+    },
+}
+
+impl Drive {
+    /// Does what no command of a host could.
+    ///
+    /// # Errors
+    /// [`ControlError`] if the action is not possible; nothing has changed then.
+    pub fn control(&mut self, now: Nanos, action: &Control) -> Result<(), ControlError> {
+        self.catch_up(now);
+        let result = match action {
+            Control::PreconditionFull { zones } => self.precondition_full(zones.clone()),
+            Control::FailZone { zone, to } => self.fail_zone(*zone, *to),
+        };
+        if self.zones.has_journal() {
+            self.record_zone_changes();
+        }
+        result
+    }
+
+    fn fail_zone(&mut self, zone: ZoneId, to: ZoneState) -> Result<(), ControlError> {
+        let zones = self.config.zones.count;
+        if zone.0 >= zones {
+            let range = zone.0..zone.0.saturating_add(1);
+            return Err(ControlError::NoSuchZone { range, zones });
+        }
+        if self.log_with(zone).is_some() {
+            return Err(ControlError::Conventional { zone });
+        }
+        let from = self.zones.state(zone);
+        let mut changes = core::mem::take(&mut self.changes);
+        changes.clear();
+        let result = self.zones.fail(zone, to, &mut changes);
+        for change in &changes {
+            let (nsid, zone) = self.zones.in_namespace(change.zone);
+            self.changed.note(nsid, zone);
+        }
+        self.changes = changes;
+        result.map_err(|_| ControlError::CannotFail { zone, from, to })
+    }
+
+    fn precondition_full(&mut self, zones: core::ops::Range<u32>) -> Result<(), ControlError> {
+        let count = self.config.zones.count;
+        if zones.start > zones.end || zones.end > count {
+            return Err(ControlError::NoSuchZone {
+                range: zones,
+                zones: count,
+            });
+        }
+        if self.data.is_some() {
+            return Err(ControlError::KeepsData);
+        }
+        let of_log = |zone: &u32| self.log_with(ZoneId(*zone)).is_some();
+        if let Some(zone) = zones.clone().find(of_log) {
+            return Err(ControlError::Conventional { zone: ZoneId(zone) });
+        }
+        let is_empty = |zone: &u32| self.zones.state(ZoneId(*zone)) == ZoneState::EMPTY;
+        if let Some(zone) = zones.clone().find(|zone| !is_empty(zone)) {
+            return Err(ControlError::NotEmpty { zone: ZoneId(zone) });
+        }
+        self.zones
+            .precondition_full(zones.clone())
+            .expect("all of them were seen to be on the drive and empty");
+        for zone in zones {
+            let physical = self.mapping.map(ZoneId(zone));
+            self.hurry_erasure(physical);
+            let pages = self.flash.layout().zone_pages();
+            self.flash.precondition(physical, pages);
+            if let Some(buffer) = &mut self.buffer {
+                buffer.settle_zone(ZoneId(zone), self.config.zones.capacity_lbas);
+            }
+        }
+        Ok(())
+    }
+}

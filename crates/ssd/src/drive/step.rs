@@ -1,0 +1,291 @@
+//! How a command that was accepted goes on, up to its completion.
+
+use zonelab_device::{Completion, Lba, NamespaceId, Op, ZoneId};
+use zonelab_nvme::Status;
+use zonelab_nvme::zns::ZoneSendAction;
+
+use super::{Drive, Owner, Stage};
+use crate::account::Cause;
+use crate::conventional::Role;
+use crate::data::SparseData;
+use crate::event::Event;
+
+impl Drive {
+    /// Moves a request on when its own event is due.
+    #[inline]
+    pub(super) fn step(&mut self, index: u32) {
+        let request = self.requests.at(index);
+        match request.stage {
+            Stage::Admission => {
+                if let Role::Conventional(which) = request.role {
+                    return self.start_conventional(which, index);
+                }
+                request.stage = Stage::Flash;
+                let op = request.op;
+                match op {
+                    Op::Read { slba, nlb }
+                    | Op::Compare { slba, nlb }
+                    | Op::Verify { slba, nlb } => self.start_read(index, slba, nlb),
+                    Op::Write { .. }
+                    | Op::Append { .. }
+                    | Op::WriteZeroes { .. }
+                    | Op::ZoneSend {
+                        action: ZoneSendAction::ZRWA_FLUSH,
+                        ..
+                    } => {
+                        if !self.copies.is_empty() && self.copies.holds_request(index) {
+                            return self.line_goes_on(index);
+                        }
+                        return self.issue_write(index);
+                    }
+                    Op::Copy { .. } => return self.start_copy(index),
+                    _ => {}
+                }
+                if op == Op::Flush && self.buffer_flush(index) {
+                    return;
+                }
+                let request = self.requests.at(index);
+                if request.pending == 0 {
+                    request.stage = Stage::Completion;
+                    let bytes = match request.op {
+                        Op::Read { nlb, .. } => u64::from(nlb) * u64::from(self.config.lba_bytes),
+                        _ => 0,
+                    };
+                    // Nothing completes inside `submit`: even what needs no
+                    // time takes its turn in the queue of events.
+                    let (now, op) = (self.now, request.op);
+                    let ready = self.front.conclude(now, &op).unwrap_or(now);
+                    let at = self.front.deliver(ready, bytes).unwrap_or(ready);
+                    self.events.push(at, Event::Request(index));
+                }
+            }
+            Stage::Flash | Stage::Sources => {
+                unreachable!("a request with flash work in flight has no event")
+            }
+            Stage::Completion if request.role.is_internal() => self.internal_request_over(index),
+            Stage::Completion => self.complete(index),
+        }
+    }
+
+    /// Sends a write to the buffer, or to the flash.
+    #[inline]
+    pub(crate) fn issue_write(&mut self, index: u32) {
+        if self.buffer.is_some() {
+            self.buffer_write(index);
+        } else {
+            self.start_write(index);
+        }
+    }
+
+    #[inline]
+    fn start_write(&mut self, index: u32) {
+        let mut claim = self.requests.at(index).claim;
+        if claim.is_later() {
+            claim = self.flash.claim(claim.physical, claim.range);
+            self.requests.at(index).claim = claim;
+        }
+        self.hurry_erasure(claim.physical);
+        let group = self.flash.layout().group_of(claim.physical) as usize;
+        self.host_in_flight[group] += 1;
+        let token = Owner::Request(index).token();
+        let cause = Cause::HostWrite;
+        let (_, before) = self.flash.totals();
+        let groups = self
+            .flash
+            .program(self.now, claim, cause, token, &mut self.events);
+        let request = self.requests.at(index);
+        request.pending = groups;
+        if let Role::Collection(_) = request.role {
+            self.totals.collect_program_bytes += self.flash.totals().1 - before;
+        }
+    }
+
+    /// Reads what the host has written; the rest needs no flash.
+    #[inline]
+    fn start_read(&mut self, index: u32, slba: Lba, nlb: u32) {
+        self.totals.host_read_bytes += u64::from(nlb) * u64::from(self.config.lba_bytes);
+        let groups = self.read_blocks(index, slba, nlb);
+        self.requests.at(index).pending = groups;
+        if groups > 0 {
+            self.host_read_begins(slba, nlb);
+        }
+    }
+
+    /// Reads blocks for a request. Returns the number of groups of flash operations.
+    #[inline]
+    pub(crate) fn read_blocks(&mut self, index: u32, slba: Lba, nlb: u32) -> u32 {
+        let size = self.config.zones.size_lbas;
+        let (mut at, end) = (slba.0, slba.0 + u64::from(nlb));
+        let mut groups = 0;
+        while at < end {
+            let zone = self
+                .zones
+                .zone_of(Lba(at))
+                .expect("a read that was accepted is on the drive");
+            let start = u64::from(zone.0) * size;
+            let written_end = start + self.zones.host_lbas(zone);
+            let piece_end = end.min(start + size);
+            let readable_end = piece_end.min(written_end);
+            if at < readable_end
+                && let Some(physical) = self.mapping.physical(zone)
+            {
+                let range = (at - start) as u32..(readable_end - start) as u32;
+                groups += self.read_flash(index, zone, physical, range);
+            }
+            at = piece_end;
+        }
+        groups
+    }
+
+    /// Flash reads of accepted blocks are in flight.
+    #[inline]
+    pub(crate) fn host_read_begins(&mut self, slba: Lba, nlb: u32) {
+        for zone in self.zones_read(slba, nlb) {
+            let group = self.flash.layout().group_of(zone) as usize;
+            self.host_in_flight[group] += 1;
+        }
+    }
+
+    /// They are over.
+    #[inline]
+    pub(crate) fn host_read_ends(&mut self, slba: Lba, nlb: u32) {
+        for zone in self.zones_read(slba, nlb) {
+            self.host_io_done(self.flash.layout().group_of(zone));
+        }
+    }
+
+    /// The zones that an accepted read touches. Their groups are those of the
+    /// flash under them, with either mapping.
+    #[inline]
+    fn zones_read(&self, slba: Lba, nlb: u32) -> core::ops::RangeInclusive<u32> {
+        let zone_of = |lba| {
+            self.zones
+                .zone_of(Lba(lba))
+                .expect("a read that was accepted is on the drive")
+                .0
+        };
+        let (first, last) = (slba.0, slba.0 + u64::from(nlb) - 1);
+        zone_of(first)..=zone_of(last)
+    }
+
+    /// One of the things that a request waits for is done.
+    #[inline]
+    pub(crate) fn part_done(&mut self, index: u32) {
+        let request = self.requests.at(index);
+        debug_assert!(request.pending > 0, "a request is completed once");
+        request.pending -= 1;
+        if request.pending > 0 || request.stage == Stage::Admission {
+            return;
+        }
+        if request.stage == Stage::Sources {
+            return self.copy_was_read(index);
+        }
+        if request.role != Role::Zoned {
+            return self.conventional_flash_done(index);
+        }
+        request.stage = Stage::Completion;
+        let (op, physical) = (request.op, request.claim.physical);
+        let mut bytes = 0;
+        match op {
+            Op::Read { slba, nlb } => {
+                bytes = u64::from(nlb) * u64::from(self.config.lba_bytes);
+                self.host_read_ends(slba, nlb);
+            }
+            Op::Compare { slba, nlb } | Op::Verify { slba, nlb } => {
+                self.host_read_ends(slba, nlb);
+            }
+            Op::Write { .. } | Op::Append { .. } | Op::WriteZeroes { .. } | Op::Copy { .. } => {
+                self.host_io_done(self.flash.layout().group_of(physical));
+            }
+            _ => {}
+        }
+        let concluded = self.front.conclude(self.now, &op);
+        let ready = concluded.unwrap_or(self.now);
+        match self.front.deliver(ready, bytes).or(concluded) {
+            Some(at) => self.events.push(at, Event::Request(index)),
+            None => self.complete(index),
+        }
+    }
+
+    #[inline]
+    fn complete(&mut self, index: u32) {
+        let request = self.requests.at(index);
+        let mut completion = Completion {
+            queue: request.queue,
+            tag: request.tag,
+            status: request.status,
+            at: self.now,
+            result: request.result,
+            data: request.data.take(),
+        };
+        let (op, nsid, role) = (request.op, request.nsid, request.role);
+        self.requests.free(index);
+        if let Op::Append { .. } = op
+            && completion.status.is_success()
+        {
+            completion.result -= self.first_lba(nsid);
+        }
+        if let (Some(data), Some(buf)) = (&self.data, &mut completion.data)
+            && completion.status.is_success()
+            && role == Role::Zoned
+        {
+            match op {
+                Op::Read { slba, .. } => self.copy_out(data, slba, buf),
+                Op::Compare { slba, .. } if !self.is_same(data, slba, buf) => {
+                    completion.status = Status::COMPARE_FAILURE;
+                }
+                _ => {}
+            }
+        }
+        if self.recorder.is_some() {
+            self.record_completion(index, completion.status);
+        }
+        self.backlog.push(completion);
+    }
+
+    /// First block of the namespace of an accepted command, counted over the drive.
+    #[inline]
+    pub(crate) fn first_lba(&self, nsid: NamespaceId) -> u64 {
+        let namespace = self.zones.namespace(nsid);
+        namespace
+            .expect("a command for no namespace is not accepted")
+            .first_lba()
+            .0
+    }
+
+    pub(crate) fn copy_out(&self, data: &SparseData, slba: Lba, buf: &mut [u8]) {
+        let mut done = 0;
+        for (zone, within, bytes) in self.pieces(slba, buf.len()) {
+            data.read(zone, within, &mut buf[done..done + bytes]);
+            done += bytes;
+        }
+    }
+
+    /// Whether blocks hold what is in a buffer.
+    #[cold]
+    fn is_same(&self, data: &SparseData, slba: Lba, buf: &[u8]) -> bool {
+        let mut done = 0;
+        self.pieces(slba, buf.len()).all(|(zone, within, bytes)| {
+            let mine = &buf[done..done + bytes];
+            done += bytes;
+            data.is_same(zone, within, mine)
+        })
+    }
+
+    /// The parts of `bytes` from an accepted block on that lie in one zone
+    /// each: zone, first byte in it, number of bytes.
+    fn pieces(&self, slba: Lba, bytes: usize) -> impl Iterator<Item = (ZoneId, u64, usize)> {
+        let lba_bytes = u64::from(self.config.lba_bytes);
+        let zone_bytes = self.config.zones.size_lbas * lba_bytes;
+        let (mut at, mut rest) = (slba.0 * lba_bytes, bytes);
+        core::iter::from_fn(move || {
+            let within = at % zone_bytes;
+            let piece = rest.min(usize::try_from(zone_bytes - within).unwrap_or(usize::MAX));
+            // Fits: the command was accepted, so the zone is one of the drive's.
+            let zone = ZoneId((at / zone_bytes) as u32);
+            at += piece as u64;
+            rest -= piece;
+            (piece > 0).then_some((zone, within, piece))
+        })
+    }
+}
