@@ -3,7 +3,8 @@
 //! [`Emulated`] owns the drive. Each [`EmulatedQueue`] belongs to one job. What
 //! host code costs is time on the job's core ([`HostCosts`]): a command reaches
 //! the drive when the core has got that far, and a completion counts from when
-//! the core has taken it off the queue.
+//! the core has taken it off the queue. Between queues and drive there may be a
+//! block layer ([`Emulated::behind`]).
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -16,7 +17,9 @@ use zonelab_device::{
 use zonelab_ssd::Drive;
 use zonelab_ssd::faults::FaultyDrive;
 
+use crate::block::{BlockCosts, BlockLayer, MergeCount};
 use crate::rng::Rng;
+use crate::scheduler::{SchedulerSpec, SettingError};
 
 /// What it costs a host to use a queue pair: occupancy of the job's core.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,19 +63,41 @@ impl HostCosts {
     }
 }
 
-/// A command on its way: its core is done with it at `at`.
+/// A command on its way: to the block layer, if there is one, then to the drive.
 #[derive(Debug)]
 struct Arrival {
     queue: QueueId,
     tag: Tag,
     command: Command,
     data: Option<Buf>,
+    to: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// At the block layer, if there is one, where it waits for the lock.
+    Host,
+    /// With the scheduler.
+    Scheduler,
+    Drive,
+}
+
+/// The block layer between the queues and the drive, and what it costs.
+struct Block {
+    layer: BlockLayer,
+    costs: BlockCosts,
+    /// When the lock of the scheduler is free.
+    free_at: Nanos,
+    /// When its timer rings.
+    rings_at: Option<Nanos>,
+    /// Completions of requests on their way to their queues.
+    done: Vec<Completion>,
 }
 
 /// State that the drive's owner and its queues share.
-#[derive(Debug)]
 struct Shared {
     drive: FaultyDrive,
+    block: Option<Box<Block>>,
     /// Commands on their way, by time of arrival, then by order of submission.
     arrivals: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
     parked: Vec<Option<Arrival>>,
@@ -89,8 +114,17 @@ struct QueueState {
     depth: u32,
 }
 
+impl Block {
+    /// Takes the lock of the scheduler for `time`, as soon as it is free from
+    /// `now` on. Returns when it is given back.
+    fn has_lock_until(&mut self, now: Nanos, time: Nanos) -> Nanos {
+        self.free_at = self.free_at.max(now) + time;
+        self.free_at
+    }
+}
+
 /// An emulated drive whose queue pairs live in this process.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Emulated {
     shared: Rc<RefCell<Shared>>,
     info: Rc<DeviceInfo>,
@@ -104,6 +138,7 @@ impl Emulated {
         let info = Rc::new(drive.info().clone());
         let shared = Shared {
             drive,
+            block: None,
             arrivals: BinaryHeap::new(),
             parked: Vec::new(),
             parked_free: Vec::new(),
@@ -115,6 +150,55 @@ impl Emulated {
             shared: Rc::new(RefCell::new(shared)),
             info,
         }
+    }
+
+    /// Puts a block layer between the queues and the drive. Nothing may be in
+    /// flight: do it before jobs run.
+    ///
+    /// # Errors
+    /// A setting of the scheduler is out of its range.
+    pub fn behind(
+        self,
+        scheduler: &SchedulerSpec,
+        costs: BlockCosts,
+    ) -> Result<Self, SettingError> {
+        let scheduler = scheduler.build(&self.info)?;
+        self.shared.borrow_mut().block = Some(Box::new(Block {
+            layer: BlockLayer::new(scheduler),
+            costs,
+            free_at: Nanos::ZERO,
+            rings_at: None,
+            done: Vec::new(),
+        }));
+        Ok(self)
+    }
+
+    /// Lets another scheduler take over at `now`, if there is a block layer
+    /// ([`BlockLayer::switch_to`]). Whether there is one.
+    ///
+    /// # Errors
+    /// A setting of the scheduler is out of its range: the old one stays.
+    pub fn switch_scheduler(
+        &self,
+        now: Nanos,
+        scheduler: &SchedulerSpec,
+    ) -> Result<bool, SettingError> {
+        let scheduler = scheduler.build(&self.info)?;
+        let mut shared = self.shared.borrow_mut();
+        let Some(block) = &mut shared.block else {
+            return Ok(false);
+        };
+        block.layer.switch_to(now, scheduler);
+        shared.dispatch(now, Nanos::ZERO);
+        Ok(true)
+    }
+
+    /// Requests of a queue that the block layer merged; none without one.
+    #[must_use]
+    pub fn merges(&self, queue: QueueId) -> MergeCount {
+        let shared = self.shared.borrow();
+        let block = shared.block.as_ref();
+        block.map_or_else(MergeCount::default, |block| block.layer.merges(queue))
     }
 
     /// What the drive is.
@@ -173,9 +257,13 @@ impl Shared {
     #[inline]
     fn next_event(&self) -> Option<Nanos> {
         let arrival = self.arrivals.peek().map(|Reverse((at, ..))| *at);
-        match (arrival, self.drive.next_event()) {
+        let next = match (arrival, self.drive.next_event()) {
             (Some(a), Some(d)) => Some(a.min(d)),
             (a, d) => a.or(d),
+        };
+        match self.block.as_ref().and_then(|block| block.rings_at) {
+            Some(timer) => Some(next.map_or(timer, |at| at.min(timer))),
+            None => next,
         }
     }
 
@@ -194,25 +282,31 @@ impl Shared {
             self.hand_over(at, arrival);
         }
         self.advance_drive(now, ready);
+        if let Some(block) = &mut self.block
+            && block.rings_at.is_some_and(|at| at <= now)
+        {
+            block.layer.timer(now);
+            let cost = block.costs.dispatch_ns;
+            self.dispatch(now, cost);
+        }
     }
 
     #[inline]
     fn advance_drive(&mut self, to: Nanos, ready: &mut Vec<u32>) {
-        let Self {
-            drive,
-            scratch,
-            queues,
-            ..
-        } = self;
-        drive.advance(to, scratch);
-        for completion in scratch.drain(..) {
-            let id = completion.queue.0;
-            let inbox = &mut queues[id as usize].inbox;
-            if inbox.is_empty() {
-                ready.push(u32::from(id));
-            }
-            inbox.push(completion);
+        self.drive.advance(to, &mut self.scratch);
+        if self.scratch.is_empty() {
+            return;
         }
+        let Some(block) = &mut self.block else {
+            deliver(&mut self.scratch, &mut self.queues, ready);
+            return;
+        };
+        for completion in self.scratch.drain(..) {
+            block.layer.completed(to, completion, &mut block.done);
+        }
+        let cost = block.costs.dispatch_ns;
+        deliver(&mut block.done, &mut self.queues, ready);
+        self.dispatch(to, cost);
     }
 
     #[inline]
@@ -222,10 +316,63 @@ impl Shared {
             tag,
             command,
             data,
+            to,
         } = arrival;
-        self.drive
-            .submit(at, queue, tag, command, data)
-            .expect("queue depths keep the drive below what it can hold");
+        match &mut self.block {
+            Some(block) if to == Stage::Host && block.costs.dispatch_ns > Nanos::ZERO => {
+                let at = block.has_lock_until(at, block.costs.dispatch_ns);
+                let to = Stage::Scheduler;
+                self.park(
+                    at,
+                    Arrival {
+                        queue,
+                        tag,
+                        command,
+                        data,
+                        to,
+                    },
+                );
+            }
+            Some(block) if to != Stage::Drive => {
+                block.layer.insert(at, queue, tag, command, data);
+                self.dispatch(at, Nanos::ZERO);
+            }
+            _ => {
+                self.drive
+                    .submit(at, queue, tag, command, data)
+                    .expect("queue depths keep the drive below what it can hold");
+            }
+        }
+    }
+
+    /// Sends to the drive what the scheduler lets go, each command after it has
+    /// had the lock for `cost`.
+    fn dispatch(&mut self, now: Nanos, cost: Nanos) {
+        while let Some(block) = &mut self.block {
+            let Some(issue) = block.layer.next(now) else {
+                block.rings_at = block.layer.next_timer().map(|at| block.costs.rings_at(at));
+                return;
+            };
+            let mut at = now;
+            if cost > Nanos::ZERO {
+                at = block.has_lock_until(now, cost);
+            }
+            if issue.is_merged {
+                at += block.costs.merged_ns;
+            }
+            let arrival = Arrival {
+                queue: issue.queue,
+                tag: issue.tag,
+                command: issue.command,
+                data: issue.data,
+                to: Stage::Drive,
+            };
+            if at == now {
+                self.hand_over(now, arrival);
+            } else {
+                self.park(at, arrival);
+            }
+        }
     }
 
     fn park(&mut self, at: Nanos, arrival: Arrival) {
@@ -239,8 +386,21 @@ impl Shared {
     }
 }
 
+/// Puts completions into the inboxes of their queues, and notes the queues
+/// that had none before.
+#[inline]
+fn deliver(done: &mut Vec<Completion>, queues: &mut [QueueState], ready: &mut Vec<u32>) {
+    for completion in done.drain(..) {
+        let id = completion.queue.0;
+        let inbox = &mut queues[id as usize].inbox;
+        if inbox.is_empty() {
+            ready.push(u32::from(id));
+        }
+        inbox.push(completion);
+    }
+}
+
 /// A queue pair of an emulated drive.
-#[derive(Debug)]
 pub struct EmulatedQueue {
     shared: Rc<RefCell<Shared>>,
     info: Rc<DeviceInfo>,
@@ -293,6 +453,7 @@ impl QueuePair for EmulatedQueue {
             tag,
             command,
             data,
+            to: Stage::Host,
         };
         if self.is_free {
             shared.hand_over(self.core_now, arrival);

@@ -11,22 +11,32 @@
 //! | [`reactor`] | runs jobs on modelled cores; the only place that waits |
 //! | [`clock`] | the virtual and the real clock |
 //! | [`emulated`] | queue pairs of an emulated drive in this process, and what using them costs a host |
+//! | [`scheduler`] | in which order requests go to a device |
+//! | [`block`] | the block layer: many queues, one scheduler, one device |
+//! | [`stack`] | storage stacks by name, with what they cost |
 //! | [`workload`] | jobs that read, write, append, finish and reset |
 //! | [`fio`] | job files of fio: from text to such jobs |
 //! | [`rate`] | limits in bytes or operations per second, as fio keeps them |
+//! | [`softfinish`] | finishing a zone by writes of the host |
 //! | [`stats`] | latency distributions, throughput, confidence intervals |
 //! | [`rng`] | the seeded generator |
 
+pub mod block;
 pub mod clock;
 pub mod emulated;
 pub mod fio;
 pub mod rate;
 pub mod reactor;
 pub mod rng;
+pub mod scheduler;
 mod slices;
+pub mod softfinish;
+pub mod stack;
 pub mod stats;
+mod wakes;
 pub mod workload;
 
+pub use block::{BlockCosts, BlockLayer};
 pub use clock::{Clock, RealClock, VirtualClock};
 pub use emulated::{Emulated, EmulatedQueue, HostCosts};
 pub use reactor::{Bell, CoreId, Job, NextWake, Reactor, RunEnd, StopSignal};

@@ -6,8 +6,6 @@
 //! run again.
 
 use std::cell::Cell;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::rc::Rc;
 
 use zonelab_device::{Completion, Nanos, QueuePair};
@@ -15,6 +13,7 @@ use zonelab_device::{Completion, Nanos, QueuePair};
 use crate::clock::Clock;
 use crate::emulated::{Emulated, EmulatedQueue};
 use crate::slices::Slices;
+use crate::wakes::Wakes;
 
 /// When a job wants to run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,9 +113,9 @@ struct Slot<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SlotState {
-    /// Waits; if it asked for a time, an entry of `wakes` stands for it.
-    Waiting(Option<Nanos>),
-    /// Wants its core, which is taken; an entry of `wakes` stands for it.
+    /// Waits for a completion, or for its time in `wakes`.
+    Waiting,
+    /// Wants its core, which is taken until its time in `wakes`.
     Runnable,
     Finished,
 }
@@ -135,7 +134,7 @@ pub struct Reactor<'a, C: Clock> {
     cores: Vec<Nanos>,
     /// Whose turn it is on each core, if jobs have time slices.
     slices: Option<Slices>,
-    wakes: BinaryHeap<Reverse<(Nanos, u32)>>,
+    wakes: Wakes,
     bell: Bell,
     /// Rings of the bell that were answered.
     heard: u64,
@@ -169,7 +168,7 @@ impl<'a, C: Clock> Reactor<'a, C> {
             slots: Vec::new(),
             cores: Vec::new(),
             slices: None,
-            wakes: BinaryHeap::new(),
+            wakes: Wakes::default(),
             heard: 0,
             bell: stop.bell,
             done: Vec::new(),
@@ -205,16 +204,16 @@ impl<'a, C: Clock> Reactor<'a, C> {
             job,
             queue,
             core,
-            state: SlotState::Waiting(Some(start)),
+            state: SlotState::Waiting,
         });
-        self.wakes.push(Reverse((start, index)));
+        self.wakes.add(start);
     }
 
     /// Runs until every job has finished, or nothing can happen any more.
     pub fn run(mut self) -> RunEnd {
         let mut unfinished = self.slots.len();
         while unfinished > 0 {
-            let wake = self.wakes.peek().map(|Reverse((at, _))| *at);
+            let wake = self.wakes.first().map(|(at, _)| at);
             let next = match (self.device.next_event(), wake) {
                 (Some(d), Some(w)) => d.min(w),
                 (Some(at), None) | (None, Some(at)) => at,
@@ -252,7 +251,7 @@ impl<'a, C: Clock> Reactor<'a, C> {
                 .copied()
                 .unwrap_or(u32::MAX);
             if let Some(slot) = self.slots.get(index as usize)
-                && matches!(slot.state, SlotState::Waiting(_))
+                && slot.state == SlotState::Waiting
             {
                 finished += usize::from(self.run_or_defer(index, now));
             }
@@ -265,20 +264,12 @@ impl<'a, C: Clock> Reactor<'a, C> {
     #[inline]
     fn run_due(&mut self, now: Nanos) -> usize {
         let mut finished = 0;
-        while let Some(&Reverse((at, index))) = self.wakes.peek() {
+        while let Some((at, index)) = self.wakes.first() {
             if at > now {
                 break;
             }
-            self.wakes.pop();
-            let wanted = match self.slots[index as usize].state {
-                // An entry of an earlier wish is stale.
-                SlotState::Waiting(wish) => wish.is_some_and(|wish| wish <= now),
-                SlotState::Runnable => true,
-                SlotState::Finished => false,
-            };
-            if wanted {
-                finished += usize::from(self.run_or_defer(index, now));
-            }
+            self.wakes.set(index, Nanos::MAX);
+            finished += usize::from(self.run_or_defer(index, now));
         }
         finished
     }
@@ -293,7 +284,7 @@ impl<'a, C: Clock> Reactor<'a, C> {
         }
         if core_free > now {
             slot.state = SlotState::Runnable;
-            self.wakes.push(Reverse((core_free, index)));
+            self.wakes.set(index, core_free);
             return false;
         }
         slot.queue.enter(now);
@@ -301,18 +292,19 @@ impl<'a, C: Clock> Reactor<'a, C> {
         let next = slot.job.step(now, &mut self.done, &mut slot.queue);
         self.done.clear();
         self.cores[slot.core.0 as usize] = slot.queue.now();
-        match next {
-            NextWake::Completion => slot.state = SlotState::Waiting(None),
-            NextWake::At(at) => {
-                // A time that has passed means: as soon as the core is free again.
-                let at = at.max(now);
-                slot.state = SlotState::Waiting(Some(at));
-                self.wakes.push(Reverse((at, index)));
-            }
+        slot.state = SlotState::Waiting;
+        let wake = match next {
+            NextWake::Completion => Nanos::MAX,
+            // A time that has passed means: as soon as the core is free again.
+            NextWake::At(at) => at.max(now),
             NextWake::Finished => {
                 slot.state = SlotState::Finished;
-                self.leave(index, now);
+                Nanos::MAX
             }
+        };
+        self.wakes.set(index, wake);
+        if next == NextWake::Finished {
+            self.leave(index, now);
         }
         next == NextWake::Finished
     }
@@ -327,17 +319,16 @@ impl<'a, C: Clock> Reactor<'a, C> {
         slices.leave(core.0, index, now);
         for (index, slot) in self.slots.iter().enumerate() {
             if slot.core == core && slot.state == SlotState::Runnable {
-                self.wakes.push(Reverse((now, index as u32)));
+                self.wakes.set(index as u32, now);
             }
         }
     }
 
     #[cold]
     fn wake_all(&mut self, now: Nanos) {
-        for (index, slot) in self.slots.iter_mut().enumerate() {
-            if matches!(slot.state, SlotState::Waiting(_)) {
-                slot.state = SlotState::Waiting(Some(now));
-                self.wakes.push(Reverse((now, index as u32)));
+        for (index, slot) in self.slots.iter().enumerate() {
+            if slot.state == SlotState::Waiting {
+                self.wakes.set(index as u32, now);
             }
         }
     }

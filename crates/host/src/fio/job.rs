@@ -3,9 +3,11 @@
 use super::options::{self, Treatment};
 use super::text::{Origin, Setting};
 use super::value::{self, Amount, Wrong, wrong};
+use crate::softfinish::SoftFinish;
 use crate::stats::Latency;
 use crate::workload::distribution::Distribution;
 use zonelab_config::Problem;
+use zonelab_device::Nanos;
 
 const SECOND: u64 = 1_000_000_000;
 const MICROSECOND: u64 = 1_000;
@@ -342,9 +344,7 @@ impl JobOptions {
             "softfinish_granularity" => {
                 value::bounded(text, kb_base, 1, 1 << 30).map(|n| self.softfinish_granularity = n)
             }
-            "softfinish_pause" => {
-                value::time(text, MICROSECOND).map(|ns| self.softfinish_pause = ns)
-            }
+            "softfinish_pause" => softfinish_pause(text).map(|ns| self.softfinish_pause = ns),
             "bwavgtime" => interval(text).map(|ns| self.bwavgtime = ns),
             "iopsavgtime" => interval(text).map(|ns| self.iopsavgtime = ns),
             "log_avg_msec" => value::time(text, MILLISECOND).map(|ns| self.log_avg_msec = ns),
@@ -410,6 +410,17 @@ fn open_zones(text: &str) -> Result<Option<u32>, Wrong> {
 /// An interval of samples, in milliseconds without a unit; at least 1 ms.
 fn interval(text: &str) -> Result<u64, Wrong> {
     value::time(text, MILLISECOND).map(|ns| ns.max(MILLISECOND))
+}
+
+fn softfinish_pause(text: &str) -> Result<u64, Wrong> {
+    let ns = value::time(text, MICROSECOND)?;
+    if Nanos(ns) <= SoftFinish::PAUSE_MAX {
+        return Ok(ns);
+    }
+    Err(wrong(
+        format!("{} is out of range", Nanos(ns)),
+        format!("0 to {}", SoftFinish::PAUSE_MAX),
+    ))
 }
 
 fn percent(text: &str) -> Result<u32, Wrong> {

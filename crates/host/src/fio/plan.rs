@@ -10,6 +10,7 @@ use super::file::{JobFile, Section};
 use super::job::{ExitWhat, JobOptions};
 use super::value::Amount;
 use crate::rng::Rng;
+use crate::softfinish::SoftFinish;
 use crate::workload::directed::{
     DirectedSpec, Direction, End, Flow, Pattern, Recording, Sizes, Think, WriteStyle,
 };
@@ -388,11 +389,13 @@ impl Planner {
             "reset" => WriteStyle::Reset,
             _ => {
                 let bytes = options.softfinish_granularity;
+                let max = self.device.max_transfer;
                 let names = ["softfinish_granularity", "softfinish"];
-                WriteStyle::SoftFinish {
-                    granularity: self.lbas(section, &names, bytes, self.device.max_transfer)?,
-                    pause: Nanos(options.softfinish_pause),
-                }
+                let lbas = self.lbas(section, &names, bytes, max)?;
+                let max_lbas = u32::try_from(max / self.device.lba_bytes).unwrap_or(u32::MAX);
+                let how = SoftFinish::new(lbas, Nanos(options.softfinish_pause), max_lbas)
+                    .map_err(|error| origin.problem(name, error.to_string(), ""))?;
+                WriteStyle::SoftFinish(how)
             }
         })
     }
@@ -508,7 +511,7 @@ impl Planner {
         }
         if bytes > max {
             let what = format!("{bytes} bytes are more than one command moves on this device");
-            return Err(origin.problem(key, what, format!("at most {max}")));
+            return Err(origin.problem(key, what, format!("{lba} to {max}")));
         }
         u32::try_from(bytes / lba)
             .map_err(|_| origin.problem(key, format!("{bytes} bytes are too many"), ""))

@@ -55,6 +55,10 @@ impl OpKind {
             Op::ZoneSend {
                 action: ZoneSendAction::OPEN,
                 ..
+            }
+            | Op::ZrwaSend {
+                action: ZoneSendAction::OPEN,
+                ..
             } => Some(Self::Open),
             Op::ZoneSend {
                 action: ZoneSendAction::CLOSE,
@@ -62,6 +66,13 @@ impl OpKind {
             } => Some(Self::Close),
             _ => None,
         }
+    }
+
+    /// Whether its commands carry data over the link, as many bytes as they
+    /// are counted as.
+    #[must_use]
+    pub const fn moves_data(self) -> bool {
+        matches!(self, Self::Read | Self::Write | Self::Append)
     }
 
     /// Name in output.
@@ -88,6 +99,9 @@ pub struct Outcome {
     pub latency: Nanos,
     /// Bytes it moved, or is counted as.
     pub bytes: u64,
+    /// Bytes of data that crossed the link between host and device for it:
+    /// none for a finish by the device, which counts what it fills.
+    pub link_bytes: u64,
     /// Its status. A failed operation counts as an error and as nothing else.
     pub status: Status,
 }
@@ -97,6 +111,8 @@ pub struct Outcome {
 pub struct OpStats {
     /// Bytes of the operations that succeeded.
     pub bytes: u64,
+    /// Bytes that crossed the link for them.
+    pub link_bytes: u64,
     /// Latencies of the operations that succeeded; their number is the number of those.
     pub latency: Latency,
     /// Throughput by intervals.
@@ -109,6 +125,7 @@ impl OpStats {
     fn new(from: Nanos, interval: Nanos) -> Self {
         Self {
             bytes: 0,
+            link_bytes: 0,
             latency: Latency::new(),
             intervals: Intervals::new(from, interval),
             errors: Vec::new(),
@@ -119,6 +136,7 @@ impl OpStats {
     fn record(&mut self, outcome: &Outcome) {
         if outcome.status.is_success() {
             self.bytes = self.bytes.saturating_add(outcome.bytes);
+            self.link_bytes = self.link_bytes.saturating_add(outcome.link_bytes);
             self.latency.record(outcome.latency);
             self.intervals.record(outcome.at, outcome.bytes);
         } else {
@@ -152,6 +170,7 @@ fn count_error(errors: &mut Vec<(Status, u64)>, status: Status, count: u64) {
 ///         at: Nanos::from_ms(ms),
 ///         latency: Nanos::from_us(734),
 ///         bytes: 16_384,
+///         link_bytes: 16_384,
 ///         status: Status::SUCCESS,
 ///     });
 /// }
@@ -245,6 +264,8 @@ pub struct GroupStats {
     pub jobs: u32,
     /// Bytes of the operations that succeeded.
     pub bytes: u64,
+    /// Bytes that crossed the link for them.
+    pub link_bytes: u64,
     /// Latencies of the operations that succeeded, of all jobs.
     pub latency: Latency,
     /// Failed operations by status.
@@ -272,6 +293,7 @@ impl GroupStats {
         Self {
             jobs: 0,
             bytes: 0,
+            link_bytes: 0,
             latency: Latency::new(),
             errors: Vec::new(),
             mean_iops: 0.0,
@@ -282,12 +304,14 @@ impl GroupStats {
     fn add(&mut self, stats: &OpStats, run_time: Nanos) {
         let OpStats {
             bytes,
+            link_bytes,
             latency,
             intervals,
             errors,
         } = stats;
         self.jobs += 1;
         self.bytes = self.bytes.saturating_add(*bytes);
+        self.link_bytes = self.link_bytes.saturating_add(*link_bytes);
         self.latency.merge(latency);
         self.mean_iops += Intervals::sum_mean_iops([intervals]);
         self.run_time = self.run_time.max(run_time);
@@ -309,6 +333,14 @@ impl GroupStats {
         (self.run_time > Nanos::ZERO).then(|| self.bytes as f64 / self.run_time.as_secs_f64())
     }
 
+    /// Bytes that crossed the link for an operation, on average. `None`
+    /// without operations.
+    #[must_use]
+    pub fn link_bytes_per_operation(&self) -> Option<f64> {
+        let operations = self.latency.count();
+        (operations > 0).then(|| self.link_bytes as f64 / operations as f64)
+    }
+
     /// Number of failed operations.
     #[must_use]
     pub fn error_count(&self) -> u64 {
@@ -327,6 +359,7 @@ mod tests {
             at: Nanos::from_ms(at_ms),
             latency: Nanos::from_us(us),
             bytes: 4_096,
+            link_bytes: 1_024,
             status: Status::SUCCESS,
         }
     }
@@ -434,6 +467,8 @@ mod tests {
             (group.jobs, group.bytes, group.latency.count()),
             (2, 3_000 * 4_096, 3_000)
         );
+        assert_eq!(group.link_bytes, 3_000 * 1_024);
+        assert_eq!(group.link_bytes_per_operation(), Some(1_024.0));
         assert_eq!(group.errors, [(Status::ZONE_IS_FULL, 1)]);
         assert_eq!(group.error_count(), 1);
         assert_eq!(group.latency.max(), Some(Nanos::from_us(30)));

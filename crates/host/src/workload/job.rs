@@ -4,7 +4,9 @@ use zonelab_device::{Command, Completion, DeviceInfo, Nanos, QueuePair, Tag};
 use zonelab_nvme::Status;
 
 use super::source::{Next, Offer, Role, Source};
+use super::zone_table::SharedZones;
 use super::{JobSpec, Work};
+use crate::block::MergeCount;
 use crate::rate::{Counting, Limiter};
 use crate::reactor::{Job, NextWake, StopSignal};
 use crate::rng::Rng;
@@ -60,6 +62,9 @@ pub struct JobResult {
     pub ended: Nanos,
     /// Measured operations issued and completed, the ramp included.
     pub operations: u64,
+    /// What the block layer merged of its requests, the ramp included; set by
+    /// who ran it, nothing without a block layer.
+    pub merges: MergeCount,
     /// The first operation that failed, and what failed, if any did.
     pub first_error: Option<(OpKind, Status)>,
 }
@@ -90,7 +95,7 @@ impl WorkloadJob {
             lbas: 0,
         };
         Self {
-            source: Source::new(&spec.work, zoned, &mut rng),
+            source: Source::new(&spec, zoned, namespace.lba_bytes, &mut rng),
             limiter: spec.rate.map(|limit| Limiter::new(limit, counting)),
             confidence: spec.stop.confidence.map(|target| {
                 // Parts per million: an experiment file cannot ask for less.
@@ -115,10 +120,23 @@ impl WorkloadJob {
                 started: Nanos::ZERO,
                 ended: Nanos::ZERO,
                 operations: 0,
+                merges: MergeCount::default(),
                 first_error: None,
             },
             spec,
         }
+    }
+
+    /// Lets it share its zones with other writers, of which it is number `id`:
+    /// they know together where each zone is written to, and one of them at a
+    /// time is in a zone. Jobs that do not write stay as they are.
+    #[must_use]
+    pub fn sharing(mut self, info: &DeviceInfo, table: SharedZones, id: u32) -> Self {
+        let namespace = info.namespace(self.spec.namespace);
+        if let Some(zoned) = namespace.and_then(|namespace| namespace.zoned) {
+            self.source.share(&self.spec.work, zoned, table, id);
+        }
+        self
     }
 
     /// Commands that the job keeps in flight at most: the depth that its queue needs.
@@ -153,18 +171,27 @@ impl WorkloadJob {
         let Tag(slot) = completion.tag;
         let op = self.slots[slot as usize];
         self.free.push(slot);
-        self.source.completed(op.kind, op.stream);
         if !completion.status.is_success() {
             self.note_error(op.kind, completion.status);
         }
-        if op.role == Role::Preparation {
-            return;
-        }
         let bytes = op.lbas * self.lba_bytes;
+        let (latency, link_bytes) = match op.role {
+            Role::FirstPart | Role::Part => match self.source.part_completed(completion) {
+                Some(whole) => (whole.time, whole.link_bytes),
+                None => return,
+            },
+            role => {
+                self.source.completed(op.kind, op.stream, op.lbas);
+                if role == Role::Preparation {
+                    return;
+                }
+                let link_bytes = if op.kind.moves_data() { bytes } else { 0 };
+                (completion.at - op.submitted, link_bytes)
+            }
+        };
         if let Some(limiter) = &mut self.limiter {
             limiter.completed(bytes);
         }
-        let latency = completion.at - op.submitted;
         self.result.operations += 1;
         self.result.stats.record(
             op.kind,
@@ -172,6 +199,7 @@ impl WorkloadJob {
                 at: completion.at,
                 latency,
                 bytes,
+                link_bytes,
                 status: completion.status,
             },
         );
@@ -195,19 +223,14 @@ impl WorkloadJob {
     /// Whether the job has come to its end, apart from what is in flight.
     #[inline]
     fn is_over(&self, now: Nanos) -> bool {
+        let has_had = |limit: Option<u64>, issued| limit.is_some_and(|limit| issued >= limit);
         self.stopping
             || now >= self.deadline
             || self.stop.is_stopped()
-            || self
-                .spec
-                .stop
-                .bytes
-                .is_some_and(|limit| self.issued_bytes >= limit)
-            || self
-                .spec
-                .stop
-                .operations
-                .is_some_and(|limit| self.issued_ops >= limit)
+            || (has_had(self.spec.stop.bytes, self.issued_bytes)
+                || has_had(self.spec.stop.operations, self.issued_ops))
+                // The last of them may not be complete.
+                && !self.source.is_under_way()
     }
 
     /// Issues what can be issued. Returns when to go on if nothing completes before.
@@ -226,7 +249,8 @@ impl WorkloadJob {
                 return Some(limiter.ready_at());
             }
             if self.paused_until > now {
-                return Some(self.paused_until);
+                // Who sleeps notices the end of the run.
+                return Some(self.paused_until.min(self.deadline));
             }
             if let Some(periods) = self.spec.stop.periods
                 && self.issued_ops >= periods
@@ -237,14 +261,14 @@ impl WorkloadJob {
             }
             let offer = match self.postponed.take() {
                 Some(next) => Offer::Issue(next),
-                None => self.source.offer(&mut self.rng),
+                None => self.source.offer(now, &mut self.rng),
             };
             let next = match offer {
                 Offer::Issue(next) => next,
                 Offer::Wait => return None,
                 Offer::Pause(time) => {
-                    self.paused_until = now + time;
-                    return Some(self.paused_until);
+                    self.paused_until = now.saturating_add(time);
+                    return Some(self.paused_until.min(self.deadline));
                 }
                 Offer::Exhausted => {
                     self.stopping = true;
@@ -268,7 +292,7 @@ impl WorkloadJob {
                 stream: next.stream,
                 lbas: next.lbas,
             };
-            if next.role != Role::Preparation {
+            if next.role.begins() {
                 let bytes = next.lbas * self.lba_bytes;
                 self.issued_ops += 1;
                 self.issued_bytes += bytes;
@@ -282,6 +306,7 @@ impl WorkloadJob {
 
     #[cold]
     fn end(&mut self, now: Nanos) -> NextWake {
+        self.source.ended();
         self.result.stats.finish(now.min(self.deadline));
         self.result.ended = now;
         if self.spec.ends_run {

@@ -12,6 +12,7 @@
 pub mod directed;
 pub mod distribution;
 mod job;
+mod manage;
 mod source;
 pub mod zone_table;
 
@@ -20,6 +21,7 @@ use std::ops::Range;
 use zonelab_device::{NamespaceId, Nanos};
 
 use crate::rate::{Counting, Limit};
+use crate::softfinish::SoftFinish;
 
 pub use job::{JobResult, WorkloadJob};
 pub use source::slice_of;
@@ -47,6 +49,11 @@ pub struct JobSpec {
     pub stop: Stop,
     /// When this job ends, all others of the run are told to end too.
     pub ends_run: bool,
+    /// Sleeps of its thread last this much longer than asked for
+    /// ([`asleep`](crate::softfinish::asleep)): the pauses of a softfinish, and
+    /// [`Fill::settle`]. Waiting for a rate is no such sleep: it ends at a time,
+    /// and what comes late does not delay what follows.
+    pub sleep_slack: Nanos,
 }
 
 /// When a job ends: at the first of these, or when its work is exhausted.
@@ -93,6 +100,18 @@ pub enum Work {
         zones: Range<u32>,
         /// What is written before the finish; nothing if it is empty.
         fill: Fill,
+        /// The host does it, by writes; `None`: Finish Zone.
+        ///
+        /// The whole is one operation: from the submission of its first write
+        /// to the completion of its last, with the bytes that were unwritten,
+        /// as a finish by the device. A run that ends (by its time, a signal,
+        /// its confidence or an error) gives up what is under way after the
+        /// write in flight, and does not count it unless that was the last: the
+        /// rest of a zone can take minutes. (A finish by the device is one
+        /// command, waited for and counted.)
+        /// One that has had its number of operations or bytes completes the
+        /// last. Of a zone that is full nothing is done or counted.
+        soft: Option<SoftFinish>,
     },
     /// Writes part of each zone in turn (or nothing), then resets it.
     Reset {

@@ -2,11 +2,15 @@
 
 use std::ops::Range;
 
-use zonelab_device::{Lba, Nanos, Op, ZonedInfo};
+use zonelab_device::{Completion, Lba, Nanos, Op, ZonedInfo};
 use zonelab_nvme::zns::ZoneSendAction;
 
-use super::{Fill, ReadWork, Work, WriteWork};
+use super::directed::shared::{SharedNext, SharedWrites};
+use super::manage::{Manage, Soft};
+use super::zone_table::SharedZones;
+use super::{Fill, JobSpec, ReadWork, Work, WriteWork};
 use crate::rng::Rng;
+use crate::softfinish::{Progress, asleep};
 use crate::stats::OpKind;
 
 /// An operation to issue.
@@ -14,8 +18,8 @@ use crate::stats::OpKind;
 pub(crate) struct Next {
     pub(crate) op: Op,
     pub(crate) kind: OpKind,
-    /// What counts towards rates and limits: for a finish what it fills, for
-    /// a reset the zone size.
+    /// What counts towards rates and limits: for a finish what it fills (for
+    /// its parts too), for a reset the zone size.
     pub(crate) lbas: u64,
     /// Which of the source's streams it belongs to.
     pub(crate) stream: u32,
@@ -31,6 +35,18 @@ pub(crate) enum Role {
     FirstOfZone,
     /// Preparation: neither measured nor limited.
     Preparation,
+    /// The first of several commands that are measured and limited as one.
+    FirstPart,
+    /// Another one of them.
+    Part,
+}
+
+impl Role {
+    /// Whether an operation of the job begins with it.
+    #[inline]
+    pub(crate) const fn begins(self) -> bool {
+        matches!(self, Self::Measured | Self::FirstOfZone | Self::FirstPart)
+    }
 }
 
 /// What a source has to offer.
@@ -49,6 +65,10 @@ pub(crate) enum Offer {
 /// A source of operations.
 pub(crate) enum Source {
     Write(Writes),
+    Shared {
+        writes: Box<SharedWrites>,
+        block_lbas: u32,
+    },
     Read(Reads),
     Mixed {
         reads: Reads,
@@ -59,8 +79,15 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    pub(crate) fn new(work: &Work, zoned: ZonedInfo, rng: &mut Rng) -> Self {
-        match work {
+    /// The operations of `spec` on a namespace of `zoned`, with logical blocks
+    /// of `lba_bytes`.
+    pub(crate) fn new(spec: &JobSpec, zoned: ZonedInfo, lba_bytes: u32, rng: &mut Rng) -> Self {
+        let slack = spec.sleep_slack;
+        let manage = |zones: Vec<u32>, fill: &Fill, kind| {
+            let settle = asleep(fill.settle, slack);
+            Manage::new(zones, Fill { settle, ..*fill }, kind, zoned)
+        };
+        match &spec.work {
             Work::Write(write) => Self::Write(Writes::new(write, zoned)),
             Work::Read(read) => Self::Read(Reads::new(read, zoned)),
             Work::Mixed {
@@ -72,12 +99,12 @@ impl Source {
                 writes: Writes::new(write, zoned),
                 read_percent: *read_percent,
             },
-            Work::Finish { zones, fill } => Self::Manage(Manage::new(
-                zones.clone().collect(),
-                *fill,
-                OpKind::Finish,
-                zoned,
-            )),
+            Work::Finish { zones, fill, soft } => {
+                let soft =
+                    soft.map(|how| Soft::new(how.oversleeping(slack), spec.namespace, lba_bytes));
+                let manage = manage(zones.clone().collect(), fill, OpKind::Finish);
+                Self::Manage(manage.softly(soft))
+            }
             Work::Reset {
                 zones,
                 shuffled,
@@ -87,27 +114,40 @@ impl Source {
                 if *shuffled {
                     rng.shuffle(&mut order);
                 }
-                Self::Manage(Manage::new(order, *fill, OpKind::Reset, zoned))
+                Self::Manage(manage(order, fill, OpKind::Reset))
             }
-            Work::Open { zones, fill } => Self::Manage(Manage::new(
-                zones.clone().collect(),
-                *fill,
-                OpKind::Open,
-                zoned,
-            )),
-            Work::Close { zones, fill } => Self::Manage(Manage::new(
-                zones.clone().collect(),
-                *fill,
-                OpKind::Close,
-                zoned,
-            )),
+            Work::Open { zones, fill } => {
+                Self::Manage(manage(zones.clone().collect(), fill, OpKind::Open))
+            }
+            Work::Close { zones, fill } => {
+                Self::Manage(manage(zones.clone().collect(), fill, OpKind::Close))
+            }
+        }
+    }
+
+    /// Writes of thread `id` of those that share zones and what they know of
+    /// them; any other work stays as it is.
+    pub(crate) fn share(&mut self, work: &Work, zoned: ZonedInfo, table: SharedZones, id: u32) {
+        if let Work::Write(work) = work {
+            *self = Self::Shared {
+                writes: Box::new(SharedWrites::new(work, zoned, table, id)),
+                block_lbas: work.block_lbas,
+            };
+        }
+    }
+
+    /// The job has come to its end.
+    pub(crate) fn ended(&mut self) {
+        if let Self::Shared { writes, .. } = self {
+            writes.ended();
         }
     }
 
     #[inline]
-    pub(crate) fn offer(&mut self, rng: &mut Rng) -> Offer {
+    pub(crate) fn offer(&mut self, now: Nanos, rng: &mut Rng) -> Offer {
         match self {
             Self::Write(writes) => writes.offer(rng),
+            Self::Shared { writes, block_lbas } => shared(writes.next(*block_lbas, rng)),
             Self::Read(reads) => Offer::Issue(reads.next(rng)),
             Self::Mixed {
                 reads,
@@ -119,7 +159,7 @@ impl Source {
                 }
                 writes.offer(rng)
             }
-            Self::Manage(manage) => manage.offer(),
+            Self::Manage(manage) => manage.offer(now),
         }
     }
 
@@ -133,16 +173,60 @@ impl Source {
         }
     }
 
+    /// Whether an operation of several commands has begun and not ended.
     #[inline]
-    pub(crate) fn completed(&mut self, kind: OpKind, stream: u32) {
+    pub(crate) fn is_under_way(&self) -> bool {
         match self {
+            Self::Manage(manage) => manage.is_under_way(),
+            _ => false,
+        }
+    }
+
+    /// A part of an operation has completed: what the operation came to, if it
+    /// has ended with it.
+    pub(crate) fn part_completed(&mut self, completion: &Completion) -> Option<Progress> {
+        match self {
+            Self::Manage(manage) => manage.part_completed(completion),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn completed(&mut self, kind: OpKind, stream: u32, lbas: u64) {
+        match self {
+            Self::Shared { writes, .. } if kind == OpKind::Reset => writes.reset(stream),
+            Self::Shared { writes, .. } => writes.written(stream, lbas),
             Self::Write(writes) | Self::Mixed { writes, .. } if kind != OpKind::Read => {
                 writes.completed(kind, stream);
             }
-            Self::Manage(manage) => manage.in_flight = false,
+            Self::Manage(manage) => manage.completed(),
             _ => {}
         }
     }
+}
+
+/// What a thread that shares its zones does; its streams are the zones.
+#[inline]
+fn shared(next: SharedNext) -> Offer {
+    let (op, lbas, zone, kind, role) = match next {
+        SharedNext::Write(op, lbas, zone) => {
+            let kind = match op {
+                Op::Append { .. } => OpKind::Append,
+                _ => OpKind::Write,
+            };
+            (op, lbas, zone, kind, Role::Measured)
+        }
+        SharedNext::Reset(op, zone) => (op, 0, zone, OpKind::Reset, Role::Preparation),
+        SharedNext::Wait => return Offer::Wait,
+        SharedNext::Exhausted => return Offer::Exhausted,
+    };
+    Offer::Issue(Next {
+        op,
+        kind,
+        lbas,
+        stream: zone,
+        role,
+    })
 }
 
 /// One zone that is being written.
@@ -334,7 +418,7 @@ impl WriteWork {
 }
 
 /// The command of a kind that changes the state of the zone at `slba`.
-fn send(slba: Lba, kind: OpKind) -> Op {
+pub(super) fn send(slba: Lba, kind: OpKind) -> Op {
     let action = match kind {
         OpKind::Finish => ZoneSendAction::FINISH,
         OpKind::Open => ZoneSendAction::OPEN,
@@ -394,144 +478,6 @@ impl Reads {
             stream: 0,
             role: Role::Measured,
         }
-    }
-}
-
-/// Finishes, resets, opens or closes, one zone at a time, each after
-/// preparing it.
-pub(crate) struct Manage {
-    zones: Vec<u32>,
-    fill: Fill,
-    kind: OpKind,
-    zoned: ZonedInfo,
-    /// Position in `zones`.
-    at: usize,
-    /// What comes next for that zone.
-    stage: Stage,
-    /// Blocks of the current zone written so far.
-    written: u64,
-    in_flight: bool,
-}
-
-/// What is done to a zone, in this order; what is not asked for is left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    Open,
-    Fill,
-    Finish,
-    Settle,
-    Measure,
-    /// Give back what an opened or closed zone holds.
-    Clear,
-}
-
-impl Manage {
-    fn new(zones: Vec<u32>, fill: Fill, kind: OpKind, zoned: ZonedInfo) -> Self {
-        let lbas = fill.lbas.min(zoned.zone_capacity_lbas);
-        Self {
-            zones,
-            fill: Fill { lbas, ..fill },
-            kind,
-            zoned,
-            at: 0,
-            stage: Stage::Open,
-            written: 0,
-            in_flight: false,
-        }
-    }
-
-    /// Whether the next operation is the first for a zone.
-    fn is_between_zones(&self) -> bool {
-        self.stage == Stage::Open && self.at < self.zones.len()
-    }
-
-    fn offer(&mut self) -> Offer {
-        if self.in_flight {
-            return Offer::Wait;
-        }
-        let Some(&zone) = self.zones.get(self.at) else {
-            return Offer::Exhausted;
-        };
-        let zslba = Lba(u64::from(zone) * self.zoned.zone_size_lbas);
-        loop {
-            match self.stage {
-                Stage::Open => {
-                    self.stage = Stage::Fill;
-                    self.written = 0;
-                    if self.fill.open_first {
-                        return self.issue(send(zslba, OpKind::Open), OpKind::Open);
-                    }
-                }
-                Stage::Fill if self.written < self.fill.lbas => return self.write(zslba),
-                Stage::Fill => self.stage = Stage::Finish,
-                Stage::Finish => {
-                    self.stage = Stage::Settle;
-                    if self.fill.finish_first {
-                        return self.issue(send(zslba, OpKind::Finish), OpKind::Finish);
-                    }
-                }
-                Stage::Settle => {
-                    self.stage = Stage::Measure;
-                    if self.fill.settle > Nanos::ZERO {
-                        return Offer::Pause(self.fill.settle);
-                    }
-                }
-                Stage::Measure => return self.measure(zslba),
-                Stage::Clear => {
-                    self.next_zone();
-                    return self.issue(send(zslba, OpKind::Reset), OpKind::Reset);
-                }
-            }
-        }
-    }
-
-    fn next_zone(&mut self) {
-        self.at += 1;
-        self.stage = Stage::Open;
-    }
-
-    /// An operation that prepares the zone or clears it.
-    fn issue(&mut self, op: Op, kind: OpKind) -> Offer {
-        self.in_flight = true;
-        Offer::Issue(Next {
-            op,
-            kind,
-            lbas: 0,
-            stream: 0,
-            role: Role::Preparation,
-        })
-    }
-
-    fn write(&mut self, zslba: Lba) -> Offer {
-        let lbas = u64::from(self.fill.block_lbas.max(1)).min(self.fill.lbas - self.written);
-        let op = Op::Write {
-            slba: Lba(zslba.0 + self.written),
-            // Fits: at most `block_lbas`.
-            nlb: lbas as u32,
-        };
-        self.written += lbas;
-        self.issue(op, OpKind::Write)
-    }
-
-    fn measure(&mut self, zslba: Lba) -> Offer {
-        let lbas = match self.kind {
-            OpKind::Finish => self.zoned.zone_capacity_lbas - self.fill.lbas,
-            OpKind::Reset => self.zoned.zone_size_lbas,
-            _ => 0,
-        };
-        if matches!(self.kind, OpKind::Open | OpKind::Close) {
-            self.stage = Stage::Clear;
-        } else {
-            self.next_zone();
-        }
-        self.in_flight = true;
-        Offer::Issue(Next {
-            op: send(zslba, self.kind),
-            kind: self.kind,
-            lbas,
-            stream: 0,
-            role: Role::Measured,
-        })
     }
 }
 

@@ -297,6 +297,7 @@ mod tests {
             max_open,
             read_across_zones: false,
             descriptor_extension_bytes: 0,
+            zrwa: None,
         };
         ZoneTable::new(zoned, limit)
     }

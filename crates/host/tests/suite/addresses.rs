@@ -317,7 +317,11 @@ fn finishes_come_after_their_fill() {
         block_lbas: 4,
         ..Fill::default()
     };
-    let spec = spec(Work::Finish { zones: 3..5, fill });
+    let spec = spec(Work::Finish {
+        zones: 3..5,
+        fill,
+        soft: None,
+    });
     let mut queue = recorder();
     let (result, _) = record(
         JobSpec {
@@ -352,7 +356,11 @@ fn a_fill_stops_at_the_capacity() {
         block_lbas: 40,
         ..Fill::default()
     };
-    let ops = ops_of(spec(Work::Finish { zones: 0..1, fill }));
+    let ops = ops_of(spec(Work::Finish {
+        zones: 0..1,
+        fill,
+        soft: None,
+    }));
     assert_eq!(ops, [write(0, 0, 40), write(0, 40, 20), finish(0)]);
     // A fill in blocks of nothing still gets on.
     let fill = Fill {
@@ -360,7 +368,11 @@ fn a_fill_stops_at_the_capacity() {
         block_lbas: 0,
         ..Fill::default()
     };
-    let ops = ops_of(spec(Work::Finish { zones: 0..1, fill }));
+    let ops = ops_of(spec(Work::Finish {
+        zones: 0..1,
+        fill,
+        soft: None,
+    }));
     assert_eq!(ops, [write(0, 0, 1), write(0, 1, 1), finish(0)]);
 }
 

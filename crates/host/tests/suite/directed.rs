@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use zonelab_device::{NamespaceId, Nanos};
 use zonelab_host::rate::Limit;
+use zonelab_host::softfinish::SoftFinish;
 use zonelab_host::stats::OpKind;
 use zonelab_host::workload::directed::{
     DirectedJob, DirectedResult, DirectedSpec, Direction, End, Flow, Pattern, Recording, Shared,
@@ -253,10 +254,8 @@ fn a_finish_counts_what_it_fills() {
     assert_eq!(results[0].kinds[OpKind::Write as usize], 0, "only prepares");
 
     // From the host: 14 pages one by one, with a pause after each but the last.
-    finishes.style = WriteStyle::SoftFinish {
-        granularity: PAGE,
-        pause: US(50),
-    };
+    let how = SoftFinish::new(PAGE, US(50), PAGE).expect("a page is one transfer");
+    finishes.style = WriteStyle::SoftFinish(how);
     let (results, _) = run(0..0, &[finishes]);
     let stats = results[0].recorder.directions[1].as_ref().unwrap();
     assert_eq!((stats.operations, stats.bytes), (3, 3 * 14 * PAGE_BYTES));
@@ -297,6 +296,7 @@ fn paced_finishes_are_those_of_the_experiments() {
             block_lbas: PAGE,
             ..Fill::default()
         },
+        soft: None,
     };
     let mut plain = plain_spec(work);
     plain.rate = Some(Limit::bytes_per_second(rate));

@@ -3,6 +3,7 @@
 use zonelab_config::Errors;
 use zonelab_device::Nanos;
 use zonelab_host::fio::{ExitWhat, JobFile, Outside, Plan, Target};
+use zonelab_host::softfinish::SoftFinish;
 use zonelab_host::workload::directed::{Direction, Pattern, WriteStyle};
 
 use super::support::tiny_info;
@@ -218,14 +219,41 @@ fn the_extensions_choose_what_writes_are() {
          [f]\nrw=randtrim\nreset\n[g]\nrw=randread\nfinish=1\n",
     );
     let styles: Vec<WriteStyle> = plan.jobs.iter().map(|job| job.spec.style).collect();
-    let soft = WriteStyle::SoftFinish {
-        granularity: 2,
-        pause: Nanos::from_us(50),
-    };
+    let how = SoftFinish::new(2, Nanos::from_us(50), 256).expect("within the ranges");
+    let soft = WriteStyle::SoftFinish(how);
     use WriteStyle::{Append, Finish, Reset, Write};
     assert_eq!(styles, [Append, Append, Finish, soft, Reset, Write, Write]);
     assert!(plan.jobs[5].spec.flows[Direction::Trim as usize].is_some());
     assert!(matches!(plan.jobs[5].spec.pattern, Pattern::Random { .. }));
+}
+
+#[test]
+fn settings_of_a_softfinish_have_ranges() {
+    let mut info = tiny_info();
+    info.max_transfer_bytes = 64 << 10;
+    let plan = |settings: &str| {
+        let text = format!("[a]\nrw=write\nsoftfinish=1\n{settings}\n");
+        parse(&text).and_then(|file| file.plan(&info, 1).map(|plan| plan.jobs[0].spec.style))
+    };
+    let ends = "softfinish_granularity=64k\nsoftfinish_pause=60s";
+    let how = SoftFinish::new(16, SoftFinish::PAUSE_MAX, 16).expect("the ends of the ranges");
+    assert_eq!(plan(ends), Ok(WriteStyle::SoftFinish(how)));
+    for (setting, problem) in [
+        ("softfinish_granularity=68k", "4096 to 65536"),
+        ("softfinish_granularity=0", "1 to 1073741824"),
+        (
+            "softfinish_granularity=6k",
+            "multiple of the logical block of 4096",
+        ),
+        ("softfinish_pause=61s", "61 s is out of range; 0 to 60 s"),
+    ] {
+        let error = plan(setting).expect_err(setting).to_string();
+        assert!(error.starts_with("j.fio:4: softfinish_"), "{error}");
+        assert!(error.contains(problem), "{error}");
+    }
+    // The default of 256 KiB is too much too; the line is that of the softfinish.
+    let error = plan("").expect_err("64 KiB at a time").to_string();
+    assert!(error.starts_with("j.fio:3: "), "{error}");
 }
 
 #[test]

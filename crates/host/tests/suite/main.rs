@@ -12,10 +12,15 @@
 //! | `addresses` | which operations a workload issues |
 //! | `pacing` | when it issues them, and when it ends |
 //! | `on_a_drive` | workloads against the model |
+//! | `softfinish` | finishing a zone by writes: the state machine |
+//! | `softfinish_jobs` | the same as the work of a job |
 //! | `directed` | jobs in directions, which share zones |
 //! | `fio` | job files: what is read, refused, and planned |
+//! | `block` | schedulers between queues and a drive: costs, data, switches |
+//! | `scheduler` | in which order and when requests go |
 
 mod addresses;
+mod block;
 mod cores;
 mod directed;
 mod fio;
@@ -24,5 +29,8 @@ mod pacing;
 mod queue;
 mod reactor;
 mod real_clock;
+mod scheduler;
 mod slices;
+mod softfinish;
+mod softfinish_jobs;
 mod support;

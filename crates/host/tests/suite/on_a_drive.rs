@@ -134,7 +134,14 @@ fn finishes_fill_zones_and_resets_empty_them() {
         block_lbas: 4,
         ..Fill::default()
     };
-    let (result, _) = run(&device, spec(Work::Finish { zones: 0..3, fill }));
+    let (result, _) = run(
+        &device,
+        spec(Work::Finish {
+            zones: 0..3,
+            fill,
+            soft: None,
+        }),
+    );
     let finishes = result.stats.get(OpKind::Finish).unwrap();
     // 14 pages in seven writes of two, one on each die.
     assert_eq!(finishes.latency.max(), Some(US(7 * 725)));

@@ -45,6 +45,7 @@ fn finishes(count: u32) -> JobSpec {
     spec(Work::Finish {
         zones: 0..count,
         fill: NO_FILL,
+        soft: None,
     })
 }
 

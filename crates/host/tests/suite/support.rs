@@ -171,7 +171,9 @@ pub(crate) fn large_info() -> DeviceInfo {
                 max_open: None,
                 read_across_zones: false,
                 descriptor_extension_bytes: 0,
+                zrwa: None,
             }),
+            copy: None,
         }],
         max_transfer_bytes: u32::MAX,
         max_append_bytes: u32::MAX,
@@ -185,7 +187,7 @@ pub(crate) type Answer = Box<dyn FnMut(&Op) -> (Nanos, Status)>;
 /// each after the time that a closure gives.
 pub(crate) struct Recorder {
     info: DeviceInfo,
-    now: Nanos,
+    pub(crate) now: Nanos,
     answer: Answer,
     sequence: u64,
     in_flight: BinaryHeap<Reverse<(Nanos, u64, u32, u16)>>,
@@ -300,6 +302,7 @@ pub(crate) fn spec(work: Work) -> JobSpec {
         ramp: Nanos::ZERO,
         stop: Stop::default(),
         ends_run: false,
+        sleep_slack: Nanos::ZERO,
     }
 }
 

@@ -117,7 +117,7 @@ impl DirectedJob {
             let mean = u64::from(flow.sizes.min).midpoint(u64::from(flow.sizes.max)) * lba_bytes;
             Some(Pace::new(flow, counting, mean))
         });
-        let manage = Manage::new(&spec, zoned, shared.zones.clone());
+        let manage = Manage::new(&spec, zoned, namespace.lba_bytes, shared.zones.clone());
         let depth = if manage.is_some() {
             1
         } else {
@@ -224,7 +224,7 @@ impl DirectedJob {
             return;
         };
         let times = [op.decided, op.submitted, at];
-        match manage.completed(&self.spec, op.step.role, op.step.lbas, times) {
+        match manage.completed(&self.spec, op.step.role, times) {
             Managed::Goes => {}
             Managed::Done(None) => {
                 let offset = op.step.op.first_block() * self.lba_bytes;
@@ -344,7 +344,7 @@ impl DirectedJob {
                 }
                 return Some(ready);
             }
-            match self.pick(wish) {
+            match self.pick(wish, now) {
                 Pick::Issue(step) => self.submit(queue, slot, step, now, under_way),
                 Pick::Wait => return None,
                 Pick::Exhausted => {
@@ -437,7 +437,7 @@ impl DirectedJob {
         }
     }
 
-    fn pick(&mut self, wish: Wish) -> Pick {
+    fn pick(&mut self, wish: Wish, now: Nanos) -> Pick {
         let Self {
             spec,
             targets,
@@ -446,7 +446,7 @@ impl DirectedJob {
             ..
         } = self;
         if let Some(manage) = manage {
-            return manage.next(spec, wish.lbas, rng);
+            return manage.next(spec, wish.lbas, now, rng);
         }
         let min = |direction: Direction| {
             spec.flows[direction as usize]

@@ -1,27 +1,37 @@
 //! Finishes and resets, one zone at a time.
 
 use zonelab_device::{Lba, Nanos, Op, ZonedInfo};
+use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
 
 use super::targets::{Pick, Role, Step};
 use super::{DirectedSpec, Direction, Pattern, WriteStyle};
 use crate::rng::Rng;
+use crate::softfinish::{self, NoData, SoftFinish, Zone, ZoneFinisher};
 use crate::workload::distribution::{Distribution, Positions};
 use crate::workload::zone_table::{Admission, SharedZones};
 
 /// What is being done to one zone.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Chore {
     zone: u32,
     /// Blocks of it that are written.
     written: u64,
     /// The write in front has completed, or there is none.
     prepared: bool,
-    /// When the first write of a softfinish was decided on, and blocks it
-    /// found to fill.
-    soft: Option<(Nanos, Nanos, u64)>,
-    /// Not before.
-    resume: Nanos,
+    /// The softfinish, once it has begun.
+    soft: Option<Soft>,
+}
+
+/// A softfinish that has begun.
+#[derive(Clone, Debug)]
+struct Soft {
+    finisher: ZoneFinisher<NoData>,
+    /// Blocks that it found to fill.
+    lbas: u64,
+    /// When its first write was decided on, and when it had been submitted;
+    /// known when that has completed.
+    first: Option<(Nanos, Nanos)>,
 }
 
 /// What a completed step of a chore comes to.
@@ -38,6 +48,7 @@ pub(super) enum Managed {
 pub(super) struct Manage {
     table: SharedZones,
     zoned: ZonedInfo,
+    lba_bytes: u32,
     direction: Direction,
     /// Next zone in order.
     next: u32,
@@ -50,7 +61,12 @@ pub(super) struct Manage {
 
 impl Manage {
     /// `None` if the job transfers data.
-    pub(super) fn new(spec: &DirectedSpec, zoned: ZonedInfo, table: SharedZones) -> Option<Self> {
+    pub(super) fn new(
+        spec: &DirectedSpec,
+        zoned: ZonedInfo,
+        lba_bytes: u32,
+        table: SharedZones,
+    ) -> Option<Self> {
         let trims = spec.flows[Direction::Trim as usize].is_some();
         let direction = match spec.style {
             _ if trims => Direction::Trim,
@@ -68,6 +84,7 @@ impl Manage {
         Some(Self {
             table,
             zoned,
+            lba_bytes,
             direction,
             next: spec.zones.start,
             positions,
@@ -98,11 +115,19 @@ impl Manage {
 
     /// Not before this time can the operation under way go on.
     pub(super) fn resume_at(&self) -> Nanos {
-        self.chore.map_or(Nanos::ZERO, |chore| chore.resume)
+        let soft = self.chore.as_ref().and_then(|chore| chore.soft.as_ref());
+        soft.map_or(Nanos::ZERO, |soft| soft.finisher.resume_at())
     }
 
-    /// The next step. `lbas`: of the write in front.
-    pub(super) fn next(&mut self, spec: &DirectedSpec, lbas: u32, rng: &mut Rng) -> Pick {
+    /// The next step, at `now`, which is not before [`Self::resume_at`].
+    /// `lbas`: of the write in front.
+    pub(super) fn next(
+        &mut self,
+        spec: &DirectedSpec,
+        lbas: u32,
+        now: Nanos,
+        rng: &mut Rng,
+    ) -> Pick {
         if self.in_flight {
             return Pick::Wait;
         }
@@ -114,26 +139,37 @@ impl Manage {
                 return pick;
             }
         }
-        let Some(mut chore) = self.chore else {
+        let Some(mut chore) = self.chore.take() else {
             return Pick::Wait;
         };
-        let left = self.zoned.zone_capacity_lbas - chore.written;
-        let step = if !chore.prepared {
-            let lbas = u64::from(lbas).min(left);
-            chore.prepared = true;
-            self.write(&mut chore, lbas, Role::Trigger)
-        } else if let WriteStyle::SoftFinish { granularity, .. } = spec.style
-            && self.direction == Direction::Write
-            && left > 0
-        {
-            let lbas = u64::from(granularity).min(left);
-            self.write(&mut chore, lbas, Role::Chunk)
-        } else {
-            self.command(spec, &chore)
-        };
+        let step = self.step(spec, &mut chore, lbas, now);
         self.chore = Some(chore);
-        self.in_flight = true;
-        Pick::Issue(step)
+        match step {
+            Some(step) => {
+                self.in_flight = true;
+                Pick::Issue(step)
+            }
+            None => Pick::Wait,
+        }
+    }
+
+    fn step(&self, spec: &DirectedSpec, chore: &mut Chore, lbas: u32, now: Nanos) -> Option<Step> {
+        let left = self.zoned.zone_capacity_lbas - chore.written;
+        if !chore.prepared {
+            chore.prepared = true;
+            let op = Op::Write {
+                slba: self.write_pointer(chore),
+                // Fits: at most `lbas`.
+                nlb: u64::from(lbas).min(left) as u32,
+            };
+            return Some(self.write(chore, op, Role::Trigger));
+        }
+        match spec.style {
+            WriteStyle::SoftFinish(how) if self.direction == Direction::Write && left > 0 => {
+                self.chunk(spec, how, chore, now)
+            }
+            _ => Some(self.command(spec, chore)),
+        }
     }
 
     /// The zone whose turn it is; `None` if there is none.
@@ -195,27 +231,62 @@ impl Manage {
             written: table.written(zone),
             prepared: resets,
             soft: None,
-            resume: Nanos::ZERO,
         });
         None
     }
 
-    fn write(&self, chore: &mut Chore, lbas: u64, role: Role) -> Step {
-        let start = u64::from(chore.zone) * self.zoned.zone_size_lbas;
-        let slba = Lba(start + chore.written);
+    fn zslba(&self, chore: &Chore) -> Lba {
+        Lba(u64::from(chore.zone) * self.zoned.zone_size_lbas)
+    }
+
+    fn write_pointer(&self, chore: &Chore) -> Lba {
+        Lba(self.zslba(chore).0 + chore.written)
+    }
+
+    /// The next write of a softfinish.
+    fn chunk(
+        &self,
+        spec: &DirectedSpec,
+        how: SoftFinish,
+        chore: &mut Chore,
+        now: Nanos,
+    ) -> Option<Step> {
+        let zone = Zone {
+            namespace: spec.namespace,
+            zslba: self.zslba(chore),
+            write_pointer: self.write_pointer(chore),
+            capacity_lbas: self.zoned.zone_capacity_lbas,
+            lba_bytes: self.lba_bytes,
+        };
+        let soft = chore.soft.get_or_insert_with(|| {
+            let finisher = ZoneFinisher::new(zone, how, NoData);
+            Soft {
+                lbas: finisher.left_lbas(),
+                finisher,
+                first: None,
+            }
+        });
+        let begins = soft.first.is_none();
+        let softfinish::Step::Write { command, data: _ } = soft.finisher.step(now) else {
+            return None;
+        };
+        Some(Step {
+            paced: begins,
+            ..self.write(chore, command.op, Role::Chunk)
+        })
+    }
+
+    fn write(&self, chore: &mut Chore, op: Op, role: Role) -> Step {
+        let lbas = u64::from(op.nlb());
         chore.written += lbas;
         Step {
-            // Fits: at most a block size of the job.
-            op: Op::Write {
-                slba,
-                nlb: lbas as u32,
-            },
+            op,
             direction: self.direction,
             zone: chore.zone,
             lbas,
             counted: 0,
             role,
-            paced: role == Role::Chunk && chore.soft.is_none(),
+            paced: false,
         }
     }
 
@@ -229,7 +300,7 @@ impl Manage {
         };
         Step {
             op: Op::ZoneSend {
-                slba: Lba(u64::from(chore.zone) * self.zoned.zone_size_lbas),
+                slba: self.zslba(chore),
                 action,
                 select_all: false,
             },
@@ -242,13 +313,12 @@ impl Manage {
         }
     }
 
-    /// Notes that a step has completed at `at`; it was decided on at `decided`
+    /// Notes that a step has completed with success at `at`; it was decided on at `decided`
     /// and submitted at `submitted`.
     pub(super) fn completed(
         &mut self,
         spec: &DirectedSpec,
         role: Role,
-        lbas: u64,
         times: [Nanos; 3],
     ) -> Managed {
         let [decided, submitted, at] = times;
@@ -259,18 +329,17 @@ impl Manage {
         let capacity = self.zoned.zone_capacity_lbas;
         match role {
             Role::Chunk => {
-                let (first, first_submitted, filled) =
-                    chore.soft.unwrap_or((decided, submitted, 0));
-                let soft = (first, first_submitted, filled + lbas);
-                chore.soft = Some(soft);
-                if chore.written < capacity {
-                    if let WriteStyle::SoftFinish { pause, .. } = spec.style {
-                        chore.resume = at.saturating_add(pause);
-                    }
+                let Some(soft) = &mut chore.soft else {
+                    return Managed::Goes;
+                };
+                soft.finisher.completed(at, Status::SUCCESS, None);
+                let (decided, submitted) = *soft.first.get_or_insert((decided, submitted));
+                if soft.finisher.left_lbas() > 0 {
                     return Managed::Goes;
                 }
+                let lbas = soft.lbas;
                 self.give_back(capacity);
-                Managed::Done(Some(soft))
+                Managed::Done(Some((decided, submitted, lbas)))
             }
             Role::Managing => {
                 let resets = self.direction == Direction::Trim || spec.style == WriteStyle::Reset;
@@ -283,7 +352,7 @@ impl Manage {
 
     /// Gives up what is under way, if anything: the job ends, or a step failed.
     pub(super) fn abandon(&mut self) {
-        if let Some(chore) = self.chore {
+        if let Some(chore) = &self.chore {
             self.give_back(chore.written);
         }
     }

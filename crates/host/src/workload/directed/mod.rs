@@ -16,6 +16,7 @@ mod job;
 mod manage;
 mod pace;
 mod record;
+pub(super) mod shared;
 mod targets;
 
 use std::num::NonZeroU64;
@@ -26,6 +27,7 @@ use zonelab_device::{NamespaceId, Nanos};
 use super::distribution::Distribution;
 use super::zone_table::JobId;
 use crate::rng::Rng;
+use crate::softfinish::SoftFinish;
 
 pub use job::{DirectedJob, DirectedResult, Shared};
 pub use record::{
@@ -181,12 +183,7 @@ pub enum WriteStyle {
     /// counts, with the bytes that it fills.
     Finish,
     /// The same, by writing the rest of the zone from the host.
-    SoftFinish {
-        /// Logical blocks of one write, at least 1.
-        granularity: u32,
-        /// Pause after each write.
-        pause: Nanos,
-    },
+    SoftFinish(SoftFinish),
     /// For each zone in turn: one write, then Reset Zone, which counts as the
     /// zone size.
     Reset,

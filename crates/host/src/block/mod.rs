@@ -1,0 +1,327 @@
+//! The block layer of a host: requests of many queues, one scheduler, one device.
+//!
+//! A [`BlockLayer`] stands where the block layer of a kernel does, between the
+//! queues that programs use and the device. It keeps the requests that its
+//! [`Scheduler`] orders, makes one command of those that were merged, and gives
+//! each request a completion of its own. It is sans-I/O: whoever drives it
+//! hands requests in ([`BlockLayer::insert`]), takes commands out
+//! ([`BlockLayer::next`]), submits them to a device of any kind under the tag
+//! that comes with them, and hands back what completed
+//! ([`BlockLayer::completed`]).
+//!
+//! The scheduler can be replaced while requests are under way
+//! ([`BlockLayer::switch_to`]): as in Linux, the queue stands still until the
+//! device is idle, and what waits goes over to the new one.
+//!
+//! * [`Emulated`](crate::Emulated): an emulated drive behind such a block layer,
+//!   with what it costs the host ([`BlockCosts`]).
+//! * [`Scheduled`]: any queue pair of one program, with a scheduler in front.
+
+mod scheduled;
+
+use zonelab_device::{Buf, Command, Completion, Nanos, Op, QueueId, Tag};
+use zonelab_ssd::slab::Slab;
+
+use crate::scheduler::{RequestId, Scheduler};
+
+pub use scheduled::Scheduled;
+
+/// What a block layer costs the host, beyond what the queues of its programs do.
+///
+/// A request takes its time under the lock of the scheduler before it is
+/// inserted, one after another, and goes on from there if it may. A command that
+/// had to wait takes that time again when something else lets it go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockCosts {
+    /// Time under the lock.
+    pub dispatch_ns: Nanos,
+    /// Time that a command of several requests takes more: the list of its
+    /// pieces in memory must be built and mapped.
+    pub merged_ns: Nanos,
+    /// Length of a tick of the kernel's timers, 4 ms where it counts 250 a
+    /// second. A timer rings at the first tick after its time, never at it.
+    /// Zero: timers are exact.
+    pub tick_ns: Nanos,
+}
+
+impl BlockCosts {
+    /// When a timer that is set for `at` rings.
+    #[inline]
+    #[must_use]
+    pub fn rings_at(&self, at: Nanos) -> Nanos {
+        match self.tick_ns {
+            Nanos::ZERO => at,
+            tick => Nanos((at.0 / tick.0 + 1).saturating_mul(tick.0)),
+        }
+    }
+}
+
+/// How many requests of a queue went in, and how many of them were merged into
+/// the command of another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MergeCount {
+    /// Requests whose commands were dispatched.
+    pub requests: u64,
+    /// Of these, requests that caused no command of their own.
+    pub merged: u64,
+}
+
+impl std::ops::AddAssign for MergeCount {
+    fn add_assign(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.merged += other.merged;
+    }
+}
+
+/// A command for the device.
+#[derive(Debug)]
+pub struct Issue {
+    /// The queue of its first request.
+    pub queue: QueueId,
+    /// What it is to be called on the device.
+    pub tag: Tag,
+    /// What to do.
+    pub command: Command,
+    /// Its data, if its requests have some.
+    pub data: Option<Buf>,
+    /// Whether it carries several requests.
+    pub is_merged: bool,
+}
+
+/// Requests, a scheduler, and what is in flight.
+pub struct BlockLayer {
+    scheduler: Box<dyn Scheduler>,
+    /// Takes over when nothing is in flight.
+    successor: Option<Box<dyn Scheduler>>,
+    requests: Slab<Request>,
+    commands: Slab<InFlight>,
+    /// Requests of the command being dispatched.
+    carried: Vec<RequestId>,
+    /// By queue.
+    merges: Vec<MergeCount>,
+}
+
+/// A request that waits or is under way.
+#[derive(Debug)]
+struct Request {
+    queue: QueueId,
+    tag: Tag,
+    command: Command,
+    data: Option<Buf>,
+    /// The request behind it in the same command.
+    next: Option<RequestId>,
+}
+
+/// A command on the device.
+#[derive(Debug)]
+struct InFlight {
+    command: Command,
+    first: RequestId,
+    is_merged: bool,
+}
+
+impl BlockLayer {
+    /// A block layer with a scheduler.
+    #[must_use]
+    pub fn new(scheduler: Box<dyn Scheduler>) -> Self {
+        Self {
+            scheduler,
+            successor: None,
+            requests: Slab::default(),
+            commands: Slab::default(),
+            carried: Vec::new(),
+            merges: Vec::new(),
+        }
+    }
+
+    /// Name of the scheduler in use.
+    #[must_use]
+    pub fn scheduler_name(&self) -> &'static str {
+        self.scheduler.name()
+    }
+
+    /// Lets another scheduler take over, with all that waits, as soon as
+    /// nothing is in flight. Until then nothing is dispatched.
+    pub fn switch_to(&mut self, now: Nanos, scheduler: Box<dyn Scheduler>) {
+        self.successor = Some(scheduler);
+        self.switch_if_idle(now);
+    }
+
+    fn switch_if_idle(&mut self, now: Nanos) {
+        if self.commands.is_empty()
+            && let Some(successor) = self.successor.take()
+        {
+            let mut waiting = Vec::with_capacity(self.scheduler.waiting());
+            self.scheduler.drain(&mut waiting);
+            self.scheduler = successor;
+            for (id, command) in waiting {
+                self.scheduler.insert(now, id, command);
+            }
+        }
+    }
+
+    /// Takes a request.
+    #[inline]
+    pub fn insert(
+        &mut self,
+        now: Nanos,
+        queue: QueueId,
+        tag: Tag,
+        command: Command,
+        data: Option<Buf>,
+    ) {
+        let id = RequestId(self.requests.insert(Request {
+            queue,
+            tag,
+            command,
+            data,
+            next: None,
+        }));
+        self.scheduler.insert(now, id, command);
+    }
+
+    /// The next command for the device, if one may go now. Ask until there is none.
+    #[inline]
+    pub fn next(&mut self, now: Nanos) -> Option<Issue> {
+        if self.successor.is_some() {
+            return None;
+        }
+        self.carried.clear();
+        let command = self.scheduler.dispatch(now, &mut self.carried)?;
+        let (&first, rest) = self
+            .carried
+            .split_first()
+            .expect("a command carries a request");
+        let mut last = first;
+        for &id in rest {
+            self.requests.at(last.0).next = Some(id);
+            last = id;
+        }
+        let is_merged = !rest.is_empty();
+        let queue = self.requests.at(first.0).queue;
+        self.count_merges();
+        let data = if is_merged {
+            self.gather()
+        } else {
+            self.requests.at(first.0).data.take()
+        };
+        let tag = Tag(self.commands.insert(InFlight {
+            command,
+            first,
+            is_merged,
+        }));
+        Some(Issue {
+            queue,
+            tag,
+            command,
+            data,
+            is_merged,
+        })
+    }
+
+    fn count_merges(&mut self) {
+        for (n, id) in self.carried.iter().enumerate() {
+            let queue = usize::from(self.requests.at(id.0).queue.0);
+            if self.merges.len() <= queue {
+                self.merges.resize(queue + 1, MergeCount::default());
+            }
+            self.merges[queue].requests += 1;
+            self.merges[queue].merged += u64::from(n > 0);
+        }
+    }
+
+    /// One buffer from those of several requests, in their order; they keep
+    /// theirs. `None` if none of them has one.
+    #[cold]
+    fn gather(&mut self) -> Option<Buf> {
+        let mut bytes = Vec::new();
+        for id in &self.carried {
+            if let Some(data) = &self.requests.at(id.0).data {
+                bytes.extend_from_slice(data);
+            }
+        }
+        (!bytes.is_empty()).then(|| Buf::from(bytes))
+    }
+
+    /// A command has completed on the device: adds the completions of its
+    /// requests to `done`, all with its status and time.
+    #[inline]
+    pub fn completed(&mut self, now: Nanos, completion: Completion, done: &mut Vec<Completion>) {
+        let Completion {
+            tag,
+            status,
+            at,
+            result,
+            data,
+            ..
+        } = completion;
+        let InFlight {
+            command,
+            first,
+            is_merged,
+        } = self.commands.remove(tag.0);
+        self.scheduler.completed(now, &command);
+        let mut whole = data;
+        let mut offset = 0;
+        let mut next = Some(first);
+        while let Some(id) = next {
+            let request = self.requests.remove(id.0);
+            next = request.next;
+            let (queue, tag) = (request.queue, request.tag);
+            let data = if is_merged {
+                scatter(request, whole.as_ref(), &mut offset)
+            } else {
+                whole.take()
+            };
+            done.push(Completion {
+                queue,
+                tag,
+                status,
+                at,
+                result,
+                data,
+            });
+        }
+        self.switch_if_idle(now);
+    }
+
+    /// The time that the scheduler asks for has come.
+    pub fn timer(&mut self, now: Nanos) {
+        self.scheduler.timer(now);
+    }
+
+    /// When the scheduler asks to be told the time ([`Self::timer`]).
+    #[inline]
+    #[must_use]
+    pub fn next_timer(&self) -> Option<Nanos> {
+        self.scheduler.next_timer()
+    }
+
+    /// Commands on the device.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.commands.len()
+    }
+
+    /// What has been merged of a queue's requests so far.
+    #[must_use]
+    pub fn merges(&self, queue: QueueId) -> MergeCount {
+        let count = self.merges.get(usize::from(queue.0));
+        count.copied().unwrap_or_default()
+    }
+}
+
+/// The buffer of one request of a merged command; of a read with its part of
+/// the data.
+fn scatter(request: Request, whole: Option<&Buf>, offset: &mut usize) -> Option<Buf> {
+    let mut own = request.data?;
+    let end = *offset + own.len();
+    if let (Op::Read { .. }, Some(part)) = (
+        request.command.op,
+        whole.and_then(|whole| whole.get(*offset..end)),
+    ) {
+        own.copy_from_slice(part);
+    }
+    *offset = end;
+    Some(own)
+}
