@@ -4,7 +4,10 @@
 //! that an experiment goes through: job, queue pair, reactor, zone states,
 //! mapping, flash timing, events, statistics. The [`yardstick`] does the bare
 //! minimum that any simulator of this kind must do, so that the ratio of the
-//! two means the same on every machine.
+//! two means the same on every machine. A [`SchedulerCase`] is one scheduler by
+//! itself.
+
+mod schedulers;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,6 +19,10 @@ use zonelab_host::{CoreId, Emulated, HostCosts, Reactor, Rng, StopSignal, Virtua
 use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::profile::Profile;
 use zonelab_ssd::{Control, Drive};
+
+pub use schedulers::{
+    PreparedScheduler, SchedulerCase, SchedulerLoad, scheduler_cases, scheduler_specs,
+};
 
 /// The drives of the cases: the small one is that of the ConfZNS++ emulator,
 /// and of the figures that peers are measured with.
@@ -200,6 +207,7 @@ impl Case {
                 ..Stop::default()
             },
             ends_run: true,
+            sleep_slack: Nanos::ZERO,
         };
         let mut specs = vec![spec("foreground", work)];
         if self.load == Load::Mix {
@@ -216,6 +224,7 @@ impl Case {
             specs.push(unlimited(Work::Finish {
                 zones: 2 * quarter..3 * quarter,
                 fill,
+                soft: None,
             }));
             let zones = 0..quarter;
             specs.push(unlimited(Work::Reset {

@@ -143,6 +143,7 @@ mod tests {
                 at: start + Nanos::from_us(i * every_us),
                 latency: Nanos(i + 1),
                 bytes: 4096,
+                link_bytes: 4096,
                 status: Status::SUCCESS,
             };
             stats.record(OpKind::Write, &outcome);

@@ -19,6 +19,9 @@
 //! | [`trace`] | timelines of dies, channels and jobs for Perfetto |
 //! | [`fio`] | job files of fio, and results in its shape |
 //! | [`table`] | tables for a terminal |
+//! | [`search`] | settings that trade objectives against each other: the Pareto front |
+//! | [`settings`] | settings of an experiment or of its drive, as `--set` takes them |
+//! | [`evaluations`] | the file of what was evaluated |
 //! | [`detail`] | distributions, and what happened over time, of each point |
 //! | [`report`] | the HTML report |
 //! | [`output`] | result directories |
@@ -28,17 +31,22 @@ pub mod calibrate;
 pub mod compare;
 pub mod conditions;
 pub mod detail;
+pub mod evaluations;
 pub mod experiment;
 pub mod figure;
 pub mod fio;
+mod html;
 pub mod library;
 pub mod matrix;
 pub mod metrics;
 pub mod output;
 pub mod published;
+mod quantity;
 pub mod reference;
 pub mod report;
 pub mod rows;
 pub mod run;
+pub mod search;
+pub mod settings;
 pub mod table;
 pub mod trace;

@@ -9,6 +9,11 @@ const BUILTIN: &[(&str, &str)] = &[
     ("C3b", include_str!("../../../experiments/C3b.toml")),
     ("C4", include_str!("../../../experiments/C4.toml")),
     ("C5", include_str!("../../../experiments/C5.toml")),
+    ("C7a", include_str!("../../../experiments/C7a.toml")),
+    ("C7b", include_str!("../../../experiments/C7b.toml")),
+    ("C7c", include_str!("../../../experiments/C7c.toml")),
+    ("C8", include_str!("../../../experiments/C8.toml")),
+    ("C8g", include_str!("../../../experiments/C8g.toml")),
     ("C9a", include_str!("../../../experiments/C9a.toml")),
     ("C9b", include_str!("../../../experiments/C9b.toml")),
     ("C10a", include_str!("../../../experiments/C10a.toml")),
@@ -17,6 +22,7 @@ const BUILTIN: &[(&str, &str)] = &[
     ("C11b", include_str!("../../../experiments/C11b.toml")),
     ("C12", include_str!("../../../experiments/C12.toml")),
     ("Z1", include_str!("../../../experiments/Z1.toml")),
+    ("Z2", include_str!("../../../experiments/Z2.toml")),
     ("Z3", include_str!("../../../experiments/Z3.toml")),
     ("Z4", include_str!("../../../experiments/Z4.toml")),
     ("Z5", include_str!("../../../experiments/Z5.toml")),
@@ -43,6 +49,22 @@ const EXAMPLES: &[(&str, &str)] = &[
     (
         "interference-matrix",
         include_str!("../../../docs/examples/interference-matrix.toml"),
+    ),
+    (
+        "zinc-elsewhere-confznspp",
+        include_str!("../../../docs/examples/zinc-elsewhere-confznspp.toml"),
+    ),
+    (
+        "zinc-elsewhere-small-zones",
+        include_str!("../../../docs/examples/zinc-elsewhere-small-zones.toml"),
+    ),
+    (
+        "softfinish-elsewhere-confznspp",
+        include_str!("../../../docs/examples/softfinish-elsewhere-confznspp.toml"),
+    ),
+    (
+        "softfinish-elsewhere-small-zones",
+        include_str!("../../../docs/examples/softfinish-elsewhere-small-zones.toml"),
     ),
 ];
 

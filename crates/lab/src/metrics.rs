@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use zonelab_host::block::MergeCount;
 use zonelab_host::stats::{GroupStats, Latency};
 
 /// Every metric with its unit, in the order of output.
@@ -23,6 +24,8 @@ pub const NAMES: &[(&str, &str)] = &[
     ("lat_max_us", "us"),
     ("first_write_mean_us", "us"),
     ("first_write_max_us", "us"),
+    ("merged_share", "1"),
+    ("link_mib_per_op", "MiB"),
 ];
 
 /// The percentile that a metric is, if it is one.
@@ -84,6 +87,12 @@ impl Metrics {
                 "first_write_max_us",
                 first_writes.max().map(|ns| ns.as_us_f64()),
             ),
+            (
+                "link_mib_per_op",
+                group
+                    .link_bytes_per_operation()
+                    .map(|bytes| bytes / f64::from(1 << 20)),
+            ),
         ];
         for (name, value) in values {
             if let Some(value) = value.filter(|value| value.is_finite()) {
@@ -104,6 +113,15 @@ impl Metrics {
             }
         }
         metrics
+    }
+
+    /// Adds the share of requests that a scheduler merged into the commands of
+    /// others; no block layer, no metric.
+    pub fn add_merges(&mut self, merges: MergeCount) {
+        if merges.requests > 0 {
+            let share = merges.merged as f64 / merges.requests as f64;
+            self.values.insert("merged_share", share);
+        }
     }
 
     /// A metric by name.

@@ -14,9 +14,11 @@ const BUILTIN: &[(&str, &str)] = builtin![
     "confznspp/emulator",
     "zn540/management_interference",
     "zn540/reset_under_load",
+    "zn540/softfinish",
     "zn540/throughput_latency",
     "zn540/write_read_sharing_qd1",
     "zn540/write_read_stability",
+    "zn540/zinc",
     "zn540/zone_management_cost",
 ];
 
@@ -335,11 +337,22 @@ impl References {
                 && is_at(&record, source, x)?
                 && let Some(value) = record.number(column)?
             {
-                rows.push((record, value));
+                rows.push((record, value * unit_factor(metric, column)));
             }
         }
         Ok(rows)
     }
+}
+
+/// What turns a value of a column into one of a metric: both have their units
+/// at the end of their names. 1 if they are no times.
+fn unit_factor(metric: &str, column: &str) -> f64 {
+    if !metric.ends_with("_us") {
+        return 1.0;
+    }
+    let units = [("_ns", 1e-3), ("_us", 1.0), ("_ms", 1e3), ("_s", 1e6)];
+    let unit = units.iter().find(|(unit, _)| column.ends_with(unit));
+    unit.map_or(1.0, |(_, factor)| *factor)
 }
 
 /// Whether a row is about the axis value `x`.

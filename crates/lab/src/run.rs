@@ -4,8 +4,12 @@
 //! that depends on nothing but the run's seed and the point's name: results
 //! are the same in any order and on any number of threads.
 //!
+//! * `identity`: when two points are the same.
+//! * `sharers`: what threads know together of the zones that they share.
 //! * `specs`: from the jobs of a file to those of a phase, for a drive.
 
+mod identity;
+mod sharers;
 mod specs;
 
 use std::collections::BTreeMap;
@@ -13,10 +17,12 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 use zonelab_config::{Errors, Override};
 use zonelab_device::Nanos;
+use zonelab_host::block::MergeCount;
 use zonelab_host::stats::{GroupStats, Latency, OpKind};
-use zonelab_host::workload::{JobResult, JobSpec, WorkloadJob};
-use zonelab_host::{CoreId, Emulated, Reactor, Rng, StopSignal, VirtualClock};
+use zonelab_host::workload::{JobResult, WorkloadJob};
+use zonelab_host::{CoreId, Emulated, HostCosts, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_ssd::account::{Cause, Totals};
+use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::profile::Profile;
 use zonelab_ssd::record::RecordLimits;
 pub use zonelab_ssd::record::ZoneHistory;
@@ -27,7 +33,8 @@ use crate::detail::{JobDetail, PointDetail};
 use crate::experiment::{AxisValue, Experiment, HostModel, JobTemplate, SeriesSpec, WorkTemplate};
 use crate::metrics::Metrics;
 use crate::trace::PointTrace;
-use specs::specs;
+use sharers::Sharers;
+use specs::{Thread, specs};
 
 /// Most changes of zone states that a point keeps ([`PointResult::zone_history`]).
 pub const ZONE_HISTORY_LIMIT: usize = 4096;
@@ -187,10 +194,10 @@ impl Point {
         &self.x
     }
 
-    /// The host, with the axis value put in.
+    /// The host, with the axis value put in and the scheduler of the series.
     #[must_use]
-    pub fn host(&self) -> &HostModel {
-        &self.experiment.host
+    pub fn host(&self) -> HostModel {
+        self.experiment.host_of(&self.series)
     }
 
     /// The jobs of the point, phase by phase, in a stable text that says all of them.
@@ -270,6 +277,10 @@ impl Point {
     /// As [`run_point`].
     pub fn check(&self, profiles: &dyn Profiles) -> Result<(), RunError> {
         let profile = self.drive(profiles)?;
+        if let Some(scheduler) = &self.host().scheduler {
+            let built = scheduler.spec.build(&Drive::info_of(&profile.config));
+            built.map_err(|error| self.unfit(error.to_string()))?;
+        }
         for phase in &self.series.phases {
             specs(&self.templates(phase), &profile.config).map_err(|what| self.unfit(what))?;
         }
@@ -368,7 +379,8 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
     let unfit = |what| point.unfit(what);
     let profile = point.drive(options.profiles)?;
     let drive = options.conditions.drive(&profile.config);
-    let device = Emulated::new(drive.map_err(unfit)?);
+    let host = point.host();
+    let device = host_device(Emulated::new(drive.map_err(unfit)?), &host).map_err(unfit)?;
     let before = device.with_drive(|drive| drive.totals());
     let mut failures = Vec::new();
     let limits = trace.unwrap_or(RecordLimits::zones_only(ZONE_HISTORY_LIMIT));
@@ -394,10 +406,16 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
         let specs = specs(&templates, &profile.config).map_err(unfit)?;
         if trace.is_some() {
             queues.extend(queue_names(
-                specs.iter().map(|(spec, _)| spec.name.as_str()),
+                specs.iter().map(|thread| thread.spec.name.as_str()),
             ));
         }
-        let (results, end) = run_phase(&device, specs, &experiment.host, simulated, &mut rng);
+        let (results, end) = run_phase(
+            (&device, &profile.config),
+            specs,
+            &host,
+            simulated,
+            &mut rng,
+        );
         simulated = end.at;
         if end.stuck_jobs > 0 {
             let why = match options.conditions.faults {
@@ -515,43 +533,67 @@ fn point_result(
     }
 }
 
+/// The device as jobs see it: behind the scheduler of the host, if it has one.
+fn host_device(device: Emulated, host: &HostModel) -> Result<Emulated, String> {
+    match &host.scheduler {
+        Some(scheduler) => device
+            .behind(&scheduler.spec, host.block_costs(scheduler))
+            .map_err(|error| error.to_string()),
+        None => Ok(device),
+    }
+}
+
 /// Runs jobs side by side until all have ended, each thread on a core of its
 /// own or, if there are fewer, in turn with others.
 fn run_phase(
-    device: &Emulated,
-    specs: Vec<(JobSpec, Nanos)>,
+    (device, config): (&Emulated, &DriveConfig),
+    threads: Vec<Thread>,
     host: &HostModel,
     from: Nanos,
     rng: &mut Rng,
 ) -> (Vec<JobResult>, zonelab_host::RunEnd) {
     let stop = StopSignal::default();
-    let mut jobs: Vec<(WorkloadJob, Nanos)> = specs
+    let mut sharers = Sharers::of(device, config);
+    let mut jobs: Vec<(WorkloadJob, Nanos, HostCosts)> = threads
         .into_iter()
-        .map(|(spec, delay)| {
-            let start = from + delay + rng_within(rng, host.start_spread);
+        .map(|mut thread| {
+            let start = from + thread.delay + rng_within(rng, host.start_spread);
             let addresses = Rng::new(rng.next_u64(), 0);
-            (
-                WorkloadJob::new(spec, device.info(), addresses, stop.clone()),
-                start,
-            )
+            let stack = thread.stack.unwrap_or(host.stack);
+            thread.spec.sleep_slack = stack.sleep_slack;
+            let sharing = thread
+                .shares_zones
+                .then(|| sharers.table_of(&thread.spec))
+                .flatten();
+            let job = WorkloadJob::new(thread.spec, device.info(), addresses, stop.clone());
+            let job = match sharing {
+                Some((table, id)) => job.sharing(device.info(), table, id),
+                None => job,
+            };
+            (job, start, stack.costs)
         })
         .collect();
+    sharers.start(stop.bell());
     let mut reactor = Reactor::new(VirtualClock::starting_at(from), device.clone(), stop);
     if let Some((_, slice)) = host.cores {
         reactor = reactor.in_slices(slice);
     }
-    for (index, (job, start)) in jobs.iter_mut().enumerate() {
-        let queue = device.open_queue(job.depth(), host.costs, Rng::new(rng.next_u64(), 1));
+    let mut queues = Vec::with_capacity(jobs.len());
+    for (index, (job, start, costs)) in jobs.iter_mut().enumerate() {
+        let queue = device.open_queue(job.depth(), *costs, Rng::new(rng.next_u64(), 1));
+        queues.push(queue.id());
         // Fits: templates have at most 4096 threads.
         let thread = index as u32;
         let core = host.cores.map_or(thread, |(cores, _)| thread % cores);
         reactor.add(job, queue, CoreId(core), *start);
     }
     let end = reactor.run();
-    (
-        jobs.into_iter().map(|(job, _)| job.into_result()).collect(),
-        end,
-    )
+    let results = jobs.into_iter().zip(queues).map(|((job, ..), queue)| {
+        let mut result = job.into_result();
+        result.merges = device.merges(queue);
+        result
+    });
+    (results.collect(), end)
 }
 
 fn rng_within(rng: &mut Rng, spread: Nanos) -> Nanos {
@@ -568,20 +610,23 @@ fn measure(template: &JobTemplate, results: &[JobResult]) -> JobMeasured {
         WorkTemplate::Write { append: false, .. } => OpKind::Write,
         WorkTemplate::Write { append: true, .. } => OpKind::Append,
         WorkTemplate::Read { .. } => OpKind::Read,
-        WorkTemplate::Finish { .. } => OpKind::Finish,
+        WorkTemplate::Finish { .. } | WorkTemplate::SoftFinish { .. } => OpKind::Finish,
         WorkTemplate::Reset { .. } => OpKind::Reset,
         WorkTemplate::Open { .. } => OpKind::Open,
         WorkTemplate::Close { .. } => OpKind::Close,
     };
     let mine = || results.iter().filter(|job| job.name == template.name);
     let mut first_writes = Latency::new();
+    let mut merges = MergeCount::default();
     for job in mine() {
         first_writes.merge(&job.first_writes);
+        merges += job.merges;
     }
     let group = GroupStats::of(mine().map(|job| &job.stats), kind);
-    let metrics = group
+    let mut metrics = group
         .map(|group| Metrics::of(&group, &first_writes))
         .unwrap_or_default();
+    metrics.add_merges(merges);
     JobMeasured {
         name: template.name.clone(),
         kind,

@@ -1,9 +1,7 @@
 //! Running cases on candidates, with everything that was run kept in a file.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -16,6 +14,7 @@ use super::fio_json::Ran;
 use super::parameters::Parameter;
 use super::{CalibrateError, DataFile, Stop};
 use crate::conditions::Conditions;
+use crate::evaluations::Log;
 use crate::rows::significant;
 use crate::run::{self, Point, PointResult, Profiles, RunOptions};
 
@@ -110,18 +109,17 @@ impl<'a> Evaluator<'a> {
             cases: data.cases.clone(),
             runtimes: vec![None; data.cases.len()],
             done: BTreeMap::new(),
-            log: Log {
-                path: path.to_owned(),
-                file: None,
-            },
+            log: Log::new(path),
         };
-        let keys = || parameters.iter().map(|p| p.key.clone()).collect();
-        let (head, lines) = evaluator.log.read(data)?;
-        match head.filter(|head| {
-            let is_same: Vec<String> = keys();
-            head.keys == is_same && head.runtime_ns.len() == data.cases.len()
-        }) {
-            Some(head) => {
+        let keys: Vec<String> = parameters.iter().map(|p| p.key.clone()).collect();
+        let is_ours = |head: &Head| {
+            head.schema == SCHEMA && head.keys == keys && head.runtime_ns.len() == data.cases.len()
+        };
+        let known = evaluator
+            .log
+            .read(is_ours, |head: &Head, line: &Line| fits(line, data, head));
+        match known.map_err(|error| evaluator.failed(error))? {
+            Some((head, lines)) => {
                 evaluator.runtimes = head.runtime_ns.iter().map(|ns| ns.map(Nanos)).collect();
                 for line in lines {
                     evaluator
@@ -134,14 +132,23 @@ impl<'a> Evaluator<'a> {
             }
             None => {
                 evaluator.choose_runtimes(effort)?;
-                evaluator.log.begin(&Head {
+                let head = Head {
                     schema: SCHEMA,
-                    keys: keys(),
+                    keys,
                     runtime_ns: evaluator.runtimes.iter().map(|t| t.map(|t| t.0)).collect(),
-                })?;
+                };
+                let begun = evaluator.log.begin(&head);
+                begun.map_err(|error| evaluator.failed(error))?;
             }
         }
         Ok(evaluator)
+    }
+
+    fn failed(&self, error: std::io::Error) -> Stop {
+        Stop::Failed(CalibrateError::Io {
+            path: self.log.path().to_owned(),
+            error,
+        })
     }
 
     /// All cases, by position.
@@ -193,7 +200,8 @@ impl<'a> Evaluator<'a> {
                 values: values.clone(),
                 cases: new,
             };
-            self.log.append(&line)?;
+            let appended = self.log.append(&line);
+            appended.map_err(|error| self.failed(error))?;
             self.done.entry(line.values).or_default().extend(line.cases);
         }
         let known = self.done.get(values);
@@ -383,71 +391,6 @@ fn values_of(result: &PointResult, measured: &[Measurement]) -> Ran {
     Ran {
         ours: measured.iter().map(value).collect(),
         operations: measured.iter().map(operations).min().unwrap_or(0),
-    }
-}
-
-/// The file of evaluations: a line for each.
-struct Log {
-    path: PathBuf,
-    file: Option<File>,
-}
-
-impl Log {
-    fn failed(&self, error: std::io::Error) -> Stop {
-        Stop::Failed(CalibrateError::Io {
-            path: self.path.clone(),
-            error,
-        })
-    }
-
-    /// What the file holds, if it is there. A last line that was cut off is
-    /// removed: the candidate is run again.
-    fn read(&mut self, data: &Data) -> Result<(Option<Head>, Vec<Line>), Stop> {
-        let text = match std::fs::read_to_string(&self.path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok((None, Vec::new()));
-            }
-            Err(error) => return Err(self.failed(error)),
-        };
-        let mut whole = text
-            .split_inclusive('\n')
-            .filter(|line| line.ends_with('\n'));
-        let first = whole.next().unwrap_or_default();
-        let head = serde_json::from_str(first)
-            .ok()
-            .filter(|head: &Head| head.schema == SCHEMA);
-        let Some(head) = head else {
-            return Ok((None, Vec::new()));
-        };
-        let mut lines = Vec::new();
-        let mut length = first.len() as u64;
-        for text in whole {
-            let line = serde_json::from_str(text).ok();
-            let Some(line) = line.filter(|line: &Line| fits(line, data, &head)) else {
-                break;
-            };
-            length += text.len() as u64;
-            lines.push(line);
-        }
-        let file = OpenOptions::new().append(true).open(&self.path);
-        let file = file.map_err(|error| self.failed(error))?;
-        file.set_len(length).map_err(|error| self.failed(error))?;
-        self.file = Some(file);
-        Ok((Some(head), lines))
-    }
-
-    fn begin(&mut self, head: &Head) -> Result<(), Stop> {
-        self.file = Some(File::create(&self.path).map_err(|error| self.failed(error))?);
-        self.append(head)
-    }
-
-    fn append(&mut self, line: &impl Serialize) -> Result<(), Stop> {
-        let mut text = serde_json::to_string(line).expect("numbers and names are JSON");
-        text.push('\n');
-        let file = self.file.as_mut().expect("it was opened or begun");
-        let written = file.write_all(text.as_bytes()).and_then(|()| file.flush());
-        written.map_err(|error| self.failed(error))
     }
 }
 

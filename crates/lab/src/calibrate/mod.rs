@@ -58,7 +58,7 @@ use profile_text::ProfileText;
 use search::{Found, Search};
 
 /// Name of the file in which evaluations are kept.
-pub const EVALUATIONS: &str = "evaluations.jsonl";
+pub use crate::evaluations::FILE as EVALUATIONS;
 
 /// A text file that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,17 +1,11 @@
 //! The free parameters of a profile: their values, bounds and units.
 
-use zonelab_config::units::{
-    fmt_duration, fmt_percent, fmt_rate, fmt_size, parse_duration, parse_percent, parse_rate,
-    parse_size,
-};
 use zonelab_config::{Override, nearest};
 use zonelab_ssd::profile::{Profile, describe};
 
 use super::CalibrateError;
 use super::profile_text::ProfileText;
-
-/// Significant decimal digits of a value that the search chooses.
-const DIGITS: u32 = 4;
+use crate::quantity::{Quantity, Span};
 
 /// A key that may be changed, as it is named on the command line: `KEY` or
 /// `KEY=LOW..HIGH`.
@@ -52,56 +46,6 @@ impl FreeKey {
             key: key.trim().to_owned(),
             bounds,
         })
-    }
-}
-
-/// What a value counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Quantity {
-    /// Nanoseconds.
-    Time,
-    /// Bytes.
-    Size,
-    /// Bytes per second.
-    Rate,
-    /// Parts per million.
-    Share,
-    /// A whole number.
-    Count,
-}
-
-impl Quantity {
-    /// What `text`, a value of a profile, counts, and how much of it.
-    fn of(text: &str) -> Option<(Self, u64)> {
-        let tries = [Self::Count, Self::Time, Self::Size, Self::Rate, Self::Share];
-        tries
-            .into_iter()
-            .find_map(|quantity| Some((quantity, quantity.parse(text).ok()?)))
-    }
-
-    fn parse(self, text: &str) -> Result<u64, String> {
-        match self {
-            Self::Time => parse_duration(text).map_err(|error| error.to_string()),
-            Self::Size => parse_size(text).map_err(|error| error.to_string()),
-            Self::Rate => parse_rate(text).map_err(|error| error.to_string()),
-            Self::Share => parse_percent(text)
-                .map(u64::from)
-                .map_err(|error| error.to_string()),
-            Self::Count => text
-                .parse()
-                .map_err(|_| format!("\"{text}\" is not a whole number")),
-        }
-    }
-
-    /// As it is written in a profile, without quotes.
-    fn print(self, value: u64) -> String {
-        match self {
-            Self::Time => fmt_duration(value),
-            Self::Size => fmt_size(value),
-            Self::Rate => fmt_rate(value),
-            Self::Share => fmt_percent(u32::try_from(value).unwrap_or(u32::MAX)),
-            Self::Count => value.to_string(),
-        }
     }
 }
 
@@ -201,27 +145,21 @@ impl Parameter {
     /// Where between its bounds a value lies, from 0 to 1: on a logarithmic
     /// scale unless the lower bound is zero.
     pub(super) fn position(&self, value: u64) -> f64 {
-        let (low, high, value) = (self.low as f64, self.high as f64, value as f64);
-        let position = if self.low > 0 {
-            libm::log(value / low) / libm::log(high / low)
-        } else {
-            value / high
-        };
-        position.clamp(0.0, 1.0)
+        self.span().position(value)
     }
 
     /// The value at a position, rounded to what can be written in four digits.
     pub(super) fn value(&self, position: f64) -> u64 {
-        let (low, high) = (self.low as f64, self.high as f64);
-        let position = position.clamp(0.0, 1.0);
-        let exact = if self.low > 0 {
-            low * libm::exp(position * libm::log(high / low))
-        } else {
-            position * high
-        };
-        let grains = (exact / self.grain as f64).round() as u64;
-        let value = round_digits(grains).saturating_mul(self.grain);
-        value.clamp(self.low, self.high)
+        self.span().value(position)
+    }
+
+    const fn span(&self) -> Span {
+        Span {
+            low: self.low,
+            high: self.high,
+            grain: self.grain,
+            is_log: self.low > 0,
+        }
     }
 }
 
@@ -260,19 +198,6 @@ fn grain(quantity: Quantity, start: u64, profile: &Profile) -> u64 {
         .map(u64::from)
         .find(|grain| start.is_multiple_of(*grain))
         .unwrap_or(1)
-}
-
-/// Rounds to [`DIGITS`] significant decimal digits.
-const fn round_digits(value: u64) -> u64 {
-    let Some(digits) = value.checked_ilog10() else {
-        return value;
-    };
-    if digits < DIGITS {
-        return value;
-    }
-    let unit = 10_u64.pow(digits + 1 - DIGITS);
-    // `value` is below 10^20 and `unit` a power of ten below it.
-    (value / unit + (value % unit * 2 / unit)).saturating_mul(unit)
 }
 
 #[cfg(test)]
@@ -321,7 +246,7 @@ mod tests {
         assert_eq!(read.value(read.position(60_000)), 60_000);
         for step in 0..=1_000 {
             let value = read.value(f64::from(step) / 1_000.0);
-            assert_eq!(value, round_digits(value), "{value}");
+            assert_eq!(value % 10, 0, "{value} has more than four digits");
             assert!((read.low..=read.high).contains(&value));
         }
         let granularity = parameter("finish.granularity").unwrap();
@@ -331,9 +256,5 @@ mod tests {
         }
         let pause = parameter("finish.pause=0us..1ms").unwrap();
         assert_eq!((pause.value(0.0), pause.value(0.25)), (0, 250_000));
-        assert_eq!(round_digits(123_450), 123_500);
-        assert_eq!(round_digits(9_999), 9_999);
-        assert_eq!(round_digits(99_996), 100_000);
-        assert_eq!(round_digits(u64::MAX), u64::MAX);
     }
 }

@@ -2,7 +2,8 @@
 
 use zonelab_config::{Document, Reported, nearest};
 
-use super::Experiment;
+use super::{Experiment, scheduler};
+use crate::search::Objective;
 
 /// Checks the names of jobs and series that parts of the file refer to, and
 /// that no two things have the same name. With `axis_values` also the axis
@@ -28,7 +29,20 @@ pub(super) fn names(
         .iter()
         .map(|series| series.name.as_str())
         .collect();
+    let builtin = scheduler::builtin();
+    let schedulers: Vec<&str> = experiment
+        .schedulers
+        .iter()
+        .chain(&builtin)
+        .map(|known| known.name.as_str())
+        .collect();
+    if let Some(name) = &experiment.scheduler {
+        names.known("host.scheduler".to_owned(), name, &schedulers);
+    }
     for (i, spec) in experiment.series.iter().enumerate() {
+        if let Some(name) = &spec.scheduler {
+            names.known(format!("series.{i}.scheduler"), name, &schedulers);
+        }
         for name in spec.phases.iter().flatten() {
             names.known(format!("series.{i}.jobs"), name, &jobs);
         }
@@ -73,6 +87,7 @@ pub(super) fn names(
     if let Some(figure) = &experiment.figure {
         names.known("figure.job".to_owned(), &figure.job, &jobs);
     }
+    names.objectives(experiment);
     if axis_values {
         names.axis_values(experiment);
     }
@@ -101,6 +116,27 @@ impl Names<'_> {
         }
     }
 
+    /// What a search asks for.
+    fn objectives(&mut self, experiment: &Experiment) {
+        let Some(search) = &experiment.search else {
+            return;
+        };
+        for (i, spec) in search.objectives.iter().enumerate() {
+            if let Err((key, wrong)) = Objective::resolve(experiment, spec) {
+                let path = format!("search.objective.{i}.{key}");
+                self.report(&path, wrong.what, wrong.valid);
+            }
+        }
+        for (i, published) in search.published.iter().enumerate() {
+            let (has, needs) = (published.values.len(), search.objectives.len());
+            if has != needs {
+                let what = format!("{has} values for {needs} objectives");
+                let valid = "one for each, in their order".to_owned();
+                self.report(&format!("search.published.{i}.values"), what, valid);
+            }
+        }
+    }
+
     /// Jobs, series and axis values go by their names in results.
     fn are_unique(&mut self, experiment: &Experiment) {
         let jobs = experiment.jobs.iter().map(|job| job.name.as_str());
@@ -110,8 +146,13 @@ impl Names<'_> {
             .values
             .iter()
             .map(|value| value.text.as_str());
-        let lists: [(Vec<&str>, &str, &str); 3] = [
+        let schedulers = experiment
+            .schedulers
+            .iter()
+            .map(|known| known.name.as_str());
+        let lists: [(Vec<&str>, &str, &str); 4] = [
             (jobs.collect(), "job", ".name"),
+            (schedulers.collect(), "scheduler", ".name"),
             (series.collect(), "series", ".name"),
             (values.collect(), "axis.values", ""),
         ];

@@ -9,7 +9,7 @@
 use zonelab_config::{Item, Reported, Table, nearest};
 use zonelab_device::Nanos;
 
-use super::read::{LONGEST, axis_text, job, tables, text, time, zone_range};
+use super::read::{JobReader, LONGEST, axis_text, tables, text, time, zone_range};
 use super::{Interference, JobTemplate, SeriesSpec};
 
 /// The window that is recorded to explain a cell, if the file does not say.
@@ -110,9 +110,9 @@ struct Cell {
     skip: bool,
 }
 
-/// The matrix of a file, if it has one. Without `with_values`, of jobs only
+/// The matrix of a file, if it has one. Without the axis value, of jobs only
 /// the names are read.
-pub(super) fn matrix(table: &Table<'_>, with_values: bool) -> Result<Option<Expanded>, Reported> {
+pub(super) fn matrix(table: &Table<'_>, jobs: JobReader<'_>) -> Result<Option<Expanded>, Reported> {
     if !table.is_present() {
         return Ok(None);
     }
@@ -122,13 +122,13 @@ pub(super) fn matrix(table: &Table<'_>, with_values: bool) -> Result<Option<Expa
     let length = table.get("explain_for", window).or(EXPLAIN_FOR.0);
     let foreground = operations(table, "foreground", |table| {
         let levels = table.list("levels", axis_text).or(Vec::new());
-        let operation = operation(table, with_values);
+        let operation = operation(table, jobs);
         Ok(Operation {
             levels: levels?,
             ..operation?
         })
     });
-    let background = operations(table, "background", |table| operation(table, with_values));
+    let background = operations(table, "background", |table| operation(table, jobs));
     let cells = tables(table, "cell", cell);
     let (foreground, background, cells) = (foreground?, background?, cells?);
     let names =
@@ -217,9 +217,9 @@ fn m_inter(item: &Item<'_>) -> Result<f64, Reported> {
 }
 
 /// What an operation of either side says.
-fn operation(table: &Table<'_>, with_values: bool) -> Result<Operation, Reported> {
+fn operation(table: &Table<'_>, jobs: JobReader<'_>) -> Result<Operation, Reported> {
     let full_zones = table.get("full_zones", zone_range).optional();
-    let job = job(table, with_values);
+    let job = jobs.job(table);
     Ok(Operation {
         levels: Vec::new(),
         full_zones: full_zones?.into_iter().collect(),
@@ -335,6 +335,7 @@ fn side_by_side(name: String, front: &Operation, back: Option<&Operation>) -> Se
     SeriesSpec {
         name,
         drive: Vec::new(),
+        scheduler: None,
         phases: vec![jobs],
         full_zones,
         x: front.levels.clone(),

@@ -9,23 +9,28 @@
 //! `docs/experiments.md` explains every key by example.
 
 mod check;
+mod host;
 mod matrix;
 mod published;
 mod read;
+mod scheduler;
+mod search;
+mod soft;
 mod work;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::num::NonZeroU32;
 use std::ops::Range;
 
 use zonelab_config::{Errors, Override};
 use zonelab_device::{NamespaceId, Nanos};
-use zonelab_host::HostCosts;
 use zonelab_host::rate::{Counting, Limit};
 use zonelab_host::workload::{Fill, Stop};
 
+pub use host::{HostModel, SchedulerModel, SchedulerTemplate, StackModel};
 pub use matrix::{ExplainSpec, MatrixSpec};
+pub use search::{MAX_BUDGET, PublishedSetting, SearchSpec};
+pub use soft::SoftTemplate;
 
 /// An experiment, with the axis value of one point put in.
 #[derive(Clone, Debug)]
@@ -44,8 +49,13 @@ pub struct Experiment {
     pub drive: Vec<Override>,
     /// What varies along a series.
     pub axis: Axis,
-    /// What using the drive costs the host.
+    /// The host, without a scheduler.
     pub host: HostModel,
+    /// Name of the scheduler of series that choose none.
+    pub scheduler: Option<String>,
+    /// The schedulers that series choose from, besides those that go by their
+    /// own names.
+    pub schedulers: Vec<SchedulerTemplate>,
     /// The jobs that series choose from.
     pub jobs: Vec<JobTemplate>,
     /// The series.
@@ -64,6 +74,8 @@ pub struct Experiment {
     pub quick: Vec<Override>,
     /// How it is drawn.
     pub figure: Option<FigureSpec>,
+    /// What `zonelab search` looks for.
+    pub search: Option<SearchSpec>,
 }
 
 /// What varies along a series.
@@ -86,18 +98,6 @@ pub struct AxisValue {
     pub number: f64,
     /// Whether the text is a bare number rather than a string.
     pub is_integer: bool,
-}
-
-/// What using the drive costs the host.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HostModel {
-    /// Cost of each operation.
-    pub costs: HostCosts,
-    /// Threads start at random within this time.
-    pub start_spread: Nanos,
-    /// Cores that the threads of all jobs share in time slices, and the length
-    /// of a slice; `None`: each has a core of its own.
-    pub cores: Option<(NonZeroU32, Nanos)>,
 }
 
 /// A job of an experiment: one or more threads doing the same.
@@ -131,10 +131,13 @@ pub struct JobTemplate {
     pub ends_run: bool,
     /// It starts this much after the others.
     pub start: Nanos,
+    /// The storage stack that it uses instead of the host's.
+    pub stack: Option<StackModel>,
 }
 
-/// The text that results carry of their jobs: the first namespace goes without
-/// saying, so that results of drives with a single one stay as they were.
+/// The text that results carry of their jobs: the first namespace and the
+/// host's own stack go without saying, so that results that know no others
+/// stay as they were.
 impl fmt::Debug for JobTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -152,6 +155,7 @@ impl fmt::Debug for JobTemplate {
             stop,
             ends_run,
             start,
+            stack,
         } = self;
         let mut text = f.debug_struct("JobTemplate");
         text.field("name", name);
@@ -170,6 +174,9 @@ impl fmt::Debug for JobTemplate {
         text.field("stop", stop);
         text.field("ends_run", ends_run);
         text.field("start", start);
+        if let Some(stack) = stack {
+            text.field("stack", stack);
+        }
         text.finish()
     }
 }
@@ -181,6 +188,8 @@ pub enum WorkTemplate {
     Write {
         /// Appends.
         append: bool,
+        /// All threads write to all zones, one of them at a time to each.
+        shared: bool,
         /// Zones written side by side by one thread.
         open_zones: u32,
         /// Start over when the zones are full.
@@ -199,6 +208,13 @@ pub enum WorkTemplate {
     Finish {
         /// Occupancy at the finish.
         fill: FillTemplate,
+    },
+    /// Finishes by writes of the host, each after a fill.
+    SoftFinish {
+        /// Occupancy at the finish.
+        fill: FillTemplate,
+        /// How.
+        soft: SoftTemplate,
     },
     /// Resets, each after a fill.
     Reset {
@@ -285,6 +301,8 @@ pub struct SeriesSpec {
     pub name: String,
     /// Settings of the drive that differ from the experiment's.
     pub drive: Vec<Override>,
+    /// Name of its scheduler; `None`: the experiment's.
+    pub scheduler: Option<String>,
     /// Jobs that run side by side, one such list after another.
     pub phases: Vec<Vec<String>>,
     /// Axis values at which it is run; empty: all.
@@ -443,6 +461,24 @@ impl Informative {
 }
 
 impl Experiment {
+    /// The host of a series: with its scheduler.
+    #[must_use]
+    pub fn host_of(&self, series: &SeriesSpec) -> HostModel {
+        let name = series.scheduler.as_ref().or(self.scheduler.as_ref());
+        HostModel {
+            scheduler: name.and_then(|name| self.scheduler_named(name)),
+            ..self.host
+        }
+    }
+
+    /// A scheduler: of the file, or one that goes by its own name.
+    fn scheduler_named(&self, name: &str) -> Option<SchedulerModel> {
+        let builtin = scheduler::builtin();
+        let mut all = self.schedulers.iter().chain(&builtin);
+        all.find(|known| known.name == name)
+            .map(|known| known.model)
+    }
+
     /// Reads an experiment file, with `x` (a position on its axis) put in for `"$x"`.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ use super::{PublishedPoint, PublishedTable, SeriesSpec};
 pub(super) fn series(table: &Table<'_>) -> Result<SeriesSpec, Reported> {
     let name = table.string("name").required();
     let drive = table.list("drive", set).or(Vec::new());
+    let scheduler = table.string("scheduler").optional();
     let jobs = table.list("jobs", text).optional();
     let names = |item: &Item<'_>| {
         item.items()?
@@ -43,6 +44,7 @@ pub(super) fn series(table: &Table<'_>) -> Result<SeriesSpec, Reported> {
     Ok(SeriesSpec {
         name: name?,
         drive: drive?,
+        scheduler: scheduler?,
         phases,
         x: x?,
         full_zones: full_zones?.into_iter().collect(),

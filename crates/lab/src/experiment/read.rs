@@ -1,22 +1,22 @@
 //! Reading experiment files.
 
-use std::num::{NonZeroU32, NonZeroU64};
+use std::num::NonZeroU64;
 use std::ops::Range;
 
 use zonelab_config::{Document, Errors, Field, Item, Override, Reported, Table};
 use zonelab_device::{NamespaceId, Nanos};
-use zonelab_host::HostCosts;
 use zonelab_host::rate::{Counting, Limit};
 use zonelab_host::workload::Stop;
 use zonelab_ssd::config::NamespaceConfig;
 
+use super::host::{StackModel, host, scheduler_template, stack};
 use super::published::series;
 use super::work::work;
 use super::{
-    Axis, AxisValue, Check, Compare, Experiment, FigureSpec, HostModel, Informative, Interference,
+    Axis, AxisValue, Check, Compare, Experiment, FigureSpec, Informative, Interference,
     JobTemplate, Measured, WorkTemplate, Worked,
 };
-use super::{check, matrix};
+use super::{check, matrix, search};
 
 /// Version of the format that this program reads.
 const SCHEMA: u32 = 1;
@@ -24,8 +24,6 @@ const SCHEMA: u32 = 1;
 /// Longest time in a run: far below the 584 years after which time in
 /// nanoseconds ends, so that sums of times need no care.
 pub(super) const LONGEST: (u64, &str) = (10_000_000 * 1_000_000_000, "10000000s");
-/// Longest time that an operation costs the host, for the same reason.
-const COSTLIEST: (u64, &str) = (1_000_000_000, "1s");
 
 pub(super) fn experiment(
     file: &str,
@@ -58,11 +56,22 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
     let drive = root.list("drive", set).or(Vec::new());
     let axis = axis(&root.table("axis"));
     let host = host(&root.table("host"), with_jobs);
-    let jobs = tables(&root, "job", |table| job(table, with_jobs));
+    let schedulers = tables(&root, "scheduler", |table| {
+        scheduler_template(table, with_jobs)
+    });
+    // A host that is wrong does not keep the rest from being read.
+    let stack = host
+        .as_ref()
+        .map_or_else(|_| StackModel::default(), |(host, _)| host.stack);
+    let reader = JobReader {
+        stack: &stack,
+        with_values: with_jobs,
+    };
+    let jobs = tables(&root, "job", |table| reader.job(table));
     let series = tables(&root, "series", series);
     let compare = tables(&root, "compare", compare);
     let interference = tables(&root, "interference", interference);
-    let matrix = matrix::matrix(&root.table("matrix"), with_jobs);
+    let matrix = matrix::matrix(&root.table("matrix"), reader);
     let worked = tables(&root, "worked", worked);
     let checks = tables(&root, "check", check);
     let quick = root.table("quick").list("set", set).or(Vec::new());
@@ -71,7 +80,9 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
         .is_present()
         .then(|| figure_spec(&figure))
         .transpose();
+    let search = search::search(&root.table("search"));
     schema?;
+    let (host, scheduler) = host?;
     let (mut jobs, mut series, mut interference) = (jobs?, series?, interference?);
     let matrix = matrix?.map(|expanded| {
         jobs.extend(expanded.jobs);
@@ -87,7 +98,9 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
         profile: profile?,
         drive: drive?,
         axis: axis?,
-        host: host?,
+        host,
+        scheduler,
+        schedulers: schedulers?,
         jobs,
         series,
         compare: compare?,
@@ -97,6 +110,7 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
         checks: checks?,
         quick: quick?,
         figure: figure?,
+        search: search?,
     })
 }
 
@@ -186,48 +200,6 @@ pub(super) fn time<'t, 'd, 'k>(
     })
 }
 
-/// The host. If it depends on the axis value, it is read once that is put in.
-fn host(table: &Table<'_>, with_values: bool) -> Result<HostModel, Reported> {
-    let varies = |key| table.get(key, |item| Ok(item.is_text("$x"))).or(false);
-    if !with_values && table.keys().into_iter().any(|key| varies(key) == Ok(true)) {
-        return Ok(HostModel::default());
-    }
-    let submit = time(table, "submit", COSTLIEST).or(0);
-    let complete = time(table, "complete", COSTLIEST).or(0);
-    let jitter = time(table, "jitter", COSTLIEST).or(0);
-    let one_in = table.u64("hiccup_one_in").or(0);
-    let hiccup = time(table, "hiccup", COSTLIEST).or(0);
-    let spread = time(table, "start_spread", LONGEST).or(0);
-    let path = time(table, "path", COSTLIEST).or(0);
-    let cores = table.u32("cores").within(1..=4096).optional()?;
-    let cores = match cores.and_then(NonZeroU32::new) {
-        None => {
-            table.refuse(
-                "slice",
-                "only with `cores`: each thread has a core of its own",
-            )?;
-            None
-        }
-        Some(cores) => {
-            let slice = time(table, "slice", LONGEST).within(1..=LONGEST.0);
-            let why = "threads share `cores` in slices: slice = \"16ms\"";
-            Some((cores, Nanos(slice.required_or(why)?)))
-        }
-    };
-    Ok(HostModel {
-        costs: HostCosts {
-            submit_ns: Nanos(submit?),
-            path_ns: Nanos(path?),
-            complete_ns: Nanos(complete?),
-            jitter_ns: Nanos(jitter?),
-            hiccup_one_in: one_in?,
-            hiccup_ns: Nanos(hiccup?),
-        },
-        start_spread: Nanos(spread?),
-        cores,
-    })
-}
-
 pub(super) fn zone_range(item: &Item<'_>) -> Result<Range<u32>, Reported> {
     let range = item.range()?;
     let (Ok(first), Ok(last)) = (u32::try_from(*range.start()), u32::try_from(*range.end())) else {
@@ -238,9 +210,24 @@ pub(super) fn zone_range(item: &Item<'_>) -> Result<Range<u32>, Reported> {
         .ok_or_else(|| item.fail("zones are numbered below 2^32", ""))
 }
 
-/// A job. Without `with_values` the axis value is still to be put in, and only
-/// the name is read: the rest will be, once for each value.
-pub(super) fn job(table: &Table<'_>, with_values: bool) -> Result<JobTemplate, Reported> {
+/// Reads jobs.
+#[derive(Clone, Copy)]
+pub(super) struct JobReader<'a> {
+    /// The host's stack, which jobs may change for themselves.
+    stack: &'a StackModel,
+    /// Without, the axis value is still to be put in, and only names are read:
+    /// the rest will be, once for each value.
+    with_values: bool,
+}
+
+impl JobReader<'_> {
+    /// A job.
+    pub(super) fn job(self, table: &Table<'_>) -> Result<JobTemplate, Reported> {
+        job(table, self.stack, self.with_values)
+    }
+}
+
+fn job(table: &Table<'_>, stack: &StackModel, with_values: bool) -> Result<JobTemplate, Reported> {
     let name = table.string("name").required();
     if !with_values {
         let _ = table.keys();
@@ -273,6 +260,7 @@ pub(super) fn job(table: &Table<'_>, with_values: bool) -> Result<JobTemplate, R
     let stop = stop(table);
     let ends_run = table.bool("ends_run").or(false);
     let start = time(table, "start", LONGEST).or(0);
+    let own_stack = own_stack(&table.table("host"), stack);
     let work = work(table);
     if rate.as_ref().is_ok_and(Option::is_some) {
         table.refuse("rate_ops", "either `rate`, or `rate_ops`")?;
@@ -295,7 +283,20 @@ pub(super) fn job(table: &Table<'_>, with_values: bool) -> Result<JobTemplate, R
         stop: stop?,
         ends_run: ends_run?,
         start: Nanos(start?),
+        stack: own_stack?,
     })
+}
+
+/// The stack of a job that has one of its own.
+fn own_stack(table: &Table<'_>, base: &StackModel) -> Result<Option<StackModel>, Reported> {
+    if !table.is_present() {
+        return Ok(None);
+    }
+    for key in ["merged", "tick"] {
+        let why = "the block layer is the host's: it stands in [host]";
+        table.refuse(key, why)?;
+    }
+    stack(table, base).map(Some)
 }
 
 fn stop(table: &Table<'_>) -> Result<Stop, Reported> {
@@ -438,6 +439,12 @@ fn figure_spec(table: &Table<'_>) -> Result<FigureSpec, Reported> {
 }
 
 impl JobTemplate {
+    /// Whether its threads write to the same zones.
+    #[must_use]
+    pub fn shares_zones(&self) -> bool {
+        matches!(self.work, WorkTemplate::Write { shared: true, .. })
+    }
+
     /// A job that does nothing.
     fn nothing() -> Self {
         Self {
@@ -455,6 +462,7 @@ impl JobTemplate {
             stop: Stop::default(),
             ends_run: false,
             start: Nanos::ZERO,
+            stack: None,
         }
     }
 }

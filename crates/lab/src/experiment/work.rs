@@ -4,6 +4,7 @@ use zonelab_config::{Reported, Table};
 use zonelab_device::Nanos;
 
 use super::read::{LONGEST, time};
+use super::soft::soft;
 use super::{Amount, FillTemplate, WorkTemplate};
 
 /// What a job does: `work`, and the keys that belong to it.
@@ -33,7 +34,9 @@ pub(super) fn work(table: &Table<'_>) -> Result<WorkTemplate, Reported> {
             let repeat = table.bool("repeat").or(false);
             let reset_first = table.bool("reset_first").or(false);
             let open_first = table.bool("open_first").or(false);
+            let shared = table.bool("shared").or(false);
             Ok(WorkTemplate::Write {
+                shared: shared?,
                 append: kind == Kind::Append,
                 open_zones: open_zones?,
                 repeat: repeat?,
@@ -44,7 +47,14 @@ pub(super) fn work(table: &Table<'_>) -> Result<WorkTemplate, Reported> {
         Kind::Read => Ok(WorkTemplate::Read {
             random: table.bool("random").or(true)?,
         }),
-        Kind::Finish => Ok(WorkTemplate::Finish { fill: fill(table)? }),
+        Kind::Finish => {
+            let (fill, soft) = (fill(table), soft(&table.table("soft")));
+            let fill = fill?;
+            Ok(match soft? {
+                Some(soft) => WorkTemplate::SoftFinish { fill, soft },
+                None => WorkTemplate::Finish { fill },
+            })
+        }
         Kind::Open => Ok(WorkTemplate::Open { fill: fill(table)? }),
         Kind::Close => Ok(WorkTemplate::Close { fill: fill(table)? }),
         Kind::Reset => {

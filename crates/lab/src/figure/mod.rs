@@ -115,6 +115,8 @@ pub struct Series {
     pub ours: Vec<Point>,
     /// Published points, not joined.
     pub published: Vec<Point>,
+    /// Our points are not joined either.
+    pub is_scattered: bool,
 }
 
 impl Series {
@@ -131,6 +133,13 @@ impl Series {
     #[must_use]
     pub fn ours(mut self, points: impl IntoIterator<Item = Point>) -> Self {
         self.ours = points.into_iter().collect();
+        self
+    }
+
+    /// Leaves our points unjoined.
+    #[must_use]
+    pub fn scattered(mut self) -> Self {
+        self.is_scattered = true;
         self
     }
 
@@ -154,6 +163,9 @@ pub struct Point {
     /// What the axes do not say about the point ("concurrency 7"); shown in
     /// its tooltip.
     pub label: String,
+    /// What a third quantity adds to the size of the marker: 0 is the usual
+    /// radius, 1 twice that.
+    pub swell: f64,
 }
 
 impl Point {
@@ -171,6 +183,13 @@ impl Point {
     #[must_use]
     pub fn spread(mut self, low: f64, high: f64) -> Self {
         self.spread = Some((low, high));
+        self
+    }
+
+    /// Makes the marker larger, by 0 to 1 of its usual radius.
+    #[must_use]
+    pub fn swollen(mut self, share: f64) -> Self {
+        self.swell = share;
         self
     }
 

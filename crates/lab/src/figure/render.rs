@@ -297,11 +297,12 @@ impl<'a> Chart<'a> {
         }
         canvas.open(&style::colour(look));
         // A point without a place breaks the line: a bridge would invent one.
-        for run in series.ours.split(|p| !has_place(self.panel, p)) {
+        let runs = series.ours.split(|p| !has_place(self.panel, p));
+        for run in runs.filter(|_| !series.is_scattered) {
             let places: Vec<_> = run.iter().map(|p| self.at(p)).collect();
             canvas.line("line", &places);
         }
-        let marked = series.ours.len() <= MARKED_POINTS;
+        let marked = series.is_scattered || series.ours.len() <= MARKED_POINTS;
         for point in series
             .ours
             .iter()
@@ -309,7 +310,13 @@ impl<'a> Chart<'a> {
         {
             self.draw_spread(point, canvas);
             let tooltip = self.tooltip(series, "zonelab", point);
-            canvas.marker("dot", &style::marker(look, DOT), self.at(point), &tooltip);
+            let radius = DOT * (1.0 + point.swell.clamp(0.0, 1.0));
+            canvas.marker(
+                "dot",
+                &style::marker(look, radius),
+                self.at(point),
+                &tooltip,
+            );
         }
         canvas.close();
     }
@@ -387,8 +394,14 @@ fn legend(figure: &Figure, names: &[&str], (top, page): (f64, f64), canvas: &mut
         for (look, name) in names.iter().enumerate() {
             let name = fit(name, 12.0, room);
             let at = pen.next(SAMPLE + 6.0 + width(&name, 12.0));
-            let joined = all().any(|s| s.name == names[look] && !s.ours.is_empty());
-            sample(canvas, at, &style::colour(look), (joined, !joined), look);
+            let mine = || all().filter(|s| s.name == names[look]);
+            let has_ours = mine().any(|s| !s.ours.is_empty());
+            let show = Shown {
+                line: has_ours && !mine().all(|s| s.is_scattered),
+                dot: has_ours,
+                ring: !has_ours,
+            };
+            sample(canvas, at, &style::colour(look), show, look);
             canvas.text(
                 "caption",
                 (at.0 + SAMPLE + 6.0, at.1 + 4.0),
@@ -403,7 +416,12 @@ fn legend(figure: &Figure, names: &[&str], (top, page): (f64, f64), canvas: &mut
         let widths = texts.map(|(text, _)| SAMPLE + 6.0 + width(text, 12.0) + 12.0);
         let mut at = pen.next(widths.iter().sum());
         for ((text, solid), wide) in texts.into_iter().zip(widths) {
-            sample(canvas, at, "key", (solid, !solid), 0);
+            let show = Shown {
+                line: solid,
+                dot: solid,
+                ring: !solid,
+            };
+            sample(canvas, at, "key", show, 0);
             canvas.text(
                 "note",
                 (at.0 + SAMPLE + 6.0, at.1 + 4.0),
@@ -420,15 +438,25 @@ fn legend(figure: &Figure, names: &[&str], (top, page): (f64, f64), canvas: &mut
     }
 }
 
-/// Draws the sample of a legend entry: a line with a dot, a ring, or both.
-fn sample(canvas: &mut Canvas, at: (f64, f64), class: &str, show: (bool, bool), look: usize) {
+/// What the sample of a legend entry shows.
+#[derive(Copy, Clone)]
+struct Shown {
+    line: bool,
+    dot: bool,
+    ring: bool,
+}
+
+/// Draws the sample of a legend entry.
+fn sample(canvas: &mut Canvas, at: (f64, f64), class: &str, show: Shown, look: usize) {
     let centre = (at.0 + SAMPLE / 2.0, at.1);
     canvas.open(class);
-    if show.0 {
+    if show.line {
         canvas.line("line", &[(at.0, at.1), (at.0 + SAMPLE, at.1)]);
+    }
+    if show.dot {
         canvas.marker("dot", &style::marker(look, DOT), centre, "");
     }
-    if show.1 {
+    if show.ring {
         canvas.marker("ring", &style::marker(look, RING), centre, "");
     }
     canvas.close();

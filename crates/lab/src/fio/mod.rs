@@ -18,4 +18,5 @@ pub use json::to_json;
 pub use logs::log_files;
 pub use normal::to_text;
 pub use report::{Entry, Report};
+pub(crate) use run::declare;
 pub use run::{FioRun, RunSettings, ThreadResult, run};

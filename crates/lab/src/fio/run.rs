@@ -129,7 +129,7 @@ pub fn run(plan: &Plan, config: &DriveConfig, settings: &RunSettings) -> Result<
 }
 
 /// Tells the table of zones what the zones `mine` of a drive hold that was restored.
-fn declare(drive: &Drive, mine: Range<u32>, table: &mut ZoneTable) {
+pub(crate) fn declare(drive: &Drive, mine: Range<u32>, table: &mut ZoneTable) {
     let capacity = drive.config().zones.capacity_lbas;
     for (index, zone) in (0..).zip(mine.map(ZoneId)) {
         let written = match drive.zones().state(zone) {

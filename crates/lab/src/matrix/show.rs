@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::{Cell, Matrix};
 use crate::figure::{HeatCell, HeatMap};
+use crate::output::csv_field;
 use crate::table::{self, Cell as Field, Column, Style, Table};
 
 /// Version of the matrix files. Within a version keys are only added.
@@ -68,12 +69,12 @@ impl Matrix {
             let _ = writeln!(
                 csv,
                 "{},{},{},{},{},{}",
-                quoted(&cell.foreground),
-                quoted(&cell.background),
+                csv_field(&cell.foreground),
+                csv_field(&cell.background),
                 number(cell.m_inter),
                 number(cell.published),
                 cell.levels.len(),
-                quoted(text)
+                csv_field(text)
             );
         }
         csv
@@ -116,13 +117,5 @@ fn in_short(cell: &Cell) -> String {
     match cell.published {
         Some(published) => format!("{ours} ({published})"),
         None => ours,
-    }
-}
-
-fn quoted(field: &str) -> String {
-    if field.contains(['"', ',', '\n', '\r']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
     }
 }

@@ -32,6 +32,17 @@ pub fn digest(bytes: &[u8]) -> u64 {
     })
 }
 
+/// `text` as a field of comma-separated values, in quotes if it needs them
+/// (RFC 4180).
+#[must_use]
+pub fn csv_field(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
 /// What a result directory says about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {

@@ -1,6 +1,7 @@
 //! Rows as JSON and CSV.
 
 use super::{DriveSummary, Row};
+use crate::output::csv_field;
 
 /// Version of the row files. Within a version keys are only added.
 pub const SCHEMA: u32 = 1;
@@ -51,7 +52,7 @@ pub fn to_csv(rows: &[Row]) -> String {
     let mut out = COLUMNS.join(",");
     out.push('\n');
     for row in rows {
-        let fields = fields(row).map(|field| quoted(&field));
+        let fields = fields(row).map(|field| csv_field(&field));
         out.push_str(&fields.join(","));
         out.push('\n');
     }
@@ -87,12 +88,4 @@ fn number(value: f64) -> String {
     serde_json::Number::from_f64(value)
         .map(|number| number.to_string())
         .unwrap_or_default()
-}
-
-fn quoted(field: &str) -> String {
-    if field.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
-    }
 }

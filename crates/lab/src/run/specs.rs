@@ -1,21 +1,39 @@
 //! The jobs of an experiment file as jobs for a drive.
 
+use zonelab_config::Problem;
 use zonelab_device::Nanos;
 use zonelab_host::workload::{JobSpec, ReadWork, Stop, Work, WriteWork, slice_of};
-use zonelab_ssd::config::DriveConfig;
+use zonelab_ssd::config::{DriveConfig, NamespaceConfig, NamespaceKind};
 
-use crate::experiment::{JobTemplate, WorkTemplate};
+use crate::experiment::{JobTemplate, StackModel, WorkTemplate};
 
-/// The jobs of a phase, thread by thread, and how long after the others each starts.
+/// A thread of a job.
+pub(super) struct Thread {
+    /// What it does.
+    pub(super) spec: JobSpec,
+    /// How long after the others it starts.
+    pub(super) delay: Nanos,
+    /// The storage stack that it uses instead of the host's.
+    pub(super) stack: Option<StackModel>,
+    /// It shares its zones with the other threads of its job.
+    pub(super) shares_zones: bool,
+}
+
+/// The jobs of a phase, thread by thread.
 pub(super) fn specs(
     templates: &[&JobTemplate],
     config: &DriveConfig,
-) -> Result<Vec<(JobSpec, Nanos)>, String> {
+) -> Result<Vec<Thread>, String> {
     check_ends(templates)?;
     let mut specs = Vec::new();
     for template in templates {
         for thread in 0..template.threads {
-            specs.push((spec(template, thread, config)?, template.start));
+            specs.push(Thread {
+                spec: spec(template, thread, config)?,
+                delay: template.start,
+                stack: template.stack,
+                shares_zones: template.shares_zones(),
+            });
         }
     }
     Ok(specs)
@@ -60,6 +78,7 @@ fn spec(template: &JobTemplate, thread: u32, config: &DriveConfig) -> Result<Job
         ..
     } = template;
     let mine = match template.zones_per_thread {
+        _ if template.shares_zones() => zones.clone(),
         Some(count) => {
             let start = zones.start.saturating_add(thread.saturating_mul(count));
             start..start.saturating_add(count)
@@ -80,6 +99,15 @@ fn spec(template: &JobTemplate, thread: u32, config: &DriveConfig) -> Result<Job
             nsid.0
         ));
     };
+    let info = config.namespaces();
+    let is_zoned = |of: &NamespaceConfig| of.kind == NamespaceKind::Zoned;
+    // There is one, since it has zones.
+    if !info.get(nsid.0 as usize - 1).is_some_and(is_zoned) {
+        return Err(format!(
+            "job \"{name}\": namespace {} is conventional, and jobs are for zones",
+            nsid.0
+        ));
+    }
     let count = of_drive.end - of_drive.start;
     if mine.end > zones.end || mine.end > count {
         let whose = match config.namespaces.len() {
@@ -105,13 +133,15 @@ fn spec(template: &JobTemplate, thread: u32, config: &DriveConfig) -> Result<Job
     Ok(JobSpec {
         name: name.clone(),
         namespace: nsid,
-        work: work(template, mine, block_lbas, config),
+        work: work(template, mine, block_lbas, config)
+            .map_err(|problem| format!("job \"{name}\": {problem}"))?,
         queue_depth: template.queue_depth,
         rate: template.rate,
         counting: template.counting,
         ramp: template.ramp,
         stop: Stop { ..template.stop },
         ends_run: template.ends_run,
+        sleep_slack: Nanos::ZERO,
     })
 }
 
@@ -120,16 +150,17 @@ fn work(
     zones: std::ops::Range<u32>,
     block_lbas: u32,
     config: &DriveConfig,
-) -> Work {
+) -> Result<Work, Problem> {
     let page_bytes = config.geometry.page_bytes;
     let capacity_lbas = config.zones.capacity_lbas;
-    match template.work {
+    Ok(match template.work {
         WorkTemplate::Write {
             append,
             open_zones,
             repeat,
             reset_first,
             open_first,
+            shared: _,
         } => Work::Write(WriteWork {
             zones,
             block_lbas,
@@ -147,7 +178,16 @@ fn work(
         WorkTemplate::Finish { fill } => Work::Finish {
             zones,
             fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),
+            soft: None,
         },
+        WorkTemplate::SoftFinish { fill, ref soft } => {
+            let max_transfer = config.front_end.max_transfer_bytes.unwrap_or(u32::MAX);
+            Work::Finish {
+                zones,
+                fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),
+                soft: Some(soft.resolve(config.lba_bytes, max_transfer)?),
+            }
+        }
         WorkTemplate::Reset { shuffled, fill } => Work::Reset {
             zones,
             shuffled,
@@ -161,5 +201,5 @@ fn work(
             zones,
             fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),
         },
-    }
+    })
 }

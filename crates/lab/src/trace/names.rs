@@ -72,6 +72,14 @@ impl<'a> Names<'a> {
             Op::Read { slba, nlb } => transfer("read", slba, nlb),
             Op::Write { slba, nlb } => transfer("write", slba, nlb),
             Op::Append { zslba, nlb } => transfer("append", zslba, nlb),
+            Op::WriteZeroes { slba, nlb } => transfer("write zeroes", slba, nlb),
+            Op::Compare { slba, nlb } => transfer("compare", slba, nlb),
+            Op::Verify { slba, nlb } => transfer("verify", slba, nlb),
+            Op::Copy { sdlba, ranges } => {
+                let zone = self.zone(sdlba);
+                format!("copy {ranges} ranges to zone {zone} @{}", sdlba.0)
+            }
+            Op::Deallocate { ranges } => format!("deallocate {ranges} ranges"),
             Op::Flush => "flush".to_owned(),
             Op::ZoneReceive { .. } => "report zones".to_owned(),
             Op::ZoneSend {
@@ -86,6 +94,10 @@ impl<'a> Names<'a> {
                     format!("{verb} zone {}", self.zone(slba))
                 }
             }
+            Op::ZrwaSend { slba, action } => {
+                let verb = action_name(action);
+                format!("{verb} zone {} with ZRWA", self.zone(slba))
+            }
         }
     }
 
@@ -94,13 +106,24 @@ impl<'a> Names<'a> {
         match span.served {
             Some(Served::Command(number)) => match self.command(number).map(|c| c.op) {
                 Some(Op::Read { slba, .. }) => return format!("read of zone {}", self.zone(slba)),
-                Some(Op::Write { slba, .. }) if span.cause == Cause::WriteErase => {
+                Some(Op::Compare { slba, .. }) => {
+                    return format!("compare in zone {}", self.zone(slba));
+                }
+                Some(Op::Verify { slba, .. }) => {
+                    return format!("verify in zone {}", self.zone(slba));
+                }
+                Some(Op::Copy { sdlba, .. }) => {
+                    return format!("copy to zone {}", self.zone(sdlba));
+                }
+                Some(Op::Write { slba, .. } | Op::WriteZeroes { slba, .. })
+                    if span.cause == Cause::WriteErase =>
+                {
                     return format!("before a write to zone {}", self.zone(slba));
                 }
                 Some(Op::Append { zslba, .. }) if span.cause == Cause::WriteErase => {
                     return format!("before an append to zone {}", self.zone(zslba));
                 }
-                Some(Op::Write { slba, .. }) => {
+                Some(Op::Write { slba, .. } | Op::WriteZeroes { slba, .. }) => {
                     return format!("write to zone {}", self.zone(slba));
                 }
                 Some(Op::Append { zslba, .. }) => {
@@ -154,6 +177,7 @@ fn action_name(action: ZoneSendAction) -> &'static str {
         ZoneSendAction::RESET => "reset",
         ZoneSendAction::OFFLINE => "take offline",
         ZoneSendAction::SET_DESCRIPTOR_EXTENSION => "set descriptor extension of",
+        ZoneSendAction::ZRWA_FLUSH => "commit ZRWA of",
         _ => "send to",
     }
 }

@@ -171,13 +171,19 @@ impl Writer<'_> {
     /// First logical block and zone of a command that has them.
     fn address(&self, op: &Op) -> Option<(u64, u64)> {
         let lba = match *op {
-            Op::Read { slba, .. } | Op::Write { slba, .. } => slba,
+            Op::Read { slba, .. }
+            | Op::Write { slba, .. }
+            | Op::WriteZeroes { slba, .. }
+            | Op::Compare { slba, .. }
+            | Op::Verify { slba, .. }
+            | Op::Copy { sdlba: slba, .. } => slba,
             Op::Append { zslba, .. } => zslba,
             Op::ZoneSend {
                 slba,
                 select_all: false,
                 ..
-            } => slba,
+            }
+            | Op::ZrwaSend { slba, .. } => slba,
             _ => return None,
         };
         Some((lba.0, self.names.zone(lba)))
@@ -353,8 +359,11 @@ impl Writer<'_> {
 /// What decides the colour of a command.
 fn category_of(op: &Op) -> &'static str {
     match op {
-        Op::Read { .. } => Cause::HostRead.name(),
-        Op::Write { .. } | Op::Append { .. } => Cause::HostWrite.name(),
+        Op::Read { .. } | Op::Compare { .. } | Op::Verify { .. } => Cause::HostRead.name(),
+        Op::Write { .. } | Op::Append { .. } | Op::WriteZeroes { .. } | Op::Copy { .. } => {
+            Cause::HostWrite.name()
+        }
+        Op::Deallocate { .. } => "deallocation",
         _ => "zone-management",
     }
 }

@@ -11,11 +11,16 @@ use super::support::Tiny;
 
 /// Of the ConfZNS++ emulator.
 const EMULATOR: [&str; 8] = ["CM", "C9a", "C9b", "C10a", "C10b", "C11a", "C11b", "C12"];
-/// Of the ZN540, SYSTOR'24.
-const DRIVE_C: [&str; 6] = ["C2a", "C2b", "C3a", "C3b", "C4", "C5"];
+/// Of the ZN540, SYSTOR'24, by passthrough.
+const DRIVE_C: [&str; 8] = ["C2a", "C2b", "C3a", "C3b", "C4", "C5", "C7a", "C7b"];
+/// By a blocking ioctl alone.
+const DRIVE_IOCTL: &str = "C7c";
+/// Through the block layer.
+const DRIVE_BLOCK: [&str; 2] = ["C8", "C8g"];
 /// Of the ZN540, CLUSTER'23.
-const DRIVE_Z: [&str; 14] = [
-    "Z1", "Z3", "Z4", "Z5", "Z6", "Z7", "Z8", "Z9", "Z10a", "Z10b", "Z11", "Z11s", "Z12", "Z13",
+const DRIVE_Z: [&str; 15] = [
+    "Z1", "Z2", "Z3", "Z4", "Z5", "Z6", "Z7", "Z8", "Z9", "Z10a", "Z10b", "Z11", "Z11s", "Z12",
+    "Z13",
 ];
 
 /// Of the larger ZN540, thesis.
@@ -25,6 +30,8 @@ fn all() -> impl Iterator<Item = &'static str> {
     EMULATOR
         .into_iter()
         .chain(DRIVE_C)
+        .chain([DRIVE_IOCTL])
+        .chain(DRIVE_BLOCK)
         .chain(DRIVE_Z)
         .chain(DRIVE_V)
 }
@@ -47,6 +54,8 @@ fn they_are_all_there_under_their_ids() {
         let kind = match id {
             // What is published of C5 is that there is interference at all.
             "C5" | "Z11" | "V1" | "V2" => "S",
+            // Nothing is published of the grid but its winner.
+            "C8g" => "S",
             _ if EMULATOR.contains(&id) => "E",
             _ => "D",
         };
@@ -61,7 +70,14 @@ fn they_are_all_there_under_their_ids() {
 
 #[test]
 fn words_select_them() {
-    let of_c = [&["CM"][..], &DRIVE_C, &EMULATOR[1..]].concat();
+    let of_c = [
+        &["CM"][..],
+        &DRIVE_C,
+        &[DRIVE_IOCTL],
+        &DRIVE_BLOCK,
+        &EMULATOR[1..],
+    ]
+    .concat();
     assert_eq!(library::select("C"), of_c);
     assert_eq!(library::select("Z"), DRIVE_Z);
     assert_eq!(library::select("Z1"), ["Z1"]);
@@ -120,12 +136,12 @@ fn quick_runs_have_no_other_points() {
 /// experiment. (Rows with 14 threads say how many cores there were.)
 #[test]
 fn all_have_the_same_drive_and_host() {
-    for ids in [&EMULATOR[1..], &DRIVE_C, &DRIVE_Z] {
+    for ids in [&EMULATOR[1..], &DRIVE_C, &DRIVE_BLOCK, &DRIVE_Z] {
         let first = experiment(ids[0]);
         for id in ids {
             let other = experiment(id);
             assert_eq!(other.profile, first.profile, "{id}");
-            assert_eq!(other.host.costs, first.host.costs, "{id}");
+            assert_eq!(other.host.stack.costs, first.host.stack.costs, "{id}");
         }
     }
     // Settings choose a design, or a format of the drive. No time of the flash

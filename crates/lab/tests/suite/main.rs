@@ -7,6 +7,8 @@
 //! | `determinism` | same seed, same bytes, on any number of threads |
 //! | `running` | what a point measures, and which points cannot be run |
 //! | `looking_up` | published values, repeats, and mistakes in asking for them |
+//! | `softfinish` | finishes by writes of the host: keys, refusals, metrics |
+//! | `elsewhere` | ZINC and softfinish on drives that they were not published on |
 //! | `comparing` | rows, interference, checks, misfits, figures |
 //! | `tracing` | traces: true, bounded, without effect on results |
 //! | `perfetto` | a reader of trace files that shares nothing with the writer |
@@ -16,10 +18,12 @@
 mod builtin;
 mod comparing;
 mod determinism;
+mod elsewhere;
 mod looking_up;
 mod matrix;
 mod perfetto;
 mod reading;
 mod running;
+mod softfinish;
 mod support;
 mod tracing;

@@ -256,7 +256,10 @@ fn settings_are_read_as_the_file_is() {
         experiment.jobs[0].stop.runtime,
         Some(zonelab_device::Nanos::from_ms(5))
     );
-    assert_eq!(experiment.host.costs.jitter_ns, zonelab_device::Nanos::ZERO);
+    assert_eq!(
+        experiment.host.stack.costs.jitter_ns,
+        zonelab_device::Nanos::ZERO
+    );
     let says = problems(SMALL, &["job.0.runtime=5"]);
     assert!(
         says.starts_with("small.toml: --set job.0.runtime=5: "),

@@ -123,6 +123,18 @@ fn jobs_that_do_not_fit_the_drive_are_refused() {
         says.contains("block of 5000 bytes is no multiple of the logical block of 4096"),
         "{says}"
     );
+    let scheduler = format!(
+        "{SMALL}\n[[scheduler]]\nname = \"small\"\nkind = \"mq-deadline\"\nmax_request = \"512B\"\n"
+    );
+    let scheduler = with(
+        &scheduler,
+        "name = \"alone\"",
+        "name = \"alone\"\nscheduler = \"small\"",
+    );
+    assert_eq!(
+        unfit(&scheduler),
+        format!("{place}mq-deadline.max_request = 512 is out of range: 4096 to 268435456 bytes")
+    );
     let endless = with(SMALL, "runtime = \"20ms\"\nends_run = true\n", "");
     let says = unfit(&endless);
     assert!(

@@ -8,6 +8,8 @@ use serde_json::json;
 use super::{BeforeAfter, Quantiles, Residual, SCHEMA, Summary};
 use crate::calibrate::data::Data;
 use crate::calibrate::sensitivity::Sensitivity;
+use crate::html::{self, escaped, table};
+use crate::output::csv_field;
 use crate::rows::significant;
 use crate::table::number;
 
@@ -22,15 +24,6 @@ pub(super) fn residuals_json(residuals: &[Residual]) -> String {
     json(&json!({ "schema": SCHEMA, "residuals": residuals }))
 }
 
-/// A CSV field.
-fn quoted(field: &str) -> String {
-    if field.contains(['"', ',', '\n', '\r']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
-    }
-}
-
 fn optional(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
@@ -42,7 +35,7 @@ pub(super) fn residuals_csv(residuals: &[Residual]) -> String {
     );
     for one in residuals {
         let texts = [&one.experiment, &one.series, &one.x, &one.job, &one.metric];
-        let texts = texts.map(|text| quoted(text)).join(",");
+        let texts = texts.map(|text| csv_field(text)).join(",");
         let numbers = [
             Some(one.published),
             one.spread.map(|(low, _)| low),
@@ -55,7 +48,7 @@ pub(super) fn residuals_csv(residuals: &[Residual]) -> String {
         let numbers = numbers.map(optional).join(",");
         // Writing to a string does not fail.
         let fold = one.fold.map_or_else(String::new, |fold| fold.to_string());
-        let file = quoted(&one.file);
+        let file = csv_field(&one.file);
         let _ = writeln!(csv, "{file},{},{texts},{numbers},{fold}", one.row);
     }
     csv
@@ -83,8 +76,8 @@ pub(super) fn sensitivity_csv(data: &Data, list: &[Sensitivity]) -> String {
                     csv,
                     "{},{},{},{},{reacting},{}",
                     one.key,
-                    quoted(&of_group.name),
-                    quoted(metric),
+                    csv_field(&of_group.name),
+                    csv_field(metric),
                     positions.len(),
                     significant(strength)
                 );
@@ -92,11 +85,6 @@ pub(super) fn sensitivity_csv(data: &Data, list: &[Sensitivity]) -> String {
         }
     }
     csv
-}
-
-fn escaped(text: &str) -> String {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;");
-    text.replace('>', "&gt;")
 }
 
 /// A share as a percentage, or a dash.
@@ -110,14 +98,7 @@ pub(super) fn html(
     residuals: &[Residual],
     figures: &[(String, String)],
 ) -> String {
-    let mut page = String::from(
-        "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\n<title>Calibration</title>\n\
-         <style>:root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;\
-         max-width:70rem;margin:2rem auto;padding:0 1rem}table{border-collapse:collapse;\
-         font-variant-numeric:tabular-nums;margin:1rem 0}th,td{padding:.15rem .7rem;\
-         text-align:left;border-bottom:1px solid #8884}svg{max-width:100%;height:auto}</style>\n\
-         <h1>Calibration</h1>\n",
-    );
+    let mut page = html::begin("Calibration");
     for warning in &summary.warnings {
         // Writing to a string does not fail.
         let _ = writeln!(page, "<p><strong>Note:</strong> {}</p>", escaped(warning));
@@ -199,19 +180,4 @@ fn residual_cells(one: &Residual) -> Vec<String> {
         value(one.ours),
         percent(one.error),
     ]
-}
-
-fn table(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let mut text = String::from("<table><tr>");
-    for cell in header {
-        let _ = write!(text, "<th>{}</th>", escaped(cell));
-    }
-    for row in rows {
-        text.push_str("</tr>\n<tr>");
-        for cell in row {
-            let _ = write!(text, "<td>{}</td>", escaped(&cell));
-        }
-    }
-    text.push_str("</tr></table>\n");
-    text
 }

@@ -1,0 +1,67 @@
+//! When two points are the same.
+
+use zonelab_config::Errors;
+use zonelab_ssd::profile::to_toml;
+
+use super::{Point, Profiles};
+use crate::experiment::{Experiment, SeriesSpec};
+use crate::output::digest;
+
+impl Point {
+    /// A digest of everything that the results of the point depend on, besides
+    /// the seed: points of the same identity measure the same.
+    ///
+    /// # Errors
+    /// There is no such drive.
+    pub fn identity(&self, profiles: &dyn Profiles) -> Result<u64, Errors> {
+        let Self {
+            experiment,
+            series,
+            x,
+            trace: _,
+        } = self;
+        // Field by field, so that whoever adds one says here whether a run
+        // depends on it.
+        let Experiment {
+            id,      // names make the seed
+            host: _, // with the series' scheduler: below
+            scheduler: _,
+            schedulers: _,
+            jobs: _,    // those of the series: below
+            profile: _, // in the drive, as are settings of it
+            drive: _,
+            title: _,
+            kind: _,
+            source: _,
+            axis: _,
+            series: _,
+            compare: _,
+            interference: _,
+            matrix: _,
+            worked: _,
+            checks: _,
+            quick: _,
+            figure: _,
+            search: _,
+        } = experiment;
+        let SeriesSpec {
+            name,
+            phases: _, // with their jobs: below
+            full_zones: _,
+            drive: _,
+            scheduler: _,
+            x: _,
+            published: _,
+            points: _,
+        } = series;
+        let parts = serde_json::json!([
+            id,
+            name,
+            x.text,
+            format!("{:?}", self.host()),
+            self.describe_jobs(),
+            to_toml(&self.drive(profiles)?.config),
+        ]);
+        Ok(digest(parts.to_string().as_bytes()))
+    }
+}

@@ -1,0 +1,53 @@
+//! What the threads of a job know together of the zones that they share.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use zonelab_host::workload::JobSpec;
+use zonelab_host::workload::zone_table::{SharedZones, ZoneTable};
+use zonelab_host::{Bell, Emulated};
+use zonelab_ssd::config::DriveConfig;
+
+use crate::fio::declare;
+
+/// The tables of the jobs of a phase whose threads share zones, by their names.
+pub(super) struct Sharers<'a> {
+    device: &'a Emulated,
+    config: &'a DriveConfig,
+    tables: BTreeMap<String, (SharedZones, u32)>,
+}
+
+impl<'a> Sharers<'a> {
+    pub(super) fn of(device: &'a Emulated, config: &'a DriveConfig) -> Self {
+        Self {
+            device,
+            config,
+            tables: BTreeMap::new(),
+        }
+    }
+
+    /// The table for a thread, and its number among those that have it. `None`:
+    /// its namespace has no zones.
+    pub(super) fn table_of(&mut self, spec: &JobSpec) -> Option<(SharedZones, u32)> {
+        if let Some((table, threads)) = self.tables.get_mut(&spec.name) {
+            *threads += 1;
+            return Some((Rc::clone(table), *threads - 1));
+        }
+        let zoned = self.device.info().namespace(spec.namespace)?.zoned?;
+        let mine = self.config.zones_of(spec.namespace)?;
+        let mut table = ZoneTable::new(zoned, None);
+        self.device
+            .with_drive(|drive| declare(drive, mine, &mut table));
+        let table = SharedZones::new(table.into());
+        self.tables
+            .insert(spec.name.clone(), (Rc::clone(&table), 1));
+        Some((table, 0))
+    }
+
+    /// The threads begin to run, under a bell that wakes them.
+    pub(super) fn start(&self, bell: &Bell) {
+        for (table, threads) in self.tables.values() {
+            table.borrow_mut().start_run(bell.clone(), *threads);
+        }
+    }
+}
