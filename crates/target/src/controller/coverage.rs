@@ -1,0 +1,131 @@
+//! What of the protocol there is: the table of `docs/protocol.md`.
+//!
+//! A row that names no test is not covered; the tests of this crate check that
+//! every test that is named exists.
+
+/// How far something is there.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// All of it.
+    Implemented,
+    /// It is refused with the status that the specification has for that.
+    Refused,
+}
+
+impl State {
+    /// The word in the table.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Implemented => "implemented",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// One row: a command, or a part of one.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The command.
+    pub command: &'static str,
+    /// Its field or function, and the statuses that go with it.
+    pub field: &'static str,
+    /// How far it is there.
+    pub state: State,
+    /// The test that shows it: module and function in `crates/target/tests/controller`.
+    pub test: &'static str,
+}
+
+macro_rules! rows {
+    ($( $command:literal, $field:literal, $state:ident, $test:literal; )+) => {
+        &[$( Row { command: $command, field: $field, state: State::$state, test: $test } ),+]
+    };
+}
+
+/// The table, by queue and command.
+pub const ROWS: &[Row] = rows! {
+    "Connect", "RECFMT, SQSIZE, QID, CNTLID, SUBNQN, HOSTNQN, HOSTID", Implemented, "connecting::every_parameter_of_connect_is_checked";
+    "Connect", "I/O queue: names of the association, identifier in use", Implemented, "connecting::an_io_queue_belongs_to_its_controller_and_to_one_identifier";
+    "Connect", "Command Sequence Error before the controller is enabled", Implemented, "connecting::an_io_queue_needs_an_enabled_controller";
+    "Connect", "Connect Invalid Host", Implemented, "connecting::only_hosts_of_the_list_may_connect";
+    "Connect", "Connect Controller Busy", Implemented, "connecting::controllers_run_out_and_come_back";
+    "Connect", "KATO", Implemented, "lifetime::a_silent_host_loses_its_controller";
+    "Disconnect", "OFCS bit 0 is clear", Refused, "lifetime::disconnect_is_not_offered";
+    "Property Get", "CAP, VS, CC, CSTS", Implemented, "lifetime::properties_say_what_a_linux_host_needs";
+    "Property Get, Property Set", "other properties, other sizes", Refused, "lifetime::a_property_that_is_not_there_or_has_another_size_is_refused";
+    "Property Set", "CC.EN: enable", Implemented, "lifetime::a_controller_takes_commands_once_it_is_enabled";
+    "Property Set", "CC.MPS, AMS, CSS, IOSQES, IOCQES: CSTS.CFS", Implemented, "lifetime::a_configuration_that_is_not_possible_is_fatal";
+    "Property Set", "CC.EN: controller reset", Implemented, "lifetime::a_reset_ends_io_queues_and_what_is_in_flight_on_them";
+    "Property Set", "CC.SHN: shutdown", Implemented, "lifetime::a_shutdown_closes_io_queues_and_says_that_it_is_complete";
+    "Property Set", "CC.SHN: normal shutdown flushes", Implemented, "io::a_normal_shutdown_waits_for_the_buffer";
+    "Identify", "CNS 01h", Implemented, "identify::the_controller_structure_has_what_a_linux_host_reads";
+    "Identify", "CNS 00h, 05h, 08h", Implemented, "identify::a_zoned_namespace_says_its_size_and_its_limits";
+    "Identify", "CNS 06h: ZASL", Implemented, "identify::the_append_limit_is_said_if_it_is_less_than_the_transfer_limit";
+    "Identify", "CNS 03h", Implemented, "identify::identifiers_follow_from_the_name_of_the_subsystem";
+    "Identify", "CNS 02h, 07h, 13h, 1Ch", Implemented, "identify::lists_name_the_namespaces_after_the_one_given";
+    "Identify", "other CNS, CSI and NSID", Refused, "identify::what_is_not_there_is_refused";
+    "Get Log Page", "LPO, NUMD, LIDs 00h, 03h", Implemented, "admin::log_pages_are_read_in_parts";
+    "Get Log Page", "LID 01h: error information", Implemented, "io::the_error_log_says_which_field_of_which_command";
+    "Get Log Page", "LID 02h: SMART", Implemented, "admin::the_smart_log_counts_what_the_drive_did";
+    "Get Log Page", "LID 04h: changed namespaces", Implemented, "events::a_format_is_told_to_the_others";
+    "Get Log Page", "LID 05h: effects", Implemented, "admin::the_effects_log_agrees_with_what_commands_do";
+    "Get Log Page", "LID 70h: discovery", Implemented, "identify::a_discovery_controller_lists_where_the_subsystem_is";
+    "Get Log Page", "LID BFh: changed zones, RAE", Implemented, "events::a_zone_that_fails_is_told_once_until_its_log_is_read";
+    "Get Features", "SEL", Implemented, "admin::features_have_current_default_and_saved_values_and_capabilities";
+    "Set Features", "SV: Feature Identifier Not Saveable", Refused, "admin::features_have_current_default_and_saved_values_and_capabilities";
+    "Set Features", "01h, 02h, 04h, 05h, 0Ah, 19h", Implemented, "admin::features_refuse_values_that_are_not_possible";
+    "Set Features", "06h: volatile write cache", Implemented, "io::force_unit_access_waits_for_the_flash";
+    "Set Features", "07h: number of queues", Implemented, "admin::queues_are_granted_until_there_is_one";
+    "Set Features", "0Bh: asynchronous events", Implemented, "events::an_event_waits_for_a_request_and_is_told_only_if_it_is_enabled";
+    "Set Features", "0Fh: keep alive timer", Implemented, "lifetime::a_silent_host_loses_its_controller";
+    "Set Features, Get Features", "16h: host behavior; 81h: host identifier", Implemented, "admin::the_host_reads_its_identifier_and_says_how_it_behaves";
+    "Asynchronous Event Request", "limit", Implemented, "events::requests_have_a_limit_and_can_be_aborted";
+    "Asynchronous Event Request", "zone descriptor changed, reliability", Implemented, "events::a_write_that_takes_its_zone_away_is_an_event";
+    "Asynchronous Event Request", "namespace attribute changed", Implemented, "events::a_format_is_told_to_the_others";
+    "Asynchronous Event Request", "discovery log changed", Implemented, "identify::a_discovery_controller_lists_where_the_subsystem_is";
+    "Abort", "event requests; others complete", Implemented, "events::requests_have_a_limit_and_can_be_aborted";
+    "Keep Alive", "traffic based (TBKAS)", Implemented, "lifetime::any_command_keeps_a_controller_alive";
+    "Format NVM", "LBAF: 512 B, 4 KiB", Implemented, "admin::a_format_changes_the_size_of_blocks_and_erases";
+    "Format NVM", "Format In Progress", Implemented, "admin::a_format_waits_for_what_is_in_flight_and_lets_nothing_else_in";
+    "Format NVM", "PI, MSET, cryptographic erase", Refused, "admin::a_format_that_is_not_possible_is_refused";
+    "Read, Write, Flush", "data", Implemented, "io::what_was_written_is_read";
+    "Read, Write, Zone Append", "length against NLB, MDTS, ZASL", Implemented, "io::lengths_must_agree_with_the_command";
+    "Write, Zone Append", "FUA", Implemented, "io::force_unit_access_waits_for_the_flash";
+    "Read, Write, Zone Append", "PRINFO: Invalid Protection Information", Refused, "io::the_error_log_says_which_field_of_which_command";
+    "Write", "DTYPE", Refused, "io::a_command_for_no_namespace_or_of_another_kind_is_refused";
+    "Zone Append", "assigned LBA", Implemented, "io::an_append_says_where_it_went";
+    "Zone Management Send", "open, close, finish, reset", Implemented, "io::zones_go_through_their_states";
+    "Zone Management Send", "select all", Implemented, "io::select_all_acts_on_the_zones_of_its_states";
+    "Zone Management Send", "offline; each status of the state machine", Implemented, "io::each_error_of_the_state_machine_has_its_status";
+    "Zone Management Send, Zone Management Receive", "descriptor extension, filters, partial", Implemented, "io::reports_are_filtered_and_partial_and_have_extensions";
+    "Zone Management Send", "ZRWA: allocation, explicit flush", Implemented, "io::a_zone_with_a_random_write_area_is_written_anywhere_in_it";
+    "Asynchronous Event Request", "zone that fails by itself", Implemented, "events::a_zone_that_fails_by_itself_is_an_event";
+    "Compare, Verify", "Compare Failure, length against NLB", Implemented, "media::a_compare_finds_a_difference_and_a_verify_reads";
+    "Write Zeroes", "in a zone and anywhere else", Implemented, "media::zeroes_are_written_where_a_write_could_be";
+    "Dataset Management", "AD, other hints, more ranges than NR", Implemented, "media::what_is_deallocated_reads_as_zero_and_a_hint_changes_nothing";
+    "Copy", "NR, MSSRL, MCL: Command Size Limit Exceeded; DESFMT 0", Implemented, "media::a_copy_puts_ranges_one_behind_the_other_within_its_limits";
+    "Identify, Get Log Page", "ONCS, OCFS, DLFEAT, MSSRL, MCL, MSRC, effects", Implemented, "media::optional_commands_are_announced_and_have_their_limits";
+    "all", "conventional namespaces", Implemented, "media::a_conventional_namespace_is_one_of_the_nvm_command_set";
+    "all", "FUSE, NSID, opcode", Refused, "io::a_command_for_no_namespace_or_of_another_kind_is_refused";
+    "all", "PSDT: PRPs", Refused, "io::a_command_with_prps_is_refused";
+    "all", "CID: Command ID Conflict", Refused, "io::an_identifier_in_flight_is_not_taken_twice";
+    "all", "any bytes", Implemented, "garbage::any_bytes_are_survived";
+};
+
+/// The table as Markdown.
+#[must_use]
+pub fn markdown() -> String {
+    let mut out =
+        String::from("| command | field | status | tested by |\n| --- | --- | --- | --- |\n");
+    for row in ROWS {
+        let Row {
+            command,
+            field,
+            state,
+            test,
+        } = row;
+        let word = state.word();
+        out.push_str(&format!("| {command} | {field} | {word} | `{test}` |\n"));
+    }
+    out
+}

@@ -1,0 +1,227 @@
+//! Asynchronous events of one controller, and the lists behind them.
+
+use std::collections::VecDeque;
+
+use zonelab_nvme::event::{AsyncEvent, AsyncEventType, NoticeEvent, SmartEvent};
+use zonelab_nvme::feature::AsyncEventConfiguration;
+use zonelab_nvme::identify::AsyncEvents;
+use zonelab_nvme::log::LogPageId;
+
+/// Most Asynchronous Event Requests in flight of a controller (AERL + 1).
+pub(super) const REQUESTS: usize = 4;
+
+/// Zones that a Changed Zone List holds.
+const LISTED_ZONES: usize = 511;
+
+/// Something that a host should know.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// Identify of a namespace changed.
+    Namespace,
+    /// The device changed zones of this namespace.
+    Zones(u32),
+    /// The discovery log changed.
+    Discovery,
+    /// The media lost data: zones that cannot be written or read any more.
+    Reliability,
+}
+
+impl Event {
+    /// Dword 0 of the completion that tells it.
+    pub(super) fn dword0(self) -> AsyncEvent {
+        match self {
+            Self::Namespace => AsyncEvent::notice(
+                NoticeEvent::NAMESPACE_ATTRIBUTE_CHANGED,
+                LogPageId::CHANGED_NAMESPACES.0,
+            ),
+            Self::Zones(_) => AsyncEvent::notice(
+                NoticeEvent::ZONE_DESCRIPTOR_CHANGED,
+                LogPageId::CHANGED_ZONES.0,
+            ),
+            Self::Discovery => {
+                AsyncEvent::notice(NoticeEvent::DISCOVERY_LOG_CHANGED, LogPageId::DISCOVERY.0)
+            }
+            Self::Reliability => AsyncEvent::default()
+                .with_event_type(AsyncEventType::SMART)
+                .with_information(SmartEvent::SUBSYSTEM_RELIABILITY.0)
+                .with_lid(LogPageId::SMART.0),
+        }
+    }
+
+    /// Dword 1 of the completion: the namespace, of a zone event.
+    pub(super) fn dword1(self) -> u32 {
+        match self {
+            Self::Zones(nsid) => nsid,
+            _ => 0,
+        }
+    }
+
+    /// Whether the host has asked for it.
+    fn is_enabled(self, aec: AsyncEventConfiguration) -> bool {
+        let optional = aec.optional();
+        match self {
+            Self::Namespace => optional.namespace_attribute(),
+            Self::Zones(_) => optional.zone_descriptor_changed(),
+            Self::Discovery => optional.discovery_log(),
+            Self::Reliability => aec.smart() & 1 << 2 != 0,
+        }
+    }
+
+    /// Whether reading this log page clears it.
+    fn is_cleared_by(self, lid: LogPageId, nsid: u32) -> bool {
+        let is_log = self.dword0().lid() == lid.0;
+        match self {
+            Self::Zones(of) => is_log && of == nsid,
+            _ => is_log,
+        }
+    }
+}
+
+/// Events that I/O controllers report (OAES).
+pub(super) fn io_events() -> AsyncEvents {
+    AsyncEvents::default()
+        .with_namespace_attribute(true)
+        .with_zone_descriptor_changed(true)
+}
+
+/// Events that discovery controllers report.
+pub(super) fn discovery_events() -> AsyncEvents {
+    AsyncEvents::default().with_discovery_log(true)
+}
+
+/// Zones of a namespace that the device changed and the host does not know of.
+#[derive(Clone, Debug, Default)]
+struct ChangedZones {
+    nsid: u32,
+    /// First blocks, without order or repetition; no more than a list holds.
+    zslba: Vec<u64>,
+    overflow: bool,
+}
+
+/// What a controller has to tell, and the requests to tell it with.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    /// Command identifiers of the requests, oldest first.
+    requests: VecDeque<u16>,
+    /// Not told yet, oldest first; each at most once.
+    pending: VecDeque<Event>,
+    /// Told, and its log page not read since.
+    masked: Vec<Event>,
+    /// Namespaces that changed, ascending.
+    namespaces: Vec<u32>,
+    zones: Vec<ChangedZones>,
+}
+
+impl Events {
+    /// Takes a request. False: there are as many as there may be.
+    pub(super) fn request(&mut self, cid: u16) -> bool {
+        if self.requests.len() == REQUESTS {
+            return false;
+        }
+        self.requests.push_back(cid);
+        true
+    }
+
+    /// Gives up the request with this identifier.
+    pub(super) fn abort(&mut self, cid: u16) -> bool {
+        let at = self.requests.iter().position(|request| *request == cid);
+        at.is_some_and(|at| self.requests.remove(at).is_some())
+    }
+
+    /// Gives up the oldest request.
+    pub(super) fn abort_any(&mut self) -> Option<u16> {
+        self.requests.pop_front()
+    }
+
+    /// Notes an event, unless it is noted or the host does not want to know.
+    pub(super) fn note(&mut self, event: Event, aec: AsyncEventConfiguration) {
+        let is_known = self.pending.contains(&event) || self.masked.contains(&event);
+        if event.is_enabled(aec) && !is_known {
+            self.pending.push_back(event);
+        }
+    }
+
+    /// A namespace changed.
+    pub(super) fn note_namespace(&mut self, nsid: u32) {
+        if let Err(at) = self.namespaces.binary_search(&nsid) {
+            self.namespaces.insert(at, nsid);
+        }
+    }
+
+    /// The device changed the zone that starts at `zslba`.
+    pub(super) fn note_zone(&mut self, nsid: u32, zslba: u64) {
+        let zones = self.zones_of(nsid);
+        if zones.overflow || zones.zslba.contains(&zslba) {
+            return;
+        }
+        if zones.zslba.len() == LISTED_ZONES {
+            zones.overflow = true;
+            zones.zslba.clear();
+        } else {
+            zones.zslba.push(zslba);
+        }
+    }
+
+    /// The device changed more zones than a list holds.
+    pub(super) fn note_overflow(&mut self, nsid: u32) {
+        let zones = self.zones_of(nsid);
+        zones.overflow = true;
+        zones.zslba.clear();
+    }
+
+    /// The list of a namespace.
+    fn zones_of(&mut self, nsid: u32) -> &mut ChangedZones {
+        let found = self.zones.iter().position(|zones| zones.nsid == nsid);
+        let at = found.unwrap_or_else(|| {
+            self.zones.push(ChangedZones {
+                nsid,
+                ..ChangedZones::default()
+            });
+            self.zones.len() - 1
+        });
+        &mut self.zones[at]
+    }
+
+    /// The next event to tell, and the identifier of the request to tell it with.
+    pub(super) fn take(&mut self) -> Option<(u16, Event)> {
+        let event = *self.pending.front()?;
+        let cid = self.requests.pop_front()?;
+        self.pending.pop_front();
+        self.masked.push(event);
+        Some((cid, event))
+    }
+
+    /// The host has read a log page, and does not retain its event.
+    pub(super) fn log_read(&mut self, lid: LogPageId, nsid: u32) {
+        self.pending.retain(|event| !event.is_cleared_by(lid, nsid));
+        self.masked.retain(|event| !event.is_cleared_by(lid, nsid));
+        match lid {
+            LogPageId::CHANGED_NAMESPACES => self.namespaces.clear(),
+            LogPageId::CHANGED_ZONES => self.zones.retain(|zones| zones.nsid != nsid),
+            _ => {}
+        }
+    }
+
+    /// Namespaces that changed, ascending.
+    pub(super) fn changed_namespaces(&self) -> &[u32] {
+        &self.namespaces
+    }
+
+    /// First blocks of the zones of a namespace that changed; `None`: too many.
+    pub(super) fn changed_zones(&self, nsid: u32) -> Option<&[u64]> {
+        match self.zones.iter().find(|zones| zones.nsid == nsid) {
+            None => Some(&[]),
+            Some(zones) if zones.overflow => None,
+            Some(zones) => Some(&zones.zslba),
+        }
+    }
+
+    /// A reset: nothing is known any more. Requests stay, to be given up.
+    pub(super) fn reset(&mut self) {
+        let requests = core::mem::take(&mut self.requests);
+        *self = Self {
+            requests,
+            ..Self::default()
+        };
+    }
+}

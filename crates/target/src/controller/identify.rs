@@ -1,0 +1,393 @@
+//! Identify: what a controller says about itself and its namespaces.
+
+use zonelab_device::{Buf, NamespaceInfo};
+use zonelab_nvme::Status;
+use zonelab_nvme::command::Identify;
+use zonelab_nvme::identify::{
+    Cns, CommandSet, CommandSetCombinations, CommandSetVector, ControllerAttributes,
+    ControllerList, ControllerType, EntrySizes, FirmwareUpdates, FormatAttributes, FormattedLba,
+    IdentifyController, IdentifyControllerZns, IdentifyNamespace, IdentifyNamespaceIndependent,
+    IdentifyNamespaceZns, LbaFormat, LogPageAttributes, NamespaceIdHeader, NamespaceIdType,
+    NamespaceList, NamespaceStatus, NvmOptions, OptionalAdmin, SglSupport, VolatileWriteCache,
+    ZonedOptions, ZrwaCapability,
+};
+use zonelab_nvme::zerocopy::little_endian::U128;
+use zonelab_nvme::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::events::REQUESTS;
+use super::failure::{Failure, byte};
+use super::features::{KEEP_ALIVE_GRANULARITY_MS, supported_events};
+use super::format::{FORMATS, formatted};
+use super::names::OUI;
+use super::properties::version;
+use super::settings::{ADMIN_QUEUE_ENTRIES, PAGE_BYTES};
+use super::state::{ERROR_ENTRIES, Kind};
+use super::{Answer, Subsystem};
+
+/// Bytes of every structure.
+const BYTES: usize = 4096;
+/// Most Abort commands at a time, zero based. None ever waits.
+const ABORT_LIMIT_Z: u8 = 3;
+/// The granularity of KAS.
+const KAS_UNIT_MS: u32 = 100;
+
+/// OCFS: source ranges in descriptor format 0.
+const COPY_FORMAT_0: u16 = 1 << 0;
+/// DLFEAT: all bytes of a deallocated block read as zero.
+const READS_ZERO: u8 = 0b001;
+/// DLFEAT: Write Zeroes with DEAC deallocates.
+const WRITE_ZEROES_DEALLOCATES: u8 = 1 << 3;
+
+/// Base-2 logarithm of a limit in units of the smallest page, rounded down.
+fn page_power(bytes: u32) -> u8 {
+    // Fits: it is less than 32.
+    (bytes / PAGE_BYTES).checked_ilog2().unwrap_or(0) as u8
+}
+
+/// `buf` as the structure that it is to hold.
+fn structure<T: FromBytes + IntoBytes + KnownLayout + Immutable>(buf: &mut Buf) -> &mut T {
+    T::mut_from_bytes(buf).expect("all structures have one size and no alignment")
+}
+
+impl Subsystem {
+    /// Identify.
+    pub(super) fn identify(
+        &mut self,
+        slot: u32,
+        command: Identify,
+        data_len: u32,
+    ) -> Result<Answer, Failure> {
+        if data_len as usize != BYTES {
+            return Err(Failure::at(Status::DATA_SGL_LENGTH_INVALID, byte::DPTR + 8));
+        }
+        let mut buf = self.pool.take_zeroed(BYTES);
+        let filled = match self.controllers.at(slot).kind {
+            Kind::Io => self.identify_io(slot, command, &mut buf),
+            Kind::Discovery if command.cns == Cns::CONTROLLER => {
+                self.identify_controller(slot, structure(&mut buf));
+                Ok(())
+            }
+            Kind::Discovery => Err(Failure::field(byte::CDW10)),
+        };
+        match filled {
+            Ok(()) => Ok(Answer::data(buf)),
+            Err(failure) => {
+                self.pool.give(buf);
+                Err(failure)
+            }
+        }
+    }
+
+    fn identify_io(&mut self, slot: u32, command: Identify, buf: &mut Buf) -> Result<(), Failure> {
+        let nsid = command.nsid;
+        match command.cns {
+            Cns::NAMESPACE | Cns::ALLOCATED_NAMESPACE => {
+                self.identify_namespace(nsid, structure(buf))
+            }
+            Cns::CONTROLLER => {
+                self.identify_controller(slot, structure(buf));
+                Ok(())
+            }
+            Cns::ACTIVE_NAMESPACES | Cns::ALLOCATED_NAMESPACES => {
+                self.list_namespaces(nsid, |_| true, structure(buf))
+            }
+            Cns::NAMESPACE_ID_DESCRIPTORS => self.namespace_identifiers(nsid, buf),
+            Cns::COMMAND_SET_NAMESPACE | Cns::COMMAND_SET_ALLOCATED_NAMESPACE => {
+                self.identify_namespace_of(nsid, command.csi, buf)
+            }
+            Cns::COMMAND_SET_CONTROLLER => self.identify_controller_of(command.csi, buf),
+            Cns::COMMAND_SET_ACTIVE_NAMESPACES | Cns::COMMAND_SET_ALLOCATED_NAMESPACES => {
+                let csi = command.csi;
+                check_command_set(csi)?;
+                self.list_namespaces(nsid, |of| command_set(of) == csi, structure(buf))
+            }
+            Cns::COMMAND_SET_INDEPENDENT_NAMESPACE => {
+                self.info(nsid)?;
+                let out: &mut IdentifyNamespaceIndependent = structure(buf);
+                out.nstat = NamespaceStatus::default().with_nrdy(true);
+                Ok(())
+            }
+            Cns::ATTACHED_CONTROLLERS => {
+                // A private namespace is attached to each controller alone.
+                self.info(nsid)?;
+                self.list_controllers(command.cntid, structure(buf));
+                Ok(())
+            }
+            Cns::CONTROLLERS => {
+                self.list_controllers(command.cntid, structure(buf));
+                Ok(())
+            }
+            Cns::COMMAND_SETS => {
+                if command.cntid != u16::MAX && u32::from(command.cntid) != slot + 1 {
+                    return Err(Failure::field(byte::CDW10 + 2));
+                }
+                let out: &mut CommandSetCombinations = structure(buf);
+                out.vectors[0] = CommandSetVector::default().with_nvm(true).with_zns(true);
+                Ok(())
+            }
+            _ => Err(Failure::field(byte::CDW10)),
+        }
+    }
+
+    /// What the drive says of a namespace.
+    fn info(&self, nsid: u32) -> Result<&NamespaceInfo, Failure> {
+        let index = nsid.wrapping_sub(1) as usize;
+        let info = self.drive.info().namespaces.get(index);
+        info.ok_or(Failure::at(Status::INVALID_NAMESPACE_OR_FORMAT, byte::NSID))
+    }
+
+    fn identify_controller(&mut self, slot: u32, out: &mut IdentifyController) {
+        let controller = self.controllers.at(slot);
+        let kind = controller.kind;
+        out.sn = self.texts.sn;
+        out.mn = self.texts.mn;
+        out.fr = self.texts.fr;
+        out.ieee = [OUI[2], OUI[1], OUI[0]];
+        // Fits: there are fewer controllers than identifiers.
+        out.cntlid = ((slot + 1) as u16).into();
+        out.ver = version();
+        out.oaes = supported_events(kind);
+        out.ctratt = ControllerAttributes::default()
+            .with_host_id_128(true)
+            .with_tbkas(true);
+        out.mdts = page_power(self.max_transfer_bytes);
+        out.aerl_z = REQUESTS as u8 - 1;
+        out.elpe_z = ERROR_ENTRIES as u8 - 1;
+        out.kas = ((KEEP_ALIVE_GRANULARITY_MS / KAS_UNIT_MS) as u16).into();
+        out.lpa = LogPageAttributes::default()
+            .with_command_effects(kind == Kind::Io)
+            .with_extended(true);
+        // A transport data block, or an offset into the capsule; any alignment.
+        out.sgls = SglSupport::default()
+            .with_support(1)
+            .with_offset(true)
+            .with_transport(true);
+        out.msdbd = 1;
+        match kind {
+            Kind::Io => self.identify_io_controller(out),
+            Kind::Discovery => {
+                out.cntrltype = ControllerType::DISCOVERY;
+                out.subnqn = zonelab_nvme::identify::Nqn::new(zonelab_nvme::fabrics::DISCOVERY_NQN)
+                    .unwrap_or(self.texts.subnqn);
+                out.maxcmd = ADMIN_QUEUE_ENTRIES.into();
+            }
+        }
+    }
+
+    /// What only a controller with namespaces has.
+    fn identify_io_controller(&self, out: &mut IdentifyController) {
+        let capacity =
+            |of: &NamespaceInfo| u128::from(capacity_lbas(of)) * u128::from(of.lba_bytes);
+        let bytes: u128 = self.drive.info().namespaces.iter().map(capacity).sum();
+        let limits = self.settings.limits;
+        out.cntrltype = ControllerType::IO;
+        out.oacs = OptionalAdmin::default().with_format_nvm(true);
+        out.acl_z = ABORT_LIMIT_Z;
+        out.frmw = FirmwareUpdates::default()
+            .with_slot_1_read_only(true)
+            .with_slots(1);
+        out.wctemp = 343.into();
+        out.cctemp = 353.into();
+        out.tnvmcap = U128::new(bytes);
+        out.sqes = EntrySizes::default().with_min(6).with_max(6);
+        out.cqes = EntrySizes::default().with_min(4).with_max(4);
+        out.maxcmd = limits.queue_depth.into();
+        // Fits: a drive has at most 255.
+        out.nn = (self.namespaces.len() as u32).into();
+        out.mnan = out.nn;
+        out.oncs = NvmOptions::default()
+            .with_compare(true)
+            .with_dataset_management(true)
+            .with_write_zeroes(true)
+            .with_save_select(true)
+            .with_verify(true)
+            .with_copy(self.has_copy());
+        if self.has_copy() {
+            out.ocfs = COPY_FORMAT_0.into();
+        }
+        out.fna = FormatAttributes::default()
+            .with_format_all(true)
+            .with_erase_all(true);
+        out.vwc = VolatileWriteCache::default()
+            .with_present(self.has_volatile_cache())
+            .with_flush_all(2);
+        out.subnqn = self.texts.subnqn;
+        out.ioccsz = ((64 + limits.in_capsule_bytes) / 16).into();
+        out.iorcsz = 1.into();
+    }
+
+    /// Whether a namespace has Copy.
+    pub(super) fn has_copy(&self) -> bool {
+        self.namespaces.iter().any(|of| of.has_copy)
+    }
+
+    fn identify_namespace(&self, nsid: u32, out: &mut IdentifyNamespace) -> Result<(), Failure> {
+        let info = self.info(nsid)?;
+        let names = self.namespaces[nsid as usize - 1].names;
+        let config = self.drive.drive().config();
+        out.nsze = info.size_lbas.into();
+        out.ncap = info.size_lbas.into();
+        out.nuse = info.size_lbas.into();
+        out.nvmcap = U128::new(u128::from(capacity_lbas(info)) * u128::from(info.lba_bytes));
+        // Blocks that are deallocated read as zero. In a zone nothing is.
+        out.dlfeat = match info.zoned {
+            Some(_) => READS_ZERO,
+            None => READS_ZERO | WRITE_ZEROES_DEALLOCATES,
+        };
+        if let Some(copy) = info.copy {
+            out.mssrl = copy.max_range_lbas.into();
+            out.mcl = copy.max_lbas.into();
+            // Fits: at most 256 less one.
+            out.msrc_z = (copy.max_ranges - 1) as u8;
+        }
+        out.nguid = names.nguid;
+        out.eui64 = names.eui64;
+        out.nlbaf_z = FORMATS.len() as u8 - 1;
+        for ((index, lba_bytes), lbaf) in (0..).zip(FORMATS).zip(&mut out.lbaf) {
+            if lba_bytes == info.lba_bytes {
+                out.flbas = FormattedLba::default().with_index(index);
+            }
+            if lba_bytes == info.lba_bytes || formatted(config, lba_bytes).is_some() {
+                *lbaf = LbaFormat::default().with_lbads(lba_bytes.ilog2() as u8);
+            }
+        }
+        Ok(())
+    }
+
+    fn identify_namespace_of(
+        &self,
+        nsid: u32,
+        csi: CommandSet,
+        buf: &mut Buf,
+    ) -> Result<(), Failure> {
+        check_command_set(csi)?;
+        let info = self.info(nsid)?;
+        let zoned = match (csi, info.zoned) {
+            // Nothing beyond blocks of data: all zero.
+            (CommandSet::NVM, _) => return Ok(()),
+            (_, Some(zoned)) => zoned,
+            (_, None) => return Err(Failure::bit(Status::INVALID_FIELD, byte::CDW11 + 3, 0)),
+        };
+        let config = self.drive.drive().config();
+        let out: &mut IdentifyNamespaceZns = structure(buf);
+        let limit = |most: Option<u32>| most.map_or(IdentifyNamespaceZns::NO_LIMIT, |n| n - 1);
+        out.ozcs = ZonedOptions::default()
+            .with_razb(zoned.read_across_zones)
+            .with_zrwasup(zoned.zrwa.is_some());
+        if let Some(zrwa) = zoned.zrwa {
+            out.numzrwa_z = limit(zrwa.max_areas).into();
+            // Fit: a profile with larger areas is refused.
+            out.zrwafg = (zrwa.flush_granularity_lbas as u16).into();
+            out.zrwasz = (zrwa.size_lbas as u16).into();
+            out.zrwacap = ZrwaCapability::default().with_expflushsup(zrwa.explicit_flush);
+        }
+        out.mar_z = limit(zoned.max_active).into();
+        out.mor_z = limit(zoned.max_open).into();
+        for (lba_bytes, lbafe) in FORMATS.into_iter().zip(&mut out.lbafe) {
+            let zone_lbas = if lba_bytes == info.lba_bytes {
+                zoned.zone_size_lbas
+            } else if let Some(config) = formatted(config, lba_bytes) {
+                config.zones.size_lbas
+            } else {
+                continue;
+            };
+            lbafe.zsze = zone_lbas.into();
+            lbafe.zdes = (zoned.descriptor_extension_bytes / 64) as u8;
+        }
+        Ok(())
+    }
+
+    fn identify_controller_of(&self, csi: CommandSet, buf: &mut Buf) -> Result<(), Failure> {
+        check_command_set(csi)?;
+        if csi == CommandSet::ZNS {
+            let out: &mut IdentifyControllerZns = structure(buf);
+            // 0 says that it is as MDTS.
+            if self.max_append_bytes < self.max_transfer_bytes {
+                out.zasl = page_power(self.max_append_bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// The namespaces after `nsid`.
+    fn list_namespaces(
+        &self,
+        nsid: u32,
+        is_listed: impl Fn(&NamespaceInfo) -> bool,
+        out: &mut NamespaceList,
+    ) -> Result<(), Failure> {
+        if nsid >= u32::MAX - 1 {
+            return Err(Failure::at(Status::INVALID_NAMESPACE_OR_FORMAT, byte::NSID));
+        }
+        let infos = self.drive.info().namespaces.iter();
+        let listed = (1_u32..)
+            .zip(infos)
+            .filter(|(of, info)| *of > nsid && is_listed(info));
+        for ((of, _), place) in listed.zip(&mut out.nsid) {
+            *place = of.into();
+        }
+        Ok(())
+    }
+
+    /// The controllers from `cntid` on.
+    fn list_controllers(&self, cntid: u16, out: &mut ControllerList) {
+        let io = self
+            .controllers
+            .iter()
+            .filter(|(_, of)| of.kind == Kind::Io);
+        // Fits: there are fewer controllers than identifiers.
+        let listed = io
+            .map(|(slot, _)| (slot + 1) as u16)
+            .filter(|cntlid| *cntlid >= cntid);
+        let mut count = 0;
+        for (cntlid, place) in listed.zip(&mut out.cntlid) {
+            *place = cntlid.into();
+            count += 1;
+        }
+        out.numids = count.into();
+    }
+
+    fn namespace_identifiers(&self, nsid: u32, buf: &mut Buf) -> Result<(), Failure> {
+        let info = self.info(nsid)?;
+        let names = self.namespaces[nsid as usize - 1].names;
+        let csi = [command_set(info).0];
+        let descriptors: [(NamespaceIdType, &[u8]); 4] = [
+            (NamespaceIdType::EUI64, &names.eui64),
+            (NamespaceIdType::NGUID, &names.nguid),
+            (NamespaceIdType::UUID, &names.uuid),
+            (NamespaceIdType::CSI, &csi),
+        ];
+        let mut at = 0;
+        for (nidt, nid) in descriptors {
+            let header = NamespaceIdHeader::new(nidt, nid.len() as u8);
+            for part in [header.as_bytes(), nid] {
+                buf[at..at + part.len()].copy_from_slice(part);
+                at += part.len();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Blocks that can be written.
+fn capacity_lbas(info: &NamespaceInfo) -> u64 {
+    info.zoned.map_or(info.size_lbas, |zoned| {
+        u64::from(zoned.zones) * zoned.zone_capacity_lbas
+    })
+}
+
+/// The command set of a namespace.
+fn command_set(info: &NamespaceInfo) -> CommandSet {
+    match info.zoned {
+        Some(_) => CommandSet::ZNS,
+        None => CommandSet::NVM,
+    }
+}
+
+/// Whether controllers have the command set.
+fn check_command_set(csi: CommandSet) -> Result<(), Failure> {
+    if matches!(csi, CommandSet::NVM | CommandSet::ZNS) {
+        return Ok(());
+    }
+    Err(Failure::field(byte::CDW11 + 3))
+}

@@ -1,0 +1,290 @@
+//! Get Log Page.
+
+use std::net::IpAddr;
+
+use zonelab_device::Buf;
+use zonelab_nvme::Status;
+use zonelab_nvme::command::GetLogPage;
+use zonelab_nvme::fabrics::CNTLID_DYNAMIC;
+use zonelab_nvme::identify::{Ascii, CommandSet};
+use zonelab_nvme::log::{
+    ActiveFirmware, AddressFamily, CHANGED_NAMESPACES_OVERFLOW, CommandEffects, CommandEffectsLog,
+    CriticalWarning, DiscoveryEntry, DiscoveryHeader, ErrorEntry, LogPageId, SmartLog,
+    SubsystemType, SupportedLogPage, TransportRequirements, TransportType,
+};
+use zonelab_nvme::queue::{AdminOpcode, IoOpcode};
+use zonelab_nvme::zerocopy::little_endian::U128;
+use zonelab_nvme::zerocopy::{FromZeros, IntoBytes};
+use zonelab_nvme::zns::{ChangedZoneList, ZoneState};
+
+use super::failure::{Failure, byte};
+use super::settings::{ADMIN_QUEUE_ENTRIES, DiscoveryAddress};
+use super::state::{ERROR_ENTRIES, Kind};
+use super::{Answer, Subsystem};
+
+/// The temperature of a drive without a thermometer, in kelvins: 25 degrees.
+const TEMPERATURE_K: u16 = 298;
+/// Per cent of spare capacity: no block ever wears out.
+const SPARE_PERCENT: u8 = 100;
+const SPARE_THRESHOLD_PERCENT: u8 = 10;
+/// Bytes of a data unit: thousands of 512.
+const DATA_UNIT_BYTES: u64 = 512_000;
+const NS_PER_MINUTE: u64 = 60_000_000_000;
+
+/// Log pages of I/O controllers.
+const IO_PAGES: [LogPageId; 7] = [
+    LogPageId::SUPPORTED_LOG_PAGES,
+    LogPageId::ERROR_INFORMATION,
+    LogPageId::SMART,
+    LogPageId::FIRMWARE_SLOTS,
+    LogPageId::CHANGED_NAMESPACES,
+    LogPageId::COMMAND_EFFECTS,
+    LogPageId::CHANGED_ZONES,
+];
+
+/// Log pages of discovery controllers.
+const DISCOVERY_PAGES: [LogPageId; 3] = [
+    LogPageId::SUPPORTED_LOG_PAGES,
+    LogPageId::ERROR_INFORMATION,
+    LogPageId::DISCOVERY,
+];
+
+impl Subsystem {
+    /// Get Log Page. The part beyond the end of a page is zero.
+    pub(super) fn get_log_page(
+        &mut self,
+        slot: u32,
+        get: GetLogPage,
+        data_len: u32,
+    ) -> Result<Answer, Failure> {
+        let pages: &[LogPageId] = match self.controllers.at(slot).kind {
+            Kind::Io => &IO_PAGES,
+            Kind::Discovery => &DISCOVERY_PAGES,
+        };
+        if !pages.contains(&get.lid) {
+            return Err(Failure::at(Status::INVALID_LOG_PAGE, byte::CDW10));
+        }
+        // Offsets are in bytes, of whole dwords.
+        if get.ot {
+            return Err(Failure::bit(Status::INVALID_FIELD, 58, 7));
+        }
+        if !get.lpo.is_multiple_of(4) {
+            return Err(Failure::field(byte::CDW12));
+        }
+        let bytes = get.numd * 4;
+        if bytes > u64::from(self.max_transfer_bytes) {
+            return Err(Failure::bit(Status::INVALID_FIELD, byte::CDW10 + 2, 0));
+        }
+        if bytes != u64::from(data_len) {
+            return Err(Failure::at(Status::DATA_SGL_LENGTH_INVALID, byte::DPTR + 8));
+        }
+        let page = self.log_page(slot, &get)?;
+        let start = usize::try_from(get.lpo).ok().filter(|at| *at <= page.len());
+        let start = start.ok_or(Failure::field(byte::CDW12))?;
+        // Fits: it is at most the largest transfer.
+        let mut buf: Buf = self.pool.take_zeroed(bytes as usize);
+        let part = &page[start..];
+        let len = part.len().min(buf.len());
+        buf[..len].copy_from_slice(&part[..len]);
+        if !get.rae {
+            self.controllers.at(slot).events.log_read(get.lid, get.nsid);
+        }
+        Ok(Answer::data(buf))
+    }
+
+    /// A whole log page.
+    fn log_page(&mut self, slot: u32, get: &GetLogPage) -> Result<Vec<u8>, Failure> {
+        let is_all = matches!(get.nsid, 0 | u32::MAX);
+        match get.lid {
+            LogPageId::SUPPORTED_LOG_PAGES => Ok(self.supported_pages(slot)),
+            LogPageId::ERROR_INFORMATION => Ok(self.error_log(slot)),
+            LogPageId::SMART if is_all => Ok(self.smart_log().as_bytes().to_vec()),
+            LogPageId::SMART => Err(Failure::field(byte::NSID)),
+            LogPageId::FIRMWARE_SLOTS => Ok(self.firmware_slots()),
+            LogPageId::CHANGED_NAMESPACES => Ok(self.changed_namespaces(slot)),
+            LogPageId::COMMAND_EFFECTS => effects(get.csi, self.has_formats(), self.has_copy()),
+            LogPageId::CHANGED_ZONES => self.changed_zones(slot, get.nsid),
+            _ => Ok(self.discovery_log()),
+        }
+    }
+
+    fn supported_pages(&mut self, slot: u32) -> Vec<u8> {
+        let pages: &[LogPageId] = match self.controllers.at(slot).kind {
+            Kind::Io => &IO_PAGES,
+            Kind::Discovery => &DISCOVERY_PAGES,
+        };
+        let mut out = zonelab_nvme::log::SupportedLogPages::new_zeroed();
+        for page in pages {
+            out.lids[usize::from(page.0)] = SupportedLogPage::default().with_lsupp(true);
+        }
+        out.as_bytes().to_vec()
+    }
+
+    fn error_log(&mut self, slot: u32) -> Vec<u8> {
+        let errors = &self.controllers.at(slot).errors;
+        let mut out: Vec<u8> = errors.iter().flat_map(|e| e.as_bytes().to_vec()).collect();
+        out.resize(ERROR_ENTRIES * size_of::<ErrorEntry>(), 0);
+        out
+    }
+
+    fn smart_log(&self) -> SmartLog {
+        let totals = self.drive.drive().totals();
+        let units = |bytes: u64| U128::new(bytes.div_ceil(DATA_UNIT_BYTES).into());
+        let count = |count: u64| U128::new(count.into());
+        let counters = &self.counters;
+        let since = counters
+            .busy_since
+            .map_or(0, |at| self.now.saturating_sub(at).0);
+        let zones = self.drive.drive().zones();
+        let is_lost = |zone| {
+            let state = zones.state(zonelab_device::ZoneId(zone));
+            matches!(state, ZoneState::READ_ONLY | ZoneState::OFFLINE)
+        };
+        let mut out = SmartLog::new_zeroed();
+        out.cw = CriticalWarning::default().with_degraded((0..zones.count()).any(is_lost));
+        out.ctemp = TEMPERATURE_K.into();
+        out.avsp = SPARE_PERCENT;
+        out.avspt = SPARE_THRESHOLD_PERCENT;
+        out.dur = units(counters.read_bytes + totals.host_read_bytes);
+        out.duw = units(counters.written_bytes + totals.host_write_bytes);
+        out.hrc = count(counters.reads);
+        out.hwc = count(counters.writes);
+        out.cbt = count((counters.busy_ns + since) / NS_PER_MINUTE);
+        out.pwrc = count(1);
+        out.poh = count(self.now.0 / (60 * NS_PER_MINUTE));
+        out.mdie = count(counters.media_errors);
+        out.neile = count(counters.errors);
+        out
+    }
+
+    fn firmware_slots(&self) -> Vec<u8> {
+        let mut out = zonelab_nvme::log::FirmwareSlots::new_zeroed();
+        out.afi = ActiveFirmware::default().with_active(1);
+        out.frs[0] = self.texts.fr;
+        out.as_bytes().to_vec()
+    }
+
+    fn changed_namespaces(&mut self, slot: u32) -> Vec<u8> {
+        let changed = self.controllers.at(slot).events.changed_namespaces();
+        let mut out = zonelab_nvme::identify::NamespaceList::new_zeroed();
+        if changed.len() > out.nsid.len() {
+            out.nsid[0] = CHANGED_NAMESPACES_OVERFLOW.into();
+        } else {
+            for (nsid, place) in changed.iter().zip(&mut out.nsid) {
+                *place = (*nsid).into();
+            }
+        }
+        out.as_bytes().to_vec()
+    }
+
+    fn changed_zones(&mut self, slot: u32, nsid: u32) -> Result<Vec<u8>, Failure> {
+        let is_zoned = self.namespace(nsid).is_some_and(|of| of.zone_lbas > 0);
+        if !is_zoned {
+            return Err(Failure::at(Status::INVALID_NAMESPACE_OR_FORMAT, byte::NSID));
+        }
+        let mut out = ChangedZoneList::new_zeroed();
+        match self.controllers.at(slot).events.changed_zones(nsid) {
+            None => out.nrzid = ChangedZoneList::OVERFLOW.into(),
+            Some(zones) => {
+                // Fits: the list holds 511.
+                out.nrzid = (zones.len() as u16).into();
+                for (zslba, place) in zones.iter().zip(&mut out.zid) {
+                    *place = (*zslba).into();
+                }
+            }
+        }
+        Ok(out.as_bytes().to_vec())
+    }
+
+    fn discovery_log(&self) -> Vec<u8> {
+        let mut header = DiscoveryHeader::new_zeroed();
+        header.genctr = self.discovery_generation.into();
+        header.numrec = (self.settings.addresses.len() as u64).into();
+        let mut out = header.as_bytes().to_vec();
+        for (portid, address) in (1..).zip(&self.settings.addresses) {
+            out.extend_from_slice(self.discovery_entry(portid, address).as_bytes());
+        }
+        out
+    }
+
+    fn discovery_entry(&self, portid: u16, at: &DiscoveryAddress) -> DiscoveryEntry {
+        let mut out = DiscoveryEntry::new_zeroed();
+        out.trtype = TransportType::TCP;
+        out.adrfam = match at.address {
+            IpAddr::V4(_) => AddressFamily::IPV4,
+            IpAddr::V6(_) => AddressFamily::IPV6,
+        };
+        out.subtype = SubsystemType::NVM;
+        out.treq = TransportRequirements::default()
+            .with_secure_channel(2)
+            .with_disable_sq_flow_control(true);
+        out.portid = portid.into();
+        out.cntlid = CNTLID_DYNAMIC.into();
+        out.asqsz = self
+            .settings
+            .limits
+            .queue_depth
+            .max(ADMIN_QUEUE_ENTRIES)
+            .into();
+        // An address and a port are shorter than their fields.
+        out.trsvcid = Ascii::new(&at.port.to_string()).unwrap_or_default();
+        out.traddr = Ascii::new(&at.address.to_string()).unwrap_or_default();
+        out.subnqn = self.texts.subnqn;
+        out
+    }
+
+    /// Whether Format NVM can change the size of blocks.
+    fn has_formats(&self) -> bool {
+        let config = self.drive.drive().config();
+        let others = super::format::FORMATS
+            .into_iter()
+            .filter(|bytes| *bytes != config.lba_bytes);
+        others
+            .into_iter()
+            .any(|bytes| super::format::formatted(config, bytes).is_some())
+    }
+}
+
+/// Commands Supported and Effects, of a command set.
+fn effects(csi: CommandSet, has_formats: bool, has_copy: bool) -> Result<Vec<u8>, Failure> {
+    if !matches!(csi, CommandSet::NVM | CommandSet::ZNS) {
+        return Err(Failure::field(59));
+    }
+    let supported = CommandEffects::default().with_csupp(true);
+    let writes = supported.with_lbcc(true);
+    let mut out = CommandEffectsLog::new_zeroed();
+    for opcode in [
+        AdminOpcode::GET_LOG_PAGE,
+        AdminOpcode::IDENTIFY,
+        AdminOpcode::ABORT,
+        AdminOpcode::SET_FEATURES,
+        AdminOpcode::GET_FEATURES,
+        AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST,
+        AdminOpcode::KEEP_ALIVE,
+    ] {
+        out.acs[usize::from(opcode.0)] = supported;
+    }
+    // It erases, changes the size of blocks, and is to be alone on all namespaces.
+    out.acs[usize::from(AdminOpcode::FORMAT_NVM.0)] = writes.with_ncc(has_formats).with_cse(2);
+    let io = [
+        (IoOpcode::FLUSH, supported),
+        (IoOpcode::WRITE, writes),
+        (IoOpcode::READ, supported),
+        (IoOpcode::COMPARE, supported),
+        (IoOpcode::VERIFY, supported),
+        (IoOpcode::WRITE_ZEROES, writes),
+        (IoOpcode::DATASET_MANAGEMENT, writes),
+    ];
+    let copy = [(IoOpcode::COPY, writes)];
+    let copy = copy.iter().filter(|_| has_copy);
+    let zoned = [
+        (IoOpcode::ZONE_MANAGEMENT_SEND, writes),
+        (IoOpcode::ZONE_MANAGEMENT_RECEIVE, supported),
+        (IoOpcode::ZONE_APPEND, writes),
+    ];
+    let zoned = zoned.iter().filter(|_| csi == CommandSet::ZNS);
+    for (opcode, effects) in io.iter().chain(copy).chain(zoned) {
+        out.iocs[usize::from(opcode.0)] = *effects;
+    }
+    Ok(out.as_bytes().to_vec())
+}

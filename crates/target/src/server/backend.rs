@@ -1,0 +1,82 @@
+//! What a server serves.
+
+use zonelab_device::{Buf, Nanos};
+use zonelab_nvme::fabrics::{Connect, ConnectData};
+use zonelab_nvme::queue::{CompletionEntry, SubmissionEntry};
+
+use crate::controller::{Connected, Done, QueueHandle, Subsystem};
+
+/// What stands behind the connections of a server: a [`Subsystem`], or
+/// something small in a test. The methods are those of [`Subsystem`].
+pub trait Backend {
+    /// Makes a queue.
+    ///
+    /// # Errors
+    /// The completion that refuses it.
+    fn connect(
+        &mut self,
+        now: Nanos,
+        command: (&SubmissionEntry, &Connect),
+        data: &ConnectData,
+    ) -> Result<Connected, CompletionEntry>;
+
+    /// The connection of a queue is gone.
+    fn disconnect(&mut self, now: Nanos, queue: QueueHandle);
+
+    /// Takes a command.
+    fn submit(
+        &mut self,
+        now: Nanos,
+        queue: QueueHandle,
+        entry: &SubmissionEntry,
+        data: Option<Buf>,
+        data_len: u32,
+    );
+
+    /// Takes back data of a completion that the host has got.
+    fn recycle(&mut self, data: Buf);
+
+    /// When something happens next.
+    fn next_event(&self) -> Option<Nanos>;
+
+    /// Goes on to `to`.
+    fn advance(&mut self, to: Nanos, done: &mut Vec<Done>, closed: &mut Vec<QueueHandle>);
+}
+
+impl Backend for Subsystem {
+    fn connect(
+        &mut self,
+        now: Nanos,
+        command: (&SubmissionEntry, &Connect),
+        data: &ConnectData,
+    ) -> Result<Connected, CompletionEntry> {
+        Self::connect(self, now, command, data)
+    }
+
+    fn disconnect(&mut self, now: Nanos, queue: QueueHandle) {
+        Self::disconnect(self, now, queue);
+    }
+
+    fn submit(
+        &mut self,
+        now: Nanos,
+        queue: QueueHandle,
+        entry: &SubmissionEntry,
+        data: Option<Buf>,
+        data_len: u32,
+    ) {
+        Self::submit(self, now, queue, entry, data, data_len);
+    }
+
+    fn recycle(&mut self, data: Buf) {
+        Self::recycle(self, data);
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        Self::next_event(self)
+    }
+
+    fn advance(&mut self, to: Nanos, done: &mut Vec<Done>, closed: &mut Vec<QueueHandle>) {
+        Self::advance(self, to, done, closed);
+    }
+}

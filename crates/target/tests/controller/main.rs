@@ -1,0 +1,12 @@
+//! A host in memory against a subsystem: no transport, a clock that jumps.
+
+mod admin;
+mod connecting;
+mod events;
+mod garbage;
+mod host;
+mod identify;
+mod io;
+mod lifetime;
+mod media;
+mod protocol;
