@@ -1,0 +1,27 @@
+//! Queue pairs to real things: drives that zonelab did not make.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`tcp`] | the host's end of an NVMe/TCP connection: bytes in, bytes out |
+//! | [`url`] | `tcp://host:port/nqn?nsid=1` |
+//! | [`TcpController`] | admin queue: enabling, identifying, keep alive, shutting down |
+//! | [`TcpQueue`] | I/O queue: a [`QueuePair`](zonelab_device::QueuePair) |
+//! | [`Identity`] | what a controller says of itself |
+//!
+//! Only `clock` reads the time, and only calls of the controller wait.
+
+mod clock;
+mod controller;
+mod error;
+mod identity;
+mod queue;
+mod socket;
+mod starting;
+pub mod tcp;
+pub mod url;
+
+pub use controller::{Backoff, DiscoveryLog, Options, TcpController};
+pub use error::DriverError;
+pub use identity::{Identity, Namespace};
+pub use queue::TcpQueue;
+pub use socket::Reply;

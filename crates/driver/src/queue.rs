@@ -1,0 +1,381 @@
+//! An I/O queue of a controller as a queue pair.
+
+use std::sync::Arc;
+
+use zonelab_device::{
+    Buf, Command, Completion, DeviceInfo, NamespaceId, Nanos, Op, QueueId, QueuePair, RejectReason,
+    Rejected, Tag,
+};
+use zonelab_nvme::Status;
+use zonelab_nvme::command::{
+    Compare, CopyCommand, CopyRange, DatasetManagement, DatasetRange, Flush, OutOfRange, Read,
+    Verify, Write, WriteZeroes, ZoneAppend, ZoneManagementReceive, ZoneManagementSend,
+};
+use zonelab_nvme::queue::{StatusField, SubmissionEntry};
+use zonelab_nvme::zns::ZoneReceiveAction;
+
+use crate::error::DriverError;
+use crate::socket::{Reply, Socket};
+use crate::tcp::{RefuseReason, Transfer};
+
+/// In a token: the buffer is one of the queue's own. The low half is the tag.
+const SCRATCH: u64 = 1 << 32;
+
+/// An I/O queue over NVMe/TCP.
+///
+/// Commands that were in flight when the connection broke complete with
+/// [`Status::HOST_PATHING_ERROR`]; after that nothing is taken any more, and
+/// [`TcpQueue::error`] says why.
+///
+/// A read, write or append without a buffer gets one of the queue's own, which
+/// is used again: for loads that do not look at the data.
+#[derive(Debug)]
+pub struct TcpQueue {
+    socket: Socket,
+    id: QueueId,
+    info: Arc<DeviceInfo>,
+    timeout: Nanos,
+    /// Buffers for commands that came without one.
+    scratch: Vec<Buf>,
+    /// Completions that were not the controller's.
+    local: Vec<Completion>,
+    error: Option<DriverError>,
+    last_status: StatusField,
+}
+
+impl TcpQueue {
+    pub(crate) fn new(socket: Socket, id: QueueId, info: Arc<DeviceInfo>, timeout: Nanos) -> Self {
+        let depth = usize::from(socket.connection.depth());
+        Self {
+            socket,
+            id,
+            info,
+            timeout,
+            scratch: Vec::with_capacity(depth),
+            local: Vec::with_capacity(depth),
+            error: None,
+            last_status: StatusField::default(),
+        }
+    }
+
+    /// Its identifier.
+    #[must_use]
+    pub fn id(&self) -> QueueId {
+        self.id
+    }
+
+    /// Commands in flight at most.
+    #[must_use]
+    pub fn depth(&self) -> u16 {
+        self.socket.connection.depth()
+    }
+
+    /// Why the connection is gone, if it is.
+    #[must_use]
+    pub fn error(&self) -> Option<&DriverError> {
+        self.error.as_ref()
+    }
+
+    /// Status field of the completion that [`QueuePair::poll`] moved last, with
+    /// its DNR and CRD.
+    #[must_use]
+    pub fn last_status(&self) -> StatusField {
+        self.last_status
+    }
+
+    /// Waits until something can be received, at most until `until` on the
+    /// queue's clock. For programs that have nothing else to do.
+    ///
+    /// # Errors
+    /// The socket is gone.
+    pub fn wait(&mut self, until: Nanos) -> Result<(), DriverError> {
+        match self.local.is_empty() {
+            true => self.socket.wait(until),
+            false => Ok(()),
+        }
+    }
+
+    /// Sends any command and waits for its end. Its identifier and data pointer
+    /// are filled in. The status is the caller's to look at.
+    ///
+    /// # Errors
+    /// The command was not taken, or the connection broke.
+    pub fn passthrough(
+        &mut self,
+        entry: SubmissionEntry,
+        transfer: Transfer,
+    ) -> Result<Reply, DriverError> {
+        let reply = self
+            .socket
+            .call("the I/O command", entry, transfer, self.timeout);
+        if let Err(error) = &reply
+            && !matches!(error, DriverError::NotTaken { .. })
+        {
+            self.lose(DriverError::Closed);
+        }
+        reply
+    }
+
+    /// Ends the connection, and with it the queue.
+    pub fn close(mut self) {
+        self.socket.close();
+    }
+
+    /// The entry of a command, and how many bytes of data it has: in blocks of
+    /// the namespace, or by its buffer.
+    fn entry(&self, command: &Command, buffer_bytes: usize) -> Result<Prepared, Status> {
+        let nsid = command.nsid.0;
+        let bytes = |nlb: u32| {
+            let namespace = self.info.namespace(NamespaceId(nsid));
+            let lba_bytes = namespace.map(|namespace| u64::from(namespace.lba_bytes));
+            // The controller knows what to say of a namespace that is not there.
+            usize::try_from(u64::from(nlb) * lba_bytes.unwrap_or(0))
+                .map_err(|_| Status::INVALID_FIELD)
+        };
+        let (entry, bytes, direction) = match command.op {
+            Op::Read { slba, nlb } => {
+                let entry = Read::new(nsid, slba.0, nlb).to_entry();
+                (entry.map_err(out_of_range)?, bytes(nlb)?, Direction::ToHost)
+            }
+            Op::Write { slba, nlb } => {
+                let entry = Write::new(nsid, slba.0, nlb).to_entry();
+                let entry = entry.map_err(out_of_range)?;
+                (entry, bytes(nlb)?, Direction::ToController)
+            }
+            Op::Append { zslba, nlb } => {
+                let entry = ZoneAppend::new(nsid, zslba.0, nlb).to_entry();
+                let entry = entry.map_err(out_of_range)?;
+                (entry, bytes(nlb)?, Direction::ToController)
+            }
+            Op::WriteZeroes { slba, nlb } => {
+                let entry = WriteZeroes::new(nsid, slba.0, nlb).to_entry();
+                (entry.map_err(out_of_range)?, 0, Direction::None)
+            }
+            Op::Compare { slba, nlb } => {
+                let entry = Compare::new(nsid, slba.0, nlb).to_entry();
+                let entry = entry.map_err(out_of_range)?;
+                (entry, bytes(nlb)?, Direction::ToController)
+            }
+            Op::Verify { slba, nlb } => {
+                let entry = Verify::new(nsid, slba.0, nlb).to_entry();
+                (entry.map_err(out_of_range)?, 0, Direction::None)
+            }
+            Op::Deallocate { ranges } => {
+                let entry = DatasetManagement::deallocate(nsid, ranges).to_entry();
+                let bytes = usize::from(ranges) * size_of::<DatasetRange>();
+                (entry.map_err(out_of_range)?, bytes, Direction::ToController)
+            }
+            Op::Copy { sdlba, ranges } => {
+                let entry = CopyCommand::new(nsid, sdlba.0, ranges).to_entry();
+                let bytes = usize::from(ranges) * size_of::<CopyRange>();
+                (entry.map_err(out_of_range)?, bytes, Direction::ToController)
+            }
+            Op::Flush => (Flush { nsid }.to_entry(), 0, Direction::None),
+            Op::ZoneSend {
+                slba,
+                action,
+                select_all,
+            } => {
+                let mut send = ZoneManagementSend::new(nsid, slba.0, action);
+                send.select_all = select_all;
+                (send.to_entry(), buffer_bytes, Direction::ToController)
+            }
+            Op::ZrwaSend { slba, action } => {
+                let mut send = ZoneManagementSend::new(nsid, slba.0, action);
+                send.zsaso = true;
+                (send.to_entry(), buffer_bytes, Direction::ToController)
+            }
+            Op::ZoneReceive {
+                slba,
+                filter,
+                partial,
+                extended,
+            } => {
+                let zra = match extended {
+                    true => ZoneReceiveAction::EXTENDED_REPORT_ZONES,
+                    false => ZoneReceiveAction::REPORT_ZONES,
+                };
+                let receive = ZoneManagementReceive {
+                    zra,
+                    filter,
+                    partial,
+                    ..ZoneManagementReceive::new(nsid, slba.0, buffer_bytes as u64 / 4)
+                };
+                let entry = receive.to_entry().map_err(out_of_range)?;
+                (entry, buffer_bytes, Direction::ToHost)
+            }
+        };
+        Ok(Prepared {
+            entry,
+            bytes,
+            direction,
+        })
+    }
+
+    /// A command that fails before it is sent completes at the next poll.
+    fn complete_locally(&mut self, tag: Tag, status: Status, data: Option<Buf>) {
+        self.local.push(Completion {
+            queue: self.id,
+            tag,
+            status,
+            at: Nanos::ZERO,
+            result: 0,
+            data,
+        });
+    }
+
+    /// A buffer of the queue's own.
+    fn scratch(&mut self, bytes: usize) -> Buf {
+        match self.scratch.pop() {
+            Some(buf) if buf.len() == bytes => buf,
+            _ => Buf::zeroed(bytes),
+        }
+    }
+
+    /// The caller's buffer of a command, if it had one.
+    fn keep_scratch(&mut self, token: u64, data: Option<Buf>) -> Option<Buf> {
+        if token & SCRATCH == 0 {
+            return data;
+        }
+        self.scratch.extend(data);
+        None
+    }
+
+    /// The connection is gone: all that was in flight ends.
+    fn lose(&mut self, error: DriverError) {
+        self.socket.close();
+        self.error = Some(error);
+        while let Some((token, data)) = self.socket.connection.give_back() {
+            let data = self.keep_scratch(token, data);
+            self.complete_locally(tag_of(token), Status::HOST_PATHING_ERROR, data);
+        }
+    }
+}
+
+/// Zero blocks, or more than NLB holds.
+fn out_of_range(_: OutOfRange) -> Status {
+    Status::INVALID_FIELD
+}
+
+/// Where the data of a command goes.
+enum Direction {
+    None,
+    ToHost,
+    ToController,
+}
+
+struct Prepared {
+    entry: SubmissionEntry,
+    bytes: usize,
+    direction: Direction,
+}
+
+fn tag_of(token: u64) -> Tag {
+    Tag((token & u64::from(u32::MAX)) as u32)
+}
+
+impl QueuePair for TcpQueue {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn now(&self) -> Nanos {
+        self.socket.clock.now()
+    }
+
+    fn submit(&mut self, command: Command, tag: Tag, data: Option<Buf>) -> Result<(), Rejected> {
+        if self.error.is_some() {
+            let reason = RejectReason::Disconnected;
+            return Err(Rejected { reason, data });
+        }
+        let given = data.as_ref().map(|buf| buf.len());
+        let is_wrong = |bytes| match command.op {
+            // What is in the buffer decides what they do.
+            Op::Compare { .. } | Op::Deallocate { .. } | Op::Copy { .. } => given != Some(bytes),
+            _ => given.is_some_and(|given| given != bytes),
+        };
+        let prepared = match self.entry(&command, given.unwrap_or(0)) {
+            Ok(prepared) if is_wrong(prepared.bytes) => Err(Status::INVALID_FIELD),
+            prepared => prepared,
+        };
+        let prepared = match prepared {
+            Ok(prepared) => prepared,
+            Err(status) => {
+                self.complete_locally(tag, status, data);
+                return Ok(());
+            }
+        };
+        let mut token = u64::from(tag.0);
+        let buf = match data {
+            None if prepared.bytes > 0 => {
+                token |= SCRATCH;
+                Some(self.scratch(prepared.bytes))
+            }
+            data => data,
+        };
+        let transfer = match (buf, prepared.direction) {
+            (None, _) => Transfer::None,
+            (Some(buf), Direction::ToHost) => Transfer::ToHost(buf),
+            // An empty buffer of a flush moves no byte, and comes back.
+            (Some(buf), _) => Transfer::ToController(buf),
+        };
+        let deadline = self.now().saturating_add(self.timeout);
+        let taken = self
+            .socket
+            .connection
+            .submit(prepared.entry, transfer, token, deadline);
+        taken.map_err(|refused| {
+            let data = self.keep_scratch(token, refused.transfer.into_buf());
+            let reason = match refused.reason {
+                RefuseReason::Full(depth) => RejectReason::QueueFull {
+                    queue: self.id,
+                    depth: depth.into(),
+                },
+                _ => RejectReason::Disconnected,
+            };
+            Rejected { reason, data }
+        })
+    }
+
+    fn ring(&mut self) {
+        if self.error.is_none()
+            && let Err(error) = self.socket.flush()
+        {
+            self.lose(error);
+        }
+    }
+
+    fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
+        let before = done.len();
+        if self.error.is_none() {
+            let pumped = self.socket.pump();
+            let at = self.now();
+            while let Some(finished) = self.socket.next_done() {
+                let status = finished.entry.status;
+                let bytes = finished.data.as_ref().map_or(0, |buf| buf.len());
+                let is_short =
+                    status.status().is_success() && finished.transferred as usize != bytes;
+                self.last_status = status;
+                done.push(Completion {
+                    queue: self.id,
+                    tag: tag_of(finished.token),
+                    status: match is_short {
+                        true => Status::DATA_TRANSFER_ERROR,
+                        false => status.status(),
+                    },
+                    at,
+                    result: finished.entry.result(),
+                    data: self.keep_scratch(finished.token, finished.data),
+                });
+            }
+            if let Err(error) = pumped {
+                self.lose(error);
+            }
+        }
+        if !self.local.is_empty() {
+            let at = self.now();
+            done.extend(self.local.drain(..).map(|local| Completion { at, ..local }));
+        }
+        done.len() - before
+    }
+}

@@ -1,0 +1,326 @@
+//! Where a drive is: `tcp://host:port/nqn?nsid=1`.
+
+use core::fmt;
+
+use zonelab_nvme::fabrics::{DISCOVERY_NQN, UUID_NQN_PREFIX};
+use zonelab_nvme::identify::Nqn;
+use zonelab_nvme::tcp::{DISCOVERY_PORT, IO_PORT};
+
+/// What a URL of a drive starts with.
+pub const SCHEME: &str = "tcp://";
+
+/// The name of a host that was given none. Every zonelab without `hostnqn` has
+/// the same, so that runs do not differ.
+pub const DEFAULT_HOSTNQN: &str =
+    "nqn.2014-08.org.nvmexpress:uuid:7a6f6e65-6c61-4b00-8000-686f73740000";
+
+/// The keys that may follow the question mark.
+const KEYS: &str = "nsid, hostnqn, hostid, hdgst, ddgst";
+
+/// Why a URL names no drive.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UrlError {
+    /// It does not start with [`SCHEME`].
+    #[error("\"{0}\" does not start with tcp://; an address is tcp://host:port/nqn?nsid=1")]
+    Scheme(String),
+    /// There is no host.
+    #[error("\"{0}\" names no host; an address is tcp://host:port/nqn?nsid=1")]
+    NoHost(String),
+    /// The port is none.
+    #[error("port \"{0}\" is not valid: 1 to 65535 is")]
+    Port(String),
+    /// The name of the subsystem or of the host is none.
+    #[error(
+        "{key} \"{value}\" is no NVMe qualified name: up to 223 bytes that start with \"nqn.\""
+    )]
+    Nqn {
+        /// Which name.
+        key: &'static str,
+        /// What it is.
+        value: String,
+    },
+    /// A percent sign is not followed by two hexadecimal digits of UTF-8 text.
+    #[error("\"{0}\": after % two hexadecimal digits must come, and UTF-8 text must result")]
+    Escape(String),
+    /// There is no such key.
+    #[error("there is no key \"{0}\": {KEYS} there are")]
+    UnknownKey(String),
+    /// A key is there twice.
+    #[error("{0} is given twice")]
+    Twice(String),
+    /// A value is not valid.
+    #[error("{key} is \"{value}\", valid is {valid}")]
+    Value {
+        /// The key.
+        key: &'static str,
+        /// What it is.
+        value: String,
+        /// What it may be.
+        valid: &'static str,
+    },
+}
+
+/// A universally unique identifier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Uuid(pub [u8; 16]);
+
+impl Uuid {
+    /// The identifier that `text` spells: 32 hexadecimal digits, with hyphens or
+    /// without.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut digits = text.bytes().filter(|byte| *byte != b'-');
+        let mut bytes = [0; 16];
+        for byte in &mut bytes {
+            *byte = hex(digits.next()?)? << 4 | hex(digits.next()?)?;
+        }
+        digits.next().is_none().then_some(Self(bytes))
+    }
+}
+
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, byte) in self.0.iter().enumerate() {
+            if matches!(position, 4 | 6 | 8 | 10) {
+                f.write_str("-")?;
+            }
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).map(|value| value as u8)
+}
+
+/// A parsed URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TcpAddress {
+    /// Name or address of the machine; an IPv6 address without brackets.
+    pub host: String,
+    /// TCP port. Without one in the URL: 4420, of a discovery subsystem 8009.
+    pub port: u16,
+    /// Name of the subsystem; the discovery subsystem if the URL has none.
+    pub subnqn: String,
+    /// Namespace that commands are for: 1 if the URL has none.
+    pub nsid: u32,
+    /// Name of the host: [`DEFAULT_HOSTNQN`] if the URL has none.
+    pub hostnqn: String,
+    /// Identifier of the host: the UUID in its name if the URL has none.
+    pub hostid: Uuid,
+    /// Want header digests.
+    pub hdgst: bool,
+    /// Want data digests.
+    pub ddgst: bool,
+}
+
+impl TcpAddress {
+    /// Reads a URL.
+    ///
+    /// # Errors
+    /// [`UrlError`] names the part that is wrong.
+    pub fn parse(url: &str) -> Result<Self, UrlError> {
+        let rest = url
+            .strip_prefix(SCHEME)
+            .ok_or_else(|| UrlError::Scheme(url.to_owned()))?;
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let (host, port) = split_port(authority);
+        if host.is_empty() {
+            return Err(UrlError::NoHost(url.to_owned()));
+        }
+        let subnqn = match unescape(path)? {
+            path if path.is_empty() => DISCOVERY_NQN.to_owned(),
+            path => nqn("the subsystem", path)?,
+        };
+        let port = match port {
+            Some(port) => port
+                .parse()
+                .ok()
+                .filter(|port| *port != 0)
+                .ok_or_else(|| UrlError::Port(port.to_owned()))?,
+            None if subnqn == DISCOVERY_NQN => DISCOVERY_PORT,
+            None => IO_PORT,
+        };
+        let mut address = Self {
+            host: host.to_owned(),
+            port,
+            subnqn,
+            nsid: 1,
+            hostnqn: DEFAULT_HOSTNQN.to_owned(),
+            hostid: Uuid([0; 16]),
+            hdgst: false,
+            ddgst: false,
+        };
+        let hostid = address.read_query(query)?;
+        let in_name = address.hostnqn.strip_prefix(UUID_NQN_PREFIX);
+        address.hostid = hostid
+            .or_else(|| in_name.and_then(Uuid::parse))
+            .or_else(|| {
+                DEFAULT_HOSTNQN
+                    .strip_prefix(UUID_NQN_PREFIX)
+                    .and_then(Uuid::parse)
+            })
+            .unwrap_or(address.hostid);
+        Ok(address)
+    }
+
+    /// Reads what follows the question mark, and returns the host identifier if
+    /// it is there.
+    fn read_query(&mut self, query: &str) -> Result<Option<Uuid>, UrlError> {
+        let mut hostid = None;
+        let mut seen = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, "1"));
+            let value = unescape(value)?;
+            if seen.contains(&key) {
+                return Err(UrlError::Twice(key.to_owned()));
+            }
+            seen.push(key);
+            match key {
+                "nsid" => {
+                    let nsid = value.parse().ok();
+                    let valid = "1 to 4294967294";
+                    let nsid = nsid.filter(|nsid| (1..u32::MAX).contains(nsid));
+                    self.nsid = nsid.ok_or_else(|| invalid("nsid", value, valid))?;
+                }
+                "hostnqn" => self.hostnqn = nqn("hostnqn", value)?,
+                "hostid" => {
+                    let id = Uuid::parse(&value);
+                    hostid = Some(id.ok_or_else(|| {
+                        invalid("hostid", value, "a UUID: 32 hexadecimal digits")
+                    })?);
+                }
+                "hdgst" => self.hdgst = switch("hdgst", value)?,
+                "ddgst" => self.ddgst = switch("ddgst", value)?,
+                _ => return Err(UrlError::UnknownKey(key.to_owned())),
+            }
+        }
+        Ok(hostid)
+    }
+
+    /// True if it names a discovery subsystem.
+    #[must_use]
+    pub fn is_discovery(&self) -> bool {
+        self.subnqn == DISCOVERY_NQN
+    }
+}
+
+impl fmt::Display for TcpAddress {
+    /// `host:port/nqn`, which a person can tell drives apart by.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            host, port, subnqn, ..
+        } = self;
+        match host.contains(':') {
+            true => write!(f, "tcp://[{host}]:{port}/{subnqn}"),
+            false => write!(f, "tcp://{host}:{port}/{subnqn}"),
+        }
+    }
+}
+
+/// Host and port of `host:port`, `[v6]:port` and either without port.
+fn split_port(authority: &str) -> (&str, Option<&str>) {
+    if let Some((host, rest)) = authority
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'))
+    {
+        return match rest {
+            "" => (host, None),
+            rest => (host, Some(rest.strip_prefix(':').unwrap_or(rest))),
+        };
+    }
+    match authority.rsplit_once(':') {
+        Some((host, port)) => (host, Some(port)),
+        None => (authority, None),
+    }
+}
+
+fn nqn(key: &'static str, value: String) -> Result<String, UrlError> {
+    if value.starts_with("nqn.") && Nqn::new(&value).is_some() {
+        return Ok(value);
+    }
+    Err(UrlError::Nqn { key, value })
+}
+
+fn invalid(key: &'static str, value: String, valid: &'static str) -> UrlError {
+    UrlError::Value { key, value, valid }
+}
+
+fn switch(key: &'static str, value: String) -> Result<bool, UrlError> {
+    match value.as_str() {
+        "1" | "true" | "on" => Ok(true),
+        "0" | "false" | "off" => Ok(false),
+        _ => Err(invalid(key, value, "1 or 0")),
+    }
+}
+
+/// The text with its `%xx` replaced.
+fn unescape(text: &str) -> Result<String, UrlError> {
+    let fail = || UrlError::Escape(text.to_owned());
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let high = rest.next().and_then(hex).ok_or_else(fail)?;
+        let low = rest.next().and_then(hex).ok_or_else(fail)?;
+        bytes.push(high << 4 | low);
+    }
+    String::from_utf8(bytes).map_err(|_| fail())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_url() {
+        let url = "tcp://192.0.2.1:4421/nqn.2024-01.org.example:zn540?nsid=3&hdgst=1&ddgst\
+                   &hostnqn=nqn.2014-08.org.nvmexpress:uuid:00112233-4455-6677-8899-aabbccddeeff";
+        let address = TcpAddress::parse(url).unwrap();
+        assert_eq!((address.host.as_str(), address.port), ("192.0.2.1", 4421));
+        assert_eq!(address.subnqn, "nqn.2024-01.org.example:zn540");
+        assert_eq!(
+            (address.nsid, address.hdgst, address.ddgst),
+            (3, true, true)
+        );
+        assert_eq!(
+            address.hostid.to_string(),
+            "00112233-4455-6677-8899-aabbccddeeff"
+        );
+    }
+
+    #[test]
+    fn what_is_left_out_has_its_default() {
+        let address = TcpAddress::parse("tcp://localhost").unwrap();
+        assert_eq!((address.port, address.nsid), (8009, 1));
+        assert!(address.is_discovery());
+        let address = TcpAddress::parse("tcp://[::1]/nqn.2024-01.org.example:a").unwrap();
+        assert_eq!((address.host.as_str(), address.port), ("::1", 4420));
+        assert_eq!(
+            address.to_string(),
+            "tcp://[::1]:4420/nqn.2024-01.org.example:a"
+        );
+        assert!(address.hostnqn.ends_with(&address.hostid.to_string()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let message = |url: &str| TcpAddress::parse(url).unwrap_err().to_string();
+        assert!(message("nvme://a").contains("does not start with tcp://"));
+        assert!(message("tcp://:4420/nqn.a").contains("names no host"));
+        assert!(message("tcp://a:0/nqn.a").contains("port \"0\""));
+        assert!(message("tcp://a:70000").contains("1 to 65535"));
+        assert!(message("tcp://a/subsystem").contains("\"nqn.\""));
+        assert!(message("tcp://a/nqn.a?nsid=0").contains("1 to 4294967294"));
+        assert!(message("tcp://a/nqn.a?nsid=1&nsid=1").contains("twice"));
+        assert!(message("tcp://a/nqn.a?queue=1").contains("hostnqn, hostid"));
+        assert!(message("tcp://a/nqn.a?hdgst=maybe").contains("1 or 0"));
+        assert!(message("tcp://a/nqn.a?hostid=12").contains("32 hexadecimal"));
+        assert!(message("tcp://a/nqn.%zz").contains("after %"));
+    }
+}

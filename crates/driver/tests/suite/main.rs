@@ -1,0 +1,14 @@
+//! The initiator against bytes written by hand.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot set itself up should fail"
+)]
+
+mod bytes;
+mod connection;
+mod emulated;
+mod hostile;
+mod peer;
+mod session;
+mod wire;
