@@ -1,5 +1,7 @@
 //! `zonelab bench`: our own speed, beside a yardstick.
 
+mod schedulers;
+
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -41,39 +43,59 @@ struct Row {
 /// # Errors
 /// No case has that name.
 pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
-    let wanted = |case: &Case| {
-        args.only
-            .as_ref()
-            .is_none_or(|only| case.name.contains(only))
-    };
-    let cases: Vec<Case> = bench::cases().into_iter().filter(wanted).collect();
-    if cases.is_empty() {
-        let only = args.only.as_deref().unwrap_or_default();
-        let names: Vec<String> = bench::cases().into_iter().map(|case| case.name).collect();
-        return Err(Failure::usage(format!(
-            "no benchmark is called \"{only}\"; there are:\n  {}",
-            names.join("\n  ")
-        )));
+    let wanted = |name: &str| args.only.as_ref().is_none_or(|only| name.contains(only));
+    let mut cases = bench::cases();
+    cases.retain(|case| wanted(&case.name));
+    let schedulers = bench::scheduler_cases();
+    let schedulers: Vec<_> = schedulers.iter().filter(|case| wanted(case.name)).collect();
+    if cases.is_empty() && schedulers.is_empty() {
+        return Err(unknown(args.only.as_deref().unwrap_or_default()));
     }
-    let bar = console::progress(cases.len() as u64, args.json);
+    let bar = console::progress((cases.len() + schedulers.len()) as u64, args.json);
     let mut rows = Vec::new();
     for case in &cases {
         bar.set_message(case.name.clone());
         rows.push(measure(case, args));
         bar.inc(1);
     }
+    let mut scheduler_rows = Vec::new();
+    for case in schedulers {
+        bar.set_message(case.name);
+        scheduler_rows.push(schedulers::measure(case, args));
+        bar.inc(1);
+    }
     bar.finish_and_clear();
     if args.json {
-        let rows: Vec<_> = rows.iter().map(Row::to_json).collect();
-        let value = json!({ "schema": 1, "operations": args.operations, "rows": rows });
+        let value = json!({
+            "schema": 1,
+            "operations": args.operations,
+            "rows": rows.iter().map(Row::to_json).collect::<Vec<_>>(),
+            "schedulers": scheduler_rows.iter().map(schedulers::Row::to_json).collect::<Vec<_>>(),
+        });
         console::print(&format!(
             "{}\n",
             serde_json::to_string_pretty(&value).unwrap_or_default()
         ))?;
     } else {
-        console::print(&text(&rows))?;
+        if !rows.is_empty() {
+            console::print(&text(&rows))?;
+        }
+        if !scheduler_rows.is_empty() {
+            let gap = if rows.is_empty() { "" } else { "\n" };
+            console::print(&format!("{gap}{}", schedulers::text(&scheduler_rows)))?;
+        }
     }
     Ok(Exit::Done)
+}
+
+fn unknown(only: &str) -> Failure {
+    let cases = bench::cases().into_iter().map(|case| case.name);
+    let schedulers = bench::scheduler_cases().map(|case| case.name.to_owned());
+    let names: Vec<String> = cases.chain(schedulers).collect();
+    Failure::usage(format!(
+        "no benchmark is called \"{only}\"; there are:\n  {}",
+        names.join("\n  ")
+    ))
 }
 
 /// Runs a case and the yardstick in turn, so that both see the same machine.

@@ -1,19 +1,19 @@
 //! `zonelab calibrate`.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use zonelab_lab::calibrate::{
     self, CalibrateError, Calibration, DataFile, ExperimentFile, FreeKey, Outcome, Progress, Stop,
 };
 use zonelab_lab::library;
-use zonelab_lab::output::{self, Existing, Manifest, ResultDir};
+use zonelab_lab::output::{self, Manifest, ResultDir};
 use zonelab_ssd::profile::{Profile, builtin_text};
 
+use crate::console::Candidates;
 use crate::exit::{Exit, Failure};
-use crate::{console, files};
+use crate::session::Work;
+use crate::{console, files, results};
 
 /// What the name of a directory of results ends with.
 const RESULTS: &str = ".calibration";
@@ -57,12 +57,8 @@ pub(crate) struct Args {
     /// 4 for each key; coarse: 20 and 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_evaluations: Option<u32>,
-    /// Seed of all randomness; the same seed gives the same bytes
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Worker threads; results do not depend on it [default: one per core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
+    #[command(flatten)]
+    work: Work,
     /// Print the summary as JSON on standard output, and nothing else there
     #[arg(long)]
     json: bool,
@@ -106,15 +102,15 @@ pub(crate) fn calibrate(args: &Args) -> Result<Exit, Failure> {
             data.runs()
         );
     }
-    let interrupted = interruptible()?;
-    let bar = Bar::new(args.quiet || args.json);
+    let interrupted = console::interruptible("the runs that go on")?;
+    let bar = Candidates::new(args.quiet || args.json);
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(args.threads.map_or(0, usize::from))
+        .num_threads(args.work.threads())
         .build()
         .map_err(Failure::environment)?;
     let result = pool.install(|| {
         let is_interrupted = || interrupted.load(Ordering::Relaxed);
-        calibration.run(&path, &|progress| bar.show(progress), &is_interrupted)
+        calibration.run(&path, &|progress| show(&bar, progress), &is_interrupted)
     });
     bar.clear();
     match result {
@@ -135,7 +131,7 @@ fn prepare(args: &Args) -> Result<Calibration, Failure> {
     let free = args.free.iter().map(|text| FreeKey::parse(text));
     let settings = calibrate::Settings {
         free: free.collect::<Result<_, _>>().map_err(failure)?,
-        seed: args.seed,
+        seed: args.work.seed,
         folds: args.folds,
         coarse: args.coarse,
         max_evaluations: args.max_evaluations,
@@ -245,40 +241,10 @@ fn open(args: &Args, calibration: &Calibration) -> Result<(ResultDir, PathBuf), 
     }
     name.push(RESULTS);
     let path = args.out.with_file_name(name);
-    let tool = concat!("zonelab ", env!("CARGO_PKG_VERSION"));
     let configuration = calibration.configuration().as_bytes();
-    let manifest = Manifest::new(tool, configuration, args.seed);
-    let kept = ResultDir::check(&path, &manifest, Existing::Keep);
-    let existing = match kept {
-        Ok(()) => Existing::Keep,
-        Err(error) if !args.force => return Err(Failure::environment(error)),
-        Err(_) => {
-            let evaluations = path.join(calibrate::EVALUATIONS);
-            match std::fs::remove_file(&evaluations) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(Failure::environment(error));
-                }
-                _ => Existing::Replace,
-            }
-        }
-    };
-    let dir = ResultDir::create(&path, manifest, existing).map_err(Failure::environment)?;
+    let manifest = Manifest::new(results::TOOL, configuration, args.work.seed);
+    let dir = results::open_kept(&path, manifest, args.force, calibrate::EVALUATIONS)?;
     Ok((dir, path))
-}
-
-/// The first interruption ends the search after the runs that go on, the second
-/// the program.
-fn interruptible() -> Result<Arc<AtomicBool>, Failure> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&interrupted);
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(i32::from(Exit::Interrupted as u8));
-        }
-        eprintln!("zonelab: interrupted; finishing the runs that go on (again to stop at once)");
-    })
-    .map_err(Failure::environment)?;
-    Ok(interrupted)
 }
 
 fn finish(
@@ -308,53 +274,32 @@ fn finish(
     Ok(Exit::Done)
 }
 
-/// Progress on standard error: a bar on a terminal, a line now and then elsewhere.
-struct Bar {
-    bar: ProgressBar,
-    /// Lines instead of a bar.
-    prints: bool,
-}
+/// Candidates between two lines of progress.
+const EVERY: u32 = 10;
 
-impl Bar {
-    /// Candidates between two lines.
-    const EVERY: u32 = 10;
-
-    fn new(quiet: bool) -> Self {
-        let bar = console::progress(0, quiet);
-        let style = "{bar:30} {pos}/{len} candidates  {msg}  {elapsed} elapsed, {eta} to go";
-        if let Ok(style) = ProgressStyle::with_template(style) {
-            bar.set_style(style);
-        }
-        Self {
-            prints: !quiet && bar.is_hidden(),
-            bar,
-        }
+fn show(bar: &Candidates, progress: &Progress<'_>) {
+    let Progress {
+        stage,
+        evaluations,
+        most,
+        best,
+    } = *progress;
+    let best = if best.is_finite() {
+        format!(", typical error {:.2} %", 100.0 * best.sqrt())
+    } else {
+        String::new()
+    };
+    if evaluations == 1 {
+        bar.restart();
     }
-
-    fn show(&self, progress: &Progress<'_>) {
-        let Progress {
-            stage,
-            evaluations,
-            most,
-            best,
-        } = *progress;
-        let best = if best.is_finite() {
-            format!(", typical error {:.2} %", 100.0 * best.sqrt())
-        } else {
-            String::new()
-        };
-        if evaluations == 1 {
-            self.bar.reset();
-        }
-        self.bar.set_length(u64::from(most));
-        self.bar.set_position(u64::from(evaluations));
-        self.bar.set_message(format!("{stage}{best}"));
-        if self.prints && (evaluations % Self::EVERY == 0 || evaluations == 1) {
-            eprintln!("zonelab: {stage}: {evaluations} of at most {most} candidates{best}");
-        }
-    }
-
-    fn clear(&self) {
-        self.bar.finish_and_clear();
+    bar.show(
+        u64::from(evaluations),
+        u64::from(most),
+        format!("{stage}{best}"),
+    );
+    if evaluations.is_multiple_of(EVERY) || evaluations == 1 {
+        bar.line(&format!(
+            "{stage}: {evaluations} of at most {most} candidates{best}"
+        ));
     }
 }

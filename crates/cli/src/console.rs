@@ -1,6 +1,8 @@
 //! The terminal: width, colour, progress, and what to say when all else fails.
 
 use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -31,6 +33,69 @@ pub(crate) fn progress(length: u64, quiet: bool) -> ProgressBar {
     }
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
+}
+
+/// Progress through candidates, on standard error: a bar on a terminal, a line
+/// now and then elsewhere.
+pub(crate) struct Candidates {
+    bar: ProgressBar,
+    /// Lines instead of a bar.
+    prints: bool,
+}
+
+impl Candidates {
+    pub(crate) fn new(quiet: bool) -> Self {
+        let bar = progress(0, quiet);
+        let style = "{bar:30} {pos}/{len} candidates  {msg}  {elapsed} elapsed, {eta} to go";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.set_style(style);
+        }
+        Self {
+            prints: !quiet && bar.is_hidden(),
+            bar,
+        }
+    }
+
+    /// The next count begins.
+    pub(crate) fn restart(&self) {
+        self.bar.reset();
+    }
+
+    /// `done` of at most `most`, and what else there is to say on the bar.
+    pub(crate) fn show(&self, done: u64, most: u64, message: String) {
+        self.bar.set_length(most);
+        self.bar.set_position(done);
+        self.bar.set_message(message);
+    }
+
+    /// A line, where there is no bar.
+    pub(crate) fn line(&self, text: &str) {
+        if self.prints {
+            eprintln!("zonelab: {text}");
+        }
+    }
+
+    pub(crate) fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// A flag that the first interruption (Ctrl-C) sets, to end after `what` is
+/// finished. The second ends the program.
+///
+/// # Errors
+/// There is a handler already.
+pub(crate) fn interruptible(what: &'static str) -> Result<Arc<AtomicBool>, Failure> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupted);
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(i32::from(Exit::Interrupted as u8));
+        }
+        eprintln!("zonelab: interrupted; finishing {what} (again to stop at once)");
+    })
+    .map_err(Failure::environment)?;
+    Ok(interrupted)
 }
 
 /// Writes to standard output.

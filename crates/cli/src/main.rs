@@ -8,10 +8,13 @@ mod console;
 mod exit;
 mod files;
 mod fio;
+mod nvme;
 mod profiles;
 mod report;
 mod reproduce;
 mod results;
+mod search;
+mod serve;
 mod session;
 mod trace;
 
@@ -47,10 +50,17 @@ enum Command {
     Fio(fio::Args),
     /// Fit parameters of a drive to what a real one was measured to do
     Calibrate(calibrate::Args),
+    /// Find settings that trade objectives against each other: the Pareto front
+    Search(search::Args),
+    /// Serve a drive over NVMe/TCP, in real time
+    Serve(serve::Args),
     /// Check a profile or experiment file, and print what follows from it
     Check(check::Args),
     /// List the built-in drives, or show one
     Profiles(profiles::Args),
+    /// Ask a drive over NVMe/TCP, as nvme-cli does: identify, zones, reads and
+    /// writes, logs, features
+    Nvme(nvme::Args),
     /// Measure the speed of zonelab itself
     Bench(bench::Args),
 }
@@ -63,8 +73,11 @@ fn main() -> ExitCode {
         Command::Trace(args) => trace::trace(&args),
         Command::Fio(args) => fio::fio(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args),
+        Command::Search(args) => search::search(&args),
+        Command::Serve(args) => serve::serve(&args),
         Command::Check(args) => check::check(&args),
         Command::Profiles(args) => profiles::profiles(&args),
+        Command::Nvme(args) => nvme::nvme(&args),
         Command::Bench(args) => bench::bench(&args),
     };
     match result {

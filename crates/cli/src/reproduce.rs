@@ -7,6 +7,7 @@ use zonelab_lab::compare;
 use zonelab_lab::library;
 use zonelab_lab::published::References;
 use zonelab_lab::rows::{self, Misfits, Row, Summary};
+use zonelab_lab::settings::Settings;
 use zonelab_lab::table::{self, Cell, Column, Style, Table};
 
 use crate::conditions::{self, ConditionArgs};
@@ -15,7 +16,7 @@ use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::report::{self, Asked, Invocation};
 use crate::results::{self, Destination, Outcome};
-use crate::session::{self, Finished, Loaded, Settings};
+use crate::session::{self, Finished, Loaded, Work};
 use crate::trace::Tracing;
 
 /// Failed jobs that the report names.
@@ -30,12 +31,8 @@ struct Common {
     /// Replace results of another configuration in that directory
     #[arg(long)]
     force: bool,
-    /// Seed of all randomness; the same seed gives the same bytes
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Worker threads; results do not depend on it [default: one per core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
+    #[command(flatten)]
+    work: Work,
     /// Print the rows as JSON on standard output, and nothing else there
     #[arg(long)]
     json: bool,
@@ -54,7 +51,7 @@ impl Common {
         Invocation {
             asked,
             quick: self.quick,
-            seed: self.seed,
+            seed: self.work.seed,
             options: Vec::new(),
         }
     }
@@ -172,38 +169,60 @@ pub(crate) struct Opened {
 /// # Errors
 /// There is none, or something is wrong with it or with a setting.
 pub(crate) fn open(name: &str, set: &[String], quick: bool) -> Result<Opened, Failure> {
-    let builtin = library::text(name).or_else(|| library::example(name));
-    let (file, text) = match builtin {
-        Some(text) => (format!("{name}.toml"), text.to_owned()),
-        None if !Path::new(name).exists() && !name.contains(['/', '.']) => {
-            let ids: Vec<_> = library::ids().collect();
-            return Err(Failure::usage(format!(
-                "there is no experiment \"{name}\": name a file, or one of {}",
-                ids.join(", ")
-            )));
-        }
-        None => (name.to_owned(), files::read(name)?),
-    };
-    let mut overrides = Vec::new();
-    let mut drive = Vec::new();
-    for set in set {
-        match set.strip_prefix("drive.") {
-            Some(rest) => drive.push(rest.to_owned()),
-            None => overrides.push(set.clone()),
-        }
+    let named = named(name)?;
+    let loaded = load(&named, set, quick)?;
+    Ok(Opened {
+        loaded,
+        base: named.base,
+    })
+}
+
+/// The text of an experiment that was named on the command line.
+pub(crate) struct Named {
+    /// Name of the file, for messages.
+    pub(crate) file: String,
+    pub(crate) text: String,
+    /// Directory that profiles named by path are relative to.
+    pub(crate) base: Option<PathBuf>,
+}
+
+/// Finds an experiment, a file or a built-in one.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn named(name: &str) -> Result<Named, Failure> {
+    if let Some(text) = library::text(name).or_else(|| library::example(name)) {
+        return Ok(Named {
+            file: format!("{name}.toml"),
+            text: text.to_owned(),
+            base: None,
+        });
     }
-    let overrides = files::overrides(&overrides)?;
-    let drive = files::overrides(&drive)?;
-    let mut loaded = session::load(&file, &text, &overrides, quick)?;
+    if !Path::new(name).exists() && !name.contains(['/', '.']) {
+        let ids: Vec<_> = library::ids().collect();
+        return Err(Failure::usage(format!(
+            "there is no experiment \"{name}\": name a file, or one of {}",
+            ids.join(", ")
+        )));
+    }
+    Ok(Named {
+        file: name.to_owned(),
+        text: files::read(name)?,
+        base: Path::new(name).parent().map(Path::to_owned),
+    })
+}
+
+/// Reads an experiment with settings changed.
+///
+/// # Errors
+/// Something is wrong with it, or with a setting.
+pub(crate) fn load(named: &Named, set: &[String], quick: bool) -> Result<Loaded, Failure> {
+    let set = Settings::parse(set).map_err(|problem| Failure::usage(problem.to_string()))?;
+    let mut loaded = session::load(&named.file, &named.text, &set.file, quick)?;
     for point in &mut loaded.points {
-        point.set_drive(&drive);
+        point.set_drive(&set.drive);
     }
-    let base = if builtin.is_some() {
-        None
-    } else {
-        Path::new(name).parent().map(Path::to_owned)
-    };
-    Ok(Opened { loaded, base })
+    Ok(loaded)
 }
 
 fn list() -> Result<Exit, Failure> {
@@ -254,9 +273,9 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
         .clone()
         .unwrap_or_else(|| Path::new("results").join(&plan.name));
     let quiet = common.quiet || common.json;
-    let settings = Settings {
-        seed: common.seed,
-        threads: common.threads.map(usize::from),
+    let settings = session::Settings {
+        seed: common.work.seed,
+        threads: common.work.threads(),
         quiet,
         base,
         conditions: &plan.conditions.conditions,
@@ -278,7 +297,7 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
     }
     let to = Destination {
         path: &path,
-        seed: common.seed,
+        seed: common.work.seed,
         force: common.force,
         configuration,
         trace_file: common.tracing.file(),
@@ -314,7 +333,7 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
     let figures = results::write(&to, outcome)?;
     let summary = Summary::of(&rows);
     if common.json {
-        console::print(&rows::to_json(&rows, common.seed))?;
+        console::print(&rows::to_json(&rows, common.work.seed))?;
     } else {
         console::print(&text(&finished, &rows, &path, &figures))?;
         for entry in &unused {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use zonelab_lab::compare;
 use zonelab_lab::conditions::JobFailure;
 use zonelab_lab::metrics::unit_of;
-use zonelab_lab::output::{Existing, Manifest, ResultDir};
+use zonelab_lab::output::{Existing, Manifest, ResultDir, csv_field};
 use zonelab_lab::published::References;
 use zonelab_lab::rows::{self, Misfits, Row, significant};
 use zonelab_lab::run::PointResult;
@@ -23,7 +23,7 @@ use crate::trace;
 const POINTS_SCHEMA: u32 = 1;
 
 /// Program and version that wrote the results.
-const TOOL: &str = concat!("zonelab ", env!("CARGO_PKG_VERSION"));
+pub(crate) const TOOL: &str = concat!("zonelab ", env!("CARGO_PKG_VERSION"));
 
 /// Where results go, and what they are results of.
 pub(crate) struct Destination<'a> {
@@ -71,6 +71,34 @@ impl Destination<'_> {
 /// The directory holds other results, or cannot be written.
 pub(crate) fn prepare(to: &Destination<'_>) -> Result<(), Failure> {
     ResultDir::check(to.path, &to.manifest(), to.existing()).map_err(Failure::environment)
+}
+
+/// Opens a directory of results in which `kept`, a file that is no result,
+/// stays as long as the configuration is the same.
+///
+/// # Errors
+/// The directory holds other results and `force` is not set, or it cannot be
+/// written.
+pub(crate) fn open_kept(
+    path: &Path,
+    manifest: Manifest,
+    force: bool,
+    kept: &str,
+) -> Result<ResultDir, Failure> {
+    let existing = match ResultDir::check(path, &manifest, Existing::Keep) {
+        Ok(()) => Existing::Keep,
+        Err(error) if !force => return Err(Failure::environment(error)),
+        Err(_) => {
+            match std::fs::remove_file(path.join(kept)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Failure::environment(error));
+                }
+                _ => {}
+            }
+            Existing::Replace
+        }
+    };
+    ResultDir::create(path, manifest, existing).map_err(Failure::environment)
 }
 
 /// Writes files, which are all of the results.
@@ -184,7 +212,7 @@ pub(crate) fn configuration(loaded: &[Loaded], base: Option<&Path>) -> Result<Va
                 "jobs": point.describe_jobs(),
                 "drive": to_toml(&profile.config),
             });
-            if *point.host() != one.experiment.host {
+            if point.host() != one.experiment.host {
                 value["host"] = format!("{:?}", point.host()).into();
             }
             points.push(value);
@@ -275,7 +303,7 @@ fn points_csv(finished: &[Finished]) -> String {
                         &job.name,
                     ];
                     for field in fields {
-                        csv.push_str(&quoted(field));
+                        csv.push_str(&csv_field(field));
                         csv.push(',');
                     }
                     // Writing to a string does not fail.
@@ -286,13 +314,4 @@ fn points_csv(finished: &[Finished]) -> String {
         }
     }
     csv
-}
-
-/// A CSV field.
-fn quoted(field: &str) -> String {
-    if field.contains(['"', ',', '\n', '\r']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
-    }
 }

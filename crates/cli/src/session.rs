@@ -2,8 +2,7 @@
 //! interrupted.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use zonelab_config::Override;
 use zonelab_lab::conditions::Conditions;
@@ -12,7 +11,7 @@ use zonelab_lab::matrix::{self, Explanation, Matrix};
 use zonelab_lab::run::{self, Point, PointResult, RunOptions};
 
 use crate::console;
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::files::ProfileFiles;
 
 /// An experiment file, read.
@@ -34,10 +33,29 @@ pub(crate) struct Finished {
     pub(crate) matrix: Option<Matrix>,
 }
 
+/// What every command that runs points is told.
+#[derive(clap::Args)]
+pub(crate) struct Work {
+    /// Seed of all randomness; the same seed gives the same bytes
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Worker threads; results do not depend on it [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+}
+
+impl Work {
+    /// Threads of a pool; 0: one per core.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.map_or(0, usize::from)
+    }
+}
+
 /// How to run.
 pub(crate) struct Settings<'a> {
     pub(crate) seed: u64,
-    pub(crate) threads: Option<usize>,
+    /// Threads of the pool; 0: one per core.
+    pub(crate) threads: usize,
     pub(crate) quiet: bool,
     /// Directory that profiles named by path are relative to.
     pub(crate) base: Option<&'a Path>,
@@ -103,16 +121,7 @@ pub(crate) fn run(
         .iter()
         .flat_map(|one| one.points.iter().cloned())
         .collect();
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&interrupted);
-    // A second interruption does not wait for the points that are being run.
-    let handler = ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(i32::from(Exit::Interrupted as u8));
-        }
-        eprintln!("zonelab: interrupted; finishing the points that run (again to stop at once)");
-    });
-    handler.map_err(Failure::environment)?;
+    let interrupted = console::interruptible("the points that run")?;
 
     let bar = console::progress(all.len() as u64, settings.quiet);
     let on_point = |result: &PointResult| {
@@ -127,7 +136,7 @@ pub(crate) fn run(
         interrupted: &|| interrupted.load(Ordering::Relaxed),
     };
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(settings.threads.unwrap_or(0))
+        .num_threads(settings.threads)
         .build()
         .map_err(Failure::environment)?;
     let results = pool

@@ -336,7 +336,7 @@ pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
     let conditions = args.conditions.load()?;
     let settings = Settings {
         seed: args.seed,
-        threads: Some(1),
+        threads: 1,
         quiet: true,
         base,
         conditions: &conditions.conditions,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 
@@ -290,21 +290,8 @@ fn an_interruption_can_be_gone_on_from() {
         "--max-evaluations=30",
     ];
     let command = [&FIT[..], &free, &["--out=out.toml"]].concat();
-    let mut child = scratch.command(&command).spawn().unwrap();
-    let evaluations = scratch.0.join("out.toml.calibration/evaluations.jsonl");
-    let lines = || {
-        let text = std::fs::read_to_string(&evaluations).unwrap_or_default();
-        text.lines().count()
-    };
-    while lines() < 3 && child.try_wait().unwrap().is_none() {
-        std::hint::spin_loop();
-    }
-    let pid = child.id().to_string();
-    Command::new("kill").args(["-INT", &pid]).status().unwrap();
-    let code = child.wait().unwrap().code();
-    // It may have got to its end before the signal.
-    assert!(matches!(code, Some(0 | 130)), "{code:?}");
-    if code == Some(130) {
+    let evaluations = "out.toml.calibration/evaluations.jsonl";
+    if scratch.interrupted(&command, evaluations, 3) == 130 {
         assert!(!scratch.0.join("out.toml").exists());
         let output = scratch.zonelab(&command);
         assert!(output.status.success(), "{}", stderr(&output));

@@ -9,5 +9,7 @@ mod calibrate;
 mod command;
 mod conditions;
 mod fio_jobs;
+mod nvme;
 mod scratch;
+mod search;
 mod traces;

@@ -35,6 +35,25 @@ impl Scratch {
         command
     }
 
+    /// Starts `zonelab ARGS...`, interrupts it once `file` has that many lines,
+    /// and gives its exit code: 0 if it got to its end before the signal.
+    #[cfg(unix)]
+    pub(crate) fn interrupted(&self, args: &[&str], file: &str, lines: usize) -> i32 {
+        let mut child = self.command(args).spawn().unwrap();
+        let written = || {
+            let text = std::fs::read_to_string(self.0.join(file));
+            text.unwrap_or_default().lines().count()
+        };
+        while written() < lines && child.try_wait().unwrap().is_none() {
+            std::hint::spin_loop();
+        }
+        let pid = child.id().to_string();
+        Command::new("kill").args(["-INT", &pid]).status().unwrap();
+        let code = child.wait().unwrap().code();
+        assert!(matches!(code, Some(0 | 130)), "{code:?}");
+        code.unwrap_or_default()
+    }
+
     pub(crate) fn zonelab(&self, args: &[&str]) -> Output {
         self.command(args).output().unwrap()
     }

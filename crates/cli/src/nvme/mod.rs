@@ -1,0 +1,234 @@
+//! `zonelab nvme`.
+
+mod discover;
+mod feature;
+mod fields;
+mod identify;
+mod io;
+mod log;
+mod zones;
+
+use zonelab_driver::url::TcpAddress;
+use zonelab_driver::{DriverError, Options, Reply, TcpController, TcpQueue};
+use zonelab_nvme::Status;
+
+use crate::console;
+use crate::exit::{Exit, Failure};
+
+/// Options of `nvme`.
+#[derive(clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    device: DeviceArgs,
+}
+
+const AFTER_HELP: &str = "\
+A drive is tcp://HOST:PORT/NQN?nsid=1, with any of nsid, hostnqn, hostid, hdgst=1,
+ddgst=1 behind the question mark. Without NQN it is the discovery subsystem.
+
+Exit codes: 0 done, 2 usage, 3 input file, 4 no connection, 5 the drive failed the
+command, or violated the protocol.";
+
+/// Options of all commands.
+#[derive(clap::Args)]
+struct DeviceArgs {
+    /// The drive: tcp://HOST:PORT/NQN?nsid=1
+    #[arg(long, short = 'd', value_name = "URL", global = true)]
+    device: Option<String>,
+    /// Namespace, instead of the one in the URL
+    #[arg(long, short = 'n', value_name = "NSID", global = true)]
+    namespace_id: Option<u32>,
+    /// As JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// The subsystems that a discovery controller knows
+    Discover,
+    /// The namespaces of the drive
+    List,
+    /// Identify Controller
+    IdCtrl,
+    /// Identify Namespace
+    IdNs,
+    /// Zones: what zoned namespaces have besides
+    #[command(subcommand)]
+    Zns(zones::Command),
+    /// Read blocks
+    Read(io::ReadArgs),
+    /// Write blocks
+    Write(io::WriteArgs),
+    /// Make written data durable
+    Flush,
+    /// Read any log page
+    GetLog(log::GetArgs),
+    /// Health
+    SmartLog,
+    /// The commands that failed last
+    ErrorLog(log::ErrorArgs),
+    /// Read a feature
+    GetFeature(feature::GetArgs),
+    /// Set a feature
+    SetFeature(feature::SetArgs),
+}
+
+/// Does what the command line says.
+///
+/// # Errors
+/// [`Failure`] with its exit code.
+pub(crate) fn nvme(args: &Args) -> Result<Exit, Failure> {
+    let device = &args.device;
+    let mut session = Session::connect(device)?;
+    let text = match &args.command {
+        Command::Discover => discover::discover(&mut session),
+        Command::List => identify::list(&session),
+        Command::IdCtrl => Ok(identify::controller(&session)),
+        Command::IdNs => identify::namespace(&session),
+        Command::Zns(command) => zones::zones(&mut session, command),
+        Command::Read(args) => io::read(&mut session, args),
+        Command::Write(args) => io::write(&mut session, args),
+        Command::Flush => io::flush(&mut session),
+        Command::GetLog(args) => log::get(&mut session, args),
+        Command::SmartLog => log::smart(&mut session),
+        Command::ErrorLog(args) => log::errors(&mut session, args),
+        Command::GetFeature(args) => feature::get(&mut session, args),
+        Command::SetFeature(args) => feature::set(&mut session, args),
+    };
+    // Print what there is before leaving, whether or not leaving goes well.
+    let printed = text.and_then(|text| console::print(&text));
+    let left = session.controller.disconnect().map_err(failure);
+    printed.and(left)?;
+    Ok(Exit::Done)
+}
+
+/// A drive that is connected, and how to speak of it.
+struct Session {
+    controller: TcpController,
+    queue: Option<TcpQueue>,
+    address: TcpAddress,
+    nsid: u32,
+    json: bool,
+}
+
+impl Session {
+    fn connect(args: &DeviceArgs) -> Result<Self, Failure> {
+        let Some(url) = &args.device else {
+            return Err(Failure::usage(
+                "--device is missing: name the drive, as in --device tcp://127.0.0.1:4420/NQN"
+                    .to_owned(),
+            ));
+        };
+        let address = TcpAddress::parse(url).map_err(|e| Failure::usage(e.to_string()))?;
+        let nsid = args.namespace_id.unwrap_or(address.nsid);
+        if nsid == 0 || nsid == u32::MAX {
+            let message = format!("--namespace-id {nsid} is none: 1 to 4294967294 is valid");
+            return Err(Failure::usage(message));
+        }
+        let controller = TcpController::connect(Options::new(address.clone())).map_err(failure)?;
+        Ok(Self {
+            controller,
+            queue: None,
+            address,
+            nsid,
+            json: args.json,
+        })
+    }
+
+    /// The namespace of the command line.
+    ///
+    /// # Errors
+    /// The controller does not have it.
+    fn namespace(&self) -> Result<&zonelab_driver::Namespace, Failure> {
+        let namespace = self.controller.identity().namespace(self.nsid);
+        namespace.ok_or_else(|| {
+            let (nsid, address) = (self.nsid, &self.address);
+            let error = anyhow::anyhow!("{address} has no active namespace {nsid}");
+            Failure::new(Exit::Device, error)
+        })
+    }
+
+    /// The I/O queue, opened at the first use.
+    fn queue(&mut self) -> Result<&mut TcpQueue, Failure> {
+        self.controller.keep_alive().map_err(failure)?;
+        let queue = match self.queue.take() {
+            Some(queue) => queue,
+            None => self.controller.open_queue().map_err(failure)?,
+        };
+        Ok(self.queue.insert(queue))
+    }
+
+    /// Sends an I/O command that must succeed.
+    fn io(
+        &mut self,
+        what: &'static str,
+        entry: zonelab_nvme::queue::SubmissionEntry,
+        transfer: zonelab_driver::tcp::Transfer,
+    ) -> Result<Reply, Failure> {
+        let reply = self.queue()?.passthrough(entry, transfer);
+        reply.and_then(|reply| reply.ok(what)).map_err(failure)
+    }
+}
+
+/// The exit code that goes with an error of a drive.
+fn failure(error: DriverError) -> Failure {
+    let exit = match error.is_unreachable() {
+        true => Exit::Environment,
+        false => Exit::Device,
+    };
+    Failure::new(exit, error)
+}
+
+/// A command of the tool that makes no sense for this drive.
+fn refused(message: String) -> Failure {
+    Failure::new(Exit::Device, anyhow::anyhow!(message))
+}
+
+/// A value on the command line that no entry holds.
+fn out_of_range(error: zonelab_nvme::command::OutOfRange) -> Failure {
+    Failure::usage(error.to_string())
+}
+
+/// The name of a status for tables.
+fn status_name(status: Status) -> &'static str {
+    status.name().unwrap_or("a status without a name")
+}
+
+/// A number as people write it: decimal, or hexadecimal with 0x.
+fn number(text: &str) -> Result<u64, String> {
+    let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| "a number is decimal, or hexadecimal behind 0x".to_owned())
+}
+
+/// The same of 32 bits.
+fn number32(text: &str) -> Result<u32, String> {
+    let wide = number(text)?;
+    u32::try_from(wide).map_err(|_| "at most 0xffffffff".to_owned())
+}
+
+/// The same of 8 bits.
+fn number8(text: &str) -> Result<u8, String> {
+    let wide = number(text)?;
+    u8::try_from(wide).map_err(|_| "at most 0xff".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_decimal_or_hexadecimal() {
+        assert_eq!(number("4096"), Ok(4096));
+        assert_eq!(number("0xBf"), Ok(0xbf));
+        assert_eq!(number8("0xff"), Ok(255));
+        assert!(number8("256").is_err() && number32("0x100000000").is_err());
+        assert!(number("bf").is_err() && number("").is_err() && number("-1").is_err());
+    }
+}

@@ -1,0 +1,332 @@
+//! `zonelab serve`.
+
+use std::net::SocketAddr;
+
+use zonelab_config::units::{fmt_size, parse_duration, parse_size};
+use zonelab_device::Nanos;
+use zonelab_lab::table::{Column, Table};
+use zonelab_nvme::tcp::Digests;
+use zonelab_ssd::Drive;
+use zonelab_ssd::config::{DataStore, DriveConfig};
+use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
+use zonelab_ssd::profile;
+use zonelab_target::controller::{DiscoveryAddress, Subsystem, SubsystemSettings, TransportLimits};
+use zonelab_target::server::{Limits, QueueLateness, Server, ServerReport, ServerSettings};
+use zonelab_target::tcp;
+
+use crate::exit::{Exit, Failure};
+use crate::{console, profiles};
+
+/// Options of `serve`.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// The drive: a built-in profile or a profile file
+    #[arg(value_name = "PROFILE")]
+    profile: String,
+    /// Address to listen on. There is no authentication yet: other addresses
+    /// than those of the loopback let in whoever reaches them
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:4420")]
+    listen: SocketAddr,
+    /// Name of the subsystem [default: nqn.2024-01.io.github.zonelab:PROFILE]
+    #[arg(long, value_name = "NQN")]
+    nqn: Option<String>,
+    /// Let only hosts of this name in; may be repeated
+    #[arg(long, value_name = "NQN")]
+    allow_host: Vec<String>,
+    /// Whether written data is kept
+    #[arg(long, value_enum, default_value_t = Data::Memory)]
+    data: Data,
+    /// Answer as fast as possible instead of at the drive's times
+    #[arg(long)]
+    no_timing: bool,
+    /// Most commands in flight of one queue
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 128,
+        value_parser = clap::value_parser!(u16).range(2..=4096)
+    )]
+    queue_depth: u16,
+    /// Most data in a command capsule of an I/O queue
+    #[arg(long, value_name = "SIZE", default_value = "8KiB")]
+    in_capsule: String,
+    /// Digests that hosts may have
+    #[arg(long, value_enum, default_value_t = Digest::Both)]
+    digest: Digest,
+    /// Spin instead of sleeping when the drive's next event is nearer than
+    /// this; 0us never spins
+    #[arg(long, value_name = "TIME", default_value = "50us")]
+    spin: String,
+    /// Fail if 1 % of the responses of a queue are later than this
+    #[arg(long, value_name = "TIME")]
+    max_lateness: Option<String>,
+    /// Most connections at a time
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    max_connections: usize,
+    /// Change a setting of the drive
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// As JSON: a line when it listens, a line at the end
+    #[arg(long)]
+    json: bool,
+}
+
+/// Whether written data is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Data {
+    /// No: reads return zeros
+    None,
+    /// In memory; what is not written takes none
+    Memory,
+}
+
+/// Digests that hosts may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Digest {
+    /// None
+    None,
+    /// Of headers
+    Header,
+    /// Of data
+    Data,
+    /// Of both
+    Both,
+}
+
+const HELP: &str = "\
+It serves until it is interrupted, and then prints how much later than the drive's
+times responses were sent. Exit code 1: later than --max-lateness.
+
+  zonelab serve zn540
+  zonelab serve small-zones --listen 127.0.0.1:0 --json
+  zonelab serve profiles/zn540.toml --set zones.count=64 --data none --no-timing
+
+docs/serve.md says how to connect, what is honoured and what is not.";
+
+/// Serves a drive until interrupted.
+///
+/// # Errors
+/// [`Failure`] with its exit code.
+pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
+    let max_lateness = args
+        .max_lateness
+        .as_deref()
+        .map(|text| duration("--max-lateness", text))
+        .transpose()?;
+    let settings = server_settings(args)?;
+    let config = config(args)?;
+    console_log();
+    let mut server = Server::bind(args.listen, settings)
+        .map_err(|error| Failure::environment(anyhow::anyhow!("{}: {error}", args.listen)))?;
+    let address = server.local_addr().map_err(Failure::environment)?;
+    let mut subsystem = subsystem(args, &config, &settings, address)?;
+    let stop = console::interruptible("what is being sent")?;
+    announce(args, &config, subsystem.settings(), address)?;
+    server
+        .run(&mut subsystem, &stop)
+        .map_err(Failure::environment)?;
+    let report = server.report();
+    let late = max_lateness.map_or_else(Vec::new, |most| late(&report, most));
+    conclude(args, &report, &late)?;
+    Ok(if late.is_empty() {
+        Exit::Done
+    } else {
+        Exit::ExpectationFailed
+    })
+}
+
+fn duration(option: &str, text: &str) -> Result<Nanos, Failure> {
+    parse_duration(text)
+        .map(Nanos)
+        .map_err(|problem| Failure::usage(format!("{option}: {problem}")))
+}
+
+fn server_settings(args: &Args) -> Result<ServerSettings, Failure> {
+    let usage = |what: String| Failure::usage(format!("--in-capsule: {what}"));
+    let in_capsule = parse_size(&args.in_capsule).map_err(|problem| usage(problem.to_string()))?;
+    let in_capsule_bytes = u32::try_from(in_capsule)
+        .ok()
+        .filter(|bytes| bytes % 16 == 0 && *bytes <= 1 << 20)
+        .ok_or_else(|| usage("valid: multiples of 16 bytes up to 1MiB".to_owned()))?;
+    let (hdgst, ddgst) = match args.digest {
+        Digest::None => (false, false),
+        Digest::Header => (true, false),
+        Digest::Data => (false, true),
+        Digest::Both => (true, true),
+    };
+    let settings = ServerSettings {
+        tcp: tcp::Settings {
+            in_capsule_bytes,
+            queue_depth: args.queue_depth,
+            digests: Digests::default().with_hdgst(hdgst).with_ddgst(ddgst),
+            ..tcp::Settings::default()
+        },
+        limits: Limits {
+            connections: args.max_connections,
+            ..Limits::default()
+        },
+        spin: duration("--spin", &args.spin)?,
+    };
+    settings
+        .tcp
+        .check()
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    Ok(settings)
+}
+
+fn config(args: &Args) -> Result<DriveConfig, Failure> {
+    let mut config = profiles::load(&args.profile, &args.set)?.config;
+    config.data = match args.data {
+        Data::None => DataStore::None,
+        Data::Memory => DataStore::Memory,
+    };
+    if args.no_timing {
+        config = profile::untimed(&config);
+    }
+    profile::check(&config)
+        .map_err(|broken| Failure::input(anyhow::anyhow!("{}: {}", args.profile, broken[0])))?;
+    Ok(config)
+}
+
+fn subsystem(
+    args: &Args,
+    config: &DriveConfig,
+    server: &ServerSettings,
+    address: SocketAddr,
+) -> Result<Subsystem, Failure> {
+    let default = || format!("nqn.2024-01.io.github.zonelab:{}", config.name);
+    let mut settings = SubsystemSettings::new(&args.nqn.clone().unwrap_or_else(default));
+    settings.limits = TransportLimits {
+        in_capsule_bytes: server.tcp.in_capsule_bytes,
+        queue_depth: server.tcp.queue_depth,
+    };
+    settings.max_transfer_bytes = server.tcp.transfer_bytes;
+    if !args.allow_host.is_empty() {
+        settings.allowed_hosts = Some(args.allow_host.clone());
+    }
+    if !address.ip().is_unspecified() {
+        settings.addresses.push(DiscoveryAddress {
+            address: address.ip(),
+            port: address.port(),
+        });
+    }
+    let drive = FaultyDrive::new(Drive::new(config), FaultPlan::default());
+    Subsystem::new(drive, settings).map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// Structured logs, on standard error.
+fn console_log() {
+    // A second one in the same process would be refused, and is not needed.
+    let _ = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .try_init();
+}
+
+fn announce(
+    args: &Args,
+    config: &DriveConfig,
+    settings: &SubsystemSettings,
+    address: SocketAddr,
+) -> Result<(), Failure> {
+    if !address.ip().is_loopback() {
+        eprintln!(
+            "zonelab: {address} is no address of the loopback, and there is no authentication \
+             yet: whoever reaches it may read and write the drive"
+        );
+    }
+    let nqn = &settings.nqn;
+    if args.json {
+        let line = serde_json::json!({
+            "schema": 1, "event": "listening", "address": address.ip().to_string(),
+            "port": address.port(), "nqn": nqn, "profile": config.name,
+        });
+        return console::print(&format!("{line}\n"));
+    }
+    let zones = &config.zones;
+    let block = u64::from(config.lba_bytes);
+    let (count, size) = (zones.count, fmt_size(zones.size_lbas * block));
+    let capacity = fmt_size(zones.capacity_lbas * block);
+    let where_to = format!("-t tcp -a {} -s {}", address.ip(), address.port());
+    let timing = if args.no_timing {
+        ", without its times"
+    } else {
+        ""
+    };
+    console::print(&format!(
+        "{}{timing}: {count} zones of {size}, {capacity} writable; blocks of {}\n\
+         {nqn} listens on {address}; on a Linux host:\n\n  \
+         modprobe nvme-tcp\n  \
+         nvme discover {where_to}\n  \
+         nvme connect {where_to} -n {nqn}\n\n\
+         Interrupt it (Ctrl-C) to end.\n",
+        config.name,
+        fmt_size(block),
+    ))
+}
+
+/// Queues with responses later than `most`.
+fn late(report: &ServerReport, most: Nanos) -> Vec<QueueLateness> {
+    let queues = report.lateness.iter().copied();
+    queues.filter(|queue| queue.p99 > most).collect()
+}
+
+fn conclude(args: &Args, report: &ServerReport, late: &[QueueLateness]) -> Result<(), Failure> {
+    if args.json {
+        return console::print(&format!("{}\n", as_json(report, late)));
+    }
+    let mut table = Table::new([
+        Column::number("queue"),
+        Column::number("commands"),
+        Column::number("late P50"),
+        Column::number("P99"),
+        Column::number("P99.9"),
+        Column::number("most"),
+    ]);
+    for queue in &report.lateness {
+        let times = [queue.p50, queue.p99, queue.p999, queue.max];
+        let numbers = [queue.qid.to_string(), queue.commands.to_string()];
+        let row = numbers
+            .into_iter()
+            .chain(times.map(|time| time.to_string()));
+        table.push(row.map(Into::into));
+    }
+    let mut text = format!(
+        "\n{} connections, {} turned away, {} broken\n",
+        report.accepted, report.turned_away, report.broken
+    );
+    if !report.lateness.is_empty() {
+        text.push_str(&table.to_text(&console::style()));
+    }
+    for queue in late {
+        text.push_str(&format!(
+            "too late: queue {}, P99 {} is beyond {}\n",
+            queue.qid,
+            queue.p99,
+            args.max_lateness.as_deref().unwrap_or_default()
+        ));
+    }
+    console::print(&text)
+}
+
+fn as_json(report: &ServerReport, late: &[QueueLateness]) -> serde_json::Value {
+    let queues: Vec<_> = report
+        .lateness
+        .iter()
+        .map(|queue| {
+            serde_json::json!({
+                "queue": queue.qid, "commands": queue.commands,
+                "lateness_ns": {
+                    "p50": queue.p50.0, "p99": queue.p99.0,
+                    "p99_9": queue.p999.0, "max": queue.max.0,
+                },
+                "is_too_late": late.iter().any(|one| one.qid == queue.qid),
+            })
+        })
+        .collect();
+    serde_json::json!({
+        "schema": 1, "event": "ended", "connections": report.accepted,
+        "turned_away": report.turned_away, "broken": report.broken, "queues": queues,
+    })
+}
