@@ -14,6 +14,7 @@
 //! | [`profile`], [`experiment`], [`fio`] | files: read or refused, never a panic |
 //! | [`units`] | quantities with units: what is printed reads back |
 //! | [`nvme_entry`] | submission queue entries |
+//! | [`pdu_stream`] | what arrives on an NVMe/TCP connection |
 //! | [`drive`] | commands into a drive, both drawn, against a shadow of the drive |
 //! | [`faults`], [`snapshot`] | fault plans and snapshots: refused, or they work |
 //! | [`system`] | a host with clients, faults, loss of power and snapshots on a drawn drive |
@@ -28,6 +29,7 @@ pub mod faults;
 pub mod fio;
 pub mod harness;
 pub mod nvme_entry;
+pub mod pdu_stream;
 pub mod profile;
 pub mod selftest;
 pub mod snapshot;
@@ -72,6 +74,13 @@ pub const TARGETS: &[Target] = &[
         run: nvme_entry::run,
         max_bytes: 128,
         runs: 20_000,
+    },
+    Target {
+        name: "pdu_stream",
+        description: "what arrives on an NVMe/TCP connection: commands, or the termination for it",
+        run: pdu_stream::run,
+        max_bytes: 4_096,
+        runs: 5_000,
     },
     Target {
         name: "profile",

@@ -1,21 +1,37 @@
 //! Submission queue entries.
 
 use zonelab_nvme::Status;
-use zonelab_nvme::command::{Identify, IoCommand};
+use zonelab_nvme::command::{AdminCommand, IoCommand};
+use zonelab_nvme::fabrics::FabricsCommand;
 use zonelab_nvme::queue::{AdminOpcode, IoOpcode, SubmissionEntry};
 use zonelab_nvme::zerocopy::FromBytes;
 
 use crate::draw::Draw;
 
-/// Opcodes that have a parsed form.
+/// I/O opcodes that have a parsed form.
 const PARSED: &[u8] = &[
     IoOpcode::FLUSH.0,
     IoOpcode::READ.0,
     IoOpcode::WRITE.0,
+    IoOpcode::COMPARE.0,
+    IoOpcode::VERIFY.0,
+    IoOpcode::WRITE_ZEROES.0,
+    IoOpcode::DATASET_MANAGEMENT.0,
+    IoOpcode::COPY.0,
     IoOpcode::ZONE_APPEND.0,
     IoOpcode::ZONE_MANAGEMENT_SEND.0,
     IoOpcode::ZONE_MANAGEMENT_RECEIVE.0,
+];
+
+/// Opcodes on the admin queue that have one.
+const ADMIN: &[u8] = &[
     AdminOpcode::IDENTIFY.0,
+    AdminOpcode::GET_LOG_PAGE.0,
+    AdminOpcode::GET_FEATURES.0,
+    AdminOpcode::SET_FEATURES.0,
+    AdminOpcode::ABORT.0,
+    AdminOpcode::FORMAT_NVM.0,
+    AdminOpcode::FABRICS.0,
 ];
 
 /// The target: an entry is parsed or refused, and what is parsed can be
@@ -26,7 +42,10 @@ const PARSED: &[u8] = &[
 pub fn run(data: &[u8]) {
     let mut draw = Draw::new(data);
     // Any opcode would nearly always be one without a parsed form.
-    let opcode = draw.maybe(|draw| draw.pick(PARSED));
+    let opcode = draw.maybe(|draw| {
+        let table = if draw.flag() { ADMIN } else { PARSED };
+        draw.pick(table)
+    });
     let mut bytes = [0; size_of::<SubmissionEntry>()];
     let given = draw.bytes(bytes.len());
     bytes[..given.len()].copy_from_slice(given);
@@ -48,10 +67,16 @@ pub fn run(data: &[u8]) {
         }
         Err(status) => assert_eq!(status, Status::INVALID_OPCODE),
     }
-    if let Ok(identify) = Identify::parse(&entry) {
-        let written = identify
+    if let Ok(command) = AdminCommand::parse(&entry) {
+        let written = command
             .to_entry()
             .expect("what came from an entry has a place in one");
-        assert_eq!(Identify::parse(&written), Ok(identify));
+        assert_eq!(AdminCommand::parse(&written), Ok(command));
+    }
+    if let Ok(command) = FabricsCommand::parse(&entry) {
+        let written = command
+            .to_entry()
+            .expect("what came from an entry has a place in one");
+        assert_eq!(FabricsCommand::parse(&written), Ok(command));
     }
 }

@@ -53,6 +53,11 @@ fn nvme_entry() {
 }
 
 #[test]
+fn pdu_stream() {
+    run("pdu_stream");
+}
+
+#[test]
 fn profile() {
     run("profile");
 }

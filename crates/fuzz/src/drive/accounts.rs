@@ -40,8 +40,12 @@ struct Fill {
 pub(super) struct Accounts {
     config: DriveConfig,
     host_write_lbas: u64,
+    /// Blocks of the host that went to the flash, or to the write buffer.
+    flash_lbas: u64,
     host_read_lbas: u64,
     host_program_pages: u64,
+    /// Pages of those that may become void while they wait for a copy.
+    unsure_pages: u64,
     /// Pages of units that finishes through the buffer may have made whole.
     shared_pages_max: u64,
     fill_pages_min: u64,
@@ -75,8 +79,10 @@ impl Accounts {
         };
         Self {
             host_write_lbas: 0,
+            flash_lbas: 0,
             host_read_lbas: 0,
             host_program_pages: 0,
+            unsure_pages: 0,
             shared_pages_max: 0,
             fill_pages_min: 0,
             fill_pages_max: 0,
@@ -101,28 +107,36 @@ impl Accounts {
             .collect()
     }
 
-    /// A command was submitted under the name `tag` and had `effects`. Before
-    /// that, zones stood on the physical zones `before`.
+    /// A command was submitted under the name `tag` and had `effects`, which
+    /// are certain to get to the flash or not. Before that, zones stood on the
+    /// physical zones `before`.
     pub(super) fn submitted(
         &mut self,
         drive: &Drive,
         before: &[Option<u32>],
-        tag: u32,
+        (tag, is_sure): (u32, bool),
         effects: &[Effect],
     ) {
         let page_lbas = u64::from(drive.flash().layout().page_lbas());
         let page = |lba: u64| u32::try_from(lba / page_lbas).expect("zones are small");
         for effect in effects {
             match *effect {
-                Effect::Wrote { zone, offset, nlb } => {
+                Effect::Stored { nlb } => self.host_write_lbas += u64::from(nlb),
+                Effect::Wrote { zone, offset, nlb } | Effect::Committed { zone, offset, nlb } => {
                     let pages = page(offset)..page(offset + u64::from(nlb) - 1) + 1;
                     let physical = drive.mapping().physical(ZoneId(zone));
                     let physical = physical.expect("a zone that was written has flash");
-                    self.host_write_lbas += u64::from(nlb);
+                    if matches!(effect, Effect::Wrote { .. }) {
+                        self.host_write_lbas += u64::from(nlb);
+                    }
+                    self.flash_lbas += u64::from(nlb);
                     self.host_program_pages += pages.len() as u64;
                     self.programmed[zone as usize] = pages.end;
                     // A reset can drop it from the buffer.
-                    let is_certain = self.config.write_buffer.is_none();
+                    let is_certain = self.config.write_buffer.is_none() && is_sure;
+                    if !is_sure {
+                        self.unsure_pages += pages.len() as u64;
+                    }
                     self.program(drive, physical, pages, is_certain);
                 }
                 Effect::Finished { zone, from } => {
@@ -210,9 +224,14 @@ impl Accounts {
 
     /// A read of `nlb` blocks succeeded.
     pub(super) fn read(&mut self, drive: &Drive, slba: u64, nlb: u32) {
+        self.host_read_lbas += u64::from(nlb);
+        self.copied(drive, slba, nlb);
+    }
+
+    /// A copy read `nlb` blocks, or a command of the host did.
+    pub(super) fn copied(&mut self, drive: &Drive, slba: u64, nlb: u32) {
         let zone_lbas = self.config.zones.size_lbas;
         let page_lbas = u64::from(drive.flash().layout().page_lbas());
-        self.host_read_lbas += u64::from(nlb);
         let mut last = None;
         for lba in slba..slba + u64::from(nlb) {
             let page = (lba / zone_lbas, lba % zone_lbas / page_lbas);
@@ -288,6 +307,7 @@ impl Accounts {
             host_read_bytes,
             host_program_bytes,
             fill_program_bytes,
+            collect_program_bytes,
             erased_blocks: _,
             resets,
             finishes,
@@ -305,9 +325,9 @@ impl Accounts {
         );
         let pages = if self.config.write_buffer.is_some() {
             // Blocks gather to pages or are dropped; each program has a new one.
-            0..=self.host_write_lbas + self.shared_pages_max
+            0..=self.flash_lbas + self.shared_pages_max
         } else {
-            self.host_program_pages..=self.host_program_pages
+            self.host_program_pages - self.unsure_pages..=self.host_program_pages
         };
         assert!(
             host_program_bytes.is_multiple_of(page_bytes)
@@ -319,6 +339,7 @@ impl Accounts {
             fill.contains(&fill_program_bytes),
             "{fill_program_bytes} bytes filled: {fill:?}"
         );
+        assert_eq!(collect_program_bytes, 0, "nothing is collected");
         assert_eq!(resets, self.resets, "zones reset");
         assert_eq!(finishes, self.finishes, "zones finished");
         assert_eq!(

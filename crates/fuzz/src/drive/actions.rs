@@ -11,7 +11,7 @@ use crate::draw::{Draw, Weights};
 /// Actions of a run, at most.
 const ACTIONS: u32 = 600;
 /// Kinds of actions, in the order of [`act`].
-const KINDS: usize = 17;
+const KINDS: usize = 23;
 
 /// What a run does, drawn once: swarm testing.
 #[derive(Debug)]
@@ -82,6 +82,11 @@ fn act(draw: &mut Draw<'_>, plan: &Plan, session: &mut Session) {
             session.precondition(first..last.max(first));
         }
         15 => session.idle(),
+        16 => open_area(draw, session, zone),
+        17 | 18 => write_area(draw, plan, session, zone),
+        19 => commit_area(draw, session, zone),
+        20 => looked_at(draw, plan, session, zone),
+        21 => copy(draw, plan, session, zone),
         _ => pass(draw, session),
     }
 }
@@ -136,7 +141,12 @@ fn on_namespace(namespaces: &[NamespaceConfig], size_lbas: u64, mut op: Op) -> C
     let (Op::Read { slba: at, .. }
     | Op::Write { slba: at, .. }
     | Op::Append { zslba: at, .. }
+    | Op::WriteZeroes { slba: at, .. }
+    | Op::Compare { slba: at, .. }
+    | Op::Verify { slba: at, .. }
+    | Op::Copy { sdlba: at, .. }
     | Op::ZoneSend { slba: at, .. }
+    | Op::ZrwaSend { slba: at, .. }
     | Op::ZoneReceive { slba: at, .. }) = &mut op
     else {
         return Command::new(op);
@@ -191,6 +201,62 @@ fn write(draw: &mut Draw<'_>, plan: &Plan, session: &mut Session, zone: u32) {
     submit(draw, session, Op::Write { slba, nlb }, data);
 }
 
+/// Opens a zone with a random write area, or gives it one with an extension.
+fn open_area(draw: &mut Draw<'_>, session: &mut Session, zone: u32) {
+    let offset = u64::from(draw.one_in(16));
+    let slba = Lba(start(session, zone) + offset);
+    let action = draw.pick(&[
+        ZoneSendAction::OPEN,
+        ZoneSendAction::OPEN,
+        ZoneSendAction::SET_DESCRIPTOR_EXTENSION,
+        ZoneSendAction::CLOSE,
+    ]);
+    let data = draw.maybe(|draw| Buf::zeroed(draw.pick(&[4_096, 64, 63])));
+    submit(draw, session, Op::ZrwaSend { slba, action }, data);
+}
+
+/// A write around the random write area of a zone: in it, in the implicit commit
+/// region, a little beyond.
+fn write_area(draw: &mut Draw<'_>, plan: &Plan, session: &mut Session, zone: u32) {
+    let reach = session
+        .config
+        .zones
+        .zrwa
+        .map_or(1, |zrwa| 2 * zrwa.size_lbas);
+    let pointer = session.shadow.zones[zone as usize].pointer;
+    let offset = (pointer + u64::from(draw.int(0..=reach + 1))).saturating_sub(1);
+    let left = session.config.zones.capacity_lbas.saturating_sub(offset);
+    let nlb = u64::from(draw.int(1..=plan.nlb.min(reach)));
+    let nlb = if draw.one_in(16) { nlb } else { nlb.min(left) };
+    let nlb = u32::try_from(nlb.max(1)).expect("areas are small");
+    let slba = Lba(start(session, zone) + offset);
+    let data = buffer(draw, plan, session, nlb);
+    submit(draw, session, Op::Write { slba, nlb }, data);
+}
+
+/// Commits a part of a random write area, all of it, or what cannot be.
+fn commit_area(draw: &mut Draw<'_>, session: &mut Session, zone: u32) {
+    let zones = &session.config.zones;
+    let granularity = zones.zrwa.map_or(1, |zrwa| zrwa.flush_granularity_lbas);
+    let pointer = session.shadow.zones[zone as usize].pointer;
+    let lbas = match draw.int(0..=5_u8) {
+        0 => draw.int(1..=20),
+        _ => granularity * draw.int(1..=8),
+    };
+    let end = pointer + u64::from(lbas);
+    let end = match draw.one_in(16) {
+        true => end,
+        false => end.min(zones.capacity_lbas),
+    };
+    let slba = Lba(start(session, zone) + end - 1);
+    let op = Op::ZoneSend {
+        slba,
+        action: ZoneSendAction::ZRWA_FLUSH,
+        select_all: false,
+    };
+    submit(draw, session, op, None);
+}
+
 fn append(draw: &mut Draw<'_>, plan: &Plan, session: &mut Session, zone: u32) {
     let nlb = length(draw, plan, session, zone);
     let zslba = Lba(start(session, zone));
@@ -210,6 +276,60 @@ fn read(draw: &mut Draw<'_>, plan: &Plan, session: &mut Session, zone: u32) {
     let slba = Lba(start(session, zone) + offset);
     let data = buffer(draw, plan, session, nlb);
     submit(draw, session, Op::Read { slba, nlb }, data);
+}
+
+/// Zeroes at the write pointer, a compare, a verify or a deallocation.
+fn looked_at(draw: &mut Draw<'_>, plan: &Plan, session: &mut Session, zone: u32) {
+    let pointer = session.shadow.zones[zone as usize].pointer;
+    let slba = Lba(start(session, zone) + draw.int(0..=pointer));
+    let nlb = draw.int(1..=plan.nlb);
+    match draw.int(0..=3_u8) {
+        0 => {
+            let slba = Lba(start(session, zone) + pointer);
+            let nlb = length(draw, plan, session, zone);
+            submit(draw, session, Op::WriteZeroes { slba, nlb }, None);
+        }
+        1 => {
+            let mut data = buffer(draw, plan, session, nlb);
+            if draw.one_in(4)
+                && let Some(data) = &mut data
+            {
+                data.fill(draw.int(0..=255));
+            }
+            submit(draw, session, Op::Compare { slba, nlb }, data);
+        }
+        2 => submit(draw, session, Op::Verify { slba, nlb }, None),
+        _ => {
+            let ranges = draw.int(0..=4);
+            let mut data = Buf::zeroed(draw.pick(&[64, 16, 32, 5]));
+            for entry in data.chunks_exact_mut(16) {
+                entry[4..8].copy_from_slice(&nlb.to_le_bytes());
+                let at = start(session, draw.int(0..=plan.zones));
+                entry[8..].copy_from_slice(&at.saturating_sub(draw.int(0..=64)).to_le_bytes());
+            }
+            submit(draw, session, Op::Deallocate { ranges }, Some(data));
+        }
+    }
+}
+
+/// A copy to the write pointer of a zone, from zones of its namespace or not.
+fn copy(draw: &mut Draw<'_>, plan: &Plan, session: &mut Session, zone: u32) {
+    let pointer = session.shadow.zones[zone as usize].pointer;
+    let sdlba = Lba(start(session, zone) + pointer);
+    let ranges = draw.int(0..=4_u16);
+    let mut data = Buf::zeroed(32 * usize::from(ranges));
+    let limit = session.config.copy.map_or(1, |copy| copy.max_range_lbas);
+    for entry in data.chunks_exact_mut(32) {
+        let from = draw.int(0..=plan.zones - 1);
+        let written = session.shadow.zones[from as usize].pointer;
+        let slba = start(session, from) + draw.int(0..=written);
+        let most = u32::from(limit).min(plan.nlb) + u32::from(draw.one_in(16));
+        let blocks_less_one = draw.int(1..=most) - 1;
+        entry[8..16].copy_from_slice(&slba.to_le_bytes());
+        entry[16..18].copy_from_slice(&blocks_less_one.to_le_bytes()[..2]);
+    }
+    let data = (!draw.one_in(16)).then_some(data);
+    submit(draw, session, Op::Copy { sdlba, ranges }, data);
 }
 
 fn send(draw: &mut Draw<'_>, session: &mut Session, zone: u32, action: ZoneSendAction) {
@@ -325,7 +445,16 @@ fn wild(draw: &mut Draw<'_>, session: &mut Session) {
         false => u32::try_from(draw.wide() >> 32).expect("the upper half is dropped"),
     };
     let action = ZoneSendAction(draw.int(0..=255));
-    let op = match draw.int(0..=4_u8) {
+    let ranges = draw.int(0..=300);
+    let op = match draw.int(0..=9_u8) {
+        5 => Op::WriteZeroes { slba, nlb },
+        6 => Op::Compare { slba, nlb },
+        7 => Op::Verify { slba, nlb },
+        8 => Op::Deallocate { ranges },
+        9 => Op::Copy {
+            sdlba: slba,
+            ranges,
+        },
         0 => Op::Read { slba, nlb },
         1 => Op::Write { slba, nlb },
         2 => Op::Append { zslba, nlb },

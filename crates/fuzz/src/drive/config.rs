@@ -1,11 +1,11 @@
 //! A small drive, drawn: every design, every combination.
 
-use zonelab_device::Nanos;
+use zonelab_device::{CopyLimits, Nanos};
 use zonelab_ssd::config::{
     Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore, DiePolicy,
     DriveConfig, EraseExtent, EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig,
-    MediaConfig, MediaDetails, NamespaceConfig, PageRegister, PlaneMode, ReadParts, ResetConfig,
-    StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
+    MediaConfig, MediaDetails, NamespaceConfig, NamespaceKind, PageRegister, PlaneMode, ReadParts,
+    ResetConfig, StripeOrder, Suspend, WriteBufferConfig, ZonesConfig, ZrwaConfig,
 };
 
 use crate::draw::Draw;
@@ -59,12 +59,17 @@ pub(crate) fn draw(draw: &mut Draw<'_>) -> DriveConfig {
     }
     reset.bookkeeping = draw.maybe(|draw| bookkeeping(draw, write_buffer.is_some()));
     let namespaces = namespaces(draw, &zones);
+    if write_buffer.is_some() {
+        zones.zrwa = draw.maybe(|draw| zrwa(draw, zones.capacity_lbas));
+    }
+    let copy = draw.maybe(copy);
     DriveConfig {
         name: "drawn".to_owned(),
         geometry,
         lba_bytes,
         zones,
         namespaces,
+        copy,
         media,
         front_end,
         write_buffer,
@@ -129,6 +134,7 @@ fn zones(draw: &mut Draw<'_>, geometry: &Geometry, lba_bytes: u32) -> ZonesConfi
         stagger: 0,
         read_across: draw.flag(),
         descriptor_extension_bytes: draw.pick(&[64, 0, 192]),
+        zrwa: None,
     }
 }
 
@@ -154,12 +160,39 @@ fn namespaces(draw: &mut Draw<'_>, zones: &ZonesConfig) -> Vec<NamespaceConfig> 
         let max_active = limit(zones.max_active, mine);
         let max_open = limit(zones.max_open.or(max_active), max_active.unwrap_or(mine));
         NamespaceConfig {
+            kind: NamespaceKind::Zoned,
             zones: mine,
             max_active,
             max_open,
         }
     };
     (0..count).map(namespace).collect()
+}
+
+/// Areas of a few granularities, one of which divides the capacity.
+fn zrwa(draw: &mut Draw<'_>, capacity_lbas: u64) -> ZrwaConfig {
+    let granularities: Vec<u32> = (1..=16)
+        .filter(|lbas| capacity_lbas.is_multiple_of((*lbas).into()))
+        .collect();
+    let flush_granularity_lbas = draw.pick(&granularities);
+    let most = capacity_lbas / u64::from(flush_granularity_lbas);
+    let times = u32::try_from(most.min(8)).expect("it is a small number");
+    ZrwaConfig {
+        size_lbas: flush_granularity_lbas * draw.int(1..=times),
+        flush_granularity_lbas,
+        max_areas: draw.maybe(|draw| draw.int(1..=4)),
+        explicit_flush: !draw.one_in(4),
+    }
+}
+
+/// Any limits: a range may be longer than a drawn drive.
+fn copy(draw: &mut Draw<'_>) -> CopyLimits {
+    let max_range_lbas = draw.pick(&[8, 1, 64, u16::MAX]);
+    CopyLimits {
+        max_ranges: draw.pick(&[4, 1, 2, 256]),
+        max_range_lbas,
+        max_lbas: u32::from(max_range_lbas) * draw.int(1..=3_u32) + draw.int(0..=9),
+    }
 }
 
 fn divisor(draw: &mut Draw<'_>, of: u32) -> u32 {
@@ -288,6 +321,7 @@ fn buffer(
         appends_per_zone: draw.maybe(|draw| draw.int(1..=4)),
         power_loss_protection: draw.flag(),
         drain_bytes_per_s: draw.maybe(|draw| draw.pick(&[1_000_000, 100_000_000, 3_000_000_000])),
+        turn_bytes: draw.maybe(|draw| draw.int(1..=3_u64) * u64::from(geometry.page_bytes)),
         release: if arbitration == ChannelArbitration::Ready && draw.flag() {
             BufferRelease::Transfer
         } else {

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use zonelab_device::{Buf, Command, Completion, Lba, Nanos, Op, QueueId, Tag, ZoneId};
+use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneState;
 use zonelab_ssd::config::{DataStore, DriveConfig, FinishConfig};
 use zonelab_ssd::{Control, Drive};
 
 use super::accounts::Accounts;
 use super::log::{Entry, Log};
-use super::shadow::{Answer, Content, Shadow};
+use super::shadow::{Answer, Content, Shadow, sources};
 
 /// Calls of `advance` until a drive is idle, at most. Far more than the events
 /// of all its work; what exceeds it goes round in circles.
@@ -21,6 +22,8 @@ const STEPS: u64 = 1 << 20;
 struct Pending {
     submitted: Nanos,
     earliest: Nanos,
+    /// Whether what it writes is certain to get to the flash.
+    is_sure: bool,
     queue: QueueId,
     command: Command,
     buffer_bytes: Option<usize>,
@@ -96,6 +99,10 @@ impl Session {
         let base = self.shadow.first_lba(command.nsid);
         let slba = match command.op {
             Op::Write { slba, .. } => Some(slba.0.wrapping_add(base)),
+            Op::Compare { slba, nlb } => {
+                self.fill_compared(slba.0.wrapping_add(base), nlb, data.as_deref_mut());
+                None
+            }
             // Where it will go: the shadow knows before the drive says so.
             Op::Append { zslba, .. } => {
                 let zslba = zslba.0.wrapping_add(base);
@@ -113,7 +120,15 @@ impl Session {
         }
         let answer = self.shadow.apply(&command, data.as_deref(), tag);
         let content = match command.op {
-            Op::Read { slba, nlb } if answer.status.is_success() => {
+            Op::Copy { ranges, .. } if answer.status.is_success() => {
+                for (slba, nlb) in sources(data.as_deref(), ranges).unwrap_or_default() {
+                    self.accounts.copied(&self.drive, slba + base, nlb);
+                }
+                Vec::new()
+            }
+            Op::Read { slba, nlb } | Op::Compare { slba, nlb } | Op::Verify { slba, nlb }
+                if answer.status.is_success() =>
+            {
                 let first = slba.0 + base;
                 self.accounts.read(&self.drive, first, nlb);
                 let keeps = self.config.data == DataStore::Memory && buffer_bytes.is_some();
@@ -134,20 +149,19 @@ impl Session {
         self.drive
             .submit(now, queue, Tag(tag), command, data)
             .expect("few are in flight");
-        assert!(
-            self.drive.in_flight() <= in_flight + 1,
-            "one command became several"
-        );
-        assert!(
-            self.drive.next_event().is_some_and(|at| at >= now),
-            "nothing will happen to a command that was just submitted"
-        );
+        self.check_submitted(in_flight);
+        // What is behind a copy may become void while it waits, and so may what is
+        // behind that.
+        let is_sure = !matches!(command.op, Op::Copy { .. })
+            && self.pending.values().all(|before| before.is_sure);
         self.accounts
-            .submitted(&self.drive, &mapped, tag, &answer.effects);
-        let earliest = now.saturating_add(self.least(&command.op, answer.status.is_success()));
+            .submitted(&self.drive, &mapped, (tag, is_sure), &answer.effects);
+        let success = answer.status.is_success();
+        let earliest = now.saturating_add(self.least(&command.op, success, is_sure));
         let pending = Pending {
             submitted: now,
             earliest,
+            is_sure,
             queue,
             command,
             buffer_bytes,
@@ -158,19 +172,31 @@ impl Session {
         self.check_zones();
     }
 
+    /// A command was just submitted, with so many in flight before.
+    fn check_submitted(&self, in_flight: usize) {
+        assert!(
+            self.drive.in_flight() <= in_flight + 1,
+            "one command became several"
+        );
+        assert!(
+            self.drive.next_event().is_some_and(|at| at >= self.now),
+            "nothing will happen to a command that was just submitted"
+        );
+    }
+
     /// The least time that a command can take: at every stage, the shortest
-    /// that its time may vary to.
-    fn least(&self, op: &Op, success: bool) -> Nanos {
+    /// that its time may vary to. Not every one is sure to get to the flash.
+    fn least(&self, op: &Op, success: bool, is_sure: bool) -> Nanos {
         let front = &self.config.front_end;
         let costs = &front.costs;
         let media = &self.config.media;
         let (core, latency, conclusion) = match op {
-            Op::Read { .. } => (
+            Op::Read { .. } | Op::Compare { .. } | Op::Verify { .. } => (
                 front.read_ns,
                 costs.read_latency_ns,
                 costs.read_completion_ns,
             ),
-            Op::Write { .. } => (
+            Op::Write { .. } | Op::WriteZeroes { .. } | Op::Copy { .. } => (
                 front.write_ns,
                 costs.write_latency_ns,
                 costs.write_completion_ns,
@@ -192,8 +218,11 @@ impl Session {
         if success {
             least = least.saturating_add(shortest(conclusion, costs.variation_ppm));
         }
-        let writes = matches!(op, Op::Write { .. } | Op::Append { .. });
-        if success && writes && self.config.write_buffer.is_none() {
+        let writes = matches!(
+            op,
+            Op::Write { .. } | Op::Append { .. } | Op::WriteZeroes { .. }
+        );
+        if success && writes && is_sure && self.config.write_buffer.is_none() {
             let program = shortest(media.program_ns, media.details.program_variation_ppm);
             least = least.saturating_add(program);
         }
@@ -245,6 +274,11 @@ impl Session {
                 zones.host_lbas(zone),
                 shadow.host,
                 "blocks of the host in zone {index}"
+            );
+            assert_eq!(
+                zones.zrwa_end_lbas(zone),
+                shadow.area.map(|end| end.max(shadow.pointer)),
+                "random write area of zone {index}"
             );
         }
         let resources: Vec<(u32, u32)> = zones
@@ -335,7 +369,12 @@ impl Session {
             "{tag:?}: {command:?} at {submitted} cannot be done at {at}"
         );
         assert_eq!(queue, pending.queue, "queue of {tag:?}");
-        assert_eq!(status, answer.status, "status of {tag:?}: {command:?}");
+        match command.op {
+            Op::Compare { slba, nlb } if answer.status.is_success() => {
+                self.check_compare(&pending, (slba.0, nlb), status, data.as_deref());
+            }
+            _ => assert_eq!(status, answer.status, "status of {tag:?}: {command:?}"),
+        }
         if status.is_success() {
             assert_eq!(result, answer.result, "result of {tag:?}: {command:?}");
         }
@@ -368,15 +407,75 @@ impl Session {
         let mut expected = vec![0; self.config.lba_bytes as usize];
         for (((lba, block), then), now) in (first..).zip(blocks).zip(&pending.content).zip(&now) {
             let tag = u32::from_le_bytes(block[..4].try_into().expect("a block is longer"));
-            fill_block(&mut expected, tag, lba);
+            // A copy keeps the address that was written: its lower half is in the block.
+            let written = u64::from(u16::from_le_bytes([block[4], block[5]]));
+            fill_block(&mut expected, tag, written);
             assert!(block == expected, "block {lba} holds a mixture");
-            let possible = tag == then.tag || tag == now.tag || now.changes - then.changes > 1;
+            let is_of = |content: &Content| {
+                let is_same = content.lba & 0xffff == written || tag == 0;
+                content.tag == tag && is_same
+            };
+            let possible = is_of(then) || is_of(now) || now.changes - then.changes > 1;
             assert!(
                 possible,
-                "block {lba} holds data of {tag}, not of {} or {}",
-                then.tag, now.tag
+                "block {lba} holds data of {tag} for {written}, not {then:?} or {now:?}"
             );
         }
+    }
+
+    /// Fills the buffer of a compare with what the blocks hold now.
+    fn fill_compared(&self, first: u64, nlb: u32, data: Option<&mut [u8]>) {
+        let last = first.saturating_add(u64::from(nlb));
+        let zones = &self.config.zones;
+        let is_there = last <= u64::from(zones.count) * zones.size_lbas;
+        let (Some(data), true) = (data, is_there) else {
+            return;
+        };
+        // A buffer that is not empty differs.
+        if data.first() != Some(&0) {
+            return;
+        }
+        let blocks = data.chunks_mut(self.config.lba_bytes as usize);
+        for (block, content) in blocks.zip(self.shadow.content(first, nlb)) {
+            fill_block(block, content.tag, content.lba);
+        }
+    }
+
+    /// A compare ends as its data says, before or after what changed meanwhile.
+    fn check_compare(
+        &self,
+        pending: &Pending,
+        (slba, nlb): (u64, u32),
+        status: Status,
+        data: Option<&[u8]>,
+    ) {
+        let found = status.is_success();
+        assert!(found || status == Status::COMPARE_FAILURE, "{status:?}");
+        let Some(data) = data.filter(|_| !pending.content.is_empty()) else {
+            assert!(found, "nothing to compare, and a difference");
+            return;
+        };
+        let now = self
+            .shadow
+            .content(slba + self.shadow.first_lba(pending.command.nsid), nlb);
+        let lba_bytes = self.config.lba_bytes as usize;
+        let mut expected = vec![0; lba_bytes];
+        let mut is_same = |content: &[Content]| {
+            data.chunks(lba_bytes).zip(content).all(|(block, content)| {
+                fill_block(&mut expected, content.tag, content.lba);
+                block == expected
+            })
+        };
+        let (then_same, now_same) = (is_same(&pending.content), is_same(&now));
+        let is_stable = then_same == now_same
+            && now
+                .iter()
+                .zip(&pending.content)
+                .all(|(now, then)| now.changes == then.changes);
+        assert!(
+            !is_stable || found == now_same,
+            "a compare found {found}, but its data is the same: {now_same}"
+        );
     }
 
     /// Waits until nothing runs any more, which must not take too long, and
@@ -421,7 +520,11 @@ impl Session {
         let moved: u64 = self
             .pending
             .values()
-            .map(|pending| u64::from(pending.command.op.nlb()))
+            .map(|pending| match pending.command.op {
+                // Read and written, and no more than that.
+                Op::Copy { .. } => u64::from(self.config.copy.map_or(0, |copy| copy.max_lbas)),
+                op => u64::from(op.nlb()),
+            })
             .sum();
         let wait = match self.config.finish {
             FinishConfig::Fill {

@@ -47,6 +47,8 @@ impl State {
 pub(super) struct Content {
     /// The command that wrote it; 0: it reads as zeros.
     pub(super) tag: u32,
+    /// The block of the drive that it wrote; a copy takes the data elsewhere.
+    pub(super) lba: u64,
     /// How often it changed.
     pub(super) changes: u32,
 }
@@ -62,6 +64,8 @@ pub(super) struct Zone {
     /// When it was opened implicitly.
     opened: u64,
     extension: Option<Vec<u8>>,
+    /// With a random write area: behind the last block written to it, 0 if none was.
+    pub(super) area: Option<u64>,
     /// By block of the zone up to its size; empty unless the drive keeps data.
     content: Vec<Content>,
 }
@@ -71,6 +75,10 @@ pub(super) struct Zone {
 pub(super) enum Effect {
     /// Blocks went to a zone.
     Wrote { zone: u32, offset: u64, nlb: u32 },
+    /// Blocks went to a random write area.
+    Stored { nlb: u32 },
+    /// Blocks left a random write area for the flash.
+    Committed { zone: u32, offset: u64, nlb: u32 },
     /// A zone became full at the host's request; its write pointer was `from`.
     Finished { zone: u32, from: u64 },
     /// A zone became empty.
@@ -125,6 +133,7 @@ impl Shadow {
             host: 0,
             opened: 0,
             extension: None,
+            area: None,
             content: vec![Content::default(); usize::try_from(kept).expect("zones are small")],
         };
         let spaces = spaces(config);
@@ -188,11 +197,18 @@ impl Shadow {
                 Op::Read { slba, nlb } => self.read(slba.0, nlb, data),
                 Op::Write { slba, nlb } => self.write(slba.0, nlb, data, tag),
                 Op::Append { zslba, nlb } => self.append(zslba.0, nlb, data, tag),
+                Op::WriteZeroes { slba, nlb } => self.write_zeroes(slba.0, nlb, data),
+                // Whether it finds a difference is a matter of its data.
+                Op::Compare { slba, nlb } => self.read(slba.0, nlb, data),
+                Op::Verify { slba, nlb } => self.verify(slba.0, nlb, data),
+                Op::Deallocate { ranges } => self.deallocate(ranges, data),
+                Op::Copy { sdlba, ranges } => self.copy(sdlba.0, ranges, data),
                 Op::ZoneSend {
                     slba,
                     action,
                     select_all,
                 } => self.send(slba.0, action, select_all, data),
+                Op::ZrwaSend { slba, action } => self.send_with_area(slba.0, action, data),
                 Op::ZoneReceive {
                     slba,
                     filter,
@@ -250,7 +266,9 @@ impl Shadow {
         (slba..slba + u64::from(nlb))
             .map(|lba| {
                 let zone = &self.zones[usize::try_from(lba / size).expect("few zones")];
-                zone.content[usize::try_from(lba % size).expect("zones are small")]
+                let offset = usize::try_from(lba % size).expect("zones are small");
+                // Empty if the drive keeps no data.
+                zone.content.get(offset).copied().unwrap_or_default()
             })
             .collect()
     }
@@ -291,6 +309,16 @@ impl Shadow {
 
     fn read(&self, slba: u64, nlb: u32, data: Option<&[u8]>) -> Result<u64, Status> {
         self.transfer(nlb, self.config.front_end.max_transfer_bytes, data)?;
+        self.readable(slba, nlb)
+    }
+
+    /// No data goes to the host, so that its size has no limit.
+    fn verify(&self, slba: u64, nlb: u32, data: Option<&[u8]>) -> Result<u64, Status> {
+        self.transfer(nlb, None, data)?;
+        self.readable(slba, nlb)
+    }
+
+    fn readable(&self, slba: u64, nlb: u32) -> Result<u64, Status> {
         let (_, offset) = self.locate(slba, nlb)?;
         let zones = &self.config.zones;
         if offset + u64::from(nlb) > zones.size_lbas && !zones.read_across {
@@ -301,6 +329,56 @@ impl Shadow {
 
     fn write(&mut self, slba: u64, nlb: u32, data: Option<&[u8]>, tag: u32) -> Result<u64, Status> {
         self.transfer(nlb, self.config.front_end.max_transfer_bytes, data)?;
+        let (zone, offset) = self.writable(slba, nlb)?;
+        let written = data.map(|_| self.stamps(zone, offset, nlb, tag));
+        self.put(zone, offset, nlb, written)?;
+        Ok(0)
+    }
+
+    fn write_zeroes(&mut self, slba: u64, nlb: u32, data: Option<&[u8]>) -> Result<u64, Status> {
+        self.transfer(nlb, None, data)?;
+        let (zone, offset) = self.writable(slba, nlb)?;
+        let zeros = vec![Content::default(); nlb as usize];
+        self.put(zone, offset, nlb, Some(zeros))?;
+        Ok(0)
+    }
+
+    /// In zones, ranges are checked, and that is all.
+    fn deallocate(&self, ranges: u16, data: Option<&[u8]>) -> Result<u64, Status> {
+        let data = entries(data, ranges, 16)?;
+        for entry in data.chunks_exact(16) {
+            self.locate(number(&entry[8..]), number(&entry[4..8]) as u32)?;
+        }
+        Ok(0)
+    }
+
+    fn copy(&mut self, sdlba: u64, ranges: u16, data: Option<&[u8]>) -> Result<u64, Status> {
+        let limits = self.config.copy.ok_or(Status::INVALID_OPCODE)?;
+        if ranges > limits.max_ranges {
+            return Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED);
+        }
+        let sources = sources(data, ranges)?;
+        let mut nlb = 0;
+        for (_, blocks) in &sources {
+            nlb += blocks;
+            if *blocks > u32::from(limits.max_range_lbas) || nlb > limits.max_lbas {
+                return Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED);
+            }
+        }
+        let first = self.space.first as u64 * self.config.zones.size_lbas;
+        let mut copied = Vec::new();
+        for (slba, blocks) in sources {
+            self.readable(slba, blocks)?;
+            copied.extend(self.content(first + slba, blocks));
+        }
+        let (zone, offset) = self.writable(sdlba, nlb)?;
+        self.put(zone, offset, nlb, Some(copied))?;
+        Ok(0)
+    }
+
+    /// The zone that `nlb` blocks may be written to at `slba`, and where in it.
+    /// How far its area reaches is checked by [`Shadow::put`].
+    fn writable(&self, slba: u64, nlb: u32) -> Result<(usize, u64), Status> {
         let (zone, offset) = self.locate(slba, nlb)?;
         if offset + u64::from(nlb) > self.config.zones.capacity_lbas {
             return Err(Status::ZONE_BOUNDARY_ERROR);
@@ -308,11 +386,22 @@ impl Shadow {
         if self.zones[zone].state == State::Full {
             return Err(Status::ZONE_IS_FULL);
         }
-        if self.zones[zone].pointer != offset {
+        if self.zones[zone].area.is_none() && self.zones[zone].pointer != offset {
             return Err(Status::ZONE_INVALID_WRITE);
         }
-        self.put(zone, nlb, data.is_some(), tag)?;
-        Ok(0)
+        Ok((zone, offset))
+    }
+
+    /// What a write `tag` with data puts at an offset in a zone.
+    fn stamps(&self, zone: usize, offset: u64, nlb: u32, tag: u32) -> Vec<Content> {
+        let first = zone as u64 * self.config.zones.size_lbas + offset;
+        (first..first + u64::from(nlb))
+            .map(|lba| Content {
+                tag,
+                lba,
+                changes: 0,
+            })
+            .collect()
     }
 
     fn append(
@@ -335,47 +424,173 @@ impl Shadow {
         if self.zones[zone].state == State::Full {
             return Err(Status::ZONE_IS_FULL);
         }
+        if self.zones[zone].area.is_some() {
+            return Err(Status::INVALID_ZONE_OPERATION_REQUEST);
+        }
         let pointer = self.zones[zone].pointer;
         if pointer + u64::from(nlb) > self.config.zones.capacity_lbas {
             return Err(Status::ZONE_BOUNDARY_ERROR);
         }
-        self.put(zone, nlb, data.is_some(), tag)?;
+        let written = data.map(|_| self.stamps(zone, pointer, nlb, tag));
+        self.put(zone, pointer, nlb, written)?;
         Ok(zslba + pointer)
     }
 
-    /// Puts blocks that fit at the write pointer of a zone that is not full.
-    fn put(&mut self, zone: usize, nlb: u32, with_data: bool, tag: u32) -> Result<(), Status> {
+    /// Puts blocks that fit in a zone that is not full, at its write pointer or
+    /// in its area. Without `written`, what they hold stays as it is.
+    fn put(
+        &mut self,
+        zone: usize,
+        offset: u64,
+        nlb: u32,
+        written: Option<Vec<Content>>,
+    ) -> Result<(), Status> {
+        if self.zones[zone].area.is_some() {
+            return self.write_area(zone, offset, nlb, written);
+        }
+        self.open_for_write(zone)?;
+        self.advance(zone, u64::from(nlb));
+        self.fill(zone, offset, written);
+        let zone = u32::try_from(zone).expect("few zones");
+        self.effects.push(Effect::Wrote { zone, offset, nlb });
+        Ok(())
+    }
+
+    fn open_for_write(&mut self, zone: usize) -> Result<(), Status> {
         self.take_open(zone)?;
         if !self.zones[zone].state.is_open() {
             self.opens += 1;
             self.zones[zone].opened = self.opens;
             self.zones[zone].state = State::Implicit;
         }
-        let offset = self.zones[zone].pointer;
-        let Zone {
-            state,
-            pointer,
-            host,
-            content,
-            ..
-        } = &mut self.zones[zone];
-        *pointer += u64::from(nlb);
-        *host += u64::from(nlb);
-        if *pointer == self.config.zones.capacity_lbas {
-            *state = State::Full;
-        }
-        if with_data && !content.is_empty() {
-            let first = usize::try_from(offset).expect("zones are small");
-            for block in &mut content[first..first + nlb as usize] {
-                *block = Content {
-                    tag,
-                    changes: block.changes + 1,
-                };
-            }
-        }
-        let zone = u32::try_from(zone).expect("few zones");
-        self.effects.push(Effect::Wrote { zone, offset, nlb });
         Ok(())
+    }
+
+    fn advance(&mut self, zone: usize, lbas: u64) {
+        let zone = &mut self.zones[zone];
+        zone.pointer += lbas;
+        zone.host += lbas;
+        if zone.pointer == self.config.zones.capacity_lbas {
+            zone.state = State::Full;
+            zone.area = None;
+        }
+    }
+
+    fn fill(&mut self, zone: usize, offset: u64, written: Option<Vec<Content>>) {
+        let content = &mut self.zones[zone].content;
+        if content.is_empty() {
+            return;
+        }
+        let first = usize::try_from(offset).expect("zones are small");
+        for (block, written) in content[first..].iter_mut().zip(written.unwrap_or_default()) {
+            *block = Content {
+                changes: block.changes + 1,
+                ..written
+            };
+        }
+    }
+
+    /// Blocks of an area, and of the granularity of its commits.
+    fn area_shape(&self) -> (u64, u64) {
+        let zrwa = self.config.zones.zrwa.expect("a zone has an area");
+        (zrwa.size_lbas.into(), zrwa.flush_granularity_lbas.into())
+    }
+
+    fn write_area(
+        &mut self,
+        zone: usize,
+        offset: u64,
+        nlb: u32,
+        written: Option<Vec<Content>>,
+    ) -> Result<(), Status> {
+        let (size, granularity) = self.area_shape();
+        let (pointer, end) = (self.zones[zone].pointer, offset + u64::from(nlb));
+        if offset < pointer || end > pointer + 2 * size {
+            return Err(Status::ZONE_INVALID_WRITE);
+        }
+        self.open_for_write(zone)?;
+        self.fill(zone, offset, written);
+        self.zones[zone].area = self.zones[zone].area.max(Some(end));
+        self.effects.push(Effect::Stored { nlb });
+        let mut moved = 0;
+        while end > pointer + moved + size {
+            moved += granularity;
+        }
+        self.commit(zone, moved);
+        Ok(())
+    }
+
+    /// Moves the write pointer of a zone with an area.
+    fn commit(&mut self, zone: usize, lbas: u64) {
+        let offset = self.zones[zone].pointer;
+        self.advance(zone, lbas);
+        if lbas > 0 {
+            self.committed(zone, offset, lbas);
+        }
+    }
+
+    fn committed(&mut self, zone: usize, offset: u64, lbas: u64) {
+        let zone = u32::try_from(zone).expect("few zones");
+        let nlb = u32::try_from(lbas).expect("zones are small");
+        self.effects.push(Effect::Committed { zone, offset, nlb });
+    }
+
+    /// Flush Explicit ZRWA up to the block `last`.
+    fn flush_area(&mut self, last: u64) -> Result<u64, Status> {
+        let (zone, offset) = self.locate(last, 1)?;
+        let zrwa = self.config.zones.zrwa;
+        if !zrwa.is_some_and(|zrwa| zrwa.explicit_flush) {
+            return Err(Status::INVALID_FIELD);
+        }
+        let (size, granularity) = self.area_shape();
+        let Zone { pointer, area, .. } = self.zones[zone];
+        let in_area = area.is_some()
+            && (pointer..pointer + size).contains(&offset)
+            && offset < self.config.zones.capacity_lbas;
+        if !in_area || !(offset + 1 - pointer).is_multiple_of(granularity) {
+            return Err(Status::INVALID_ZONE_OPERATION_REQUEST);
+        }
+        self.open_for_write(zone)?;
+        self.commit(zone, offset + 1 - pointer);
+        Ok(0)
+    }
+
+    /// Zone management that gives a zone an area too.
+    fn send_with_area(
+        &mut self,
+        slba: u64,
+        action: ZoneSendAction,
+        data: Option<&[u8]>,
+    ) -> Result<u64, Status> {
+        let is_open = action == ZoneSendAction::OPEN;
+        if !is_open && action != ZoneSendAction::SET_DESCRIPTOR_EXTENSION {
+            return Err(Status::INVALID_FIELD);
+        }
+        if !is_open && data.is_none() {
+            return Err(Status::INVALID_FIELD);
+        }
+        let zone = self.zone_at(slba)?;
+        let Some(zrwa) = self.config.zones.zrwa else {
+            return Err(Status::INVALID_FIELD);
+        };
+        if is_open && self.zones[zone].state.is_active() {
+            return Err(Status::INVALID_ZONE_OPERATION_REQUEST);
+        }
+        let zones = &self.zones[self.space.first..][..self.space.count];
+        let areas = zones.iter().filter(|zone| zone.area.is_some()).count();
+        let before = self.clone();
+        if is_open {
+            self.open_zone(zone)?;
+        } else {
+            self.set_extension(slba, false, data)?;
+        }
+        if zrwa.max_areas.is_some_and(|most| areas >= most as usize) {
+            *self = before;
+            self.effects.clear();
+            return Err(Status::ZRWA_RESOURCES_UNAVAILABLE);
+        }
+        self.zones[zone].area = Some(0);
+        Ok(0)
     }
 
     /// Makes sure that `zone` can be open: it is, or there is room, or room is
@@ -410,6 +625,9 @@ impl Shadow {
     ) -> Result<u64, Status> {
         if action == ZoneSendAction::SET_DESCRIPTOR_EXTENSION {
             return self.set_extension(slba, select_all, data);
+        }
+        if action == ZoneSendAction::ZRWA_FLUSH && !select_all {
+            return self.flush_area(slba);
         }
         let one = if select_all {
             None
@@ -470,6 +688,14 @@ impl Shadow {
     }
 
     fn finish(&mut self, zone: usize) -> Result<(), Status> {
+        let pointer = self.zones[zone].pointer;
+        let end = self.zones[zone].area.take().unwrap_or(0).max(pointer);
+        if end > pointer {
+            // What was written to the area is the host's.
+            self.zones[zone].pointer = end;
+            self.zones[zone].host = end;
+            self.committed(zone, pointer, end - pointer);
+        }
         let at = &mut self.zones[zone];
         if at.state != State::Full {
             let zone = u32::try_from(zone).expect("few zones");
@@ -489,9 +715,11 @@ impl Shadow {
             let zone = u32::try_from(zone).expect("few zones");
             self.effects.push(Effect::Reset { zone });
             (at.state, at.pointer, at.host, at.extension) = (State::Empty, 0, 0, None);
+            at.area = None;
             for block in at.content.iter_mut().filter(|block| block.tag != 0) {
                 *block = Content {
                     tag: 0,
+                    lba: 0,
                     changes: block.changes + 1,
                 };
             }
@@ -565,7 +793,8 @@ impl Shadow {
             };
             entry[0] = 2;
             entry[1] = zone.state.codes().0 << 4;
-            entry[2] = if zone.extension.is_some() { 0x80 } else { 0 };
+            entry[2] = if zone.extension.is_some() { 0x80 } else { 0 }
+                | if zone.area.is_some() { 0x08 } else { 0 };
             entry[8..16].copy_from_slice(&self.config.zones.capacity_lbas.to_le_bytes());
             entry[16..24].copy_from_slice(&start.to_le_bytes());
             entry[24..32].copy_from_slice(&pointer.to_le_bytes());
@@ -575,6 +804,26 @@ impl Shadow {
         }
         Ok(out)
     }
+}
+
+/// The first `count` entries of `bytes` bytes each; there has to be one.
+fn entries(data: Option<&[u8]>, count: u16, bytes: usize) -> Result<&[u8], Status> {
+    let data = data.filter(|_| count > 0).ok_or(Status::INVALID_FIELD)?;
+    data.get(..usize::from(count) * bytes)
+        .ok_or(Status::INVALID_FIELD)
+}
+
+/// Source ranges of a copy: first block and number of blocks.
+pub(super) fn sources(data: Option<&[u8]>, ranges: u16) -> Result<Vec<(u64, u32)>, Status> {
+    let data = entries(data, ranges, 32)?;
+    let source = |entry: &[u8]| (number(&entry[8..16]), number(&entry[16..18]) as u32 + 1);
+    Ok(data.chunks_exact(32).map(source).collect())
+}
+
+/// A little-endian number of at most 8 bytes.
+fn number(bytes: &[u8]) -> u64 {
+    let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
+    bytes.iter().rev().fold(0, add)
 }
 
 /// The namespaces of a drive: those that it states, or one with everything.
