@@ -4,6 +4,7 @@
 //! what runs, in which order, and what to say if something cannot.
 
 mod fuzz;
+mod guest;
 mod nightly;
 mod steps;
 mod tiers;
@@ -16,9 +17,9 @@ const HELP: &str = "\
 Chores of the zonelab workspace.
 
   cargo xtask test [TIER] [--keep-going]
-      Runs the tests of a tier, `fast`, `fio` or `web`; without one, of `fast`. Stops
-      at the first step that fails, with its exit code; with --keep-going, after the
-      last step. With CI set in the environment, a step that cannot run is a failure.
+      Runs the tests of a tier, `fast`, `fio`, `web` or `guest`; without one, of
+      `fast`. Stops at the first step that fails, with its exit code; with
+      --keep-going, after the last step. With CI set in the environment, a step that cannot run is a failure.
   cargo xtask fuzz TARGET [--seed N] [--runs N] [--seconds N]
       Runs a fuzz target over its corpus and seeded inputs, on stable Rust.
       A failure prints its seed and the command that replays it.

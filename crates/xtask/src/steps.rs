@@ -1,11 +1,11 @@
 //! Steps: what a chore runs, one after another.
 
-use std::process::{Command, ExitStatus};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::ENVIRONMENT;
+use crate::{ENVIRONMENT, cargo, root};
 
 /// One step.
 #[derive(Debug)]
@@ -16,6 +16,57 @@ pub(crate) struct Step {
     pub(crate) command: Command,
     /// How to install what it needs, if that is missing.
     pub(crate) missing: Option<&'static str>,
+}
+
+impl Step {
+    /// A step that runs cargo in the directory of the workspace.
+    pub(crate) fn cargo(name: &'static str, args: &[&str]) -> Self {
+        let mut command = cargo();
+        command.args(args).current_dir(root());
+        Self {
+            name,
+            command,
+            missing: None,
+        }
+    }
+
+    /// A step that needs the rights of root: by `sudo` if there is one.
+    pub(crate) fn as_root(name: &'static str, words: &[&str]) -> Self {
+        let mut words = words.to_vec();
+        if runs("sudo") {
+            words.insert(0, "sudo");
+        }
+        let mut command = Command::new(words[0]);
+        command
+            .args(&words[1..])
+            .env("DEBIAN_FRONTEND", "noninteractive");
+        Self {
+            name,
+            command,
+            missing: None,
+        }
+    }
+}
+
+/// Steps that install packages: those of `command`, which begins with `apt-get`.
+pub(crate) fn installing(name: &'static str, command: &'static str) -> [Step; 2] {
+    let wait = ["apt-get", "-o", "DPkg::Lock::Timeout=600"];
+    let words = command.split_whitespace().skip(1);
+    let words: Vec<&str> = wait.into_iter().chain(words).chain(["--yes"]).collect();
+    [
+        Step::as_root("package lists", &["apt-get", "update"]),
+        Step::as_root(name, &words),
+    ]
+}
+
+/// Whether a program starts.
+pub(crate) fn runs(program: &str) -> bool {
+    Command::new(program)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
 }
 
 /// How a step went.
@@ -147,7 +198,6 @@ fn shown(command: &Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Stdio;
 
     const STRICT: Policy = Policy {
         keep_going: false,
@@ -160,7 +210,7 @@ mod tests {
 
     fn step(name: &'static str, args: &[&str], missing: Option<&'static str>) -> Step {
         // Every machine that gets here has a cargo.
-        let mut command = crate::cargo();
+        let mut command = cargo();
         command
             .args(args)
             .stdout(Stdio::null())

@@ -1,9 +1,7 @@
 //! The tier `web`: what zonelab shows, in a browser.
 
-use std::process::{Command, Stdio};
-
-use crate::steps::Step;
-use crate::{cargo, root};
+use crate::root;
+use crate::steps::{Step, installing, runs};
 
 /// Programs that are Chromium.
 const BROWSERS: [&str; 4] = [
@@ -25,14 +23,10 @@ pub(crate) fn steps(install: bool) -> Vec<Step> {
 fn plan(has_browser: bool, install: bool) -> Vec<Step> {
     let mut steps = Vec::new();
     if install && !has_browser {
-        steps.push(root_step("package lists", &["apt-get", "update"]));
-        let wait = ["apt-get", "-o", "DPkg::Lock::Timeout=600"];
-        let words = INSTALL.split_whitespace().skip(1);
-        let words: Vec<&str> = wait.into_iter().chain(words).chain(["--yes"]).collect();
-        steps.push(root_step("browser", &words));
+        steps.extend(installing("browser", INSTALL));
     }
     let results = root().join("results/web/reproduce-quick");
-    let mut report = cargo_step(
+    let mut report = Step::cargo(
         "report",
         &["run", "--release", "--quiet", "--package", "zonelab", "--"],
     );
@@ -41,7 +35,7 @@ fn plan(has_browser: bool, install: bool) -> Vec<Step> {
         .args(["reproduce", "--quick", "--quiet", "--force", "--out"])
         .arg(&results);
     let manifest = ["--manifest-path", "tests/web/Cargo.toml"];
-    let format = cargo_step(
+    let format = Step::cargo(
         "formatting",
         &[&["fmt"], &manifest[..], &["--check"]].concat(),
     );
@@ -51,49 +45,12 @@ fn plan(has_browser: bool, install: bool) -> Vec<Step> {
         &["--all-targets", "--", "-D", "warnings"],
     ]
     .concat();
-    let lints = cargo_step("lints", &lints);
-    let mut tests = cargo_step("tests in a browser", &[&["test"], &manifest[..]].concat());
+    let lints = Step::cargo("lints", &lints);
+    let mut tests = Step::cargo("tests in a browser", &[&["test"], &manifest[..]].concat());
     tests.command.env("ZONELAB_REPORT", &results);
     tests.missing = (!has_browser && !install).then_some(INSTALL);
     steps.extend([format, lints, report, tests]);
     steps
-}
-
-fn cargo_step(name: &'static str, args: &[&str]) -> Step {
-    let mut command = cargo();
-    command.args(args).current_dir(root());
-    Step {
-        name,
-        command,
-        missing: None,
-    }
-}
-
-/// A step that needs the rights of root: by `sudo` if there is one.
-fn root_step(name: &'static str, words: &[&str]) -> Step {
-    let mut words = words.to_vec();
-    if runs("sudo") {
-        words.insert(0, "sudo");
-    }
-    let mut command = Command::new(words[0]);
-    command
-        .args(&words[1..])
-        .env("DEBIAN_FRONTEND", "noninteractive");
-    Step {
-        name,
-        command,
-        missing: None,
-    }
-}
-
-/// Whether a program starts.
-fn runs(program: &str) -> bool {
-    Command::new(program)
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
 }
 
 #[cfg(test)]

@@ -1,0 +1,83 @@
+//! The tier `guest`: Linux kernels and their tools, in an emulated machine.
+
+use crate::root;
+use crate::steps::{Step, installing, runs};
+
+/// The emulator.
+const EMULATOR: &str = "qemu-system-x86_64";
+/// What makes a guest: it and the programs that unpack and watch it.
+const PROGRAMS: [&str; 4] = [EMULATOR, "apt-get", "dpkg-deb", "setpriv"];
+/// What installs them, on Debian.
+const INSTALL: &str = "apt-get install --no-install-recommends \
+                       qemu-system-x86 debian-archive-keyring util-linux";
+
+/// The steps; with `install`, a missing emulator is installed first.
+pub(crate) fn steps(install: bool) -> Vec<Step> {
+    plan(PROGRAMS.iter().all(|program| runs(program)), install)
+}
+
+fn plan(has_programs: bool, install: bool) -> Vec<Step> {
+    let mut steps = Vec::new();
+    if install && !has_programs {
+        steps.extend(installing("emulator", INSTALL));
+    }
+    let manifest = ["--manifest-path", "tests/guest/Cargo.toml"];
+    let lints = ["--all-targets", "--", "-D", "warnings"];
+    let format = Step::cargo(
+        "formatting",
+        &[&["fmt"], &manifest[..], &["--check"]].concat(),
+    );
+    let lints = Step::cargo("lints", &[&["clippy"], &manifest[..], &lints].concat());
+    let image = [
+        &["run"],
+        &manifest[..],
+        &["--quiet", "--bin", "guest-image"],
+    ]
+    .concat();
+    let mut image = Step::cargo("guest", &image);
+    let program = ["build", "--release", "--quiet", "--package", "zonelab"];
+    let program = Step::cargo("zonelab", &program);
+    let mut tests = Step::cargo(
+        "tests with Linux kernels",
+        &[&["test"], &manifest[..]].concat(),
+    );
+    // The two run in different directories, and mean the same one.
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    let target = root().join(target);
+    let directory = target.join("guest");
+    tests.command.env("ZONELAB", target.join("release/zonelab"));
+    for step in [&mut image, &mut tests] {
+        if std::env::var_os("ZONELAB_GUEST").is_none() {
+            step.command.env("ZONELAB_GUEST", &directory);
+        }
+        step.missing = (!has_programs && !install).then_some(INSTALL);
+    }
+    steps.extend([format, lints, program, image, tests]);
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_emulator_is_installed_or_named() {
+        let names = |steps: &[Step]| -> Vec<&str> { steps.iter().map(|step| step.name).collect() };
+        let always = [
+            "formatting",
+            "lints",
+            "zonelab",
+            "guest",
+            "tests with Linux kernels",
+        ];
+        assert_eq!(names(&plan(true, true)), always);
+        let here = plan(false, false);
+        assert_eq!(names(&here), always);
+        let missing: Vec<_> = here.iter().map(|step| step.missing).collect();
+        assert_eq!(missing, [None, None, None, Some(INSTALL), Some(INSTALL)]);
+        let ci = plan(false, true);
+        assert_eq!(names(&ci)[..2], ["package lists", "emulator"]);
+        assert_eq!(names(&ci)[2..], always);
+        assert!(ci.iter().all(|step| step.missing.is_none()));
+    }
+}

@@ -1,0 +1,203 @@
+//! A guest that runs.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::channel::Channel;
+use crate::console::Console;
+use crate::monitor::Monitor;
+use crate::qemu::{self, Machine};
+use crate::{Disk, Image, image};
+
+/// How long a guest may take to boot: ten times what it takes.
+const BOOT: Duration = Duration::from_secs(240);
+/// How long a script may take, unless the caller says otherwise.
+const LIMIT: Duration = Duration::from_secs(60);
+/// Exit code of `timeout` if it ended the script.
+const TIMED_OUT: i32 = 124;
+
+/// What a script did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// Its exit code.
+    pub code: i32,
+    /// What it printed on both of its streams.
+    pub text: String,
+}
+
+/// A script that runs in the guest beside others.
+#[derive(Debug)]
+pub struct Job {
+    id: u32,
+}
+
+/// A machine with a kernel, which ends with this value.
+pub struct Guest {
+    // The order of the fields is the order of their end: the connection goes
+    // first, so that the guest sees it.
+    channel: Channel,
+    monitor: Monitor,
+    machine: Machine,
+    console: Console,
+    limit: Duration,
+    last_job: u32,
+    is_broken: bool,
+}
+
+impl Guest {
+    /// Boots a guest whose NVMe drive has the namespaces `disks`. It ends at
+    /// the latest with the thread that calls this.
+    ///
+    /// # Errors
+    ///
+    /// QEMU is not there, or the guest does not come up; with its console.
+    pub fn boot(image: &Image, disks: &[Disk]) -> Result<Self> {
+        let directory = qemu::new_directory(&image::directory().join("run"));
+        let (mut machine, agent, monitor) = Machine::start(image, disks, directory)?;
+        let console = Console::new(machine.console());
+        let channel = Channel::open(agent, BOOT);
+        let channel = channel.with_context(|| console.tail().unwrap_or_default())?;
+        let monitor = Monitor::open(monitor)?;
+        machine.keep(false);
+        Ok(Self {
+            channel,
+            monitor,
+            machine,
+            console,
+            limit: LIMIT,
+            last_job: 0,
+            is_broken: false,
+        })
+    }
+
+    /// Runs a script of the shell for at most a minute.
+    ///
+    /// # Errors
+    ///
+    /// It took longer, or the guest is gone. That it failed is no error.
+    pub fn run(&mut self, script: &str) -> Result<Output> {
+        self.run_for(self.limit, script)
+    }
+
+    /// Runs a script for at most `limit`, in whole seconds.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::run`].
+    pub fn run_for(&mut self, limit: Duration, script: &str) -> Result<Output> {
+        ensure!(!self.is_broken, "the guest is gone");
+        let answer = self.channel.run(script, limit).map_err(|error| {
+            self.is_broken = true;
+            let console = self.console.tail().unwrap_or_default();
+            error.context(format!(
+                "while the guest ran `{script}`; its console:\n{console}"
+            ))
+        })?;
+        if answer.code == TIMED_OUT {
+            bail!("`{script}` took longer than {limit:?}:\n{}", answer.text);
+        }
+        Ok(Output {
+            code: answer.code,
+            text: answer.text,
+        })
+    }
+
+    /// Runs a script that has to succeed, and gives what it printed.
+    ///
+    /// # Errors
+    ///
+    /// It failed, or as for [`Self::run`].
+    pub fn ok(&mut self, script: &str) -> Result<String> {
+        self.ok_for(self.limit, script)
+    }
+
+    /// The same, for at most `limit`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::ok`].
+    pub fn ok_for(&mut self, limit: Duration, script: &str) -> Result<String> {
+        let output = self.run_for(limit, script)?;
+        ensure!(
+            output.code == 0,
+            "`{script}` failed with {}:\n{}\nconsole:\n{}",
+            output.code,
+            output.text,
+            self.console.tail()?
+        );
+        Ok(output.text)
+    }
+
+    /// Runs a script that has to fail, and gives what it printed.
+    ///
+    /// # Errors
+    ///
+    /// It succeeded, or as for [`Self::run`].
+    pub fn fails(&mut self, script: &str) -> Result<String> {
+        let output = self.run(script)?;
+        ensure!(
+            output.code != 0,
+            "`{script}` did not fail:\n{}",
+            output.text
+        );
+        Ok(output.text)
+    }
+
+    /// Starts a script that runs until it ends or [`Self::wait`] gives it up.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::run`].
+    pub fn spawn(&mut self, script: &str) -> Result<Job> {
+        self.last_job += 1;
+        let id = self.last_job;
+        self.ok(&format!(
+            "cat > /run/job{id} <<'END OF JOB'\n{script}\nEND OF JOB\n\
+             (setsid sh /run/job{id} > /run/job{id}.out 2>&1; echo $? > /run/job{id}.code) &"
+        ))?;
+        Ok(Job { id })
+    }
+
+    /// Waits for a script that was started.
+    ///
+    /// # Errors
+    ///
+    /// It did not end within `limit`, or as for [`Self::run`].
+    pub fn wait(&mut self, job: &Job, limit: Duration) -> Result<Output> {
+        let id = job.id;
+        let script =
+            format!("until [ -s /run/job{id}.code ]; do sleep 0.2; done; cat /run/job{id}.code");
+        let code = self.ok_for(limit, &script)?;
+        let text = self.ok(&format!("cat /run/job{id}.out"))?;
+        let code = code.trim().parse().context("an exit code is a number")?;
+        Ok(Output { code, text })
+    }
+
+    /// Makes a port of the guest reachable at the address that this gives, on
+    /// the host's loopback.
+    ///
+    /// # Errors
+    ///
+    /// QEMU refuses.
+    pub fn forward(&mut self, guest_port: u16) -> Result<SocketAddr> {
+        self.monitor.forward(guest_port)
+    }
+
+    /// Faults of the kernel itself since this was last asked.
+    ///
+    /// # Errors
+    ///
+    /// The console cannot be read.
+    pub fn complaints(&mut self) -> Result<Vec<String>> {
+        self.console.complaints()
+    }
+
+    /// Keeps its console when it ends, and tells where.
+    pub fn keep(&mut self) -> PathBuf {
+        self.machine.keep(true);
+        self.machine.console()
+    }
+}

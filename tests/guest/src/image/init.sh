@@ -1,0 +1,41 @@
+#!/bin/busybox sh
+# The first program of the guest. It obeys a port of the machine: a line
+# `ID SECONDS BASE64` is a script, `ID CODE BYTES` and so many bytes are what
+# came of it. It ends the machine when nobody listens any more.
+export PATH=/bin:/sbin:/usr/bin
+/bin/busybox mount -t devtmpfs dev /dev
+/bin/busybox mount -t proc proc /proc
+/bin/busybox mount -t sysfs sys /sys
+/bin/busybox --install -s /bin 2> /dev/null
+mount -t tmpfs run /run
+mount -t tmpfs scratch /scratch
+hostname guest
+
+for module in virtio_pci virtio_console virtio_net nvme; do
+    modprobe "$module" || echo "init: no $module"
+done
+ip link set lo up
+ip link set eth0 up
+ip address add 10.0.2.15/24 dev eth0
+ip route add default via 10.0.2.2
+echo 30 > /proc/sys/kernel/hung_task_timeout_secs
+mount -t debugfs debug /sys/kernel/debug
+echo nqn.2014-08.org.nvmexpress:uuid:5a4f4e45-4c41-4220-8755-455354000001 > /etc/nvme/hostnqn
+echo 5a4f4e45-4c41-4220-8755-455354000001 > /etc/nvme/hostid
+
+tries=0
+while [ ! -e /dev/vport*p1 ] && [ "$tries" -lt 50 ]; do
+    sleep 0.1
+    tries=$((tries + 1))
+done
+exec 3<> "$(echo /dev/vport*p1)"
+echo "0 0 0" >&3
+while read -r id seconds script <&3; do
+    echo "$script" | base64 -d > /run/script
+    /bin/timeout --kill-after=5 "$seconds" sh /run/script > /run/output 2>&1 < /dev/null 3>&-
+    code=$?
+    size=$(stat -c %s /run/output)
+    echo "$id $code $size" >&3
+    head -c "$size" /run/output >&3
+done
+poweroff -f

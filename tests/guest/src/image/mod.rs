@@ -1,0 +1,244 @@
+//! The guest: a kernel and an initramfs from packages of Debian 12.
+//!
+//! Nothing is installed. `apt-get` downloads the packages with lists and a
+//! cache of its own below the directory of the build, `dpkg-deb` unpacks them
+//! there, and what the cases use goes into one archive for each kernel.
+
+mod apt;
+mod archive;
+mod modules;
+mod tree;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use apt::Apt;
+use archive::Archive;
+use tree::Tree;
+
+/// What the guest runs first: it mounts, loads, and then obeys.
+const INIT: &str = include_str!("init.sh");
+
+/// Packages whose programs the cases use; those that they depend on follow.
+const PACKAGES: [&str; 9] = [
+    "btrfs-progs",
+    "busybox-static",
+    "coreutils",
+    "f2fs-tools",
+    "fio",
+    "kmod",
+    "libzbd2",
+    "nvme-cli",
+    "util-linux",
+];
+/// Packages that are wanted without what they depend on: the window program
+/// beside `zbd` would bring a desktop.
+const ALONE: [&str; 1] = ["zbd-utils"];
+
+/// Programs that go into the guest.
+const PROGRAMS: [&str; 13] = [
+    "blkid",
+    "blkzone",
+    "btrfs",
+    "busybox",
+    "fio",
+    "fsck.f2fs",
+    "kmod",
+    "lsblk",
+    "mkfs.btrfs",
+    "mkfs.f2fs",
+    "nvme",
+    "timeout",
+    "zbd",
+];
+
+/// Modules that go into the guest; those that they depend on follow.
+const MODULES: [&str; 24] = [
+    "blake2b_generic",
+    "btrfs",
+    "configfs",
+    "crc32_generic",
+    "crc32_pclmul",
+    "crc32c_generic",
+    "crc32c_intel",
+    "f2fs",
+    "loop",
+    "mq_deadline",
+    "null_blk",
+    "nvme",
+    "nvme_core",
+    "nvme_fabrics",
+    "nvme_tcp",
+    "nvmet",
+    "nvmet_tcp",
+    "sha256_generic",
+    "virtio_console",
+    "virtio_net",
+    "virtio_pci",
+    "xor",
+    "xxhash_generic",
+    "zonefs",
+];
+
+/// A kernel that the guest can run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kernel {
+    /// That of Debian 12: 6.1.
+    Stable,
+    /// That of the backports to Debian 12: 6.12.
+    Backports,
+}
+
+impl Kernel {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Stable, Self::Backports];
+
+    /// Name of its directory, and of its cases.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stable => "stable",
+            Self::Backports => "backports",
+        }
+    }
+
+    /// Whether a version of the package `linux-image-amd64` is of this kernel.
+    fn has_version(self, version: &str) -> bool {
+        let is_backport = version.contains("~bpo");
+        match self {
+            Self::Stable => !is_backport,
+            Self::Backports => is_backport,
+        }
+    }
+}
+
+/// A guest that can be booted.
+#[derive(Clone, Debug)]
+pub struct Image {
+    /// The kernel.
+    pub vmlinuz: PathBuf,
+    /// The initramfs: all there is in the guest.
+    pub initramfs: PathBuf,
+    /// The kernel's release, as `uname -r` prints it.
+    pub release: String,
+}
+
+impl Image {
+    /// The image of `kernel` in a directory that [`build`] filled.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    pub fn open(directory: &Path, kernel: Kernel) -> Result<Self> {
+        let directory = directory.join(kernel.name());
+        let release = directory.join("release");
+        let release = fs::read_to_string(&release).with_context(|| {
+            format!(
+                "no guest in {}: `cargo xtask test guest` makes it",
+                directory.display()
+            )
+        })?;
+        Ok(Self {
+            vmlinuz: directory.join("vmlinuz"),
+            initramfs: directory.join("initramfs.cpio"),
+            release,
+        })
+    }
+}
+
+/// Where the images are: `ZONELAB_GUEST`, or `guest` in cargo's directory of
+/// the repository.
+pub fn directory() -> PathBuf {
+    if let Some(directory) = std::env::var_os("ZONELAB_GUEST") {
+        return directory.into();
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
+    target.join("guest")
+}
+
+/// Makes the images of all kernels in `directory`, unless those that are there
+/// are of the same recipe. Later versions of the packages do not make them
+/// stale: remove the directory for that.
+///
+/// # Errors
+///
+/// A package cannot be had or lacks what is expected in it.
+pub fn build(directory: &Path) -> Result<()> {
+    let stamp = directory.join("recipe");
+    let recipe = recipe();
+    if fs::read_to_string(&stamp).is_ok_and(|text| text == recipe) {
+        println!("the guest in {} is up to date", directory.display());
+        return Ok(());
+    }
+    fs::create_dir_all(directory)?;
+    let apt = Apt::new(directory.join("apt"))?;
+    apt.update()?;
+    println!("downloading the guest's programs");
+    apt.download_all(&PACKAGES)?;
+    apt.download(&ALONE)?;
+    let tree = Tree::new(directory.join("root"))?;
+    for package in apt.archives()? {
+        tree.unpack(&package)?;
+    }
+    for kernel in Kernel::ALL {
+        build_kernel(&apt, &tree, &directory.join(kernel.name()), kernel)?;
+    }
+    fs::write(stamp, recipe)?;
+    Ok(())
+}
+
+/// All that decides what is in an image, but for the versions of packages.
+fn recipe() -> String {
+    let lists = [&PACKAGES[..], &ALONE[..], &PROGRAMS[..], &MODULES[..]];
+    let lists: Vec<String> = lists.iter().map(|list| list.join(" ")).collect();
+    format!("{}\n{INIT}", lists.join("\n"))
+}
+
+fn build_kernel(apt: &Apt, tree: &Tree, directory: &Path, kernel: Kernel) -> Result<()> {
+    let (package, version) = apt.kernel(|version| kernel.has_version(version))?;
+    println!("making the guest with {package} {version}");
+    let unpacked = Tree::new(directory.join("package"))?;
+    unpacked.unpack(&apt.fetch(&package, directory)?)?;
+    let modules = modules::collect(tree, &unpacked, &MODULES, &directory.join("modules"))?;
+
+    let mut archive = Archive::new();
+    for name in [
+        "dev", "proc", "sys", "run", "scratch", "mnt", "etc/nvme", "root", "sbin", "usr/bin",
+    ] {
+        archive.directory(name);
+    }
+    archive.console();
+    archive.file("init", INIT.as_bytes(), true);
+    let mut programs = Vec::new();
+    for name in PROGRAMS {
+        let source = tree.program(name)?;
+        archive.file(&format!("bin/{name}"), &tree.read(&source)?, true);
+        programs.push(source);
+    }
+    for library in tree.libraries(programs)? {
+        archive.file(&library.place, &tree.read(&library.source)?, true);
+    }
+    for name in ["modprobe", "insmod", "rmmod", "lsmod"] {
+        archive.link(&format!("sbin/{name}"), "/bin/kmod");
+    }
+    archive.link("etc/mtab", "/proc/self/mounts");
+    for (place, content) in modules.files {
+        archive.file(&place, &content, false);
+    }
+
+    let release = modules.release;
+    let vmlinuz = unpacked.path(&format!("boot/vmlinuz-{release}"));
+    fs::copy(&vmlinuz, directory.join("vmlinuz"))
+        .with_context(|| format!("cannot copy {}", vmlinuz.display()))?;
+    let archive = archive.finish();
+    ensure!(
+        archive.len() < 1 << 28,
+        "the guest does not fit in its memory"
+    );
+    fs::write(directory.join("initramfs.cpio"), archive)?;
+    unpacked.remove()?;
+    fs::write(directory.join("release"), release)?;
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! The drive of `zonelab serve`, connected to over NVMe/TCP.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use zonelab_guest_tests::{Drive, Guest};
+
+/// Where the guest finds what listens on the loopback of its host.
+const HOST: &str = "10.0.2.2";
+/// The drive: 64 zones of 16 MiB, 10 open and 12 active.
+const PROFILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/live.toml");
+/// How often the guest looks for a namespace, twice a second.
+const LOOKS: u32 = 120;
+
+/// A drive that is served, and ends with this value.
+pub(crate) struct Served {
+    process: Child,
+    port: u64,
+    pub(crate) nqn: String,
+}
+
+impl Served {
+    /// Serves the drive, on a port that the system chooses.
+    pub(crate) fn start() -> Result<Self> {
+        let program = std::env::var_os("ZONELAB").map(PathBuf::from);
+        let program = program.context("ZONELAB is to name the program: cargo xtask test guest")?;
+        let mut process = Command::new(&program)
+            .args(["serve", PROFILE, "--listen", "127.0.0.1:0", "--json"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .with_context(|| program.display().to_string())?;
+        let output = process.stdout.take().context("no output")?;
+        let mut served = Self {
+            process,
+            port: 0,
+            nqn: String::new(),
+        };
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line)?;
+        let listens: Value = serde_json::from_str(&line).context("it does not listen")?;
+        served.port = listens["port"].as_u64().context("no port")?;
+        served.nqn = listens["nqn"].as_str().context("no name")?.to_owned();
+        Ok(served)
+    }
+
+    /// What nvme-cli is told of where it is.
+    pub(crate) fn at(&self) -> String {
+        format!("-t tcp -a {HOST} -s {}", self.port)
+    }
+
+    /// Connects the guest, and gives the name of the controller.
+    pub(crate) fn connect(&self, guest: &mut Guest) -> Result<String> {
+        guest.ok("modprobe nvme_tcp")?;
+        guest.ok(&format!("nvme connect {} -n {}", self.at(), self.nqn))?;
+        let find = format!(
+            "for c in /sys/class/nvme/nvme*; do
+                [ \"$(cat $c/subsysnqn)\" = {} ] || continue
+                ls $c | grep -q '^nvme.*n1$' && basename $c
+            done",
+            self.nqn
+        );
+        for _ in 0..LOOKS {
+            let name = guest.run(&find)?.text.trim().to_owned();
+            if !name.is_empty() {
+                return Ok(name);
+            }
+            guest.ok("sleep 0.5")?;
+        }
+        bail!("no namespace appears")
+    }
+
+    /// Disconnects the guest.
+    pub(crate) fn disconnect(&self, guest: &mut Guest) -> Result<()> {
+        guest.ok(&format!("nvme disconnect -n {}", self.nqn))?;
+        Ok(())
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Runs a case on a new drive.
+pub(crate) fn on_a_drive(
+    guest: &mut Guest,
+    case: fn(&mut Guest, &Drive) -> Result<()>,
+) -> Result<()> {
+    let served = Served::start()?;
+    let controller = served.connect(guest)?;
+    let drive = Drive::open(guest, &controller, 1, None)?;
+    // File systems that need one have the conventional namespace of QEMU's drive.
+    let drive = drive.beside(guest, "nvme0", 2)?;
+    case(guest, &drive)?;
+    served.disconnect(guest)
+}
+
+/// It is found, describes itself, and has the limits of its profile.
+pub(crate) fn is_what_its_profile_says(guest: &mut Guest) -> Result<()> {
+    let served = Served::start()?;
+    guest.ok("modprobe nvme_tcp")?;
+    let found = guest.ok(&format!("nvme discover {}", served.at()))?;
+    ensure!(found.contains(&served.nqn), "{found}");
+    let controller = served.connect(guest)?;
+    let drive = Drive::open(guest, &controller, 1, None)?;
+    let shape = (drive.zones, drive.zone_lbas * drive.lba_bytes);
+    ensure!(shape == (64, 16 << 20), "{drive:?}");
+    ensure!(
+        (drive.max_open, drive.max_active) == (Some(10), Some(12)),
+        "{drive:?}"
+    );
+    for (file, value) in [
+        ("zoned", "host-managed"),
+        ("nr_zones", "64"),
+        ("max_open_zones", "10"),
+        ("max_active_zones", "12"),
+        ("logical_block_size", "4096"),
+    ] {
+        let found = drive.queue(guest, file)?;
+        ensure!(found == value, "{file} is {found}");
+    }
+    for command in ["id-ctrl", "smart-log", "error-log", "fw-log", "effects-log"] {
+        guest.ok(&format!("nvme {command} /dev/{controller}"))?;
+    }
+    served.disconnect(guest)
+}
+
+/// It goes away under a host, and a host that comes back finds another.
+pub(crate) fn outlives_its_hosts(guest: &mut Guest) -> Result<()> {
+    let served = Served::start()?;
+    for _ in 0..3 {
+        let controller = served.connect(guest)?;
+        let drive = Drive::open(guest, &controller, 1, None)?;
+        guest.ok(&format!(
+            "dd if=/dev/zero of={} bs=64k count=4 oflag=direct",
+            drive.block()
+        ))?;
+        drive.reset_all(guest)?;
+        served.disconnect(guest)?;
+    }
+    Ok(())
+}
