@@ -314,9 +314,11 @@ impl Drive {
         self.transfer("write", lba, blocks, file)
     }
 
-    /// The command that reads blocks to a file, past the block layer.
+    /// The script that reads blocks to a file, past the block layer.
     pub fn read(&self, lba: u64, blocks: u64, file: &str) -> String {
-        self.transfer("read", lba, blocks, file)
+        // nvme-cli leaves the rest of a file that was longer.
+        let read = self.transfer("read", lba, blocks, file);
+        format!("rm -f {file} && {read}")
     }
 
     /// The command that appends the first `blocks` blocks of a file to a zone.
