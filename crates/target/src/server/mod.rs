@@ -14,9 +14,11 @@ mod backend;
 mod clock;
 mod lateness;
 mod peer;
+mod visits;
 
 pub use backend::Backend;
 pub use lateness::QueueLateness;
+pub use visits::{Ended, Present, Visitor, Visits, visits};
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -37,6 +39,8 @@ use peer::{Peer, Progress};
 
 /// The mark of the listening socket.
 const LISTENER: u64 = u64::MAX;
+/// The mark of visits.
+const VISITS: u64 = u64::MAX - 1;
 /// The longest sleep: how late a stop or a time limit is noticed.
 const TICK: Nanos = Nanos::from_ms(100);
 /// Sockets that one wait reports, and connections that one turn accepts.
@@ -173,11 +177,30 @@ impl Server {
     ///
     /// # Errors
     /// The system refuses to wait.
-    pub fn run(&mut self, backend: &mut impl Backend, stop: &AtomicBool) -> io::Result<()> {
+    pub fn run<B: Backend>(&mut self, backend: &mut B, stop: &AtomicBool) -> io::Result<()> {
+        let (_, visits) = visits()?;
+        self.run_visited(backend, stop, visits)
+    }
+
+    /// The same, and lets other threads call in.
+    ///
+    /// # Errors
+    /// As [`Server::run`].
+    pub fn run_visited<B: Backend>(
+        &mut self,
+        backend: &mut B,
+        stop: &AtomicBool,
+        visits: Visits<B>,
+    ) -> io::Result<()> {
+        let mark = epoll::EventData::new_u64(VISITS);
+        epoll::add(&self.epoll, visits.bell(), mark, epoll::EventFlags::IN)?;
         let mut events = Vec::with_capacity(BATCH);
         while !stop.load(Ordering::Relaxed) {
-            self.turn(backend, &mut events)?;
+            self.turn(backend, &visits, &mut events)?;
         }
+        epoll::delete(&self.epoll, visits.bell())?;
+        // Who waits is told that nobody answers.
+        drop(visits);
         let now = self.clock.now();
         self.progress(backend, now);
         for index in 0..self.peers.len() {
@@ -198,9 +221,10 @@ impl Server {
         }
     }
 
-    fn turn(
+    fn turn<B: Backend>(
         &mut self,
-        backend: &mut impl Backend,
+        backend: &mut B,
+        visits: &Visits<B>,
         events: &mut Vec<epoll::Event>,
     ) -> io::Result<()> {
         let now = self.clock.now();
@@ -219,6 +243,7 @@ impl Server {
             let (mark, flags) = (event.data.u64(), event.flags);
             match mark {
                 LISTENER => self.accept(now),
+                VISITS => visits.receive(self, backend, now),
                 mark => self.ready(mark as usize, flags, backend, now),
             }
         }

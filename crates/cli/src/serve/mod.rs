@@ -1,17 +1,18 @@
 //! `zonelab serve`.
 
+mod output;
+
 use std::net::SocketAddr;
 
-use zonelab_config::units::{fmt_size, parse_duration, parse_size};
+use zonelab_config::units::{parse_duration, parse_size};
 use zonelab_device::Nanos;
-use zonelab_lab::table::{Column, Table};
 use zonelab_nvme::tcp::Digests;
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
 use zonelab_ssd::profile;
 use zonelab_target::controller::{DiscoveryAddress, Subsystem, SubsystemSettings, TransportLimits};
-use zonelab_target::server::{Limits, QueueLateness, Server, ServerReport, ServerSettings};
+use zonelab_target::server::{Limits, Server, ServerSettings, visits};
 use zonelab_target::tcp;
 
 use crate::exit::{Exit, Failure};
@@ -122,13 +123,14 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
     let address = server.local_addr().map_err(Failure::environment)?;
     let mut subsystem = subsystem(args, &config, &settings, address)?;
     let stop = console::interruptible("what is being sent")?;
-    announce(args, &config, subsystem.settings(), address)?;
+    output::announce(args, &config, subsystem.settings(), address)?;
+    let (_visitor, visits) = visits().map_err(Failure::environment)?;
     server
-        .run(&mut subsystem, &stop)
+        .run_visited(&mut subsystem, &stop, visits)
         .map_err(Failure::environment)?;
     let report = server.report();
-    let late = max_lateness.map_or_else(Vec::new, |most| late(&report, most));
-    conclude(args, &report, &late)?;
+    let late = max_lateness.map_or_else(Vec::new, |most| output::late(&report, most));
+    output::conclude(args, &report, &late)?;
     Ok(if late.is_empty() {
         Exit::Done
     } else {
@@ -222,111 +224,4 @@ fn console_log() {
         .with_writer(std::io::stderr)
         .with_target(false)
         .try_init();
-}
-
-fn announce(
-    args: &Args,
-    config: &DriveConfig,
-    settings: &SubsystemSettings,
-    address: SocketAddr,
-) -> Result<(), Failure> {
-    if !address.ip().is_loopback() {
-        eprintln!(
-            "zonelab: {address} is no address of the loopback, and there is no authentication \
-             yet: whoever reaches it may read and write the drive"
-        );
-    }
-    let nqn = &settings.nqn;
-    if args.json {
-        let line = serde_json::json!({
-            "schema": 1, "event": "listening", "address": address.ip().to_string(),
-            "port": address.port(), "nqn": nqn, "profile": config.name,
-        });
-        return console::print(&format!("{line}\n"));
-    }
-    let zones = &config.zones;
-    let block = u64::from(config.lba_bytes);
-    let (count, size) = (zones.count, fmt_size(zones.size_lbas * block));
-    let capacity = fmt_size(zones.capacity_lbas * block);
-    let where_to = format!("-t tcp -a {} -s {}", address.ip(), address.port());
-    let timing = if args.no_timing {
-        ", without its times"
-    } else {
-        ""
-    };
-    console::print(&format!(
-        "{}{timing}: {count} zones of {size}, {capacity} writable; blocks of {}\n\
-         {nqn} listens on {address}; on a Linux host:\n\n  \
-         modprobe nvme-tcp\n  \
-         nvme discover {where_to}\n  \
-         nvme connect {where_to} -n {nqn}\n\n\
-         Interrupt it (Ctrl-C) to end.\n",
-        config.name,
-        fmt_size(block),
-    ))
-}
-
-/// Queues with responses later than `most`.
-fn late(report: &ServerReport, most: Nanos) -> Vec<QueueLateness> {
-    let queues = report.lateness.iter().copied();
-    queues.filter(|queue| queue.p99 > most).collect()
-}
-
-fn conclude(args: &Args, report: &ServerReport, late: &[QueueLateness]) -> Result<(), Failure> {
-    if args.json {
-        return console::print(&format!("{}\n", as_json(report, late)));
-    }
-    let mut table = Table::new([
-        Column::number("queue"),
-        Column::number("commands"),
-        Column::number("late P50"),
-        Column::number("P99"),
-        Column::number("P99.9"),
-        Column::number("most"),
-    ]);
-    for queue in &report.lateness {
-        let times = [queue.p50, queue.p99, queue.p999, queue.max];
-        let numbers = [queue.qid.to_string(), queue.commands.to_string()];
-        let row = numbers
-            .into_iter()
-            .chain(times.map(|time| time.to_string()));
-        table.push(row.map(Into::into));
-    }
-    let mut text = format!(
-        "\n{} connections, {} turned away, {} broken\n",
-        report.accepted, report.turned_away, report.broken
-    );
-    if !report.lateness.is_empty() {
-        text.push_str(&table.to_text(&console::style()));
-    }
-    for queue in late {
-        text.push_str(&format!(
-            "too late: queue {}, P99 {} is beyond {}\n",
-            queue.qid,
-            queue.p99,
-            args.max_lateness.as_deref().unwrap_or_default()
-        ));
-    }
-    console::print(&text)
-}
-
-fn as_json(report: &ServerReport, late: &[QueueLateness]) -> serde_json::Value {
-    let queues: Vec<_> = report
-        .lateness
-        .iter()
-        .map(|queue| {
-            serde_json::json!({
-                "queue": queue.qid, "commands": queue.commands,
-                "lateness_ns": {
-                    "p50": queue.p50.0, "p99": queue.p99.0,
-                    "p99_9": queue.p999.0, "max": queue.max.0,
-                },
-                "is_too_late": late.iter().any(|one| one.qid == queue.qid),
-            })
-        })
-        .collect();
-    serde_json::json!({
-        "schema": 1, "event": "ended", "connections": report.accepted,
-        "turned_away": report.turned_away, "broken": report.broken, "queues": queues,
-    })
 }
