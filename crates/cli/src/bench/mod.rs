@@ -1,5 +1,6 @@
 //! `zonelab bench`: our own speed, beside a yardstick.
 
+mod live;
 mod schedulers;
 
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ pub(crate) struct Args {
     /// Only cases whose name contains this
     #[arg(value_name = "NAME")]
     only: Option<String>,
-    /// Operations of one run of a case
+    /// Operations of one run of a case (those of the live drive run for a time)
     #[arg(long, default_value_t = 500_000, value_parser = clap::value_parser!(u64).range(1_000..))]
     operations: u64,
     /// Runs of each case; the fastest counts
@@ -48,10 +49,14 @@ pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
     cases.retain(|case| wanted(&case.name));
     let schedulers = bench::scheduler_cases();
     let schedulers: Vec<_> = schedulers.iter().filter(|case| wanted(case.name)).collect();
-    if cases.is_empty() && schedulers.is_empty() {
+    let live = live::cases(wanted);
+    if cases.is_empty() && schedulers.is_empty() && live.is_empty() {
         return Err(unknown(args.only.as_deref().unwrap_or_default()));
     }
-    let bar = console::progress((cases.len() + schedulers.len()) as u64, args.json);
+    let bar = console::progress(
+        (cases.len() + schedulers.len() + live.len()) as u64,
+        args.json,
+    );
     let mut rows = Vec::new();
     for case in &cases {
         bar.set_message(case.name.clone());
@@ -64,6 +69,16 @@ pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
         scheduler_rows.push(schedulers::measure(case, args));
         bar.inc(1);
     }
+    let mut live_rows = Vec::new();
+    for case in &live {
+        bar.set_message(live::LIVE);
+        live_rows.push(live::measure(case, args)?);
+        bar.inc(1);
+    }
+    let late = match live.is_empty() {
+        true => Vec::new(),
+        false => live::lateness()?,
+    };
     bar.finish_and_clear();
     if args.json {
         let value = json!({
@@ -71,19 +86,25 @@ pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
             "operations": args.operations,
             "rows": rows.iter().map(Row::to_json).collect::<Vec<_>>(),
             "schedulers": scheduler_rows.iter().map(schedulers::Row::to_json).collect::<Vec<_>>(),
+            "live": live_rows.iter().map(live::Row::to_json).collect::<Vec<_>>(),
+            "lateness": late.iter().map(live::Late::to_json).collect::<Vec<_>>(),
         });
         console::print(&format!(
             "{}\n",
             serde_json::to_string_pretty(&value).unwrap_or_default()
         ))?;
     } else {
+        let mut tables = Vec::new();
         if !rows.is_empty() {
-            console::print(&text(&rows))?;
+            tables.push(text(&rows));
         }
         if !scheduler_rows.is_empty() {
-            let gap = if rows.is_empty() { "" } else { "\n" };
-            console::print(&format!("{gap}{}", schedulers::text(&scheduler_rows)))?;
+            tables.push(schedulers::text(&scheduler_rows));
         }
+        if !live_rows.is_empty() {
+            tables.push(live::text(&live_rows, &late));
+        }
+        console::print(&tables.join("\n"))?;
     }
     Ok(Exit::Done)
 }
@@ -91,7 +112,7 @@ pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
 fn unknown(only: &str) -> Failure {
     let cases = bench::cases().into_iter().map(|case| case.name);
     let schedulers = bench::scheduler_cases().map(|case| case.name.to_owned());
-    let names: Vec<String> = cases.chain(schedulers).collect();
+    let names: Vec<String> = cases.chain(schedulers).chain(live::names()).collect();
     Failure::usage(format!(
         "no benchmark is called \"{only}\"; there are:\n  {}",
         names.join("\n  ")
@@ -140,9 +161,14 @@ fn measure(case: &Case, args: &Args) -> Row {
     }
 }
 
+/// The present.
 #[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+fn now() -> Instant {
+    Instant::now()
+}
+
 fn timed<T>(f: impl FnOnce() -> T) -> (Duration, T) {
-    let start = Instant::now();
+    let start = now();
     let value = f();
     (start.elapsed(), value)
 }
