@@ -14,7 +14,8 @@
 //! | [`profile`], [`experiment`], [`fio`] | files: read or refused, never a panic |
 //! | [`units`] | quantities with units: what is printed reads back |
 //! | [`nvme_entry`] | submission queue entries |
-//! | [`pdu_stream`] | what arrives on an NVMe/TCP connection |
+//! | [`pdu_stream`], [`answers`] | what arrives on an NVMe/TCP connection, at its two ends |
+//! | [`commands`] | whatever a host sends as commands |
 //! | [`drive`] | commands into a drive, both drawn, against a shadow of the drive |
 //! | [`faults`], [`snapshot`] | fault plans and snapshots: refused, or they work |
 //! | [`system`] | a host with clients, faults, loss of power and snapshots on a drawn drive |
@@ -22,6 +23,8 @@
 //! | [`draw`], [`text`] | structured values, and texts, from bytes |
 //! | [`harness`] | inputs from seeds and files; failures and how to replay them |
 
+pub mod answers;
+pub mod commands;
 pub mod draw;
 pub mod drive;
 pub mod experiment;
@@ -81,6 +84,27 @@ pub const TARGETS: &[Target] = &[
         run: pdu_stream::run,
         max_bytes: 4_096,
         runs: 5_000,
+    },
+    Target {
+        name: "answers",
+        description: "what a controller sends to our initiator: each command ends once",
+        run: answers::run,
+        max_bytes: 1_024,
+        runs: 10_000,
+    },
+    Target {
+        name: "admin_commands",
+        description: "any admin commands into a controller: each completes once, counts hold",
+        run: commands::run_admin,
+        max_bytes: 68 * 60,
+        runs: 2_000,
+    },
+    Target {
+        name: "io_commands",
+        description: "any I/O commands into a controller: each completes once, counts hold",
+        run: commands::run_io,
+        max_bytes: 68 * 60,
+        runs: 2_000,
     },
     Target {
         name: "profile",

@@ -58,6 +58,21 @@ fn pdu_stream() {
 }
 
 #[test]
+fn answers() {
+    run("answers");
+}
+
+#[test]
+fn admin_commands() {
+    run("admin_commands");
+}
+
+#[test]
+fn io_commands() {
+    run("io_commands");
+}
+
+#[test]
 fn profile() {
     run("profile");
 }

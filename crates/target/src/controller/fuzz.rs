@@ -2,6 +2,7 @@
 //! must always hold is checked.
 
 use zonelab_device::{Buf, Nanos};
+use zonelab_nvme::Status;
 use zonelab_nvme::fabrics::{CNTLID_DYNAMIC, Connect, ConnectData, PropertySet};
 use zonelab_nvme::identify::Nqn;
 use zonelab_nvme::property::{CommandSetSelected, Configuration, Property};
@@ -228,7 +229,11 @@ impl Run {
         let cid = done.entry.cid.get();
         let sent =
             |(queue, of, ..): &(QueueHandle, u16, u8, u32)| *queue == done.queue && *of == cid;
-        let at = self.waiting.iter().position(sent);
+        // Which of two commands of one identifier was refused for it.
+        let at = match done.entry.status.status() {
+            Status::COMMAND_ID_CONFLICT => self.waiting.iter().rposition(sent),
+            _ => self.waiting.iter().position(sent),
+        };
         let at = at.expect("a completion is that of a command in flight");
         let (.., opcode, room) = self.waiting.remove(at);
         if let Some(data) = done.data {

@@ -1,0 +1,4 @@
+//! `admin_commands` under libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| zonelab_fuzz::commands::run_admin(data));

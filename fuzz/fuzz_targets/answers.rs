@@ -1,0 +1,4 @@
+//! `answers` under libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| zonelab_fuzz::answers::run(data));
