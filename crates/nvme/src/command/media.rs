@@ -25,137 +25,85 @@ fn entry(
     }
 }
 
-/// Compare: blocks with the data buffer.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Compare {
-    /// Namespace.
-    pub nsid: u32,
-    /// First block.
-    pub slba: u64,
-    /// Number of blocks, 1 to 65536.
-    pub nlb: u32,
-    /// Limited retry: give up early rather than try all means.
-    pub lr: bool,
-    /// Force unit access: read from the media.
-    pub fua: bool,
-    /// End-to-end protection.
-    pub protection: Protection,
-}
-
-impl Compare {
-    /// Compare `nlb` blocks from `slba`, with no option set.
-    #[must_use]
-    pub fn new(nsid: u32, slba: u64, nlb: u32) -> Self {
-        Self {
-            nsid,
-            slba,
-            nlb,
-            ..Self::default()
+/// A command that looks at blocks and changes none. They differ in their opcode.
+macro_rules! looks_at_blocks {
+    ($(#[$doc:meta])* $name:ident, $opcode:ident, $does:literal) => {
+        $(#[$doc])*
+        #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+        pub struct $name {
+            /// Namespace.
+            pub nsid: u32,
+            /// First block.
+            pub slba: u64,
+            /// Number of blocks, 1 to 65536.
+            pub nlb: u32,
+            /// Limited retry: give up early rather than try all means.
+            pub lr: bool,
+            /// Force unit access: read from the media.
+            pub fua: bool,
+            /// End-to-end protection.
+            pub protection: Protection,
         }
-    }
 
-    /// The entry of the command.
-    ///
-    /// # Errors
-    /// [`OutOfRange`] if `nlb` is not one of 1 to 65536.
-    pub fn to_entry(&self) -> Result<SubmissionEntry, OutOfRange> {
-        let dword12 = TransferDword12::default()
-            .with_nlb_z(nlb_z(self.nlb)?)
-            .with_lr(self.lr)
-            .with_fua(self.fua);
-        let Self { nsid, slba, .. } = *self;
-        Ok(entry(
-            IoOpcode::COMPARE,
-            nsid,
-            slba,
-            dword12,
-            self.protection,
-        ))
-    }
+        impl $name {
+            #[doc = concat!($does, " `nlb` blocks from `slba`, with no option set.")]
+            #[must_use]
+            pub fn new(nsid: u32, slba: u64, nlb: u32) -> Self {
+                Self {
+                    nsid,
+                    slba,
+                    nlb,
+                    ..Self::default()
+                }
+            }
 
-    /// The command of an entry.
-    ///
-    /// # Errors
-    /// [`Status::INVALID_OPCODE`] if it is another one.
-    pub fn parse(entry: &SubmissionEntry) -> Result<Self, Status> {
-        expect_opcode(entry, IoOpcode::COMPARE.0)?;
-        let dword12 = TransferDword12::from_bits(entry.cdw12.get());
-        Ok(Self {
-            nsid: entry.nsid.get(),
-            slba: entry.slba(),
-            nlb: u32::from(dword12.nlb_z()) + 1,
-            lr: dword12.lr(),
-            fua: dword12.fua(),
-            protection: Protection::load(entry),
-        })
-    }
-}
+            /// The entry of the command.
+            ///
+            /// # Errors
+            /// [`OutOfRange`] if `nlb` is not one of 1 to 65536.
+            pub fn to_entry(&self) -> Result<SubmissionEntry, OutOfRange> {
+                let dword12 = TransferDword12::default()
+                    .with_nlb_z(nlb_z(self.nlb)?)
+                    .with_lr(self.lr)
+                    .with_fua(self.fua);
+                let Self { nsid, slba, .. } = *self;
+                let opcode = IoOpcode::$opcode;
+                Ok(entry(opcode, nsid, slba, dword12, self.protection))
+            }
 
-/// Verify: read blocks and check them, without a transfer.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verify {
-    /// Namespace.
-    pub nsid: u32,
-    /// First block.
-    pub slba: u64,
-    /// Number of blocks, 1 to 65536.
-    pub nlb: u32,
-    /// Limited retry: give up early rather than try all means.
-    pub lr: bool,
-    /// Force unit access: read from the media.
-    pub fua: bool,
-    /// End-to-end protection.
-    pub protection: Protection,
-}
-
-impl Verify {
-    /// Verify `nlb` blocks from `slba`, with no option set.
-    #[must_use]
-    pub fn new(nsid: u32, slba: u64, nlb: u32) -> Self {
-        Self {
-            nsid,
-            slba,
-            nlb,
-            ..Self::default()
+            /// The command of an entry.
+            ///
+            /// # Errors
+            /// [`Status::INVALID_OPCODE`] if it is another one.
+            pub fn parse(entry: &SubmissionEntry) -> Result<Self, Status> {
+                expect_opcode(entry, IoOpcode::$opcode.0)?;
+                let dword12 = TransferDword12::from_bits(entry.cdw12.get());
+                Ok(Self {
+                    nsid: entry.nsid.get(),
+                    slba: entry.slba(),
+                    nlb: u32::from(dword12.nlb_z()) + 1,
+                    lr: dword12.lr(),
+                    fua: dword12.fua(),
+                    protection: Protection::load(entry),
+                })
+            }
         }
-    }
-
-    /// The entry of the command.
-    ///
-    /// # Errors
-    /// [`OutOfRange`] if `nlb` is not one of 1 to 65536.
-    pub fn to_entry(&self) -> Result<SubmissionEntry, OutOfRange> {
-        let dword12 = TransferDword12::default()
-            .with_nlb_z(nlb_z(self.nlb)?)
-            .with_lr(self.lr)
-            .with_fua(self.fua);
-        let Self { nsid, slba, .. } = *self;
-        Ok(entry(
-            IoOpcode::VERIFY,
-            nsid,
-            slba,
-            dword12,
-            self.protection,
-        ))
-    }
-
-    /// The command of an entry.
-    ///
-    /// # Errors
-    /// [`Status::INVALID_OPCODE`] if it is another one.
-    pub fn parse(entry: &SubmissionEntry) -> Result<Self, Status> {
-        expect_opcode(entry, IoOpcode::VERIFY.0)?;
-        let dword12 = TransferDword12::from_bits(entry.cdw12.get());
-        Ok(Self {
-            nsid: entry.nsid.get(),
-            slba: entry.slba(),
-            nlb: u32::from(dword12.nlb_z()) + 1,
-            lr: dword12.lr(),
-            fua: dword12.fua(),
-            protection: Protection::load(entry),
-        })
-    }
+    };
 }
+
+looks_at_blocks!(
+    /// Compare: blocks with the data buffer.
+    Compare,
+    COMPARE,
+    "Compare"
+);
+
+looks_at_blocks!(
+    /// Verify: read blocks and check them, without a transfer.
+    Verify,
+    VERIFY,
+    "Verify"
+);
 
 /// Write Zeroes: blocks that read as zero from then on. In a zone, at its write
 /// pointer.
