@@ -59,6 +59,14 @@ impl Parties {
 #[error("the source of random bytes fails")]
 pub struct NoRandom;
 
+/// The key of a secret as the party of name `nqn` uses it: transformed by a
+/// hash of the name, unless the secret says that it is used as it is (base
+/// specification 2.0, section 8.13.5.8).
+#[must_use]
+pub fn transformed(secret: &Secret, nqn: &str) -> Vec<u8> {
+    response::key(secret, nqn)
+}
+
 /// Random bytes for one transaction, which nobody else may know or guess.
 #[derive(Clone)]
 pub struct Random {
