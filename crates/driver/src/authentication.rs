@@ -57,8 +57,14 @@ pub(crate) fn authenticate(
     // One transaction on each queue at a time, so that its number names it.
     let mut host = Host::new(parties, random, qid);
     while let Some(message) = host.send() {
-        send(socket, options, message)?;
-        if host.is_authenticated() || host.failure().is_some() {
+        let sent = send(socket, options, message);
+        if host.failure().is_some() {
+            // That was the word of our failure, upon which some controllers
+            // close the connection at once.
+            break;
+        }
+        sent?;
+        if host.is_authenticated() {
             break;
         }
         let answer = receive(socket, options)?;
