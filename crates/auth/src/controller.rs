@@ -18,6 +18,7 @@ pub struct Controller {
     parties: Parties,
     random: Random,
     seqnum: u32,
+    accepted: (Vec<Hash>, Vec<DhGroup>),
     state: State,
     /// The message that the host may fetch.
     outgoing: Option<Vec<u8>>,
@@ -44,10 +45,22 @@ impl Controller {
     /// of a controller; 0 counts as 1.
     #[must_use]
     pub fn new(parties: Parties, random: Random, seqnum: u32) -> Self {
+        Self::accepting(parties, random, seqnum, (&HASHES, &GROUPS))
+    }
+
+    /// The same with these hashes and groups, those that it prefers first.
+    #[must_use]
+    pub fn accepting(
+        parties: Parties,
+        random: Random,
+        seqnum: u32,
+        (hashes, groups): (&[Hash], &[DhGroup]),
+    ) -> Self {
         Self {
             parties,
             random,
             seqnum: seqnum.max(1),
+            accepted: (hashes.to_vec(), groups.to_vec()),
             state: State::Idle,
             outgoing: None,
         }
@@ -68,7 +81,13 @@ impl Controller {
         }
     }
 
-    /// The message that waits for the host, if one does.
+    /// The message that waits for the host, if one does, to look at.
+    #[must_use]
+    pub fn outgoing(&self) -> Option<&[u8]> {
+        self.outgoing.as_deref()
+    }
+
+    /// Takes the message that waits for the host, if one does.
     pub fn send(&mut self) -> Option<Vec<u8>> {
         self.outgoing.take()
     }
@@ -131,7 +150,7 @@ impl Controller {
             let (descriptor, others) = split::<ProtocolDescriptor>(rest)?;
             rest = others;
             if descriptor.authid == ProtocolDescriptor::DH_HMAC_CHAP {
-                chosen = choose(&descriptor);
+                chosen = self.choose(&descriptor);
                 break;
             }
         }
@@ -217,6 +236,23 @@ impl Controller {
         Ok(())
     }
 
+    /// The hash and the group that are preferred of those that the host offers.
+    fn choose(&self, offered: &ProtocolDescriptor) -> Result<(Hash, DhGroup), AuthError> {
+        let payload = AuthError::Message(FailureExplanation::INCORRECT_PAYLOAD);
+        let (hashes, groups) = (
+            offered.hashes().ok_or(payload)?,
+            offered.groups().ok_or(payload)?,
+        );
+        let mut accepted = self.accepted.0.iter().copied();
+        let hash = accepted.find(|hash| hashes.contains(hash));
+        let mut accepted = self.accepted.1.iter().copied();
+        let group = accepted.find(|group| groups.contains(group));
+        Ok((
+            hash.ok_or(AuthError::Message(FailureExplanation::HASH_NOT_USABLE))?,
+            group.ok_or(AuthError::Message(FailureExplanation::DH_GROUP_NOT_USABLE))?,
+        ))
+    }
+
     fn shared(&self, group: DhGroup, value: &[u8]) -> Result<Option<Vec<u8>>, AuthError> {
         if group == DhGroup::NULL {
             return Ok(None);
@@ -226,19 +262,4 @@ impl Controller {
             .map(Some)
             .map_err(|_| AuthError::Message(FailureExplanation::INCORRECT_PAYLOAD))
     }
-}
-
-/// The hash and the group that are preferred of those that the host offers.
-fn choose(offered: &ProtocolDescriptor) -> Result<(Hash, DhGroup), AuthError> {
-    let payload = AuthError::Message(FailureExplanation::INCORRECT_PAYLOAD);
-    let (hashes, groups) = (
-        offered.hashes().ok_or(payload)?,
-        offered.groups().ok_or(payload)?,
-    );
-    let hash = HASHES.into_iter().find(|hash| hashes.contains(hash));
-    let group = GROUPS.into_iter().find(|group| groups.contains(group));
-    Ok((
-        hash.ok_or(AuthError::Message(FailureExplanation::HASH_NOT_USABLE))?,
-        group.ok_or(AuthError::Message(FailureExplanation::DH_GROUP_NOT_USABLE))?,
-    ))
 }

@@ -15,8 +15,8 @@
 //! DH-HMAC-CHAP_Success2            --->  (if the controller was challenged too)
 //! ```
 //!
-//! Not here: secure channel concatenation (TLS), and re-authentication before a
-//! transaction has ended.
+//! A value of either end is one transaction: to authenticate anew is to make
+//! another. Not here: secure channel concatenation (TLS).
 
 mod controller;
 mod group;
@@ -53,6 +53,20 @@ impl Parties {
     }
 }
 
+/// The source of random bytes has none. What it said is not kept: nobody who
+/// is told could do something about it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the source of random bytes fails")]
+pub struct NoRandom;
+
+/// The key of a secret as the party of name `nqn` uses it: transformed by a
+/// hash of the name, unless the secret says that it is used as it is (base
+/// specification 2.0, section 8.13.5.8).
+#[must_use]
+pub fn transformed(secret: &Secret, nqn: &str) -> Vec<u8> {
+    response::key(secret, nqn)
+}
+
 /// Random bytes for one transaction, which nobody else may know or guess.
 #[derive(Clone)]
 pub struct Random {
@@ -62,12 +76,28 @@ pub struct Random {
     pub exponent: [u8; 64],
 }
 
+impl Random {
+    /// Takes them from a source that fills a slice.
+    ///
+    /// # Errors
+    /// What the source says if it fails.
+    pub fn draw<E>(mut fill: impl FnMut(&mut [u8]) -> Result<(), E>) -> Result<Self, E> {
+        let mut random = Self {
+            challenge: [0; 64],
+            exponent: [0; 64],
+        };
+        fill(&mut random.challenge)?;
+        fill(&mut random.exponent)?;
+        Ok(random)
+    }
+}
+
 /// Hashes in the order in which they are preferred.
-const HASHES: [Hash; 3] = [Hash::SHA_512, Hash::SHA_384, Hash::SHA_256];
+pub const HASHES: [Hash; 3] = [Hash::SHA_512, Hash::SHA_384, Hash::SHA_256];
 
 /// Groups in the order in which they are preferred: 2048 bits are enough, and
 /// the larger ones take a host and a target long.
-const GROUPS: [DhGroup; 6] = [
+pub const GROUPS: [DhGroup; 6] = [
     DhGroup::FFDHE2048,
     DhGroup::FFDHE3072,
     DhGroup::FFDHE4096,

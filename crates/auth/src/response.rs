@@ -1,5 +1,6 @@
 //! Keys and responses.
 
+use ctutils::CtEq;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256, Sha384, Sha512};
 use zonelab_nvme::auth::{Hash, Secret};
@@ -80,6 +81,5 @@ fn mac(hash: Hash, key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
 
 /// Whether two responses are equal, in a time that does not tell where they differ.
 pub(crate) fn are_equal(a: &[u8], b: &[u8]) -> bool {
-    let differ = a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b));
-    a.len() == b.len() && differ == 0
+    a.ct_eq(b).to_bool()
 }

@@ -1,7 +1,7 @@
 //! Transactions of both ends, and one whose every byte was calculated elsewhere.
 
 use proptest::prelude::*;
-use zonelab_auth::{AuthError, Controller, Host, Parties, Random};
+use zonelab_auth::{AuthError, Controller, Host, NoRandom, Parties, Random};
 use zonelab_nvme::auth::{DhGroup, FailureExplanation, Hash, Secret};
 
 // Keys of 32 bytes 00h, 01h, ... and 80h, 81h, ..., as nvme-cli writes them.
@@ -114,6 +114,44 @@ fn nothing_in_common_is_said() {
     talk(&mut host, &mut controller);
     let why = FailureExplanation::DH_GROUP_NOT_USABLE;
     assert_eq!(controller.failure(), Some(AuthError::Message(why)));
+}
+
+#[test]
+fn a_controller_chooses_what_it_prefers_of_what_is_offered() {
+    let parties = parties(HOST, None);
+    let accepted = (
+        &[Hash::SHA_256, Hash::SHA_512][..],
+        &[DhGroup::NULL, DhGroup::FFDHE2048][..],
+    );
+    let mut host = Host::new(parties.clone(), random(7), 5);
+    let mut controller = Controller::accepting(parties.clone(), random(9), 1, accepted);
+    controller.receive(&host.send().unwrap()).unwrap();
+    let challenge = controller.outgoing().unwrap().to_vec();
+    // HL, a reserved byte, HashID, DHgID, DHVLEN.
+    assert_eq!(challenge[6..12], [32, 0, 1, 0, 0, 0]);
+    assert_eq!(controller.send(), Some(challenge));
+    assert_eq!(controller.outgoing(), None);
+    let offer = (&[Hash::SHA_384][..], &[DhGroup::NULL][..]);
+    let mut host = Host::offering(parties.clone(), random(7), 5, offer);
+    let mut controller = Controller::accepting(parties, random(9), 1, accepted);
+    talk(&mut host, &mut controller);
+    let why = FailureExplanation::HASH_NOT_USABLE;
+    assert_eq!(controller.failure(), Some(AuthError::Message(why)));
+}
+
+#[test]
+fn random_bytes_come_from_their_source_or_not_at_all() {
+    let mut next = 0;
+    let random = Random::draw(|bytes: &mut [u8]| {
+        for byte in bytes {
+            *byte = next;
+            next = next.wrapping_add(1);
+        }
+        Ok::<_, NoRandom>(())
+    });
+    let random = random.unwrap();
+    assert_eq!((random.challenge[63], random.exponent[63]), (63, 127));
+    assert!(Random::draw(|_| Err(NoRandom)).is_err());
 }
 
 /// A host that starts over in the middle, or begins with the end.

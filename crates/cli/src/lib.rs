@@ -9,9 +9,11 @@
 //! * [`target`]: the drive behind an NVMe controller, over NVMe/TCP.
 //! * [`device`]: the interface between host software and any device.
 //! * [`nvme`]: wire layouts.
+//! * [`auth`]: DH-HMAC-CHAP, the in-band authentication of both ends.
 //! * [`driver`]: queue pairs to drives over NVMe/TCP.
 //! * [`config`]: input files with line-numbered errors and units.
 
+pub use zonelab_auth as auth;
 pub use zonelab_config as config;
 pub use zonelab_device as device;
 pub use zonelab_driver as driver;

@@ -8,6 +8,7 @@ mod console;
 mod exit;
 mod files;
 mod fio;
+mod host_keys;
 mod nvme;
 mod profiles;
 mod report;

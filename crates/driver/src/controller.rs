@@ -9,6 +9,7 @@ use zonelab_nvme::log::{DiscoveryEntry, DiscoveryHeader, LogPageId};
 use zonelab_nvme::queue::{AdminOpcode, SubmissionEntry};
 use zonelab_nvme::zerocopy::FromBytes;
 
+use crate::authentication::HostSecrets;
 use crate::clock::Monotonic;
 use crate::error::DriverError;
 use crate::identity::Identity;
@@ -50,10 +51,12 @@ pub struct Options {
     pub queue_entries: u32,
     /// I/O queues to ask for.
     pub queues: u16,
+    /// What to authenticate with, if the controller asks for it.
+    pub secrets: Option<HostSecrets>,
 }
 
 impl Options {
-    /// One I/O queue for 127 commands, timeouts of 30 s, keep alive of 15 s.
+    /// One I/O queue for 127 commands, timeouts of 30 s, keep alive of 15 s, no secrets.
     #[must_use]
     pub fn new(address: TcpAddress) -> Self {
         Self {
@@ -63,6 +66,7 @@ impl Options {
             kato_ms: 15_000,
             queue_entries: 128,
             queues: 1,
+            secrets: None,
         }
     }
 }

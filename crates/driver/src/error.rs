@@ -1,5 +1,6 @@
 //! What can go wrong between a host and a drive.
 
+use zonelab_auth::AuthError;
 use zonelab_device::Nanos;
 use zonelab_nvme::Status;
 use zonelab_nvme::command::OutOfRange;
@@ -59,9 +60,31 @@ pub enum DriverError {
         /// What could be used.
         needs: &'static str,
     },
-    /// The host must authenticate itself, which it cannot.
-    #[error("the controller requires authentication, which this host does not have")]
+    /// The host must authenticate itself, and has no secret.
+    #[error("the controller requires authentication, and no key was given")]
     AuthenticationRequired,
+    /// The controller wants TLS on top of authentication.
+    #[error("the controller requires a secure channel (TLS), which this host does not have")]
+    SecureChannelRequired,
+    /// The controller does not accept the secret of the host, or is asked for
+    /// its own and has none.
+    #[error(
+        "authentication failed: the controller has another key for this host, or no key of its own"
+    )]
+    SecretRefused,
+    /// The controller has not shown that it knows its secret.
+    #[error("authentication failed: the controller does not know the controller key")]
+    ControllerNotAuthentic,
+    /// There is a secret of the controller, and the controller does not
+    /// authenticate at all.
+    #[error("a controller key was given, but the controller does not ask for authentication")]
+    NotAuthenticating,
+    /// The exchange failed for another reason.
+    #[error("authentication failed: {0}")]
+    Authentication(#[source] AuthError),
+    /// The system has no random bytes.
+    #[error("no random bytes: {0}")]
+    NoRandom(String),
     /// The controller did not get into the state asked for.
     #[error("the controller did not become {state} within {within}")]
     NotReady {

@@ -6,10 +6,12 @@
 //! | [`url`] | `tcp://host:port/nqn?nsid=1` |
 //! | [`TcpController`] | admin queue: enabling, identifying, keep alive, shutting down |
 //! | [`TcpQueue`] | I/O queue: a [`QueuePair`](zonelab_device::QueuePair) |
+//! | [`HostSecrets`] | what a host authenticates itself with, if it is asked |
 //! | [`Identity`] | what a controller says of itself |
 //!
 //! Only `clock` reads the time, and only calls of the controller wait.
 
+mod authentication;
 mod clock;
 mod controller;
 mod error;
@@ -20,6 +22,7 @@ mod starting;
 pub mod tcp;
 pub mod url;
 
+pub use authentication::HostSecrets;
 pub use controller::{Backoff, DiscoveryLog, Options, TcpController};
 pub use error::DriverError;
 pub use identity::{Identity, Namespace};

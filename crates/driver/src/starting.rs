@@ -19,6 +19,7 @@ use zonelab_nvme::queue::SubmissionEntry;
 use zonelab_nvme::zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 use zonelab_nvme::zns::{ReportHeader, ZoneDescriptor};
 
+use crate::authentication::authenticate;
 use crate::clock::Monotonic;
 use crate::controller::{Options, kato_ms};
 use crate::error::DriverError;
@@ -259,8 +260,8 @@ pub(crate) fn whole(what: &'static str, reply: Reply) -> Result<Buf, DriverError
     })
 }
 
-/// Makes a connection a queue: sends Connect, and returns the controller
-/// identifier.
+/// Makes a connection a queue: sends Connect, authenticates if the controller
+/// asks for it, and returns the controller identifier.
 fn fabrics_connect(
     socket: &mut Socket,
     options: &Options,
@@ -283,9 +284,7 @@ fn fabrics_connect(
     let reply = socket.call("Connect", connect.to_entry()?, transfer, timeout)?;
     let reply = reply.fabrics_ok("Connect")?;
     let response = ConnectResponse::from_dword0(reply.entry.dw0);
-    if response.authreq.atr() || response.authreq.ascr() {
-        return Err(DriverError::AuthenticationRequired);
-    }
+    authenticate(socket, options, connect.qid, response.authreq)?;
     Ok(response.cntlid.get())
 }
 

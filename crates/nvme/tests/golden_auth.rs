@@ -142,6 +142,10 @@ fn secrets_of_each_length() {
         let secret = Secret::parse(text).unwrap();
         assert_eq!(secret.hash(), hash);
         assert_eq!(secret.key(), key);
+        assert_eq!(Secret::new(hash, &key), Ok(secret.clone()));
+        let mut written = String::new();
+        secret.write_text(&mut written).unwrap();
+        assert_eq!(written, *text);
         assert!(
             !format!("{secret:?}").contains("bytes"),
             "the key is not shown"

@@ -3,17 +3,21 @@
 mod discover;
 mod feature;
 mod fields;
+mod gen_key;
 mod identify;
 mod io;
 mod log;
 mod zones;
 
-use zonelab_driver::url::TcpAddress;
-use zonelab_driver::{DriverError, Options, Reply, TcpController, TcpQueue};
-use zonelab_nvme::Status;
+use std::path::PathBuf;
 
-use crate::console;
+use zonelab_driver::url::TcpAddress;
+use zonelab_driver::{DriverError, HostSecrets, Options, Reply, TcpController, TcpQueue};
+use zonelab_nvme::Status;
+use zonelab_target::controller::HostSecret;
+
 use crate::exit::{Exit, Failure};
+use crate::{console, host_keys};
 
 /// Options of `nvme`.
 #[derive(clap::Args)]
@@ -41,9 +45,35 @@ struct DeviceArgs {
     /// Namespace, instead of the one in the URL
     #[arg(long, short = 'n', value_name = "NSID", global = true)]
     namespace_id: Option<u32>,
+    /// Keys to authenticate with, if the controller asks for it: lines HOSTNQN
+    /// KEY [CONTROLLER-KEY], of which that of our own name counts (the URL's
+    /// hostnqn)
+    #[arg(long, value_name = "FILE", global = true)]
+    host_key: Option<PathBuf>,
     /// As JSON
     #[arg(long, global = true)]
     json: bool,
+}
+
+impl DeviceArgs {
+    /// The secrets in the file of keys, if there is one.
+    fn secrets(&self, address: &TcpAddress) -> Result<Option<HostSecrets>, Failure> {
+        let Some(path) = &self.host_key else {
+            return Ok(None);
+        };
+        let hostnqn = &address.hostnqn;
+        let entries = host_keys::read(path)?;
+        let own = entries.into_iter().find(|entry| entry.hostnqn == *hostnqn);
+        let HostSecret {
+            host, controller, ..
+        } = own.ok_or_else(|| {
+            let name = path.display();
+            Failure::input(anyhow::anyhow!(
+                "{name}: no key of this host, {hostnqn}; hostnqn= in the URL names another"
+            ))
+        })?;
+        Ok(Some(HostSecrets { host, controller }))
+    }
 }
 
 #[derive(clap::Subcommand)]
@@ -75,6 +105,8 @@ enum Command {
     GetFeature(feature::GetArgs),
     /// Set a feature
     SetFeature(feature::SetArgs),
+    /// Make a key for authentication; needs no drive
+    GenDhchapKey(gen_key::Args),
 }
 
 /// Does what the command line says.
@@ -83,6 +115,10 @@ enum Command {
 /// [`Failure`] with its exit code.
 pub(crate) fn nvme(args: &Args) -> Result<Exit, Failure> {
     let device = &args.device;
+    if let Command::GenDhchapKey(args) = &args.command {
+        console::print(&gen_key::generate(args)?)?;
+        return Ok(Exit::Done);
+    }
     let mut session = Session::connect(device)?;
     let text = match &args.command {
         Command::Discover => discover::discover(&mut session),
@@ -98,6 +134,7 @@ pub(crate) fn nvme(args: &Args) -> Result<Exit, Failure> {
         Command::ErrorLog(args) => log::errors(&mut session, args),
         Command::GetFeature(args) => feature::get(&mut session, args),
         Command::SetFeature(args) => feature::set(&mut session, args),
+        Command::GenDhchapKey(args) => gen_key::generate(args),
     };
     // Print what there is before leaving, whether or not leaving goes well.
     let printed = text.and_then(|text| console::print(&text));
@@ -129,7 +166,9 @@ impl Session {
             let message = format!("--namespace-id {nsid} is none: 1 to 4294967294 is valid");
             return Err(Failure::usage(message));
         }
-        let controller = TcpController::connect(Options::new(address.clone())).map_err(failure)?;
+        let mut options = Options::new(address.clone());
+        options.secrets = args.secrets(&address)?;
+        let controller = TcpController::connect(options).map_err(failure)?;
         Ok(Self {
             controller,
             queue: None,

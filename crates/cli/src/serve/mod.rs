@@ -1,5 +1,6 @@
 //! `zonelab serve`.
 
+mod authentication;
 mod output;
 
 use std::net::SocketAddr;
@@ -25,8 +26,8 @@ pub(crate) struct Args {
     /// The drive: a built-in profile or a profile file
     #[arg(value_name = "PROFILE")]
     profile: String,
-    /// Address to listen on. There is no authentication yet: other addresses
-    /// than those of the loopback let in whoever reaches them
+    /// Address to listen on. Without --host-key, other addresses than those of
+    /// the loopback let in whoever reaches them
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:4420")]
     listen: SocketAddr,
     /// Name of the subsystem [default: nqn.2024-01.io.github.zonelab:PROFILE]
@@ -35,6 +36,8 @@ pub(crate) struct Args {
     /// Let only hosts of this name in; may be repeated
     #[arg(long, value_name = "NQN")]
     allow_host: Vec<String>,
+    #[command(flatten)]
+    authentication: authentication::Args,
     /// Whether written data is kept
     #[arg(long, value_enum, default_value_t = Data::Memory)]
     data: Data,
@@ -117,11 +120,13 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
         .transpose()?;
     let settings = server_settings(args)?;
     let config = config(args)?;
+    let keys = args.authentication.read()?;
     console_log();
     let mut server = Server::bind(args.listen, settings)
         .map_err(|error| Failure::environment(anyhow::anyhow!("{}: {error}", args.listen)))?;
     let address = server.local_addr().map_err(Failure::environment)?;
     let mut subsystem = subsystem(args, &config, &settings, address)?;
+    authentication::require(&mut subsystem, keys)?;
     let stop = console::interruptible("what is being sent")?;
     output::announce(args, &config, subsystem.settings(), address)?;
     let (_visitor, visits) = visits().map_err(Failure::environment)?;

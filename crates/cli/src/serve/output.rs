@@ -20,10 +20,11 @@ pub(super) fn announce(
     settings: &SubsystemSettings,
     address: SocketAddr,
 ) -> Result<(), Failure> {
-    if !address.ip().is_loopback() {
+    let authenticates = args.authentication.is_required();
+    if !address.ip().is_loopback() && !authenticates {
         eprintln!(
-            "zonelab: {address} is no address of the loopback, and there is no authentication \
-             yet: whoever reaches it may read and write the drive"
+            "zonelab: {address} is no address of the loopback, and without --host-key there is no \
+             authentication: whoever reaches it may read and write the drive"
         );
     }
     let nqn = &settings.nqn;
@@ -31,6 +32,7 @@ pub(super) fn announce(
         let line = serde_json::json!({
             "schema": 1, "event": "listening", "address": address.ip().to_string(),
             "port": address.port(), "nqn": nqn, "profile": config.name,
+            "authentication": authenticates,
         });
         return console::print(&format!("{line}\n"));
     }
@@ -44,12 +46,17 @@ pub(super) fn announce(
     } else {
         ""
     };
+    let key = if authenticates {
+        " --dhchap-secret KEY"
+    } else {
+        ""
+    };
     console::print(&format!(
         "{}{timing}: {count} zones of {size}, {capacity} writable; blocks of {}\n\
          {nqn} listens on {address}; on a Linux host:\n\n  \
          modprobe nvme-tcp\n  \
          nvme discover {where_to}\n  \
-         nvme connect {where_to} -n {nqn}\n\n\
+         nvme connect {where_to} -n {nqn}{key}\n\n\
          Interrupt it (Ctrl-C) to end.\n",
         config.name,
         fmt_size(block),

@@ -9,6 +9,7 @@ mod calibrate;
 mod command;
 mod conditions;
 mod fio_jobs;
+mod keys;
 mod nvme;
 mod scratch;
 mod search;

@@ -22,14 +22,19 @@ use crate::bytes::pattern;
 const NQN: &str = "nqn.2024-01.org.example:emulated";
 
 /// A drive of six zones behind a server of its own thread.
-struct Target {
-    port: u16,
+pub(crate) struct Target {
+    pub(crate) port: u16,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Target {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
+        Self::serving(|_| {})
+    }
+
+    /// One whose subsystem is changed before it serves.
+    pub(crate) fn serving(change: impl FnOnce(&mut Subsystem)) -> Self {
         let mut config = profile::builtin("confznspp").unwrap().config;
         config.geometry.pages_per_block = 4;
         config.geometry.blocks_per_plane = 64;
@@ -41,6 +46,7 @@ impl Target {
         config.data = DataStore::Memory;
         let drive = FaultyDrive::new(Drive::new(&config), FaultPlan::default());
         let mut subsystem = Subsystem::new(drive, SubsystemSettings::new(NQN)).unwrap();
+        change(&mut subsystem);
         let any_port = "127.0.0.1:0".parse().unwrap();
         let mut server = Server::bind(any_port, ServerSettings::default()).unwrap();
         let port = server.local_addr().unwrap().port();
@@ -54,9 +60,13 @@ impl Target {
         }
     }
 
-    fn connect(&self, query: &str) -> TcpController {
+    pub(crate) fn options(&self, query: &str) -> Options {
         let url = format!("tcp://127.0.0.1:{}/{NQN}{query}", self.port);
-        TcpController::connect(Options::new(TcpAddress::parse(&url).unwrap())).unwrap()
+        Options::new(TcpAddress::parse(&url).unwrap())
+    }
+
+    fn connect(&self, query: &str) -> TcpController {
+        TcpController::connect(self.options(query)).unwrap()
     }
 }
 

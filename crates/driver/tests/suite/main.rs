@@ -5,6 +5,7 @@
     reason = "a test that cannot set itself up should fail"
 )]
 
+mod authentication;
 mod bytes;
 mod connection;
 mod emulated;

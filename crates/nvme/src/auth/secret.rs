@@ -9,6 +9,9 @@ const PREFIX: &str = "DHHC-1:";
 /// Bytes of a check sum.
 const CRC_LEN: usize = 4;
 
+/// The digits of Base64.
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
 /// The longest key in bytes.
 const MAX_LEN: usize = 64;
 
@@ -51,6 +54,43 @@ impl fmt::Display for SecretError {
 impl core::error::Error for SecretError {}
 
 impl Secret {
+    /// The secret of a key, to be transformed by `hash` before use.
+    ///
+    /// # Errors
+    /// [`SecretError::Length`]: the key has not 32, 48 or 64 bytes.
+    /// [`SecretError::Hash`]: the hash function has no name here.
+    pub fn new(hash: Option<Hash>, key: &[u8]) -> Result<Self, SecretError> {
+        if !matches!(key.len(), 32 | 48 | 64) {
+            return Err(SecretError::Length(key.len()));
+        }
+        if hash.is_some_and(|hash| hash.bytes().is_none()) {
+            return Err(SecretError::Hash);
+        }
+        let mut bytes = [0; MAX_LEN + CRC_LEN];
+        let sum = crc32(key).to_le_bytes();
+        for (slot, byte) in bytes.iter_mut().zip(key.iter().chain(&sum)) {
+            *slot = *byte;
+        }
+        Ok(Self {
+            hash,
+            bytes,
+            len: key.len(),
+        })
+    }
+
+    /// Writes the text, which [`Secret::parse`] reads: for the one who is to
+    /// have it, and for nobody else.
+    ///
+    /// # Errors
+    /// What `to` says.
+    pub fn write_text(&self, to: &mut impl fmt::Write) -> fmt::Result {
+        let hash = self.hash.map_or(0, |hash| hash.0);
+        write!(to, "{PREFIX}{hash:02}:")?;
+        let bytes = self.bytes.get(..self.len + CRC_LEN).unwrap_or_default();
+        encode(bytes, to)?;
+        to.write_char(':')
+    }
+
     /// The secret of a text.
     ///
     /// # Errors
@@ -102,6 +142,23 @@ impl fmt::Debug for Secret {
             .field("len", &self.len)
             .finish_non_exhaustive()
     }
+}
+
+/// Writes bytes as Base64 (RFC 4648, section 4).
+fn encode(bytes: &[u8], to: &mut impl fmt::Write) -> fmt::Result {
+    for group in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for position in 0..4 {
+            let at = bits >> (18 - 6 * position) & 63;
+            let digit = match position <= group.len() {
+                true => DIGITS.get(at as usize).copied().unwrap_or(b'='),
+                false => b'=',
+            };
+            to.write_char(char::from(digit))?;
+        }
+    }
+    Ok(())
 }
 
 /// Decodes Base64 (RFC 4648, section 4) into `bytes`, as far as they reach: how
@@ -159,6 +216,24 @@ mod tests {
     fn the_check_value_of_crc32() {
         assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
         assert_eq!(crc32(b""), 0);
+    }
+
+    #[test]
+    fn base64_to_the_vectors_of_its_rfc() {
+        for (bytes, text) in [
+            (&b""[..], ""),
+            (b"f", "Zg=="),
+            (b"fo", "Zm8="),
+            (b"foo", "Zm9v"),
+            (b"foob", "Zm9vYg=="),
+            (b"fooba", "Zm9vYmE="),
+            (b"foobar", "Zm9vYmFy"),
+            (b"\xff\xef\xbe\xfb", "/++++w=="),
+        ] {
+            let mut encoded = std::string::String::new();
+            encode(bytes, &mut encoded).unwrap();
+            assert_eq!(encoded, text);
+        }
     }
 
     #[test]

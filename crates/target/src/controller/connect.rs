@@ -3,7 +3,8 @@
 use zonelab_device::Nanos;
 use zonelab_nvme::Status;
 use zonelab_nvme::fabrics::{
-    CNTLID_DYNAMIC, Connect, ConnectData, ConnectResponse, DISCOVERY_NQN, InvalidParameter,
+    AuthenticationRequirements, CNTLID_DYNAMIC, Connect, ConnectData, ConnectResponse,
+    DISCOVERY_NQN, InvalidParameter,
 };
 use zonelab_nvme::property::{Configuration, ControllerStatus};
 use zonelab_nvme::queue::{CompletionEntry, SubmissionEntry};
@@ -89,18 +90,22 @@ impl Subsystem {
     ) -> Result<Connected, CompletionEntry> {
         self.now = self.now.max(now);
         let cid = entry.cdw0.cid();
-        let queue = self
+        let (kind, queue) = self
             .check_connect(connect, data)
-            .and_then(|kind| match connect.qid {
-                0 => self.connect_admin(kind, connect, data),
-                _ => self.connect_io(kind, connect, data),
+            .and_then(|kind| {
+                let queue = match connect.qid {
+                    0 => self.connect_admin(kind, connect, data),
+                    _ => self.connect_io(kind, connect, data),
+                };
+                Ok((kind, queue?))
             })
             .map_err(|refusal| refusal.completion(cid))?;
+        let is_shut = kind == Kind::Io && self.shut(queue);
         // Fits: there are fewer controllers than identifiers.
         let cntlid = (self.queues.at(queue).controller + 1) as u16;
         let response = ConnectResponse {
             cntlid: cntlid.into(),
-            ..ConnectResponse::default()
+            authreq: AuthenticationRequirements::default().with_atr(is_shut),
         };
         Ok(Connected {
             queue: QueueHandle(queue),
@@ -126,7 +131,7 @@ impl Subsystem {
         let hostnqn = data.hostnqn.as_str().filter(|name| !name.is_empty());
         let hostnqn = hostnqn.ok_or(Refusal::data(offset::HOSTNQN))?;
         // Whoever may not connect may still learn that there is nothing for it.
-        if kind == Kind::Io && !self.settings.allows(hostnqn) {
+        if kind == Kind::Io && !self.lets_in(hostnqn) {
             return Err(FabricsStatus::CONNECT_INVALID_HOST.into());
         }
         let most = match connect.qid {

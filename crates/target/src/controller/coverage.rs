@@ -50,6 +50,17 @@ pub const ROWS: &[Row] = rows! {
     "Connect", "Connect Invalid Host", Implemented, "connecting::only_hosts_of_the_list_may_connect";
     "Connect", "Connect Controller Busy", Implemented, "connecting::controllers_run_out_and_come_back";
     "Connect", "KATO", Implemented, "lifetime::a_silent_host_loses_its_controller";
+    "Connect", "AUTHREQ: ATR", Implemented, "authentication::a_connect_says_that_authentication_is_required";
+    "Connect", "Connect Invalid Host: no secret of that host", Implemented, "authentication::only_hosts_with_a_secret_may_connect";
+    "Authentication Send, Authentication Receive", "DH-HMAC-CHAP, admin and I/O queues", Implemented, "authentication::every_queue_authenticates_itself";
+    "Authentication Send, Authentication Receive", "authentication of the controller", Implemented, "authentication::a_host_may_ask_the_controller_for_its_secret";
+    "Authentication Send, Authentication Receive", "AUTH_Failure1, AUTH_Failure2, end of the connection", Implemented, "authentication::a_wrong_secret_is_told_and_ends_the_connection";
+    "Authentication Send, Authentication Receive", "SPSP0, SPSP1, SECP, TL, AL", Implemented, "authentication::fields_of_authentication_commands_are_checked";
+    "Authentication Send, Authentication Receive", "Command Sequence Error; messages out of turn", Implemented, "authentication::messages_out_of_turn_fail";
+    "Authentication Send, Authentication Receive", "anew, on a queue that works", Implemented, "authentication::a_host_may_authenticate_itself_anew";
+    "Authentication Send, Authentication Receive", "time limit", Implemented, "authentication::a_transaction_has_a_time_limit";
+    "Authentication Send, Authentication Receive", "where nothing is required", Refused, "authentication::authentication_commands_without_need_are_refused";
+    "all", "Authentication Required", Implemented, "authentication::nothing_passes_before_authentication";
     "Disconnect", "OFCS bit 0 is clear", Refused, "lifetime::disconnect_is_not_offered";
     "Property Get", "CAP, VS, CC, CSTS", Implemented, "lifetime::properties_say_what_a_linux_host_needs";
     "Property Get, Property Set", "other properties, other sizes", Refused, "lifetime::a_property_that_is_not_there_or_has_another_size_is_refused";

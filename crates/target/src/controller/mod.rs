@@ -19,6 +19,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | `settings`, `names` | what a subsystem is called; identifiers of namespaces |
+//! | `authentication` | secrets of hosts, and the gate that they open |
 //! | `connect` | the checks of Connect; disconnection |
 //! | `properties` | CAP, CC, CSTS; enable, reset, shutdown, keep alive timer |
 //! | `admin` | admin commands: dispatch, Abort, event requests, Keep Alive |
@@ -29,6 +30,7 @@
 //! | [`coverage`] | what of the protocol there is, and which test shows it |
 
 mod admin;
+mod authentication;
 mod connect;
 pub mod coverage;
 mod events;
@@ -53,6 +55,7 @@ use zonelab_nvme::queue::{CompletionEntry, SubmissionEntry};
 use zonelab_ssd::faults::FaultyDrive;
 use zonelab_ssd::slab::Slab;
 
+pub use authentication::{Authentication, HostSecret, NotAuthenticated, RandomSource};
 pub use fuzz::fuzz_command;
 pub use settings::{DiscoveryAddress, SettingsError, SubsystemSettings, TransportLimits};
 
@@ -158,6 +161,8 @@ impl Answer {
 pub struct Subsystem {
     drive: FaultyDrive,
     settings: SubsystemSettings,
+    /// `None`: every host is who it says it is.
+    authentication: Option<Authentication>,
     texts: Texts,
     /// NSID 1 first.
     namespaces: Vec<Namespace>,
@@ -201,6 +206,7 @@ impl Subsystem {
         let mut subsystem = Self {
             drive,
             settings,
+            authentication: None,
             texts,
             namespaces: Vec::new(),
             max_transfer_bytes: 0,
@@ -272,11 +278,16 @@ impl Subsystem {
             return;
         };
         let (slot, is_admin, cid) = (of.controller, of.qid == 0, entry.cdw0.cid());
+        let has_gate = of.gate.is_some();
         if !of.begin(cid) {
             let failure = Failure::at(Status::COMMAND_ID_CONFLICT, failure::byte::OPC + 2);
             return self.refuse(queue.0, entry, failure, data);
         }
         self.controllers.at(slot).heard = self.now;
+        if has_gate && let Some(answer) = self.at_gate(queue.0, entry, data.as_deref(), data_len) {
+            self.answer(queue.0, entry, answer, data);
+            return self.end_if_refused(queue.0);
+        }
         if is_admin {
             let answer = self.admin((queue.0, slot), entry, data.as_deref(), data_len);
             self.answer(queue.0, entry, answer, data);
@@ -302,8 +313,8 @@ impl Subsystem {
     }
 
     /// Goes on to `to`: completions to the end of `done`, and the queues whose
-    /// connections must end (controller reset or shut down, keep alive expired)
-    /// to the end of `closed`.
+    /// connections must end (controller reset or shut down, keep alive expired,
+    /// not authenticated) to the end of `closed`.
     pub fn advance(&mut self, to: Nanos, done: &mut Vec<Done>, closed: &mut Vec<QueueHandle>) {
         let to = to.max(self.now);
         loop {
@@ -476,6 +487,8 @@ impl Subsystem {
     /// Finds the time at which the first controller has to be looked at.
     fn find_alarm(&mut self) {
         let alarms = self.controllers.iter().filter_map(|(_, of)| of.alarm());
-        self.alarm = alarms.min();
+        let open = self.queues.iter().filter(|(_, of)| of.life == Life::Open);
+        let gates = open.filter_map(|(_, of)| of.gate.as_ref()?.due);
+        self.alarm = alarms.chain(gates).min();
     }
 }

@@ -233,6 +233,7 @@ impl Subsystem {
                 controller.keep_alive_at = Some(expires);
             }
         }
+        self.end_late_transactions();
         self.find_alarm();
     }
 }

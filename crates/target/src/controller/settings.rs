@@ -80,6 +80,9 @@ pub enum SettingsError {
         /// Its value.
         value: String,
     },
+    /// Two entries for one host.
+    #[error("hosts: \"{0}\" is there twice, with which of its secrets?")]
+    HostTwice(String),
     /// A text that Identify cannot hold.
     #[error("{key}: \"{value}\" does not fit: up to {most} printable ASCII characters")]
     Text {
@@ -176,7 +179,7 @@ impl SubsystemSettings {
     }
 }
 
-fn nqn(key: &'static str, value: &str) -> Result<Nqn, SettingsError> {
+pub(super) fn nqn(key: &'static str, value: &str) -> Result<Nqn, SettingsError> {
     let is_name = value.starts_with("nqn.") && value != DISCOVERY_NQN;
     let name = Nqn::new(value).filter(|_| is_name);
     name.ok_or_else(|| SettingsError::Nqn {

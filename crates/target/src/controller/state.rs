@@ -7,6 +7,7 @@ use zonelab_nvme::identify::Nqn;
 use zonelab_nvme::log::ErrorEntry;
 use zonelab_nvme::property::{CommandSetSelected, Configuration, ControllerStatus};
 
+use super::authentication::Gate;
 use super::events::Events;
 use super::features::Features;
 
@@ -46,6 +47,8 @@ pub(super) struct Queue {
     pub(super) in_flight: u32,
     /// Commands that the drive or a format has.
     pub(super) in_drive: u32,
+    /// What authentication is required for its commands; `None`: none.
+    pub(super) gate: Option<Box<Gate>>,
     /// Command identifiers in flight, one bit each.
     cids: Box<[u64]>,
 }
@@ -58,6 +61,7 @@ impl Queue {
             life: Life::Open,
             in_flight: 0,
             in_drive: 0,
+            gate: None,
             cids: vec![0; CID_WORDS].into_boxed_slice(),
         }
     }

@@ -39,6 +39,13 @@ pub trait Backend {
     /// When something happens next.
     fn next_event(&self) -> Option<Nanos>;
 
+    /// Why a queue is being closed, if the host is to blame: its connection is
+    /// then counted as broken, and the reason logged.
+    fn complaint(&mut self, queue: QueueHandle) -> Option<String> {
+        let _ = queue;
+        None
+    }
+
     /// Goes on to `to`.
     fn advance(&mut self, to: Nanos, done: &mut Vec<Done>, closed: &mut Vec<QueueHandle>);
 }
@@ -70,6 +77,10 @@ impl Backend for Subsystem {
 
     fn recycle(&mut self, data: Buf) {
         Self::recycle(self, data);
+    }
+
+    fn complaint(&mut self, queue: QueueHandle) -> Option<String> {
+        self.not_authenticated(queue).map(|why| why.to_string())
     }
 
     fn next_event(&self) -> Option<Nanos> {

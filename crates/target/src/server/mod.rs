@@ -93,7 +93,8 @@ pub struct ServerReport {
     pub accepted: u64,
     /// Connections that were closed for lack of room.
     pub turned_away: u64,
-    /// Connections that ended because the peer broke the protocol or a time limit.
+    /// Connections that ended because the peer broke the protocol or a time limit,
+    /// or failed to authenticate itself.
     pub broken: u64,
     /// How late responses were.
     pub lateness: Vec<QueueLateness>,
@@ -263,7 +264,12 @@ impl Server {
                 && let Some(peer) = &mut self.peers[index]
             {
                 peer.connection.close(End::Closed);
+                let address = peer.address;
                 self.list(index);
+                if let Some(what) = backend.complaint(queue) {
+                    self.broken += 1;
+                    self.log(address, &what);
+                }
             }
         }
         (self.done, self.closed) = (done, closed);

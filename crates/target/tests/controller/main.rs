@@ -1,6 +1,7 @@
 //! A host in memory against a subsystem: no transport, a clock that jumps.
 
 mod admin;
+mod authentication;
 mod connecting;
 mod events;
 mod garbage;

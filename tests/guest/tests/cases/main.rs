@@ -4,10 +4,12 @@
 //! breaks is replaced before the next. A case also fails if the kernel prints
 //! a fault of its own.
 
+mod auth;
 mod blocks;
 mod boot;
 mod dissected;
 mod file_systems;
+mod initiator;
 mod limits;
 mod served;
 mod states;
@@ -74,6 +76,24 @@ const SERVED: &[(&str, ServedCase)] = &[
     ("served::dissected_by_tshark", dissected::by_tshark),
 ];
 
+/// Cases for a kernel with in-band authentication, which 6.1 of Debian has not.
+const AUTH: &[(&str, ServedCase)] = &[
+    (
+        "auth::keys_are_those_of_nvme_cli",
+        auth::keys_are_those_of_nvme_cli,
+    ),
+    ("auth::lets_the_kernel_in", auth::lets_the_kernel_in),
+    ("auth::refuses_the_kernel", auth::refuses_the_kernel),
+    (
+        "auth::is_let_in_by_the_kernel",
+        auth::is_let_in_by_the_kernel,
+    ),
+    (
+        "auth::is_refused_by_the_kernel",
+        auth::is_refused_by_the_kernel,
+    ),
+];
+
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // A guest takes a core, and ends with the thread that started it.
@@ -112,8 +132,21 @@ fn main() -> ExitCode {
         for &(name, case) in SERVED {
             trials.push(trial(&machine, name, move |guest, _| case(guest)));
         }
+        for &(name, case) in AUTH {
+            let trial = trial(&machine, name, move |guest, _| case(guest));
+            trials.push(trial.with_ignored_flag(kernel != Kernel::Backports));
+        }
+        let name = "auth::refuses_a_kernel_without_authentication";
+        let without = trial(&machine, name, |guest, _| {
+            auth::refuses_a_kernel_without_authentication(guest)
+        });
+        trials.push(without.with_ignored_flag(kernel != Kernel::Stable));
         trials.push(trial(&machine, "target::of_the_kernel", |guest, _| {
             target::of_the_kernel(guest)
+        }));
+        let name = "initiator::uses_the_target_of_the_kernel";
+        trials.push(trial(&machine, name, |guest, _| {
+            initiator::uses_the_target_of_the_kernel(guest)
         }));
     }
     libtest_mimic::run(&arguments, trials).exit_code()

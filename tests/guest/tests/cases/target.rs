@@ -9,8 +9,8 @@ use zonelab_guest_tests::{Drive, Guest};
 
 use crate::workload;
 
-const NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:5a4f4e45-4c41-4220-8755-455354000002";
-const PORT: u16 = 4420;
+pub(crate) const NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:5a4f4e45-4c41-4220-8755-455354000002";
+pub(crate) const PORT: u16 = 4420;
 
 /// Exports the zoned drive of the guest, with every host allowed.
 pub(crate) fn export(guest: &mut Guest, drive: &Drive) -> Result<()> {

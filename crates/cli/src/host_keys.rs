@@ -1,0 +1,119 @@
+//! Files of keys, by which hosts and controllers authenticate themselves.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use zonelab_nvme::auth::Secret;
+use zonelab_nvme::identify::Nqn;
+use zonelab_target::controller::HostSecret;
+
+use crate::exit::Failure;
+
+/// What is right, for messages about what is not.
+const FORM: &str = "a line is HOSTNQN KEY, or HOSTNQN KEY CONTROLLER-KEY; \
+                    `zonelab nvme gen-dhchap-key` makes keys";
+
+/// Reads the entries of a file, and warns if it is open to others.
+///
+/// # Errors
+/// The file cannot be read or has a wrong line. No message has a part of a key.
+pub(crate) fn read(path: &Path) -> Result<Vec<HostSecret>, Failure> {
+    let name = path.display();
+    let failed = |error| Failure::input(anyhow::anyhow!("{name}: {error}"));
+    let text = std::fs::read_to_string(path).map_err(failed)?;
+    let metadata = std::fs::metadata(path).map_err(failed)?;
+    if metadata.is_file() && metadata.mode() & 0o077 != 0 {
+        eprintln!(
+            "zonelab: {name} has keys and is open to others than its owner (mode {:03o}): \
+             chmod 600 {name}",
+            metadata.mode() & 0o777
+        );
+    }
+    let entries = parse(&text).map_err(|(line, problem)| {
+        Failure::input(anyhow::anyhow!("{name}:{line}: {problem}; {FORM}"))
+    })?;
+    if entries.is_empty() {
+        return Err(Failure::input(anyhow::anyhow!("{name}: no host; {FORM}")));
+    }
+    Ok(entries)
+}
+
+/// The entries of a text, or the number of the first line that is wrong, and why.
+fn parse(text: &str) -> Result<Vec<HostSecret>, (usize, String)> {
+    let mut entries: Vec<HostSecret> = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let entry = entry(line).map_err(|problem| (number, problem))?;
+        let Some(entry) = entry else { continue };
+        let nqn = &entry.hostnqn;
+        if entries.iter().any(|other| other.hostnqn == *nqn) {
+            return Err((number, format!("host {nqn} has an entry already")));
+        }
+        entries.push(entry);
+    }
+    Ok(entries)
+}
+
+/// The entry of a line; `None` if it is empty or a comment.
+fn entry(line: &str) -> Result<Option<HostSecret>, String> {
+    let mut words = line.split_whitespace();
+    let Some(hostnqn) = words.next().filter(|word| !word.starts_with('#')) else {
+        return Ok(None);
+    };
+    // The word may be a key that somebody put first: it is not shown.
+    if !hostnqn.starts_with("nqn.") || Nqn::new(hostnqn).is_none() {
+        return Err("it does not start with the name of a host, \"nqn.\"...".to_owned());
+    }
+    let key = |what: &str, word: &str| {
+        Secret::parse(word).map_err(|problem| format!("the {what} is none: {problem}"))
+    };
+    let host = words.next().ok_or("it has no key")?;
+    let host = key("key", host)?;
+    let controller = words.next().map(|word| key("controller key", word));
+    let controller = controller.transpose()?;
+    if words.next().is_some() {
+        return Err("it has more than two keys".to_owned());
+    }
+    Ok(Some(HostSecret {
+        hostnqn: hostnqn.to_owned(),
+        host,
+        controller,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "DHHC-1:00:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:";
+
+    #[test]
+    fn hosts_have_one_key_or_two() {
+        let text = format!("# hosts\n\nnqn.a {KEY}\n  nqn.b\t{KEY} {KEY}  \n#nqn.c {KEY}\n");
+        let entries = parse(&text).unwrap();
+        let shape: Vec<_> = entries
+            .iter()
+            .map(|entry| (entry.hostnqn.as_str(), entry.controller.is_some()))
+            .collect();
+        assert_eq!(shape, [("nqn.a", false), ("nqn.b", true)]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_without_a_key() {
+        let broken = KEY.replace("AAEC", "AAED");
+        for (line, problem) in [
+            (KEY.to_owned(), "does not start with the name of a host"),
+            (format!("host {KEY}"), "does not start with the name"),
+            ("nqn.a".to_owned(), "it has no key"),
+            (format!("nqn.a {broken}"), "the key is none: the check sum"),
+            (format!("nqn.a {KEY} {broken}"), "the controller key is"),
+            (format!("nqn.a {KEY} {KEY} {KEY}"), "more than two keys"),
+            (format!("nqn.a {KEY}\nnqn.a {KEY}"), "nqn.a has an entry"),
+        ] {
+            let text = format!("# comment\n{line}\n");
+            let (at, message) = parse(&text).unwrap_err();
+            assert_eq!(at, 1 + line.lines().count());
+            assert!(message.contains(problem), "{message}");
+            assert!(!message.contains("AAE"), "{message}");
+        }
+    }
+}
