@@ -25,6 +25,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use hdrhistogram::Histogram;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use zonelab_device::Nanos;
@@ -89,6 +90,8 @@ pub struct ServerSettings {
 /// What a server did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerReport {
+    /// Connections that there are.
+    pub connections: usize,
     /// Connections that were accepted.
     pub accepted: u64,
     /// Connections that were closed for lack of room.
@@ -214,11 +217,17 @@ impl Server {
     #[must_use]
     pub fn report(&self) -> ServerReport {
         ServerReport {
+            connections: self.peers.len() - self.vacant.len(),
             accepted: self.accepted,
             turned_away: self.turned_away,
             broken: self.broken,
             lateness: self.lateness.report(),
         }
+    }
+
+    /// How late responses were, by queue identifier, in nanoseconds.
+    pub fn lateness(&self) -> impl Iterator<Item = (u16, &Histogram<u64>)> {
+        self.lateness.histograms()
     }
 
     fn turn<B: Backend>(
