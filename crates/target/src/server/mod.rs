@@ -90,8 +90,6 @@ pub struct ServerSettings {
 /// What a server did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerReport {
-    /// Connections that there are.
-    pub connections: usize,
     /// Connections that were accepted.
     pub accepted: u64,
     /// Connections that were closed for lack of room.
@@ -100,6 +98,19 @@ pub struct ServerReport {
     pub broken: u64,
     /// How late responses were.
     pub lateness: Vec<QueueLateness>,
+}
+
+/// How many connections there are and were.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Connections {
+    /// Connections that there are.
+    pub open: u64,
+    /// Connections that were accepted.
+    pub accepted: u64,
+    /// Connections that were closed for lack of room.
+    pub turned_away: u64,
+    /// Connections that ended because the peer broke the protocol or a time limit.
+    pub broken: u64,
 }
 
 /// A listening socket and its connections.
@@ -217,11 +228,21 @@ impl Server {
     #[must_use]
     pub fn report(&self) -> ServerReport {
         ServerReport {
-            connections: self.peers.len() - self.vacant.len(),
             accepted: self.accepted,
             turned_away: self.turned_away,
             broken: self.broken,
             lateness: self.lateness.report(),
+        }
+    }
+
+    /// Its connections.
+    #[must_use]
+    pub const fn connections(&self) -> Connections {
+        Connections {
+            open: (self.peers.len() - self.vacant.len()) as u64,
+            accepted: self.accepted,
+            turned_away: self.turned_away,
+            broken: self.broken,
         }
     }
 
