@@ -18,7 +18,7 @@ pub(super) fn announce(
     args: &Args,
     config: &DriveConfig,
     settings: &SubsystemSettings,
-    address: SocketAddr,
+    (address, web): (SocketAddr, Option<SocketAddr>),
 ) -> Result<(), Failure> {
     if !address.ip().is_loopback() {
         eprintln!(
@@ -26,11 +26,19 @@ pub(super) fn announce(
              yet: whoever reaches it may read and write the drive"
         );
     }
+    if let Some(web) = web.filter(|web| !web.ip().is_loopback()) {
+        eprintln!(
+            "zonelab: {web} is no address of the loopback: whoever reaches it sees what the \
+             drive does"
+        );
+    }
+    let web = web.map(|web| format!("http://{web}/"));
     let nqn = &settings.nqn;
     if args.json {
         let line = serde_json::json!({
             "schema": 1, "event": "listening", "address": address.ip().to_string(),
             "port": address.port(), "nqn": nqn, "profile": config.name,
+            "web": web,
         });
         return console::print(&format!("{line}\n"));
     }
@@ -44,13 +52,14 @@ pub(super) fn announce(
     } else {
         ""
     };
+    let page = web.map_or_else(String::new, |web| format!("What it does: {web}\n"));
     console::print(&format!(
         "{}{timing}: {count} zones of {size}, {capacity} writable; blocks of {}\n\
          {nqn} listens on {address}; on a Linux host:\n\n  \
          modprobe nvme-tcp\n  \
          nvme discover {where_to}\n  \
          nvme connect {where_to} -n {nqn}\n\n\
-         Interrupt it (Ctrl-C) to end.\n",
+         {page}Interrupt it (Ctrl-C) to end.\n",
         config.name,
         fmt_size(block),
     ))

@@ -29,7 +29,7 @@ use hdrhistogram::Histogram;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use zonelab_device::Nanos;
-use zonelab_nvme::fabrics::Connect;
+use zonelab_nvme::fabrics::{Connect, ConnectData};
 
 use crate::Buffers;
 use crate::controller::{Done, QueueHandle};
@@ -509,7 +509,7 @@ impl Server {
                         peer.queue = Some(connected.queue);
                         peer.qid = command.qid;
                         peer.connection.connected(&connected);
-                        log_connected(peer, &command);
+                        log_connected(peer, &command, &data);
                     }
                     Err(completion) => peer.connection.refused(completion),
                 },
@@ -542,14 +542,14 @@ impl Server {
     /// Says what is wrong with a peer, loudly the first time.
     fn log(&mut self, address: SocketAddr, what: &str) {
         if self.logged.contains(&address.ip()) {
-            tracing::debug!(peer = %address, "{what}");
+            tracing::debug!(peer = %address, reason = what, "misbehaved");
             return;
         }
         if self.logged.len() == REMEMBERED {
             self.logged.remove(0);
         }
         self.logged.push(address.ip());
-        tracing::warn!(peer = %address, "{what} (logged once for this address)");
+        tracing::warn!(peer = %address, reason = what, logged = "once", "misbehaved");
     }
 
     /// Time limits.
@@ -601,7 +601,7 @@ impl Server {
     /// Closes a socket, which takes it out of the loop too.
     fn remove(&mut self, index: usize) {
         if let Some(peer) = self.peers.get_mut(index).and_then(Option::take) {
-            tracing::debug!(peer = %peer.address, "closed");
+            tracing::info!(peer = %peer.address, queue = peer.qid, "closed");
             self.vacant.push(index);
         }
     }
@@ -615,11 +615,13 @@ fn own(owners: &mut Vec<Option<usize>>, queue: QueueHandle, index: usize) {
     owners[at] = Some(index);
 }
 
-fn log_connected(peer: &Peer, command: &Connect) {
+fn log_connected(peer: &Peer, command: &Connect, data: &ConnectData) {
     tracing::info!(
         peer = %peer.address,
         queue = command.qid,
         entries = command.sqsize,
+        nqn = data.subnqn.as_str(),
+        host = data.hostnqn.as_str(),
         "connected"
     );
 }
