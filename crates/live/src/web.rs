@@ -8,7 +8,7 @@ use std::time::Duration;
 use zonelab_target::controller::Subsystem;
 use zonelab_target::server::{Ended, Visitor};
 
-use crate::http::{Deadline, Handler, Listener, Reply};
+use crate::http::{Deadline, Handler, Limits, Listener, Reply};
 use crate::page::Page;
 use crate::snapshot::Snapshot;
 use crate::{look, metrics, state};
@@ -22,7 +22,11 @@ const FRESH: Duration = Duration::from_millis(20);
 /// # Errors
 /// The address cannot be listened on.
 pub fn serve(address: SocketAddr, visitor: Visitor<Subsystem>) -> io::Result<Listener> {
-    Listener::start(address, Site::new(move || look::look(&visitor)))
+    Listener::start(
+        address,
+        Limits::default(),
+        Site::new(move || look::look(&visitor)),
+    )
 }
 
 /// The paths there are, over any source of snapshots.

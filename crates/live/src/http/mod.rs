@@ -5,9 +5,9 @@
 //! limits nor bounds for connections and heads, `hyper` has them and needs an
 //! asynchronous runtime, which nothing here has.
 //!
-//! What a client can cost is bounded: [`CONNECTIONS`] at a time, each a thread
-//! and one request of at most [`HEAD_BYTES`], within [`PATIENCE`] for the
-//! request and again for the answer. Every answer ends its connection: what is
+//! What a client can cost is bounded by [`Limits`]: connections, each a thread
+//! and one request of at most [`HEAD_BYTES`], and time for the request and
+//! again for the answer. Every answer ends its connection: what is
 //! asked for once a second needs no more, and no idle connection takes the
 //! place of another. Requests that follow in the same bytes are not answered.
 
@@ -26,10 +26,24 @@ pub use request::{HEAD_BYTES, Refusal, Request, parse};
 
 pub(crate) use deadline::Deadline;
 
-/// Most connections at a time; others are closed as soon as they come.
-pub const CONNECTIONS: usize = 16;
-/// Time for a request to come, and for its answer to be taken.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+/// What clients may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most connections at a time; others are closed as soon as they come.
+    pub connections: usize,
+    /// Time for a request to come, and for its answer to be taken.
+    pub patience: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 16,
+            patience: Duration::from_secs(5),
+        }
+    }
+}
+
 /// Time and bytes that a client has to close its side after the answer. To
 /// close with bytes unread would take the end of the answer from it.
 const LINGER: Duration = Duration::from_secs(1);
@@ -119,14 +133,14 @@ impl Listener {
     ///
     /// # Errors
     /// It cannot be listened on, or there is no thread left.
-    pub fn start(address: SocketAddr, handler: impl Handler) -> io::Result<Self> {
+    pub fn start(address: SocketAddr, limits: Limits, handler: impl Handler) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
             .name("http".to_owned())
-            .spawn(move || accept(&listener, &Arc::new(handler), &stopped))?;
+            .spawn(move || accept(&listener, limits, &Arc::new(handler), &stopped))?;
         Ok(Self {
             address,
             stop,
@@ -165,10 +179,10 @@ impl Drop for Listener {
 struct Place(Arc<AtomicUsize>);
 
 impl Place {
-    fn take(taken: &Arc<AtomicUsize>) -> Option<Self> {
+    fn take(taken: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
         let place = Self(Arc::clone(taken));
         // Whoever is one too many gives its place back at once.
-        (taken.fetch_add(1, Ordering::Relaxed) < CONNECTIONS).then_some(place)
+        (taken.fetch_add(1, Ordering::Relaxed) < most).then_some(place)
     }
 }
 
@@ -178,7 +192,7 @@ impl Drop for Place {
     }
 }
 
-fn accept(listener: &TcpListener, handler: &Arc<impl Handler>, stop: &AtomicBool) {
+fn accept(listener: &TcpListener, limits: Limits, handler: &Arc<impl Handler>, stop: &AtomicBool) {
     let taken = Arc::new(AtomicUsize::new(0));
     while !stop.load(Ordering::Relaxed) {
         let (stream, peer) = match listener.accept() {
@@ -193,7 +207,7 @@ fn accept(listener: &TcpListener, handler: &Arc<impl Handler>, stop: &AtomicBool
         if stop.load(Ordering::Relaxed) {
             return;
         }
-        let Some(place) = Place::take(&taken) else {
+        let Some(place) = Place::take(&taken, limits.connections) else {
             tracing::debug!(%peer, "http: turned away");
             continue;
         };
@@ -201,7 +215,7 @@ fn accept(listener: &TcpListener, handler: &Arc<impl Handler>, stop: &AtomicBool
         let spawned = std::thread::Builder::new()
             .name("http".to_owned())
             .spawn(move || {
-                if let Err(error) = converse(stream, peer, &*handler) {
+                if let Err(error) = converse(stream, peer, limits.patience, &*handler) {
                     tracing::debug!(%peer, %error, "http: broken off");
                 }
                 drop(place);
@@ -213,9 +227,14 @@ fn accept(listener: &TcpListener, handler: &Arc<impl Handler>, stop: &AtomicBool
 }
 
 /// One request and its answer.
-fn converse(mut stream: TcpStream, peer: SocketAddr, handler: &impl Handler) -> io::Result<()> {
+fn converse(
+    mut stream: TcpStream,
+    peer: SocketAddr,
+    patience: Duration,
+    handler: &impl Handler,
+) -> io::Result<()> {
     let local = stream.local_addr()?.ip();
-    let Some(request) = read_request(&mut stream, local)? else {
+    let Some(request) = read_request(&mut stream, local, patience)? else {
         return Ok(());
     };
     let (reply, is_head) = match &request {
@@ -224,7 +243,7 @@ fn converse(mut stream: TcpStream, peer: SocketAddr, handler: &impl Handler) -> 
     };
     let path = request.as_ref().map_or("", |request| &request.path);
     tracing::debug!(%peer, path, status = reply.status.0, "http");
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(patience);
     write_all(&mut stream, reply.head().as_bytes(), deadline)?;
     if !is_head {
         write_all(&mut stream, &reply.body, deadline)?;
@@ -245,8 +264,9 @@ fn converse(mut stream: TcpStream, peer: SocketAddr, handler: &impl Handler) -> 
 fn read_request(
     stream: &mut TcpStream,
     local: IpAddr,
+    patience: Duration,
 ) -> io::Result<Option<Result<Request, Refusal>>> {
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(patience);
     let (mut head, mut piece) = (Vec::new(), [0; 2048]);
     loop {
         let Some(left) = deadline.left() else {
