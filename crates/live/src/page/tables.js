@@ -1,5 +1,12 @@
 // Figures of now, and tables of latencies.
 
+// Hours, minutes and seconds.
+const clock = (ns) => {
+  const seconds = Math.floor(ns / 1e9);
+  const two = (value) => String(value % 60).padStart(2, '0');
+  return `${Math.floor(seconds / 3600)}:${two(Math.floor(seconds / 60))}:${two(seconds)}`;
+};
+
 const factsSection = () => {
   const list = el('dl', { class: 'facts wide', id: 'facts' });
   const fact = (name, value) => el('div', {}, el('dt', {}, name), el('dd', {}, value));
@@ -21,7 +28,7 @@ const factsSection = () => {
     update: (state) => {
       const { totals, connections, wear, write_buffer: buffer } = state;
       list.replaceChildren(
-        fact('up', duration(Math.floor(state.uptime_ns / 1e9) * 1e9)),
+        fact('up', clock(state.uptime_ns)),
         fact('connections', count(connections.open)),
         fact('controllers', count(state.controllers)),
         fact('commands in the drive', count(state.in_flight)),

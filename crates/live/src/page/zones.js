@@ -1,7 +1,7 @@
 // The zone map: a cell for each zone, filled to its write pointer in the colour
 // of its state, or coloured by how often its flash was erased.
 
-const CELLS = [24, 20, 16, 14, 12, 10, 9, 8, 7, 6, 5, 4, 3, 2];
+const CELLS = [40, 32, 28, 24, 20, 16, 14, 12, 10, 9, 8, 7, 6, 5, 4, 3, 2];
 const MOST_HIGH = 380;
 
 const zoneField = (pin) => {
