@@ -112,6 +112,18 @@ fn shows(page: &mut Page, selector: &str, words: &[&str]) -> Result<()> {
     bail!("{selector} never shows {words:?} but {last}")
 }
 
+/// Waits until an element is there.
+fn appears(page: &mut Page, selector: &str) -> Result<()> {
+    let name = serde_json::to_string(selector)?;
+    for _ in 0..LOOKS {
+        if page.eval(&format!("!!document.querySelector({name})"))? == true {
+            return Ok(());
+        }
+        page.settle()?;
+    }
+    bail!("there is never {selector}")
+}
+
 const LIVE: (&str, &[&str]) = ("#link", &["Live"]);
 const MAP: &str = "#zones canvas";
 
@@ -170,6 +182,15 @@ fn the_map_follows_the_drive() -> Result<()> {
     shows(&mut page, "#facts", &["2 of 10", "2 of 12"])?;
     shows(&mut page, "#latency tr[data-name=write]", &["write"])?;
 
+    // Each die by cause (c1: host-write, c2: finish-fill), and all over time.
+    for drawn in [
+        "#dies .c1",
+        "#dies .c2",
+        "#load polyline",
+        "#throughput polyline",
+    ] {
+        appears(&mut page, drawn)?;
+    }
     page.hover_at(MAP, (f64::from(CELL) / 2.0, f64::from(CELL) / 2.0))?;
     let tip = text(&mut page, "#zones .tip")?;
     for word in [

@@ -214,6 +214,6 @@ impl Activity {
                 tally.bytes += u64::from(op.nlb()) * u64::from(lba_bytes);
             }
         }
-        self.latencies[operation].saturating_record(took.0.max(1));
+        self.latencies[operation].saturating_record(took.0);
     }
 }
