@@ -46,6 +46,9 @@ impl Cause {
 /// Busy time by cause, in nanoseconds.
 pub type BusyByCause = [u64; Cause::ALL.len()];
 
+/// Numbers of flash operations by cause.
+pub type OperationsByCause = [u64; Cause::ALL.len()];
+
 /// A resource that can be busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
@@ -65,6 +68,8 @@ pub struct Ledger {
     pub channels: Vec<BusyByCause>,
     /// By unit.
     pub units: Vec<BusyByCause>,
+    /// Operations handed to each unit.
+    operations: Vec<OperationsByCause>,
     /// The end of the booking that ends last.
     booked_until: Nanos,
     /// The bookings, if they are recorded.
@@ -78,8 +83,24 @@ impl Ledger {
         Self {
             channels: vec![[0; Cause::ALL.len()]; channels as usize],
             units: vec![[0; Cause::ALL.len()]; units as usize],
+            operations: vec![[0; Cause::ALL.len()]; units as usize],
             booked_until: Nanos::ZERO,
             log: None,
+        }
+    }
+
+    /// Flash operations (reads, programs, erasures) handed to each unit. One
+    /// that is suspended, or cut short by a loss of power, counts once.
+    #[must_use]
+    pub fn operations(&self) -> &[OperationsByCause] {
+        &self.operations
+    }
+
+    /// Counts operations that are handed to units.
+    #[inline]
+    pub(crate) fn count(&mut self, cause: Cause, units: impl Iterator<Item = u32>) {
+        for unit in units {
+            self.operations[unit as usize][cause as usize] += 1;
         }
     }
 

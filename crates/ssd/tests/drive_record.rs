@@ -147,6 +147,35 @@ fn replayed(zones: u32, history: &ZoneHistory) -> Vec<ZoneState> {
     states
 }
 
+#[test]
+fn an_operation_is_counted_where_its_time_is_booked() {
+    let config = small();
+    let mut rig = Rig::new(&config);
+    rig.drive.record(&ALL);
+    rig.write_pages(0, 8);
+    for op in [rig.read(0, 0, 16), rig.finish(0), rig.reset(0)] {
+        rig.exec(op);
+    }
+    rig.settle();
+    let spans = rig.drive.take_record().spans.records;
+    let operations = rig.drive.flash().media().ledger().operations();
+    // Nothing is suspended: one span on the unit for each operation.
+    for (unit, row) in (0..).zip(operations) {
+        for cause in Cause::ALL {
+            let own = spans
+                .iter()
+                .filter(|span| span.resource == Resource::Unit(unit) && span.cause == cause);
+            assert_eq!(
+                own.count() as u64,
+                row[cause as usize],
+                "unit {unit}, {cause:?}"
+            );
+        }
+    }
+    let all: u64 = operations.iter().flatten().sum();
+    assert!(all > 0);
+}
+
 proptest! {
     #[test]
     fn zone_history_replayed_gives_the_states_at_the_end(

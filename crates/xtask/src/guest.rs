@@ -1,7 +1,7 @@
 //! The tier `guest`: Linux kernels and their tools, in an emulated machine.
 
-use crate::root;
 use crate::steps::{Step, installing, runs};
+use crate::target;
 
 /// The emulator.
 const EMULATOR: &str = "qemu-system-x86_64";
@@ -42,9 +42,7 @@ fn plan(has_programs: bool, install: bool) -> Vec<Step> {
         "tests with Linux kernels",
         &[&["test"], &manifest[..]].concat(),
     );
-    // The two run in different directories, and mean the same one.
-    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    let target = root().join(target);
+    let target = target();
     let directory = target.join("guest");
     tests.command.env("ZONELAB", target.join("release/zonelab"));
     for step in [&mut image, &mut tests] {

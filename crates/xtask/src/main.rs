@@ -79,6 +79,13 @@ fn root() -> PathBuf {
         .to_path_buf()
 }
 
+/// Where cargo puts what it builds.
+fn target() -> PathBuf {
+    // Programs that run in different directories mean the same one.
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    root().join(target)
+}
+
 /// The cargo that runs this program.
 fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))

@@ -55,7 +55,15 @@ impl Page {
     /// # Errors
     /// There is no browser, or it does not do what it is told.
     pub fn open(file: &Path, view: View) -> Result<Self> {
-        Self::load(file, view, true)
+        Self::load(&url_of(file)?, view, true)
+    }
+
+    /// Opens what is served at a URL, and waits until it is loaded.
+    ///
+    /// # Errors
+    /// As [`Page::open`].
+    pub fn open_url(url: &str, view: View) -> Result<Self> {
+        Self::load(url, view, true)
     }
 
     /// Opens a file in a browser whose user has turned scripts off. Scripts of
@@ -64,10 +72,10 @@ impl Page {
     /// # Errors
     /// As [`Page::open`].
     pub fn open_without_script(file: &Path, view: View) -> Result<Self> {
-        Self::load(file, view, false)
+        Self::load(&url_of(file)?, view, false)
     }
 
-    fn load(file: &Path, view: View, script: bool) -> Result<Self> {
+    fn load(url: &str, view: View, script: bool) -> Result<Self> {
         let mut browser = Browser::start()?;
         let target = browser.call("Target.createTarget", json!({ "url": "about:blank" }))?;
         let attach = json!({ "targetId": target["targetId"], "flatten": true });
@@ -96,9 +104,9 @@ impl Page {
             json!({ "value": !script }),
         )?;
         browser.events.clear();
-        let url = format!("file://{}", file.canonicalize()?.display());
         browser.call("Page.navigate", json!({ "url": url }))?;
         browser.wait_for("Page.loadEventFired")?;
+        let url = url.to_owned();
         let mut page = Self { browser, url };
         if script {
             page.settle()?;
@@ -140,6 +148,22 @@ impl Page {
     pub fn hover(&mut self, selector: &str) -> Result<()> {
         let (x, y) = self.middle(selector)?;
         self.mouse("mouseMoved", x, y, 0)?;
+        self.settle()
+    }
+
+    /// Moves the mouse to a place in it, from its upper left corner.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn hover_at(&mut self, selector: &str, (x, y): (f64, f64)) -> Result<()> {
+        self.middle(selector)?;
+        let name = serde_json::to_string(selector)?;
+        let corner = self.eval(&format!(
+            "(() => {{ const r = document.querySelector({name}).getBoundingClientRect(); \
+             return [r.x, r.y]; }})()"
+        ))?;
+        let at = |index: usize| corner[index].as_f64().context("no corner");
+        self.mouse("mouseMoved", at(0)? + x, at(1)? + y, 0)?;
         self.settle()
     }
 
@@ -274,6 +298,10 @@ impl Page {
             .call("Input.dispatchMouseEvent", params)
             .map(drop)
     }
+}
+
+fn url_of(file: &Path) -> Result<String> {
+    Ok(format!("file://{}", file.canonicalize()?.display()))
 }
 
 fn text(value: &Value) -> Result<String> {

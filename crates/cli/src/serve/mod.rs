@@ -1,19 +1,22 @@
 //! `zonelab serve`.
 
 mod authentication;
+mod logs;
 mod output;
 
 use std::net::SocketAddr;
 
 use zonelab_config::units::{parse_duration, parse_size};
 use zonelab_device::Nanos;
+use zonelab_live::http::Listener;
+use zonelab_live::web;
 use zonelab_nvme::tcp::Digests;
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
 use zonelab_ssd::profile;
 use zonelab_target::controller::{DiscoveryAddress, Subsystem, SubsystemSettings, TransportLimits};
-use zonelab_target::server::{Limits, Server, ServerSettings, visits};
+use zonelab_target::server::{Limits, Server, ServerSettings, Visitor, visits};
 use zonelab_target::tcp;
 
 use crate::exit::{Exit, Failure};
@@ -68,6 +71,12 @@ pub(crate) struct Args {
     /// Most connections at a time
     #[arg(long, value_name = "N", default_value_t = 256)]
     max_connections: usize,
+    /// Address for metrics, the state and a page over HTTP. Addresses other than
+    /// those of the loopback show them to whoever reaches them
+    #[arg(long, value_name = "ADDR:PORT")]
+    web: Option<SocketAddr>,
+    #[command(flatten)]
+    logs: logs::Args,
     /// Change a setting of the drive
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -103,6 +112,7 @@ It serves until it is interrupted, and then prints how much later than the drive
 times responses were sent. Exit code 1: later than --max-lateness.
 
   zonelab serve zn540
+  zonelab serve zn540 --web 127.0.0.1:8420      # a page, and /metrics
   zonelab serve small-zones --listen 127.0.0.1:0 --json
   zonelab serve profiles/zn540.toml --set zones.count=64 --data none --no-timing
 
@@ -121,15 +131,17 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
     let settings = server_settings(args)?;
     let config = config(args)?;
     let keys = args.authentication.read()?;
-    console_log();
+    args.logs.start();
     let mut server = Server::bind(args.listen, settings)
         .map_err(|error| Failure::environment(anyhow::anyhow!("{}: {error}", args.listen)))?;
     let address = server.local_addr().map_err(Failure::environment)?;
     let mut subsystem = subsystem(args, &config, &settings, address)?;
     authentication::require(&mut subsystem, keys)?;
     let stop = console::interruptible("what is being sent")?;
-    output::announce(args, &config, subsystem.settings(), address)?;
-    let (_visitor, visits) = visits().map_err(Failure::environment)?;
+    let (visitor, visits) = visits().map_err(Failure::environment)?;
+    let web = args.web.map(|web| listen(web, visitor)).transpose()?;
+    let places = (address, web.as_ref().map(Listener::address));
+    output::announce(args, &config, subsystem.settings(), places)?;
     server
         .run_visited(&mut subsystem, &stop, visits)
         .map_err(Failure::environment)?;
@@ -141,6 +153,12 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
     } else {
         Exit::ExpectationFailed
     })
+}
+
+/// Shows what the drive does, until what it returns is dropped.
+fn listen(address: SocketAddr, visitor: Visitor<Subsystem>) -> Result<Listener, Failure> {
+    web::serve(address, visitor)
+        .map_err(|error| Failure::environment(anyhow::anyhow!("--web {address}: {error}")))
 }
 
 fn duration(option: &str, text: &str) -> Result<Nanos, Failure> {
@@ -220,13 +238,4 @@ fn subsystem(
     }
     let drive = FaultyDrive::new(Drive::new(config), FaultPlan::default());
     Subsystem::new(drive, settings).map_err(|error| Failure::usage(error.to_string()))
-}
-
-/// Structured logs, on standard error.
-fn console_log() {
-    // A second one in the same process would be refused, and is not needed.
-    let _ = tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_target(false)
-        .try_init();
 }

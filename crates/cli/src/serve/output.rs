@@ -18,7 +18,7 @@ pub(super) fn announce(
     args: &Args,
     config: &DriveConfig,
     settings: &SubsystemSettings,
-    address: SocketAddr,
+    (address, web): (SocketAddr, Option<SocketAddr>),
 ) -> Result<(), Failure> {
     let authenticates = args.authentication.is_required();
     if !address.ip().is_loopback() && !authenticates {
@@ -27,12 +27,20 @@ pub(super) fn announce(
              authentication: whoever reaches it may read and write the drive"
         );
     }
+    if let Some(web) = web.filter(|web| !web.ip().is_loopback()) {
+        eprintln!(
+            "zonelab: {web} is no address of the loopback: whoever reaches it sees what the \
+             drive does"
+        );
+    }
+    let web = web.map(|web| format!("http://{web}/"));
     let nqn = &settings.nqn;
     if args.json {
         let line = serde_json::json!({
             "schema": 1, "event": "listening", "address": address.ip().to_string(),
             "port": address.port(), "nqn": nqn, "profile": config.name,
             "authentication": authenticates,
+            "web": web,
         });
         return console::print(&format!("{line}\n"));
     }
@@ -51,13 +59,14 @@ pub(super) fn announce(
     } else {
         ""
     };
+    let page = web.map_or_else(String::new, |web| format!("What it does: {web}\n"));
     console::print(&format!(
         "{}{timing}: {count} zones of {size}, {capacity} writable; blocks of {}\n\
          {nqn} listens on {address}; on a Linux host:\n\n  \
          modprobe nvme-tcp\n  \
          nvme discover {where_to}\n  \
          nvme connect {where_to} -n {nqn}{key}\n\n\
-         Interrupt it (Ctrl-C) to end.\n",
+         {page}Interrupt it (Ctrl-C) to end.\n",
         config.name,
         fmt_size(block),
     ))

@@ -1,7 +1,8 @@
 //! Text inside HTML.
 
 /// `text` as the text of an element, or the value of an attribute in quotes.
-pub(super) fn html(text: &str) -> String {
+#[must_use]
+pub fn html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -37,7 +38,8 @@ pub(super) fn json(json: &str) -> String {
 
 /// Puts each of `parts` in the place `@NAME@` of `page`. What stands in a part
 /// is not searched for further places.
-pub(super) fn fill(page: &str, parts: &[(&str, String)]) -> String {
+#[must_use]
+pub fn fill(page: &str, parts: &[(&str, String)]) -> String {
     let mut out = String::new();
     let mut pieces = page.split('@');
     out.push_str(pieces.next().unwrap_or_default());

@@ -11,6 +11,7 @@
 
 mod data;
 mod embed;
+pub mod parts;
 mod point;
 mod zones;
 

@@ -210,7 +210,11 @@ impl Media {
         ops: &[FlashOp],
         events: &mut EventQueue,
     ) {
-        on_engine!(&mut self.engine, e => e.submit(now, token, cause, ops, events));
+        let units = ops.iter().map(|op| op.unit);
+        on_engine!(&mut self.engine, e => {
+            e.ledger.count(cause, units);
+            e.submit(now, token, cause, ops, events);
+        });
     }
 
     /// No transfer keeps its channel longer than `piece_ns`, if another waits.

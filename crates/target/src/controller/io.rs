@@ -25,6 +25,8 @@ pub(super) struct Flight {
     step: Step,
     nsid: u32,
     op: Op,
+    /// When it came.
+    submitted: Nanos,
     /// The result and the data of the first of two steps.
     result: u64,
     spent: Option<Buf>,
@@ -247,6 +249,7 @@ impl Subsystem {
                 step,
                 nsid: entry.nsid.get(),
                 op: plan.op,
+                submitted: self.now,
                 result: 0,
                 spent: None,
             },
@@ -449,6 +452,7 @@ impl Subsystem {
                     step: Step::Shutdown(slot),
                     nsid: nsid.0,
                     op: Op::Flush,
+                    submitted: self.now,
                     result: 0,
                     spent: None,
                 },
@@ -525,6 +529,13 @@ impl Subsystem {
             && let Some(since) = counters.busy_since.take()
         {
             counters.busy_ns += completion.at.saturating_sub(since).0;
+        }
+        if !matches!(flight.step, Step::Shutdown(_)) {
+            let took = completion.at.saturating_sub(flight.submitted);
+            let is_error = !completion.status.is_success();
+            let lba_bytes = self.namespace(flight.nsid).map_or(0, |of| of.lba_bytes);
+            let activity = &mut self.activity;
+            activity.done(flight.nsid, &flight.op, lba_bytes, is_error, took);
         }
     }
 

@@ -25,10 +25,12 @@
 //! | `admin` | admin commands: dispatch, Abort, event requests, Keep Alive |
 //! | `identify`, `logs`, `features`, `format` | the larger admin commands |
 //! | `events` | what a controller has to tell its host |
+//! | [`activity`] | counts and latencies of I/O commands |
 //! | `io` | I/O commands, to the drive and back |
 //! | `fuzz` | any bytes as commands, for fuzzing |
 //! | [`coverage`] | what of the protocol there is, and which test shows it |
 
+pub mod activity;
 mod admin;
 mod authentication;
 mod connect;
@@ -60,6 +62,7 @@ pub use fuzz::fuzz_command;
 pub use settings::{DiscoveryAddress, SettingsError, SubsystemSettings, TransportLimits};
 
 use crate::Buffers;
+use activity::Activity;
 use failure::{Failure, do_not_retry};
 use format::PendingFormat;
 use io::Flight;
@@ -189,6 +192,7 @@ pub struct Subsystem {
     discovery_generation: u64,
     pool: Buffers,
     counters: Counters,
+    activity: Activity,
     /// Scratch for what the drive completes.
     completions: Vec<Completion>,
     /// Commands that the drive did not take.
@@ -222,6 +226,7 @@ impl Subsystem {
             discovery_generation: 1,
             pool: Buffers::default(),
             counters: Counters::default(),
+            activity: Activity::new(),
             completions: Vec::new(),
             turned_away: Vec::new(),
         };
@@ -251,6 +256,12 @@ impl Subsystem {
     #[must_use]
     pub fn controllers(&self) -> usize {
         self.controllers.len()
+    }
+
+    /// What hosts asked for since it was made.
+    #[must_use]
+    pub const fn activity(&self) -> &Activity {
+        &self.activity
     }
 
     /// Takes a buffer whose data has been sent, for commands to come.
@@ -289,9 +300,11 @@ impl Subsystem {
             return self.end_if_refused(queue.0);
         }
         if is_admin {
+            self.activity.admin();
             let answer = self.admin((queue.0, slot), entry, data.as_deref(), data_len);
             self.answer(queue.0, entry, answer, data);
         } else if let Err(failure) = self.io((queue.0, slot), entry, &mut data, data_len) {
+            self.activity.refused(entry);
             self.answer(queue.0, entry, Err(failure), data);
         }
     }
@@ -463,6 +476,7 @@ impl Subsystem {
                 has_copy: info.copy.is_some(),
             });
         self.namespaces = namespaces.collect();
+        self.activity.make_room(self.namespaces.len());
     }
 
     /// The namespace of that identifier.

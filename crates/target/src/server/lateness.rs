@@ -49,12 +49,17 @@ impl Lateness {
         }
     }
 
+    /// The histograms of queues that were used.
+    pub(super) fn histograms(&self) -> impl Iterator<Item = (u16, &Histogram<u64>)> {
+        let all = self.queues.iter().enumerate();
+        // Queues are added by an identifier of 16 bits.
+        all.filter_map(|(qid, histogram)| Some((qid as u16, histogram.as_ref()?)))
+    }
+
     pub(super) fn report(&self) -> Vec<QueueLateness> {
-        let used = self.queues.iter().enumerate();
-        used.filter_map(|(qid, histogram)| Some((qid, histogram.as_ref()?)))
+        self.histograms()
             .map(|(qid, histogram)| QueueLateness {
-                // Queues are added by an identifier of 16 bits.
-                qid: qid as u16,
+                qid,
                 commands: histogram.len(),
                 p50: Nanos(histogram.value_at_quantile(0.5)),
                 p99: Nanos(histogram.value_at_quantile(0.99)),

@@ -25,10 +25,11 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use hdrhistogram::Histogram;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use zonelab_device::Nanos;
-use zonelab_nvme::fabrics::Connect;
+use zonelab_nvme::fabrics::{Connect, ConnectData};
 
 use crate::Buffers;
 use crate::controller::{Done, QueueHandle};
@@ -98,6 +99,19 @@ pub struct ServerReport {
     pub broken: u64,
     /// How late responses were.
     pub lateness: Vec<QueueLateness>,
+}
+
+/// How many connections there are and were.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Connections {
+    /// Connections that there are.
+    pub open: u64,
+    /// Connections that were accepted.
+    pub accepted: u64,
+    /// Connections that were closed for lack of room.
+    pub turned_away: u64,
+    /// Connections that ended because the peer broke the protocol or a time limit.
+    pub broken: u64,
 }
 
 /// A listening socket and its connections.
@@ -220,6 +234,22 @@ impl Server {
             broken: self.broken,
             lateness: self.lateness.report(),
         }
+    }
+
+    /// Its connections.
+    #[must_use]
+    pub const fn connections(&self) -> Connections {
+        Connections {
+            open: (self.peers.len() - self.vacant.len()) as u64,
+            accepted: self.accepted,
+            turned_away: self.turned_away,
+            broken: self.broken,
+        }
+    }
+
+    /// How late responses were, by queue identifier, in nanoseconds.
+    pub fn lateness(&self) -> impl Iterator<Item = (u16, &Histogram<u64>)> {
+        self.lateness.histograms()
     }
 
     fn turn<B: Backend>(
@@ -485,7 +515,7 @@ impl Server {
                         peer.queue = Some(connected.queue);
                         peer.qid = command.qid;
                         peer.connection.connected(&connected);
-                        log_connected(peer, &command);
+                        log_connected(peer, &command, &data);
                     }
                     Err(completion) => peer.connection.refused(completion),
                 },
@@ -518,14 +548,14 @@ impl Server {
     /// Says what is wrong with a peer, loudly the first time.
     fn log(&mut self, address: SocketAddr, what: &str) {
         if self.logged.contains(&address.ip()) {
-            tracing::debug!(peer = %address, "{what}");
+            tracing::debug!(peer = %address, reason = what, "misbehaved");
             return;
         }
         if self.logged.len() == REMEMBERED {
             self.logged.remove(0);
         }
         self.logged.push(address.ip());
-        tracing::warn!(peer = %address, "{what} (logged once for this address)");
+        tracing::warn!(peer = %address, reason = what, logged = "once", "misbehaved");
     }
 
     /// Time limits.
@@ -577,7 +607,7 @@ impl Server {
     /// Closes a socket, which takes it out of the loop too.
     fn remove(&mut self, index: usize) {
         if let Some(peer) = self.peers.get_mut(index).and_then(Option::take) {
-            tracing::debug!(peer = %peer.address, "closed");
+            tracing::info!(peer = %peer.address, queue = peer.qid, "closed");
             self.vacant.push(index);
         }
     }
@@ -591,11 +621,13 @@ fn own(owners: &mut Vec<Option<usize>>, queue: QueueHandle, index: usize) {
     owners[at] = Some(index);
 }
 
-fn log_connected(peer: &Peer, command: &Connect) {
+fn log_connected(peer: &Peer, command: &Connect, data: &ConnectData) {
     tracing::info!(
         peer = %peer.address,
         queue = command.qid,
         entries = command.sqsize,
+        nqn = data.subnqn.as_str(),
+        host = data.hostnqn.as_str(),
         "connected"
     );
 }

@@ -1,5 +1,6 @@
 //! A host in memory against a subsystem: no transport, a clock that jumps.
 
+mod activity;
 mod admin;
 mod authentication;
 mod connecting;

@@ -36,6 +36,7 @@ const CLOCKS: &[&str] = &[
     "crates/target/src/server/clock.rs",
     "crates/cli/src/bench",
     "crates/lab/src/bench",
+    "crates/live/src/http/deadline.rs",
     "crates/xtask/src/steps.rs",
 ];
 

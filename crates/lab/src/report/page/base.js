@@ -68,6 +68,8 @@ const command = (text) => {
 };
 const source = (title, text) =>
   el('details', {}, el('summary', {}, title), el('pre', { class: 'source' }, el('code', {}, text)));
+// States of zones by their letters; V is flash of a conventional namespace.
+const STATES = { E: 'empty', I: 'implicitly opened', X: 'explicitly opened', C: 'closed', F: 'full', R: 'read only', O: 'offline', V: 'conventional' };
 const swatch = (look, name) => el('span', { class: 'key' }, el('span', { class: `swatch ${look}` }), name);
 
 // A box beside the pointer. `move` keeps it inside of `frame`.

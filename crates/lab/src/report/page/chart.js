@@ -4,6 +4,7 @@
 //   x, y    { name, unit, kind: 'linear' | 'log' | 'tail', fixed }
 //   series  [{ name, look, line, points: [{ ours: [x, y], published: [x, y], thin }] }]
 //           with `line`, points have no markers; `thin` dashes the line to a point
+//           a point may have a `key` by which it is known when it is made anew
 //   tip     content of the tooltip for (series, point)
 //   pick    called when a point is chosen
 
@@ -176,10 +177,18 @@ const chart = (spec, marks) => {
     focus(line[now]);
   });
 
-  const again = () => draw(Math.floor(frame.clientWidth));
+  // Draws what the series have become. What was pointed at stays so, if it is
+  // still there: a point that is made anew is known by its key.
+  const again = () => {
+    const was = hover;
+    if (frame.clientWidth === 0) return;
+    draw(Math.floor(frame.clientWidth));
+    const same = (point) => point === was.point || (point.key !== undefined && point.key === was.point.key);
+    if (was) focus(drawn.find((at) => at.series.name === was.series.name && at.kind === was.kind && same(at.point)) ?? null);
+  };
   const note = el('p', { class: 'soft small' });
   whenSized(frame, draw);
-  return { frame, note, tools: axisTools(spec, kinds, again), legend: legend(spec, hidden, marks, again) };
+  return { frame, note, redraw: again, tools: axisTools(spec, kinds, again), legend: legend(spec, hidden, marks, again) };
 };
 
 // Check boxes for logarithmic axes, where all values are positive.

@@ -1,7 +1,5 @@
 // Zone states over time: one row for each zone, coloured by state.
 
-const STATES = { E: 'empty', I: 'implicitly opened', X: 'explicitly opened', C: 'closed', F: 'full', R: 'read only', O: 'offline' };
-
 const zoneMap = (map) => {
   const frame = el('div', { class: 'chart bars zonemap' });
   const image = svg('svg', { role: 'img', 'aria-label': 'States of zones over time' });

@@ -1,0 +1,7 @@
+//! A served drive, seen over HTTP.
+
+mod drive;
+mod exposition;
+mod http;
+mod metrics;
+mod state;
