@@ -3,6 +3,7 @@
 mod admin;
 mod connecting;
 mod events;
+mod faults;
 mod garbage;
 mod host;
 mod identify;
