@@ -6,9 +6,9 @@ use drive_support::{PAGE, READ, WRITE, small, us};
 use zonelab_device::{Buf, Command, Completion, Lba, NamespaceId, Nanos, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
+use zonelab_ssd::Drive;
 use zonelab_ssd::config::{DataStore, DriveConfig};
-use zonelab_ssd::faults::{FaultId, FaultPlan, FaultyDrive};
-use zonelab_ssd::{ControlError, Drive};
+use zonelab_ssd::faults::{CannotFail, FaultId, FaultPlan, FaultyDrive};
 
 fn config() -> DriveConfig {
     DriveConfig {
@@ -429,29 +429,23 @@ fn zones_fail_together_or_not_at_all() {
     let one = NamespaceId(1);
     let fail = |host: &mut Host, zones, to| {
         let now = host.now;
-        host.drive.fail_zones(now, one, zones, to)
+        host.drive.fail_zones(now, one, &[zones], to)
     };
     assert_eq!(fail(&mut host, 2..=2, ZoneState::OFFLINE), Ok(()));
     let refused = fail(&mut host, 1..=2, ZoneState::READ_ONLY);
-    assert!(matches!(
-        refused,
-        Err(ControlError::CannotFail {
-            zone: ZoneId(2),
-            ..
-        })
-    ));
+    assert!(matches!(refused, Err(CannotFail::State { zone: 2, .. })));
     assert_eq!(host.state(1), ZoneState::EMPTY);
     assert_eq!(fail(&mut host, 1..=2, ZoneState::OFFLINE), Ok(()));
     assert_eq!(host.state(1), ZoneState::OFFLINE);
     let zones = config().zones.count;
     for range in [zones..=zones, 0..=zones, u32::MAX..=u32::MAX] {
         let refused = fail(&mut host, range, ZoneState::OFFLINE);
-        assert!(matches!(refused, Err(ControlError::NoSuchZone { .. })));
+        assert!(matches!(refused, Err(CannotFail::NoSuchZone { .. })));
     }
     let nowhere = host
         .drive
-        .fail_zones(host.now, NamespaceId(2), 0..=0, ZoneState::OFFLINE);
-    assert!(matches!(nowhere, Err(ControlError::NoSuchZone { .. })));
+        .fail_zones(host.now, NamespaceId(2), &[0..=0], ZoneState::OFFLINE);
+    assert!(matches!(nowhere, Err(CannotFail::NoSuchNamespace { .. })));
     assert!(fail(&mut host, 0..=0, ZoneState::FULL).is_err());
 }
 

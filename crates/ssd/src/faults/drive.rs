@@ -1,5 +1,6 @@
 //! A drive, and the faults between it and its host.
 
+use core::ops::RangeInclusive;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -42,6 +43,47 @@ pub struct PowerCycle {
     pub ready_at: Nanos,
 }
 
+/// Why zones cannot become read-only or offline.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CannotFail {
+    /// There is no such namespace.
+    #[error("there is no namespace {nsid}: the drive has {namespaces}")]
+    NoSuchNamespace {
+        /// The identifier.
+        nsid: u32,
+        /// Namespaces of the drive, from 1 on.
+        namespaces: u32,
+    },
+    /// The namespace does not have the zone.
+    #[error("there is no zone {zone} in namespace {nsid}: its last is {last}")]
+    NoSuchZone {
+        /// The first that is not there, counted from the start of the namespace.
+        zone: u32,
+        /// The namespace.
+        nsid: u32,
+        /// Its last zone.
+        last: u32,
+    },
+    /// The namespace has no zones for hosts.
+    #[error("namespace {nsid} is conventional: it has no zones")]
+    Conventional {
+        /// The namespace.
+        nsid: u32,
+    },
+    /// There is no way from the state of the zone to the one asked for.
+    #[error(
+        "zone {zone} cannot go from {from} to {to}: a zone fails to read-only, or to offline for ever"
+    )]
+    State {
+        /// The zone, counted from the start of the namespace.
+        zone: u32,
+        /// Its state.
+        from: ZoneState,
+        /// The state asked for.
+        to: ZoneState,
+    },
+}
+
 /// A command that was carried out, and whose completion was lost for good.
 #[derive(Debug)]
 pub struct Swallowed {
@@ -60,7 +102,7 @@ struct Faults {
     /// Commands in flight whose completion is not what the drive says.
     marked: Vec<Marked>,
     /// Blocks that cannot be read: those of failed programs.
-    unreadable: Vec<core::ops::RangeInclusive<u64>>,
+    unreadable: Vec<RangeInclusive<u64>>,
     /// Completions that wait for their time, by time and order.
     held: BinaryHeap<Reverse<Held>>,
     held_count: u64,
@@ -222,7 +264,7 @@ impl FaultyDrive {
     /// of them, or none if one cannot. Those that are so already stay as they are.
     ///
     /// # Errors
-    /// [`ControlError`], which counts zones over the drive.
+    /// [`CannotFail`]; nothing has changed then.
     ///
     /// # Panics
     /// If `now` goes back.
@@ -230,24 +272,48 @@ impl FaultyDrive {
         &mut self,
         now: Nanos,
         nsid: NamespaceId,
-        zones: core::ops::RangeInclusive<u32>,
+        zones: &[RangeInclusive<u32>],
         to: ZoneState,
-    ) -> Result<(), ControlError> {
-        let mine = self.drive.config().zones_of(nsid).unwrap_or(0..0);
-        let all = self.drive.zones().count();
-        let (first, last) = (*zones.start(), *zones.end());
-        let zones = match last < mine.end - mine.start {
-            true => mine.start + first..=mine.start + last,
-            // Not one of this namespace.
-            false => all..=all,
-        };
-        for zone in zones.clone() {
-            self.drive.check_failure(ZoneId(zone), to)?;
+    ) -> Result<(), CannotFail> {
+        let config = self.drive.config();
+        let mine = config.zones_of(nsid).ok_or(CannotFail::NoSuchNamespace {
+            nsid: nsid.0,
+            // Fits: a drive has few.
+            namespaces: config.namespaces().len() as u32,
+        })?;
+        let count = mine.end - mine.start;
+        let beyond = zones
+            .iter()
+            .map(|range| *range.end())
+            .find(|end| *end >= count);
+        if let Some(zone) = beyond {
+            let last = count.saturating_sub(1);
+            return Err(CannotFail::NoSuchZone {
+                zone,
+                nsid: nsid.0,
+                last,
+            });
         }
-        for zone in zones.map(ZoneId) {
-            if self.drive.zones().state(zone) != to {
-                self.drive.control(now, &Control::FailZone { zone, to })?;
-            }
+        let all = || zones.iter().flat_map(|range| range.clone());
+        for zone in all() {
+            let of_drive = self.drive.check_failure(ZoneId(mine.start + zone), to);
+            of_drive.map_err(|error| match error {
+                ControlError::Conventional { .. } => CannotFail::Conventional { nsid: nsid.0 },
+                _ => CannotFail::State {
+                    zone,
+                    from: self.drive.zones().state(ZoneId(mine.start + zone)),
+                    to,
+                },
+            })?;
+        }
+        let is_read_only = to != ZoneState::OFFLINE;
+        let effect = if is_read_only {
+            Effect::ReadOnly
+        } else {
+            Effect::Offline
+        };
+        for zone in all() {
+            self.fail_zone(now, ZoneId(mine.start + zone), effect);
         }
         Ok(())
     }
@@ -615,7 +681,7 @@ impl Faults {
     fn strike(&mut self, now: Nanos, command: &Command, drive: &Drive) -> Option<Effect> {
         let blocks = blocks_of(command, drive);
         let found = self.armed.strike(now, command, blocks, drive);
-        let overlaps = |bad: &core::ops::RangeInclusive<u64>| {
+        let overlaps = |bad: &RangeInclusive<u64>| {
             blocks.is_some_and(|(first, last)| first <= *bad.end() && last >= *bad.start())
         };
         let is_read = matches!(
@@ -646,8 +712,7 @@ impl Faults {
         let is_bad = sources.any(|LbaRange { slba, nlb }| {
             let first = namespace.lba_on_drive(slba, nlb);
             let last = first.saturating_add(u64::from(nlb) - 1);
-            let overlaps =
-                |bad: &core::ops::RangeInclusive<u64>| first <= *bad.end() && last >= *bad.start();
+            let overlaps = |bad: &RangeInclusive<u64>| first <= *bad.end() && last >= *bad.start();
             self.unreadable.iter().any(overlaps)
         });
         match effect {

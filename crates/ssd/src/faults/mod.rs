@@ -62,7 +62,7 @@ use zonelab_nvme::zns::ZoneSendAction;
 
 use crate::config::DriveConfig;
 
-pub use drive::{FaultyDrive, PowerCycle, Swallowed};
+pub use drive::{CannotFail, FaultyDrive, PowerCycle, Swallowed};
 pub use write::Value;
 
 /// One million: always.

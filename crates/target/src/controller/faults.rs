@@ -6,8 +6,7 @@ use core::ops::RangeInclusive;
 use zonelab_device::{NamespaceId, Nanos};
 use zonelab_nvme::property::ShutdownStatus;
 use zonelab_nvme::zns::ZoneState;
-use zonelab_ssd::ControlError;
-use zonelab_ssd::faults::{FaultId, FaultPlan, PowerCycle, Standing, Swallowed};
+use zonelab_ssd::faults::{CannotFail, FaultId, FaultPlan, PowerCycle, Standing, Swallowed};
 
 use super::state::{Kind, Life};
 use super::{ASSOCIATION_LINGERS, Subsystem};
@@ -64,14 +63,14 @@ impl Subsystem {
     /// section 5.2.1).
     ///
     /// # Errors
-    /// [`ControlError`], which counts zones over the drive.
+    /// [`CannotFail`].
     pub fn fail_zones(
         &mut self,
         now: Nanos,
         nsid: NamespaceId,
-        zones: RangeInclusive<u32>,
+        zones: &[RangeInclusive<u32>],
         to: ZoneState,
-    ) -> Result<(), ControlError> {
+    ) -> Result<(), CannotFail> {
         let now = self.reach(now);
         self.drive.fail_zones(now, nsid, zones, to)?;
         self.tell_zone_changes();

@@ -86,7 +86,7 @@ fn zones_that_fail_are_told_and_seen_in_the_health_log() {
     let cid = host.send(host.admin, entry, None, 0);
     let fail = |host: &mut Host, zones, to| {
         let now = host.now;
-        host.subsystem.fail_zones(now, NamespaceId(1), zones, to)
+        host.subsystem.fail_zones(now, NamespaceId(1), &[zones], to)
     };
     assert!(fail(&mut host, 6..=6, ZoneState::OFFLINE).is_err());
     assert_eq!(fail(&mut host, 0..=0, ZoneState::READ_ONLY), Ok(()));
