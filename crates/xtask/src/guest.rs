@@ -5,11 +5,12 @@ use crate::steps::{Step, installing, runs};
 
 /// The emulator.
 const EMULATOR: &str = "qemu-system-x86_64";
-/// What makes a guest: it and the programs that unpack and watch it.
-const PROGRAMS: [&str; 4] = [EMULATOR, "apt-get", "dpkg-deb", "setpriv"];
+/// What makes a guest: it, and the programs that unpack and watch it, and that
+/// read what it says to the network.
+const PROGRAMS: [&str; 5] = [EMULATOR, "apt-get", "dpkg-deb", "setpriv", "tshark"];
 /// What installs them, on Debian.
 const INSTALL: &str = "apt-get install --no-install-recommends \
-                       qemu-system-x86 debian-archive-keyring util-linux";
+                       qemu-system-x86 debian-archive-keyring util-linux tshark";
 
 /// The steps; with `install`, a missing emulator is installed first.
 pub(crate) fn steps(install: bool) -> Vec<Step> {

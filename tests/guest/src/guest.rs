@@ -186,6 +186,28 @@ impl Guest {
         self.monitor.forward(guest_port)
     }
 
+    /// Writes what crosses the guest's network to a file (pcap) until
+    /// [`Self::end_capture`], and tells where that is. It goes with the guest.
+    ///
+    /// # Errors
+    ///
+    /// QEMU refuses.
+    pub fn capture(&mut self) -> Result<PathBuf> {
+        let file = self.machine.console().with_file_name("network.pcap");
+        let name = file.to_str().context("a path that is text")?;
+        self.monitor.capture(name)?;
+        Ok(file)
+    }
+
+    /// Ends a capture.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    pub fn end_capture(&mut self) -> Result<()> {
+        self.monitor.end_capture()
+    }
+
     /// Faults of the kernel itself since this was last asked.
     ///
     /// # Errors

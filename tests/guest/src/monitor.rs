@@ -7,6 +7,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
+/// What a capture is called.
+const CAPTURE: &str = "capture";
 /// How long to wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -37,6 +39,21 @@ impl Monitor {
         let port = forwarded(&table, guest_port);
         let port = port.with_context(|| format!("QEMU forwards no port:\n{table}"))?;
         Ok((Ipv4Addr::LOCALHOST, port).into())
+    }
+
+    /// Writes what crosses the guest's network to a file from now on.
+    pub(crate) fn capture(&mut self, file: &str) -> Result<()> {
+        // Whole segments, as the guest hands them over.
+        let arguments = json!({
+            "qom-type": "filter-dump", "id": CAPTURE, "netdev": "net", "file": file,
+            "maxlen": 1 << 17,
+        });
+        self.call("object-add", arguments).map(drop)
+    }
+
+    /// Ends that.
+    pub(crate) fn end_capture(&mut self) -> Result<()> {
+        self.call("object-del", json!({ "id": CAPTURE })).map(drop)
     }
 
     fn human(&mut self, line: &str) -> Result<String> {

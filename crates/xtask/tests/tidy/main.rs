@@ -33,7 +33,7 @@ const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[
 const CLOCKS: &[&str] = &[
     "crates/driver/src/clock.rs",
     "crates/host/src/clock.rs",
-    "crates/driver/src/clock.rs",
+    "crates/target/src/server/clock.rs",
     "crates/cli/src/bench",
     "crates/lab/src/bench",
     "crates/xtask/src/steps.rs",

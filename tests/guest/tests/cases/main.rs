@@ -6,6 +6,7 @@
 
 mod blocks;
 mod boot;
+mod dissected;
 mod file_systems;
 mod limits;
 mod served;
@@ -70,6 +71,7 @@ const SERVED: &[(&str, ServedCase)] = &[
         served::is_what_its_profile_says,
     ),
     ("served::outlives_its_hosts", served::outlives_its_hosts),
+    ("served::dissected_by_tshark", dissected::by_tshark),
 ];
 
 fn main() -> ExitCode {

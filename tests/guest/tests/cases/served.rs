@@ -53,10 +53,26 @@ impl Served {
         format!("-t tcp -a {HOST} -s {}", self.port)
     }
 
+    /// Where the guest finds it.
+    pub(crate) fn host(&self) -> &'static str {
+        HOST
+    }
+
+    /// The port that it listens on.
+    pub(crate) fn port(&self) -> u64 {
+        self.port
+    }
+
     /// Connects the guest, and gives the name of the controller.
     pub(crate) fn connect(&self, guest: &mut Guest) -> Result<String> {
+        self.connect_with(guest, "")
+    }
+
+    /// The same, with options of `nvme connect`.
+    pub(crate) fn connect_with(&self, guest: &mut Guest, options: &str) -> Result<String> {
         guest.ok("modprobe nvme_tcp")?;
-        guest.ok(&format!("nvme connect {} -n {}", self.at(), self.nqn))?;
+        let (at, nqn) = (self.at(), &self.nqn);
+        guest.ok(&format!("nvme connect {at} -n {nqn} {options}"))?;
         let find = format!(
             "for c in /sys/class/nvme/nvme*; do
                 [ \"$(cat $c/subsysnqn)\" = {} ] || continue
