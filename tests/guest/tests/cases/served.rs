@@ -1,5 +1,8 @@
 //! The drive of `zonelab serve`, connected to over NVMe/TCP.
 
+pub(crate) mod faults;
+pub(crate) mod features;
+
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -15,6 +18,12 @@ const PROFILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/
 /// How often the guest looks for a namespace, twice a second.
 const LOOKS: u32 = 120;
 
+/// The program under test.
+pub(crate) fn program() -> Result<PathBuf> {
+    let program = std::env::var_os("ZONELAB").map(PathBuf::from);
+    program.context("ZONELAB is to name the program: cargo xtask test guest")
+}
+
 /// A drive that is served, and ends with this value.
 pub(crate) struct Served {
     process: Child,
@@ -25,10 +34,15 @@ pub(crate) struct Served {
 impl Served {
     /// Serves the drive, on a port that the system chooses.
     pub(crate) fn start() -> Result<Self> {
-        let program = std::env::var_os("ZONELAB").map(PathBuf::from);
-        let program = program.context("ZONELAB is to name the program: cargo xtask test guest")?;
+        Self::with(&[])
+    }
+
+    /// The same, with options of `zonelab serve`.
+    pub(crate) fn with(options: &[&str]) -> Result<Self> {
+        let program = program()?;
         let mut process = Command::new(&program)
             .args(["serve", PROFILE, "--listen", "127.0.0.1:0", "--json"])
+            .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
