@@ -57,7 +57,7 @@ fn zrwa(guest: &mut Guest) -> Result<()> {
         }
         let open = |zone: u64| {
             let slba = drive.start_lba(zone);
-            format!("nvme zns open-zone {device} -s {slba} --zrwa")
+            format!("nvme zns open-zone {device} -s {slba} --zrwaa")
         };
         guest.ok(&open(0))?;
         guest.ok(&open(1))?;
@@ -105,7 +105,7 @@ fn descriptor_extension(guest: &mut Guest) -> Result<()> {
             drive.expect(guest, 2, State::Closed)?;
             // The header and two descriptors of 64 bytes, each with its extension.
             let script = format!(
-                "nvme zns zone-mgmt-recv {device} -s {} --zra=1 -l 320 -b > /scratch/report
+                "nvme zns zone-mgmt-recv {device} -s {} --zra=1 -l 320 -o binary > /scratch/report
              tail -c 64 /scratch/report | cmp - /scratch/extension",
                 drive.start_lba(1)
             );
