@@ -22,7 +22,8 @@ const BASES: &[&str] = &[
 ];
 
 /// The target: a text is a plan, or is refused with a reason; what a plan is
-/// written as reads back the same; a drive under the plan answers every command once, but for those that the plan loses.
+/// written as reads back the same; a drive under the plan answers every command
+/// once, but for those that the plan loses.
 ///
 /// # Panics
 /// Something is wrong.

@@ -48,7 +48,7 @@ server refused. docs/models/faults.md has the vocabulary.";
 #[derive(clap::Subcommand)]
 enum Command {
     /// Load a fault, or a plan of them, behind those there are
-    Add(plan::AddArgs),
+    Add(Box<plan::AddArgs>),
     /// The faults there are, and how often each struck
     List,
     /// Take one fault away
