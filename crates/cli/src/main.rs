@@ -6,6 +6,7 @@ mod check;
 mod conditions;
 mod console;
 mod exit;
+mod fault;
 mod files;
 mod fio;
 mod host_keys;
@@ -55,6 +56,8 @@ enum Command {
     Search(search::Args),
     /// Serve a drive over NVMe/TCP, in real time
     Serve(serve::Args),
+    /// Make a drive that is served fail: media errors, zones, lost answers, power
+    Fault(fault::Args),
     /// Check a profile or experiment file, and print what follows from it
     Check(check::Args),
     /// List the built-in drives, or show one
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Search(args) => search::search(&args),
         Command::Serve(args) => serve::serve(&args),
+        Command::Fault(args) => fault::fault(&args),
         Command::Check(args) => check::check(&args),
         Command::Profiles(args) => profiles::profiles(&args),
         Command::Nvme(args) => nvme::nvme(&args),

@@ -2,7 +2,7 @@
 
 use zonelab_device::{Command, Lba, Nanos, Op, QueueId, Tag};
 use zonelab_nvme::zns::ZoneSendAction;
-use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
+use zonelab_ssd::faults::{Fault, FaultPlan, FaultyDrive};
 use zonelab_ssd::{Drive, profile};
 
 use crate::draw::Draw;
@@ -21,8 +21,9 @@ const BASES: &[&str] = &[
      [[fault]]\non = \"report\"\neffect = \"lose\"\n",
 ];
 
-/// The target: a text is a plan, or is refused with a reason; a drive under the
-/// plan answers every command once, but for those that the plan loses.
+/// The target: a text is a plan, or is refused with a reason; what a plan is
+/// written as reads back the same; a drive under the plan answers every command
+/// once, but for those that the plan loses.
 ///
 /// # Panics
 /// Something is wrong.
@@ -35,6 +36,7 @@ pub fn run(data: &[u8]) {
             return;
         }
     };
+    says_itself(&plan);
     let config = profile::builtin("confznspp")
         .expect("it is built in")
         .config;
@@ -78,6 +80,16 @@ pub fn run(data: &[u8]) {
         done.is_sorted_by_key(|completion| completion.at),
         "in order of time"
     );
+}
+
+/// What a plan is written as reads back the same.
+fn says_itself(plan: &FaultPlan) {
+    let tables = plan.faults.iter().map(Fault::to_toml);
+    let text = format!("seed = {}\n{}", plan.seed, tables.collect::<String>());
+    match FaultPlan::parse("written.toml", &text, &[]) {
+        Ok(read) => assert_eq!(read, *plan, "{text}"),
+        Err(errors) => panic!("{errors}\n{text}"),
+    }
 }
 
 fn settle(

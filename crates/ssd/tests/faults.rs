@@ -3,12 +3,12 @@
 mod drive_support;
 
 use drive_support::{PAGE, READ, WRITE, small, us};
-use zonelab_device::{Buf, Command, Completion, Lba, Nanos, Op, QueueId, Tag, ZoneId};
+use zonelab_device::{Buf, Command, Completion, Lba, NamespaceId, Nanos, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::{DataStore, DriveConfig};
-use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
+use zonelab_ssd::faults::{CannotFail, FaultId, FaultPlan, FaultyDrive};
 
 fn config() -> DriveConfig {
     DriveConfig {
@@ -349,4 +349,123 @@ fn faults_on_zones_and_blocks_that_are_not_there_are_named() {
     ] {
         assert_eq!(check(&fault(place)), Err(says.to_owned()));
     }
+}
+
+fn plan(text: &str) -> FaultPlan {
+    FaultPlan::parse("added.toml", text, &[]).expect("the test's plan is valid")
+}
+
+#[test]
+fn faults_come_and_go_while_the_drive_runs() {
+    let mut host = Host::new("");
+    for page in 0..3 {
+        host.write(0, page * u64::from(PAGE));
+    }
+    let weak = "[[fault]]\non = \"read\"\nlbas = \"0..=3\"\neffect = \"media-error\"\n";
+    let both = format!("{weak}[[fault]]\non = \"read\"\nskip = 1\neffect = \"fail\"\n");
+    let ids = host.drive.add_faults(host.now, plan(&both));
+    assert_eq!(ids, [FaultId(1), FaultId(2)]);
+    assert_eq!(host.read(0, 0).status, Status::UNRECOVERED_READ_ERROR);
+    assert_eq!(host.read(0, 4).status, Status::SUCCESS, "spared");
+    assert_eq!(host.read(0, 4).status, Status::INTERNAL_ERROR);
+    let standing = host.drive.standing_faults();
+    let counts: Vec<(u64, u64)> = standing.iter().map(|of| (of.matched, of.struck)).collect();
+    assert_eq!(counts, [(1, 1), (2, 1)]);
+    assert_eq!(standing[0].fault, plan(weak).faults[0]);
+
+    assert!(host.drive.remove_fault(FaultId(1)) && !host.drive.remove_fault(FaultId(1)));
+    assert_eq!(host.read(0, 0).status, Status::INTERNAL_ERROR, "the other");
+    assert_eq!(host.drive.clear_faults(), 1);
+    assert_eq!(host.read(0, 0).status, Status::SUCCESS);
+    assert_eq!(host.drive.faults_struck(), 3);
+    // Numbers are not used again.
+    assert_eq!(host.drive.add_faults(host.now, plan(weak)), [FaultId(3)]);
+}
+
+#[test]
+fn times_of_a_plan_count_from_when_it_is_loaded() {
+    let mut host = Host::new("");
+    host.write(0, 0);
+    let loaded = host.now;
+    let text = "[[fault]]\non = \"time\"\nat = \"2ms\"\nzones = 3\neffect = \"offline\"\n\
+                [[fault]]\non = \"read\"\nfrom = \"2ms\"\neffect = \"fail\"\n";
+    host.drive.add_faults(host.now, plan(text));
+    assert_eq!(host.drive.next_event(), Some(loaded + Nanos::from_ms(2)));
+    assert_eq!(host.read(0, 0).status, Status::SUCCESS);
+    assert_eq!(host.state(3), ZoneState::OFFLINE);
+    host.now = host.now.max(loaded + Nanos::from_ms(2));
+    assert_eq!(host.read(0, 0).status, Status::INTERNAL_ERROR);
+}
+
+#[test]
+fn draws_of_a_plan_are_those_of_its_seed_whatever_else_is_loaded() {
+    let chance = |seed| {
+        format!(
+            "seed = {seed}\n[[fault]]\non = \"read\"\nprobability = \"50%\"\neffect = \"fail\"\n"
+        )
+    };
+    let failed = |host: &mut Host| -> Vec<bool> {
+        (0..64)
+            .map(|_| !host.read(0, 0).status.is_success())
+            .collect()
+    };
+    let mut at_start = Host::new(&chance(7));
+    at_start.write(0, 0);
+    let mut added = Host::new(
+        "[[fault]]\non = \"write\"\nprobability = \"1%\"\neffect = \"delay\"\ndelay = \"1us\"\n",
+    );
+    added.write(0, 0);
+    added.drive.add_faults(added.now, plan(&chance(7)));
+    let expected = failed(&mut at_start);
+    assert_eq!(failed(&mut added), expected);
+    added.drive.clear_faults();
+    added.drive.add_faults(added.now, plan(&chance(8)));
+    assert_ne!(failed(&mut added), expected);
+}
+
+#[test]
+fn zones_fail_together_or_not_at_all() {
+    let mut host = Host::new("");
+    let one = NamespaceId(1);
+    let fail = |host: &mut Host, zones, to| {
+        let now = host.now;
+        host.drive.fail_zones(now, one, &[zones], to)
+    };
+    assert_eq!(fail(&mut host, 2..=2, ZoneState::OFFLINE), Ok(()));
+    let refused = fail(&mut host, 1..=2, ZoneState::READ_ONLY);
+    assert!(matches!(refused, Err(CannotFail::State { zone: 2, .. })));
+    assert_eq!(host.state(1), ZoneState::EMPTY);
+    assert_eq!(fail(&mut host, 1..=2, ZoneState::OFFLINE), Ok(()));
+    assert_eq!(host.state(1), ZoneState::OFFLINE);
+    let zones = config().zones.count;
+    for range in [zones..=zones, 0..=zones, u32::MAX..=u32::MAX] {
+        let refused = fail(&mut host, range, ZoneState::OFFLINE);
+        assert!(matches!(refused, Err(CannotFail::NoSuchZone { .. })));
+    }
+    let nowhere = host
+        .drive
+        .fail_zones(host.now, NamespaceId(2), &[0..=0], ZoneState::OFFLINE);
+    assert!(matches!(nowhere, Err(CannotFail::NoSuchNamespace { .. })));
+    assert!(fail(&mut host, 0..=0, ZoneState::FULL).is_err());
+}
+
+#[test]
+fn a_lost_completion_is_the_owners_to_take() {
+    let lose = "[[fault]]\non = \"write\"\neffect = \"lose\"\ntimeout = \"1ms\"\n";
+    let mut host = Host::new(lose);
+    host.drive.leave_timeouts_to_host();
+    let tag = host.submit(Op::Write {
+        slba: Lba(0),
+        nlb: PAGE,
+    });
+    assert!(host.settle().is_empty());
+    let swallowed = host.drive.take_swallowed();
+    assert_eq!((swallowed.len(), swallowed[0].tag), (1, tag));
+    assert_eq!(host.read(0, 0).status, Status::SUCCESS);
+    let cycle = host.drive.power_cut(host.now, Nanos::from_ms(1));
+    assert_eq!((cycle.aborted, cycle.at), (0, host.now));
+    assert_eq!(
+        (host.drive.power_cycles(), host.drive.last_power_cycle()),
+        (1, Some(&cycle))
+    );
 }

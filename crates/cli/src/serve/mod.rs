@@ -1,10 +1,12 @@
 //! `zonelab serve`.
 
 mod authentication;
+pub(crate) mod control;
 mod logs;
 mod output;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use zonelab_config::units::{parse_duration, parse_size};
 use zonelab_device::Nanos;
@@ -20,7 +22,7 @@ use zonelab_target::server::{Limits, Server, ServerSettings, Visitor, visits};
 use zonelab_target::tcp;
 
 use crate::exit::{Exit, Failure};
-use crate::{console, profiles};
+use crate::{console, files, profiles};
 
 /// Options of `serve`.
 #[derive(clap::Args)]
@@ -77,6 +79,12 @@ pub(crate) struct Args {
     web: Option<SocketAddr>,
     #[command(flatten)]
     logs: logs::Args,
+    /// Faults and losses of power of the drive: a TOML file, see docs/models/faults.md
+    #[arg(long, value_name = "FILE")]
+    faults: Option<String>,
+    /// Make a socket for `zonelab fault`, which only you can use
+    #[arg(long, value_name = "SOCKET")]
+    control: Option<PathBuf>,
     /// Change a setting of the drive
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -115,6 +123,7 @@ times responses were sent. Exit code 1: later than --max-lateness.
   zonelab serve zn540 --web 127.0.0.1:8420      # a page, and /metrics
   zonelab serve small-zones --listen 127.0.0.1:0 --json
   zonelab serve profiles/zn540.toml --set zones.count=64 --data none --no-timing
+  zonelab serve zn540 --faults faults.toml --control zn540.sock
 
 docs/serve.md says how to connect, what is honoured and what is not.";
 
@@ -130,15 +139,20 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
         .transpose()?;
     let settings = server_settings(args)?;
     let config = config(args)?;
+    let plan = faults(args, &config)?;
     let keys = args.authentication.read()?;
     args.logs.start();
     let mut server = Server::bind(args.listen, settings)
         .map_err(|error| Failure::environment(anyhow::anyhow!("{}: {error}", args.listen)))?;
     let address = server.local_addr().map_err(Failure::environment)?;
-    let mut subsystem = subsystem(args, &config, &settings, address)?;
+    let mut subsystem = subsystem(args, (&config, plan), &settings, address)?;
     authentication::require(&mut subsystem, keys)?;
     let stop = console::interruptible("what is being sent")?;
     let (visitor, visits) = visits().map_err(Failure::environment)?;
+    let control = args.control.as_deref();
+    let _socket = control
+        .map(|path| control::open(path, visitor.clone()))
+        .transpose()?;
     let web = args.web.map(|web| listen(web, visitor)).transpose()?;
     let places = (address, web.as_ref().map(Listener::address));
     output::announce(args, &config, subsystem.settings(), places)?;
@@ -214,9 +228,21 @@ fn config(args: &Args) -> Result<DriveConfig, Failure> {
     Ok(config)
 }
 
+/// The faults that the drive starts with.
+fn faults(args: &Args, config: &DriveConfig) -> Result<FaultPlan, Failure> {
+    let Some(file) = &args.faults else {
+        return Ok(FaultPlan::default());
+    };
+    let text = files::read(file)?;
+    let plan = FaultPlan::parse(file, &text, &[]).map_err(Failure::input)?;
+    plan.check(config)
+        .map_err(|problem| Failure::input(anyhow::anyhow!("{file}: {problem}")))?;
+    Ok(plan)
+}
+
 fn subsystem(
     args: &Args,
-    config: &DriveConfig,
+    (config, plan): (&DriveConfig, FaultPlan),
     server: &ServerSettings,
     address: SocketAddr,
 ) -> Result<Subsystem, Failure> {
@@ -236,6 +262,6 @@ fn subsystem(
             port: address.port(),
         });
     }
-    let drive = FaultyDrive::new(Drive::new(config), FaultPlan::default());
+    let drive = FaultyDrive::new(Drive::new(config), plan);
     Subsystem::new(drive, settings).map_err(|error| Failure::usage(error.to_string()))
 }

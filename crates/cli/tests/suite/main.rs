@@ -13,4 +13,5 @@ mod keys;
 mod nvme;
 mod scratch;
 mod search;
+mod serve;
 mod traces;

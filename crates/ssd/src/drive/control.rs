@@ -78,7 +78,11 @@ impl Drive {
         result
     }
 
-    fn fail_zone(&mut self, zone: ZoneId, to: ZoneState) -> Result<(), ControlError> {
+    /// Whether a zone can fail in that way, or is so already.
+    ///
+    /// # Errors
+    /// As [`Control::FailZone`].
+    pub(crate) fn check_failure(&self, zone: ZoneId, to: ZoneState) -> Result<(), ControlError> {
         let zones = self.config.zones.count;
         if zone.0 >= zones {
             let range = zone.0..zone.0.saturating_add(1);
@@ -87,6 +91,20 @@ impl Drive {
         if self.log_with(zone).is_some() {
             return Err(ControlError::Conventional { zone });
         }
+        let from = self.zones.state(zone);
+        let can_fail = match to {
+            ZoneState::OFFLINE => true,
+            ZoneState::READ_ONLY => from != ZoneState::OFFLINE,
+            _ => false,
+        };
+        match can_fail {
+            true => Ok(()),
+            false => Err(ControlError::CannotFail { zone, from, to }),
+        }
+    }
+
+    fn fail_zone(&mut self, zone: ZoneId, to: ZoneState) -> Result<(), ControlError> {
+        self.check_failure(zone, to)?;
         let from = self.zones.state(zone);
         let mut changes = core::mem::take(&mut self.changes);
         changes.clear();

@@ -1,16 +1,19 @@
 //! A drive, and the faults between it and its host.
 
+use core::ops::RangeInclusive;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use zonelab_device::{
-    Buf, Command, Completion, DeviceInfo, Lba, Nanos, Op, QueueId, Rejected, Tag, ZoneId,
+    Buf, Command, Completion, DeviceInfo, Lba, NamespaceId, Nanos, Op, QueueId, Rejected, Tag,
+    ZoneId,
 };
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneState;
 
-use super::{ALWAYS_PPM, Effect, Fault, FaultPlan, Trigger};
-use crate::draw::Draw;
+use super::armed::{Armed, blocks_of, on_drive};
+use super::{Effect, FaultId, FaultPlan, Standing};
+use crate::config::DriveConfig;
 use crate::drive::{Control, ControlError, Drive};
 use crate::ranges::{self, LbaRange};
 use crate::zones::Change;
@@ -21,11 +24,17 @@ use crate::zones::Change;
 pub struct FaultyDrive {
     drive: Drive,
     faults: Option<Box<Faults>>,
+    /// The host gives up lost commands by itself.
+    host_has_timeouts: bool,
+    power_cycles: u64,
+    last_power_cycle: Option<PowerCycle>,
 }
 
 /// What a loss of power did, as the host sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PowerCycle {
+    /// When power was lost.
+    pub at: Nanos,
     /// Commands that end as Command Aborted By Host.
     pub aborted: usize,
     /// Zones whose state changed.
@@ -34,15 +43,66 @@ pub struct PowerCycle {
     pub ready_at: Nanos,
 }
 
-/// A plan that is being applied.
+/// Why zones cannot become read-only or offline.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CannotFail {
+    /// There is no such namespace.
+    #[error("there is no namespace {nsid}: the drive has {namespaces}")]
+    NoSuchNamespace {
+        /// The identifier.
+        nsid: u32,
+        /// Namespaces of the drive, from 1 on.
+        namespaces: u32,
+    },
+    /// The namespace does not have the zone.
+    #[error("there is no zone {zone} in namespace {nsid}: its last is {last}")]
+    NoSuchZone {
+        /// The first that is not there, counted from the start of the namespace.
+        zone: u32,
+        /// The namespace.
+        nsid: u32,
+        /// Its last zone.
+        last: u32,
+    },
+    /// The namespace has no zones for hosts.
+    #[error("namespace {nsid} is conventional: it has no zones")]
+    Conventional {
+        /// The namespace.
+        nsid: u32,
+    },
+    /// There is no way from the state of the zone to the one asked for.
+    #[error(
+        "zone {zone} cannot go from {from} to {to}: a zone fails to read-only, or to offline for ever"
+    )]
+    State {
+        /// The zone, counted from the start of the namespace.
+        zone: u32,
+        /// Its state.
+        from: ZoneState,
+        /// The state asked for.
+        to: ZoneState,
+    },
+}
+
+/// A command that was carried out, and whose completion was lost for good.
+#[derive(Debug)]
+pub struct Swallowed {
+    /// Its queue.
+    pub queue: QueueId,
+    /// What the submitter called it.
+    pub tag: Tag,
+    /// Its buffer.
+    pub data: Option<Buf>,
+}
+
+/// Plans that are being applied.
 #[derive(Debug)]
 struct Faults {
-    armed: Vec<Armed>,
-    draw: Draw,
+    armed: Armed,
     /// Commands in flight whose completion is not what the drive says.
     marked: Vec<Marked>,
     /// Blocks that cannot be read: those of failed programs.
-    unreadable: Vec<core::ops::RangeInclusive<u64>>,
+    unreadable: Vec<RangeInclusive<u64>>,
     /// Completions that wait for their time, by time and order.
     held: BinaryHeap<Reverse<Held>>,
     held_count: u64,
@@ -50,17 +110,7 @@ struct Faults {
     waiting: VecDeque<Waiting>,
     /// Commands whose completions were lost for good: a host that resets the
     /// controller ends them.
-    swallowed: Vec<(QueueId, Tag, Option<Buf>)>,
-    /// How often faults have struck.
-    struck: u64,
-}
-
-/// A fault and how often it has matched.
-#[derive(Debug)]
-struct Armed {
-    fault: Fault,
-    matched: u64,
-    struck: u64,
+    swallowed: Vec<Swallowed>,
 }
 
 /// A command in flight with an effect on its completion.
@@ -114,6 +164,9 @@ impl From<Drive> for FaultyDrive {
         Self {
             drive,
             faults: None,
+            host_has_timeouts: false,
+            power_cycles: 0,
+            last_power_cycle: None,
         }
     }
 }
@@ -123,10 +176,10 @@ impl FaultyDrive {
     /// drive does not have never strike: see [`FaultPlan::check`].
     #[must_use]
     pub fn new(drive: Drive, plan: FaultPlan) -> Self {
-        let plan = plan.on_drive(drive.config());
+        let faults = Faults::new(plan, drive.config());
         Self {
-            drive,
-            faults: Some(Box::new(Faults::new(plan))),
+            faults: Some(Box::new(faults)),
+            ..Self::from(drive)
         }
     }
 
@@ -147,20 +200,141 @@ impl FaultyDrive {
         self.drive.info()
     }
 
+    /// Puts another drive behind the faults, between commands: one of another
+    /// format. Faults stay, and count zones and blocks of the new one; every
+    /// block of it can be read.
+    pub fn replace(&mut self, drive: Drive) {
+        self.drive = drive;
+        if let Some(faults) = &mut self.faults {
+            faults.armed.resolve(self.drive.config());
+            faults.unreadable.clear();
+        }
+    }
+
+    /// From now on a lost completion is lost for good, whatever timeout its
+    /// fault names: the host has timeouts of its own.
+    pub const fn leave_timeouts_to_host(&mut self) {
+        self.host_has_timeouts = true;
+    }
+
     /// How often faults have struck.
     #[must_use]
     pub fn faults_struck(&self) -> u64 {
-        self.faults.as_ref().map_or(0, |faults| faults.struck)
+        self.faults
+            .as_ref()
+            .map_or(0, |faults| faults.armed.struck())
+    }
+
+    /// Loads a plan behind those that are there: its faults act if none of the
+    /// earlier ones does, draw from its own seed, and count times from `now`.
+    /// Returns what they are called. As with [`FaultyDrive::new`], what cannot
+    /// strike does not.
+    pub fn add_faults(&mut self, now: Nanos, plan: FaultPlan) -> Vec<FaultId> {
+        let Self { drive, faults, .. } = self;
+        let faults = Faults::of(faults, drive.config());
+        faults.armed.load(now, plan, drive.config())
+    }
+
+    /// The faults of all plans, in the order in which they act.
+    #[must_use]
+    pub fn standing_faults(&self) -> Vec<Standing> {
+        let faults = self.faults.iter();
+        faults.flat_map(|faults| faults.armed.standing()).collect()
+    }
+
+    /// Takes one fault away. What it has struck already takes its course. False:
+    /// there is no such fault.
+    pub fn remove_fault(&mut self, id: FaultId) -> bool {
+        let faults = self.faults.as_mut();
+        faults.is_some_and(|faults| faults.armed.remove(id))
     }
 
     /// No fault strikes any more, and blocks that could not be read can be.
     /// What has struck already takes its course: completions that were delayed
-    /// come when they would have, lost ones never.
-    pub fn clear_faults(&mut self) {
-        if let Some(faults) = &mut self.faults {
-            faults.armed.clear();
-            faults.unreadable.clear();
+    /// come when they would have, lost ones never. Returns how many there were.
+    pub fn clear_faults(&mut self) -> usize {
+        let Some(faults) = &mut self.faults else {
+            return 0;
+        };
+        faults.unreadable.clear();
+        faults.armed.clear()
+    }
+
+    /// Zones of a namespace become read-only or offline, without a command: all
+    /// of them, or none if one cannot. Those that are so already stay as they are.
+    ///
+    /// # Errors
+    /// [`CannotFail`]; nothing has changed then.
+    ///
+    /// # Panics
+    /// If `now` goes back.
+    pub fn fail_zones(
+        &mut self,
+        now: Nanos,
+        nsid: NamespaceId,
+        zones: &[RangeInclusive<u32>],
+        to: ZoneState,
+    ) -> Result<(), CannotFail> {
+        let config = self.drive.config();
+        let mine = config.zones_of(nsid).ok_or(CannotFail::NoSuchNamespace {
+            nsid: nsid.0,
+            // Fits: a drive has few.
+            namespaces: config.namespaces().len() as u32,
+        })?;
+        let count = mine.end - mine.start;
+        let beyond = zones
+            .iter()
+            .map(|range| *range.end())
+            .find(|end| *end >= count);
+        if let Some(zone) = beyond {
+            let last = count.saturating_sub(1);
+            return Err(CannotFail::NoSuchZone {
+                zone,
+                nsid: nsid.0,
+                last,
+            });
         }
+        let all = || zones.iter().flat_map(|range| range.clone());
+        for zone in all() {
+            let of_drive = self.drive.check_failure(ZoneId(mine.start + zone), to);
+            of_drive.map_err(|error| match error {
+                ControlError::Conventional { .. } => CannotFail::Conventional { nsid: nsid.0 },
+                _ => CannotFail::State {
+                    zone,
+                    from: self.drive.zones().state(ZoneId(mine.start + zone)),
+                    to,
+                },
+            })?;
+        }
+        let is_read_only = to != ZoneState::OFFLINE;
+        let effect = if is_read_only {
+            Effect::ReadOnly
+        } else {
+            Effect::Offline
+        };
+        for zone in all() {
+            self.fail_zone(now, ZoneId(mine.start + zone), effect);
+        }
+        Ok(())
+    }
+
+    /// Commands whose completions were lost for good since this was last asked.
+    /// Who takes them has them: [`FaultyDrive::power_cut`] ends only the others.
+    pub fn take_swallowed(&mut self) -> Vec<Swallowed> {
+        let faults = self.faults.as_mut();
+        faults.map_or_else(Vec::new, |faults| std::mem::take(&mut faults.swallowed))
+    }
+
+    /// How often power was lost.
+    #[must_use]
+    pub const fn power_cycles(&self) -> u64 {
+        self.power_cycles
+    }
+
+    /// The last loss of power.
+    #[must_use]
+    pub const fn last_power_cycle(&self) -> Option<&PowerCycle> {
+        self.last_power_cycle.as_ref()
     }
 
     /// When something happens next, as [`Drive::next_event`].
@@ -349,11 +523,11 @@ impl FaultyDrive {
                 faults.hold(at, completion);
             }
             Effect::Lose { timeout } => {
-                let Some(timeout) = timeout else {
+                let Some(timeout) = timeout.filter(|_| !self.host_has_timeouts) else {
                     let Completion {
                         queue, tag, data, ..
                     } = completion;
-                    return faults.swallowed.push((queue, tag, data));
+                    return faults.swallowed.push(Swallowed { queue, tag, data });
                 };
                 completion.status = Status::ABORTED_BY_HOST;
                 completion.result = 0;
@@ -383,7 +557,7 @@ impl FaultyDrive {
 
     /// Faults that a time sets off.
     fn strike_at_times(&mut self, now: Nanos) {
-        while let Some(fault) = self.faults.as_deref_mut().and_then(|f| f.due(now)) {
+        while let Some(fault) = self.faults.as_deref_mut().and_then(|f| f.armed.due(now)) {
             match fault.effect {
                 Effect::PowerCut { off } => {
                     self.power_cut(now, off);
@@ -407,13 +581,17 @@ impl FaultyDrive {
     /// # Panics
     /// If `now` goes back.
     pub fn power_cut(&mut self, now: Nanos, off: Nanos) -> PowerCycle {
-        let Self { drive, faults } = self;
-        let faults = faults.get_or_insert_with(|| Box::new(Faults::new(FaultPlan::default())));
-        let loss = drive.power_cut(now, off, faults.draw.next_u64());
+        let Self { drive, faults, .. } = self;
+        let faults = Faults::of(faults, drive.config());
+        let loss = drive.power_cut(now, off, faults.armed.seed());
         let mut aborted = std::mem::take(&mut faults.swallowed);
         for lost in loss.lost {
             faults.unmark(lost.queue, lost.tag);
-            aborted.push((lost.queue, lost.tag, lost.data));
+            aborted.push(Swallowed {
+                queue: lost.queue,
+                tag: lost.tag,
+                data: lost.data,
+            });
         }
         // What had not reached the host by now does not reach it any more.
         for Reverse(held) in std::mem::take(&mut faults.held)
@@ -427,11 +605,11 @@ impl FaultyDrive {
                 let Completion {
                     queue, tag, data, ..
                 } = held.completion;
-                aborted.push((queue, tag, data));
+                aborted.push(Swallowed { queue, tag, data });
             }
         }
         let commands = aborted.len();
-        for (queue, tag, data) in aborted {
+        for Swallowed { queue, tag, data } in aborted {
             let completion = Completion {
                 queue,
                 tag,
@@ -442,11 +620,15 @@ impl FaultyDrive {
             };
             faults.hold(loss.ready_at, completion);
         }
-        PowerCycle {
+        let cycle = PowerCycle {
+            at: now,
             aborted: commands,
             changes: loss.changes,
             ready_at: loss.ready_at,
-        }
+        };
+        self.power_cycles += 1;
+        self.last_power_cycle = Some(cycle.clone());
+        cycle
     }
 
     /// Commands that came while the drive was not ready.
@@ -469,59 +651,37 @@ impl FaultyDrive {
 }
 
 impl Faults {
-    fn new(plan: FaultPlan) -> Self {
-        let armed = |fault| Armed {
-            fault,
-            matched: 0,
-            struck: 0,
-        };
+    /// Those there are, or none.
+    fn of<'a>(faults: &'a mut Option<Box<Self>>, config: &DriveConfig) -> &'a mut Self {
+        faults.get_or_insert_with(|| Box::new(Self::new(FaultPlan::default(), config)))
+    }
+
+    fn new(plan: FaultPlan, config: &DriveConfig) -> Self {
         Self {
-            armed: plan.faults.into_iter().map(armed).collect(),
-            draw: Draw::new(plan.seed),
+            armed: Armed::new(plan, config),
             marked: Vec::new(),
             unreadable: Vec::new(),
             held: BinaryHeap::new(),
             held_count: 0,
             waiting: VecDeque::new(),
             swallowed: Vec::new(),
-            struck: 0,
         }
     }
 
     fn next_event(&self, drive: &Drive) -> Option<Nanos> {
-        let times = self
-            .armed
-            .iter()
-            .filter_map(|armed| match armed.fault.when.trigger {
-                Trigger::Time(at) if armed.struck == 0 => Some(at),
-                _ => None,
-            });
         let held = self.held.peek().map(|Reverse(held)| held.at);
         let waiting = (!self.waiting.is_empty()).then(|| drive.ready_at());
-        times.chain(held).chain(waiting).min()
-    }
-
-    /// A fault that a time sets off, if one is due.
-    fn due(&mut self, now: Nanos) -> Option<Fault> {
-        let armed = self.armed.iter_mut().find(|armed| {
-            let is_due = matches!(armed.fault.when.trigger, Trigger::Time(at) if at <= now);
-            is_due && armed.struck == 0
-        })?;
-        armed.struck = 1;
-        self.struck += 1;
-        Some(armed.fault.clone())
+        [self.armed.next_time(), held, waiting]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// The effect of the first fault that strikes a command.
     fn strike(&mut self, now: Nanos, command: &Command, drive: &Drive) -> Option<Effect> {
         let blocks = blocks_of(command, drive);
-        let draw = &mut self.draw;
-        let found = self
-            .armed
-            .iter_mut()
-            .find_map(|armed| armed.strikes(now, command, blocks, drive, draw));
-        self.struck += u64::from(found.is_some());
-        let overlaps = |bad: &core::ops::RangeInclusive<u64>| {
+        let found = self.armed.strike(now, command, blocks, drive);
+        let overlaps = |bad: &RangeInclusive<u64>| {
             blocks.is_some_and(|(first, last)| first <= *bad.end() && last >= *bad.start())
         };
         let is_read = matches!(
@@ -552,8 +712,7 @@ impl Faults {
         let is_bad = sources.any(|LbaRange { slba, nlb }| {
             let first = namespace.lba_on_drive(slba, nlb);
             let last = first.saturating_add(u64::from(nlb) - 1);
-            let overlaps =
-                |bad: &core::ops::RangeInclusive<u64>| first <= *bad.end() && last >= *bad.start();
+            let overlaps = |bad: &RangeInclusive<u64>| first <= *bad.end() && last >= *bad.start();
             self.unreadable.iter().any(overlaps)
         });
         match effect {
@@ -590,99 +749,5 @@ impl Faults {
             .iter()
             .position(|marked| marked.queue == queue && marked.tag == tag)?;
         Some(self.marked.swap_remove(at))
-    }
-}
-
-impl Armed {
-    fn strikes(
-        &mut self,
-        now: Nanos,
-        command: &Command,
-        blocks: Option<(u64, u64)>,
-        drive: &Drive,
-        draw: &mut Draw,
-    ) -> Option<Effect> {
-        let when = &self.fault.when;
-        let in_time = when.from <= now && now < when.until;
-        let concerned = when.namespace.is_none_or(|nsid| nsid == command.nsid);
-        let is_set_off = when.trigger.is_set_off_by(&command.op);
-        if !in_time || !concerned || !is_set_off || self.struck >= when.count {
-            return None;
-        }
-        if let Some(lbas) = &when.lbas {
-            let (first, last) = blocks?;
-            if first > *lbas.end() || last < *lbas.start() {
-                return None;
-            }
-        }
-        if let Some(zones) = &when.zones {
-            let (first, last) = zones_of(command, blocks, drive)?;
-            if first > *zones.end() || last < *zones.start() {
-                return None;
-            }
-        }
-        self.matched += 1;
-        if self.matched <= when.skip {
-            return None;
-        }
-        let certain = when.probability_ppm >= ALWAYS_PPM;
-        if !certain && draw.below(u64::from(ALWAYS_PPM)) >= u64::from(when.probability_ppm) {
-            return None;
-        }
-        self.struck += 1;
-        Some(self.fault.effect)
-    }
-}
-
-/// A command with its address counted over the drive, if there is such a namespace.
-fn on_drive(command: Command, drive: &Drive) -> Command {
-    let namespace = drive.zones().namespace(command.nsid);
-    Command {
-        op: namespace.map_or(command.op, |namespace| namespace.on_drive(command.op)),
-        ..command
-    }
-}
-
-/// First and last block of an operation on one range of blocks of a namespace
-/// that exists; of an append, where it goes now, and of a copy, where it begins.
-fn blocks_of(command: &Command, drive: &Drive) -> Option<(u64, u64)> {
-    drive.zones().namespace(command.nsid)?;
-    let (slba, nlb) = match command.op {
-        Op::Read { slba, nlb }
-        | Op::Write { slba, nlb }
-        | Op::WriteZeroes { slba, nlb }
-        | Op::Compare { slba, nlb }
-        | Op::Verify { slba, nlb } => (slba.0, nlb),
-        Op::Copy { sdlba, .. } => (sdlba.0, 1),
-        Op::Append { zslba, nlb } => {
-            let zone = drive.zones().zone_of(zslba)?;
-            let pointer = drive.zones().written_lbas(zone);
-            (zslba.0.checked_add(pointer)?, nlb)
-        }
-        _ => return None,
-    };
-    let last = slba.checked_add(u64::from(nlb.max(1)) - 1)?;
-    Some((slba, last))
-}
-
-/// First and last zone that a command touches, if its namespace exists.
-fn zones_of(command: &Command, blocks: Option<(u64, u64)>, drive: &Drive) -> Option<(u32, u32)> {
-    let zones = drive.zones();
-    let zone_of = |lba| zones.zone_of(Lba(lba)).map(|zone| zone.0);
-    let mine = zones.namespace(command.nsid)?.zones();
-    let last_zone = mine.end.saturating_sub(1);
-    if let Some((first, last)) = blocks {
-        let last = zone_of(last).unwrap_or(last_zone);
-        return Some((zone_of(first)?, last));
-    }
-    match command.op {
-        Op::ZoneSend {
-            select_all: true, ..
-        } => Some((mine.start, last_zone)),
-        Op::ZoneSend { slba, .. } | Op::ZrwaSend { slba, .. } => {
-            zone_of(slba.0).map(|zone| (zone, zone))
-        }
-        Op::ZoneReceive { slba, .. } => Some((zone_of(slba.0)?, last_zone)),
-        _ => None,
     }
 }

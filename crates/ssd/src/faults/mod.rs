@@ -49,8 +49,10 @@
 //!
 //! Of several faults that match a command, the first in the list acts.
 
+mod armed;
 mod drive;
 mod read;
+mod write;
 
 use core::ops::RangeInclusive;
 
@@ -60,7 +62,8 @@ use zonelab_nvme::zns::ZoneSendAction;
 
 use crate::config::DriveConfig;
 
-pub use drive::{FaultyDrive, PowerCycle};
+pub use drive::{CannotFail, FaultyDrive, PowerCycle, Swallowed};
+pub use write::Value;
 
 /// One million: always.
 pub const ALWAYS_PPM: u32 = 1_000_000;
@@ -114,36 +117,6 @@ impl FaultPlan {
         }
         Ok(())
     }
-
-    /// The plan with zones and blocks counted over the drive. What lies outside
-    /// its namespace is on no drive.
-    fn on_drive(mut self, config: &DriveConfig) -> Self {
-        for Fault { when, .. } in &mut self.faults {
-            let Some(nsid) = when.namespace else { continue };
-            let mine = config.zones_of(nsid).unwrap_or(0..0);
-            let size_lbas = config.zones.size_lbas;
-            if let Some(zones) = &mut when.zones {
-                let count = mine.end - mine.start;
-                *zones = if *zones.end() < count {
-                    mine.start + zones.start()..=mine.start + zones.end()
-                } else {
-                    u32::MAX..=u32::MAX
-                };
-            }
-            if let Some(lbas) = &mut when.lbas {
-                let (first, end) = (
-                    u64::from(mine.start) * size_lbas,
-                    u64::from(mine.end) * size_lbas,
-                );
-                *lbas = if *lbas.end() < end - first {
-                    first + lbas.start()..=first + lbas.end()
-                } else {
-                    u64::MAX..=u64::MAX
-                };
-            }
-        }
-        self
-    }
 }
 
 /// One fault.
@@ -153,6 +126,69 @@ pub struct Fault {
     pub when: Match,
     /// What it does.
     pub effect: Effect,
+}
+
+impl Fault {
+    /// The fault with zones and blocks counted over the drive. What lies outside
+    /// its namespace is on no drive.
+    fn resolved(mut self, config: &DriveConfig) -> Self {
+        let when = &mut self.when;
+        let Some(nsid) = when.namespace else {
+            return self;
+        };
+        let mine = config.zones_of(nsid).unwrap_or(0..0);
+        let size_lbas = config.zones.size_lbas;
+        if let Some(zones) = &mut when.zones {
+            let count = mine.end - mine.start;
+            *zones = if *zones.end() < count {
+                mine.start + zones.start()..=mine.start + zones.end()
+            } else {
+                u32::MAX..=u32::MAX
+            };
+        }
+        if let Some(lbas) = &mut when.lbas {
+            let (first, end) = (
+                u64::from(mine.start) * size_lbas,
+                u64::from(mine.end) * size_lbas,
+            );
+            *lbas = if *lbas.end() < end - first {
+                first + lbas.start()..=first + lbas.end()
+            } else {
+                u64::MAX..=u64::MAX
+            };
+        }
+        self
+    }
+
+    /// The fault with all its times later.
+    fn later_by(mut self, time: Nanos) -> Self {
+        let when = &mut self.when;
+        if let Trigger::Time(at) = &mut when.trigger {
+            *at = at.saturating_add(time);
+        }
+        when.from = when.from.saturating_add(time);
+        when.until = when.until.saturating_add(time);
+        self
+    }
+}
+
+/// What a fault of a running plan is called. Numbers are not used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FaultId(pub u64);
+
+/// A fault of a running plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// What it is called.
+    pub id: FaultId,
+    /// The fault as it was given.
+    pub fault: Fault,
+    /// When it was loaded: its times count from then.
+    pub loaded: Nanos,
+    /// Commands that it matched, those that it spared included.
+    pub matched: u64,
+    /// How often it struck.
+    pub struck: u64,
 }
 
 /// Which commands a fault strikes, or at what time.

@@ -14,7 +14,7 @@ const TIME_MAX_NS: u64 = 365 * 24 * 3_600 * 1_000_000_000;
 
 /// Effects by their names in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum EffectName {
+pub(super) enum EffectName {
     Fail,
     MediaError,
     ReadOnly,
@@ -24,7 +24,7 @@ enum EffectName {
     PowerCut,
 }
 
-const EFFECTS: [(&str, EffectName); 7] = [
+pub(super) const EFFECTS: [(&str, EffectName); 7] = [
     ("fail", EffectName::Fail),
     ("media-error", EffectName::MediaError),
     ("read-only", EffectName::ReadOnly),
@@ -35,7 +35,7 @@ const EFFECTS: [(&str, EffectName); 7] = [
 ];
 
 /// Statuses that a command can be made to fail with, by their names in files.
-const STATUSES: [(&str, Status); 10] = [
+pub(super) const STATUSES: [(&str, Status); 10] = [
     ("internal-error", Status::INTERNAL_ERROR),
     ("data-transfer-error", Status::DATA_TRANSFER_ERROR),
     ("command-interrupted", Status::COMMAND_INTERRUPTED),

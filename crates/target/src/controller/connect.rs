@@ -90,6 +90,10 @@ impl Subsystem {
     ) -> Result<Connected, CompletionEntry> {
         self.now = self.now.max(now);
         let cid = entry.cdw0.cid();
+        if self.is_off_until(self.now).is_some() {
+            let busy = FabricsStatus::CONNECT_CONTROLLER_BUSY;
+            return Err(Refusal::from(busy).completion(cid));
+        }
         let (kind, queue) = self
             .check_connect(connect, data)
             .and_then(|kind| {

@@ -95,6 +95,11 @@ pub const ROWS: &[Row] = rows! {
     "Asynchronous Event Request", "namespace attribute changed", Implemented, "events::a_format_is_told_to_the_others";
     "Asynchronous Event Request", "discovery log changed", Implemented, "identify::a_discovery_controller_lists_where_the_subsystem_is";
     "Abort", "event requests; others complete", Implemented, "events::requests_have_a_limit_and_can_be_aborted";
+    "Property Get", "CSTS.CFS: a controller that gives up by itself", Implemented, "faults::a_controller_that_gives_up_says_so_until_its_host_resets_it";
+    "Get Log Page", "LID 02h: read-only and degraded media", Implemented, "faults::zones_that_fail_are_told_and_seen_in_the_health_log";
+    "Get Log Page", "LID 02h: power cycles, unsafe shutdowns", Implemented, "faults::a_loss_of_power_after_a_shutdown_is_a_safe_one";
+    "Connect", "Connect Controller Busy while there is no power", Implemented, "faults::a_loss_of_power_ends_every_association_and_answers_nothing";
+    "Format NVM", "after a completion that was lost", Implemented, "faults::a_lost_completion_holds_up_neither_a_format_nor_its_queue";
     "Keep Alive", "traffic based (TBKAS)", Implemented, "lifetime::any_command_keeps_a_controller_alive";
     "Format NVM", "LBAF: 512 B, 4 KiB", Implemented, "admin::a_format_changes_the_size_of_blocks_and_erases";
     "Format NVM", "Format In Progress", Implemented, "admin::a_format_waits_for_what_is_in_flight_and_lets_nothing_else_in";

@@ -115,6 +115,11 @@ impl Subsystem {
         Ok(Answer::Later)
     }
 
+    /// A format will not be carried out.
+    pub(super) fn forget_format(&mut self, format: &PendingFormat) {
+        self.leave(format.queue);
+    }
+
     /// Formats the drive, if that is asked for and nothing is in the drive.
     pub(super) fn apply_format(&mut self) {
         let Some(format) = self.format.take() else {
@@ -123,7 +128,7 @@ impl Subsystem {
         let totals = self.drive.drive().totals();
         self.counters.read_bytes += totals.host_read_bytes;
         self.counters.written_bytes += totals.host_write_bytes;
-        *self.drive.drive_mut() = Drive::new(&format.config);
+        self.drive.replace(Drive::new(&format.config));
         self.learn_drive();
         let of = self.queues.at(format.queue);
         of.in_drive -= 1;

@@ -478,6 +478,23 @@ impl Subsystem {
         }
     }
 
+    /// The completion of a step of a command was lost.
+    pub(super) fn swallowed(&mut self, slot: u32) {
+        if self.flights.get_mut(slot).is_none() {
+            return;
+        }
+        let flight = self.flights.remove(slot);
+        self.account(&flight, self.now, Status::ABORTED_BY_HOST);
+        if let Some(spent) = flight.spent {
+            self.pool.give(spent);
+        }
+        match flight.step {
+            // No host waits for a flush of the controller itself.
+            Step::Shutdown(controller) => self.shutdown_goes_on(controller),
+            _ => self.leave(flight.queue),
+        }
+    }
+
     /// The drive is done with a step of a command. `until` is how far it has come.
     #[inline]
     pub(super) fn completed(
@@ -503,7 +520,7 @@ impl Subsystem {
             completion.data = Some(spent);
             completion.result = flight.result;
         }
-        self.account(&flight, &completion);
+        self.account(&flight, completion.at, completion.status);
         if let Step::Shutdown(controller) = flight.step {
             self.shutdown_goes_on(controller);
         } else {
@@ -516,7 +533,7 @@ impl Subsystem {
 
     /// Counts a command that the drive has done.
     #[inline]
-    fn account(&mut self, flight: &Flight, completion: &Completion) {
+    fn account(&mut self, flight: &Flight, at: Nanos, status: Status) {
         let counters = &mut self.counters;
         match flight.op {
             Op::Read { .. } | Op::Compare { .. } | Op::Verify { .. } => counters.reads += 1,
@@ -528,11 +545,11 @@ impl Subsystem {
         if self.flights.is_empty()
             && let Some(since) = counters.busy_since.take()
         {
-            counters.busy_ns += completion.at.saturating_sub(since).0;
+            counters.busy_ns += at.saturating_sub(since).0;
         }
         if !matches!(flight.step, Step::Shutdown(_)) {
-            let took = completion.at.saturating_sub(flight.submitted);
-            let is_error = !completion.status.is_success();
+            let took = at.saturating_sub(flight.submitted);
+            let is_error = !status.is_success();
             let lba_bytes = self.namespace(flight.nsid).map_or(0, |of| of.lba_bytes);
             let activity = &mut self.activity;
             activity.done(flight.nsid, &flight.op, lba_bytes, is_error, took);

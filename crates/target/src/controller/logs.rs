@@ -141,7 +141,10 @@ impl Subsystem {
             matches!(state, ZoneState::READ_ONLY | ZoneState::OFFLINE)
         };
         let mut out = SmartLog::new_zeroed();
-        out.cw = CriticalWarning::default().with_degraded((0..zones.count()).any(is_lost));
+        out.cw = CriticalWarning::default()
+            .with_degraded((0..zones.count()).any(is_lost))
+            // It says so of all of the media.
+            .with_read_only((0..zones.count()).all(is_lost));
         out.ctemp = TEMPERATURE_K.into();
         out.avsp = SPARE_PERCENT;
         out.avspt = SPARE_THRESHOLD_PERCENT;
@@ -150,7 +153,9 @@ impl Subsystem {
         out.hrc = count(counters.reads);
         out.hwc = count(counters.writes);
         out.cbt = count((counters.busy_ns + since) / NS_PER_MINUTE);
-        out.pwrc = count(1);
+        // It was switched on once.
+        out.pwrc = count(1 + self.power.cycles);
+        out.upl = count(self.power.unsafe_shutdowns);
         out.poh = count(self.now.0 / (60 * NS_PER_MINUTE));
         out.mdie = count(counters.media_errors);
         out.neile = count(counters.errors);

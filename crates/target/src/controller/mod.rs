@@ -27,6 +27,7 @@
 //! | `events` | what a controller has to tell its host |
 //! | [`activity`] | counts and latencies of I/O commands |
 //! | `io` | I/O commands, to the drive and back |
+//! | `faults` | what no host asked for: faults, loss of power, a controller that gives up |
 //! | `fuzz` | any bytes as commands, for fuzzing |
 //! | [`coverage`] | what of the protocol there is, and which test shows it |
 
@@ -37,6 +38,7 @@ mod connect;
 pub mod coverage;
 mod events;
 mod failure;
+mod faults;
 mod features;
 mod format;
 mod fuzz;
@@ -58,17 +60,23 @@ use zonelab_ssd::faults::FaultyDrive;
 use zonelab_ssd::slab::Slab;
 
 pub use authentication::{Authentication, HostSecret, NotAuthenticated, RandomSource};
+pub use faults::NoSuchController;
 pub use fuzz::fuzz_command;
 pub use settings::{DiscoveryAddress, SettingsError, SubsystemSettings, TransportLimits};
 
 use crate::Buffers;
 use activity::Activity;
 use failure::{Failure, do_not_retry};
+use faults::Power;
 use format::PendingFormat;
 use io::Flight;
 use names::NamespaceNames;
 use settings::Texts;
 use state::{Controller, Life, Queue};
+
+/// How long an association stays after a reset or shutdown, for the host to
+/// read the status (base specification 2.0, section 3.6.2).
+const ASSOCIATION_LINGERS: Nanos = Nanos::from_secs(120);
 
 /// A queue that a host has made, by number. Numbers are used again once the
 /// queue is gone and nothing of it is in flight.
@@ -193,6 +201,7 @@ pub struct Subsystem {
     pool: Buffers,
     counters: Counters,
     activity: Activity,
+    power: Power,
     /// Scratch for what the drive completes.
     completions: Vec<Completion>,
     /// Commands that the drive did not take.
@@ -204,8 +213,9 @@ impl Subsystem {
     ///
     /// # Errors
     /// [`SettingsError`]: a setting is not possible.
-    pub fn new(drive: FaultyDrive, settings: SubsystemSettings) -> Result<Self, SettingsError> {
+    pub fn new(mut drive: FaultyDrive, settings: SubsystemSettings) -> Result<Self, SettingsError> {
         let texts = settings.texts()?;
+        drive.leave_timeouts_to_host();
         let now = drive.drive().now();
         let mut subsystem = Self {
             drive,
@@ -227,6 +237,7 @@ impl Subsystem {
             pool: Buffers::default(),
             counters: Counters::default(),
             activity: Activity::new(),
+            power: Power::default(),
             completions: Vec::new(),
             turned_away: Vec::new(),
         };
@@ -312,7 +323,9 @@ impl Subsystem {
     /// When something happens next; `None`: nothing will until a command comes.
     #[must_use]
     pub fn next_event(&self) -> Option<Nanos> {
-        let at_once = !self.closing.is_empty() || !self.turned_away.is_empty();
+        let at_once = !self.closing.is_empty()
+            || !self.turned_away.is_empty()
+            || self.untold_power_loss().is_some();
         let ready = self.ready.front().map(|done| done.due);
         [
             self.drive.next_event(),
@@ -352,10 +365,21 @@ impl Subsystem {
             self.drive.advance(until, &mut completions);
             let is_idle = completions.is_empty();
             for completion in completions.drain(..) {
+                // What comes after the loss of power ends unseen.
+                if self
+                    .untold_power_loss()
+                    .is_some_and(|at| at <= completion.at)
+                {
+                    self.power_lost();
+                }
                 self.release(completion.at, done);
                 self.completed(completion, until, done);
             }
             self.completions = completions;
+            if self.untold_power_loss().is_some() {
+                self.power_lost();
+            }
+            self.forget_swallowed();
             // A command with two steps has gone back to the drive.
             let goes_on = self.drive.next_event().is_some_and(|at| at <= until);
             if self.turned_away.is_empty() && (is_idle || !goes_on) {

@@ -15,14 +15,11 @@ use super::failure::{Failure, byte, do_not_retry};
 use super::features::Features;
 use super::settings::ADMIN_QUEUE_ENTRIES;
 use super::state::{Kind, Life};
-use super::{Answer, Subsystem};
+use super::{ASSOCIATION_LINGERS, Answer, Subsystem};
 
 /// How long a host may take to enable and to disable, in units of 500 ms. Both
 /// are done at once; it is what hosts are used to.
 const READY_TIMEOUT: u8 = 15;
-/// How long an association stays after a reset or shutdown, for the host to
-/// read the status (base specification 2.0, section 3.6.2).
-const ASSOCIATION_LINGERS: Nanos = Nanos::from_secs(120);
 /// Entry sizes of I/O queues as powers of two.
 const IOSQES: u8 = 6;
 const IOCQES: u8 = 4;
@@ -129,8 +126,12 @@ impl Subsystem {
             .with_rdy(is_possible)
             .with_cfs(!is_possible);
         controller.ends_at = None;
+        let uses_drive = controller.kind == Kind::Io && is_possible;
         let now = self.now;
         self.controllers.at(slot).arm_keep_alive(now);
+        if uses_drive {
+            self.in_use();
+        }
     }
 
     /// A controller reset: I/O queues end, event requests are given up,
@@ -179,10 +180,11 @@ impl Subsystem {
     fn shut_down_is_over(&mut self, slot: u32) {
         let controller = self.controllers.at(slot);
         controller.csts = controller.csts.with_shst(ShutdownStatus::COMPLETE);
+        self.not_in_use();
         self.close_io_queues(slot);
     }
 
-    fn close_io_queues(&mut self, slot: u32) {
+    pub(super) fn close_io_queues(&mut self, slot: u32) {
         let places = self.controllers.at(slot).io.len();
         for place in 0..places {
             if let Some(queue) = self.controllers.at(slot).io[place].take() {

@@ -141,7 +141,7 @@ pub(super) struct Controller {
 impl Controller {
     /// Whether it takes commands other than those of fabrics.
     pub(super) fn is_ready(&self) -> bool {
-        self.csts.rdy()
+        self.csts.rdy() && !self.csts.cfs()
     }
 
     /// Whether it takes I/O commands of the zoned command set.

@@ -33,6 +33,13 @@ pub trait Backend {
         data_len: u32,
     );
 
+    /// Whether there is anybody to connect to. Connections that come while
+    /// there is not are closed at once.
+    fn is_on(&self, now: Nanos) -> bool {
+        let _ = now;
+        true
+    }
+
     /// Takes back data of a completion that the host has got.
     fn recycle(&mut self, data: Buf);
 
@@ -73,6 +80,10 @@ impl Backend for Subsystem {
         data_len: u32,
     ) {
         Self::submit(self, now, queue, entry, data, data_len);
+    }
+
+    fn is_on(&self, now: Nanos) -> bool {
+        self.is_off_until(now).is_none()
     }
 
     fn recycle(&mut self, data: Buf) {

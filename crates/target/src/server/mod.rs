@@ -273,7 +273,7 @@ impl Server {
         for event in events {
             let (mark, flags) = (event.data.u64(), event.flags);
             match mark {
-                LISTENER => self.accept(now),
+                LISTENER => self.accept(backend, now),
                 VISITS => visits.receive(self, backend, now),
                 mark => self.ready(mark as usize, flags, backend, now),
             }
@@ -412,9 +412,11 @@ impl Server {
         }
     }
 
-    fn accept(&mut self, now: Nanos) {
+    fn accept(&mut self, backend: &impl Backend, now: Nanos) {
         for _ in 0..BATCH {
             match self.listener.accept() {
+                // A drive without power has no address to connect to.
+                Ok(_) if !backend.is_on(now) => (),
                 Ok((stream, address)) => {
                     if self.peers.len() - self.vacant.len() >= self.settings.limits.connections {
                         self.turned_away += 1;

@@ -5,6 +5,7 @@ mod admin;
 mod authentication;
 mod connecting;
 mod events;
+mod faults;
 mod garbage;
 mod host;
 mod identify;

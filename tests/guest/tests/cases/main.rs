@@ -29,7 +29,7 @@ type BootCase = fn(&mut Guest, &Image) -> Result<()>;
 type DriveCase = fn(&mut Guest, &Drive) -> Result<()>;
 
 /// Cases about what serves a drive.
-type ServedCase = fn(&mut Guest) -> Result<()>;
+pub(crate) type ServedCase = fn(&mut Guest) -> Result<()>;
 
 const BOOT: &[(&str, BootCase)] = &[
     ("boot::release", boot::release),
@@ -129,7 +129,8 @@ fn main() -> ExitCode {
             });
             trials.push(trial.with_ignored_flag(kernel != Kernel::Backports));
         }
-        for &(name, case) in SERVED {
+        let served = [SERVED, served::faults::CASES, served::features::CASES];
+        for &(name, case) in served.into_iter().flatten() {
             trials.push(trial(&machine, name, move |guest, _| case(guest)));
         }
         for &(name, case) in AUTH {

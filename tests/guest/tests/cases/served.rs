@@ -1,5 +1,8 @@
 //! The drive of `zonelab serve`, connected to over NVMe/TCP.
 
+pub(crate) mod faults;
+pub(crate) mod features;
+
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
