@@ -8,9 +8,9 @@
 mod calibrate;
 mod command;
 mod conditions;
+mod fault;
 mod fio_jobs;
 mod nvme;
 mod scratch;
 mod search;
-mod serve;
 mod traces;
