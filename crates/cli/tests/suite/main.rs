@@ -8,10 +8,10 @@
 mod calibrate;
 mod command;
 mod conditions;
+mod fault;
 mod fio_jobs;
 mod keys;
 mod nvme;
 mod scratch;
 mod search;
-mod serve;
 mod traces;
