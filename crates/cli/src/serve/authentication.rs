@@ -11,7 +11,7 @@ use crate::host_keys;
 
 /// Options about authentication.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub(super) struct AuthenticationArgs {
     /// Let in only the hosts in this file, once they have authenticated
     /// themselves (DH-HMAC-CHAP): lines HOSTNQN KEY [CONTROLLER-KEY]
     #[arg(long, value_name = "FILE")]
@@ -24,7 +24,7 @@ pub(super) struct Args {
     dhchap_dhgroup: Option<DhGroup>,
 }
 
-impl Args {
+impl AuthenticationArgs {
     /// Whether hosts have to authenticate themselves.
     pub(super) fn is_required(&self) -> bool {
         self.host_key.is_some()

@@ -21,6 +21,8 @@ use zonelab_target::controller::{DiscoveryAddress, Subsystem, SubsystemSettings,
 use zonelab_target::server::{Limits, Server, ServerSettings, Visitor, visits};
 use zonelab_target::tcp;
 
+use authentication::AuthenticationArgs;
+
 use crate::exit::{Exit, Failure};
 use crate::{console, files, profiles};
 
@@ -42,7 +44,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NQN")]
     allow_host: Vec<String>,
     #[command(flatten)]
-    authentication: authentication::Args,
+    authentication: AuthenticationArgs,
     /// Whether written data is kept
     #[arg(long, value_enum, default_value_t = Data::Memory)]
     data: Data,
