@@ -12,5 +12,5 @@ mod fio_jobs;
 mod nvme;
 mod scratch;
 mod search;
-mod serve;
+mod serve_web;
 mod traces;
