@@ -33,7 +33,10 @@ pub(super) fn announce(
              drive does"
         );
     }
-    let web = web.map(|web| format!("http://{web}/"));
+    let web = web.map(|web| match web.ip().is_unspecified() {
+        true => format!("http://localhost:{}/", web.port()),
+        false => format!("http://{web}/"),
+    });
     let nqn = &settings.nqn;
     if args.json {
         let line = serde_json::json!({

@@ -14,4 +14,5 @@ mod keys;
 mod nvme;
 mod scratch;
 mod search;
+mod serve_web;
 mod traces;

@@ -3,5 +3,6 @@
 mod drive;
 mod exposition;
 mod http;
+mod made;
 mod metrics;
 mod state;
