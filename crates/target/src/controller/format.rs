@@ -9,7 +9,6 @@
 use zonelab_nvme::Status;
 use zonelab_nvme::command::{FormatNvm, SecureErase};
 use zonelab_nvme::queue::CompletionEntry;
-use zonelab_ssd::Drive;
 use zonelab_ssd::config::DriveConfig;
 
 use super::events::Event;
@@ -123,7 +122,7 @@ impl Subsystem {
         let totals = self.drive.drive().totals();
         self.counters.read_bytes += totals.host_read_bytes;
         self.counters.written_bytes += totals.host_write_bytes;
-        *self.drive.drive_mut() = Drive::new(&format.config);
+        self.drive.drive_mut().format(&format.config);
         self.learn_drive();
         let of = self.queues.at(format.queue);
         of.in_drive -= 1;
