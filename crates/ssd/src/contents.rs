@@ -72,6 +72,8 @@ impl ZoneRecord {
 /// that cannot do something remembers that, does nothing more, and says so in
 /// [`Contents::failure`]; whoever owns the drive lets no completion out then.
 pub trait Contents: Debug + Send {
+    /// A drive was made of what was kept, and goes on from there.
+    fn begin(&mut self);
     /// Stores `bytes` at `offset`.
     fn write(&mut self, zone: ZoneId, offset: u64, bytes: &[u8]);
     /// Fills `out` from `offset`; what was never written reads as zeros.

@@ -112,8 +112,14 @@ impl Drive {
             buffer.settle(&drive.zones);
         }
         drive.resume_erasures(Nanos::ZERO);
-        drive.keep_in(contents);
         drive.resets_kept = drive.totals.resets;
+        drive.keep_in(contents);
+        if let Some(contents) = drive.outside() {
+            contents.begin();
+        }
+        // What was open is closed now: the limits hold for what is kept, too.
+        drive.zones.note_differences(&kept.zones);
+        drive.keep_zones();
         Ok(drive)
     }
 

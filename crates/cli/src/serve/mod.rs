@@ -1,8 +1,10 @@
 //! `zonelab serve`.
 
 mod output;
+mod store;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use zonelab_config::units::{parse_duration, parse_size};
 use zonelab_device::Nanos;
@@ -38,6 +40,10 @@ pub(crate) struct Args {
     /// Whether written data is kept
     #[arg(long, value_enum, default_value_t = Data::Memory)]
     data: Data,
+    /// Keep data and zones in this file, which is made if it is not there: the
+    /// drive comes back with them, however this program ended
+    #[arg(long, value_name = "FILE", conflicts_with = "data")]
+    store: Option<PathBuf>,
     /// Answer as fast as possible instead of at the drive's times
     #[arg(long)]
     no_timing: bool,
@@ -97,10 +103,12 @@ enum Digest {
 
 const HELP: &str = "\
 It serves until it is interrupted, and then prints how much later than the drive's
-times responses were sent. Exit code 1: later than --max-lateness.
+times responses were sent. Exit code 1: later than --max-lateness; 3: the store
+is of another drive, or damaged; 4: it cannot be written any more.
 
   zonelab serve zn540
   zonelab serve small-zones --listen 127.0.0.1:0 --json
+  zonelab serve zn540 --store drive.zonelab
   zonelab serve profiles/zn540.toml --set zones.count=64 --data none --no-timing
 
 docs/serve.md says how to connect, what is honoured and what is not.";
@@ -118,16 +126,23 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
     let settings = server_settings(args)?;
     let config = config(args)?;
     console_log();
+    let (drive, found) = store::drive(args.store.as_deref(), &config)?;
     let mut server = Server::bind(args.listen, settings)
         .map_err(|error| Failure::environment(anyhow::anyhow!("{}: {error}", args.listen)))?;
     let address = server.local_addr().map_err(Failure::environment)?;
-    let mut subsystem = subsystem(args, &config, &settings, address)?;
+    let mut subsystem = subsystem(args, drive, &settings, address)?;
     let stop = console::interruptible("what is being sent")?;
-    output::announce(args, &config, subsystem.settings(), address)?;
+    let config = subsystem.drive().drive().config();
+    output::announce(args, config, subsystem.settings(), address)?;
+    if let Some(found) = found {
+        store::announce(args, &found)?;
+    }
     let (_visitor, visits) = visits().map_err(Failure::environment)?;
     server
         .run_visited(&mut subsystem, &stop, visits)
-        .map_err(Failure::environment)?;
+        .map_err(|error| store::ended(args.store.as_deref(), error))?;
+    let off = subsystem.switch_off().map_err(std::io::Error::other);
+    off.map_err(|error| store::ended(args.store.as_deref(), error))?;
     let report = server.report();
     let late = max_lateness.map_or_else(Vec::new, |most| output::late(&report, most));
     output::conclude(args, &report, &late)?;
@@ -193,11 +208,11 @@ fn config(args: &Args) -> Result<DriveConfig, Failure> {
 
 fn subsystem(
     args: &Args,
-    config: &DriveConfig,
+    drive: Drive,
     server: &ServerSettings,
     address: SocketAddr,
 ) -> Result<Subsystem, Failure> {
-    let default = || format!("nqn.2024-01.io.github.zonelab:{}", config.name);
+    let default = || format!("nqn.2024-01.io.github.zonelab:{}", drive.config().name);
     let mut settings = SubsystemSettings::new(&args.nqn.clone().unwrap_or_else(default));
     settings.limits = TransportLimits {
         in_capsule_bytes: server.tcp.in_capsule_bytes,
@@ -213,7 +228,7 @@ fn subsystem(
             port: address.port(),
         });
     }
-    let drive = FaultyDrive::new(Drive::new(config), FaultPlan::default());
+    let drive = FaultyDrive::new(drive, FaultPlan::default());
     Subsystem::new(drive, settings).map_err(|error| Failure::usage(error.to_string()))
 }
 

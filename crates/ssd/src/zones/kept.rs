@@ -42,6 +42,19 @@ impl Zones {
         }
     }
 
+    /// Zones that are not what is kept of them have changed.
+    pub(crate) fn note_differences(&mut self, records: &[ZoneRecord]) {
+        let differ = |(index, record): &(usize, &ZoneRecord)| {
+            // Fits: the number of zones came as u32.
+            self.record_of(ZoneId(*index as u32)) != **record
+        };
+        let all = records.iter().enumerate().take(self.zones.len());
+        let changed: Vec<usize> = all.filter(differ).map(|(index, _)| index).collect();
+        if let Some(unkept) = &mut self.unkept {
+            changed.into_iter().for_each(|index| unkept.note(index));
+        }
+    }
+
     /// The zones that have changed, those that are not active any more before
     /// those that are: whoever keeps them one by one never has more active
     /// ones than are allowed.

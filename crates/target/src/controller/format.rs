@@ -31,7 +31,8 @@ pub(super) struct PendingFormat {
 
 /// The same drive with blocks of `lba_bytes`; `None`: its zones or pages are
 /// no whole number of them.
-pub(super) fn formatted(config: &DriveConfig, lba_bytes: u32) -> Option<DriveConfig> {
+#[must_use]
+pub fn formatted(config: &DriveConfig, lba_bytes: u32) -> Option<DriveConfig> {
     let old = u64::from(config.lba_bytes);
     let new = u64::from(lba_bytes);
     let scaled = |lbas: u64| {
