@@ -88,6 +88,11 @@ fn snapshot() {
 }
 
 #[test]
+fn store() {
+    run("store");
+}
+
+#[test]
 fn system() {
     run("system");
 }

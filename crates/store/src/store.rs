@@ -8,7 +8,8 @@ use zonelab_device::ZoneId;
 use zonelab_ssd::contents::{Contents, ZoneRecord};
 
 use crate::layout::{
-    CHECKPOINT_HEADER_BYTES, Layout, REDO_BYTES_MAX, Redo, Slot, State, is_zero, seal,
+    CHECKPOINT_HEADER_BYTES, Layout, REDO_BYTES_MAX, REDO_HEADER_BYTES, Redo, Slot, State, is_zero,
+    seal,
 };
 use crate::medium::Medium;
 
@@ -190,7 +191,9 @@ impl<M: Medium> Store<M> {
             let at = self.layout.data_at(zone, end);
             self.medium.zero(at, self.layout.zone_bytes - end)?;
         }
-        Ok(())
+        // What was done once more may lie behind the ends, too: never again.
+        self.medium
+            .write(Layout::redo_at(), &[0; REDO_HEADER_BYTES])
     }
 
     fn begin_epoch(&mut self, lba_bytes: u32) -> io::Result<()> {

@@ -7,6 +7,7 @@
 mod blocks;
 mod boot;
 mod file_systems;
+mod killed;
 mod limits;
 mod served;
 mod states;
@@ -70,6 +71,11 @@ const SERVED: &[(&str, ServedCase)] = &[
         served::is_what_its_profile_says,
     ),
     ("served::outlives_its_hosts", served::outlives_its_hosts),
+    ("served::killed_under_load", killed::under_load),
+    (
+        "served::killed_under_a_file_system",
+        killed::under_a_file_system,
+    ),
 ];
 
 fn main() -> ExitCode {

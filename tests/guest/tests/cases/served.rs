@@ -18,17 +18,23 @@ const LOOKS: u32 = 120;
 /// A drive that is served, and ends with this value.
 pub(crate) struct Served {
     process: Child,
-    port: u64,
+    pub(crate) port: u64,
     pub(crate) nqn: String,
 }
 
 impl Served {
     /// Serves the drive, on a port that the system chooses.
     pub(crate) fn start() -> Result<Self> {
+        Self::start_with(&["--listen", "127.0.0.1:0"])
+    }
+
+    /// Serves it with these options.
+    pub(crate) fn start_with(options: &[&str]) -> Result<Self> {
         let program = std::env::var_os("ZONELAB").map(PathBuf::from);
         let program = program.context("ZONELAB is to name the program: cargo xtask test guest")?;
         let mut process = Command::new(&program)
-            .args(["serve", PROFILE, "--listen", "127.0.0.1:0", "--json"])
+            .args(["serve", PROFILE, "--json"])
+            .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -55,8 +61,14 @@ impl Served {
 
     /// Connects the guest, and gives the name of the controller.
     pub(crate) fn connect(&self, guest: &mut Guest) -> Result<String> {
+        self.connect_with(guest, "")
+    }
+
+    /// The same with options of nvme-cli.
+    pub(crate) fn connect_with(&self, guest: &mut Guest, options: &str) -> Result<String> {
         guest.ok("modprobe nvme_tcp")?;
-        guest.ok(&format!("nvme connect {} -n {}", self.at(), self.nqn))?;
+        let (at, nqn) = (self.at(), &self.nqn);
+        guest.ok(&format!("nvme connect {at} -n {nqn} {options}"))?;
         let find = format!(
             "for c in /sys/class/nvme/nvme*; do
                 [ \"$(cat $c/subsysnqn)\" = {} ] || continue
@@ -72,6 +84,13 @@ impl Served {
             guest.ok("sleep 0.5")?;
         }
         bail!("no namespace appears")
+    }
+
+    /// Ends it as SIGKILL does: at once.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        self.process.kill()?;
+        self.process.wait()?;
+        Ok(())
     }
 
     /// Disconnects the guest.
