@@ -228,7 +228,7 @@ pub fn open<M: Medium>(
     })?;
     let layout = Layout::new(config);
     let state = read_state(&medium)?;
-    let (mut zones, records) = read_zones(&medium, &layout, &state)?;
+    let (mut zones, records, torn_at) = read_zones(&medium, &layout, &state)?;
     for (of, record) in zones.iter_mut().zip(&records) {
         let end = record.data_end_lbas();
         let end = end.saturating_mul(u64::from(state.lba_bytes));
@@ -262,6 +262,7 @@ pub fn open<M: Medium>(
         entry_sequence,
         checkpoint_sequence,
         scratch: Vec::new(),
+        torn_at,
         failure: OnceLock::new(),
     };
     Ok((store, found))
@@ -310,12 +311,12 @@ fn read_state(medium: &impl Medium) -> Result<State, OpenError> {
         })
 }
 
-/// The newest whole record of each zone.
+/// The newest whole record of each zone, and where one is torn.
 fn read_zones(
     medium: &impl Medium,
     layout: &Layout,
     state: &State,
-) -> Result<(Vec<OfZone>, Vec<ZoneRecord>), OpenError> {
+) -> Result<(Vec<OfZone>, Vec<ZoneRecord>, Option<u64>), OpenError> {
     let mut zones = Vec::new();
     let mut records = Vec::new();
     let mut torn = Vec::new();
@@ -329,7 +330,7 @@ fn read_zones(
                 continue;
             }
             if !is_whole(at, &bytes) {
-                torn.push(zone);
+                torn.push((zone, at));
                 continue;
             }
             let slot = Slot::decode(&bytes);
@@ -357,11 +358,13 @@ fn read_zones(
     // switched off.
     let possible = usize::from(!state.is_clean);
     if torn.len() > possible {
+        let mut torn: Vec<u32> = torn.into_iter().map(|(zone, _)| zone).collect();
         torn.dedup();
         let what = format!("records of zones {torn:?}");
         return Err(OpenError::Damaged { what });
     }
-    Ok((zones, records))
+    let torn_at = torn.first().map(|(_, at)| *at);
+    Ok((zones, records, torn_at))
 }
 
 /// Ends the last write in place, if it did not end and is not void.

@@ -22,7 +22,8 @@ pub(crate) struct OfZone {
     /// Of its last record.
     pub(crate) sequence: u64,
     pub(crate) life: u32,
-    /// Behind the last byte that was written: the file holds zeros from there on.
+    /// Behind the last byte that was written or is recorded: the file holds zeros
+    /// from there on, and writing there replaces nothing.
     pub(crate) end: u64,
 }
 
@@ -37,6 +38,9 @@ pub struct Store<M> {
     pub(crate) entry_sequence: u64,
     pub(crate) checkpoint_sequence: u64,
     pub(crate) scratch: Vec<u8>,
+    /// Where a record is torn: it is wiped when a drive begins, so that the next
+    /// loss of power is the only one that can have torn any.
+    pub(crate) torn_at: Option<u64>,
     /// What went wrong: nothing is written any more.
     pub(crate) failure: OnceLock<String>,
 }
@@ -72,7 +76,8 @@ impl<M: Medium> Store<M> {
     fn write_record(&mut self, zone: ZoneId, record: &ZoneRecord) -> io::Result<()> {
         let lba_bytes = u64::from(self.state.lba_bytes);
         let of = &mut self.zones[zone.0 as usize];
-        if record.data_end_lbas() * lba_bytes < of.end {
+        let end = record.data_end_lbas() * lba_bytes;
+        if end < of.end {
             of.life = of.life.wrapping_add(1);
         }
         let sequence = of.sequence + 1;
@@ -85,7 +90,10 @@ impl<M: Medium> Store<M> {
         slot.encode(&self.layout, zone.0, &mut self.scratch);
         let at = self.layout.record_at(zone.0, sequence);
         self.medium.write(at, &self.scratch)?;
-        self.zones[zone.0 as usize].sequence = sequence;
+        let of = &mut self.zones[zone.0 as usize];
+        of.sequence = sequence;
+        // Blocks that were never written, or zeroed, count from now on.
+        of.end = of.end.max(end);
         Ok(())
     }
 
@@ -186,6 +194,10 @@ impl<M: Medium> Store<M> {
 
     /// What lies behind the ends of zones is void, and becomes zero.
     fn void_unrecorded(&mut self) -> io::Result<()> {
+        if let Some(at) = self.torn_at.take() {
+            self.medium
+                .write(at, &vec![0; self.layout.record_bytes()])?;
+        }
         for zone in 0..self.layout.zones {
             let end = self.zones[zone as usize].end;
             let at = self.layout.data_at(zone, end);

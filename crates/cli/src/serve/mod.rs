@@ -133,10 +133,13 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
     let mut subsystem = subsystem(args, drive, &settings, address)?;
     let stop = console::interruptible("what is being sent")?;
     let config = subsystem.drive().drive().config();
-    output::announce(args, config, subsystem.settings(), address)?;
-    if let Some(found) = found {
-        store::announce(args, &found)?;
-    }
+    let found = found.map(|found| store::Summary::new(args, &found));
+    output::announce(
+        args,
+        config,
+        (subsystem.settings(), found.as_ref()),
+        address,
+    )?;
     let (_visitor, visits) = visits().map_err(Failure::environment)?;
     server
         .run_visited(&mut subsystem, &stop, visits)

@@ -9,7 +9,6 @@ use zonelab_store::{Found, OpenError, Store};
 use zonelab_target::controller::formatted;
 
 use super::Args;
-use crate::console;
 use crate::exit::Failure;
 
 /// A drive of `config`: that of the store if there is one, with what was found
@@ -46,31 +45,43 @@ pub(super) fn drive(
     Ok((drive, Some(found)))
 }
 
-/// Says what was found.
-///
-/// # Errors
-/// Nobody reads it.
-pub(super) fn announce(args: &Args, found: &Found) -> Result<(), Failure> {
-    let Some(path) = &args.store else {
-        return Ok(());
-    };
-    let zones = found.zones_with_data();
-    let how = match (found.is_new, found.is_clean) {
-        (true, _) => "new",
-        (false, true) => "switched off in good order",
-        (false, false) => "after a loss of power",
-    };
-    if args.json {
-        let line = serde_json::json!({
-            "schema": 1, "event": "store", "file": path, "is_new": found.is_new,
-            "is_clean": found.is_clean, "zones_with_data": zones,
-        });
-        return console::print(&format!("{line}\n"));
+/// What was found in a store, to be said.
+pub(super) struct Summary {
+    file: String,
+    is_new: bool,
+    is_clean: bool,
+    zones_with_data: usize,
+}
+
+impl Summary {
+    pub(super) fn new(args: &Args, found: &Found) -> Self {
+        let file = args.store.as_ref().map(|path| path.display().to_string());
+        Self {
+            file: file.unwrap_or_default(),
+            is_new: found.is_new,
+            is_clean: found.is_clean,
+            zones_with_data: found.zones_with_data(),
+        }
     }
-    console::print(&format!(
-        "{}: {how}; {zones} zones with data\n",
-        path.display()
-    ))
+
+    /// Its part of the line that says where the server listens.
+    pub(super) fn as_json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "file": self.file, "is_new": self.is_new, "is_clean": self.is_clean,
+            "zones_with_data": self.zones_with_data,
+        })
+    }
+
+    /// A line of text.
+    pub(super) fn line(&self) -> String {
+        let how = match (self.is_new, self.is_clean) {
+            (true, _) => "a new store",
+            (false, true) => "switched off in good order",
+            (false, false) => "as after a loss of power",
+        };
+        let (file, zones) = (&self.file, self.zones_with_data);
+        format!("{file}: {how}, {zones} zones with data\n")
+    }
 }
 
 /// The server ended otherwise than by an interruption.

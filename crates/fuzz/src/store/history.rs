@@ -110,12 +110,21 @@ impl History {
         let possible = self.possible(steps);
         let is_loose = possible.iter().any(|of| of.view.has_zrwa());
         let fits = |of: &&Candidate| of.view.after_power_loss() == *view;
-        let is_data_left = |of: &Candidate| of.stamps == stamps;
+        // A zone that failed has no area any more, and what was not committed of
+        // it need not outlive that.
+        let has_failed = matches!(view.state, ZoneState::READ_ONLY | ZoneState::OFFLINE);
+        let is_void = |(index, stamp): (usize, &u32)| {
+            has_failed && *stamp == 0 && index as u64 >= view.host_lbas
+        };
+        let is_data_left = |of: &Candidate| {
+            let mut blocks = stamps.iter().enumerate().zip(&of.stamps);
+            blocks.all(|(found, stamp)| found.1 == stamp || is_void(found))
+        };
         let mut fitting = possible.iter().filter(fits);
         let is_right = if is_loose {
             // Each block of an area is by itself.
             let is_of_some = |(index, stamp): (usize, &u32)| {
-                possible.iter().any(|of| of.stamps[index] == *stamp)
+                is_void((index, stamp)) || possible.iter().any(|of| of.stamps[index] == *stamp)
             };
             fitting.next().is_some() && stamps.iter().enumerate().all(is_of_some)
         } else {
