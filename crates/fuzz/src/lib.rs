@@ -18,6 +18,7 @@
 //! | [`commands`] | whatever a host sends as commands |
 //! | [`drive`] | commands into a drive, both drawn, against a shadow of the drive |
 //! | [`faults`], [`snapshot`] | fault plans and snapshots: refused, or they work |
+//! | [`store`] | a store that loses power at any step, gets full, or is damaged |
 //! | [`system`] | a host with clients, faults, loss of power and snapshots on a drawn drive |
 //! | [`selftest`] | tests the harness itself |
 //! | [`draw`], [`text`] | structured values, and texts, from bytes |
@@ -36,6 +37,7 @@ pub mod pdu_stream;
 pub mod profile;
 pub mod selftest;
 pub mod snapshot;
+pub mod store;
 pub mod system;
 pub mod text;
 pub mod units;
@@ -147,6 +149,13 @@ pub const TARGETS: &[Target] = &[
         run: snapshot::run,
         max_bytes: 512,
         runs: 5_000,
+    },
+    Target {
+        name: "store",
+        description: "a store that loses power at any step: what was acknowledged is there, whole",
+        run: store::run,
+        max_bytes: 1_024,
+        runs: 1_500,
     },
     Target {
         name: "system",

@@ -103,6 +103,11 @@ fn snapshot() {
 }
 
 #[test]
+fn store() {
+    run("store");
+}
+
+#[test]
 fn system() {
     run("system");
 }

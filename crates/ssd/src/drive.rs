@@ -17,6 +17,7 @@ use crate::background::Background;
 use crate::buffer::WriteBuffer;
 use crate::changed::ChangedZones;
 use crate::config::{DataStore, DriveConfig, MappingConfig, NamespaceKind};
+use crate::contents::Data;
 use crate::conventional::{Conventional, Role};
 use crate::copy::Copies;
 use crate::data::SparseData;
@@ -135,7 +136,11 @@ pub struct Drive {
     pub(crate) mapping: Mapping,
     pub(crate) flash: Flash,
     pub(crate) front: FrontEnd,
-    pub(crate) data: Option<SparseData>,
+    pub(crate) data: Option<Data>,
+    /// A flush completed since the contents were last kept.
+    pub(crate) is_sync_wanted: bool,
+    /// Resets when wear and totals were last kept.
+    pub(crate) resets_kept: u64,
     pub(crate) events: EventQueue,
     pub(crate) requests: Slab<Request>,
     pub(crate) background: Background,
@@ -195,7 +200,10 @@ impl Drive {
             mapping: Mapping::new(config.mapping, config.zones.count, groups),
             front,
             zone_starts: vec![Nanos::ZERO; delayed_zones as usize],
-            data: (config.data == DataStore::Memory).then(|| SparseData::new(config.zones.count)),
+            data: (config.data == DataStore::Memory)
+                .then(|| Data::Memory(SparseData::new(config.zones.count))),
+            is_sync_wanted: false,
+            resets_kept: 0,
             events: EventQueue::default(),
             requests: Slab::default(),
             background: Background::new(config.finish, config.reset),

@@ -43,6 +43,8 @@
 //! | [`account`] | busy time by cause, bytes, write amplification |
 //! | [`record`] | what happened, in order of time: zone states, ... |
 //! | [`data`] | written data, if the drive keeps it |
+//! | [`contents`] | the same, and the zones, where somebody else keeps them |
+//! | [`stored`] | drives whose contents are kept elsewhere, and outlive them |
 //! | `power` | loss of power: what is left |
 //! | [`faults`] | drives that fail on demand |
 //! | [`snapshot`] | a drive's state as bytes |
@@ -58,6 +60,7 @@ mod background;
 mod buffer;
 mod changed;
 pub mod config;
+pub mod contents;
 mod conventional;
 mod copy;
 pub mod data;
@@ -76,6 +79,7 @@ mod ranges;
 pub mod record;
 pub mod slab;
 pub mod snapshot;
+pub mod stored;
 pub mod zones;
 mod zrwa;
 

@@ -175,6 +175,11 @@ impl Drive {
     fn forget_data(&mut self, remains: &[Remains]) {
         let lba_bytes = u64::from(self.config().lba_bytes);
         let Some(data) = &mut self.data else { return };
+        if let Some(contents) = data.outside() {
+            for Remains { zone, .. } in remains {
+                contents.keep_zone(*zone, &self.zones.record_of(*zone));
+            }
+        }
         for Remains {
             zone,
             durable_lbas,

@@ -33,6 +33,7 @@ use crate::account::Totals;
 use crate::config::{
     DataStore, DriveConfig, MappingConfig, NamespaceConfig, NamespaceKind, ZrwaConfig,
 };
+use crate::contents::Data;
 use crate::conventional::{Conventional, SavedLog};
 use crate::data::{SavedChunk, SparseData};
 use crate::drive::Drive;
@@ -59,6 +60,9 @@ pub enum SnapshotError {
         /// Background tasks.
         tasks: usize,
     },
+    /// The contents of the drive are kept elsewhere.
+    #[error("the contents of the drive are kept in a store: that is what to copy")]
+    Outside,
     /// Not a snapshot.
     #[error("this is no snapshot of a drive")]
     Foreign,
@@ -132,6 +136,11 @@ pub fn save(drive: &Drive) -> Result<Vec<u8>, SnapshotError> {
     if commands > 0 || tasks > 0 {
         return Err(SnapshotError::Busy { commands, tasks });
     }
+    let data = match &drive.data {
+        None => None,
+        Some(Data::Memory(data)) => Some(data.save()),
+        Some(Data::Outside(_)) => return Err(SnapshotError::Outside),
+    };
     let mut flash = drive.flash.clone();
     drive.settle_buffer_into(&mut flash);
     let body = Body {
@@ -140,7 +149,7 @@ pub fn save(drive: &Drive) -> Result<Vec<u8>, SnapshotError> {
         mapping: drive.mapping.save(),
         flash: flash.save(),
         totals: drive.totals,
-        data: drive.data.as_ref().map(SparseData::save),
+        data,
     };
     let mut bytes = vec![0; HEADER_BYTES];
     bytes = postcard::to_extend(&body, bytes).expect("writing to memory does not fail");
@@ -167,7 +176,7 @@ pub fn save(drive: &Drive) -> Result<Vec<u8>, SnapshotError> {
 /// A drive of `config` in the state that was saved: idle, at time zero.
 ///
 /// # Errors
-/// All but [`SnapshotError::Busy`]; nothing is loaded then.
+/// All but [`SnapshotError::Busy`] and [`SnapshotError::Outside`]; nothing is loaded then.
 pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotError> {
     let (body, rest) = read(bytes)?;
     check_shape(&body.shape, config)?;
@@ -204,7 +213,8 @@ pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotErro
         (DataStore::None, None) => None,
         (DataStore::Memory, Some(chunks)) => {
             let zone_bytes = config.zones.size_lbas * u64::from(config.lba_bytes);
-            Some(SparseData::restore(count, zone_bytes, chunks).map_err(impossible)?)
+            let data = SparseData::restore(count, zone_bytes, chunks).map_err(impossible)?;
+            Some(Data::Memory(data))
         }
         _ => {
             return Err(impossible(
@@ -288,8 +298,10 @@ fn impossible_form(error: postcard::Error) -> SnapshotError {
     }
 }
 
-/// What the state of a drive depends on. Times, costs and policies are not here.
-fn shape(config: &DriveConfig) -> Vec<(String, String)> {
+/// What the state of a drive depends on: keys and values. Times, costs and policies are
+/// not here.
+#[must_use]
+pub fn shape(config: &DriveConfig) -> Vec<(String, String)> {
     let (geometry, zones) = (&config.geometry, &config.zones);
     let limit =
         |limit: Option<u32>| limit.map_or("unlimited".to_owned(), |limit| limit.to_string());
@@ -371,7 +383,11 @@ fn namespaces(config: &DriveConfig) -> String {
     namespaces.join(", ")
 }
 
-fn check_shape(saved: &[(String, String)], config: &DriveConfig) -> Result<(), SnapshotError> {
+/// Whether a state that depends on `saved` can be that of a drive of `config`.
+///
+/// # Errors
+/// [`SnapshotError::OtherDrive`] with the first difference; [`SnapshotError::Impossible`].
+pub fn check_shape(saved: &[(String, String)], config: &DriveConfig) -> Result<(), SnapshotError> {
     let here = shape(config);
     for (key, default) in OPTIONAL {
         let of = |shape: &[(String, String)]| {

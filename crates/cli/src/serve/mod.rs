@@ -4,6 +4,7 @@ mod authentication;
 pub(crate) mod control;
 mod logs;
 mod output;
+mod store;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -48,6 +49,10 @@ pub(crate) struct Args {
     /// Whether written data is kept
     #[arg(long, value_enum, default_value_t = Data::Memory)]
     data: Data,
+    /// Keep data and zones in this file, which is made if it is not there: the
+    /// drive comes back with them, however this program ended
+    #[arg(long, value_name = "FILE", conflicts_with = "data")]
+    store: Option<PathBuf>,
     /// Answer as fast as possible instead of at the drive's times
     #[arg(long)]
     no_timing: bool,
@@ -119,11 +124,13 @@ enum Digest {
 
 const HELP: &str = "\
 It serves until it is interrupted, and then prints how much later than the drive's
-times responses were sent. Exit code 1: later than --max-lateness.
+times responses were sent. Exit code 1: later than --max-lateness; 3: the store
+is of another drive, or damaged; 4: it cannot be written any more.
 
   zonelab serve zn540
   zonelab serve zn540 --web 127.0.0.1:8420      # a page, and /metrics
   zonelab serve small-zones --listen 127.0.0.1:0 --json
+  zonelab serve zn540 --store drive.zonelab
   zonelab serve profiles/zn540.toml --set zones.count=64 --data none --no-timing
   zonelab serve zn540 --faults faults.toml --control zn540.sock
 
@@ -144,10 +151,11 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
     let plan = faults(args, &config)?;
     let keys = args.authentication.read()?;
     args.logs.start();
+    let (drive, found) = store::drive(args.store.as_deref(), &config)?;
     let mut server = Server::bind(args.listen, settings)
         .map_err(|error| Failure::environment(anyhow::anyhow!("{}: {error}", args.listen)))?;
     let address = server.local_addr().map_err(Failure::environment)?;
-    let mut subsystem = subsystem(args, (&config, plan), &settings, address)?;
+    let mut subsystem = subsystem(args, (drive, plan), &settings, address)?;
     authentication::require(&mut subsystem, keys)?;
     let stop = console::interruptible("what is being sent")?;
     let (visitor, visits) = visits().map_err(Failure::environment)?;
@@ -157,10 +165,15 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
         .transpose()?;
     let web = args.web.map(|web| listen(web, visitor)).transpose()?;
     let places = (address, web.as_ref().map(Listener::address));
-    output::announce(args, &config, subsystem.settings(), places)?;
+    let config = subsystem.drive().drive().config();
+    let found = found.map(|found| store::Summary::new(args, &found));
+    let about = (subsystem.settings(), found.as_ref());
+    output::announce(args, config, about, places)?;
     server
         .run_visited(&mut subsystem, &stop, visits)
-        .map_err(Failure::environment)?;
+        .map_err(|error| store::ended(args.store.as_deref(), error))?;
+    let off = subsystem.switch_off().map_err(std::io::Error::other);
+    off.map_err(|error| store::ended(args.store.as_deref(), error))?;
     let report = server.report();
     let late = max_lateness.map_or_else(Vec::new, |most| output::late(&report, most));
     output::conclude(args, &report, &late)?;
@@ -244,11 +257,11 @@ fn faults(args: &Args, config: &DriveConfig) -> Result<FaultPlan, Failure> {
 
 fn subsystem(
     args: &Args,
-    (config, plan): (&DriveConfig, FaultPlan),
+    (drive, plan): (Drive, FaultPlan),
     server: &ServerSettings,
     address: SocketAddr,
 ) -> Result<Subsystem, Failure> {
-    let default = || format!("nqn.2024-01.io.github.zonelab:{}", config.name);
+    let default = || format!("nqn.2024-01.io.github.zonelab:{}", drive.config().name);
     let mut settings = SubsystemSettings::new(&args.nqn.clone().unwrap_or_else(default));
     settings.limits = TransportLimits {
         in_capsule_bytes: server.tcp.in_capsule_bytes,
@@ -264,6 +277,6 @@ fn subsystem(
             port: address.port(),
         });
     }
-    let drive = FaultyDrive::new(Drive::new(config), plan);
+    let drive = FaultyDrive::new(drive, plan);
     Subsystem::new(drive, settings).map_err(|error| Failure::usage(error.to_string()))
 }

@@ -10,6 +10,7 @@ use zonelab_target::controller::SubsystemSettings;
 use zonelab_target::server::{QueueLateness, ServerReport};
 
 use super::Args;
+use super::store::Summary;
 use crate::console;
 use crate::exit::Failure;
 
@@ -17,7 +18,7 @@ use crate::exit::Failure;
 pub(super) fn announce(
     args: &Args,
     config: &DriveConfig,
-    settings: &SubsystemSettings,
+    (settings, store): (&SubsystemSettings, Option<&Summary>),
     (address, web): (SocketAddr, Option<SocketAddr>),
 ) -> Result<(), Failure> {
     let authenticates = args.authentication.is_required();
@@ -44,6 +45,7 @@ pub(super) fn announce(
             "port": address.port(), "nqn": nqn, "profile": config.name,
             "authentication": authenticates,
             "web": web,
+            "store": store.map(Summary::as_json),
         });
         return console::print(&format!("{line}\n"));
     }
@@ -64,12 +66,13 @@ pub(super) fn announce(
     };
     let page = web.map_or_else(String::new, |web| format!("What it does: {web}\n"));
     console::print(&format!(
-        "{}{timing}: {count} zones of {size}, {capacity} writable; blocks of {}\n\
+        "{}{}{timing}: {count} zones of {size}, {capacity} writable; blocks of {}\n\
          {nqn} listens on {address}; on a Linux host:\n\n  \
          modprobe nvme-tcp\n  \
          nvme discover {where_to}\n  \
          nvme connect {where_to} -n {nqn}{key}\n\n\
          {page}Interrupt it (Ctrl-C) to end.\n",
+        store.map_or_else(String::new, Summary::line),
         config.name,
         fmt_size(block),
     ))

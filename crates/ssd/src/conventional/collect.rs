@@ -205,6 +205,9 @@ impl Drive {
         data.read(zone, bytes_of(offset), &mut of.collection.bytes);
         let (zone, offset) = of.log.position(to);
         data.write(zone, bytes_of(offset), &of.collection.bytes);
+        if let (Some(contents), Some(block)) = (data.outside(), of.log.block_at(to)) {
+            contents.place(zone, offset, block, 1);
+        }
     }
 
     /// Makes durable what has been moved. Returns whether that takes time.
@@ -234,13 +237,13 @@ impl Drive {
             select_all: false,
         };
         let index = self.insert_internal(Request::internal(nsid, op, Role::Collection(which)));
+        // The blocks are where they were moved to, before this place forgets them.
+        self.keep_zones();
         let mut changes = Vec::new();
         let reset = self.zones.send(slba, ZoneSendAction::RESET, &mut changes);
         debug_assert!(reset.is_ok(), "a full zone can be reset");
         for change in &changes {
-            if let Some(data) = &mut self.data {
-                data.clear(change.zone);
-            }
+            self.clear_data(change.zone);
             self.begin_reset(change, index, self.now);
         }
         self.admit();

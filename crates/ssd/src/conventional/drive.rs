@@ -4,6 +4,7 @@ use zonelab_device::{Lba, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
 
 use super::{Role, Stream};
+use crate::contents::Data;
 use crate::drive::{Drive, Request, Stage};
 use crate::event::Event;
 use crate::flash::{BlockRange, Claim};
@@ -122,6 +123,9 @@ impl Drive {
         let log = &mut self.conventional[usize::from(which)].log;
         for block in first..first + nlb {
             log.forget(block);
+        }
+        if let Some(contents) = self.data.as_mut().and_then(Data::outside) {
+            contents.forget(which, first..first + nlb);
         }
     }
 
@@ -246,6 +250,10 @@ impl Drive {
                 let bytes = done as usize * lba_bytes..(done + count) as usize * lba_bytes;
                 let (zone, offset) = of.log.position(from);
                 data.write(zone, u64::from(offset) * lba_bytes as u64, &buf[bytes]);
+            }
+            if let Some(contents) = self.data.as_mut().and_then(Data::outside) {
+                let (zone, offset) = of.log.position(from);
+                contents.place(zone, offset, first + done, count);
             }
             self.write_log(which, from, count, Role::Part(index));
         }

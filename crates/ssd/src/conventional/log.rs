@@ -249,6 +249,47 @@ impl Log {
         Ok(())
     }
 
+    /// A log from what each of its places holds, of which nothing is believed,
+    /// over zones that have so many blocks written.
+    ///
+    /// # Errors
+    /// What is impossible about it.
+    pub(crate) fn recover(
+        &mut self,
+        blocks: &[Option<u32>],
+        written: impl Fn(ZoneId) -> u64,
+    ) -> Result<(), String> {
+        if blocks.len() != self.blocks.len() {
+            return Err(format!("{} places of a log", blocks.len()));
+        }
+        let mut places = vec![NONE; self.places.len()];
+        for (place, block) in (0..).zip(blocks) {
+            let Some(block) = *block else { continue };
+            match places.get_mut(block as usize) {
+                Some(of) if *of == NONE => *of = place,
+                _ => return Err(format!("block {block} at place {place}")),
+            }
+        }
+        let mut free = Vec::new();
+        let mut open = Vec::new();
+        for (index, zone) in (0..).zip(self.zones.clone()) {
+            match written(ZoneId(zone)) {
+                0 => free.push(index),
+                full if full == u64::from(self.capacity) => {}
+                _ => open.push(index),
+            }
+        }
+        // Which of the two writes to which does not matter any more.
+        let mut streams = [NONE; 2];
+        for index in open {
+            match streams.iter_mut().find(|stream| **stream == NONE) {
+                Some(stream) => *stream = index,
+                None => return Err(format!("zone {index} of a log is a third that is open")),
+            }
+        }
+        self.restore((places, streams, free), written)
+    }
+
     /// Checks everything that must always hold.
     ///
     /// # Panics

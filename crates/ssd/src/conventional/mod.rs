@@ -116,6 +116,14 @@ impl Conventional {
         self.collection.is_idle()
     }
 
+    /// The same from what each place of its zones holds, of which nothing is believed.
+    ///
+    /// # Errors
+    /// What is impossible about it.
+    pub(crate) fn recover(&mut self, blocks: &[Option<u32>], zones: &Zones) -> Result<(), String> {
+        self.log.recover(blocks, |zone| zones.host_lbas(zone))
+    }
+
     pub(crate) fn save(&self) -> SavedLog {
         let (places, open, free) = self.log.save();
         SavedLog { places, open, free }

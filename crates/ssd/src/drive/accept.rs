@@ -263,9 +263,7 @@ impl Drive {
                 ZoneSendAction::FINISH => self.begin_finish(change, request, start),
                 ZoneSendAction::RESET => {
                     self.totals.resets += 1;
-                    if let Some(data) = &mut self.data {
-                        data.clear(change.zone);
-                    }
+                    self.clear_data(change.zone);
                     self.begin_reset(change, request, start);
                 }
                 ZoneSendAction::OPEN => {

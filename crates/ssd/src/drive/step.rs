@@ -6,8 +6,8 @@ use zonelab_nvme::zns::ZoneSendAction;
 
 use super::{Drive, Owner, Stage};
 use crate::account::Cause;
+use crate::contents::Data;
 use crate::conventional::Role;
-use crate::data::SparseData;
 use crate::event::Event;
 
 impl Drive {
@@ -220,6 +220,7 @@ impl Drive {
         };
         let (op, nsid, role) = (request.op, request.nsid, request.role);
         self.requests.free(index);
+        self.is_sync_wanted |= matches!(op, Op::Flush);
         if let Op::Append { .. } = op
             && completion.status.is_success()
         {
@@ -253,7 +254,7 @@ impl Drive {
             .0
     }
 
-    pub(crate) fn copy_out(&self, data: &SparseData, slba: Lba, buf: &mut [u8]) {
+    pub(crate) fn copy_out(&self, data: &Data, slba: Lba, buf: &mut [u8]) {
         let mut done = 0;
         for (zone, within, bytes) in self.pieces(slba, buf.len()) {
             data.read(zone, within, &mut buf[done..done + bytes]);
@@ -263,7 +264,7 @@ impl Drive {
 
     /// Whether blocks hold what is in a buffer.
     #[cold]
-    fn is_same(&self, data: &SparseData, slba: Lba, buf: &[u8]) -> bool {
+    fn is_same(&self, data: &Data, slba: Lba, buf: &[u8]) -> bool {
         let mut done = 0;
         self.pieces(slba, buf.len()).all(|(zone, within, bytes)| {
             let mine = &buf[done..done + bytes];

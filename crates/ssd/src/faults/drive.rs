@@ -200,11 +200,11 @@ impl FaultyDrive {
         self.drive.info()
     }
 
-    /// Puts another drive behind the faults, between commands: one of another
-    /// format. Faults stay, and count zones and blocks of the new one; every
-    /// block of it can be read.
-    pub fn replace(&mut self, drive: Drive) {
-        self.drive = drive;
+    /// Formats the drive behind the faults, between commands, as
+    /// [`Drive::format`]. Faults stay, and count its zones and blocks from then
+    /// on; every block of it can be read.
+    pub fn format(&mut self, config: &DriveConfig) {
+        self.drive.format(config);
         if let Some(faults) = &mut self.faults {
             faults.armed.resolve(self.drive.config());
             faults.unreadable.clear();

@@ -12,6 +12,7 @@
 //! * `send`: Zone Management Send, descriptor extensions, and forced transitions.
 //! * `report`: zone reports in wire layout.
 //! * `saved`: states and write pointers as data.
+//! * `kept`: zones that are kept outside of the drive.
 //! * `power`: what a loss of power leaves of the zones.
 //! * `implicit`: the implicitly opened zones in the order in which they were opened.
 //!
@@ -40,6 +41,7 @@
 //! by Controller.
 
 mod implicit;
+mod kept;
 mod namespace;
 mod power;
 mod report;
@@ -88,6 +90,8 @@ pub struct Zones {
     areas: Areas,
     /// Changes that nobody has looked at yet; `None`: nobody wants to.
     journal: Option<Vec<Change>>,
+    /// Zones that changed; `None`: nobody keeps them.
+    unkept: Option<Box<kept::Unkept>>,
 }
 
 /// One zone.
@@ -248,6 +252,7 @@ impl Zones {
             extensions: BTreeMap::new(),
             areas: Areas::new(config),
             journal: None,
+            unkept: None,
         }
     }
 
@@ -464,6 +469,9 @@ impl Zones {
             outcome.status.is_success(),
             "a failed command changes nothing"
         );
+        if let Some(unkept) = &mut self.unkept {
+            unkept.note(index);
+        }
         let from = self.zones[index].state;
         if from == outcome.next {
             return;

@@ -27,6 +27,7 @@ impl Zones {
         keeps_zrwa: bool,
         changes: &mut Vec<Change>,
     ) {
+        self.all_changed();
         // Those that need an active resource come last, when all others are settled.
         let mut full = Vec::new();
         for index in 0..self.zones.len() {

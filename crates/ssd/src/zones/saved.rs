@@ -1,10 +1,12 @@
 //! States and write pointers of zones as data, for snapshots.
 
 use serde::{Deserialize, Serialize};
+use zonelab_nvme::zns::ZoneState;
 
 use super::table::State;
 use super::{Finished, Zone, Zones};
 use crate::config::{NamespaceConfig, ZonesConfig};
+use crate::contents::ZoneRecord;
 
 /// What [`Zones`] knows, as data.
 #[derive(Debug, Serialize, Deserialize)]
@@ -17,12 +19,38 @@ pub(crate) struct SavedZones {
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct SavedZone {
+pub(super) struct SavedZone {
     /// As in a zone descriptor.
     state: u8,
     host_lbas: u64,
     finished: bool,
     finished_by_controller: bool,
+}
+
+impl SavedZone {
+    /// A zone of a drive that was switched off: closed, if it was open.
+    pub(super) fn switched_off(record: &ZoneRecord) -> Self {
+        Self {
+            state: match record.state {
+                ZoneState::IMPLICITLY_OPENED | ZoneState::EXPLICITLY_OPENED => ZoneState::CLOSED.0,
+                state => state.0,
+            },
+            host_lbas: record.host_lbas,
+            finished: record.is_finished,
+            finished_by_controller: record.by_controller,
+        }
+    }
+}
+
+impl SavedZones {
+    /// Zones of which none is open.
+    pub(super) fn of_closed(zones: Vec<SavedZone>, extensions: Vec<(u32, Vec<u8>)>) -> Self {
+        Self {
+            zones,
+            implicit: Vec::new(),
+            extensions,
+        }
+    }
 }
 
 impl Zones {

@@ -9,7 +9,6 @@
 use zonelab_nvme::Status;
 use zonelab_nvme::command::{FormatNvm, SecureErase};
 use zonelab_nvme::queue::CompletionEntry;
-use zonelab_ssd::Drive;
 use zonelab_ssd::config::DriveConfig;
 
 use super::events::Event;
@@ -32,7 +31,8 @@ pub(super) struct PendingFormat {
 
 /// The same drive with blocks of `lba_bytes`; `None`: its zones or pages are
 /// no whole number of them.
-pub(super) fn formatted(config: &DriveConfig, lba_bytes: u32) -> Option<DriveConfig> {
+#[must_use]
+pub fn formatted(config: &DriveConfig, lba_bytes: u32) -> Option<DriveConfig> {
     let old = u64::from(config.lba_bytes);
     let new = u64::from(lba_bytes);
     let scaled = |lbas: u64| {
@@ -128,7 +128,7 @@ impl Subsystem {
         let totals = self.drive.drive().totals();
         self.counters.read_bytes += totals.host_read_bytes;
         self.counters.written_bytes += totals.host_write_bytes;
-        self.drive.replace(Drive::new(&format.config));
+        self.drive.format(&format.config);
         self.learn_drive();
         let of = self.queues.at(format.queue);
         of.in_drive -= 1;

@@ -58,9 +58,11 @@ use zonelab_nvme::log::ErrorEntry;
 use zonelab_nvme::queue::{CompletionEntry, SubmissionEntry};
 use zonelab_ssd::faults::FaultyDrive;
 use zonelab_ssd::slab::Slab;
+use zonelab_ssd::stored::NotKept;
 
 pub use authentication::{Authentication, HostSecret, NotAuthenticated, RandomSource};
 pub use faults::NoSuchController;
+pub use format::formatted;
 pub use fuzz::fuzz_command;
 pub use settings::{DiscoveryAddress, SettingsError, SubsystemSettings, TransportLimits};
 
@@ -355,6 +357,24 @@ impl Subsystem {
         }
         self.release(to, done);
         closed.append(&mut self.closing);
+    }
+
+    /// Keeps what must outlive the subsystem: before what [`Subsystem::advance`]
+    /// gave leaves.
+    ///
+    /// # Errors
+    /// It cannot be kept, and nothing may leave any more.
+    pub fn keep(&mut self) -> Result<(), NotKept> {
+        self.drive.drive_mut().keep()
+    }
+
+    /// The drive is switched off in good order. Nothing may be asked of the
+    /// subsystem after that.
+    ///
+    /// # Errors
+    /// What is to outlive it cannot be kept.
+    pub fn switch_off(&mut self) -> Result<(), NotKept> {
+        self.drive.drive_mut().switch_off()
     }
 
     /// Runs the drive to `until`.

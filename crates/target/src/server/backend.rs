@@ -3,6 +3,7 @@
 use zonelab_device::{Buf, Nanos};
 use zonelab_nvme::fabrics::{Connect, ConnectData};
 use zonelab_nvme::queue::{CompletionEntry, SubmissionEntry};
+use zonelab_ssd::stored::NotKept;
 
 use crate::controller::{Connected, Done, QueueHandle, Subsystem};
 
@@ -55,6 +56,14 @@ pub trait Backend {
 
     /// Goes on to `to`.
     fn advance(&mut self, to: Nanos, done: &mut Vec<Done>, closed: &mut Vec<QueueHandle>);
+
+    /// Keeps what must outlive the server before completions leave.
+    ///
+    /// # Errors
+    /// It cannot: no completion may leave, as if power had been lost.
+    fn keep(&mut self) -> Result<(), NotKept> {
+        Ok(())
+    }
 }
 
 impl Backend for Subsystem {
@@ -100,5 +109,9 @@ impl Backend for Subsystem {
 
     fn advance(&mut self, to: Nanos, done: &mut Vec<Done>, closed: &mut Vec<QueueHandle>) {
         Self::advance(self, to, done, closed);
+    }
+
+    fn keep(&mut self) -> Result<(), NotKept> {
+        Self::keep(self)
     }
 }

@@ -191,7 +191,7 @@ impl Server {
     /// making of the server.
     ///
     /// # Errors
-    /// The system refuses to wait.
+    /// The system refuses to wait, or what is served cannot be kept ([`Backend::keep`]).
     pub fn run<B: Backend>(&mut self, backend: &mut B, stop: &AtomicBool) -> io::Result<()> {
         let (_, visits) = visits()?;
         self.run_visited(backend, stop, visits)
@@ -217,7 +217,7 @@ impl Server {
         // Who waits is told that nobody answers.
         drop(visits);
         let now = self.clock.now();
-        self.progress(backend, now);
+        self.progress(backend, now)?;
         for index in 0..self.peers.len() {
             self.give_up_queue(index, backend, now);
             self.remove(index);
@@ -259,7 +259,7 @@ impl Server {
         events: &mut Vec<epoll::Event>,
     ) -> io::Result<()> {
         let now = self.clock.now();
-        self.progress(backend, now);
+        self.progress(backend, now)?;
         if now >= self.next_tick {
             self.next_tick = now + TICK;
             self.tick(backend, now);
@@ -281,11 +281,12 @@ impl Server {
         Ok(())
     }
 
-    /// Takes the drive to `now`, and sends what is done.
-    fn progress(&mut self, backend: &mut impl Backend, now: Nanos) {
+    /// Takes the drive to `now`, and sends what is done, which has been kept by then.
+    fn progress(&mut self, backend: &mut impl Backend, now: Nanos) -> io::Result<()> {
         let mut done = std::mem::take(&mut self.done);
         let mut closed = std::mem::take(&mut self.closed);
         backend.advance(now, &mut done, &mut closed);
+        backend.keep().map_err(io::Error::other)?;
         for done in done.drain(..) {
             self.complete(done, backend);
         }
@@ -306,6 +307,7 @@ impl Server {
         while let Some(index) = self.senders.pop() {
             self.send(index, backend);
         }
+        Ok(())
     }
 
     fn complete(&mut self, done: Done, backend: &mut impl Backend) {

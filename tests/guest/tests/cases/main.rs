@@ -10,6 +10,7 @@ mod boot;
 mod dissected;
 mod file_systems;
 mod initiator;
+mod killed;
 mod limits;
 mod served;
 mod states;
@@ -74,6 +75,11 @@ const SERVED: &[(&str, ServedCase)] = &[
     ),
     ("served::outlives_its_hosts", served::outlives_its_hosts),
     ("served::dissected_by_tshark", dissected::by_tshark),
+    ("served::killed_under_load", killed::under_load),
+    (
+        "served::killed_under_a_file_system",
+        killed::under_a_file_system,
+    ),
 ];
 
 /// Cases for a kernel with in-band authentication, which 6.1 of Debian has not.

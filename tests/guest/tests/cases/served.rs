@@ -27,7 +27,7 @@ pub(crate) fn program() -> Result<PathBuf> {
 /// A drive that is served, and ends with this value.
 pub(crate) struct Served {
     process: Child,
-    port: u64,
+    pub(crate) port: u64,
     pub(crate) nqn: String,
 }
 
@@ -39,9 +39,15 @@ impl Served {
 
     /// The same with more options.
     pub(crate) fn start_with(options: &[&str]) -> Result<Self> {
+        Self::start_at(0, options)
+    }
+
+    /// The same on a port of the host.
+    pub(crate) fn start_at(port: u64, options: &[&str]) -> Result<Self> {
         let program = program()?;
+        let listen = format!("127.0.0.1:{port}");
         let mut process = Command::new(&program)
-            .args(["serve", PROFILE, "--listen", "127.0.0.1:0", "--json"])
+            .args(["serve", PROFILE, "--listen", &listen, "--json"])
             .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -102,6 +108,13 @@ impl Served {
             guest.ok("sleep 0.5")?;
         }
         bail!("no namespace appears")
+    }
+
+    /// Ends it as SIGKILL does: at once.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        self.process.kill()?;
+        self.process.wait()?;
+        Ok(())
     }
 
     /// Disconnects the guest.

@@ -1,0 +1,94 @@
+//! Stores: a drawn drive that loses power at every kind of moment, and store
+//! files that are damaged.
+//!
+//! The drive keeps its contents in a medium that remembers each step. After a
+//! drawn sequence of commands, the medium is taken back to a drawn step, of
+//! which a part was done, and a drive is made of it. What must hold: every zone
+//! is in a state that it was in, not before the last that its host was told of,
+//! and not after what had begun; with all data of that state and no other. In
+//! some runs the medium gets full instead. Then the drive goes on, and the same
+//! again; at last bits are flipped, which must give an error or a drive.
+
+mod history;
+mod player;
+mod tape;
+
+use zonelab_ssd::config::{DataStore, DriveConfig, NamespaceKind};
+use zonelab_ssd::profile;
+use zonelab_target::controller::formatted;
+
+use crate::draw::Draw;
+use crate::drive::draw_config;
+use player::Player;
+use tape::{Image, Tape};
+
+/// The target.
+///
+/// # Panics
+/// Something is wrong.
+pub fn run(data: &[u8]) {
+    let mut draw = Draw::new(data);
+    let config = config(&mut draw);
+    let mut tape = Tape::default();
+    zonelab_store::create(&mut tape, &config).expect("the tape takes everything");
+    let mut image = tape.now();
+    for _ in 0..draw.int(1..=2_u8) {
+        image = session(&mut draw, &config, image);
+    }
+    for _ in 0..draw.int(1..=3_u8) {
+        image.flip(|below| draw.int(0..=below - 1));
+    }
+    // What is refused has a reason; what is not is a drive.
+    match zonelab_store::open(Tape::new(image), &config) {
+        Err(error) => assert!(!error.to_string().is_empty()),
+        Ok((store, found)) => {
+            if let Some(config) = formatted(&config, found.lba_bytes)
+                && let Ok(drive) = zonelab_ssd::Drive::stored(&config, &found.kept, Box::new(store))
+            {
+                drive.zones().assert_invariants();
+                drive.assert_logs();
+            }
+        }
+    }
+}
+
+/// Opens the store in an image, uses it, and gives what a loss of power left.
+fn session(draw: &mut Draw<'_>, config: &DriveConfig, image: Image) -> Image {
+    let tape = Tape::new(image);
+    let mut player = Player::open(config, &tape);
+    if draw.one_in(4) {
+        tape.fill_up(draw.int(0..=200), draw.int(0..=5000));
+    }
+    player.play(draw);
+    let steps = if player.has_failed() || draw.one_in(4) {
+        tape.len()
+    } else {
+        draw.int(0..=tape.len())
+    };
+    let left = if player.has_failed() {
+        tape.now()
+    } else {
+        tape.at(steps, draw.int(0..=1000))
+    };
+    let copy = Tape::new(left);
+    player.check(config, &copy, steps);
+    copy.now()
+}
+
+/// A drive that keeps data, with conventional namespaces now and then.
+fn config(draw: &mut Draw<'_>) -> DriveConfig {
+    let mut config = draw_config(draw);
+    config.data = DataStore::Memory;
+    if draw.flag() {
+        let mut changed = config.clone();
+        for namespace in changed.namespaces.iter_mut().filter(|of| of.zones >= 3) {
+            namespace.kind = NamespaceKind::Conventional { spare_zones: 2 };
+            (namespace.max_active, namespace.max_open) = (None, None);
+            break;
+        }
+        if profile::check(&changed).is_ok() {
+            config = changed;
+        }
+    }
+    config
+}

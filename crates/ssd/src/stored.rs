@@ -1,0 +1,291 @@
+//! Drives whose contents are kept outside of them, and outlive them.
+//!
+//! [`Drive::stored`] makes a drive of what was kept of an earlier one: as that
+//! would come back after a loss of power at which stored energy saved all that
+//! was in its buffer. Everything acknowledged is there, since whoever
+//! owns the drive calls [`Drive::keep`] before it lets completions out; open
+//! zones are closed, and zones of which nothing is left are empty (ZNS command
+//! set 1.1, section 2.1.1.3). Random write areas are there with their contents.
+//!
+//! Wear, totals and the mapping of zones to flash come from a checkpoint, made
+//! at an orderly end and now and then; they are made to agree with the zones.
+//! Data depends on neither: it is addressed by zone.
+
+use serde::{Deserialize, Serialize};
+use zonelab_device::{Nanos, ZoneId};
+use zonelab_nvme::zns::ZoneState;
+
+use crate::account::Totals;
+use crate::config::{DataStore, DriveConfig};
+use crate::contents::{Contents, Data, ZoneRecord};
+use crate::drive::Drive;
+use crate::flash::{SavedFlash, TOTAL_MAX};
+use crate::mapping::{Mapping, SavedMapping};
+use crate::zones::Zones;
+
+pub use crate::snapshot::{SnapshotError as ShapeError, check_shape, shape};
+
+/// Resets between two checkpoints.
+const RESETS_PER_CHECKPOINT: u64 = 64;
+
+/// What was kept of a drive.
+#[derive(Clone, Debug, Default)]
+pub struct Kept {
+    /// Records of all zones, in order.
+    pub zones: Vec<ZoneRecord>,
+    /// Of each conventional namespace, the block of it that each place of its
+    /// zones holds: zone by zone, as many as the capacity of a zone.
+    pub logs: Vec<Vec<Option<u32>>>,
+    /// What [`Contents::checkpoint`] got last.
+    pub checkpoint: Option<Vec<u8>>,
+}
+
+/// What was kept cannot be of this drive.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("what was kept of the drive holds something impossible: {what}")]
+pub struct Impossible {
+    /// What.
+    pub what: String,
+}
+
+/// Contents could not be kept: nothing that the drive did since can be relied on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the contents of the drive cannot be kept any more: {what}")]
+pub struct NotKept {
+    /// What went wrong.
+    pub what: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Checkpoint {
+    mapping: SavedMapping,
+    flash: SavedFlash,
+    totals: Totals,
+    collect_program_bytes: u64,
+}
+
+/// The number of bytes that a checkpoint of a drive never exceeds.
+#[must_use]
+pub fn checkpoint_bytes_max(config: &DriveConfig) -> u64 {
+    let geometry = &config.geometry;
+    let blocks = u64::from(geometry.planes_total()) * u64::from(geometry.blocks_per_plane);
+    let physical = match config.mapping {
+        crate::config::MappingConfig::Direct => config.zones.count,
+        crate::config::MappingConfig::Lazy { physical_zones } => physical_zones,
+    };
+    // A number has at most 5 bytes if it is one of 32 bits, and 10 otherwise.
+    let zones = u64::from(config.zones.count) + u64::from(physical) * 5;
+    let groups = u64::from(physical) * 2;
+    4096 + 5 * (blocks + zones + groups)
+}
+
+impl Drive {
+    /// A drive in the state that was kept, which keeps its contents in `contents`
+    /// from now on: idle, at time zero.
+    ///
+    /// # Errors
+    /// What is impossible about the state, or about a drive that keeps no data.
+    pub fn stored(
+        config: &DriveConfig,
+        kept: &Kept,
+        contents: Box<dyn Contents>,
+    ) -> Result<Self, Impossible> {
+        let impossible = |what: String| Impossible { what };
+        if config.data != DataStore::Memory {
+            return Err(impossible("contents of a drive that keeps no data".into()));
+        }
+        let zones = Zones::recovered(&config.zones, &config.namespaces(), &kept.zones);
+        let mut drive = Self::new(config);
+        drive.zones = zones.map_err(impossible)?;
+        let checkpoint = kept.checkpoint.as_deref();
+        if let Some(checkpoint) = checkpoint.and_then(|bytes| postcard::from_bytes(bytes).ok()) {
+            drive.resume_wear(&checkpoint);
+        }
+        drive.settle_wear();
+        if kept.logs.len() != drive.conventional.len() {
+            return Err(impossible(format!("{} logs", kept.logs.len())));
+        }
+        for (of, blocks) in drive.conventional.iter_mut().zip(&kept.logs) {
+            of.recover(blocks, &drive.zones).map_err(impossible)?;
+        }
+        if let Some(buffer) = &mut drive.buffer {
+            buffer.settle(&drive.zones);
+        }
+        drive.resume_erasures(Nanos::ZERO);
+        drive.resets_kept = drive.totals.resets;
+        drive.keep_in(contents);
+        if let Some(contents) = drive.outside() {
+            contents.begin();
+        }
+        // What was open is closed now: the limits hold for what is kept, too.
+        drive.zones.note_differences(&kept.zones);
+        drive.keep_zones();
+        Ok(drive)
+    }
+
+    fn keep_in(&mut self, contents: Box<dyn Contents>) {
+        self.data = Some(Data::Outside(contents));
+        self.zones.track();
+    }
+
+    /// Whether its contents are kept outside.
+    #[must_use]
+    pub const fn is_stored(&self) -> bool {
+        matches!(self.data, Some(Data::Outside(_)))
+    }
+
+    /// Brings what is kept outside up to date: whoever owns the drive calls it
+    /// before it lets out what [`Drive::advance`] gave. Costs nothing if
+    /// nothing is kept outside.
+    ///
+    /// # Errors
+    /// Contents were not kept. Completions that are not out must stay in, as if
+    /// power had been lost before them.
+    #[inline]
+    pub fn keep(&mut self) -> Result<(), NotKept> {
+        if self.is_stored() {
+            self.keep_outside()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn keep_outside(&mut self) -> Result<(), NotKept> {
+        self.keep_zones();
+        let is_sync_wanted = core::mem::take(&mut self.is_sync_wanted);
+        let is_checkpoint_due = self.totals.resets - self.resets_kept >= RESETS_PER_CHECKPOINT;
+        let checkpoint = is_checkpoint_due.then(|| self.checkpoint());
+        let Some(contents) = self.outside() else {
+            return Ok(());
+        };
+        if let Some(bytes) = checkpoint {
+            contents.checkpoint(&bytes);
+        }
+        if is_sync_wanted {
+            contents.sync();
+        }
+        contents
+            .failure()
+            .map_or(Ok(()), |what| Err(NotKept { what }))
+    }
+
+    /// Switches the drive off in good order. It can be used no more.
+    ///
+    /// # Errors
+    /// As [`Drive::keep`].
+    pub fn switch_off(&mut self) -> Result<(), NotKept> {
+        self.keep()?;
+        let checkpoint = self.is_stored().then(|| self.checkpoint());
+        let (Some(contents), Some(bytes)) = (self.outside(), checkpoint) else {
+            return Ok(());
+        };
+        contents.checkpoint(&bytes);
+        contents.close();
+        contents
+            .failure()
+            .map_or(Ok(()), |what| Err(NotKept { what }))
+    }
+
+    /// Makes it a fresh drive of `config`, which differs in the size of blocks
+    /// only (Format NVM). What is kept outside goes with it.
+    pub fn format(&mut self, config: &DriveConfig) {
+        let data = self.data.take();
+        *self = Self::new(config);
+        if let Some(Data::Outside(mut contents)) = data {
+            contents.format(config.lba_bytes);
+            self.keep_in(contents);
+        }
+    }
+
+    /// Brings the records of zones up to date.
+    pub(crate) fn keep_zones(&mut self) {
+        let Some(Data::Outside(contents)) = &mut self.data else {
+            return;
+        };
+        for zone in self.zones.take_changed() {
+            contents.keep_zone(zone, &self.zones.record_of(zone));
+        }
+    }
+
+    /// Forgets the data of a zone that was reset.
+    pub(crate) fn clear_data(&mut self, zone: ZoneId) {
+        match &mut self.data {
+            None => {}
+            Some(Data::Memory(data)) => data.clear(zone),
+            Some(Data::Outside(contents)) => {
+                contents.keep_zone(zone, &self.zones.record_of(zone));
+                contents.clear(zone);
+            }
+        }
+    }
+
+    fn outside(&mut self) -> Option<&mut dyn Contents> {
+        self.data.as_mut()?.outside()
+    }
+
+    fn checkpoint(&mut self) -> Vec<u8> {
+        self.resets_kept = self.totals.resets;
+        let checkpoint = Checkpoint {
+            mapping: self.mapping.save(),
+            flash: self.flash.save(),
+            totals: self.totals,
+            collect_program_bytes: self.totals.collect_program_bytes,
+        };
+        postcard::to_stdvec(&checkpoint).expect("writing to memory does not fail")
+    }
+
+    /// Takes wear, mapping and totals from a checkpoint, if they can be those
+    /// of this drive. Otherwise its flash is as good as new: no data depends on it.
+    fn resume_wear(&mut self, checkpoint: &Checkpoint) {
+        let config = self.config();
+        let mut flash = self.flash.clone();
+        let groups = flash.layout().groups();
+        let mapping = Mapping::restore(
+            config.mapping,
+            config.zones.count,
+            groups,
+            &checkpoint.mapping,
+        );
+        let totals = Totals {
+            collect_program_bytes: checkpoint.collect_program_bytes,
+            ..checkpoint.totals
+        };
+        let (Ok(mapping), Ok(())) = (mapping, flash.restore(&checkpoint.flash)) else {
+            return;
+        };
+        let own = totals
+            .fill_program_bytes
+            .checked_add(totals.collect_program_bytes);
+        let is_possible = own.is_some_and(|bytes| bytes <= flash.totals().1);
+        if is_possible && totals.largest() <= TOTAL_MAX {
+            self.mapping = mapping;
+            self.flash = flash;
+            self.totals = totals;
+        }
+    }
+
+    /// Makes the flash agree with the zones.
+    fn settle_wear(&mut self) {
+        let page_lbas = u64::from(self.flash.layout().page_lbas());
+        for zone in (0..self.zones.count()).map(ZoneId) {
+            // Fits: a zone has fewer than 2^32 pages.
+            let pages = self.zones.host_lbas(zone).div_ceil(page_lbas) as u32;
+            let is_filled = self.zones.state(zone) == ZoneState::FULL;
+            if let Some(physical) = self.mapping.physical(zone) {
+                let programmed = self.flash.zone_state(physical).0;
+                // Reset since the checkpoint.
+                if programmed > pages && !is_filled {
+                    self.flash.invalidate(physical);
+                    let is_clean = self.flash.stale_blocks(physical) == 0;
+                    self.mapping.release(zone, is_clean);
+                }
+            }
+            if pages > 0 {
+                let physical = self.mapping.map(zone);
+                if self.flash.zone_state(physical).0 < pages {
+                    self.flash.precondition(physical, pages);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! `store` under libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| zonelab_fuzz::store::run(data));
