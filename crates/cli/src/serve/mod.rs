@@ -73,7 +73,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDR:PORT")]
     web: Option<SocketAddr>,
     #[command(flatten)]
-    logs: logs::Args,
+    logs: logs::LogArgs,
     /// Change a setting of the drive
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
