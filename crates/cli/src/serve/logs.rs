@@ -4,7 +4,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 /// Options of logs.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub(super) struct LogArgs {
     /// Log what is at least as important as this
     #[arg(long = "log", value_name = "LEVEL", value_enum, default_value_t = Level::Info)]
     level: Level,
@@ -37,7 +37,7 @@ enum Format {
     Json,
 }
 
-impl Args {
+impl LogArgs {
     /// Logs from now on.
     pub(super) fn start(&self) {
         let level = match self.level {

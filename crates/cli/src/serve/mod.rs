@@ -85,7 +85,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDR:PORT")]
     web: Option<SocketAddr>,
     #[command(flatten)]
-    logs: logs::Args,
+    logs: logs::LogArgs,
     /// Faults and losses of power of the drive: a TOML file, see docs/models/faults.md
     #[arg(long, value_name = "FILE")]
     faults: Option<String>,

@@ -26,10 +26,10 @@ fn many() -> Snapshot {
     let zone = |index: u32| Zone {
         kind: match index {
             2 | 3 => ZoneKind::Conventional,
-            _ if index % 2 == 0 => ZoneKind::Full,
+            _ if index.is_multiple_of(2) => ZoneKind::Full,
             _ => ZoneKind::Empty,
         },
-        written_lbas: u64::from(index % 2 == 0) * 10,
+        written_lbas: u64::from(index.is_multiple_of(2)) * 10,
         erases: (index > 0).then_some((3, 2)),
     };
     let busy = [1_500_000_000, 0, 0, 0, 1];
