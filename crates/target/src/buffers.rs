@@ -5,7 +5,7 @@ use zonelab_device::Buf;
 /// Different lengths that are kept; hosts use few.
 const LENGTHS: usize = 8;
 /// Bytes that are kept of each length.
-const KEPT_BYTES: usize = 8 << 20;
+const KEPT_BYTES: usize = 64 << 20;
 
 /// Buffers by length. Hosts transfer in
 /// a few sizes, so a short list is enough and nothing is hashed.

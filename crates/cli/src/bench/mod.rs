@@ -69,15 +69,16 @@ pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
         scheduler_rows.push(schedulers::measure(case, args));
         bar.inc(1);
     }
+    let cores = live::Cores::first();
     let mut live_rows = Vec::new();
     for case in &live {
         bar.set_message(live::LIVE);
-        live_rows.push(live::measure(case, args)?);
+        live_rows.push(live::measure(case, cores, args)?);
         bar.inc(1);
     }
     let late = match live.is_empty() {
         true => Vec::new(),
-        false => live::lateness()?,
+        false => live::lateness(cores)?,
     };
     bar.finish_and_clear();
     if args.json {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use super::{Case, Measured, cpu_time, pin};
+use super::{Case, Cores, Measured, cpu_time};
 use crate::bench::now;
 
 /// What is read or written at once.
@@ -80,13 +80,13 @@ pub(super) struct Echo {
 }
 
 impl Echo {
-    pub(super) fn start(case: &Case) -> std::io::Result<Self> {
+    pub(super) fn start(case: &Case, cores: Cores) -> std::io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
         let stop = Arc::new(AtomicBool::new(false));
         let (case, stopped) = (*case, Arc::clone(&stop));
         let thread = std::thread::spawn(move || {
-            pin(0);
+            cores.pin_server();
             serve(&listener, &case, &stopped)
         });
         Ok(Self {
@@ -141,7 +141,6 @@ fn serve(listener: &TcpListener, case: &Case, stop: &AtomicBool) -> std::io::Res
 
 /// Keeps as many requests in flight as the case wants, for some seconds.
 fn exchange(address: SocketAddr, case: &Case, seconds: f64) -> std::io::Result<Measured> {
-    pin(1);
     let (request, answer) = lengths(case);
     let mut ends = Vec::new();
     for _ in 0..case.connections {

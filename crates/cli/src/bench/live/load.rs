@@ -17,7 +17,7 @@ use zonelab_ssd::{Control, Drive};
 use zonelab_target::controller::{Subsystem, SubsystemSettings, TransportLimits};
 use zonelab_target::server::{Server, ServerReport, ServerSettings, Visitor, visits};
 
-use super::{Case, Measured, cpu_time, pin};
+use super::{Case, Cores, Measured, cpu_time};
 use crate::bench::now;
 
 const NQN: &str = "nqn.2024-01.io.github.zonelab:bench";
@@ -34,7 +34,7 @@ pub(super) struct Served {
 
 impl Served {
     /// Serves a drive whose zones are all full already, or empty.
-    pub(super) fn start(config: &DriveConfig, is_full: bool) -> Result<Self> {
+    pub(super) fn start(cores: Cores, config: &DriveConfig, is_full: bool) -> Result<Self> {
         let settings = ServerSettings {
             spin: Nanos::from_us(50),
             ..ServerSettings::default()
@@ -58,7 +58,7 @@ impl Served {
         let stopped = Arc::clone(&stop);
         let (visitor, visits) = visits()?;
         let thread = std::thread::spawn(move || {
-            pin(0);
+            cores.pin_server();
             let mut result = Ok(());
             let allocated = allocation_counter::measure(|| {
                 result = server.run_visited(&mut subsystem, &stopped, visits);
@@ -233,7 +233,6 @@ impl Load {
         case: &Case,
         is_full: bool,
     ) -> Result<Self> {
-        pin(1);
         let url = format!("tcp://{}/{NQN}?nsid=1", served.address);
         let address = TcpAddress::parse(&url)?;
         let mut options = Options::new(address);

@@ -4,6 +4,7 @@
 mod echo;
 mod load;
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::json;
 use zonelab_device::Nanos;
 use zonelab_lab::table::{Cell, Column, Table};
@@ -121,22 +122,23 @@ pub(super) fn names() -> impl Iterator<Item = String> {
 ///
 /// # Errors
 /// The system lacks sockets or threads, or an operation failed.
-pub(super) fn measure(case: &Case, args: &Args) -> Result<Row, Failure> {
+pub(super) fn measure(case: &Case, cores: Cores, args: &Args) -> Result<Row, Failure> {
     let profile = Profile::parse("bench-live", DRIVE, &[]).map_err(Failure::input)?;
     let config = DriveConfig {
         data: DataStore::Memory,
         ..profile::untimed(&profile.config)
     };
-    run(case, &config, args.runs).map_err(Failure::environment)
+    run((case, cores), &config, args.runs).map_err(Failure::environment)
 }
 
-fn run(case: &Case, config: &DriveConfig, runs: u32) -> anyhow::Result<Row> {
-    let served = Served::start(config, false)?;
+fn run((case, cores): (&Case, Cores), config: &DriveConfig, runs: u32) -> anyhow::Result<Row> {
+    let served = Served::start(cores, config, false)?;
+    cores.pin_client();
     let mut load = Load::connect(&served, config, case, false)?;
     load.measure(&served, RUN_S / 4.0)?;
     let (mut ours, mut floors) = (Vec::new(), Vec::new());
     for _ in 0..runs {
-        floors.push(Echo::start(case)?.measure(case, RUN_S)?);
+        floors.push(Echo::start(case, cores)?.measure(case, RUN_S)?);
         ours.push(load.measure(&served, RUN_S)?);
     }
     drop(load);
@@ -173,7 +175,7 @@ fn best(runs: &[Measured]) -> Measured {
 ///
 /// # Errors
 /// As [`measure`].
-pub(super) fn lateness() -> Result<Vec<Late>, Failure> {
+pub(super) fn lateness(cores: Cores) -> Result<Vec<Late>, Failure> {
     let profile = "zn540";
     let sets = [
         "zones.count=8".to_owned(),
@@ -184,19 +186,25 @@ pub(super) fn lateness() -> Result<Vec<Late>, Failure> {
     config.data = DataStore::None;
     let mut rows = Vec::new();
     for depth in [1, 8, 32] {
-        rows.push(late(profile, &config, depth).map_err(Failure::environment)?);
+        rows.push(late(profile, cores, &config, depth).map_err(Failure::environment)?);
     }
     Ok(rows)
 }
 
-fn late(profile: &'static str, config: &DriveConfig, depth: usize) -> anyhow::Result<Late> {
+fn late(
+    profile: &'static str,
+    cores: Cores,
+    config: &DriveConfig,
+    depth: usize,
+) -> anyhow::Result<Late> {
     let case = Case {
         is_read: true,
         bytes: 4 << 10,
         depth,
         connections: 1,
     };
-    let served = Served::start(config, true)?;
+    let served = Served::start(cores, config, true)?;
+    cores.pin_client();
     let mut load = Load::connect(&served, config, &case, true)?;
     let measured = load.measure(&served, 5.0 * RUN_S)?;
     drop(load);
@@ -210,20 +218,37 @@ fn late(profile: &'static str, config: &DriveConfig, depth: usize) -> anyhow::Re
     })
 }
 
-/// Keeps this thread on the nth core that the process may use, if it has so many.
-fn pin(nth: usize) {
-    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-    let Ok(allowed) = sched_getaffinity(None) else {
-        return;
-    };
-    let mut cores = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));
-    if allowed.count() >= 2
-        && let Some(core) = cores.nth(nth)
-    {
-        let mut one = CpuSet::new();
-        one.set(core);
-        // Without it the figures are less steady, and still right.
-        let _ = sched_setaffinity(None, &one);
+/// The cores of the two ends, if the process may use so many.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cores(Option<[usize; 2]>);
+
+impl Cores {
+    /// The first two that there are. Asked before any thread is pinned.
+    pub(super) fn first() -> Self {
+        let Ok(allowed) = sched_getaffinity(None) else {
+            return Self(None);
+        };
+        let mut cores = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));
+        Self(cores.next().zip(cores.next()).map(Into::into))
+    }
+
+    /// Keeps this thread on that of the server.
+    fn pin_server(self) {
+        self.pin(0);
+    }
+
+    /// Keeps this thread on that of the client.
+    fn pin_client(self) {
+        self.pin(1);
+    }
+
+    fn pin(self, end: usize) {
+        if let Self(Some(cores)) = self {
+            let mut one = CpuSet::new();
+            one.set(cores[end]);
+            // Without it the figures are less steady, and still right.
+            let _ = sched_setaffinity(None, &one);
+        }
     }
 }
 
