@@ -12,4 +12,5 @@ mod fio_jobs;
 mod nvme;
 mod scratch;
 mod search;
+mod store;
 mod traces;
