@@ -1,9 +1,10 @@
 //! Stores in files: of other drives, in use, damaged, full; and what a drive
 //! finds when it comes back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -270,18 +271,49 @@ struct Memory(Arc<Mutex<Inner>>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    bytes: Vec<u8>,
+    /// Those that are not all zeros.
+    pages: BTreeMap<u64, Box<[u8]>>,
     /// Writes until it is full.
     left: Option<u32>,
 }
 
+const PAGE: u64 = 4096;
+
+impl Inner {
+    /// Calls `f` with each page of a range, the offset in it, and the piece of it.
+    fn each(
+        &mut self,
+        range: Range<u64>,
+        makes: bool,
+        mut f: impl FnMut(usize, Option<&mut [u8]>),
+    ) {
+        let mut at = range.start;
+        while at < range.end {
+            let end = range.end.min((at / PAGE + 1) * PAGE);
+            if makes {
+                let empty = || vec![0; PAGE as usize].into_boxed_slice();
+                self.pages.entry(at / PAGE).or_insert_with(empty);
+            }
+            let page = self.pages.get_mut(&(at / PAGE));
+            let within = (at % PAGE) as usize..(at % PAGE + end - at) as usize;
+            f(
+                (at - range.start) as usize,
+                page.map(|page| &mut page[within]),
+            );
+            at = end;
+        }
+    }
+}
+
 impl Medium for Memory {
     fn read(&self, at: u64, out: &mut [u8]) -> io::Result<()> {
-        let bytes = &self.0.lock().unwrap().bytes;
-        let from = bytes.get(at as usize..).unwrap_or_default();
-        let len = from.len().min(out.len());
-        out[..len].copy_from_slice(&from[..len]);
-        out[len..].fill(0);
+        out.fill(0);
+        let range = at..at + out.len() as u64;
+        self.0.lock().unwrap().each(range, false, |done, page| {
+            if let Some(page) = page {
+                out[done..done + page.len()].copy_from_slice(page);
+            }
+        });
         Ok(())
     }
 
@@ -292,20 +324,27 @@ impl Medium for Memory {
             Some(left) => *left -= 1,
             None => {}
         }
-        let end = at as usize + bytes.len();
-        if inner.bytes.len() < end {
-            inner.bytes.resize(end, 0);
-        }
-        inner.bytes[at as usize..end].copy_from_slice(bytes);
+        inner.each(at..at + bytes.len() as u64, true, |done, page| {
+            let page = page.unwrap();
+            page.copy_from_slice(&bytes[done..done + page.len()]);
+        });
         Ok(())
     }
 
     fn zero(&mut self, at: u64, len: u64) -> io::Result<()> {
         let mut inner = self.0.lock().unwrap();
-        let all = inner.bytes.len();
-        let end = ((at + len) as usize).min(all);
-        if let Some(bytes) = inner.bytes.get_mut(at as usize..end) {
-            bytes.fill(0);
+        let whole = at.div_ceil(PAGE)..(at + len) / PAGE;
+        if whole.is_empty() {
+            inner.each(at..at + len, false, |_, page| {
+                page.into_iter().for_each(|p| p.fill(0))
+            });
+            return Ok(());
+        }
+        inner.pages.retain(|page, _| !whole.contains(page));
+        for edge in [at..whole.start * PAGE, whole.end * PAGE..at + len] {
+            inner.each(edge, false, |_, page| {
+                page.into_iter().for_each(|p| p.fill(0))
+            });
         }
         Ok(())
     }
@@ -467,23 +506,23 @@ fn a_byte_that_is_wrong_is_found_or_does_not_matter() {
     run(&mut drive, 2, Op::Write { slba, nlb }, Some(data));
     drive.switch_off().unwrap();
     drop(drive);
-    let whole = memory.0.lock().unwrap().bytes.clone();
+    let whole = memory.0.lock().unwrap().pages.clone();
     // What a store says, but the data: blocks of nothing but one byte.
-    let is_data = |at: usize| {
-        let block = &whole[at & !4095..(at & !4095) + 512];
-        block.iter().all(|byte| *byte == block[0])
-    };
-    let said = (0..whole.len() / 4096 * 4096).filter(|at| whole[*at] != 0 && !is_data(*at));
-    let said: Vec<usize> = said.collect();
+    let is_data = |page: &[u8]| page[..512].iter().all(|byte| *byte == page[0]);
+    let said = whole.iter().filter(|(_, page)| !is_data(page));
+    let said: Vec<(u64, usize)> = said
+        .flat_map(|(number, page)| {
+            let said = (0..page.len()).filter(|at| page[*at] != 0);
+            said.map(|at| (*number, at)).collect::<Vec<_>>()
+        })
+        .collect();
     let mut refused = 0;
-    for at in said
-        .into_iter()
-        .filter(|at| !data(&whole[at & !511..(at & !511) + 512]))
-    {
-        let mut bytes = whole.clone();
-        bytes[at] ^= 0x10;
+    // All of them would take minutes.
+    for (number, at) in said.iter().copied().step_by(said.len() / 200 + 1) {
+        let mut pages = whole.clone();
+        pages.get_mut(&number).unwrap()[at] ^= 0x10;
         let damaged = Memory::default();
-        damaged.0.lock().unwrap().bytes = bytes;
+        damaged.0.lock().unwrap().pages = pages;
         let Ok((store, found)) = open(damaged, &config) else {
             refused += 1;
             continue;
