@@ -1,6 +1,11 @@
 //! Stores in files: of other drives, in use, damaged, full; and what a drive
 //! finds when it comes back.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot set itself up should fail"
+)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io;

@@ -81,10 +81,10 @@ fn config(draw: &mut Draw<'_>) -> DriveConfig {
     config.data = DataStore::Memory;
     if draw.flag() {
         let mut changed = config.clone();
-        for namespace in changed.namespaces.iter_mut().filter(|of| of.zones >= 3) {
+        let large = changed.namespaces.iter_mut().find(|of| of.zones >= 3);
+        if let Some(namespace) = large {
             namespace.kind = NamespaceKind::Conventional { spare_zones: 2 };
             (namespace.max_active, namespace.max_open) = (None, None);
-            break;
         }
         if profile::check(&changed).is_ok() {
             config = changed;
