@@ -10,7 +10,7 @@ use zonelab_ssd::{Control, Drive, profile};
 use zonelab_store::open;
 use zonelab_target::controller::formatted;
 
-use super::history::{Candidate, History, Value, View, check_block};
+use super::history::{Candidate, History, Value, View, ZEROED, check_block};
 use super::tape::Tape;
 use crate::draw::{Draw, Weights};
 
@@ -88,7 +88,7 @@ impl Player {
     /// Commands, as many as are drawn, or until the store fails.
     pub(super) fn play(&mut self, draw: &mut Draw<'_>) {
         let weights = Weights::<6>::draw(draw);
-        for _ in 0..draw.int(1..=60_u8) {
+        for _ in 0..draw.int(1..=120_u8) {
             let kind = weights.choose(draw);
             self.command(draw, kind);
             match draw.int(0..=5_u8) {
@@ -214,7 +214,7 @@ impl Player {
         );
         let is_placed = before.has_zrwa() || after.host_lbas == offset + u64::from(op.nlb());
         let stamp = match op {
-            Op::WriteZeroes { .. } => 0,
+            Op::WriteZeroes { .. } => tag | ZEROED,
             _ => tag,
         };
         let wrote = (is_write && is_placed && offset >= before.host_lbas && after != before)
