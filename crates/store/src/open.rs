@@ -311,12 +311,11 @@ fn read_state(medium: &impl Medium) -> Result<State, OpenError> {
         })
 }
 
+/// What is known of all zones, and where a record is torn.
+type Records = (Vec<OfZone>, Vec<ZoneRecord>, Option<u64>);
+
 /// The newest whole record of each zone, and where one is torn.
-fn read_zones(
-    medium: &impl Medium,
-    layout: &Layout,
-    state: &State,
-) -> Result<(Vec<OfZone>, Vec<ZoneRecord>, Option<u64>), OpenError> {
+fn read_zones(medium: &impl Medium, layout: &Layout, state: &State) -> Result<Records, OpenError> {
     let mut zones = Vec::new();
     let mut records = Vec::new();
     let mut torn = Vec::new();

@@ -15,4 +15,5 @@ mod nvme;
 mod scratch;
 mod search;
 mod serve_web;
+mod store;
 mod traces;

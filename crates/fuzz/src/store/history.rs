@@ -55,6 +55,14 @@ impl View {
     }
 }
 
+/// In place of the content of a block: the command of that number made it zeros.
+pub(super) const ZEROED: u32 = 1 << 31;
+
+/// What is read of a block with this stamp.
+const fn content(stamp: u32) -> u32 {
+    if stamp & ZEROED == 0 { stamp } else { 0 }
+}
+
 /// A state that a zone was in.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
@@ -65,7 +73,7 @@ pub(super) struct Candidate {
     /// Steps of the medium when the host was told.
     pub(super) told: Option<usize>,
     pub(super) view: View,
-    /// Which command wrote each block; 0: none.
+    /// Which command wrote each block; 0: none; [`ZEROED`]: zeros.
     pub(super) stamps: Vec<u32>,
 }
 
@@ -84,7 +92,7 @@ impl History {
             let (before, after) = self.0.split_at_mut(index);
             let stamps = &mut after[0].stamps;
             for (stamp, older) in stamps.iter_mut().zip(&before[index - 1].stamps) {
-                if *stamp == tag {
+                if *stamp & !ZEROED == tag {
                     *stamp = *older;
                 }
             }
@@ -118,13 +126,16 @@ impl History {
         };
         let is_data_left = |of: &Candidate| {
             let mut blocks = stamps.iter().enumerate().zip(&of.stamps);
-            blocks.all(|(found, stamp)| found.1 == stamp || is_void(found))
+            blocks.all(|(found, stamp)| *found.1 == content(*stamp) || is_void(found))
         };
         let mut fitting = possible.iter().filter(fits);
         let is_right = if is_loose {
             // Each block of an area is by itself.
             let is_of_some = |(index, stamp): (usize, &u32)| {
-                is_void((index, stamp)) || possible.iter().any(|of| of.stamps[index] == *stamp)
+                is_void((index, stamp))
+                    || possible
+                        .iter()
+                        .any(|of| content(of.stamps[index]) == *stamp)
             };
             fitting.next().is_some() && stamps.iter().enumerate().all(is_of_some)
         } else {

@@ -13,7 +13,7 @@ mod history;
 mod player;
 mod tape;
 
-use zonelab_ssd::config::{DataStore, DriveConfig, NamespaceKind};
+use zonelab_ssd::config::{DataStore, DriveConfig, NamespaceConfig, NamespaceKind};
 use zonelab_ssd::profile;
 use zonelab_target::controller::formatted;
 
@@ -79,13 +79,25 @@ fn session(draw: &mut Draw<'_>, config: &DriveConfig, image: Image) -> Image {
 fn config(draw: &mut Draw<'_>) -> DriveConfig {
     let mut config = draw_config(draw);
     config.data = DataStore::Memory;
-    if draw.flag() {
+    let log_zones = NamespaceConfig::SPARE_ZONES_MIN + draw.int(1..=2);
+    if draw.flag() && config.zones.count > log_zones {
         let mut changed = config.clone();
-        for namespace in changed.namespaces.iter_mut().filter(|of| of.zones >= 3) {
-            namespace.kind = NamespaceKind::Conventional { spare_zones: 2 };
-            (namespace.max_active, namespace.max_open) = (None, None);
-            break;
-        }
+        let whole = NamespaceConfig::whole(&config.zones);
+        let zoned = NamespaceConfig {
+            zones: config.zones.count - log_zones,
+            max_active: None,
+            max_open: None,
+            ..whole
+        };
+        let log = NamespaceConfig {
+            kind: NamespaceKind::Conventional {
+                spare_zones: NamespaceConfig::SPARE_ZONES_MIN,
+            },
+            zones: log_zones,
+            ..zoned
+        };
+        (changed.zones.max_active, changed.zones.max_open) = (None, None);
+        changed.namespaces = vec![log, zoned];
         if profile::check(&changed).is_ok() {
             config = changed;
         }

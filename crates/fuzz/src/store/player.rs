@@ -10,7 +10,7 @@ use zonelab_ssd::{Control, Drive, profile};
 use zonelab_store::open;
 use zonelab_target::controller::formatted;
 
-use super::history::{Candidate, History, Value, View, check_block};
+use super::history::{Candidate, History, Value, View, ZEROED, check_block};
 use super::tape::Tape;
 use crate::draw::{Draw, Weights};
 
@@ -88,7 +88,7 @@ impl Player {
     /// Commands, as many as are drawn, or until the store fails.
     pub(super) fn play(&mut self, draw: &mut Draw<'_>) {
         let weights = Weights::<6>::draw(draw);
-        for _ in 0..draw.int(1..=60_u8) {
+        for _ in 0..draw.int(1..=120_u8) {
             let kind = weights.choose(draw);
             self.command(draw, kind);
             match draw.int(0..=5_u8) {
@@ -106,17 +106,13 @@ impl Player {
         }
     }
 
-    fn command(&mut self, draw: &mut Draw<'_>, kind: usize) {
-        let count = self.drive.config().zones.count;
-        let zone = ZoneId(draw.int(0..=count - 1));
-        let (nsid, within) = self.drive.zones().in_namespace(zone);
-        let slba = Lba(u64::from(within.0) * self.drive.config().zones.size_lbas);
-        if self.drive.info().namespaces[nsid.0 as usize - 1]
-            .zoned
-            .is_none()
-        {
-            return self.conventional(draw, nsid);
-        }
+    /// A command of some kind for a zone, and whether it has an extension with it;
+    /// `None`: what was drawn was none, and is done.
+    fn draw_op(
+        &mut self,
+        draw: &mut Draw<'_>,
+        (kind, zone, slba): (usize, ZoneId, Lba),
+    ) -> Option<(Op, bool)> {
         let written = self.drive.zones().written_lbas(zone);
         let nlb = draw.int(1..=24_u32);
         let send = |action, select_all| Op::ZoneSend {
@@ -124,7 +120,7 @@ impl Player {
             action,
             select_all,
         };
-        let (op, extension) = match (kind, draw.int(0..=9_u8)) {
+        Some(match (kind, draw.int(0..=9_u8)) {
             (1, 0) => {
                 let to = draw.pick(&[ZoneState::READ_ONLY, ZoneState::OFFLINE]);
                 let from = self.tape.len();
@@ -132,7 +128,8 @@ impl Player {
                 let _ = self
                     .drive
                     .control(self.now, &Control::FailZone { zone, to });
-                return self.note(0, from, None);
+                self.note(0, from, None);
+                return None;
             }
             (1 | 2, select) => (send(draw.pick(&ACTIONS), select == 1), false),
             (3, 0..=4) => (send(ZoneSendAction::SET_DESCRIPTOR_EXTENSION, false), true),
@@ -169,6 +166,22 @@ impl Player {
                 let slba = Lba(slba.0 + written);
                 (Op::Write { slba, nlb }, false)
             }
+        })
+    }
+
+    fn command(&mut self, draw: &mut Draw<'_>, kind: usize) {
+        let count = self.drive.config().zones.count;
+        let zone = ZoneId(draw.int(0..=count - 1));
+        let (nsid, within) = self.drive.zones().in_namespace(zone);
+        let slba = Lba(u64::from(within.0) * self.drive.config().zones.size_lbas);
+        if self.drive.info().namespaces[nsid.0 as usize - 1]
+            .zoned
+            .is_none()
+        {
+            return self.conventional(draw, nsid);
+        }
+        let Some((op, extension)) = self.draw_op(draw, (kind, zone, slba)) else {
+            return;
         };
         let size_lbas = self.drive.config().zones.size_lbas;
         // Blocks of the next zone are not meant.
@@ -182,7 +195,7 @@ impl Player {
             _ => op.first_block().saturating_sub(slba.0),
         };
         let data = match op {
-            Op::Write { .. } | Op::Append { .. } => Some(self.stamped(tag, offset, nlb)),
+            Op::Write { nlb, .. } | Op::Append { nlb, .. } => Some(self.stamped(tag, offset, nlb)),
             _ if extension => Some(Buf::zeroed(
                 self.drive.config().zones.descriptor_extension_bytes as usize,
             ))
@@ -201,7 +214,7 @@ impl Player {
         );
         let is_placed = before.has_zrwa() || after.host_lbas == offset + u64::from(op.nlb());
         let stamp = match op {
-            Op::WriteZeroes { .. } => 0,
+            Op::WriteZeroes { .. } => tag | ZEROED,
             _ => tag,
         };
         let wrote = (is_write && is_placed && offset >= before.host_lbas && after != before)

@@ -1,0 +1,242 @@
+//! `zonelab serve --store`: killed under load, a full disk, another drive.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+
+use zonelab_device::{Buf, Command as Of, Completion, Lba, Nanos, Op, QueuePair, Tag};
+use zonelab_driver::url::TcpAddress;
+use zonelab_driver::{Options, TcpController, TcpQueue};
+
+use super::scratch::{Scratch, stderr};
+
+const PROFILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/live.toml");
+/// Blocks of an append.
+const NLB: u32 = 4;
+/// Zones that are written at a time, and appends in flight.
+const ZONES: u64 = 4;
+const DEPTH: u32 = 16;
+
+/// A server and what it said first.
+struct Served {
+    process: Child,
+    said: serde_json::Value,
+}
+
+impl Served {
+    fn start(mut command: Command) -> Self {
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let output = process.stdout.take().unwrap();
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line).unwrap();
+        let said = serde_json::from_str(&line).unwrap();
+        Self { process, said }
+    }
+
+    /// A queue, and the controller without which it ends.
+    fn connect(&self) -> (TcpController, TcpQueue) {
+        let (port, nqn) = (&self.said["port"], self.said["nqn"].as_str().unwrap());
+        let url = format!("tcp://127.0.0.1:{port}/{nqn}");
+        let options = Options::new(TcpAddress::parse(&url).unwrap());
+        let mut controller = TcpController::connect(options).unwrap();
+        let queue = controller.open_queue().unwrap();
+        (controller, queue)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn serve(scratch: &Scratch) -> Command {
+    let listen = ["--listen", "127.0.0.1:0", "--json", "--store", "drive"];
+    scratch.command(&[&["serve", PROFILE, "--no-timing"], &listen[..]].concat())
+}
+
+/// What each piece of an append's data is.
+fn mark(tag: u32) -> [u8; 4] {
+    (tag + 1).to_le_bytes()
+}
+
+/// Appends until the connection is lost, or `kill` says that it is to be: tags
+/// and addresses of those that were acknowledged.
+fn append(queue: &mut TcpQueue, mut kill: impl FnMut(usize)) -> Vec<(u32, u64)> {
+    let info = queue.info().clone();
+    let (bytes, size) = (
+        info.namespaces[0].lba_bytes as usize * NLB as usize,
+        info.namespaces[0].zoned.unwrap().zone_size_lbas,
+    );
+    let mut told = Vec::new();
+    let (mut next, mut in_flight) = (0, 0);
+    let mut done: Vec<Completion> = Vec::new();
+    while queue.error().is_none() {
+        while in_flight < DEPTH && queue.error().is_none() {
+            let mut data = Buf::zeroed(bytes);
+            data.chunks_mut(4)
+                .for_each(|piece| piece.copy_from_slice(&mark(next)));
+            let zslba = Lba(u64::from(next) % ZONES * size);
+            let op = Op::Append { zslba, nlb: NLB };
+            if queue.submit(Of::new(op), Tag(next), Some(data)).is_err() {
+                break;
+            }
+            (next, in_flight) = (next + 1, in_flight + 1);
+        }
+        queue.ring();
+        while queue.poll(&mut done) == 0 && queue.error().is_none() {
+            let until = queue.now().saturating_add(Nanos::from_secs(10));
+            if queue.wait(until).is_err() {
+                break;
+            }
+        }
+        for completion in done.drain(..) {
+            in_flight -= 1;
+            if completion.status.is_success() {
+                told.push((completion.tag.0, completion.result));
+            }
+        }
+        kill(told.len());
+    }
+    told
+}
+
+fn verify(queue: &mut TcpQueue, told: &[(u32, u64)]) {
+    let bytes = queue.info().namespaces[0].lba_bytes as usize * NLB as usize;
+    for (tag, slba) in told {
+        let (slba, nlb) = (Lba(*slba), NLB);
+        let data = Some(Buf::zeroed(bytes));
+        queue
+            .submit(Of::new(Op::Read { slba, nlb }), Tag(0), data)
+            .unwrap();
+        queue.ring();
+        let mut done = Vec::new();
+        while queue.poll(&mut done) == 0 {
+            let until = queue.now().saturating_add(Nanos::from_secs(10));
+            queue.wait(until).unwrap();
+        }
+        let data = done.pop().unwrap().data.unwrap();
+        let is_it = data.chunks(4).all(|piece| piece == mark(*tag));
+        assert!(is_it, "append {tag} at {slba:?}");
+    }
+}
+
+#[test]
+fn what_was_acknowledged_outlives_sigkill() {
+    let scratch = Scratch::new("killed");
+    for most in [20, 700, 3000] {
+        let _ = std::fs::remove_file(scratch.0.join("drive"));
+        let mut served = Served::start(serve(&scratch));
+        assert_eq!(served.said["store"]["is_new"], true);
+        let (_controller, mut queue) = served.connect();
+        let told = append(&mut queue, |count| {
+            if count >= most {
+                served.process.kill().unwrap();
+            }
+        });
+        assert!(told.len() >= most);
+        served.process.wait().unwrap();
+        let mut served = Served::start(serve(&scratch));
+        assert_eq!(served.said["store"]["is_clean"], false);
+        assert_eq!(served.said["store"]["zones_with_data"], ZONES);
+        let (_controller, mut queue) = served.connect();
+        verify(&mut queue, &told);
+        // In good order, this time.
+        let pid = served.process.id().to_string();
+        Command::new("kill").args(["-INT", &pid]).status().unwrap();
+        served.process.wait().unwrap();
+        let served = Served::start(serve(&scratch));
+        assert_eq!(served.said["store"]["is_clean"], true);
+        let (_controller, mut queue) = served.connect();
+        verify(&mut queue, &told);
+    }
+}
+
+#[test]
+fn a_full_disk_ends_the_server_and_takes_nothing() {
+    let scratch = Scratch::new("full");
+    std::fs::create_dir(scratch.0.join("disk")).unwrap();
+    // A small file system that goes with the processes in it.
+    let mount = "mount -t tmpfs -o size=3m none disk";
+    let can = Command::new("unshare")
+        .args(["-rm", "sh", "-c", mount])
+        .current_dir(&scratch.0)
+        .status();
+    if !can.is_ok_and(|status| status.success()) {
+        let why = "no file system can be mounted here (unshare -rm)";
+        assert!(std::env::var_os("CI").is_none(), "{why}");
+        // Past the capture of test output: nobody should take it for a pass.
+        writeln!(std::io::stderr(), "SKIPPED: a full disk: {why}").unwrap();
+        return;
+    }
+    let script = format!(
+        "{mount} && cd disk && \"$0\" \"$@\" 2> ../first; echo $? > ../code; \
+         cd .. && mount -o remount,size=99m disk && cd disk && exec \"$0\" \"$@\" > ../second"
+    );
+    let served = serve(&scratch);
+    let mut command = Command::new("unshare");
+    command
+        .args(["-rm", "sh", "-c", &script])
+        .current_dir(&scratch.0);
+    command.arg(served.get_program()).args(served.get_args());
+    let first = Served::start(command);
+    let (_controller, mut queue) = first.connect();
+    let told = append(&mut queue, |_| {});
+    assert!(!told.is_empty());
+    let mut line = String::new();
+    while !line.ends_with('\n') {
+        line = std::fs::read_to_string(scratch.0.join("second")).unwrap_or_default();
+        std::thread::yield_now();
+    }
+    assert_eq!(scratch.read("code"), "4\n", "{}", scratch.read("first"));
+    let message = scratch.read("first");
+    assert!(
+        message.contains("No space left") && message.contains("loss of power"),
+        "{message}"
+    );
+    let mut second = first;
+    second.said = serde_json::from_str(&line).unwrap();
+    assert_eq!(second.said["store"]["is_clean"], false);
+    let (_controller, mut queue) = second.connect();
+    verify(&mut queue, &told);
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_with_the_reason() {
+    let scratch = Scratch::new("refused");
+    let served = Served::start(serve(&scratch));
+    let output = serve(&scratch).output().unwrap();
+    assert_eq!(output.status.code(), Some(4));
+    assert!(
+        stderr(&output).contains("another process uses it"),
+        "{}",
+        stderr(&output)
+    );
+    drop(served);
+    let mut other = serve(&scratch);
+    let output = other
+        .args(["--set", "zones.max_active=13"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let message = stderr(&output);
+    assert!(
+        message.contains("zones.max_active is 12 there and 13 here"),
+        "{message}"
+    );
+    // The system would end a process that writes further (SIGXFSZ).
+    let limited = serve(&scratch);
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "ulimit -f 1000; exec \"$0\" \"$@\""])
+        .current_dir(&scratch.0);
+    let output = command
+        .arg(limited.get_program())
+        .args(limited.get_args())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(4));
+    assert!(stderr(&output).contains("ulimit -f"), "{}", stderr(&output));
+    let output = serve(&scratch).args(["--data", "none"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}
