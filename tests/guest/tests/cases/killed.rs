@@ -94,7 +94,7 @@ pub(crate) fn under_load(guest: &mut Guest) -> Result<()> {
         let found = drive.zone(guest, zone)?;
         let pieces = guest.ok(&format!("wc -l < /scratch/told{zone}"))?;
         let pieces: u64 = pieces.trim().parse().context("a number of pieces")?;
-        let written = (found.write_pointer_lba - found.start_lba) * drive.lba_bytes >> 16;
+        let written = ((found.write_pointer_lba - found.start_lba) * drive.lba_bytes) >> 16;
         // One more can have been under way.
         ensure!(
             (pieces..=pieces + 1).contains(&written),
