@@ -250,7 +250,7 @@ fn every_state_and_cause_has_a_colour() {
             "{letter}"
         );
         assert!(
-            include_str!("page/zones.js").contains(&format!("{letter}: '")),
+            include_str!("page/base.js").contains(&format!("{letter}: '")),
             "{letter}"
         );
     }
