@@ -189,14 +189,15 @@ fn in_words(request: &Request, answer: &Value) -> String {
         Request::RemoveFault { .. } | Request::ClearFaults {} => {
             format!("removed: {}\n", number("removed"))
         }
-        Request::FailZones { .. } => format!("failed: {} zones\n", number("failed")),
+        Request::FailZones { .. } => format!("zones failed: {}\n", number("failed")),
         Request::PowerCut { .. } => format!(
-            "power lost: {} commands in flight ended, {} zones changed their state; off for {}\n",
+            "power lost; commands in flight ended: {}; zones that changed their state: {}; \
+             off for {}\n",
             number("aborted"),
             number("zones_changed"),
             fmt_duration(number("off_ns")),
         ),
-        Request::ResetControllers { .. } => format!("reset: {} controllers\n", number("reset")),
+        Request::ResetControllers { .. } => format!("controllers reset: {}\n", number("reset")),
     }
 }
 

@@ -32,6 +32,8 @@ const LINE_BYTES: usize = 1 << 16;
 const CLIENTS: usize = 8;
 /// How long a client may be silent, and may take nothing of an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long power may be off: what is longer is a slip.
+const OFF_MAX_NS: u64 = 24 * 3600 * 1_000_000_000;
 /// Pieces in which a request may come.
 const PIECES: usize = 64;
 
@@ -167,6 +169,9 @@ fn carry_out(drive: &mut Subsystem, now: Nanos, request: Request) -> Result<Valu
                 .map_err(|error| error.to_string())?;
             Ok(json!({ "failed": ranges.into_iter().flatten().count() }))
         }
+        Request::PowerCut { off_ns } if off_ns > OFF_MAX_NS => Err(format!(
+            "power stays off for {off_ns} ns: a day ({OFF_MAX_NS} ns) is the longest"
+        )),
         Request::PowerCut { off_ns } => {
             let cut = drive.power_cut(now, Nanos(off_ns));
             Ok(json!({

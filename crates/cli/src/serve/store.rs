@@ -80,7 +80,7 @@ impl Summary {
             (false, false) => "as after a loss of power",
         };
         let (file, zones) = (&self.file, self.zones_with_data);
-        format!("{file}: {how}, {zones} zones with data\n")
+        format!("{file}: {how}; zones with data: {zones}\n")
     }
 }
 

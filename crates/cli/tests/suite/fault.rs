@@ -289,7 +289,7 @@ fn zones_fail_and_the_drive_says_so() {
     let it = Controlled::start("fault");
     assert_eq!(
         it.fault(&["zone", "2", "4..=5", "--state", "offline"]),
-        "failed: 3 zones\n"
+        "zones failed: 3\n"
     );
     let smart = it.nvme(&["smart-log", "--json"]);
     let smart: Value = serde_json::from_slice(&smart.stdout).unwrap();
@@ -316,6 +316,8 @@ fn zones_fail_and_the_drive_says_so() {
 fn power_is_lost_and_comes_back() {
     let it = Controlled::start("fault");
     assert!(it.nvme(&["id-ctrl"]).status.success());
+    let (_, message) = it.refused(&["power-cut", "--off", "25h"]);
+    assert!(message.contains("a day"), "{message}");
     let text = it.fault(&["power-cut", "--off", "1h"]);
     assert!(text.ends_with("off for 3600s\n"), "{text}");
     let off = it.nvme(&["id-ctrl"]);
@@ -329,7 +331,7 @@ fn power_is_lost_and_comes_back() {
         (&smart["power_cycles"], &smart["unsafe_shutdowns"]),
         (&2.into(), &0.into())
     );
-    assert_eq!(other.fault(&["reset-controller"]), "reset: 0 controllers\n");
+    assert_eq!(other.fault(&["reset-controller"]), "controllers reset: 0\n");
     let (code, message) = other.refused(&["reset-controller", "--controller", "1"]);
     assert_eq!(
         (code, message.contains("no host is connected")),
