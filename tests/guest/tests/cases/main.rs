@@ -100,6 +100,12 @@ const AUTH: &[(&str, ServedCase)] = &[
     ),
 ];
 
+/// Cases for one without.
+const WITHOUT_AUTH: &[(&str, ServedCase)] = &[(
+    "auth::refuses_a_kernel_without_authentication",
+    auth::refuses_a_kernel_without_authentication,
+)];
+
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // A guest takes a core, and ends with the thread that started it.
@@ -115,39 +121,23 @@ fn main() -> ExitCode {
                 case(guest, image)
             }));
         }
-        for &(name, case) in DRIVE {
+        // What a kernel cannot do is no case for it.
+        let is_newer = kernel == Kernel::Backports;
+        let newer = if is_newer { BACKPORTS } else { &[] };
+        for &(name, case) in DRIVE.iter().chain(newer) {
             trials.push(trial(&machine, name, move |guest, _| emulated(guest, case)));
         }
-        for &(name, case) in BACKPORTS {
-            let trial = trial(&machine, name, move |guest, _| emulated(guest, case));
-            trials.push(trial.with_ignored_flag(kernel != Kernel::Backports));
-        }
-        for &(name, case) in DRIVE {
+        for &(name, case) in DRIVE.iter().chain(newer) {
             let name = format!("served::{name}");
             trials.push(trial(&machine, &name, move |guest, _| {
                 served::on_a_drive(guest, case)
             }));
         }
-        for &(name, case) in BACKPORTS {
-            let name = format!("served::{name}");
-            let trial = trial(&machine, &name, move |guest, _| {
-                served::on_a_drive(guest, case)
-            });
-            trials.push(trial.with_ignored_flag(kernel != Kernel::Backports));
-        }
-        let served = [SERVED, served::faults::CASES, served::features::CASES];
+        let auth = if is_newer { AUTH } else { WITHOUT_AUTH };
+        let served = [SERVED, served::faults::CASES, served::features::CASES, auth];
         for &(name, case) in served.into_iter().flatten() {
             trials.push(trial(&machine, name, move |guest, _| case(guest)));
         }
-        for &(name, case) in AUTH {
-            let trial = trial(&machine, name, move |guest, _| case(guest));
-            trials.push(trial.with_ignored_flag(kernel != Kernel::Backports));
-        }
-        let name = "auth::refuses_a_kernel_without_authentication";
-        let without = trial(&machine, name, |guest, _| {
-            auth::refuses_a_kernel_without_authentication(guest)
-        });
-        trials.push(without.with_ignored_flag(kernel != Kernel::Stable));
         trials.push(trial(&machine, "target::of_the_kernel", |guest, _| {
             target::of_the_kernel(guest)
         }));
