@@ -109,9 +109,10 @@ pub(super) fn conclude(
             .chain(times.map(|time| time.to_string()));
         table.push(row.map(Into::into));
     }
+    let connections = report.connections;
     let mut text = format!(
         "\n{} connections, {} turned away, {} broken\n",
-        report.accepted, report.turned_away, report.broken
+        connections.accepted, connections.turned_away, connections.broken
     );
     if !report.lateness.is_empty() {
         text.push_str(&table.to_text(&console::style()));
@@ -128,6 +129,7 @@ pub(super) fn conclude(
 }
 
 fn as_json(report: &ServerReport, late: &[QueueLateness]) -> serde_json::Value {
+    let connections = report.connections;
     let queues: Vec<_> = report
         .lateness
         .iter()
@@ -143,7 +145,7 @@ fn as_json(report: &ServerReport, late: &[QueueLateness]) -> serde_json::Value {
         })
         .collect();
     serde_json::json!({
-        "schema": 1, "event": "ended", "connections": report.accepted,
-        "turned_away": report.turned_away, "broken": report.broken, "queues": queues,
+        "schema": 1, "event": "ended", "connections": connections.accepted,
+        "turned_away": connections.turned_away, "broken": connections.broken, "queues": queues,
     })
 }

@@ -90,13 +90,8 @@ pub struct ServerSettings {
 /// What a server did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerReport {
-    /// Connections that were accepted.
-    pub accepted: u64,
-    /// Connections that were closed for lack of room.
-    pub turned_away: u64,
-    /// Connections that ended because the peer broke the protocol or a time limit,
-    /// or failed to authenticate itself.
-    pub broken: u64,
+    /// Its connections.
+    pub connections: Connections,
     /// How late responses were.
     pub lateness: Vec<QueueLateness>,
 }
@@ -110,7 +105,8 @@ pub struct Connections {
     pub accepted: u64,
     /// Connections that were closed for lack of room.
     pub turned_away: u64,
-    /// Connections that ended because the peer broke the protocol or a time limit.
+    /// Connections that ended because the peer broke the protocol or a time limit,
+    /// or failed to authenticate itself.
     pub broken: u64,
 }
 
@@ -229,9 +225,7 @@ impl Server {
     #[must_use]
     pub fn report(&self) -> ServerReport {
         ServerReport {
-            accepted: self.accepted,
-            turned_away: self.turned_away,
-            broken: self.broken,
+            connections: self.connections(),
             lateness: self.lateness.report(),
         }
     }

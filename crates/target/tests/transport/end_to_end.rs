@@ -188,7 +188,10 @@ fn a_host_writes_and_reads_through_sockets() {
         host.exercise();
     }
     let report = running.finish();
-    assert_eq!((report.accepted, report.broken), (2, 0));
+    assert_eq!(
+        (report.connections.accepted, report.connections.broken),
+        (2, 0)
+    );
     assert_eq!(report.lateness.len(), 1);
     assert_eq!(report.lateness[0].commands, 6);
 }
@@ -205,7 +208,7 @@ fn one_bad_peer_harms_no_other() {
     bad.stream.read_to_end(&mut rest).unwrap();
     assert!(rest.is_empty());
     good.exercise();
-    assert_eq!(running.finish().broken, 1);
+    assert_eq!(running.finish().connections.broken, 1);
 }
 
 #[test]
@@ -224,7 +227,10 @@ fn one_peer_too_many_is_closed() {
     assert_eq!(second.stream.read(&mut [0; 8]).unwrap(), 0);
     first.exercise();
     let report = running.finish();
-    assert_eq!((report.accepted, report.turned_away), (1, 1));
+    assert_eq!(
+        (report.connections.accepted, report.connections.turned_away),
+        (1, 1)
+    );
 }
 
 #[test]
@@ -240,5 +246,8 @@ fn a_silent_peer_is_closed() {
     let mut silent = running.host(Dialect::default());
     assert_eq!(silent.stream.read(&mut [0; 8]).unwrap(), 0);
     let report = running.finish();
-    assert_eq!((report.accepted, report.broken), (1, 1));
+    assert_eq!(
+        (report.connections.accepted, report.connections.broken),
+        (1, 1)
+    );
 }

@@ -33,13 +33,22 @@ pub(crate) fn f2fs(guest: &mut Guest, drive: &Drive) -> Result<()> {
     drive.reset_all(guest)
 }
 
+/// Makes a Btrfs in its zoned mode.
+pub(crate) fn make_btrfs(guest: &mut Guest, device: &str) -> Result<()> {
+    let make = format!("mkfs.btrfs -f -O zoned -d single -m single {device}");
+    guest.ok_for(LIMIT, &make).map(drop)
+}
+
+/// Mounts a Btrfs at /mnt.
+pub(crate) fn mount_btrfs(guest: &mut Guest, device: &str) -> Result<()> {
+    let mount = format!("modprobe btrfs; mount -t btrfs {device} /mnt");
+    guest.ok_for(LIMIT, &mount).map(drop)
+}
+
 /// Btrfs in its zoned mode.
 pub(crate) fn btrfs(guest: &mut Guest, drive: &Drive) -> Result<()> {
     let device = drive.block();
-    guest.ok_for(
-        LIMIT,
-        &format!("mkfs.btrfs -f -O zoned -d single -m single {device}"),
-    )?;
+    make_btrfs(guest, &device)?;
     lives_through_mounts(guest, "btrfs", &device)?;
     guest.ok_for(LIMIT, &format!("btrfs check {device}"))?;
     drive.reset_all(guest)

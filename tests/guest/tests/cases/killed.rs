@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use zonelab_guest_tests::drive::State;
 use zonelab_guest_tests::{Drive, Guest};
 
+use super::file_systems::{make_btrfs, mount_btrfs};
 use super::served::Served;
 
 const LIMIT: Duration = Duration::from_secs(300);
@@ -122,14 +123,8 @@ pub(crate) fn under_a_file_system(guest: &mut Guest) -> Result<()> {
     let served = file.serve(0)?;
     let controller = served.connect_with(guest, PATIENCE)?;
     let block = Drive::open(guest, &controller, 1, None)?.block();
-    guest.ok_for(
-        LIMIT,
-        &format!("mkfs.btrfs -f -O zoned -d single -m single {block}"),
-    )?;
-    guest.ok_for(
-        LIMIT,
-        &format!("modprobe btrfs; mount -t btrfs {block} /mnt"),
-    )?;
+    make_btrfs(guest, &block)?;
+    mount_btrfs(guest, &block)?;
     guest.ok_for(
         LIMIT,
         "set -e

@@ -12,6 +12,7 @@ use zonelab_guest_tests::{Drive, Guest};
 
 use super::{Served, program};
 use crate::ServedCase;
+use crate::file_systems::{make_btrfs, mount_btrfs};
 
 pub(crate) const CASES: &[(&str, ServedCase)] = &[
     ("served::faults::media_error", media_error),
@@ -311,14 +312,8 @@ fn power_cut(guest: &mut Guest) -> Result<()> {
 fn offline_under_btrfs(guest: &mut Guest) -> Result<()> {
     let it = Faulty::start(guest, &[])?;
     let block = it.drive.block();
-    guest.ok_for(
-        LIMIT,
-        &format!("mkfs.btrfs -f -O zoned -d single -m single {block}"),
-    )?;
-    guest.ok_for(
-        LIMIT,
-        &format!("modprobe btrfs; mount -t btrfs {block} /mnt"),
-    )?;
+    make_btrfs(guest, &block)?;
+    mount_btrfs(guest, &block)?;
     guest.ok_for(LIMIT, "head -c 4000000 /dev/urandom > /mnt/file && sync")?;
     fail_written(guest, &it, "offline")?;
     guest.ok("echo 3 > /proc/sys/vm/drop_caches")?;
