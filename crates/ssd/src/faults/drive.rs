@@ -176,9 +176,11 @@ impl FaultyDrive {
     /// drive does not have never strike: see [`FaultPlan::check`].
     #[must_use]
     pub fn new(drive: Drive, plan: FaultPlan) -> Self {
-        let faults = Faults::new(plan, drive.config());
+        // Nothing to look for with each command, until there is something.
+        let faults =
+            (plan != FaultPlan::default()).then(|| Box::new(Faults::new(plan, drive.config())));
         Self {
-            faults: Some(Box::new(faults)),
+            faults,
             ..Self::from(drive)
         }
     }
