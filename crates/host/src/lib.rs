@@ -14,6 +14,7 @@
 //! | [`scheduler`] | in which order requests go to a device |
 //! | [`block`] | the block layer: many queues, one scheduler, one device |
 //! | [`stack`] | storage stacks by name, with what they cost |
+//! | [`tasks`] | programs written as async code, run as a job |
 //! | [`workload`] | jobs that read, write, append, finish and reset |
 //! | [`fio`] | job files of fio: from text to such jobs |
 //! | [`rate`] | limits in bytes or operations per second, as fio keeps them |
@@ -33,6 +34,7 @@ mod slices;
 pub mod softfinish;
 pub mod stack;
 pub mod stats;
+pub mod tasks;
 mod wakes;
 pub mod workload;
 

@@ -1,0 +1,13 @@
+//! A key-value store on zones, and its workloads.
+//!
+//! A log-structured merge tree keeps its files in zones by how long they will
+//! live, as `RocksDB` does on `ZenFS`. It runs over any queue pair, in virtual or in
+//! real time, as [tasks](zonelab_host::tasks) on one thread.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`content`] | bytes that are there, or only their number |
+
+pub mod content;
+
+pub use content::Content;
