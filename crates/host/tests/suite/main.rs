@@ -34,3 +34,4 @@ mod slices;
 mod softfinish;
 mod softfinish_jobs;
 mod support;
+mod tasks;
