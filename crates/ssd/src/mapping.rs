@@ -4,6 +4,8 @@
 //! flash until its first write; it then gets a physical zone from the free
 //! list, else the oldest of the invalidated list, which still holds old data.
 
+pub mod allocator;
+
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
