@@ -555,7 +555,10 @@ impl Elements {
             self.write_places(physical, 0, self.shape.places);
         }
         for place in 0..self.physical[physical as usize].written {
-            if let Some(element) = self.at(physical, place) {
+            // Nothing has been programmed where something is still to be erased.
+            if let Some(element) = self.at(physical, place)
+                && self.stale_left[element] == 0
+            {
                 self.mark_stale(element);
             }
         }
