@@ -2,7 +2,8 @@
 
 use super::Cell;
 use crate::config::{
-    BufferRelease, ChannelArbitration, DataStore, EraseExtent, PageRegister, PlaneMode, StripeOrder,
+    BufferRelease, ChannelArbitration, DataStore, EraseExtent, Evaluate, PageRegister, PlaneMode,
+    StripeOrder, Victim,
 };
 
 pub(super) const CELL: &[(&str, Cell)] = &[
@@ -112,12 +113,27 @@ pub(super) enum EraseAt {
     FirstWrite,
     FirstBlockWrite,
     Background,
+    Thresholds,
 }
 
 pub(super) const ERASE_AT: &[(&str, EraseAt)] = &[
     ("first-write", EraseAt::FirstWrite),
     ("first-block-write", EraseAt::FirstBlockWrite),
     ("background", EraseAt::Background),
+    ("thresholds", EraseAt::Thresholds),
+];
+
+/// `reset.thresholds.evaluate`.
+pub(super) const EVALUATE: &[(&str, Evaluate)] = &[
+    ("allocation", Evaluate::Allocation),
+    ("command", Evaluate::Command),
+    ("change", Evaluate::Change),
+];
+
+/// `reset.thresholds.victim`.
+pub(super) const VICTIM: &[(&str, Victim)] = &[
+    ("oldest", Victim::Oldest),
+    ("least-worn", Victim::LeastWorn),
 ];
 
 /// `mapping.design`.
