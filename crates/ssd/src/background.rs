@@ -16,6 +16,7 @@
 //! are erased by later writes there is no task at all: see [`crate::flash`].
 
 mod bookkeeping;
+mod preemptive;
 
 use std::collections::VecDeque;
 
@@ -31,6 +32,8 @@ use crate::record::{BackgroundKind, Begin};
 use crate::slab::Slab;
 use crate::zones::Change;
 use bookkeeping::Books;
+pub use preemptive::ResetState;
+use preemptive::{Preemptive, ZoneErase};
 
 /// Designs and running tasks of a drive.
 #[derive(Clone, Debug)]
@@ -47,6 +50,8 @@ pub(crate) struct Background {
     books_active: Option<u32>,
     /// ... and those that wait for it, in order.
     books_waiting: VecDeque<u32>,
+    /// Erasure by thresholds, if that is the design.
+    preemptive: Option<Box<Preemptive>>,
 }
 
 #[derive(Clone, Debug)]
@@ -55,6 +60,7 @@ enum Task {
     EraseAll(EraseAll),
     Step(Step),
     Books(Books),
+    Zone(ZoneErase),
 }
 
 /// Filling one zone for a finish.
@@ -89,6 +95,8 @@ enum FillWait {
     Drain,
     /// Its device write is in the write buffer.
     Line,
+    /// Zones are erased before anything else is done.
+    Erasure,
 }
 
 /// Erasing all stale blocks of a physical zone at once.
@@ -136,10 +144,11 @@ enum StepWait {
 }
 
 impl Background {
-    pub(crate) fn new(finish: FinishConfig, reset: ResetConfig) -> Self {
+    pub(crate) fn new(finish: FinishConfig, reset: ResetConfig, groups: u32) -> Self {
         Self {
             finish,
             reset,
+            preemptive: Preemptive::new(&reset, groups).map(Box::new),
             tasks: Slab::default(),
             erasures: Slab::default(),
             yielding: Vec::new(),
@@ -151,7 +160,8 @@ impl Background {
 
     /// Power is lost: all tasks are gone.
     pub(crate) fn power_cut(&mut self) {
-        *self = Self::new(self.finish, self.reset);
+        let groups = self.preemptive.as_ref().map_or(0, |of| of.groups());
+        *self = Self::new(self.finish, self.reset, groups);
     }
 
     /// Tasks that have not ended.
@@ -199,7 +209,7 @@ impl Drive {
             return;
         }
         let start = self.in_zone_order(change.zone, start);
-        let physical = self.mapping.map(change.zone, &mut self.flash);
+        let physical = self.allocate(change.zone, start);
         self.requests.at(request).pending += 1;
         self.background.fills += 1;
         let task = self.background.tasks.insert(Task::Fill(Fill {
@@ -266,6 +276,9 @@ impl Drive {
             return;
         }
         if self.buffer.is_some() && (self.commits(task) || !self.fill_may_start(task)) {
+            return;
+        }
+        if self.background.preemptive.is_some() && self.fill_is_held(task) {
             return;
         }
         let FinishConfig::Fill {
@@ -353,6 +366,22 @@ impl Drive {
             fill.next_lba += count;
         }
         Some(BlockRange { first, count })
+    }
+
+    /// Whether a fill has to wait until zones have been erased.
+    #[cold]
+    fn fill_is_held(&mut self, task: u32) -> bool {
+        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
+            return false;
+        };
+        let physical = fill.physical;
+        let is_held = self.is_fill_held(task, physical);
+        if let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task)
+            && is_held
+        {
+            fill.wait = FillWait::Erasure;
+        }
+        is_held
     }
 
     /// Commits what the random write area of the zone of a fill holds. Returns
@@ -451,11 +480,17 @@ impl Drive {
     fn end_fill(&mut self, task: u32) {
         self.cancel_drain(task);
         self.copies.cancel_fill(task);
+        if self.background.preemptive.is_some() {
+            self.forget_fill(task);
+        }
         self.background.yielding.retain(|&other| other != task);
         if let Task::Fill(fill) = self.background.tasks.remove(task) {
             self.background.fills -= 1;
             self.record_task_end(task);
             self.part_done(fill.request);
+            if self.background.fills == 0 {
+                self.all_groups_may_erase();
+            }
         }
     }
 
@@ -465,8 +500,14 @@ impl Drive {
         let in_flight = &mut self.host_in_flight[group as usize];
         debug_assert!(*in_flight > 0, "host I/O ends once");
         *in_flight -= 1;
-        if *in_flight == 0 && !self.background.yielding.is_empty() {
+        if *in_flight > 0 {
+            return;
+        }
+        if !self.background.yielding.is_empty() {
             self.wake_yielding(group);
+        }
+        if self.background.preemptive.is_some() {
+            self.group_may_erase(group);
         }
     }
 
@@ -531,12 +572,16 @@ impl Drive {
             self.cancel_fill(physical);
         }
         self.hurry_erasure(physical);
+        if self.background.preemptive.is_some() {
+            self.mapping.release(change.zone, &mut self.flash);
+            return self.zone_was_released(physical, start);
+        }
         if self.mapping.release(change.zone, &mut self.flash).is_none() {
             return;
         }
         let reset = self.background.reset;
         match reset.erase {
-            EraseWhen::FirstZoneWrite | EraseWhen::FirstBlockWrite => {}
+            EraseWhen::FirstZoneWrite | EraseWhen::FirstBlockWrite | EraseWhen::Thresholds(_) => {}
             EraseWhen::Synchronous => {
                 self.requests.at(request).pending += 1;
                 self.begin_erasure(change.zone, physical, request, true, start);
@@ -550,6 +595,7 @@ impl Drive {
     /// After a loss of power, goes on with the erasures that a design with
     /// background erasure had not done, from `start` on.
     pub(crate) fn resume_erasures(&mut self, start: Nanos) {
+        self.resume_thresholds(start);
         if self.background.reset.erase != EraseWhen::Background {
             return;
         }
@@ -814,6 +860,7 @@ impl Drive {
                 _ => {}
             },
             Some(Task::Books(_)) => self.bookkeeping_on(task),
+            Some(Task::Zone(_)) => self.zone_erase_wakes(task),
             Some(Task::EraseAll(erase)) if !erase.issued && now >= erase.start => {
                 self.issue_erase_all(task);
             }
@@ -844,6 +891,7 @@ impl Drive {
         match self.background.tasks.get_mut(task) {
             Some(Task::Fill(_)) => self.fill_group_done(task),
             Some(Task::EraseAll(_)) => self.end_erase_all(task),
+            Some(Task::Zone(_)) => self.zone_erase_done(task),
             Some(Task::Step(step)) => {
                 if step.next_block == u32::MAX {
                     self.end_step(task);

@@ -638,6 +638,50 @@ pub enum EraseWhen {
     FirstBlockWrite,
     /// In the background, after the reset completed.
     Background,
+    /// When the numbers of free and of invalid zones say so. Needs
+    /// [`MappingConfig::Lazy`].
+    Thresholds(Thresholds),
+}
+
+/// When zones are erased by how many are free and how many are invalid: the
+/// zone mapping method and preemptive zone reset (Jung et al., Electronics 12,
+/// 798 (2023), sections 2.2.2 and 3.2). Both count within a group of zones that
+/// share dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thresholds {
+    /// With this many free zones or fewer, invalid zones are erased whole and
+    /// the host waits (`T_free`). A zone is erased whole too when one is needed
+    /// and none is free.
+    pub free_zones: u32,
+    /// With this many invalid zones or more, they are erased a row of blocks at
+    /// a time while nothing of the host is pending (`T_invalid`), at least 1.
+    /// `None`: never, which is the zone mapping method.
+    pub invalid_zones: Option<u32>,
+    /// When the number of free zones is looked at.
+    pub evaluate: Evaluate,
+    /// Which invalid zone is erased next.
+    pub victim: Victim,
+}
+
+/// When the number of free zones is compared with its threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evaluate {
+    /// When a zone is about to be given flash, before it is taken.
+    Allocation,
+    /// When a read or write arrives, after it has been given flash.
+    Command,
+    /// Whenever a zone has been given flash or has lost it.
+    Change,
+}
+
+/// Which invalid zone is erased next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Victim {
+    /// The one that was reset first.
+    Oldest,
+    /// The one whose blocks were erased least, of equals the oldest. One that
+    /// has been begun is erased to its end first.
+    LeastWorn,
 }
 
 /// Which blocks of a zone are erased.

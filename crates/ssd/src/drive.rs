@@ -203,7 +203,7 @@ impl Drive {
             resets_kept: 0,
             events: EventQueue::default(),
             requests: Slab::default(),
-            background: Background::new(config.finish, config.reset),
+            background: Background::new(config.finish, config.reset, groups),
             buffer: config.write_buffer.as_ref().map(buffer),
             copies: Copies::default(),
             totals: Totals::default(),
@@ -402,6 +402,9 @@ impl Drive {
         }
         if let (true, Ok(start)) = (self.recorder.is_some(), accepted) {
             self.record_start(request, start);
+        }
+        if self.erases_by_thresholds() && accepted.is_ok() {
+            self.host_begins(op, processed);
         }
         match accepted {
             Ok(start) if start == now => self.step(request),

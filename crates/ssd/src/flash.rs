@@ -3,6 +3,8 @@
 
 mod assembled;
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 use zonelab_device::{Nanos, ZoneId};
 
@@ -454,9 +456,9 @@ impl Flash {
 
     /// Power was lost during erasures of a physical zone, of which the first
     /// `kept_pages` pages hold data: blocks behind them that had to be erased
-    /// have to be erased still, or again.
-    pub fn erase_again(&mut self, physical: u32, kept_pages: u32) {
-        let kept_blocks = self.blocks_touched(kept_pages);
+    /// have to be erased still, or again, unless they come before `erased`.
+    pub fn erase_again(&mut self, physical: u32, kept_pages: u32, erased: u32) {
+        let kept_blocks = self.blocks_touched(kept_pages).max(erased);
         let zone = &mut self.zones[physical as usize];
         zone.erasures = 0;
         if let Some(elements) = &mut self.elements {
@@ -515,6 +517,28 @@ impl Flash {
             Some(_) => self.layout.zone_blocks(),
             None => zone.stale_blocks,
         }
+    }
+
+    /// As [`Self::take_stale`], of the blocks that are left of a zone that may
+    /// have been erased in part: a row of them, or all if `whole`.
+    pub(crate) fn take_next(&mut self, physical: u32, whole: bool) -> Range<u32> {
+        let width = self.layout.width();
+        let zone = &mut self.zones[physical as usize];
+        let first = zone.erased_blocks;
+        zone.erased_blocks = if whole {
+            zone.stale_blocks
+        } else {
+            // No overflow: a zone has fewer blocks than pages.
+            zone.stale_blocks.min((first / width + 1) * width)
+        };
+        first..zone.erased_blocks
+    }
+
+    /// Erasures so far of the blocks of a physical zone.
+    pub(crate) fn wear_of(&self, physical: u32) -> u64 {
+        let blocks = 0..self.layout.zone_blocks();
+        let count = |block| self.erase_counts[self.layout.block_index(physical, block)];
+        blocks.map(|block| u64::from(count(block))).sum()
     }
 
     /// Erases `blocks` of a physical zone; the group ends with `token`.

@@ -154,6 +154,40 @@ impl Mapping {
         }
     }
 
+    /// Free and invalid zones of a group.
+    #[must_use]
+    pub fn pool_of(&self, group: u32) -> (u32, u32) {
+        let count = |lists: &[VecDeque<u32>]| lists[group as usize].len() as u32;
+        self.pool
+            .as_ref()
+            .map_or((0, 0), |pool| (count(&pool.free), count(&pool.invalidated)))
+    }
+
+    /// Invalid zones of a group, from the one that was reset first.
+    pub(crate) fn invalid(&self, group: u32) -> impl Iterator<Item = u32> {
+        let lists = self.pool.iter().map(|pool| &pool.invalidated);
+        lists.flat_map(move |lists| lists[group as usize].iter().copied())
+    }
+
+    /// The same, for comparison in tests.
+    #[must_use]
+    pub fn invalid_zones(&self, group: u32) -> Vec<u32> {
+        self.invalid(group).collect()
+    }
+
+    /// The next zone that needs flash and finds none free is given this
+    /// invalid physical zone.
+    pub(crate) fn prefer(&mut self, physical: u32) {
+        if let Some(pool) = &mut self.pool {
+            let group = physical as usize % pool.free.len();
+            let invalidated = &mut pool.invalidated[group];
+            if let Some(at) = invalidated.iter().position(|&p| p == physical) {
+                invalidated.remove(at);
+                invalidated.push_front(physical);
+            }
+        }
+    }
+
     /// Everything that a snapshot keeps.
     pub(crate) fn save(&self) -> SavedMapping {
         let lists = |lists: &[VecDeque<u32>]| {

@@ -114,6 +114,7 @@ impl Drive {
         };
         self.save_buffer();
         let unerased = self.unfinished_erasures();
+        let rows = self.rows_under_way();
 
         let mut changes = Vec::new();
         let durable_lbas = |zone: ZoneId, host_lbas: u64| {
@@ -159,7 +160,7 @@ impl Drive {
         self.ready_at = now.saturating_add(off).max(booked_until);
 
         self.record_power_cut();
-        self.settle_flash(&unerased, &remains);
+        self.settle_flash(&unerased, &remains, &rows);
         if let Some(buffer) = &mut self.buffer {
             buffer.settle(&self.zones);
         }
@@ -344,7 +345,9 @@ impl Drive {
     }
 
     /// Makes the flash agree with what is left of the zones.
-    fn settle_flash(&mut self, unerased: &[u32], remains: &[Remains]) {
+    ///
+    /// Of zones that are erased row by row, blocks before those in `rows` stay erased.
+    fn settle_flash(&mut self, unerased: &[u32], remains: &[Remains], rows: &[(u32, u32)]) {
         let page_lbas = u64::from(self.flash.layout().page_lbas());
         let mut kept: Vec<(u32, u32)> = Vec::new();
         for zone in 0..self.config().zones.count {
@@ -358,8 +361,10 @@ impl Drive {
         }
         for &physical in unerased {
             let pages = kept.iter().find(|(p, _)| *p == physical);
-            self.flash
-                .erase_again(physical, pages.map_or(0, |(_, pages)| *pages));
+            let pages = pages.map_or(0, |(_, pages)| *pages);
+            let row = rows.iter().filter(|(of, _)| *of == physical);
+            let row = row.map(|(_, block)| *block).min();
+            self.flash.erase_again(physical, pages, row.unwrap_or(0));
         }
         self.flash.erasures_are_gone();
         // A zone that lost everything has pages that were begun: they are erased like

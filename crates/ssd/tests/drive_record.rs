@@ -96,7 +96,9 @@ fn check_served(record: &Record) {
                     BackgroundKind::FinishFill => {
                         span.kind == FlashKind::Program || span.cause == Cause::WriteErase
                     }
-                    BackgroundKind::Erasure => span.kind == FlashKind::Erase,
+                    BackgroundKind::Erasure
+                    | BackgroundKind::PartialErase
+                    | BackgroundKind::FullErase => span.kind == FlashKind::Erase,
                 };
                 assert!(kind, "{background:?}: {span:?}");
             }

@@ -146,6 +146,10 @@ impl<'a> Names<'a> {
         let what = match background.kind {
             BackgroundKind::FinishFill => "finish",
             BackgroundKind::Erasure => "reset",
+            BackgroundKind::PartialErase => {
+                return format!("row of physical zone {}", background.physical);
+            }
+            BackgroundKind::FullErase => return format!("physical zone {}", background.physical),
         };
         format!("{what} of zone {}", background.zone.0)
     }

@@ -202,6 +202,8 @@ impl Writer<'_> {
                 let (name, rank) = match kind {
                     BackgroundKind::FinishFill => ("fills (finish)", 0),
                     BackgroundKind::Erasure => ("erasures (reset)", 1),
+                    BackgroundKind::PartialErase => ("partial erasures", 2),
+                    BackgroundKind::FullErase => ("full erasures", 3),
                 };
                 packets.track(group, name, rank)
             });
@@ -229,7 +231,8 @@ impl Writer<'_> {
         }
         let cause = match background.kind {
             BackgroundKind::FinishFill => Cause::FinishFill,
-            BackgroundKind::Erasure => Cause::ResetErase,
+            BackgroundKind::Erasure | BackgroundKind::PartialErase => Cause::ResetErase,
+            BackgroundKind::FullErase => Cause::WriteErase,
         };
         let event = Event {
             track,
@@ -316,9 +319,12 @@ impl Writer<'_> {
                 Counter::OpenZones => "open zones",
                 Counter::ActiveZones => "active zones",
                 Counter::BufferedBytes => "bytes in the write buffer",
+                Counter::FreeZones => "free physical zones",
+                Counter::InvalidZones => "invalid physical zones",
+                Counter::ResetState => "reset state (S0 to S2)",
             };
             let is_of_drive = records.iter().any(|record| record.counter == counter);
-            if counter == Counter::BufferedBytes && !is_of_drive {
+            if counter.is_optional() && !is_of_drive {
                 continue;
             }
             let track = self.packets.counter_track(group, name, rank as u64);

@@ -13,7 +13,10 @@ use crate::event::Event;
 impl Drive {
     /// Moves a request on when its own event is due.
     #[inline]
-    pub(super) fn step(&mut self, index: u32) {
+    pub(crate) fn step(&mut self, index: u32) {
+        if self.erases_by_thresholds() && self.is_held(index) {
+            return;
+        }
         let request = self.requests.at(index);
         match request.stage {
             Stage::Admission => {
@@ -157,7 +160,7 @@ impl Drive {
     /// The zones that an accepted read touches. Their groups are those of the
     /// flash under them, with either mapping.
     #[inline]
-    fn zones_read(&self, slba: Lba, nlb: u32) -> core::ops::RangeInclusive<u32> {
+    pub(crate) fn zones_read(&self, slba: Lba, nlb: u32) -> core::ops::RangeInclusive<u32> {
         let zone_of = |lba| {
             self.zones
                 .zone_of(Lba(lba))
@@ -219,7 +222,11 @@ impl Drive {
             data: request.data.take(),
         };
         let (op, nsid, role) = (request.op, request.nsid, request.role);
+        let is_accepted = request.status.is_success();
         self.requests.free(index);
+        if self.erases_by_thresholds() && is_accepted {
+            self.host_ends(op);
+        }
         self.is_sync_wanted |= matches!(op, Op::Flush);
         if let Op::Append { .. } = op
             && completion.status.is_success()

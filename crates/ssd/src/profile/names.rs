@@ -2,8 +2,8 @@
 
 use super::Cell;
 use crate::config::{
-    BufferRelease, ChannelArbitration, DataStore, EraseExtent, FillExtent, PageRegister, PlaneMode,
-    StripeOrder,
+    BufferRelease, ChannelArbitration, DataStore, EraseExtent, Evaluate, FillExtent, PageRegister,
+    PlaneMode, StripeOrder, Victim,
 };
 
 pub(super) const CELL: &[(&str, Cell)] = &[
@@ -119,12 +119,27 @@ pub(super) enum EraseAt {
     FirstWrite,
     FirstBlockWrite,
     Background,
+    Thresholds,
 }
 
 pub(super) const ERASE_AT: &[(&str, EraseAt)] = &[
     ("first-write", EraseAt::FirstWrite),
     ("first-block-write", EraseAt::FirstBlockWrite),
     ("background", EraseAt::Background),
+    ("thresholds", EraseAt::Thresholds),
+];
+
+/// `reset.thresholds.evaluate`.
+pub(super) const EVALUATE: &[(&str, Evaluate)] = &[
+    ("allocation", Evaluate::Allocation),
+    ("command", Evaluate::Command),
+    ("change", Evaluate::Change),
+];
+
+/// `reset.thresholds.victim`.
+pub(super) const VICTIM: &[(&str, Victim)] = &[
+    ("oldest", Victim::Oldest),
+    ("least-worn", Victim::LeastWorn),
 ];
 
 /// `mapping.design`.

@@ -14,10 +14,10 @@ use super::write::keys;
 use super::{Cell, Profile, Violation, check, limits};
 use crate::config::{
     Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore, DiePolicy,
-    DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, FrontEndConfig, Geometry,
-    MappingConfig, MediaConfig, MediaDetails, NamespaceConfig, NamespaceKind, PageRegister,
-    PlaneMode, ReadParts, ResetConfig, StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
-    ZrwaConfig,
+    DriveConfig, EraseExtent, EraseWhen, Evaluate, FillExtent, FinishConfig, FrontEndConfig,
+    Geometry, MappingConfig, MediaConfig, MediaDetails, NamespaceConfig, NamespaceKind,
+    PageRegister, PlaneMode, ReadParts, ResetConfig, StripeOrder, Suspend, Thresholds, Victim,
+    WriteBufferConfig, ZonesConfig, ZrwaConfig,
 };
 
 /// The version of the format, stated by every file.
@@ -637,24 +637,26 @@ fn max_hold(
 }
 
 fn reset(table: &Table<'_>) -> Result<ResetConfig, Reported> {
+    let thresholds = table.table("thresholds");
     let timing = table
         .choice("timing", names::TIMING)
         .or(Timing::Synchronous);
-    let erase = match timing {
+    let at = match timing {
         Ok(Timing::Synchronous) => {
             let why = "it only has an effect with timing = \"asynchronous\"";
-            table
-                .refuse("erase_at", why)
-                .map(|()| EraseWhen::Synchronous)
+            table.refuse("erase_at", why).map(|()| None)
         }
-        _ => table
-            .choice("erase_at", names::ERASE_AT)
-            .or(EraseAt::FirstWrite)
-            .map(|at| match at {
-                EraseAt::FirstWrite => EraseWhen::FirstZoneWrite,
-                EraseAt::FirstBlockWrite => EraseWhen::FirstBlockWrite,
-                EraseAt::Background => EraseWhen::Background,
-            }),
+        _ => {
+            let at = table.choice("erase_at", names::ERASE_AT);
+            at.or(EraseAt::FirstWrite).map(Some)
+        }
+    };
+    let counted = match at {
+        Ok(Some(EraseAt::Thresholds)) | Err(_) => thresholds_of(&thresholds).map(Some),
+        Ok(_) => {
+            let why = "it only has an effect with erase_at = \"thresholds\"";
+            refuse_all(&thresholds, THRESHOLDS, why).map(|()| None)
+        }
     };
     let extent = table
         .choice("extent", names::EXTENT)
@@ -667,11 +669,35 @@ fn reset(table: &Table<'_>) -> Result<ResetConfig, Reported> {
     );
     let bookkeeping = bookkeeping(&table.table("bookkeeping"));
     timing?;
+    let erase = match (at?, counted?) {
+        (None, _) => EraseWhen::Synchronous,
+        (Some(EraseAt::FirstBlockWrite), _) => EraseWhen::FirstBlockWrite,
+        (Some(EraseAt::Background), _) => EraseWhen::Background,
+        (Some(EraseAt::Thresholds), Some(thresholds)) => EraseWhen::Thresholds(thresholds),
+        (Some(EraseAt::FirstWrite | EraseAt::Thresholds), _) => EraseWhen::FirstZoneWrite,
+    };
     Ok(ResetConfig {
-        erase: erase?,
+        erase,
         extent: extent?,
         preempt_ns: hold?,
         bookkeeping: bookkeeping?,
+    })
+}
+
+/// Keys of `reset.thresholds`.
+const THRESHOLDS: &[&str] = &["free_zones", "invalid_zones", "evaluate", "victim"];
+
+fn thresholds_of(table: &Table<'_>) -> Result<Thresholds, Reported> {
+    let free_zones = table.u32("free_zones").or(0);
+    let invalid_zones = table.u32("invalid_zones").optional();
+    let evaluate = table.choice("evaluate", names::EVALUATE);
+    let evaluate = evaluate.or(Evaluate::Allocation);
+    let victim = table.choice("victim", names::VICTIM).or(Victim::Oldest);
+    Ok(Thresholds {
+        free_zones: free_zones?,
+        invalid_zones: invalid_zones?,
+        evaluate: evaluate?,
+        victim: victim?,
     })
 }
 

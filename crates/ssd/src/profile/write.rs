@@ -9,7 +9,7 @@ use super::names::{self, Buffer, EraseAt, Finish, Mapping, Queue, Timing, name_o
 use crate::config::{
     Bookkeeping, CommandCosts, DiePolicy, DriveConfig, EraseWhen, FillExtent, FinishConfig,
     FrontEndConfig, Geometry, MappingConfig, MediaConfig, NamespaceConfig, NamespaceKind,
-    ResetConfig, Suspend, WriteBufferConfig, ZonesConfig, ZrwaConfig,
+    ResetConfig, Suspend, Thresholds, WriteBufferConfig, ZonesConfig, ZrwaConfig,
 };
 
 /// A key of a profile and its value in a configuration.
@@ -488,6 +488,7 @@ impl Keys {
             EraseWhen::FirstZoneWrite => (Timing::Asynchronous, Some(EraseAt::FirstWrite)),
             EraseWhen::FirstBlockWrite => (Timing::Asynchronous, Some(EraseAt::FirstBlockWrite)),
             EraseWhen::Background => (Timing::Asynchronous, Some(EraseAt::Background)),
+            EraseWhen::Thresholds(_) => (Timing::Asynchronous, Some(EraseAt::Thresholds)),
         };
         self.section = "reset";
         self.text("timing", name_of(names::TIMING, &timing));
@@ -498,6 +499,21 @@ impl Keys {
         self.flag("preemptive", preempt_ns.is_some());
         if let Some(hold) = preempt_ns {
             self.time("max_hold", hold);
+        }
+        if let EraseWhen::Thresholds(Thresholds {
+            free_zones,
+            invalid_zones,
+            evaluate,
+            victim,
+        }) = erase
+        {
+            self.section = "reset.thresholds";
+            self.number("free_zones", free_zones);
+            if let Some(invalid_zones) = invalid_zones {
+                self.number("invalid_zones", invalid_zones);
+            }
+            self.text("evaluate", name_of(names::EVALUATE, &evaluate));
+            self.text("victim", name_of(names::VICTIM, &victim));
         }
         if let Some(Bookkeeping {
             base_ns,

@@ -157,6 +157,10 @@ pub enum BackgroundKind {
     FinishFill,
     /// Erases the blocks of a zone that was reset.
     Erasure,
+    /// Erases a row of blocks of an invalid zone while nothing of the host is pending.
+    PartialErase,
+    /// Erases an invalid zone, or what is left of it, while the host waits.
+    FullErase,
 }
 
 /// One operation of the drive on a zone that goes on beside commands.
@@ -166,8 +170,9 @@ pub struct BackgroundRecord {
     pub number: u64,
     /// What it does.
     pub kind: BackgroundKind,
-    /// The zone that was finished or reset, counted over the drive. Of an erasure that goes on after a
-    /// loss of power, the number of the physical zone: no zone may stand on it.
+    /// The zone that was finished or reset, counted over the drive. Of an erasure that goes on after
+    /// a loss of power, and of partial and full ones, the number of the physical zone: no zone may
+    /// stand on it.
     pub zone: ZoneId,
     /// The flash that the zone stood on.
     pub physical: u32,
@@ -198,16 +203,41 @@ pub enum Counter {
     ActiveZones,
     /// Bytes in the write buffer. Only drives that have one have this counter.
     BufferedBytes,
+    /// Free physical zones. Only drives that erase by thresholds have this counter, ...
+    FreeZones,
+    /// ... that of invalid physical zones, ...
+    InvalidZones,
+    /// ... and that of the state (0 to 2, of groups of zones the highest).
+    ResetState,
 }
 
 impl Counter {
     /// All of them.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 7] = [
         Self::CommandsInFlight,
         Self::OpenZones,
         Self::ActiveZones,
         Self::BufferedBytes,
+        Self::FreeZones,
+        Self::InvalidZones,
+        Self::ResetState,
     ];
+
+    /// Not every drive has this counter.
+    #[must_use]
+    pub const fn is_optional(self) -> bool {
+        !self.exists(false, false)
+    }
+
+    /// Whether a drive has this counter, with a write buffer and with erasure by
+    /// thresholds or without.
+    pub(crate) const fn exists(self, has_buffer: bool, has_thresholds: bool) -> bool {
+        match self {
+            Self::CommandsInFlight | Self::OpenZones | Self::ActiveZones => true,
+            Self::BufferedBytes => has_buffer,
+            Self::FreeZones | Self::InvalidZones | Self::ResetState => has_thresholds,
+        }
+    }
 }
 
 /// A counter has changed.

@@ -41,6 +41,8 @@ pub(crate) struct Recorder {
     counters: Kept<CounterRecord>,
     /// The drive has a write buffer.
     has_buffer: bool,
+    /// It erases by thresholds.
+    has_thresholds: bool,
     /// Value of each counter, and the position of its last record.
     values: [(u64, Option<usize>); Counter::ALL.len()],
 }
@@ -86,10 +88,11 @@ fn take<T>(list: &mut [Option<T>], index: u32) -> Option<T> {
 }
 
 impl Recorder {
-    fn new(limits: &RecordLimits, has_buffer: bool) -> Self {
+    fn new(limits: &RecordLimits, has_buffer: bool, has_thresholds: bool) -> Self {
         Self {
             limits: *limits,
             has_buffer,
+            has_thresholds,
             complete_until: None,
             next_command: 0,
             commands: Kept::default(),
@@ -318,7 +321,7 @@ impl Recorder {
         }
         for counter in Counter::ALL {
             let (value, last) = self.values[counter as usize];
-            let exists = counter != Counter::BufferedBytes || self.has_buffer;
+            let exists = counter.exists(self.has_buffer, self.has_thresholds);
             if exists && last.is_none() && now >= self.limits.from {
                 self.note_counter(self.limits.from, counter, value);
             }
@@ -350,12 +353,15 @@ impl Drive {
             history: ZoneHistory::default(),
         };
         let has_buffer = self.buffer.is_some();
-        self.recorder = records_activity.then(|| Box::new(Recorder::new(limits, has_buffer)));
+        let has_thresholds = self.erases_by_thresholds();
+        let recorder = || Box::new(Recorder::new(limits, has_buffer, has_thresholds));
+        self.recorder = records_activity.then(recorder);
         let ledger = self.flash.media_mut().ledger_mut();
         if records_activity {
             ledger.record(limits);
             self.record_zone_counts();
             self.record_buffer_fill();
+            self.record_reset_state();
         } else {
             let _ = ledger.take_spans();
         }
@@ -419,6 +425,16 @@ impl Drive {
         let (now, bytes) = (self.now, self.buffered_bytes());
         if let Some(recorder) = &mut self.recorder {
             recorder.counts(now, Counter::BufferedBytes, bytes);
+        }
+    }
+
+    /// Numbers of free and invalid zones, and the state of a drive that erases by thresholds.
+    pub(crate) fn record_pool(&mut self, (free, invalid): (u64, u64), state: u64) {
+        let (now, exists) = (self.now, self.erases_by_thresholds());
+        if let Some(recorder) = self.recorder.as_mut().filter(|_| exists) {
+            recorder.counts(now, Counter::FreeZones, free);
+            recorder.counts(now, Counter::InvalidZones, invalid);
+            recorder.counts(now, Counter::ResetState, state);
         }
     }
 

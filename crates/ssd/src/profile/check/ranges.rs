@@ -5,7 +5,7 @@ use zonelab_device::Nanos;
 
 use super::relations::size;
 use super::{Rules, limits};
-use crate::config::{DriveConfig, FinishConfig, MappingConfig};
+use crate::config::{DriveConfig, EraseWhen, FinishConfig, MappingConfig};
 
 impl Rules<'_> {
     /// Each value by itself.
@@ -190,6 +190,14 @@ impl Rules<'_> {
                 self.time(key, time, Nanos::ZERO, limits::TIME);
             }
             self.number("reset.bookkeeping.slices", books.slices, 1, limits::SLICES);
+        }
+        if let EraseWhen::Thresholds(thresholds) = self.config.reset.erase {
+            let key = "reset.thresholds.free_zones";
+            self.number(key, thresholds.free_zones, 0, limits::ZONES);
+            if let Some(invalid_zones) = thresholds.invalid_zones {
+                let key = "reset.thresholds.invalid_zones";
+                self.number(key, invalid_zones, 1, limits::ZONES);
+            }
         }
         let mapping = self.config.mapping;
         if mapping != MappingConfig::Direct {

@@ -6,7 +6,8 @@ use zonelab_device::Nanos;
 use super::{Needs, Rules, limits};
 use crate::config::{
     BufferRelease, ChannelArbitration, DiePolicy, DriveConfig, EraseWhen, FillExtent, FinishConfig,
-    MappingConfig, PageRegister, PlaneMode, StripeOrder, Suspend,
+    MappingConfig, NamespaceConfig, NamespaceKind, PageRegister, PlaneMode, StripeOrder, Suspend,
+    Thresholds,
 };
 
 impl Rules<'_> {
@@ -35,6 +36,7 @@ impl Rules<'_> {
         self.copy();
         self.granularity();
         self.preemption();
+        self.thresholds();
         self.bookkeeping();
         self.physical_zones();
     }
@@ -448,6 +450,46 @@ impl Rules<'_> {
             let what = "an erasure that a write waits for cannot give way to it";
             let valid = "use erase_at = \"background\" or timing = \"synchronous\"";
             self.refuse("reset.preemptive", what, valid);
+        }
+    }
+
+    fn thresholds(&mut self) {
+        let EraseWhen::Thresholds(Thresholds {
+            free_zones,
+            invalid_zones,
+            evaluate: _,
+            victim: _,
+        }) = self.config.reset.erase
+        else {
+            return;
+        };
+        if self.config.reset.preempt_ns.is_some() {
+            let what = "erasures by thresholds give way to the host by themselves";
+            let valid = "leave it out; reset.thresholds.invalid_zones says when they may run";
+            self.refuse("reset.preemptive", what, valid);
+        }
+        let MappingConfig::Lazy { physical_zones } = self.config.mapping else {
+            let what = "with direct mapping no zone is free or invalid";
+            let valid = "set mapping.design = \"lazy\", or use erase_at = \"background\"";
+            return self.refuse("reset.erase_at", what, valid);
+        };
+        let is_log = |of: &NamespaceConfig| of.kind != NamespaceKind::Zoned;
+        if self.config.namespaces.iter().any(is_log) {
+            let what = "a conventional namespace cannot wait for its own collection";
+            let valid = "use erase_at = \"background\", or zoned namespaces only";
+            self.refuse("reset.erase_at", what, valid);
+        }
+        let groups = Needs::of(self.config).map_or(1, |needs| needs.groups);
+        let most = physical_zones.div_ceil(groups);
+        let of_group = if groups > 1 { " of a group" } else { "" };
+        for (key, zones) in [
+            ("reset.thresholds.free_zones", Some(free_zones)),
+            ("reset.thresholds.invalid_zones", invalid_zones),
+        ] {
+            if zones.is_some_and(|zones| zones > most) {
+                let what = format!("there are no more than {most} physical zones{of_group}");
+                self.refuse(key, what, format!("at most {most}"));
+            }
         }
     }
 

@@ -1,0 +1,589 @@
+//! Erasure by thresholds: the zone mapping method and preemptive zone reset
+//! (Jung et al., Electronics 12, 798 (2023), sections 2.2.2 and 3.2).
+//!
+//! A reset makes the physical zone of its zone *invalid*; an *allocation*, the
+//! first write to a zone, takes a *free* one. Each group of zones that share
+//! dies is in one of three states:
+//!
+//! | state | what it does |
+//! | --- | --- |
+//! | S0 | serves the host |
+//! | S1 | erases a row of blocks of an invalid zone whenever nothing of the host is pending |
+//! | S2 | holds the host back and erases invalid zones whole |
+//!
+//! | from | to | when |
+//! | --- | --- | --- |
+//! | S0 | S1 | `Z_invalid >= T_invalid` |
+//! | S1 | S0 | `Z_invalid < T_invalid` |
+//! | S0, S1 | S2 | `Z_free <= T_free`, and there is something to erase |
+//! | S2 | S1, S0 | `Z_free > T_free`, or nothing is left to erase: as `Z_invalid` says |
+//!
+//! The first two hold at every change. When `Z_free` is looked at is a setting
+//! ([`Evaluate`]): the paper does not say, and the longest waits depend on it.
+//! A zone that needs flash when none is free brings about S2 in any case.
+//!
+//! What the paper calls the erasure of one block is one of a *row*: a block on
+//! every plane of the zone's stripe. Which row of an invalid zone is next is part
+//! of the flash (`Flash::take_next`), and outlives a loss of power.
+//!
+//! Whether something is pending is known from two numbers of a group, whatever
+//! there is: commands that have been accepted and have not completed, and
+//! operations on their way to the flash, which can be more with a write buffer.
+//!
+//! Reads and writes held back in S2 go on in their order. Zones are allocated
+//! when a write arrives, also during S2; one that finds none free gets an
+//! invalid one, whose erasure S2 then includes.
+
+use std::collections::VecDeque;
+use std::ops::{Range, RangeInclusive};
+
+use zonelab_device::{Lba, Nanos, Op, ZoneId};
+use zonelab_nvme::zns::ZoneSendAction;
+
+use super::Task;
+use crate::account::Cause;
+use crate::config::{EraseWhen, Evaluate, ResetConfig, Thresholds, Victim};
+use crate::drive::{Drive, Owner, Stage};
+use crate::event::Event;
+use crate::record::{BackgroundKind, Begin};
+
+/// State of a group of zones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ResetState {
+    /// S0: only the host is served.
+    Serving,
+    /// S1: rows of invalid zones are erased while nothing of the host is pending.
+    Partial,
+    /// S2: invalid zones are erased whole while the host waits.
+    Full,
+}
+
+/// The design, and the groups.
+#[derive(Clone, Debug)]
+pub(super) struct Preemptive {
+    thresholds: Thresholds,
+    groups: Vec<Group>,
+}
+
+#[derive(Clone, Debug)]
+struct Group {
+    state: ResetState,
+    /// Commands that read or write its zones.
+    pending: u32,
+    /// Those that S2 holds back, in order, ...
+    held: VecDeque<u32>,
+    /// ... and fills.
+    held_fills: VecDeque<u32>,
+    /// The zone that was erased last, which may not be finished.
+    current: Option<u32>,
+    /// Erasures that have not ended.
+    under_way: u32,
+    /// Physical zones that have been given to zones and are to be erased before
+    /// S2 ends, and their blocks.
+    promised: VecDeque<(u32, Range<u32>)>,
+}
+
+/// One erasure: a row of a zone, or what is left of it.
+#[derive(Clone, Debug)]
+pub(super) struct ZoneErase {
+    group: u32,
+    what: What,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    /// A look at the group when the front end has let the cause through, then.
+    Look(Nanos),
+    /// These blocks, which are on the flash.
+    Blocks { physical: u32, blocks: Range<u32> },
+}
+
+impl Group {
+    const IDLE: Self = Self {
+        state: ResetState::Serving,
+        pending: 0,
+        held: VecDeque::new(),
+        held_fills: VecDeque::new(),
+        current: None,
+        under_way: 0,
+        promised: VecDeque::new(),
+    };
+}
+
+impl Preemptive {
+    /// `None`: the design is another.
+    pub(super) fn new(reset: &ResetConfig, groups: u32) -> Option<Self> {
+        let EraseWhen::Thresholds(thresholds) = reset.erase else {
+            return None;
+        };
+        Some(Self {
+            thresholds,
+            groups: vec![Group::IDLE; groups as usize],
+        })
+    }
+
+    pub(super) fn groups(&self) -> u32 {
+        self.groups.len() as u32
+    }
+}
+
+impl Drive {
+    /// The state of a group of zones, if zones are erased by thresholds.
+    #[must_use]
+    pub fn reset_state(&self, group: u32) -> Option<ResetState> {
+        let groups = &self.background.preemptive.as_ref()?.groups;
+        groups.get(group as usize).map(|of| of.state)
+    }
+
+    /// Whether zones are erased by thresholds.
+    #[inline]
+    pub(crate) fn erases_by_thresholds(&self) -> bool {
+        self.background.preemptive.is_some()
+    }
+
+    fn thresholds(&self) -> Option<Thresholds> {
+        self.background.preemptive.as_ref().map(|of| of.thresholds)
+    }
+
+    fn reset_group(&mut self, group: u32) -> Option<&mut Group> {
+        let groups = &mut self.background.preemptive.as_mut()?.groups;
+        groups.get_mut(group as usize)
+    }
+
+    // ---- what the host does ----------------------------------------------
+
+    /// The flash of a zone that is written at `at`: what it has, or a physical
+    /// zone that it is given now.
+    #[inline]
+    pub(crate) fn allocate(&mut self, zone: ZoneId, at: Nanos) -> u32 {
+        if self.erases_by_thresholds() && self.mapping.physical(zone).is_none() {
+            self.allocate_by_thresholds(zone, at)
+        } else {
+            self.mapping.map(zone, &mut self.flash)
+        }
+    }
+
+    #[cold]
+    fn allocate_by_thresholds(&mut self, zone: ZoneId, at: Nanos) -> u32 {
+        let group = self.flash.layout().group_of(zone.0);
+        let evaluate = self.thresholds().map(|of| of.evaluate);
+        if evaluate == Some(Evaluate::Allocation) {
+            self.compare_free(group, at);
+        }
+        if self.mapping.pool_of(group).0 == 0 {
+            self.promise(group, at);
+        }
+        let physical = self.mapping.map(zone, &mut self.flash);
+        self.counts_changed(group);
+        if evaluate == Some(Evaluate::Change) {
+            self.compare_free(group, at);
+        }
+        physical
+    }
+
+    /// A command of a host was accepted, and is through the front end at `at`.
+    #[cold]
+    pub(crate) fn host_begins(&mut self, op: Op, at: Nanos) {
+        let evaluate = self.thresholds().map(|of| of.evaluate);
+        for group in self.groups_of(op) {
+            if let Some(of) = self.reset_group(group) {
+                of.pending += 1;
+            }
+            if evaluate == Some(Evaluate::Command) {
+                self.compare_free(group, at);
+            }
+        }
+    }
+
+    /// A command that was accepted is complete.
+    #[cold]
+    pub(crate) fn host_ends(&mut self, op: Op) {
+        for group in self.groups_of(op) {
+            if let Some(of) = self.reset_group(group) {
+                debug_assert!(of.pending > 0, "a command ends once");
+                of.pending -= 1;
+            }
+            self.group_may_erase(group);
+        }
+    }
+
+    /// The groups whose zones an accepted command reads or writes.
+    fn groups_of(&self, op: Op) -> impl Iterator<Item = u32> + use<> {
+        let zones = self.zones_of(op);
+        let groups = self.flash.layout().groups();
+        // Neighbours are of different groups.
+        let count = zones.map_or(0..0, |zones| {
+            let (first, last) = (*zones.start(), *zones.end());
+            first..last.min(first + groups - 1) + 1
+        });
+        count.map(move |zone| zone % groups)
+    }
+
+    fn zones_of(&self, op: Op) -> Option<RangeInclusive<u32>> {
+        match op {
+            Op::Read { slba, nlb } | Op::Compare { slba, nlb } | Op::Verify { slba, nlb } => {
+                Some(self.zones_read(slba, nlb))
+            }
+            Op::Write { .. }
+            | Op::Append { .. }
+            | Op::WriteZeroes { .. }
+            | Op::Copy { .. }
+            | Op::ZoneSend {
+                action: ZoneSendAction::ZRWA_FLUSH,
+                ..
+            } => {
+                let zone = self.zones.zone_of(Lba(op.first_block()))?.0;
+                Some(zone..=zone)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether S2 holds back a request whose event is due. It is stepped again
+    /// when S2 ends.
+    #[cold]
+    pub(crate) fn is_held(&mut self, index: u32) -> bool {
+        let request = self.requests.at(index);
+        if request.stage != Stage::Admission {
+            return false;
+        }
+        let op = request.op;
+        let in_s2 = |group: &u32| self.reset_state(*group) == Some(ResetState::Full);
+        let Some(group) = self.groups_of(op).find(in_s2) else {
+            return false;
+        };
+        if let Some(of) = self.reset_group(group) {
+            of.held.push_back(index);
+        }
+        true
+    }
+
+    /// Whether S2 holds back a fill of a physical zone. It goes on when S2 ends.
+    pub(super) fn is_fill_held(&mut self, task: u32, physical: u32) -> bool {
+        let group = self.flash.layout().group_of(physical);
+        match self.reset_group(group) {
+            Some(of) if of.state == ResetState::Full => {
+                of.held_fills.push_back(task);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A fill ends before it went on.
+    pub(super) fn forget_fill(&mut self, task: u32) {
+        let groups = self.background.preemptive.iter_mut();
+        for of in groups.flat_map(|of| &mut of.groups) {
+            of.held_fills.retain(|other| *other != task);
+        }
+    }
+
+    /// A reset has taken the flash from a zone, and is through the front end at `at`.
+    #[cold]
+    pub(super) fn zone_was_released(&mut self, physical: u32, at: Nanos) {
+        let group = self.flash.layout().group_of(physical);
+        self.counts_changed(group);
+        if self.thresholds().map(|of| of.evaluate) == Some(Evaluate::Change) {
+            self.compare_free(group, at);
+        }
+        self.look_if_needed(group, at);
+    }
+
+    /// Goes on after a loss of power or from a snapshot, from `start` on.
+    pub(super) fn resume_thresholds(&mut self, start: Nanos) {
+        let groups = self.background.preemptive.as_ref();
+        for group in 0..groups.map_or(0, |of| of.groups()) {
+            self.counts_changed(group);
+            self.look_if_needed(group, start);
+        }
+    }
+
+    fn look_if_needed(&mut self, group: u32, at: Nanos) {
+        if self.reset_state(group) == Some(ResetState::Partial) {
+            self.look_at(group, at);
+        }
+    }
+
+    /// Erasures under way when power is lost: physical zones and the first block
+    /// of each that has to be erased again.
+    pub(crate) fn rows_under_way(&self) -> Vec<(u32, u32)> {
+        let task = |(_, task): (u32, &Task)| match task {
+            Task::Zone(ZoneErase {
+                what: What::Blocks { physical, blocks },
+                ..
+            }) => Some((*physical, blocks.start)),
+            _ => None,
+        };
+        let running = self.background.tasks.iter().filter_map(task);
+        let groups = self.background.preemptive.iter().flat_map(|of| &of.groups);
+        let promised = groups.flat_map(|of| &of.promised);
+        running
+            .chain(promised.map(|(physical, blocks)| (*physical, blocks.start)))
+            .collect()
+    }
+
+    // ---- states ----------------------------------------------------------
+
+    /// `Z_invalid` or `Z_free` has changed: goes between S0 and S1 if that follows.
+    fn counts_changed(&mut self, group: u32) {
+        let (_, invalid) = self.mapping.pool_of(group);
+        let partial = self.thresholds().and_then(|of| of.invalid_zones);
+        let state = match partial {
+            Some(threshold) if invalid >= threshold => ResetState::Partial,
+            _ => ResetState::Serving,
+        };
+        if let Some(of) = self.reset_group(group)
+            && of.state != ResetState::Full
+        {
+            of.state = state;
+        }
+        self.record_reset_state();
+    }
+
+    /// Compares `Z_free` with its threshold; S2 begins at `at`.
+    fn compare_free(&mut self, group: u32, at: Nanos) {
+        let Some(thresholds) = self.thresholds() else {
+            return;
+        };
+        let (free, _) = self.mapping.pool_of(group);
+        if free <= thresholds.free_zones && self.victim(group).is_some() {
+            self.enter_full(group, at);
+        }
+    }
+
+    /// No zone is free: the next one that is needed is an invalid one, whose
+    /// erasure is now S2's.
+    fn promise(&mut self, group: u32, at: Nanos) {
+        let Some(physical) = self.victim(group) else {
+            return;
+        };
+        self.mapping.prefer(physical);
+        // All of it may be under way already.
+        if self.flash.stale_blocks(physical) > 0 {
+            let blocks = self.flash.take_next(physical, true);
+            self.flash.erasure_begins(physical);
+            if let Some(of) = self.reset_group(group) {
+                of.promised.push_back((physical, blocks));
+            }
+        }
+        self.enter_full(group, at);
+    }
+
+    fn enter_full(&mut self, group: u32, at: Nanos) {
+        let Some(of) = self.reset_group(group) else {
+            return;
+        };
+        if of.state == ResetState::Full {
+            return;
+        }
+        of.state = ResetState::Full;
+        self.record_reset_state();
+        self.look_at(group, at);
+    }
+
+    /// Free and invalid zones, or a state, may have changed.
+    pub(crate) fn record_reset_state(&mut self) {
+        if self.recorder.is_none() {
+            return;
+        }
+        let groups = self.background.preemptive.iter().flat_map(|of| &of.groups);
+        let state = groups.map(|of| of.state).max();
+        let (free, invalid) = self.mapping.pool_sizes();
+        let state = state.unwrap_or(ResetState::Serving) as u64;
+        self.record_pool((free as u64, invalid as u64), state);
+    }
+
+    /// Looks at a group at `at`: what it does then depends on its state then.
+    fn look_at(&mut self, group: u32, at: Nanos) {
+        let task = ZoneErase {
+            group,
+            what: What::Look(at),
+        };
+        let task = self.background.tasks.insert(Task::Zone(task));
+        self.events.push(at, Event::Task(task));
+    }
+
+    /// The next invalid zone to be erased: one that has been begun, else by the
+    /// rule. Not one that is being erased from an earlier reset, and not one
+    /// that a write from before its reset may still get to.
+    fn victim(&self, group: u32) -> Option<u32> {
+        let of = self.background.preemptive.as_ref()?;
+        let current = of.groups[group as usize].current;
+        let is_left = |physical: &u32| {
+            let waits = self.flash.stale_blocks(*physical) > 0;
+            waits && !self.flash.is_being_erased(*physical) && !self.is_written(*physical)
+        };
+        // What is begun may have a row under way.
+        let begun = current.filter(|physical| self.flash.zone_state(*physical).2 > 0);
+        let invalid = || self.mapping.invalid(group);
+        if let Some(begun) = begun
+            && invalid().any(|physical| physical == begun)
+        {
+            return Some(begun);
+        }
+        let mut left = invalid().filter(is_left);
+        match of.thresholds.victim {
+            Victim::Oldest => left.next(),
+            Victim::LeastWorn => left.min_by_key(|physical| self.flash.wear_of(*physical)),
+        }
+    }
+
+    /// Whether a write that was accepted has not ended on a physical zone.
+    fn is_written(&self, physical: u32) -> bool {
+        self.requests.iter().any(|(_, request)| {
+            let claim = &request.claim;
+            let has_claim = claim.range.count > 0 && claim.physical == physical;
+            has_claim && request.stage != Stage::Completion
+        })
+    }
+
+    // ---- erasures --------------------------------------------------------
+
+    /// Something that a group may have waited for is over.
+    #[cold]
+    pub(super) fn group_may_erase(&mut self, group: u32) {
+        match self.reset_state(group) {
+            Some(ResetState::Partial) => self.erase_row(group),
+            Some(ResetState::Full) => self.full_goes_on(group),
+            Some(ResetState::Serving) | None => {}
+        }
+    }
+
+    #[cold]
+    pub(super) fn all_groups_may_erase(&mut self) {
+        let groups = self.background.preemptive.as_ref();
+        for group in 0..groups.map_or(0, |of| of.groups()) {
+            self.group_may_erase(group);
+        }
+    }
+
+    /// S1: erases the next row, if nothing of the host is pending.
+    fn erase_row(&mut self, group: u32) {
+        let is_busy = self.host_in_flight[group as usize] > 0 || self.background.fills > 0;
+        let is_idle = |of: &mut Group| of.pending == 0 && of.under_way == 0;
+        if is_busy || !self.reset_group(group).is_some_and(is_idle) {
+            return;
+        }
+        let Some(physical) = self.victim(group) else {
+            return;
+        };
+        let blocks = self.flash.take_next(physical, false);
+        self.flash.erasure_begins(physical);
+        self.erase_blocks(group, physical, blocks, Cause::ResetErase);
+    }
+
+    /// S2: erases zones until enough are free, one at a time; then it ends.
+    fn full_goes_on(&mut self, group: u32) {
+        let thresholds = self.thresholds();
+        let (free, _) = self.mapping.pool_of(group);
+        let is_enough = thresholds.is_none_or(|of| free > of.free_zones);
+        let Some(of) = self.reset_group(group) else {
+            return;
+        };
+        let (current, under_way) = (of.current, of.under_way);
+        if let Some((physical, blocks)) = of.promised.pop_front() {
+            self.erase_blocks(group, physical, blocks, Cause::WriteErase);
+            return;
+        }
+        // The rest of the zone of which a row is under way, else one after another.
+        let victim = self.victim(group).filter(|physical| {
+            let has_rest = self.flash.stale_blocks(*physical) > 0;
+            has_rest && (under_way == 0 || current == Some(*physical)) && !is_enough
+        });
+        if let Some(physical) = victim {
+            let blocks = self.flash.take_next(physical, true);
+            self.flash.erasure_begins(physical);
+            self.erase_blocks(group, physical, blocks, Cause::WriteErase);
+        } else if under_way == 0 {
+            self.leave_full(group);
+        }
+    }
+
+    fn leave_full(&mut self, group: u32) {
+        let Some(of) = self.reset_group(group) else {
+            return;
+        };
+        of.state = ResetState::Serving;
+        let held = std::mem::take(&mut of.held);
+        let held_fills = std::mem::take(&mut of.held_fills);
+        self.counts_changed(group);
+        for request in held {
+            self.step(request);
+        }
+        for fill in held_fills {
+            self.fill_on(fill, true);
+        }
+        self.group_may_erase(group);
+    }
+
+    /// Erases blocks that were taken from the stale ones of a zone.
+    fn erase_blocks(&mut self, group: u32, physical: u32, blocks: Range<u32>, cause: Cause) {
+        if let Some(of) = self.reset_group(group) {
+            of.under_way += 1;
+            of.current = Some(physical);
+        }
+        let kind = match cause {
+            Cause::ResetErase => BackgroundKind::PartialErase,
+            _ => BackgroundKind::FullErase,
+        };
+        let task = ZoneErase {
+            group,
+            what: What::Blocks {
+                physical,
+                blocks: blocks.clone(),
+            },
+        };
+        let task = self.background.tasks.insert(Task::Zone(task));
+        let number = self.record_background(&Begin {
+            kind,
+            // No zone stands on it.
+            zone: ZoneId(physical),
+            physical,
+            request: u32::MAX,
+            is_waited_for: false,
+            start: self.now,
+        });
+        self.record_task(task, number);
+        let (now, token) = (self.now, Owner::Task(task).token());
+        let events = &mut self.events;
+        self.flash
+            .erase(now, physical, blocks, cause, token, events);
+    }
+
+    /// The time for a look at a group has come.
+    pub(super) fn zone_erase_wakes(&mut self, task: u32) {
+        let now = self.now;
+        if let Some(Task::Zone(ZoneErase {
+            group,
+            what: What::Look(at),
+        })) = self.background.tasks.get_mut(task)
+            && now >= *at
+        {
+            let group = *group;
+            self.background.tasks.remove(task);
+            self.group_may_erase(group);
+        }
+    }
+
+    /// An erasure is over.
+    pub(super) fn zone_erase_done(&mut self, task: u32) {
+        let Task::Zone(ZoneErase { group, what }) = self.background.tasks.remove(task) else {
+            return;
+        };
+        let What::Blocks { physical, .. } = what else {
+            return;
+        };
+        self.record_task_end(task);
+        if let Some(of) = self.reset_group(group) {
+            of.under_way -= 1;
+        }
+        self.flash.erasure_ends(physical);
+        // Some of it may be left, or it was allocated and reset meanwhile.
+        let is_clean = self.flash.stale_blocks(physical) == 0;
+        if is_clean && !self.flash.is_being_erased(physical) {
+            self.mapping.erased(physical);
+            self.counts_changed(group);
+        }
+        self.group_may_erase(group);
+    }
+}
