@@ -36,6 +36,9 @@ const BUILTIN: &[(&str, &str)] = &[
     ("Z11s", include_str!("../../../experiments/Z11s.toml")),
     ("Z12", include_str!("../../../experiments/Z12.toml")),
     ("Z13", include_str!("../../../experiments/Z13.toml")),
+    ("P2", include_str!("../../../experiments/P2.toml")),
+    ("P6", include_str!("../../../experiments/P6.toml")),
+    ("P7", include_str!("../../../experiments/P7.toml")),
     ("V1", include_str!("../../../experiments/V1.toml")),
     ("V2", include_str!("../../../experiments/V2.toml")),
 ];
