@@ -183,6 +183,7 @@ impl Case {
                 repeat: true,
                 reset_first: false,
                 open_first: false,
+                command_lbas: None,
             })
         };
         let work = match self.load {

@@ -1,6 +1,7 @@
 //! From what was measured to rows of comparison and figures.
 
-use crate::experiment::{Axis, AxisValue, Compare, Experiment, Measured, SeriesSpec};
+use crate::detail::quantiles;
+use crate::experiment::{Axis, AxisValue, Compare, Experiment, FigureSpec, Measured, SeriesSpec};
 use crate::figure::{Axis as FigureAxis, Figure, Panel, Point as FigurePoint, Series};
 use crate::metrics::{interference, percentile_of, unit_of};
 use crate::published::{LookupError, References};
@@ -229,6 +230,15 @@ pub fn figure(
     let Some(spec) = &experiment.figure else {
         return Ok(None);
     };
+    let title = format!("{}: {}", experiment.id, experiment.title);
+    if !spec.percentiles_ppm.is_empty() {
+        let panels = spec.percentiles_ppm.iter();
+        let panels = panels.map(|&from_ppm| percentiles(experiment, spec, results, from_ppm));
+        return Ok(Some(Figure {
+            title,
+            panels: panels.collect(),
+        }));
+    }
     let axis = |metric: &str, log: bool| {
         let (name, unit) = if metric == "axis" {
             (experiment.axis.name.clone(), experiment.axis.unit.clone())
@@ -246,13 +256,9 @@ pub fn figure(
         let mut ours = Vec::new();
         let mut theirs = Vec::new();
         for result in results.iter().filter(|result| result.series == series.name) {
-            // A series that does not run the job runs the same under another
-            // name, alone: whichever is compared.
-            let compared = experiment.compare.iter().map(|compare| &compare.job);
-            let job = std::iter::once(&spec.job)
-                .chain(compared)
-                .find_map(|name| result.jobs.iter().find(|job| job.name == *name));
-            let Some(job) = job else { continue };
+            let Some(job) = drawn(experiment, spec, result) else {
+                continue;
+            };
             let label = point_label(&experiment.axis, &result.x);
             let of_ours = |metric: &str| {
                 if metric == "axis" {
@@ -277,8 +283,60 @@ pub fn figure(
         }
         panel = panel.series(Series::new(&series.name).ours(ours).published(theirs));
     }
-    let title = format!("{}: {}", experiment.id, experiment.title);
     Ok(Some(Figure::new(title).panel(panel)))
+}
+
+/// The job of a figure in a result. A series that does not run it runs the same
+/// under another name, alone: whichever is compared.
+fn drawn<'r>(
+    experiment: &Experiment,
+    spec: &FigureSpec,
+    result: &'r PointResult,
+) -> Option<&'r JobMeasured> {
+    let compared = experiment.compare.iter().map(|compare| &compare.job);
+    std::iter::once(&spec.job)
+        .chain(compared)
+        .find_map(|name| result.jobs.iter().find(|job| job.name == *name))
+}
+
+/// Percentiles from a share on, over latency: a curve for each point.
+fn percentiles(
+    experiment: &Experiment,
+    spec: &FigureSpec,
+    results: &[PointResult],
+    from_ppm: u32,
+) -> Panel {
+    let from = f64::from(from_ppm) / 1e4;
+    let latency = if spec.log_x {
+        FigureAxis::log10("latency", "ms")
+    } else {
+        FigureAxis::linear("latency", "ms")
+    };
+    let percent = FigureAxis::linear("operations that are as fast", "%").spanning(from, 100.0);
+    let mut panel = Panel::new(format!("from P{from}"), latency, percent);
+    for result in results {
+        let Some(job) = drawn(experiment, spec, result) else {
+            continue;
+        };
+        let whole = job.metrics.get("lat_max_us").map(|us| (100.0, us / 1e3));
+        let kept = quantiles().into_iter().zip(&job.detail.latencies);
+        let kept = kept.map(|(percent, latency)| (percent, latency.as_us_f64() / 1e3));
+        let points = kept.chain(whole).filter(|(percent, _)| *percent >= from);
+        let points = points.map(|(percent, ms)| {
+            let label = format!("P{}", significant(percent));
+            FigurePoint::new(ms, percent).label(label)
+        });
+        let name = match experiment.axis.values.len() {
+            0 | 1 => result.series.clone(),
+            _ => format!(
+                "{}, {}",
+                result.series,
+                point_label(&experiment.axis, &result.x)
+            ),
+        };
+        panel = panel.series(Series::new(name).ours(points));
+    }
+    panel
 }
 
 /// A metric in words.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use zonelab_host::block::MergeCount;
 use zonelab_host::stats::{GroupStats, Latency};
+use zonelab_ssd::Drive;
 use zonelab_ssd::account::Totals;
 
 /// Every metric with its unit, in the order of output.
@@ -27,6 +28,11 @@ pub const NAMES: &[(&str, &str)] = &[
     ("first_write_max_us", "us"),
     ("merged_share", "1"),
     ("link_mib_per_op", "MiB"),
+    ("blocks_erased", "1"),
+    ("zones_free", "1"),
+    ("zones_invalid", "1"),
+    ("zones_allocated", "1"),
+    ("reset_state", "1"),
     ("dlwa", "1"),
 ];
 
@@ -123,6 +129,26 @@ impl Metrics {
         if merges.requests > 0 {
             let share = merges.merged as f64 / merges.requests as f64;
             self.values.insert("merged_share", share);
+        }
+    }
+
+    /// Adds how a drive that erases by thresholds stands at the end of a job, and
+    /// the blocks that it has erased since `before`; of other drives nothing.
+    pub fn add_pool(&mut self, drive: &Drive, before: u64) {
+        let groups = 0..drive.flash().layout().groups();
+        let state = groups.filter_map(|group| drive.reset_state(group)).max();
+        let Some(state) = state else { return };
+        let (free, invalid) = drive.mapping().pool_sizes();
+        let allocated = drive.flash().physical_zones() as usize - free - invalid;
+        let erased = drive.totals().erased_blocks - before;
+        for (name, value) in [
+            ("blocks_erased", erased as f64),
+            ("zones_free", free as f64),
+            ("zones_invalid", invalid as f64),
+            ("zones_allocated", allocated as f64),
+            ("reset_state", f64::from(state as u8)),
+        ] {
+            self.values.insert(name, value);
         }
     }
 

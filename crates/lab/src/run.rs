@@ -409,6 +409,7 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
                 specs.iter().map(|thread| thread.spec.name.as_str()),
             ));
         }
+        let erased = device.with_drive(|drive| drive.totals().erased_blocks);
         let (results, end) = run_phase(
             (&device, &profile.config),
             specs,
@@ -435,7 +436,9 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
         failures.extend(failed);
         operations += results.iter().map(|job| job.operations).sum::<u64>();
         for template in templates {
-            measured.push(measure(template, &results));
+            let mut job = measure(template, &results);
+            device.with_drive(|drive| job.metrics.add_pool(drive, erased));
+            measured.push(job);
         }
     }
     let record = device.with_drive(Drive::take_record);

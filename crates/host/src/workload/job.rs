@@ -176,7 +176,8 @@ impl WorkloadJob {
         }
         let bytes = op.lbas * self.lba_bytes;
         let (latency, link_bytes) = match op.role {
-            Role::FirstPart | Role::Part => match self.source.part_completed(completion) {
+            Role::FirstPart | Role::Part => match self.source.part_completed(op.stream, completion)
+            {
                 Some(whole) => (whole.time, whole.link_bytes),
                 None => return,
             },

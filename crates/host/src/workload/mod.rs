@@ -150,7 +150,8 @@ pub struct WriteWork {
     /// Zone appends instead of writes.
     pub append: bool,
     /// Zones that are written side by side; operations go to one of them at
-    /// random. 1: one zone after another.
+    /// random. 1: one zone after another. If that is all of them, and `repeat`,
+    /// each is written again when it is full.
     pub open_zones: u32,
     /// Start over when the range is full. Zones are reset before they are
     /// written again.
@@ -160,6 +161,11 @@ pub struct WriteWork {
     /// Open each zone explicitly before its first write, which is not measured.
     /// Otherwise the first write opens it.
     pub open_first: bool,
+    /// A write is sent in commands of at most so many blocks, each when the one
+    /// before it has completed, and is measured as one: what a kernel makes of a
+    /// write that is larger than a command may be, as it lets one write at a
+    /// time into a zone. `None`: in one command. Not for threads that share zones.
+    pub command_lbas: Option<u32>,
 }
 
 /// Reads from a range of zones up to their capacity.

@@ -88,7 +88,7 @@ impl Source {
             Manage::new(zones, Fill { settle, ..*fill }, kind, zoned)
         };
         match &spec.work {
-            Work::Write(write) => Self::Write(Writes::new(write, zoned)),
+            Work::Write(write) => Self::Write(Writes::new(write, zoned, lba_bytes)),
             Work::Read(read) => Self::Read(Reads::new(read, zoned)),
             Work::Mixed {
                 read,
@@ -96,7 +96,7 @@ impl Source {
                 read_percent,
             } => Self::Mixed {
                 reads: Reads::new(read, zoned),
-                writes: Writes::new(write, zoned),
+                writes: Writes::new(write, zoned, lba_bytes),
                 read_percent: *read_percent,
             },
             Work::Finish { zones, fill, soft } => {
@@ -146,7 +146,7 @@ impl Source {
     #[inline]
     pub(crate) fn offer(&mut self, now: Nanos, rng: &mut Rng) -> Offer {
         match self {
-            Self::Write(writes) => writes.offer(rng),
+            Self::Write(writes) => writes.offer(now, rng),
             Self::Shared { writes, block_lbas } => shared(writes.next(*block_lbas, rng)),
             Self::Read(reads) => Offer::Issue(reads.next(rng)),
             Self::Mixed {
@@ -157,7 +157,7 @@ impl Source {
                 if rng.below(100) < u64::from(*read_percent) {
                     return Offer::Issue(reads.next(rng));
                 }
-                writes.offer(rng)
+                writes.offer(now, rng)
             }
             Self::Manage(manage) => manage.offer(now),
         }
@@ -178,15 +178,23 @@ impl Source {
     pub(crate) fn is_under_way(&self) -> bool {
         match self {
             Self::Manage(manage) => manage.is_under_way(),
+            Self::Write(writes) | Self::Mixed { writes, .. } => writes.is_under_way(),
             _ => false,
         }
     }
 
     /// A part of an operation has completed: what the operation came to, if it
     /// has ended with it.
-    pub(crate) fn part_completed(&mut self, completion: &Completion) -> Option<Progress> {
+    pub(crate) fn part_completed(
+        &mut self,
+        stream: u32,
+        completion: &Completion,
+    ) -> Option<Progress> {
         match self {
             Self::Manage(manage) => manage.part_completed(completion),
+            Self::Write(writes) | Self::Mixed { writes, .. } => {
+                writes.part_completed(stream, completion)
+            }
             _ => None,
         }
     }
@@ -237,6 +245,18 @@ struct Stream {
     offset: u64,
     in_flight: u32,
     state: StreamState,
+    /// A write of several commands that has not ended.
+    whole: Option<Whole>,
+}
+
+/// A write that is sent in several commands.
+#[derive(Clone, Copy, Debug)]
+struct Whole {
+    begun: Nanos,
+    lbas: u64,
+    /// Blocks that have not been sent.
+    left: u64,
+    commands: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,6 +275,7 @@ enum StreamState {
 /// Writes through a range of zones.
 pub(crate) struct Writes {
     work: WriteWork,
+    lba_bytes: u32,
     zoned: ZonedInfo,
     streams: Vec<Stream>,
     next_zone: u32,
@@ -262,9 +283,10 @@ pub(crate) struct Writes {
 }
 
 impl Writes {
-    fn new(work: &WriteWork, zoned: ZonedInfo) -> Self {
+    fn new(work: &WriteWork, zoned: ZonedInfo, lba_bytes: u32) -> Self {
         let mut writes = Self {
             work: work.clone(),
+            lba_bytes,
             zoned,
             streams: Vec::new(),
             next_zone: work.zones.start,
@@ -277,6 +299,7 @@ impl Writes {
                 offset: 0,
                 in_flight: 0,
                 state: StreamState::Retired,
+                whole: None,
             };
             writes.streams.push(stream);
         }
@@ -292,7 +315,13 @@ impl Writes {
             self.next_zone = self.work.zones.start;
             self.pass += 1;
         }
+        let is_every = self.work.repeat && self.streams.len() == self.work.zones.len();
         let stream = &mut self.streams[index];
+        if is_every && self.pass > 0 {
+            stream.offset = 0;
+            stream.state = StreamState::NeedsReset;
+            return;
+        }
         if self.next_zone >= self.work.zones.end {
             stream.state = StreamState::Retired;
             return;
@@ -308,7 +337,7 @@ impl Writes {
     }
 
     #[inline]
-    fn offer(&mut self, rng: &mut Rng) -> Offer {
+    fn offer(&mut self, now: Nanos, rng: &mut Rng) -> Offer {
         let count = self.streams.len();
         let first = if count == 1 {
             0
@@ -329,8 +358,13 @@ impl Writes {
             }
             let stream = &mut self.streams[index];
             match stream.state {
+                StreamState::Writing if stream.whole.is_some() => {
+                    if stream.in_flight == 0 {
+                        return Offer::Issue(self.part(index, now, Role::Part));
+                    }
+                }
                 StreamState::Writing if stream.offset < self.zoned.zone_capacity_lbas => {
-                    return Offer::Issue(self.write(index));
+                    return Offer::Issue(self.write(index, now));
                 }
                 StreamState::NeedsReset => {
                     return Offer::Issue(self.prepare(index, OpKind::Reset));
@@ -349,11 +383,72 @@ impl Writes {
         }
     }
 
+    fn is_under_way(&self) -> bool {
+        self.work.command_lbas.is_some() && self.streams.iter().any(|stream| stream.whole.is_some())
+    }
+
+    /// The next command of a write that is sent in several.
+    fn part(&mut self, index: usize, now: Nanos, role: Role) -> Next {
+        let stream = &mut self.streams[index];
+        let most = self.work.command_lbas.unwrap_or(u32::MAX);
+        let left =
+            (self.zoned.zone_capacity_lbas - stream.offset).min(u64::from(self.work.block_lbas));
+        let whole = stream.whole.get_or_insert(Whole {
+            begun: now,
+            lbas: left,
+            left,
+            commands: 0,
+        });
+        // Fits: at most `command_lbas`.
+        let nlb = whole.left.min(u64::from(most)) as u32;
+        let zslba = Lba(u64::from(stream.zone) * self.zoned.zone_size_lbas);
+        let slba = Lba(zslba.0 + stream.offset);
+        whole.left -= u64::from(nlb);
+        whole.commands += 1;
+        stream.offset += u64::from(nlb);
+        stream.in_flight += 1;
+        let (op, kind) = if self.work.append {
+            (Op::Append { zslba, nlb }, OpKind::Append)
+        } else {
+            (Op::Write { slba, nlb }, OpKind::Write)
+        };
+        Next {
+            op,
+            kind,
+            lbas: whole.lbas,
+            stream: index as u32,
+            role,
+        }
+    }
+
+    /// A command of a write has completed: what the write came to, if it has
+    /// ended with it.
+    fn part_completed(&mut self, stream: u32, completion: &Completion) -> Option<Progress> {
+        let stream = &mut self.streams[stream as usize];
+        stream.in_flight -= 1;
+        let is_over = |whole: &mut Whole| whole.left == 0 || !completion.status.is_success();
+        let whole = stream.whole.take_if(is_over)?;
+        let lba_bytes = u64::from(self.lba_bytes);
+        Some(Progress {
+            writes: whole.commands,
+            link_bytes: (whole.lbas - whole.left) * lba_bytes,
+            time: completion.at.saturating_sub(whole.begun),
+        })
+    }
+
     #[inline]
-    fn write(&mut self, index: usize) -> Next {
+    fn write(&mut self, index: usize, now: Nanos) -> Next {
         let stream = &mut self.streams[index];
         let left = self.zoned.zone_capacity_lbas - stream.offset;
         let lbas = left.min(u64::from(self.work.block_lbas));
+        if self
+            .work
+            .command_lbas
+            .is_some_and(|most| lbas > u64::from(most))
+        {
+            return self.part(index, now, Role::FirstPart);
+        }
+        let stream = &mut self.streams[index];
         let zslba = Lba(u64::from(stream.zone) * self.zoned.zone_size_lbas);
         let role = if stream.offset == 0 {
             Role::FirstOfZone

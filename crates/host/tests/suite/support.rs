@@ -316,6 +316,7 @@ pub(crate) fn writes(zones: std::ops::Range<u32>, block_lbas: u32) -> WriteWork 
         repeat: false,
         reset_first: false,
         open_first: false,
+        command_lbas: None,
     }
 }
 

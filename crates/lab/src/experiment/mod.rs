@@ -22,7 +22,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
-use zonelab_config::{Errors, Override};
+use zonelab_config::units::fmt_size;
+use zonelab_config::{Errors, Override, Problem};
 use zonelab_device::{NamespaceId, Nanos};
 use zonelab_host::rate::{Counting, Limit};
 use zonelab_host::workload::{Fill, Stop};
@@ -133,6 +134,8 @@ pub struct JobTemplate {
     pub start: Nanos,
     /// The storage stack that it uses instead of the host's.
     pub stack: Option<StackModel>,
+    /// Bytes of one command, if writes are sent in several.
+    pub command: Option<CommandSize>,
 }
 
 /// The text that results carry of their jobs: the first namespace and the
@@ -156,6 +159,7 @@ impl fmt::Debug for JobTemplate {
             ends_run,
             start,
             stack,
+            command,
         } = self;
         let mut text = f.debug_struct("JobTemplate");
         text.field("name", name);
@@ -176,6 +180,9 @@ impl fmt::Debug for JobTemplate {
         text.field("start", start);
         if let Some(stack) = stack {
             text.field("stack", stack);
+        }
+        if let Some(CommandSize { bytes, .. }) = command {
+            text.field("command_bytes", bytes);
         }
         text.finish()
     }
@@ -233,6 +240,41 @@ pub enum WorkTemplate {
         /// Occupancy at the close.
         fill: FillTemplate,
     },
+}
+
+/// Bytes of a command, of which an operation has several.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommandSize {
+    pub(super) bytes: u64,
+    /// What to say of it if it does not fit the drive.
+    pub(super) at: Problem,
+}
+
+impl CommandSize {
+    /// Logical blocks of a command.
+    ///
+    /// # Errors
+    /// It is no multiple of the logical block, or more than a command may move.
+    pub fn resolve(&self, lba_bytes: u32, max_transfer_bytes: u32) -> Result<u32, Problem> {
+        let lba = u64::from(lba_bytes);
+        let max = u64::from(max_transfer_bytes);
+        let lbas = u32::try_from(self.bytes / lba).unwrap_or(u32::MAX);
+        if self.bytes.is_multiple_of(lba) && self.bytes > 0 && self.bytes <= max {
+            return Ok(lbas);
+        }
+        Err(Problem {
+            what: format!(
+                "{} is no size of a command of the drive",
+                fmt_size(self.bytes)
+            ),
+            valid: format!(
+                "{} to {}, in whole logical blocks of {lba_bytes} bytes",
+                fmt_size(lba),
+                fmt_size(max)
+            ),
+            ..self.at.clone()
+        })
+    }
 }
 
 /// What is done to a zone before what is measured.
@@ -435,7 +477,8 @@ pub struct Measured {
     pub metric: String,
 }
 
-/// How an experiment is drawn: one panel of `y` over `x`.
+/// How an experiment is drawn: one panel of `y` over `x`, or panels of
+/// percentiles over latency.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureSpec {
     /// Of this job.
@@ -448,6 +491,9 @@ pub struct FigureSpec {
     pub log_x: bool,
     /// Logarithmic axes.
     pub log_y: bool,
+    /// If there are any, a panel of percentiles from each of these on, in parts
+    /// per million, instead of `y` over `x`.
+    pub percentiles_ppm: Vec<u32>,
 }
 
 impl Informative {

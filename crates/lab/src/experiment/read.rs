@@ -13,8 +13,8 @@ use super::host::{StackModel, host, scheduler_template, stack};
 use super::published::series;
 use super::work::work;
 use super::{
-    Axis, AxisValue, Check, Compare, Experiment, FigureSpec, Informative, Interference,
-    JobTemplate, Measured, WorkTemplate, Worked,
+    Axis, AxisValue, Check, CommandSize, Compare, Experiment, FigureSpec, Informative,
+    Interference, JobTemplate, Measured, WorkTemplate, Worked,
 };
 use super::{check, matrix, search};
 
@@ -262,6 +262,15 @@ fn job(table: &Table<'_>, stack: &StackModel, with_values: bool) -> Result<JobTe
     let start = time(table, "start", LONGEST).or(0);
     let own_stack = own_stack(&table.table("host"), stack);
     let work = work(table);
+    // Of other work it is an unknown key.
+    let command = match &work {
+        Ok(WorkTemplate::Write { shared: true, .. }) => {
+            let why = "threads that share zones send each write in one command";
+            table.refuse("command", why).map(|()| None)
+        }
+        Ok(WorkTemplate::Write { .. }) | Err(_) => command(table),
+        Ok(_) => Ok(None),
+    };
     if rate.as_ref().is_ok_and(Option::is_some) {
         table.refuse("rate_ops", "either `rate`, or `rate_ops`")?;
     }
@@ -284,7 +293,17 @@ fn job(table: &Table<'_>, stack: &StackModel, with_values: bool) -> Result<JobTe
         ends_run: ends_run?,
         start: Nanos(start?),
         stack: own_stack?,
+        command: command?,
     })
+}
+
+/// The size of the commands that a write is sent in.
+fn command(table: &Table<'_>) -> Result<Option<CommandSize>, Reported> {
+    let size = |item: &Item<'_>| {
+        let (bytes, at) = (item.size_bytes()?, item.problem("", ""));
+        Ok(CommandSize { bytes, at })
+    };
+    table.get("command", size).optional()
 }
 
 /// The stack of a job that has one of its own.
@@ -425,9 +444,23 @@ fn figure_spec(table: &Table<'_>) -> Result<FigureSpec, Reported> {
         }
     };
     let job = table.string("job").required();
+    let percentiles = table.list("percentiles", percentile).or(Vec::new())?;
+    let log_x = table.bool("log_x").or(false);
+    if !percentiles.is_empty() {
+        for key in ["x", "y", "log_y"] {
+            table.refuse(key, "a figure of percentiles has its axes already")?;
+        }
+        return Ok(FigureSpec {
+            job: job?,
+            x: String::new(),
+            y: String::new(),
+            log_x: log_x?,
+            log_y: false,
+            percentiles_ppm: percentiles,
+        });
+    }
     let x = table.get("x", axis_or_metric).required();
     let y = table.get("y", metric).required();
-    let log_x = table.bool("log_x").or(false);
     let log_y = table.bool("log_y").or(false);
     Ok(FigureSpec {
         job: job?,
@@ -435,7 +468,19 @@ fn figure_spec(table: &Table<'_>) -> Result<FigureSpec, Reported> {
         y: y?,
         log_x: log_x?,
         log_y: log_y?,
+        percentiles_ppm: Vec::new(),
     })
+}
+
+/// The first percentile of a panel, below 100 %.
+fn percentile(item: &Item<'_>) -> Result<u32, Reported> {
+    match zonelab_config::units::parse_percent(item.str()?) {
+        Ok(ppm) if ppm < 1_000_000 => Ok(ppm),
+        _ => Err(item.fail(
+            "no panel begins there",
+            "a percentage below 100 %, as \"99%\"",
+        )),
+    }
 }
 
 impl JobTemplate {
@@ -463,6 +508,7 @@ impl JobTemplate {
             ends_run: false,
             start: Nanos::ZERO,
             stack: None,
+            command: None,
         }
     }
 }

@@ -153,6 +153,7 @@ fn work(
 ) -> Result<Work, Problem> {
     let page_bytes = config.geometry.page_bytes;
     let capacity_lbas = config.zones.capacity_lbas;
+    let max_transfer = config.front_end.max_transfer_bytes.unwrap_or(u32::MAX);
     Ok(match template.work {
         WorkTemplate::Write {
             append,
@@ -162,6 +163,10 @@ fn work(
             open_first,
             shared: _,
         } => Work::Write(WriteWork {
+            command_lbas: match &template.command {
+                None => None,
+                Some(command) => Some(command.resolve(config.lba_bytes, max_transfer)?),
+            },
             zones,
             block_lbas,
             append,
@@ -180,14 +185,11 @@ fn work(
             fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),
             soft: None,
         },
-        WorkTemplate::SoftFinish { fill, ref soft } => {
-            let max_transfer = config.front_end.max_transfer_bytes.unwrap_or(u32::MAX);
-            Work::Finish {
-                zones,
-                fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),
-                soft: Some(soft.resolve(config.lba_bytes, max_transfer)?),
-            }
-        }
+        WorkTemplate::SoftFinish { fill, ref soft } => Work::Finish {
+            zones,
+            fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),
+            soft: Some(soft.resolve(config.lba_bytes, max_transfer)?),
+        },
         WorkTemplate::Reset { shuffled, fill } => Work::Reset {
             zones,
             shuffled,

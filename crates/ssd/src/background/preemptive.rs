@@ -32,7 +32,8 @@
 //!
 //! Reads and writes held back in S2 go on in their order. Zones are allocated
 //! when a write arrives, also during S2; one that finds none free gets an
-//! invalid one, whose erasure S2 then includes.
+//! invalid one, whose erasure S2 then includes. Where `Z_free` is looked at before
+//! an allocation, the zone that it takes counts as free until S2 has ended.
 
 use std::collections::VecDeque;
 use std::ops::{Range, RangeInclusive};
@@ -476,7 +477,11 @@ impl Drive {
     fn full_goes_on(&mut self, group: u32) {
         let thresholds = self.thresholds();
         let (free, _) = self.mapping.pool_of(group);
-        let is_enough = thresholds.is_none_or(|of| free > of.free_zones);
+        // Before the allocation that has brought this about, there was one more.
+        let is_enough = thresholds.is_none_or(|of| match of.evaluate {
+            Evaluate::Allocation => free >= of.free_zones,
+            Evaluate::Command | Evaluate::Change => free > of.free_zones,
+        });
         let Some(of) = self.reset_group(group) else {
             return;
         };

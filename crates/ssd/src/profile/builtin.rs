@@ -5,10 +5,14 @@ use zonelab_config::{Problem, nearest};
 use super::Profile;
 
 /// Name and text, in alphabetical order.
-const BUILTIN: [(&str, &str); 6] = [
+const BUILTIN: [(&str, &str); 7] = [
     (
         "confznspp",
         include_str!("../../../../profiles/confznspp.toml"),
+    ),
+    (
+        "cosmos-plus",
+        include_str!("../../../../profiles/cosmos-plus.toml"),
     ),
     (
         "qlc-buffered",
