@@ -7,7 +7,9 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`content`] | bytes that are there, or only their number |
+//! | [`work`] | workloads: what clients do with the store |
 
 pub mod content;
+pub mod work;
 
 pub use content::Content;
