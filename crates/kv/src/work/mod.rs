@@ -11,11 +11,16 @@
 //! | [`keys`] | the keys that there are, and what they look like |
 //! | [`operations`] | the operations of a group of clients, one by one |
 //! | [`builtin`] | the workloads of papers |
+//! | [`mod@run`] | a store, clients, and somebody who watches |
+//! | [`measure`] | what clients measure |
 
 pub mod builtin;
 pub mod choice;
+mod client;
 pub mod keys;
+pub mod measure;
 pub mod operations;
+pub mod run;
 pub mod sizes;
 
 pub use builtin::NAMES;

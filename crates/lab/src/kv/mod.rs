@@ -1,0 +1,59 @@
+//! Key-value workloads on drives: as jobs of experiments, and for `zonelab kv`.
+//!
+//! * `read`: the keys of a workload and of its store.
+//! * `run`: a workload on an emulated drive, with what it did to the drive.
+//! * `values`: its metrics.
+//! * `show`: results for people, and as JSON.
+
+mod read;
+mod run;
+mod show;
+mod values;
+
+use zonelab_config::{Document, Errors, Override};
+use zonelab_kv::work::Spec;
+use zonelab_kv::work::run::Setup;
+
+pub use run::{KvRun, Sample, Span, Wear, run_tasks};
+pub use show::{to_json, to_text};
+pub use values::jobs;
+
+pub(crate) use read::kv;
+
+/// A workload and its store.
+#[derive(Clone, Debug)]
+pub struct KvTemplate {
+    /// What clients do.
+    pub spec: Spec,
+    /// What they do it on.
+    pub setup: Setup,
+    /// Cores of the host that clients and background work share; 0: one for each.
+    pub cores: u32,
+}
+
+/// Templates are equal if they say the same.
+impl PartialEq for KvTemplate {
+    fn eq(&self, other: &Self) -> bool {
+        format!("{self:?}") == format!("{other:?}")
+    }
+}
+
+impl KvTemplate {
+    /// The built-in workload `name` with `settings`, whose keys are those of
+    /// `[job.kv]` in an experiment.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn named(name: &str, settings: &[Override]) -> Result<Self, Errors> {
+        let text = toml::Table::from_iter([("workload".to_owned(), name.into())]).to_string();
+        let document = Document::parse("", &text, settings)?;
+        let value = kv(&document.root());
+        document.finish(value)
+    }
+}
+
+/// Name of the results of one kind of operation of a job.
+#[must_use]
+pub fn job_of_kind(job: &str, kind: zonelab_kv::work::Kind) -> String {
+    format!("{job}: {}", kind.name())
+}
