@@ -67,10 +67,7 @@ fn odometer(config: &DriveConfig, at: &Place, first: &Place) -> [(u32, u32); 4] 
 }
 
 fn physical_zones(config: &DriveConfig) -> u32 {
-    match config.mapping {
-        MappingConfig::Direct => config.zones.count,
-        MappingConfig::Lazy { physical_zones } => physical_zones,
-    }
+    config.mapping.physical_zones(config.zones.count)
 }
 
 proptest! {

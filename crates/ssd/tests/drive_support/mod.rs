@@ -10,7 +10,7 @@ use zonelab_device::{Buf, Command, Completion, Lba, Nanos, Op, QueueId, Tag, Zon
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ReportFilter, ZoneSendAction};
 use zonelab_ssd::config::{
-    DriveConfig, EraseExtent, EraseWhen, FinishConfig, MappingConfig, ResetConfig,
+    DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, MappingConfig, ResetConfig,
 };
 use zonelab_ssd::{Control, Drive, profile};
 
@@ -64,6 +64,7 @@ pub(crate) fn fill(granularity_kib: u32) -> FinishConfig {
         pause_ns: Nanos::ZERO,
         yield_ns: None,
         buffered: false,
+        extent: FillExtent::Zone,
     }
 }
 

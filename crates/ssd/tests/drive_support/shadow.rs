@@ -58,10 +58,7 @@ impl Shadow {
             blocks: vec![Block::default(); (rows * width) as usize],
             pages: 0,
         };
-        let count = match config.mapping {
-            MappingConfig::Direct => config.zones.count,
-            MappingConfig::Lazy { physical_zones } => physical_zones,
-        };
+        let count = config.mapping.physical_zones(config.zones.count);
         Self {
             config: config.clone(),
             width,

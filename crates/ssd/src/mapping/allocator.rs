@@ -1,0 +1,276 @@
+//! Which storage elements a zone gets: those of least wear (SilentZNS,
+//! section 4), chosen exactly and without a solver.
+//!
+//! The paper asks for the selection `c` that minimises the total wear
+//! `sum(c[n] * w[n])` subject to: (1) only elements with `a[n]` of 0 or 3 are
+//! selected, (2) `Z` of them, (3) `G` from each LUN. Constraint (3) leaves
+//! nothing to decide *between* LUNs, and `Z = G * L`, so the sum is least when
+//! the sum within each LUN is: the `G` available elements of least wear there.
+//! That is a selection, not an integer program. Of stripes, constraints (4) and
+//! (5) are the same with a single LUN.
+//!
+//! Where elements have equal wear the paper leaves the choice open. Here those
+//! that need no erasure come first, then those that became available first.
+//!
+//! Time for an element, taken or given back, is of the order of the logarithm
+//! of their number, whatever their wear; nothing is allocated.
+//!
+//! `tests/allocator.rs` compares it with an integer-programming solver.
+
+mod saved;
+#[cfg(test)]
+mod tests;
+mod tournament;
+
+pub use saved::SavedAllocator;
+use tournament::Tournaments;
+
+/// A storage element: `lun * elements_per_lun + n`. Stripes are over all LUNs
+/// and have `lun = 0`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ElementId(pub u32);
+
+/// The availability `a` of a storage element (SilentZNS, section 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Availability {
+    /// a = 0: empty, and of no zone.
+    Free = 0,
+    /// a = 1: of a zone, nothing written.
+    Allocated = 1,
+    /// a = 2: of a zone, written.
+    Valid = 2,
+    /// a = 3: of no zone, and to be erased before it is written.
+    Invalid = 3,
+}
+
+impl Availability {
+    /// It can be given to a zone.
+    #[inline]
+    #[must_use]
+    pub const fn is_available(self) -> bool {
+        matches!(self, Self::Free | Self::Invalid)
+    }
+}
+
+/// A LUN has fewer elements available than were asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("LUN {lun} has {available} storage elements available, and the zone needs {needed} of it")]
+pub struct Exhausted {
+    /// The first such LUN.
+    pub lun: u32,
+    /// Its elements that are free or invalid.
+    pub available: u32,
+    /// How many were asked for.
+    pub needed: u32,
+}
+
+/// What is known of an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Element {
+    /// Erasures so far.
+    wear: u32,
+    availability: Availability,
+    /// It holds something that has to be erased before it is written. All
+    /// invalid elements do, and no free one.
+    is_stale: bool,
+}
+
+/// Wear and availability of all storage elements of a drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allocator {
+    elements: Vec<Element>,
+    elements_per_lun: u32,
+    /// Available elements, by LUN.
+    available: Vec<u32>,
+    /// The keys of available elements, by LUN: see [`key`].
+    order: Tournaments,
+    /// Releases so far: the age of what is released next.
+    releases: u64,
+}
+
+/// Age has 63 bits of a key: more than 200 years of a release each nanosecond.
+const RELEASES_MAX: u64 = 1 << 62;
+
+/// Where an available element stands: least wear first, then those that need no
+/// erasure, then those that became available first, then by number in the LUN.
+const fn key(element: Element, age: u64, n: u32) -> u128 {
+    (element.wear as u128) << 96
+        | (element.is_stale as u128) << 95
+        | (age as u128) << 32
+        | n as u128
+}
+
+/// The number in its LUN of the element with this key.
+#[expect(clippy::cast_possible_truncation, reason = "the low half of it")]
+const fn number(key: u128) -> u32 {
+    key as u32
+}
+
+impl Allocator {
+    /// All elements of `luns` LUNs, free and without wear.
+    ///
+    /// # Panics
+    /// If there are 2^32 elements or more.
+    #[must_use]
+    pub fn new(luns: u32, elements_per_lun: u32) -> Self {
+        let count = luns
+            .checked_mul(elements_per_lun)
+            .expect("a drive has fewer than 2^32 storage elements");
+        let fresh = Element {
+            wear: 0,
+            availability: Availability::Free,
+            is_stale: false,
+        };
+        let mut order = Tournaments::new(luns as usize, elements_per_lun as usize);
+        order.set_all(elements_per_lun as usize, |_, n| {
+            key(fresh, 0, u32::try_from(n).expect("counted in 32 bits"))
+        });
+        Self {
+            elements: vec![fresh; count as usize],
+            elements_per_lun,
+            available: vec![elements_per_lun; luns as usize],
+            order,
+            releases: 1,
+        }
+    }
+
+    /// Allocates the `per_lun` elements of least wear of each LUN, and adds them
+    /// to `out`, LUN by LUN, least wear first. They become
+    /// [`Availability::Allocated`].
+    ///
+    /// # Errors
+    /// [`Exhausted`] if a LUN has fewer available; then nothing has changed.
+    pub fn allocate(&mut self, per_lun: u32, out: &mut Vec<ElementId>) -> Result<(), Exhausted> {
+        for (lun, &available) in (0..).zip(&self.available) {
+            if available < per_lun {
+                return Err(Exhausted {
+                    lun,
+                    available,
+                    needed: per_lun,
+                });
+            }
+        }
+        for lun in 0..self.available.len() {
+            for _ in 0..per_lun {
+                out.push(self.take_least(lun));
+            }
+        }
+        Ok(())
+    }
+
+    /// Allocates the first available element of a LUN, which has one.
+    fn take_least(&mut self, lun: usize) -> ElementId {
+        let n = number(self.order.least(lun)) as usize;
+        let index = lun * self.elements_per_lun as usize + n;
+        self.elements[index].availability = Availability::Allocated;
+        self.available[lun] -= 1;
+        self.order.set(lun, n, Tournaments::ABSENT);
+        ElementId(u32::try_from(index).expect("fewer than 2^32 elements"))
+    }
+
+    /// An allocated element has been written: it is valid. Others stay what
+    /// they are.
+    #[inline]
+    pub fn write(&mut self, element: ElementId) {
+        let element = &mut self.elements[element.0 as usize];
+        if element.availability == Availability::Allocated {
+            element.availability = Availability::Valid;
+        }
+    }
+
+    /// An element is taken from its zone: a valid one becomes invalid, one that
+    /// was not written free, or invalid if it is still to be erased. Others
+    /// stay what they are.
+    pub fn release(&mut self, element: ElementId) {
+        let known = &mut self.elements[element.0 as usize];
+        match known.availability {
+            Availability::Free | Availability::Invalid => return,
+            Availability::Valid => known.is_stale = true,
+            Availability::Allocated => {}
+        }
+        known.availability = if known.is_stale {
+            Availability::Invalid
+        } else {
+            Availability::Free
+        };
+        let lun = self.lun(element);
+        self.available[lun] += 1;
+        self.enqueue(element);
+    }
+
+    /// An element has been erased: it has one erasure more, and can be written.
+    /// If it was invalid it is free, and the last to have become so.
+    pub fn erased(&mut self, element: ElementId) {
+        let known = &mut self.elements[element.0 as usize];
+        known.wear = known.wear.saturating_add(1);
+        known.is_stale = false;
+        if known.availability.is_available() {
+            known.availability = Availability::Free;
+            self.enqueue(element);
+        }
+    }
+
+    /// An element has to be erased, or erased again: its erasure was not over when
+    /// power was lost. A free one becomes invalid.
+    pub fn stale_again(&mut self, element: ElementId) {
+        let known = &mut self.elements[element.0 as usize];
+        known.is_stale = true;
+        if known.availability == Availability::Free {
+            known.availability = Availability::Invalid;
+            self.enqueue(element);
+        }
+    }
+
+    /// Puts an available element where it belongs now, as the last of its like.
+    fn enqueue(&mut self, element: ElementId) {
+        let (lun, n) = (self.lun(element), element.0 % self.elements_per_lun);
+        let key = key(self.elements[element.0 as usize], self.releases, n);
+        self.releases += 1;
+        self.order.set(lun, n as usize, key);
+    }
+
+    #[inline]
+    const fn lun(&self, element: ElementId) -> usize {
+        (element.0 / self.elements_per_lun) as usize
+    }
+
+    /// Number of LUNs.
+    #[must_use]
+    pub fn luns(&self) -> u32 {
+        u32::try_from(self.available.len()).expect("LUNs are counted in 32 bits")
+    }
+
+    /// Number of elements of each LUN.
+    #[must_use]
+    pub const fn elements_per_lun(&self) -> u32 {
+        self.elements_per_lun
+    }
+
+    /// Elements of a LUN that are free or invalid.
+    #[must_use]
+    pub fn available(&self, lun: u32) -> u32 {
+        self.available[lun as usize]
+    }
+
+    /// What an element is used for.
+    #[inline]
+    #[must_use]
+    pub fn availability(&self, element: ElementId) -> Availability {
+        self.elements[element.0 as usize].availability
+    }
+
+    /// Number of erasures of an element.
+    #[inline]
+    #[must_use]
+    pub fn wear(&self, element: ElementId) -> u32 {
+        self.elements[element.0 as usize].wear
+    }
+
+    /// An element holds something that has to be erased before it is written.
+    #[inline]
+    #[must_use]
+    pub fn is_stale(&self, element: ElementId) -> bool {
+        self.elements[element.0 as usize].is_stale
+    }
+}

@@ -1,0 +1,90 @@
+//! The least of many keys that change one at a time.
+
+/// Keys that meet in one match.
+const FANOUT: usize = 8;
+
+/// A number of tournaments of the same size in one flat array. In each, every
+/// entry has a key, and a node above has the least key of the eight below it.
+/// A change is played again only as far up as it changes a winner.
+///
+/// The array is the same whatever the order of changes that led to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Tournaments {
+    nodes: Vec<u128>,
+    /// Where each level starts in a tournament, entries first, top last.
+    levels: Vec<usize>,
+    /// Nodes of a tournament.
+    span: usize,
+}
+
+impl Tournaments {
+    /// The key of an entry that takes no part.
+    pub(super) const ABSENT: u128 = u128::MAX;
+
+    /// `count` tournaments of `entries` entries, all absent.
+    pub(super) fn new(count: usize, entries: usize) -> Self {
+        let mut levels = vec![0];
+        let mut span = 0;
+        let mut width = entries.max(1);
+        while width > 1 {
+            span += width.next_multiple_of(FANOUT);
+            levels.push(span);
+            width = width.div_ceil(FANOUT);
+        }
+        span += 1;
+        Self {
+            nodes: vec![Self::ABSENT; count * span],
+            levels,
+            span,
+        }
+    }
+
+    /// The least key of tournament `of`, or [`Self::ABSENT`].
+    #[inline]
+    pub(super) fn least(&self, of: usize) -> u128 {
+        self.nodes[(of + 1) * self.span - 1]
+    }
+
+    /// The key of entry `entry` of tournament `of`.
+    #[inline]
+    pub(super) fn get(&self, of: usize, entry: usize) -> u128 {
+        self.nodes[of * self.span + entry]
+    }
+
+    /// Gives entry `entry` of tournament `of` a key.
+    #[inline]
+    pub(super) fn set(&mut self, of: usize, entry: usize, key: u128) {
+        let nodes = &mut self.nodes[of * self.span..][..self.span];
+        nodes[entry] = key;
+        let mut at = entry;
+        for level in self.levels.windows(2) {
+            let first = level[0] + (at & !(FANOUT - 1));
+            let winner = nodes[first..first + FANOUT]
+                .iter()
+                .fold(Self::ABSENT, |least, &key| least.min(key));
+            at /= FANOUT;
+            let node = &mut nodes[level[1] + at];
+            if *node == winner {
+                return;
+            }
+            *node = winner;
+        }
+    }
+
+    /// Gives every entry of every tournament a key, in order.
+    pub(super) fn set_all(&mut self, entries: usize, mut key: impl FnMut(usize, usize) -> u128) {
+        for (of, nodes) in self.nodes.chunks_exact_mut(self.span).enumerate() {
+            for (entry, node) in nodes[..entries].iter_mut().enumerate() {
+                *node = key(of, entry);
+            }
+            for level in self.levels.windows(2) {
+                let (below, above) = nodes.split_at_mut(level[1]);
+                for (eight, winner) in below[level[0]..].chunks_exact(FANOUT).zip(above) {
+                    *winner = eight
+                        .iter()
+                        .fold(Self::ABSENT, |least, &key| least.min(key));
+                }
+            }
+        }
+    }
+}
