@@ -1,5 +1,7 @@
 //! From what was measured to rows of comparison and figures.
 
+use std::collections::BTreeSet;
+
 use crate::experiment::{Axis, AxisValue, Compare, Experiment, Measured, SeriesSpec};
 use crate::figure::{Axis as FigureAxis, Figure, Panel, Point as FigurePoint, Series};
 use crate::metrics::{interference, percentile_of, unit_of};
@@ -89,20 +91,23 @@ fn point_rows(
 /// The series of a row: with several jobs compared in one series, they are told apart.
 pub(crate) fn row_series(experiment: &Experiment, series: &str, job: &JobMeasured) -> String {
     let spec = experiment.series.iter().find(|spec| spec.name == series);
-    let compared = |name: &String| {
-        experiment
-            .compare
-            .iter()
-            .any(|compare| compare.job == *name)
-    };
-    let names = spec.map_or(0, |spec| {
-        spec.phases.iter().flatten().filter(|n| compared(n)).count()
-    });
-    if names > 1 {
+    let jobs: BTreeSet<&str> = experiment
+        .compare
+        .iter()
+        .map(|compare| compare.job.as_str())
+        .filter(|job| spec.is_some_and(|spec| runs(experiment, spec, job)))
+        .collect();
+    if jobs.len() > 1 {
         format!("{series}: {}", job.name)
     } else {
         series.to_owned()
     }
+}
+
+/// Whether a series runs the job that results of this name are of.
+fn runs(experiment: &Experiment, series: &SeriesSpec, result: &str) -> bool {
+    let job = experiment.job_of_result(result);
+    job.is_some_and(|job| series.phases.iter().flatten().any(|name| *name == job.name))
 }
 
 /// The label of a point in figures.
@@ -117,11 +122,7 @@ pub(crate) fn not_judged<'a>(experiment: &'a Experiment, row: &Row) -> Option<&'
     let x = values.find(|x| significant(x.number).to_bits() == at)?;
     for series in &experiment.series {
         for compare in &experiment.compare {
-            let runs = series
-                .phases
-                .iter()
-                .flatten()
-                .any(|job| *job == compare.job);
+            let runs = runs(experiment, series, &compare.job);
             let named = row.series == series.name
                 || row.series == format!("{}: {}", series.name, compare.job);
             let informative = compare.informative.iter().find(|informative| {

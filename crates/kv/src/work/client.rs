@@ -106,7 +106,7 @@ impl Client {
         is_counted: bool,
     ) -> Result<(), DbError> {
         let mut at_once = 0;
-        while !shared.is_over.get() {
+        while !shared.is_stopped.get() && (is_counted || !shared.is_over.get()) {
             let next = operations.borrow_mut().next(&mut space.borrow_mut());
             let Some(operation) = next else { break };
             let before = self.io.now();
@@ -114,7 +114,7 @@ impl Client {
                 Ok(done) => done,
                 Err(error) => {
                     // The others end too.
-                    shared.is_over.set(true);
+                    shared.is_stopped.set(true);
                     return Err(error);
                 }
             };

@@ -1,5 +1,6 @@
 //! Running a workload: a store, clients, and somebody who watches.
 
+use core::ops::ControlFlow;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -9,7 +10,7 @@ use zonelab_host::Rng;
 use zonelab_host::tasks::Io;
 
 use super::client::{Client, Values};
-use super::keys::{KeySpace, Permutation};
+use super::keys::{DISTINCT_BYTES, KeySpace, Permutation};
 use super::measure::Measured;
 use super::{Operations, Spec};
 use crate::files::{Files, FilesConfig, FilesError, Usage};
@@ -30,6 +31,20 @@ pub struct Setup {
     pub sample: Nanos,
     /// Seed of everything random.
     pub seed: u64,
+}
+
+impl Setup {
+    /// The tree of a new store for `spec`.
+    #[must_use]
+    pub fn options_for(&self, spec: &Spec, keeps_data: bool) -> Options {
+        let padding = (spec.key_bytes as usize).saturating_sub(DISTINCT_BYTES);
+        Options {
+            keeps_data,
+            key_padding: if keeps_data { 0 } else { padding },
+            shadow: Shadow::default(),
+            ..self.options.clone()
+        }
+    }
 }
 
 /// A look at a run.
@@ -69,8 +84,8 @@ pub struct Outcome {
     pub planned: u64,
     /// Time that putting in the records took, all repetitions together.
     pub load: Nanos,
-    /// The tree at the end of each repetition.
-    pub stores: Vec<DbStats>,
+    /// The tree when the clients of each repetition began, and at its end.
+    pub stores: Vec<(DbStats, DbStats)>,
     /// Space when the clients of the first repetition began, and at the end.
     pub usage: (Usage, Usage),
     /// Why the run ended early, if it did.
@@ -88,15 +103,17 @@ pub struct Failed {
 
 /// What clients share.
 pub(super) struct Shared {
-    /// Nobody begins another operation.
+    /// Clients without an end begin no other operation.
     pub(super) is_over: Cell<bool>,
+    /// Nobody begins another operation: something failed, or whoever watches said so.
+    pub(super) is_stopped: Cell<bool>,
     /// Counted operations that are done.
     pub(super) done: Cell<u64>,
     pub(super) measured: RefCell<Measured>,
 }
 
-/// Runs `spec` on a device that is all its own. What can be said before is checked
-/// before.
+/// Runs `spec` on a device that is all its own. `watch` looks at it now and then,
+/// and may end it.
 ///
 /// # Errors
 /// The file layer cannot be made. What fails later ends the run early, and is
@@ -105,11 +122,12 @@ pub async fn run(
     io: Io,
     spec: Spec,
     setup: Setup,
-    watch: impl FnMut(Moment<'_>) + 'static,
+    watch: impl FnMut(Moment<'_>) -> ControlFlow<()> + 'static,
 ) -> Result<Outcome, FilesError> {
     let files = Files::format(&io, setup.files.clone()).await?;
     let shared = Rc::new(Shared {
         is_over: Cell::new(false),
+        is_stopped: Cell::new(false),
         done: Cell::new(0),
         measured: RefCell::new(Measured::new(io.now())),
     });
@@ -154,11 +172,11 @@ struct Run<W> {
     watch: Rc<RefCell<W>>,
     planned: u64,
     load: Nanos,
-    stores: Vec<DbStats>,
+    stores: Vec<(DbStats, DbStats)>,
     before: Option<Usage>,
 }
 
-impl<W: FnMut(Moment<'_>) + 'static> Run<W> {
+impl<W: FnMut(Moment<'_>) -> ControlFlow<()> + 'static> Run<W> {
     async fn repetitions(&mut self) -> Result<(), DbError> {
         for repetition in 0..self.setup.repeats.max(1) {
             if repetition > 0 {
@@ -166,29 +184,23 @@ impl<W: FnMut(Moment<'_>) + 'static> Run<W> {
                     self.files.delete(&name).await?;
                 }
             }
-            let db = Db::open(&self.io, &self.files, self.options()).await?;
-            let result = self.repetition(&db, repetition).await;
-            self.stores.push(db.stats());
-            result?;
+            let keeps_data = self.setup.files.keeps_data;
+            let options = self.setup.options_for(&self.spec, keeps_data);
+            let db = Db::open(&self.io, &self.files, options).await?;
+            self.repetition(&db, repetition).await?;
             db.close().await?;
+            if self.shared.is_stopped.get() {
+                break;
+            }
         }
         Ok(())
     }
 
-    fn options(&self) -> Options {
-        let keeps_data = self.setup.files.keeps_data;
-        let padding = self.spec.key_bytes as usize - super::keys::DISTINCT_BYTES;
-        Options {
-            keeps_data,
-            key_padding: if keeps_data { 0 } else { padding },
-            shadow: Shadow::default(),
-            ..self.setup.options.clone()
-        }
-    }
-
     async fn repetition(&mut self, db: &Db, repetition: u32) -> Result<(), DbError> {
         let mut rng = Rng::new(self.setup.seed, u64::from(repetition));
-        self.fill(db, &mut rng).await?;
+        let filled = self.fill(db, &mut rng).await;
+        self.stores.push((db.stats(), db.stats()));
+        filled?;
         self.look(Stage::Begins);
         self.before.get_or_insert_with(|| self.files.usage());
         let from = self.io.now();
@@ -198,6 +210,9 @@ impl<W: FnMut(Moment<'_>) + 'static> Run<W> {
         let result = self.clients(db, &mut rng).await;
         stop.abort();
         self.shared.measured.borrow_mut().pause(self.io.now());
+        if let Some((_, end)) = self.stores.last_mut() {
+            *end = db.stats();
+        }
         result
     }
 
@@ -211,6 +226,9 @@ impl<W: FnMut(Moment<'_>) + 'static> Run<W> {
         let mut client = self.client(db, rng.next_u64());
         let mut look_at = from + self.setup.sample;
         for i in 0..self.spec.records {
+            if self.shared.is_stopped.get() {
+                break;
+            }
             client.put(order.at(i), self.spec.values.next(rng)).await?;
             if self.io.now() >= look_at {
                 look_at = self.io.now() + self.setup.sample;
@@ -288,7 +306,7 @@ impl<W: FnMut(Moment<'_>) + 'static> Run<W> {
     }
 }
 
-fn look<W: FnMut(Moment<'_>)>(
+fn look<W: FnMut(Moment<'_>) -> ControlFlow<()>>(
     io: &Io,
     files: &Files,
     shared: &Shared,
@@ -303,5 +321,7 @@ fn look<W: FnMut(Moment<'_>)>(
         planned,
         usage: &files.usage(),
     };
-    (watch.borrow_mut())(moment);
+    if (watch.borrow_mut())(moment).is_break() {
+        shared.is_stopped.set(true);
+    }
 }

@@ -24,6 +24,9 @@ pub(super) fn names(
         .iter()
         .map(|job| job.name.as_str())
         .collect();
+    // Results of a job may be told apart by kinds of operations.
+    let result_names = experiment.result_names();
+    let results: Vec<&str> = result_names.iter().map(String::as_str).collect();
     let series: Vec<&str> = experiment
         .series
         .iter()
@@ -48,12 +51,12 @@ pub(super) fn names(
         }
         for (j, source) in spec.published.iter().enumerate() {
             if !source.job.is_empty() {
-                names.known(format!("series.{i}.published.{j}.job"), &source.job, &jobs);
+                names.known(format!("series.{i}.published.{j}.job"), &source.job, &results);
             }
         }
     }
     for (i, compare) in experiment.compare.iter().enumerate() {
-        names.known(format!("compare.{i}.job"), &compare.job, &jobs);
+        names.known(format!("compare.{i}.job"), &compare.job, &results);
         for (j, informative) in compare.informative.iter().enumerate() {
             for name in &informative.series {
                 names.known(format!("compare.{i}.informative.{j}.series"), name, &series);
@@ -81,11 +84,11 @@ pub(super) fn names(
                 &measured.series,
                 &series,
             );
-            names.known(format!("check.{i}.{side}.job"), &measured.job, &jobs);
+            names.known(format!("check.{i}.{side}.job"), &measured.job, &results);
         }
     }
     if let Some(figure) = &experiment.figure {
-        names.known("figure.job".to_owned(), &figure.job, &jobs);
+        names.known("figure.job".to_owned(), &figure.job, &results);
     }
     names.objectives(experiment);
     if axis_values {

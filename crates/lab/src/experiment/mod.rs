@@ -26,9 +26,13 @@ use zonelab_config::{Errors, Override};
 use zonelab_device::{NamespaceId, Nanos};
 use zonelab_host::rate::{Counting, Limit};
 use zonelab_host::workload::{Fill, Stop};
+use zonelab_kv::work::Kind;
+
+use crate::kv::KvTemplate;
 
 pub use host::{HostModel, SchedulerModel, SchedulerTemplate, StackModel};
 pub use matrix::{ExplainSpec, MatrixSpec};
+pub(crate) use read::{LONGEST, time};
 pub use search::{MAX_BUDGET, PublishedSetting, SearchSpec};
 pub use soft::SoftTemplate;
 
@@ -233,6 +237,8 @@ pub enum WorkTemplate {
         /// Occupancy at the close.
         fill: FillTemplate,
     },
+    /// A key-value store and its clients.
+    Kv(Box<KvTemplate>),
 }
 
 /// What is done to a zone before what is measured.
@@ -496,6 +502,27 @@ impl Experiment {
     #[must_use]
     pub fn job(&self, name: &str) -> Option<&JobTemplate> {
         self.jobs.iter().find(|job| job.name == name)
+    }
+
+    /// The job that results of this name are of ([`Self::result_names`]).
+    #[must_use]
+    pub fn job_of_result(&self, name: &str) -> Option<&JobTemplate> {
+        let is_kind = |kind: &str| Kind::ALL.iter().any(|known| known.name() == kind);
+        let whole = name.rsplit_once(": ").filter(|(_, kind)| is_kind(kind));
+        self.job(name).or_else(|| self.job(whole?.0))
+    }
+
+    /// Names that results of jobs go by: those of the jobs, and for key-value
+    /// workloads also those of each kind of operation.
+    #[must_use]
+    pub fn result_names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for job in &self.jobs {
+            names.push(job.name.clone());
+            // Before an axis value is put in, it is not known which jobs are such.
+            names.extend(Kind::ALL.map(|kind| crate::kv::job_of_kind(&job.name, kind)));
+        }
+        names
     }
 }
 

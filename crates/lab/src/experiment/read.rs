@@ -23,7 +23,7 @@ const SCHEMA: u32 = 1;
 
 /// Longest time in a run: far below the 584 years after which time in
 /// nanoseconds ends, so that sums of times need no care.
-pub(super) const LONGEST: (u64, &str) = (10_000_000 * 1_000_000_000, "10000000s");
+pub(crate) const LONGEST: (u64, &str) = (10_000_000 * 1_000_000_000, "10000000s");
 
 pub(super) fn experiment(
     file: &str,
@@ -189,7 +189,7 @@ fn axis_value(item: &Item<'_>) -> Result<AxisValue, Reported> {
 }
 
 /// A time of at most `most` nanoseconds, as it reads in a file.
-pub(super) fn time<'t, 'd, 'k>(
+pub(crate) fn time<'t, 'd, 'k>(
     table: &'t Table<'d>,
     key: &'k str,
     (most, text): (u64, &str),
@@ -237,7 +237,11 @@ fn job(table: &Table<'_>, stack: &StackModel, with_values: bool) -> Result<JobTe
         });
     }
     let namespace = table.u32("namespace").within(1..=NamespaceConfig::MAX);
-    let namespace = namespace.or(NamespaceId::FIRST.0);
+    let namespace = namespace.or(NamespaceId::FIRST.0).map(NamespaceId);
+    let says_kv = table.get("work", |item| Ok(item.is_text("kv"))).or(false);
+    if says_kv? || table.table("kv").is_present() {
+        return kv_job(table, name?, namespace?, stack);
+    }
     let zones = table.get("zones", zone_range).required();
     let threads = table.u32("threads").within(1..=4096).or(1);
     let zones_per_thread = table
@@ -272,7 +276,7 @@ fn job(table: &Table<'_>, stack: &StackModel, with_values: bool) -> Result<JobTe
         name: name?,
         work: work?,
         threads: threads?,
-        namespace: NamespaceId(namespace?),
+        namespace: namespace?,
         zones: zones?,
         zones_per_thread: zones_per_thread?,
         queue_depth: queue_depth?,
@@ -284,6 +288,35 @@ fn job(table: &Table<'_>, stack: &StackModel, with_values: bool) -> Result<JobTe
         ends_run: ends_run?,
         start: Nanos(start?),
         stack: own_stack?,
+    })
+}
+
+/// A job that is a key-value workload: its keys are in a table of their own.
+fn kv_job(
+    table: &Table<'_>,
+    name: String,
+    namespace: NamespaceId,
+    stack: &StackModel,
+) -> Result<JobTemplate, Reported> {
+    let work = table.choice("work", &[("kv", ())]).required();
+    let zones = table.get("zones", zone_range).optional();
+    let ends_run = table.bool("ends_run").or(false);
+    let start = time(table, "start", LONGEST).or(0);
+    let own_stack = own_stack(&table.table("host"), stack);
+    let kv = crate::kv::kv(&table.table("kv"));
+    work?;
+    let (mut kv, zones) = (kv?, zones?);
+    kv.setup.files.namespace = namespace;
+    kv.setup.files.zones.clone_from(&zones);
+    Ok(JobTemplate {
+        name,
+        work: WorkTemplate::Kv(Box::new(kv)),
+        namespace,
+        zones: zones.unwrap_or_default(),
+        ends_run: ends_run?,
+        start: Nanos(start?),
+        stack: own_stack?,
+        ..JobTemplate::nothing()
     })
 }
 

@@ -11,12 +11,13 @@ mod show;
 mod values;
 
 use zonelab_config::{Document, Errors, Override};
+use zonelab_device::DeviceInfo;
 use zonelab_kv::work::Spec;
 use zonelab_kv::work::run::Setup;
 
-pub use run::{KvRun, Sample, Span, Wear, run_tasks};
-pub use show::{to_json, to_text};
-pub use values::jobs;
+pub use run::{KvJob, KvRun, Sample, Surroundings};
+pub use show::{Report, to_json, to_text};
+pub use values::{TreeWork, Wear, jobs, space};
 
 pub(crate) use read::kv;
 
@@ -49,6 +50,20 @@ impl KvTemplate {
         let document = Document::parse("", &text, settings)?;
         let value = kv(&document.root());
         document.finish(value)
+    }
+}
+
+impl KvTemplate {
+    /// Checks that it can be run on a device.
+    ///
+    /// # Errors
+    /// What does not fit, in words.
+    pub fn check(&self, info: &DeviceInfo, keeps_data: bool) -> Result<(), String> {
+        self.spec.check().map_err(|error| error.to_string())?;
+        let files = &self.setup.files;
+        files.check(info).map_err(|error| error.to_string())?;
+        let options = self.setup.options_for(&self.spec, keeps_data);
+        options.check().map_err(|error| error.to_string())
     }
 }
 
