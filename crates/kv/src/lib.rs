@@ -7,6 +7,10 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`content`] | bytes that are there, or only their number |
+//! | [`files`] | files in zones, placed by lifetime |
+
+pub mod content;
+pub mod files;
 //! | [`work`] | workloads: what clients do with the store |
 
 pub mod content;
