@@ -8,12 +8,10 @@
 //! | --- | --- |
 //! | [`content`] | bytes that are there, or only their number |
 //! | [`files`] | files in zones, placed by lifetime |
-
-pub mod content;
-pub mod files;
 //! | [`work`] | workloads: what clients do with the store |
 
 pub mod content;
+pub mod files;
 pub mod work;
 
 pub use content::Content;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::experiment::{Axis, AxisValue, Compare, Experiment, Measured, SeriesSpec};
+use crate::experiment::{
+    Axis, AxisValue, Compare, Experiment, FigureSpec, Measured, SeriesSpec,
+};
 use crate::figure::{Axis as FigureAxis, Figure, Panel, Point as FigurePoint, Series};
 use crate::metrics::{interference, percentile_of, unit_of};
 use crate::published::{LookupError, References};
@@ -227,9 +229,23 @@ pub fn figure(
     results: &[PointResult],
     references: &References,
 ) -> Result<Option<Figure>, LookupError> {
-    let Some(spec) = &experiment.figure else {
+    if experiment.figures.is_empty() {
         return Ok(None);
-    };
+    }
+    let title = format!("{}: {}", experiment.id, experiment.title);
+    let mut figure = Figure::new(title);
+    for spec in &experiment.figures {
+        figure = figure.panel(panel(spec, experiment, results, references)?);
+    }
+    Ok(Some(figure))
+}
+
+fn panel(
+    spec: &FigureSpec,
+    experiment: &Experiment,
+    results: &[PointResult],
+    references: &References,
+) -> Result<Panel, LookupError> {
     let axis = |metric: &str, log: bool| {
         let (name, unit) = if metric == "axis" {
             (experiment.axis.name.clone(), experiment.axis.unit.clone())
@@ -242,7 +258,7 @@ pub fn figure(
             FigureAxis::linear(name, unit)
         }
     };
-    let mut panel = Panel::new("", axis(&spec.x, spec.log_x), axis(&spec.y, spec.log_y));
+    let mut panel = Panel::new(&spec.title, axis(&spec.x, spec.log_x), axis(&spec.y, spec.log_y));
     for series in &experiment.series {
         let mut ours = Vec::new();
         let mut theirs = Vec::new();
@@ -278,18 +294,6 @@ pub fn figure(
         }
         panel = panel.series(Series::new(&series.name).ours(ours).published(theirs));
     }
-    let title = format!("{}: {}", experiment.id, experiment.title);
-    Ok(Some(Figure::new(title).panel(panel)))
+    Ok(panel)
 }
 
-/// A metric in words.
-fn quantity(metric: &str) -> String {
-    if let Some(percent) = percentile_of(metric) {
-        return format!("P{percent} latency");
-    }
-    match metric {
-        "kiops" | "kiops_by_count" | "mib_s" | "ops_s" => "throughput".to_owned(),
-        "lat_mean_us" => "mean latency".to_owned(),
-        _ => metric.replace('_', " "),
-    }
-}

@@ -592,7 +592,7 @@ struct PhaseEnd {
 }
 
 /// Commands that a key-value store may have in flight.
-const STORE_DEPTH: u32 = 1024;
+pub const STORE_DEPTH: u32 = 1024;
 
 /// Runs jobs side by side until all have ended, each thread on a core of its
 /// own or, if there are fewer, in turn with others.

@@ -87,8 +87,12 @@ pub(super) fn names(
             names.known(format!("check.{i}.{side}.job"), &measured.job, &results);
         }
     }
-    if let Some(figure) = &experiment.figure {
-        names.known("figure.job".to_owned(), &figure.job, &results);
+    for (i, figure) in experiment.figures.iter().enumerate() {
+        let path = match experiment.figures.len() {
+            1 => "figure.job".to_owned(),
+            _ => format!("figure.{i}.job"),
+        };
+        names.known(path, &figure.job, &results);
     }
     names.objectives(experiment);
     if axis_values {

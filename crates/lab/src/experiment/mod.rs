@@ -76,8 +76,8 @@ pub struct Experiment {
     pub checks: Vec<Check>,
     /// Settings of this file for `--quick`.
     pub quick: Vec<Override>,
-    /// How it is drawn.
-    pub figure: Option<FigureSpec>,
+    /// How it is drawn: the panels of one figure.
+    pub figures: Vec<FigureSpec>,
     /// What `zonelab search` looks for.
     pub search: Option<SearchSpec>,
 }
@@ -444,6 +444,8 @@ pub struct Measured {
 /// How an experiment is drawn: one panel of `y` over `x`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureSpec {
+    /// Heading of the panel; empty: none.
+    pub title: String,
     /// Of this job.
     pub job: String,
     /// Metric or `axis` on the horizontal axis.

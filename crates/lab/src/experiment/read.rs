@@ -75,11 +75,7 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
     let worked = tables(&root, "worked", worked);
     let checks = tables(&root, "check", check);
     let quick = root.table("quick").list("set", set).or(Vec::new());
-    let figure = root.table("figure");
-    let figure = figure
-        .is_present()
-        .then(|| figure_spec(&figure))
-        .transpose();
+    let figures = figures(&root);
     let search = search::search(&root.table("search"));
     schema?;
     let (host, scheduler) = host?;
@@ -109,7 +105,7 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
         worked: worked?,
         checks: checks?,
         quick: quick?,
-        figure: figure?,
+        figures: figures?,
         search: search?,
     })
 }
@@ -449,7 +445,18 @@ fn measured(table: &Table<'_>) -> Result<Measured, Reported> {
     })
 }
 
+/// One panel (`[figure]`), or several (`[[figure]]`).
+fn figures(root: &Table<'_>) -> Result<Vec<FigureSpec>, Reported> {
+    let is_list = root.get("figure", |item| Ok(item.is_array())).or(false)?;
+    match (is_list, root.has("figure")) {
+        (true, _) => tables(root, "figure", figure_spec),
+        (false, true) => Ok(vec![figure_spec(&root.table("figure"))?]),
+        (false, false) => Ok(Vec::new()),
+    }
+}
+
 fn figure_spec(table: &Table<'_>) -> Result<FigureSpec, Reported> {
+    let title = table.string("title").or(String::new());
     let axis_or_metric = |item: &Item<'_>| {
         if item.str()? == "axis" {
             Ok("axis".to_owned())
@@ -463,6 +470,7 @@ fn figure_spec(table: &Table<'_>) -> Result<FigureSpec, Reported> {
     let log_x = table.bool("log_x").or(false);
     let log_y = table.bool("log_y").or(false);
     Ok(FigureSpec {
+        title: title?,
         job: job?,
         x: x?,
         y: y?,
