@@ -7,7 +7,9 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`content`] | bytes that are there, or only their number |
+//! | [`files`] | files in zones, placed by lifetime |
 
 pub mod content;
+pub mod files;
 
 pub use content::Content;
