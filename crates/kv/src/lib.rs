@@ -8,10 +8,12 @@
 //! | --- | --- |
 //! | [`content`] | bytes that are there, or only their number |
 //! | [`files`] | files in zones, placed by lifetime |
+//! | [`lsm`] | the tree |
 //! | [`work`] | workloads: what clients do with the store |
 
 pub mod content;
 pub mod files;
+pub mod lsm;
 pub mod work;
 
 pub use content::Content;

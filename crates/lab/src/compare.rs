@@ -297,3 +297,14 @@ fn panel(
     Ok(panel)
 }
 
+/// A metric in words.
+fn quantity(metric: &str) -> String {
+    if let Some(percent) = percentile_of(metric) {
+        return format!("P{percent} latency");
+    }
+    match metric {
+        "kiops" | "kiops_by_count" | "mib_s" | "ops_s" => "throughput".to_owned(),
+        "lat_mean_us" => "mean latency".to_owned(),
+        _ => metric.replace('_', " "),
+    }
+}

@@ -109,7 +109,8 @@ impl Client {
         while !shared.is_stopped.get() && (is_counted || !shared.is_over.get()) {
             let next = operations.borrow_mut().next(&mut space.borrow_mut());
             let Some(operation) = next else { break };
-            let before = self.io.now();
+            // What the client computed and did not wait for yet is part of it.
+            let before = self.db.now();
             let done = match self.operation(operation).await {
                 Ok(done) => done,
                 Err(error) => {
@@ -118,7 +119,7 @@ impl Client {
                     return Err(error);
                 }
             };
-            let now = self.io.now();
+            let now = self.db.now();
             let mut measured = shared.measured.borrow_mut();
             measured.record(operation.kind, now, now - before, done.bytes);
             measured.missing += u64::from(done.is_missing);

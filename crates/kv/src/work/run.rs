@@ -14,10 +14,10 @@ use super::keys::{DISTINCT_BYTES, KeySpace, Permutation};
 use super::measure::Measured;
 use super::{Operations, Spec};
 use crate::files::{Files, FilesConfig, FilesError, Usage};
-use crate::lsm::{Db, DbError, DbStats, Options, Shadow};
+use crate::lsm::{Db, DbError, DbStats, Options};
 
 /// What a workload runs on, and how often.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// Where files go.
     pub files: FilesConfig,
@@ -41,7 +41,6 @@ impl Setup {
         Options {
             keeps_data,
             key_padding: if keeps_data { 0 } else { padding },
-            shadow: Shadow::default(),
             ..self.options.clone()
         }
     }

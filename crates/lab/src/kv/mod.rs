@@ -22,7 +22,7 @@ pub use values::{TreeWork, Wear, jobs, space};
 pub(crate) use read::kv;
 
 /// A workload and its store.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct KvTemplate {
     /// What clients do.
     pub spec: Spec,
@@ -30,13 +30,6 @@ pub struct KvTemplate {
     pub setup: Setup,
     /// Cores of the host that clients and background work share; 0: one for each.
     pub cores: u32,
-}
-
-/// Templates are equal if they say the same.
-impl PartialEq for KvTemplate {
-    fn eq(&self, other: &Self) -> bool {
-        format!("{self:?}") == format!("{other:?}")
-    }
 }
 
 impl KvTemplate {

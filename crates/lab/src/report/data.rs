@@ -10,7 +10,7 @@ use super::point::PointData;
 use super::{Report, Section};
 use crate::compare::{not_judged, point_label, row_series};
 use crate::detail::quantiles;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, FigureSpec};
 use crate::figure::{self, Figure, Panel};
 use crate::rows::{Misfit, Row, Stats, Summary, Verdict, significant};
 
