@@ -340,6 +340,9 @@ impl Drive {
         };
         let first = fill.next_lba;
         let mut count = most.min(fill.end_lba - first);
+        if count == 0 {
+            return None;
+        }
         if fill.tail.slots < layout.width() {
             let page = first / page_lbas;
             let pages = fill.tail.slots - layout.slot_of_page(page);
@@ -349,7 +352,7 @@ impl Drive {
         } else {
             fill.next_lba += count;
         }
-        (count > 0).then_some(BlockRange { first, count })
+        Some(BlockRange { first, count })
     }
 
     /// Commits what the random write area of the zone of a fill holds. Returns

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use drive_support::random::{drives, width};
 use proptest::prelude::*;
-use zonelab_ssd::config::{DriveConfig, MappingConfig, PlaneMode, StripeOrder};
+use zonelab_ssd::config::{DriveConfig, PlaneMode, StripeOrder};
 use zonelab_ssd::layout::Layout;
 
 /// Where a page is.

@@ -434,6 +434,9 @@ impl Elements {
             let at = self.shape.index(physical, place);
             self.table[at] = NONE;
         }
+        // More, if a loss of power took what the host had written there.
+        let written = &mut self.physical[physical as usize].written;
+        *written = kept.min(*written);
         Tail {
             end_page: self.units.pages_per_line.value().saturating_mul(lines),
             slots: if rest == 0 { width } else { rest },
@@ -555,7 +558,10 @@ impl Elements {
             self.write_places(physical, 0, self.shape.places);
         }
         for place in 0..self.physical[physical as usize].written {
-            if let Some(element) = self.at(physical, place) {
+            // Nothing has been programmed where something is still to be erased.
+            if let Some(element) = self.at(physical, place)
+                && self.stale_left[element] == 0
+            {
                 self.mark_stale(element);
             }
         }
@@ -599,6 +605,10 @@ impl Elements {
     fn let_go(&mut self, physical: u32, place: u32) {
         if let Some(element) = self.at(physical, place) {
             let (group, id) = self.name(element);
+            let is_written = self.allocators[group].availability(id) == Availability::Valid;
+            if is_written && self.stale_left[element] == 0 {
+                self.mark_stale(element);
+            }
             self.allocators[group].release(id);
             self.owner[element] = NONE;
         }

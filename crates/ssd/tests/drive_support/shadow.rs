@@ -4,9 +4,7 @@
 use zonelab_device::{NamespaceId, Op, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
-use zonelab_ssd::config::{
-    DriveConfig, EraseExtent, EraseWhen, MappingConfig, PageRegister, PlaneMode, Suspend,
-};
+use zonelab_ssd::config::{DriveConfig, EraseExtent, EraseWhen, PageRegister, PlaneMode, Suspend};
 use zonelab_ssd::zones::Zones;
 
 use super::Rig;
