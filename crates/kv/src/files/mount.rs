@@ -2,7 +2,8 @@
 //!
 //! The newest zone of the metadata log that begins with a whole snapshot says
 //! what files there are. A batch that was being written when power was lost is
-//! not whole, and the last one; whatever it said was not acknowledged. Then the
+//! not whole, and the last one; whatever it said was not acknowledged. The same
+//! goes for one that made its zone read-only. Then the
 //! data zones are compared with what the device reports: what no file has is
 //! reset, or counts as invalid until it can be.
 
@@ -24,6 +25,8 @@ struct Found {
     zone: u32,
     epoch: u64,
     table: Table,
+    /// What could not be read behind the last batch.
+    failed: Option<FilesError>,
 }
 
 impl Files {
@@ -78,23 +81,39 @@ impl Files {
 }
 
 /// The zone of the log that holds the newest whole snapshot, and what it says.
+/// A zone whose snapshot cannot be read counts only if there is no other: while
+/// there are two, the log had not yet gone on in the newer one.
 async fn newest(device: &Device, meta: &[Reported]) -> Result<Found, FilesError> {
     let mut newest: Option<Found> = None;
+    let mut unreadable = None;
     for (zone, of) in device.shape.meta_zones.clone().zip(meta) {
         if matches!(of.state, ZoneUseState::Empty | ZoneUseState::Offline) {
             continue;
         }
-        let found = scan(device, zone, of.written_lbas).await?;
-        let epoch = newest.as_ref().map_or(0, |newest| newest.epoch);
-        newest = match found {
-            Some(found) if found.epoch > epoch => Some(found),
-            _ => newest,
-        };
+        match scan(device, zone, *of).await {
+            Ok(Some(found)) if newest.as_ref().is_none_or(|of| found.epoch > of.epoch) => {
+                newest = Some(found);
+            }
+            Ok(_) => {}
+            Err(error @ FilesError::Command { .. }) => unreadable = Some(error),
+            Err(error) => return Err(error),
+        }
     }
-    newest.ok_or(FilesError::NotFormatted {
-        first: device.shape.meta_zones.start,
-        last: device.shape.meta_zones.end - 1,
-    })
+    match (newest, unreadable) {
+        (
+            Some(Found {
+                failed: Some(error),
+                ..
+            }),
+            _,
+        )
+        | (None, Some(error)) => Err(error),
+        (Some(found), _) => Ok(found),
+        (None, None) => Err(FilesError::NotFormatted {
+            first: device.shape.meta_zones.start,
+            last: device.shape.meta_zones.end - 1,
+        }),
+    }
 }
 
 /// Resets the zones of the log but one.
@@ -139,7 +158,13 @@ impl Blocks<'_> {
             return Ok(());
         }
         // Small batches come by the dozen.
-        let end = end.max(have + self.device.shape.io_lbas).min(self.written);
+        let far = (have + self.device.shape.io_lbas).min(self.written);
+        if far > end
+            && let Ok(more) = self.device.read_all(self.zone, have, far - have).await
+        {
+            self.bytes.extend(more);
+            return Ok(());
+        }
         let more = self.device.read_all(self.zone, have, end - have).await?;
         self.bytes.extend(more);
         Ok(())
@@ -162,7 +187,8 @@ impl Blocks<'_> {
 }
 
 /// Reads a zone of the log. `None`: it does not begin with a whole snapshot.
-async fn scan(device: &Device, zone: u32, written: u64) -> Result<Option<Found>, FilesError> {
+async fn scan(device: &Device, zone: u32, of: Reported) -> Result<Option<Found>, FilesError> {
+    let written = of.written_lbas;
     let mut blocks = Blocks {
         device,
         zone,
@@ -176,8 +202,16 @@ async fn scan(device: &Device, zone: u32, written: u64) -> Result<Option<Found>,
     };
     let mut table = Table::default();
     let (mut block, mut index, mut epoch, mut torn) = (0, 0, 0, 0);
+    let mut failed = None;
     while block < written {
-        let lbas = blocks.extent_of_batch(block).await?;
+        let lbas = match blocks.extent_of_batch(block).await {
+            Ok(lbas) => lbas,
+            Err(error) if index == 0 => return Err(error),
+            Err(error) => {
+                failed = (of.state != ZoneUseState::ReadOnly).then_some(error);
+                break;
+            }
+        };
         let Some((header, records)) = records::open_batch(blocks.from(block)) else {
             torn = lbas;
             break;
@@ -196,13 +230,19 @@ async fn scan(device: &Device, zone: u32, written: u64) -> Result<Option<Found>,
     }
     // Only the last batch can be torn. Another one would begin right behind it.
     let end = written.min(block + torn + device.shape.io_lbas);
-    blocks.want(end).await?;
+    // What cannot be read there may never have been written.
+    let _ = blocks.want(end).await;
     for at in block..end {
         if records::open_batch(blocks.from(at)).is_some() {
             return Err(corrupt(at, "a batch follows one that is not whole"));
         }
     }
-    Ok((index > 0).then_some(Found { zone, epoch, table }))
+    Ok((index > 0).then_some(Found {
+        zone,
+        epoch,
+        table,
+        failed,
+    }))
 }
 
 /// Repeats the records of a batch.

@@ -6,11 +6,12 @@ use std::rc::Rc;
 use futures_util::future::RemoteHandle;
 use zonelab_device::{Buf, RejectReason};
 use zonelab_host::tasks::{Answer, InFlight};
+use zonelab_nvme::Status;
 
 use super::table::{Extent, File, Record};
 use super::usage::ZoneUseState;
 use super::zones::WriterId;
-use super::{FileId, Files, FilesError};
+use super::{FileId, Files, FilesError, Scarce};
 use crate::Content;
 
 /// Writes in a row that may fail before the file does.
@@ -177,6 +178,7 @@ impl Writer {
         };
         if is_new {
             inner.device.flush().await?;
+            self.check_is_there()?;
             self.log();
         }
         let ticket = self.file.state.borrow().ticket;
@@ -198,6 +200,18 @@ impl Writer {
             }
             None => Ok(()),
         }
+    }
+
+    /// Zones may have died since they were written.
+    fn check_is_there(&self) -> Result<(), FilesError> {
+        let shape = &self.files.inner.device.shape;
+        let state = self.file.state.borrow();
+        let (from, to) = (state.logged_bytes.unwrap_or(0), state.extents.len());
+        let zones = self.files.inner.zones.borrow();
+        for (_, new) in state.extents.between(from, to, shape.lba_bytes) {
+            zones.check_readable(shape, &state.name, new)?;
+        }
+        Ok(())
     }
 
     /// Tells the log what is new.
@@ -377,6 +391,10 @@ impl Writer {
         }
         self.files.inner.changed.ring();
         looked?;
+        if is_over_a_limit(&failed) {
+            let zones = self.files.inner.zones.borrow();
+            return Err(Box::new(zones.shortage(Scarce::ActiveZones)).into());
+        }
         if self.failures.0 >= MOST_FAILURES {
             self.failures = (0, 0);
             return Err(failed);
@@ -395,6 +413,13 @@ impl Writer {
             dead @ (ZoneUseState::ReadOnly | ZoneUseState::Offline) => {
                 zones.settle(zone, dead, write.block, now);
                 self.zone = None;
+            }
+            ZoneUseState::Empty if write.block == 0 => {
+                zones.settle(zone, ZoneUseState::Empty, 0, now);
+                self.zone = None;
+                if self.failures.1 >= MOST_FAILURES_IN_ZONE {
+                    zones.suspect(zone);
+                }
             }
             _ if reported.written_lbas < write.block => {
                 zones.settle(zone, reported.state, reported.written_lbas, now);
@@ -422,6 +447,17 @@ impl Writer {
         }
         Ok(())
     }
+}
+
+/// Somebody else has zones of the device active, or open.
+fn is_over_a_limit(error: &FilesError) -> bool {
+    let FilesError::Command { status, .. } = error else {
+        return false;
+    };
+    matches!(
+        *status,
+        Status::TOO_MANY_ACTIVE_ZONES | Status::TOO_MANY_OPEN_ZONES
+    )
 }
 
 /// Sees to it that the end of a write is noted, even if its writer does something

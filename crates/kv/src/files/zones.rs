@@ -9,8 +9,9 @@
 use zonelab_device::Nanos;
 
 use super::config::{FinishWhen, Shape};
+use super::table::Extent;
 use super::usage::{Placements, SpaceOverTime, ZoneCounts, ZoneUse, ZoneUseState};
-use super::{FilesConfig, Lifetime, Scarce, Shortage};
+use super::{FilesConfig, FilesError, Lifetime, Scarce, Shortage};
 
 /// Whoever writes a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,7 +30,7 @@ pub(super) struct Zone {
     is_managed: bool,
     /// A finish or reset failed; it is not tried again before a mount.
     is_stubborn: bool,
-    /// A write failed and the zone is not to be written on.
+    /// Writes failed: it is to be finished, and used again only if no other can be.
     is_suspect: bool,
     pub(super) lifetime: Lifetime,
     pub(super) written_lbas: u64,
@@ -319,7 +320,8 @@ impl Zones {
 
     fn first_empty(&self) -> Option<u32> {
         self.ids()
-            .find(|(_, zone)| zone.state == ZoneUseState::Empty && zone.is_free())
+            .filter(|(_, zone)| zone.state == ZoneUseState::Empty && zone.is_free())
+            .min_by_key(|(id, zone)| (zone.is_suspect, *id))
             .map(|(id, _)| id)
     }
 
@@ -329,6 +331,7 @@ impl Zones {
         let of = self.at(zone);
         of.holder = Some(writer);
         of.is_log = lifetime == Lifetime::Short;
+        of.is_suspect = false;
         if is_new {
             of.lifetime = lifetime;
         }
@@ -356,17 +359,20 @@ impl Zones {
             self.placements.waits += 1;
             return Choice::Wait;
         }
-        Choice::OutOf(self.shortage())
+        Choice::OutOf(self.shortage(self.scarce()))
     }
 
-    fn shortage(&self) -> Shortage {
-        let scarce = if self.counts.empty > 0 {
+    fn scarce(&self) -> Scarce {
+        if self.counts.empty > 0 {
             Scarce::ActiveZones
         } else if self.invalid_lbas() + self.unusable_lbas >= self.capacity_lbas {
             Scarce::Zones
         } else {
             Scarce::Space
-        };
+        }
+    }
+
+    pub(super) fn shortage(&self, scarce: Scarce) -> Shortage {
         Shortage {
             scarce,
             zones: self.zones.len() as u32,
@@ -471,7 +477,11 @@ impl Zones {
                 self.set_state(zone, ZoneUseState::Empty);
                 let written = self.get(zone).written_lbas;
                 self.written_lbas -= written;
-                *self.at(zone) = Zone::default();
+                let of = self.at(zone);
+                *of = Zone {
+                    is_suspect: of.is_suspect,
+                    ..Zone::default()
+                };
             }
         }
     }
@@ -516,6 +526,24 @@ impl Zones {
     /// The device has only so many blocks of a zone, and files have more.
     pub(super) fn limit_reads(&mut self, zone: u32, lbas: u64) {
         self.at(zone).lost_from = Some(lbas);
+    }
+
+    /// Whether the blocks of a file can be read, as far as is known.
+    pub(super) fn check_readable(
+        &self,
+        shape: &Shape,
+        name: &str,
+        extent: Extent,
+    ) -> Result<(), FilesError> {
+        let readable = self.get(extent.zone).readable_lbas();
+        if extent.block + shape.lbas_of(extent.bytes) <= readable {
+            return Ok(());
+        }
+        Err(FilesError::Lost {
+            name: name.to_owned(),
+            zone: extent.zone,
+            lba: shape.start_of(extent.zone) + extent.block.max(readable),
+        })
     }
 
     /// Claims all zones that hold no valid data, for a reset.
