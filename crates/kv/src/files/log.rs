@@ -35,6 +35,8 @@ struct End {
     lbas: u64,
     epoch: u64,
     index: u64,
+    /// The last epoch that was begun. Each is used once, whatever became of it.
+    last_epoch: u64,
     zones: Vec<MetaZone>,
     failed: Option<FilesError>,
 }
@@ -61,14 +63,20 @@ pub(super) struct Log {
 
 impl Log {
     /// A log that begins with its first [snapshot](Self::begin). `zones` are in
-    /// the order of their numbers; `last` is the zone in which the log was until
-    /// now, and `epoch` its epoch.
-    pub(super) fn new(device: Device, zones: Vec<MetaZone>, last: Option<u32>, epoch: u64) -> Self {
+    /// the order of their numbers; `former` is the zone in which the log was until
+    /// now, with the blocks written there, and `epoch` its epoch.
+    pub(super) fn new(
+        device: Device,
+        zones: Vec<MetaZone>,
+        former: Option<(u32, u64)>,
+        epoch: u64,
+    ) -> Self {
         let end = End {
-            zone: last,
-            lbas: 0,
+            zone: former.map(|(zone, _)| zone),
+            lbas: former.map_or(0, |(_, lbas)| lbas),
             epoch,
             index: 0,
+            last_epoch: epoch,
             zones,
             failed: None,
         };
@@ -120,7 +128,7 @@ impl Log {
             (core::mem::take(&mut pending.records), pending.ticket)
         };
         if !records.is_empty() {
-            let batch = self.batch(&end, &records, table);
+            let batch = self.batch(end.epoch, end.index, &records, table);
             let lbas = self.device.shape.lbas_of(batch.len() as u64);
             let Some(zone) = end.zone else {
                 return self.roll(&mut end, table, Status::SUCCESS).await;
@@ -143,12 +151,12 @@ impl Log {
         Ok(())
     }
 
-    fn batch(&self, end: &End, records: &[u8], table: &RefCell<Table>) -> Vec<u8> {
+    fn batch(&self, epoch: u64, index: u64, records: &[u8], table: &RefCell<Table>) -> Vec<u8> {
         let shape = &self.device.shape;
         let header = Header {
             version: VERSION,
-            epoch: end.epoch,
-            index: end.index,
+            epoch,
+            index,
             next_file: table.borrow().next_id,
             shape: records::shape_of(shape),
         };
@@ -227,8 +235,7 @@ impl Log {
             self.resets.set(self.resets.get() + 1);
         }
         end.zones[at] = MetaZone::Used;
-        end.epoch += 1;
-        end.index = 0;
+        end.last_epoch += 1;
         let (records, upto) = {
             let mut pending = self.pending.borrow_mut();
             // The table knows of them already.
@@ -239,7 +246,7 @@ impl Log {
             }
             (bytes, pending.ticket)
         };
-        let batch = self.batch(end, &records, table);
+        let batch = self.batch(end.last_epoch, 0, &records, table);
         let lbas = self.device.shape.lbas_of(batch.len() as u64);
         if lbas > self.device.shape.capacity_lbas {
             return Err(FilesError::MetadataTooLarge {
@@ -251,6 +258,7 @@ impl Log {
         // From here on this zone says more than the former, durable or not.
         end.zone = Some(zone);
         end.lbas = lbas;
+        end.epoch = end.last_epoch;
         end.index = 1;
         self.device.flush().await?;
         self.durable.set(upto);

@@ -3,7 +3,6 @@
 use std::rc::Rc;
 
 use super::table::{Extent, File};
-use super::usage::ZoneUseState;
 use super::{FileId, Files, FilesError};
 use crate::Content;
 
@@ -104,20 +103,7 @@ impl Reader {
         let pieces = state.extents.between(offset, offset + len, shape.lba_bytes);
         let zones = self.files.inner.zones.borrow();
         for (_, extent) in &pieces {
-            let zone = zones.get(extent.zone);
-            let end = extent.block + shape.lbas_of(extent.bytes);
-            let is_offline = zone.state == ZoneUseState::Offline;
-            if is_offline || end > zone.written_lbas {
-                let block = match is_offline {
-                    true => extent.block,
-                    false => extent.block.max(zone.written_lbas),
-                };
-                return Err(FilesError::Lost {
-                    name: state.name.clone(),
-                    zone: extent.zone,
-                    lba: shape.start_of(extent.zone) + block,
-                });
-            }
+            zones.check_readable(shape, &state.name, *extent)?;
         }
         Ok(pieces)
     }

@@ -9,8 +9,9 @@
 use zonelab_device::Nanos;
 
 use super::config::{FinishWhen, Shape};
+use super::table::Extent;
 use super::usage::{Placements, SpaceOverTime, ZoneCounts, ZoneUse, ZoneUseState};
-use super::{FilesConfig, Lifetime, Scarce, Shortage};
+use super::{FilesConfig, FilesError, Lifetime, Scarce, Shortage};
 
 /// Whoever writes a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,14 +30,24 @@ pub(super) struct Zone {
     is_managed: bool,
     /// A finish or reset failed; it is not tried again before a mount.
     is_stubborn: bool,
-    /// A write failed and the zone is not to be written on.
+    /// Writes failed: it is to be finished, and used again only if no other can be.
     is_suspect: bool,
     pub(super) lifetime: Lifetime,
     pub(super) written_lbas: u64,
     pub(super) live_lbas: u64,
+    /// The device has fewer blocks than files do.
+    lost_from: Option<u64>,
 }
 
 impl Zone {
+    /// Blocks from the start that can be read.
+    pub(super) fn readable_lbas(&self) -> u64 {
+        match self.state {
+            ZoneUseState::Offline => 0,
+            _ => self.lost_from.unwrap_or(self.written_lbas),
+        }
+    }
+
     /// Nobody has anything to do with it.
     fn is_free(&self) -> bool {
         self.holder.is_none() && !self.is_managed && self.in_flight == 0
@@ -309,7 +320,8 @@ impl Zones {
 
     fn first_empty(&self) -> Option<u32> {
         self.ids()
-            .find(|(_, zone)| zone.state == ZoneUseState::Empty && zone.is_free())
+            .filter(|(_, zone)| zone.state == ZoneUseState::Empty && zone.is_free())
+            .min_by_key(|(id, zone)| (zone.is_suspect, *id))
             .map(|(id, _)| id)
     }
 
@@ -319,6 +331,7 @@ impl Zones {
         let of = self.at(zone);
         of.holder = Some(writer);
         of.is_log = lifetime == Lifetime::Short;
+        of.is_suspect = false;
         if is_new {
             of.lifetime = lifetime;
         }
@@ -346,17 +359,20 @@ impl Zones {
             self.placements.waits += 1;
             return Choice::Wait;
         }
-        Choice::OutOf(self.shortage())
+        Choice::OutOf(self.shortage(self.scarce()))
     }
 
-    fn shortage(&self) -> Shortage {
-        let scarce = if self.counts.empty > 0 {
+    fn scarce(&self) -> Scarce {
+        if self.counts.empty > 0 {
             Scarce::ActiveZones
         } else if self.invalid_lbas() + self.unusable_lbas >= self.capacity_lbas {
             Scarce::Zones
         } else {
             Scarce::Space
-        };
+        }
+    }
+
+    pub(super) fn shortage(&self, scarce: Scarce) -> Shortage {
         Shortage {
             scarce,
             zones: self.zones.len() as u32,
@@ -398,6 +414,14 @@ impl Zones {
         }
     }
 
+    /// A write has failed. Nobody else gets the zone until somebody has looked
+    /// at it ([`settle`](Self::settle)).
+    pub(super) fn fail_write(&mut self, zone: u32) {
+        let of = self.at(zone);
+        of.in_flight -= 1;
+        of.is_suspect = true;
+    }
+
     /// Blocks of a zone belong to nobody any more.
     pub(super) fn invalidate(&mut self, zone: u32, lbas: u64, now: Nanos) {
         self.note(now);
@@ -413,7 +437,7 @@ impl Zones {
         }
     }
 
-    /// A write failed: the zone is to be finished.
+    /// The zone is to be finished, and not to be written on.
     pub(super) fn suspect(&mut self, zone: u32) {
         self.at(zone).is_suspect = true;
     }
@@ -453,7 +477,11 @@ impl Zones {
                 self.set_state(zone, ZoneUseState::Empty);
                 let written = self.get(zone).written_lbas;
                 self.written_lbas -= written;
-                *self.at(zone) = Zone::default();
+                let of = self.at(zone);
+                *of = Zone {
+                    is_suspect: of.is_suspect,
+                    ..Zone::default()
+                };
             }
         }
     }
@@ -480,6 +508,7 @@ impl Zones {
         let of = self.at(zone);
         of.written_lbas = written_lbas;
         of.is_managed = false;
+        of.is_suspect = false;
         if !state.is_active() {
             of.holder = None;
         }
@@ -494,11 +523,34 @@ impl Zones {
         of.lifetime = of.lifetime.max(lifetime);
     }
 
-    /// Zones with nothing valid in them that nobody uses.
-    pub(super) fn garbage(&self) -> Vec<u32> {
-        self.ids()
-            .filter(|(_, zone)| zone.is_garbage())
-            .map(|(id, _)| id)
+    /// The device has only so many blocks of a zone, and files have more.
+    pub(super) fn limit_reads(&mut self, zone: u32, lbas: u64) {
+        self.at(zone).lost_from = Some(lbas);
+    }
+
+    /// Whether the blocks of a file can be read, as far as is known.
+    pub(super) fn check_readable(
+        &self,
+        shape: &Shape,
+        name: &str,
+        extent: Extent,
+    ) -> Result<(), FilesError> {
+        let readable = self.get(extent.zone).readable_lbas();
+        if extent.block + shape.lbas_of(extent.bytes) <= readable {
+            return Ok(());
+        }
+        Err(FilesError::Lost {
+            name: name.to_owned(),
+            zone: extent.zone,
+            lba: shape.start_of(extent.zone) + extent.block.max(readable),
+        })
+    }
+
+    /// Claims all zones that hold no valid data, for a reset.
+    pub(super) fn claim_all_garbage(&mut self) -> Vec<u32> {
+        let last = self.first + self.zones.len() as u32;
+        (self.first..last)
+            .filter(|zone| self.claim_garbage(*zone))
             .collect()
     }
 
