@@ -8,8 +8,10 @@
 //! | --- | --- |
 //! | [`content`] | bytes that are there, or only their number |
 //! | [`files`] | files in zones, placed by lifetime |
+//! | [`lsm`] | the tree: writes, queries, flushes, compactions |
 
 pub mod content;
 pub mod files;
+pub mod lsm;
 
 pub use content::Content;

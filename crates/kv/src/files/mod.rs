@@ -36,7 +36,7 @@ mod config;
 mod device;
 mod error;
 mod log;
-mod notify;
+pub(crate) mod notify;
 mod reader;
 mod records;
 mod table;

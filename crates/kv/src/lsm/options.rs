@@ -298,7 +298,9 @@ impl Options {
         let steps = level.saturating_sub(1) as u32;
         let factor = self.target_file_size_multiplier.saturating_pow(steps);
         // An index has 32 bits for keys and entries.
-        self.target_file_size_base.saturating_mul(factor).min(1 << 31)
+        self.target_file_size_base
+            .saturating_mul(factor)
+            .min(1 << 31)
     }
 
     /// Size of `level` (from 1) above which it is compacted.

@@ -20,11 +20,11 @@ use super::cache::BlockCache;
 use super::error::DbError;
 use super::memtable::{Memtable, SharedMemtable};
 use super::options::Options;
-use super::signal::Signal;
 use super::stall::{Condition, Pressure, WriteController};
 use super::stats::{DbStats, LevelStats, StallCause};
 use super::table::TableFormat;
 use super::version::{Graveyard, Version, total_size};
+use crate::files::notify::Notify;
 use crate::files::{Files, Writer};
 use wal::Wal;
 
@@ -90,7 +90,7 @@ struct Inner {
     compactions: Cell<usize>,
     flushes: Cell<usize>,
     /// Rings when a background task ends, or the state of writes changes.
-    changed: Signal,
+    changed: Notify,
     /// Why writes are refused.
     failure: RefCell<Option<DbError>>,
     /// Why a compaction failed last; its tables are left alone.
@@ -135,7 +135,7 @@ impl Inner {
             is_calm: Cell::new(true),
             compactions: Cell::new(0),
             flushes: Cell::new(0),
-            changed: Signal::default(),
+            changed: Notify::default(),
             failure: RefCell::default(),
             compaction_failure: RefCell::default(),
             is_closing: Cell::new(false),
@@ -174,7 +174,8 @@ impl Inner {
         let mut controller = self.controller.borrow_mut();
         controller.update(pressure, &self.options);
         let is_normal = controller.condition() == Condition::Normal;
-        self.is_calm.set(is_normal && self.failure.borrow().is_none());
+        self.is_calm
+            .set(is_normal && self.failure.borrow().is_none());
         drop(controller);
         self.changed.ring();
     }
@@ -267,7 +268,7 @@ impl Db {
         while !self.inner.immutables.borrow().is_empty() {
             background::schedule(&self.inner);
             self.inner.check()?;
-            self.inner.changed.wait().await;
+            self.inner.changed.next().await;
         }
         self.inner.check()
     }
@@ -283,7 +284,7 @@ impl Db {
             if self.inner.is_idle() {
                 return Ok(());
             }
-            self.inner.changed.wait().await;
+            self.inner.changed.next().await;
         }
     }
 
@@ -310,7 +311,7 @@ impl Db {
         inner.is_calm.set(false);
         inner.changed.ring();
         while !inner.is_idle() {
-            inner.changed.wait().await;
+            inner.changed.next().await;
         }
         let log = inner.wal.close().await;
         let manifest = inner.manifest.lock().await.take();

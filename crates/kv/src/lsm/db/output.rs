@@ -135,7 +135,11 @@ impl<'a> Output<'a> {
         let number = self.inner.new_file_number();
         let lifetime = lifetime_of(self.plan.level);
         self.created.push(number);
-        let writer = self.inner.files.create(&table_name(number), lifetime).await?;
+        let writer = self
+            .inner
+            .files
+            .create(&table_name(number), lifetime)
+            .await?;
         self.open = Some(Open {
             number,
             writer,
