@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | [`content`] | bytes that are there, or only their number |
 //! | [`files`] | files in zones, placed by lifetime |
-//! | [`lsm`] | the tree |
+//! | [`lsm`] | the tree: writes, queries, flushes, compactions |
 //! | [`work`] | workloads: what clients do with the store |
 
 pub mod content;

@@ -37,7 +37,7 @@ mod device;
 mod error;
 mod log;
 mod mount;
-mod notify;
+pub(crate) mod notify;
 mod reader;
 mod records;
 mod table;

@@ -6,14 +6,14 @@ use std::task::{Poll, Waker};
 
 /// Wakes everybody who waits.
 #[derive(Debug, Default)]
-pub(super) struct Notify {
+pub(crate) struct Notify {
     changes: Cell<u64>,
     waiting: RefCell<Vec<Waker>>,
 }
 
 impl Notify {
     /// Something has changed.
-    pub(super) fn ring(&self) {
+    pub(crate) fn ring(&self) {
         self.changes.set(self.changes.get() + 1);
         for waker in self.waiting.take() {
             waker.wake();
@@ -21,12 +21,17 @@ impl Notify {
     }
 
     /// Changes until now: to be asked for before one looks whether to wait.
-    pub(super) fn changes(&self) -> u64 {
+    pub(crate) fn changes(&self) -> u64 {
         self.changes.get()
     }
 
+    /// Waits for the next change.
+    pub(crate) async fn next(&self) {
+        self.after(self.changes()).await;
+    }
+
     /// Waits for a change after the first `seen`.
-    pub(super) async fn after(&self, seen: u64) {
+    pub(crate) async fn after(&self, seen: u64) {
         poll_fn(|context| {
             if self.changes.get() != seen {
                 return Poll::Ready(());

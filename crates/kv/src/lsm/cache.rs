@@ -101,7 +101,11 @@ impl BlockCache {
 
     /// A block, if it is there: with what it holds if data is kept.
     #[inline]
-    pub(crate) fn get(&self, CacheTable(table): CacheTable, block: u32) -> Option<Option<BlockBytes>> {
+    pub(crate) fn get(
+        &self,
+        CacheTable(table): CacheTable,
+        block: u32,
+    ) -> Option<Option<BlockBytes>> {
         let mut lru = self.lru.borrow_mut();
         let places = &lru.places[table as usize];
         let slot = places.get(block as usize).copied().unwrap_or(NONE);

@@ -22,7 +22,9 @@ pub enum DbError {
     /// A table is named by the manifest, and nobody remembers what it holds: the
     /// device keeps no data and the store was opened without the shadow of the
     /// one that wrote it.
-    #[error("{file} was written to a device that keeps no data, and its contents are not in memory")]
+    #[error(
+        "{file} was written to a device that keeps no data, and its contents are not in memory"
+    )]
     Forgotten {
         /// Its name.
         file: String,

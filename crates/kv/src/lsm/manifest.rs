@@ -113,7 +113,8 @@ impl Edit {
         let mut edit = Self::default();
         let mut fields = Fields(body);
         while let Some(field) = fields.byte() {
-            edit.take(field, &mut fields).ok_or("a record has an unknown or short field")?;
+            edit.take(field, &mut fields)
+                .ok_or("a record has an unknown or short field")?;
         }
         Ok((edit, len + 8))
     }
@@ -192,12 +193,17 @@ impl Replay {
         self.last_sequence = edit.last_sequence.unwrap_or(self.last_sequence);
         for (level, number) in edit.deleted {
             let before = self.files.len();
-            self.files.retain(|file| (file.level, file.number) != (level, number));
+            self.files
+                .retain(|file| (file.level, file.number) != (level, number));
             if self.files.len() == before {
                 return Err("a table goes that is not there");
             }
         }
-        if edit.added.iter().any(|file| usize::from(file.level) >= levels) {
+        if edit
+            .added
+            .iter()
+            .any(|file| usize::from(file.level) >= levels)
+        {
             return Err("a table is in a level that num_levels does not allow");
         }
         self.files.extend(edit.added);
@@ -235,13 +241,22 @@ mod tests {
             added: vec![file(7)],
             ..Edit::default()
         };
-        assert_eq!(Edit::decode(&first.encode()), Ok((first.clone(), first.encode().len())));
+        assert_eq!(
+            Edit::decode(&first.encode()),
+            Ok((first.clone(), first.encode().len()))
+        );
         let bytes = [first.encode(), second.encode()].concat();
         let replay = Replay::of(&bytes, 7).unwrap();
         let numbers: Vec<u64> = replay.files.iter().map(|file| file.number).collect();
-        assert_eq!((replay.log_number, replay.next_file, numbers), (4, 8, vec![6, 7]));
+        assert_eq!(
+            (replay.log_number, replay.next_file, numbers),
+            (4, 8, vec![6, 7])
+        );
         assert!(Replay::of(&bytes, 1).is_err(), "a level too many");
-        assert!(Replay::of(&second.encode(), 7).is_err(), "what goes was never there");
+        assert!(
+            Replay::of(&second.encode(), 7).is_err(),
+            "what goes was never there"
+        );
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1;

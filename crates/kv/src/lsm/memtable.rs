@@ -177,7 +177,11 @@ impl Memtable {
             let mut upper = Vec::with_capacity(LEAF_MAX);
             // Ascending insertions leave full leaves behind.
             let is_ascending = place == LEAF_MAX - 1 && leaf + 1 == self.leaves.len();
-            let keep = if is_ascending { LEAF_MAX - 1 } else { LEAF_MAX / 2 };
+            let keep = if is_ascending {
+                LEAF_MAX - 1
+            } else {
+                LEAF_MAX / 2
+            };
             let slots = &mut self.leaves[leaf];
             upper.extend(slots.drain(keep..));
             self.firsts.insert(leaf + 1, upper[0]);

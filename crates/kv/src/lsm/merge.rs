@@ -167,7 +167,8 @@ impl Merge {
             if first >= self.heap.len() {
                 return;
             }
-            if first + 1 < self.heap.len() && self.is_before(self.heap[first + 1], self.heap[first]) {
+            if first + 1 < self.heap.len() && self.is_before(self.heap[first + 1], self.heap[first])
+            {
                 first += 1;
             }
             if !self.is_before(self.heap[first], self.heap[at]) {

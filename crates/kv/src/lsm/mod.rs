@@ -31,7 +31,6 @@ mod merge;
 mod options;
 mod picker;
 mod shadow;
-mod signal;
 mod stall;
 mod stats;
 mod table;

@@ -3,7 +3,6 @@
 use zonelab_device::Nanos;
 
 use super::error::DbError;
-use super::shadow::Shadow;
 
 /// When the write-ahead log is made durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +79,7 @@ impl CpuCosts {
 
 /// How a store works. Names, meanings and defaults are those of `RocksDB` 8
 /// where it has them; others say so.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The device keeps data, so contents are bytes. Not of `RocksDB`; default true.
     pub keeps_data: bool,
@@ -140,9 +139,6 @@ pub struct Options {
     pub hard_pending_compaction_bytes_limit: u64,
     /// Time on the host.
     pub costs: CpuCosts,
-    /// What files of a device without data hold. Stores that are opened again in
-    /// the same run share one; a new one begins empty. Not of `RocksDB`.
-    pub shadow: Shadow,
 }
 
 impl Default for Options {
@@ -173,7 +169,6 @@ impl Default for Options {
             soft_pending_compaction_bytes_limit: 64 << 30,
             hard_pending_compaction_bytes_limit: 256 << 30,
             costs: CpuCosts::default(),
-            shadow: Shadow::default(),
         }
     }
 }
@@ -298,7 +293,9 @@ impl Options {
         let steps = level.saturating_sub(1) as u32;
         let factor = self.target_file_size_multiplier.saturating_pow(steps);
         // An index has 32 bits for keys and entries.
-        self.target_file_size_base.saturating_mul(factor).min(1 << 31)
+        self.target_file_size_base
+            .saturating_mul(factor)
+            .min(1 << 31)
     }
 
     /// Size of `level` (from 1) above which it is compacted.

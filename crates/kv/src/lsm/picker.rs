@@ -37,7 +37,10 @@ impl Compaction {
     fn pick_from(version: &Rc<Version>, level: usize, options: &Options) -> Option<Self> {
         if level == 0 {
             // Newest tables must not sink below older ones that are on their way.
-            if version.levels[0].iter().any(|file| file.is_compacting.get()) {
+            if version.levels[0]
+                .iter()
+                .any(|file| file.is_compacting.get())
+            {
                 return None;
             }
             let oldest = version.levels[0].last()?;
@@ -129,7 +132,10 @@ fn by_overlap(version: &Version, level: usize) -> Files {
     let below = &version.levels[level + 1];
     let mut next = 0;
     let ratio = |file: &Rc<FileMeta>| {
-        while below.get(next).is_some_and(|other| other.largest < file.smallest) {
+        while below
+            .get(next)
+            .is_some_and(|other| other.largest < file.smallest)
+        {
             next += 1;
         }
         let reached = below[next..].iter();
@@ -143,7 +149,10 @@ fn by_overlap(version: &Version, level: usize) -> Files {
     let mut order: Vec<usize> = (0..ratios.len()).collect();
     order.sort_by_key(|&index| (ratios[index], index));
     let files = &version.levels[level];
-    order.iter().map(|&index| Rc::clone(&files[index])).collect()
+    order
+        .iter()
+        .map(|&index| Rc::clone(&files[index]))
+        .collect()
 }
 
 /// More tables of the level that fit without more of the next one.

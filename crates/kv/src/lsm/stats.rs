@@ -137,7 +137,10 @@ impl DbStats {
     #[must_use]
     pub fn write_amplification(&self) -> f64 {
         let tables: u64 = self.levels.iter().map(|level| level.written_bytes).sum();
-        share(tables + self.wal_bytes + self.manifest_bytes, self.user_bytes)
+        share(
+            tables + self.wal_bytes + self.manifest_bytes,
+            self.user_bytes,
+        )
     }
 
     /// Data blocks that a point query looked into, on average, cached or not.
@@ -169,7 +172,11 @@ impl DbStats {
     /// Bytes that compactions wrote.
     #[must_use]
     pub fn compacted_bytes(&self) -> u64 {
-        self.levels.iter().skip(1).map(|level| level.written_bytes).sum()
+        self.levels
+            .iter()
+            .skip(1)
+            .map(|level| level.written_bytes)
+            .sum()
     }
 
     /// How long writes waited, whatever the cause.

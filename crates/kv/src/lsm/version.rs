@@ -90,7 +90,8 @@ impl Version {
         }
         for (level, files) in next.levels.iter_mut().enumerate() {
             if level == 0 {
-                let age = |file: &Rc<FileMeta>| core::cmp::Reverse((file.sequences.1, file.number()));
+                let age =
+                    |file: &Rc<FileMeta>| core::cmp::Reverse((file.sequences.1, file.number()));
                 files.sort_by_key(age);
             } else {
                 files.sort_by(|a, b| a.smallest.cmp(&b.smallest));

@@ -28,7 +28,11 @@ pub(super) fn schedule(inner: &Rc<Inner>) {
         inner.io.spawn(async move { flush(&task).await }).forget();
     }
     let is_pressed = inner.pressure().is_high(&inner.options);
-    let compactions_max = if is_pressed { inner.options.max_compactions() } else { 1 };
+    let compactions_max = if is_pressed {
+        inner.options.max_compactions()
+    } else {
+        1
+    };
     while inner.compactions.get() < compactions_max {
         let version = inner.version();
         let Some(compaction) = Compaction::pick(&version, &inner.options) else {
@@ -78,7 +82,10 @@ async fn flush_oldest(inner: &Rc<Inner>, count: usize) -> Result<(), DbError> {
         added: tables.into_iter().map(|table| (0, table)).collect(),
         log_number: Some(next_log),
     };
-    install(inner, changes, || drop(inner.immutables.borrow_mut().drain(..count))).await?;
+    install(inner, changes, || {
+        drop(inner.immutables.borrow_mut().drain(..count))
+    })
+    .await?;
     {
         let mut stats = inner.stats.borrow_mut();
         stats.flushed_memtables += count as u64;
@@ -146,9 +153,16 @@ pub(super) async fn install(
     files::append(inner, &manifest.name, &mut manifest.writer, edit.encode()).await?;
     manifest.writer.sync().await?;
     let version = inner.version();
-    let moved = |number: u64| changes.added.iter().any(|(_, file)| file.number() == number);
+    let moved = |number: u64| {
+        changes
+            .added
+            .iter()
+            .any(|(_, file)| file.number() == number)
+    };
     for &(level, number) in &changes.deleted {
-        let gone = version.levels[level].iter().find(|file| file.number() == number);
+        let gone = version.levels[level]
+            .iter()
+            .find(|file| file.number() == number);
         if let Some(file) = gone
             && !moved(number)
         {
@@ -250,7 +264,12 @@ fn sources(inner: &Inner, compaction: &Compaction) -> Vec<Source> {
     let run = |files: Files| Source::Run(RunCursor::new(&inner.io, files, &[], mode));
     let mut sources = Vec::new();
     if compaction.level == 0 {
-        sources.extend(compaction.inputs.iter().map(|file| run(vec![Rc::clone(file)])));
+        sources.extend(
+            compaction
+                .inputs
+                .iter()
+                .map(|file| run(vec![Rc::clone(file)])),
+        );
     } else {
         sources.push(run(compaction.inputs.clone()));
     }
@@ -266,7 +285,7 @@ pub(super) async fn resume(inner: &Rc<Inner>) -> Result<(), DbError> {
         return Err(DbError::Closed);
     }
     while !inner.is_idle() {
-        inner.changed.wait().await;
+        inner.changed.next().await;
     }
     if inner.compaction_failure.take().is_some() {
         for file in inner.version().levels.iter().flatten() {
@@ -291,7 +310,7 @@ pub(super) async fn resume(inner: &Rc<Inner>) -> Result<(), DbError> {
         inner.update_condition();
         schedule(inner);
         while !inner.immutables.borrow().is_empty() && inner.failure.borrow().is_none() {
-            inner.changed.wait().await;
+            inner.changed.next().await;
         }
     }
     inner.update_condition();

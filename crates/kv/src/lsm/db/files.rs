@@ -20,7 +20,7 @@ pub(super) async fn append(
     let content = if inner.options.keeps_data {
         Content::Bytes(bytes)
     } else {
-        inner.options.shadow.extend_text(name, &bytes);
+        inner.shadow.extend_text(name, &bytes);
         Content::Sized(bytes.len() as u64)
     };
     Ok(writer.append(content).await?)
@@ -32,7 +32,7 @@ pub(super) async fn read(inner: &Inner, name: &str) -> Result<Vec<u8>, DbError> 
     match reader.read(0, reader.len()).await? {
         Content::Bytes(bytes) => Ok(bytes),
         Content::Sized(len) => {
-            let text = inner.options.shadow.text(name, len);
+            let text = inner.shadow.text(name, len);
             let file = name.to_owned();
             text.ok_or(DbError::Forgotten { file })
         }
@@ -42,7 +42,7 @@ pub(super) async fn read(inner: &Inner, name: &str) -> Result<Vec<u8>, DbError> 
 /// Deletes a file.
 pub(super) async fn delete(inner: &Inner, name: &str) -> Result<(), FilesError> {
     inner.files.delete(name).await?;
-    inner.options.shadow.forget_text(name);
+    inner.shadow.forget_text(name);
     Ok(())
 }
 
@@ -58,7 +58,7 @@ pub(super) async fn purge(inner: &Inner) {
             let mut failure = inner.compaction_failure.borrow_mut();
             failure.get_or_insert(error.into());
         }
-        inner.options.shadow.forget_table(number);
+        inner.shadow.forget_table(number);
     }
 }
 

@@ -20,11 +20,12 @@ use super::cache::BlockCache;
 use super::error::DbError;
 use super::memtable::{Memtable, SharedMemtable};
 use super::options::Options;
-use super::signal::Signal;
 use super::stall::{Condition, Pressure, WriteController};
+use super::shadow::Shadow;
 use super::stats::{DbStats, LevelStats, StallCause};
 use super::table::TableFormat;
 use super::version::{Graveyard, Version, total_size};
+use crate::files::notify::Notify;
 use crate::files::{Files, Writer};
 use wal::Wal;
 
@@ -66,6 +67,8 @@ struct Inner {
     io: Io,
     files: Files,
     options: Options,
+    /// What files of a device without data hold.
+    shadow: Shadow,
     format: TableFormat,
     cache: BlockCache,
     graveyard: Graveyard,
@@ -90,7 +93,7 @@ struct Inner {
     compactions: Cell<usize>,
     flushes: Cell<usize>,
     /// Rings when a background task ends, or the state of writes changes.
-    changed: Signal,
+    changed: Notify,
     /// Why writes are refused.
     failure: RefCell<Option<DbError>>,
     /// Why a compaction failed last; its tables are left alone.
@@ -100,7 +103,7 @@ struct Inner {
 }
 
 impl Inner {
-    fn new(io: &Io, files: &Files, options: Options) -> Self {
+    fn new(io: &Io, files: &Files, options: Options, shadow: Shadow) -> Self {
         let format = TableFormat {
             keeps_data: options.keeps_data,
             key_padding: options.key_padding,
@@ -118,6 +121,7 @@ impl Inner {
         Self {
             io: io.clone(),
             files: files.clone(),
+            shadow,
             format,
             cache: BlockCache::new(options.block_cache_bytes),
             graveyard: Graveyard::default(),
@@ -135,7 +139,7 @@ impl Inner {
             is_calm: Cell::new(true),
             compactions: Cell::new(0),
             flushes: Cell::new(0),
-            changed: Signal::default(),
+            changed: Notify::default(),
             failure: RefCell::default(),
             compaction_failure: RefCell::default(),
             is_closing: Cell::new(false),
@@ -174,7 +178,8 @@ impl Inner {
         let mut controller = self.controller.borrow_mut();
         controller.update(pressure, &self.options);
         let is_normal = controller.condition() == Condition::Normal;
-        self.is_calm.set(is_normal && self.failure.borrow().is_none());
+        self.is_calm
+            .set(is_normal && self.failure.borrow().is_none());
         drop(controller);
         self.changed.ring();
     }
@@ -213,8 +218,22 @@ impl Db {
     /// An option that cannot work, a file that cannot be read or written, or one
     /// that is damaged. Nothing is deleted then.
     pub async fn open(io: &Io, files: &Files, options: Options) -> Result<Self, DbError> {
+        Self::open_with(io, files, options, Shadow::default()).await
+    }
+
+    /// As [`Self::open`], for a store that was closed or left earlier in this run, on
+    /// a device without data: `shadow` is the one that it had.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn open_with(
+        io: &Io,
+        files: &Files,
+        options: Options,
+        shadow: Shadow,
+    ) -> Result<Self, DbError> {
         options.check()?;
-        let inner = Rc::new(Inner::new(io, files, options));
+        let inner = Rc::new(Inner::new(io, files, options, shadow));
         recover::recover(&inner).await?;
         inner.update_condition();
         background::schedule(&inner);
@@ -267,7 +286,7 @@ impl Db {
         while !self.inner.immutables.borrow().is_empty() {
             background::schedule(&self.inner);
             self.inner.check()?;
-            self.inner.changed.wait().await;
+            self.inner.changed.next().await;
         }
         self.inner.check()
     }
@@ -283,7 +302,7 @@ impl Db {
             if self.inner.is_idle() {
                 return Ok(());
             }
-            self.inner.changed.wait().await;
+            self.inner.changed.next().await;
         }
     }
 
@@ -310,7 +329,7 @@ impl Db {
         inner.is_calm.set(false);
         inner.changed.ring();
         while !inner.is_idle() {
-            inner.changed.wait().await;
+            inner.changed.next().await;
         }
         let log = inner.wal.close().await;
         let manifest = inner.manifest.lock().await.take();

@@ -135,7 +135,11 @@ impl<'a> Output<'a> {
         let number = self.inner.new_file_number();
         let lifetime = lifetime_of(self.plan.level);
         self.created.push(number);
-        let writer = self.inner.files.create(&table_name(number), lifetime).await?;
+        let writer = self
+            .inner
+            .files
+            .create(&table_name(number), lifetime)
+            .await?;
         self.open = Some(Open {
             number,
             writer,
@@ -237,7 +241,7 @@ impl<'a> Output<'a> {
         for number in self.created {
             // What cannot be deleted goes when the store is opened again.
             drop(super::files::delete(self.inner, &table_name(number)).await);
-            self.inner.options.shadow.forget_table(number);
+            self.inner.shadow.forget_table(number);
         }
     }
 }
@@ -286,7 +290,7 @@ impl Inner {
     fn adopt(&self, number: u64, built: BuiltTable) -> Result<Rc<FileMeta>, DbError> {
         let contents = Rc::new(built.contents);
         if !self.options.keeps_data {
-            self.options.shadow.keep_table(number, &contents);
+            self.shadow.keep_table(number, &contents);
         }
         let reader = self.files.open(&table_name(number))?;
         Ok(Rc::new(FileMeta {

@@ -137,9 +137,8 @@ impl Db {
 /// What memtables say about a key: `None`: nothing; `Some(None)`: deleted.
 #[inline]
 fn in_memory(inner: &Inner, key: &[u8]) -> Option<Option<Content>> {
-    let found = |tag: Tag, value: super::super::Value<'_>| {
-        (!tag.is_delete()).then(|| value.to_content())
-    };
+    let found =
+        |tag: Tag, value: super::super::Value<'_>| (!tag.is_delete()).then(|| value.to_content());
     if let Some(entry) = inner.memtable.borrow().borrow().get(key) {
         return Some(found(entry.tag, entry.value));
     }

@@ -6,9 +6,7 @@ use std::rc::Rc;
 use super::super::entry::{Entry, Tag};
 use super::super::error::DbError;
 use super::super::log::{decode_record, log_name, record_len};
-use super::super::manifest::{
-    CURRENT, CURRENT_TEMPORARY, Edit, FileRecord, Replay, manifest_name,
-};
+use super::super::manifest::{CURRENT, CURRENT_TEMPORARY, Edit, FileRecord, Replay, manifest_name};
 use super::super::memtable::{MemtableCursor, SharedMemtable};
 use super::super::merge::Source;
 use super::super::table::{Table, table_name};
@@ -88,8 +86,8 @@ pub(super) async fn recover(inner: &Rc<Inner>) -> Result<(), DbError> {
         if !is_kept {
             files::delete(inner, name).await?;
             match kind {
-                Named::Table(number) => inner.options.shadow.forget_table(*number),
-                Named::Log(number) => inner.options.shadow.forget_log(*number),
+                Named::Table(number) => inner.shadow.forget_table(*number),
+                Named::Log(number) => inner.shadow.forget_log(*number),
                 _ => {}
             }
         }
@@ -100,7 +98,9 @@ pub(super) async fn recover(inner: &Rc<Inner>) -> Result<(), DbError> {
 async fn read_manifest(inner: &Inner) -> Result<Replay, DbError> {
     let current = files::read(inner, CURRENT).await?;
     let name = core::str::from_utf8(&current).map(str::trim_end);
-    let name = name.ok().filter(|name| matches!(named(name), Named::Manifest(_)));
+    let name = name
+        .ok()
+        .filter(|name| matches!(named(name), Named::Manifest(_)));
     let Some(name) = name else {
         return Err(DbError::Corrupt {
             file: CURRENT.to_owned(),
@@ -127,7 +127,7 @@ async fn open_tables(inner: &Inner, records: &[FileRecord]) -> Result<(), DbErro
                 what: "its length is not that in the manifest",
             });
         }
-        let shadow = inner.options.shadow.table(record.number);
+        let shadow = inner.shadow.table(record.number);
         let (number, tail_len) = (record.number, record.tail_len);
         let table = Table::open(number, reader, tail_len, shadow, &inner.cache).await?;
         let file = FileMeta {
@@ -141,7 +141,9 @@ async fn open_tables(inner: &Inner, records: &[FileRecord]) -> Result<(), DbErro
             is_obsolete: false.into(),
             graveyard: Rc::clone(&inner.graveyard),
         };
-        changes.added.push((usize::from(record.level), Rc::new(file)));
+        changes
+            .added
+            .push((usize::from(record.level), Rc::new(file)));
     }
     let version = inner.version().with(&changes);
     *inner.version.borrow_mut() = Rc::new(version);
@@ -179,7 +181,11 @@ async fn replay_log(inner: &Rc<Inner>, number: u64, reader: &Reader) -> Result<b
     let mut offset = 0;
     let mut read = 0;
     while read < reader.len() {
-        let len = inner.options.compaction_readahead_size.max(1).min(reader.len() - read);
+        let len = inner
+            .options
+            .compaction_readahead_size
+            .max(1)
+            .min(reader.len() - read);
         let content = reader.read(read, len).await?;
         read += len;
         let Content::Bytes(more) = content else {
@@ -214,9 +220,13 @@ async fn replay_log(inner: &Rc<Inner>, number: u64, reader: &Reader) -> Result<b
 
 /// As [`replay_log`], from memory: the records that the file has room for.
 async fn replay_shadow(inner: &Rc<Inner>, number: u64, len: u64) -> Result<bool, DbError> {
-    let Some(table) = inner.options.shadow.log(number) else {
+    let Some(table) = inner.shadow.log(number) else {
         let file = log_name(number);
-        return if len == 0 { Ok(true) } else { Err(DbError::Forgotten { file }) };
+        return if len == 0 {
+            Ok(true)
+        } else {
+            Err(DbError::Forgotten { file })
+        };
     };
     let table: SharedMemtable = table;
     let mut end = 0;
@@ -282,7 +292,7 @@ async fn begin_files(inner: &Rc<Inner>) -> Result<[u64; 2], DbError> {
     inner.wal.start(writer, inner.last_sequence.get()).await;
     inner.log.set(log);
     if !inner.options.keeps_data {
-        inner.options.shadow.keep_log(log, &inner.memtable.borrow());
+        inner.shadow.keep_log(log, &inner.memtable.borrow());
     }
     let number = inner.new_file_number();
     let name = manifest_name(number);
@@ -301,15 +311,18 @@ async fn begin_files(inner: &Rc<Inner>) -> Result<[u64; 2], DbError> {
     files::append(inner, &name, &mut writer, edit.encode()).await?;
     writer.sync().await?;
     let text = format!("{name}\n").into_bytes();
-    inner.options.shadow.forget_text(CURRENT_TEMPORARY);
+    inner.shadow.forget_text(CURRENT_TEMPORARY);
     if inner.files.open(CURRENT_TEMPORARY).is_ok() {
         files::delete(inner, CURRENT_TEMPORARY).await?;
     }
-    let mut current = inner.files.create(CURRENT_TEMPORARY, Lifetime::NotSet).await?;
+    let mut current = inner
+        .files
+        .create(CURRENT_TEMPORARY, Lifetime::NotSet)
+        .await?;
     files::append(inner, CURRENT_TEMPORARY, &mut current, text).await?;
     current.close().await?;
     inner.files.rename(CURRENT_TEMPORARY, CURRENT).await?;
-    inner.options.shadow.rename_text(CURRENT_TEMPORARY, CURRENT);
+    inner.shadow.rename_text(CURRENT_TEMPORARY, CURRENT);
     *inner.manifest.lock().await = Some(ManifestWriter { name, writer });
     Ok([log, number])
 }

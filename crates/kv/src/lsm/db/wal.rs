@@ -12,9 +12,9 @@ use futures_util::lock::{Mutex, MutexGuard};
 use super::super::entry::Entry;
 use super::super::error::DbError;
 use super::super::log::{encode_record, record_len};
-use super::super::signal::Signal;
 use crate::Content;
 use crate::files::Writer;
+use crate::files::notify::Notify;
 
 /// The log of a store.
 pub(crate) struct Wal {
@@ -33,7 +33,7 @@ pub(crate) struct Wal {
     writer: Mutex<Option<Writer>>,
     /// Logs that ended and are not durable yet.
     endings: Cell<u32>,
-    ended: Signal,
+    ended: Notify,
     /// Records were lost on their way: nothing after them may become durable.
     failure: RefCell<Option<DbError>>,
     /// Syncs, and bytes of records.
@@ -53,7 +53,7 @@ impl Wal {
             unsynced_bytes: Cell::new(0),
             writer: Mutex::new(None),
             endings: Cell::new(0),
-            ended: Signal::default(),
+            ended: Notify::default(),
             failure: RefCell::default(),
             syncs: Cell::new(0),
             bytes: Cell::new(0),
@@ -101,10 +101,7 @@ impl Wal {
         self.drain_into(&mut writer).await
     }
 
-    async fn drain_into(
-        &self,
-        writer: &mut MutexGuard<'_, Option<Writer>>,
-    ) -> Result<(), DbError> {
+    async fn drain_into(&self, writer: &mut MutexGuard<'_, Option<Writer>>) -> Result<(), DbError> {
         self.check()?;
         let writer = writer.as_mut().ok_or(DbError::Closed)?;
         let len = self.pending_len.take();
@@ -163,7 +160,7 @@ impl Wal {
 
     async fn wait_for_endings(&self) {
         while self.endings.get() > 0 {
-            self.ended.wait().await;
+            self.ended.next().await;
         }
     }
 

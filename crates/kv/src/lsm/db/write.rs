@@ -9,7 +9,7 @@ use super::super::error::DbError;
 use super::super::options::WalSync;
 use super::super::stall::Condition;
 use super::super::stats::StallCause;
-use super::background::{self, schedule};
+use super::background::schedule;
 use super::{Db, Immutable, Inner, files};
 use crate::files::Lifetime;
 
@@ -126,7 +126,7 @@ async fn make_room(inner: &Rc<Inner>, bytes: u64) -> Result<(), DbError> {
                     return Err(stuck(inner, cause));
                 }
                 let from = inner.io.now();
-                inner.changed.wait().await;
+                inner.changed.next().await;
                 note_stall(inner, cause, inner.io.now() - from, 0);
                 if inner.controller.borrow().condition() != condition {
                     note_stall(inner, cause, Nanos::ZERO, 1);
@@ -195,7 +195,10 @@ pub(super) async fn switch_memtable(inner: &Rc<Inner>, bytes_min: u64) -> Result
             return Err(error);
         }
     };
-    let rotated = inner.wal.rotate(next, || begin_memtable(inner, number)).await;
+    let rotated = inner
+        .wal
+        .rotate(next, || begin_memtable(inner, number))
+        .await;
     match rotated {
         Ok(old) => {
             let task = Rc::clone(inner);
@@ -213,7 +216,7 @@ pub(super) async fn switch_memtable(inner: &Rc<Inner>, bytes_min: u64) -> Result
         }
     }
     inner.update_condition();
-    background::schedule(inner);
+    schedule(inner);
     Ok(())
 }
 
@@ -221,7 +224,7 @@ pub(super) async fn switch_memtable(inner: &Rc<Inner>, bytes_min: u64) -> Result
 pub(super) fn begin_memtable(inner: &Inner, log: u64) {
     let next = inner.new_memtable();
     if !inner.options.keeps_data {
-        inner.options.shadow.keep_log(log, &next);
+        inner.shadow.keep_log(log, &next);
     }
     let table = inner.memtable.replace(next);
     let old = inner.log.replace(log);
@@ -235,6 +238,6 @@ pub(super) fn begin_memtable(inner: &Inner, log: u64) {
 /// Deletes a log whose entries are in tables.
 pub(super) async fn delete_log(inner: &Inner, number: u64) -> Result<(), DbError> {
     files::delete(inner, &super::super::log::log_name(number)).await?;
-    inner.options.shadow.forget_log(number);
+    inner.shadow.forget_log(number);
     Ok(())
 }

@@ -123,7 +123,10 @@ impl TableBuilder {
         self.contents.entries += 1;
         self.contents.deletions += u64::from(entry.tag.is_delete());
         let sequence = entry.tag.sequence();
-        self.sequences = (self.sequences.0.min(sequence), self.sequences.1.max(sequence));
+        self.sequences = (
+            self.sequences.0.min(sequence),
+            self.sequences.1.max(sequence),
+        );
     }
 
     fn end_block(&mut self) {

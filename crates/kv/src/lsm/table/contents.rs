@@ -2,9 +2,7 @@
 
 use super::super::bloom::Filter;
 use super::super::entry::{Entry, Keys, Tag, Value};
-use super::{
-    BLOCK_TRAILER_BYTES, ENTRY_HEADER_BYTES, FOOTER_BYTES, INDEX_HEADER_BYTES, MAGIC,
-};
+use super::{BLOCK_TRAILER_BYTES, ENTRY_HEADER_BYTES, FOOTER_BYTES, INDEX_HEADER_BYTES, MAGIC};
 
 /// Index and filter of a table; on a device without data its entries, too.
 #[derive(Clone, Debug, Default)]
@@ -113,7 +111,10 @@ impl TableContents {
     /// # Errors
     /// What is wrong with the tail.
     pub(crate) fn decode_tail(tail: &[u8]) -> Result<Self, &'static str> {
-        let body_len = tail.len().checked_sub(FOOTER_BYTES).ok_or("it is too short")?;
+        let body_len = tail
+            .len()
+            .checked_sub(FOOTER_BYTES)
+            .ok_or("it is too short")?;
         let (body, footer) = tail.split_at(body_len);
         let (words, _) = footer.as_chunks::<8>();
         let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
@@ -124,7 +125,9 @@ impl TableContents {
             return Err("the checksum of its tail is wrong");
         }
         let filter_len = usize::try_from(words[0]).unwrap_or(usize::MAX);
-        let (filter, mut index) = body.split_at_checked(filter_len).ok_or("its filter is cut off")?;
+        let (filter, mut index) = body
+            .split_at_checked(filter_len)
+            .ok_or("its filter is cut off")?;
         let mut contents = Self {
             filter: Filter::decode(filter).ok_or("its filter is none")?,
             entries: words[2],
@@ -150,13 +153,20 @@ impl TableContents {
     ///
     /// # Errors
     /// Which block is damaged.
-    pub(crate) fn strip(&self, from: usize, to: usize, mut bytes: Vec<u8>) -> Result<Vec<u8>, usize> {
+    pub(crate) fn strip(
+        &self,
+        from: usize,
+        to: usize,
+        mut bytes: Vec<u8>,
+    ) -> Result<Vec<u8>, usize> {
         let base = self.block_start(from) as usize;
         let mut kept = 0;
         for block in from..to {
             let start = self.block_start(block) as usize - base;
             let end = self.ends[block] as usize - base;
-            let len = (end - start).checked_sub(BLOCK_TRAILER_BYTES).ok_or(block)?;
+            let len = (end - start)
+                .checked_sub(BLOCK_TRAILER_BYTES)
+                .ok_or(block)?;
             let whole = bytes.get(start..end).ok_or(block)?;
             let (checked, crc) = whole.split_at(len + 1);
             if crc != crc32c::crc32c(checked).to_le_bytes() {

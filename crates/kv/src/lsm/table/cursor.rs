@@ -228,7 +228,13 @@ impl RunCursor {
         Ok(())
     }
 
-    fn put(&mut self, file: &Rc<FileMeta>, from: usize, to: usize, content: Result<BlockBytes, ()>) {
+    fn put(
+        &mut self,
+        file: &Rc<FileMeta>,
+        from: usize,
+        to: usize,
+        content: Result<BlockBytes, ()>,
+    ) {
         self.next_block = to;
         self.loaded = match (content, &file.table.contents.shadow) {
             (Ok(bytes), _) => match decode_entry(&bytes) {

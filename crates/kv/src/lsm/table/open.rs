@@ -29,13 +29,18 @@ pub(crate) enum Block {
 }
 
 /// A file that is open.
-#[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) number: u64,
     pub(crate) contents: Rc<TableContents>,
     reader: Reader,
     cache: BlockCache,
     in_cache: CacheTable,
+}
+
+impl core::fmt::Debug for Table {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("Table").field(&self.number).finish()
+    }
 }
 
 /// Name of the file of a table.
@@ -166,7 +171,8 @@ impl Table {
     pub(crate) fn keep(&self, index: usize, content: Option<&BlockBytes>) {
         let (_, len) = self.contents.span(index, index + 1);
         let content = content.map(Rc::clone);
-        self.cache.insert(self.in_cache, index as u32, len as u32, content);
+        self.cache
+            .insert(self.in_cache, index as u32, len as u32, content);
     }
 
     pub(crate) fn reader(&self) -> &Reader {
