@@ -29,6 +29,10 @@ pub struct Setup {
     pub repeats: u32,
     /// The store is looked at this often, at least every nanosecond.
     pub sample: Nanos,
+    /// A flush or compaction that fails ends the run, as it ends what `RocksDB` can do on
+    /// `ZenFS`: without compactions writes stop sooner or later. Otherwise the
+    /// store goes on as long as it can.
+    pub stops_at_errors: bool,
     /// Seed of everything random.
     pub seed: u64,
 }
@@ -109,6 +113,18 @@ pub(super) struct Shared {
     /// Counted operations that are done.
     pub(super) done: Cell<u64>,
     pub(super) measured: RefCell<Measured>,
+    /// What failed in the background, and when.
+    failed: RefCell<Option<Failed>>,
+}
+
+impl Shared {
+    /// Ends the run if something failed in the background of the store.
+    fn note_failure(&self, db: &Db, at: Nanos) {
+        if let Some(error) = db.background_error() {
+            self.is_stopped.set(true);
+            self.failed.borrow_mut().get_or_insert(Failed { at, error });
+        }
+    }
 }
 
 /// Runs `spec` on a device that is all its own. `watch` looks at it now and then,
@@ -129,6 +145,7 @@ pub async fn run(
         is_stopped: Cell::new(false),
         done: Cell::new(0),
         measured: RefCell::new(Measured::new(io.now())),
+        failed: RefCell::default(),
     });
     let planned = spec.operations() * u64::from(setup.repeats.max(1));
     let before = files.usage();
@@ -149,6 +166,8 @@ pub async fn run(
         at: run.io.now(),
         error,
     });
+    // What went wrong first is why.
+    let failure = run.shared.failed.take().or(failure);
     run.look(Stage::Ended);
     let mut measured = run.shared.measured.replace(Measured::new(Nanos::ZERO));
     measured.finish(run.io.now());
@@ -204,10 +223,13 @@ impl<W: FnMut(Moment<'_>) -> ControlFlow<()> + 'static> Run<W> {
         self.before.get_or_insert_with(|| self.files.usage());
         let from = self.io.now();
         self.shared.measured.borrow_mut().resume(from);
-        let (sampler, stop) = futures_util::future::abortable(self.sampler());
+        let (sampler, stop) = futures_util::future::abortable(self.sampler(db));
         self.io.spawn(sampler).forget();
         let result = self.clients(db, &mut rng).await;
         stop.abort();
+        if self.setup.stops_at_errors {
+            self.shared.note_failure(db, self.io.now());
+        }
         self.shared.measured.borrow_mut().pause(self.io.now());
         if let Some((_, end)) = self.stores.last_mut() {
             *end = db.stats();
@@ -281,13 +303,17 @@ impl<W: FnMut(Moment<'_>) -> ControlFlow<()> + 'static> Run<W> {
     }
 
     /// Looks at the store now and then.
-    fn sampler(&self) -> impl Future<Output = ()> + 'static {
+    fn sampler(&self, db: &Db) -> impl Future<Output = ()> + 'static {
+        let (db, stops_at_errors) = (db.clone(), self.setup.stops_at_errors);
         let (io, files, shared) = (self.io.clone(), self.files.clone(), Rc::clone(&self.shared));
         let (watch, planned) = (Rc::clone(&self.watch), self.planned);
         let every = self.setup.sample.max(Nanos(1));
         async move {
             loop {
                 io.sleep_until(io.now() + every).await;
+                if stops_at_errors {
+                    shared.note_failure(&db, io.now());
+                }
                 look(&io, &files, &shared, &watch, Stage::Running, planned);
             }
         }

@@ -21,6 +21,7 @@ pub(crate) fn kv(table: &Table<'_>) -> Result<KvTemplate, Reported> {
     let sample = time(table, "sample", LONGEST)
         .within(1_000..=LONGEST.0)
         .or(100_000_000);
+    let stops_at_errors = table.bool("stop_at_errors").or(true);
     let cores = table.u32("cores").within(0..=4096).or(0);
     let files = files(&table.table("files"));
     let options = store(&table.table("store"));
@@ -31,6 +32,7 @@ pub(crate) fn kv(table: &Table<'_>) -> Result<KvTemplate, Reported> {
             options: options?,
             repeats: repeats?,
             sample: Nanos(sample?),
+            stops_at_errors: stops_at_errors?,
             seed: 0,
         },
         cores: cores?,

@@ -65,6 +65,7 @@ impl Report<'_> {
             "clients": format!("{:?}", spec.clients),
             "repeats": setup.repeats,
             "sample_ns": setup.sample.0,
+            "stop_at_errors": setup.stops_at_errors,
             "cores": cores,
             "files": format!("{:?}", setup.files),
             "store": format!("{:?}", setup.options),
