@@ -35,6 +35,16 @@ pub(crate) fn progress(length: u64, quiet: bool) -> ProgressBar {
     bar
 }
 
+/// A bar for operations, whose number is yet to come.
+pub(crate) fn operations(quiet: bool) -> ProgressBar {
+    let bar = progress(0, quiet);
+    let style = "{bar:30} {pos}/{len} operations  {msg}  {elapsed} elapsed";
+    if let Ok(style) = ProgressStyle::with_template(style) {
+        bar.set_style(style);
+    }
+    bar
+}
+
 /// Progress through candidates, on standard error: a bar on a terminal, a line
 /// now and then elsewhere.
 pub(crate) struct Candidates {

@@ -10,6 +10,7 @@ mod fault;
 mod files;
 mod fio;
 mod host_keys;
+mod kv;
 mod nvme;
 mod profiles;
 mod report;
@@ -50,6 +51,8 @@ enum Command {
     Trace(trace::Args),
     /// Run a fio job file on a drive
     Fio(fio::Args),
+    /// Run a workload on a key-value store in the zones of a drive
+    Kv(kv::Args),
     /// Fit parameters of a drive to what a real one was measured to do
     Calibrate(calibrate::Args),
     /// Find settings that trade objectives against each other: the Pareto front
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         Command::Run(args) => reproduce::run(&args),
         Command::Trace(args) => trace::trace(&args),
         Command::Fio(args) => fio::fio(&args),
+        Command::Kv(args) => kv::kv(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Search(args) => search::search(&args),
         Command::Serve(args) => serve::serve(&args),

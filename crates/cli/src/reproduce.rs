@@ -318,8 +318,9 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
         unused.clear();
     }
     let failures = failures(&finished);
-    for failure in &failures {
-        eprintln!("zonelab: {failure}");
+    let ended_early = ended_early(&finished);
+    for text in failures.iter().chain(&ended_early) {
+        eprintln!("zonelab: {text}");
     }
     let outcome = Outcome {
         finished: &finished,
@@ -327,7 +328,11 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
         references: &references,
         misfits: &misfits,
         invocation: &plan.invocation,
-        notices: notices(plan, interrupted, &failures),
+        notices: notices(
+            plan,
+            interrupted,
+            &[failures.as_slice(), &ended_early].concat(),
+        ),
         complete: !interrupted,
     };
     let figures = results::write(&to, outcome)?;
@@ -370,6 +375,21 @@ fn failures(finished: &[Finished]) -> Vec<String> {
                 failure.job,
                 failure.kind.name(),
                 failure.status
+            )
+        })
+        .collect()
+}
+
+/// Key-value workloads that ended for want of zones or space, which is a result.
+fn ended_early(finished: &[Finished]) -> Vec<String> {
+    let results = finished.iter().flat_map(|one| &one.results);
+    results
+        .flat_map(|result| result.ended_early.iter().map(move |ended| (result, ended)))
+        .map(|(result, ended)| {
+            let (series, x) = (&result.series, &result.x.text);
+            format!(
+                "{series}, {x}: job \"{}\" ended early: {}",
+                ended.job, ended.why
             )
         })
         .collect()

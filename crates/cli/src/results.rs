@@ -10,7 +10,7 @@ use zonelab_lab::metrics::unit_of;
 use zonelab_lab::output::{Existing, Manifest, ResultDir, csv_field};
 use zonelab_lab::published::References;
 use zonelab_lab::rows::{self, Misfits, Row, significant};
-use zonelab_lab::run::PointResult;
+use zonelab_lab::run::{EndedEarly, PointResult};
 use zonelab_ssd::profile::to_toml;
 
 use crate::exit::Failure;
@@ -278,6 +278,10 @@ fn point_json(experiment: &str, result: &PointResult) -> Value {
             "unit_busy_ns": result.busy_ns.1,
         },
     });
+    if !result.ended_early.is_empty() {
+        let ended = |ended: &EndedEarly| json!({ "job": ended.job, "why": ended.why });
+        point["ended_early"] = result.ended_early.iter().map(ended).collect();
+    }
     // Only where there can be any: without faults, a failure ends the run.
     if result.faults_struck > 0 || !result.failures.is_empty() {
         let failure = |failure: &JobFailure| {

@@ -94,6 +94,12 @@ impl Rng {
         self.below(den) < num
     }
 
+    /// A number in [0, 1), a multiple of 2^-53.
+    #[inline]
+    pub fn unit(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
+    }
+
     /// Puts `items` into a random order, each order equally likely
     /// (Fisher and Yates, from the last item down).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
@@ -117,8 +123,10 @@ impl Rng {
     }
 }
 
-/// The output function of SplitMix64 (Steele, Lea and Flood, 2014, in Stafford's variant 13).
-const fn mix(mut z: u64) -> u64 {
+/// A bijection of 64-bit numbers that scatters neighbours: the output function of
+/// SplitMix64 (Steele, Lea and Flood, 2014, in Stafford's variant 13). 0 stays 0.
+#[must_use]
+pub const fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)

@@ -7,7 +7,13 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`content`] | bytes that are there, or only their number |
+//! | [`files`] | files in zones, placed by lifetime |
+//! | [`lsm`] | the tree: writes, queries, flushes, compactions |
+//! | [`work`] | workloads: what clients do with the store |
 
 pub mod content;
+pub mod files;
+pub mod lsm;
+pub mod work;
 
 pub use content::Content;

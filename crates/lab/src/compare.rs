@@ -1,5 +1,7 @@
 //! From what was measured to rows of comparison and figures.
 
+use std::collections::BTreeSet;
+
 use crate::detail::quantiles;
 use crate::experiment::{Axis, AxisValue, Compare, Experiment, FigureSpec, Measured, SeriesSpec};
 use crate::figure::{Axis as FigureAxis, Figure, Panel, Point as FigurePoint, Series};
@@ -90,20 +92,23 @@ fn point_rows(
 /// The series of a row: with several jobs compared in one series, they are told apart.
 pub(crate) fn row_series(experiment: &Experiment, series: &str, job: &JobMeasured) -> String {
     let spec = experiment.series.iter().find(|spec| spec.name == series);
-    let compared = |name: &String| {
-        experiment
-            .compare
-            .iter()
-            .any(|compare| compare.job == *name)
-    };
-    let names = spec.map_or(0, |spec| {
-        spec.phases.iter().flatten().filter(|n| compared(n)).count()
-    });
-    if names > 1 {
+    let jobs: BTreeSet<&str> = experiment
+        .compare
+        .iter()
+        .map(|compare| compare.job.as_str())
+        .filter(|job| spec.is_some_and(|spec| runs(experiment, spec, job)))
+        .collect();
+    if jobs.len() > 1 {
         format!("{series}: {}", job.name)
     } else {
         series.to_owned()
     }
+}
+
+/// Whether a series runs the job that results of this name are of.
+fn runs(experiment: &Experiment, series: &SeriesSpec, result: &str) -> bool {
+    let job = experiment.job_of_result(result);
+    job.is_some_and(|job| series.phases.iter().flatten().any(|name| *name == job.name))
 }
 
 /// The label of a point in figures.
@@ -118,11 +123,7 @@ pub(crate) fn not_judged<'a>(experiment: &'a Experiment, row: &Row) -> Option<&'
     let x = values.find(|x| significant(x.number).to_bits() == at)?;
     for series in &experiment.series {
         for compare in &experiment.compare {
-            let runs = series
-                .phases
-                .iter()
-                .flatten()
-                .any(|job| *job == compare.job);
+            let runs = runs(experiment, series, &compare.job);
             let named = row.series == series.name
                 || row.series == format!("{}: {}", series.name, compare.job);
             let informative = compare.informative.iter().find(|informative| {
@@ -227,18 +228,28 @@ pub fn figure(
     results: &[PointResult],
     references: &References,
 ) -> Result<Option<Figure>, LookupError> {
-    let Some(spec) = &experiment.figure else {
+    if experiment.figures.is_empty() {
         return Ok(None);
-    };
-    let title = format!("{}: {}", experiment.id, experiment.title);
-    if !spec.percentiles_ppm.is_empty() {
-        let panels = spec.percentiles_ppm.iter();
-        let panels = panels.map(|&from_ppm| percentiles(experiment, spec, results, from_ppm));
-        return Ok(Some(Figure {
-            title,
-            panels: panels.collect(),
-        }));
     }
+    let title = format!("{}: {}", experiment.id, experiment.title);
+    let mut figure = Figure::new(title);
+    for spec in &experiment.figures {
+        for &from_ppm in &spec.percentiles_ppm {
+            figure = figure.panel(percentiles(experiment, spec, results, from_ppm));
+        }
+        if spec.percentiles_ppm.is_empty() {
+            figure = figure.panel(panel(spec, experiment, results, references)?);
+        }
+    }
+    Ok(Some(figure))
+}
+
+fn panel(
+    spec: &FigureSpec,
+    experiment: &Experiment,
+    results: &[PointResult],
+    references: &References,
+) -> Result<Panel, LookupError> {
     let axis = |metric: &str, log: bool| {
         let (name, unit) = if metric == "axis" {
             (experiment.axis.name.clone(), experiment.axis.unit.clone())
@@ -251,7 +262,11 @@ pub fn figure(
             FigureAxis::linear(name, unit)
         }
     };
-    let mut panel = Panel::new("", axis(&spec.x, spec.log_x), axis(&spec.y, spec.log_y));
+    let mut panel = Panel::new(
+        &spec.title,
+        axis(&spec.x, spec.log_x),
+        axis(&spec.y, spec.log_y),
+    );
     for series in &experiment.series {
         let mut ours = Vec::new();
         let mut theirs = Vec::new();
@@ -283,7 +298,7 @@ pub fn figure(
         }
         panel = panel.series(Series::new(&series.name).ours(ours).published(theirs));
     }
-    Ok(Some(Figure::new(title).panel(panel)))
+    Ok(panel)
 }
 
 /// The job of a figure in a result. A series that does not run it runs the same

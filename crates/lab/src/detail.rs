@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use zonelab_device::Nanos;
-use zonelab_host::stats::{JobStats, Latency, OpKind, Slot};
+use zonelab_host::stats::{JobStats, Latency, OpKind, OpStats, Slot};
 use zonelab_ssd::Drive;
 use zonelab_ssd::account::BusyByCause;
 
@@ -54,9 +54,14 @@ pub fn quantiles() -> Vec<f64> {
 impl JobDetail {
     /// The operations of `kind` of the threads of a job.
     pub fn of<'a>(threads: impl Iterator<Item = &'a JobStats>, kind: OpKind) -> Self {
+        Self::together(threads.filter_map(|thread| thread.get(kind)))
+    }
+
+    /// Operations that were measured apart.
+    pub fn together<'a>(parts: impl Iterator<Item = &'a OpStats>) -> Self {
         let mut latency = Latency::new();
         let mut slots = Vec::new();
-        for stats in threads.filter_map(|thread| thread.get(kind)) {
+        for stats in parts {
             latency.merge(&stats.latency);
             slots.push(stats.intervals.slots().collect());
         }

@@ -18,6 +18,7 @@
 //! | [`figure`] | SVG charts |
 //! | [`trace`] | timelines of dies, channels and jobs for Perfetto |
 //! | [`fio`] | job files of fio, and results in its shape |
+//! | [`kv`] | key-value workloads on drives |
 //! | [`table`] | tables for a terminal |
 //! | [`search`] | settings that trade objectives against each other: the Pareto front |
 //! | [`settings`] | settings of an experiment or of its drive, as `--set` takes them |
@@ -36,6 +37,7 @@ pub mod experiment;
 pub mod figure;
 pub mod fio;
 mod html;
+pub mod kv;
 pub mod library;
 pub mod matrix;
 pub mod metrics;

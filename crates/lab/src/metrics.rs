@@ -28,12 +28,31 @@ pub const NAMES: &[(&str, &str)] = &[
     ("first_write_max_us", "us"),
     ("merged_share", "1"),
     ("link_mib_per_op", "MiB"),
+    // Of key-value workloads, and what they do to the drive.
+    ("work_s", "s"),
+    ("completed_share", "1"),
+    ("write_amp", "1"),
+    ("read_amp", "1"),
+    ("stall_s", "s"),
+    ("space_amp", "1"),
+    ("invalid_mean_mib", "MiB"),
+    ("valid_mean_mib", "MiB"),
+    ("unusable_mean_mib", "MiB"),
+    ("dlwa", "1"),
+    ("host_write_mib", "MiB"),
+    ("fill_mib", "MiB"),
+    ("zone_finishes", "1"),
+    ("zone_resets", "1"),
     ("blocks_erased", "1"),
+    ("erases_p50", "1"),
+    ("erases_mean", "1"),
+    ("erases_stddev", "1"),
+    ("erases_max", "1"),
+    // Of drives that erase by thresholds.
     ("zones_free", "1"),
     ("zones_invalid", "1"),
     ("zones_allocated", "1"),
     ("reset_state", "1"),
-    ("dlwa", "1"),
 ];
 
 /// The percentile that a metric is, if it is one.

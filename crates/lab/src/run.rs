@@ -21,8 +21,9 @@ use zonelab_host::block::MergeCount;
 use zonelab_host::stats::{GroupStats, Latency, OpKind};
 use zonelab_host::workload::{JobResult, WorkloadJob};
 use zonelab_host::{CoreId, Emulated, HostCosts, Reactor, Rng, StopSignal, VirtualClock};
+use zonelab_kv::files::FilesError;
 use zonelab_ssd::account::{Cause, Totals};
-use zonelab_ssd::config::DriveConfig;
+use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::profile::Profile;
 use zonelab_ssd::record::RecordLimits;
 pub use zonelab_ssd::record::ZoneHistory;
@@ -31,10 +32,11 @@ use zonelab_ssd::{Control, Drive};
 use crate::conditions::{Conditions, JobFailure};
 use crate::detail::{JobDetail, PointDetail};
 use crate::experiment::{AxisValue, Experiment, HostModel, JobTemplate, SeriesSpec, WorkTemplate};
+use crate::kv::{self, KvJob, KvRun, Surroundings, Wear};
 use crate::metrics::Metrics;
 use crate::trace::PointTrace;
 use sharers::Sharers;
-use specs::{Thread, specs};
+use specs::{Thread, specs, stores};
 
 /// Most changes of zone states that a point keeps ([`PointResult::zone_history`]).
 pub const ZONE_HISTORY_LIMIT: usize = 4096;
@@ -62,12 +64,23 @@ pub struct PointResult {
     pub detail: PointDetail,
     /// Jobs that ended early because of a fault, by phase; none without faults.
     pub failures: Vec<JobFailure>,
+    /// Key-value workloads that ended early, for want of zones or space.
+    pub ended_early: Vec<EndedEarly>,
     /// How often faults have struck.
     pub faults_struck: u64,
     /// The first [`ZONE_HISTORY_LIMIT`] changes of zone states.
     pub zone_history: ZoneHistory,
     /// Its trace, if it was asked for ([`Point::trace`]).
     pub trace: Option<Box<PointTrace>>,
+}
+
+/// A job that could not go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedEarly {
+    /// The job.
+    pub job: String,
+    /// What it lacked, and how far it got.
+    pub why: String,
 }
 
 /// What one job of a point measured.
@@ -282,7 +295,9 @@ impl Point {
             built.map_err(|error| self.unfit(error.to_string()))?;
         }
         for phase in &self.series.phases {
-            specs(&self.templates(phase), &profile.config).map_err(|what| self.unfit(what))?;
+            let templates = self.templates(phase);
+            specs(&templates, &profile.config).map_err(|what| self.unfit(what))?;
+            stores(&templates, &profile.config).map_err(|what| self.unfit(what))?;
         }
         Ok(())
     }
@@ -398,25 +413,32 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
         name_hash(&[&experiment.id, &series.name, &x.text]),
     );
     let mut measured = Vec::new();
+    let mut ended_early = Vec::new();
     let mut queues = Vec::new();
     let mut operations = 0;
     let mut simulated = Nanos::ZERO;
     for phase in &series.phases {
         let templates = point.templates(phase);
         let specs = specs(&templates, &profile.config).map_err(unfit)?;
+        let stores = stores(&templates, &profile.config).map_err(unfit)?;
         if trace.is_some() {
-            queues.extend(queue_names(
-                specs.iter().map(|thread| thread.spec.name.as_str()),
-            ));
+            let names = specs.iter().map(|thread| thread.spec.name.as_str());
+            let stores = stores.iter().map(|template| template.name.as_str());
+            queues.extend(queue_names(names.chain(stores)));
         }
         let erased = device.with_drive(|drive| drive.totals().erased_blocks);
-        let (results, end) = run_phase(
+        let phase = run_phase(
             (&device, &profile.config),
-            specs,
+            (specs, &stores),
             &host,
             simulated,
             &mut rng,
         );
+        let PhaseEnd {
+            jobs: results,
+            stores,
+            end,
+        } = phase;
         simulated = end.at;
         if end.stuck_jobs > 0 {
             let why = match options.conditions.faults {
@@ -435,10 +457,29 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
         }
         failures.extend(failed);
         operations += results.iter().map(|job| job.operations).sum::<u64>();
+        for run in stores.iter().map(|(_, run)| run) {
+            operations += run
+                .as_ref()
+                .map_or(0, |run| run.outcome.measured.operations());
+        }
+        let has_faults = options.conditions.faults.is_some();
+        for (name, run) in &stores {
+            let run = run.as_ref();
+            let run = run.map_err(|error| unfit(format!("job \"{name}\": {error}")))?;
+            ended_early.extend(run.ended_early(name, has_faults).map_err(unfit)?);
+        }
         for template in templates {
-            let mut job = measure(template, &results);
-            device.with_drive(|drive| job.metrics.add_pool(drive, erased));
-            measured.push(job);
+            let mut jobs = match stores.iter().find(|(name, _)| *name == template.name) {
+                Some((name, Ok(run))) => {
+                    let wear = device.with_drive(|drive| Wear::of(drive.flash().erase_counts()));
+                    kv::jobs(name, run, wear)
+                }
+                _ => vec![measure(template, &results)],
+            };
+            for job in &mut jobs {
+                device.with_drive(|drive| job.metrics.add_pool(drive, erased));
+            }
+            measured.extend(jobs);
         }
     }
     let record = device.with_drive(Drive::take_record);
@@ -449,6 +490,7 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
         job.metrics.add_totals(&result.totals);
     }
     result.failures = failures;
+    result.ended_early = ended_early;
     result.faults_struck = device.with_faults(|drive| drive.faults_struck());
     result.zone_history = first_changes(&record.zones);
     result.trace = trace.map(|limits| {
@@ -533,6 +575,7 @@ fn point_result(
         operations,
         detail: PointDetail::of(drive),
         failures: Vec::new(),
+        ended_early: Vec::new(),
         faults_struck: 0,
         zone_history: ZoneHistory::default(),
         trace: None,
@@ -549,15 +592,27 @@ fn host_device(device: Emulated, host: &HostModel) -> Result<Emulated, String> {
     }
 }
 
+/// What jobs that ran side by side came to.
+struct PhaseEnd {
+    /// Threads of jobs.
+    jobs: Vec<JobResult>,
+    /// Key-value workloads by job.
+    stores: Vec<(String, Result<KvRun, FilesError>)>,
+    end: zonelab_host::RunEnd,
+}
+
+/// Commands that a key-value store may have in flight.
+pub const STORE_DEPTH: u32 = 1024;
+
 /// Runs jobs side by side until all have ended, each thread on a core of its
 /// own or, if there are fewer, in turn with others.
 fn run_phase(
     (device, config): (&Emulated, &DriveConfig),
-    threads: Vec<Thread>,
+    (threads, stores): (Vec<Thread>, &[&JobTemplate]),
     host: &HostModel,
     from: Nanos,
     rng: &mut Rng,
-) -> (Vec<JobResult>, zonelab_host::RunEnd) {
+) -> PhaseEnd {
     let stop = StopSignal::default();
     let mut sharers = Sharers::of(device, config);
     let mut jobs: Vec<(WorkloadJob, Nanos, HostCosts)> = threads
@@ -579,6 +634,10 @@ fn run_phase(
             (job, start, stack.costs)
         })
         .collect();
+    let mut stores: Vec<(&JobTemplate, KvJob)> = stores
+        .iter()
+        .filter_map(|template| Some((*template, store_job(template, device, config, &stop, rng)?)))
+        .collect();
     sharers.start(stop.bell());
     let mut reactor = Reactor::new(VirtualClock::starting_at(from), device.clone(), stop);
     if let Some((_, slice)) = host.cores {
@@ -593,13 +652,51 @@ fn run_phase(
         let core = host.cores.map_or(thread, |(cores, _)| thread % cores);
         reactor.add(job, queue, CoreId(core), *start);
     }
+    let threads = queues.len() as u32;
+    for (thread, (template, job)) in (threads..).zip(&mut stores) {
+        let start = from + template.start + rng_within(rng, host.start_spread);
+        let costs = template.stack.unwrap_or(host.stack).costs;
+        let queue = device.open_queue(STORE_DEPTH, costs, Rng::new(rng.next_u64(), 1));
+        let core = host.cores.map_or(thread, |(cores, _)| thread % cores);
+        reactor.add(job, queue, CoreId(core), start);
+    }
     let end = reactor.run();
     let results = jobs.into_iter().zip(queues).map(|((job, ..), queue)| {
         let mut result = job.into_result();
         result.merges = device.merges(queue);
         result
     });
-    (results.collect(), end)
+    let ended = |(template, job): (&JobTemplate, KvJob)| {
+        // One that waits for ever has no result, and is counted among the stuck.
+        Some((template.name.clone(), job.into_run()?))
+    };
+    PhaseEnd {
+        jobs: results.collect(),
+        stores: stores.into_iter().filter_map(ended).collect(),
+        end,
+    }
+}
+
+/// A key-value workload on `device`, as a job.
+fn store_job(
+    template: &JobTemplate,
+    device: &Emulated,
+    config: &DriveConfig,
+    stop: &StopSignal,
+    rng: &mut Rng,
+) -> Option<KvJob> {
+    let WorkTemplate::Kv(kv) = &template.work else {
+        return None;
+    };
+    let surroundings = Surroundings {
+        info: device.info().clone(),
+        drive: Some(device.clone()),
+        keeps_data: config.data == DataStore::Memory,
+        stop: stop.clone(),
+        seed: rng.next_u64(),
+        on_moment: Box::new(|_| {}),
+    };
+    Some(KvJob::new(kv, surroundings, template.ends_run))
 }
 
 fn rng_within(rng: &mut Rng, spread: Nanos) -> Nanos {
@@ -620,6 +717,8 @@ fn measure(template: &JobTemplate, results: &[JobResult]) -> JobMeasured {
         WorkTemplate::Reset { .. } => OpKind::Reset,
         WorkTemplate::Open { .. } => OpKind::Open,
         WorkTemplate::Close { .. } => OpKind::Close,
+        // One that never ended; what it would have done last.
+        WorkTemplate::Kv(_) => OpKind::Write,
     };
     let mine = || results.iter().filter(|job| job.name == template.name);
     let mut first_writes = Latency::new();

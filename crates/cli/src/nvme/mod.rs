@@ -214,7 +214,7 @@ impl Session {
 }
 
 /// The exit code that goes with an error of a drive.
-fn failure(error: DriverError) -> Failure {
+pub(crate) fn failure(error: DriverError) -> Failure {
     let exit = match error.is_unreachable() {
         true => Exit::Environment,
         false => Exit::Device,

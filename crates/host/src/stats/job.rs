@@ -122,7 +122,9 @@ pub struct OpStats {
 }
 
 impl OpStats {
-    fn new(from: Nanos, interval: Nanos) -> Self {
+    /// Measurements from `from` on, with throughput sampled by `interval`.
+    #[must_use]
+    pub fn new(from: Nanos, interval: Nanos) -> Self {
         Self {
             bytes: 0,
             link_bytes: 0,
@@ -132,8 +134,9 @@ impl OpStats {
         }
     }
 
+    /// Counts an operation.
     #[inline]
-    fn record(&mut self, outcome: &Outcome) {
+    pub fn record(&mut self, outcome: &Outcome) {
         if outcome.status.is_success() {
             self.bytes = self.bytes.saturating_add(outcome.bytes);
             self.link_bytes = self.link_bytes.saturating_add(outcome.link_bytes);
@@ -280,10 +283,17 @@ impl GroupStats {
     /// The operations of `kind` of `jobs`. `None` if there was none.
     #[must_use]
     pub fn of<'a>(jobs: impl IntoIterator<Item = &'a JobStats>, kind: OpKind) -> Option<Self> {
+        let measured =
+            |job: &'a JobStats| Some((job.get(kind)?, job.run_time().unwrap_or_default()));
+        Self::together(jobs.into_iter().filter_map(measured))
+    }
+
+    /// Measurements reported as one, each with the time that it took. `None` if
+    /// there is none.
+    #[must_use]
+    pub fn together<'a>(parts: impl IntoIterator<Item = (&'a OpStats, Nanos)>) -> Option<Self> {
         let mut group: Option<Self> = None;
-        for job in jobs {
-            let Some(stats) = job.get(kind) else { continue };
-            let run_time = job.run_time().unwrap_or_default();
+        for (stats, run_time) in parts {
             group.get_or_insert_with(Self::empty).add(stats, run_time);
         }
         group

@@ -78,7 +78,7 @@ impl Positions {
             Kind::Uniform => rng.below(self.n),
             Kind::Zipf(zipf) => self.scatter(zipf.next(rng) - 1),
             Kind::Pareto { exponent } => {
-                let rank = (self.n - 1) as f64 * libm::pow(unit(rng), *exponent);
+                let rank = (self.n - 1) as f64 * libm::pow(rng.unit(), *exponent);
                 self.scatter((rank as u64).min(self.n - 1))
             }
             Kind::Normal { deviation } => self.normal(*deviation, rng),
@@ -98,8 +98,8 @@ impl Positions {
         for _ in 0..NORMAL_DRAWS {
             // Box and Muller; the second value of each pair is not used, so
             // that a draw depends on nothing but the generator.
-            let radius = libm::sqrt(-2.0 * libm::log(1.0 - unit(rng)));
-            let angle = core::f64::consts::TAU * unit(rng);
+            let radius = libm::sqrt(-2.0 * libm::log(1.0 - rng.unit()));
+            let angle = core::f64::consts::TAU * rng.unit();
             let at = middle + deviation * radius * libm::cos(angle);
             if at >= 0.0 && at < self.n as f64 {
                 return (at as u64).min(self.n - 1);
@@ -107,12 +107,6 @@ impl Positions {
         }
         self.n / 2
     }
-}
-
-/// Uniform in [0, 1), 53 bits.
-#[inline]
-fn unit(rng: &mut Rng) -> f64 {
-    (rng.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
 }
 
 /// About `n` over the golden ratio, without a common divisor with `n`.
@@ -136,7 +130,7 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
 /// discrete distributions", 1996): exact, without a table, and about one draw
 /// per value.
 #[derive(Clone, Debug)]
-struct Zipf {
+pub struct Zipf {
     theta: f64,
     n: u64,
     /// Integral of the hat at the ends of its range.
@@ -147,7 +141,9 @@ struct Zipf {
 }
 
 impl Zipf {
-    fn new(theta: f64, n: u64) -> Self {
+    /// Ranks 1 to `n`, at least 1, with probabilities proportional to `k^-theta`.
+    #[must_use]
+    pub fn new(theta: f64, n: u64) -> Self {
         let mut zipf = Self {
             theta,
             n,
@@ -156,14 +152,27 @@ impl Zipf {
             shortcut: 0.0,
         };
         zipf.low = zipf.integral(1.5) - 1.0;
-        zipf.high = zipf.integral(n as f64 + 0.5);
         zipf.shortcut = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.weight(2.0));
+        zipf.resize(n);
         zipf
     }
 
-    fn next(&self, rng: &mut Rng) -> u64 {
+    /// Changes the number of ranks; costs about as much as a draw.
+    pub fn resize(&mut self, n: u64) {
+        self.n = n.max(1);
+        self.high = self.integral(self.n as f64 + 0.5);
+    }
+
+    /// Number of ranks.
+    #[must_use]
+    pub const fn ranks(&self) -> u64 {
+        self.n
+    }
+
+    /// The next rank.
+    pub fn next(&self, rng: &mut Rng) -> u64 {
         loop {
-            let area = self.high + unit(rng) * (self.low - self.high);
+            let area = self.high + rng.unit() * (self.low - self.high);
             let x = self.inverse(area);
             // The cast saturates, and not-a-number becomes 0.
             let rank = ((x + 0.5) as u64).clamp(1, self.n);

@@ -24,6 +24,9 @@ pub(super) fn names(
         .iter()
         .map(|job| job.name.as_str())
         .collect();
+    // Results of a job may be told apart by kinds of operations.
+    let result_names = experiment.result_names();
+    let results: Vec<&str> = result_names.iter().map(String::as_str).collect();
     let series: Vec<&str> = experiment
         .series
         .iter()
@@ -48,12 +51,16 @@ pub(super) fn names(
         }
         for (j, source) in spec.published.iter().enumerate() {
             if !source.job.is_empty() {
-                names.known(format!("series.{i}.published.{j}.job"), &source.job, &jobs);
+                names.known(
+                    format!("series.{i}.published.{j}.job"),
+                    &source.job,
+                    &results,
+                );
             }
         }
     }
     for (i, compare) in experiment.compare.iter().enumerate() {
-        names.known(format!("compare.{i}.job"), &compare.job, &jobs);
+        names.known(format!("compare.{i}.job"), &compare.job, &results);
         for (j, informative) in compare.informative.iter().enumerate() {
             for name in &informative.series {
                 names.known(format!("compare.{i}.informative.{j}.series"), name, &series);
@@ -81,11 +88,15 @@ pub(super) fn names(
                 &measured.series,
                 &series,
             );
-            names.known(format!("check.{i}.{side}.job"), &measured.job, &jobs);
+            names.known(format!("check.{i}.{side}.job"), &measured.job, &results);
         }
     }
-    if let Some(figure) = &experiment.figure {
-        names.known("figure.job".to_owned(), &figure.job, &jobs);
+    for (i, figure) in experiment.figures.iter().enumerate() {
+        let path = match experiment.figures.len() {
+            1 => "figure.job".to_owned(),
+            _ => format!("figure.{i}.job"),
+        };
+        names.known(path, &figure.job, &results);
     }
     names.objectives(experiment);
     if axis_values {

@@ -27,9 +27,13 @@ use zonelab_config::{Errors, Override, Problem};
 use zonelab_device::{NamespaceId, Nanos};
 use zonelab_host::rate::{Counting, Limit};
 use zonelab_host::workload::{Fill, Stop};
+use zonelab_kv::work::Kind;
+
+use crate::kv::KvTemplate;
 
 pub use host::{HostModel, SchedulerModel, SchedulerTemplate, StackModel};
 pub use matrix::{ExplainSpec, MatrixSpec};
+pub(crate) use read::{LONGEST, time};
 pub use search::{MAX_BUDGET, PublishedSetting, SearchSpec};
 pub use soft::SoftTemplate;
 
@@ -73,8 +77,8 @@ pub struct Experiment {
     pub checks: Vec<Check>,
     /// Settings of this file for `--quick`.
     pub quick: Vec<Override>,
-    /// How it is drawn.
-    pub figure: Option<FigureSpec>,
+    /// How it is drawn: the panels of one figure.
+    pub figures: Vec<FigureSpec>,
     /// What `zonelab search` looks for.
     pub search: Option<SearchSpec>,
 }
@@ -240,6 +244,8 @@ pub enum WorkTemplate {
         /// Occupancy at the close.
         fill: FillTemplate,
     },
+    /// A key-value store and its clients.
+    Kv(Box<KvTemplate>),
 }
 
 /// Bytes of a command, of which an operation has several.
@@ -481,6 +487,8 @@ pub struct Measured {
 /// percentiles over latency.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureSpec {
+    /// Heading of the panel; empty: none.
+    pub title: String,
     /// Of this job.
     pub job: String,
     /// Metric or `axis` on the horizontal axis.
@@ -542,6 +550,27 @@ impl Experiment {
     #[must_use]
     pub fn job(&self, name: &str) -> Option<&JobTemplate> {
         self.jobs.iter().find(|job| job.name == name)
+    }
+
+    /// The job that results of this name are of ([`Self::result_names`]).
+    #[must_use]
+    pub fn job_of_result(&self, name: &str) -> Option<&JobTemplate> {
+        let is_kind = |kind: &str| Kind::ALL.iter().any(|known| known.name() == kind);
+        let whole = name.rsplit_once(": ").filter(|(_, kind)| is_kind(kind));
+        self.job(name).or_else(|| self.job(whole?.0))
+    }
+
+    /// Names that results of jobs go by: those of the jobs, and for key-value
+    /// workloads also those of each kind of operation.
+    #[must_use]
+    pub fn result_names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for job in &self.jobs {
+            names.push(job.name.clone());
+            // Before an axis value is put in, it is not known which jobs are such.
+            names.extend(Kind::ALL.map(|kind| crate::kv::job_of_kind(&job.name, kind)));
+        }
+        names
     }
 }
 

@@ -23,7 +23,7 @@ const SCHEMA: u32 = 1;
 
 /// Longest time in a run: far below the 584 years after which time in
 /// nanoseconds ends, so that sums of times need no care.
-pub(super) const LONGEST: (u64, &str) = (10_000_000 * 1_000_000_000, "10000000s");
+pub(crate) const LONGEST: (u64, &str) = (10_000_000 * 1_000_000_000, "10000000s");
 
 pub(super) fn experiment(
     file: &str,
@@ -75,11 +75,7 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
     let worked = tables(&root, "worked", worked);
     let checks = tables(&root, "check", check);
     let quick = root.table("quick").list("set", set).or(Vec::new());
-    let figure = root.table("figure");
-    let figure = figure
-        .is_present()
-        .then(|| figure_spec(&figure))
-        .transpose();
+    let figures = figures(&root);
     let search = search::search(&root.table("search"));
     schema?;
     let (host, scheduler) = host?;
@@ -109,7 +105,7 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
         worked: worked?,
         checks: checks?,
         quick: quick?,
-        figure: figure?,
+        figures: figures?,
         search: search?,
     })
 }
@@ -189,7 +185,7 @@ fn axis_value(item: &Item<'_>) -> Result<AxisValue, Reported> {
 }
 
 /// A time of at most `most` nanoseconds, as it reads in a file.
-pub(super) fn time<'t, 'd, 'k>(
+pub(crate) fn time<'t, 'd, 'k>(
     table: &'t Table<'d>,
     key: &'k str,
     (most, text): (u64, &str),
@@ -237,7 +233,11 @@ fn job(table: &Table<'_>, stack: &StackModel, with_values: bool) -> Result<JobTe
         });
     }
     let namespace = table.u32("namespace").within(1..=NamespaceConfig::MAX);
-    let namespace = namespace.or(NamespaceId::FIRST.0);
+    let namespace = namespace.or(NamespaceId::FIRST.0).map(NamespaceId);
+    let says_kv = table.get("work", |item| Ok(item.is_text("kv"))).or(false);
+    if says_kv? || table.table("kv").is_present() {
+        return kv_job(table, name?, namespace?, stack);
+    }
     let zones = table.get("zones", zone_range).required();
     let threads = table.u32("threads").within(1..=4096).or(1);
     let zones_per_thread = table
@@ -281,7 +281,7 @@ fn job(table: &Table<'_>, stack: &StackModel, with_values: bool) -> Result<JobTe
         name: name?,
         work: work?,
         threads: threads?,
-        namespace: NamespaceId(namespace?),
+        namespace: namespace?,
         zones: zones?,
         zones_per_thread: zones_per_thread?,
         queue_depth: queue_depth?,
@@ -304,6 +304,35 @@ fn command(table: &Table<'_>) -> Result<Option<CommandSize>, Reported> {
         Ok(CommandSize { bytes, at })
     };
     table.get("command", size).optional()
+}
+
+/// A job that is a key-value workload: its keys are in a table of their own.
+fn kv_job(
+    table: &Table<'_>,
+    name: String,
+    namespace: NamespaceId,
+    stack: &StackModel,
+) -> Result<JobTemplate, Reported> {
+    let work = table.choice("work", &[("kv", ())]).required();
+    let zones = table.get("zones", zone_range).optional();
+    let ends_run = table.bool("ends_run").or(false);
+    let start = time(table, "start", LONGEST).or(0);
+    let own_stack = own_stack(&table.table("host"), stack);
+    let kv = crate::kv::kv(&table.table("kv"));
+    work?;
+    let (mut kv, zones) = (kv?, zones?);
+    kv.setup.files.namespace = namespace;
+    kv.setup.files.zones.clone_from(&zones);
+    Ok(JobTemplate {
+        name,
+        work: WorkTemplate::Kv(Box::new(kv)),
+        namespace,
+        zones: zones.unwrap_or_default(),
+        ends_run: ends_run?,
+        start: Nanos(start?),
+        stack: own_stack?,
+        ..JobTemplate::nothing()
+    })
 }
 
 /// The stack of a job that has one of its own.
@@ -435,7 +464,18 @@ fn measured(table: &Table<'_>) -> Result<Measured, Reported> {
     })
 }
 
+/// One panel (`[figure]`), or several (`[[figure]]`).
+fn figures(root: &Table<'_>) -> Result<Vec<FigureSpec>, Reported> {
+    let is_list = root.get("figure", |item| Ok(item.is_array())).or(false)?;
+    match (is_list, root.has("figure")) {
+        (true, _) => tables(root, "figure", figure_spec),
+        (false, true) => Ok(vec![figure_spec(&root.table("figure"))?]),
+        (false, false) => Ok(Vec::new()),
+    }
+}
+
 fn figure_spec(table: &Table<'_>) -> Result<FigureSpec, Reported> {
+    let title = table.string("title").or(String::new());
     let axis_or_metric = |item: &Item<'_>| {
         if item.str()? == "axis" {
             Ok("axis".to_owned())
@@ -451,6 +491,7 @@ fn figure_spec(table: &Table<'_>) -> Result<FigureSpec, Reported> {
             table.refuse(key, "a figure of percentiles has its axes already")?;
         }
         return Ok(FigureSpec {
+            title: title?,
             job: job?,
             x: String::new(),
             y: String::new(),
@@ -463,6 +504,7 @@ fn figure_spec(table: &Table<'_>) -> Result<FigureSpec, Reported> {
     let y = table.get("y", metric).required();
     let log_y = table.bool("log_y").or(false);
     Ok(FigureSpec {
+        title: title?,
         job: job?,
         x: x?,
         y: y?,

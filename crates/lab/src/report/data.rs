@@ -10,7 +10,7 @@ use super::point::PointData;
 use super::{Report, Section};
 use crate::compare::{not_judged, point_label, row_series};
 use crate::detail::quantiles;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, FigureSpec};
 use crate::figure::{self, Figure, Panel};
 use crate::rows::{Misfit, Row, Stats, Summary, Verdict, significant};
 
@@ -311,17 +311,18 @@ fn notes(
 }
 
 fn panels<'a>(figure: &'a Figure, section: &'a Section<'a>, rows: &[Row]) -> Vec<PanelData<'a>> {
-    let panel = |panel: &'a Panel| PanelData {
+    let panel = |(panel, spec): (&'a Panel, &FigureSpec)| PanelData {
         title: &panel.title,
         x: axis(&panel.x),
         y: axis(&panel.y),
         series: panel
             .series
             .iter()
-            .map(|series| curve(series, section, rows))
+            .map(|series| curve(series, spec, section, rows))
             .collect(),
     };
-    figure.panels.iter().map(panel).collect()
+    let specs = &section.experiment.figures;
+    figure.panels.iter().zip(specs).map(panel).collect()
 }
 
 fn axis(axis: &figure::Axis) -> AxisData<'_> {
@@ -333,14 +334,19 @@ fn axis(axis: &figure::Axis) -> AxisData<'_> {
 }
 
 /// A curve with its points, ours and published ones of the same label together.
-fn curve<'a>(series: &'a figure::Series, section: &Section<'a>, rows: &[Row]) -> SeriesData<'a> {
+fn curve<'a>(
+    series: &'a figure::Series,
+    spec: &FigureSpec,
+    section: &Section<'a>,
+    rows: &[Row],
+) -> SeriesData<'a> {
     let mut points: Vec<MarkData<'a>> = Vec::new();
     let place = |point: &figure::Point| (significant(point.x), significant(point.y));
     for point in &series.ours {
         points.push(MarkData {
             label: &point.label,
             ours: Some(place(point)),
-            ..mark(series, &point.label, section, rows)
+            ..mark(series, &point.label, spec, section, rows)
         });
     }
     for point in &series.published {
@@ -352,7 +358,7 @@ fn curve<'a>(series: &'a figure::Series, section: &Section<'a>, rows: &[Row]) ->
             None => points.push(MarkData {
                 label: &point.label,
                 published: Some(place(point)),
-                ..mark(series, &point.label, section, rows)
+                ..mark(series, &point.label, spec, section, rows)
             }),
         }
     }
@@ -366,6 +372,7 @@ fn curve<'a>(series: &'a figure::Series, section: &Section<'a>, rows: &[Row]) ->
 fn mark<'a>(
     series: &figure::Series,
     label: &str,
+    spec: &FigureSpec,
     section: &Section<'a>,
     rows: &[Row],
 ) -> MarkData<'a> {
@@ -392,13 +399,9 @@ fn mark<'a>(
                     .is_some_and(|at| at.value.to_bits() == x.to_bits())
         })
     };
-    let spec = experiment.figure.as_ref();
     MarkData {
         p,
-        rows: (
-            spec.and_then(|spec| row(&spec.x)),
-            spec.and_then(|spec| row(&spec.y)),
-        ),
+        rows: (row(&spec.x), row(&spec.y)),
         ..MarkData::default()
     }
 }

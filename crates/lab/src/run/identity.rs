@@ -41,7 +41,7 @@ impl Point {
             worked: _,
             checks: _,
             quick: _,
-            figure: _,
+            figures: _,
             search: _,
         } = experiment;
         let SeriesSpec {

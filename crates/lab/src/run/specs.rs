@@ -3,9 +3,11 @@
 use zonelab_config::Problem;
 use zonelab_device::Nanos;
 use zonelab_host::workload::{JobSpec, ReadWork, Stop, Work, WriteWork, slice_of};
-use zonelab_ssd::config::{DriveConfig, NamespaceConfig, NamespaceKind};
+use zonelab_ssd::Drive;
+use zonelab_ssd::config::{DataStore, DriveConfig, NamespaceConfig, NamespaceKind};
 
 use crate::experiment::{JobTemplate, StackModel, WorkTemplate};
+use crate::kv::KvTemplate;
 
 /// A thread of a job.
 pub(super) struct Thread {
@@ -27,6 +29,9 @@ pub(super) fn specs(
     check_ends(templates)?;
     let mut specs = Vec::new();
     for template in templates {
+        if matches!(template.work, WorkTemplate::Kv(_)) {
+            continue;
+        }
         for thread in 0..template.threads {
             specs.push(Thread {
                 spec: spec(template, thread, config)?,
@@ -37,6 +42,26 @@ pub(super) fn specs(
         }
     }
     Ok(specs)
+}
+
+/// The key-value workloads of a phase.
+pub(super) fn stores<'a>(
+    templates: &[&'a JobTemplate],
+    config: &DriveConfig,
+) -> Result<Vec<&'a JobTemplate>, String> {
+    let stores = templates
+        .iter()
+        .filter_map(|template| match &template.work {
+            WorkTemplate::Kv(kv) => Some((*template, kv)),
+            _ => None,
+        });
+    let info = Drive::info_of(config);
+    let check = |(template, kv): (&'a JobTemplate, &KvTemplate)| {
+        let ok = kv.check(&info, config.data == DataStore::Memory);
+        ok.map_err(|error| format!("job \"{}\": {error}", template.name))?;
+        Ok(template)
+    };
+    stores.map(|(template, kv)| check((template, kv))).collect()
 }
 
 /// Every run ends: a job that would go on for ever must have a bound of its
@@ -199,6 +224,9 @@ fn work(
             zones,
             fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),
         },
+        WorkTemplate::Kv(_) => {
+            unreachable!("key-value workloads are jobs of another sort, and were left out")
+        }
         WorkTemplate::Close { fill } => Work::Close {
             zones,
             fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),

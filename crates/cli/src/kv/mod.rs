@@ -1,0 +1,322 @@
+//! `zonelab kv`.
+
+mod remote;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use zonelab_config::Override;
+use zonelab_device::Nanos;
+use zonelab_host::{CoreId, Emulated, HostCosts, Reactor, Rng, StopSignal, VirtualClock};
+use zonelab_kv::work::run::{Moment, Stage};
+use zonelab_kv::work::{NAMES, builtin};
+use zonelab_lab::kv::{self, KvJob, KvRun, KvTemplate, Report, Surroundings, Wear};
+use zonelab_lab::run::STORE_DEPTH;
+use zonelab_ssd::Drive;
+use zonelab_ssd::config::DataStore;
+use zonelab_ssd::profile::{Profile, to_toml};
+
+use crate::conditions::{self, ConditionArgs};
+use crate::exit::{Exit, Failure};
+use crate::{console, files, profiles, results};
+
+/// Options of `kv`.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// The workload: kvbench-ii, fillrandom, overwrite, readwhilewriting, mixgraph,
+    /// ycsb-a to ycsb-f
+    #[arg(value_name = "WORKLOAD")]
+    workload: String,
+    /// The drive: a built-in profile, a profile file, or tcp://HOST:PORT/NQN?nsid=1
+    #[arg(long, value_name = "DEV")]
+    device: String,
+    /// Change a setting of the drive
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Change a setting of the workload, its files or its store: keys of [job.kv]
+    /// in experiments, as in store.write_buffer_size=32MiB
+    #[arg(long = "kv", value_name = "KEY=VALUE")]
+    kv: Vec<String>,
+    /// Operations that clients do
+    #[arg(long, value_name = "N")]
+    operations: Option<u64>,
+    /// Keys that are there before
+    #[arg(long, value_name = "N")]
+    records: Option<u64>,
+    /// Bytes of a key, 8 to 1024
+    #[arg(long, value_name = "BYTES")]
+    key_bytes: Option<u32>,
+    /// Bytes of a value
+    #[arg(long, value_name = "BYTES")]
+    value_bytes: Option<u32>,
+    /// Clients side by side
+    #[arg(long, value_name = "N")]
+    clients: Option<u32>,
+    /// A zone may be finished when at most this share of it is left, as in 10%
+    #[arg(long, value_name = "PERCENT")]
+    finish_threshold: Option<String>,
+    /// Run the workload so often, each time on a new store on the same drive
+    #[arg(long, value_name = "N")]
+    repeats: Option<u32>,
+    /// Seed of all randomness; the same seed gives the same bytes
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    conditions: ConditionArgs,
+    /// The drive behind tcp:// is formatted for the store: what it holds is lost
+    #[arg(long)]
+    overwrite: bool,
+    /// Results as JSON
+    #[arg(long)]
+    json: bool,
+    /// Also write results to a directory
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Replace results of another configuration in that directory
+    #[arg(long)]
+    force: bool,
+    /// No progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+const HELP: &str = "\
+A store of RocksDB's design keeps its files in the zones of the drive as ZenFS does.
+docs/kv.md has the workloads, every key and what is measured. On an emulated drive
+time is virtual. Exit code 5: an operation failed, or the drive ran out of zones,
+active zones or space, which the message names.
+
+  zonelab kv kvbench-ii --device confznspp --set zones.max_active=14 \\
+    --finish-threshold 90%";
+
+/// Runs a workload.
+///
+/// # Errors
+/// [`Failure`] with its exit code.
+pub(crate) fn kv(args: &Args) -> Result<Exit, Failure> {
+    if builtin::spec(&args.workload).is_none() {
+        return Err(unknown(&args.workload));
+    }
+    let template = template(args)?;
+    if args.device.starts_with("tcp://") {
+        return remote::kv(args, &template);
+    }
+    if args.device.contains("://") || args.device.starts_with("/dev/") {
+        return Err(Failure::usage(format!(
+            "{}: stores run on emulated drives and over NVMe/TCP: name a profile \
+             (--device confznspp) or tcp://HOST:PORT/NQN",
+            args.device
+        )));
+    }
+    let profile = profiles::load(&args.device, &args.set)?;
+    emulated(args, &template, &profile)
+}
+
+fn unknown(name: &str) -> Failure {
+    let known = || NAMES.iter().map(|(known, _)| *known);
+    let near = zonelab_config::nearest(name, known());
+    let hint = near.map_or_else(String::new, |near| format!("did you mean {near}? "));
+    let list: Vec<String> = NAMES
+        .iter()
+        .map(|(name, what)| format!("  {name:<17} {what}"))
+        .collect();
+    Failure::usage(format!(
+        "there is no workload \"{name}\"; {hint}there are:\n{}",
+        list.join("\n")
+    ))
+}
+
+/// The workload with what the command line says of it.
+fn template(args: &Args) -> Result<KvTemplate, Failure> {
+    let mut settings = Vec::new();
+    let mut add = |key: &str, value: Option<String>| -> Result<(), Failure> {
+        let Some(value) = value else { return Ok(()) };
+        let setting = Override::parse(&format!("{key}={value}"));
+        settings.push(setting.map_err(|problem| Failure::usage(problem.to_string()))?);
+        Ok(())
+    };
+    add("operations", args.operations.map(|n| n.to_string()))?;
+    add("records", args.records.map(|n| n.to_string()))?;
+    add("key", args.key_bytes.map(|bytes| format!("{bytes}B")))?;
+    add("value", args.value_bytes.map(|bytes| format!("{bytes}B")))?;
+    add("clients", args.clients.map(|n| n.to_string()))?;
+    add("repeats", args.repeats.map(|n| n.to_string()))?;
+    add("files.finish_threshold", args.finish_threshold.clone())?;
+    settings.extend(files::overrides(&args.kv)?);
+    KvTemplate::named(&args.workload, &settings)
+        .map_err(|errors| Failure::usage(errors.to_string()))
+}
+
+/// Where results go, if anywhere.
+fn destination<'a>(
+    args: &'a Args,
+    configuration: serde_json::Value,
+) -> Option<results::Destination<'a>> {
+    Some(results::Destination {
+        path: args.out.as_deref()?,
+        seed: args.seed,
+        force: args.force,
+        configuration,
+        trace_file: None,
+    })
+}
+
+fn emulated(args: &Args, template: &KvTemplate, profile: &Profile) -> Result<Exit, Failure> {
+    let info = Drive::info_of(&profile.config);
+    let keeps_data = profile.config.data == DataStore::Memory;
+    let unfit = |what: String| Failure::input(anyhow::anyhow!("{}: {what}", args.device));
+    template.check(&info, keeps_data).map_err(unfit)?;
+    let conditions = args.conditions.load()?;
+    let drive_toml = to_toml(&profile.config);
+    let to = destination(
+        args,
+        configuration(template, Some(&drive_toml), &conditions),
+    );
+    if let Some(to) = &to {
+        results::prepare(to)?;
+    }
+    let drive = conditions
+        .conditions
+        .drive(&profile.config)
+        .map_err(unfit)?;
+    let device = Emulated::new(drive);
+    let progress = Progress::new(args.quiet)?;
+    let stop = StopSignal::default();
+    let surroundings = Surroundings {
+        info,
+        drive: Some(device.clone()),
+        keeps_data,
+        stop: stop.clone(),
+        seed: args.seed,
+        on_moment: progress.watch(&stop),
+    };
+    let mut job = KvJob::new(template, surroundings, false);
+    let queue = device.open_queue(STORE_DEPTH, HostCosts::FREE, Rng::new(args.seed, 1));
+    let mut reactor = Reactor::new(VirtualClock::default(), device.clone(), stop);
+    reactor.add(&mut job, queue, CoreId(0), Nanos::ZERO);
+    let end = reactor.run();
+    progress.clear();
+    let Some(result) = job.into_run() else {
+        let at = zonelab_config::units::fmt_duration(end.at.0);
+        return Err(unfit(format!(
+            "the store waits for ever, since {at}: completions were lost"
+        )));
+    };
+    let run = result.map_err(|error| Failure::new(Exit::Device, error))?;
+    let wear = device.with_drive(|drive| Wear::of(drive.flash().erase_counts()));
+    let report = Report {
+        template,
+        run: &run,
+        device: &args.device,
+        drive: Some(drive_toml),
+        wear: Some(wear),
+        seed: args.seed,
+        interrupted: progress.is_interrupted(),
+    };
+    finish(args, to.as_ref(), &report)
+}
+
+fn configuration(
+    template: &KvTemplate,
+    drive: Option<&str>,
+    conditions: &conditions::Loaded,
+) -> serde_json::Value {
+    let mut configuration = Report::configuration(template, drive);
+    if let Some(of) = &conditions.configuration {
+        configuration["conditions"] = of.clone();
+    }
+    configuration
+}
+
+/// Writes and prints what there is, and says how it ended.
+fn finish(
+    args: &Args,
+    to: Option<&results::Destination<'_>>,
+    report: &Report<'_>,
+) -> Result<Exit, Failure> {
+    let json = kv::to_json(report);
+    if let Some(to) = to {
+        let plain = zonelab_lab::table::Style {
+            width: None,
+            colour: false,
+        };
+        let text = kv::to_text(report, &plain);
+        results::put_all(
+            to,
+            &[("kv.json", json.as_bytes()), ("kv.txt", text.as_bytes())],
+        )?;
+        eprintln!("zonelab: results: {}", to.path.display());
+    }
+    if args.json {
+        console::print(&json)?;
+    } else {
+        console::print(&kv::to_text(report, &console::style()))?;
+    }
+    Ok(outcome(report.run, report.interrupted))
+}
+
+fn outcome(run: &KvRun, interrupted: bool) -> Exit {
+    let measured = &run.outcome.measured;
+    if measured.wrong > 0 {
+        eprintln!(
+            "zonelab: {} values that were read are not those of their keys",
+            measured.wrong
+        );
+        return Exit::Device;
+    }
+    if let Some(failed) = &run.outcome.failure {
+        eprintln!("zonelab: the run ended early: {}", failed.error);
+        return Exit::Device;
+    }
+    match interrupted {
+        true => Exit::Interrupted,
+        false => Exit::Done,
+    }
+}
+
+/// Progress on standard error, and interruptions.
+struct Progress {
+    bar: indicatif::ProgressBar,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Progress {
+    fn new(quiet: bool) -> Result<Self, Failure> {
+        Ok(Self {
+            bar: console::operations(quiet),
+            interrupted: console::interruptible("the run")?,
+        })
+    }
+
+    /// Shows each look at the run, and ends it when the user says so.
+    fn watch(&self, stop: &StopSignal) -> Box<dyn FnMut(&Moment<'_>)> {
+        let (bar, interrupted, stop) = (
+            self.bar.clone(),
+            Arc::clone(&self.interrupted),
+            stop.clone(),
+        );
+        Box::new(move |moment| {
+            let what = match moment.stage {
+                Stage::Loading => "loading",
+                Stage::Begins | Stage::Running => "running",
+                Stage::Ended => "done",
+            };
+            bar.set_length(moment.planned);
+            bar.set_position(moment.done);
+            bar.set_message(format!("{what}, at {:.1} s", moment.at.as_secs_f64()));
+            if interrupted.load(Ordering::Relaxed) {
+                stop.stop();
+            }
+        })
+    }
+
+    fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+}

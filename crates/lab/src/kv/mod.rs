@@ -1,0 +1,67 @@
+//! Key-value workloads on drives: as jobs of experiments, and for `zonelab kv`.
+//!
+//! * `read`: the keys of a workload and of its store.
+//! * `run`: a workload on an emulated drive, with what it did to the drive.
+//! * `values`: its metrics.
+//! * `show`: results for people, and as JSON.
+
+mod read;
+mod run;
+mod show;
+mod values;
+
+use zonelab_config::{Document, Errors, Override};
+use zonelab_device::DeviceInfo;
+use zonelab_kv::work::Spec;
+use zonelab_kv::work::run::Setup;
+
+pub use run::{KvJob, KvRun, Sample, Surroundings};
+pub use show::{Report, to_json, to_text};
+pub use values::{TreeWork, Wear, jobs, space};
+
+pub(crate) use read::kv;
+
+/// A workload and its store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KvTemplate {
+    /// What clients do.
+    pub spec: Spec,
+    /// What they do it on.
+    pub setup: Setup,
+    /// Cores of the host that clients and background work share; 0: one for each.
+    pub cores: u32,
+}
+
+impl KvTemplate {
+    /// The built-in workload `name` with `settings`, whose keys are those of
+    /// `[job.kv]` in an experiment.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn named(name: &str, settings: &[Override]) -> Result<Self, Errors> {
+        let text = toml::Table::from_iter([("workload".to_owned(), name.into())]).to_string();
+        let document = Document::parse("", &text, settings)?;
+        let value = kv(&document.root());
+        document.finish(value)
+    }
+}
+
+impl KvTemplate {
+    /// Checks that it can be run on a device.
+    ///
+    /// # Errors
+    /// What does not fit, in words.
+    pub fn check(&self, info: &DeviceInfo, keeps_data: bool) -> Result<(), String> {
+        self.spec.check().map_err(|error| error.to_string())?;
+        let files = &self.setup.files;
+        files.check(info).map_err(|error| error.to_string())?;
+        let options = self.setup.options_for(&self.spec, keeps_data);
+        options.check().map_err(|error| error.to_string())
+    }
+}
+
+/// Name of the results of one kind of operation of a job.
+#[must_use]
+pub fn job_of_kind(job: &str, kind: zonelab_kv::work::Kind) -> String {
+    format!("{job}: {}", kind.name())
+}

@@ -1,0 +1,215 @@
+//! Metrics of a workload.
+
+use zonelab_device::Nanos;
+use zonelab_host::stats::{Latency, OpKind};
+use zonelab_kv::files::SpaceOverTime;
+use zonelab_kv::lsm::{DbStats, StallCause, StallStats};
+use zonelab_kv::work::Kind;
+
+use super::{KvRun, job_of_kind};
+use crate::detail::JobDetail;
+use crate::metrics::Metrics;
+use crate::run::JobMeasured;
+
+/// How often blocks were erased.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Wear {
+    /// The median; of an even number, the lower of the two in the middle.
+    pub median: u32,
+    /// The most erased block.
+    pub max: u32,
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation of all blocks.
+    pub deviation: f64,
+}
+
+impl Wear {
+    /// Of blocks that were erased so often.
+    #[must_use]
+    pub fn of(counts: &[u32]) -> Self {
+        let mut sorted = counts.to_vec();
+        sorted.sort_unstable();
+        let (Some(&max), Some(&median)) = (sorted.last(), sorted.get((sorted.len() - 1) / 2))
+        else {
+            return Self::default();
+        };
+        let n = sorted.len() as f64;
+        let sum: u64 = sorted.iter().map(|&count| u64::from(count)).sum();
+        let squares: u64 = sorted.iter().map(|&count| u64::from(count).pow(2)).sum();
+        let mean = sum as f64 / n;
+        Self {
+            median,
+            max,
+            mean,
+            deviation: (squares as f64 / n - mean * mean).max(0.0).sqrt(),
+        }
+    }
+}
+
+/// What trees did while clients ran, all repetitions together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TreeWork {
+    /// Bytes of keys and values that clients put.
+    pub user_bytes: u64,
+    /// Bytes of the log.
+    pub wal_bytes: u64,
+    /// Bytes of tables that flushes wrote.
+    pub flushed_bytes: u64,
+    /// Bytes of tables that compactions wrote.
+    pub compacted_bytes: u64,
+    /// Point queries.
+    pub gets: u64,
+    /// Data blocks that they looked into.
+    pub blocks: u64,
+    /// Waits of writes, by cause.
+    pub stalls: [StallStats; StallCause::ALL.len()],
+}
+
+impl TreeWork {
+    /// Of these trees, from the first of each pair to the second.
+    #[must_use]
+    pub fn of(stores: &[(DbStats, DbStats)]) -> Self {
+        let mut work = Self::default();
+        for (before, after) in stores {
+            let blocks = |stats: &DbStats| stats.tables_probed - stats.tables_excluded;
+            work.user_bytes += after.user_bytes - before.user_bytes;
+            work.wal_bytes += after.wal_bytes - before.wal_bytes;
+            work.flushed_bytes += after.flushed_bytes() - before.flushed_bytes();
+            work.compacted_bytes += after.compacted_bytes() - before.compacted_bytes();
+            work.gets += after.gets - before.gets;
+            work.blocks += blocks(after) - blocks(before);
+            for (all, (b, a)) in work
+                .stalls
+                .iter_mut()
+                .zip(before.stalls.iter().zip(after.stalls))
+            {
+                all.count += a.count - b.count;
+                all.time += a.time - b.time;
+            }
+        }
+        work
+    }
+
+    /// Bytes written to files for each byte of a key or value that was put.
+    #[must_use]
+    pub fn write_amplification(&self) -> Option<f64> {
+        let written = self.wal_bytes + self.flushed_bytes + self.compacted_bytes;
+        (self.user_bytes > 0).then(|| written as f64 / self.user_bytes as f64)
+    }
+
+    /// Data blocks looked into for a point query.
+    #[must_use]
+    pub fn read_amplification(&self) -> Option<f64> {
+        (self.gets > 0).then(|| self.blocks as f64 / self.gets as f64)
+    }
+
+    /// How long writes waited for the tree.
+    #[must_use]
+    pub fn stalled(&self) -> Nanos {
+        Nanos(self.stalls.iter().map(|stall| stall.time.0).sum())
+    }
+}
+
+/// Space from when clients began to their end, as means over time.
+#[must_use]
+pub fn space(run: &KvRun) -> SpaceOverTime {
+    let (before, after) = &run.outcome.usage;
+    let (before, after) = (&before.over_time, &after.over_time);
+    SpaceOverTime {
+        elapsed_ns: after.elapsed_ns - before.elapsed_ns,
+        invalid_byte_ns: after.invalid_byte_ns - before.invalid_byte_ns,
+        valid_byte_ns: after.valid_byte_ns - before.valid_byte_ns,
+        unusable_byte_ns: after.unusable_byte_ns - before.unusable_byte_ns,
+    }
+}
+
+const MIB: f64 = (1 << 20) as f64;
+
+/// The results of a workload as those of jobs: all operations together, and
+/// each kind of them. Of one that ended early only how far it got: what the whole
+/// would have measured is not known.
+#[must_use]
+pub fn jobs(name: &str, run: &KvRun, wear: Wear) -> Vec<JobMeasured> {
+    let measured = &run.outcome.measured;
+    let is_whole = run.outcome.failure.is_none();
+    let mut whole = kind_of(name.to_owned(), run, &Kind::ALL, OpKind::Write);
+    whole.metrics.values.extend(values(run, wear));
+    let kinds = measured.all().map(|(kind, _)| {
+        let like = match kind {
+            Kind::Get | Kind::Scan => OpKind::Read,
+            Kind::Insert | Kind::Update | Kind::Delete | Kind::ReadModifyWrite => OpKind::Write,
+        };
+        kind_of(job_of_kind(name, kind), run, &[kind], like)
+    });
+    let mut jobs: Vec<JobMeasured> = core::iter::once(whole).chain(kinds).collect();
+    if !is_whole {
+        for metrics in jobs.iter_mut().map(|job| &mut job.metrics) {
+            metrics.values.retain(|name, _| *name == "completed_share");
+            metrics.neighbours.clear();
+        }
+    }
+    jobs
+}
+
+fn kind_of(name: String, run: &KvRun, kinds: &[Kind], like: OpKind) -> JobMeasured {
+    let measured = &run.outcome.measured;
+    let group = measured.group(kinds);
+    let metrics = group.map(|group| Metrics::of(&group, &Latency::new()));
+    let parts = kinds.iter().filter_map(|kind| measured.get(*kind));
+    JobMeasured {
+        name,
+        kind: like,
+        metrics: metrics.unwrap_or_default(),
+        detail: JobDetail::together(parts),
+    }
+}
+
+/// Metrics beyond those of operations.
+fn values(run: &KvRun, wear: Wear) -> impl Iterator<Item = (&'static str, f64)> {
+    let outcome = &run.outcome;
+    let tree = TreeWork::of(&outcome.stores);
+    let space = space(run);
+    let totals = &run.totals;
+    let done = outcome.measured.operations() as f64;
+    let values = [
+        ("work_s", Some(outcome.measured.elapsed().as_secs_f64())),
+        (
+            "completed_share",
+            Some((done / outcome.planned.max(1) as f64).min(1.0)),
+        ),
+        ("write_amp", tree.write_amplification()),
+        ("read_amp", tree.read_amplification()),
+        ("stall_s", Some(tree.stalled().as_secs_f64())),
+        ("space_amp", Some(space.amplification())),
+        ("invalid_mean_mib", Some(space.mean_invalid_bytes() / MIB)),
+        ("valid_mean_mib", Some(space.mean_valid_bytes() / MIB)),
+        ("unusable_mean_mib", Some(space.mean_unusable_bytes() / MIB)),
+        ("dlwa", totals.dlwa()),
+        ("host_write_mib", Some(totals.host_write_bytes as f64 / MIB)),
+        ("fill_mib", Some(totals.fill_program_bytes as f64 / MIB)),
+        ("zone_finishes", Some(totals.finishes as f64)),
+        ("zone_resets", Some(totals.resets as f64)),
+        ("blocks_erased", Some(totals.erased_blocks as f64)),
+        ("erases_p50", Some(f64::from(wear.median))),
+        ("erases_mean", Some(wear.mean)),
+        ("erases_stddev", Some(wear.deviation)),
+        ("erases_max", Some(f64::from(wear.max))),
+    ];
+    values
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wear_is_that_of_all_blocks() {
+        let wear = Wear::of(&[2, 4, 4, 4, 5, 5, 7, 9]);
+        assert_eq!((wear.median, wear.max), (4, 9));
+        assert!((wear.mean - 5.0).abs() < 1e-9 && (wear.deviation - 2.0).abs() < 1e-9);
+        assert_eq!(Wear::of(&[]), Wear::default());
+    }
+}
