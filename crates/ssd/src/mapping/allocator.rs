@@ -17,11 +17,13 @@
 //!
 //! `tests/allocator.rs` compares it with an integer-programming solver.
 
+mod relaxed;
 mod saved;
 #[cfg(test)]
 mod tests;
 mod tournament;
 
+use relaxed::Selection;
 pub use saved::SavedAllocator;
 use tournament::Tournaments;
 
@@ -53,16 +55,29 @@ impl Availability {
     }
 }
 
-/// A LUN has fewer elements available than were asked for.
+/// Fewer elements are available than a zone needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("LUN {lun} has {available} storage elements available, and the zone needs {needed} of it")]
-pub struct Exhausted {
-    /// The first such LUN.
-    pub lun: u32,
-    /// Its elements that are free or invalid.
-    pub available: u32,
-    /// How many were asked for.
-    pub needed: u32,
+pub enum Exhausted {
+    /// On a LUN; `lun` is the first such.
+    #[error(
+        "LUN {lun} has {available} storage elements available, and the zone needs {needed} of it"
+    )]
+    Lun {
+        /// The LUN.
+        lun: u32,
+        /// Its elements that are free or invalid.
+        available: u32,
+        /// How many were asked for.
+        needed: u32,
+    },
+    /// In all, where it does not matter on which LUN they are.
+    #[error("{available} storage elements are available, and the zone needs {needed}")]
+    Drive {
+        /// Elements that are free or invalid.
+        available: u64,
+        /// How many were asked for.
+        needed: u64,
+    },
 }
 
 /// What is known of an element.
@@ -87,6 +102,7 @@ pub struct Allocator {
     order: Tournaments,
     /// Releases so far: the age of what is released next.
     releases: u64,
+    selection: Selection,
 }
 
 /// Age has 63 bits of a key: more than 200 years of a release each nanosecond.
@@ -132,6 +148,7 @@ impl Allocator {
             available: vec![elements_per_lun; luns as usize],
             order,
             releases: 1,
+            selection: Selection::new(luns),
         }
     }
 
@@ -140,11 +157,11 @@ impl Allocator {
     /// [`Availability::Allocated`].
     ///
     /// # Errors
-    /// [`Exhausted`] if a LUN has fewer available; then nothing has changed.
+    /// [`Exhausted::Lun`] if a LUN has fewer available; then nothing has changed.
     pub fn allocate(&mut self, per_lun: u32, out: &mut Vec<ElementId>) -> Result<(), Exhausted> {
         for (lun, &available) in (0..).zip(&self.available) {
             if available < per_lun {
-                return Err(Exhausted {
+                return Err(Exhausted::Lun {
                     lun,
                     available,
                     needed: per_lun,
@@ -162,10 +179,15 @@ impl Allocator {
     /// Allocates the first available element of a LUN, which has one.
     fn take_least(&mut self, lun: usize) -> ElementId {
         let n = number(self.order.least(lun)) as usize;
+        self.order.set(lun, n, Tournaments::ABSENT);
+        self.allocated(lun, n)
+    }
+
+    /// An element that has left the tournament of its LUN is allocated.
+    fn allocated(&mut self, lun: usize, n: usize) -> ElementId {
         let index = lun * self.elements_per_lun as usize + n;
         self.elements[index].availability = Availability::Allocated;
         self.available[lun] -= 1;
-        self.order.set(lun, n, Tournaments::ABSENT);
         ElementId(u32::try_from(index).expect("fewer than 2^32 elements"))
     }
 
