@@ -130,26 +130,48 @@ impl Allocator {
     /// If there are 2^32 elements or more.
     #[must_use]
     pub fn new(luns: u32, elements_per_lun: u32) -> Self {
+        Self::worn(luns, elements_per_lun, |_| 0)
+    }
+
+    /// All elements of `luns` LUNs, free and erased as many times as `wear` says.
+    ///
+    /// # Panics
+    /// If there are 2^32 elements or more.
+    #[must_use]
+    pub fn worn(luns: u32, elements_per_lun: u32, wear: impl FnMut(ElementId) -> u32) -> Self {
         let count = luns
             .checked_mul(elements_per_lun)
             .expect("a drive has fewer than 2^32 storage elements");
-        let fresh = Element {
-            wear: 0,
+        let elements = (0..count).map(ElementId).map(wear).map(|wear| Element {
+            wear,
             availability: Availability::Free,
             is_stale: false,
-        };
-        let mut order = Tournaments::new(luns as usize, elements_per_lun as usize);
-        order.set_all(elements_per_lun as usize, |_, n| {
-            key(fresh, 0, u32::try_from(n).expect("counted in 32 bits"))
         });
-        Self {
-            elements: vec![fresh; count as usize],
+        let mut allocator = Self {
+            elements: elements.collect(),
             elements_per_lun,
             available: vec![elements_per_lun; luns as usize],
-            order,
+            order: Tournaments::new(luns as usize, elements_per_lun as usize),
             releases: 1,
             selection: Selection::new(luns),
-        }
+        };
+        allocator.order_all(|_| 0);
+        allocator
+    }
+
+    /// Puts all available elements where they belong, by the age of each.
+    fn order_all(&mut self, age: impl Fn(usize) -> u64) {
+        let elements = &self.elements;
+        let per_lun = self.elements_per_lun as usize;
+        self.order.set_all(per_lun, |lun, n| {
+            let index = lun * per_lun + n;
+            if elements[index].availability.is_available() {
+                let n = u32::try_from(n).expect("counted in 32 bits");
+                key(elements[index], age(index), n)
+            } else {
+                Tournaments::ABSENT
+            }
+        });
     }
 
     /// Allocates the `per_lun` elements of least wear of each LUN, and adds them
