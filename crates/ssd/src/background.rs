@@ -22,10 +22,11 @@ use std::collections::VecDeque;
 use zonelab_device::{Nanos, ZoneId};
 
 use crate::account::Cause;
-use crate::config::{EraseWhen, FinishConfig, ResetConfig};
+use crate::config::{EraseWhen, FillExtent, FinishConfig, ResetConfig};
 use crate::drive::{Drive, Owner};
 use crate::event::Event;
 use crate::flash::BlockRange;
+use crate::mapping::elements::Tail;
 use crate::record::{BackgroundKind, Begin};
 use crate::slab::Slab;
 use crate::zones::Change;
@@ -68,6 +69,8 @@ struct Fill {
     end_lba: u32,
     /// Blocks of the random write area that the finish commits before it fills.
     commit_lbas: u32,
+    /// What of the zone has flash.
+    tail: Tail,
     /// Groups of its device write that are on the flash: two if blocks had to be erased first.
     groups: u32,
     /// What it waits for.
@@ -117,8 +120,6 @@ struct Erase {
 #[derive(Clone, Debug)]
 struct Step {
     erasure: u32,
-    /// Its position in the stripe.
-    slot: u32,
     /// The next block to erase, counted as in [`crate::layout`].
     next_block: u32,
     wait: StepWait,
@@ -178,14 +179,16 @@ impl Drive {
         // Fits: see `accept_write`.
         let written = change.host_lbas as u32;
         let commit_lbas = (change.host_lbas - change.written_lbas) as u32;
+        let tail = self.trim_finished(change.zone, written);
         // Pages that the host began count as programmed, unless they are in the buffer.
         let (first, end) = match self.background.finish {
             FinishConfig::Fill { buffered: true, .. } => {
-                (written, self.config().zones.capacity_lbas as u32)
+                let capacity = self.config().zones.capacity_lbas as u32;
+                (written, (tail.end_page * page_lbas).min(capacity))
             }
             FinishConfig::Fill { .. } => {
-                let pages = self.flash.layout().zone_pages();
-                (written.next_multiple_of(page_lbas), pages * page_lbas)
+                let page = tail.next_page(written.div_ceil(page_lbas), self.flash.layout());
+                (page * page_lbas, tail.end_page * page_lbas)
             }
             FinishConfig::Metadata => (written, 0),
         };
@@ -196,7 +199,7 @@ impl Drive {
             return;
         }
         let start = self.in_zone_order(change.zone, start);
-        let physical = self.mapping.map(change.zone);
+        let physical = self.mapping.map(change.zone, &mut self.flash);
         self.requests.at(request).pending += 1;
         self.background.fills += 1;
         let task = self.background.tasks.insert(Task::Fill(Fill {
@@ -206,6 +209,7 @@ impl Drive {
             next_lba: first,
             end_lba: end,
             commit_lbas,
+            tail,
             groups: 0,
             wait: FillWait::Until(start),
         }));
@@ -219,6 +223,33 @@ impl Drive {
         });
         self.record_task(task, number);
         self.wake_at(start, task);
+    }
+
+    /// What a finish fills of a zone of which the host wrote `written` blocks: with
+    /// an element-wise finish, the zone gives the rest back.
+    fn trim_finished(&mut self, zone: ZoneId, written: u32) -> Tail {
+        let layout = self.flash.layout();
+        let whole = Tail {
+            end_page: layout.zone_pages(),
+            slots: layout.width(),
+        };
+        let FinishConfig::Fill {
+            extent: FillExtent::Elements,
+            buffered,
+            ..
+        } = self.background.finish
+        else {
+            return whole;
+        };
+        let pages = written.div_ceil(layout.page_lbas());
+        match self.mapping.physical(zone) {
+            // What goes through the buffer goes over all elements of a line.
+            Some(physical) => self.flash.trim(physical, pages, buffered).unwrap_or(whole),
+            None => Tail {
+                end_page: 0,
+                ..whole
+            },
+        }
     }
 
     fn wake_at(&mut self, at: Nanos, task: u32) {
@@ -271,31 +302,57 @@ impl Drive {
         let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
             return;
         };
-        let range = BlockRange {
-            first: fill.next_lba,
-            count: granularity_lbas.min(fill.end_lba - fill.next_lba),
-        };
-        fill.next_lba += range.count;
         if buffered {
+            let count = granularity_lbas.min(fill.end_lba - fill.next_lba);
+            fill.next_lba += count;
             fill.wait = FillWait::Line;
             let zone = fill.zone;
-            self.buffer_fill(task, zone, range.count);
+            self.buffer_fill(task, zone, count);
             return;
         }
         fill.wait = FillWait::Flash;
         let physical = fill.physical;
         self.hurry_erasure(physical);
-        let claim = self.flash.claim(physical, range);
-        let (_, before) = self.flash.totals();
-        let (now, token) = (self.now, Owner::Task(task).token());
-        let cause = Cause::FinishFill;
-        let groups = self
-            .flash
-            .program(now, claim, cause, token, &mut self.events);
-        self.totals.fill_program_bytes += self.flash.totals().1 - before;
-        if let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) {
-            fill.groups = groups;
+        let mut left = granularity_lbas;
+        while let Some(range) = self.next_of_fill(task, left) {
+            left -= range.count;
+            let claim = self.flash.claim(physical, range);
+            let (_, before) = self.flash.totals();
+            let (now, token) = (self.now, Owner::Task(task).token());
+            let cause = Cause::FinishFill;
+            let groups = self
+                .flash
+                .program(now, claim, cause, token, &mut self.events);
+            self.totals.fill_program_bytes += self.flash.totals().1 - before;
+            if let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) {
+                fill.groups += groups;
+            }
         }
+    }
+
+    /// Takes at most `most` blocks from what is left of a fill: neighbours, of which
+    /// all have flash.
+    fn next_of_fill(&mut self, task: u32, most: u32) -> Option<BlockRange> {
+        let layout = self.flash.layout();
+        let page_lbas = layout.page_lbas();
+        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
+            return None;
+        };
+        let first = fill.next_lba;
+        let mut count = most.min(fill.end_lba - first);
+        if count == 0 {
+            return None;
+        }
+        if fill.tail.slots < layout.width() {
+            let page = first / page_lbas;
+            let pages = fill.tail.slots - layout.slot_of_page(page);
+            count = count.min(pages * page_lbas);
+            let next = fill.tail.next_page(page + count / page_lbas, layout);
+            fill.next_lba = (next * page_lbas).min(fill.end_lba);
+        } else {
+            fill.next_lba += count;
+        }
+        Some(BlockRange { first, count })
     }
 
     /// Commits what the random write area of the zone of a fill holds. Returns
@@ -474,10 +531,7 @@ impl Drive {
             self.cancel_fill(physical);
         }
         self.hurry_erasure(physical);
-        self.flash.invalidate(physical);
-        let clean = self.flash.stale_blocks(physical) == 0;
-        self.mapping.release(change.zone, clean);
-        if clean {
+        if self.mapping.release(change.zone, &mut self.flash).is_none() {
             return;
         }
         let reset = self.background.reset;
@@ -499,13 +553,10 @@ impl Drive {
         if self.background.reset.erase != EraseWhen::Background {
             return;
         }
-        for physical in 0..self.flash.physical_zones() {
-            let waits = self.flash.stale_blocks(physical) > 0;
-            if waits && !self.flash.is_programmed(physical) {
-                // No command asked for it, and its zone may have left it.
-                let zone = ZoneId(physical);
-                self.begin_erasure(zone, physical, u32::MAX, false, start);
-            }
+        for physical in self.flash.waiting_for_erasure() {
+            // No command asked for it, and its zone may have left it.
+            let zone = ZoneId(physical);
+            self.begin_erasure(zone, physical, u32::MAX, false, start);
         }
     }
 
@@ -554,7 +605,6 @@ impl Drive {
             let wait = StepWait::Start(start);
             let step = Step {
                 erasure,
-                slot,
                 next_block: slot,
                 wait,
             };
@@ -594,12 +644,15 @@ impl Drive {
             return;
         };
         let erase = self.background.erasures.at(step.erasure);
+        let physical = erase.physical;
+        step.next_block = self
+            .flash
+            .next_to_erase(physical, step.next_block, erase.end_block);
         if step.next_block >= erase.end_block {
             self.end_step(task);
             return;
         }
-        let physical = erase.physical;
-        let unit = self.flash.layout().stripe(physical)[step.slot as usize];
+        let unit = self.flash.unit_of_block(physical, step.next_block);
         if may_yield && !erase.hurried {
             let hold = self.background.reset.preempt_ns.unwrap_or(Nanos::ZERO);
             let deadline = self.now.saturating_add(hold);
@@ -718,10 +771,8 @@ impl Drive {
         // The block under way and the rest end separately: one more part each.
         if under_way {
             self.background.erasures.at(erasure).steps_running += 1;
-            let slot = self.flash.layout().width();
             let rest = Step {
                 erasure,
-                slot,
                 next_block: u32::MAX,
                 wait: StepWait::Flash,
             };
@@ -770,7 +821,7 @@ impl Drive {
                 StepWait::Start(at) if now >= at => self.step_on(task, true),
                 StepWait::Idle(deadline) => {
                     let erase = self.background.erasures.at(step.erasure);
-                    let unit = self.flash.layout().stripe(erase.physical)[step.slot as usize];
+                    let unit = self.flash.unit_of_block(erase.physical, step.next_block);
                     if now >= deadline {
                         self.step_on(task, false);
                     } else if self.flash.media().is_idle(now, unit) {

@@ -565,7 +565,20 @@ pub enum FinishConfig {
         /// Device writes go through the write buffer, in line with those of the
         /// host; else straight to the flash.
         buffered: bool,
+        /// How much of the zone is filled.
+        extent: FillExtent,
     },
+}
+
+/// How much of a zone is filled at a finish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FillExtent {
+    /// All that the host did not write.
+    Zone,
+    /// The rest of storage elements that the host wrote in part; the zone gives back
+    /// those that it did not write (SilentZNS, section 4). Needs a mapping with
+    /// elements.
+    Elements,
 }
 
 impl FinishConfig {
@@ -636,7 +649,7 @@ pub enum EraseExtent {
     Partial,
 }
 
-/// Which flash a zone stands on (ConfZNS++, section 4.3).
+/// Which flash a zone stands on (ConfZNS++, section 4.3; SilentZNS, section 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MappingConfig {
     /// Zone n always stands on physical zone n.
@@ -647,6 +660,39 @@ pub enum MappingConfig {
         /// Number of physical zones, at least the number of zones.
         physical_zones: u32,
     },
+    /// A zone is assembled at its first write from chunks: blocks in a row on one
+    /// plane (SilentZNS, section 4).
+    Chunk {
+        /// Blocks of a chunk: they divide the blocks that a zone has on each plane.
+        chunk_blocks: u32,
+        /// Zones for which there are chunks, at least the number of zones.
+        physical_zones: u32,
+    },
+    /// A zone is assembled at its first write from stripes: one block on each of
+    /// its planes (SilentZNS, section 4).
+    Stripe {
+        /// Zones for which there are stripes, at least the number of zones.
+        physical_zones: u32,
+    },
+}
+
+impl MappingConfig {
+    /// Zones for which a drive of `zones` zones has flash.
+    #[must_use]
+    pub const fn physical_zones(&self, zones: u32) -> u32 {
+        match *self {
+            Self::Direct => zones,
+            Self::Lazy { physical_zones }
+            | Self::Chunk { physical_zones, .. }
+            | Self::Stripe { physical_zones } => physical_zones,
+        }
+    }
+
+    /// Zones are assembled from storage elements.
+    #[must_use]
+    pub const fn has_elements(&self) -> bool {
+        matches!(self, Self::Chunk { .. } | Self::Stripe { .. })
+    }
 }
 
 /// Whether written data is kept.

@@ -16,7 +16,7 @@ use crate::account::Totals;
 use crate::background::Background;
 use crate::buffer::WriteBuffer;
 use crate::changed::ChangedZones;
-use crate::config::{DataStore, DriveConfig, MappingConfig, NamespaceKind};
+use crate::config::{DataStore, DriveConfig, NamespaceKind};
 use crate::contents::Data;
 use crate::conventional::{Conventional, Role};
 use crate::copy::Copies;
@@ -176,10 +176,7 @@ impl Drive {
     /// A fresh drive: all zones empty, all flash erased.
     #[must_use]
     pub fn new(config: &DriveConfig) -> Self {
-        let physical_zones = match config.mapping {
-            MappingConfig::Direct => config.zones.count,
-            MappingConfig::Lazy { physical_zones } => physical_zones,
-        };
+        let physical_zones = config.mapping.physical_zones(config.zones.count);
         let flash = Flash::new(config, physical_zones);
         let front = FrontEnd::new(&config.front_end, config.lba_bytes);
         let delayed_zones = if front.delays() {

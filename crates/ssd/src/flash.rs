@@ -1,8 +1,10 @@
 //! Physical zones: what is programmed on them, what must be erased, and the
 //! flash operations that host and background work turn into.
 
+mod assembled;
+
 use serde::{Deserialize, Serialize};
-use zonelab_device::Nanos;
+use zonelab_device::{Nanos, ZoneId};
 
 use crate::account::Cause;
 use crate::config::{
@@ -11,12 +13,17 @@ use crate::config::{
 use crate::draw::Draw;
 use crate::event::EventQueue;
 use crate::layout::Layout;
+use crate::mapping::elements::{Elements, SavedElements, Tail};
 use crate::media::{FlashKind, FlashOp, Media};
 
 /// State of a physical zone.
 ///
 /// Blocks count in the order of [`Layout::blocks_touched`], so that what was
 /// programmed and what was erased are prefixes and need no bit per block.
+///
+/// Where zones are assembled from elements, it is elements that are counted here
+/// as stale or erased, by their places. Not all of those before `stale_blocks`
+/// have to be erased then: [`Elements`] knows which.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct PhysicalZone {
     /// Pages programmed since the zone was last reset.
@@ -33,6 +40,8 @@ struct PhysicalZone {
 #[derive(Clone, Debug)]
 pub struct Flash {
     layout: Layout,
+    /// What zones consist of, if they are assembled from elements.
+    elements: Option<Box<Elements>>,
     media: Media,
     timing: MediaConfig,
     erase_when: EraseWhen,
@@ -128,6 +137,10 @@ impl Flash {
     #[must_use]
     pub fn new(config: &DriveConfig, physical_zones: u32) -> Self {
         let layout = Layout::new(config);
+        let elements = Elements::new(config, &layout);
+        let physical_zones = elements
+            .as_ref()
+            .map_or(physical_zones, Elements::physical_zones);
         let geometry = &config.geometry;
         let blocks = geometry.planes_total() as usize * geometry.blocks_per_plane as usize;
         let reports_loads = config
@@ -136,6 +149,7 @@ impl Flash {
         let mut flash = Self {
             media: Media::new(layout.channel_of_unit(), geometry.channels, &config.media),
             layout,
+            elements: elements.map(Box::new),
             timing: config.media,
             erase_when: config.reset.erase,
             erase_extent: config.reset.extent,
@@ -204,6 +218,9 @@ impl Flash {
     /// Declares the first `pages` pages of a physical zone programmed, without
     /// time passing. Blocks that a program would have erased before count as erased.
     pub fn precondition(&mut self, physical: u32, pages: u32) {
+        if self.elements.is_some() {
+            return self.precondition_assembled(physical, pages);
+        }
         let zone = self.zones[physical as usize];
         let end = match self.erase_when {
             EraseWhen::FirstBlockWrite => self.layout.blocks_touched(pages).min(zone.stale_blocks),
@@ -251,6 +268,9 @@ impl Flash {
         let end_page = self.layout.page_of(range.first + range.count - 1) + 1;
         let zone = &mut self.zones[physical as usize];
         zone.programmed_pages = zone.programmed_pages.max(end_page);
+        if let Some(elements) = &mut self.elements {
+            elements.write(physical, end_page);
+        }
         if zone.erased_blocks < zone.stale_blocks {
             return self.claim_stale(physical, range, end_page);
         }
@@ -264,11 +284,10 @@ impl Flash {
 
     #[cold]
     fn claim_stale(&mut self, physical: u32, range: BlockRange, end_page: u32) -> Claim {
+        let touched = self.blocks_touched(end_page);
         let zone = &mut self.zones[physical as usize];
         let end = match self.erase_when {
-            EraseWhen::FirstBlockWrite => {
-                self.layout.blocks_touched(end_page).min(zone.stale_blocks)
-            }
+            EraseWhen::FirstBlockWrite => touched.min(zone.stale_blocks),
             _ => zone.stale_blocks,
         };
         let first = zone.erased_blocks;
@@ -302,8 +321,14 @@ impl Flash {
         let mut groups = 1;
         if erase_first < erase_end {
             let blocks = erase_first..erase_end;
-            self.erase(now, physical, blocks, Cause::WriteErase, token, events);
-            groups += 1;
+            if self.elements.is_none() {
+                self.erase(now, physical, blocks, Cause::WriteErase, token, events);
+                groups += 1;
+            } else if self.push_erase_elements(physical, &blocks) {
+                let cause = Cause::WriteErase;
+                self.media.submit(now, token, cause, &self.ops, events);
+                groups += 1;
+            }
         }
         self.ops.clear();
         self.push_pages(FlashKind::Program, physical, range);
@@ -318,6 +343,13 @@ impl Flash {
     /// it can be programmed again follows from the extent of erasure.
     pub fn invalidate(&mut self, physical: u32) {
         let zone = &mut self.zones[physical as usize];
+        if let Some(elements) = &mut self.elements {
+            *zone = PhysicalZone {
+                stale_blocks: elements.invalidate(physical, self.erase_extent == EraseExtent::Full),
+                ..PhysicalZone::default()
+            };
+            return;
+        }
         let touched = self.layout.blocks_touched(zone.programmed_pages);
         let unerased = if zone.erased_blocks < zone.stale_blocks {
             zone.stale_blocks
@@ -334,6 +366,9 @@ impl Flash {
 
     /// Everything that a snapshot keeps.
     pub(crate) fn save(&self) -> SavedFlash {
+        if self.elements.is_some() {
+            return self.save_assembled().0;
+        }
         let zone =
             |zone: &PhysicalZone| (zone.programmed_pages, zone.stale_blocks, zone.erased_blocks);
         SavedFlash {
@@ -349,11 +384,11 @@ impl Flash {
     /// # Errors
     /// What is impossible about it. The flash is of no use then.
     pub(crate) fn restore(&mut self, saved: &SavedFlash) -> Result<(), String> {
-        if saved.zones.len() != self.zones.len() {
+        if self.zones.len() != saved.zones.len() {
             return Err(format!("{} physical zones", saved.zones.len()));
         }
         let pages = self.layout.zone_pages();
-        let blocks = self.layout.zone_blocks();
+        let blocks = self.zone_units();
         for (index, &(programmed_pages, stale_blocks, erased_blocks)) in
             saved.zones.iter().enumerate()
         {
@@ -384,11 +419,17 @@ impl Flash {
     /// Notes that a background erasure of a physical zone begins.
     pub fn erasure_begins(&mut self, physical: u32) {
         self.zones[physical as usize].erasures += 1;
+        if let Some(elements) = &mut self.elements {
+            elements.erasure_begins(physical);
+        }
     }
 
     /// Notes that a background erasure of a physical zone is over.
     pub fn erasure_ends(&mut self, physical: u32) {
         self.zones[physical as usize].erasures -= 1;
+        if let Some(elements) = &mut self.elements {
+            elements.erasure_ends(physical);
+        }
     }
 
     /// Whether background erasures of a physical zone are not over.
@@ -415,9 +456,16 @@ impl Flash {
     /// `kept_pages` pages hold data: blocks behind them that had to be erased
     /// have to be erased still, or again.
     pub fn erase_again(&mut self, physical: u32, kept_pages: u32) {
-        let kept_blocks = self.layout.blocks_touched(kept_pages);
+        let kept_blocks = self.blocks_touched(kept_pages);
         let zone = &mut self.zones[physical as usize];
         zone.erasures = 0;
+        if let Some(elements) = &mut self.elements {
+            if let Some(places) = elements.erase_again(physical, kept_pages) {
+                zone.stale_blocks = zone.stale_blocks.max(places.end);
+                zone.erased_blocks = zone.erased_blocks.min(places.start);
+            }
+            return;
+        }
         zone.erased_blocks = zone.erased_blocks.min(kept_blocks);
     }
 
@@ -442,9 +490,12 @@ impl Flash {
         u32::try_from(self.zones.len()).expect("their number came as u32")
     }
 
-    /// Blocks of a physical zone that have to be erased.
+    /// Blocks of a physical zone that have to be erased, or elements.
     #[must_use]
     pub fn stale_blocks(&self, physical: u32) -> u32 {
+        if let Some(elements) = &self.elements {
+            return elements.stale_elements(physical);
+        }
         let zone = &self.zones[physical as usize];
         zone.stale_blocks - zone.erased_blocks
     }
@@ -459,7 +510,11 @@ impl Flash {
             "an erasure starts right after a reset"
         );
         zone.erased_blocks = zone.stale_blocks;
-        zone.stale_blocks
+        match self.elements {
+            // Those that need no erasure are left out one by one.
+            Some(_) => self.layout.zone_blocks(),
+            None => zone.stale_blocks,
+        }
     }
 
     /// Erases `blocks` of a physical zone; the group ends with `token`.
@@ -475,17 +530,37 @@ impl Flash {
         self.ops.clear();
         let mut previous = None;
         for block in blocks {
-            self.push_erase(physical, block, previous);
-            previous = Some(block);
+            let counted = match &mut self.elements {
+                None => Some(self.layout.block_index(physical, block)),
+                Some(elements) => {
+                    let (row, slot) = self.layout.block_position(block);
+                    elements.erase(physical, row, slot)
+                }
+            };
+            if let Some(index) = counted {
+                self.push_erase(physical, block, index, previous);
+                previous = Some(block);
+            }
         }
         self.media.submit(now, token, cause, &self.ops, events);
     }
 
-    /// Adds the erasure of a block to the group. `previous` is the block added before it.
-    fn push_erase(&mut self, physical: u32, block: u32, previous: Option<u32>) {
+    /// The unit of a block of a physical zone.
+    #[must_use]
+    pub fn unit_of_block(&self, physical: u32, block: u32) -> u32 {
+        let (row, slot) = self.layout.block_position(block);
+        match &self.elements {
+            None => self.layout.stripe(physical)[slot as usize],
+            Some(elements) => elements.unit(physical, row, slot),
+        }
+    }
+
+    /// Adds the erasure of a block to the group; `index` is its number on the
+    /// drive, `previous` the block added before it.
+    fn push_erase(&mut self, physical: u32, block: u32, index: usize, previous: Option<u32>) {
         let (_, slot) = self.layout.block_position(block);
-        let unit = self.layout.stripe(physical)[slot as usize];
-        self.erase_counts[self.layout.block_index(physical, block)] += 1;
+        let unit = self.unit_of_block(physical, block);
+        self.erase_counts[index] += 1;
         self.erased_total += 1;
         // Neighbours in the stripe that share a die are one multi-plane erase.
         let is_neighbour = slot > 0 && previous == Some(block - 1);
@@ -509,11 +584,13 @@ impl Flash {
     fn push_pages(&mut self, kind: FlashKind, physical: u32, range: BlockRange) {
         let Self {
             layout,
+            elements,
             timing,
             variation,
             ops,
             ..
         } = self;
+        let elements = elements.as_deref();
         let parts = match kind {
             FlashKind::Read => timing.details.read_parts,
             FlashKind::Program | FlashKind::Erase => None,
@@ -527,11 +604,14 @@ impl Flash {
             FlashKind::Program => timing.program_ns,
             FlashKind::Erase => timing.erase_ns,
         });
-        let stripe = layout.stripe(physical);
         let end = range.first + range.count;
         let last = layout.page_of(end - 1);
         let mut page = layout.page_of(range.first);
         let mut slot = layout.slot_of_page(page) as usize;
+        let (mut stripe, mut stripe_end) = match elements {
+            None => (layout.stripe(physical), u32::MAX),
+            Some(elements) => elements.line(physical, page),
+        };
         while page <= last {
             let unit = stripe[slot];
             let start = page * layout.page_lbas();
@@ -571,6 +651,12 @@ impl Flash {
             slot += 1;
             if slot == stripe.len() {
                 slot = 0;
+                if page >= stripe_end
+                    && let Some(elements) = elements
+                    && page <= last
+                {
+                    (stripe, stripe_end) = elements.line(physical, page);
+                }
             }
         }
     }

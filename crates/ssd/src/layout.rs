@@ -19,13 +19,13 @@ use crate::config::{DriveConfig, PlaneMode, StripeOrder};
 
 /// Divides by a constant: by shifting where the divisor is a power of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Divisor {
+pub(crate) struct Divisor {
     value: u32,
     shift: Option<u32>,
 }
 
 impl Divisor {
-    fn new(value: u32) -> Self {
+    pub(crate) fn new(value: u32) -> Self {
         assert!(value > 0, "a divisor is positive");
         Self {
             value,
@@ -34,7 +34,12 @@ impl Divisor {
     }
 
     #[inline]
-    fn div(self, n: u32) -> u32 {
+    pub(crate) const fn value(self) -> u32 {
+        self.value
+    }
+
+    #[inline]
+    pub(crate) fn div(self, n: u32) -> u32 {
         match self.shift {
             Some(shift) => n >> shift,
             None => n / self.value,
@@ -42,7 +47,7 @@ impl Divisor {
     }
 
     #[inline]
-    fn rem(self, n: u32) -> u32 {
+    pub(crate) fn rem(self, n: u32) -> u32 {
         n - self.div(n) * self.value
     }
 }
@@ -206,10 +211,32 @@ impl Layout {
         let width = self.width.value as usize;
         let mut start = self.group_of(physical) as usize * 2 * width;
         if self.stagger > 0 {
-            let turns = u64::from(physical / self.groups) * u64::from(self.stagger);
-            start += (turns % u64::from(self.width.value)) as usize;
+            start += self.rotation(physical) as usize;
         }
         start..start + width
+    }
+
+    /// Planes by which the stripe of a zone begins later than that of its group.
+    #[inline]
+    pub(crate) fn rotation(&self, zone: u32) -> u32 {
+        let turns = u64::from(zone / self.groups) * u64::from(self.stagger);
+        // Fits: less than the width.
+        (turns % u64::from(self.width.value)) as u32
+    }
+
+    /// Planes of a group of zones, in stripe order.
+    pub(crate) fn planes_of_group(&self, group: u32) -> &[u32] {
+        let width = self.width.value as usize;
+        &self.stripe_planes[group as usize * 2 * width..][..width]
+    }
+
+    /// The unit of each plane of the drive.
+    pub(crate) fn unit_of_plane(&self) -> Vec<u32> {
+        let mut units = vec![0; self.stripe_planes.len() / 2];
+        for (plane, unit) in self.stripe_planes.iter().zip(&self.stripe_units) {
+            units[*plane as usize] = *unit;
+        }
+        units
     }
 
     /// How many blocks of a zone its first `pages` pages touch.

@@ -1,10 +1,14 @@
-//! Which physical zone a zone stands on (ConfZNS++, section 4.3).
+//! Which physical zone a zone stands on (ConfZNS++, section 4.3; SilentZNS,
+//! section 4).
 //!
 //! *Direct*: zone `n` always stands on physical zone `n`. *Lazy*: a zone has no
 //! flash until its first write; it then gets a physical zone from the free
 //! list, else the oldest of the invalidated list, which still holds old data.
+//! *Chunk* and *stripe*: a physical zone is assembled at the first write, from
+//! storage elements ([`elements`]) that [`allocator`] chooses.
 
 pub mod allocator;
+pub mod elements;
 
 use std::collections::VecDeque;
 
@@ -12,6 +16,8 @@ use serde::{Deserialize, Serialize};
 use zonelab_device::ZoneId;
 
 use crate::config::MappingConfig;
+use crate::flash::Flash;
+use elements::Elements;
 
 /// "Not mapped".
 const NONE: u32 = u32::MAX;
@@ -22,6 +28,8 @@ pub struct Mapping {
     /// Physical zone of each zone, or `NONE`.
     physical: Vec<u32>,
     pool: Option<Pool>,
+    /// Zones are assembled from elements.
+    has_elements: bool,
 }
 
 /// Physical zones that no zone stands on, by group: a zone keeps to the dies
@@ -50,6 +58,7 @@ impl Mapping {
             MappingConfig::Direct => Self {
                 physical: (0..zones).collect(),
                 pool: None,
+                has_elements: false,
             },
             MappingConfig::Lazy { physical_zones } => {
                 let free = (0..groups)
@@ -61,8 +70,14 @@ impl Mapping {
                         free,
                         invalidated: vec![VecDeque::new(); groups as usize],
                     }),
+                    has_elements: false,
                 }
             }
+            MappingConfig::Chunk { .. } | MappingConfig::Stripe { .. } => Self {
+                physical: vec![NONE; zones as usize],
+                pool: None,
+                has_elements: true,
+            },
         }
     }
 
@@ -76,48 +91,54 @@ impl Mapping {
 
     /// The physical zone that `zone` stands on, giving it one if it has none.
     ///
-    /// There always is one: a drive has at least as many physical zones as
-    /// zones in each group, and those without a zone are in its lists.
+    /// There always is one: a drive has at least as many physical zones, or
+    /// elements for as many, as zones in each group, and those without a zone
+    /// are in its lists.
     #[inline]
-    pub fn map(&mut self, zone: ZoneId) -> u32 {
+    pub(crate) fn map(&mut self, zone: ZoneId, flash: &mut Flash) -> u32 {
         let physical = self.physical[zone.0 as usize];
         if physical != NONE {
             physical
         } else {
-            self.take(zone)
+            self.take(zone, flash)
         }
     }
 
     #[cold]
-    fn take(&mut self, zone: ZoneId) -> u32 {
-        let pool = self
-            .pool
-            .as_mut()
-            .expect("only lazy mapping leaves a zone without flash");
-        let group = zone.0 as usize % pool.free.len();
-        let physical = pool.free[group]
-            .pop_front()
-            .or_else(|| pool.invalidated[group].pop_front())
-            .expect("a group has at least as many physical zones as zones");
+    fn take(&mut self, zone: ZoneId, flash: &mut Flash) -> u32 {
+        let physical = match &mut self.pool {
+            Some(pool) => {
+                let group = zone.0 as usize % pool.free.len();
+                pool.free[group]
+                    .pop_front()
+                    .or_else(|| pool.invalidated[group].pop_front())
+                    .expect("a group has at least as many physical zones as zones")
+            }
+            None => flash.assemble(zone),
+        };
         self.physical[zone.0 as usize] = physical;
         physical
     }
 
-    /// Takes the flash from `zone` after a reset, and returns it; with direct
-    /// mapping the zone keeps it. `erased`: it can be programmed as it is.
-    pub fn release(&mut self, zone: ZoneId, erased: bool) -> Option<u32> {
+    /// Marks what is on the flash of `zone` as old and, unless mapping is direct,
+    /// takes the flash from it. Returns it, if there is something to erase.
+    pub(crate) fn release(&mut self, zone: ZoneId, flash: &mut Flash) -> Option<u32> {
         let physical = self.physical(zone)?;
+        flash.invalidate(physical);
+        let is_clean = flash.stale_blocks(physical) == 0;
         if let Some(pool) = &mut self.pool {
             let group = zone.0 as usize % pool.free.len();
             self.physical[zone.0 as usize] = NONE;
-            let list = if erased {
+            let list = if is_clean {
                 &mut pool.free
             } else {
                 &mut pool.invalidated
             };
             list[group].push_back(physical);
+        } else if flash.disassemble(physical) {
+            self.physical[zone.0 as usize] = NONE;
         }
-        Some(physical)
+        (!is_clean).then_some(physical)
     }
 
     /// An invalidated physical zone has been erased: it is free, unless a zone
@@ -145,9 +166,19 @@ impl Mapping {
             (lists(&pool.free), lists(&pool.invalidated))
         });
         SavedMapping {
-            physical: self.physical.clone(),
+            physical: match self.has_elements {
+                true => vec![NONE; self.physical.len()],
+                false => self.physical.clone(),
+            },
             free,
             invalidated,
+        }
+    }
+
+    /// Zones stand on what their elements say, which a snapshot kept.
+    pub(crate) fn restored_elements(&mut self, flash: &Flash) {
+        for (physical, zone) in flash.elements().into_iter().flat_map(Elements::mapped) {
+            self.physical[zone.0 as usize] = physical;
         }
     }
 
@@ -166,6 +197,7 @@ impl Mapping {
             return Err(format!("a mapping of {} zones", saved.physical.len()));
         }
         let MappingConfig::Lazy { physical_zones } = config else {
+            // Elements say for themselves which zone has them: see `restored_elements`.
             let is_same = saved.physical == mapping.physical;
             return if is_same && saved.free.is_empty() && saved.invalidated.is_empty() {
                 Ok(mapping)

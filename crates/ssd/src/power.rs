@@ -279,7 +279,7 @@ impl Drive {
 
     /// Whether erasures may be under way on the flash of a write, by itself or by a reset.
     fn waits_for_erasure(&self, claim: &Claim) -> bool {
-        claim.erases() || self.flash.is_being_erased(claim.physical)
+        claim.erases() || self.flash.has_erasures(claim.physical)
     }
 
     /// What is left of a zone whose unfinished writes are these, in order.
@@ -334,6 +334,7 @@ impl Drive {
             .map(|(_, request)| request.claim.physical);
         let mut physical: Vec<u32> = self.flash.being_erased().chain(of_writes).collect();
         physical.extend(self.zones_being_filled());
+        physical.extend(self.flash.zones_with_erasures());
         if let Some(buffer) = &self.buffer {
             physical.extend(buffer.being_erased());
         }
@@ -360,14 +361,13 @@ impl Drive {
             self.flash
                 .erase_again(physical, pages.map_or(0, |(_, pages)| *pages));
         }
+        self.flash.erasures_are_gone();
         // A zone that lost everything has pages that were begun: they are erased like
         // those of a zone that was reset.
         for &Remains { zone, .. } in remains {
             let empty = self.zones.state(zone) == ZoneState::EMPTY;
-            if let Some(physical) = self.mapping.physical(zone).filter(|_| empty) {
-                self.flash.invalidate(physical);
-                let clean = self.flash.stale_blocks(physical) == 0;
-                self.mapping.release(zone, clean);
+            if empty {
+                self.mapping.release(zone, &mut self.flash);
             }
         }
     }

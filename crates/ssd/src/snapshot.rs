@@ -38,6 +38,7 @@ use crate::conventional::{Conventional, SavedLog};
 use crate::data::{SavedChunk, SparseData};
 use crate::drive::Drive;
 use crate::flash::{SavedFlash, TOTAL_MAX};
+use crate::mapping::elements::SavedElements;
 use crate::mapping::{Mapping, SavedMapping};
 use crate::zones::{SavedZones, Zones};
 
@@ -153,6 +154,9 @@ pub fn save(drive: &Drive) -> Result<Vec<u8>, SnapshotError> {
     };
     let mut bytes = vec![0; HEADER_BYTES];
     bytes = postcard::to_extend(&body, bytes).expect("writing to memory does not fail");
+    if let Some(elements) = flash.save_elements() {
+        bytes = postcard::to_extend(&elements, bytes).expect("writing to memory does not fail");
+    }
     if drive.config().zones.zrwa.is_some() {
         let areas = SavedAreas(drive.zones.saved_zrwa());
         bytes = postcard::to_extend(&areas, bytes).expect("writing to memory does not fail");
@@ -181,6 +185,13 @@ pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotErro
     let (body, rest) = read(bytes)?;
     check_shape(&body.shape, config)?;
     let impossible = |what| SnapshotError::Impossible { what };
+    let (elements, rest) = if config.mapping.has_elements() {
+        let (elements, rest) =
+            postcard::take_from_bytes::<SavedElements>(rest).map_err(impossible_form)?;
+        (Some(elements), rest)
+    } else {
+        (None, rest)
+    };
     let (areas, rest) = if config.zones.zrwa.is_some() {
         postcard::take_from_bytes::<SavedAreas>(rest).map_err(impossible_form)?
     } else {
@@ -195,6 +206,10 @@ pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotErro
     drive.mapping =
         Mapping::restore(config.mapping, count, groups, &body.mapping).map_err(impossible)?;
     drive.flash.restore(&body.flash).map_err(impossible)?;
+    if let Some(elements) = &elements {
+        drive.flash.restore_elements(elements).map_err(impossible)?;
+        drive.mapping.restored_elements(&drive.flash);
+    }
     check_flash(&drive).map_err(impossible)?;
     drive.totals = body.totals;
     restore_logs(&mut drive, rest)?;
@@ -310,6 +325,11 @@ pub fn shape(config: &DriveConfig) -> Vec<(String, String)> {
         MappingConfig::Lazy { physical_zones } => {
             format!("lazy over {physical_zones} physical zones")
         }
+        MappingConfig::Chunk {
+            chunk_blocks,
+            physical_zones,
+        } => format!("chunks of {chunk_blocks} blocks for {physical_zones} zones"),
+        MappingConfig::Stripe { physical_zones } => format!("stripes for {physical_zones} zones"),
     };
     let mut shape: Vec<(String, String)> = [
         ("geometry.channels", geometry.channels.to_string()),
@@ -420,11 +440,13 @@ fn check_flash(drive: &Drive) -> Result<(), String> {
     let page_lbas = u64::from(drive.flash.layout().page_lbas());
     for zone in (0..drive.zones.count()).map(ZoneId) {
         let pages = drive.zones.host_lbas(zone).div_ceil(page_lbas);
-        let programmed = drive
-            .mapping
-            .physical(zone)
-            .map_or(0, |physical| drive.flash.zone_state(physical).0);
-        if pages > u64::from(programmed) {
+        let physical = drive.mapping.physical(zone);
+        let programmed = physical.map_or(0, |physical| drive.flash.zone_state(physical).0);
+        let is_short = |physical| {
+            // Fits: no more than were programmed.
+            !drive.flash.has_pages(physical, pages as u32)
+        };
+        if pages > u64::from(programmed) || physical.is_some_and(is_short) {
             return Err(format!(
                 "zone {} has more blocks written than pages programmed",
                 zone.0

@@ -69,14 +69,17 @@ struct Checkpoint {
 pub fn checkpoint_bytes_max(config: &DriveConfig) -> u64 {
     let geometry = &config.geometry;
     let blocks = u64::from(geometry.planes_total()) * u64::from(geometry.blocks_per_plane);
-    let physical = match config.mapping {
-        crate::config::MappingConfig::Direct => config.zones.count,
-        crate::config::MappingConfig::Lazy { physical_zones } => physical_zones,
-    };
+    let physical = config.mapping.physical_zones(config.zones.count);
     // A number has at most 5 bytes if it is one of 32 bits, and 10 otherwise.
     let zones = u64::from(config.zones.count) + u64::from(physical) * 5;
     let groups = u64::from(physical) * 2;
-    4096 + 5 * (blocks + zones + groups)
+    // Wear, state, age and zone of each, and there are no more than blocks.
+    let elements = if config.mapping.has_elements() {
+        blocks * (5 + 1 + 10 + 5) + u64::from(config.zones.count) * 5
+    } else {
+        0
+    };
+    4096 + 5 * (blocks + zones + groups) + elements
 }
 
 impl Drive {
@@ -98,8 +101,9 @@ impl Drive {
         let mut drive = Self::new(config);
         drive.zones = zones.map_err(impossible)?;
         let checkpoint = kept.checkpoint.as_deref();
-        if let Some(checkpoint) = checkpoint.and_then(|bytes| postcard::from_bytes(bytes).ok()) {
-            drive.resume_wear(&checkpoint);
+        let read = |bytes| postcard::take_from_bytes::<Checkpoint>(bytes).ok();
+        if let Some((checkpoint, elements)) = checkpoint.and_then(read) {
+            drive.resume_wear(&checkpoint, elements);
         }
         drive.settle_wear();
         if kept.logs.len() != drive.conventional.len() {
@@ -231,12 +235,18 @@ impl Drive {
             totals: self.totals,
             collect_program_bytes: self.totals.collect_program_bytes,
         };
-        postcard::to_stdvec(&checkpoint).expect("writing to memory does not fail")
+        let bytes = postcard::to_stdvec(&checkpoint).expect("writing to memory does not fail");
+        match self.flash.save_elements() {
+            None => bytes,
+            Some(elements) => {
+                postcard::to_extend(&elements, bytes).expect("writing to memory does not fail")
+            }
+        }
     }
 
     /// Takes wear, mapping and totals from a checkpoint, if they can be those
     /// of this drive. Otherwise its flash is as good as new: no data depends on it.
-    fn resume_wear(&mut self, checkpoint: &Checkpoint) {
+    fn resume_wear(&mut self, checkpoint: &Checkpoint, elements: &[u8]) {
         let config = self.config();
         let mut flash = self.flash.clone();
         let groups = flash.layout().groups();
@@ -250,9 +260,16 @@ impl Drive {
             collect_program_bytes: checkpoint.collect_program_bytes,
             ..checkpoint.totals
         };
-        let (Ok(mapping), Ok(())) = (mapping, flash.restore(&checkpoint.flash)) else {
+        let (Ok(mut mapping), Ok(())) = (mapping, flash.restore(&checkpoint.flash)) else {
             return;
         };
+        if config.mapping.has_elements() {
+            let saved = postcard::from_bytes(elements).ok();
+            if saved.is_none_or(|saved| flash.restore_elements(&saved).is_err()) {
+                return;
+            }
+            mapping.restored_elements(&flash);
+        }
         let own = totals
             .fill_program_bytes
             .checked_add(totals.collect_program_bytes);
@@ -274,14 +291,12 @@ impl Drive {
             if let Some(physical) = self.mapping.physical(zone) {
                 let programmed = self.flash.zone_state(physical).0;
                 // Reset since the checkpoint.
-                if programmed > pages && !is_filled {
-                    self.flash.invalidate(physical);
-                    let is_clean = self.flash.stale_blocks(physical) == 0;
-                    self.mapping.release(zone, is_clean);
+                if programmed > pages && !is_filled || !self.flash.has_pages(physical, pages) {
+                    self.mapping.release(zone, &mut self.flash);
                 }
             }
             if pages > 0 {
-                let physical = self.mapping.map(zone);
+                let physical = self.mapping.map(zone, &mut self.flash);
                 if self.flash.zone_state(physical).0 < pages {
                     self.flash.precondition(physical, pages);
                 }

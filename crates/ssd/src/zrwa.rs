@@ -27,7 +27,10 @@ impl Drive {
             // Fits: see `place_write`.
             let first = committed.offset_lbas as u32;
             let count = committed.nlb;
-            claim = Claim::later(self.mapping.map(zone), BlockRange { first, count });
+            claim = Claim::later(
+                self.mapping.map(zone, &mut self.flash),
+                BlockRange { first, count },
+            );
         }
         self.totals.host_write_bytes += bytes;
         let generation = self.zones.generation(zone);

@@ -9,8 +9,8 @@ use zonelab_device::{Buf, Command, Nanos, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_ssd::config::{
     Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore, DiePolicy,
-    DriveConfig, EraseWhen, FinishConfig, FrontEndConfig, PageRegister, PlaneMode, ReadParts,
-    StripeOrder, WriteBufferConfig,
+    DriveConfig, EraseWhen, FillExtent, FinishConfig, FrontEndConfig, PageRegister, PlaneMode,
+    ReadParts, StripeOrder, WriteBufferConfig,
 };
 use zonelab_ssd::layout::Layout;
 
@@ -55,6 +55,7 @@ fn filling(config: DriveConfig, pages: u64, yield_ns: Option<Nanos>) -> DriveCon
         pause_ns: Nanos::ZERO,
         yield_ns,
         buffered: true,
+        extent: FillExtent::Zone,
     };
     config
 }

@@ -6,7 +6,7 @@ use drive_support::{ERASE, Load, PAGE, Rig, WRITE, fill, narrow, reset, small, u
 use zonelab_device::{Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
-use zonelab_ssd::config::{DriveConfig, EraseExtent, EraseWhen, FinishConfig};
+use zonelab_ssd::config::{DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig};
 
 const PAGE_BYTES: u64 = 16_384;
 const HOLD: Nanos = us(10_000);
@@ -19,6 +19,7 @@ fn dynamic() -> DriveConfig {
         pause_ns: Nanos::ZERO,
         yield_ns: Some(HOLD),
         buffered: false,
+        extent: FillExtent::Zone,
     };
     config
 }

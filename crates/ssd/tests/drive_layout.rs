@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use drive_support::random::{drives, width};
 use proptest::prelude::*;
-use zonelab_ssd::config::{DriveConfig, MappingConfig, PlaneMode, StripeOrder};
+use zonelab_ssd::config::{DriveConfig, PlaneMode, StripeOrder};
 use zonelab_ssd::layout::Layout;
 
 /// Where a page is.
@@ -67,10 +67,7 @@ fn odometer(config: &DriveConfig, at: &Place, first: &Place) -> [(u32, u32); 4] 
 }
 
 fn physical_zones(config: &DriveConfig) -> u32 {
-    match config.mapping {
-        MappingConfig::Direct => config.zones.count,
-        MappingConfig::Lazy { physical_zones } => physical_zones,
-    }
+    config.mapping.physical_zones(config.zones.count)
 }
 
 proptest! {

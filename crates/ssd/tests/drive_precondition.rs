@@ -40,10 +40,7 @@ fn run(rig: &mut Rig, stream: &[Step]) {
 }
 
 fn physical_zones(config: &DriveConfig) -> u32 {
-    match config.mapping {
-        MappingConfig::Direct => config.zones.count,
-        MappingConfig::Lazy { physical_zones } => physical_zones,
-    }
+    config.mapping.physical_zones(config.zones.count)
 }
 
 /// What can be seen of a drive at rest, its past apart.

@@ -10,7 +10,7 @@ use zonelab_device::{Nanos, Op, ZoneId};
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 use zonelab_ssd::Control;
 use zonelab_ssd::account::{Cause, Ledger, Resource};
-use zonelab_ssd::config::{DriveConfig, EraseExtent, EraseWhen, FinishConfig};
+use zonelab_ssd::config::{DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig};
 use zonelab_ssd::media::FlashKind;
 use zonelab_ssd::record::{
     BackgroundKind, Counter, CounterRecord, Record, RecordLimits, Served, Span, ZoneHistory,
@@ -366,6 +366,7 @@ fn background_records_say_how_long_they_yielded() {
         pause_ns,
         yield_ns: Some(us(100_000)),
         buffered: false,
+        extent: FillExtent::Zone,
     };
     let mut rig = Rig::new(&config);
     rig.drive.record(&ALL);

@@ -8,7 +8,7 @@ use drive_support::{ERASE, PAGE, READ, Rig, WRITE, confznspp, fill, reset, us};
 use zonelab_device::Nanos;
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
-use zonelab_ssd::config::{EraseExtent, EraseWhen, FinishConfig};
+use zonelab_ssd::config::{EraseExtent, EraseWhen, FillExtent, FinishConfig};
 
 /// Pages of a zone.
 const ZONE: u32 = 67_584;
@@ -144,6 +144,7 @@ fn a_pause_comes_between_device_writes() {
             pause_ns,
             yield_ns: None,
             buffered: false,
+            extent: FillExtent::Zone,
         };
         let mut rig = Rig::new(&config);
         rig.write_pages(0, 1);

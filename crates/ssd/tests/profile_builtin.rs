@@ -5,8 +5,8 @@ use zonelab_device::Nanos;
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::{
     ChannelArbitration, CommandCosts, DataStore, DiePolicy, DriveConfig, EraseExtent, EraseWhen,
-    FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, MediaDetails, PageRegister,
-    PlaneMode, ResetConfig, StripeOrder, Suspend, ZonesConfig,
+    FillExtent, FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, MediaDetails,
+    PageRegister, PlaneMode, ResetConfig, StripeOrder, Suspend, ZonesConfig,
 };
 use zonelab_ssd::profile::{
     Cell, Limit, Profile, builtin, builtin_names, builtin_text, check, describe, to_toml,
@@ -106,6 +106,7 @@ fn confznspp_is_the_papers_emulator() {
             pause_ns: Nanos::ZERO,
             yield_ns: None,
             buffered: false,
+            extent: FillExtent::Zone,
         },
         reset: ResetConfig {
             erase: EraseWhen::Synchronous,

@@ -6,7 +6,7 @@ use profile_support::valid_config;
 use proptest::prelude::*;
 use zonelab_config::Override;
 use zonelab_device::Nanos;
-use zonelab_ssd::config::{DriveConfig, FinishConfig, MappingConfig, ZrwaConfig};
+use zonelab_ssd::config::{DriveConfig, FillExtent, FinishConfig, MappingConfig, ZrwaConfig};
 use zonelab_ssd::profile::{
     Profile, builtin, builtin_names, builtin_text, check, describe, to_toml,
 };
@@ -162,6 +162,7 @@ fn distort(config: &mut DriveConfig, field: usize, word: u32, wide: u64) {
                 pause_ns,
                 yield_ns,
                 buffered: false,
+                extent: FillExtent::Zone,
             };
         }
     }

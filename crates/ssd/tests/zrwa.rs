@@ -9,7 +9,7 @@ use zonelab_device::{Buf, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 use zonelab_ssd::config::{
-    BufferRelease, DataStore, DriveConfig, FinishConfig, WriteBufferConfig, ZrwaConfig,
+    BufferRelease, DataStore, DriveConfig, FillExtent, FinishConfig, WriteBufferConfig, ZrwaConfig,
 };
 use zonelab_ssd::snapshot::{self, SnapshotError};
 
@@ -247,6 +247,7 @@ fn a_finish_commits_the_area() {
         pause_ns: Nanos::ZERO,
         yield_ns: None,
         buffered: true,
+        extent: FillExtent::Zone,
     };
     for design in [FinishConfig::Metadata, filling, through_buffer] {
         let mut config = config(true);

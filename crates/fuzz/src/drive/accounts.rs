@@ -73,10 +73,7 @@ impl Accounts {
     /// Those of a fresh drive.
     pub(super) fn new(drive: &Drive) -> Self {
         let config = drive.config().clone();
-        let physical_zones = match config.mapping {
-            MappingConfig::Direct => config.zones.count,
-            MappingConfig::Lazy { physical_zones } => physical_zones,
-        };
+        let physical_zones = config.mapping.physical_zones(config.zones.count);
         Self {
             host_write_lbas: 0,
             flash_lbas: 0,

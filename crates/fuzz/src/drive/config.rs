@@ -3,9 +3,10 @@
 use zonelab_device::{CopyLimits, Nanos};
 use zonelab_ssd::config::{
     Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore, DiePolicy,
-    DriveConfig, EraseExtent, EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig,
-    MediaConfig, MediaDetails, NamespaceConfig, NamespaceKind, PageRegister, PlaneMode, ReadParts,
-    ResetConfig, StripeOrder, Suspend, WriteBufferConfig, ZonesConfig, ZrwaConfig,
+    DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, FrontEndConfig, Geometry,
+    MappingConfig, MediaConfig, MediaDetails, NamespaceConfig, NamespaceKind, PageRegister,
+    PlaneMode, ReadParts, ResetConfig, StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
+    ZrwaConfig,
 };
 
 use crate::draw::Draw;
@@ -27,6 +28,7 @@ pub(crate) fn draw(draw: &mut Draw<'_>) -> DriveConfig {
             pause_ns: draw.maybe(time).unwrap_or(Nanos::ZERO),
             yield_ns: if finish == 1 { None } else { Some(time(draw)) },
             buffered: false,
+            extent: FillExtent::Zone,
         },
     };
     let mut zones = zones(draw, &geometry, lba_bytes);

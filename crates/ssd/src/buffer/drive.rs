@@ -660,7 +660,7 @@ impl Drive {
                 continue;
             }
             let is_behind = !program.has_started || program.erases;
-            if is_behind || self.flash.is_being_erased(program.physical) {
+            if is_behind || self.flash.has_erasures(program.physical) {
                 return program.first;
             }
             let first_page = program.first / page_lbas;

@@ -281,7 +281,7 @@ impl Drive {
             extent.is_ok(),
             "a log writes its zones in order: {extent:?}"
         );
-        let physical = self.mapping.map(zone);
+        let physical = self.mapping.map(zone, &mut self.flash);
         let range = BlockRange { first, count };
         let op = Op::Write { slba, nlb: count };
         let mut request = Request::internal(nsid, op, role);

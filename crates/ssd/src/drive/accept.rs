@@ -169,7 +169,7 @@ impl Drive {
             return self.place_in_zrwa(extent, nlb, request, (processed, fetched_bytes));
         }
         let (zone, offset_lbas) = (extent.zone, extent.offset_lbas);
-        let physical = self.mapping.map(zone);
+        let physical = self.mapping.map(zone, &mut self.flash);
         // Fits: a zone has fewer than 2^32 pages, and profiles keep its blocks below 2^32 too.
         let range = BlockRange {
             first: offset_lbas as u32,

@@ -255,6 +255,17 @@ impl Allocator {
         }
     }
 
+    /// An element has to be erased, or erased again: its erasure was not over when
+    /// power was lost. A free one becomes invalid.
+    pub fn stale_again(&mut self, element: ElementId) {
+        let known = &mut self.elements[element.0 as usize];
+        known.is_stale = true;
+        if known.availability == Availability::Free {
+            known.availability = Availability::Invalid;
+            self.enqueue(element);
+        }
+    }
+
     /// Puts an available element where it belongs now, as the last of its like.
     fn enqueue(&mut self, element: ElementId) {
         let (lun, n) = (self.lun(element), element.0 % self.elements_per_lun);

@@ -20,8 +20,11 @@ pub struct Derived {
     pub zone_blocks: u32,
     /// Pages of a zone up to its capacity; the last may be used in part.
     pub zone_pages: u32,
-    /// Physical zones: the number of zones unless mapping is lazy.
+    /// Physical zones: the number of zones with direct mapping. Of storage elements,
+    /// zones for which there are some.
     pub physical_zones: u32,
+    /// Storage elements, if zones are assembled from them.
+    pub elements: Option<DerivedElements>,
     /// Bytes of a zone that can be written.
     pub zone_capacity_bytes: u64,
     /// Flash of a zone: whole blocks.
@@ -38,6 +41,38 @@ pub struct Derived {
     pub unused_blocks_per_plane: u32,
     /// What an idle drive can be expected to do.
     pub figures: Figures,
+}
+
+/// What follows for storage elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DerivedElements {
+    /// Elements of the drive.
+    pub count: u64,
+    /// Elements of a zone.
+    pub per_zone: u32,
+    /// Elements of a zone on each of its planes; of stripes, as many as it has.
+    pub per_plane: u32,
+    /// Blocks of an element.
+    pub blocks: u32,
+}
+
+impl DerivedElements {
+    fn new(config: &DriveConfig, needs: &Needs, rows: u32) -> Option<Self> {
+        let (per_zone, per_plane, blocks) = match config.mapping {
+            MappingConfig::Direct | MappingConfig::Lazy { .. } => return None,
+            MappingConfig::Chunk { chunk_blocks, .. } => {
+                let per_plane = rows / chunk_blocks;
+                (per_plane * needs.width, per_plane, chunk_blocks)
+            }
+            MappingConfig::Stripe { .. } => (rows, rows, needs.width),
+        };
+        Some(Self {
+            count: u64::from(needs.physical_zones) * u64::from(per_zone),
+            per_zone,
+            per_plane,
+            blocks,
+        })
+    }
 }
 
 /// The flash that zones need, whether or not there is as much.
@@ -87,10 +122,7 @@ impl Needs {
             groups,
             pages,
             rows: u64::from(pages).div_ceil(row_pages),
-            physical_zones: match config.mapping {
-                MappingConfig::Direct => zones.count,
-                MappingConfig::Lazy { physical_zones } => physical_zones,
-            },
+            physical_zones: config.mapping.physical_zones(zones.count),
         })
     }
 
@@ -131,6 +163,7 @@ impl Derived {
             zone_blocks,
             zone_pages: needs.pages,
             physical_zones: needs.physical_zones,
+            elements: DerivedElements::new(config, needs, rows),
             zone_capacity_bytes,
             zone_flash_bytes: u64::from(zone_blocks) * block_bytes,
             raw_bytes,

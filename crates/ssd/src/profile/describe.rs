@@ -179,12 +179,13 @@ fn derived(config: &DriveConfig, derived: &Derived) -> Vec<Row> {
         ),
     ];
     rows.extend(derived_of_zone(config, derived));
+    rows.extend([number(
+        "physical zones",
+        derived.physical_zones,
+        format!("for {count} zones"),
+    )]);
+    rows.extend(elements(derived));
     rows.extend([
-        number(
-            "physical zones",
-            derived.physical_zones,
-            format!("for {count} zones"),
-        ),
         number(
             "unused blocks",
             derived.unused_blocks_per_plane,
@@ -209,6 +210,20 @@ fn derived(config: &DriveConfig, derived: &Derived) -> Vec<Row> {
         ),
     ]);
     rows
+}
+
+/// What follows for storage elements, if zones are assembled from them.
+fn elements(derived: &Derived) -> Vec<Row> {
+    let Some(of) = derived.elements else {
+        return Vec::new();
+    };
+    let note = format!("{} for each of {}", of.per_zone, derived.physical_zones);
+    let of_zone = format!("{} on each plane of a zone", of.per_plane);
+    vec![
+        row("derived", "storage elements", of.count.to_string(), note),
+        number("elements of a zone", of.per_zone, of_zone),
+        number("blocks of an element", of.blocks, "erased together"),
+    ]
 }
 
 fn expected(figures: &Figures) -> Vec<Row> {

@@ -4,7 +4,9 @@
 use zonelab_config::units::fmt_rate;
 use zonelab_device::Nanos;
 
-use crate::config::{DriveConfig, FinishConfig, MediaConfig, PageRegister, PlaneMode, StripeOrder};
+use crate::config::{
+    DriveConfig, FillExtent, FinishConfig, MediaConfig, PageRegister, PlaneMode, StripeOrder,
+};
 
 /// Expected figures of a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -258,9 +260,11 @@ fn finish_time(config: &DriveConfig, pages: u32) -> Nanos {
     let FinishConfig::Fill {
         granularity_bytes,
         pause_ns,
+        extent: FillExtent::Zone,
         ..
     } = config.finish
     else {
+        // Nothing is filled: an empty zone has no element.
         return config.front_end.management_ns;
     };
     if config.finish.is_buffered() {

@@ -31,10 +31,10 @@
 //! | `front_end.costs` | `read_per_kib`, `write_per_kib`, `append_per_kib` (0us each), `unit` (none), `part_of_unit`, `small_blocks` (0us), `open`, `close` (management), `implicit_open`, `read_completion`, `write_completion`, `append_completion` (0us each), `variation` (0%) |
 //! | `front_end.latency` | `read`, `write`, `append`, `management` (0us each) |
 //! | `write_buffer` | `mode` (none); with `write-back`: `size`, `appends_per_zone` (unlimited), `power_loss_protection` (false), `release` (program), `drain` (as fast as the dies), `turn` (one write after another) |
-//! | `finish` | `design` (fill), `path` (flash), `granularity` (one page on each plane of a zone), `pause` (0us), `yield_to_host` (false), `max_hold` (10ms) |
+//! | `finish` | `design` (fill), `extent` (zone), `path` (flash), `granularity` (one page on each plane of a zone), `pause` (0us), `yield_to_host` (false), `max_hold` (10ms) |
 //! | `reset` | `timing` (synchronous), `erase_at` (first-write), `extent` (partial), `preemptive` (false), `max_hold` (10ms) |
 //! | `reset.bookkeeping` | `base`, `full_zone`, `drain_pause`, `open_zone` (0us each), `slices` (1), `quiesce` (false) |
-//! | `mapping` | `design` (direct), `physical_zones` (as many as the flash holds) |
+//! | `mapping` | `design` (direct), `physical_zones` (as many as the flash holds), `chunk_blocks` (1) |
 //! | `data` | `store` (none) |
 //!
 //! A key whose value would have no effect is refused, not ignored: who writes
@@ -59,7 +59,7 @@ use crate::config::DriveConfig;
 pub use builtin::{builtin, builtin_names, builtin_text};
 pub use cell::Cell;
 pub use check::{Violation, check, limits};
-pub use derived::Derived;
+pub use derived::{Derived, DerivedElements};
 pub use describe::{Row, describe};
 pub use figures::{Ceiling, Figures, Limit};
 pub use untimed::untimed;

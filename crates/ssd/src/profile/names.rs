@@ -2,7 +2,8 @@
 
 use super::Cell;
 use crate::config::{
-    BufferRelease, ChannelArbitration, DataStore, EraseExtent, PageRegister, PlaneMode, StripeOrder,
+    BufferRelease, ChannelArbitration, DataStore, EraseExtent, FillExtent, PageRegister, PlaneMode,
+    StripeOrder,
 };
 
 pub(super) const CELL: &[(&str, Cell)] = &[
@@ -94,6 +95,12 @@ pub(super) const FINISH: &[(&str, Finish)] =
 /// `finish.path`: whether device writes go through the write buffer.
 pub(super) const PATH: &[(&str, bool)] = &[("flash", false), ("buffer", true)];
 
+/// `finish.extent`.
+pub(super) const FILL_EXTENT: &[(&str, FillExtent)] = &[
+    ("zone", FillExtent::Zone),
+    ("elements", FillExtent::Elements),
+];
+
 /// `reset.timing`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Timing {
@@ -125,10 +132,16 @@ pub(super) const ERASE_AT: &[(&str, EraseAt)] = &[
 pub(super) enum Mapping {
     Direct,
     Lazy,
+    Chunk,
+    Stripe,
 }
 
-pub(super) const MAPPING: &[(&str, Mapping)] =
-    &[("direct", Mapping::Direct), ("lazy", Mapping::Lazy)];
+pub(super) const MAPPING: &[(&str, Mapping)] = &[
+    ("direct", Mapping::Direct),
+    ("lazy", Mapping::Lazy),
+    ("chunk", Mapping::Chunk),
+    ("stripe", Mapping::Stripe),
+];
 
 /// The name of `value`.
 pub(super) fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: &T) -> &'static str {

@@ -14,9 +14,10 @@ use super::write::keys;
 use super::{Cell, Profile, Violation, check, limits};
 use crate::config::{
     Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore, DiePolicy,
-    DriveConfig, EraseExtent, EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig,
-    MediaConfig, MediaDetails, NamespaceConfig, NamespaceKind, PageRegister, PlaneMode, ReadParts,
-    ResetConfig, StripeOrder, Suspend, WriteBufferConfig, ZonesConfig, ZrwaConfig,
+    DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, FrontEndConfig, Geometry,
+    MappingConfig, MediaConfig, MediaDetails, NamespaceConfig, NamespaceKind, PageRegister,
+    PlaneMode, ReadParts, ResetConfig, StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
+    ZrwaConfig,
 };
 
 /// The version of the format, stated by every file.
@@ -587,7 +588,14 @@ fn stripe_bytes(
 fn finish(table: &Table<'_>, stripe_bytes: u32) -> Result<FinishConfig, Reported> {
     let design = table.choice("design", names::FINISH).or(Finish::Fill);
     if design == Ok(Finish::Metadata) {
-        let keys = ["granularity", "pause", "yield_to_host", "max_hold", "path"];
+        let keys = [
+            "granularity",
+            "pause",
+            "yield_to_host",
+            "max_hold",
+            "path",
+            "extent",
+        ];
         let why = "it only has an effect with design = \"fill\"";
         refuse_all(table, &keys, why)?;
         return Ok(FinishConfig::Metadata);
@@ -601,12 +609,16 @@ fn finish(table: &Table<'_>, stripe_bytes: u32) -> Result<FinishConfig, Reported
         "it only has an effect with yield_to_host = true",
     );
     let buffered = table.choice("path", names::PATH).or(false);
+    let extent = table
+        .choice("extent", names::FILL_EXTENT)
+        .or(FillExtent::Zone);
     design?;
     Ok(FinishConfig::Fill {
         granularity_bytes: granularity?,
         pause_ns: Nanos(pause?),
         yield_ns: hold?,
         buffered: buffered?,
+        extent: extent?,
     })
 }
 
@@ -691,23 +703,43 @@ fn bookkeeping(table: &Table<'_>) -> Result<Option<Bookkeeping>, Reported> {
 }
 
 /// Mapping as stated: the number of physical zones may depend on the flash.
-enum StatedMapping {
-    Direct,
-    Lazy { physical_zones: Option<u32> },
+struct StatedMapping {
+    design: Mapping,
+    chunk_blocks: u32,
+    physical_zones: Option<u32>,
+}
+
+impl StatedMapping {
+    fn with(&self, physical_zones: u32) -> MappingConfig {
+        match self.design {
+            Mapping::Direct => MappingConfig::Direct,
+            Mapping::Lazy => MappingConfig::Lazy { physical_zones },
+            Mapping::Chunk => MappingConfig::Chunk {
+                chunk_blocks: self.chunk_blocks,
+                physical_zones,
+            },
+            Mapping::Stripe => MappingConfig::Stripe { physical_zones },
+        }
+    }
 }
 
 fn mapping(table: &Table<'_>) -> Result<StatedMapping, Reported> {
     let design = table.choice("design", names::MAPPING).or(Mapping::Direct);
-    if design == Ok(Mapping::Direct) {
-        table.refuse(
-            "physical_zones",
-            "it only has an effect with design = \"lazy\"",
-        )?;
-        return Ok(StatedMapping::Direct);
-    }
-    let physical_zones = table.u32("physical_zones").optional();
-    design?;
-    Ok(StatedMapping::Lazy {
+    let physical_zones = if design == Ok(Mapping::Direct) {
+        let why = "it has no effect with design = \"direct\"";
+        table.refuse("physical_zones", why).map(|()| None)
+    } else {
+        table.u32("physical_zones").optional()
+    };
+    let chunk_blocks = if matches!(design, Ok(Mapping::Chunk) | Err(_)) {
+        table.u32("chunk_blocks").or(1)
+    } else {
+        let why = "it only has an effect with design = \"chunk\"";
+        table.refuse("chunk_blocks", why).map(|()| 1)
+    };
+    Ok(StatedMapping {
+        design: design?,
+        chunk_blocks: chunk_blocks?,
         physical_zones: physical_zones?,
     })
 }
@@ -721,12 +753,7 @@ fn refuse_all(table: &Table<'_>, keys: &[&str], why: &str) -> Result<(), Reporte
 /// Fills in the number of blocks and of physical zones where they follow from
 /// each other. Values that cannot be are left for the check to refuse.
 fn fit_flash(config: &mut DriveConfig, blocks_per_plane: Option<u32>, mapping: StatedMapping) {
-    config.mapping = match &mapping {
-        StatedMapping::Direct => MappingConfig::Direct,
-        StatedMapping::Lazy { physical_zones } => MappingConfig::Lazy {
-            physical_zones: physical_zones.unwrap_or(config.zones.count),
-        },
-    };
+    config.mapping = mapping.with(mapping.physical_zones.unwrap_or(config.zones.count));
     let Some(needs) = Needs::of(config) else {
         return;
     };
@@ -737,19 +764,12 @@ fn fit_flash(config: &mut DriveConfig, blocks_per_plane: Option<u32>, mapping: S
             .max(1)
     };
     config.geometry.blocks_per_plane = blocks_per_plane.unwrap_or_else(needed);
-    if matches!(
-        mapping,
-        StatedMapping::Lazy {
-            physical_zones: None
-        }
-    ) {
+    if mapping.physical_zones.is_none() {
         // As many as the flash holds, but not fewer than zones: too little
         // flash is then refused in terms of what the file states.
         let blocks = u64::from(config.geometry.blocks_per_plane);
         let held = blocks / needs.rows.max(1) * u64::from(needs.groups);
         let held = u32::try_from(held).unwrap_or(u32::MAX).min(limits::ZONES);
-        config.mapping = MappingConfig::Lazy {
-            physical_zones: held.max(config.zones.count),
-        };
+        config.mapping = mapping.with(held.max(config.zones.count));
     }
 }

@@ -7,9 +7,9 @@ use zonelab_device::{CopyLimits, Nanos};
 
 use super::names::{self, Buffer, EraseAt, Finish, Mapping, Queue, Timing, name_of};
 use crate::config::{
-    Bookkeeping, CommandCosts, DiePolicy, DriveConfig, EraseWhen, FinishConfig, FrontEndConfig,
-    Geometry, MappingConfig, MediaConfig, NamespaceConfig, NamespaceKind, ResetConfig, Suspend,
-    WriteBufferConfig, ZonesConfig, ZrwaConfig,
+    Bookkeeping, CommandCosts, DiePolicy, DriveConfig, EraseWhen, FillExtent, FinishConfig,
+    FrontEndConfig, Geometry, MappingConfig, MediaConfig, NamespaceConfig, NamespaceKind,
+    ResetConfig, Suspend, WriteBufferConfig, ZonesConfig, ZrwaConfig,
 };
 
 /// A key of a profile and its value in a configuration.
@@ -457,6 +457,7 @@ impl Keys {
                 pause_ns,
                 yield_ns,
                 buffered,
+                extent,
             } => {
                 self.text("design", name_of(names::FINISH, &Finish::Fill));
                 self.size("granularity", u64::from(granularity_bytes));
@@ -467,6 +468,9 @@ impl Keys {
                 }
                 if buffered {
                     self.text("path", name_of(names::PATH, &buffered));
+                }
+                if extent != FillExtent::Zone {
+                    self.text("extent", name_of(names::FILL_EXTENT, &extent));
                 }
             }
         }
@@ -520,6 +524,18 @@ impl Keys {
             MappingConfig::Direct => self.text("design", name_of(names::MAPPING, &Mapping::Direct)),
             MappingConfig::Lazy { physical_zones } => {
                 self.text("design", name_of(names::MAPPING, &Mapping::Lazy));
+                self.number("physical_zones", physical_zones);
+            }
+            MappingConfig::Chunk {
+                chunk_blocks,
+                physical_zones,
+            } => {
+                self.text("design", name_of(names::MAPPING, &Mapping::Chunk));
+                self.number("chunk_blocks", chunk_blocks);
+                self.number("physical_zones", physical_zones);
+            }
+            MappingConfig::Stripe { physical_zones } => {
+                self.text("design", name_of(names::MAPPING, &Mapping::Stripe));
                 self.number("physical_zones", physical_zones);
             }
         }

@@ -10,7 +10,7 @@ use zonelab_device::{Buf, Command, Completion, Lba, Nanos, Op, QueueId, Tag, Zon
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ReportFilter, ZoneSendAction};
 use zonelab_ssd::config::{
-    DriveConfig, EraseExtent, EraseWhen, FinishConfig, MappingConfig, ResetConfig,
+    DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, MappingConfig, ResetConfig,
 };
 use zonelab_ssd::{Control, Drive, profile};
 
@@ -64,6 +64,7 @@ pub(crate) fn fill(granularity_kib: u32) -> FinishConfig {
         pause_ns: Nanos::ZERO,
         yield_ns: None,
         buffered: false,
+        extent: FillExtent::Zone,
     }
 }
 
@@ -171,6 +172,17 @@ impl Rig {
             status: completion.status,
             result: completion.result,
             data: completion.data,
+        });
+    }
+
+    /// Power took a command: it never completes.
+    pub(crate) fn forget(&mut self, tag: usize) {
+        self.done[tag] = Some(Done {
+            submitted: self.submitted[tag],
+            at: self.now,
+            status: Status::SUCCESS,
+            result: 0,
+            data: None,
         });
     }
 

@@ -6,8 +6,8 @@ use zonelab_device::{Lba, Nanos, Op, ZoneId};
 use zonelab_nvme::zns::{ReportFilter, ZoneSendAction, ZoneState};
 use zonelab_ssd::config::{
     ChannelArbitration, CommandCosts, DataStore, DiePolicy, DriveConfig, EraseExtent, EraseWhen,
-    FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, MediaDetails, PageRegister,
-    PlaneMode, ReadParts, ResetConfig, StripeOrder, Suspend, ZonesConfig,
+    FillExtent, FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, MediaDetails,
+    PageRegister, PlaneMode, ReadParts, ResetConfig, StripeOrder, Suspend, ZonesConfig,
 };
 
 use super::Rig;
@@ -70,6 +70,7 @@ pub(crate) fn finishes() -> Vec<FinishConfig> {
                     pause_ns,
                     yield_ns,
                     buffered: false,
+                    extent: FillExtent::Zone,
                 });
             }
         }

@@ -4,9 +4,7 @@
 use zonelab_device::{NamespaceId, Op, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
-use zonelab_ssd::config::{
-    DriveConfig, EraseExtent, EraseWhen, MappingConfig, PageRegister, PlaneMode, Suspend,
-};
+use zonelab_ssd::config::{DriveConfig, EraseExtent, EraseWhen, PageRegister, PlaneMode, Suspend};
 use zonelab_ssd::zones::Zones;
 
 use super::Rig;
@@ -58,10 +56,7 @@ impl Shadow {
             blocks: vec![Block::default(); (rows * width) as usize],
             pages: 0,
         };
-        let count = match config.mapping {
-            MappingConfig::Direct => config.zones.count,
-            MappingConfig::Lazy { physical_zones } => physical_zones,
-        };
+        let count = config.mapping.physical_zones(config.zones.count);
         Self {
             config: config.clone(),
             width,

@@ -6,9 +6,10 @@ use proptest::prelude::*;
 use zonelab_device::Nanos;
 use zonelab_ssd::config::{
     Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore, DiePolicy,
-    DriveConfig, EraseExtent, EraseWhen, FinishConfig, FrontEndConfig, Geometry, MappingConfig,
-    MediaConfig, MediaDetails, NamespaceConfig, NamespaceKind, PageRegister, PlaneMode, ReadParts,
-    ResetConfig, StripeOrder, Suspend, WriteBufferConfig, ZonesConfig, ZrwaConfig,
+    DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, FrontEndConfig, Geometry,
+    MappingConfig, MediaConfig, MediaDetails, NamespaceConfig, NamespaceKind, PageRegister,
+    PlaneMode, ReadParts, ResetConfig, StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
+    ZrwaConfig,
 };
 
 /// Configurations that the check accepts, small enough to be built.
@@ -416,6 +417,7 @@ fn management() -> impl Strategy<Value = (FinishConfig, ResetConfig, bool)> {
                 pause_ns: Nanos(pause),
                 yield_ns,
                 buffered: false,
+                extent: FillExtent::Zone,
             }
         }),
     ];

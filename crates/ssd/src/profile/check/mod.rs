@@ -50,6 +50,7 @@ pub fn check(config: &DriveConfig) -> Result<Derived, Vec<Violation>> {
     rules.relations();
     rules.stop()?;
     let needs = Needs::of(config).expect("values are in range and divide each other");
+    rules.chunks(&needs);
     rules.flash(&needs);
     rules.stop()?;
     Ok(Derived::new(config, &needs))

@@ -191,8 +191,13 @@ impl Rules<'_> {
             }
             self.number("reset.bookkeeping.slices", books.slices, 1, limits::SLICES);
         }
-        if let MappingConfig::Lazy { physical_zones } = self.config.mapping {
+        let mapping = self.config.mapping;
+        if mapping != MappingConfig::Direct {
+            let physical_zones = mapping.physical_zones(self.config.zones.count);
             self.number("mapping.physical_zones", physical_zones, 1, limits::ZONES);
+        }
+        if let MappingConfig::Chunk { chunk_blocks, .. } = mapping {
+            self.number("mapping.chunk_blocks", chunk_blocks, 1, limits::BLOCKS);
         }
     }
 

@@ -3,9 +3,9 @@
 use zonelab_config::units::{fmt_duration, fmt_size};
 use zonelab_device::Nanos;
 
-use super::{Rules, limits};
+use super::{Needs, Rules, limits};
 use crate::config::{
-    BufferRelease, ChannelArbitration, DiePolicy, DriveConfig, EraseWhen, FinishConfig,
+    BufferRelease, ChannelArbitration, DiePolicy, DriveConfig, EraseWhen, FillExtent, FinishConfig,
     MappingConfig, PageRegister, PlaneMode, StripeOrder, Suspend,
 };
 
@@ -403,11 +403,17 @@ impl Rules<'_> {
         let FinishConfig::Fill {
             granularity_bytes,
             buffered,
+            extent,
             ..
         } = self.config.finish
         else {
             return;
         };
+        if extent == FillExtent::Elements && !self.config.mapping.has_elements() {
+            let what = "a zone has no elements of its own that it could give back";
+            let valid = "set mapping.design = \"chunk\" or \"stripe\", or extent = \"zone\"";
+            self.refuse("finish.extent", what, valid);
+        }
         if buffered && self.config.write_buffer.is_none() {
             let what = "there is no write buffer to go through";
             let valid = "set write_buffer.mode = \"write-back\", or path = \"flash\"";
@@ -480,9 +486,8 @@ impl Rules<'_> {
 
     fn physical_zones(&mut self) {
         let count = self.config.zones.count;
-        if let MappingConfig::Lazy { physical_zones } = self.config.mapping
-            && physical_zones < count
-        {
+        let physical_zones = self.config.mapping.physical_zones(count);
+        if physical_zones < count {
             let what = format!("{physical_zones} cannot carry {count} zones");
             self.refuse(
                 "mapping.physical_zones",
@@ -490,6 +495,36 @@ impl Rules<'_> {
                 format!("at least zones.count = {count}"),
             );
         }
+    }
+}
+
+impl Rules<'_> {
+    /// Chunks divide what a zone has on each plane.
+    pub(super) fn chunks(&mut self, needs: &Needs) {
+        let MappingConfig::Chunk { chunk_blocks, .. } = self.config.mapping else {
+            return;
+        };
+        let rows = needs.rows;
+        if rows.is_multiple_of(u64::from(chunk_blocks)) {
+            return;
+        }
+        let divisors = (1..=rows.isqrt())
+            .filter(|small| rows.is_multiple_of(*small))
+            .flat_map(|small| [small, rows / small]);
+        let chunk = u64::from(chunk_blocks);
+        let below = divisors.clone().filter(|divisor| *divisor < chunk).max();
+        let above = divisors.filter(|divisor| *divisor > chunk).min();
+        let near: Vec<String> = [below, above]
+            .into_iter()
+            .flatten()
+            .map(|divisor| divisor.to_string())
+            .collect();
+        let what = format!(
+            "chunks of {chunk_blocks} blocks do not divide the {rows} blocks that a zone has on \
+             each plane"
+        );
+        let valid = format!("use {}", near.join(" or "));
+        self.refuse("mapping.chunk_blocks", what, valid);
     }
 }
 

@@ -1,0 +1,235 @@
+//! Physical zones that are assembled from storage elements: see
+//! [`crate::mapping::elements`].
+
+use std::ops::Range;
+
+use super::{Elements, Flash, PhysicalZone, SavedElements, SavedFlash, Tail, ZoneId};
+use crate::config::EraseWhen;
+
+impl Flash {
+    /// The storage elements, if zones are assembled from them.
+    #[must_use]
+    pub fn elements(&self) -> Option<&Elements> {
+        self.elements.as_deref()
+    }
+
+    /// Gives a zone that has none the elements of least wear. Returns the
+    /// physical zone that they make.
+    pub(crate) fn assemble(&mut self, zone: ZoneId) -> u32 {
+        let elements = self
+            .elements
+            .as_mut()
+            .expect("other zones have a physical zone, or get one of a list");
+        let (physical, stale_blocks) = elements.assemble(zone, &self.layout);
+        let count = elements.physical_zones() as usize;
+        self.zones.resize(count, PhysicalZone::default());
+        self.zones[physical as usize] = PhysicalZone {
+            stale_blocks,
+            ..PhysicalZone::default()
+        };
+        physical
+    }
+
+    /// Takes its elements from the zone on a physical zone. Returns whether it
+    /// consists of any.
+    pub(crate) fn disassemble(&mut self, physical: u32) -> bool {
+        match &mut self.elements {
+            Some(elements) => {
+                elements.release(physical);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Takes the elements away that the first `pages` pages of a zone do not
+    /// touch; if `by_line`, all of a line or none. Returns what is left.
+    pub(crate) fn trim(&mut self, physical: u32, pages: u32, by_line: bool) -> Option<Tail> {
+        let tail = self.elements.as_mut()?.trim(physical, pages, by_line);
+        Some(Tail {
+            end_page: tail.end_page.min(self.layout.zone_pages()),
+            ..tail
+        })
+    }
+
+    /// How many blocks of a zone its first `pages` pages touch; or elements, if
+    /// it consists of any.
+    pub(super) fn blocks_touched(&self, pages: u32) -> u32 {
+        match &self.elements {
+            Some(elements) => elements.places_touched(pages),
+            None => self.layout.blocks_touched(pages),
+        }
+    }
+
+    /// The most that [`Self::blocks_touched`] can be.
+    pub(super) fn zone_units(&self) -> u32 {
+        match &self.elements {
+            Some(elements) => elements.places(),
+            None => self.layout.zone_blocks(),
+        }
+    }
+
+    /// Whether a physical zone has flash for the first `pages` pages of a zone.
+    pub(crate) fn has_pages(&self, physical: u32, pages: u32) -> bool {
+        let elements = self.elements.as_ref();
+        elements.is_none_or(|elements| elements.has_pages(physical, pages))
+    }
+
+    /// The next block of a plane of a physical zone from `block` on, and before
+    /// `end`, that an erasure has to erase; `end` if there is none.
+    pub(crate) fn next_to_erase(&self, physical: u32, block: u32, end: u32) -> u32 {
+        let Some(elements) = &self.elements else {
+            return block;
+        };
+        let is_stale = |block: &u32| {
+            let (row, slot) = self.layout.block_position(*block);
+            elements.is_stale(physical, row, slot)
+        };
+        (block..end)
+            .step_by(self.layout.width() as usize)
+            .find(is_stale)
+            .unwrap_or(end)
+    }
+
+    /// Puts together the erasures of what has to be erased of the elements in
+    /// some places. Returns whether there are any.
+    #[cold]
+    pub(super) fn push_erase_elements(&mut self, physical: u32, places: &Range<u32>) -> bool {
+        self.ops.clear();
+        let rows = match &self.elements {
+            Some(elements) => elements.rows_of(places.clone()),
+            None => return false,
+        };
+        let width = self.layout.width();
+        let mut previous = None;
+        for block in rows.start * width..rows.end * width {
+            if let Some(index) = self.erase_in(physical, places, block) {
+                self.push_erase(physical, block, index, previous);
+                previous = Some(block);
+            }
+        }
+        !self.ops.is_empty()
+    }
+
+    /// Erases a block, if it lies in an element in some places and has to be
+    /// erased. Returns its number on the drive.
+    fn erase_in(&mut self, physical: u32, places: &Range<u32>, block: u32) -> Option<usize> {
+        let (row, slot) = self.layout.block_position(block);
+        let elements = self.elements.as_mut()?;
+        if elements.is_in(places, row, slot) {
+            elements.erase(physical, row, slot)
+        } else {
+            None
+        }
+    }
+
+    pub(super) fn precondition_assembled(&mut self, physical: u32, pages: u32) {
+        let touched = self.blocks_touched(pages);
+        let zone = &mut self.zones[physical as usize];
+        let end = match self.erase_when {
+            EraseWhen::FirstBlockWrite => touched.min(zone.stale_blocks),
+            _ => zone.stale_blocks,
+        };
+        let places = zone.erased_blocks..end;
+        zone.programmed_pages = pages;
+        zone.erased_blocks = zone.erased_blocks.max(end);
+        if let Some(elements) = &mut self.elements {
+            elements.write(physical, pages);
+        }
+        if !places.is_empty() {
+            // Counted, and no time passes.
+            self.push_erase_elements(physical, &places);
+        }
+    }
+
+    /// After erasures were noted ([`Flash::erase_again`]), all are gone with the power.
+    pub(crate) fn erasures_are_gone(&mut self) {
+        if let Some(elements) = &mut self.elements {
+            elements.power_cut();
+        }
+    }
+
+    /// Physical zones that zones stand on with elements which erasures have that
+    /// resets began.
+    pub(crate) fn zones_with_erasures(&self) -> impl Iterator<Item = u32> {
+        self.elements
+            .iter()
+            .flat_map(|elements| elements.zones_with_erasures())
+    }
+
+    /// Whether erasures that resets began may be under way on the flash of a zone.
+    pub(crate) fn has_erasures(&self, physical: u32) -> bool {
+        let elements = self.elements.as_ref();
+        self.is_being_erased(physical)
+            || elements.is_some_and(|elements| elements.has_erasures(physical))
+    }
+
+    /// Physical zones that have to be erased and that nothing is written on. Of
+    /// elements, those that no zone has are put on some.
+    pub(crate) fn waiting_for_erasure(&mut self) -> Vec<u32> {
+        if let Some(elements) = &mut self.elements {
+            let collected = elements.collect_stale();
+            let count = elements.physical_zones() as usize;
+            self.zones.resize(count, PhysicalZone::default());
+            for &physical in &collected {
+                self.zones[physical as usize] = PhysicalZone::default();
+            }
+            return collected;
+        }
+        (0..self.physical_zones())
+            .filter(|&physical| self.stale_blocks(physical) > 0 && !self.is_programmed(physical))
+            .collect()
+    }
+
+    /// Everything that a snapshot keeps. Zones are on the physical zones of their
+    /// numbers.
+    pub(super) fn save_assembled(&self) -> (SavedFlash, Option<SavedElements>) {
+        let (mut erase_counts, mut erased_total) = (self.erase_counts.clone(), self.erased_total);
+        let mut elements = self.elements.clone();
+        let mut zones = Vec::new();
+        if let Some(elements) = &mut elements {
+            elements.complete(|block| {
+                erase_counts[block] += 1;
+                erased_total += 1;
+            });
+            zones = vec![(0, 0, 0); elements.fresh_physical_zones() as usize];
+            for (physical, zone) in elements.mapped() {
+                // What has to be erased follows from the elements.
+                zones[zone.0 as usize].0 = self.zones[physical as usize].programmed_pages;
+            }
+        }
+        let flash = SavedFlash {
+            zones,
+            erase_counts,
+            programmed_bytes: self.programmed_bytes,
+            erased_total,
+        };
+        (flash, elements.map(|elements| elements.save()))
+    }
+
+    /// What a snapshot keeps of elements, if there are any.
+    pub(crate) fn save_elements(&self) -> Option<SavedElements> {
+        self.elements.as_ref()?;
+        self.save_assembled().1
+    }
+
+    /// Puts into the flash of a snapshot what it kept of elements.
+    ///
+    /// # Errors
+    /// What is impossible about it. The flash is of no use then.
+    pub(crate) fn restore_elements(&mut self, saved: &SavedElements) -> Result<(), String> {
+        let Some(elements) = &mut self.elements else {
+            return Err("storage elements of a drive without".to_owned());
+        };
+        elements.restore(saved, &self.layout, &self.erase_counts)?;
+        for (physical, zone) in (0..).zip(&mut self.zones) {
+            let (first, end) = elements.stale_places(physical);
+            (zone.erased_blocks, zone.stale_blocks) = (first, end);
+            let touched = elements.places_touched(zone.programmed_pages);
+            if touched > 0 && !elements.is_written(physical, touched) {
+                return Err(format!("elements of physical zone {physical}"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,432 @@
+//! Storage elements as sets, run beside a drive.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use zonelab_device::{Nanos, Op, ZoneId};
+use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
+use zonelab_ssd::config::{
+    BufferRelease, DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, MappingConfig,
+    WriteBufferConfig,
+};
+use zonelab_ssd::mapping::allocator::Availability;
+use zonelab_ssd::mapping::elements::ElementInfo;
+use zonelab_ssd::snapshot;
+
+use crate::drive_support::Rig;
+use crate::drive_support::random::{Step, width};
+
+/// What happens to a drive that no command does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Shock {
+    Power(u64),
+    Snapshot,
+}
+
+impl Arbitrary for Shock {
+    type Parameters = ();
+    type Strategy = BoxedStrategy<Self>;
+
+    fn arbitrary_with((): ()) -> Self::Strategy {
+        prop_oneof![
+            2 => any::<u64>().prop_map(Self::Power),
+            1 => Just(Self::Snapshot),
+        ]
+        .boxed()
+    }
+}
+
+fn rows(config: &DriveConfig) -> u32 {
+    let page_lbas = u64::from(config.geometry.page_bytes / config.lba_bytes);
+    let pages = config.zones.capacity_lbas.div_ceil(page_lbas) as u32;
+    pages.div_ceil(width(config) * config.geometry.pages_per_block)
+}
+
+/// The drive with elements instead of its mapping.
+pub(crate) fn with_elements(
+    mut config: DriveConfig,
+    (kind, by_elements, has_buffer): (u32, bool, bool),
+    spare: u32,
+) -> DriveConfig {
+    let rows = rows(&config);
+    let physical_zones = config.zones.count + spare;
+    let divisors: Vec<u32> = (1..=rows).filter(|c| rows.is_multiple_of(*c)).collect();
+    config.mapping = if kind.is_multiple_of(3) {
+        MappingConfig::Stripe { physical_zones }
+    } else {
+        MappingConfig::Chunk {
+            chunk_blocks: divisors[kind as usize / 3 % divisors.len()],
+            physical_zones,
+        }
+    };
+    let groups = config.geometry.planes_total() / width(&config);
+    config.geometry.blocks_per_plane = rows * physical_zones.div_ceil(groups);
+    if has_buffer {
+        config.write_buffer = Some(WriteBufferConfig {
+            size_bytes: 8 * u64::from(width(&config) * config.geometry.page_bytes),
+            appends_per_zone: None,
+            power_loss_protection: kind % 2 == 0,
+            release: BufferRelease::Program,
+            drain_bytes_per_s: None,
+            turn_bytes: None,
+        });
+    }
+    if let FinishConfig::Fill {
+        extent, buffered, ..
+    } = &mut config.finish
+        && by_elements
+    {
+        *extent = FillExtent::Elements;
+        *buffered = has_buffer && kind % 5 == 0;
+    }
+    config
+}
+
+/// Elements of a zone, as the oracle sees them.
+#[derive(Clone, Debug, Default)]
+struct Zone {
+    /// By place; places that are gone are missing.
+    elements: BTreeMap<u32, (u32, u32)>,
+    touched: BTreeSet<u32>,
+}
+
+pub(crate) struct Oracle {
+    config: DriveConfig,
+    width: u32,
+    zone_pages: u32,
+    page_lbas: u64,
+    /// Group and number of elements by zone.
+    zones: BTreeMap<u32, Zone>,
+    /// Wear of elements when they were last given back with something written.
+    dirty: BTreeMap<(u32, u32), u32>,
+    fill_pages: u64,
+    /// Fills were not cut short.
+    fills_are_exact: bool,
+    power_was_lost: bool,
+}
+
+impl Oracle {
+    pub(crate) fn new(config: &DriveConfig) -> Self {
+        let page_lbas = u64::from(config.geometry.page_bytes / config.lba_bytes);
+        Self {
+            config: config.clone(),
+            width: width(config),
+            zone_pages: config.zones.capacity_lbas.div_ceil(page_lbas) as u32,
+            page_lbas,
+            zones: BTreeMap::new(),
+            dirty: BTreeMap::new(),
+            fill_pages: 0,
+            fills_are_exact: true,
+            power_was_lost: false,
+        }
+    }
+
+    /// The place of the element that a page of a zone lies in, from the picture in
+    /// the paper: pages go over the planes, elements hold some rows of blocks.
+    fn place(&self, page: u32) -> u32 {
+        let row = page / (self.width * self.config.geometry.pages_per_block);
+        match self.config.mapping {
+            MappingConfig::Chunk { chunk_blocks, .. } => {
+                row / chunk_blocks * self.width + page % self.width
+            }
+            _ => row,
+        }
+    }
+
+    fn per_lun(&self) -> u32 {
+        match self.config.mapping {
+            MappingConfig::Chunk { chunk_blocks, .. } => rows(&self.config) / chunk_blocks,
+            _ => rows(&self.config),
+        }
+    }
+
+    pub(crate) fn run(&mut self, rig: &mut Rig, steps: &[Step], shocks: &[(usize, Shock)]) {
+        for (at, step) in steps.iter().enumerate() {
+            for (_, shock) in shocks.iter().filter(|(when, _)| *when == at) {
+                self.shock(rig, *shock);
+            }
+            match (*step, step.op(rig)) {
+                (_, Some(op)) => self.submit(rig, op),
+                (Step::Pause(ns), None) => rig.run_for(Nanos(ns)),
+                (_, None) => self.settle(rig),
+            }
+            self.check(rig);
+        }
+        self.settle(rig);
+        self.check(rig);
+    }
+
+    fn submit(&mut self, rig: &mut Rig, op: Op) {
+        rig.run_to(rig.now);
+        let before = all(rig);
+        let zones: Vec<(ZoneState, u64)> = (0..self.config.zones.count)
+            .map(|zone| seen(rig, zone))
+            .collect();
+        let is_busy = rig.drive.in_flight() + rig.drive.background_tasks() > 0;
+        rig.submit(op);
+        for (zone, (state, written)) in (0..).zip(zones) {
+            let (state_after, written_after) = seen(rig, zone);
+            let action = match op {
+                Op::ZoneSend { action, .. } => Some(action),
+                _ => None,
+            };
+            if state_after == ZoneState::EMPTY && action == Some(ZoneSendAction::RESET) {
+                self.fills_are_exact &= !is_busy;
+                self.reset(&before, zone);
+            } else if written_after > written {
+                self.write(rig, &before, zone, written_after);
+            } else if state_after != state && action == Some(ZoneSendAction::FINISH) {
+                self.finish(rig, &before, zone, written);
+            }
+        }
+    }
+
+    fn write(&mut self, rig: &Rig, before: &Infos, zone: u32, written: u64) {
+        if !self.zones.contains_key(&zone) {
+            self.assemble(rig, before, zone);
+        }
+        let pages = written.div_ceil(self.page_lbas) as u32;
+        let touched: BTreeSet<u32> = (0..pages).map(|page| self.place(page)).collect();
+        let zone = self.zones.get_mut(&zone).expect("it has elements");
+        assert!(
+            touched
+                .iter()
+                .all(|place| zone.elements.contains_key(place))
+        );
+        zone.touched = touched;
+    }
+
+    /// The zone got elements that were available, as many of each LUN, and no
+    /// choice has less wear.
+    fn assemble(&mut self, rig: &Rig, before: &Infos, zone: u32) {
+        let elements = elements_of(rig, zone);
+        let is_chunk = matches!(self.config.mapping, MappingConfig::Chunk { .. });
+        let groups = self.config.geometry.planes_total() / self.width;
+        let luns = if is_chunk { self.width } else { 1 };
+        let in_group = before.keys().filter(|(group, _)| *group == zone % groups);
+        let per_lun = in_group.count() as u32 / luns;
+        for lun in 0..luns {
+            let is_here = |name: &(u32, u32)| name.0 == zone % groups && name.1 / per_lun == lun;
+            let mut available: Vec<u32> = before
+                .iter()
+                .filter(|(name, of)| is_here(name) && of.availability.is_available())
+                .map(|(_, of)| of.wear)
+                .collect();
+            available.sort_unstable();
+            let least: u64 = available[..self.per_lun() as usize]
+                .iter()
+                .map(|wear| u64::from(*wear))
+                .sum();
+            let chosen: BTreeSet<(u32, u32)> = elements
+                .values()
+                .copied()
+                .filter(|name| is_here(name))
+                .collect();
+            assert_eq!(chosen.len(), self.per_lun() as usize, "LUN {lun}");
+            assert!(chosen.iter().all(|e| before[e].availability.is_available()));
+            let found: u64 = chosen.iter().map(|e| u64::from(before[e].wear)).sum();
+            assert_eq!(found, least, "least wear of LUN {lun} for zone {zone}");
+        }
+        let touched = BTreeSet::new();
+        self.zones.insert(zone, Zone { elements, touched });
+    }
+
+    fn finish(&mut self, rig: &Rig, before: &Infos, zone: u32, written: u64) {
+        let FinishConfig::Fill {
+            extent, buffered, ..
+        } = self.config.finish
+        else {
+            return;
+        };
+        // Less than was touched, if power took some of it.
+        let pages = written.div_ceil(self.page_lbas) as u32;
+        let last = (0..pages).map(|page| self.place(page)).max();
+        if extent == FillExtent::Zone {
+            if !self.zones.contains_key(&zone) && written < self.config.zones.capacity_lbas {
+                self.assemble(rig, before, zone);
+            }
+        } else if let Some(zone) = self.zones.get_mut(&zone) {
+            // Through the buffer goes what is contiguous: whole lines of elements.
+            let line = if buffered { self.width } else { 1 };
+            let is_chunk = matches!(self.config.mapping, MappingConfig::Chunk { .. });
+            let kept = match last {
+                Some(last) if is_chunk => (last / line + 1) * line,
+                Some(last) => last + 1,
+                None => 0,
+            };
+            zone.elements.retain(|place, _| *place < kept);
+            zone.touched.retain(|place| *place < kept);
+        }
+        let Some(state) = self.zones.get(&zone) else {
+            return;
+        };
+        let filled = (pages..self.zone_pages)
+            .filter(|page| state.elements.contains_key(&self.place(*page)))
+            .count();
+        self.fill_pages += filled as u64;
+    }
+
+    fn reset(&mut self, before: &Infos, zone: u32) {
+        for (place, name) in self.zones.remove(&zone).unwrap_or_default().elements {
+            // What was touched is dirty; what a fill touched the drive knows.
+            let of = before[&name];
+            let _ = place;
+            if of.availability == Availability::Valid {
+                self.dirty.insert(name, of.wear);
+            }
+        }
+    }
+
+    fn settle(&mut self, rig: &mut Rig) {
+        if self.power_was_lost {
+            while rig.drive.in_flight() + rig.drive.background_tasks() > 0 {
+                assert!(rig.next(), "something is under way");
+            }
+            // What completed before the power went may not have been taken yet.
+            rig.run_to(rig.now);
+        } else {
+            rig.settle();
+        }
+        let now = all(rig);
+        for (name, of) in &now {
+            let Some(&wear) = self.dirty.get(name) else {
+                continue;
+            };
+            if of.availability == Availability::Valid {
+                assert!(of.wear > wear, "{name:?} was programmed twice: {of:?}");
+            }
+        }
+        for (zone, state) in &self.zones {
+            for (place, name) in &state.elements {
+                let is_valid = now[name].availability == Availability::Valid;
+                let is_touched = state.touched.contains(place);
+                let is_buffered = self.config.write_buffer.is_some();
+                assert!(is_valid || !is_touched || is_buffered, "{name:?} of {zone}");
+            }
+        }
+        if self.fills_are_exact && !self.power_was_lost {
+            let bytes = self.fill_pages * u64::from(self.config.geometry.page_bytes);
+            // What goes through a buffer programs pages that were begun again.
+            let filled = rig.drive.totals().fill_program_bytes;
+            assert!(filled == bytes || self.config.write_buffer.is_some() && filled >= bytes);
+        }
+        let at_reset = matches!(
+            self.config.reset.erase,
+            EraseWhen::Synchronous | EraseWhen::Background
+        );
+        if at_reset && !self.power_was_lost {
+            let invalid = now.values().find(|of| of.is_stale);
+            assert_eq!(invalid, None, "all erasures are over");
+        }
+    }
+
+    /// What holds whenever one looks.
+    fn check(&self, rig: &Rig) {
+        let now = all(rig);
+        let mut seen = BTreeMap::new();
+        for (zone, state) in &self.zones {
+            assert_eq!(elements_of(rig, *zone), state.elements, "zone {zone}");
+            for name in state.elements.values() {
+                assert_eq!(seen.insert(*name, *zone), None, "{name:?} in two zones");
+            }
+        }
+        for (name, of) in &now {
+            assert_eq!(
+                of.zone.map(|zone| zone.0),
+                seen.get(name).copied(),
+                "{of:?}"
+            );
+            assert_eq!(of.availability.is_available(), of.zone.is_none(), "{of:?}");
+            self.check_wear(rig, *name, of);
+            if let Some(wear) = self.dirty.get(name)
+                && !of.is_stale
+                && of.availability != Availability::Valid
+            {
+                assert!(of.wear > *wear, "{of:?} is clean without an erasure");
+            }
+        }
+    }
+
+    fn check_wear(&self, rig: &Rig, (group, _): (u32, u32), of: &ElementInfo) {
+        let elements = rig.drive.flash().elements().expect("it has some");
+        let counts = rig.drive.flash().erase_counts();
+        let blocks: Vec<u32> = elements
+            .blocks_of(group, of.element)
+            .map(|block| counts[block])
+            .collect();
+        let (least, most) = (blocks.iter().min(), blocks.iter().max());
+        let (least, most) = least.zip(most).expect("an element has blocks");
+        let is_half_erased = of.is_stale && *most == of.wear + 1;
+        assert!(*most == of.wear || is_half_erased, "{of:?}: {blocks:?}");
+        if !self.power_was_lost && !of.is_stale {
+            assert_eq!(least, most, "{of:?}");
+        }
+        // A design that erases all never leaves some of an element.
+        let is_full = self.config.reset.extent == EraseExtent::Full;
+        assert!(!is_full || blocks.len() as u32 == elements_blocks(&self.config, self.width));
+    }
+
+    fn shock(&mut self, rig: &mut Rig, shock: Shock) {
+        match shock {
+            Shock::Power(seed) => {
+                let before = all(rig);
+                let loss = rig.drive.power_cut(rig.now, Nanos::from_ms(1), seed);
+                rig.now = loss.ready_at;
+                for lost in &loss.lost {
+                    rig.forget(lost.tag.0 as usize);
+                }
+                self.power_was_lost = true;
+                let zones: Vec<u32> = self.zones.keys().copied().collect();
+                for zone in zones {
+                    if rig.drive.mapping().physical(ZoneId(zone)).is_none() {
+                        self.reset(&before, zone);
+                    }
+                }
+                self.check(rig);
+            }
+            Shock::Snapshot => {
+                self.settle(rig);
+                let bytes = snapshot::save(&rig.drive).expect("it is idle");
+                let drive = snapshot::restore(&self.config, &bytes).expect("it is the same");
+                assert_eq!(snapshot::save(&drive).expect("it is idle"), bytes);
+                rig.drive = drive;
+                rig.now = Nanos::ZERO;
+                self.check(rig);
+            }
+        }
+    }
+}
+
+fn elements_blocks(config: &DriveConfig, width: u32) -> u32 {
+    match config.mapping {
+        MappingConfig::Chunk { chunk_blocks, .. } => chunk_blocks,
+        _ => width,
+    }
+}
+
+type Infos = BTreeMap<(u32, u32), ElementInfo>;
+
+fn all(rig: &Rig) -> Infos {
+    let elements = rig.drive.flash().elements().expect("it has some");
+    elements
+        .all()
+        .map(|of| ((of.group, of.element.0), of))
+        .collect()
+}
+
+fn elements_of(rig: &Rig, zone: u32) -> BTreeMap<u32, (u32, u32)> {
+    let Some(physical) = rig.drive.mapping().physical(ZoneId(zone)) else {
+        return BTreeMap::new();
+    };
+    let groups = rig.drive.flash().layout().groups();
+    let elements = rig.drive.flash().elements().expect("it has some");
+    (0..)
+        .zip(elements.of_zone(physical))
+        .filter_map(|(place, of)| Some((place, (zone % groups, of?.0))))
+        .collect()
+}
+
+fn seen(rig: &Rig, zone: u32) -> (ZoneState, u64) {
+    let zones = rig.drive.zones();
+    (zones.state(ZoneId(zone)), zones.host_lbas(ZoneId(zone)))
+}
