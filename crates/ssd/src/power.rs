@@ -35,6 +35,7 @@ use crate::draw::Draw;
 use crate::drive::{Drive, Stage};
 use crate::flash::Claim;
 use crate::front::FrontEnd;
+use crate::mapping::prepared::Prepared;
 use crate::zones::Change;
 
 /// A command that was in flight when power was lost: it never completes.
@@ -157,6 +158,7 @@ impl Drive {
         self.front = FrontEnd::new(&self.config().front_end, self.config().lba_bytes);
         let booked_until = self.flash.power_cut(self.config().geometry.channels);
         self.ready_at = now.saturating_add(off).max(booked_until);
+        self.prepared = Prepared::new(&self.config().allocation, self.ready_at);
 
         self.record_power_cut();
         self.settle_flash(&unerased, &remains);

@@ -73,7 +73,7 @@ impl Drive {
             }
             Op::ZrwaSend { slba, action } => {
                 self.accept_zrwa_send(slba, action, request)?;
-                Ok(processed)
+                Ok(self.allocate_opened(processed))
             }
             Op::ZoneSend {
                 slba,
@@ -81,8 +81,12 @@ impl Drive {
                 select_all,
             } => {
                 let zone = (!select_all).then_some(slba);
+                self.changes.clear();
                 self.accept_zone_send(nsid, zone, action, request, processed)?;
-                Ok(processed)
+                Ok(match action {
+                    ZoneSendAction::OPEN => self.allocate_opened(processed),
+                    _ => processed,
+                })
             }
             Op::ZoneReceive {
                 slba,
@@ -169,7 +173,7 @@ impl Drive {
             return self.place_in_zrwa(extent, nlb, request, (processed, fetched_bytes));
         }
         let (zone, offset_lbas) = (extent.zone, extent.offset_lbas);
-        let physical = self.mapping.map(zone, &mut self.flash);
+        let (physical, processed) = self.map_zone(zone, processed);
         // Fits: a zone has fewer than 2^32 pages, and profiles keep its blocks below 2^32 too.
         let range = BlockRange {
             first: offset_lbas as u32,

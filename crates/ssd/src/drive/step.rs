@@ -220,6 +220,11 @@ impl Drive {
         };
         let (op, nsid, role) = (request.op, request.nsid, request.role);
         self.requests.free(index);
+        if self.in_flight() == 0
+            && let Some(pool) = &mut self.prepared
+        {
+            pool.idles(self.now);
+        }
         self.is_sync_wanted |= matches!(op, Op::Flush);
         if let Op::Append { .. } = op
             && completion.status.is_success()

@@ -5,11 +5,11 @@ use proptest::option::of;
 use proptest::prelude::*;
 use zonelab_device::Nanos;
 use zonelab_ssd::config::{
-    Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore, DiePolicy,
-    DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, FrontEndConfig, Geometry,
-    MappingConfig, MediaConfig, MediaDetails, NamespaceConfig, NamespaceKind, PageRegister,
-    PlaneMode, ReadParts, ResetConfig, StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
-    ZrwaConfig,
+    AllocationConfig, Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore,
+    DiePolicy, DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, FrontEndConfig,
+    Geometry, MappingConfig, MediaConfig, MediaDetails, NamespaceConfig, NamespaceKind,
+    PageRegister, PlaneMode, ReadParts, ResetConfig, StripeOrder, Suspend, WriteBufferConfig,
+    ZonesConfig, ZrwaConfig,
 };
 
 /// Configurations that the check accepts, small enough to be built.
@@ -51,6 +51,7 @@ pub(crate) fn valid_config() -> impl Strategy<Value = DriveConfig> {
                     finish,
                     reset,
                     mapping: MappingConfig::Direct,
+                    allocation: AllocationConfig::NONE,
                     data,
                 };
                 config.reset.bookkeeping = books.map(|mut books: Bookkeeping| {

@@ -5,8 +5,8 @@ use zonelab_device::Nanos;
 
 use super::{Needs, Rules, limits};
 use crate::config::{
-    BufferRelease, ChannelArbitration, DiePolicy, DriveConfig, EraseWhen, FillExtent, FinishConfig,
-    MappingConfig, PageRegister, PlaneMode, StripeOrder, Suspend,
+    AllocationConfig, BufferRelease, ChannelArbitration, DiePolicy, DriveConfig, EraseWhen,
+    FillExtent, FinishConfig, MappingConfig, PageRegister, PlaneMode, StripeOrder, Suspend,
 };
 
 impl Rules<'_> {
@@ -37,6 +37,7 @@ impl Rules<'_> {
         self.preemption();
         self.bookkeeping();
         self.physical_zones();
+        self.allocations();
     }
 
     fn geometry(&mut self) {
@@ -499,6 +500,41 @@ impl Rules<'_> {
 }
 
 impl Rules<'_> {
+    /// What an allocation can be.
+    pub(super) fn allocations(&mut self) {
+        let AllocationConfig {
+            time_ns,
+            pool_zones,
+            depth_weight,
+            ..
+        } = self.config.allocation;
+        let mapping = self.config.mapping;
+        if mapping == MappingConfig::Direct {
+            if self.config.allocation != AllocationConfig::NONE {
+                let what = "zones keep their flash with direct mapping";
+                let valid = "set mapping.design to another than \"direct\", or leave it out";
+                self.refuse("mapping.allocation", what, valid);
+            }
+            return;
+        }
+        if pool_zones > 0 && time_ns == Nanos::ZERO {
+            let what = "there is nothing to prepare if allocation takes no time";
+            self.refuse("mapping.pool", what, "set mapping.allocation, or pool = 0");
+        }
+        if depth_weight.is_none() {
+            return;
+        }
+        if !matches!(mapping, MappingConfig::Chunk { .. }) {
+            let what = "only chunks are on one LUN";
+            let valid = "set mapping.design = \"chunk\", or leave it out";
+            self.refuse("mapping.depth_weight", what, valid);
+        } else if self.config.media.planes == PlaneMode::MultiPlane {
+            let what = "neighbours of a zone may be on one plane, and no multi-plane operation";
+            let valid = "set media.planes to another than \"multi-plane\", or leave it out";
+            self.refuse("mapping.depth_weight", what, valid);
+        }
+    }
+
     /// Chunks divide what a zone has on each plane.
     pub(super) fn chunks(&mut self, needs: &Needs) {
         let MappingConfig::Chunk { chunk_blocks, .. } = self.config.mapping else {
