@@ -319,7 +319,7 @@ fn elements_are_never_lost() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(600) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1_500) })]
 
     /// Random commands, power cuts and snapshots, beside a model of elements as sets.
     #[test]

@@ -460,6 +460,9 @@ impl Elements {
             let at = self.shape.index(physical, place);
             self.table[at] = NONE;
         }
+        // More, if a loss of power took what the host had written there.
+        let written = &mut self.physical[physical as usize].written;
+        *written = kept.min(*written);
         Tail {
             end_page: self.units.pages_per_line.value().saturating_mul(lines),
             slots: if rest == 0 { width } else { rest },
@@ -628,6 +631,10 @@ impl Elements {
     fn let_go(&mut self, physical: u32, place: u32) {
         if let Some(element) = self.at(physical, place) {
             let (group, id) = self.name(element);
+            let is_written = self.allocators[group].availability(id) == Availability::Valid;
+            if is_written && self.stale_left[element] == 0 {
+                self.mark_stale(element);
+            }
             self.allocators[group].release(id);
             self.owner[element] = NONE;
         }

@@ -158,7 +158,7 @@ impl Oracle {
 
     fn submit(&mut self, rig: &mut Rig, op: Op) {
         rig.run_to(rig.now);
-        let before = all(rig);
+        let mut before = all(rig);
         let zones: Vec<(ZoneState, u64)> = (0..self.config.zones.count)
             .map(|zone| seen(rig, zone))
             .collect();
@@ -174,14 +174,14 @@ impl Oracle {
                 self.fills_are_exact &= !is_busy;
                 self.reset(&before, zone);
             } else if written_after > written {
-                self.write(rig, &before, zone, written_after);
+                self.write(rig, &mut before, zone, written_after);
             } else if state_after != state && action == Some(ZoneSendAction::FINISH) {
-                self.finish(rig, &before, zone, written);
+                self.finish(rig, &mut before, zone, written);
             }
         }
     }
 
-    fn write(&mut self, rig: &Rig, before: &Infos, zone: u32, written: u64) {
+    fn write(&mut self, rig: &Rig, before: &mut Infos, zone: u32, written: u64) {
         if !self.zones.contains_key(&zone) {
             self.assemble(rig, before, zone);
         }
@@ -198,7 +198,7 @@ impl Oracle {
 
     /// The zone got elements that were available, as many of each LUN, and no
     /// choice has less wear.
-    fn assemble(&mut self, rig: &Rig, before: &Infos, zone: u32) {
+    fn assemble(&mut self, rig: &Rig, before: &mut Infos, zone: u32) {
         let elements = elements_of(rig, zone);
         let is_chunk = matches!(self.config.mapping, MappingConfig::Chunk { .. });
         let groups = self.config.geometry.planes_total() / self.width;
@@ -227,11 +227,15 @@ impl Oracle {
             let found: u64 = chosen.iter().map(|e| u64::from(before[e].wear)).sum();
             assert_eq!(found, least, "least wear of LUN {lun} for zone {zone}");
         }
+        // One command can make several zones.
+        for name in elements.values() {
+            before.get_mut(name).expect("it was there").availability = Availability::Allocated;
+        }
         let touched = BTreeSet::new();
         self.zones.insert(zone, Zone { elements, touched });
     }
 
-    fn finish(&mut self, rig: &Rig, before: &Infos, zone: u32, written: u64) {
+    fn finish(&mut self, rig: &Rig, before: &mut Infos, zone: u32, written: u64) {
         let FinishConfig::Fill {
             extent, buffered, ..
         } = self.config.finish
@@ -254,6 +258,12 @@ impl Oracle {
                 Some(last) => last + 1,
                 None => 0,
             };
+            for name in zone.elements.range(kept..).map(|(_, name)| *name) {
+                // Only a loss of power makes it forget what it wrote.
+                if before[&name].availability == Availability::Valid {
+                    self.dirty.insert(name, before[&name].wear);
+                }
+            }
             zone.elements.retain(|place, _| *place < kept);
             zone.touched.retain(|place| *place < kept);
         }
@@ -267,10 +277,14 @@ impl Oracle {
     }
 
     fn reset(&mut self, before: &Infos, zone: u32) {
-        for (place, name) in self.zones.remove(&zone).unwrap_or_default().elements {
-            // What was touched is dirty; what a fill touched the drive knows.
+        for name in self
+            .zones
+            .remove(&zone)
+            .unwrap_or_default()
+            .elements
+            .into_values()
+        {
             let of = before[&name];
-            let _ = place;
             if of.availability == Availability::Valid {
                 self.dirty.insert(name, of.wear);
             }
@@ -304,11 +318,11 @@ impl Oracle {
                 assert!(is_valid || !is_touched || is_buffered, "{name:?} of {zone}");
             }
         }
-        if self.fills_are_exact && !self.power_was_lost {
+        // A buffer programs what the host began and what fills it together.
+        let is_exact = self.fills_are_exact && self.config.write_buffer.is_none();
+        if is_exact && !self.power_was_lost {
             let bytes = self.fill_pages * u64::from(self.config.geometry.page_bytes);
-            // What goes through a buffer programs pages that were begun again.
-            let filled = rig.drive.totals().fill_program_bytes;
-            assert!(filled == bytes || self.config.write_buffer.is_some() && filled >= bytes);
+            assert_eq!(rig.drive.totals().fill_program_bytes, bytes);
         }
         let at_reset = matches!(
             self.config.reset.erase,
@@ -388,7 +402,10 @@ impl Oracle {
                 self.settle(rig);
                 let bytes = snapshot::save(&rig.drive).expect("it is idle");
                 let drive = snapshot::restore(&self.config, &bytes).expect("it is the same");
-                assert_eq!(snapshot::save(&drive).expect("it is idle"), bytes);
+                // Unless it goes on with erasures that a loss of power left to do.
+                let is_idle = drive.background_tasks() == 0;
+                assert!(is_idle || self.power_was_lost);
+                assert!(!is_idle || snapshot::save(&drive) == Ok(bytes));
                 rig.drive = drive;
                 rig.now = Nanos::ZERO;
                 self.check(rig);
