@@ -711,6 +711,9 @@ pub struct AllocationConfig {
     /// [`crate::mapping::allocator::Allocator::allocate_relaxed`]. `None`: all
     /// LUNs give as many.
     pub depth_weight: Option<u32>,
+    /// There may be more zones than flash for all of them: a zone gets its flash
+    /// when it leaves the state Empty, or stays empty if there is not enough.
+    pub thin: bool,
 }
 
 impl AllocationConfig {
@@ -720,6 +723,7 @@ impl AllocationConfig {
         at_open: false,
         pool_zones: 0,
         depth_weight: None,
+        thin: false,
     };
 }
 

@@ -4,6 +4,7 @@ mod accept;
 mod allocate;
 mod control;
 mod step;
+mod thin;
 
 pub use control::{Control, ControlError};
 

@@ -372,5 +372,20 @@ impl Drive {
                 self.mapping.release(zone, &mut self.flash);
             }
         }
+        self.release_unwritten();
+    }
+
+    /// Zones that were opened and not written are empty now, and give back what
+    /// they got when they were opened.
+    fn release_unwritten(&mut self) {
+        let allocation = self.config().allocation;
+        if !(allocation.at_open || allocation.thin) {
+            return;
+        }
+        for zone in (0..self.config().zones.count).map(ZoneId) {
+            if self.zones.state(zone) == ZoneState::EMPTY {
+                self.mapping.release(zone, &mut self.flash);
+            }
+        }
     }
 }

@@ -257,6 +257,7 @@ fn allocations() -> impl Strategy<Value = AllocationConfig> {
             at_open,
             pool_zones: if time_ns == 0 { 0 } else { pool_zones },
             depth_weight,
+            thin: false,
         },
     )
 }

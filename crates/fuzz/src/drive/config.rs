@@ -100,6 +100,7 @@ fn allocation(draw: &mut Draw<'_>, is_mapped: bool) -> AllocationConfig {
             _ => draw.int(0..=2),
         },
         depth_weight: None,
+        thin: false,
     }
 }
 

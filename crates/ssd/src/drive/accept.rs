@@ -22,6 +22,23 @@ impl Drive {
         request: u32,
         processed: Nanos,
     ) -> Result<Nanos, Status> {
+        if self.config.allocation.thin {
+            self.accept_thin(nsid, op, request, processed)
+        } else {
+            self.accept_backed(nsid, op, request, processed)
+        }
+    }
+
+    /// The same where there is flash for the zone of the command, or the zones know
+    /// that there is none.
+    #[inline]
+    pub(super) fn accept_backed(
+        &mut self,
+        nsid: NamespaceId,
+        op: Op,
+        request: u32,
+        processed: Nanos,
+    ) -> Result<Nanos, Status> {
         match op {
             Op::Read { slba, nlb } => {
                 self.check_transfer(nlb, self.info.max_transfer_bytes, request)?;

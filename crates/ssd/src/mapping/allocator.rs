@@ -198,6 +198,21 @@ impl Allocator {
         Ok(())
     }
 
+    /// How many times in a row [`Allocator::allocate`] would succeed.
+    #[must_use]
+    pub fn zones_left(&self, per_lun: u32) -> u32 {
+        let least = self.available.iter().min();
+        least.map_or(0, |least| least / per_lun.max(1))
+    }
+
+    /// The same of [`Allocator::allocate_relaxed`].
+    #[must_use]
+    pub fn zones_left_relaxed(&self, per_lun: u32) -> u32 {
+        let all: u64 = self.available.iter().map(|&of_lun| u64::from(of_lun)).sum();
+        let needed = u64::from(per_lun) * self.available.len() as u64;
+        u32::try_from(all / needed.max(1)).unwrap_or(u32::MAX)
+    }
+
     /// Allocates the first available element of a LUN, which has one.
     fn take_least(&mut self, lun: usize) -> ElementId {
         let n = number(self.order.least(lun)) as usize;

@@ -342,6 +342,15 @@ impl Elements {
         (physical, stale_end)
     }
 
+    /// How many more zones of a group the elements that no zone has are enough for.
+    pub(crate) fn zones_left(&self, group: u32) -> u32 {
+        let (of, per_lun) = (&self.allocators[group as usize], self.shape.per_lun);
+        match self.shape.depth_weight {
+            None => of.zones_left(per_lun),
+            Some(_) => of.zones_left_relaxed(per_lun),
+        }
+    }
+
     /// Puts elements, which are listed LUN by LUN, in an order in which LUNs take
     /// turns: those that have the same share of all elements behind them, by their
     /// `position`. If LUNs have as many, that is line by line.

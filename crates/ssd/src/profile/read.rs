@@ -752,7 +752,7 @@ fn mapping(table: &Table<'_>) -> Result<StatedMapping, Reported> {
 fn allocation(table: &Table<'_>, design: Option<Mapping>) -> Result<AllocationConfig, Reported> {
     if design == Some(Mapping::Direct) {
         let why = "it has no effect with design = \"direct\"";
-        let keys = ["allocation", "allocate_at", "pool", "depth_weight"];
+        let keys = ["allocation", "allocate_at", "pool", "depth_weight", "thin"];
         return refuse_all(table, &keys, why).map(|()| AllocationConfig::NONE);
     }
     let time_ns = table.duration_ns("allocation").or(0).map(Nanos);
@@ -764,7 +764,14 @@ fn allocation(table: &Table<'_>, design: Option<Mapping>) -> Result<AllocationCo
         let why = "it only has an effect with design = \"chunk\"";
         table.refuse("depth_weight", why).map(|()| None)
     };
+    let thin = if matches!(design, Some(Mapping::Chunk | Mapping::Stripe) | None) {
+        table.bool("thin").or(false)
+    } else {
+        let why = "it only has an effect with design = \"chunk\" or \"stripe\"";
+        table.refuse("thin", why).map(|()| false)
+    };
     Ok(AllocationConfig {
+        thin: thin?,
         time_ns: time_ns?,
         at_open: at_open?,
         pool_zones: pool_zones?,
@@ -798,6 +805,8 @@ fn fit_flash(config: &mut DriveConfig, blocks_per_plane: Option<u32>, mapping: S
         let blocks = u64::from(config.geometry.blocks_per_plane);
         let held = blocks / needs.rows.max(1) * u64::from(needs.groups);
         let held = u32::try_from(held).unwrap_or(u32::MAX).min(limits::ZONES);
-        config.mapping = mapping.with(held.max(config.zones.count));
+        let thin = config.allocation.thin && held > 0;
+        let least = if thin { 1 } else { config.zones.count };
+        config.mapping = mapping.with(held.max(least));
     }
 }

@@ -551,6 +551,7 @@ impl Keys {
             at_open,
             pool_zones,
             depth_weight,
+            thin,
         } = allocation;
         if mapping == MappingConfig::Direct {
             return;
@@ -560,6 +561,9 @@ impl Keys {
         self.number("pool", pool_zones);
         if let Some(weight) = depth_weight {
             self.number("depth_weight", weight);
+        }
+        if mapping.has_elements() {
+            self.flag("thin", thin);
         }
     }
 }

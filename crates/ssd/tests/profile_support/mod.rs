@@ -436,6 +436,7 @@ fn management() -> impl Strategy<Value = (FinishConfig, ResetConfig, Option<Allo
             at_open,
             pool_zones: if time_ns == 0 { 0 } else { pool_zones },
             depth_weight: None,
+            thin: false,
         },
     );
     (finish, erase, any::<bool>(), hold(), of(allocation)).prop_map(

@@ -6,7 +6,8 @@ use zonelab_device::Nanos;
 use super::{Needs, Rules, limits};
 use crate::config::{
     AllocationConfig, BufferRelease, ChannelArbitration, DiePolicy, DriveConfig, EraseWhen,
-    FillExtent, FinishConfig, MappingConfig, PageRegister, PlaneMode, StripeOrder, Suspend,
+    FillExtent, FinishConfig, MappingConfig, NamespaceConfig, NamespaceKind, PageRegister,
+    PlaneMode, StripeOrder, Suspend,
 };
 
 impl Rules<'_> {
@@ -488,7 +489,7 @@ impl Rules<'_> {
     fn physical_zones(&mut self) {
         let count = self.config.zones.count;
         let physical_zones = self.config.mapping.physical_zones(count);
-        if physical_zones < count {
+        if physical_zones < count && !self.config.allocation.thin {
             let what = format!("{physical_zones} cannot carry {count} zones");
             self.refuse(
                 "mapping.physical_zones",
@@ -521,6 +522,9 @@ impl Rules<'_> {
             let what = "there is nothing to prepare if allocation takes no time";
             self.refuse("mapping.pool", what, "set mapping.allocation, or pool = 0");
         }
+        if self.config.allocation.thin {
+            self.thin();
+        }
         if depth_weight.is_none() {
             return;
         }
@@ -532,6 +536,37 @@ impl Rules<'_> {
             let what = "neighbours of a zone may be on one plane, and no multi-plane operation";
             let valid = "set media.planes to another than \"multi-plane\", or leave it out";
             self.refuse("mapping.depth_weight", what, valid);
+        }
+    }
+
+    /// What a drive with more zones than flash needs.
+    fn thin(&mut self) {
+        let key = "mapping.thin";
+        let gives_back = matches!(
+            self.config.finish,
+            FinishConfig::Fill {
+                extent: FillExtent::Elements,
+                ..
+            }
+        );
+        let is_zoned = |of: &NamespaceConfig| of.kind == NamespaceKind::Zoned;
+        let groups = Needs::of(self.config).map_or(1, |needs| needs.groups);
+        if !self.config.mapping.has_elements() {
+            let what =
+                "only zones that consist of storage elements can be more than there is flash";
+            let valid = "set mapping.design = \"chunk\" or \"stripe\", or thin = false";
+            self.refuse(key, what, valid);
+        } else if !gives_back {
+            let what = "a finish that fills the zone gives nothing back for further zones";
+            let valid = "set finish.extent = \"elements\", or thin = false";
+            self.refuse(key, what, valid);
+        } else if !self.config.namespaces.iter().all(is_zoned) {
+            let what = "conventional namespaces need flash for all of their zones";
+            self.refuse(key, what, "zoned namespaces, or thin = false");
+        } else if self.config.mapping.physical_zones(1) < groups {
+            let what = format!("each of {groups} groups of zones needs flash for one");
+            let valid = format!("at least mapping.physical_zones = {groups}");
+            self.refuse("mapping.physical_zones", what, valid);
         }
     }
 
