@@ -5,8 +5,9 @@
 //! mapping, flash timing, events, statistics. The [`yardstick`] does the bare
 //! minimum that any simulator of this kind must do, so that the ratio of the
 //! two means the same on every machine. A [`SchedulerCase`] is one scheduler by
-//! itself.
+//! itself, an [`AllocationCase`] the allocation of storage elements to zones.
 
+mod allocation;
 mod schedulers;
 
 use std::cmp::Reverse;
@@ -20,6 +21,7 @@ use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::profile::Profile;
 use zonelab_ssd::{Control, Drive};
 
+pub use allocation::{AllocationCase, DriveWear, PreparedAllocation, allocation_cases};
 pub use schedulers::{
     PreparedScheduler, SchedulerCase, SchedulerLoad, scheduler_cases, scheduler_specs,
 };

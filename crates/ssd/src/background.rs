@@ -208,8 +208,8 @@ impl Drive {
         if first >= end && !self.finish_waits(change.zone) {
             return;
         }
+        let (physical, start) = self.map_zone(change.zone, start);
         let start = self.in_zone_order(change.zone, start);
-        let physical = self.allocate(change.zone, start);
         self.requests.at(request).pending += 1;
         self.background.fills += 1;
         let task = self.background.tasks.insert(Task::Fill(Fill {

@@ -38,6 +38,8 @@ pub struct DriveConfig {
     pub reset: ResetConfig,
     /// Which flash a zone stands on.
     pub mapping: MappingConfig,
+    /// How and when a zone comes by its flash, where mapping is not direct.
+    pub allocation: AllocationConfig,
     /// Whether written data is kept.
     pub data: DataStore,
 }
@@ -737,6 +739,36 @@ impl MappingConfig {
     pub const fn has_elements(&self) -> bool {
         matches!(self, Self::Chunk { .. } | Self::Stripe { .. })
     }
+}
+
+/// How and when a zone comes by its flash (SilentZNS, sections 4 and 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AllocationConfig {
+    /// Time that the firmware takes to choose the flash of a zone. It is part of
+    /// the command that needs it, and takes a firmware core for as long.
+    pub time_ns: Nanos,
+    /// An explicit open gives a zone its flash; else its first write does.
+    pub at_open: bool,
+    /// Zones for which the choice is made while no command is in flight, at most.
+    pub pool_zones: u32,
+    /// Total wear (erasures) that an element more on one LUN has to save: see
+    /// [`crate::mapping::allocator::Allocator::allocate_relaxed`]. `None`: all
+    /// LUNs give as many.
+    pub depth_weight: Option<u32>,
+    /// There may be more zones than flash for all of them: a zone gets its flash
+    /// when it leaves the state Empty, or stays empty if there is not enough.
+    pub thin: bool,
+}
+
+impl AllocationConfig {
+    /// It takes no time, and happens at the first write.
+    pub const NONE: Self = Self {
+        time_ns: Nanos::ZERO,
+        at_open: false,
+        pool_zones: 0,
+        depth_weight: None,
+        thin: false,
+    };
 }
 
 /// Whether written data is kept.

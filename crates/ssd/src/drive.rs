@@ -1,8 +1,10 @@
 //! The drive: commands in, completions out, in virtual time.
 
 mod accept;
+mod allocate;
 mod control;
 mod step;
+mod thin;
 
 pub use control::{Control, ControlError};
 
@@ -25,6 +27,7 @@ use crate::event::{Event, EventQueue};
 use crate::flash::{Claim, Flash};
 use crate::front::FrontEnd;
 use crate::mapping::Mapping;
+use crate::mapping::prepared::Prepared;
 use crate::record::{Recorder, ZoneLog};
 use crate::slab::Slab;
 use crate::zones::{Change, Zones};
@@ -134,6 +137,8 @@ pub struct Drive {
     pub(crate) now: Nanos,
     pub(crate) zones: Zones,
     pub(crate) mapping: Mapping,
+    /// Allocations made in idle time, if there are any.
+    pub(crate) prepared: Option<Prepared>,
     pub(crate) flash: Flash,
     pub(crate) front: FrontEnd,
     pub(crate) data: Option<Data>,
@@ -179,11 +184,8 @@ impl Drive {
         let physical_zones = config.mapping.physical_zones(config.zones.count);
         let flash = Flash::new(config, physical_zones);
         let front = FrontEnd::new(&config.front_end, config.lba_bytes);
-        let delayed_zones = if front.delays() {
-            config.zones.count
-        } else {
-            0
-        };
+        let delays = front.delays() || config.allocation.time_ns > Nanos::ZERO;
+        let delayed_zones = if delays { config.zones.count } else { 0 };
         let groups = flash.layout().groups();
         let page_lbas = flash.layout().page_lbas();
         let zones = Zones::with_namespaces(&config.zones, &config.namespaces());
@@ -195,6 +197,7 @@ impl Drive {
             internal_requests: 0,
             zones,
             mapping: Mapping::new(config.mapping, config.zones.count, groups),
+            prepared: Prepared::new(&config.allocation, Nanos::ZERO),
             front,
             zone_starts: vec![Nanos::ZERO; delayed_zones as usize],
             data: (config.data == DataStore::Memory)
@@ -363,6 +366,9 @@ impl Drive {
         if now < self.ready_at {
             let reason = RejectReason::Disconnected;
             return Err(Rejected { reason, data });
+        }
+        if let Some(pool) = &mut self.prepared {
+            pool.wakes(now);
         }
         let namespace = self.zones.namespace(command.nsid);
         let op = namespace.map_or(command.op, |namespace| namespace.on_drive(command.op));

@@ -115,6 +115,13 @@ impl FrontEnd {
         extra
     }
 
+    /// The latest command takes its core for that much longer.
+    pub(crate) fn prolong(&mut self, time: Nanos) {
+        if let Some(core) = self.cores.get_mut(self.latest) {
+            *core = core.saturating_add(time);
+        }
+    }
+
     /// When the completion of a command whose work is done now is on its way
     /// to the host, and through; `None`: at once.
     #[inline]

@@ -9,6 +9,7 @@
 
 pub mod allocator;
 pub mod elements;
+pub(crate) mod prepared;
 
 use std::collections::VecDeque;
 

@@ -35,6 +35,7 @@ use crate::draw::Draw;
 use crate::drive::{Drive, Stage};
 use crate::flash::Claim;
 use crate::front::FrontEnd;
+use crate::mapping::prepared::Prepared;
 use crate::zones::Change;
 
 /// A command that was in flight when power was lost: it never completes.
@@ -158,6 +159,7 @@ impl Drive {
         self.front = FrontEnd::new(&self.config().front_end, self.config().lba_bytes);
         let booked_until = self.flash.power_cut(self.config().geometry.channels);
         self.ready_at = now.saturating_add(off).max(booked_until);
+        self.prepared = Prepared::new(&self.config().allocation, self.ready_at);
 
         self.record_power_cut();
         self.settle_flash(&unerased, &remains, &rows);
@@ -372,6 +374,21 @@ impl Drive {
         for &Remains { zone, .. } in remains {
             let empty = self.zones.state(zone) == ZoneState::EMPTY;
             if empty {
+                self.mapping.release(zone, &mut self.flash);
+            }
+        }
+        self.release_unwritten();
+    }
+
+    /// Zones that were opened and not written are empty now, and give back what
+    /// they got when they were opened.
+    fn release_unwritten(&mut self) {
+        let allocation = self.config().allocation;
+        if !(allocation.at_open || allocation.thin) {
+            return;
+        }
+        for zone in (0..self.config().zones.count).map(ZoneId) {
+            if self.zones.state(zone) == ZoneState::EMPTY {
                 self.mapping.release(zone, &mut self.flash);
             }
         }

@@ -97,6 +97,11 @@ impl Drive {
         if config.data != DataStore::Memory {
             return Err(impossible("contents of a drive that keeps no data".into()));
         }
+        if config.allocation.thin {
+            // Zones and mapping are kept at different times: there might not be
+            // enough flash for what the zones say.
+            return Err(impossible("more zones than flash (mapping.thin)".into()));
+        }
         let zones = Zones::recovered(&config.zones, &config.namespaces(), &kept.zones);
         let mut drive = Self::new(config);
         drive.zones = zones.map_err(impossible)?;

@@ -18,7 +18,7 @@ impl Drive {
         extent: &Extent,
         nlb: u32,
         request: u32,
-        (processed, fetched_bytes): (Nanos, u64),
+        (mut processed, fetched_bytes): (Nanos, u64),
     ) -> Nanos {
         let zone = extent.zone;
         let bytes = u64::from(nlb) * u64::from(self.config().lba_bytes);
@@ -27,7 +27,9 @@ impl Drive {
             // Fits: see `place_write`.
             let first = committed.offset_lbas as u32;
             let count = committed.nlb;
-            claim = Claim::later(self.allocate(zone, processed), BlockRange { first, count });
+            let physical;
+            (physical, processed) = self.map_zone(zone, processed);
+            claim = Claim::later(physical, BlockRange { first, count });
         }
         self.totals.host_write_bytes += bytes;
         let generation = self.zones.generation(zone);
@@ -62,6 +64,7 @@ impl Drive {
                 result
             }
             ZoneSendAction::SET_DESCRIPTOR_EXTENSION => {
+                self.changes.clear();
                 let data = &self.requests.at(request).data;
                 let data = data.as_deref().ok_or(Status::INVALID_FIELD)?;
                 self.zones.set_extension_with_zrwa(slba, data)

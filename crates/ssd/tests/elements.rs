@@ -2,6 +2,7 @@
 
 mod drive_support;
 mod elements_oracle;
+mod elements_thin;
 
 use drive_support::random::{drives, streams};
 use drive_support::{ERASE, PAGE, Rig, confznspp, fill, lazy, reset, small};

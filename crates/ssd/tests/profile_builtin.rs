@@ -4,9 +4,10 @@ use zonelab_config::Override;
 use zonelab_device::Nanos;
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::{
-    ChannelArbitration, CommandCosts, DataStore, DiePolicy, DriveConfig, EraseExtent, EraseWhen,
-    FillExtent, FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, MediaDetails,
-    PageRegister, PlaneMode, ResetConfig, StripeOrder, Suspend, ZonesConfig,
+    AllocationConfig, ChannelArbitration, CommandCosts, DataStore, DiePolicy, DriveConfig,
+    EraseExtent, EraseWhen, FillExtent, FinishConfig, FrontEndConfig, Geometry, MappingConfig,
+    MediaConfig, MediaDetails, PageRegister, PlaneMode, ResetConfig, StripeOrder, Suspend,
+    ZonesConfig,
 };
 use zonelab_ssd::profile::{
     Cell, Limit, Profile, builtin, builtin_names, builtin_text, check, describe, to_toml,
@@ -115,6 +116,7 @@ fn confznspp_is_the_papers_emulator() {
             bookkeeping: None,
         },
         mapping: MappingConfig::Direct,
+        allocation: AllocationConfig::NONE,
         data: DataStore::None,
     };
     assert_eq!(builtin("confznspp").unwrap().config, expected);

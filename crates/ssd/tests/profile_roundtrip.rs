@@ -8,8 +8,8 @@ use zonelab_device::{Command, Lba, Nanos, Op, QueueId, Tag};
 use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::{
-    ChannelArbitration, CommandCosts, DriveConfig, EraseExtent, EraseWhen, FinishConfig,
-    MappingConfig, MediaDetails, PageRegister,
+    AllocationConfig, ChannelArbitration, CommandCosts, DriveConfig, EraseExtent, EraseWhen,
+    FinishConfig, MappingConfig, MediaDetails, PageRegister,
 };
 use zonelab_ssd::profile::{Limit, Profile, check, describe, to_toml};
 
@@ -58,6 +58,7 @@ fn simplified(mut config: DriveConfig) -> DriveConfig {
     config.front_end.link_bytes_per_s = None;
     config.reset.extent = EraseExtent::Full;
     config.mapping = MappingConfig::Direct;
+    config.allocation = AllocationConfig::NONE;
     config.reset.erase = EraseWhen::Synchronous;
     config
 }

@@ -1,5 +1,6 @@
 //! `zonelab bench`: our own speed, beside a yardstick.
 
+mod allocation;
 mod live;
 mod schedulers;
 
@@ -49,14 +50,17 @@ pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
     cases.retain(|case| wanted(&case.name));
     let schedulers = bench::scheduler_cases();
     let schedulers: Vec<_> = schedulers.iter().filter(|case| wanted(case.name)).collect();
+    let allocations = bench::allocation_cases();
+    let allocations: Vec<_> = allocations
+        .iter()
+        .filter(|case| wanted(case.name))
+        .collect();
     let live = live::cases(wanted);
-    if cases.is_empty() && schedulers.is_empty() && live.is_empty() {
+    let count = cases.len() + schedulers.len() + allocations.len() + live.len();
+    if count == 0 {
         return Err(unknown(args.only.as_deref().unwrap_or_default()));
     }
-    let bar = console::progress(
-        (cases.len() + schedulers.len() + live.len()) as u64,
-        args.json,
-    );
+    let bar = console::progress(count as u64, args.json);
     let mut rows = Vec::new();
     for case in &cases {
         bar.set_message(case.name.clone());
@@ -67,6 +71,12 @@ pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
     for case in schedulers {
         bar.set_message(case.name);
         scheduler_rows.push(schedulers::measure(case, args));
+        bar.inc(1);
+    }
+    let mut allocation_rows = Vec::new();
+    for case in allocations {
+        bar.set_message(case.name);
+        allocation_rows.push(allocation::measure(case, args));
         bar.inc(1);
     }
     let cores = live::Cores::first();
@@ -87,6 +97,7 @@ pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
             "operations": args.operations,
             "rows": rows.iter().map(Row::to_json).collect::<Vec<_>>(),
             "schedulers": scheduler_rows.iter().map(schedulers::Row::to_json).collect::<Vec<_>>(),
+            "allocation": allocation_rows.iter().map(allocation::Row::to_json).collect::<Vec<_>>(),
             "live": live_rows.iter().map(live::Row::to_json).collect::<Vec<_>>(),
             "lateness": late.iter().map(live::Late::to_json).collect::<Vec<_>>(),
         });
@@ -102,6 +113,9 @@ pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
         if !scheduler_rows.is_empty() {
             tables.push(schedulers::text(&scheduler_rows));
         }
+        if !allocation_rows.is_empty() {
+            tables.push(allocation::text(&allocation_rows));
+        }
         if !live_rows.is_empty() {
             tables.push(live::text(&live_rows, &late));
         }
@@ -113,7 +127,12 @@ pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
 fn unknown(only: &str) -> Failure {
     let cases = bench::cases().into_iter().map(|case| case.name);
     let schedulers = bench::scheduler_cases().map(|case| case.name.to_owned());
-    let names: Vec<String> = cases.chain(schedulers).chain(live::names()).collect();
+    let allocations = bench::allocation_cases().map(|case| case.name.to_owned());
+    let names: Vec<String> = cases
+        .chain(schedulers)
+        .chain(allocations)
+        .chain(live::names())
+        .collect();
     Failure::usage(format!(
         "no benchmark is called \"{only}\"; there are:\n  {}",
         names.join("\n  ")

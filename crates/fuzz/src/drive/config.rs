@@ -2,11 +2,11 @@
 
 use zonelab_device::{CopyLimits, Nanos};
 use zonelab_ssd::config::{
-    Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore, DiePolicy,
-    DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, FrontEndConfig, Geometry,
-    MappingConfig, MediaConfig, MediaDetails, NamespaceConfig, NamespaceKind, PageRegister,
-    PlaneMode, ReadParts, ResetConfig, StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
-    ZrwaConfig,
+    AllocationConfig, Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore,
+    DiePolicy, DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, FrontEndConfig,
+    Geometry, MappingConfig, MediaConfig, MediaDetails, NamespaceConfig, NamespaceKind,
+    PageRegister, PlaneMode, ReadParts, ResetConfig, StripeOrder, Suspend, WriteBufferConfig,
+    ZonesConfig, ZrwaConfig,
 };
 
 use crate::draw::Draw;
@@ -81,7 +81,26 @@ pub(crate) fn draw(draw: &mut Draw<'_>) -> DriveConfig {
             None => MappingConfig::Direct,
             Some(_) => MappingConfig::Lazy { physical_zones },
         },
+        allocation: allocation(draw, mapping.is_some()),
         data,
+    }
+}
+
+/// When and how zones get their flash.
+fn allocation(draw: &mut Draw<'_>, is_mapped: bool) -> AllocationConfig {
+    let time_ns = draw
+        .maybe(time)
+        .filter(|_| is_mapped)
+        .unwrap_or(Nanos::ZERO);
+    AllocationConfig {
+        time_ns,
+        at_open: is_mapped && draw.flag(),
+        pool_zones: match time_ns {
+            Nanos::ZERO => 0,
+            _ => draw.int(0..=2),
+        },
+        depth_weight: None,
+        thin: false,
     }
 }
 

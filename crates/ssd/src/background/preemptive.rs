@@ -153,19 +153,10 @@ impl Drive {
 
     // ---- what the host does ----------------------------------------------
 
-    /// The flash of a zone that is written at `at`: what it has, or a physical
-    /// zone that it is given now.
-    #[inline]
-    pub(crate) fn allocate(&mut self, zone: ZoneId, at: Nanos) -> u32 {
-        if self.erases_by_thresholds() && self.mapping.physical(zone).is_none() {
-            self.allocate_by_thresholds(zone, at)
-        } else {
-            self.mapping.map(zone, &mut self.flash)
-        }
-    }
-
+    /// The flash of a zone that is written at `at` and has none: a physical zone
+    /// that it is given now.
     #[cold]
-    fn allocate_by_thresholds(&mut self, zone: ZoneId, at: Nanos) -> u32 {
+    pub(crate) fn allocate_by_thresholds(&mut self, zone: ZoneId, at: Nanos) -> u32 {
         let group = self.flash.layout().group_of(zone.0);
         let evaluate = self.thresholds().map(|of| of.evaluate);
         if evaluate == Some(Evaluate::Allocation) {

@@ -22,6 +22,23 @@ impl Drive {
         request: u32,
         processed: Nanos,
     ) -> Result<Nanos, Status> {
+        if self.config.allocation.thin {
+            self.accept_thin(nsid, op, request, processed)
+        } else {
+            self.accept_backed(nsid, op, request, processed)
+        }
+    }
+
+    /// The same where there is flash for the zone of the command, or the zones know
+    /// that there is none.
+    #[inline]
+    pub(super) fn accept_backed(
+        &mut self,
+        nsid: NamespaceId,
+        op: Op,
+        request: u32,
+        processed: Nanos,
+    ) -> Result<Nanos, Status> {
         match op {
             Op::Read { slba, nlb } => {
                 self.check_transfer(nlb, self.info.max_transfer_bytes, request)?;
@@ -73,7 +90,7 @@ impl Drive {
             }
             Op::ZrwaSend { slba, action } => {
                 self.accept_zrwa_send(slba, action, request)?;
-                Ok(processed)
+                Ok(self.allocate_opened(processed))
             }
             Op::ZoneSend {
                 slba,
@@ -81,8 +98,12 @@ impl Drive {
                 select_all,
             } => {
                 let zone = (!select_all).then_some(slba);
+                self.changes.clear();
                 self.accept_zone_send(nsid, zone, action, request, processed)?;
-                Ok(processed)
+                Ok(match action {
+                    ZoneSendAction::OPEN => self.allocate_opened(processed),
+                    _ => processed,
+                })
             }
             Op::ZoneReceive {
                 slba,
@@ -169,7 +190,7 @@ impl Drive {
             return self.place_in_zrwa(extent, nlb, request, (processed, fetched_bytes));
         }
         let (zone, offset_lbas) = (extent.zone, extent.offset_lbas);
-        let physical = self.allocate(zone, processed);
+        let (physical, processed) = self.map_zone(zone, processed);
         // Fits: a zone has fewer than 2^32 pages, and profiles keep its blocks below 2^32 too.
         let range = BlockRange {
             first: offset_lbas as u32,

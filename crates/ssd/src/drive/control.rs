@@ -49,6 +49,12 @@ pub enum ControlError {
     /// A drive that keeps data cannot have written zones without data.
     #[error("the drive keeps data (data.store = \"memory\"), so zones cannot be declared written")]
     KeepsData,
+    /// The drive has more zones than flash (mapping.thin).
+    #[error("there is no flash for zone {}: finish or reset others first", zone.0)]
+    NoFlash {
+        /// The first such zone.
+        zone: ZoneId,
+    },
     /// There is no way from the state of the zone to the one asked for.
     #[error("zone {} cannot go from {from} to {to}: a zone fails to read-only or offline", zone.0)]
     CannotFail {
@@ -135,6 +141,9 @@ impl Drive {
         let is_empty = |zone: &u32| self.zones.state(ZoneId(*zone)) == ZoneState::EMPTY;
         if let Some(zone) = zones.clone().find(|zone| !is_empty(zone)) {
             return Err(ControlError::NotEmpty { zone: ZoneId(zone) });
+        }
+        if let Some(zone) = self.first_without_flash(zones.clone()) {
+            return Err(ControlError::NoFlash { zone });
         }
         self.zones
             .precondition_full(zones.clone())

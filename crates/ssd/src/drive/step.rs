@@ -227,6 +227,11 @@ impl Drive {
         if self.erases_by_thresholds() && is_accepted {
             self.host_ends(op);
         }
+        if self.in_flight() == 0
+            && let Some(pool) = &mut self.prepared
+        {
+            pool.idles(self.now);
+        }
         self.is_sync_wanted |= matches!(op, Op::Flush);
         if let Op::Append { .. } = op
             && completion.status.is_success()

@@ -30,6 +30,14 @@ impl Flash {
         physical
     }
 
+    /// How many more zones of the group of `zone` there are elements for; without
+    /// elements, all.
+    pub(crate) fn zones_left(&self, zone: ZoneId) -> u32 {
+        let group = zone.0 % self.layout.groups();
+        let elements = self.elements.as_ref();
+        elements.map_or(u32::MAX, |elements| elements.zones_left(group))
+    }
+
     /// Takes its elements from the zone on a physical zone. Returns whether it
     /// consists of any.
     pub(crate) fn disassemble(&mut self, physical: u32) -> bool {

@@ -17,11 +17,13 @@
 //!
 //! `tests/allocator.rs` compares it with an integer-programming solver.
 
+mod relaxed;
 mod saved;
 #[cfg(test)]
 mod tests;
 mod tournament;
 
+use relaxed::Selection;
 pub use saved::SavedAllocator;
 use tournament::Tournaments;
 
@@ -53,16 +55,29 @@ impl Availability {
     }
 }
 
-/// A LUN has fewer elements available than were asked for.
+/// Fewer elements are available than a zone needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("LUN {lun} has {available} storage elements available, and the zone needs {needed} of it")]
-pub struct Exhausted {
-    /// The first such LUN.
-    pub lun: u32,
-    /// Its elements that are free or invalid.
-    pub available: u32,
-    /// How many were asked for.
-    pub needed: u32,
+pub enum Exhausted {
+    /// On a LUN; `lun` is the first such.
+    #[error(
+        "LUN {lun} has {available} storage elements available, and the zone needs {needed} of it"
+    )]
+    Lun {
+        /// The LUN.
+        lun: u32,
+        /// Its elements that are free or invalid.
+        available: u32,
+        /// How many were asked for.
+        needed: u32,
+    },
+    /// In all, where it does not matter on which LUN they are.
+    #[error("{available} storage elements are available, and the zone needs {needed}")]
+    Drive {
+        /// Elements that are free or invalid.
+        available: u64,
+        /// How many were asked for.
+        needed: u64,
+    },
 }
 
 /// What is known of an element.
@@ -87,6 +102,7 @@ pub struct Allocator {
     order: Tournaments,
     /// Releases so far: the age of what is released next.
     releases: u64,
+    selection: Selection,
 }
 
 /// Age has 63 bits of a key: more than 200 years of a release each nanosecond.
@@ -114,25 +130,48 @@ impl Allocator {
     /// If there are 2^32 elements or more.
     #[must_use]
     pub fn new(luns: u32, elements_per_lun: u32) -> Self {
+        Self::worn(luns, elements_per_lun, |_| 0)
+    }
+
+    /// All elements of `luns` LUNs, free and erased as many times as `wear` says.
+    ///
+    /// # Panics
+    /// If there are 2^32 elements or more.
+    #[must_use]
+    pub fn worn(luns: u32, elements_per_lun: u32, wear: impl FnMut(ElementId) -> u32) -> Self {
         let count = luns
             .checked_mul(elements_per_lun)
             .expect("a drive has fewer than 2^32 storage elements");
-        let fresh = Element {
-            wear: 0,
+        let elements = (0..count).map(ElementId).map(wear).map(|wear| Element {
+            wear,
             availability: Availability::Free,
             is_stale: false,
-        };
-        let mut order = Tournaments::new(luns as usize, elements_per_lun as usize);
-        order.set_all(elements_per_lun as usize, |_, n| {
-            key(fresh, 0, u32::try_from(n).expect("counted in 32 bits"))
         });
-        Self {
-            elements: vec![fresh; count as usize],
+        let mut allocator = Self {
+            elements: elements.collect(),
             elements_per_lun,
             available: vec![elements_per_lun; luns as usize],
-            order,
+            order: Tournaments::new(luns as usize, elements_per_lun as usize),
             releases: 1,
-        }
+            selection: Selection::new(luns),
+        };
+        allocator.order_all(|_| 0);
+        allocator
+    }
+
+    /// Puts all available elements where they belong, by the age of each.
+    fn order_all(&mut self, age: impl Fn(usize) -> u64) {
+        let elements = &self.elements;
+        let per_lun = self.elements_per_lun as usize;
+        self.order.set_all(per_lun, |lun, n| {
+            let index = lun * per_lun + n;
+            if elements[index].availability.is_available() {
+                let n = u32::try_from(n).expect("counted in 32 bits");
+                key(elements[index], age(index), n)
+            } else {
+                Tournaments::ABSENT
+            }
+        });
     }
 
     /// Allocates the `per_lun` elements of least wear of each LUN, and adds them
@@ -140,11 +179,11 @@ impl Allocator {
     /// [`Availability::Allocated`].
     ///
     /// # Errors
-    /// [`Exhausted`] if a LUN has fewer available; then nothing has changed.
+    /// [`Exhausted::Lun`] if a LUN has fewer available; then nothing has changed.
     pub fn allocate(&mut self, per_lun: u32, out: &mut Vec<ElementId>) -> Result<(), Exhausted> {
         for (lun, &available) in (0..).zip(&self.available) {
             if available < per_lun {
-                return Err(Exhausted {
+                return Err(Exhausted::Lun {
                     lun,
                     available,
                     needed: per_lun,
@@ -159,13 +198,33 @@ impl Allocator {
         Ok(())
     }
 
+    /// How many times in a row [`Allocator::allocate`] would succeed.
+    #[must_use]
+    pub fn zones_left(&self, per_lun: u32) -> u32 {
+        let least = self.available.iter().min();
+        least.map_or(0, |least| least / per_lun.max(1))
+    }
+
+    /// The same of [`Allocator::allocate_relaxed`].
+    #[must_use]
+    pub fn zones_left_relaxed(&self, per_lun: u32) -> u32 {
+        let all: u64 = self.available.iter().map(|&of_lun| u64::from(of_lun)).sum();
+        let needed = u64::from(per_lun) * self.available.len() as u64;
+        u32::try_from(all / needed.max(1)).unwrap_or(u32::MAX)
+    }
+
     /// Allocates the first available element of a LUN, which has one.
     fn take_least(&mut self, lun: usize) -> ElementId {
         let n = number(self.order.least(lun)) as usize;
+        self.order.set(lun, n, Tournaments::ABSENT);
+        self.allocated(lun, n)
+    }
+
+    /// An element that has left the tournament of its LUN is allocated.
+    fn allocated(&mut self, lun: usize, n: usize) -> ElementId {
         let index = lun * self.elements_per_lun as usize + n;
         self.elements[index].availability = Availability::Allocated;
         self.available[lun] -= 1;
-        self.order.set(lun, n, Tournaments::ABSENT);
         ElementId(u32::try_from(index).expect("fewer than 2^32 elements"))
     }
 

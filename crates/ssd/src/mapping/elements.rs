@@ -75,6 +75,7 @@ pub struct Elements {
     zones: u32,
     /// Scratch.
     chosen: Vec<ElementId>,
+    turns: Vec<(u64, u32, ElementId)>,
 }
 
 /// Where pages of physical zones are: `width` units for each line of each.
@@ -103,8 +104,11 @@ struct Shape {
     line_elements: u32,
     /// Elements of a zone.
     places: u32,
-    /// Elements of a zone on each LUN of the allocator.
+    /// Elements of a zone on each LUN of the allocator, or on average.
     per_lun: u32,
+    /// What an element more on one LUN has to save in wear, if LUNs need not give
+    /// as many.
+    depth_weight: Option<u32>,
     blocks_per_plane: u32,
 }
 
@@ -216,6 +220,7 @@ impl Elements {
             line_elements,
             places: lines * line_elements,
             per_lun: lines,
+            depth_weight: config.allocation.depth_weight,
             blocks_per_plane: config.geometry.blocks_per_plane,
         };
         let luns = line_elements;
@@ -255,6 +260,7 @@ impl Elements {
             flags: Vec::new(),
             zones,
             chosen: Vec::new(),
+            turns: Vec::new(),
         };
         made.grow(made.fresh_physical_zones());
         Some(made)
@@ -306,25 +312,24 @@ impl Elements {
         let group = zone.0 % self.shape.groups;
         let mut chosen = std::mem::take(&mut self.chosen);
         chosen.clear();
-        self.allocators[group as usize]
-            .allocate(self.shape.per_lun, &mut chosen)
-            .expect("a group has elements for at least as many zones as it has");
+        let (per_lun, line_elements) = (self.shape.per_lun, self.shape.line_elements);
+        let allocator = &mut self.allocators[group as usize];
+        let allocated = match self.shape.depth_weight {
+            None => allocator.allocate(per_lun, &mut chosen),
+            Some(weight) => allocator.allocate_relaxed(per_lun, weight, &mut chosen),
+        };
+        allocated.expect("a group has elements for at least as many zones as it has");
         self.physical[physical as usize] = Physical {
             zone: zone.0,
             rotation: layout.rotation(zone.0),
             ..Physical::UNUSED
         };
-        let (per_lun, line_elements) = (self.shape.per_lun, self.shape.line_elements);
-        for line in 0..per_lun {
-            for position in 0..line_elements {
-                // LUN by LUN, and each line begins on that of the rotation.
-                let lun = match self.shape.is_stripe {
-                    true => 0,
-                    false => (position + layout.rotation(zone.0)) % line_elements,
-                };
-                let element = chosen[(lun * per_lun + line) as usize];
-                self.put(physical, line * line_elements + position, element.0);
-            }
+        let rotation = layout.rotation(zone.0);
+        self.in_turn(&mut chosen, group, |lun| {
+            (lun + line_elements - rotation % line_elements) % line_elements
+        });
+        for (place, element) in (0..).zip(&chosen) {
+            self.put(physical, place, element.0);
         }
         self.chosen = chosen;
         let stale_end = self.stale_end(physical);
@@ -335,6 +340,36 @@ impl Elements {
             *self.flags_at(physical, place) = if is_dirty { WAS_STALE } else { 0 };
         }
         (physical, stale_end)
+    }
+
+    /// How many more zones of a group the elements that no zone has are enough for.
+    pub(crate) fn zones_left(&self, group: u32) -> u32 {
+        let (of, per_lun) = (&self.allocators[group as usize], self.shape.per_lun);
+        match self.shape.depth_weight {
+            None => of.zones_left(per_lun),
+            Some(_) => of.zones_left_relaxed(per_lun),
+        }
+    }
+
+    /// Puts elements, which are listed LUN by LUN, in an order in which LUNs take
+    /// turns: those that have the same share of all elements behind them, by their
+    /// `position`. If LUNs have as many, that is line by line.
+    fn in_turn(&mut self, chosen: &mut [ElementId], group: u32, position: impl Fn(u32) -> u32) {
+        let per_lun = self.allocators[group as usize].elements_per_lun();
+        self.turns.clear();
+        for of_lun in chosen.chunk_by(|a, b| a.0 / per_lun == b.0 / per_lun) {
+            let (lun, count) = (of_lun[0].0 / per_lun, of_lun.len() as u64);
+            for (nth, &element) in (0..).zip(of_lun) {
+                // Equal shares are equal in integers, and others are as far apart as
+                // the two counts, below 2^16, can make them.
+                let share = ((2 * nth + 1) << 40) / count;
+                self.turns.push((share, position(lun), element));
+            }
+        }
+        self.turns.sort_unstable();
+        for (element, turn) in chosen.iter_mut().zip(&self.turns) {
+            *element = turn.2;
+        }
     }
 
     /// Puts an element of its group in a place.

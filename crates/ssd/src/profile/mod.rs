@@ -34,7 +34,7 @@
 //! | `finish` | `design` (fill), `extent` (zone), `path` (flash), `granularity` (one page on each plane of a zone), `pause` (0us), `yield_to_host` (false), `max_hold` (10ms) |
 //! | `reset` | `timing` (synchronous), `erase_at` (first-write), `extent` (partial), `preemptive` (false), `max_hold` (10ms) |
 //! | `reset.bookkeeping` | `base`, `full_zone`, `drain_pause`, `open_zone` (0us each), `slices` (1), `quiesce` (false) |
-//! | `mapping` | `design` (direct), `physical_zones` (as many as the flash holds), `chunk_blocks` (1) |
+//! | `mapping` | `design` (direct), `physical_zones` (as many as the flash holds), `chunk_blocks` (1), `allocation` (0us), `allocate_at` (write), `pool` (0), `depth_weight` (none), `thin` (false) |
 //! | `data` | `store` (none) |
 //!
 //! A key whose value would have no effect is refused, not ignored: who writes

@@ -158,6 +158,9 @@ pub(super) const MAPPING: &[(&str, Mapping)] = &[
     ("stripe", Mapping::Stripe),
 ];
 
+/// `mapping.allocate_at`: whether it is at an explicit open.
+pub(super) const ALLOCATE_AT: &[(&str, bool)] = &[("write", false), ("open", true)];
+
 /// The name of `value`.
 pub(super) fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: &T) -> &'static str {
     let found = names.iter().find(|(_, named)| named == value);

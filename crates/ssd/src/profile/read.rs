@@ -13,11 +13,11 @@ use super::names::{self, Buffer, EraseAt, Finish, Kind, Mapping, Queue, Timing};
 use super::write::keys;
 use super::{Cell, Profile, Violation, check, limits};
 use crate::config::{
-    Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore, DiePolicy,
-    DriveConfig, EraseExtent, EraseWhen, Evaluate, FillExtent, FinishConfig, FrontEndConfig,
-    Geometry, MappingConfig, MediaConfig, MediaDetails, NamespaceConfig, NamespaceKind,
-    PageRegister, PlaneMode, ReadParts, ResetConfig, StripeOrder, Suspend, Thresholds, Victim,
-    WriteBufferConfig, ZonesConfig, ZrwaConfig,
+    AllocationConfig, Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore,
+    DiePolicy, DriveConfig, EraseExtent, EraseWhen, Evaluate, FillExtent, FinishConfig,
+    FrontEndConfig, Geometry, MappingConfig, MediaConfig, MediaDetails, NamespaceConfig,
+    NamespaceKind, PageRegister, PlaneMode, ReadParts, ResetConfig, StripeOrder, Suspend,
+    Thresholds, Victim, WriteBufferConfig, ZonesConfig, ZrwaConfig,
 };
 
 /// The version of the format, stated by every file.
@@ -116,6 +116,7 @@ fn drive(document: &Document, root: &Table<'_>) -> Result<(DriveConfig, Option<C
         finish: finish?,
         reset: reset?,
         mapping: MappingConfig::Direct,
+        allocation: mapping.allocation,
         data: data?,
     };
     fit_flash(&mut config, geometry.blocks_per_plane, mapping);
@@ -733,6 +734,7 @@ struct StatedMapping {
     design: Mapping,
     chunk_blocks: u32,
     physical_zones: Option<u32>,
+    allocation: AllocationConfig,
 }
 
 impl StatedMapping {
@@ -763,10 +765,43 @@ fn mapping(table: &Table<'_>) -> Result<StatedMapping, Reported> {
         let why = "it only has an effect with design = \"chunk\"";
         table.refuse("chunk_blocks", why).map(|()| 1)
     };
+    let allocation = allocation(table, design.as_ref().ok().copied());
     Ok(StatedMapping {
         design: design?,
         chunk_blocks: chunk_blocks?,
         physical_zones: physical_zones?,
+        allocation: allocation?,
+    })
+}
+
+/// `design`: none if it is not known, and its keys may be there.
+fn allocation(table: &Table<'_>, design: Option<Mapping>) -> Result<AllocationConfig, Reported> {
+    if design == Some(Mapping::Direct) {
+        let why = "it has no effect with design = \"direct\"";
+        let keys = ["allocation", "allocate_at", "pool", "depth_weight", "thin"];
+        return refuse_all(table, &keys, why).map(|()| AllocationConfig::NONE);
+    }
+    let time_ns = table.duration_ns("allocation").or(0).map(Nanos);
+    let at_open = table.choice("allocate_at", names::ALLOCATE_AT).or(false);
+    let pool_zones = table.u32("pool").or(0);
+    let depth_weight = if matches!(design, Some(Mapping::Chunk) | None) {
+        table.u32("depth_weight").optional()
+    } else {
+        let why = "it only has an effect with design = \"chunk\"";
+        table.refuse("depth_weight", why).map(|()| None)
+    };
+    let thin = if matches!(design, Some(Mapping::Chunk | Mapping::Stripe) | None) {
+        table.bool("thin").or(false)
+    } else {
+        let why = "it only has an effect with design = \"chunk\" or \"stripe\"";
+        table.refuse("thin", why).map(|()| false)
+    };
+    Ok(AllocationConfig {
+        thin: thin?,
+        time_ns: time_ns?,
+        at_open: at_open?,
+        pool_zones: pool_zones?,
+        depth_weight: depth_weight?,
     })
 }
 
@@ -796,6 +831,8 @@ fn fit_flash(config: &mut DriveConfig, blocks_per_plane: Option<u32>, mapping: S
         let blocks = u64::from(config.geometry.blocks_per_plane);
         let held = blocks / needs.rows.max(1) * u64::from(needs.groups);
         let held = u32::try_from(held).unwrap_or(u32::MAX).min(limits::ZONES);
-        config.mapping = mapping.with(held.max(config.zones.count));
+        let thin = config.allocation.thin && held > 0;
+        let least = if thin { 1 } else { config.zones.count };
+        config.mapping = mapping.with(held.max(least));
     }
 }

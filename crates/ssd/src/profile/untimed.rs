@@ -35,7 +35,12 @@ pub fn untimed(config: &DriveConfig) -> DriveConfig {
         buffer.drain_bytes_per_s = None;
         buffer.turn_bytes = None;
     }
-    config.finish = FinishConfig::Metadata;
+    config.allocation.time_ns = Nanos::ZERO;
+    config.allocation.pool_zones = 0;
+    // Where there are more zones than flash, a finish has to give some back.
+    if !config.allocation.thin {
+        config.finish = FinishConfig::Metadata;
+    }
     config.reset.preempt_ns = None;
     config.reset.bookkeeping = None;
     config

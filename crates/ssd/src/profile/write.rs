@@ -7,9 +7,9 @@ use zonelab_device::{CopyLimits, Nanos};
 
 use super::names::{self, Buffer, EraseAt, Finish, Mapping, Queue, Timing, name_of};
 use crate::config::{
-    Bookkeeping, CommandCosts, DiePolicy, DriveConfig, EraseWhen, FillExtent, FinishConfig,
-    FrontEndConfig, Geometry, MappingConfig, MediaConfig, NamespaceConfig, NamespaceKind,
-    ResetConfig, Suspend, Thresholds, WriteBufferConfig, ZonesConfig, ZrwaConfig,
+    AllocationConfig, Bookkeeping, CommandCosts, DiePolicy, DriveConfig, EraseWhen, FillExtent,
+    FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, NamespaceConfig,
+    NamespaceKind, ResetConfig, Suspend, Thresholds, WriteBufferConfig, ZonesConfig, ZrwaConfig,
 };
 
 /// A key of a profile and its value in a configuration.
@@ -113,6 +113,7 @@ pub(super) fn keys(config: &DriveConfig) -> Vec<Key> {
         finish,
         reset,
         mapping,
+        allocation,
         data,
     } = config;
     let mut keys = Keys {
@@ -132,6 +133,7 @@ pub(super) fn keys(config: &DriveConfig) -> Vec<Key> {
     keys.finish(finish);
     keys.reset(reset);
     keys.mapping(*mapping);
+    keys.allocation(*mapping, *allocation);
     keys.section = "data";
     keys.text("store", name_of(names::STORE, data));
     keys.keys
@@ -554,6 +556,30 @@ impl Keys {
                 self.text("design", name_of(names::MAPPING, &Mapping::Stripe));
                 self.number("physical_zones", physical_zones);
             }
+        }
+    }
+}
+
+impl Keys {
+    fn allocation(&mut self, mapping: MappingConfig, allocation: AllocationConfig) {
+        let AllocationConfig {
+            time_ns,
+            at_open,
+            pool_zones,
+            depth_weight,
+            thin,
+        } = allocation;
+        if mapping == MappingConfig::Direct {
+            return;
+        }
+        self.time("allocation", time_ns);
+        self.text("allocate_at", name_of(names::ALLOCATE_AT, &at_open));
+        self.number("pool", pool_zones);
+        if let Some(weight) = depth_weight {
+            self.number("depth_weight", weight);
+        }
+        if mapping.has_elements() {
+            self.flag("thin", thin);
         }
     }
 }

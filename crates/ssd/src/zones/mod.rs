@@ -92,6 +92,8 @@ pub struct Zones {
     journal: Option<Vec<Change>>,
     /// Zones that changed; `None`: nobody keeps them.
     unkept: Option<Box<kept::Unkept>>,
+    /// See [`Zones::set_short_of_flash`].
+    is_short_of_flash: bool,
 }
 
 /// One zone.
@@ -253,6 +255,7 @@ impl Zones {
             areas: Areas::new(config),
             journal: None,
             unkept: None,
+            is_short_of_flash: false,
         }
     }
 
@@ -422,6 +425,18 @@ impl Zones {
         })
     }
 
+    /// There is no flash for the zone of the command that comes next: as if no
+    /// zone could become active.
+    pub(crate) fn set_short_of_flash(&mut self, is_short: bool) {
+        self.is_short_of_flash = is_short;
+    }
+
+    /// Fewer zones of the namespace of a zone are active than may be.
+    pub(crate) fn can_be_active(&self, zone: ZoneId) -> bool {
+        let of = self.namespace_of(zone.0 as usize);
+        of.active < of.max_active
+    }
+
     /// The namespace of a zone.
     #[inline]
     fn namespace_of(&self, index: usize) -> &Namespace {
@@ -434,7 +449,7 @@ impl Zones {
         let of = self.namespace_of(index);
         Condition {
             placement,
-            active_free: of.active < of.max_active,
+            active_free: of.active < of.max_active && !self.is_short_of_flash,
             open_free: of.open < of.max_open || of.implicit.len() > 0,
             zrwa_free: of.zrwa < of.max_zrwa,
         }

@@ -5,9 +5,10 @@ use proptest::prelude::*;
 use zonelab_device::{Lba, Nanos, Op, ZoneId};
 use zonelab_nvme::zns::{ReportFilter, ZoneSendAction, ZoneState};
 use zonelab_ssd::config::{
-    ChannelArbitration, CommandCosts, DataStore, DiePolicy, DriveConfig, EraseExtent, EraseWhen,
-    FillExtent, FinishConfig, FrontEndConfig, Geometry, MappingConfig, MediaConfig, MediaDetails,
-    PageRegister, PlaneMode, ReadParts, ResetConfig, StripeOrder, Suspend, ZonesConfig,
+    AllocationConfig, ChannelArbitration, CommandCosts, DataStore, DiePolicy, DriveConfig,
+    EraseExtent, EraseWhen, FillExtent, FinishConfig, FrontEndConfig, Geometry, MappingConfig,
+    MediaConfig, MediaDetails, PageRegister, PlaneMode, ReadParts, ResetConfig, StripeOrder,
+    Suspend, ZonesConfig,
 };
 
 use super::Rig;
@@ -176,6 +177,7 @@ pub(crate) fn bodies() -> impl Strategy<Value = DriveConfig> {
             bookkeeping: None,
         },
         mapping: MappingConfig::Direct,
+        allocation: AllocationConfig::NONE,
         data: DataStore::None,
     })
 }

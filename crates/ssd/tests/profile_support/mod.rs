@@ -5,11 +5,11 @@ use proptest::option::of;
 use proptest::prelude::*;
 use zonelab_device::Nanos;
 use zonelab_ssd::config::{
-    Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore, DiePolicy,
-    DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, FrontEndConfig, Geometry,
-    MappingConfig, MediaConfig, MediaDetails, NamespaceConfig, NamespaceKind, PageRegister,
-    PlaneMode, ReadParts, ResetConfig, StripeOrder, Suspend, WriteBufferConfig, ZonesConfig,
-    ZrwaConfig,
+    AllocationConfig, Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore,
+    DiePolicy, DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, FrontEndConfig,
+    Geometry, MappingConfig, MediaConfig, MediaDetails, NamespaceConfig, NamespaceKind,
+    PageRegister, PlaneMode, ReadParts, ResetConfig, StripeOrder, Suspend, WriteBufferConfig,
+    ZonesConfig, ZrwaConfig,
 };
 
 /// Configurations that the check accepts, small enough to be built.
@@ -51,6 +51,7 @@ pub(crate) fn valid_config() -> impl Strategy<Value = DriveConfig> {
                     finish,
                     reset,
                     mapping: MappingConfig::Direct,
+                    allocation: AllocationConfig::NONE,
                     data,
                 };
                 config.reset.bookkeeping = books.map(|mut books: Bookkeeping| {
@@ -71,10 +72,11 @@ pub(crate) fn valid_config() -> impl Strategy<Value = DriveConfig> {
                     *granularity_bytes *= geometry.page_bytes;
                 }
                 details.apply(&mut config);
-                if lazy {
+                if let Some(allocation) = lazy {
                     config.mapping = MappingConfig::Lazy {
                         physical_zones: zones.count + spare,
                     };
+                    config.allocation = allocation;
                 }
                 // Room for every physical zone in one group, which is more than enough.
                 let planes = zones.channels * zones.ways * geometry.dies * geometry.planes;
@@ -406,8 +408,9 @@ fn front_end() -> impl Strategy<Value = FrontEndConfig> {
     })
 }
 
-/// The granularity of the finish is still in pages; the last part: lazy mapping.
-fn management() -> impl Strategy<Value = (FinishConfig, ResetConfig, bool)> {
+/// The granularity of the finish is still in pages; the last part: lazy
+/// mapping, and when it happens.
+fn management() -> impl Strategy<Value = (FinishConfig, ResetConfig, Option<AllocationConfig>)> {
     let hold = || of((0..3_600_000_000_000_u64).prop_map(Nanos));
     let finish = prop_oneof![
         Just(FinishConfig::Metadata),
@@ -427,7 +430,16 @@ fn management() -> impl Strategy<Value = (FinishConfig, ResetConfig, bool)> {
         Just(EraseWhen::FirstBlockWrite),
         Just(EraseWhen::Background),
     ];
-    (finish, erase, any::<bool>(), hold(), any::<bool>()).prop_map(
+    let allocation = (0..3_600_000_000_000_u64, any::<bool>(), 0..4_194_305_u32).prop_map(
+        |(time_ns, at_open, pool_zones)| AllocationConfig {
+            time_ns: Nanos(time_ns),
+            at_open,
+            pool_zones: if time_ns == 0 { 0 } else { pool_zones },
+            depth_weight: None,
+            thin: false,
+        },
+    );
+    (finish, erase, any::<bool>(), hold(), of(allocation)).prop_map(
         |(finish, erase, full, hold, lazy)| {
             let at_write = matches!(
                 erase,

@@ -221,13 +221,29 @@ impl Subsystem {
         self.namespaces.iter().any(|of| of.has_copy)
     }
 
+    /// What of a namespace of `size_lbas` blocks has flash at a time (NCAP), and what
+    /// of that is in use (NUSE): the rest is for whole zones that are empty.
+    fn thin_lbas(&self, size_lbas: u64) -> (u64, u64) {
+        let drive = self.drive.drive();
+        let (config, zone_lbas) = (drive.config(), drive.config().zones.size_lbas);
+        if !config.allocation.thin {
+            return (size_lbas, size_lbas);
+        }
+        let backed = u64::from(config.mapping.physical_zones(config.zones.count));
+        let capacity_lbas = size_lbas.min(backed * zone_lbas);
+        let left_lbas = u64::from(drive.zones_left()) * zone_lbas;
+        (capacity_lbas, capacity_lbas.saturating_sub(left_lbas))
+    }
+
     fn identify_namespace(&self, nsid: u32, out: &mut IdentifyNamespace) -> Result<(), Failure> {
         let info = self.info(nsid)?;
         let names = self.namespaces[nsid as usize - 1].names;
         let config = self.drive.drive().config();
         out.nsze = info.size_lbas.into();
-        out.ncap = info.size_lbas.into();
-        out.nuse = info.size_lbas.into();
+        let (backed_lbas, used_lbas) = self.thin_lbas(info.size_lbas);
+        out.ncap = backed_lbas.into();
+        out.nuse = used_lbas.into();
+        out.nsfeat = out.nsfeat.with_thinp(config.allocation.thin);
         out.nvmcap = U128::new(u128::from(capacity_lbas(info)) * u128::from(info.lba_bytes));
         // Blocks that are deallocated read as zero. In a zone nothing is.
         out.dlfeat = match info.zoned {

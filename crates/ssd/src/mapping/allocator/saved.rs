@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Allocator, Availability, Element, RELEASES_MAX, Tournaments, key};
+use super::{Allocator, Availability, Element, RELEASES_MAX, Tournaments};
 
 /// What an [`Allocator`] knows, as data; lists are by element.
 #[derive(Debug, Serialize, Deserialize)]
@@ -99,17 +99,7 @@ impl Allocator {
             }
         }
         allocator.count();
-        let elements = &allocator.elements;
-        let per_lun = elements_per_lun as usize;
-        allocator.order.set_all(per_lun, |lun, n| {
-            let index = lun * per_lun + n;
-            if elements[index].availability.is_available() {
-                let n = u32::try_from(n).expect("counted in 32 bits");
-                key(elements[index], saved.age[index], n)
-            } else {
-                Tournaments::ABSENT
-            }
-        });
+        allocator.order_all(|index| saved.age[index]);
         allocator.releases = saved.releases;
         Ok(allocator)
     }

@@ -37,7 +37,7 @@ impl Sorted {
             });
             let available = u32::try_from(of_lun.len()).unwrap();
             if available < needed {
-                return Err(Exhausted {
+                return Err(Exhausted::Lun {
                     lun,
                     available,
                     needed,

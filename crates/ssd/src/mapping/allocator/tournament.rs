@@ -1,10 +1,10 @@
 //! The least of many keys that change one at a time.
 
 /// Keys that meet in one match.
-const FANOUT: usize = 8;
+const FANOUT: usize = 4;
 
 /// A number of tournaments of the same size in one flat array. In each, every
-/// entry has a key, and a node above has the least key of the eight below it.
+/// entry has a key, and a node above has the least key of the four below it.
 /// A change is played again only as far up as it changes a winner.
 ///
 /// The array is the same whatever the order of changes that led to it.
@@ -15,6 +15,12 @@ pub(super) struct Tournaments {
     levels: Vec<usize>,
     /// Nodes of a tournament.
     span: usize,
+}
+
+/// The least of [`FANOUT`] keys, in two rounds of which the first plays at once.
+#[inline]
+fn winner(&[a, b, c, d]: &[u128; FANOUT]) -> u128 {
+    a.min(b).min(c.min(d))
 }
 
 impl Tournaments {
@@ -58,11 +64,9 @@ impl Tournaments {
         nodes[entry] = key;
         let mut at = entry;
         for level in self.levels.windows(2) {
-            let first = level[0] + (at & !(FANOUT - 1));
-            let winner = nodes[first..first + FANOUT]
-                .iter()
-                .fold(Self::ABSENT, |least, &key| least.min(key));
+            let (matches, _) = nodes[level[0]..level[1]].as_chunks();
             at /= FANOUT;
+            let winner = winner(&matches[at]);
             let node = &mut nodes[level[1] + at];
             if *node == winner {
                 return;
@@ -79,10 +83,8 @@ impl Tournaments {
             }
             for level in self.levels.windows(2) {
                 let (below, above) = nodes.split_at_mut(level[1]);
-                for (eight, winner) in below[level[0]..].chunks_exact(FANOUT).zip(above) {
-                    *winner = eight
-                        .iter()
-                        .fold(Self::ABSENT, |least, &key| least.min(key));
+                for (keys, node) in below[level[0]..].as_chunks().0.iter().zip(above) {
+                    *node = winner(keys);
                 }
             }
         }

@@ -207,6 +207,18 @@ impl Rules<'_> {
         if let MappingConfig::Chunk { chunk_blocks, .. } = mapping {
             self.number("mapping.chunk_blocks", chunk_blocks, 1, limits::BLOCKS);
         }
+        self.allocation();
+    }
+
+    fn allocation(&mut self) {
+        let allocation = self.config.allocation;
+        self.time(
+            "mapping.allocation",
+            allocation.time_ns,
+            Nanos::ZERO,
+            limits::TIME,
+        );
+        self.number("mapping.pool", allocation.pool_zones, 0, limits::ZONES);
     }
 
     /// Times that firmware cores take for a command, by key.

@@ -5,9 +5,9 @@ use zonelab_device::Nanos;
 
 use super::{Needs, Rules, limits};
 use crate::config::{
-    BufferRelease, ChannelArbitration, DiePolicy, DriveConfig, EraseWhen, FillExtent, FinishConfig,
-    MappingConfig, NamespaceConfig, NamespaceKind, PageRegister, PlaneMode, StripeOrder, Suspend,
-    Thresholds,
+    AllocationConfig, BufferRelease, ChannelArbitration, DiePolicy, DriveConfig, EraseWhen,
+    FillExtent, FinishConfig, MappingConfig, NamespaceConfig, NamespaceKind, PageRegister,
+    PlaneMode, StripeOrder, Suspend, Thresholds,
 };
 
 impl Rules<'_> {
@@ -39,6 +39,7 @@ impl Rules<'_> {
         self.thresholds();
         self.bookkeeping();
         self.physical_zones();
+        self.allocations();
     }
 
     fn geometry(&mut self) {
@@ -529,7 +530,7 @@ impl Rules<'_> {
     fn physical_zones(&mut self) {
         let count = self.config.zones.count;
         let physical_zones = self.config.mapping.physical_zones(count);
-        if physical_zones < count {
+        if physical_zones < count && !self.config.allocation.thin {
             let what = format!("{physical_zones} cannot carry {count} zones");
             self.refuse(
                 "mapping.physical_zones",
@@ -541,6 +542,75 @@ impl Rules<'_> {
 }
 
 impl Rules<'_> {
+    /// What an allocation can be.
+    pub(super) fn allocations(&mut self) {
+        let AllocationConfig {
+            time_ns,
+            pool_zones,
+            depth_weight,
+            ..
+        } = self.config.allocation;
+        let mapping = self.config.mapping;
+        if mapping == MappingConfig::Direct {
+            if self.config.allocation != AllocationConfig::NONE {
+                let what = "zones keep their flash with direct mapping";
+                let valid = "set mapping.design to another than \"direct\", or leave it out";
+                self.refuse("mapping.allocation", what, valid);
+            }
+            return;
+        }
+        if pool_zones > 0 && time_ns == Nanos::ZERO {
+            let what = "there is nothing to prepare if allocation takes no time";
+            self.refuse("mapping.pool", what, "set mapping.allocation, or pool = 0");
+        }
+        if self.config.allocation.thin {
+            self.thin();
+        }
+        if depth_weight.is_none() {
+            return;
+        }
+        if !matches!(mapping, MappingConfig::Chunk { .. }) {
+            let what = "only chunks are on one LUN";
+            let valid = "set mapping.design = \"chunk\", or leave it out";
+            self.refuse("mapping.depth_weight", what, valid);
+        } else if self.config.media.planes == PlaneMode::MultiPlane {
+            let what = "neighbours of a zone may be on one plane, and no multi-plane operation";
+            let valid = "set media.planes to another than \"multi-plane\", or leave it out";
+            self.refuse("mapping.depth_weight", what, valid);
+        }
+    }
+
+    /// What a drive with more zones than flash needs.
+    fn thin(&mut self) {
+        let key = "mapping.thin";
+        let gives_back = matches!(
+            self.config.finish,
+            FinishConfig::Fill {
+                extent: FillExtent::Elements,
+                ..
+            }
+        );
+        let is_zoned = |of: &NamespaceConfig| of.kind == NamespaceKind::Zoned;
+        let groups = Needs::of(self.config).map_or(1, |needs| needs.groups);
+        if !self.config.mapping.has_elements() {
+            let what =
+                "only zones that consist of storage elements can be more than there is flash";
+            let valid = "set mapping.design = \"chunk\" or \"stripe\", or thin = false";
+            self.refuse(key, what, valid);
+        } else if !gives_back {
+            let what = "a finish that fills the zone gives nothing back for further zones";
+            let valid = "set finish.extent = \"elements\", or thin = false";
+            self.refuse(key, what, valid);
+        } else if !self.config.namespaces.iter().all(is_zoned) {
+            let what = "conventional namespaces need flash for all of their zones";
+            self.refuse(key, what, "zoned namespaces, or thin = false");
+        } else if self.config.mapping.physical_zones(1) < groups {
+            let what = format!("each of {groups} groups of zones needs flash for one");
+            let valid = format!("at least mapping.physical_zones = {groups}");
+            self.refuse("mapping.physical_zones", what, valid);
+        }
+    }
+
     /// Chunks divide what a zone has on each plane.
     pub(super) fn chunks(&mut self, needs: &Needs) {
         let MappingConfig::Chunk { chunk_blocks, .. } = self.config.mapping else {
