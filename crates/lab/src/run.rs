@@ -83,6 +83,16 @@ pub struct EndedEarly {
     pub why: String,
 }
 
+impl PointResult {
+    /// Counts what the drive did since `before`.
+    fn count_since(&mut self, before: &Totals) {
+        self.totals = self.totals.since(before);
+        for job in &mut self.jobs {
+            job.metrics.add_totals(&self.totals);
+        }
+    }
+}
+
 /// What one job of a point measured.
 #[derive(Clone, Debug)]
 pub struct JobMeasured {
@@ -485,10 +495,7 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
     let record = device.with_drive(Drive::take_record);
     let mut result =
         device.with_drive(|drive| point_result(point, drive, measured, simulated, operations));
-    result.totals = result.totals.since(&before);
-    for job in &mut result.jobs {
-        job.metrics.add_totals(&result.totals);
-    }
+    result.count_since(&before);
     result.failures = failures;
     result.ended_early = ended_early;
     result.faults_struck = device.with_faults(|drive| drive.faults_struck());
