@@ -557,6 +557,9 @@ impl Session {
         ];
         // Each of them varies to twice its time at most.
         let cost = costs.into_iter().max().unwrap_or(Nanos::ZERO).0 + latencies.iter().sum::<u64>();
+        // A command can be for all zones.
+        let allocation = self.config.allocation.time_ns.0 * u64::from(self.config.zones.count);
+        let cost = cost + allocation;
         let per_kib = [
             more.read_per_kib_ns,
             more.write_per_kib_ns,

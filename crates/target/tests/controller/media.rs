@@ -1,6 +1,6 @@
 //! Commands on blocks besides reads and writes, and conventional namespaces.
 
-use zonelab_device::CopyLimits;
+use zonelab_device::{CopyLimits, Nanos};
 use zonelab_nvme::Status;
 use zonelab_nvme::command::{
     AdminCommand, Compare, CopyCommand, CopyRange, DatasetManagement, DatasetRange, GetLogPage,
@@ -13,7 +13,9 @@ use zonelab_nvme::log::{CommandEffectsLog, LogPageId, SmartLog};
 use zonelab_nvme::queue::IoOpcode;
 use zonelab_nvme::zerocopy::{FromBytes, IntoBytes};
 use zonelab_nvme::zns::ZoneSendAction;
-use zonelab_ssd::config::{NamespaceConfig, NamespaceKind};
+use zonelab_ssd::config::{
+    FillExtent, FinishConfig, MappingConfig, NamespaceConfig, NamespaceKind,
+};
 use zonelab_ssd::faults::FaultPlan;
 
 use crate::host::{Host, small, with_faults};
@@ -258,5 +260,34 @@ fn optional_commands_are_announced_and_have_their_limits() {
     ] {
         let effects = log.iocs[usize::from(opcode.0)];
         assert_eq!((effects.csupp(), effects.lbcc()), (true, changes));
+    }
+}
+
+/// NCAP is what there is flash for, and NCAP less NUSE what can be opened now.
+#[test]
+fn a_thin_namespace_says_how_much_flash_is_left() {
+    let mut config = small();
+    config.zones.max_active = None;
+    config.zones.max_open = None;
+    config.mapping = MappingConfig::Stripe { physical_zones: 2 };
+    config.allocation.thin = true;
+    config.finish = FinishConfig::Fill {
+        granularity_bytes: config.geometry.page_bytes,
+        pause_ns: Nanos::ZERO,
+        yield_ns: None,
+        buffered: false,
+        extent: FillExtent::Elements,
+    };
+    let mut host = Host::of(with_faults(&config, FaultPlan::default()));
+    for (zone, used, status) in [
+        (0, 0, Status::SUCCESS),
+        (1, 1, Status::SUCCESS),
+        (2, 2, Status::CAPACITY_EXCEEDED),
+    ] {
+        let ns: IdentifyNamespace = identify(&mut host, 1, Cns::NAMESPACE, CommandSet::NVM);
+        assert!(ns.nsfeat.thinp());
+        assert!(ns.nsze.get() > ns.ncap.get());
+        assert_eq!((ns.ncap.get(), ns.nuse.get()), (2 * ZONE, used * ZONE));
+        assert_eq!(write(&mut host, 1, zone * ZONE, &[1]), status);
     }
 }
