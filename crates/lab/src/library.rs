@@ -39,6 +39,7 @@ const BUILTIN: &[(&str, &str)] = &[
     ("P2", include_str!("../../../experiments/P2.toml")),
     ("P6", include_str!("../../../experiments/P6.toml")),
     ("P7", include_str!("../../../experiments/P7.toml")),
+    ("P11", include_str!("../../../experiments/P11.toml")),
     ("V1", include_str!("../../../experiments/V1.toml")),
     ("V2", include_str!("../../../experiments/V2.toml")),
 ];
@@ -48,6 +49,10 @@ const EXAMPLES: &[(&str, &str)] = &[
     (
         "reset-under-reads",
         include_str!("../../../docs/examples/reset-under-reads.toml"),
+    ),
+    (
+        "reset-split",
+        include_str!("../../../docs/examples/reset-split.toml"),
     ),
     (
         "interference-matrix",
