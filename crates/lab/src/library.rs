@@ -39,6 +39,7 @@ const BUILTIN: &[(&str, &str)] = &[
     ("P2", include_str!("../../../experiments/P2.toml")),
     ("P6", include_str!("../../../experiments/P6.toml")),
     ("P7", include_str!("../../../experiments/P7.toml")),
+    ("P11", include_str!("../../../experiments/P11.toml")),
     ("S3a", include_str!("../../../experiments/S3a.toml")),
     ("S4a", include_str!("../../../experiments/S4a.toml")),
     ("S4b", include_str!("../../../experiments/S4b.toml")),
@@ -51,6 +52,10 @@ const EXAMPLES: &[(&str, &str)] = &[
     (
         "reset-under-reads",
         include_str!("../../../docs/examples/reset-under-reads.toml"),
+    ),
+    (
+        "reset-split",
+        include_str!("../../../docs/examples/reset-split.toml"),
     ),
     (
         "interference-matrix",

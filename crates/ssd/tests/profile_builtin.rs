@@ -302,7 +302,7 @@ fn loading_by_name_or_path() {
         (
             "pm1731a",
             "pm1731a: there is no built-in profile of this name; there are confznspp, \
-             qlc-buffered, qlc-large, small-zones, zn540, zn540-2tb; a file needs a slash or .toml \
+             cosmos-plus, qlc-buffered, qlc-large, small-zones, zn540, zn540-2tb; a file needs a slash or .toml \
              in its name",
         ),
     ] {

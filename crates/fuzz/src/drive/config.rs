@@ -3,10 +3,10 @@
 use zonelab_device::{CopyLimits, Nanos};
 use zonelab_ssd::config::{
     AllocationConfig, Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore,
-    DiePolicy, DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, FrontEndConfig,
-    Geometry, MappingConfig, MediaConfig, MediaDetails, NamespaceConfig, NamespaceKind,
-    PageRegister, PlaneMode, ReadParts, ResetConfig, StripeOrder, Suspend, WriteBufferConfig,
-    ZonesConfig, ZrwaConfig,
+    DiePolicy, DriveConfig, EraseExtent, EraseWhen, Evaluate, FillExtent, FinishConfig,
+    FrontEndConfig, Geometry, MappingConfig, MediaConfig, MediaDetails, NamespaceConfig,
+    NamespaceKind, PageRegister, PlaneMode, ReadParts, ResetConfig, StripeOrder, Suspend,
+    Thresholds, Victim, WriteBufferConfig, ZonesConfig, ZrwaConfig,
 };
 
 use crate::draw::Draw;
@@ -65,6 +65,10 @@ pub(crate) fn draw(draw: &mut Draw<'_>) -> DriveConfig {
         zones.zrwa = draw.maybe(|draw| zrwa(draw, zones.capacity_lbas));
     }
     let copy = draw.maybe(copy);
+    if mapping.is_some() && draw.one_in(3) {
+        reset.erase = EraseWhen::Thresholds(thresholds(draw, physical_zones.div_ceil(groups)));
+        reset.preempt_ns = None;
+    }
     DriveConfig {
         name: "drawn".to_owned(),
         geometry,
@@ -412,6 +416,16 @@ fn reset(draw: &mut Draw<'_>) -> ResetConfig {
     }
 }
 
+/// Thresholds of groups with up to so many physical zones.
+fn thresholds(draw: &mut Draw<'_>, zones: u32) -> Thresholds {
+    Thresholds {
+        free_zones: draw.int(0..=zones.min(4)),
+        invalid_zones: draw.maybe(|draw| draw.int(1..=zones.min(4))),
+        evaluate: draw.pick(&[Evaluate::Allocation, Evaluate::Command, Evaluate::Change]),
+        victim: draw.pick(&[Victim::Oldest, Victim::LeastWorn]),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -441,12 +455,17 @@ mod tests {
                 preempt_ns,
                 ..
             } = config.reset;
+            let erase = match erase {
+                EraseWhen::Thresholds(of) => format!("thresholds {:?}", of.evaluate),
+                other => format!("{other:?}"),
+            };
             designs.insert(format!(
-                "{fill} {lazy} {erase:?} {extent:?} {}",
+                "{fill} {lazy} {erase} {extent:?} {}",
                 preempt_ns.is_some()
             ));
         }
         // 3 finishes x 2 mappings x 2 extents x (2 plain and 2 x 2 preemptible timings)
-        assert_eq!(designs.len(), 3 * 2 * 2 * 6);
+        // and 3 finishes x 2 extents x 3 ways to count, lazy alone.
+        assert_eq!(designs.len(), 3 * 2 * 2 * 6 + 3 * 2 * 3);
     }
 }

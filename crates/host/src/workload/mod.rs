@@ -164,7 +164,8 @@ pub struct WriteWork {
     /// A write is sent in commands of at most so many blocks, each when the one
     /// before it has completed, and is measured as one: what a kernel makes of a
     /// write that is larger than a command may be, as it lets one write at a
-    /// time into a zone. `None`: in one command. Not for threads that share zones.
+    /// time into a zone. The next write begins when it has ended, whatever the
+    /// queue depth. `None`: in one command. Not for threads that share zones.
     pub command_lbas: Option<u32>,
 }
 

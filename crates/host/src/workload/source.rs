@@ -338,6 +338,18 @@ impl Writes {
 
     #[inline]
     fn offer(&mut self, now: Nanos, rng: &mut Rng) -> Offer {
+        if self.work.command_lbas.is_some()
+            && let Some(index) = self
+                .streams
+                .iter()
+                .position(|stream| stream.whole.is_some())
+        {
+            // One after another, and nothing else before it has ended.
+            return match self.streams[index].in_flight {
+                0 => Offer::Issue(self.part(index, now, Role::Part)),
+                _ => Offer::Wait,
+            };
+        }
         let count = self.streams.len();
         let first = if count == 1 {
             0
@@ -358,11 +370,6 @@ impl Writes {
             }
             let stream = &mut self.streams[index];
             match stream.state {
-                StreamState::Writing if stream.whole.is_some() => {
-                    if stream.in_flight == 0 {
-                        return Offer::Issue(self.part(index, now, Role::Part));
-                    }
-                }
                 StreamState::Writing if stream.offset < self.zoned.zone_capacity_lbas => {
                     return Offer::Issue(self.write(index, now));
                 }

@@ -126,6 +126,37 @@ fn no_combination_breaks_the_rules_of_the_drive() {
     }
 }
 
+/// A write in several commands is one write: it takes as long as all of them, one
+/// after another, and its last part is there when the job has had its bytes.
+#[test]
+fn a_write_in_several_commands_is_measured_as_one() {
+    for (open_zones, depth) in [(1, 1), (2, 1), (2, 4)] {
+        let work = WriteWork {
+            open_zones,
+            command_lbas: Some(4),
+            repeat: true,
+            ..writes(0..2, 12)
+        };
+        let device = tiny(&[]);
+        let mut spec = JobSpec {
+            queue_depth: depth,
+            ..spec(Work::Write(work))
+        };
+        // Three passes through both zones of 60 blocks.
+        spec.stop.bytes = Some(3 * 2 * 60 * 4096);
+        let (result, end) = run(&device, spec);
+        assert_eq!((result.first_error, end.stuck_jobs), (None, 0));
+        let stats = result.stats.get(OpKind::Write).expect("it wrote");
+        assert_eq!(stats.latency.count(), 30, "{open_zones} {depth}");
+        assert_eq!(stats.latency.min(), Some(US(3 * 725)));
+        // To three digits.
+        let median = stats.latency.percentile(50.0).expect("it wrote");
+        assert!(median.0.abs_diff(US(3 * 725).0) < 2_000, "{median}");
+        let written = device.with_drive(|drive| drive.totals().host_write_bytes);
+        assert_eq!(written, 3 * 2 * 60 * 4096);
+    }
+}
+
 #[test]
 fn finishes_fill_zones_and_resets_empty_them() {
     let device = tiny(&[]);

@@ -23,6 +23,9 @@ const DRIVE_Z: [&str; 15] = [
     "Z13",
 ];
 
+/// Of the Cosmos+ prototype, Electronics'23.
+const COSMOS: [&str; 4] = ["P2", "P6", "P7", "P11"];
+
 /// Of SilentZNS, on the emulator.
 const SILENT: [&str; 3] = ["S3a", "S4a", "S4b"];
 
@@ -36,6 +39,7 @@ fn all() -> impl Iterator<Item = &'static str> {
         .chain([DRIVE_IOCTL])
         .chain(DRIVE_BLOCK)
         .chain(DRIVE_Z)
+        .chain(COSMOS)
         .chain(SILENT)
         .chain(DRIVE_V)
 }
@@ -57,11 +61,11 @@ fn they_are_all_there_under_their_ids() {
         let experiment = experiment(id);
         let kind = match id {
             // What is published of C5 is that there is interference at all.
-            "C5" | "Z11" | "V1" | "V2" | "S4a" => "S",
+            "C5" | "Z11" | "P6" | "P7" | "V1" | "V2" | "S4a" => "S",
             "S3a" | "S4b" => "E",
             // Nothing is published of the grid but its winner.
             "C8g" => "S",
-            _ if EMULATOR.contains(&id) => "E",
+            _ if EMULATOR.contains(&id) || COSMOS.contains(&id) => "E",
             _ => "D",
         };
         assert_eq!(
@@ -85,11 +89,12 @@ fn words_select_them() {
     .concat();
     assert_eq!(library::select("C"), of_c);
     assert_eq!(library::select("Z"), DRIVE_Z);
+    assert_eq!(library::select("P"), COSMOS);
     assert_eq!(library::select("Z1"), ["Z1"]);
     assert_eq!(library::select("Z10"), ["Z10a", "Z10b"]);
     assert_eq!(library::select("C10a"), ["C10a"]);
     assert_eq!(library::select("C10"), ["C10a", "C10b"]);
-    for word in ["", "c", "C1", "P", "C10A", "CC"] {
+    for word in ["", "c", "C1", "K", "C10A", "CC"] {
         assert!(library::select(word).is_empty(), "{word}");
     }
 }

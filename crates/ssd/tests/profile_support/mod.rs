@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use zonelab_device::Nanos;
 use zonelab_ssd::config::{
     AllocationConfig, Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore,
-    DiePolicy, DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, FrontEndConfig,
-    Geometry, MappingConfig, MediaConfig, MediaDetails, NamespaceConfig, NamespaceKind,
-    PageRegister, PlaneMode, ReadParts, ResetConfig, StripeOrder, Suspend, WriteBufferConfig,
-    ZonesConfig, ZrwaConfig,
+    DiePolicy, DriveConfig, EraseExtent, EraseWhen, Evaluate, FillExtent, FinishConfig,
+    FrontEndConfig, Geometry, MappingConfig, MediaConfig, MediaDetails, NamespaceConfig,
+    NamespaceKind, PageRegister, PlaneMode, ReadParts, ResetConfig, StripeOrder, Suspend,
+    Thresholds, Victim, WriteBufferConfig, ZonesConfig, ZrwaConfig,
 };
 
 /// Configurations that the check accepts, small enough to be built.
@@ -429,6 +429,7 @@ fn management() -> impl Strategy<Value = (FinishConfig, ResetConfig, Option<Allo
         Just(EraseWhen::FirstZoneWrite),
         Just(EraseWhen::FirstBlockWrite),
         Just(EraseWhen::Background),
+        thresholds().prop_map(EraseWhen::Thresholds),
     ];
     let allocation = (0..3_600_000_000_000_u64, any::<bool>(), 0..4_194_305_u32).prop_map(
         |(time_ns, at_open, pool_zones)| AllocationConfig {
@@ -441,10 +442,8 @@ fn management() -> impl Strategy<Value = (FinishConfig, ResetConfig, Option<Allo
     );
     (finish, erase, any::<bool>(), hold(), of(allocation)).prop_map(
         |(finish, erase, full, hold, lazy)| {
-            let at_write = matches!(
-                erase,
-                EraseWhen::FirstZoneWrite | EraseWhen::FirstBlockWrite
-            );
+            let by_itself = matches!(erase, EraseWhen::Synchronous | EraseWhen::Background);
+            let counts = matches!(erase, EraseWhen::Thresholds(_));
             let reset = ResetConfig {
                 erase,
                 extent: if full {
@@ -452,10 +451,28 @@ fn management() -> impl Strategy<Value = (FinishConfig, ResetConfig, Option<Allo
                 } else {
                     EraseExtent::Partial
                 },
-                preempt_ns: hold.filter(|_| !at_write),
+                preempt_ns: hold.filter(|_| by_itself),
                 bookkeeping: None,
             };
-            (finish, reset, lazy)
+            (finish, reset, lazy || counts)
+        },
+    )
+}
+
+/// A group has one zone at least, so that any number up to that will do.
+fn thresholds() -> impl Strategy<Value = Thresholds> {
+    let evaluate = prop_oneof![
+        Just(Evaluate::Allocation),
+        Just(Evaluate::Command),
+        Just(Evaluate::Change),
+    ];
+    let victim = prop_oneof![Just(Victim::Oldest), Just(Victim::LeastWorn)];
+    (0..2_u32, any::<bool>(), evaluate, victim).prop_map(
+        |(free_zones, partial, evaluate, victim)| Thresholds {
+            free_zones,
+            invalid_zones: partial.then_some(1),
+            evaluate,
+            victim,
         },
     )
 }
