@@ -36,9 +36,14 @@ const BUILTIN: &[(&str, &str)] = &[
     ("Z11s", include_str!("../../../experiments/Z11s.toml")),
     ("Z12", include_str!("../../../experiments/Z12.toml")),
     ("Z13", include_str!("../../../experiments/Z13.toml")),
+    ("S3b", include_str!("../../../experiments/S3b.toml")),
+    ("S3d", include_str!("../../../experiments/S3d.toml")),
     ("V1", include_str!("../../../experiments/V1.toml")),
     ("V2", include_str!("../../../experiments/V2.toml")),
 ];
+
+/// Results that are panels of another experiment: of the same points.
+const PANELS: &[(&str, &str)] = &[("S1", "S3b"), ("S3c", "S3b"), ("S4c", "S3b")];
 
 /// Experiments that compare with nothing: something to look at, by id.
 const EXAMPLES: &[(&str, &str)] = &[
@@ -96,9 +101,13 @@ pub fn example(id: &str) -> Option<&'static str> {
 }
 
 /// Ids that a word on the command line stands for: one experiment (`C10a`),
-/// the parts of one (`C10`), or a whole paper (`C`). Empty if it stands for none.
+/// the parts of one (`C10`), or a whole paper (`C`). Some results are panels of
+/// another experiment (`S3c` of `S3b`). Empty if it stands for none.
 #[must_use]
 pub fn select(word: &str) -> Vec<&'static str> {
+    if let Some((_, of)) = PANELS.iter().find(|(panel, _)| *panel == word) {
+        return vec![of];
+    }
     let is_part = |id: &str| {
         let rest = id.strip_prefix(word);
         rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
@@ -116,10 +125,11 @@ mod tests {
     fn words_stand_for_experiments() {
         assert_eq!(select("C10a"), ["C10a"]);
         assert_eq!(select("C10"), ["C10a", "C10b"]);
-        let papers = ["C", "Z", "V"].map(|paper| select(paper).len());
+        let papers = ["C", "Z", "S", "V"].map(|paper| select(paper).len());
         assert_eq!(papers.iter().sum::<usize>(), ids().count());
         assert_eq!(select("C2"), ["C2a", "C2b"]);
         assert_eq!(select("Z1"), ["Z1"]);
+        assert_eq!(select("S3c"), ["S3b"]);
         assert_eq!(select("C1"), [""; 0]);
         assert_eq!(select(""), [""; 0]);
         assert_eq!(select("P"), [""; 0]);

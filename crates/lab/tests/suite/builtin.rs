@@ -23,6 +23,9 @@ const DRIVE_Z: [&str; 15] = [
     "Z13",
 ];
 
+/// Key-value workloads on the ConfZNS++ emulator, SilentZNS.
+const STORES: [&str; 2] = ["S3b", "S3d"];
+
 /// Of the larger ZN540, thesis.
 const DRIVE_V: [&str; 2] = ["V1", "V2"];
 
@@ -33,6 +36,7 @@ fn all() -> impl Iterator<Item = &'static str> {
         .chain([DRIVE_IOCTL])
         .chain(DRIVE_BLOCK)
         .chain(DRIVE_Z)
+        .chain(STORES)
         .chain(DRIVE_V)
 }
 
@@ -56,6 +60,7 @@ fn they_are_all_there_under_their_ids() {
             "C5" | "Z11" | "V1" | "V2" => "S",
             // Nothing is published of the grid but its winner.
             "C8g" => "S",
+            _ if STORES.contains(&id) => "S",
             _ if EMULATOR.contains(&id) => "E",
             _ => "D",
         };
@@ -157,7 +162,9 @@ fn all_have_the_same_drive_and_host() {
                 .unwrap_or_default()
                 .to_owned();
             let designs = ["finish", "reset", "mapping", "namespace", "namespaces"];
-            let is_design = designs.contains(&section.as_str());
+            let limits = ["zones.max_open", "zones.max_active"];
+            let is_design = designs.contains(&section.as_str())
+                || limits.contains(&setting.key().as_str());
             assert!(is_design, "{id}: {}", setting.text());
         }
     }
