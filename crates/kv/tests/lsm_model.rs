@@ -1,15 +1,12 @@
 //! The store against an ordered map, with and without data.
-//!
-//! A failure prints its seed; `ZONELAB_KV_SEED=SEED ZONELAB_KV_RUNS=1 cargo test -p
-//! zonelab-kv --test lsm_model` replays it.
 
 mod support;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use support::lsm::{Op, any_options, for_seeds, value_of};
-use support::{Machine, small};
+use support::lsm::{Op, any_options, value_of};
+use support::{Machine, each_seed, small};
 use zonelab_device::Nanos;
 use zonelab_host::Rng;
 use zonelab_host::tasks::Io;
@@ -105,7 +102,7 @@ async fn run(io: Io, ops: Rc<Vec<Op>>, options: Options) -> Result<Run, DbError>
 
 #[test]
 fn random_operations_agree_with_a_map_and_need_the_same_commands_without_data() {
-    for_seeds(60, |seed| {
+    each_seed("random_operations_agree", 60, |seed| {
         let mut rng = Rng::new(seed, 0);
         let ops = Rc::new(Op::draw_many(&mut rng, 1_500));
         let options = any_options(&mut rng);
@@ -126,6 +123,9 @@ fn random_operations_agree_with_a_map_and_need_the_same_commands_without_data() 
         assert_eq!(with.answers, without.answers);
         assert_eq!(with.stats, without.stats);
         assert_eq!(with.usage, without.usage);
-        assert_eq!(with.end, without.end, "the same commands take the same time");
+        assert_eq!(
+            with.end, without.end,
+            "the same commands take the same time"
+        );
     });
 }

@@ -92,6 +92,26 @@ impl Device {
         self.io.begin(self.command(op), buffer)
     }
 
+    /// Reads blocks, by as many commands as it takes.
+    pub(super) async fn read_all(
+        &self,
+        zone: u32,
+        block: u64,
+        lbas: u64,
+    ) -> Result<Vec<u8>, FilesError> {
+        let end = block + lbas;
+        let mut bytes = Vec::with_capacity((lbas * self.shape.lba_bytes) as usize);
+        let mut next = block;
+        while next < end {
+            let some = (end - next).min(self.shape.io_lbas);
+            let flight = self.begin_read(zone, next, some);
+            let answer = self.end(flight, "read", zone, next).await?;
+            bytes.extend_from_slice(answer.data.as_deref().unwrap_or_default());
+            next += some;
+        }
+        Ok(bytes)
+    }
+
     /// Waits for a command, and says what it was if it failed.
     pub(super) async fn end(
         &self,

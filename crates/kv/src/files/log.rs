@@ -61,12 +61,17 @@ pub(super) struct Log {
 
 impl Log {
     /// A log that begins with its first [snapshot](Self::begin). `zones` are in
-    /// the order of their numbers; `last` is the zone in which the log was until
-    /// now, and `epoch` its epoch.
-    pub(super) fn new(device: Device, zones: Vec<MetaZone>, last: Option<u32>, epoch: u64) -> Self {
+    /// the order of their numbers; `former` is the zone in which the log was until
+    /// now, with the blocks written there, and `epoch` its epoch.
+    pub(super) fn new(
+        device: Device,
+        zones: Vec<MetaZone>,
+        former: Option<(u32, u64)>,
+        epoch: u64,
+    ) -> Self {
         let end = End {
-            zone: last,
-            lbas: 0,
+            zone: former.map(|(zone, _)| zone),
+            lbas: former.map_or(0, |(_, lbas)| lbas),
             epoch,
             index: 0,
             zones,

@@ -36,6 +36,7 @@ mod config;
 mod device;
 mod error;
 mod log;
+mod mount;
 pub(crate) mod notify;
 mod reader;
 mod records;

@@ -3,7 +3,6 @@
 use std::rc::Rc;
 
 use super::table::{Extent, File};
-use super::usage::ZoneUseState;
 use super::{FileId, Files, FilesError};
 use crate::Content;
 
@@ -106,12 +105,9 @@ impl Reader {
         for (_, extent) in &pieces {
             let zone = zones.get(extent.zone);
             let end = extent.block + shape.lbas_of(extent.bytes);
-            let is_offline = zone.state == ZoneUseState::Offline;
-            if is_offline || end > zone.written_lbas {
-                let block = match is_offline {
-                    true => extent.block,
-                    false => extent.block.max(zone.written_lbas),
-                };
+            let readable = zone.readable_lbas();
+            if end > readable {
+                let block = extent.block.max(readable);
                 return Err(FilesError::Lost {
                     name: state.name.clone(),
                     zone: extent.zone,

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use zonelab_device::Buf;
-use zonelab_host::tasks::InFlight;
+use futures_util::future::RemoteHandle;
+use zonelab_device::{Buf, RejectReason};
+use zonelab_host::tasks::{Answer, InFlight};
 
 use super::table::{Extent, File, Record};
 use super::usage::ZoneUseState;
@@ -24,7 +25,7 @@ struct Pending {
     lbas: u64,
     /// Bytes of the file in it; the rest is padding.
     bytes: u64,
-    flight: InFlight,
+    end: RemoteHandle<Result<Answer, RejectReason>>,
 }
 
 /// What was appended and is not on its way yet.
@@ -254,12 +255,16 @@ impl Writer {
             .take(bytes, lbas * shape.lba_bytes, inner.config.keeps_data);
         let block = zones.begin_write(zone, lbas, inner.device.io.now());
         let flight = inner.device.begin_write(zone, block, lbas, data);
+        let end = inner
+            .device
+            .io
+            .spawn(watch(self.files.clone(), zone, flight));
         self.in_flight.push_back(Pending {
             zone,
             block,
             lbas,
             bytes,
-            flight,
+            end,
         });
         Ok(())
     }
@@ -300,7 +305,7 @@ impl Writer {
         let Some(write) = self.in_flight.front_mut() else {
             return Ok(());
         };
-        let answer = (&mut write.flight).await;
+        let answer = (&mut write.end).await;
         let Some(write) = self.in_flight.pop_front() else {
             return Ok(());
         };
@@ -313,11 +318,8 @@ impl Writer {
                     bytes: write.bytes,
                 };
                 let lba_bytes = inner.device.shape.lba_bytes;
-                let mut state = self.file.state.borrow_mut();
-                state.extents.push(extent, lba_bytes);
-                inner.zones.borrow_mut().end_write(write.zone);
+                self.file.state.borrow_mut().extents.push(extent, lba_bytes);
                 self.failures = (0, 0);
-                inner.changed.ring();
                 Ok(())
             }
             Ok(answer) => {
@@ -341,7 +343,6 @@ impl Writer {
     fn give_up(&self, write: &Pending) {
         let inner = &self.files.inner;
         let mut zones = inner.zones.borrow_mut();
-        zones.end_write(write.zone);
         zones.invalidate(write.zone, write.lbas, inner.device.io.now());
     }
 
@@ -357,7 +358,7 @@ impl Writer {
         let mut writes = vec![(write, data)];
         while let Some(mut next) = self.in_flight.pop_front() {
             // Whatever became of it, it does not follow what was written before.
-            let answer = (&mut next.flight).await;
+            let answer = (&mut next.end).await;
             writes.push((next, answer.ok().and_then(|answer| answer.data)));
         }
         let (mut bytes, mut len) = (Vec::new(), 0);
@@ -369,8 +370,13 @@ impl Writer {
         }
         self.waiting.put_back(bytes, len);
         self.failures = (self.failures.0 + 1, self.failures.1 + 1);
-        self.look_at(zone, &writes[0].0).await?;
+        let looked = self.look_at(zone, &writes[0].0).await;
+        if looked.is_err() {
+            self.files.inner.zones.borrow_mut().release(zone, self.id);
+            self.zone = None;
+        }
         self.files.inner.changed.ring();
+        looked?;
         if self.failures.0 >= MOST_FAILURES {
             self.failures = (0, 0);
             return Err(failed);
@@ -418,11 +424,28 @@ impl Writer {
     }
 }
 
+/// Sees to it that the end of a write is noted, even if its writer does something
+/// else: others may wait for the zone.
+async fn watch(files: Files, zone: u32, flight: InFlight) -> Result<Answer, RejectReason> {
+    let end = flight.await;
+    let is_written = matches!(&end, Ok(answer) if answer.status.is_success());
+    {
+        let mut zones = files.inner.zones.borrow_mut();
+        match is_written {
+            true => zones.end_write(zone),
+            false => zones.fail_write(zone),
+        }
+    }
+    files.inner.changed.ring();
+    end
+}
+
 impl Drop for Writer {
     fn drop(&mut self) {
         let inner = &self.files.inner;
         for write in core::mem::take(&mut self.in_flight) {
             self.give_up(&write);
+            write.end.forget();
         }
         let is_closed = !self.file.state.borrow().has_writer;
         if let Some(zone) = self.zone {

@@ -34,9 +34,19 @@ pub(super) struct Zone {
     pub(super) lifetime: Lifetime,
     pub(super) written_lbas: u64,
     pub(super) live_lbas: u64,
+    /// The device has fewer blocks than files do.
+    lost_from: Option<u64>,
 }
 
 impl Zone {
+    /// Blocks from the start that can be read.
+    pub(super) fn readable_lbas(&self) -> u64 {
+        match self.state {
+            ZoneUseState::Offline => 0,
+            _ => self.lost_from.unwrap_or(self.written_lbas),
+        }
+    }
+
     /// Nobody has anything to do with it.
     fn is_free(&self) -> bool {
         self.holder.is_none() && !self.is_managed && self.in_flight == 0
@@ -398,6 +408,14 @@ impl Zones {
         }
     }
 
+    /// A write has failed. Nobody else gets the zone until somebody has looked
+    /// at it ([`settle`](Self::settle)).
+    pub(super) fn fail_write(&mut self, zone: u32) {
+        let of = self.at(zone);
+        of.in_flight -= 1;
+        of.is_suspect = true;
+    }
+
     /// Blocks of a zone belong to nobody any more.
     pub(super) fn invalidate(&mut self, zone: u32, lbas: u64, now: Nanos) {
         self.note(now);
@@ -413,7 +431,7 @@ impl Zones {
         }
     }
 
-    /// A write failed: the zone is to be finished.
+    /// The zone is to be finished, and not to be written on.
     pub(super) fn suspect(&mut self, zone: u32) {
         self.at(zone).is_suspect = true;
     }
@@ -480,6 +498,7 @@ impl Zones {
         let of = self.at(zone);
         of.written_lbas = written_lbas;
         of.is_managed = false;
+        of.is_suspect = false;
         if !state.is_active() {
             of.holder = None;
         }
@@ -494,11 +513,16 @@ impl Zones {
         of.lifetime = of.lifetime.max(lifetime);
     }
 
-    /// Zones with nothing valid in them that nobody uses.
-    pub(super) fn garbage(&self) -> Vec<u32> {
-        self.ids()
-            .filter(|(_, zone)| zone.is_garbage())
-            .map(|(id, _)| id)
+    /// The device has only so many blocks of a zone, and files have more.
+    pub(super) fn limit_reads(&mut self, zone: u32, lbas: u64) {
+        self.at(zone).lost_from = Some(lbas);
+    }
+
+    /// Claims all zones that hold no valid data, for a reset.
+    pub(super) fn claim_all_garbage(&mut self) -> Vec<u32> {
+        let last = self.first + self.zones.len() as u32;
+        (self.first..last)
+            .filter(|zone| self.claim_garbage(*zone))
             .collect()
     }
 

@@ -69,14 +69,6 @@ impl Memtable {
         self.nodes.is_empty()
     }
 
-    pub(crate) fn first_sequence(&self) -> Option<u64> {
-        self.nodes.first().map(|node| node.tag.sequence())
-    }
-
-    pub(crate) fn last_sequence(&self) -> Option<u64> {
-        self.nodes.last().map(|node| node.tag.sequence())
-    }
-
     fn key_of(&self, node: u32) -> &[u8] {
         let node = &self.nodes[node as usize];
         &self.arena[node.key_at as usize..][..usize::from(node.key_len)]

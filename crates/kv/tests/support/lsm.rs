@@ -63,7 +63,11 @@ pub(crate) fn key_of(number: u64) -> Vec<u8> {
 
 /// A value that says which one it is.
 pub(crate) fn value_of(id: u64, len: u32) -> Vec<u8> {
-    id.to_le_bytes().into_iter().cycle().take(len as usize).collect()
+    id.to_le_bytes()
+        .into_iter()
+        .cycle()
+        .take(len as usize)
+        .collect()
 }
 
 /// Settings of a store that fits a small drive, and does everything often.
@@ -97,30 +101,5 @@ pub(crate) fn any_options(rng: &mut Rng) -> Options {
             _ => CpuCosts::default(),
         },
         ..Options::default()
-    }
-}
-
-/// Runs a test for so many seeds, or for those that the environment asks for, and
-/// says which one failed.
-pub(crate) fn for_seeds(runs: u64, mut test: impl FnMut(u64)) {
-    let number = |name| {
-        let text = std::env::var(name).ok()?;
-        Some(text.parse::<u64>().expect("a number"))
-    };
-    let first = number("ZONELAB_KV_SEED").unwrap_or(1);
-    let runs = number("ZONELAB_KV_RUNS").unwrap_or(runs);
-    for seed in first..first + runs {
-        let guard = SaysSeed(seed);
-        test(seed);
-        core::mem::forget(guard);
-    }
-}
-
-struct SaysSeed(u64);
-
-impl Drop for SaysSeed {
-    fn drop(&mut self) {
-        let seed = self.0;
-        eprintln!("replay: ZONELAB_KV_SEED={seed} ZONELAB_KV_RUNS=1, and the name of the test");
     }
 }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part of it")]
 
+pub(crate) mod lsm;
+
 use std::future::Future;
 
 use zonelab_device::{Completion, Nanos, QueuePair};
@@ -194,6 +196,35 @@ impl<T: 'static> Job for Program<T> {
             (NextWake::Finished, _) | (_, None) => next,
             (NextWake::At(at), Some(cut_at)) => NextWake::At(at.min(cut_at)),
             (NextWake::Completion, Some(cut_at)) => NextWake::At(cut_at),
+        }
+    }
+}
+
+/// Runs a case with consecutive seeds: `ZONELAB_KV_RUNS` of them from
+/// `ZONELAB_KV_SEED` on, if those are set. A case that panics leaves word how to
+/// replay it.
+pub(crate) fn each_seed(test: &str, runs: u64, case: impl Fn(u64)) {
+    let number = |name| -> Option<u64> { std::env::var(name).ok()?.parse().ok() };
+    let first = number("ZONELAB_KV_SEED").unwrap_or(1);
+    let runs = number("ZONELAB_KV_RUNS").unwrap_or(runs);
+    for seed in first..first + runs {
+        let _word = Word { test, seed };
+        case(seed);
+    }
+}
+
+struct Word<'a> {
+    test: &'a str,
+    seed: u64,
+}
+
+impl Drop for Word<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let Self { test, seed } = self;
+            eprintln!(
+                "replay: ZONELAB_KV_SEED={seed} ZONELAB_KV_RUNS=1 cargo test -p zonelab-kv {test}"
+            );
         }
     }
 }
