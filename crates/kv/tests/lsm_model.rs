@@ -5,8 +5,8 @@ mod support;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use support::lsm::{Op, any_options, value_of};
-use support::{Machine, each_seed, small};
+use support::lsm::{Op, any_options, roomy, value_of};
+use support::{Machine, each_seed};
 use zonelab_device::Nanos;
 use zonelab_host::Rng;
 use zonelab_host::tasks::Io;
@@ -107,7 +107,7 @@ fn random_operations_agree_with_a_map_and_need_the_same_commands_without_data() 
         let ops = Rc::new(Op::draw_many(&mut rng, 1_500));
         let options = any_options(&mut rng);
         let mut runs = [true, false].map(|keeps_data| {
-            let mut config = small();
+            let mut config = roomy();
             if !keeps_data {
                 config.data = DataStore::None;
             }

@@ -1,6 +1,7 @@
 //! Random operations on a store, and its settings.
 
 use zonelab_host::Rng;
+use zonelab_ssd::config::DriveConfig;
 use zonelab_kv::lsm::{CpuCosts, Options, WalSync};
 
 /// What a client does.
@@ -68,6 +69,13 @@ pub(crate) fn value_of(id: u64, len: u32) -> Vec<u8> {
         .cycle()
         .take(len as usize)
         .collect()
+}
+
+/// A small drive that has room for files of a few blocks in zones of their own.
+pub(crate) fn roomy() -> DriveConfig {
+    let mut config = super::small();
+    config.zones.count = 96;
+    config
 }
 
 /// Settings of a store that fits a small drive, and does everything often.

@@ -134,10 +134,12 @@ pub(super) async fn install(
 ) -> Result<(), DbError> {
     let mut manifest = inner.manifest.lock().await;
     let manifest = manifest.as_mut().ok_or(DbError::Closed)?;
+    // A compaction may drop what was written last; a flush never does.
+    let newest = changes.added.iter().map(|(_, file)| file.sequences.1).max();
     let edit = Edit {
         log_number: changes.log_number,
         next_file: Some(inner.next_file.get()),
-        last_sequence: changes.added.iter().map(|(_, file)| file.sequences.1).max(),
+        last_sequence: newest.filter(|_| changes.log_number.is_some()),
         deleted: changes
             .deleted
             .iter()
