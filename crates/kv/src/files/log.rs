@@ -35,6 +35,8 @@ struct End {
     lbas: u64,
     epoch: u64,
     index: u64,
+    /// The last epoch that was begun. Each is used once, whatever became of it.
+    last_epoch: u64,
     zones: Vec<MetaZone>,
     failed: Option<FilesError>,
 }
@@ -74,6 +76,7 @@ impl Log {
             lbas: former.map_or(0, |(_, lbas)| lbas),
             epoch,
             index: 0,
+            last_epoch: epoch,
             zones,
             failed: None,
         };
@@ -125,7 +128,7 @@ impl Log {
             (core::mem::take(&mut pending.records), pending.ticket)
         };
         if !records.is_empty() {
-            let batch = self.batch(&end, &records, table);
+            let batch = self.batch(end.epoch, end.index, &records, table);
             let lbas = self.device.shape.lbas_of(batch.len() as u64);
             let Some(zone) = end.zone else {
                 return self.roll(&mut end, table, Status::SUCCESS).await;
@@ -148,12 +151,12 @@ impl Log {
         Ok(())
     }
 
-    fn batch(&self, end: &End, records: &[u8], table: &RefCell<Table>) -> Vec<u8> {
+    fn batch(&self, epoch: u64, index: u64, records: &[u8], table: &RefCell<Table>) -> Vec<u8> {
         let shape = &self.device.shape;
         let header = Header {
             version: VERSION,
-            epoch: end.epoch,
-            index: end.index,
+            epoch,
+            index,
             next_file: table.borrow().next_id,
             shape: records::shape_of(shape),
         };
@@ -196,7 +199,8 @@ impl Log {
         }
         let count = end.zones.len() as u32;
         let from = former.map_or(0, |zone| zone - first + 1);
-        for zone in (0..count).map(|k| first + (from + k) % count) {
+        // A second try, for failures that pass.
+        for zone in (0..2 * count).map(|k| first + (from + k) % count) {
             if Some(zone) == former || end.zones[(zone - first) as usize] == MetaZone::Dead {
                 continue;
             }
@@ -208,8 +212,14 @@ impl Log {
                     return Ok(());
                 }
                 Err(FilesError::Command { status, action, .. }) if action != "flush" => {
-                    end.zones[(zone - first) as usize] = MetaZone::Dead;
                     last = status;
+                    let is_dead = match self.device.report_of(zone).await {
+                        Ok(of) => of.is_dead(),
+                        Err(_) => true,
+                    };
+                    if is_dead {
+                        end.zones[(zone - first) as usize] = MetaZone::Dead;
+                    }
                 }
                 Err(error) => return Err(error),
             }
@@ -232,8 +242,7 @@ impl Log {
             self.resets.set(self.resets.get() + 1);
         }
         end.zones[at] = MetaZone::Used;
-        end.epoch += 1;
-        end.index = 0;
+        end.last_epoch += 1;
         let (records, upto) = {
             let mut pending = self.pending.borrow_mut();
             // The table knows of them already.
@@ -244,7 +253,7 @@ impl Log {
             }
             (bytes, pending.ticket)
         };
-        let batch = self.batch(end, &records, table);
+        let batch = self.batch(end.last_epoch, 0, &records, table);
         let lbas = self.device.shape.lbas_of(batch.len() as u64);
         if lbas > self.device.shape.capacity_lbas {
             return Err(FilesError::MetadataTooLarge {
@@ -256,6 +265,7 @@ impl Log {
         // From here on this zone says more than the former, durable or not.
         end.zone = Some(zone);
         end.lbas = lbas;
+        end.epoch = end.last_epoch;
         end.index = 1;
         self.device.flush().await?;
         self.durable.set(upto);

@@ -2,7 +2,8 @@
 //!
 //! The newest zone of the metadata log that begins with a whole snapshot says
 //! what files there are. A batch that was being written when power was lost is
-//! not whole, and the last one; whatever it said was not acknowledged. Then the
+//! not whole, and the last one; whatever it said was not acknowledged. The same
+//! goes for one that made its zone read-only. Then the
 //! data zones are compared with what the device reports: what no file has is
 //! reset, or counts as invalid until it can be.
 
@@ -24,6 +25,8 @@ struct Found {
     zone: u32,
     epoch: u64,
     table: Table,
+    /// What could not be read behind the last batch.
+    failed: Option<FilesError>,
 }
 
 impl Files {
@@ -62,39 +65,55 @@ impl Files {
             .collect::<Result<(), _>>()?;
         let device = &self.inner.device;
         for (zone, of) in device.shape.data_zones.clone().zip(reported) {
+            self.tidy(zone).await?;
             let state = self.inner.zones.borrow().get(zone).state;
-            let action = match state {
-                ZoneUseState::Closed if of.is_open => ZoneSendAction::CLOSE,
+            if state == ZoneUseState::Finished && of.state == ZoneUseState::Closed {
                 // It ends before its files do: nothing is to be written there.
-                ZoneUseState::Finished if of.state == ZoneUseState::Closed => {
-                    ZoneSendAction::FINISH
+                // Refused, it stays active, and that is all.
+                match device.send(zone, ZoneSendAction::FINISH).await {
+                    Ok(()) | Err(FilesError::Command { .. }) => {}
+                    Err(error) => return Err(error),
                 }
-                _ => continue,
-            };
-            device.send(zone, action).await?;
+            }
         }
         Ok(())
     }
 }
 
 /// The zone of the log that holds the newest whole snapshot, and what it says.
+/// A zone whose snapshot cannot be read counts only if there is no other: while
+/// there are two, the log had not yet gone on in the newer one.
 async fn newest(device: &Device, meta: &[Reported]) -> Result<Found, FilesError> {
     let mut newest: Option<Found> = None;
+    let mut unreadable = None;
     for (zone, of) in device.shape.meta_zones.clone().zip(meta) {
         if matches!(of.state, ZoneUseState::Empty | ZoneUseState::Offline) {
             continue;
         }
-        let found = scan(device, zone, of.written_lbas).await?;
-        let epoch = newest.as_ref().map_or(0, |newest| newest.epoch);
-        newest = match found {
-            Some(found) if found.epoch > epoch => Some(found),
-            _ => newest,
-        };
+        match scan(device, zone, *of).await {
+            Ok(Some(found)) if newest.as_ref().is_none_or(|of| found.epoch > of.epoch) => {
+                newest = Some(found);
+            }
+            Ok(_) => {}
+            Err(error @ FilesError::Command { .. }) => unreadable = Some(error),
+            Err(error) => return Err(error),
+        }
     }
-    newest.ok_or(FilesError::NotFormatted {
-        first: device.shape.meta_zones.start,
-        last: device.shape.meta_zones.end - 1,
-    })
+    match (newest, unreadable) {
+        (
+            Some(Found {
+                failed: Some(error),
+                ..
+            }),
+            _,
+        )
+        | (None, Some(error)) => Err(error),
+        (Some(found), _) => Ok(found),
+        (None, None) => Err(FilesError::NotFormatted {
+            first: device.shape.meta_zones.start,
+            last: device.shape.meta_zones.end - 1,
+        }),
+    }
 }
 
 /// Resets the zones of the log but one.
@@ -105,9 +124,8 @@ async fn clear_others(
 ) -> Result<Vec<MetaZone>, FilesError> {
     let mut zones = Vec::new();
     for (zone, of) in device.shape.meta_zones.clone().zip(meta) {
-        let is_dead = matches!(of.state, ZoneUseState::ReadOnly | ZoneUseState::Offline);
         zones.push(match of.state {
-            _ if is_dead => MetaZone::Dead,
+            _ if of.is_dead() => MetaZone::Dead,
             _ if zone == but => MetaZone::Used,
             ZoneUseState::Empty => MetaZone::Empty,
             _ => match device.send(zone, ZoneSendAction::RESET).await {
@@ -139,7 +157,13 @@ impl Blocks<'_> {
             return Ok(());
         }
         // Small batches come by the dozen.
-        let end = end.max(have + self.device.shape.io_lbas).min(self.written);
+        let far = (have + self.device.shape.io_lbas).min(self.written);
+        if far > end
+            && let Ok(more) = self.device.read_all(self.zone, have, far - have).await
+        {
+            self.bytes.extend(more);
+            return Ok(());
+        }
         let more = self.device.read_all(self.zone, have, end - have).await?;
         self.bytes.extend(more);
         Ok(())
@@ -162,7 +186,8 @@ impl Blocks<'_> {
 }
 
 /// Reads a zone of the log. `None`: it does not begin with a whole snapshot.
-async fn scan(device: &Device, zone: u32, written: u64) -> Result<Option<Found>, FilesError> {
+async fn scan(device: &Device, zone: u32, of: Reported) -> Result<Option<Found>, FilesError> {
+    let written = of.written_lbas;
     let mut blocks = Blocks {
         device,
         zone,
@@ -176,8 +201,16 @@ async fn scan(device: &Device, zone: u32, written: u64) -> Result<Option<Found>,
     };
     let mut table = Table::default();
     let (mut block, mut index, mut epoch, mut torn) = (0, 0, 0, 0);
+    let mut failed = None;
     while block < written {
-        let lbas = blocks.extent_of_batch(block).await?;
+        let lbas = match blocks.extent_of_batch(block).await {
+            Ok(lbas) => lbas,
+            Err(error) if index == 0 => return Err(error),
+            Err(error) => {
+                failed = (of.state != ZoneUseState::ReadOnly).then_some(error);
+                break;
+            }
+        };
         let Some((header, records)) = records::open_batch(blocks.from(block)) else {
             torn = lbas;
             break;
@@ -196,13 +229,19 @@ async fn scan(device: &Device, zone: u32, written: u64) -> Result<Option<Found>,
     }
     // Only the last batch can be torn. Another one would begin right behind it.
     let end = written.min(block + torn + device.shape.io_lbas);
-    blocks.want(end).await?;
+    // What cannot be read there may never have been written.
+    let _ = blocks.want(end).await;
     for at in block..end {
         if records::open_batch(blocks.from(at)).is_some() {
             return Err(corrupt(at, "a batch follows one that is not whole"));
         }
     }
-    Ok((index > 0).then_some(Found { zone, epoch, table }))
+    Ok((index > 0).then_some(Found {
+        zone,
+        epoch,
+        table,
+        failed,
+    }))
 }
 
 /// Repeats the records of a batch.
@@ -290,7 +329,7 @@ fn zones_of(
                 what: "two files have the same block",
             });
         }
-        use ZoneUseState::{Closed, Empty, Finished, Full, Offline, ReadOnly};
+        use ZoneUseState::{Closed, Empty, Finished, Full, Offline, Open, ReadOnly};
         match of.state {
             // Their write pointers say nothing.
             ReadOnly | Offline => zones.settle(zone, of.state, ends[at], now),
@@ -298,6 +337,7 @@ fn zones_of(
                 zones.settle(zone, Finished, ends[at], now);
                 zones.limit_reads(zone, of.written_lbas);
             }
+            Closed if of.is_open => zones.settle(zone, Open, of.written_lbas, now),
             _ => zones.settle(zone, of.state, of.written_lbas, now),
         }
     }

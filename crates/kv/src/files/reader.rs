@@ -103,17 +103,7 @@ impl Reader {
         let pieces = state.extents.between(offset, offset + len, shape.lba_bytes);
         let zones = self.files.inner.zones.borrow();
         for (_, extent) in &pieces {
-            let zone = zones.get(extent.zone);
-            let end = extent.block + shape.lbas_of(extent.bytes);
-            let readable = zone.readable_lbas();
-            if end > readable {
-                let block = extent.block.max(readable);
-                return Err(FilesError::Lost {
-                    name: state.name.clone(),
-                    zone: extent.zone,
-                    lba: shape.start_of(extent.zone) + block,
-                });
-            }
+            zones.check_readable(shape, &state.name, *extent)?;
         }
         Ok(pieces)
     }

@@ -6,11 +6,13 @@ use std::rc::Rc;
 use futures_util::future::RemoteHandle;
 use zonelab_device::{Buf, RejectReason};
 use zonelab_host::tasks::{Answer, InFlight};
+use zonelab_nvme::Status;
 
 use super::table::{Extent, File, Record};
 use super::usage::ZoneUseState;
+use super::waiting::Waiting;
 use super::zones::WriterId;
-use super::{FileId, Files, FilesError};
+use super::{FileId, Files, FilesError, Scarce};
 use crate::Content;
 
 /// Writes in a row that may fail before the file does.
@@ -26,57 +28,6 @@ struct Pending {
     /// Bytes of the file in it; the rest is padding.
     bytes: u64,
     end: RemoteHandle<Result<Answer, RejectReason>>,
-}
-
-/// What was appended and is not on its way yet.
-#[derive(Debug, Default)]
-struct Waiting {
-    /// On a device that keeps data.
-    bytes: Vec<u8>,
-    /// So many of them are on their way.
-    taken: usize,
-    /// Number of bytes that wait.
-    len: u64,
-}
-
-impl Waiting {
-    fn put(&mut self, content: Content) {
-        self.len += content.len();
-        let Content::Bytes(bytes) = content else {
-            return;
-        };
-        if self.taken == self.bytes.len() {
-            (self.bytes, self.taken) = (bytes, 0);
-            return;
-        }
-        // Each byte is moved at most once more: half of them at least are gone.
-        if self.taken > self.bytes.len() / 2 {
-            self.bytes.drain(..self.taken);
-            self.taken = 0;
-        }
-        self.bytes.extend_from_slice(&bytes);
-    }
-
-    fn put_back(&mut self, mut bytes: Vec<u8>, len: u64) {
-        bytes.extend_from_slice(&self.bytes[self.taken..]);
-        (self.bytes, self.taken) = (bytes, 0);
-        self.len += len;
-    }
-
-    /// Takes the first `len` bytes, filled up to `filled`.
-    fn take(&mut self, len: u64, filled: u64, keeps_data: bool) -> Option<Vec<u8>> {
-        self.len -= len;
-        keeps_data.then(|| {
-            let end = self.taken + len as usize;
-            let mut taken = match self.taken == 0 && end == self.bytes.len() {
-                true => core::mem::take(&mut self.bytes),
-                false => self.bytes[self.taken..end].to_vec(),
-            };
-            self.taken = end.min(self.bytes.len());
-            taken.resize(filled as usize, 0);
-            taken
-        })
-    }
 }
 
 /// The only one who writes a file, at its end.
@@ -177,6 +128,7 @@ impl Writer {
         };
         if is_new {
             inner.device.flush().await?;
+            self.check_is_there()?;
             self.log();
         }
         let ticket = self.file.state.borrow().ticket;
@@ -198,6 +150,18 @@ impl Writer {
             }
             None => Ok(()),
         }
+    }
+
+    /// Zones may have died since they were written.
+    fn check_is_there(&self) -> Result<(), FilesError> {
+        let shape = &self.files.inner.device.shape;
+        let state = self.file.state.borrow();
+        let (from, to) = (state.logged_bytes.unwrap_or(0), state.extents.len());
+        let zones = self.files.inner.zones.borrow();
+        for (_, new) in state.extents.between(from, to, shape.lba_bytes) {
+            zones.check_readable(shape, &state.name, new)?;
+        }
+        Ok(())
     }
 
     /// Tells the log what is new.
@@ -377,6 +341,10 @@ impl Writer {
         }
         self.files.inner.changed.ring();
         looked?;
+        if is_over_a_limit(&failed) {
+            let zones = self.files.inner.zones.borrow();
+            return Err(Box::new(zones.shortage(Scarce::ActiveZones)).into());
+        }
         if self.failures.0 >= MOST_FAILURES {
             self.failures = (0, 0);
             return Err(failed);
@@ -395,6 +363,13 @@ impl Writer {
             dead @ (ZoneUseState::ReadOnly | ZoneUseState::Offline) => {
                 zones.settle(zone, dead, write.block, now);
                 self.zone = None;
+            }
+            ZoneUseState::Empty if write.block == 0 => {
+                zones.settle(zone, ZoneUseState::Empty, 0, now);
+                self.zone = None;
+                if self.failures.1 >= MOST_FAILURES_IN_ZONE {
+                    zones.suspect(zone);
+                }
             }
             _ if reported.written_lbas < write.block => {
                 zones.settle(zone, reported.state, reported.written_lbas, now);
@@ -422,6 +397,17 @@ impl Writer {
         }
         Ok(())
     }
+}
+
+/// Somebody else has zones of the device active, or open.
+fn is_over_a_limit(error: &FilesError) -> bool {
+    let FilesError::Command { status, .. } = error else {
+        return false;
+    };
+    matches!(
+        *status,
+        Status::TOO_MANY_ACTIVE_ZONES | Status::TOO_MANY_OPEN_ZONES
+    )
 }
 
 /// Sees to it that the end of a write is noted, even if its writer does something
