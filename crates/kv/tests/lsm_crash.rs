@@ -9,8 +9,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use support::lsm::{Op, any_options, roomy, value_of};
-use support::{Cut, End, Machine, any_small, each_seed};
+use support::lsm::{Op, any_options, any_roomy, value_of};
+use support::{Cut, End, Machine, each_seed};
 use zonelab_host::Rng;
 use zonelab_host::tasks::Io;
 use zonelab_kv::Content;
@@ -103,7 +103,9 @@ async fn client(
             let mut history = history.borrow_mut();
             match &op {
                 Op::Put(key, len, id) => {
-                    history.writes.push((key.clone(), Some(value_of(*id, *len))));
+                    history
+                        .writes
+                        .push((key.clone(), Some(value_of(*id, *len))));
                 }
                 Op::Delete(key) => history.writes.push((key.clone(), None)),
                 _ => {}
@@ -140,11 +142,7 @@ async fn client(
 fn what_was_synced_survives_losses_of_power_and_nothing_has_a_gap() {
     each_seed("what_was_synced_survives", 700, |seed| {
         let mut rng = Rng::new(seed, 0);
-        let mut drive = any_small(&mut rng);
-        drive.zones.count = roomy().zones.count;
-        // The log, a flush, a compaction and the manifest at the same time.
-        drive.zones.max_active = drive.zones.max_active.map(|most| most.max(6));
-        drive.zones.max_open = drive.zones.max_open.map(|most| most.max(6));
+        let drive = any_roomy(&mut rng);
         let config = FilesConfig {
             keeps_data: true,
             io_bytes: 64 << 10,

@@ -1,8 +1,8 @@
 //! Random operations on a store, and its settings.
 
 use zonelab_host::Rng;
-use zonelab_ssd::config::DriveConfig;
 use zonelab_kv::lsm::{CpuCosts, Options, WalSync};
+use zonelab_ssd::config::{DriveConfig, MappingConfig};
 
 /// What a client does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +75,20 @@ pub(crate) fn value_of(id: u64, len: u32) -> Vec<u8> {
 pub(crate) fn roomy() -> DriveConfig {
     let mut config = super::small();
     config.zones.count = 96;
+    config
+}
+
+/// The same of any design, with enough zones at a time for the log, the
+/// manifest, a flush and a compaction.
+pub(crate) fn any_roomy(rng: &mut Rng) -> DriveConfig {
+    let mut config = super::any_small(rng);
+    let zones = &mut config.zones;
+    zones.count = roomy().zones.count;
+    zones.max_active = zones.max_active.map(|most| most.max(6));
+    zones.max_open = zones.max_open.map(|most| most.max(6));
+    if let MappingConfig::Lazy { physical_zones } = &mut config.mapping {
+        *physical_zones = zones.count + 4;
+    }
     config
 }
 

@@ -80,8 +80,8 @@ pub(super) async fn recover(inner: &Rc<Inner>) -> Result<(), DbError> {
         let is_kept = match kind {
             Named::Table(number) => live.contains(number),
             Named::Log(number) | Named::Manifest(number) => kept.contains(number),
-            Named::Current | Named::Other => true,
-            Named::Temporary => false,
+            // What was to become `CURRENT` has become it, or was replaced.
+            Named::Current | Named::Temporary | Named::Other => true,
         };
         if !is_kept {
             files::delete(inner, name).await?;
