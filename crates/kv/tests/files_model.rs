@@ -10,14 +10,18 @@ use std::rc::Rc;
 
 use futures_util::future::join_all;
 use support::{Cut, End, Machine, any_small, each_seed};
+use zonelab_device::Nanos;
 use zonelab_host::Rng;
 use zonelab_host::tasks::Io;
 use zonelab_kv::Content;
 use zonelab_kv::files::{
     Files, FilesConfig, FilesError, FinishWhen, Lifetime, Usage, Writer, ZoneUseState,
 };
+use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneState;
+use zonelab_ssd::Drive;
 use zonelab_ssd::config::DriveConfig;
+use zonelab_ssd::faults::{Effect, Fault, FaultPlan, FaultyDrive, Match, Trigger};
 
 const CLIENTS: usize = 3;
 const NAMES: u64 = 4;
@@ -326,7 +330,8 @@ fn check_usage(usage: &Usage, found: &BTreeMap<String, Vec<u8>>, drive: &DriveCo
     assert_eq!(usage.files, found.len());
     let all = usage.occupied_bytes() + usage.unusable_bytes + usage.free_bytes;
     let zones = usage.zones;
-    let count = zones.empty + zones.open + zones.closed + zones.full;
+    let dead = zones.read_only + zones.offline;
+    let count = zones.empty + zones.open + zones.closed + zones.full + dead;
     assert_eq!(all, u64::from(count) * drive.zones.capacity_lbas * 4_096);
     let by_lifetime: u64 = usage.valid_by_lifetime.iter().sum();
     assert_eq!(by_lifetime, usage.valid_bytes + usage.padding_bytes);
@@ -426,7 +431,7 @@ fn files_are_what_a_map_says() {
 
 #[test]
 fn synced_files_survive_losses_of_power() {
-    each_seed("synced_files_survive_losses_of_power", 600, |seed| {
+    each_seed("synced_files_survive_losses_of_power", 400, |seed| {
         let mut rng = Rng::new(seed, 3);
         let drive = any_small(&mut rng);
         let config = any_config(&mut rng);
@@ -463,4 +468,71 @@ fn was_formatted(machine: &mut Machine, config: &FilesConfig) -> bool {
         Err(FilesError::NotFormatted { .. }) => false,
         Err(error) => panic!("{error}"),
     })
+}
+
+/// Commands that fail now and then, and zones that die.
+fn any_faults(rng: &mut Rng) -> FaultPlan {
+    let mut faults = Vec::new();
+    let mut add = |trigger, effect, per_mille: u32, count| {
+        let when = Match {
+            probability_ppm: per_mille * 1_000,
+            count,
+            skip: 4,
+            ..Match::every(trigger)
+        };
+        faults.push(Fault { when, effect });
+    };
+    let fails = Effect::Fail(Status::INTERNAL_ERROR);
+    let timeout = Some(Nanos::from_ms(2));
+    add(Trigger::Write, Effect::ReadOnly, 5, rng.below(3));
+    add(Trigger::Write, fails, 20, u64::MAX);
+    add(Trigger::Write, Effect::Lose { timeout }, 10, u64::MAX);
+    add(
+        Trigger::Write,
+        Effect::Delay(Nanos::from_ms(1)),
+        50,
+        u64::MAX,
+    );
+    for trigger in [
+        Trigger::Reset,
+        Trigger::Finish,
+        Trigger::Close,
+        Trigger::Open,
+    ] {
+        add(trigger, fails, 50, 10);
+        add(trigger, Effect::Lose { timeout }, 20, u64::MAX);
+    }
+    FaultPlan {
+        seed: rng.next_u64(),
+        faults,
+    }
+}
+
+#[test]
+fn synced_files_survive_failing_commands() {
+    each_seed("synced_files_survive_failing_commands", 150, |seed| {
+        let mut rng = Rng::new(seed, 4);
+        let mut drive = any_small(&mut rng);
+        // Zones that the device will neither finish nor reset stay active.
+        drive.zones.max_active = None;
+        drive.zones.max_open = None;
+        let config = FilesConfig {
+            meta_zones: 5,
+            ..any_config(&mut rng)
+        };
+        let faulty = FaultyDrive::new(Drive::new(&drive), any_faults(&mut rng));
+        let mut machine = Machine::of(faulty);
+        let model = new_model();
+        for round in 0..3 {
+            let is_new = round == 0;
+            let end = machine.run({
+                let (config, model) = (config.clone(), Rc::clone(&model));
+                let (drive, rng) = (drive.clone(), Rng::new(rng.next_u64(), round));
+                move |io| program(io, config, is_new, model, rng, drive, 25)
+            });
+            if let Err(error) = end.map(drop) {
+                panic!("round {round}: {error}");
+            }
+        }
+    });
 }

@@ -23,6 +23,14 @@ pub(super) struct Reported {
     pub(super) written_lbas: u64,
 }
 
+impl Reported {
+    /// It can never be written again.
+    pub(super) fn is_dead(&self) -> bool {
+        matches!(self.state, ZoneUseState::ReadOnly | ZoneUseState::Offline)
+    }
+}
+
+/// The namespace, and how files share it out.
 #[derive(Clone)]
 pub(super) struct Device {
     pub(super) io: Io,

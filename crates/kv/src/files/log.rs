@@ -199,7 +199,8 @@ impl Log {
         }
         let count = end.zones.len() as u32;
         let from = former.map_or(0, |zone| zone - first + 1);
-        for zone in (0..count).map(|k| first + (from + k) % count) {
+        // A second try, for failures that pass.
+        for zone in (0..2 * count).map(|k| first + (from + k) % count) {
             if Some(zone) == former || end.zones[(zone - first) as usize] == MetaZone::Dead {
                 continue;
             }
@@ -211,8 +212,14 @@ impl Log {
                     return Ok(());
                 }
                 Err(FilesError::Command { status, action, .. }) if action != "flush" => {
-                    end.zones[(zone - first) as usize] = MetaZone::Dead;
                     last = status;
+                    let is_dead = match self.device.report_of(zone).await {
+                        Ok(of) => of.is_dead(),
+                        Err(_) => true,
+                    };
+                    if is_dead {
+                        end.zones[(zone - first) as usize] = MetaZone::Dead;
+                    }
                 }
                 Err(error) => return Err(error),
             }

@@ -42,6 +42,7 @@ mod reader;
 mod records;
 mod table;
 mod usage;
+mod waiting;
 mod writer;
 mod zones;
 
@@ -58,7 +59,7 @@ pub use reader::Reader;
 pub use usage::{Placements, SpaceOverTime, Usage, ZoneCounts, ZoneUse, ZoneUseState};
 pub use writer::Writer;
 
-use device::Device;
+use device::{Device, Reported};
 use log::{Log, MetaZone};
 use notify::Notify;
 use table::{File, MAX_NAME_BYTES, Record, Table};
@@ -112,14 +113,11 @@ impl Files {
     pub async fn format(io: &Io, config: FilesConfig) -> Result<Self, FilesError> {
         let device = Device::new(io, &config)?;
         let reported = device.report().await?;
-        let is_used = |state| {
-            use ZoneUseState::{Empty, Offline, ReadOnly};
-            !matches!(state, Empty | Offline | ReadOnly)
-        };
+        let is_used = |of: &Reported| !of.is_dead() && of.state != ZoneUseState::Empty;
         let used = |range: core::ops::Range<u32>| -> Vec<u32> {
             (device.shape.zones.clone())
                 .zip(&reported)
-                .filter(|(zone, of)| range.contains(zone) && is_used(of.state))
+                .filter(|(zone, of)| range.contains(zone) && is_used(of))
                 .map(|(zone, _)| zone)
                 .collect()
         };
@@ -132,13 +130,13 @@ impl Files {
         let now = io.now();
         let mut zones = Zones::new(&device.shape, &config, now);
         for (zone, of) in device.shape.zones.clone().zip(&reported) {
-            if !meta.contains(&zone) && !is_used(of.state) {
+            if !meta.contains(&zone) && of.is_dead() {
                 zones.settle(zone, of.state, 0, now);
             }
         }
-        let meta_zones = reported[..meta.len()].iter().map(|of| match of.state {
-            ZoneUseState::ReadOnly | ZoneUseState::Offline => MetaZone::Dead,
-            _ => MetaZone::Empty,
+        let meta_zones = reported[..meta.len()].iter().map(|of| match of.is_dead() {
+            true => MetaZone::Dead,
+            false => MetaZone::Empty,
         });
         let log = Log::new(device.clone(), meta_zones.collect(), None, 0);
         let files = Self::new(device, config, zones, Table::default(), log);

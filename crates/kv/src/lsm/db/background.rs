@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::super::entry::Tag;
 use super::super::error::DbError;
+use super::super::log::log_name;
 use super::super::manifest::{Edit, FileRecord};
 use super::super::memtable::MemtableCursor;
 use super::super::merge::{Merge, Source};
@@ -20,10 +21,10 @@ pub(super) fn schedule(inner: &Rc<Inner>) {
     if inner.is_closing.get() {
         return;
     }
-    let waiting = inner.immutables.borrow().len() - inner.flushing.get();
     // Flushes are installed in the order of their memtables: one at a time.
-    if waiting > 0 && inner.flushes.get() == 0 && inner.failure.borrow().is_none() {
-        inner.flushes.set(1);
+    let is_waiting = !inner.immutables.borrow().is_empty();
+    if is_waiting && !inner.is_flushing.get() && inner.failure.borrow().is_none() {
+        inner.is_flushing.set(true);
         let task = Rc::clone(inner);
         inner.io.spawn(async move { flush(&task).await }).forget();
     }
@@ -49,10 +50,8 @@ pub(super) fn schedule(inner: &Rc<Inner>) {
 /// Writes the memtables that wait to a table.
 async fn flush(inner: &Rc<Inner>) {
     let count = inner.immutables.borrow().len();
-    inner.flushing.set(count);
     let result = flush_oldest(inner, count).await;
-    inner.flushing.set(0);
-    inner.flushes.set(0);
+    inner.is_flushing.set(false);
     if let Err(error) = result {
         inner.fail("a flush failed", error);
     }
@@ -98,7 +97,7 @@ async fn flush_oldest(inner: &Rc<Inner>, count: usize) -> Result<(), DbError> {
     }
     inner.update_condition();
     for log in logs {
-        delete_log(inner, log).await?;
+        delete_log(inner, log).await;
     }
     Ok(())
 }
@@ -135,10 +134,12 @@ pub(super) async fn install(
 ) -> Result<(), DbError> {
     let mut manifest = inner.manifest.lock().await;
     let manifest = manifest.as_mut().ok_or(DbError::Closed)?;
+    // A compaction may drop what was written last; a flush never does.
+    let newest = changes.added.iter().map(|(_, file)| file.sequences.1).max();
     let edit = Edit {
         log_number: changes.log_number,
         next_file: Some(inner.next_file.get()),
-        last_sequence: changes.added.iter().map(|(_, file)| file.sequences.1).max(),
+        last_sequence: newest.filter(|_| changes.log_number.is_some()),
         deleted: changes
             .deleted
             .iter()
@@ -295,7 +296,7 @@ pub(super) async fn resume(inner: &Rc<Inner>) -> Result<(), DbError> {
     if let Some(failure) = inner.failure.borrow_mut().take() {
         drop(failure);
         let number = inner.new_file_number();
-        let name = super::super::log::log_name(number);
+        let name = log_name(number);
         let begun = match inner.files.create(&name, Lifetime::Short).await {
             Ok(next) => {
                 let switch = || begin_memtable(inner, number);

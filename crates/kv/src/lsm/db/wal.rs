@@ -158,7 +158,8 @@ impl Wal {
         Ok(())
     }
 
-    async fn wait_for_endings(&self) {
+    /// Waits until the logs that ended are durable and have no writer.
+    pub(crate) async fn wait_for_endings(&self) {
         while self.endings.get() > 0 {
             self.ended.next().await;
         }
