@@ -173,7 +173,7 @@ fn a_finish_threshold_costs_zones_and_saves_space() {
         data: DataStore::None,
         ..small()
     };
-    let spec = spec("kvbench-ii", 8_000);
+    let spec = spec("kvbench-ii", 6_000);
     let of = |percent| {
         let mut setup = setup(&config, 1);
         setup.files.finish_threshold_percent = percent;
@@ -183,7 +183,7 @@ fn a_finish_threshold_costs_zones_and_saves_space() {
         let usage = outcome.usage.1;
         (usage.finishes, usage.over_time.mean_invalid_bytes())
     };
-    let (none, some) = (of(0), of(80));
+    let (none, some) = (of(0), of(40));
     assert_eq!(none.0, 0);
     assert!(some.0 > 3 && some.1 < none.1, "{none:?} {some:?}");
 }

@@ -36,8 +36,11 @@ const BUILTIN: &[(&str, &str)] = &[
     ("Z11s", include_str!("../../../experiments/Z11s.toml")),
     ("Z12", include_str!("../../../experiments/Z12.toml")),
     ("Z13", include_str!("../../../experiments/Z13.toml")),
+    ("S3a", include_str!("../../../experiments/S3a.toml")),
     ("S3b", include_str!("../../../experiments/S3b.toml")),
     ("S3d", include_str!("../../../experiments/S3d.toml")),
+    ("S4a", include_str!("../../../experiments/S4a.toml")),
+    ("S4b", include_str!("../../../experiments/S4b.toml")),
     ("V1", include_str!("../../../experiments/V1.toml")),
     ("V2", include_str!("../../../experiments/V2.toml")),
 ];

@@ -479,6 +479,9 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
     let mut result =
         device.with_drive(|drive| point_result(point, drive, measured, simulated, operations));
     result.totals = result.totals.since(&before);
+    for job in &mut result.jobs {
+        job.metrics.add_totals(&result.totals);
+    }
     result.failures = failures;
     result.ended_early = ended_early;
     result.faults_struck = device.with_faults(|drive| drive.faults_struck());
