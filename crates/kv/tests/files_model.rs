@@ -83,6 +83,8 @@ struct Worker {
     me: usize,
     rng: Rng,
     writers: BTreeMap<String, Writer>,
+    /// The drive loses power now and then, and the program does not.
+    has_power_cuts: bool,
 }
 
 impl Worker {
@@ -104,23 +106,35 @@ impl Worker {
 
     async fn work(mut self, operations: u64) -> Result<(), FilesError> {
         for _ in 0..operations {
-            match self.operate().await {
-                // Room is made by whoever needs it.
-                Err(FilesError::OutOf(_)) => self.make_room().await?,
-                end => end?,
-            }
+            let end = self.operate().await;
+            self.recover(end).await?;
         }
-        let names: Vec<String> = self.writers.keys().cloned().collect();
-        for name in names {
-            while let Err(error) = self.sync(&name).await {
-                match error {
-                    FilesError::OutOf(_) => self.make_room().await?,
-                    error => return Err(error),
-                }
+        while let Some(name) = self.writers.keys().next().cloned() {
+            let end = self.sync(&name).await;
+            match end {
+                Ok(()) => self.close(&name).await?,
+                end => self.recover(end).await?,
             }
-            self.close(&name).await?;
         }
         Ok(())
+    }
+
+    /// Goes on after an error, if that is one after which one can.
+    async fn recover(&mut self, end: Result<(), FilesError>) -> Result<(), FilesError> {
+        match end {
+            // Room is made by whoever needs it.
+            Err(FilesError::OutOf(_)) => self.make_room().await,
+            Err(FilesError::Lost { name, .. }) if self.has_power_cuts => {
+                self.drop_writer(&name);
+                Ok(())
+            }
+            Err(FilesError::Command { status, .. })
+                if self.has_power_cuts && status == Status::ABORTED_BY_HOST =>
+            {
+                Ok(())
+            }
+            end => end,
+        }
     }
 
     async fn make_room(&mut self) -> Result<(), FilesError> {
@@ -247,8 +261,14 @@ impl Worker {
 
     async fn read(&mut self, name: &str) -> Result<(), FilesError> {
         let reader = self.files.open(name)?;
-        let offset = self.rng.below(reader.len() + 1);
-        let len = self.rng.below(reader.len() - offset + 1);
+        let mut end = reader.len();
+        if self.has_power_cuts {
+            // The rest may be gone.
+            let synced = self.with(|tree| tree[name].synced);
+            end = end.min(synced.unwrap_or(0) as u64);
+        }
+        let offset = self.rng.below(end + 1);
+        let len = self.rng.below(end - offset + 1);
         let read = reader.read(offset, len).await?;
         self.with(|tree| {
             let expected = &tree[name].bytes[offset as usize..(offset + len) as usize];
@@ -345,6 +365,7 @@ async fn program(
     rng: Rng,
     drive: DriveConfig,
     operations: u64,
+    has_power_cuts: bool,
 ) -> Result<Files, FilesError> {
     let files = match is_new {
         true => Files::format(&io, config).await?,
@@ -361,6 +382,7 @@ async fn program(
             me,
             rng: Rng::new(rng.next_u64(), me as u64),
             writers: BTreeMap::new(),
+            has_power_cuts,
         };
         io.spawn(worker.work(operations))
     });
@@ -422,7 +444,7 @@ fn files_are_what_a_map_says() {
         let files = machine.run({
             let (model, rng) = (Rc::clone(&model), Rng::new(seed, 2));
             let drive = drive.clone();
-            move |io| program(io, config, true, model, rng, drive, 60)
+            move |io| program(io, config, true, model, rng, drive, 60, false)
         });
         let files = files.expect("a drive that works");
         compare_with_drive(&machine, &files);
@@ -445,7 +467,7 @@ fn synced_files_survive_losses_of_power() {
             let end = machine.run_until(cut, {
                 let (config, model) = (config.clone(), Rc::clone(&model));
                 let (drive, rng) = (drive.clone(), Rng::new(rng.next_u64(), round));
-                move |io| program(io, config, is_new, model, rng, drive, 25)
+                move |io| program(io, config, is_new, model, rng, drive, 25, false)
             });
             match end {
                 End::Returned(Ok(_)) => is_new = false,
@@ -528,10 +550,57 @@ fn synced_files_survive_failing_commands() {
             let end = machine.run({
                 let (config, model) = (config.clone(), Rc::clone(&model));
                 let (drive, rng) = (drive.clone(), Rng::new(rng.next_u64(), round));
-                move |io| program(io, config, is_new, model, rng, drive, 25)
+                move |io| program(io, config, is_new, model, rng, drive, 25, false)
             });
             if let Err(error) = end.map(drop) {
                 panic!("round {round}: {error}");
+            }
+        }
+    });
+}
+
+/// The drive loses power, and the program goes on: what was written and not
+/// flushed may be gone, and no sync says otherwise.
+#[test]
+fn a_sync_is_true_even_if_the_drive_lost_power_before() {
+    each_seed("a_sync_is_true_even_if_the_drive", 200, |seed| {
+        let mut rng = Rng::new(seed, 5);
+        let mut drive = any_small(&mut rng);
+        // A full zone that loses its end is active again, and nobody knows.
+        drive.zones.max_active = None;
+        drive.zones.max_open = None;
+        let config = any_config(&mut rng);
+        let faults = (0..1 + rng.below(4))
+            .map(|_| Fault {
+                when: Match {
+                    skip: 10 + rng.below(300),
+                    count: 1,
+                    ..Match::every(Trigger::Any)
+                },
+                effect: Effect::PowerCut {
+                    off: Nanos::from_ms(rng.below(5)),
+                },
+            })
+            .collect();
+        let plan = FaultPlan {
+            seed: rng.next_u64(),
+            faults,
+        };
+        let mut machine = Machine::of(FaultyDrive::new(Drive::new(&drive), plan));
+        let model = new_model();
+        for round in 0..2 {
+            let end = machine.run({
+                let (config, model) = (config.clone(), Rc::clone(&model));
+                let (drive, rng) = (drive.clone(), Rng::new(rng.next_u64(), round));
+                move |io| program(io, config, round == 0, model, rng, drive, 40, true)
+            });
+            match end.map(drop) {
+                Ok(()) => {}
+                // It happened while everything was read or mounted: once more.
+                Err(FilesError::Command { status, .. }) if status == Status::ABORTED_BY_HOST => {
+                    machine.device.with_faults(|drive| drive.clear_faults());
+                }
+                Err(error) => panic!("round {round}: {error}"),
             }
         }
     });

@@ -351,6 +351,21 @@ impl Files {
         }
     }
 
+    /// Looks whether a zone has lost what was not flushed, which nobody can see
+    /// any more when it is full.
+    async fn note_loss(&self, zone: u32) -> Result<(), FilesError> {
+        let reported = match self.inner.device.report_of(zone).await {
+            Ok(reported) => reported,
+            Err(FilesError::Command { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let mut zones = self.inner.zones.borrow_mut();
+        if reported.written_lbas < zones.get(zone).written_lbas {
+            zones.limit_reads(zone, reported.written_lbas);
+        }
+        Ok(())
+    }
+
     /// Carries out a command on a zone that was claimed for it. If the device
     /// refuses it, the zone is not asked for it again.
     async fn manage(&self, zone: u32, manage: Manage) -> Result<(), FilesError> {
@@ -360,6 +375,9 @@ impl Files {
             Manage::Finish => (ZoneSendAction::FINISH, ZoneUseState::Full),
             Manage::Reset => (ZoneSendAction::RESET, ZoneUseState::Empty),
         };
+        if manage == Manage::Finish && device.aborts() > 0 {
+            self.note_loss(zone).await?;
+        }
         let mut end = device.send(zone, action).await;
         let mut died = None;
         if let Err(FilesError::Command { .. }) = end

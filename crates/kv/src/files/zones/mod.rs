@@ -146,7 +146,8 @@ impl Zones {
     }
 
     fn invalid_lbas(&self) -> u64 {
-        self.written_lbas - self.live_lbas
+        // A loss of power can take blocks away that still count as a file's.
+        self.written_lbas.saturating_sub(self.live_lbas)
     }
 
     /// Counts the time up to now with what there was. Before every change.
@@ -335,7 +336,8 @@ impl Zones {
 
     /// The device has only so many blocks of a zone, and files have more.
     pub(in crate::files) fn limit_reads(&mut self, zone: u32, lbas: u64) {
-        self.at(zone).lost_from = Some(lbas);
+        let of = self.at(zone);
+        of.lost_from = Some(of.lost_from.map_or(lbas, |before| before.min(lbas)));
     }
 
     /// Whether the blocks of a file can be read, as far as is known.
