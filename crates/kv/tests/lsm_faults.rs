@@ -35,8 +35,9 @@ fn options() -> Options {
     }
 }
 
+/// Keys in no order, so that tables of level 0 overlap.
 fn key(number: u64) -> [u8; 8] {
-    number.to_be_bytes()
+    number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }
 
 fn set_faults(machine: &Machine, faults: Vec<Fault>) {
@@ -279,7 +280,10 @@ fn random_faults_lose_nothing_that_was_synced() {
             .map(|_| {
                 let effect = effects[rng.below(3) as usize];
                 let count = 1 + rng.below(3);
-                fault(Trigger::Write, 20 + rng.below(600), count, effect)
+                let mut fault = fault(Trigger::Write, rng.below(600), count, effect);
+                // Of the zones for metadata one must be left.
+                fault.when.zones = Some(2..=95);
+                fault
             })
             .collect();
         set_faults(&machine, faults);
@@ -291,7 +295,9 @@ fn random_faults_lose_nothing_that_was_synced() {
             let files = Files::mount(&io, files_config()).await?;
             let db = Db::open(&io, &files, options()).await?;
             let mut found = BTreeMap::new();
-            let each = |key: &[u8], len| drop(found.insert(key.to_vec(), len));
+            let each = |key: &[u8], len| {
+                found.insert(key.to_vec(), len);
+            };
             db.scan(&[], usize::MAX, each).await?;
             db.close().await?;
             Ok::<_, DbError>(found.len())

@@ -111,17 +111,19 @@ fn range_of<'a>(groups: &[&'a Files]) -> Option<(&'a [u8], &'a [u8])> {
 /// These tables of a level, and in level 0 all that overlap one of them, or one
 /// that does: a version of a key must not sink below an older one.
 fn closed(version: &Version, level: usize, mut files: Files) -> Files {
-    while level == 0 {
+    if level > 0 {
+        return files;
+    }
+    loop {
         let Some((smallest, largest)) = range_of(&[&files]) else {
-            break;
+            return files;
         };
         let more = version.overlapping(0, smallest, largest);
         if more.len() == files.len() {
-            break;
+            return files;
         }
         files = more;
     }
-    files
 }
 
 /// Tables of a level, the one with the least overlap for its size first.

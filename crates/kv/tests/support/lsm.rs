@@ -56,7 +56,7 @@ fn pick(rng: &mut Rng, weights: &[u64]) -> usize {
 pub(crate) fn key_of(number: u64) -> Vec<u8> {
     let mut key = b"key".to_vec();
     key.extend_from_slice(number.to_string().as_bytes());
-    if number % 7 == 0 {
+    if number.is_multiple_of(7) {
         key.extend_from_slice(&[0; 9]);
     }
     key

@@ -93,7 +93,7 @@ async fn flush_oldest(inner: &Rc<Inner>, count: usize) -> Result<(), DbError> {
         level.written_bytes += written.bytes;
         level.entries_in += written.entries_in;
         level.entries_dropped += written.entries_dropped;
-        level.time = level.time + (inner.io.now() - from);
+        level.time += inner.io.now() - from;
     }
     inner.update_condition();
     for log in logs {
@@ -254,7 +254,7 @@ async fn merge_down(inner: &Rc<Inner>, compaction: &Compaction) -> Result<(), Db
     stats.written_bytes += written.bytes;
     stats.entries_in += written.entries_in;
     stats.entries_dropped += written.entries_dropped;
-    stats.time = stats.time + (inner.io.now() - from);
+    stats.time += inner.io.now() - from;
     Ok(())
 }
 
@@ -293,28 +293,30 @@ pub(super) async fn resume(inner: &Rc<Inner>) -> Result<(), DbError> {
             file.is_compacting.set(false);
         }
     }
-    if let Some(failure) = inner.failure.borrow_mut().take() {
-        drop(failure);
-        let number = inner.new_file_number();
-        let name = log_name(number);
-        let begun = match inner.files.create(&name, Lifetime::Short).await {
-            Ok(next) => {
-                let switch = || begin_memtable(inner, number);
-                inner.wal.abandon(next, switch).await;
-                Ok(())
-            }
-            Err(error) => Err(DbError::from(error)),
-        };
-        if let Err(error) = begun {
-            inner.fail("no file for a new log", error);
-        }
-        inner.update_condition();
-        schedule(inner);
-        while !inner.immutables.borrow().is_empty() && inner.failure.borrow().is_none() {
-            inner.changed.next().await;
-        }
+    let failure = inner.failure.take();
+    if failure.is_some() {
+        write_memtables_again(inner).await;
     }
     inner.update_condition();
     schedule(inner);
     inner.check()
+}
+
+/// After a failure: lets another log begin, and writes to tables what the logs may lack.
+async fn write_memtables_again(inner: &Rc<Inner>) {
+    let number = inner.new_file_number();
+    match inner.files.create(&log_name(number), Lifetime::Short).await {
+        Ok(next) => {
+            let switch = || begin_memtable(inner, number);
+            inner.wal.abandon(next, switch).await;
+        }
+        Err(error) => return inner.fail("no file for a new log", error.into()),
+    }
+    inner.update_condition();
+    schedule(inner);
+    while !inner.immutables.borrow().is_empty() && inner.failure.borrow().is_none() {
+        inner.changed.next().await;
+    }
+    let failure = inner.failure.borrow().clone();
+    inner.wal.replaced(failure);
 }

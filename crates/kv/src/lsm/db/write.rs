@@ -162,7 +162,7 @@ async fn make_room(inner: &Rc<Inner>, bytes: u64) -> Result<(), DbError> {
 
 fn note_stall(inner: &Inner, cause: StallCause, time: Nanos, count: u64) {
     let stall = &mut inner.stats.borrow_mut().stalls[cause as usize];
-    stall.time = stall.time + time;
+    stall.time += time;
     stall.count += count;
 }
 
