@@ -146,13 +146,7 @@ fn quick_runs_have_no_other_points() {
 /// experiment. (Rows with 14 threads say how many cores there were.)
 #[test]
 fn all_have_the_same_drive_and_host() {
-    for ids in [
-        &EMULATOR[1..],
-        &DRIVE_C,
-        &DRIVE_BLOCK,
-        &DRIVE_Z,
-        &SILENT,
-    ] {
+    for ids in [&EMULATOR[1..], &DRIVE_C, &DRIVE_BLOCK, &DRIVE_Z, &SILENT] {
         let first = experiment(ids[0]);
         for id in ids {
             let other = experiment(id);
