@@ -4,7 +4,6 @@
 //! 50 % inserts, 10 % deletes, 15 % point queries, 25 % updates; values of 1,000
 //! bytes, keys of 24. `ZONELAB_KV_OPERATIONS` sets their number, 4 million otherwise.
 
-use std::rc::Rc;
 use std::time::Instant;
 
 use zonelab_device::Nanos;
@@ -63,13 +62,11 @@ fn main() {
     let operations = std::env::var("ZONELAB_KV_OPERATIONS");
     let operations = operations.map_or(4_000_000, |text| text.parse().expect("a number"));
     let profile = profile::builtin("confznspp").expect("it is built in");
-    let drive = Rc::new(Drive::info_of(&profile.config));
+    let info = Drive::info_of(&profile.config);
     let device = Emulated::new(Drive::new(&profile.config));
     let queue = device.open_queue(64, HostCosts::FREE, Rng::new(1, 0));
     let start = Instant::now();
-    let mut tasks = Tasks::new(&drive, TasksConfig::default(), async |io| {
-        kvbench(io, operations).await
-    });
+    let mut tasks = Tasks::new(&info, TasksConfig::default(), |io| kvbench(io, operations));
     let mut reactor = Reactor::new(VirtualClock::default(), device, StopSignal::default());
     reactor.add(&mut tasks, queue, CoreId(0), Nanos::ZERO);
     reactor.run();

@@ -10,14 +10,18 @@ use std::rc::Rc;
 
 use futures_util::future::join_all;
 use support::{Cut, End, Machine, any_small, each_seed};
+use zonelab_device::Nanos;
 use zonelab_host::Rng;
 use zonelab_host::tasks::Io;
 use zonelab_kv::Content;
 use zonelab_kv::files::{
     Files, FilesConfig, FilesError, FinishWhen, Lifetime, Usage, Writer, ZoneUseState,
 };
+use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneState;
+use zonelab_ssd::Drive;
 use zonelab_ssd::config::DriveConfig;
+use zonelab_ssd::faults::{Effect, Fault, FaultPlan, FaultyDrive, Match, Trigger};
 
 const CLIENTS: usize = 3;
 const NAMES: u64 = 4;
@@ -79,6 +83,8 @@ struct Worker {
     me: usize,
     rng: Rng,
     writers: BTreeMap<String, Writer>,
+    /// The drive loses power now and then, and the program does not.
+    has_power_cuts: bool,
 }
 
 impl Worker {
@@ -100,23 +106,35 @@ impl Worker {
 
     async fn work(mut self, operations: u64) -> Result<(), FilesError> {
         for _ in 0..operations {
-            match self.operate().await {
-                // Room is made by whoever needs it.
-                Err(FilesError::OutOf(_)) => self.make_room().await?,
-                end => end?,
-            }
+            let end = self.operate().await;
+            self.recover(end).await?;
         }
-        let names: Vec<String> = self.writers.keys().cloned().collect();
-        for name in names {
-            while let Err(error) = self.sync(&name).await {
-                match error {
-                    FilesError::OutOf(_) => self.make_room().await?,
-                    error => return Err(error),
-                }
+        while let Some(name) = self.writers.keys().next().cloned() {
+            let end = self.sync(&name).await;
+            match end {
+                Ok(()) => self.close(&name).await?,
+                end => self.recover(end).await?,
             }
-            self.close(&name).await?;
         }
         Ok(())
+    }
+
+    /// Goes on after an error, if that is one after which one can.
+    async fn recover(&mut self, end: Result<(), FilesError>) -> Result<(), FilesError> {
+        match end {
+            // Room is made by whoever needs it.
+            Err(FilesError::OutOf(_)) => self.make_room().await,
+            Err(FilesError::Lost { name, .. }) if self.has_power_cuts => {
+                self.drop_writer(&name);
+                Ok(())
+            }
+            Err(FilesError::Command { status, .. })
+                if self.has_power_cuts && status == Status::ABORTED_BY_HOST =>
+            {
+                Ok(())
+            }
+            end => end,
+        }
     }
 
     async fn make_room(&mut self) -> Result<(), FilesError> {
@@ -243,8 +261,14 @@ impl Worker {
 
     async fn read(&mut self, name: &str) -> Result<(), FilesError> {
         let reader = self.files.open(name)?;
-        let offset = self.rng.below(reader.len() + 1);
-        let len = self.rng.below(reader.len() - offset + 1);
+        let mut end = reader.len();
+        if self.has_power_cuts {
+            // The rest may be gone.
+            let synced = self.with(|tree| tree[name].synced);
+            end = end.min(synced.unwrap_or(0) as u64);
+        }
+        let offset = self.rng.below(end + 1);
+        let len = self.rng.below(end - offset + 1);
         let read = reader.read(offset, len).await?;
         self.with(|tree| {
             let expected = &tree[name].bytes[offset as usize..(offset + len) as usize];
@@ -305,6 +329,12 @@ fn check(model: &Model, found: &BTreeMap<String, Vec<u8>>) {
                 tree.iter().map(|(n, b)| (n.clone(), b.len())).collect()
             };
             let expected: Vec<_> = possible(client).iter().map(lens).collect();
+            for (name, bytes) in &mine {
+                for other in possible(client).iter().filter_map(|of| of.get(name)) {
+                    let differs = (0..bytes.len()).find(|at| bytes.get(*at) != other.get(*at));
+                    eprintln!("{name}: first difference {differs:?} of {}", other.len());
+                }
+            }
             panic!(
                 "client {me} was in {:?}; found {:?}, expected one of {expected:?}",
                 client.doing,
@@ -326,10 +356,18 @@ fn check_usage(usage: &Usage, found: &BTreeMap<String, Vec<u8>>, drive: &DriveCo
     assert_eq!(usage.files, found.len());
     let all = usage.occupied_bytes() + usage.unusable_bytes + usage.free_bytes;
     let zones = usage.zones;
-    let count = zones.empty + zones.open + zones.closed + zones.full;
+    let dead = zones.read_only + zones.offline;
+    let count = zones.empty + zones.open + zones.closed + zones.full + dead;
     assert_eq!(all, u64::from(count) * drive.zones.capacity_lbas * 4_096);
     let by_lifetime: u64 = usage.valid_by_lifetime.iter().sum();
     assert_eq!(by_lifetime, usage.valid_bytes + usage.padding_bytes);
+}
+
+/// What clients do.
+#[derive(Clone, Copy)]
+struct Load {
+    operations: u64,
+    has_power_cuts: bool,
 }
 
 async fn program(
@@ -339,7 +377,7 @@ async fn program(
     model: Model,
     rng: Rng,
     drive: DriveConfig,
-    operations: u64,
+    load: Load,
 ) -> Result<Files, FilesError> {
     let files = match is_new {
         true => Files::format(&io, config).await?,
@@ -356,8 +394,9 @@ async fn program(
             me,
             rng: Rng::new(rng.next_u64(), me as u64),
             writers: BTreeMap::new(),
+            has_power_cuts: load.has_power_cuts,
         };
-        io.spawn(worker.work(operations))
+        io.spawn(worker.work(load.operations))
     });
     let ends: Vec<_> = workers.collect();
     for end in join_all(ends).await {
@@ -417,7 +456,20 @@ fn files_are_what_a_map_says() {
         let files = machine.run({
             let (model, rng) = (Rc::clone(&model), Rng::new(seed, 2));
             let drive = drive.clone();
-            move |io| program(io, config, true, model, rng, drive, 60)
+            move |io| {
+                program(
+                    io,
+                    config,
+                    true,
+                    model,
+                    rng,
+                    drive,
+                    Load {
+                        operations: 60,
+                        has_power_cuts: false,
+                    },
+                )
+            }
         });
         let files = files.expect("a drive that works");
         compare_with_drive(&machine, &files);
@@ -426,7 +478,7 @@ fn files_are_what_a_map_says() {
 
 #[test]
 fn synced_files_survive_losses_of_power() {
-    each_seed("synced_files_survive_losses_of_power", 600, |seed| {
+    each_seed("synced_files_survive_losses_of_power", 400, |seed| {
         let mut rng = Rng::new(seed, 3);
         let drive = any_small(&mut rng);
         let config = any_config(&mut rng);
@@ -440,7 +492,20 @@ fn synced_files_survive_losses_of_power() {
             let end = machine.run_until(cut, {
                 let (config, model) = (config.clone(), Rc::clone(&model));
                 let (drive, rng) = (drive.clone(), Rng::new(rng.next_u64(), round));
-                move |io| program(io, config, is_new, model, rng, drive, 25)
+                move |io| {
+                    program(
+                        io,
+                        config,
+                        is_new,
+                        model,
+                        rng,
+                        drive,
+                        Load {
+                            operations: 25,
+                            has_power_cuts: false,
+                        },
+                    )
+                }
             });
             match end {
                 End::Returned(Ok(_)) => is_new = false,
@@ -463,4 +528,148 @@ fn was_formatted(machine: &mut Machine, config: &FilesConfig) -> bool {
         Err(FilesError::NotFormatted { .. }) => false,
         Err(error) => panic!("{error}"),
     })
+}
+
+/// Commands that fail now and then, and zones that die.
+fn any_faults(rng: &mut Rng) -> FaultPlan {
+    let mut faults = Vec::new();
+    let mut add = |trigger, effect, per_mille: u32, count| {
+        let when = Match {
+            probability_ppm: per_mille * 1_000,
+            count,
+            skip: 4,
+            ..Match::every(trigger)
+        };
+        faults.push(Fault { when, effect });
+    };
+    let fails = Effect::Fail(Status::INTERNAL_ERROR);
+    let timeout = Some(Nanos::from_ms(2));
+    add(Trigger::Write, Effect::ReadOnly, 5, rng.below(3));
+    add(Trigger::Write, fails, 20, u64::MAX);
+    add(Trigger::Write, Effect::Lose { timeout }, 10, u64::MAX);
+    add(
+        Trigger::Write,
+        Effect::Delay(Nanos::from_ms(1)),
+        50,
+        u64::MAX,
+    );
+    for trigger in [
+        Trigger::Reset,
+        Trigger::Finish,
+        Trigger::Close,
+        Trigger::Open,
+    ] {
+        add(trigger, fails, 50, 10);
+        add(trigger, Effect::Lose { timeout }, 20, u64::MAX);
+    }
+    FaultPlan {
+        seed: rng.next_u64(),
+        faults,
+    }
+}
+
+#[test]
+fn synced_files_survive_failing_commands() {
+    each_seed("synced_files_survive_failing_commands", 150, |seed| {
+        let mut rng = Rng::new(seed, 4);
+        let mut drive = any_small(&mut rng);
+        // Zones that the device will neither finish nor reset stay active.
+        drive.zones.max_active = None;
+        drive.zones.max_open = None;
+        let config = FilesConfig {
+            meta_zones: 5,
+            ..any_config(&mut rng)
+        };
+        let faulty = FaultyDrive::new(Drive::new(&drive), any_faults(&mut rng));
+        let mut machine = Machine::of(faulty);
+        let model = new_model();
+        for round in 0..3 {
+            let is_new = round == 0;
+            let end = machine.run({
+                let (config, model) = (config.clone(), Rc::clone(&model));
+                let (drive, rng) = (drive.clone(), Rng::new(rng.next_u64(), round));
+                move |io| {
+                    program(
+                        io,
+                        config,
+                        is_new,
+                        model,
+                        rng,
+                        drive,
+                        Load {
+                            operations: 25,
+                            has_power_cuts: false,
+                        },
+                    )
+                }
+            });
+            if let Err(error) = end.map(drop) {
+                panic!("round {round}: {error}");
+            }
+        }
+    });
+}
+
+/// The drive loses power, and the program goes on: what was written and not
+/// flushed may be gone, and no sync says otherwise.
+#[test]
+fn a_sync_is_true_even_if_the_drive_lost_power_before() {
+    each_seed("a_sync_is_true_even_if_the_drive", 200, |seed| {
+        let mut rng = Rng::new(seed, 5);
+        let mut drive = any_small(&mut rng);
+        // A full zone that loses its end is active again, and nobody knows.
+        drive.zones.max_active = None;
+        drive.zones.max_open = None;
+        // Data takes its time: a write that goes by with the power is aborted. A loss
+        // with nothing in flight is one that nobody can notice.
+        drive.front_end.link_bytes_per_s = Some(1_000_000_000);
+        let config = any_config(&mut rng);
+        let faults = (0..1 + rng.below(4))
+            .map(|_| Fault {
+                when: Match {
+                    skip: 10 + rng.below(150),
+                    count: 1,
+                    // A command in flight, without which nobody would notice.
+                    ..Match::every(Trigger::Write)
+                },
+                effect: Effect::PowerCut {
+                    off: Nanos::from_ms(rng.below(5)),
+                },
+            })
+            .collect();
+        let plan = FaultPlan {
+            seed: rng.next_u64(),
+            faults,
+        };
+        let mut machine = Machine::of(FaultyDrive::new(Drive::new(&drive), plan));
+        let model = new_model();
+        for round in 0..2 {
+            let end = machine.run({
+                let (config, model) = (config.clone(), Rc::clone(&model));
+                let (drive, rng) = (drive.clone(), Rng::new(rng.next_u64(), round));
+                move |io| {
+                    program(
+                        io,
+                        config,
+                        round == 0,
+                        model,
+                        rng,
+                        drive,
+                        Load {
+                            operations: 40,
+                            has_power_cuts: true,
+                        },
+                    )
+                }
+            });
+            match end.map(drop) {
+                Ok(()) => {}
+                // It happened while everything was read or mounted: once more.
+                Err(FilesError::Command { status, .. }) if status == Status::ABORTED_BY_HOST => {
+                    machine.device.with_faults(|drive| drive.clear_faults());
+                }
+                Err(error) => panic!("round {round}: {error}"),
+            }
+        }
+    });
 }

@@ -1,21 +1,18 @@
 //! The store against an ordered map, with and without data.
-//!
-//! A failure prints its seed; `ZONELAB_KV_SEED=SEED ZONELAB_KV_RUNS=1 cargo test -p
-//! zonelab-kv --test lsm_model` replays it.
 
 mod support;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use support::lsm::{Op, any_options, for_seeds, value_of};
-use support::{Machine, small};
+use support::lsm::{Op, any_options, roomy, value_of};
+use support::{Machine, each_seed};
 use zonelab_device::Nanos;
 use zonelab_host::Rng;
 use zonelab_host::tasks::Io;
 use zonelab_kv::Content;
 use zonelab_kv::files::{Files, FilesConfig, Usage};
-use zonelab_kv::lsm::{Db, DbError, DbStats, Options, Value};
+use zonelab_kv::lsm::{Db, DbError, DbStats, Options, Shadow, Value};
 use zonelab_ssd::config::DataStore;
 
 /// What the store said, with values by their lengths.
@@ -41,7 +38,8 @@ async fn run(io: Io, ops: Rc<Vec<Op>>, options: Options) -> Result<Run, DbError>
         ..FilesConfig::default()
     };
     let files = Files::format(&io, config).await?;
-    let mut db = Db::open(&io, &files, options.clone()).await?;
+    let shadow = Shadow::default();
+    let mut db = Db::open_with(&io, &files, options.clone(), shadow.clone()).await?;
     let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
     let mut answers = Vec::new();
     for op in ops.iter() {
@@ -88,7 +86,7 @@ async fn run(io: Io, ops: Rc<Vec<Op>>, options: Options) -> Result<Run, DbError>
             Op::Flush => db.flush().await?,
             Op::Reopen => {
                 db.close().await?;
-                db = Db::open(&io, &files, options.clone()).await?;
+                db = Db::open_with(&io, &files, options.clone(), shadow.clone()).await?;
             }
         }
     }
@@ -105,12 +103,12 @@ async fn run(io: Io, ops: Rc<Vec<Op>>, options: Options) -> Result<Run, DbError>
 
 #[test]
 fn random_operations_agree_with_a_map_and_need_the_same_commands_without_data() {
-    for_seeds(60, |seed| {
+    each_seed("random_operations_agree", 60, |seed| {
         let mut rng = Rng::new(seed, 0);
         let ops = Rc::new(Op::draw_many(&mut rng, 1_500));
         let options = any_options(&mut rng);
         let mut runs = [true, false].map(|keeps_data| {
-            let mut config = small();
+            let mut config = roomy();
             if !keeps_data {
                 config.data = DataStore::None;
             }

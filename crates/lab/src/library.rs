@@ -41,11 +41,16 @@ const BUILTIN: &[(&str, &str)] = &[
     ("P7", include_str!("../../../experiments/P7.toml")),
     ("P11", include_str!("../../../experiments/P11.toml")),
     ("S3a", include_str!("../../../experiments/S3a.toml")),
+    ("S3b", include_str!("../../../experiments/S3b.toml")),
+    ("S3d", include_str!("../../../experiments/S3d.toml")),
     ("S4a", include_str!("../../../experiments/S4a.toml")),
     ("S4b", include_str!("../../../experiments/S4b.toml")),
     ("V1", include_str!("../../../experiments/V1.toml")),
     ("V2", include_str!("../../../experiments/V2.toml")),
 ];
+
+/// Results that are panels of another experiment: of the same points.
+const PANELS: &[(&str, &str)] = &[("S1", "S3b"), ("S3c", "S3b"), ("S4c", "S3b")];
 
 /// Experiments that compare with nothing: something to look at, by id.
 const EXAMPLES: &[(&str, &str)] = &[
@@ -107,9 +112,13 @@ pub fn example(id: &str) -> Option<&'static str> {
 }
 
 /// Ids that a word on the command line stands for: one experiment (`C10a`),
-/// the parts of one (`C10`), or a whole paper (`C`). Empty if it stands for none.
+/// the parts of one (`C10`), or a whole paper (`C`). Some results are panels of
+/// another experiment (`S3c` of `S3b`). Empty if it stands for none.
 #[must_use]
 pub fn select(word: &str) -> Vec<&'static str> {
+    if let Some((_, of)) = PANELS.iter().find(|(panel, _)| *panel == word) {
+        return vec![of];
+    }
     let is_part = |id: &str| {
         let rest = id.strip_prefix(word);
         rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
@@ -131,6 +140,7 @@ mod tests {
         assert_eq!(papers.iter().sum::<usize>(), ids().count());
         assert_eq!(select("C2"), ["C2a", "C2b"]);
         assert_eq!(select("Z1"), ["Z1"]);
+        assert_eq!(select("S3c"), ["S3b"]);
         assert_eq!(select("C1"), [""; 0]);
         assert_eq!(select(""), [""; 0]);
         assert_eq!(select("P"), [""; 0]);

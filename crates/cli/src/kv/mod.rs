@@ -84,7 +84,7 @@ pub(crate) struct Args {
 
 const HELP: &str = "\
 A store of RocksDB's design keeps its files in the zones of the drive as ZenFS does.
-docs/kv.md has the workloads, every key and what is measured. On an emulated drive
+docs/kv-workloads.md has the workloads, every key and what is measured. On an emulated drive
 time is virtual. Exit code 5: an operation failed, or the drive ran out of zones,
 active zones or space, which the message names.
 

@@ -11,6 +11,7 @@ mod conditions;
 mod fault;
 mod fio_jobs;
 mod keys;
+mod kv;
 mod nvme;
 mod scratch;
 mod search;

@@ -148,7 +148,7 @@ impl Shape {
         let namespace = config.namespace.0;
         let of = info
             .namespace(config.namespace)
-            .ok_or_else(|| FilesError::NoSuchNamespace {
+            .ok_or(FilesError::NoSuchNamespace {
                 namespace,
                 namespaces: info.namespaces.len(),
             })?;

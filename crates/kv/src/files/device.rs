@@ -1,9 +1,15 @@
 //! The device as files use it: commands on zones, and how they end.
 
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+
 use futures_util::future::join_all;
 use zerocopy::FromBytes;
 use zonelab_device::{Buf, Command, Lba, NamespaceId, Op};
 use zonelab_host::tasks::{Answer, InFlight, Io};
+use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ReportFilter, ReportHeader, ZoneDescriptor, ZoneSendAction, ZoneState};
 
 use super::config::Shape;
@@ -23,12 +29,29 @@ pub(super) struct Reported {
     pub(super) written_lbas: u64,
 }
 
+impl Reported {
+    /// Blocks from the start that can be read.
+    pub(super) fn readable_lbas(&self) -> u64 {
+        match self.state {
+            ZoneUseState::Offline => 0,
+            _ => self.written_lbas,
+        }
+    }
+
+    /// It can never be written again.
+    pub(super) fn is_dead(&self) -> bool {
+        matches!(self.state, ZoneUseState::ReadOnly | ZoneUseState::Offline)
+    }
+}
+
+/// The namespace, and how files share it out.
 #[derive(Clone)]
 pub(super) struct Device {
     pub(super) io: Io,
     pub(super) shape: Shape,
     nsid: NamespaceId,
     keeps_data: bool,
+    aborts: Rc<Cell<u64>>,
 }
 
 impl Device {
@@ -38,6 +61,7 @@ impl Device {
             shape: Shape::new(io.info(), config)?,
             nsid: config.namespace,
             keeps_data: config.keeps_data,
+            aborts: Rc::default(),
         })
     }
 
@@ -112,6 +136,24 @@ impl Device {
         Ok(bytes)
     }
 
+    /// Signs of a loss of power: commands that the host has given up, and write
+    /// pointers that have gone back. What was not flushed may be gone then.
+    pub(super) fn aborts(&self) -> u64 {
+        self.aborts.get()
+    }
+
+    /// A command ended so.
+    pub(super) fn note(&self, status: Status) {
+        if status == Status::ABORTED_BY_HOST {
+            self.note_power_loss();
+        }
+    }
+
+    /// Power must have been lost.
+    pub(super) fn note_power_loss(&self) {
+        self.aborts.set(self.aborts.get() + 1);
+    }
+
     /// Waits for a command, and says what it was if it failed.
     pub(super) async fn end(
         &self,
@@ -121,6 +163,7 @@ impl Device {
         block: u64,
     ) -> Result<Answer, FilesError> {
         let answer = flight.await.map_err(FilesError::Gone)?;
+        self.note(answer.status);
         if answer.status.is_success() {
             return Ok(answer);
         }
@@ -135,7 +178,10 @@ impl Device {
     /// Makes what was written durable.
     pub(super) async fn flush(&self) -> Result<(), FilesError> {
         let flight = self.io.begin(self.command(Op::Flush), None);
-        self.end(flight, "flush", 0, 0).await.map(drop)
+        self.end(flight, "flush", 0, 0).await?;
+        // Others may just learn that their commands were aborted before.
+        yield_now().await;
+        Ok(())
     }
 
     /// Sends a zone somewhere.
@@ -242,4 +288,18 @@ impl Device {
             written_lbas,
         }
     }
+}
+
+/// Lets those go on who were woken before.
+async fn yield_now() {
+    let mut has_waited = false;
+    poll_fn(|context| {
+        if has_waited {
+            return Poll::Ready(());
+        }
+        has_waited = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }

@@ -37,6 +37,8 @@ struct End {
     index: u64,
     /// The last epoch that was begun. Each is used once, whatever became of it.
     last_epoch: u64,
+    /// A batch was begun, and nobody knows what became of it.
+    is_torn: bool,
     zones: Vec<MetaZone>,
     failed: Option<FilesError>,
 }
@@ -77,6 +79,7 @@ impl Log {
             epoch,
             index: 0,
             last_epoch: epoch,
+            is_torn: false,
             zones,
             failed: None,
         };
@@ -123,32 +126,43 @@ impl Log {
         if let Some(failed) = &end.failed {
             return Err(failed.clone());
         }
+        match self.append(&mut end, table).await {
+            Ok(Some(upto)) => {
+                self.durable.set(upto);
+                Ok(())
+            }
+            Ok(None) => self.roll(&mut end, table, Status::SUCCESS).await,
+            Err(FilesError::Command { status, .. }) => self.roll(&mut end, table, status).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes all pending records as a batch, and returns the number of the last.
+    /// `None`: they do not go into this zone.
+    async fn append(
+        &self,
+        end: &mut End,
+        table: &RefCell<Table>,
+    ) -> Result<Option<u64>, FilesError> {
+        let Some(zone) = end.zone.filter(|_| !end.is_torn) else {
+            return Ok(None);
+        };
         let (records, upto) = {
             let mut pending = self.pending.borrow_mut();
             (core::mem::take(&mut pending.records), pending.ticket)
         };
-        if !records.is_empty() {
-            let batch = self.batch(end.epoch, end.index, &records, table);
-            let lbas = self.device.shape.lbas_of(batch.len() as u64);
-            let Some(zone) = end.zone else {
-                return self.roll(&mut end, table, Status::SUCCESS).await;
-            };
-            if lbas > self.device.shape.capacity_lbas - end.lbas {
-                return self.roll(&mut end, table, Status::SUCCESS).await;
-            }
-            match self.write(zone, end.lbas, &batch).await {
-                Ok(()) => {}
-                Err(FilesError::Command { status, .. }) => {
-                    return self.roll(&mut end, table, status).await;
-                }
-                Err(error) => return Err(error),
-            }
-            end.lbas += lbas;
-            end.index += 1;
+        let batch = self.batch(end.epoch, end.index, &records, table);
+        let lbas = self.device.shape.lbas_of(batch.len() as u64);
+        if lbas > self.device.shape.capacity_lbas - end.lbas {
+            return Ok(None);
         }
-        self.device.flush().await?;
-        self.durable.set(upto);
-        Ok(())
+        // A caller who goes away leaves it so.
+        end.is_torn = true;
+        self.write_durably(zone, end.lbas, &batch).await?;
+        end.is_torn = false;
+        end.lbas += lbas;
+        end.index += 1;
+        Ok(Some(upto))
     }
 
     fn batch(&self, epoch: u64, index: u64, records: &[u8], table: &RefCell<Table>) -> Vec<u8> {
@@ -163,8 +177,9 @@ impl Log {
         records::batch(&header, records, shape.lba_bytes)
     }
 
-    async fn write(&self, zone: u32, block: u64, batch: &[u8]) -> Result<(), FilesError> {
+    async fn write_durably(&self, zone: u32, block: u64, batch: &[u8]) -> Result<(), FilesError> {
         let shape = &self.device.shape;
+        let aborts = self.device.aborts();
         let mut block = block;
         for piece in batch.chunks((shape.io_lbas * shape.lba_bytes) as usize) {
             let lbas = shape.lbas_of(piece.len() as u64);
@@ -173,7 +188,17 @@ impl Log {
         }
         self.written_bytes
             .set(self.written_bytes.get() + batch.len() as u64);
-        Ok(())
+        self.device.flush().await?;
+        if self.device.aborts() == aborts {
+            return Ok(());
+        }
+        // Power may have been lost before the flush, and the batch with it.
+        Err(FilesError::Command {
+            action: "flush",
+            zone,
+            lba: shape.start_of(zone),
+            status: Status::ABORTED_BY_HOST,
+        })
     }
 
     /// Goes on in the next zone that can be written. `last` is why the present
@@ -190,8 +215,9 @@ impl Log {
         if let Some(zone) = former {
             let room = self.device.shape.capacity_lbas > end.lbas;
             let at = (zone - first) as usize;
-            if room && self.device.send(zone, ZoneSendAction::FINISH).await.is_ok() {
+            if room && self.insist(zone, ZoneSendAction::FINISH).await.is_ok() {
                 self.finishes.set(self.finishes.get() + 1);
+                end.lbas = self.device.shape.capacity_lbas;
             }
             if end.zones[at] == MetaZone::Empty {
                 end.zones[at] = MetaZone::Used;
@@ -199,7 +225,8 @@ impl Log {
         }
         let count = end.zones.len() as u32;
         let from = former.map_or(0, |zone| zone - first + 1);
-        for zone in (0..count).map(|k| first + (from + k) % count) {
+        // Several tries, for failures that pass.
+        for zone in (0..4 * count).map(|k| first + (from + k) % count) {
             if Some(zone) == former || end.zones[(zone - first) as usize] == MetaZone::Dead {
                 continue;
             }
@@ -210,9 +237,17 @@ impl Log {
                     }
                     return Ok(());
                 }
-                Err(FilesError::Command { status, action, .. }) if action != "flush" => {
-                    end.zones[(zone - first) as usize] = MetaZone::Dead;
+                Err(FilesError::Command { status, .. }) => {
                     last = status;
+                    let is_dead = match self.device.report_of(zone).await {
+                        Ok(of) => of.is_dead(),
+                        Err(_) => true,
+                    };
+                    if is_dead {
+                        end.zones[(zone - first) as usize] = MetaZone::Dead;
+                    }
+                    // Begun or not, it is not to be active beside the next one.
+                    self.retire(zone, end).await;
                 }
                 Err(error) => return Err(error),
             }
@@ -220,6 +255,19 @@ impl Log {
         let failed = FilesError::MetadataFailed { last };
         end.failed = Some(failed.clone());
         Err(failed)
+    }
+
+    /// Sends a zone somewhere, and again if that fails: there is no active zone
+    /// to spare for one that stays.
+    async fn insist(&self, zone: u32, action: ZoneSendAction) -> Result<(), FilesError> {
+        let mut end = Ok(());
+        for _ in 0..3 {
+            end = self.device.send(zone, action).await;
+            if !matches!(end, Err(FilesError::Command { .. })) {
+                break;
+            }
+        }
+        end
     }
 
     /// Writes a snapshot to the start of a zone.
@@ -231,7 +279,7 @@ impl Log {
     ) -> Result<(), FilesError> {
         let at = (zone - self.device.shape.meta_zones.start) as usize;
         if end.zones[at] == MetaZone::Used {
-            self.device.send(zone, ZoneSendAction::RESET).await?;
+            self.insist(zone, ZoneSendAction::RESET).await?;
             self.resets.set(self.resets.get() + 1);
         }
         end.zones[at] = MetaZone::Used;
@@ -254,23 +302,21 @@ impl Log {
                 zone_bytes: self.device.shape.capacity_lbas * self.device.shape.lba_bytes,
             });
         }
-        self.write(zone, 0, &batch).await?;
-        // From here on this zone says more than the former, durable or not.
+        self.write_durably(zone, 0, &batch).await?;
         end.zone = Some(zone);
         end.lbas = lbas;
         end.epoch = end.last_epoch;
         end.index = 1;
-        self.device.flush().await?;
+        end.is_torn = false;
         self.durable.set(upto);
         Ok(())
     }
 
-    /// Resets the zone in which the log was. If that does not work, it is tried
+    /// Resets a zone in which the log was, or began. If that does not work, it is tried
     /// again before it is written.
     async fn retire(&self, zone: u32, end: &mut End) {
         let at = (zone - self.device.shape.meta_zones.start) as usize;
-        if end.zones[at] == MetaZone::Used
-            && self.device.send(zone, ZoneSendAction::RESET).await.is_ok()
+        if end.zones[at] == MetaZone::Used && self.insist(zone, ZoneSendAction::RESET).await.is_ok()
         {
             self.resets.set(self.resets.get() + 1);
             end.zones[at] = MetaZone::Empty;

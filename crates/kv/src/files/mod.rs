@@ -31,6 +31,13 @@
 //! *Faults.* A write that fails is done again, in another zone if need be, as
 //! long as the device takes any. Files in a zone that went offline stay listed,
 //! and reads of them fail. On a full device, files can still be deleted and read.
+//! If the device loses power and the host does not, what was not flushed may be
+//! gone: a sync fails if commands were aborted meanwhile and its blocks are not
+//! there. A loss with no command on its way goes unnoticed; and a full zone that
+//! lost its end is active again, which is not accounted for before a mount.
+//!
+//! Calls are to be waited for: one that is dropped in the middle may have lost
+//! what was appended, as if the [`Writer`] had been dropped.
 
 mod config;
 mod device;
@@ -42,6 +49,7 @@ mod reader;
 mod records;
 mod table;
 mod usage;
+mod waiting;
 mod writer;
 mod zones;
 
@@ -58,7 +66,7 @@ pub use reader::Reader;
 pub use usage::{Placements, SpaceOverTime, Usage, ZoneCounts, ZoneUse, ZoneUseState};
 pub use writer::Writer;
 
-use device::Device;
+use device::{Device, Reported};
 use log::{Log, MetaZone};
 use notify::Notify;
 use table::{File, MAX_NAME_BYTES, Record, Table};
@@ -112,14 +120,11 @@ impl Files {
     pub async fn format(io: &Io, config: FilesConfig) -> Result<Self, FilesError> {
         let device = Device::new(io, &config)?;
         let reported = device.report().await?;
-        let is_used = |state| {
-            use ZoneUseState::{Empty, Offline, ReadOnly};
-            !matches!(state, Empty | Offline | ReadOnly)
-        };
+        let is_used = |of: &Reported| !of.is_dead() && of.state != ZoneUseState::Empty;
         let used = |range: core::ops::Range<u32>| -> Vec<u32> {
             (device.shape.zones.clone())
                 .zip(&reported)
-                .filter(|(zone, of)| range.contains(zone) && is_used(of.state))
+                .filter(|(zone, of)| range.contains(zone) && is_used(of))
                 .map(|(zone, _)| zone)
                 .collect()
         };
@@ -132,13 +137,13 @@ impl Files {
         let now = io.now();
         let mut zones = Zones::new(&device.shape, &config, now);
         for (zone, of) in device.shape.zones.clone().zip(&reported) {
-            if !meta.contains(&zone) && !is_used(of.state) {
+            if !meta.contains(&zone) && of.is_dead() {
                 zones.settle(zone, of.state, 0, now);
             }
         }
-        let meta_zones = reported[..meta.len()].iter().map(|of| match of.state {
-            ZoneUseState::ReadOnly | ZoneUseState::Offline => MetaZone::Dead,
-            _ => MetaZone::Empty,
+        let meta_zones = reported[..meta.len()].iter().map(|of| match of.is_dead() {
+            true => MetaZone::Dead,
+            false => MetaZone::Empty,
         });
         let log = Log::new(device.clone(), meta_zones.collect(), None, 0);
         let files = Self::new(device, config, zones, Table::default(), log);
@@ -353,6 +358,21 @@ impl Files {
         }
     }
 
+    /// Looks whether a zone has lost what was not flushed, which nobody can see
+    /// any more when it is full.
+    async fn note_loss(&self, zone: u32) -> Result<(), FilesError> {
+        let reported = match self.inner.device.report_of(zone).await {
+            Ok(reported) => reported,
+            Err(FilesError::Command { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let mut zones = self.inner.zones.borrow_mut();
+        if reported.written_lbas < zones.get(zone).written_lbas {
+            zones.limit_reads(zone, reported.written_lbas);
+        }
+        Ok(())
+    }
+
     /// Carries out a command on a zone that was claimed for it. If the device
     /// refuses it, the zone is not asked for it again.
     async fn manage(&self, zone: u32, manage: Manage) -> Result<(), FilesError> {
@@ -362,6 +382,9 @@ impl Files {
             Manage::Finish => (ZoneSendAction::FINISH, ZoneUseState::Full),
             Manage::Reset => (ZoneSendAction::RESET, ZoneUseState::Empty),
         };
+        if manage == Manage::Finish && device.aborts() > 0 {
+            self.note_loss(zone).await?;
+        }
         let mut end = device.send(zone, action).await;
         let mut died = None;
         if let Err(FilesError::Command { .. }) = end

@@ -65,16 +65,16 @@ impl Files {
             .collect::<Result<(), _>>()?;
         let device = &self.inner.device;
         for (zone, of) in device.shape.data_zones.clone().zip(reported) {
+            self.tidy(zone).await?;
             let state = self.inner.zones.borrow().get(zone).state;
-            let action = match state {
-                ZoneUseState::Closed if of.is_open => ZoneSendAction::CLOSE,
+            if state == ZoneUseState::Finished && of.state == ZoneUseState::Closed {
                 // It ends before its files do: nothing is to be written there.
-                ZoneUseState::Finished if of.state == ZoneUseState::Closed => {
-                    ZoneSendAction::FINISH
+                // Refused, it stays active, and that is all.
+                match device.send(zone, ZoneSendAction::FINISH).await {
+                    Ok(()) | Err(FilesError::Command { .. }) => {}
+                    Err(error) => return Err(error),
                 }
-                _ => continue,
-            };
-            device.send(zone, action).await?;
+            }
         }
         Ok(())
     }
@@ -124,9 +124,8 @@ async fn clear_others(
 ) -> Result<Vec<MetaZone>, FilesError> {
     let mut zones = Vec::new();
     for (zone, of) in device.shape.meta_zones.clone().zip(meta) {
-        let is_dead = matches!(of.state, ZoneUseState::ReadOnly | ZoneUseState::Offline);
         zones.push(match of.state {
-            _ if is_dead => MetaZone::Dead,
+            _ if of.is_dead() => MetaZone::Dead,
             _ if zone == but => MetaZone::Used,
             ZoneUseState::Empty => MetaZone::Empty,
             _ => match device.send(zone, ZoneSendAction::RESET).await {
@@ -330,7 +329,7 @@ fn zones_of(
                 what: "two files have the same block",
             });
         }
-        use ZoneUseState::{Closed, Empty, Finished, Full, Offline, ReadOnly};
+        use ZoneUseState::{Closed, Empty, Finished, Full, Offline, Open, ReadOnly};
         match of.state {
             // Their write pointers say nothing.
             ReadOnly | Offline => zones.settle(zone, of.state, ends[at], now),
@@ -338,6 +337,7 @@ fn zones_of(
                 zones.settle(zone, Finished, ends[at], now);
                 zones.limit_reads(zone, of.written_lbas);
             }
+            Closed if of.is_open => zones.settle(zone, Open, of.written_lbas, now),
             _ => zones.settle(zone, of.state, of.written_lbas, now),
         }
     }

@@ -10,6 +10,7 @@ use zonelab_nvme::Status;
 
 use super::table::{Extent, File, Record};
 use super::usage::ZoneUseState;
+use super::waiting::Waiting;
 use super::zones::WriterId;
 use super::{FileId, Files, FilesError, Scarce};
 use crate::Content;
@@ -29,57 +30,6 @@ struct Pending {
     end: RemoteHandle<Result<Answer, RejectReason>>,
 }
 
-/// What was appended and is not on its way yet.
-#[derive(Debug, Default)]
-struct Waiting {
-    /// On a device that keeps data.
-    bytes: Vec<u8>,
-    /// So many of them are on their way.
-    taken: usize,
-    /// Number of bytes that wait.
-    len: u64,
-}
-
-impl Waiting {
-    fn put(&mut self, content: Content) {
-        self.len += content.len();
-        let Content::Bytes(bytes) = content else {
-            return;
-        };
-        if self.taken == self.bytes.len() {
-            (self.bytes, self.taken) = (bytes, 0);
-            return;
-        }
-        // Each byte is moved at most once more: half of them at least are gone.
-        if self.taken > self.bytes.len() / 2 {
-            self.bytes.drain(..self.taken);
-            self.taken = 0;
-        }
-        self.bytes.extend_from_slice(&bytes);
-    }
-
-    fn put_back(&mut self, mut bytes: Vec<u8>, len: u64) {
-        bytes.extend_from_slice(&self.bytes[self.taken..]);
-        (self.bytes, self.taken) = (bytes, 0);
-        self.len += len;
-    }
-
-    /// Takes the first `len` bytes, filled up to `filled`.
-    fn take(&mut self, len: u64, filled: u64, keeps_data: bool) -> Option<Vec<u8>> {
-        self.len -= len;
-        keeps_data.then(|| {
-            let end = self.taken + len as usize;
-            let mut taken = match self.taken == 0 && end == self.bytes.len() {
-                true => core::mem::take(&mut self.bytes),
-                false => self.bytes[self.taken..end].to_vec(),
-            };
-            self.taken = end.min(self.bytes.len());
-            taken.resize(filled as usize, 0);
-            taken
-        })
-    }
-}
-
 /// The only one who writes a file, at its end.
 ///
 /// A writer that is dropped has not closed its file: that ends where it was
@@ -95,11 +45,14 @@ pub struct Writer {
     failures: (u32, u32),
     /// What cannot be put right any more.
     broken: Option<FilesError>,
+    /// Aborts after which the device was found to have what it should.
+    aborts_seen: u64,
 }
 
 impl Writer {
     pub(super) fn new(files: Files, file: Rc<File>) -> Self {
         let id = files.new_writer();
+        let aborts_seen = files.inner.device.aborts();
         Self {
             files,
             file,
@@ -109,6 +62,7 @@ impl Writer {
             in_flight: VecDeque::new(),
             failures: (0, 0),
             broken: None,
+            aborts_seen,
         }
     }
 
@@ -177,8 +131,7 @@ impl Writer {
             state.logged_bytes != Some(state.extents.len())
         };
         if is_new {
-            inner.device.flush().await?;
-            self.check_is_there()?;
+            self.make_durable().await?;
             self.log();
         }
         let ticket = self.file.state.borrow().ticket;
@@ -202,16 +155,65 @@ impl Writer {
         }
     }
 
-    /// Zones may have died since they were written.
-    fn check_is_there(&self) -> Result<(), FilesError> {
-        let shape = &self.files.inner.device.shape;
+    /// Flushes, and makes sure that what is new is on the device: zones may have
+    /// died, and power may have been lost, since it was written.
+    async fn make_durable(&mut self) -> Result<(), FilesError> {
+        let inner = Rc::clone(&self.files.inner);
+        let shape = &inner.device.shape;
+        loop {
+            inner.device.flush().await?;
+            let aborts = inner.device.aborts();
+            let new = self.unlogged();
+            for extent in &new {
+                let name = self.file.name();
+                (inner.zones.borrow()).check_readable(shape, &name, *extent)?;
+            }
+            if aborts == self.aborts_seen {
+                return Ok(());
+            }
+            let mut zones: Vec<u32> = new.iter().map(|extent| extent.zone).collect();
+            zones.sort_unstable();
+            zones.dedup();
+            for zone in zones {
+                let reported = inner.device.report_of(zone).await?;
+                let state = inner.zones.borrow().get(zone).state;
+                let readable = match state {
+                    // Its write pointer is gone: nobody can tell.
+                    ZoneUseState::Finished => 0,
+                    _ => reported.readable_lbas(),
+                };
+                self.break_if_lost(zone, readable)?;
+            }
+            self.aborts_seen = aborts;
+        }
+    }
+
+    /// Where the bytes are that the log does not know of.
+    fn unlogged(&self) -> Vec<Extent> {
+        let lba_bytes = self.files.inner.device.shape.lba_bytes;
         let state = self.file.state.borrow();
         let (from, to) = (state.logged_bytes.unwrap_or(0), state.extents.len());
-        let zones = self.files.inner.zones.borrow();
-        for (_, new) in state.extents.between(from, to, shape.lba_bytes) {
-            zones.check_readable(shape, &state.name, new)?;
+        let extents = state.extents.between(from, to, lba_bytes);
+        extents.into_iter().map(|(_, extent)| extent).collect()
+    }
+
+    /// The device has only so many blocks of a zone. If that is not enough, the
+    /// file cannot be made whole.
+    fn break_if_lost(&mut self, zone: u32, readable_lbas: u64) -> Result<(), FilesError> {
+        let shape = &self.files.inner.device.shape;
+        let is_lost = |extent: &Extent| {
+            extent.zone == zone && extent.block + shape.lbas_of(extent.bytes) > readable_lbas
+        };
+        if !self.unlogged().iter().any(is_lost) {
+            return Ok(());
         }
-        Ok(())
+        let lost = FilesError::Lost {
+            name: self.file.name(),
+            zone,
+            lba: shape.start_of(zone) + readable_lbas,
+        };
+        self.broken = Some(lost.clone());
+        Err(lost)
     }
 
     /// Tells the log what is new.
@@ -414,23 +416,22 @@ impl Writer {
                 zones.settle(zone, dead, write.block, now);
                 self.zone = None;
             }
-            ZoneUseState::Empty if write.block == 0 => {
+            // What was acknowledged is gone. Whoever it belongs to must not take
+            // other data for it: nothing is written there any more.
+            _ if reported.written_lbas < write.block => {
+                inner.device.note_power_loss();
+                zones.settle(zone, ZoneUseState::Open, reported.written_lbas, now);
+                zones.limit_reads(zone, reported.written_lbas);
+                zones.suspect(zone);
+                zones.release(zone, self.id);
+                self.zone = None;
+            }
+            ZoneUseState::Empty => {
                 zones.settle(zone, ZoneUseState::Empty, 0, now);
                 self.zone = None;
                 if self.failures.1 >= MOST_FAILURES_IN_ZONE {
                     zones.suspect(zone);
                 }
-            }
-            _ if reported.written_lbas < write.block => {
-                zones.settle(zone, reported.state, reported.written_lbas, now);
-                self.zone = None;
-                let lost = FilesError::Lost {
-                    name: self.file.name(),
-                    zone,
-                    lba: inner.device.shape.start_of(zone) + reported.written_lbas,
-                };
-                self.broken = Some(lost.clone());
-                return Err(lost);
             }
             ZoneUseState::Full => {
                 zones.settle(zone, ZoneUseState::Full, reported.written_lbas, now);
@@ -445,7 +446,12 @@ impl Writer {
                 }
             }
         }
-        Ok(())
+        drop(zones);
+        match reported.is_dead() {
+            // A sync tells what is lost.
+            true => Ok(()),
+            false => self.break_if_lost(zone, reported.written_lbas),
+        }
     }
 }
 
@@ -464,6 +470,9 @@ fn is_over_a_limit(error: &FilesError) -> bool {
 /// else: others may wait for the zone.
 async fn watch(files: Files, zone: u32, flight: InFlight) -> Result<Answer, RejectReason> {
     let end = flight.await;
+    if let Ok(answer) = &end {
+        files.inner.device.note(answer.status);
+    }
     let is_written = matches!(&end, Ok(answer) if answer.status.is_success());
     {
         let mut zones = files.inner.zones.borrow_mut();

@@ -69,14 +69,6 @@ impl Memtable {
         self.nodes.is_empty()
     }
 
-    pub(crate) fn first_sequence(&self) -> Option<u64> {
-        self.nodes.first().map(|node| node.tag.sequence())
-    }
-
-    pub(crate) fn last_sequence(&self) -> Option<u64> {
-        self.nodes.last().map(|node| node.tag.sequence())
-    }
-
     fn key_of(&self, node: u32) -> &[u8] {
         let node = &self.nodes[node as usize];
         &self.arena[node.key_at as usize..][..usize::from(node.key_len)]
@@ -101,9 +93,9 @@ impl Memtable {
         }
     }
 
-    /// Entries in the order in which they were inserted.
-    pub(crate) fn in_order_of_insertion(&self) -> impl Iterator<Item = Entry<'_>> {
-        (0..self.nodes.len() as u32).map(|node| self.entry(node))
+    /// The entry that was inserted after so many others.
+    pub(crate) fn inserted(&self, index: usize) -> Option<Entry<'_>> {
+        (index < self.nodes.len()).then(|| self.entry(index as u32))
     }
 
     /// Whether the slot comes before every version of `key`.

@@ -126,15 +126,6 @@ impl Merge {
         self.sift_down();
     }
 
-    /// Bytes of blocks that came from tables.
-    pub(crate) fn bytes_read(&self) -> u64 {
-        let bytes = |source: &Source| match source {
-            Source::Memtable(_) => 0,
-            Source::Run(cursor) => cursor.bytes_read,
-        };
-        self.sources.iter().map(bytes).sum()
-    }
-
     #[inline]
     fn is_before(&self, a: Head, b: Head) -> bool {
         if a.prefix != b.prefix {

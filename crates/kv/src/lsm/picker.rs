@@ -60,11 +60,7 @@ impl Compaction {
         seed: &Rc<FileMeta>,
         options: &Options,
     ) -> Option<Self> {
-        let inputs = if level == 0 {
-            with_overlapping(version, seed)
-        } else {
-            vec![Rc::clone(seed)]
-        };
+        let inputs = closed(version, level, vec![Rc::clone(seed)]);
         let (smallest, largest) = range_of(&[&inputs])?;
         let output_inputs = version.overlapping(level + 1, smallest, largest);
         if is_busy(&inputs) || is_busy(&output_inputs) {
@@ -112,16 +108,19 @@ fn range_of<'a>(groups: &[&'a Files]) -> Option<(&'a [u8], &'a [u8])> {
     Some((smallest, largest))
 }
 
-/// Tables of level 0 that overlap `seed`, or one that does.
-fn with_overlapping(version: &Version, seed: &Rc<FileMeta>) -> Files {
-    let mut files = vec![Rc::clone(seed)];
+/// These tables of a level, and in level 0 all that overlap one of them, or one
+/// that does: a version of a key must not sink below an older one.
+fn closed(version: &Version, level: usize, mut files: Files) -> Files {
+    if level > 0 {
+        return files;
+    }
     loop {
         let Some((smallest, largest)) = range_of(&[&files]) else {
             return files;
         };
         let more = version.overlapping(0, smallest, largest);
         if more.len() == files.len() {
-            return more;
+            return files;
         }
         files = more;
     }
@@ -167,7 +166,11 @@ fn expanded(
         return None;
     }
     let (smallest, largest) = range_of(&[inputs, output_inputs])?;
-    let more = version.overlapping(level, smallest, largest);
+    let more = closed(
+        version,
+        level,
+        version.overlapping(level, smallest, largest),
+    );
     let bytes = total_size(&more) + total_size(output_inputs);
     if more.len() <= inputs.len() || is_busy(&more) || bytes >= options.compaction_bytes() {
         return None;

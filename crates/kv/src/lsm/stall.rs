@@ -155,7 +155,7 @@ impl WriteController {
         let over = u128::from(bytes - self.credit_bytes);
         self.credit_bytes = 0;
         let needed = over * 1_000_000_000 / u128::from(self.rate.max(1));
-        self.next_refill = self.next_refill + Nanos(u64::try_from(needed).unwrap_or(u64::MAX / 4));
+        self.next_refill += Nanos(u64::try_from(needed).unwrap_or(u64::MAX / 4));
         (self.next_refill - now).max(REFILL)
     }
 }

@@ -2,6 +2,7 @@
 
 use zonelab_host::Rng;
 use zonelab_kv::lsm::{CpuCosts, Options, WalSync};
+use zonelab_ssd::config::{DriveConfig, MappingConfig};
 
 /// What a client does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +56,7 @@ fn pick(rng: &mut Rng, weights: &[u64]) -> usize {
 pub(crate) fn key_of(number: u64) -> Vec<u8> {
     let mut key = b"key".to_vec();
     key.extend_from_slice(number.to_string().as_bytes());
-    if number % 7 == 0 {
+    if number.is_multiple_of(7) {
         key.extend_from_slice(&[0; 9]);
     }
     key
@@ -63,7 +64,32 @@ pub(crate) fn key_of(number: u64) -> Vec<u8> {
 
 /// A value that says which one it is.
 pub(crate) fn value_of(id: u64, len: u32) -> Vec<u8> {
-    id.to_le_bytes().into_iter().cycle().take(len as usize).collect()
+    id.to_le_bytes()
+        .into_iter()
+        .cycle()
+        .take(len as usize)
+        .collect()
+}
+
+/// A small drive that has room for files of a few blocks in zones of their own.
+pub(crate) fn roomy() -> DriveConfig {
+    let mut config = super::small();
+    config.zones.count = 96;
+    config
+}
+
+/// The same of any design, with enough zones at a time for the log, the
+/// manifest, a flush and a compaction.
+pub(crate) fn any_roomy(rng: &mut Rng) -> DriveConfig {
+    let mut config = super::any_small(rng);
+    let zones = &mut config.zones;
+    zones.count = roomy().zones.count;
+    zones.max_active = zones.max_active.map(|most| most.max(6));
+    zones.max_open = zones.max_open.map(|most| most.max(6));
+    if let MappingConfig::Lazy { physical_zones } = &mut config.mapping {
+        *physical_zones = zones.count + 4;
+    }
+    config
 }
 
 /// Settings of a store that fits a small drive, and does everything often.
@@ -97,30 +123,5 @@ pub(crate) fn any_options(rng: &mut Rng) -> Options {
             _ => CpuCosts::default(),
         },
         ..Options::default()
-    }
-}
-
-/// Runs a test for so many seeds, or for those that the environment asks for, and
-/// says which one failed.
-pub(crate) fn for_seeds(runs: u64, mut test: impl FnMut(u64)) {
-    let number = |name| {
-        let text = std::env::var(name).ok()?;
-        Some(text.parse::<u64>().expect("a number"))
-    };
-    let first = number("ZONELAB_KV_SEED").unwrap_or(1);
-    let runs = number("ZONELAB_KV_RUNS").unwrap_or(runs);
-    for seed in first..first + runs {
-        let guard = SaysSeed(seed);
-        test(seed);
-        core::mem::forget(guard);
-    }
-}
-
-struct SaysSeed(u64);
-
-impl Drop for SaysSeed {
-    fn drop(&mut self) {
-        let seed = self.0;
-        eprintln!("replay: ZONELAB_KV_SEED={seed} ZONELAB_KV_RUNS=1, and the name of the test");
     }
 }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part of it")]
 
+pub(crate) mod lsm;
+
 use std::future::Future;
 
 use zonelab_device::{Completion, Nanos, QueuePair};

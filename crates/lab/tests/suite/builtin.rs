@@ -29,6 +29,9 @@ const COSMOS: [&str; 4] = ["P2", "P6", "P7", "P11"];
 /// Of SilentZNS, on the emulator.
 const SILENT: [&str; 3] = ["S3a", "S4a", "S4b"];
 
+/// Key-value workloads on the ConfZNS++ emulator, SilentZNS.
+const STORES: [&str; 2] = ["S3b", "S3d"];
+
 /// Of the larger ZN540, thesis.
 const DRIVE_V: [&str; 2] = ["V1", "V2"];
 
@@ -41,6 +44,7 @@ fn all() -> impl Iterator<Item = &'static str> {
         .chain(DRIVE_Z)
         .chain(COSMOS)
         .chain(SILENT)
+        .chain(STORES)
         .chain(DRIVE_V)
 }
 
@@ -65,6 +69,7 @@ fn they_are_all_there_under_their_ids() {
             "S3a" | "S4b" => "E",
             // Nothing is published of the grid but its winner.
             "C8g" => "S",
+            _ if STORES.contains(&id) => "S",
             _ if EMULATOR.contains(&id) || COSMOS.contains(&id) => "E",
             _ => "D",
         };
@@ -167,7 +172,9 @@ fn all_have_the_same_drive_and_host() {
                 .unwrap_or_default()
                 .to_owned();
             let designs = ["finish", "reset", "mapping", "namespace", "namespaces"];
-            let is_design = designs.contains(&section.as_str());
+            let limits = ["zones.max_open", "zones.max_active"];
+            let is_design =
+                designs.contains(&section.as_str()) || limits.contains(&setting.key().as_str());
             assert!(is_design, "{id}: {}", setting.text());
         }
     }

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::super::entry::Tag;
 use super::super::error::DbError;
+use super::super::log::log_name;
 use super::super::manifest::{Edit, FileRecord};
 use super::super::memtable::MemtableCursor;
 use super::super::merge::{Merge, Source};
@@ -20,10 +21,10 @@ pub(super) fn schedule(inner: &Rc<Inner>) {
     if inner.is_closing.get() {
         return;
     }
-    let waiting = inner.immutables.borrow().len() - inner.flushing.get();
     // Flushes are installed in the order of their memtables: one at a time.
-    if waiting > 0 && inner.flushes.get() == 0 && inner.failure.borrow().is_none() {
-        inner.flushes.set(1);
+    let is_waiting = !inner.immutables.borrow().is_empty();
+    if is_waiting && !inner.is_flushing.get() && inner.failure.borrow().is_none() {
+        inner.is_flushing.set(true);
         let task = Rc::clone(inner);
         inner.io.spawn(async move { flush(&task).await }).forget();
     }
@@ -49,10 +50,8 @@ pub(super) fn schedule(inner: &Rc<Inner>) {
 /// Writes the memtables that wait to a table.
 async fn flush(inner: &Rc<Inner>) {
     let count = inner.immutables.borrow().len();
-    inner.flushing.set(count);
     let result = flush_oldest(inner, count).await;
-    inner.flushing.set(0);
-    inner.flushes.set(0);
+    inner.is_flushing.set(false);
     if let Err(error) = result {
         inner.fail("a flush failed", error);
     }
@@ -94,11 +93,11 @@ async fn flush_oldest(inner: &Rc<Inner>, count: usize) -> Result<(), DbError> {
         level.written_bytes += written.bytes;
         level.entries_in += written.entries_in;
         level.entries_dropped += written.entries_dropped;
-        level.time = level.time + (inner.io.now() - from);
+        level.time += inner.io.now() - from;
     }
     inner.update_condition();
     for log in logs {
-        delete_log(inner, log).await?;
+        delete_log(inner, log).await;
     }
     Ok(())
 }
@@ -135,10 +134,12 @@ pub(super) async fn install(
 ) -> Result<(), DbError> {
     let mut manifest = inner.manifest.lock().await;
     let manifest = manifest.as_mut().ok_or(DbError::Closed)?;
+    // A compaction may drop what was written last; a flush never does.
+    let newest = changes.added.iter().map(|(_, file)| file.sequences.1).max();
     let edit = Edit {
         log_number: changes.log_number,
         next_file: Some(inner.next_file.get()),
-        last_sequence: changes.added.iter().map(|(_, file)| file.sequences.1).max(),
+        last_sequence: newest.filter(|_| changes.log_number.is_some()),
         deleted: changes
             .deleted
             .iter()
@@ -253,7 +254,7 @@ async fn merge_down(inner: &Rc<Inner>, compaction: &Compaction) -> Result<(), Db
     stats.written_bytes += written.bytes;
     stats.entries_in += written.entries_in;
     stats.entries_dropped += written.entries_dropped;
-    stats.time = stats.time + (inner.io.now() - from);
+    stats.time += inner.io.now() - from;
     Ok(())
 }
 
@@ -292,28 +293,30 @@ pub(super) async fn resume(inner: &Rc<Inner>) -> Result<(), DbError> {
             file.is_compacting.set(false);
         }
     }
-    if let Some(failure) = inner.failure.borrow_mut().take() {
-        drop(failure);
-        let number = inner.new_file_number();
-        let name = super::super::log::log_name(number);
-        let begun = match inner.files.create(&name, Lifetime::Short).await {
-            Ok(next) => {
-                let switch = || begin_memtable(inner, number);
-                inner.wal.abandon(next, switch).await;
-                Ok(())
-            }
-            Err(error) => Err(DbError::from(error)),
-        };
-        if let Err(error) = begun {
-            inner.fail("no file for a new log", error);
-        }
-        inner.update_condition();
-        schedule(inner);
-        while !inner.immutables.borrow().is_empty() && inner.failure.borrow().is_none() {
-            inner.changed.next().await;
-        }
+    let failure = inner.failure.take();
+    if failure.is_some() {
+        write_memtables_again(inner).await;
     }
     inner.update_condition();
     schedule(inner);
     inner.check()
+}
+
+/// After a failure: lets another log begin, and writes to tables what the logs may lack.
+async fn write_memtables_again(inner: &Rc<Inner>) {
+    let number = inner.new_file_number();
+    match inner.files.create(&log_name(number), Lifetime::Short).await {
+        Ok(next) => {
+            let switch = || begin_memtable(inner, number);
+            inner.wal.abandon(next, switch).await;
+        }
+        Err(error) => return inner.fail("no file for a new log", error.into()),
+    }
+    inner.update_condition();
+    schedule(inner);
+    while !inner.immutables.borrow().is_empty() && inner.failure.borrow().is_none() {
+        inner.changed.next().await;
+    }
+    let failure = inner.failure.borrow().clone();
+    inner.wal.replaced(failure);
 }

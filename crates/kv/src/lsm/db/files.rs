@@ -46,18 +46,23 @@ pub(super) async fn delete(inner: &Inner, name: &str) -> Result<(), FilesError> 
     Ok(())
 }
 
-/// Deletes tables that nobody needs any more. One that cannot be deleted
-/// stays, and goes when the store is opened the next time.
+/// As [`delete`]; a failure is noted, and the file stays.
+pub(super) async fn delete_or_note(inner: &Inner, name: &str) {
+    if let Err(error) = delete(inner, name).await {
+        inner.stats.borrow_mut().background_errors += 1;
+        let mut failure = inner.compaction_failure.borrow_mut();
+        failure.get_or_insert(error.into());
+    }
+}
+
+/// Deletes tables that nobody needs any more. One that cannot be deleted goes
+/// when the store is opened the next time.
 pub(super) async fn purge(inner: &Inner) {
     loop {
         let Some(number) = inner.graveyard.borrow_mut().pop() else {
             return;
         };
-        if let Err(error) = delete(inner, &table_name(number)).await {
-            inner.stats.borrow_mut().background_errors += 1;
-            let mut failure = inner.compaction_failure.borrow_mut();
-            failure.get_or_insert(error.into());
-        }
+        delete_or_note(inner, &table_name(number)).await;
         inner.shadow.forget_table(number);
     }
 }

@@ -77,8 +77,8 @@ struct Inner {
     log: Cell<u64>,
     /// Oldest first.
     immutables: RefCell<VecDeque<Immutable>>,
-    /// How many of them a flush works on.
-    flushing: Cell<usize>,
+    /// The oldest of them are being flushed.
+    is_flushing: Cell<bool>,
     version: RefCell<Rc<Version>>,
     wal: Wal,
     /// Held by who replaces the memtable.
@@ -91,7 +91,6 @@ struct Inner {
     /// Writes need nothing but room in the memtable and in the log.
     is_calm: Cell<bool>,
     compactions: Cell<usize>,
-    flushes: Cell<usize>,
     /// Rings when a background task ends, or the state of writes changes.
     changed: Notify,
     /// Why writes are refused.
@@ -128,7 +127,7 @@ impl Inner {
             memtable: RefCell::new(memtable),
             log: Cell::new(0),
             immutables: RefCell::default(),
-            flushing: Cell::new(0),
+            is_flushing: Cell::new(false),
             version: RefCell::new(Rc::new(Version::empty(options.num_levels))),
             wal: Wal::new(options.keeps_data, options.key_padding),
             switching: Mutex::new(()),
@@ -138,7 +137,6 @@ impl Inner {
             controller: RefCell::new(WriteController::new(&options)),
             is_calm: Cell::new(true),
             compactions: Cell::new(0),
-            flushes: Cell::new(0),
             changed: Notify::default(),
             failure: RefCell::default(),
             compaction_failure: RefCell::default(),
@@ -205,7 +203,7 @@ impl Inner {
     }
 
     fn is_idle(&self) -> bool {
-        self.compactions.get() == 0 && self.flushes.get() == 0
+        self.compactions.get() == 0 && !self.is_flushing.get()
     }
 }
 

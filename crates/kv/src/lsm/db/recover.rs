@@ -80,8 +80,8 @@ pub(super) async fn recover(inner: &Rc<Inner>) -> Result<(), DbError> {
         let is_kept = match kind {
             Named::Table(number) => live.contains(number),
             Named::Log(number) | Named::Manifest(number) => kept.contains(number),
-            Named::Current | Named::Other => true,
-            Named::Temporary => false,
+            // What was to become `CURRENT` has become it, or was replaced.
+            Named::Current | Named::Temporary | Named::Other => true,
         };
         if !is_kept {
             files::delete(inner, name).await?;
@@ -176,71 +176,89 @@ async fn replay_logs(
 
 /// Returns whether the log went on where the one before ended.
 async fn replay_log(inner: &Rc<Inner>, number: u64, reader: &Reader) -> Result<bool, DbError> {
-    let mut bytes: Vec<u8> = Vec::new();
-    // Offset of `bytes` in the file.
-    let mut offset = 0;
-    let mut read = 0;
+    let mut records = match inner.options.keeps_data {
+        true => Records::Bytes {
+            bytes: Vec::new(),
+            at: 0,
+        },
+        false => Records::shadow(inner, number, reader.len())?,
+    };
+    // Bytes that were read, and bytes of whole records among them.
+    let (mut read, mut whole) = (0, 0);
     while read < reader.len() {
-        let len = inner
-            .options
-            .compaction_readahead_size
-            .max(1)
-            .min(reader.len() - read);
-        let content = reader.read(read, len).await?;
+        let step = inner.options.compaction_readahead_size.max(1);
+        let len = step.min(reader.len() - read);
+        records.extend(reader.read(read, len).await?);
         read += len;
-        let Content::Bytes(more) = content else {
-            continue;
-        };
-        bytes.extend_from_slice(&more);
-        let mut at = 0;
-        while let Some((entry, len)) = decode_record(&bytes[at..]) {
-            if !insert(inner, entry) {
+        while let Some((len, is_next)) = records.take(inner, read - whole) {
+            if !is_next {
                 return Ok(false);
             }
-            at += len;
+            whole += len;
             if is_full(inner) {
                 flush_memtable(inner).await?;
             }
         }
-        bytes.drain(..at);
-        offset += at as u64;
     }
-    if !inner.options.keeps_data {
-        return replay_shadow(inner, number, reader.len()).await;
-    }
-    if !bytes.is_empty() {
+    if inner.options.keeps_data && whole < reader.len() {
         return Err(DbError::Corrupt {
             file: log_name(number),
-            offset,
+            offset: whole,
             what: "a record is damaged",
         });
     }
     Ok(true)
 }
 
-/// As [`replay_log`], from memory: the records that the file has room for.
-async fn replay_shadow(inner: &Rc<Inner>, number: u64, len: u64) -> Result<bool, DbError> {
-    let Some(table) = inner.shadow.log(number) else {
-        let file = log_name(number);
-        return if len == 0 {
-            Ok(true)
-        } else {
-            Err(DbError::Forgotten { file })
+/// Records of a log.
+enum Records {
+    /// What was read and is no whole record yet begins at `at`.
+    Bytes { bytes: Vec<u8>, at: usize },
+    /// On a device without data: the memtable that had them, and the next one.
+    Shadow { table: SharedMemtable, next: usize },
+}
+
+impl Records {
+    fn shadow(inner: &Inner, number: u64, len: u64) -> Result<Self, DbError> {
+        let table = match inner.shadow.log(number) {
+            Some(table) => table,
+            None if len == 0 => inner.new_memtable(),
+            None => {
+                let file = log_name(number);
+                return Err(DbError::Forgotten { file });
+            }
         };
-    };
-    let table: SharedMemtable = table;
-    let mut end = 0;
-    let table = table.borrow();
-    for entry in table.in_order_of_insertion() {
-        end += record_len(entry, inner.options.key_padding);
-        if end > len {
-            break;
-        }
-        if !insert(inner, entry) {
-            return Ok(false);
+        Ok(Self::Shadow { table, next: 0 })
+    }
+
+    fn extend(&mut self, content: Content) {
+        if let (Self::Bytes { bytes, at }, Content::Bytes(more)) = (self, content) {
+            bytes.drain(..core::mem::take(at));
+            bytes.extend_from_slice(&more);
         }
     }
-    Ok(true)
+
+    /// Inserts the next record, if it is whole in the `available` bytes that are
+    /// there: its length, and whether it is the one that was to come.
+    fn take(&mut self, inner: &Inner, available: u64) -> Option<(u64, bool)> {
+        match self {
+            Self::Bytes { bytes, at } => {
+                let (entry, len) = decode_record(&bytes[*at..])?;
+                *at += len;
+                Some((len as u64, insert(inner, entry)))
+            }
+            Self::Shadow { table, next } => {
+                let table = table.borrow();
+                let entry = table.inserted(*next)?;
+                let len = record_len(entry, inner.options.key_padding);
+                if len > available {
+                    return None;
+                }
+                *next += 1;
+                Some((len, insert(inner, entry)))
+            }
+        }
+    }
 }
 
 /// Adds a record of a log. Returns whether it is the next one.

@@ -158,7 +158,8 @@ impl Wal {
         Ok(())
     }
 
-    async fn wait_for_endings(&self) {
+    /// Waits until the logs that ended are durable and have no writer.
+    pub(crate) async fn wait_for_endings(&self) {
         while self.endings.get() > 0 {
             self.ended.next().await;
         }
@@ -186,16 +187,26 @@ impl Wal {
         Ok(writer.replace(next))
     }
 
-    /// Goes on in another file although the old one failed. What was in memory of
-    /// its records is given up: they must become durable in another way.
+    /// Goes on in another file although the old one failed. Its records must become
+    /// durable in another way; until that is [done](Self::replaced), no later one does.
     pub(crate) async fn abandon(&self, next: Writer, switch: impl FnOnce()) {
         let mut writer = self.writer.lock().await;
         self.pending_len.set(0);
         self.pending.borrow_mut().clear();
         self.failure.take();
         switch();
+        self.endings.set(self.endings.get() + 1);
         self.unsynced_bytes.set(0);
         *writer = Some(next);
+    }
+
+    /// The records of an abandoned log are durable, unless that failed.
+    pub(crate) fn replaced(&self, failure: Option<DbError>) {
+        self.endings.set(self.endings.get() - 1);
+        self.ended.ring();
+        if let Some(error) = failure {
+            self.failure.borrow_mut().get_or_insert(error);
+        }
     }
 
     /// Makes a log durable that ended.

@@ -6,6 +6,7 @@ use zonelab_device::Nanos;
 
 use super::super::entry::{Entry, KEY_LEN_MAX, Tag, VALUE_LEN_MAX, Value};
 use super::super::error::DbError;
+use super::super::log::log_name;
 use super::super::options::WalSync;
 use super::super::stall::Condition;
 use super::super::stats::StallCause;
@@ -161,7 +162,7 @@ async fn make_room(inner: &Rc<Inner>, bytes: u64) -> Result<(), DbError> {
 
 fn note_stall(inner: &Inner, cause: StallCause, time: Nanos, count: u64) {
     let stall = &mut inner.stats.borrow_mut().stalls[cause as usize];
-    stall.time = stall.time + time;
+    stall.time += time;
     stall.count += count;
 }
 
@@ -185,7 +186,7 @@ pub(super) async fn switch_memtable(inner: &Rc<Inner>, bytes_min: u64) -> Result
         return Ok(());
     }
     let number = inner.new_file_number();
-    let name = super::super::log::log_name(number);
+    let name = log_name(number);
     let created = inner.files.create(&name, Lifetime::Short).await;
     let next = match created {
         Ok(next) => next,
@@ -235,9 +236,10 @@ pub(super) fn begin_memtable(inner: &Inner, log: u64) {
     immutables.push_back(Immutable { table, log: old });
 }
 
-/// Deletes a log whose entries are in tables.
-pub(super) async fn delete_log(inner: &Inner, number: u64) -> Result<(), DbError> {
-    files::delete(inner, &super::super::log::log_name(number)).await?;
+/// Deletes a log whose entries are in tables. One that cannot be deleted goes
+/// when the store is opened the next time.
+pub(super) async fn delete_log(inner: &Inner, number: u64) {
+    inner.wal.wait_for_endings().await;
+    files::delete_or_note(inner, &log_name(number)).await;
     inner.shadow.forget_log(number);
-    Ok(())
 }

@@ -59,8 +59,6 @@ pub(crate) struct RunCursor {
     /// Reads from the device so far, and how far the next one reads.
     reads: u32,
     readahead_bytes: u64,
-    /// Bytes of blocks that came in.
-    pub(crate) bytes_read: u64,
 }
 
 impl RunCursor {
@@ -81,7 +79,6 @@ impl RunCursor {
             ahead: None,
             reads: 0,
             readahead_bytes: READAHEAD_START_BYTES,
-            bytes_read: 0,
         }
     }
 
@@ -201,7 +198,6 @@ impl RunCursor {
         content: Content,
         cache: bool,
     ) -> Result<(), DbError> {
-        self.bytes_read += content.len();
         let contents = &file.table.contents;
         let content = match content {
             Content::Bytes(bytes) => {

@@ -1,27 +1,30 @@
-//! The table of data zones: who writes them, what is valid, and which one a
-//! file gets.
+//! The table of data zones: who writes them, and what is valid.
 //!
 //! Nothing here talks to the device. Whoever does tells what it has begun and
 //! how it ended, so that active and open zones are never more than the device
 //! allows: a zone counts from before its first write until a command has ended
 //! after which it does not.
 
+mod placement;
+
 use zonelab_device::Nanos;
 
 use super::config::{FinishWhen, Shape};
 use super::table::Extent;
 use super::usage::{Placements, SpaceOverTime, ZoneCounts, ZoneUse, ZoneUseState};
-use super::{FilesConfig, FilesError, Lifetime, Scarce, Shortage};
+use super::{FilesConfig, FilesError, Lifetime};
+
+pub(in crate::files) use placement::Choice;
 
 /// Whoever writes a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct WriterId(pub(super) u64);
+pub(in crate::files) struct WriterId(pub(in crate::files) u64);
 
 /// A data zone.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Zone {
-    pub(super) state: ZoneUseState,
-    pub(super) holder: Option<WriterId>,
+pub(in crate::files) struct Zone {
+    pub(in crate::files) state: ZoneUseState,
+    pub(in crate::files) holder: Option<WriterId>,
     /// The holder writes a write-ahead log.
     is_log: bool,
     /// Writes on their way.
@@ -32,16 +35,16 @@ pub(super) struct Zone {
     is_stubborn: bool,
     /// Writes failed: it is to be finished, and used again only if no other can be.
     is_suspect: bool,
-    pub(super) lifetime: Lifetime,
-    pub(super) written_lbas: u64,
-    pub(super) live_lbas: u64,
+    pub(in crate::files) lifetime: Lifetime,
+    pub(in crate::files) written_lbas: u64,
+    pub(in crate::files) live_lbas: u64,
     /// The device has fewer blocks than files do.
     lost_from: Option<u64>,
 }
 
 impl Zone {
     /// Blocks from the start that can be read.
-    pub(super) fn readable_lbas(&self) -> u64 {
+    pub(in crate::files) fn readable_lbas(&self) -> u64 {
         match self.state {
             ZoneUseState::Offline => 0,
             _ => self.lost_from.unwrap_or(self.written_lbas),
@@ -64,49 +67,15 @@ impl Zone {
 
 /// A command that changes the state of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manage {
+pub(in crate::files) enum Manage {
     Close,
     Finish,
     Reset,
 }
 
-/// What to do for a file that wants a zone.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Choice {
-    /// The zone is the writer's.
-    Take {
-        zone: u32,
-        is_new: bool,
-    },
-    /// Do this, tell, and ask again.
-    First(Manage, u32),
-    /// Ask again when something has changed.
-    Wait,
-    OutOf(Shortage),
-}
-
-/// The least of these differences is taken at once; as `ZenFS` has them
-/// (`GetLifeTimeDiff` in `zbd_zenfs.cc`).
-const COULD_BE_WORSE: u32 = 50;
-const NOT_GOOD: u32 = 100;
-
-/// How badly a file fits a zone. A zone whose data lives longer is best, and
-/// the better the less longer: the file will be gone when the zone goes. Data
-/// without lifetime goes together.
-fn mismatch(zone: Lifetime, file: Lifetime) -> u32 {
-    if matches!(file, Lifetime::NotSet | Lifetime::None) {
-        return if zone == file { 0 } else { NOT_GOOD };
-    }
-    match zone.cmp(&file) {
-        core::cmp::Ordering::Greater => u32::from(zone.code() - file.code()),
-        core::cmp::Ordering::Equal => COULD_BE_WORSE,
-        core::cmp::Ordering::Less => NOT_GOOD,
-    }
-}
-
 /// All data zones.
 #[derive(Debug)]
-pub(super) struct Zones {
+pub(in crate::files) struct Zones {
     first: u32,
     zones: Vec<Zone>,
     lba_bytes: u64,
@@ -120,16 +89,16 @@ pub(super) struct Zones {
     written_lbas: u64,
     live_lbas: u64,
     unusable_lbas: u64,
-    pub(super) placements: Placements,
+    pub(in crate::files) placements: Placements,
     /// All that was ever written.
-    pub(super) total_lbas: u64,
+    pub(in crate::files) total_lbas: u64,
     over_time: SpaceOverTime,
     noted_at: Nanos,
 }
 
 impl Zones {
     /// Zones that are all empty.
-    pub(super) fn new(shape: &Shape, config: &FilesConfig, now: Nanos) -> Self {
+    pub(in crate::files) fn new(shape: &Shape, config: &FilesConfig, now: Nanos) -> Self {
         let count = shape.data_zones.end - shape.data_zones.start;
         Self {
             first: shape.data_zones.start,
@@ -159,7 +128,7 @@ impl Zones {
         (self.first..).zip(&self.zones)
     }
 
-    pub(super) fn get(&self, zone: u32) -> &Zone {
+    pub(in crate::files) fn get(&self, zone: u32) -> &Zone {
         &self.zones[(zone - self.first) as usize]
     }
 
@@ -168,7 +137,7 @@ impl Zones {
     }
 
     /// Blocks that can still be written to a zone.
-    pub(super) fn room(&self, zone: u32) -> u64 {
+    pub(in crate::files) fn room(&self, zone: u32) -> u64 {
         self.capacity_lbas - self.get(zone).written_lbas
     }
 
@@ -177,7 +146,8 @@ impl Zones {
     }
 
     fn invalid_lbas(&self) -> u64 {
-        self.written_lbas - self.live_lbas
+        // A loss of power can take blocks away that still count as a file's.
+        self.written_lbas.saturating_sub(self.live_lbas)
     }
 
     /// Counts the time up to now with what there was. Before every change.
@@ -221,174 +191,9 @@ impl Zones {
         self.at(zone).state = state;
     }
 
-    /// A zone for a file. If it is a command to be done first, nobody else is
-    /// told to do it.
-    pub(super) fn choose(&mut self, writer: WriterId, lifetime: Lifetime) -> Choice {
-        if let Some((manage, zone)) = self.chore(lifetime) {
-            self.at(zone).is_managed = true;
-            return Choice::First(manage, zone);
-        }
-        if !self.may_open(lifetime) {
-            return self.take_over(writer, lifetime);
-        }
-        let best = self.best_match(lifetime, |zone| zone.is_free());
-        if let Some((difference, zone)) = best
-            && difference < COULD_BE_WORSE
-        {
-            self.placements.matched += 1;
-            return self.take(writer, lifetime, zone);
-        }
-        if let Some(empty) = self.first_empty() {
-            if self.active() < self.max_active {
-                self.placements.new_zone += 1;
-                return self.take(writer, lifetime, empty);
-            }
-            let same_will_do = self.finish_when == FinishWhen::Eager
-                && best.is_some_and(|(difference, _)| difference == COULD_BE_WORSE);
-            if !same_will_do && let Some(zone) = self.least_room_to_finish() {
-                self.at(zone).is_managed = true;
-                return Choice::First(Manage::Finish, zone);
-            }
-        }
-        if let Some((_, zone)) = best {
-            self.placements.relaxed += 1;
-            return self.take(writer, lifetime, zone);
-        }
-        self.take_over(writer, lifetime)
-    }
-
-    /// Whether one more zone can be open.
-    fn may_open(&self, lifetime: Lifetime) -> bool {
-        if self.counts.open >= self.max_open {
-            return false;
-        }
-        let has_log = |zone: &&Zone| zone.holder.is_some() && zone.is_log;
-        let logs = self.zones.iter().filter(has_log).count() as u32;
-        lifetime == Lifetime::Short || self.counts.open.saturating_sub(logs) < self.max_open_but_wal
-    }
-
-    /// A command that is due whoever asks.
-    fn chore(&self, lifetime: Lifetime) -> Option<(Manage, u32)> {
-        let is_eager = self.finish_when == FinishWhen::Eager && lifetime != Lifetime::Short;
-        self.ids().find_map(|(id, zone)| {
-            if zone.is_garbage() {
-                return Some((Manage::Reset, id));
-            }
-            if !zone.is_free() || !zone.state.is_active() {
-                return None;
-            }
-            let is_due = zone.is_suspect || is_eager && self.may_be_finished(zone);
-            if is_due && !zone.is_stubborn {
-                return Some((Manage::Finish, id));
-            }
-            (zone.state == ZoneUseState::Open).then_some((Manage::Close, id))
-        })
-    }
-
-    fn may_be_finished(&self, zone: &Zone) -> bool {
-        let left = self.capacity_lbas - zone.written_lbas;
-        self.finish_threshold_percent > 0
-            && left * 100 <= self.capacity_lbas * self.finish_threshold_percent
-    }
-
-    fn least_room_to_finish(&self) -> Option<u32> {
-        self.ids()
-            .filter(|(_, zone)| {
-                zone.is_free()
-                    && !zone.is_stubborn
-                    && zone.state == ZoneUseState::Closed
-                    && self.may_be_finished(zone)
-            })
-            .max_by_key(|(id, zone)| (zone.written_lbas, core::cmp::Reverse(*id)))
-            .map(|(id, _)| id)
-    }
-
-    /// The partly written zone that fits best; of several, the first. None that
-    /// fits: the one with most room.
-    fn best_match(&self, lifetime: Lifetime, may_be: impl Fn(&Zone) -> bool) -> Option<(u32, u32)> {
-        self.ids()
-            .filter(|(id, zone)| {
-                zone.state.is_active() && !zone.is_suspect && self.room(*id) > 0 && may_be(zone)
-            })
-            .map(|(id, zone)| (mismatch(zone.lifetime, lifetime), zone, id))
-            .min_by_key(|(difference, zone, id)| {
-                let filled = (*difference >= NOT_GOOD).then_some(zone.written_lbas);
-                (*difference, filled, *id)
-            })
-            .map(|(difference, _, id)| (difference, id))
-    }
-
-    fn first_empty(&self) -> Option<u32> {
-        self.ids()
-            .filter(|(_, zone)| zone.state == ZoneUseState::Empty && zone.is_free())
-            .min_by_key(|(id, zone)| (zone.is_suspect, *id))
-            .map(|(id, _)| id)
-    }
-
-    fn take(&mut self, writer: WriterId, lifetime: Lifetime, zone: u32) -> Choice {
-        let is_new = self.get(zone).state == ZoneUseState::Empty;
-        self.set_state(zone, ZoneUseState::Open);
-        let of = self.at(zone);
-        of.holder = Some(writer);
-        of.is_log = lifetime == Lifetime::Short;
-        of.is_suspect = false;
-        if is_new {
-            of.lifetime = lifetime;
-        }
-        Choice::Take { zone, is_new }
-    }
-
-    /// Nothing is left but zones of others: that of a writer who rests, if
-    /// waiting may have no end. A log is not disturbed while somebody else works.
-    fn take_over(&mut self, writer: WriterId, lifetime: Lifetime) -> Choice {
-        let somebody_works = self
-            .zones
-            .iter()
-            .any(|zone| zone.is_managed || zone.in_flight > 0);
-        let resting = self.best_match(lifetime, |zone| {
-            zone.holder.is_some_and(|holder| holder != writer)
-                && zone.in_flight == 0
-                && !zone.is_managed
-                && (!zone.is_log || lifetime == Lifetime::Short || !somebody_works)
-        });
-        if let Some((_, zone)) = resting {
-            self.placements.taken_over += 1;
-            return self.take(writer, lifetime, zone);
-        }
-        if somebody_works {
-            self.placements.waits += 1;
-            return Choice::Wait;
-        }
-        Choice::OutOf(self.shortage(self.scarce()))
-    }
-
-    fn scarce(&self) -> Scarce {
-        if self.counts.empty > 0 {
-            Scarce::ActiveZones
-        } else if self.invalid_lbas() + self.unusable_lbas >= self.capacity_lbas {
-            Scarce::Zones
-        } else {
-            Scarce::Space
-        }
-    }
-
-    pub(super) fn shortage(&self, scarce: Scarce) -> Shortage {
-        Shortage {
-            scarce,
-            zones: self.zones.len() as u32,
-            empty_zones: self.counts.empty,
-            active_zones: self.active(),
-            max_active: self.max_active,
-            dead_zones: self.counts.read_only + self.counts.offline,
-            valid_bytes: self.live_lbas * self.lba_bytes,
-            invalid_bytes: self.invalid_lbas() * self.lba_bytes,
-            unusable_bytes: self.unusable_lbas * self.lba_bytes,
-        }
-    }
-
     /// A write of so many blocks is on its way. Returns its first block, counted
     /// from the start of the zone.
-    pub(super) fn begin_write(&mut self, zone: u32, lbas: u64, now: Nanos) -> u64 {
+    pub(in crate::files) fn begin_write(&mut self, zone: u32, lbas: u64, now: Nanos) -> u64 {
         self.note(now);
         self.written_lbas += lbas;
         self.live_lbas += lbas;
@@ -403,7 +208,7 @@ impl Zones {
 
     /// A write has ended. Its blocks are the file's until they are
     /// [given up](Self::invalidate).
-    pub(super) fn end_write(&mut self, zone: u32) {
+    pub(in crate::files) fn end_write(&mut self, zone: u32) {
         let capacity_lbas = self.capacity_lbas;
         let of = self.at(zone);
         of.in_flight -= 1;
@@ -416,21 +221,21 @@ impl Zones {
 
     /// A write has failed. Nobody else gets the zone until somebody has looked
     /// at it ([`settle`](Self::settle)).
-    pub(super) fn fail_write(&mut self, zone: u32) {
+    pub(in crate::files) fn fail_write(&mut self, zone: u32) {
         let of = self.at(zone);
         of.in_flight -= 1;
         of.is_suspect = true;
     }
 
     /// Blocks of a zone belong to nobody any more.
-    pub(super) fn invalidate(&mut self, zone: u32, lbas: u64, now: Nanos) {
+    pub(in crate::files) fn invalidate(&mut self, zone: u32, lbas: u64, now: Nanos) {
         self.note(now);
         self.live_lbas -= lbas;
         self.at(zone).live_lbas -= lbas;
     }
 
     /// The writer wants the zone no more.
-    pub(super) fn release(&mut self, zone: u32, writer: WriterId) {
+    pub(in crate::files) fn release(&mut self, zone: u32, writer: WriterId) {
         let of = self.at(zone);
         if of.holder == Some(writer) {
             of.holder = None;
@@ -438,19 +243,19 @@ impl Zones {
     }
 
     /// The zone is to be finished, and not to be written on.
-    pub(super) fn suspect(&mut self, zone: u32) {
+    pub(in crate::files) fn suspect(&mut self, zone: u32) {
         self.at(zone).is_suspect = true;
     }
 
     /// Whether a write by this writer can go there.
-    pub(super) fn is_held(&self, zone: u32, writer: WriterId) -> bool {
+    pub(in crate::files) fn is_held(&self, zone: u32, writer: WriterId) -> bool {
         let of = self.get(zone);
         of.holder == Some(writer) && of.state == ZoneUseState::Open
     }
 
     /// Claims a zone that nobody has anything to do with, and that holds no
     /// valid data, for a reset.
-    pub(super) fn claim_garbage(&mut self, zone: u32) -> bool {
+    pub(in crate::files) fn claim_garbage(&mut self, zone: u32) -> bool {
         let is_garbage = self.get(zone).is_garbage();
         if is_garbage {
             self.at(zone).is_managed = true;
@@ -459,7 +264,7 @@ impl Zones {
     }
 
     /// Claims a released zone that is still open, to close it.
-    pub(super) fn claim_released(&mut self, zone: u32) -> bool {
+    pub(in crate::files) fn claim_released(&mut self, zone: u32) -> bool {
         let of = self.at(zone);
         let is_released = of.is_free() && of.state == ZoneUseState::Open && !of.is_suspect;
         of.is_managed |= is_released;
@@ -467,7 +272,7 @@ impl Zones {
     }
 
     /// A management command has been carried out.
-    pub(super) fn managed(&mut self, zone: u32, manage: Manage, now: Nanos) {
+    pub(in crate::files) fn managed(&mut self, zone: u32, manage: Manage, now: Nanos) {
         self.note(now);
         self.at(zone).is_managed = false;
         match manage {
@@ -487,7 +292,7 @@ impl Zones {
     }
 
     /// A management command failed, and the zone is what it was before.
-    pub(super) fn refused(&mut self, zone: u32, manage: Manage) {
+    pub(in crate::files) fn refused(&mut self, zone: u32, manage: Manage) {
         let of = self.at(zone);
         of.is_managed = false;
         of.is_stubborn |= manage != Manage::Close;
@@ -499,7 +304,13 @@ impl Zones {
 
     /// What a report says of a zone: its state, and blocks below its write
     /// pointer. Nobody writes to it meanwhile.
-    pub(super) fn settle(&mut self, zone: u32, state: ZoneUseState, written_lbas: u64, now: Nanos) {
+    pub(in crate::files) fn settle(
+        &mut self,
+        zone: u32,
+        state: ZoneUseState,
+        written_lbas: u64,
+        now: Nanos,
+    ) {
         self.note(now);
         // What counts as lost depends on both: out with the old, in with the new.
         self.set_state(zone, ZoneUseState::Empty);
@@ -516,7 +327,7 @@ impl Zones {
     }
 
     /// Blocks of a file that was there before.
-    pub(super) fn adopt(&mut self, zone: u32, lbas: u64, lifetime: Lifetime) {
+    pub(in crate::files) fn adopt(&mut self, zone: u32, lbas: u64, lifetime: Lifetime) {
         self.live_lbas += lbas;
         let of = self.at(zone);
         of.live_lbas += lbas;
@@ -524,12 +335,13 @@ impl Zones {
     }
 
     /// The device has only so many blocks of a zone, and files have more.
-    pub(super) fn limit_reads(&mut self, zone: u32, lbas: u64) {
-        self.at(zone).lost_from = Some(lbas);
+    pub(in crate::files) fn limit_reads(&mut self, zone: u32, lbas: u64) {
+        let of = self.at(zone);
+        of.lost_from = Some(of.lost_from.map_or(lbas, |before| before.min(lbas)));
     }
 
     /// Whether the blocks of a file can be read, as far as is known.
-    pub(super) fn check_readable(
+    pub(in crate::files) fn check_readable(
         &self,
         shape: &Shape,
         name: &str,
@@ -547,19 +359,19 @@ impl Zones {
     }
 
     /// Claims all zones that hold no valid data, for a reset.
-    pub(super) fn claim_all_garbage(&mut self) -> Vec<u32> {
+    pub(in crate::files) fn claim_all_garbage(&mut self) -> Vec<u32> {
         let last = self.first + self.zones.len() as u32;
         (self.first..last)
             .filter(|zone| self.claim_garbage(*zone))
             .collect()
     }
 
-    pub(super) fn counts(&self) -> ZoneCounts {
+    pub(in crate::files) fn counts(&self) -> ZoneCounts {
         self.counts
     }
 
     /// Bytes: valid in whole blocks, invalid, unusable, and free.
-    pub(super) fn bytes(&self) -> [u64; 4] {
+    pub(in crate::files) fn bytes(&self) -> [u64; 4] {
         let all = self.capacity_lbas * self.zones.len() as u64;
         let free = all - self.written_lbas - self.unusable_lbas;
         [
@@ -571,12 +383,12 @@ impl Zones {
         .map(|lbas| lbas * self.lba_bytes)
     }
 
-    pub(super) fn over_time(&mut self, now: Nanos) -> SpaceOverTime {
+    pub(in crate::files) fn over_time(&mut self, now: Nanos) -> SpaceOverTime {
         self.note(now);
         self.over_time
     }
 
-    pub(super) fn zone_use(&self) -> Vec<ZoneUse> {
+    pub(in crate::files) fn zone_use(&self) -> Vec<ZoneUse> {
         self.ids()
             .map(|(id, zone)| ZoneUse {
                 zone: id,
