@@ -59,6 +59,14 @@ const EXAMPLES: &[(&str, &str)] = &[
         include_str!("../../../docs/examples/reset-under-reads.toml"),
     ),
     (
+        "reset-designs-confznspp",
+        include_str!("../../../docs/examples/reset-designs-confznspp.toml"),
+    ),
+    (
+        "reset-designs-cosmos-plus",
+        include_str!("../../../docs/examples/reset-designs-cosmos-plus.toml"),
+    ),
+    (
         "reset-split",
         include_str!("../../../docs/examples/reset-split.toml"),
     ),

@@ -49,6 +49,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ("erases_stddev", "1"),
     ("erases_max", "1"),
     // Of drives that erase by thresholds.
+    ("rows_erased", "1"),
     ("zones_free", "1"),
     ("zones_invalid", "1"),
     ("zones_allocated", "1"),
@@ -160,8 +161,11 @@ impl Metrics {
         let (free, invalid) = drive.mapping().pool_sizes();
         let allocated = drive.flash().physical_zones() as usize - free - invalid;
         let erased = drive.totals().erased_blocks - before;
+        // A block on each plane of a zone.
+        let width = f64::from(drive.flash().layout().width());
         for (name, value) in [
             ("blocks_erased", erased as f64),
+            ("rows_erased", erased as f64 / width),
             ("zones_free", free as f64),
             ("zones_invalid", invalid as f64),
             ("zones_allocated", allocated as f64),

@@ -20,6 +20,7 @@ fn every_builtin_profile_reads_and_builds() {
         names,
         [
             "confznspp",
+            "cosmos-plus",
             "qlc-buffered",
             "qlc-large",
             "small-zones",

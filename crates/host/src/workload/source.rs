@@ -169,6 +169,7 @@ impl Source {
     pub(crate) fn next_is_limited(&self) -> bool {
         match self {
             Self::Manage(manage) => manage.is_between_zones(),
+            Self::Write(writes) | Self::Mixed { writes, .. } => !writes.is_under_way(),
             _ => true,
         }
     }

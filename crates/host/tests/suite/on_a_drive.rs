@@ -144,6 +144,8 @@ fn a_write_in_several_commands_is_measured_as_one() {
         };
         // Three passes through both zones of 60 blocks.
         spec.stop.bytes = Some(3 * 2 * 60 * 4096);
+        // A rate holds back writes, not their parts.
+        spec.rate = std::num::NonZeroU64::new(100).map(zonelab_host::rate::Limit::ops_per_second);
         let (result, end) = run(&device, spec);
         assert_eq!((result.first_error, end.stuck_jobs), (None, 0));
         let stats = result.stats.get(OpKind::Write).expect("it wrote");
