@@ -36,6 +36,9 @@ const BUILTIN: &[(&str, &str)] = &[
     ("Z11s", include_str!("../../../experiments/Z11s.toml")),
     ("Z12", include_str!("../../../experiments/Z12.toml")),
     ("Z13", include_str!("../../../experiments/Z13.toml")),
+    ("S3a", include_str!("../../../experiments/S3a.toml")),
+    ("S4a", include_str!("../../../experiments/S4a.toml")),
+    ("S4b", include_str!("../../../experiments/S4b.toml")),
     ("V1", include_str!("../../../experiments/V1.toml")),
     ("V2", include_str!("../../../experiments/V2.toml")),
 ];
@@ -116,7 +119,7 @@ mod tests {
     fn words_stand_for_experiments() {
         assert_eq!(select("C10a"), ["C10a"]);
         assert_eq!(select("C10"), ["C10a", "C10b"]);
-        let papers = ["C", "Z", "V"].map(|paper| select(paper).len());
+        let papers = ["C", "Z", "S", "V"].map(|paper| select(paper).len());
         assert_eq!(papers.iter().sum::<usize>(), ids().count());
         assert_eq!(select("C2"), ["C2a", "C2b"]);
         assert_eq!(select("Z1"), ["Z1"]);

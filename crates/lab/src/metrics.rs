@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use zonelab_host::block::MergeCount;
 use zonelab_host::stats::{GroupStats, Latency};
+use zonelab_ssd::account::Totals;
 
 /// Every metric with its unit, in the order of output.
 pub const NAMES: &[(&str, &str)] = &[
@@ -26,6 +27,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ("first_write_max_us", "us"),
     ("merged_share", "1"),
     ("link_mib_per_op", "MiB"),
+    ("dlwa", "1"),
 ];
 
 /// The percentile that a metric is, if it is one.
@@ -121,6 +123,13 @@ impl Metrics {
         if merges.requests > 0 {
             let share = merges.merged as f64 / merges.requests as f64;
             self.values.insert("merged_share", share);
+        }
+    }
+
+    /// Adds what the drive did in the whole run, whatever job it was for.
+    pub fn add_totals(&mut self, totals: &Totals) {
+        if let Some(dlwa) = totals.dlwa() {
+            self.values.insert("dlwa", dlwa);
         }
     }
 

@@ -70,6 +70,16 @@ pub struct PointResult {
     pub trace: Option<Box<PointTrace>>,
 }
 
+impl PointResult {
+    /// Counts what the drive did since `before`.
+    fn count_since(&mut self, before: &Totals) {
+        self.totals = self.totals.since(before);
+        for job in &mut self.jobs {
+            job.metrics.add_totals(&self.totals);
+        }
+    }
+}
+
 /// What one job of a point measured.
 #[derive(Clone, Debug)]
 pub struct JobMeasured {
@@ -441,7 +451,7 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
     let record = device.with_drive(Drive::take_record);
     let mut result =
         device.with_drive(|drive| point_result(point, drive, measured, simulated, operations));
-    result.totals = result.totals.since(&before);
+    result.count_since(&before);
     result.failures = failures;
     result.faults_struck = device.with_faults(|drive| drive.faults_struck());
     result.zone_history = first_changes(&record.zones);

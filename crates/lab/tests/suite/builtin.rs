@@ -23,6 +23,9 @@ const DRIVE_Z: [&str; 15] = [
     "Z13",
 ];
 
+/// Of SilentZNS, on the emulator.
+const SILENT: [&str; 3] = ["S3a", "S4a", "S4b"];
+
 /// Of the larger ZN540, thesis.
 const DRIVE_V: [&str; 2] = ["V1", "V2"];
 
@@ -33,6 +36,7 @@ fn all() -> impl Iterator<Item = &'static str> {
         .chain([DRIVE_IOCTL])
         .chain(DRIVE_BLOCK)
         .chain(DRIVE_Z)
+        .chain(SILENT)
         .chain(DRIVE_V)
 }
 
@@ -53,7 +57,8 @@ fn they_are_all_there_under_their_ids() {
         let experiment = experiment(id);
         let kind = match id {
             // What is published of C5 is that there is interference at all.
-            "C5" | "Z11" | "V1" | "V2" => "S",
+            "C5" | "Z11" | "V1" | "V2" | "S4a" => "S",
+            "S3a" | "S4b" => "E",
             // Nothing is published of the grid but its winner.
             "C8g" => "S",
             _ if EMULATOR.contains(&id) => "E",
@@ -136,7 +141,7 @@ fn quick_runs_have_no_other_points() {
 /// experiment. (Rows with 14 threads say how many cores there were.)
 #[test]
 fn all_have_the_same_drive_and_host() {
-    for ids in [&EMULATOR[1..], &DRIVE_C, &DRIVE_BLOCK, &DRIVE_Z] {
+    for ids in [&EMULATOR[1..], &DRIVE_C, &DRIVE_BLOCK, &DRIVE_Z, &SILENT] {
         let first = experiment(ids[0]);
         for id in ids {
             let other = experiment(id);
