@@ -289,12 +289,7 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
         references.check(&one.experiment).map_err(Failure::input)?;
     }
     common.tracing.mark(&mut loaded)?;
-    let mut configuration = results::configuration(&loaded, base)?;
-    if let (Some(list), Some(conditions)) =
-        (configuration.as_array_mut(), &plan.conditions.configuration)
-    {
-        list.push(conditions.clone());
-    }
+    let configuration = configuration(&loaded, plan)?;
     let to = Destination {
         path: &path,
         seed: common.work.seed,
@@ -328,7 +323,11 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
         references: &references,
         misfits: &misfits,
         invocation: &plan.invocation,
-        notices: notices(plan, interrupted, &[failures.as_slice(), &ended_early].concat()),
+        notices: notices(
+            plan,
+            interrupted,
+            &[failures.as_slice(), &ended_early].concat(),
+        ),
         complete: !interrupted,
     };
     let figures = results::write(&to, outcome)?;
@@ -358,6 +357,17 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
     })
 }
 
+/// All that results depend on, besides the seed.
+fn configuration(loaded: &[Loaded], plan: &Plan<'_>) -> Result<serde_json::Value, Failure> {
+    let mut configuration = results::configuration(loaded, plan.base)?;
+    if let (Some(list), Some(conditions)) =
+        (configuration.as_array_mut(), &plan.conditions.configuration)
+    {
+        list.push(conditions.clone());
+    }
+    Ok(configuration)
+}
+
 /// The jobs that ended because an operation failed, in words.
 fn failures(finished: &[Finished]) -> Vec<String> {
     let results = finished.iter().flat_map(|one| &one.results);
@@ -383,7 +393,10 @@ fn ended_early(finished: &[Finished]) -> Vec<String> {
         .flat_map(|result| result.ended_early.iter().map(move |ended| (result, ended)))
         .map(|(result, ended)| {
             let (series, x) = (&result.series, &result.x.text);
-            format!("{series}, {x}: job \"{}\" ended early: {}", ended.job, ended.why)
+            format!(
+                "{series}, {x}: job \"{}\" ended early: {}",
+                ended.job, ended.why
+            )
         })
         .collect()
 }

@@ -61,7 +61,11 @@ fn outcome(config: &DriveConfig, spec: &Spec, setup: &Setup) -> (Outcome, Vec<St
         })
         .await
     });
-    let mut reactor = Reactor::new(VirtualClock::default(), device.clone(), StopSignal::default());
+    let mut reactor = Reactor::new(
+        VirtualClock::default(),
+        device.clone(),
+        StopSignal::default(),
+    );
     reactor.add(&mut tasks, queue, CoreId(0), Nanos::ZERO);
     assert_eq!(reactor.run().stuck_jobs, 0);
     let outcome = tasks.into_result().expect("it has ended");
@@ -115,7 +119,12 @@ fn the_same_seed_gives_the_same_run() {
     let spec = spec("ycsb-a", 3_000);
     let of = |seed| {
         let (outcome, stages) = outcome(&config, &spec, &setup(&config, seed));
-        (outcome.measured.elapsed(), outcome.usage, outcome.stores, stages)
+        (
+            outcome.measured.elapsed(),
+            outcome.usage,
+            outcome.stores,
+            stages,
+        )
     };
     assert_eq!(of(3), of(3));
     assert_ne!(of(3).0, of(4).0);
@@ -133,7 +142,11 @@ fn repetitions_begin_with_nothing_on_the_drive_as_it_is() {
     assert_eq!(outcome.stores.len(), 3);
     assert_eq!(outcome.measured.operations(), 6_000);
     assert_eq!(outcome.measured.missing, 0);
-    let user_bytes: Vec<u64> = outcome.stores.iter().map(|(_, end)| end.user_bytes).collect();
+    let user_bytes: Vec<u64> = outcome
+        .stores
+        .iter()
+        .map(|(_, end)| end.user_bytes)
+        .collect();
     let (least, most) = (user_bytes.iter().min(), user_bytes.iter().max());
     // Other keys and sizes each time, from nothing each time.
     assert!(user_bytes[0] != user_bytes[1] && most < least.map(|&least| least * 2).as_ref());
@@ -179,7 +192,11 @@ fn a_finish_threshold_costs_zones_and_saves_space() {
         setup.files.finish_threshold_percent = percent;
         setup.files.finish_when = FinishWhen::Eager;
         let (outcome, _) = outcome(&config, &spec, &setup);
-        assert!(outcome.failure.is_none(), "{percent}: {:?}", outcome.failure);
+        assert!(
+            outcome.failure.is_none(),
+            "{percent}: {:?}",
+            outcome.failure
+        );
         let usage = outcome.usage.1;
         (usage.finishes, usage.over_time.mean_invalid_bytes())
     };

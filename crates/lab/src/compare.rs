@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::experiment::{
-    Axis, AxisValue, Compare, Experiment, FigureSpec, Measured, SeriesSpec,
-};
+use crate::experiment::{Axis, AxisValue, Compare, Experiment, FigureSpec, Measured, SeriesSpec};
 use crate::figure::{Axis as FigureAxis, Figure, Panel, Point as FigurePoint, Series};
 use crate::metrics::{interference, percentile_of, unit_of};
 use crate::published::{LookupError, References};
@@ -258,7 +256,11 @@ fn panel(
             FigureAxis::linear(name, unit)
         }
     };
-    let mut panel = Panel::new(&spec.title, axis(&spec.x, spec.log_x), axis(&spec.y, spec.log_y));
+    let mut panel = Panel::new(
+        &spec.title,
+        axis(&spec.x, spec.log_x),
+        axis(&spec.y, spec.log_y),
+    );
     for series in &experiment.series {
         let mut ours = Vec::new();
         let mut theirs = Vec::new();

@@ -145,7 +145,8 @@ fn template(args: &Args) -> Result<KvTemplate, Failure> {
     add("repeats", args.repeats.map(|n| n.to_string()))?;
     add("files.finish_threshold", args.finish_threshold.clone())?;
     settings.extend(files::overrides(&args.kv)?);
-    KvTemplate::named(&args.workload, &settings).map_err(|errors| Failure::usage(errors.to_string()))
+    KvTemplate::named(&args.workload, &settings)
+        .map_err(|errors| Failure::usage(errors.to_string()))
 }
 
 /// Where results go, if anywhere.
@@ -169,11 +170,17 @@ fn emulated(args: &Args, template: &KvTemplate, profile: &Profile) -> Result<Exi
     template.check(&info, keeps_data).map_err(unfit)?;
     let conditions = args.conditions.load()?;
     let drive_toml = to_toml(&profile.config);
-    let to = destination(args, configuration(template, Some(&drive_toml), &conditions));
+    let to = destination(
+        args,
+        configuration(template, Some(&drive_toml), &conditions),
+    );
     if let Some(to) = &to {
         results::prepare(to)?;
     }
-    let drive = conditions.conditions.drive(&profile.config).map_err(unfit)?;
+    let drive = conditions
+        .conditions
+        .drive(&profile.config)
+        .map_err(unfit)?;
     let device = Emulated::new(drive);
     let progress = Progress::new(args.quiet)?;
     let stop = StopSignal::default();
@@ -285,7 +292,11 @@ impl Progress {
 
     /// Shows each look at the run, and ends it when the user says so.
     fn watch(&self, stop: &StopSignal) -> Box<dyn FnMut(&Moment<'_>)> {
-        let (bar, interrupted, stop) = (self.bar.clone(), Arc::clone(&self.interrupted), stop.clone());
+        let (bar, interrupted, stop) = (
+            self.bar.clone(),
+            Arc::clone(&self.interrupted),
+            stop.clone(),
+        );
         Box::new(move |moment| {
             let what = match moment.stage {
                 Stage::Loading => "loading",

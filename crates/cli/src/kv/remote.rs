@@ -62,7 +62,12 @@ pub(super) fn kv(args: &Args, template: &KvTemplate) -> Result<Exit, Failure> {
     ran.map_err(failure)?;
     controller.disconnect().map_err(failure)?;
     let result = job.into_run();
-    let lost = || Failure::new(Exit::Device, anyhow::anyhow!("the store ended without a result"));
+    let lost = || {
+        Failure::new(
+            Exit::Device,
+            anyhow::anyhow!("the store ended without a result"),
+        )
+    };
     let run = result
         .ok_or_else(lost)?
         .map_err(|error| Failure::new(Exit::Device, error))?;

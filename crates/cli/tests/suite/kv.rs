@@ -49,7 +49,13 @@ fn a_workload_says_what_it_did_to_the_drive() {
 fn a_drive_that_is_full_is_exit_code_5_with_what_is_scarce() {
     let scratch = Scratch::new("kv-full");
     let args = [
-        &["fillrandom", "--operations", "200000", "--value-bytes", "1000"],
+        &[
+            "fillrandom",
+            "--operations",
+            "200000",
+            "--value-bytes",
+            "1000",
+        ],
         &SMALL[..10],
         &["--set", "zones.count=6"],
     ]
@@ -57,7 +63,10 @@ fn a_drive_that_is_full_is_exit_code_5_with_what_is_scarce() {
     let output = scratch.kv(&args);
     assert_eq!(output.status.code(), Some(5));
     let said = stderr(&output);
-    assert!(said.contains("out of zones") || said.contains("out of space"), "{said}");
+    assert!(
+        said.contains("out of zones") || said.contains("out of space"),
+        "{said}"
+    );
     assert!(String::from_utf8_lossy(&output.stdout).contains("ENDED EARLY"));
 }
 
@@ -89,7 +98,11 @@ fn what_is_wrong_is_said_with_what_would_be_right() {
     );
     refused(&["ycsb-a", "--device", "/dev/nvme0n1"], 2, "name a profile");
     refused(
-        &["ycsb-a", "--device", "tcp://127.0.0.1:1/nqn.2014-08.org.x:y"],
+        &[
+            "ycsb-a",
+            "--device",
+            "tcp://127.0.0.1:1/nqn.2014-08.org.x:y",
+        ],
         2,
         "--overwrite",
     );

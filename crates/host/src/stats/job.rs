@@ -283,7 +283,8 @@ impl GroupStats {
     /// The operations of `kind` of `jobs`. `None` if there was none.
     #[must_use]
     pub fn of<'a>(jobs: impl IntoIterator<Item = &'a JobStats>, kind: OpKind) -> Option<Self> {
-        let measured = |job: &'a JobStats| Some((job.get(kind)?, job.run_time().unwrap_or_default()));
+        let measured =
+            |job: &'a JobStats| Some((job.get(kind)?, job.run_time().unwrap_or_default()));
         Self::together(jobs.into_iter().filter_map(measured))
     }
 

@@ -44,11 +44,17 @@ fn spec(table: &Table<'_>) -> Result<Spec, Reported> {
     let name = table.choice("workload", &names).required()?;
     let mut spec = builtin::spec(name).ok_or_else(|| {
         let what = format!("there is no workload \"{name}\"");
-        table.get("workload", |item| Ok(item.fail(what.clone(), ""))).required().unwrap_or_else(|reported| reported)
+        table
+            .get("workload", |item| Ok(item.fail(what.clone(), "")))
+            .required()
+            .unwrap_or_else(|reported| reported)
     })?;
     let operations = table.u64("operations").within(1..=1 << 31).optional();
     let records = table.u64("records").within(0..=1 << 31).optional();
-    let key = table.size_bytes("key").within(u64::from(*KEY_BYTES.start())..=u64::from(*KEY_BYTES.end())).optional();
+    let key = table
+        .size_bytes("key")
+        .within(u64::from(*KEY_BYTES.start())..=u64::from(*KEY_BYTES.end()))
+        .optional();
     let values = sizes(table, "value");
     let loads = table.bool("load").optional();
     let clients = table.u32("clients").within(1..=4096).optional();
@@ -69,7 +75,9 @@ fn spec(table: &Table<'_>) -> Result<Spec, Reported> {
     }
     // The first group is the one that the workload is about.
     if let Some(group) = spec.clients.first_mut() {
-        let Clients { count, mix: own, .. } = group;
+        let Clients {
+            count, mix: own, ..
+        } = group;
         *count = clients.unwrap_or(*count);
         *own = mix.unwrap_or(*own);
     }
@@ -153,7 +161,10 @@ fn files(table: &Table<'_>) -> Result<FilesConfig, Reported> {
     let finish_when = table.choice("finish_when", &when).or(default.finish_when);
     let meta_zones = table.u32("meta_zones").or(default.meta_zones);
     let io_bytes = table.size_bytes_u32("io").or(default.io_bytes);
-    let write_depth = table.u32("write_depth").within(1..=1024).or(default.write_depth);
+    let write_depth = table
+        .u32("write_depth")
+        .within(1..=1024)
+        .or(default.write_depth);
     let max_active = table.u32("max_active").optional();
     let max_open = table.u32("max_open").optional();
     let wal_zones = table.u32("wal_zones").or(default.wal_zones);
@@ -187,26 +198,37 @@ fn store(table: &Table<'_>) -> Result<Options, Reported> {
         "level0_slowdown_writes_trigger",
         default.level0_slowdown_writes_trigger,
     );
-    let stop = small("level0_stop_writes_trigger", default.level0_stop_writes_trigger);
+    let stop = small(
+        "level0_stop_writes_trigger",
+        default.level0_stop_writes_trigger,
+    );
     let target_file_size_base = size("target_file_size_base", default.target_file_size_base);
     let target_file_size_multiplier = table
         .u64("target_file_size_multiplier")
         .or(default.target_file_size_multiplier);
-    let max_bytes_for_level_base = size("max_bytes_for_level_base", default.max_bytes_for_level_base);
+    let max_bytes_for_level_base =
+        size("max_bytes_for_level_base", default.max_bytes_for_level_base);
     let max_bytes_for_level_multiplier = table
         .u64("max_bytes_for_level_multiplier")
         .or(default.max_bytes_for_level_multiplier);
     let num_levels = small("num_levels", default.num_levels);
     let max_compaction_bytes = size("max_compaction_bytes", default.max_compaction_bytes);
     let block_size = size("block_size", default.block_size as u64);
-    let bloom = table.u32("bloom_bits_per_key").or(default.bloom_bits_per_key);
+    let bloom = table
+        .u32("bloom_bits_per_key")
+        .or(default.bloom_bits_per_key);
     let block_cache_bytes = size("block_cache", default.block_cache_bytes);
     let max_background_jobs = small("max_background_jobs", default.max_background_jobs);
-    let readahead = size("compaction_readahead_size", default.compaction_readahead_size);
+    let readahead = size(
+        "compaction_readahead_size",
+        default.compaction_readahead_size,
+    );
     let auto_readahead = size("max_auto_readahead_size", default.max_auto_readahead_size);
     let wal_buffer_bytes = size("wal_buffer", default.wal_buffer_bytes);
     let wal_sync = table.get("wal_sync", wal_sync).or(default.wal_sync);
-    let delayed = table.rate_bytes_per_s("delayed_write_rate").or(default.delayed_write_rate);
+    let delayed = table
+        .rate_bytes_per_s("delayed_write_rate")
+        .or(default.delayed_write_rate);
     let soft = size(
         "soft_pending_compaction_bytes_limit",
         default.soft_pending_compaction_bytes_limit,

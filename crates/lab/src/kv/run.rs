@@ -218,7 +218,9 @@ impl KvRun {
         let measured = &self.outcome.measured;
         if measured.wrong > 0 {
             let wrong = measured.wrong;
-            return Err(format!("job \"{job}\": {wrong} values were not those of their keys"));
+            return Err(format!(
+                "job \"{job}\": {wrong} values were not those of their keys"
+            ));
         }
         let Some(failed) = &self.outcome.failure else {
             return Ok(None);

@@ -95,7 +95,11 @@ pub fn to_text(report: &Report<'_>, style: &Style) -> String {
     );
     if run.outcome.load > Nanos::ZERO {
         let load = number(run.outcome.load.as_secs_f64());
-        let _ = writeln!(text, "loading {} records took {load} s", template.spec.records);
+        let _ = writeln!(
+            text,
+            "loading {} records took {load} s",
+            template.spec.records
+        );
     }
     if let Some(failed) = &run.outcome.failure {
         let at = number(failed.at.as_secs_f64());
@@ -166,7 +170,10 @@ fn summary(report: &Report<'_>, style: &Style) -> String {
             "read amplification (blocks per get)",
             tree.read_amplification().map_or_else(none, number),
         ),
-        ("space amplification (held by valid)", number(space.amplification())),
+        (
+            "space amplification (held by valid)",
+            number(space.amplification()),
+        ),
         ("  mean of invalid bytes", size(space.mean_invalid_bytes())),
         ("  mean of valid bytes", size(space.mean_valid_bytes())),
         (
@@ -174,13 +181,19 @@ fn summary(report: &Report<'_>, style: &Style) -> String {
             size(space.mean_unusable_bytes()),
         ),
         ("stalls", stalls(&tree)),
-        ("zones finished, reset", format!("{}, {}", usage.finishes, usage.resets)),
+        (
+            "zones finished, reset",
+            format!("{}, {}", usage.finishes, usage.resets),
+        ),
         ("files placed", placements(usage)),
     ];
     if let Some(wear) = wear {
         let totals = &run.totals;
         rows.extend([
-            ("device write amplification", totals.dlwa().map_or_else(none, number)),
+            (
+                "device write amplification",
+                totals.dlwa().map_or_else(none, number),
+            ),
             (
                 "  by the host, filled by finish",
                 [totals.host_write_bytes, totals.fill_program_bytes]
@@ -203,7 +216,9 @@ fn summary(report: &Report<'_>, style: &Style) -> String {
     let mut table = Table::new([Column::text("over the run"), Column::text("")]);
     for (name, value) in rows {
         // Indented lines belong to the one above.
-        let name = name.strip_prefix("  ").map_or(name.to_owned(), |rest| format!("- {rest}"));
+        let name = name
+            .strip_prefix("  ")
+            .map_or(name.to_owned(), |rest| format!("- {rest}"));
         table.push([name.into(), value.into()]);
     }
     table.to_text(style)

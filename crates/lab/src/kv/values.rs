@@ -30,7 +30,8 @@ impl Wear {
     pub fn of(counts: &[u32]) -> Self {
         let mut sorted = counts.to_vec();
         sorted.sort_unstable();
-        let (Some(&max), Some(&median)) = (sorted.last(), sorted.get((sorted.len() - 1) / 2)) else {
+        let (Some(&max), Some(&median)) = (sorted.last(), sorted.get((sorted.len() - 1) / 2))
+        else {
             return Self::default();
         };
         let n = sorted.len() as f64;
@@ -78,7 +79,11 @@ impl TreeWork {
             work.compacted_bytes += after.compacted_bytes() - before.compacted_bytes();
             work.gets += after.gets - before.gets;
             work.blocks += blocks(after) - blocks(before);
-            for (all, (b, a)) in work.stalls.iter_mut().zip(before.stalls.iter().zip(after.stalls)) {
+            for (all, (b, a)) in work
+                .stalls
+                .iter_mut()
+                .zip(before.stalls.iter().zip(after.stalls))
+            {
                 all.count += a.count - b.count;
                 all.time += a.time - b.time;
             }
@@ -169,7 +174,10 @@ fn values(run: &KvRun, wear: Wear) -> impl Iterator<Item = (&'static str, f64)> 
     let done = outcome.measured.operations() as f64;
     let values = [
         ("work_s", Some(outcome.measured.elapsed().as_secs_f64())),
-        ("completed_share", Some((done / outcome.planned.max(1) as f64).min(1.0))),
+        (
+            "completed_share",
+            Some((done / outcome.planned.max(1) as f64).min(1.0)),
+        ),
         ("write_amp", tree.write_amplification()),
         ("read_amp", tree.read_amplification()),
         ("stall_s", Some(tree.stalled().as_secs_f64())),
@@ -188,7 +196,9 @@ fn values(run: &KvRun, wear: Wear) -> impl Iterator<Item = (&'static str, f64)> 
         ("erases_stddev", Some(wear.deviation)),
         ("erases_max", Some(f64::from(wear.max))),
     ];
-    values.into_iter().filter_map(|(name, value)| Some((name, value?)))
+    values
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
 }
 
 #[cfg(test)]

@@ -49,10 +49,12 @@ pub(super) fn stores<'a>(
     templates: &[&'a JobTemplate],
     config: &DriveConfig,
 ) -> Result<Vec<&'a JobTemplate>, String> {
-    let stores = templates.iter().filter_map(|template| match &template.work {
-        WorkTemplate::Kv(kv) => Some((*template, kv)),
-        _ => None,
-    });
+    let stores = templates
+        .iter()
+        .filter_map(|template| match &template.work {
+            WorkTemplate::Kv(kv) => Some((*template, kv)),
+            _ => None,
+        });
     let info = Drive::info_of(config);
     let check = |(template, kv): (&'a JobTemplate, &KvTemplate)| {
         let ok = kv.check(&info, config.data == DataStore::Memory);

@@ -168,8 +168,8 @@ fn all_have_the_same_drive_and_host() {
                 .to_owned();
             let designs = ["finish", "reset", "mapping", "namespace", "namespaces"];
             let limits = ["zones.max_open", "zones.max_active"];
-            let is_design = designs.contains(&section.as_str())
-                || limits.contains(&setting.key().as_str());
+            let is_design =
+                designs.contains(&section.as_str()) || limits.contains(&setting.key().as_str());
             assert!(is_design, "{id}: {}", setting.text());
         }
     }
