@@ -289,12 +289,7 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
         references.check(&one.experiment).map_err(Failure::input)?;
     }
     common.tracing.mark(&mut loaded)?;
-    let mut configuration = results::configuration(&loaded, base)?;
-    if let (Some(list), Some(conditions)) =
-        (configuration.as_array_mut(), &plan.conditions.configuration)
-    {
-        list.push(conditions.clone());
-    }
+    let configuration = configuration(&loaded, plan)?;
     let to = Destination {
         path: &path,
         seed: common.work.seed,
@@ -360,6 +355,17 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
     } else {
         Exit::ExpectationFailed
     })
+}
+
+/// All that results depend on, besides the seed.
+fn configuration(loaded: &[Loaded], plan: &Plan<'_>) -> Result<serde_json::Value, Failure> {
+    let mut configuration = results::configuration(loaded, plan.base)?;
+    if let (Some(list), Some(conditions)) =
+        (configuration.as_array_mut(), &plan.conditions.configuration)
+    {
+        list.push(conditions.clone());
+    }
+    Ok(configuration)
 }
 
 /// The jobs that ended because an operation failed, in words.

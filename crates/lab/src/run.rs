@@ -5,10 +5,12 @@
 //! are the same in any order and on any number of threads.
 //!
 //! * `identity`: when two points are the same.
+//! * `phase`: the jobs of a phase, side by side.
 //! * `sharers`: what threads know together of the zones that they share.
 //! * `specs`: from the jobs of a file to those of a phase, for a drive.
 
 mod identity;
+mod phase;
 mod sharers;
 mod specs;
 
@@ -17,13 +19,9 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 use zonelab_config::{Errors, Override};
 use zonelab_device::Nanos;
-use zonelab_host::block::MergeCount;
-use zonelab_host::stats::{GroupStats, Latency, OpKind};
-use zonelab_host::workload::{JobResult, WorkloadJob};
-use zonelab_host::{CoreId, Emulated, HostCosts, Reactor, Rng, StopSignal, VirtualClock};
-use zonelab_kv::files::FilesError;
+use zonelab_host::stats::OpKind;
+use zonelab_host::{Emulated, Rng};
 use zonelab_ssd::account::{Cause, Totals};
-use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::profile::Profile;
 use zonelab_ssd::record::RecordLimits;
 pub use zonelab_ssd::record::ZoneHistory;
@@ -32,11 +30,11 @@ use zonelab_ssd::{Control, Drive};
 use crate::conditions::{Conditions, JobFailure};
 use crate::detail::{JobDetail, PointDetail};
 use crate::experiment::{AxisValue, Experiment, HostModel, JobTemplate, SeriesSpec, WorkTemplate};
-use crate::kv::{self, KvJob, KvRun, Surroundings, Wear};
 use crate::metrics::Metrics;
 use crate::trace::PointTrace;
-use sharers::Sharers;
-use specs::{Thread, specs, stores};
+pub use phase::STORE_DEPTH;
+use phase::run_phase;
+use specs::{specs, stores};
 
 /// Most changes of zone states that a point keeps ([`PointResult::zone_history`]).
 pub const ZONE_HISTORY_LIMIT: usize = 4096;
@@ -81,16 +79,6 @@ pub struct EndedEarly {
     pub job: String,
     /// What it lacked, and how far it got.
     pub why: String,
-}
-
-impl PointResult {
-    /// Counts what the drive did since `before`.
-    fn count_since(&mut self, before: &Totals) {
-        self.totals = self.totals.since(before);
-        for job in &mut self.jobs {
-            job.metrics.add_totals(&self.totals);
-        }
-    }
 }
 
 /// What one job of a point measured.
@@ -444,58 +432,27 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
             simulated,
             &mut rng,
         );
-        let PhaseEnd {
-            jobs: results,
-            stores,
-            end,
-        } = phase;
-        simulated = end.at;
-        if end.stuck_jobs > 0 {
-            let why = match options.conditions.faults {
-                Some(_) => ": completions were lost; give those faults a timeout",
-                None => "",
-            };
-            return Err(unfit(format!("{} jobs wait for ever{why}", end.stuck_jobs)));
+        simulated = phase.end.at;
+        let mut of_phase = phase.measured(point, &templates, &device, options)?;
+        for job in &mut of_phase.jobs {
+            device.with_drive(|drive| job.metrics.add_pool(drive, erased));
         }
-        let failed: Vec<JobFailure> = results.iter().filter_map(failure).collect();
-        if let (None, Some(failure)) = (&options.conditions.faults, failed.first()) {
-            let JobFailure { job, kind, status } = failure;
-            return Err(unfit(format!(
-                "a {} of job \"{job}\" failed: {status}",
-                kind.name()
-            )));
-        }
-        failures.extend(failed);
-        operations += results.iter().map(|job| job.operations).sum::<u64>();
-        for run in stores.iter().map(|(_, run)| run) {
-            operations += run
-                .as_ref()
-                .map_or(0, |run| run.outcome.measured.operations());
-        }
-        let has_faults = options.conditions.faults.is_some();
-        for (name, run) in &stores {
-            let run = run.as_ref();
-            let run = run.map_err(|error| unfit(format!("job \"{name}\": {error}")))?;
-            ended_early.extend(run.ended_early(name, has_faults).map_err(unfit)?);
-        }
-        for template in templates {
-            let mut jobs = match stores.iter().find(|(name, _)| *name == template.name) {
-                Some((name, Ok(run))) => {
-                    let wear = device.with_drive(|drive| Wear::of(drive.flash().erase_counts()));
-                    kv::jobs(name, run, wear)
-                }
-                _ => vec![measure(template, &results)],
-            };
-            for job in &mut jobs {
-                device.with_drive(|drive| job.metrics.add_pool(drive, erased));
-            }
-            measured.extend(jobs);
-        }
+        measured.extend(of_phase.jobs);
+        failures.extend(of_phase.failures);
+        ended_early.extend(of_phase.ended_early);
+        operations += of_phase.operations;
     }
     let record = device.with_drive(Drive::take_record);
     let mut result =
         device.with_drive(|drive| point_result(point, drive, measured, simulated, operations));
-    result.count_since(&before);
+    result.totals = result.totals.since(&before);
+    for job in &mut result.jobs {
+        // Key-value workloads say themselves what of it was theirs.
+        let of = experiment.job_of_result(&job.name);
+        if !of.is_some_and(|job| matches!(job.work, WorkTemplate::Kv(_))) {
+            job.metrics.add_totals(&result.totals);
+        }
+    }
     result.failures = failures;
     result.ended_early = ended_early;
     result.faults_struck = device.with_faults(|drive| drive.faults_struck());
@@ -511,16 +468,6 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
         })
     });
     Ok(result)
-}
-
-/// How a job failed, if it did.
-fn failure(job: &JobResult) -> Option<JobFailure> {
-    let (kind, status) = job.first_error?;
-    Some(JobFailure {
-        job: job.name.clone(),
-        kind,
-        status,
-    })
 }
 
 /// The thread behind each queue, in the order in which queues are opened, from
@@ -596,154 +543,6 @@ fn host_device(device: Emulated, host: &HostModel) -> Result<Emulated, String> {
             .behind(&scheduler.spec, host.block_costs(scheduler))
             .map_err(|error| error.to_string()),
         None => Ok(device),
-    }
-}
-
-/// What jobs that ran side by side came to.
-struct PhaseEnd {
-    /// Threads of jobs.
-    jobs: Vec<JobResult>,
-    /// Key-value workloads by job.
-    stores: Vec<(String, Result<KvRun, FilesError>)>,
-    end: zonelab_host::RunEnd,
-}
-
-/// Commands that a key-value store may have in flight.
-pub const STORE_DEPTH: u32 = 1024;
-
-/// Runs jobs side by side until all have ended, each thread on a core of its
-/// own or, if there are fewer, in turn with others.
-fn run_phase(
-    (device, config): (&Emulated, &DriveConfig),
-    (threads, stores): (Vec<Thread>, &[&JobTemplate]),
-    host: &HostModel,
-    from: Nanos,
-    rng: &mut Rng,
-) -> PhaseEnd {
-    let stop = StopSignal::default();
-    let mut sharers = Sharers::of(device, config);
-    let mut jobs: Vec<(WorkloadJob, Nanos, HostCosts)> = threads
-        .into_iter()
-        .map(|mut thread| {
-            let start = from + thread.delay + rng_within(rng, host.start_spread);
-            let addresses = Rng::new(rng.next_u64(), 0);
-            let stack = thread.stack.unwrap_or(host.stack);
-            thread.spec.sleep_slack = stack.sleep_slack;
-            let sharing = thread
-                .shares_zones
-                .then(|| sharers.table_of(&thread.spec))
-                .flatten();
-            let job = WorkloadJob::new(thread.spec, device.info(), addresses, stop.clone());
-            let job = match sharing {
-                Some((table, id)) => job.sharing(device.info(), table, id),
-                None => job,
-            };
-            (job, start, stack.costs)
-        })
-        .collect();
-    let mut stores: Vec<(&JobTemplate, KvJob)> = stores
-        .iter()
-        .filter_map(|template| Some((*template, store_job(template, device, config, &stop, rng)?)))
-        .collect();
-    sharers.start(stop.bell());
-    let mut reactor = Reactor::new(VirtualClock::starting_at(from), device.clone(), stop);
-    if let Some((_, slice)) = host.cores {
-        reactor = reactor.in_slices(slice);
-    }
-    let mut queues = Vec::with_capacity(jobs.len());
-    for (index, (job, start, costs)) in jobs.iter_mut().enumerate() {
-        let queue = device.open_queue(job.depth(), *costs, Rng::new(rng.next_u64(), 1));
-        queues.push(queue.id());
-        // Fits: templates have at most 4096 threads.
-        let thread = index as u32;
-        let core = host.cores.map_or(thread, |(cores, _)| thread % cores);
-        reactor.add(job, queue, CoreId(core), *start);
-    }
-    let threads = queues.len() as u32;
-    for (thread, (template, job)) in (threads..).zip(&mut stores) {
-        let start = from + template.start + rng_within(rng, host.start_spread);
-        let costs = template.stack.unwrap_or(host.stack).costs;
-        let queue = device.open_queue(STORE_DEPTH, costs, Rng::new(rng.next_u64(), 1));
-        let core = host.cores.map_or(thread, |(cores, _)| thread % cores);
-        reactor.add(job, queue, CoreId(core), start);
-    }
-    let end = reactor.run();
-    let results = jobs.into_iter().zip(queues).map(|((job, ..), queue)| {
-        let mut result = job.into_result();
-        result.merges = device.merges(queue);
-        result
-    });
-    let ended = |(template, job): (&JobTemplate, KvJob)| {
-        // One that waits for ever has no result, and is counted among the stuck.
-        Some((template.name.clone(), job.into_run()?))
-    };
-    PhaseEnd {
-        jobs: results.collect(),
-        stores: stores.into_iter().filter_map(ended).collect(),
-        end,
-    }
-}
-
-/// A key-value workload on `device`, as a job.
-fn store_job(
-    template: &JobTemplate,
-    device: &Emulated,
-    config: &DriveConfig,
-    stop: &StopSignal,
-    rng: &mut Rng,
-) -> Option<KvJob> {
-    let WorkTemplate::Kv(kv) = &template.work else {
-        return None;
-    };
-    let surroundings = Surroundings {
-        info: device.info().clone(),
-        drive: Some(device.clone()),
-        keeps_data: config.data == DataStore::Memory,
-        stop: stop.clone(),
-        seed: rng.next_u64(),
-        on_moment: Box::new(|_| {}),
-    };
-    Some(KvJob::new(kv, surroundings, template.ends_run))
-}
-
-fn rng_within(rng: &mut Rng, spread: Nanos) -> Nanos {
-    if spread == Nanos::ZERO {
-        Nanos::ZERO
-    } else {
-        Nanos(rng.below(spread.0))
-    }
-}
-
-/// The measurements of all threads of a job together.
-fn measure(template: &JobTemplate, results: &[JobResult]) -> JobMeasured {
-    let kind = match template.work {
-        WorkTemplate::Write { append: false, .. } => OpKind::Write,
-        WorkTemplate::Write { append: true, .. } => OpKind::Append,
-        WorkTemplate::Read { .. } => OpKind::Read,
-        WorkTemplate::Finish { .. } | WorkTemplate::SoftFinish { .. } => OpKind::Finish,
-        WorkTemplate::Reset { .. } => OpKind::Reset,
-        WorkTemplate::Open { .. } => OpKind::Open,
-        WorkTemplate::Close { .. } => OpKind::Close,
-        // One that never ended; what it would have done last.
-        WorkTemplate::Kv(_) => OpKind::Write,
-    };
-    let mine = || results.iter().filter(|job| job.name == template.name);
-    let mut first_writes = Latency::new();
-    let mut merges = MergeCount::default();
-    for job in mine() {
-        first_writes.merge(&job.first_writes);
-        merges += job.merges;
-    }
-    let group = GroupStats::of(mine().map(|job| &job.stats), kind);
-    let mut metrics = group
-        .map(|group| Metrics::of(&group, &first_writes))
-        .unwrap_or_default();
-    metrics.add_merges(merges);
-    JobMeasured {
-        name: template.name.clone(),
-        kind,
-        metrics,
-        detail: JobDetail::of(mine().map(|job| &job.stats), kind),
     }
 }
 

@@ -74,13 +74,13 @@ pub(super) struct Client {
 
 /// What an operation came to.
 #[derive(Clone, Copy, Debug, Default)]
-struct Done {
+pub(super) struct Done {
     /// Bytes of keys and values.
-    bytes: u64,
+    pub(super) bytes: u64,
     /// The key was not there.
-    is_missing: bool,
+    pub(super) is_missing: bool,
     /// A value was not that of its key.
-    is_wrong: bool,
+    pub(super) is_wrong: bool,
 }
 
 impl Client {
@@ -124,11 +124,7 @@ impl Client {
                 }
             };
             let now = self.db.now();
-            let mut measured = shared.measured.borrow_mut();
-            measured.record(operation.kind, now, now - before, done.bytes);
-            measured.missing += u64::from(done.is_missing);
-            measured.wrong += u64::from(done.is_wrong);
-            drop(measured);
+            shared.record(operation.kind, before, now, &done);
             if is_counted {
                 shared.done.set(shared.done.get() + 1);
                 continue;

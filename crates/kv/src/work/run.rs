@@ -9,10 +9,10 @@ use zonelab_device::Nanos;
 use zonelab_host::Rng;
 use zonelab_host::tasks::Io;
 
-use super::client::{Client, Values};
+use super::client::{Client, Done, Values};
 use super::keys::{DISTINCT_BYTES, KeySpace, Permutation};
 use super::measure::Measured;
-use super::{Operations, Spec};
+use super::{Kind, Operations, Spec};
 use crate::files::{Files, FilesConfig, FilesError, Usage};
 use crate::lsm::{Db, DbError, DbStats, Options};
 
@@ -118,6 +118,15 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// Notes an operation.
+    #[inline]
+    pub(super) fn record(&self, kind: Kind, from: Nanos, at: Nanos, done: &Done) {
+        let mut measured = self.measured.borrow_mut();
+        measured.record(kind, at, at.saturating_sub(from), done.bytes);
+        measured.missing += u64::from(done.is_missing);
+        measured.wrong += u64::from(done.is_wrong);
+    }
+
     /// Ends the run if something failed in the background of the store.
     fn note_failure(&self, db: &Db, at: Nanos) {
         if let Some(error) = db.background_error() {

@@ -42,23 +42,7 @@ pub(super) fn names(
     if let Some(name) = &experiment.scheduler {
         names.known("host.scheduler".to_owned(), name, &schedulers);
     }
-    for (i, spec) in experiment.series.iter().enumerate() {
-        if let Some(name) = &spec.scheduler {
-            names.known(format!("series.{i}.scheduler"), name, &schedulers);
-        }
-        for name in spec.phases.iter().flatten() {
-            names.known(format!("series.{i}.jobs"), name, &jobs);
-        }
-        for (j, source) in spec.published.iter().enumerate() {
-            if !source.job.is_empty() {
-                names.known(
-                    format!("series.{i}.published.{j}.job"),
-                    &source.job,
-                    &results,
-                );
-            }
-        }
-    }
+    names.of_series(experiment, &jobs, &results, &schedulers);
     for (i, compare) in experiment.compare.iter().enumerate() {
         names.known(format!("compare.{i}.job"), &compare.job, &results);
         for (j, informative) in compare.informative.iter().enumerate() {
@@ -124,6 +108,30 @@ impl Names<'_> {
                 None => format!("choose one of: {}", names.join(", ")),
             };
             self.report(&path, format!("there is no \"{name}\""), valid);
+        }
+    }
+
+    /// What series refer to.
+    fn of_series(
+        &mut self,
+        experiment: &Experiment,
+        jobs: &[&str],
+        results: &[&str],
+        schedulers: &[&str],
+    ) {
+        for (i, spec) in experiment.series.iter().enumerate() {
+            if let Some(name) = &spec.scheduler {
+                self.known(format!("series.{i}.scheduler"), name, schedulers);
+            }
+            for name in spec.phases.iter().flatten() {
+                self.known(format!("series.{i}.jobs"), name, jobs);
+            }
+            for (j, source) in spec.published.iter().enumerate() {
+                if !source.job.is_empty() {
+                    let path = format!("series.{i}.published.{j}.job");
+                    self.known(path, &source.job, results);
+                }
+            }
         }
     }
 

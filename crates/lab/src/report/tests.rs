@@ -80,6 +80,7 @@ fn result(x: usize, kiops: f64, experiment: &Experiment) -> PointResult {
             erasures: [(0, 8)].into(),
         },
         failures: Vec::new(),
+        ended_early: Vec::new(),
         faults_struck: 0,
         zone_history: ZoneHistory::default(),
         trace: None,

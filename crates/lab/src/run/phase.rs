@@ -1,0 +1,241 @@
+//! The jobs of a phase, side by side.
+
+use std::collections::BTreeMap;
+
+use zonelab_device::Nanos;
+use zonelab_host::block::MergeCount;
+use zonelab_host::stats::{GroupStats, Latency, OpKind};
+use zonelab_host::workload::{JobResult, WorkloadJob};
+use zonelab_host::{CoreId, Emulated, HostCosts, Reactor, Rng, StopSignal, VirtualClock};
+use zonelab_kv::files::FilesError;
+use zonelab_ssd::config::{DataStore, DriveConfig};
+
+use super::sharers::Sharers;
+use super::specs::Thread;
+use super::{EndedEarly, JobMeasured, Point, RunError, RunOptions};
+use crate::conditions::JobFailure;
+use crate::detail::JobDetail;
+use crate::experiment::{HostModel, JobTemplate, WorkTemplate};
+use crate::kv::{self, KvJob, KvRun, Surroundings, Wear};
+use crate::metrics::Metrics;
+
+/// What jobs that ran side by side came to.
+pub(super) struct PhaseEnd {
+    /// Threads of jobs.
+    jobs: Vec<JobResult>,
+    /// Key-value workloads by job.
+    stores: Vec<(String, Result<KvRun, FilesError>)>,
+    pub(super) end: zonelab_host::RunEnd,
+}
+
+/// What the jobs of a phase measured.
+pub(super) struct PhaseMeasured {
+    pub(super) jobs: Vec<JobMeasured>,
+    pub(super) failures: Vec<JobFailure>,
+    pub(super) ended_early: Vec<EndedEarly>,
+    /// Operations, measured or not.
+    pub(super) operations: u64,
+}
+
+impl PhaseEnd {
+    /// The measurements of the jobs, in the order of `templates`.
+    pub(super) fn measured(
+        self,
+        point: &Point,
+        templates: &[&JobTemplate],
+        device: &Emulated,
+        options: &RunOptions<'_>,
+    ) -> Result<PhaseMeasured, RunError> {
+        let Self { jobs, stores, end } = self;
+        let unfit = |what| point.unfit(what);
+        let faults = &options.conditions.faults;
+        if end.stuck_jobs > 0 {
+            let why = match faults {
+                Some(_) => ": completions were lost; give those faults a timeout",
+                None => "",
+            };
+            return Err(unfit(format!("{} jobs wait for ever{why}", end.stuck_jobs)));
+        }
+        let failures: Vec<JobFailure> = jobs.iter().filter_map(failure).collect();
+        if let (None, Some(failure)) = (faults, failures.first()) {
+            let JobFailure { job, kind, status } = failure;
+            return Err(unfit(format!(
+                "a {} of job \"{job}\" failed: {status}",
+                kind.name()
+            )));
+        }
+        let mut of_phase = PhaseMeasured {
+            operations: jobs.iter().map(|job| job.operations).sum(),
+            jobs: Vec::new(),
+            failures,
+            ended_early: Vec::new(),
+        };
+        let mut runs: BTreeMap<String, KvRun> = BTreeMap::new();
+        for (name, run) in stores {
+            let run = run.map_err(|error| unfit(format!("job \"{name}\": {error}")))?;
+            of_phase.operations += run.outcome.measured.operations();
+            let ended = run.ended_early(&name, faults.is_some()).map_err(unfit)?;
+            of_phase.ended_early.extend(ended);
+            runs.insert(name, run);
+        }
+        for template in templates {
+            match runs.get(&template.name) {
+                Some(run) => {
+                    let wear = device.with_drive(|drive| Wear::of(drive.flash().erase_counts()));
+                    of_phase.jobs.extend(kv::jobs(&template.name, run, wear));
+                }
+                None => of_phase.jobs.push(measure(template, &jobs)),
+            }
+        }
+        Ok(of_phase)
+    }
+}
+
+/// Commands that a key-value store may have in flight.
+pub const STORE_DEPTH: u32 = 1024;
+
+/// Runs jobs side by side until all have ended, each thread on a core of its
+/// own or, if there are fewer, in turn with others.
+pub(super) fn run_phase(
+    (device, config): (&Emulated, &DriveConfig),
+    (threads, stores): (Vec<Thread>, &[&JobTemplate]),
+    host: &HostModel,
+    from: Nanos,
+    rng: &mut Rng,
+) -> PhaseEnd {
+    let stop = StopSignal::default();
+    let mut sharers = Sharers::of(device, config);
+    let mut jobs: Vec<(WorkloadJob, Nanos, HostCosts)> = threads
+        .into_iter()
+        .map(|mut thread| {
+            let start = from + thread.delay + rng_within(rng, host.start_spread);
+            let addresses = Rng::new(rng.next_u64(), 0);
+            let stack = thread.stack.unwrap_or(host.stack);
+            thread.spec.sleep_slack = stack.sleep_slack;
+            let sharing = thread
+                .shares_zones
+                .then(|| sharers.table_of(&thread.spec))
+                .flatten();
+            let job = WorkloadJob::new(thread.spec, device.info(), addresses, stop.clone());
+            let job = match sharing {
+                Some((table, id)) => job.sharing(device.info(), table, id),
+                None => job,
+            };
+            (job, start, stack.costs)
+        })
+        .collect();
+    let mut stores: Vec<(&JobTemplate, KvJob)> = stores
+        .iter()
+        .filter_map(|template| Some((*template, store_job(template, device, config, &stop, rng)?)))
+        .collect();
+    sharers.start(stop.bell());
+    let mut reactor = Reactor::new(VirtualClock::starting_at(from), device.clone(), stop);
+    if let Some((_, slice)) = host.cores {
+        reactor = reactor.in_slices(slice);
+    }
+    let mut queues = Vec::with_capacity(jobs.len());
+    for (index, (job, start, costs)) in jobs.iter_mut().enumerate() {
+        let queue = device.open_queue(job.depth(), *costs, Rng::new(rng.next_u64(), 1));
+        queues.push(queue.id());
+        // Fits: templates have at most 4096 threads.
+        let thread = index as u32;
+        let core = host.cores.map_or(thread, |(cores, _)| thread % cores);
+        reactor.add(job, queue, CoreId(core), *start);
+    }
+    let threads = queues.len() as u32;
+    for (thread, (template, job)) in (threads..).zip(&mut stores) {
+        let start = from + template.start + rng_within(rng, host.start_spread);
+        let costs = template.stack.unwrap_or(host.stack).costs;
+        let queue = device.open_queue(STORE_DEPTH, costs, Rng::new(rng.next_u64(), 1));
+        let core = host.cores.map_or(thread, |(cores, _)| thread % cores);
+        reactor.add(job, queue, CoreId(core), start);
+    }
+    let end = reactor.run();
+    let results = jobs.into_iter().zip(queues).map(|((job, ..), queue)| {
+        let mut result = job.into_result();
+        result.merges = device.merges(queue);
+        result
+    });
+    let ended = |(template, job): (&JobTemplate, KvJob)| {
+        // One that waits for ever has no result, and is counted among the stuck.
+        Some((template.name.clone(), job.into_run()?))
+    };
+    PhaseEnd {
+        jobs: results.collect(),
+        stores: stores.into_iter().filter_map(ended).collect(),
+        end,
+    }
+}
+
+/// A key-value workload on `device`, as a job.
+fn store_job(
+    template: &JobTemplate,
+    device: &Emulated,
+    config: &DriveConfig,
+    stop: &StopSignal,
+    rng: &mut Rng,
+) -> Option<KvJob> {
+    let WorkTemplate::Kv(kv) = &template.work else {
+        return None;
+    };
+    let surroundings = Surroundings {
+        info: device.info().clone(),
+        drive: Some(device.clone()),
+        keeps_data: config.data == DataStore::Memory,
+        stop: stop.clone(),
+        seed: rng.next_u64(),
+        on_moment: Box::new(|_| {}),
+    };
+    Some(KvJob::new(kv, surroundings, template.ends_run))
+}
+
+fn rng_within(rng: &mut Rng, spread: Nanos) -> Nanos {
+    if spread == Nanos::ZERO {
+        Nanos::ZERO
+    } else {
+        Nanos(rng.below(spread.0))
+    }
+}
+
+/// The measurements of all threads of a job together.
+fn measure(template: &JobTemplate, results: &[JobResult]) -> JobMeasured {
+    let kind = match template.work {
+        WorkTemplate::Write { append: false, .. } => OpKind::Write,
+        WorkTemplate::Write { append: true, .. } => OpKind::Append,
+        WorkTemplate::Read { .. } => OpKind::Read,
+        WorkTemplate::Finish { .. } | WorkTemplate::SoftFinish { .. } => OpKind::Finish,
+        WorkTemplate::Reset { .. } => OpKind::Reset,
+        WorkTemplate::Open { .. } => OpKind::Open,
+        WorkTemplate::Close { .. } => OpKind::Close,
+        // One that never ended; what it would have done last.
+        WorkTemplate::Kv(_) => OpKind::Write,
+    };
+    let mine = || results.iter().filter(|job| job.name == template.name);
+    let mut first_writes = Latency::new();
+    let mut merges = MergeCount::default();
+    for job in mine() {
+        first_writes.merge(&job.first_writes);
+        merges += job.merges;
+    }
+    let group = GroupStats::of(mine().map(|job| &job.stats), kind);
+    let mut metrics = group
+        .map(|group| Metrics::of(&group, &first_writes))
+        .unwrap_or_default();
+    metrics.add_merges(merges);
+    JobMeasured {
+        name: template.name.clone(),
+        kind,
+        metrics,
+        detail: JobDetail::of(mine().map(|job| &job.stats), kind),
+    }
+}
+
+/// How a job failed, if it did.
+fn failure(job: &JobResult) -> Option<JobFailure> {
+    let (kind, status) = job.first_error?;
+    Some(JobFailure {
+        job: job.name.clone(),
+        kind,
+        status,
+    })
+}
