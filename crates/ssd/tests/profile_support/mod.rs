@@ -454,7 +454,7 @@ fn management() -> impl Strategy<Value = (FinishConfig, ResetConfig, Option<Allo
                 preempt_ns: hold.filter(|_| by_itself),
                 bookkeeping: None,
             };
-            (finish, reset, lazy || counts)
+            (finish, reset, lazy.or(counts.then_some(AllocationConfig::NONE)))
         },
     )
 }
