@@ -661,6 +661,9 @@ pub struct Thresholds {
     pub invalid_zones: Option<u32>,
     /// When the number of free zones is looked at.
     pub evaluate: Evaluate,
+    /// How many zones are erased whole before what waits goes on, at least 1;
+    /// `None`: until more than `free_zones` are free.
+    pub zones_at_once: Option<u32>,
     /// Which invalid zone is erased next.
     pub victim: Victim,
 }

@@ -28,6 +28,7 @@ fn thresholds(free_zones: u32, invalid_zones: Option<u32>) -> Thresholds {
         free_zones,
         invalid_zones,
         evaluate: Evaluate::Allocation,
+        zones_at_once: None,
         victim: Victim::Oldest,
     }
 }
@@ -464,13 +465,15 @@ fn any_thresholds() -> impl Strategy<Value = (Thresholds, EraseExtent)> {
     ]);
     let victim = prop::sample::select(vec![Victim::Oldest, Victim::LeastWorn]);
     let extent = prop::sample::select(vec![EraseExtent::Partial, EraseExtent::Full]);
-    let numbers = (0..4_u32, prop::option::of(1..4_u32));
+    let at_once = prop::option::of(1..3_u32);
+    let numbers = (0..4_u32, prop::option::of(1..4_u32), at_once);
     (numbers, evaluate, victim, extent).prop_map(|(numbers, evaluate, victim, extent)| {
-        let (free_zones, invalid_zones) = numbers;
+        let (free_zones, invalid_zones, zones_at_once) = numbers;
         let thresholds = Thresholds {
             free_zones,
             invalid_zones,
             evaluate,
+            zones_at_once,
             victim,
         };
         (thresholds, extent)

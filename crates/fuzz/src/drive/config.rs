@@ -422,6 +422,7 @@ fn thresholds(draw: &mut Draw<'_>, zones: u32) -> Thresholds {
         free_zones: draw.int(0..=zones.min(4)),
         invalid_zones: draw.maybe(|draw| draw.int(1..=zones.min(4))),
         evaluate: draw.pick(&[Evaluate::Allocation, Evaluate::Command, Evaluate::Change]),
+        zones_at_once: draw.maybe(|draw| draw.int(1..=4)),
         victim: draw.pick(&[Victim::Oldest, Victim::LeastWorn]),
     }
 }

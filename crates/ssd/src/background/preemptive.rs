@@ -18,6 +18,10 @@
 //! | S0, S1 | S2 | `Z_free <= T_free`, and there is something to erase |
 //! | S2 | S1, S0 | `Z_free > T_free`, or nothing is left to erase: as `Z_invalid` says |
 //!
+//! The paper also says that S2 erases what is necessary "to provide a free zone":
+//! it can be limited to a number of zones, after which the host goes on until
+//! `Z_free` is looked at again.
+//!
 //! The first two hold at every change. When `Z_free` is looked at is a setting
 //! ([`Evaluate`]): the paper does not say, and the longest waits depend on it.
 //! A zone that needs flash when none is free brings about S2 in any case.
@@ -79,6 +83,8 @@ struct Group {
     current: Option<u32>,
     /// Erasures that have not ended.
     under_way: u32,
+    /// Zones of which S2 has begun the erasure, or the rest of it, so far.
+    begun_whole: u32,
     /// Physical zones that have been given to zones and are to be erased before
     /// S2 ends, and their blocks.
     promised: VecDeque<(u32, Range<u32>)>,
@@ -107,6 +113,7 @@ impl Group {
         held_fills: VecDeque::new(),
         current: None,
         under_way: 0,
+        begun_whole: 0,
         promised: VecDeque::new(),
     };
 }
@@ -464,7 +471,8 @@ impl Drive {
         self.erase_blocks(group, physical, blocks, Cause::ResetErase);
     }
 
-    /// S2: erases zones until enough are free, one at a time; then it ends.
+    /// S2: erases zones one at a time until enough are free, or it has erased as
+    /// many as it may; then it ends.
     fn full_goes_on(&mut self, group: u32) {
         let thresholds = self.thresholds();
         let (free, _) = self.mapping.pool_of(group);
@@ -473,10 +481,12 @@ impl Drive {
             Evaluate::Allocation => free >= of.free_zones,
             Evaluate::Command | Evaluate::Change => free > of.free_zones,
         });
+        let at_once = thresholds.and_then(|of| of.zones_at_once);
         let Some(of) = self.reset_group(group) else {
             return;
         };
         let (current, under_way) = (of.current, of.under_way);
+        let is_enough = is_enough || at_once.is_some_and(|most| of.begun_whole >= most);
         if let Some((physical, blocks)) = of.promised.pop_front() {
             self.erase_blocks(group, physical, blocks, Cause::WriteErase);
             return;
@@ -487,6 +497,9 @@ impl Drive {
             has_rest && (under_way == 0 || current == Some(*physical)) && !is_enough
         });
         if let Some(physical) = victim {
+            if let Some(of) = self.reset_group(group) {
+                of.begun_whole += 1;
+            }
             let blocks = self.flash.take_next(physical, true);
             self.flash.erasure_begins(physical);
             self.erase_blocks(group, physical, blocks, Cause::WriteErase);
@@ -500,6 +513,7 @@ impl Drive {
             return;
         };
         of.state = ResetState::Serving;
+        of.begun_whole = 0;
         let held = std::mem::take(&mut of.held);
         let held_fills = std::mem::take(&mut of.held_fills);
         self.counts_changed(group);

@@ -686,18 +686,26 @@ fn reset(table: &Table<'_>) -> Result<ResetConfig, Reported> {
 }
 
 /// Keys of `reset.thresholds`.
-const THRESHOLDS: &[&str] = &["free_zones", "invalid_zones", "evaluate", "victim"];
+const THRESHOLDS: &[&str] = &[
+    "free_zones",
+    "invalid_zones",
+    "evaluate",
+    "zones_at_once",
+    "victim",
+];
 
 fn thresholds_of(table: &Table<'_>) -> Result<Thresholds, Reported> {
     let free_zones = table.u32("free_zones").or(0);
     let invalid_zones = table.u32("invalid_zones").optional();
     let evaluate = table.choice("evaluate", names::EVALUATE);
     let evaluate = evaluate.or(Evaluate::Allocation);
+    let zones_at_once = table.u32("zones_at_once").optional();
     let victim = table.choice("victim", names::VICTIM).or(Victim::Oldest);
     Ok(Thresholds {
         free_zones: free_zones?,
         invalid_zones: invalid_zones?,
         evaluate: evaluate?,
+        zones_at_once: zones_at_once?,
         victim: victim?,
     })
 }

@@ -506,6 +506,7 @@ impl Keys {
             free_zones,
             invalid_zones,
             evaluate,
+            zones_at_once,
             victim,
         }) = erase
         {
@@ -515,6 +516,9 @@ impl Keys {
                 self.number("invalid_zones", invalid_zones);
             }
             self.text("evaluate", name_of(names::EVALUATE, &evaluate));
+            if let Some(zones_at_once) = zones_at_once {
+                self.number("zones_at_once", zones_at_once);
+            }
             self.text("victim", name_of(names::VICTIM, &victim));
         }
         if let Some(Bookkeeping {

@@ -454,7 +454,11 @@ fn management() -> impl Strategy<Value = (FinishConfig, ResetConfig, Option<Allo
                 preempt_ns: hold.filter(|_| by_itself),
                 bookkeeping: None,
             };
-            (finish, reset, lazy.or(counts.then_some(AllocationConfig::NONE)))
+            (
+                finish,
+                reset,
+                lazy.or(counts.then_some(AllocationConfig::NONE)),
+            )
         },
     )
 }
@@ -467,11 +471,12 @@ fn thresholds() -> impl Strategy<Value = Thresholds> {
         Just(Evaluate::Change),
     ];
     let victim = prop_oneof![Just(Victim::Oldest), Just(Victim::LeastWorn)];
-    (0..2_u32, any::<bool>(), evaluate, victim).prop_map(
-        |(free_zones, partial, evaluate, victim)| Thresholds {
+    (0..2_u32, any::<bool>(), evaluate, of(1..4_u32), victim).prop_map(
+        |(free_zones, partial, evaluate, zones_at_once, victim)| Thresholds {
             free_zones,
             invalid_zones: partial.then_some(1),
             evaluate,
+            zones_at_once,
             victim,
         },
     )

@@ -194,6 +194,10 @@ impl Rules<'_> {
         if let EraseWhen::Thresholds(thresholds) = self.config.reset.erase {
             let key = "reset.thresholds.free_zones";
             self.number(key, thresholds.free_zones, 0, limits::ZONES);
+            if let Some(zones_at_once) = thresholds.zones_at_once {
+                let key = "reset.thresholds.zones_at_once";
+                self.number(key, zones_at_once, 1, limits::ZONES);
+            }
             if let Some(invalid_zones) = thresholds.invalid_zones {
                 let key = "reset.thresholds.invalid_zones";
                 self.number(key, invalid_zones, 1, limits::ZONES);

@@ -459,6 +459,7 @@ impl Rules<'_> {
             free_zones,
             invalid_zones,
             evaluate: _,
+            zones_at_once: _,
             victim: _,
         }) = self.config.reset.erase
         else {
