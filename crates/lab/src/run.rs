@@ -435,11 +435,9 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
         }
         failures.extend(failed);
         operations += results.iter().map(|job| job.operations).sum::<u64>();
-        for template in templates {
-            let mut job = measure(template, &results);
-            device.with_drive(|drive| job.metrics.add_pool(drive, erased));
-            measured.push(job);
-        }
+        let mut jobs: Vec<_> = templates.iter().map(|job| measure(job, &results)).collect();
+        device.with_drive(|drive| add_pool(&mut jobs, drive, erased));
+        measured.append(&mut jobs);
     }
     let record = device.with_drive(Drive::take_record);
     let mut result =
@@ -459,6 +457,13 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
         })
     });
     Ok(result)
+}
+
+/// Adds to each job of a phase how the drive stands at its end.
+fn add_pool(jobs: &mut [JobMeasured], drive: &Drive, erased_before: u64) {
+    for job in jobs {
+        job.metrics.add_pool(drive, erased_before);
+    }
 }
 
 /// How a job failed, if it did.
