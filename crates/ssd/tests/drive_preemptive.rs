@@ -500,7 +500,8 @@ proptest! {
         designs.reset.extent = extent;
         let mut config = drive(body, designs, spare);
         let most = config.zones.count + spare;
-        let groups = config.geometry.luns() / (config.zones.channels * config.zones.ways * config.geometry.dies);
+        let zones = &config.zones;
+        let groups = config.geometry.luns() / (zones.channels * zones.ways * config.geometry.dies);
         thresholds.free_zones = thresholds.free_zones.min(most.div_ceil(groups));
         thresholds.invalid_zones = thresholds.invalid_zones.map(|of| of.min(most.div_ceil(groups)));
         config.reset.erase = EraseWhen::Thresholds(thresholds);

@@ -153,7 +153,7 @@ fn a_write_in_several_commands_is_measured_as_one() {
         assert_eq!(stats.latency.min(), Some(US(3 * 725)));
         // To three digits.
         let median = stats.latency.percentile(50.0).expect("it wrote");
-        assert!(median.0.abs_diff(US(3 * 725).0) < 2_000, "{median}");
+        assert!(median.0.abs_diff(US(3 * 725).0) < 5_000, "{median}");
         let written = device.with_drive(|drive| drive.totals().host_write_bytes);
         assert_eq!(written, 3 * 2 * 60 * 4096);
     }
