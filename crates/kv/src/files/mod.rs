@@ -387,9 +387,8 @@ impl Files {
             Manage::Finish => (ZoneSendAction::FINISH, ZoneUseState::Full),
             Manage::Reset => (ZoneSendAction::RESET, ZoneUseState::Empty),
         };
-        // A zone in which writes failed is where files have blocks that are not synced.
-        let is_suspect = self.inner.zones.borrow().get(zone).is_suspect;
-        if manage == Manage::Finish && (is_suspect || device.aborts() > 0) {
+        let may_hold_unsynced = self.inner.zones.borrow().get(zone).may_hold_unsynced();
+        if manage == Manage::Finish && (may_hold_unsynced || device.aborts() > 0) {
             self.note_loss(zone).await?;
         }
         let mut end = device.send(zone, action).await;

@@ -34,10 +34,12 @@ pub(in crate::files) struct Zone {
     /// A finish or reset failed; it is not tried again before a mount.
     is_stubborn: bool,
     /// Writes failed: it is to be finished, and used again only if no other can be.
-    pub(in crate::files) is_suspect: bool,
+    is_suspect: bool,
     pub(in crate::files) lifetime: Lifetime,
     pub(in crate::files) written_lbas: u64,
     pub(in crate::files) live_lbas: u64,
+    /// It was taken from a writer who may not have synced.
+    was_taken_over: bool,
     /// It was looked at before it was finished, so that all that is lost is known.
     pub(in crate::files) is_verified: bool,
     /// The device has fewer blocks than files do.
@@ -56,6 +58,12 @@ impl Zone {
     /// Nobody has anything to do with it.
     fn is_free(&self) -> bool {
         self.holder.is_none() && !self.is_managed && self.in_flight == 0
+    }
+
+    /// It may hold blocks that are not synced, though nobody writes it: they are
+    /// those of a writer who went on elsewhere.
+    pub(in crate::files) fn may_hold_unsynced(&self) -> bool {
+        self.is_suspect || self.was_taken_over
     }
 
     fn is_garbage(&self) -> bool {
