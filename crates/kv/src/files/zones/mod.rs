@@ -38,6 +38,10 @@ pub(in crate::files) struct Zone {
     pub(in crate::files) lifetime: Lifetime,
     pub(in crate::files) written_lbas: u64,
     pub(in crate::files) live_lbas: u64,
+    /// It was taken from a writer who may not have synced.
+    was_taken_over: bool,
+    /// It was looked at before it was finished, so that all that is lost is known.
+    pub(in crate::files) is_verified: bool,
     /// The device has fewer blocks than files do.
     lost_from: Option<u64>,
 }
@@ -54,6 +58,12 @@ impl Zone {
     /// Nobody has anything to do with it.
     fn is_free(&self) -> bool {
         self.holder.is_none() && !self.is_managed && self.in_flight == 0
+    }
+
+    /// It may hold blocks that are not synced, though nobody writes it: they are
+    /// those of a writer who went on elsewhere.
+    pub(in crate::files) fn may_hold_unsynced(&self) -> bool {
+        self.is_suspect || self.was_taken_over
     }
 
     fn is_garbage(&self) -> bool {
@@ -332,6 +342,11 @@ impl Zones {
         let of = self.at(zone);
         of.live_lbas += lbas;
         of.lifetime = of.lifetime.max(lifetime);
+    }
+
+    /// What is not [known to be lost](Self::limit_reads) is durable.
+    pub(in crate::files) fn verified(&mut self, zone: u32) {
+        self.at(zone).is_verified = true;
     }
 
     /// The device has only so many blocks of a zone, and files have more.

@@ -148,6 +148,7 @@ impl Zones {
         let is_new = self.get(zone).state == ZoneUseState::Empty;
         self.set_state(zone, ZoneUseState::Open);
         let of = self.at(zone);
+        of.was_taken_over |= of.holder.is_some();
         of.holder = Some(writer);
         of.is_log = lifetime == Lifetime::Short;
         of.is_suspect = false;
