@@ -39,6 +39,9 @@ const BUILTIN: &[(&str, &str)] = &[
     ("P2", include_str!("../../../experiments/P2.toml")),
     ("P6", include_str!("../../../experiments/P6.toml")),
     ("P7", include_str!("../../../experiments/P7.toml")),
+    ("P8", include_str!("../../../experiments/P8.toml")),
+    ("P9b", include_str!("../../../experiments/P9b.toml")),
+    ("P10", include_str!("../../../experiments/P10.toml")),
     ("P11", include_str!("../../../experiments/P11.toml")),
     ("S3a", include_str!("../../../experiments/S3a.toml")),
     ("S3b", include_str!("../../../experiments/S3b.toml")),
@@ -50,7 +53,12 @@ const BUILTIN: &[(&str, &str)] = &[
 ];
 
 /// Results that are panels of another experiment: of the same points.
-const PANELS: &[(&str, &str)] = &[("S1", "S3b"), ("S3c", "S3b"), ("S4c", "S3b")];
+const PANELS: &[(&str, &str)] = &[
+    ("S1", "S3b"),
+    ("S3c", "S3b"),
+    ("S4c", "S3b"),
+    ("P9", "P8"),
+];
 
 /// Experiments that compare with nothing: something to look at, by id.
 const EXAMPLES: &[(&str, &str)] = &[
