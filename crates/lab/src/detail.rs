@@ -8,6 +8,8 @@ use zonelab_host::stats::{JobStats, Latency, OpKind, OpStats, Slot};
 use zonelab_ssd::Drive;
 use zonelab_ssd::account::BusyByCause;
 
+use crate::wear::WearMap;
+
 /// Steps of the quantiles in a factor of ten of what lies beyond them.
 const STEPS: u32 = 10;
 /// Factors of ten: 99.99 % is four.
@@ -34,6 +36,8 @@ pub struct PointDetail {
     pub units: Vec<BusyByCause>,
     /// Number of blocks by how often they were erased.
     pub erasures: BTreeMap<u32, u64>,
+    /// Where they were erased, if any was.
+    pub wear_map: Option<WearMap>,
 }
 
 /// The quantiles in per cent at which a distribution is kept, from 0 to 99.99:
@@ -89,6 +93,7 @@ impl PointDetail {
             channels: ledger.channels.clone(),
             units: ledger.units.clone(),
             erasures,
+            wear_map: WearMap::of(drive),
         }
     }
 }

@@ -52,3 +52,4 @@ pub mod search;
 pub mod settings;
 pub mod table;
 pub mod trace;
+pub mod wear;

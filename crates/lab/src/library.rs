@@ -53,12 +53,7 @@ const BUILTIN: &[(&str, &str)] = &[
 ];
 
 /// Results that are panels of another experiment: of the same points.
-const PANELS: &[(&str, &str)] = &[
-    ("S1", "S3b"),
-    ("S3c", "S3b"),
-    ("S4c", "S3b"),
-    ("P9", "P8"),
-];
+const PANELS: &[(&str, &str)] = &[("S1", "S3b"), ("S3c", "S3b"), ("S4c", "S3b"), ("P9", "P8")];
 
 /// Experiments that compare with nothing: something to look at, by id.
 const EXAMPLES: &[(&str, &str)] = &[

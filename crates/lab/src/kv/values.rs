@@ -1,5 +1,7 @@
 //! Metrics of a workload.
 
+use std::collections::BTreeMap;
+
 use zonelab_device::Nanos;
 use zonelab_host::stats::{Latency, OpKind};
 use zonelab_kv::files::SpaceOverTime;
@@ -28,15 +30,33 @@ impl Wear {
     /// Of blocks that were erased so often.
     #[must_use]
     pub fn of(counts: &[u32]) -> Self {
-        let mut sorted = counts.to_vec();
-        sorted.sort_unstable();
-        let (Some(&max), Some(&median)) = (sorted.last(), sorted.get(sorted.len().saturating_sub(1) / 2))
-        else {
+        let mut blocks = BTreeMap::new();
+        for &count in counts {
+            *blocks.entry(count).or_default() += 1;
+        }
+        Self::of_histogram(&blocks)
+    }
+
+    /// Of numbers of blocks by how often they were erased.
+    #[must_use]
+    pub fn of_histogram(blocks: &BTreeMap<u32, u64>) -> Self {
+        let all: u64 = blocks.values().sum();
+        let mut below = 0;
+        let median = blocks.iter().find(|&(_, blocks)| {
+            below += blocks;
+            below > all.saturating_sub(1) / 2
+        });
+        let (Some((&max, _)), Some((&median, _))) = (blocks.last_key_value(), median) else {
             return Self::default();
         };
-        let n = sorted.len() as f64;
-        let sum: u64 = sorted.iter().map(|&count| u64::from(count)).sum();
-        let squares: u64 = sorted.iter().map(|&count| u64::from(count).pow(2)).sum();
+        let n = all as f64;
+        let total = |value: fn(u128) -> u128| -> u128 {
+            let values = blocks.iter();
+            values
+                .map(|(&count, &blocks)| value(u128::from(count)) * u128::from(blocks))
+                .sum()
+        };
+        let (sum, squares) = (total(|count| count), total(|count| count * count));
         let mean = sum as f64 / n;
         Self {
             median,

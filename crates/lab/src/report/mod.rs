@@ -13,6 +13,7 @@ mod data;
 mod embed;
 pub mod parts;
 mod point;
+mod wear;
 mod zones;
 
 #[cfg(test)]
@@ -72,12 +73,13 @@ pub struct PointSection<'a> {
 }
 
 /// Scripts in the order in which they build on each other.
-const SCRIPTS: [&str; 9] = [
+const SCRIPTS: [&str; 10] = [
     include_str!("page/base.js"),
     include_str!("page/scale.js"),
     include_str!("page/chart.js"),
     include_str!("page/bars.js"),
     include_str!("page/zones.js"),
+    include_str!("page/wear.js"),
     include_str!("page/rows.js"),
     include_str!("page/point.js"),
     include_str!("page/experiment.js"),

@@ -4,6 +4,7 @@ use serde::Serialize;
 use zonelab_ssd::account::BusyByCause;
 
 use super::PointSection;
+use super::wear::WearData;
 use super::zones::ZoneMap;
 use crate::detail::JobDetail;
 use crate::experiment::Experiment;
@@ -34,6 +35,8 @@ pub(super) struct PointData<'a> {
     totals: TotalsData,
     /// `[least, greatest, blocks]`: blocks erased so often.
     wear: Vec<(u32, u32, u64)>,
+    /// Where; none if nothing was erased.
+    wear_map: Option<WearData>,
     zones: Option<ZoneMap>,
 }
 
@@ -123,6 +126,7 @@ impl<'a> PointData<'a> {
                     .iter()
                     .map(|(&count, &blocks)| (count, blocks)),
             ),
+            wear_map: WearData::of(&result.detail),
             zones: ZoneMap::of(&result.zone_history, result.simulated),
         }
     }

@@ -78,6 +78,7 @@ fn result(x: usize, kiops: f64, experiment: &Experiment) -> PointResult {
             channels: vec![[1, 0, 0, 0, 0]],
             units: vec![[2, 0, 0, 0, 0]; 2],
             erasures: [(0, 8)].into(),
+            wear_map: None,
         },
         failures: Vec::new(),
         ended_early: Vec::new(),
@@ -201,6 +202,7 @@ fn points_carry_what_was_measured() {
         serde_json::json!([["kiops", "KIOPS", 12.0]])
     );
     assert_eq!(point["wear"], serde_json::json!([[0, 0, 8]]));
+    assert_eq!(point["wear_map"], Value::Null);
     assert_eq!(point["zones"], Value::Null);
     assert_eq!(
         data["drives"],
@@ -243,6 +245,15 @@ fn every_state_and_cause_has_a_colour() {
             "{cause}: light and dark"
         );
     }
+    for level in 0..=7 {
+        assert!(style.contains(&format!(".w{level} {{")), "{level}");
+        assert_eq!(
+            style.matches(&format!("--w{level}: #")).count(),
+            2,
+            "{level}"
+        );
+    }
+    assert!(include_str!("page/wear.js").contains("WEAR_LEVELS = 7;"));
     for (letter, _) in zones::STATES {
         assert!(style.contains(&format!(".z{letter} {{")), "{letter}");
         assert_eq!(

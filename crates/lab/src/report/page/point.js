@@ -14,6 +14,7 @@ const pointDetails = (data, experiment, point) => {
       part('Throughput over time', false, ...throughput(data, point, seconds)),
       part('Writes and erasures', false, writes(point)),
       part('Wear: erasures by block', false, ...wear(point)),
+      ...(point.wear_map ? [part('Wear map', true, wearMap(point.wear_map))] : []),
       part('Zone states over time', true, ...(point.zones ? [zoneMap(point.zones)] : [none('No zone changed its state, or changes were not recorded.')])),
       part('Measurements', true, metrics(point)),
       part('Run it again', true, command(point.command),
@@ -150,7 +151,7 @@ const writes = (point) => {
 const wear = (point) => {
   const worn = point.wear.filter(([, greatest]) => greatest > 0);
   if (worn.length === 0) return [none('No block was erased.')];
-  return [wearBars(point.wear)];
+  return [wearBars(point.wear), ...(point.wear_map ? [wearFacts(point.wear_map)] : [])];
 };
 
 const metrics = (point) => {
