@@ -30,8 +30,10 @@ impl Wear {
     pub fn of(counts: &[u32]) -> Self {
         let mut sorted = counts.to_vec();
         sorted.sort_unstable();
-        let (Some(&max), Some(&median)) = (sorted.last(), sorted.get(sorted.len().saturating_sub(1) / 2))
-        else {
+        let (Some(&max), Some(&median)) = (
+            sorted.last(),
+            sorted.get(sorted.len().saturating_sub(1) / 2),
+        ) else {
             return Self::default();
         };
         let n = sorted.len() as f64;
