@@ -1,0 +1,428 @@
+//! Finish: the rest of a zone, or of its storage elements, is programmed in a
+//! series of device writes.
+
+use zonelab_device::{Nanos, ZoneId};
+
+use super::{Background, Task};
+use crate::account::Cause;
+use crate::config::{FillExtent, FinishConfig};
+use crate::drive::{Drive, Owner};
+use crate::event::Event;
+use crate::flash::BlockRange;
+use crate::mapping::elements::Tail;
+use crate::record::{BackgroundKind, Begin};
+use crate::zones::Change;
+
+/// Filling one zone for a finish.
+#[derive(Clone, Debug)]
+pub(super) struct Fill {
+    pub(super) zone: ZoneId,
+    pub(super) physical: u32,
+    /// The command that waits for it.
+    pub(super) request: u32,
+    /// Logical blocks of the zone still to be programmed.
+    pub(super) next_lba: u32,
+    pub(super) end_lba: u32,
+    /// Blocks of the random write area that the finish commits before it fills.
+    pub(super) commit_lbas: u32,
+    /// What of the zone has flash.
+    pub(super) tail: Tail,
+    /// Groups of its device write that are on the flash: two if blocks had to be erased first.
+    pub(super) groups: u32,
+    /// What it waits for.
+    pub(super) wait: FillWait,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FillWait {
+    /// Its device write is on the flash.
+    Flash,
+    /// The pause, or its first start, ends then.
+    Until(Nanos),
+    /// No host I/O in its group, or this time.
+    Idle(Nanos),
+    /// What the write buffer has of its zone is on the flash.
+    Drain,
+    /// Its device write is in the write buffer.
+    Line,
+    /// Zones are erased before anything else is done.
+    Erasure,
+}
+
+impl Drive {
+    /// A zone has become full by a finish; its flash follows from `start` on.
+    pub(crate) fn begin_finish(&mut self, change: &Change, request: u32, start: Nanos) {
+        self.totals.finishes += 1;
+        let page_lbas = self.flash.layout().page_lbas();
+        // Fits: see `accept_write`.
+        let written = change.host_lbas as u32;
+        let commit_lbas = (change.host_lbas - change.written_lbas) as u32;
+        let tail = self.trim_finished(change.zone, written);
+        // Pages that the host began count as programmed, unless they are in the buffer.
+        let (first, end) = match self.background.finish {
+            FinishConfig::Fill { buffered: true, .. } => {
+                let capacity = self.config().zones.capacity_lbas as u32;
+                (written, (tail.end_page * page_lbas).min(capacity))
+            }
+            FinishConfig::Fill { .. } => {
+                let page = tail.next_page(written.div_ceil(page_lbas), self.flash.layout());
+                (page * page_lbas, tail.end_page * page_lbas)
+            }
+            FinishConfig::Metadata => (written, 0),
+        };
+        if self.background.finish.is_buffered() && first < end {
+            self.buffer_expects_fill(change.zone, end);
+        }
+        if first >= end && !self.finish_waits(change.zone) {
+            return;
+        }
+        let (physical, start) = self.map_zone(change.zone, start);
+        let start = self.in_zone_order(change.zone, start);
+        self.requests.at(request).pending += 1;
+        self.background.fills += 1;
+        let task = self.background.tasks.insert(Task::Fill(Fill {
+            zone: change.zone,
+            physical,
+            request,
+            next_lba: first,
+            end_lba: end,
+            commit_lbas,
+            tail,
+            groups: 0,
+            wait: FillWait::Until(start),
+        }));
+        let number = self.record_background(&Begin {
+            kind: BackgroundKind::FinishFill,
+            zone: change.zone,
+            physical,
+            request,
+            is_waited_for: true,
+            start,
+        });
+        self.record_task(task, number);
+        self.wake_at(start, task);
+    }
+
+    /// What a finish fills of a zone of which the host wrote `written` blocks: with
+    /// an element-wise finish, the zone gives the rest back.
+    pub(super) fn trim_finished(&mut self, zone: ZoneId, written: u32) -> Tail {
+        let layout = self.flash.layout();
+        let whole = Tail {
+            end_page: layout.zone_pages(),
+            slots: layout.width(),
+        };
+        let FinishConfig::Fill {
+            extent: FillExtent::Elements,
+            buffered,
+            ..
+        } = self.background.finish
+        else {
+            return whole;
+        };
+        let pages = written.div_ceil(layout.page_lbas());
+        match self.mapping.physical(zone) {
+            // What goes through the buffer goes over all elements of a line.
+            Some(physical) => self.flash.trim(physical, pages, buffered).unwrap_or(whole),
+            None => Tail {
+                end_page: 0,
+                ..whole
+            },
+        }
+    }
+
+    pub(super) fn wake_at(&mut self, at: Nanos, task: u32) {
+        if at == self.now {
+            self.task_wakes(task);
+        } else {
+            self.events.push(at, Event::Task(task));
+        }
+    }
+
+    /// Goes on with a fill: the next device write, or a wait for host I/O to cease.
+    pub(super) fn fill_on(&mut self, task: u32, may_yield: bool) {
+        if !self.copies.is_empty() && self.fill_is_behind_copy(task) {
+            return;
+        }
+        if self.buffer.is_some() && (self.commits(task) || !self.fill_may_start(task)) {
+            return;
+        }
+        if self.background.preemptive.is_some() && self.fill_is_held(task) {
+            return;
+        }
+        let FinishConfig::Fill {
+            granularity_bytes,
+            yield_ns,
+            buffered,
+            ..
+        } = self.background.finish
+        else {
+            unreachable!("only a filling finish makes fill tasks")
+        };
+        let buffers_host_data = self.buffers_host_data();
+        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
+            return;
+        };
+        let group = self.flash.layout().group_of(fill.physical) as usize;
+        let host_is_busy = if buffered {
+            buffers_host_data
+        } else {
+            self.host_in_flight[group] > 0
+        };
+        if let Some(hold) = yield_ns.filter(|_| may_yield)
+            && host_is_busy
+        {
+            let deadline = self.now.saturating_add(hold);
+            fill.wait = FillWait::Idle(deadline);
+            self.background.yielding.push(task);
+            self.events.push(deadline, Event::Task(task));
+            self.record_yield(task);
+            return;
+        }
+        self.record_resume(task);
+        let granularity_lbas = granularity_bytes / self.config().lba_bytes;
+        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
+            return;
+        };
+        if buffered {
+            let count = granularity_lbas.min(fill.end_lba - fill.next_lba);
+            fill.next_lba += count;
+            fill.wait = FillWait::Line;
+            let zone = fill.zone;
+            self.buffer_fill(task, zone, count);
+            return;
+        }
+        fill.wait = FillWait::Flash;
+        let physical = fill.physical;
+        self.hurry_erasure(physical);
+        let mut left = granularity_lbas;
+        while let Some(range) = self.next_of_fill(task, left) {
+            left -= range.count;
+            let claim = self.flash.claim(physical, range);
+            let (_, before) = self.flash.totals();
+            let (now, token) = (self.now, Owner::Task(task).token());
+            let cause = Cause::FinishFill;
+            let groups = self
+                .flash
+                .program(now, claim, cause, token, &mut self.events);
+            self.totals.fill_program_bytes += self.flash.totals().1 - before;
+            if let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) {
+                fill.groups += groups;
+            }
+        }
+    }
+
+    /// Takes at most `most` blocks from what is left of a fill: neighbours, of which
+    /// all have flash.
+    pub(super) fn next_of_fill(&mut self, task: u32, most: u32) -> Option<BlockRange> {
+        let layout = self.flash.layout();
+        let page_lbas = layout.page_lbas();
+        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
+            return None;
+        };
+        let first = fill.next_lba;
+        let mut count = most.min(fill.end_lba - first);
+        if count == 0 {
+            return None;
+        }
+        if fill.tail.slots < layout.width() {
+            let page = first / page_lbas;
+            let pages = fill.tail.slots - layout.slot_of_page(page);
+            count = count.min(pages * page_lbas);
+            let next = fill.tail.next_page(page + count / page_lbas, layout);
+            fill.next_lba = (next * page_lbas).min(fill.end_lba);
+        } else {
+            fill.next_lba += count;
+        }
+        Some(BlockRange { first, count })
+    }
+
+    /// Whether a fill has to wait until zones have been erased.
+    #[cold]
+    pub(super) fn fill_is_held(&mut self, task: u32) -> bool {
+        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
+            return false;
+        };
+        let physical = fill.physical;
+        let is_held = self.is_fill_held(task, physical);
+        if let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task)
+            && is_held
+        {
+            fill.wait = FillWait::Erasure;
+        }
+        is_held
+    }
+
+    /// Commits what the random write area of the zone of a fill holds. Returns
+    /// whether that was left to do.
+    pub(super) fn commits(&mut self, task: u32) -> bool {
+        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
+            return false;
+        };
+        let (zone, count) = (fill.zone, fill.commit_lbas);
+        if count > 0 {
+            fill.wait = FillWait::Line;
+            self.buffer_fill(task, zone, count);
+        }
+        count > 0
+    }
+
+    /// Whether a fill has to wait for a copy to its zone.
+    #[cold]
+    pub(super) fn fill_is_behind_copy(&mut self, task: u32) -> bool {
+        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
+            return false;
+        };
+        let zone = fill.zone;
+        let wait = std::mem::replace(&mut fill.wait, FillWait::Drain);
+        let is_behind = self.fill_waits_for_copy(task, zone);
+        if let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task)
+            && !is_behind
+        {
+            fill.wait = wait;
+        }
+        is_behind
+    }
+
+    /// Whether the write buffer has nothing more of the zone of a fill, or is
+    /// what it goes through, and there is something to fill.
+    pub(super) fn fill_may_start(&mut self, task: u32) -> bool {
+        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
+            return false;
+        };
+        let (zone, is_over) = (fill.zone, fill.next_lba >= fill.end_lba);
+        if !is_over && self.background.finish.is_buffered() {
+            return true;
+        }
+        fill.wait = FillWait::Drain;
+        let drained = self.drain_zone(zone, task);
+        if drained && is_over {
+            self.end_fill(task);
+        }
+        drained && !is_over
+    }
+
+    /// A device write of a fill, or what it commits, is in the write buffer, or `is_void`: its zone
+    /// was reset.
+    pub(crate) fn fill_admitted(&mut self, task: u32, is_void: bool) {
+        if is_void {
+            self.end_fill(task);
+            return;
+        }
+        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
+            return;
+        };
+        let committed = std::mem::take(&mut fill.commit_lbas);
+        let pause_ns = match self.background.finish {
+            FinishConfig::Fill { pause_ns, .. } if committed == 0 => pause_ns,
+            _ => Nanos::ZERO,
+        };
+        // By an event even without a pause: the buffer may have room for all of
+        // them, and they would go on inside each other.
+        let until = self.now.saturating_add(pause_ns);
+        fill.wait = FillWait::Until(until);
+        self.events.push(until, Event::Task(task));
+    }
+
+    pub(super) fn fill_group_done(&mut self, task: u32) {
+        let FinishConfig::Fill { pause_ns, .. } = self.background.finish else {
+            return;
+        };
+        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
+            return;
+        };
+        fill.groups -= 1;
+        if fill.groups > 0 {
+            return;
+        }
+        if fill.next_lba >= fill.end_lba {
+            self.end_fill(task);
+        } else if pause_ns > Nanos::ZERO {
+            let until = self.now.saturating_add(pause_ns);
+            fill.wait = FillWait::Until(until);
+            self.events.push(until, Event::Task(task));
+        } else {
+            self.fill_on(task, true);
+        }
+    }
+
+    pub(super) fn end_fill(&mut self, task: u32) {
+        self.cancel_drain(task);
+        self.copies.cancel_fill(task);
+        if self.background.preemptive.is_some() {
+            self.forget_fill(task);
+        }
+        self.background.yielding.retain(|&other| other != task);
+        if let Task::Fill(fill) = self.background.tasks.remove(task) {
+            self.background.fills -= 1;
+            self.record_task_end(task);
+            self.part_done(fill.request);
+            if self.background.fills == 0 {
+                self.all_groups_may_erase();
+            }
+        }
+    }
+
+    /// Host I/O of a group of zones is done: fills that yielded to it may go on.
+    #[inline]
+    pub(crate) fn host_io_done(&mut self, group: u32) {
+        let in_flight = &mut self.host_in_flight[group as usize];
+        debug_assert!(*in_flight > 0, "host I/O ends once");
+        *in_flight -= 1;
+        if *in_flight > 0 {
+            return;
+        }
+        if !self.background.yielding.is_empty() {
+            self.wake_yielding(group);
+        }
+        if self.background.preemptive.is_some() {
+            self.group_may_erase(group);
+        }
+    }
+
+    #[cold]
+    pub(super) fn wake_yielding(&mut self, group: u32) {
+        let mut woken = Vec::new();
+        let Background {
+            yielding, tasks, ..
+        } = &mut self.background;
+        let layout = self.flash.layout();
+        yielding.retain(|&task| match tasks.get_mut(task) {
+            Some(Task::Fill(fill)) if matches!(fill.wait, FillWait::Idle(_)) => {
+                let mine = layout.group_of(fill.physical) == group;
+                if mine {
+                    woken.push(task);
+                }
+                !mine
+            }
+            _ => false,
+        });
+        for task in woken {
+            self.fill_on(task, false);
+        }
+    }
+
+    /// A reset takes the zone from a fill that still runs: the finish ends as it stands.
+    pub(super) fn cancel_fill(&mut self, physical: u32) {
+        let found = self
+            .background
+            .tasks
+            .iter()
+            .find_map(|(index, task)| match task {
+                // What is in the line of the buffer ends the fill when its turn comes.
+                Task::Fill(fill) if fill.physical == physical && fill.wait != FillWait::Line => {
+                    let is_last = fill.next_lba >= fill.end_lba && fill.wait == FillWait::Flash;
+                    (!is_last).then_some((index, fill.wait))
+                }
+                _ => None,
+            });
+        let Some((task, wait)) = found else { return };
+        if wait == FillWait::Flash {
+            // The device write on the flash is its last.
+            if let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) {
+                fill.next_lba = fill.end_lba;
+            }
+        } else {
+            self.end_fill(task);
+        }
+    }
+}
