@@ -150,6 +150,14 @@ fn settings_out_of_range_are_refused_with_what_is_valid() {
                 other => panic!("{wanted}: {other:?}"),
             }
         }
+        Ok(())
+    });
+}
+
+#[test]
+fn what_is_not_there_cannot_be_mounted() {
+    on_small(async |io| {
+        let base = keeping();
         let elsewhere = FilesConfig {
             namespace: NamespaceId(2),
             ..base.clone()

@@ -136,16 +136,22 @@ impl Device {
         Ok(bytes)
     }
 
-    /// Commands that the host has given up. Each may stand for a loss of power, and
-    /// then what was not flushed may be gone.
+    /// Signs of a loss of power: commands that the host has given up, and write
+    /// pointers that have gone back. What was not flushed may be gone then.
     pub(super) fn aborts(&self) -> u64 {
         self.aborts.get()
     }
 
     /// A command ended so.
     pub(super) fn note(&self, status: Status) {
-        let is_aborted = status == Status::ABORTED_BY_HOST;
-        self.aborts.set(self.aborts.get() + u64::from(is_aborted));
+        if status == Status::ABORTED_BY_HOST {
+            self.note_power_loss();
+        }
+    }
+
+    /// Power must have been lost.
+    pub(super) fn note_power_loss(&self) {
+        self.aborts.set(self.aborts.get() + 1);
     }
 
     /// Waits for a command, and says what it was if it failed.

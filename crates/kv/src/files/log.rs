@@ -225,8 +225,8 @@ impl Log {
         }
         let count = end.zones.len() as u32;
         let from = former.map_or(0, |zone| zone - first + 1);
-        // A second try, for failures that pass.
-        for zone in (0..2 * count).map(|k| first + (from + k) % count) {
+        // Several tries, for failures that pass.
+        for zone in (0..4 * count).map(|k| first + (from + k) % count) {
             if Some(zone) == former || end.zones[(zone - first) as usize] == MetaZone::Dead {
                 continue;
             }

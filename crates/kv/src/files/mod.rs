@@ -31,6 +31,13 @@
 //! *Faults.* A write that fails is done again, in another zone if need be, as
 //! long as the device takes any. Files in a zone that went offline stay listed,
 //! and reads of them fail. On a full device, files can still be deleted and read.
+//! If the device loses power and the host does not, what was not flushed may be
+//! gone: a sync fails if commands were aborted meanwhile and its blocks are not
+//! there. A loss with no command on its way goes unnoticed; and a full zone that
+//! lost its end is active again, which is not accounted for before a mount.
+//!
+//! Calls are to be waited for: one that is dropped in the middle may have lost
+//! what was appended, as if the [`Writer`] had been dropped.
 
 mod config;
 mod device;

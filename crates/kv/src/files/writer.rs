@@ -175,7 +175,13 @@ impl Writer {
             zones.sort_unstable();
             zones.dedup();
             for zone in zones {
-                let readable = inner.device.report_of(zone).await?.readable_lbas();
+                let reported = inner.device.report_of(zone).await?;
+                let state = inner.zones.borrow().get(zone).state;
+                let readable = match state {
+                    // Its write pointer is gone: nobody can tell.
+                    ZoneUseState::Finished => 0,
+                    _ => reported.readable_lbas(),
+                };
                 self.break_if_lost(zone, readable)?;
             }
             self.aborts_seen = aborts;
@@ -413,6 +419,7 @@ impl Writer {
             // What was acknowledged is gone. Whoever it belongs to must not take
             // other data for it: nothing is written there any more.
             _ if reported.written_lbas < write.block => {
+                inner.device.note_power_loss();
                 zones.settle(zone, ZoneUseState::Open, reported.written_lbas, now);
                 zones.limit_reads(zone, reported.written_lbas);
                 zones.suspect(zone);
