@@ -358,10 +358,14 @@ impl Files {
         }
     }
 
-    /// Looks whether a zone has lost what was not flushed, which nobody can see
-    /// any more when it is full.
+    /// Makes what is in a zone durable and looks whether that is all: nobody can
+    /// see it any more when the zone is full.
     async fn note_loss(&self, zone: u32) -> Result<(), FilesError> {
-        let reported = match self.inner.device.report_of(zone).await {
+        let look = async {
+            self.inner.device.flush().await?;
+            self.inner.device.report_of(zone).await
+        };
+        let reported = match look.await {
             Ok(reported) => reported,
             Err(FilesError::Command { .. }) => return Ok(()),
             Err(error) => return Err(error),
@@ -370,6 +374,7 @@ impl Files {
         if reported.written_lbas < zones.get(zone).written_lbas {
             zones.limit_reads(zone, reported.written_lbas);
         }
+        zones.verified(zone);
         Ok(())
     }
 
@@ -382,7 +387,9 @@ impl Files {
             Manage::Finish => (ZoneSendAction::FINISH, ZoneUseState::Full),
             Manage::Reset => (ZoneSendAction::RESET, ZoneUseState::Empty),
         };
-        if manage == Manage::Finish && device.aborts() > 0 {
+        // A zone in which writes failed is where files have blocks that are not synced.
+        let is_suspect = self.inner.zones.borrow().get(zone).is_suspect;
+        if manage == Manage::Finish && (is_suspect || device.aborts() > 0) {
             self.note_loss(zone).await?;
         }
         let mut end = device.send(zone, action).await;

@@ -176,11 +176,14 @@ impl Writer {
             zones.dedup();
             for zone in zones {
                 let reported = inner.device.report_of(zone).await?;
-                let state = inner.zones.borrow().get(zone).state;
-                let readable = match state {
-                    // Its write pointer is gone: nobody can tell.
-                    ZoneUseState::Finished => 0,
-                    _ => reported.readable_lbas(),
+                let readable = {
+                    let zones = inner.zones.borrow();
+                    match zones.get(zone) {
+                        of if of.state != ZoneUseState::Finished => reported.readable_lbas(),
+                        of if of.is_verified => of.readable_lbas(),
+                        // Its write pointer is gone: nobody can tell.
+                        _ => 0,
+                    }
                 };
                 self.break_if_lost(zone, readable)?;
             }

@@ -34,10 +34,12 @@ pub(in crate::files) struct Zone {
     /// A finish or reset failed; it is not tried again before a mount.
     is_stubborn: bool,
     /// Writes failed: it is to be finished, and used again only if no other can be.
-    is_suspect: bool,
+    pub(in crate::files) is_suspect: bool,
     pub(in crate::files) lifetime: Lifetime,
     pub(in crate::files) written_lbas: u64,
     pub(in crate::files) live_lbas: u64,
+    /// It was looked at before it was finished, so that all that is lost is known.
+    pub(in crate::files) is_verified: bool,
     /// The device has fewer blocks than files do.
     lost_from: Option<u64>,
 }
@@ -332,6 +334,11 @@ impl Zones {
         let of = self.at(zone);
         of.live_lbas += lbas;
         of.lifetime = of.lifetime.max(lifetime);
+    }
+
+    /// What is not [known to be lost](Self::limit_reads) is durable.
+    pub(in crate::files) fn verified(&mut self, zone: u32) {
+        self.at(zone).is_verified = true;
     }
 
     /// The device has only so many blocks of a zone, and files have more.
