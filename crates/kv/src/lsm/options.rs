@@ -141,6 +141,9 @@ pub struct Options {
     pub costs: CpuCosts,
 }
 
+/// Name and value of an option, whether it can be that, and what it may be.
+type Rule = (&'static str, u64, bool, &'static str);
+
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -177,7 +180,15 @@ impl Options {
     /// # Errors
     /// [`DbError::Option`]: a value that cannot work.
     pub fn check(&self) -> Result<(), DbError> {
-        let rules: [(&'static str, u64, bool, &'static str); 17] = [
+        let mut rules = self.write_rules().into_iter().chain(self.table_rules());
+        match rules.find(|&(_, _, holds, _)| !holds) {
+            Some((name, value, _, valid)) => Err(DbError::Option { name, value, valid }),
+            None => Ok(()),
+        }
+    }
+
+    fn write_rules(&self) -> [Rule; 8] {
+        [
             (
                 "key_padding",
                 self.key_padding as u64,
@@ -197,12 +208,6 @@ impl Options {
                 "at least 1",
             ),
             (
-                "level0_file_num_compaction_trigger",
-                self.level0_file_num_compaction_trigger as u64,
-                self.level0_file_num_compaction_trigger >= 1,
-                "at least 1",
-            ),
-            (
                 "level0_slowdown_writes_trigger",
                 self.level0_slowdown_writes_trigger as u64,
                 self.level0_slowdown_writes_trigger >= self.level0_file_num_compaction_trigger,
@@ -213,6 +218,36 @@ impl Options {
                 self.level0_stop_writes_trigger as u64,
                 self.level0_stop_writes_trigger >= self.level0_slowdown_writes_trigger,
                 "at least level0_slowdown_writes_trigger",
+            ),
+            (
+                "wal_sync",
+                0,
+                self.wal_sync != WalSync::EveryBytes(0),
+                "at least 1 byte",
+            ),
+            (
+                "delayed_write_rate",
+                self.delayed_write_rate,
+                self.delayed_write_rate >= 1,
+                "at least 1 byte per second",
+            ),
+            (
+                "hard_pending_compaction_bytes_limit",
+                self.hard_pending_compaction_bytes_limit,
+                self.hard_pending_compaction_bytes_limit
+                    >= self.soft_pending_compaction_bytes_limit,
+                "at least soft_pending_compaction_bytes_limit",
+            ),
+        ]
+    }
+
+    fn table_rules(&self) -> [Rule; 9] {
+        [
+            (
+                "level0_file_num_compaction_trigger",
+                self.level0_file_num_compaction_trigger as u64,
+                self.level0_file_num_compaction_trigger >= 1,
+                "at least 1",
             ),
             (
                 "target_file_size_base",
@@ -262,30 +297,7 @@ impl Options {
                 (1..=64).contains(&self.max_background_jobs),
                 "1 to 64",
             ),
-            (
-                "wal_sync",
-                0,
-                self.wal_sync != WalSync::EveryBytes(0),
-                "at least 1 byte",
-            ),
-            (
-                "delayed_write_rate",
-                self.delayed_write_rate,
-                self.delayed_write_rate >= 1,
-                "at least 1 byte per second",
-            ),
-            (
-                "hard_pending_compaction_bytes_limit",
-                self.hard_pending_compaction_bytes_limit,
-                self.hard_pending_compaction_bytes_limit
-                    >= self.soft_pending_compaction_bytes_limit,
-                "at least soft_pending_compaction_bytes_limit",
-            ),
-        ];
-        match rules.into_iter().find(|&(_, _, holds, _)| !holds) {
-            Some((name, value, _, valid)) => Err(DbError::Option { name, value, valid }),
-            None => Ok(()),
-        }
+        ]
     }
 
     /// Size at which a table of `level` ends.
