@@ -48,6 +48,7 @@ const BUILTIN: &[(&str, &str)] = &[
     ("S3d", include_str!("../../../experiments/S3d.toml")),
     ("S4a", include_str!("../../../experiments/S4a.toml")),
     ("S4b", include_str!("../../../experiments/S4b.toml")),
+    ("S4d", include_str!("../../../experiments/S4d.toml")),
     ("V1", include_str!("../../../experiments/V1.toml")),
     ("V2", include_str!("../../../experiments/V2.toml")),
 ];

@@ -93,7 +93,7 @@ mod tests {
             }],
         };
         let detail = PointDetail {
-            erasures: [(2, 8), (5, 4)].into(),
+            erasures: [(2, 6), (5, 6)].into(),
             wear_map: Some(map),
             ..PointDetail::default()
         };
@@ -101,7 +101,7 @@ mod tests {
         let expected = serde_json::json!({
             "unit": "element", "columns": 3, "per_cell": 1,
             "rows": [{ "planes": [0, 3], "cells": "2*2 5" }],
-            "median": 2, "mean": 3.0, "deviation": 1.41421, "max": 5,
+            "median": 2, "mean": 3.5, "deviation": 1.5, "max": 5,
         });
         assert_eq!(data, expected);
         assert!(WearData::of(&PointDetail::default()).is_none());

@@ -27,7 +27,7 @@ const DRIVE_Z: [&str; 15] = [
 const COSMOS: [&str; 7] = ["P2", "P6", "P7", "P8", "P9b", "P10", "P11"];
 
 /// Of SilentZNS, on the emulator.
-const SILENT: [&str; 3] = ["S3a", "S4a", "S4b"];
+const SILENT: [&str; 4] = ["S3a", "S4a", "S4b", "S4d"];
 
 /// Key-value workloads on the ConfZNS++ emulator, SilentZNS.
 const STORES: [&str; 2] = ["S3b", "S3d"];
@@ -65,7 +65,7 @@ fn they_are_all_there_under_their_ids() {
         let experiment = experiment(id);
         let kind = match id {
             // What is published of C5 is that there is interference at all.
-            "C5" | "Z11" | "P6" | "P7" | "P8" | "P9b" | "P10" | "V1" | "V2" | "S4a" => "S",
+            "C5" | "Z11" | "P6" | "P7" | "P8" | "P9b" | "P10" | "V1" | "V2" | "S4a" | "S4d" => "S",
             "S3a" | "S4b" => "E",
             // Nothing is published of the grid but its winner.
             "C8g" => "S",

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use zonelab_host::stats::OpKind;
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::run::{self, RunOptions};
+use zonelab_lab::wear::WearUnit;
 
 use super::support::{SMALL, Tiny, points, run, with};
 
@@ -80,6 +81,53 @@ fn metrics_agree_with_each_other() {
     );
     let (low, high) = one.jobs[0].metrics.neighbours["lat_p95_us"];
     assert!(low <= value("lat_p95_us") && value("lat_p95_us") <= high);
+}
+
+/// Each mapping shows what it erases: blocks, or elements on the planes they have.
+#[test]
+fn a_map_of_wear_has_every_erasure() {
+    let mappings = [
+        ("\"mapping.design=direct\"", WearUnit::Block, (2, 1)),
+        (
+            "\"mapping.design=chunk\", \"finish.extent=elements\"",
+            WearUnit::Element,
+            (2, 1),
+        ),
+        (
+            "\"mapping.design=stripe\", \"finish.extent=elements\"",
+            WearUnit::Element,
+            (1, 2),
+        ),
+    ];
+    for (drive, unit, (rows, blocks)) in mappings {
+        let settings = format!("drive = [{drive}]\njobs = [\"read\", \"reset\"]");
+        let text = with(SMALL, "jobs = [\"read\", \"reset\"]", &settings);
+        // Each zone four times over: they are erased whenever a mapping does that.
+        let text = with(
+            &text,
+            "work = \"reset\"\nzones = \"4..=7\"\nfill = \"16KiB\"\nshuffled = true\nrate_ops = 300",
+            "work = \"write\"\nzones = \"4..=7\"\nblock = \"16KiB\"\nrepeat = true\nbytes = \"3840KiB\"",
+        );
+        let text = with(&text, "runtime = \"20ms\"", "runtime = \"400ms\"");
+        let results = run(&text, 1, 1).unwrap();
+        let beside = results.iter().find(|result| result.series != "alone");
+        let beside = beside.expect("there is such a series");
+        let erased = beside.totals.erased_blocks;
+        let Some(map) = &beside.detail.wear_map else {
+            panic!("{drive}: {erased} blocks erased, and no map");
+        };
+        assert_eq!(
+            (map.unit, map.rows.len(), map.per_cell),
+            (unit, rows, 1),
+            "{drive}"
+        );
+        let tenths: u64 = map.rows.iter().flat_map(|row| &row.tenths).sum();
+        assert_eq!(tenths / 10 * blocks, erased, "{drive}");
+        assert_eq!(map.rows[rows - 1].planes.1, 1, "{drive}");
+    }
+    let results = run(SMALL, 1, 1).unwrap();
+    let alone = results.iter().find(|result| result.series == "alone");
+    assert!(alone.is_some_and(|alone| alone.detail.wear_map.is_none()));
 }
 
 /// Phases follow one another on one drive; each job is measured by itself.

@@ -21,6 +21,8 @@ const wearMap = (map) => {
   // Level 0 is what was never erased, the others share the rest equally.
   const step = Math.max(1, Math.ceil(greatest / WEAR_LEVELS));
   const level = (value) => Math.ceil(value / step);
+  // The last level has the last colour, however few there are.
+  const look = (of) => `w${Math.ceil((of * WEAR_LEVELS) / Math.max(1, level(greatest)))}`;
   const isExact = map.per_cell === 1 && rows.every((row) => row.runs.every((run) => Number.isInteger(run.value)));
   const label = ([first, last]) => (first === last ? `plane ${first}` : `planes ${first}–${last}`);
   const longest = Math.max(...rows.map((row) => label(row.planes).length));
@@ -51,7 +53,7 @@ const wearMap = (map) => {
           const from = Math.max(run.from - line * perLine, 0);
           const to = Math.min(run.to - line * perLine, perLine);
           image.append(svg('rect', {
-            class: `w${level(run.value)}`, x: left + from * cell, y: top + line * pitch, width: (to - from) * cell, height: pitch - 1,
+            class: look(level(run.value)), x: left + from * cell, y: top + line * pitch, width: (to - from) * cell, height: pitch - 1,
             'data-row': index, 'data-run': position,
           }));
         }
@@ -73,7 +75,7 @@ const wearMap = (map) => {
   };
   const levels = new Set(rows.flatMap((row) => row.runs.map((run) => level(run.value))));
   const legend = el('div', { class: 'legend' }, el('span', { class: 'key' }, 'erasures'),
-    [...levels].sort((a, b) => a - b).map((of) => swatch(`w${of}`, range(of))));
+    [...levels].sort((a, b) => a - b).map((of) => swatch(look(of), range(of))));
   const shared = map.per_cell > 1 ? ` ${map.per_cell} neighbours share a cell, which has their mean.` : '';
   const planes = rows.some(({ planes: [first, last] }) => first !== last) ? 'plane, or planes together' : 'plane';
   const note = none(
