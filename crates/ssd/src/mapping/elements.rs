@@ -2,7 +2,7 @@
 //!
 //! An *element* is a chunk, some blocks in a row on one plane, or a stripe, one
 //! block on each plane of a group. A zone gets its elements at its first write
-//! ([`Elements::assemble`]): those of least wear that [`Allocator`] finds, as
+//! (`Elements::assemble`): those of least wear that [`Allocator`] finds, as
 //! many from each plane. Pages go over them as over the blocks of any zone, so
 //! that a zone is as wide with elements as without.
 //!
