@@ -70,6 +70,8 @@ struct Plan<'a> {
     invocation: Invocation,
     /// Faults, and a state to start from.
     conditions: conditions::Loaded,
+    /// What was not run of what was asked for, and why.
+    skipped: Vec<String>,
 }
 
 /// Options of `reproduce`.
@@ -110,14 +112,17 @@ pub(crate) fn reproduce(args: &Args) -> Result<Exit, Failure> {
     }
     let ids = selected(&args.what)?;
     let mut loaded = Vec::new();
+    let mut skipped = Vec::new();
     for id in &ids {
         let text = library::text(id).unwrap_or_default();
-        loaded.push(session::load(
-            &format!("{id}.toml"),
-            text,
-            &[],
-            args.common.quick,
-        )?);
+        let file = format!("{id}.toml");
+        let one = session::load(&file, text, &[], args.common.quick)?;
+        match &one.experiment.quick.skip {
+            Some(why) if args.common.quick && !args.what.iter().any(|word| word == id) => {
+                skipped.push(format!("{id} is not part of --quick: {why}."));
+            }
+            _ => loaded.push(one),
+        }
     }
     // Results of one experiment do not stand in the way of those of another.
     let all = ids.len() == library::ids().count();
@@ -133,6 +138,7 @@ pub(crate) fn reproduce(args: &Args) -> Result<Exit, Failure> {
         altered: false,
         invocation: args.common.invocation(Asked::Reproduce(args.what.clone())),
         conditions: conditions::Loaded::default(),
+        skipped,
     };
     execute(loaded, &args.common, &plan)
 }
@@ -153,6 +159,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         altered: !args.set.is_empty() || conditions.configuration.is_some(),
         invocation,
         conditions,
+        skipped: Vec::new(),
     };
     execute(vec![loaded], &args.common, &plan)
 }
@@ -314,7 +321,7 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
     }
     let failures = failures(&finished);
     let ended_early = ended_early(&finished);
-    for text in failures.iter().chain(&ended_early) {
+    for text in failures.iter().chain(&ended_early).chain(&plan.skipped) {
         eprintln!("zonelab: {text}");
     }
     let outcome = Outcome {
@@ -416,6 +423,7 @@ fn notices(plan: &Plan<'_>, interrupted: bool, failures: &[String]) -> Vec<Strin
     ];
     let holds = notices.into_iter().filter(|(holds, _)| *holds);
     let mut notices: Vec<String> = holds.map(|(_, text)| text.to_owned()).collect();
+    notices.extend(plan.skipped.iter().cloned());
     notices.extend(failures.iter().take(FAILURES_SHOWN).cloned());
     if let Some(more) = failures.len().checked_sub(FAILURES_SHOWN + 1) {
         notices.push(format!(

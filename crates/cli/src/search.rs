@@ -143,7 +143,7 @@ fn prepare(args: &Args, named: Named, profiles: &ProfileFiles<'_>) -> Result<Sea
     let loaded = reproduce::load(&named, &args.set, args.quick)?;
     let mut settings = Settings::default();
     if args.quick {
-        settings.file = loaded.experiment.quick;
+        settings.file = loaded.experiment.quick.set;
     }
     let set = Settings::parse(&args.set);
     let set = set.map_err(|problem| Failure::usage(problem.to_string()))?;

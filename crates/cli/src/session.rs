@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use zonelab_config::Override;
 use zonelab_lab::conditions::Conditions;
-use zonelab_lab::experiment::Experiment;
+use zonelab_lab::experiment::{Experiment, Quick};
 use zonelab_lab::matrix::{self, Explanation, Matrix};
 use zonelab_lab::run::{self, Point, PointResult, RunOptions};
 
@@ -72,12 +72,13 @@ pub(crate) fn load(
     overrides: &[Override],
     quick: bool,
 ) -> Result<Loaded, Failure> {
-    let mut all = Vec::new();
-    if quick {
+    let quick = if quick {
         let plain = Experiment::parse(file, text, &[], None).map_err(Failure::input)?;
-        all.extend(plain.quick);
-    }
-    all.extend_from_slice(overrides);
+        plain.quick
+    } else {
+        Quick::default()
+    };
+    let all = [&quick.set, overrides].concat();
     let mut experiment = Experiment::parse(file, text, &all, None).map_err(Failure::input)?;
     if all.iter().any(|set| set.key() == "axis.values") {
         // Published interference is a mean over all values of the axis.
@@ -85,7 +86,9 @@ pub(crate) fn load(
             pair.published = None;
         }
     }
-    let points = run::points(file, text, &all).map_err(Failure::input)?;
+    let mut points = run::points(file, text, &all).map_err(Failure::input)?;
+    experiment.series.retain(|series| quick.runs(&series.name));
+    points.retain(|point| quick.runs(point.series()));
     Ok(Loaded {
         text: text.to_owned(),
         experiment,

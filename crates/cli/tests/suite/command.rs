@@ -252,3 +252,14 @@ fn a_changed_drive_is_not_judged_by_published_values() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stderr(&output).contains("not judged"));
 }
+
+#[test]
+fn quick_runs_the_series_that_the_file_names_for_it() {
+    let scratch = Scratch::new("quick-series");
+    let quick = "[quick]\nset = [\"axis.values=[1]\"]\nseries = [\"alone\"]\n";
+    let file = scratch.write("small.toml", &format!("{EXPERIMENT}{quick}"));
+    let output = scratch.zonelab(&["run", &file, "--quick", "--out", "quick"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let points = std::fs::read_to_string(scratch.0.join("quick/points.csv")).unwrap();
+    assert!(points.contains("alone") && !points.contains("beside finishes"));
+}

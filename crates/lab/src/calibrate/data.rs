@@ -167,7 +167,7 @@ impl Data {
     ) -> Result<(), CalibrateError> {
         let plain = Experiment::parse(&file.name, &file.text, &[], None)?;
         let is_short = |set: &&Override| coarse || !set.key().starts_with("axis");
-        let settings: Vec<Override> = plain.quick.iter().filter(is_short).cloned().collect();
+        let settings: Vec<Override> = plain.quick.set.iter().filter(is_short).cloned().collect();
         let experiment = Experiment::parse(&file.name, &file.text, &settings, None)?;
         for name in tables_of(&experiment) {
             let Some(table) = tables.find(name) else {

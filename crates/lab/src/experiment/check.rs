@@ -65,6 +65,9 @@ pub(super) fn names(
             &jobs,
         );
     }
+    for name in &experiment.quick.series {
+        names.known("quick.series".to_owned(), name, &series);
+    }
     for (i, check) in experiment.checks.iter().enumerate() {
         for (side, measured) in [("smaller", &check.smaller), ("larger", &check.larger)] {
             names.known(

@@ -75,12 +75,31 @@ pub struct Experiment {
     pub worked: Vec<Worked>,
     /// Statements about our results that must hold.
     pub checks: Vec<Check>,
-    /// Settings of this file for `--quick`.
-    pub quick: Vec<Override>,
+    /// What `--quick` makes of it.
+    pub quick: Quick,
     /// How it is drawn: the panels of one figure.
     pub figures: Vec<FigureSpec>,
     /// What `zonelab search` looks for.
     pub search: Option<SearchSpec>,
+}
+
+/// What `--quick` makes of an experiment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Quick {
+    /// Settings of the file.
+    pub set: Vec<Override>,
+    /// The series that are run; empty: all.
+    pub series: Vec<String>,
+    /// Why it is left out, unless it is asked for by its id.
+    pub skip: Option<String>,
+}
+
+impl Quick {
+    /// Whether the series of this name is run.
+    #[must_use]
+    pub fn runs(&self, series: &str) -> bool {
+        self.series.is_empty() || self.series.iter().any(|name| name == series)
+    }
 }
 
 /// What varies along a series.

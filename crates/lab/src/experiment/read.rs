@@ -14,7 +14,7 @@ use super::published::series;
 use super::work::work;
 use super::{
     Axis, AxisValue, Check, CommandSize, Compare, Experiment, FigureSpec, Informative,
-    Interference, JobTemplate, Measured, WorkTemplate, Worked,
+    Interference, JobTemplate, Measured, Quick, WorkTemplate, Worked,
 };
 use super::{check, matrix, search};
 
@@ -74,7 +74,7 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
     let matrix = matrix::matrix(&root.table("matrix"), reader);
     let worked = tables(&root, "worked", worked);
     let checks = tables(&root, "check", check);
-    let quick = root.table("quick").list("set", set).or(Vec::new());
+    let quick = quick(&root.table("quick"));
     let figures = figures(&root);
     let search = search::search(&root.table("search"));
     schema?;
@@ -108,6 +108,14 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
         figures: figures?,
         search: search?,
     })
+}
+
+fn quick(table: &Table<'_>) -> Result<Quick, Reported> {
+    let set = table.list("set", set).or(Vec::new());
+    let series = table.list("series", text).or(Vec::new());
+    let skip = table.string("skip").optional();
+    let (set, series, skip) = (set?, series?, skip?);
+    Ok(Quick { set, series, skip })
 }
 
 /// Reads every table of an array, so that the problems of all are reported.

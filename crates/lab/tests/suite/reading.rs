@@ -317,9 +317,18 @@ fn phases_and_jobs_exclude_each_other() {
 fn quick_settings_are_settings() {
     let text = format!("{SMALL}\n[quick]\nset = [\"job.0.runtime=1ms\"]\n");
     let experiment = parse(&text);
-    assert_eq!(experiment.quick, overrides(&["job.0.runtime=1ms"]));
+    assert_eq!(experiment.quick.set, overrides(&["job.0.runtime=1ms"]));
+    assert!(experiment.quick.runs("alone") && experiment.quick.runs("beside resets"));
     let says = problems(&format!("{SMALL}\n[quick]\nset = [\"nonsense\"]\n"), &[]);
     assert!(says.contains("quick.set.0: there is no `=`"), "{says}");
+
+    let text = format!("{SMALL}\n[quick]\nseries = [\"alone\"]\nskip = \"long\"\n");
+    let quick = parse(&text).quick;
+    assert!(quick.runs("alone") && !quick.runs("beside resets"));
+    assert_eq!(quick.skip.as_deref(), Some("long"));
+    let text = format!("{SMALL}\n[quick]\nseries = [\"allone\"]\n");
+    let says = "there is no \"allone\"; did you mean \"alone\"?";
+    refused(&text, "allone", "quick.series", says);
 }
 
 #[test]
