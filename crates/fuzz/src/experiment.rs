@@ -25,7 +25,7 @@ pub fn run(data: &[u8]) {
     };
     for x in experiment.axis.values.iter().take(POSITIONS) {
         parse(&text, &[], Some(x));
-        parse(&text, &experiment.quick, Some(x));
+        parse(&text, &experiment.quick.set, Some(x));
     }
 }
 

@@ -18,7 +18,8 @@ fn checks_hold(id: &str, checks: usize) {
     let text = library::example(id).expect("it is built in");
     let quick = Experiment::parse(id, text, &[], None)
         .expect("it is sound")
-        .quick;
+        .quick
+        .set;
     assert!(!quick.is_empty(), "it is run by a test");
     let experiment = Experiment::parse(id, text, &quick, None).expect("it is sound");
     assert_eq!(
