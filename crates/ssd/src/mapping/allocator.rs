@@ -190,8 +190,42 @@ impl Allocator {
                 });
             }
         }
-        for lun in 0..self.available.len() {
-            for _ in 0..per_lun {
+        let (luns, per_lun) = (self.available.len(), per_lun as usize);
+        let first = out.len();
+        out.resize(first + luns * per_lun, ElementId(0));
+        // LUNs in turn, since what happens to one does not have to wait for another.
+        for nth in 0..per_lun {
+            for lun in 0..luns {
+                out[first + lun * per_lun + nth] = self.take_least(lun);
+            }
+        }
+        Ok(())
+    }
+
+    /// The same with as many elements of each LUN as `counts` says.
+    ///
+    /// # Errors
+    /// As [`Allocator::allocate`].
+    ///
+    /// # Panics
+    /// If there are not as many counts as LUNs.
+    pub(crate) fn allocate_counts(
+        &mut self,
+        counts: &[u32],
+        out: &mut Vec<ElementId>,
+    ) -> Result<(), Exhausted> {
+        assert_eq!(counts.len(), self.available.len(), "a count for each LUN");
+        for (lun, (&available, &needed)) in (0..).zip(self.available.iter().zip(counts)) {
+            if available < needed {
+                return Err(Exhausted::Lun {
+                    lun,
+                    available,
+                    needed,
+                });
+            }
+        }
+        for (lun, &needed) in counts.iter().enumerate() {
+            for _ in 0..needed {
                 out.push(self.take_least(lun));
             }
         }
