@@ -31,38 +31,96 @@ impl Elements {
     /// physical zone that they make, and the place behind its last element that
     /// has to be erased.
     pub(crate) fn assemble(&mut self, zone: ZoneId, layout: &Layout) -> (u32, u32) {
-        let physical = self.unused(zone.0);
         let group = zone.0 % self.shape.groups;
         let mut chosen = std::mem::take(&mut self.chosen);
         chosen.clear();
-        let (per_lun, line_elements) = (self.shape.per_lun, self.shape.line_elements);
+        let per_lun = self.shape.per_lun;
         let allocator = &mut self.allocators[group as usize];
         let allocated = match self.shape.depth_weight {
             None => allocator.allocate(per_lun, &mut chosen),
             Some(weight) => allocator.allocate_relaxed(per_lun, weight, &mut chosen),
         };
         allocated.expect("a group has elements for at least as many zones as it has");
+        let physical = self.stand(zone, &mut chosen, layout);
+        self.chosen = chosen;
+        (physical, self.stale_end(physical))
+    }
+
+    /// Gives `zone`, which has none and whose first `pages` pages were written, what
+    /// a finish would leave it ([`Self::trim`]). Returns the same as
+    /// [`Self::assemble`]; `None`: there are not as many elements.
+    pub(crate) fn assemble_finished(
+        &mut self,
+        zone: ZoneId,
+        (pages, by_line): (u32, bool),
+        layout: &Layout,
+    ) -> Option<(u32, u32)> {
+        let group = (zone.0 % self.shape.groups) as usize;
+        let counts = self.of_luns(zone, self.kept_places(pages, by_line), layout);
+        let mut chosen = std::mem::take(&mut self.chosen);
+        chosen.clear();
+        let allocated = self.allocators[group].allocate_counts(&counts, &mut chosen);
+        let physical = allocated.map(|()| self.stand(zone, &mut chosen, layout));
+        self.chosen = chosen;
+        let physical = physical.ok()?;
+        Some((physical, self.stale_end(physical)))
+    }
+
+    /// How many of the first `places` elements of a zone are on each LUN; where LUNs
+    /// can give different numbers, of the available ones as evenly as possible.
+    fn of_luns(&self, zone: ZoneId, places: u32, layout: &Layout) -> Vec<u32> {
+        let luns = self.shape.line_elements;
+        let rotation = layout.rotation(zone.0);
+        let (lines, rest) = (places / luns, places % luns);
+        let mut counts = vec![lines; luns as usize];
+        for slot in 0..rest {
+            counts[((slot + rotation) % luns) as usize] += 1;
+        }
+        if self.shape.depth_weight.is_some() {
+            let allocator = &self.allocators[(zone.0 % self.shape.groups) as usize];
+            let mut missing = 0;
+            for (lun, count) in (0..).zip(&mut counts) {
+                let has = allocator.available(lun).min(*count);
+                missing += *count - has;
+                *count = has;
+            }
+            for (lun, count) in (0..).zip(&mut counts) {
+                let more = missing.min(allocator.available(lun) - *count);
+                missing -= more;
+                *count += more;
+            }
+            // Short of elements: let the allocator say so.
+            counts[0] += missing;
+        }
+        counts
+    }
+
+    /// Puts `zone` on an unused physical zone of elements that were chosen for it,
+    /// LUN by LUN.
+    fn stand(&mut self, zone: ZoneId, chosen: &mut [ElementId], layout: &Layout) -> u32 {
+        let physical = self.unused(zone.0);
+        let group = zone.0 % self.shape.groups;
+        let line_elements = self.shape.line_elements;
         self.physical[physical as usize] = Physical {
             zone: zone.0,
             rotation: layout.rotation(zone.0),
             ..Physical::UNUSED
         };
         let rotation = layout.rotation(zone.0);
-        self.in_turn(&mut chosen, group, |lun| {
+        self.in_turn(chosen, group, |lun| {
             (lun + line_elements - rotation % line_elements) % line_elements
         });
-        for (place, element) in (0..).zip(&chosen) {
+        let places = self.shape.places as usize;
+        self.table[self.shape.index(physical, 0)..][..places].fill(NONE);
+        self.flags[self.shape.index(physical, 0)..][..places].fill(0);
+        for (place, element) in (0..).zip(chosen.iter()) {
             self.put(physical, place, element.0);
-        }
-        self.chosen = chosen;
-        let stale_end = self.stale_end(physical);
-        for place in 0..self.shape.places {
             let element = self.at(physical, place).expect("it was put there");
             let is_dirty = self.stale_left[element] > 0 || self.erasing[element] > 0;
             self.owner[element] = physical;
             *self.flags_at(physical, place) = if is_dirty { WAS_STALE } else { 0 };
         }
-        (physical, stale_end)
+        physical
     }
 
     /// How many more zones of a group the elements that no zone has are enough for.
@@ -150,18 +208,7 @@ impl Elements {
             width,
             ..
         } = self.shape;
-        let touched = self.places_touched(pages);
-        let lines = touched.div_ceil(line_elements);
-        let rest = if by_line || self.shape.is_stripe {
-            0
-        } else {
-            touched % line_elements
-        };
-        let kept = if rest == 0 {
-            lines * line_elements
-        } else {
-            touched
-        };
+        let kept = self.kept_places(pages, by_line);
         for place in kept..self.shape.places {
             self.let_go(physical, place);
             let at = self.shape.index(physical, place);
@@ -170,9 +217,23 @@ impl Elements {
         // More, if a loss of power took what the host had written there.
         let written = &mut self.physical[physical as usize].written;
         *written = kept.min(*written);
+        let lines = kept.div_ceil(line_elements);
         Tail {
             end_page: self.units.pages_per_line.value().saturating_mul(lines),
-            slots: if rest == 0 { width } else { rest },
+            slots: match kept % line_elements {
+                0 => width,
+                rest => rest,
+            },
+        }
+    }
+
+    /// The place behind the last element that a finish leaves to a zone of which
+    /// the host wrote the first `pages` pages.
+    fn kept_places(&self, pages: u32, by_line: bool) -> u32 {
+        let touched = self.places_touched(pages);
+        match by_line {
+            true => touched.next_multiple_of(self.shape.line_elements),
+            false => touched,
         }
     }
 
