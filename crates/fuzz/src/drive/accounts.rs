@@ -107,12 +107,13 @@ impl Accounts {
     }
 
     /// A command was submitted under the name `tag` and had `effects`, which
-    /// are certain to get to the flash or not. `before` that is what zones stood on.
+    /// are certain to get to the flash or not; with no writes in flight it `is_quiet`.
+    /// `before` that is what zones stood on.
     pub(super) fn submitted(
         &mut self,
         drive: &Drive,
         before: &[Option<Standing>],
-        (tag, is_sure): (u32, bool),
+        (tag, is_sure, is_quiet): (u32, bool, bool),
         effects: &[Effect],
     ) {
         let page_lbas = u64::from(drive.flash().layout().page_lbas());
@@ -145,7 +146,7 @@ impl Accounts {
                     self.fills.remove(&zone);
                     self.programmed[zone as usize] = 0;
                     if let Some(standing) = &before[zone as usize] {
-                        self.invalidate(standing);
+                        self.invalidate(standing, is_quiet);
                     }
                 }
                 Effect::ImplicitlyClosed => self.implicit_closes += 1,
@@ -285,9 +286,15 @@ impl Accounts {
         }
     }
 
-    fn invalidate(&mut self, standing: &Standing) {
+    /// A zone is reset. What it had accepted and what starts only then leaves no
+    /// trace on elements, which may be another zone's by then: a use less for
+    /// certain, unless it `is_quiet`.
+    fn invalidate(&mut self, standing: &Standing, is_quiet: bool) {
         for cell in self.cells.all(standing) {
             let cycles = &mut self.cycles[cell];
+            if self.config.mapping.has_elements() && !is_quiet && cycles.programmed_min {
+                cycles.min -= 1;
+            }
             (cycles.programmed_min, cycles.programmed_max) = (false, false);
             self.resets_of[cell] += 1;
         }

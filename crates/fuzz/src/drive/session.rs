@@ -143,6 +143,7 @@ impl Session {
             _ => Vec::new(),
         };
         let standing = self.accounts.standing(&self.drive);
+        let is_quiet = !self.pending.values().any(|of| is_write(&of.command.op));
         let in_flight = self.drive.in_flight();
         if let Some(twin) = &mut self.twin {
             twin.submit(now, queue, Tag(tag), command, data.clone())
@@ -156,8 +157,12 @@ impl Session {
         // behind that.
         let is_sure = !matches!(command.op, Op::Copy { .. })
             && self.pending.values().all(|before| before.is_sure);
-        self.accounts
-            .submitted(&self.drive, &standing, (tag, is_sure), &answer.effects);
+        self.accounts.submitted(
+            &self.drive,
+            &standing,
+            (tag, is_sure, is_quiet),
+            &answer.effects,
+        );
         let success = answer.status.is_success();
         let earliest = now.saturating_add(self.least(&command.op, success, is_sure));
         let pending = Pending {
@@ -227,10 +232,7 @@ impl Session {
         if success {
             least = least.saturating_add(shortest(conclusion, costs.variation_ppm));
         }
-        let writes = matches!(
-            op,
-            Op::Write { .. } | Op::Append { .. } | Op::WriteZeroes { .. }
-        );
+        let writes = is_write(op) && !matches!(op, Op::Copy { .. });
         if success && writes && is_sure && self.config.write_buffer.is_none() {
             let program = shortest(media.program_ns, media.details.program_variation_ppm);
             least = least.saturating_add(program);
@@ -622,6 +624,14 @@ impl Session {
         );
         assert_eq!(twin.mapping(), self.drive.mapping());
     }
+}
+
+/// It takes blocks to a zone.
+const fn is_write(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Write { .. } | Op::Append { .. } | Op::WriteZeroes { .. } | Op::Copy { .. }
+    )
 }
 
 /// The shortest that a time may be which varies by so many parts per million.

@@ -58,6 +58,9 @@ impl Drive {
         let written = change.host_lbas as u32;
         let commit_lbas = (change.host_lbas - change.written_lbas) as u32;
         let tail = self.trim_finished(change.zone, written);
+        if self.flash.has_given_back_stale() {
+            self.erase_waiting(start);
+        }
         // Pages that the host began count as programmed, unless they are in the buffer.
         let (first, end) = match self.background.finish {
             FinishConfig::Fill { buffered: true, .. } => {

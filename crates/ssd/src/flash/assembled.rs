@@ -83,6 +83,14 @@ impl Flash {
         })
     }
 
+    /// Whether elements that have to be erased, and that nobody erases, were taken from
+    /// a zone since this was asked last: after a loss of power, a zone can have some
+    /// behind its data.
+    pub(crate) fn has_given_back_stale(&mut self) -> bool {
+        let elements = self.elements.as_mut();
+        elements.is_some_and(|elements| elements.has_given_back_stale())
+    }
+
     /// How many blocks of a zone its first `pages` pages touch; or elements, if
     /// it consists of any.
     pub(super) fn blocks_touched(&self, pages: u32) -> u32 {

@@ -190,13 +190,9 @@ impl Allocator {
                 });
             }
         }
-        let (luns, per_lun) = (self.available.len(), per_lun as usize);
-        let first = out.len();
-        out.resize(first + luns * per_lun, ElementId(0));
-        // LUNs in turn, since what happens to one does not have to wait for another.
-        for nth in 0..per_lun {
-            for lun in 0..luns {
-                out[first + lun * per_lun + nth] = self.take_least(lun);
+        for lun in 0..self.available.len() {
+            for _ in 0..per_lun {
+                out.push(self.take_least(lun));
             }
         }
         Ok(())

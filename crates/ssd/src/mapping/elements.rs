@@ -75,6 +75,8 @@ pub struct Elements {
     /// Flags beside it.
     flags: Vec<u8>,
     zones: u32,
+    /// See [`Self::has_given_back_stale`].
+    has_given_back_stale: bool,
     /// Scratch.
     chosen: Vec<ElementId>,
     turns: Vec<(u64, u32, ElementId)>,
@@ -261,6 +263,7 @@ impl Elements {
             table: Vec::new(),
             flags: Vec::new(),
             zones,
+            has_given_back_stale: false,
             chosen: Vec::new(),
             turns: Vec::new(),
         };

@@ -159,10 +159,9 @@ impl Allocator {
         let (order, selection) = (&mut self.order, &mut self.selection);
         let luns = selection.counts.len();
         if needed == (depth * luns) as u64 {
-            // All LUNs are full. In turn, since what happens to one does not have
-            // to wait for another.
-            for _ in 0..depth {
-                (0..luns).for_each(|lun| selection.take(order, lun));
+            // All LUNs are full.
+            for lun in 0..luns {
+                (0..depth).for_each(|_| selection.take(order, lun));
             }
         } else {
             for _ in 0..needed {
@@ -177,5 +176,6 @@ impl Allocator {
         }
         // The last exchange did not save its price.
         core::mem::swap(&mut selection.counts, &mut selection.before);
+        selection.before.fill(0);
     }
 }

@@ -211,6 +211,9 @@ impl Elements {
         let kept = self.kept_places(pages, by_line);
         for place in kept..self.shape.places {
             self.let_go(physical, place);
+            let is_waiting = |of: usize| self.stale_left[of] > 0 && self.erasing[of] == 0;
+            let is_waiting = self.at(physical, place).is_some_and(is_waiting);
+            self.has_given_back_stale |= is_waiting;
             let at = self.shape.index(physical, place);
             self.table[at] = NONE;
         }
@@ -225,6 +228,12 @@ impl Elements {
                 rest => rest,
             },
         }
+    }
+
+    /// Whether [`Self::trim`] took elements that have to be erased, and that no
+    /// erasure has, since this was asked last.
+    pub(crate) fn has_given_back_stale(&mut self) -> bool {
+        std::mem::take(&mut self.has_given_back_stale)
     }
 
     /// The place behind the last element that a finish leaves to a zone of which
