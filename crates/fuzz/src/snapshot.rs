@@ -17,7 +17,7 @@ const BODY: usize = 24;
 /// Something is wrong.
 pub fn run(data: &[u8]) {
     let mut draw = Draw::new(data);
-    let config = draw_config(&mut draw);
+    let config = draw_config(&mut draw, true);
     let mut drive = Drive::new(&config);
     use_drive(&mut drive, &mut draw, 12);
     let original = snapshot::save(&drive).expect("nothing is in flight");

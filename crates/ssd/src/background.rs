@@ -181,6 +181,11 @@ impl Drive {
     /// background erasure had not done, from `start` on.
     pub(crate) fn resume_erasures(&mut self, start: Nanos) {
         self.resume_thresholds(start);
+        self.erase_waiting(start);
+    }
+
+    /// Erases from `start` on what nobody does, if the design erases in the background.
+    pub(crate) fn erase_waiting(&mut self, start: Nanos) {
         if self.background.reset.erase != EraseWhen::Background {
             return;
         }

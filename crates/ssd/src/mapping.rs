@@ -121,6 +121,20 @@ impl Mapping {
         physical
     }
 
+    /// Gives `zone`, which consists of elements and has none, what a finish left it
+    /// after its first `pages` pages were written. Returns the physical zone; `None`:
+    /// there are not as many elements.
+    pub(crate) fn map_finished(
+        &mut self,
+        zone: ZoneId,
+        (pages, by_line): (u32, bool),
+        flash: &mut Flash,
+    ) -> Option<u32> {
+        let physical = flash.assemble_finished(zone, pages, by_line)?;
+        self.physical[zone.0 as usize] = physical;
+        Some(physical)
+    }
+
     /// Marks what is on the flash of `zone` as old and, unless mapping is direct,
     /// takes the flash from it. Returns it, if there is something to erase.
     pub(crate) fn release(&mut self, zone: ZoneId, flash: &mut Flash) -> Option<u32> {

@@ -181,6 +181,7 @@ impl Drive {
         if let Some(contents) = data.outside() {
             for Remains { zone, .. } in remains {
                 contents.keep_zone(*zone, &self.zones.record_of(*zone));
+                self.zones.was_kept(*zone);
             }
         }
         for Remains {
@@ -382,7 +383,7 @@ impl Drive {
 
     /// Zones that were opened and not written are empty now, and give back what
     /// they got when they were opened.
-    fn release_unwritten(&mut self) {
+    pub(crate) fn release_unwritten(&mut self) {
         let allocation = self.config().allocation;
         if !(allocation.at_open || allocation.thin) {
             return;

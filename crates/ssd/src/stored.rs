@@ -70,16 +70,38 @@ pub fn checkpoint_bytes_max(config: &DriveConfig) -> u64 {
     let geometry = &config.geometry;
     let blocks = u64::from(geometry.planes_total()) * u64::from(geometry.blocks_per_plane);
     let physical = config.mapping.physical_zones(config.zones.count);
+    // Elements of a group may make one for each of its zones.
+    let groups = geometry.planes_total() / width(config).max(1);
+    let physical = u64::from(physical.max(config.zones.count)) + u64::from(groups);
     // A number has at most 5 bytes if it is one of 32 bits, and 10 otherwise.
-    let zones = u64::from(config.zones.count) + u64::from(physical) * 5;
-    let groups = u64::from(physical) * 2;
-    // Wear, state, age and zone of each, and there are no more than blocks.
+    let zones = u64::from(config.zones.count) + physical * 5;
+    let groups = physical * 2;
+    // Wear, state and age of each, of which there are no more than blocks; and of
+    // each zone, which it has, or had.
     let elements = if config.mapping.has_elements() {
-        blocks * (5 + 1 + 10 + 5) + u64::from(config.zones.count) * 5
+        blocks * (5 + 1 + 10) + u64::from(config.zones.count) * (5 + 5 * zone_blocks(config))
     } else {
         0
     };
     4096 + 5 * (blocks + zones + groups) + elements
+}
+
+/// Planes of a zone.
+const fn width(config: &DriveConfig) -> u32 {
+    let (zones, geometry) = (&config.zones, &config.geometry);
+    zones.channels * zones.ways * geometry.dies * geometry.planes
+}
+
+/// Erase blocks of a zone.
+const fn zone_blocks(config: &DriveConfig) -> u64 {
+    let page_lbas = (config.geometry.page_bytes / config.lba_bytes) as u64;
+    let row_pages = width(config) as u64 * config.geometry.pages_per_block as u64;
+    let rows = config
+        .zones
+        .capacity_lbas
+        .div_ceil(page_lbas)
+        .div_ceil(row_pages);
+    rows * width(config) as u64
 }
 
 impl Drive {
@@ -97,11 +119,6 @@ impl Drive {
         if config.data != DataStore::Memory {
             return Err(impossible("contents of a drive that keeps no data".into()));
         }
-        if config.allocation.thin {
-            // Zones and mapping are kept at different times: there might not be
-            // enough flash for what the zones say.
-            return Err(impossible("more zones than flash (mapping.thin)".into()));
-        }
         let zones = Zones::recovered(&config.zones, &config.namespaces(), &kept.zones);
         let mut drive = Self::new(config);
         drive.zones = zones.map_err(impossible)?;
@@ -110,7 +127,7 @@ impl Drive {
         if let Some((checkpoint, elements)) = checkpoint.and_then(read) {
             drive.resume_wear(&checkpoint, elements);
         }
-        drive.settle_wear();
+        drive.settle_wear().map_err(impossible)?;
         if kept.logs.len() != drive.conventional.len() {
             return Err(impossible(format!("{} logs", kept.logs.len())));
         }
@@ -224,6 +241,7 @@ impl Drive {
             Some(Data::Outside(contents)) => {
                 contents.keep_zone(zone, &self.zones.record_of(zone));
                 contents.clear(zone);
+                self.zones.was_kept(zone);
             }
         }
     }
@@ -286,26 +304,71 @@ impl Drive {
         }
     }
 
-    /// Makes the flash agree with the zones.
-    fn settle_wear(&mut self) {
+    /// Makes the flash agree with the zones, which are right.
+    ///
+    /// # Errors
+    /// There is not enough of it.
+    fn settle_wear(&mut self) -> Result<(), String> {
         let page_lbas = u64::from(self.flash.layout().page_lbas());
-        for zone in (0..self.zones.count()).map(ZoneId) {
-            // Fits: a zone has fewer than 2^32 pages.
-            let pages = self.zones.host_lbas(zone).div_ceil(page_lbas) as u32;
-            let is_filled = self.zones.state(zone) == ZoneState::FULL;
-            if let Some(physical) = self.mapping.physical(zone) {
-                let programmed = self.flash.zone_state(physical).0;
-                // Reset since the checkpoint.
-                if programmed > pages && !is_filled || !self.flash.has_pages(physical, pages) {
-                    self.mapping.release(zone, &mut self.flash);
-                }
-            }
-            if pages > 0 {
-                let physical = self.mapping.map(zone, &mut self.flash);
-                if self.flash.zone_state(physical).0 < pages {
-                    self.flash.precondition(physical, pages);
-                }
-            }
+        let zones = || (0..self.zones.count()).map(ZoneId);
+        // Fits: a zone has fewer than 2^32 pages.
+        let pages_of = |zone| self.zones.host_lbas(zone).div_ceil(page_lbas) as u32;
+        let zones: Vec<(ZoneId, u32)> = zones().map(|zone| (zone, pages_of(zone))).collect();
+        // First all that gives something back: others may have it.
+        for &(zone, pages) in &zones {
+            self.settle_mapped(zone, pages);
         }
+        self.release_unwritten();
+        for &(zone, pages) in &zones {
+            self.settle_unmapped(zone, pages)?;
+        }
+        Ok(())
+    }
+
+    /// Takes flash from a zone that is not that of a checkpoint any more, or what a
+    /// finish took since.
+    fn settle_mapped(&mut self, zone: ZoneId, pages: u32) {
+        let Some(physical) = self.mapping.physical(zone) else {
+            return;
+        };
+        let state = self.zones.state(zone);
+        let programmed = self.flash.zone_state(physical).0;
+        let is_active = self.is_active(zone);
+        let needed = match is_active {
+            true => self.flash.layout().zone_pages(),
+            false => pages,
+        };
+        let was_reset = programmed > pages && state != ZoneState::FULL;
+        if was_reset || !self.flash.has_pages(physical, needed) {
+            self.mapping.release(zone, &mut self.flash);
+        } else if !is_active {
+            // Fits, as above.
+            self.trim_finished(zone, self.zones.host_lbas(zone) as u32);
+        }
+    }
+
+    /// Gives a zone flash for what it holds, and if it is active for the rest.
+    fn settle_unmapped(&mut self, zone: ZoneId, pages: u32) -> Result<(), String> {
+        let is_active = self.is_active(zone);
+        // The others get theirs when they are written.
+        if pages == 0 && !(is_active && self.config().allocation.thin) {
+            return Ok(());
+        }
+        let physical = match (self.mapping.physical(zone), self.gives_back()) {
+            (Some(physical), _) => Some(physical),
+            (None, Some(by_line)) if !is_active => {
+                let written = (pages, by_line);
+                self.mapping.map_finished(zone, written, &mut self.flash)
+            }
+            (None, _) => {
+                let is_there = self.flash.zones_left(zone) > 0;
+                is_there.then(|| self.mapping.map(zone, &mut self.flash))
+            }
+        };
+        let physical = physical.ok_or_else(|| format!("no flash for zone {}", zone.0))?;
+        if self.flash.zone_state(physical).0 < pages {
+            self.flash.precondition(physical, pages);
+        }
+        Ok(())
     }
 }

@@ -10,6 +10,7 @@ use elements_oracle::{Oracle, Shock, with_elements};
 use proptest::prelude::*;
 use zonelab_device::{Buf, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
+use zonelab_ssd::account::Cause;
 use zonelab_ssd::config::{
     DataStore, DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, MappingConfig,
 };
@@ -199,6 +200,102 @@ fn an_element_that_is_being_erased_is_not_erased_twice() {
             let counts = rig.drive.flash().erase_counts();
             let used: Vec<u32> = counts.iter().copied().filter(|count| *count > 0).collect();
             assert_eq!(used, [6; 8], "{when:?} {preempt_ns:?}");
+        }
+    }
+}
+
+/// Power is lost when a zone that got elements which a reset was erasing has a page,
+/// and some of them are not erased. When it is finished it gives those back.
+#[test]
+fn background_erasure_goes_on_with_what_a_zone_has_not_written() {
+    for preempt_ns in [None, Some(Nanos::from_ms(1))] {
+        let mut config = chunk(small(), 1);
+        config.zones.count = 2;
+        config.mapping = MappingConfig::Chunk {
+            chunk_blocks: 1,
+            physical_zones: 2,
+        };
+        config.reset = reset(EraseWhen::Background, EraseExtent::Partial);
+        config.reset.preempt_ns = preempt_ns;
+        let mut rig = Rig::new(&config);
+        rig.write_pages(0, 32);
+        rig.write_pages(1, 4);
+        // Reads keep the last die busy.
+        for _ in 0..400 {
+            let read = rig.read(1, 3 * PAGE, 1);
+            rig.submit(read);
+        }
+        let reset = rig.reset(0);
+        rig.submit(reset);
+        let write = rig.write(0, PAGE);
+        let write = rig.submit(write);
+        let mut waited = 0;
+        while rig.done[write].is_none() && waited < 100 {
+            rig.run_for(Nanos::from_ms(1));
+            waited += 1;
+        }
+        assert!(rig.done[write].is_some(), "{preempt_ns:?}");
+        let loss = rig.drive.power_cut(rig.now, Nanos::ZERO, 1);
+        rig.now = loss.ready_at;
+        for lost in &loss.lost {
+            rig.forget(lost.tag.0 as usize);
+        }
+        let finish = rig.finish(0);
+        rig.time(finish);
+        rig.run_for(Nanos::from_ms(100));
+        assert_eq!(rig.drive.background_tasks(), 0);
+        let [_, allocated, valid, invalid] = states(&rig);
+        assert_eq!((allocated, valid, invalid), (4, 5, 0), "{preempt_ns:?}");
+    }
+}
+
+/// Pages are programmed on the planes of the elements that they are in, as many
+/// planes in a row as there are if LUNs give as many.
+#[test]
+fn pages_are_programmed_on_the_planes_of_their_elements() {
+    for (depth_weight, chunk_blocks) in [(None, 1), (None, 2), (Some(0), 1), (Some(3), 2)] {
+        let mut config = chunk(small(), chunk_blocks);
+        config.allocation.depth_weight = depth_weight;
+        let mut rig = Rig::new(&config);
+        // Wear that is not the same everywhere.
+        for round in 0..40 {
+            rig.write_pages(round % 5, 1 + round * 7 % 32);
+            let finish = rig.finish(round % 5);
+            rig.time(finish);
+            let reset = rig.reset(round * 3 % 5);
+            rig.time(reset);
+            let reset = rig.reset(round % 5);
+            rig.time(reset);
+        }
+        let programs = |rig: &Rig| -> Vec<u64> {
+            let units = &rig.drive.flash().media().ledger().units;
+            let of_host = |busy: &[u64; 5]| busy[Cause::HostWrite as usize];
+            units.iter().map(of_host).collect()
+        };
+        let mut planes = Vec::new();
+        for page in 0..32 {
+            let before = programs(&rig);
+            rig.write_pages(5, 1);
+            let after = programs(&rig);
+            let busy: Vec<usize> = (0..after.len()).filter(|&n| after[n] > before[n]).collect();
+            let elements = rig.drive.flash().elements().expect("it has some");
+            let physical = rig
+                .drive
+                .mapping()
+                .physical(ZoneId(5))
+                .expect("it has data");
+            // Four planes, four pages a block.
+            let place = page / (4 * 4 * chunk_blocks) * 4 + page % 4;
+            let element = elements.of_zone(physical).nth(place as usize).flatten();
+            let mut blocks = elements.blocks_of(0, element.expect("it is written"));
+            let plane = blocks.next().expect("it has a block") / 64;
+            assert_eq!(busy, [plane], "page {page}, {depth_weight:?}");
+            planes.push(plane);
+        }
+        for of_row in planes.chunks(4).filter(|_| depth_weight.is_none()) {
+            let mut of_row = of_row.to_vec();
+            of_row.sort_unstable();
+            assert_eq!(of_row, [0, 1, 2, 3]);
         }
     }
 }

@@ -6,6 +6,8 @@
     reason = "a test that cannot set itself up should fail"
 )]
 
+mod elements_stored;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io;

@@ -12,9 +12,10 @@ use zonelab_ssd::config::{
     StripeOrder, Suspend,
 };
 
+use super::cells::{Cells, Standing};
 use super::shadow::Effect;
 
-/// How often one erase block was programmed after an erasure: at least, and at
+/// How often one erase block, or storage element, was programmed after an erasure: at least, and at
 /// most, because a reset may end a finish before it has programmed everything.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cycles {
@@ -29,7 +30,7 @@ struct Cycles {
 #[derive(Clone, Copy, Debug)]
 struct Fill {
     tag: u32,
-    physical: u32,
+    zone: u32,
     first_page: u32,
     /// Pages that are programmed on its account, at least.
     pages_min: u32,
@@ -63,9 +64,10 @@ pub(super) struct Accounts {
     fills: BTreeMap<u32, Fill>,
     /// By zone: pages that are programmed once nothing runs any more.
     programmed: Vec<u32>,
-    /// By block of the drive.
+    cells: Cells,
+    /// By cell.
     cycles: Vec<Cycles>,
-    /// By physical zone.
+    /// Resets of the zones that had it, by cell.
     resets_of: Vec<u32>,
 }
 
@@ -73,7 +75,8 @@ impl Accounts {
     /// Those of a fresh drive.
     pub(super) fn new(drive: &Drive) -> Self {
         let config = drive.config().clone();
-        let physical_zones = config.mapping.physical_zones(config.zones.count);
+        let cells = Cells::new(drive);
+        let count = cells.count(drive);
         Self {
             host_write_lbas: 0,
             flash_lbas: 0,
@@ -91,27 +94,26 @@ impl Accounts {
             hurried_erasures: 0,
             fills: BTreeMap::new(),
             programmed: vec![0; config.zones.count as usize],
-            cycles: vec![Cycles::default(); drive.flash().erase_counts().len()],
-            resets_of: vec![0; physical_zones as usize],
+            cycles: vec![Cycles::default(); count],
+            resets_of: vec![0; count],
+            cells,
             config,
         }
     }
 
-    /// The physical zone of each zone.
-    pub(super) fn mapped(drive: &Drive) -> Vec<Option<u32>> {
-        (0..drive.zones().count())
-            .map(|zone| drive.mapping().physical(ZoneId(zone)))
-            .collect()
+    /// What each zone stands on.
+    pub(super) fn standing(&self, drive: &Drive) -> Vec<Option<Standing>> {
+        self.cells.standing(drive)
     }
 
     /// A command was submitted under the name `tag` and had `effects`, which
-    /// are certain to get to the flash or not. Before that, zones stood on the
-    /// physical zones `before`.
+    /// are certain to get to the flash or not; with no writes in flight it `is_quiet`.
+    /// `before` that is what zones stood on.
     pub(super) fn submitted(
         &mut self,
         drive: &Drive,
-        before: &[Option<u32>],
-        (tag, is_sure): (u32, bool),
+        before: &[Option<Standing>],
+        (tag, is_sure, is_quiet): (u32, bool, bool),
         effects: &[Effect],
     ) {
         let page_lbas = u64::from(drive.flash().layout().page_lbas());
@@ -121,8 +123,6 @@ impl Accounts {
                 Effect::Stored { nlb } => self.host_write_lbas += u64::from(nlb),
                 Effect::Wrote { zone, offset, nlb } | Effect::Committed { zone, offset, nlb } => {
                     let pages = page(offset)..page(offset + u64::from(nlb) - 1) + 1;
-                    let physical = drive.mapping().physical(ZoneId(zone));
-                    let physical = physical.expect("a zone that was written has flash");
                     if matches!(effect, Effect::Wrote { .. }) {
                         self.host_write_lbas += u64::from(nlb);
                     }
@@ -134,7 +134,7 @@ impl Accounts {
                     if !is_sure {
                         self.unsure_pages += pages.len() as u64;
                     }
-                    self.program(drive, physical, pages, is_certain);
+                    self.program(drive, zone, pages, is_certain);
                 }
                 Effect::Finished { zone, from } => {
                     self.finishes += 1;
@@ -145,9 +145,8 @@ impl Accounts {
                     self.resets += 1;
                     self.fills.remove(&zone);
                     self.programmed[zone as usize] = 0;
-                    if let Some(physical) = before[zone as usize] {
-                        self.resets_of[physical as usize] += 1;
-                        self.invalidate(drive, physical);
+                    if let Some(standing) = &before[zone as usize] {
+                        self.invalidate(standing, is_quiet);
                     }
                 }
                 Effect::ImplicitlyClosed => self.implicit_closes += 1,
@@ -161,30 +160,44 @@ impl Accounts {
         let FinishConfig::Fill { buffered, .. } = self.config.finish else {
             return;
         };
-        let pages = drive.flash().layout().zone_pages();
-        let left = self.config.zones.capacity_lbas - from;
-        if first_page >= pages && !(buffered && left > 0) {
+        let Some(standing) = self.cells.of_zone(drive, ZoneId(zone)) else {
+            // Nothing was written, and nothing is filled.
+            assert!(
+                self.cells.gives_back(),
+                "a zone is filled that has no flash"
+            );
+            return;
+        };
+        let page_lbas = u64::from(drive.flash().layout().page_lbas());
+        let written = u32::try_from(from.div_ceil(page_lbas)).expect("zones are small");
+        self.cells.check_finished(&standing, written);
+        let zone_pages = drive.flash().layout().zone_pages();
+        let pages = self.cells.pages(&standing, first_page..zone_pages);
+        let count = u32::try_from(pages.len()).expect("zones are small");
+        let end = pages.last().map_or(first_page, |last| last + 1);
+        let left = (u64::from(end) * page_lbas)
+            .min(self.config.zones.capacity_lbas)
+            .saturating_sub(from);
+        if pages.is_empty() && !(buffered && left > 0) {
             return;
         }
-        let physical = drive.mapping().physical(ZoneId(zone));
-        let physical = physical.expect("a zone that is being filled has flash");
         let pages_min = if buffered {
             // Parts of pages may be programmed one after the other, and the rest
             // of a unit with blocks of the host counts as the host's.
             self.fill_pages_max += left;
             self.shared_pages_max += u64::from(self.unit_pages());
-            (pages - first_page).saturating_sub(self.unit_pages())
+            count.saturating_sub(self.unit_pages())
         } else {
-            self.fill_pages_max += u64::from(pages - first_page);
-            pages - first_page
+            self.fill_pages_max += u64::from(count);
+            count
         };
-        self.programmed[zone as usize] = pages;
-        self.program(drive, physical, first_page..pages, false);
+        self.programmed[zone as usize] = end;
+        self.program(drive, zone, first_page..end, false);
         self.fills.insert(
             zone,
             Fill {
                 tag,
-                physical,
+                zone,
                 first_page,
                 pages_min,
             },
@@ -215,7 +228,7 @@ impl Accounts {
         let pages = drive.flash().layout().zone_pages();
         for fill in done {
             self.fill_pages_min += u64::from(fill.pages_min);
-            self.program(drive, fill.physical, fill.first_page..pages, true);
+            self.program(drive, fill.zone, fill.first_page..pages, true);
         }
     }
 
@@ -251,27 +264,21 @@ impl Accounts {
         }
         let pages = drive.flash().layout().zone_pages();
         for zone in zones {
-            let physical = drive.mapping().physical(ZoneId(zone));
-            let physical = physical.expect("a zone that was declared full has flash");
             self.programmed[zone as usize] = pages;
-            self.program(drive, physical, 0..pages, true);
+            self.program(drive, zone, 0..pages, true);
         }
     }
 
-    /// Notes programs; `certain`: they take place whatever comes.
-    fn program(
-        &mut self,
-        drive: &Drive,
-        physical: u32,
-        pages: std::ops::Range<u32>,
-        certain: bool,
-    ) {
-        let layout = drive.flash().layout();
-        let width = layout.width();
-        let row_pages = width * self.config.geometry.pages_per_block;
+    /// Notes programs of what has flash of some pages; `certain`: they take place
+    /// whatever comes.
+    fn program(&mut self, drive: &Drive, zone: u32, pages: std::ops::Range<u32>, certain: bool) {
+        let standing = self.cells.of_zone(drive, ZoneId(zone));
+        let standing = standing.expect("a zone that is programmed has flash");
         for page in pages {
-            let block = page / row_pages * width + page % width;
-            let cycles = &mut self.cycles[layout.block_index(physical, block)];
+            let Some(cell) = self.cells.of_page(&standing, page) else {
+                continue;
+            };
+            let cycles = &mut self.cycles[cell];
             cycles.max += u32::from(!std::mem::replace(&mut cycles.programmed_max, true));
             if certain {
                 cycles.min += u32::from(!std::mem::replace(&mut cycles.programmed_min, true));
@@ -279,11 +286,17 @@ impl Accounts {
         }
     }
 
-    fn invalidate(&mut self, drive: &Drive, physical: u32) {
-        let layout = drive.flash().layout();
-        for block in 0..layout.zone_blocks() {
-            let cycles = &mut self.cycles[layout.block_index(physical, block)];
+    /// A zone is reset. What it had accepted and what starts only then leaves no
+    /// trace on elements, which may be another zone's by then: a use less for
+    /// certain, unless it `is_quiet`.
+    fn invalidate(&mut self, standing: &Standing, is_quiet: bool) {
+        for cell in self.cells.all(standing) {
+            let cycles = &mut self.cycles[cell];
+            if self.config.mapping.has_elements() && !is_quiet && cycles.programmed_min {
+                cycles.min -= 1;
+            }
             (cycles.programmed_min, cycles.programmed_max) = (false, false);
+            self.resets_of[cell] += 1;
         }
     }
 
@@ -347,10 +360,13 @@ impl Accounts {
 
     /// No two zones stand on the same flash, and none of it is lost.
     fn check_mapping(&self, drive: &Drive) {
+        self.cells.check(drive, self.erases_by_itself());
         let groups = drive.flash().layout().groups();
-        let mut taken = vec![false; self.resets_of.len()];
-        for (zone, physical) in (0..).zip(Self::mapped(drive)) {
-            let Some(physical) = physical else { continue };
+        let mut taken = vec![false; drive.flash().physical_zones() as usize];
+        for (zone, standing) in (0..).zip(self.standing(drive)) {
+            let Some(Standing { physical, .. }) = standing else {
+                continue;
+            };
             let twice = std::mem::replace(&mut taken[physical as usize], true);
             assert!(!twice, "two zones stand on physical zone {physical}");
             assert_eq!(
@@ -359,7 +375,7 @@ impl Accounts {
                 "zone {zone} left its dies"
             );
         }
-        if self.config.mapping != MappingConfig::Direct {
+        if matches!(self.config.mapping, MappingConfig::Lazy { .. }) {
             let (free, invalidated) = drive.mapping().pool_sizes();
             let rest = taken.iter().filter(|taken| !**taken).count();
             assert_eq!(free + invalidated, rest, "physical zones in the pool");
@@ -372,7 +388,9 @@ impl Accounts {
     /// Every zone's flash is programmed as far as the zone was written, and
     /// erasures that nobody has to ask for are done.
     fn check_flash(&self, drive: &Drive) {
-        let mapped = Self::mapped(drive);
+        let mapped: Vec<Option<u32>> = (0..drive.zones().count())
+            .map(|zone| drive.mapping().physical(ZoneId(zone)))
+            .collect();
         for (zone, physical) in mapped.iter().enumerate() {
             let programmed = physical.map_or(0, |physical| drive.flash().zone_state(physical).0);
             let min = self.programmed_min(drive, zone);
@@ -382,7 +400,7 @@ impl Accounts {
                 self.programmed[zone]
             );
         }
-        for physical in (0..).take(self.resets_of.len()) {
+        for physical in 0..drive.flash().physical_zones() {
             let (programmed, ..) = drive.flash().zone_state(physical);
             if !mapped.contains(&Some(physical)) {
                 assert_eq!(programmed, 0, "physical zone {physical} belongs to no zone");
@@ -430,21 +448,18 @@ impl Accounts {
             drive.totals().erased_blocks,
             "sum of the erase counts"
         );
-        for physical in (0..).take(self.resets_of.len()) {
-            for block in 0..flash.layout().zone_blocks() {
-                let index = flash.layout().block_index(physical, block);
-                let erased = flash.erase_counts()[index];
-                let cycles = self.cycles[index];
-                let still_used = cycles.programmed_min || !self.erases_by_itself();
-                let min = cycles.min.saturating_sub(u32::from(still_used));
-                let max = match self.config.reset.extent {
-                    EraseExtent::Full => self.resets_of[physical as usize],
-                    EraseExtent::Partial => cycles.max,
-                };
+        for (cell, cycles) in self.cycles.iter().enumerate() {
+            let still_used = cycles.programmed_min || !self.erases_by_itself();
+            let min = cycles.min.saturating_sub(u32::from(still_used));
+            let max = match self.config.reset.extent {
+                EraseExtent::Full => self.resets_of[cell],
+                EraseExtent::Partial => cycles.max,
+            };
+            for block in self.cells.blocks(drive, cell) {
+                let erased = flash.erase_counts()[block];
                 assert!(
                     (min..=max).contains(&erased),
-                    "block {block} of physical zone {physical} was erased {erased} times; \
-                     its use asks for {min} to {max}"
+                    "block {block} was erased {erased} times; its use asks for {min} to {max}"
                 );
             }
         }

@@ -14,9 +14,10 @@ use crate::draw::Draw;
 /// Pages of a zone, at most: enough for several rows of blocks.
 const ZONE_PAGES: u32 = 64;
 
-/// Draws a configuration that [`zonelab_ssd::profile::check`] accepts.
-pub(crate) fn draw(draw: &mut Draw<'_>) -> DriveConfig {
-    let mapping = draw.maybe(|draw| draw.int(0..=3_u32));
+/// Draws a configuration that [`zonelab_ssd::profile::check`] accepts, with flash
+/// for all zones unless it `may_be_thin`.
+pub(crate) fn draw(draw: &mut Draw<'_>, may_be_thin: bool) -> DriveConfig {
+    let spare = draw.maybe(|draw| draw.int(0..=3_u32));
     let finish = draw.int(0..=3_u8);
     let mut reset = reset(draw);
     let data = draw.pick(&[DataStore::None, DataStore::Memory]);
@@ -32,7 +33,6 @@ pub(crate) fn draw(draw: &mut Draw<'_>) -> DriveConfig {
         },
     };
     let mut zones = zones(draw, &geometry, lba_bytes);
-    let physical_zones = zones.count + mapping.unwrap_or(0);
     let width = zones.channels * zones.ways * geometry.dies * geometry.planes;
     let groups = geometry.luns() * geometry.planes / width;
     zones.stagger = match zones.stripe {
@@ -44,6 +44,9 @@ pub(crate) fn draw(draw: &mut Draw<'_>) -> DriveConfig {
     let pages = zones.capacity_lbas.div_ceil(u64::from(page_lbas));
     let rows = pages.div_ceil(u64::from(width * geometry.pages_per_block));
     let rows = u32::try_from(rows).expect("zones are small");
+    let may_be_thin = may_be_thin && finish != FinishConfig::Metadata;
+    let (mapping, thin) = mapping(draw, spare, (zones.count, rows, groups), may_be_thin);
+    let physical_zones = mapping.physical_zones(zones.count);
     geometry.blocks_per_plane = physical_zones.div_ceil(groups) * rows + draw.int(0..=2);
     let front_end = front_end(draw);
     let media = media(draw, &geometry, page_lbas);
@@ -51,13 +54,17 @@ pub(crate) fn draw(draw: &mut Draw<'_>) -> DriveConfig {
     if let FinishConfig::Fill {
         granularity_bytes,
         buffered,
+        extent,
         ..
     } = &mut finish
-        && write_buffer.is_some()
-        && draw.flag()
     {
-        *buffered = true;
-        *granularity_bytes = lba_bytes * draw.int(1..=20);
+        if write_buffer.is_some() && draw.flag() {
+            *buffered = true;
+            *granularity_bytes = lba_bytes * draw.int(1..=20);
+        }
+        if mapping.has_elements() && (thin || !draw.one_in(4)) {
+            *extent = FillExtent::Elements;
+        }
     }
     reset.bookkeeping = draw.maybe(|draw| bookkeeping(draw, write_buffer.is_some()));
     let namespaces = namespaces(draw, &zones);
@@ -65,7 +72,7 @@ pub(crate) fn draw(draw: &mut Draw<'_>) -> DriveConfig {
         zones.zrwa = draw.maybe(|draw| zrwa(draw, zones.capacity_lbas));
     }
     let copy = draw.maybe(copy);
-    if mapping.is_some() && draw.one_in(3) {
+    if matches!(mapping, MappingConfig::Lazy { .. }) && draw.one_in(3) {
         reset.erase = EraseWhen::Thresholds(thresholds(draw, physical_zones.div_ceil(groups)));
         reset.preempt_ns = None;
     }
@@ -81,16 +88,56 @@ pub(crate) fn draw(draw: &mut Draw<'_>) -> DriveConfig {
         write_buffer,
         finish,
         reset,
-        mapping: match mapping {
-            None => MappingConfig::Direct,
-            Some(_) => MappingConfig::Lazy { physical_zones },
+        mapping,
+        allocation: AllocationConfig {
+            depth_weight: depth_weight(draw, mapping, media.planes),
+            thin,
+            ..allocation(draw, mapping != MappingConfig::Direct)
         },
-        allocation: allocation(draw, mapping.is_some()),
         data,
     }
 }
 
-/// When and how zones get their flash.
+/// What zones stand on, and whether there may be more of them than flash: `spare`
+/// zones more than there are (`None`: direct), of so many rows of blocks, in groups.
+fn mapping(
+    draw: &mut Draw<'_>,
+    spare: Option<u32>,
+    (zones, rows, groups): (u32, u32, u32),
+    may_be_thin: bool,
+) -> (MappingConfig, bool) {
+    let Some(spare) = spare else {
+        return (MappingConfig::Direct, false);
+    };
+    let physical_zones = zones + spare;
+    let kind = draw.int(0..=3_u8);
+    if kind == 0 {
+        return (MappingConfig::Lazy { physical_zones }, false);
+    }
+    let thin = draw.one_in(3) && may_be_thin;
+    let physical_zones = match thin {
+        true => draw.int(groups..=groups.max(physical_zones)),
+        false => physical_zones,
+    };
+    let mapping = match kind {
+        1 => MappingConfig::Stripe { physical_zones },
+        _ => MappingConfig::Chunk {
+            chunk_blocks: divisor(draw, rows),
+            physical_zones,
+        },
+    };
+    (mapping, thin)
+}
+
+/// What an element of depth is worth, where LUNs may give different numbers.
+fn depth_weight(draw: &mut Draw<'_>, mapping: MappingConfig, planes: PlaneMode) -> Option<u32> {
+    let may_differ =
+        matches!(mapping, MappingConfig::Chunk { .. }) && planes != PlaneMode::MultiPlane;
+    draw.maybe(|draw| draw.pick(&[0, 1, 3, u32::MAX]))
+        .filter(|_| may_differ)
+}
+
+/// When zones get their flash.
 fn allocation(draw: &mut Draw<'_>, is_mapped: bool) -> AllocationConfig {
     let time_ns = draw
         .maybe(time)
@@ -103,8 +150,7 @@ fn allocation(draw: &mut Draw<'_>, is_mapped: bool) -> AllocationConfig {
             Nanos::ZERO => 0,
             _ => draw.int(0..=2),
         },
-        depth_weight: None,
-        thin: false,
+        ..AllocationConfig::NONE
     }
 }
 

@@ -6,6 +6,7 @@
 //! * `shadow` is what a host knows: it says how each command must end.
 //! * `accounts` is what the flash must have done: bytes, programs, erasures,
 //!   busy time. It is compared whenever nothing runs.
+//! * `cells` is what of the flash is erased together, and where pages are in it.
 //! * `session` puts them together, and watches time and completions.
 //! * `log` prints the drive and the last commands if something is wrong.
 //!
@@ -22,6 +23,7 @@
 
 mod accounts;
 mod actions;
+mod cells;
 mod config;
 mod log;
 mod session;
@@ -37,7 +39,7 @@ pub(crate) use config::draw as draw_config;
 /// Something is wrong.
 pub fn run(data: &[u8]) {
     let mut draw = Draw::new(data);
-    let config = config::draw(&mut draw);
+    let config = config::draw(&mut draw, true);
     let mut session = session::Session::new(&config, draw.one_in(3));
     actions::play(&mut draw, &mut session);
     session.end();

@@ -10,6 +10,7 @@ use zonelab_ssd::config::{DataStore, DriveConfig, FinishConfig};
 use zonelab_ssd::{Control, Drive};
 
 use super::accounts::Accounts;
+use super::cells::zones_left;
 use super::log::{Entry, Log};
 use super::shadow::{Answer, Content, Shadow, sources};
 
@@ -118,6 +119,7 @@ impl Session {
                 fill_block(block, tag, slba.wrapping_add(index));
             }
         }
+        self.note_flash_left();
         let answer = self.shadow.apply(&command, data.as_deref(), tag);
         let content = match command.op {
             Op::Copy { ranges, .. } if answer.status.is_success() => {
@@ -140,7 +142,8 @@ impl Session {
             }
             _ => Vec::new(),
         };
-        let mapped = Accounts::mapped(&self.drive);
+        let standing = self.accounts.standing(&self.drive);
+        let is_quiet = !self.pending.values().any(|of| is_write(&of.command.op));
         let in_flight = self.drive.in_flight();
         if let Some(twin) = &mut self.twin {
             twin.submit(now, queue, Tag(tag), command, data.clone())
@@ -154,8 +157,12 @@ impl Session {
         // behind that.
         let is_sure = !matches!(command.op, Op::Copy { .. })
             && self.pending.values().all(|before| before.is_sure);
-        self.accounts
-            .submitted(&self.drive, &mapped, (tag, is_sure), &answer.effects);
+        self.accounts.submitted(
+            &self.drive,
+            &standing,
+            (tag, is_sure, is_quiet),
+            &answer.effects,
+        );
         let success = answer.status.is_success();
         let earliest = now.saturating_add(self.least(&command.op, success, is_sure));
         let pending = Pending {
@@ -170,6 +177,13 @@ impl Session {
         };
         self.pending.insert(tag, pending);
         self.check_zones();
+    }
+
+    /// The shadow learns for how many more zones there is flash, if not for all.
+    fn note_flash_left(&mut self) {
+        if self.config.allocation.thin {
+            self.shadow.flash_left = Some(zones_left(&self.drive, &self.config));
+        }
     }
 
     /// A command was just submitted, with so many in flight before.
@@ -218,10 +232,7 @@ impl Session {
         if success {
             least = least.saturating_add(shortest(conclusion, costs.variation_ppm));
         }
-        let writes = matches!(
-            op,
-            Op::Write { .. } | Op::Append { .. } | Op::WriteZeroes { .. }
-        );
+        let writes = is_write(op) && !matches!(op, Op::Copy { .. });
         if success && writes && is_sure && self.config.write_buffer.is_none() {
             let program = shortest(media.program_ns, media.details.program_variation_ppm);
             least = least.saturating_add(program);
@@ -238,6 +249,7 @@ impl Session {
         let control = Control::PreconditionFull {
             zones: zones.clone(),
         };
+        self.note_flash_left();
         let possible = self.shadow.precondition(zones.clone());
         if let Some(twin) = &mut self.twin {
             assert_eq!(twin.control(self.now, &control).is_ok(), possible);
@@ -612,6 +624,14 @@ impl Session {
         );
         assert_eq!(twin.mapping(), self.drive.mapping());
     }
+}
+
+/// It takes blocks to a zone.
+const fn is_write(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Write { .. } | Op::Append { .. } | Op::WriteZeroes { .. } | Op::Copy { .. }
+    )
 }
 
 /// The shortest that a time may be which varies by so many parts per million.

@@ -117,6 +117,8 @@ pub(super) struct Shadow {
     /// Implicit opens so far.
     opens: u64,
     effects: Vec<Effect>,
+    /// Zones of each group for which there is flash, if not for all.
+    pub(super) flash_left: Option<Vec<u32>>,
 }
 
 impl Shadow {
@@ -144,6 +146,7 @@ impl Shadow {
             zones: vec![zone; config.zones.count as usize],
             opens: 0,
             effects: Vec::new(),
+            flash_left: None,
         }
     }
 
@@ -249,7 +252,8 @@ impl Shadow {
             && zones.end <= self.config.zones.count
             && zones
                 .clone()
-                .all(|zone| self.zones[zone as usize].state == State::Empty);
+                .all(|zone| self.zones[zone as usize].state == State::Empty)
+            && self.have_flash(zones.clone());
         if possible {
             for zone in zones {
                 let capacity = self.config.zones.capacity_lbas;
@@ -258,6 +262,33 @@ impl Shadow {
             }
         }
         possible
+    }
+
+    /// Whether there is flash for all of some zones that have none.
+    fn have_flash(&self, zones: impl Iterator<Item = u32>) -> bool {
+        let Some(mut left) = self.flash_left.clone() else {
+            return true;
+        };
+        let groups = left.len();
+        zones.into_iter().all(|zone| {
+            let left = &mut left[zone as usize % groups];
+            let had_some = *left > 0;
+            *left = left.saturating_sub(1);
+            had_some
+        })
+    }
+
+    /// An empty zone can become active: there is room, and flash (decision 20).
+    fn take_active(&self, zone: usize) -> Result<(), Status> {
+        let most = self.space.max_active;
+        if most.is_some_and(|most| self.active() >= most) {
+            return Err(Status::TOO_MANY_ACTIVE_ZONES);
+        }
+        let zone = u32::try_from(zone).expect("few zones");
+        if !self.have_flash(std::iter::once(zone)) {
+            return Err(Status::CAPACITY_EXCEEDED);
+        }
+        Ok(())
     }
 
     /// What blocks of the drive hold.
@@ -601,8 +632,8 @@ impl Shadow {
             return Ok(());
         }
         let limits = self.space;
-        if state == State::Empty && limits.max_active.is_some_and(|most| self.active() >= most) {
-            return Err(Status::TOO_MANY_ACTIVE_ZONES);
+        if state == State::Empty {
+            self.take_active(zone)?;
         }
         if limits.max_open.is_some_and(|most| self.open() >= most) {
             let victim = self.zones[limits.first..][..limits.count]
@@ -743,13 +774,7 @@ impl Shadow {
         if self.zones[zone].state != State::Empty {
             return Err(Status::INVALID_ZONE_STATE_TRANSITION);
         }
-        if self
-            .space
-            .max_active
-            .is_some_and(|most| self.active() >= most)
-        {
-            return Err(Status::TOO_MANY_ACTIVE_ZONES);
-        }
+        self.take_active(zone)?;
         self.zones[zone].state = State::Closed;
         self.zones[zone].extension = Some(data[..bytes].to_vec());
         Ok(0)

@@ -77,7 +77,7 @@ fn session(draw: &mut Draw<'_>, config: &DriveConfig, image: Image) -> Image {
 
 /// A drive that keeps data, with conventional namespaces now and then.
 fn config(draw: &mut Draw<'_>) -> DriveConfig {
-    let mut config = draw_config(draw);
+    let mut config = draw_config(draw, true);
     config.data = DataStore::Memory;
     let log_zones = NamespaceConfig::SPARE_ZONES_MIN + draw.int(1..=2);
     if draw.flag() && config.zones.count > log_zones {

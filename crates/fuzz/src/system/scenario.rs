@@ -78,7 +78,7 @@ pub(super) struct Scenario {
 
 impl Scenario {
     pub(super) fn draw(draw: &mut Draw<'_>) -> Self {
-        let mut config = draw_config(draw);
+        let mut config = draw_config(draw, false);
         config.data = draw.pick(&[DataStore::Memory, DataStore::Memory, DataStore::None]);
         let restores = draw.flag();
         let seed = draw.int(0..=u64::MAX);

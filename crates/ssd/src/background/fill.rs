@@ -58,6 +58,9 @@ impl Drive {
         let written = change.host_lbas as u32;
         let commit_lbas = (change.host_lbas - change.written_lbas) as u32;
         let tail = self.trim_finished(change.zone, written);
+        if self.flash.has_given_back_stale() {
+            self.erase_waiting(start);
+        }
         // Pages that the host began count as programmed, unless they are in the buffer.
         let (first, end) = match self.background.finish {
             FinishConfig::Fill { buffered: true, .. } => {
@@ -105,28 +108,36 @@ impl Drive {
 
     /// What a finish fills of a zone of which the host wrote `written` blocks: with
     /// an element-wise finish, the zone gives the rest back.
-    pub(super) fn trim_finished(&mut self, zone: ZoneId, written: u32) -> Tail {
+    pub(crate) fn trim_finished(&mut self, zone: ZoneId, written: u32) -> Tail {
         let layout = self.flash.layout();
         let whole = Tail {
             end_page: layout.zone_pages(),
             slots: layout.width(),
         };
-        let FinishConfig::Fill {
-            extent: FillExtent::Elements,
-            buffered,
-            ..
-        } = self.background.finish
-        else {
+        let Some(by_line) = self.gives_back() else {
             return whole;
         };
         let pages = written.div_ceil(layout.page_lbas());
         match self.mapping.physical(zone) {
             // What goes through the buffer goes over all elements of a line.
-            Some(physical) => self.flash.trim(physical, pages, buffered).unwrap_or(whole),
+            Some(physical) => self.flash.trim(physical, pages, by_line).unwrap_or(whole),
             None => Tail {
                 end_page: 0,
                 ..whole
             },
+        }
+    }
+
+    /// Whether a finish gives back elements that were not written: only whole lines
+    /// of them (`true`), or each.
+    pub(crate) const fn gives_back(&self) -> Option<bool> {
+        match self.background.finish {
+            FinishConfig::Fill {
+                extent: FillExtent::Elements,
+                buffered,
+                ..
+            } => Some(buffered),
+            _ => None,
         }
     }
 

@@ -61,7 +61,7 @@ impl Drive {
         }
     }
 
-    fn is_active(&self, zone: ZoneId) -> bool {
+    pub(crate) fn is_active(&self, zone: ZoneId) -> bool {
         let state = self.zones.state(zone);
         state == ZoneState::IMPLICITLY_OPENED
             || state == ZoneState::EXPLICITLY_OPENED

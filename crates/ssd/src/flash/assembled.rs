@@ -21,13 +21,36 @@ impl Flash {
             .as_mut()
             .expect("other zones have a physical zone, or get one of a list");
         let (physical, stale_blocks) = elements.assemble(zone, &self.layout);
-        let count = elements.physical_zones() as usize;
-        self.zones.resize(count, PhysicalZone::default());
+        self.stands_on(physical, stale_blocks);
+        physical
+    }
+
+    /// Gives a zone that has none, and that was finished after its first `pages`
+    /// pages were written, what that left it. Returns the physical zone; `None`:
+    /// there are not as many elements.
+    pub(crate) fn assemble_finished(
+        &mut self,
+        zone: ZoneId,
+        pages: u32,
+        by_line: bool,
+    ) -> Option<u32> {
+        let elements = self.elements.as_mut()?;
+        let (physical, stale_blocks) =
+            elements.assemble_finished(zone, (pages, by_line), &self.layout)?;
+        self.stands_on(physical, stale_blocks);
+        Some(physical)
+    }
+
+    /// A physical zone has just been made of elements.
+    fn stands_on(&mut self, physical: u32, stale_blocks: u32) {
+        let elements = self.elements.as_ref();
+        let count = elements.map_or(0, |elements| elements.physical_zones() as usize);
+        self.zones
+            .resize(count.max(self.zones.len()), PhysicalZone::default());
         self.zones[physical as usize] = PhysicalZone {
             stale_blocks,
             ..PhysicalZone::default()
         };
-        physical
     }
 
     /// How many more zones of the group of `zone` there are elements for; without
@@ -58,6 +81,14 @@ impl Flash {
             end_page: tail.end_page.min(self.layout.zone_pages()),
             ..tail
         })
+    }
+
+    /// Whether elements that have to be erased, and that nobody erases, were taken from
+    /// a zone since this was asked last: after a loss of power, a zone can have some
+    /// behind its data.
+    pub(crate) fn has_given_back_stale(&mut self) -> bool {
+        let elements = self.elements.as_mut();
+        elements.is_some_and(|elements| elements.has_given_back_stale())
     }
 
     /// How many blocks of a zone its first `pages` pages touch; or elements, if

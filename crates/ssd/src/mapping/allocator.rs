@@ -198,6 +198,36 @@ impl Allocator {
         Ok(())
     }
 
+    /// The same with as many elements of each LUN as `counts` says.
+    ///
+    /// # Errors
+    /// As [`Allocator::allocate`].
+    ///
+    /// # Panics
+    /// If there are not as many counts as LUNs.
+    pub(crate) fn allocate_counts(
+        &mut self,
+        counts: &[u32],
+        out: &mut Vec<ElementId>,
+    ) -> Result<(), Exhausted> {
+        assert_eq!(counts.len(), self.available.len(), "a count for each LUN");
+        for (lun, (&available, &needed)) in (0..).zip(self.available.iter().zip(counts)) {
+            if available < needed {
+                return Err(Exhausted::Lun {
+                    lun,
+                    available,
+                    needed,
+                });
+            }
+        }
+        for (lun, &needed) in counts.iter().enumerate() {
+            for _ in 0..needed {
+                out.push(self.take_least(lun));
+            }
+        }
+        Ok(())
+    }
+
     /// How many times in a row [`Allocator::allocate`] would succeed.
     #[must_use]
     pub fn zones_left(&self, per_lun: u32) -> u32 {

@@ -29,6 +29,8 @@
 //! A write that its zone had accepted before it was reset, and that starts after
 //! that, takes its time on the planes where the zone was, and leaves no trace.
 
+mod assembly;
+mod erasure;
 mod power;
 mod saved;
 
@@ -73,6 +75,8 @@ pub struct Elements {
     /// Flags beside it.
     flags: Vec<u8>,
     zones: u32,
+    /// See [`Self::has_given_back_stale`].
+    has_given_back_stale: bool,
     /// Scratch.
     chosen: Vec<ElementId>,
     turns: Vec<(u64, u32, ElementId)>,
@@ -259,6 +263,7 @@ impl Elements {
             table: Vec::new(),
             flags: Vec::new(),
             zones,
+            has_given_back_stale: false,
             chosen: Vec::new(),
             turns: Vec::new(),
         };
@@ -285,115 +290,6 @@ impl Elements {
         self.units.units.resize(count * line_units, 0);
     }
 
-    /// A physical zone of a group on which nothing stands and nothing is erased,
-    /// `wanted` if it is one.
-    fn unused(&mut self, wanted: u32) -> u32 {
-        let is_unused = |of: &Physical| of.zone == NONE && !of.is_erasing;
-        if is_unused(&self.physical[wanted as usize]) {
-            return wanted;
-        }
-        let groups = self.shape.groups;
-        let first = self.fresh_physical_zones() + wanted % groups;
-        let found = (first..self.physical_zones())
-            .step_by(groups as usize)
-            .find(|&physical| is_unused(&self.physical[physical as usize]));
-        found.unwrap_or_else(|| {
-            let end = self.physical_zones();
-            self.grow(end + groups);
-            end + wanted % groups
-        })
-    }
-
-    /// Gives `zone`, which has none, the elements of least wear. Returns the
-    /// physical zone that they make, and the place behind its last element that
-    /// has to be erased.
-    pub(crate) fn assemble(&mut self, zone: ZoneId, layout: &Layout) -> (u32, u32) {
-        let physical = self.unused(zone.0);
-        let group = zone.0 % self.shape.groups;
-        let mut chosen = std::mem::take(&mut self.chosen);
-        chosen.clear();
-        let (per_lun, line_elements) = (self.shape.per_lun, self.shape.line_elements);
-        let allocator = &mut self.allocators[group as usize];
-        let allocated = match self.shape.depth_weight {
-            None => allocator.allocate(per_lun, &mut chosen),
-            Some(weight) => allocator.allocate_relaxed(per_lun, weight, &mut chosen),
-        };
-        allocated.expect("a group has elements for at least as many zones as it has");
-        self.physical[physical as usize] = Physical {
-            zone: zone.0,
-            rotation: layout.rotation(zone.0),
-            ..Physical::UNUSED
-        };
-        let rotation = layout.rotation(zone.0);
-        self.in_turn(&mut chosen, group, |lun| {
-            (lun + line_elements - rotation % line_elements) % line_elements
-        });
-        for (place, element) in (0..).zip(&chosen) {
-            self.put(physical, place, element.0);
-        }
-        self.chosen = chosen;
-        let stale_end = self.stale_end(physical);
-        for place in 0..self.shape.places {
-            let element = self.at(physical, place).expect("it was put there");
-            let is_dirty = self.stale_left[element] > 0 || self.erasing[element] > 0;
-            self.owner[element] = physical;
-            *self.flags_at(physical, place) = if is_dirty { WAS_STALE } else { 0 };
-        }
-        (physical, stale_end)
-    }
-
-    /// How many more zones of a group the elements that no zone has are enough for.
-    pub(crate) fn zones_left(&self, group: u32) -> u32 {
-        let (of, per_lun) = (&self.allocators[group as usize], self.shape.per_lun);
-        match self.shape.depth_weight {
-            None => of.zones_left(per_lun),
-            Some(_) => of.zones_left_relaxed(per_lun),
-        }
-    }
-
-    /// Puts elements, which are listed LUN by LUN, in an order in which LUNs take
-    /// turns: those that have the same share of all elements behind them, by their
-    /// `position`. If LUNs have as many, that is line by line.
-    fn in_turn(&mut self, chosen: &mut [ElementId], group: u32, position: impl Fn(u32) -> u32) {
-        let per_lun = self.allocators[group as usize].elements_per_lun();
-        self.turns.clear();
-        for of_lun in chosen.chunk_by(|a, b| a.0 / per_lun == b.0 / per_lun) {
-            let (lun, count) = (of_lun[0].0 / per_lun, of_lun.len() as u64);
-            for (nth, &element) in (0..).zip(of_lun) {
-                // Equal shares are equal in integers, and others are as far apart as
-                // the two counts, below 2^16, can make them.
-                let share = ((2 * nth + 1) << 40) / count;
-                self.turns.push((share, position(lun), element));
-            }
-        }
-        self.turns.sort_unstable();
-        for (element, turn) in chosen.iter_mut().zip(&self.turns) {
-            *element = turn.2;
-        }
-    }
-
-    /// Puts an element of its group in a place.
-    fn put(&mut self, physical: u32, place: u32, element: u32) {
-        let shape = self.shape;
-        self.table[shape.index(physical, place)] = element;
-        let group = physical % shape.groups;
-        let planes = &self.planes[(group * shape.width) as usize..][..shape.width as usize];
-        let rotation = self.physical[physical as usize].rotation;
-        let per_lun = self.allocators[group as usize].elements_per_lun();
-        let line = place / shape.line_elements;
-        let at = self.units.at(physical, line);
-        let (of_plane, units) = (&self.units.of_plane, &mut self.units.units);
-        let unit_of = |lun: u32| of_plane[planes[lun as usize] as usize];
-        if shape.is_stripe {
-            for slot in 0..shape.width {
-                units[at + slot as usize] = unit_of((slot + rotation) % shape.width);
-            }
-        } else {
-            let slot = place % shape.width;
-            units[at + slot as usize] = unit_of(element / per_lun);
-        }
-    }
-
     /// The units that pages of a physical zone visit in turn from `page` on, and
     /// the page at which others follow.
     #[inline]
@@ -417,65 +313,6 @@ impl Elements {
         let per_line = self.units.pages_per_line;
         let rest = per_line.rem(pages).min(self.shape.line_elements);
         per_line.div(pages) * self.shape.line_elements + rest
-    }
-
-    /// The first `pages` pages of a physical zone are going to be programmed.
-    #[inline]
-    pub(crate) fn write(&mut self, physical: u32, pages: u32) {
-        let touched = self.places_touched(pages);
-        let written = self.physical[physical as usize].written;
-        if touched > written {
-            self.write_places(physical, written, touched);
-        }
-    }
-
-    fn write_places(&mut self, physical: u32, from: u32, to: u32) {
-        if self.physical[physical as usize].zone == NONE {
-            return;
-        }
-        self.physical[physical as usize].written = to;
-        let group = physical % self.shape.groups;
-        for place in from..to {
-            let element = self.table[self.shape.index(physical, place)];
-            if element != NONE {
-                self.allocators[group as usize].write(ElementId(element));
-            }
-        }
-    }
-
-    /// Takes those elements of a zone away from it that its first `pages` pages do
-    /// not touch: they can be given to others. If it is `by_line`, those beside
-    /// the last that is touched stay. Returns what is left.
-    pub(crate) fn trim(&mut self, physical: u32, pages: u32, by_line: bool) -> Tail {
-        let Shape {
-            line_elements,
-            width,
-            ..
-        } = self.shape;
-        let touched = self.places_touched(pages);
-        let lines = touched.div_ceil(line_elements);
-        let rest = if by_line || self.shape.is_stripe {
-            0
-        } else {
-            touched % line_elements
-        };
-        let kept = if rest == 0 {
-            lines * line_elements
-        } else {
-            touched
-        };
-        for place in kept..self.shape.places {
-            self.let_go(physical, place);
-            let at = self.shape.index(physical, place);
-            self.table[at] = NONE;
-        }
-        // More, if a loss of power took what the host had written there.
-        let written = &mut self.physical[physical as usize].written;
-        *written = kept.min(*written);
-        Tail {
-            end_page: self.units.pages_per_line.value().saturating_mul(lines),
-            slots: if rest == 0 { width } else { rest },
-        }
     }
 
     /// The element in a place of a physical zone, counted over the drive.
@@ -539,141 +376,6 @@ impl Elements {
         let plane = self.planes[group * shape.width as usize + lun as usize];
         let n = id % per_lun * shape.element_rows + row % shape.element_rows;
         Some((element, shape.block(plane, n)))
-    }
-
-    /// Whether a block of a physical zone has to be erased.
-    pub(crate) fn is_stale(&self, physical: u32, row: u32, slot: u32) -> bool {
-        self.block(physical, row, slot)
-            .is_some_and(|(_, block)| self.stale[block])
-    }
-
-    /// A block of a physical zone is being erased. Returns which it is, counted
-    /// over the drive; `None`: it had not to be.
-    pub(crate) fn erase(&mut self, physical: u32, row: u32, slot: u32) -> Option<usize> {
-        let of = &self.physical[physical as usize];
-        if of.zone == NONE && !of.is_erasing {
-            return None;
-        }
-        let (element, block) = self.block(physical, row, slot)?;
-        if !std::mem::take(&mut self.stale[block]) {
-            return None;
-        }
-        self.stale_left[element] -= 1;
-        if self.stale_left[element] == 0 {
-            let (group, id) = self.name(element);
-            self.allocators[group].erased(id);
-        }
-        Some(block)
-    }
-
-    /// The rows of blocks that the elements in a range of places lie in.
-    pub(crate) fn rows_of(&self, places: std::ops::Range<u32>) -> std::ops::Range<u32> {
-        let Shape {
-            line_elements,
-            element_rows,
-            ..
-        } = self.shape;
-        let first = places.start / line_elements * element_rows;
-        first..places.end.div_ceil(line_elements) * element_rows
-    }
-
-    /// Whether the block at a row and position lies in an element of a range of places.
-    pub(crate) fn is_in(&self, places: &std::ops::Range<u32>, row: u32, slot: u32) -> bool {
-        let line = row / self.shape.element_rows;
-        places.contains(&match self.shape.is_stripe {
-            true => line,
-            false => line * self.shape.width + slot,
-        })
-    }
-
-    /// Marks the data of a physical zone as old, and, if it is `full`, what has not
-    /// been written, too. Returns the place behind the last element that has to be erased.
-    pub(crate) fn invalidate(&mut self, physical: u32, full: bool) -> u32 {
-        if full {
-            self.write_places(physical, 0, self.shape.places);
-        }
-        for place in 0..self.physical[physical as usize].written {
-            // Nothing has been programmed where something is still to be erased.
-            if let Some(element) = self.at(physical, place)
-                && self.stale_left[element] == 0
-            {
-                self.mark_stale(element);
-            }
-        }
-        self.stale_end(physical)
-    }
-
-    fn mark_stale(&mut self, element: usize) {
-        let (planes, n) = self.place_on_planes(element);
-        for &plane in &self.planes[planes] {
-            let first = self.shape.block(plane, n);
-            self.stale[first..first + self.shape.element_rows as usize].fill(true);
-        }
-        self.stale_left[element] = self.shape.element_blocks;
-    }
-
-    /// The place behind the last element of a physical zone that has to be erased.
-    fn stale_end(&self, physical: u32) -> u32 {
-        let is_stale = |place: &u32| {
-            let element = self.at(physical, *place);
-            element.is_some_and(|element| self.stale_left[element] > 0)
-        };
-        let last = (0..self.shape.places).rev().find(is_stale);
-        last.map_or(0, |last| last + 1)
-    }
-
-    /// Elements of a physical zone that have to be erased.
-    pub(crate) fn stale_elements(&self, physical: u32) -> u32 {
-        let elements = (0..self.shape.places).filter_map(|place| self.at(physical, place));
-        let stale = elements.filter(|&element| self.stale_left[element] > 0);
-        u32::try_from(stale.count()).expect("a zone has fewer than 2^32 elements")
-    }
-
-    /// Its zone leaves a physical zone, whose elements can be given to others.
-    pub(crate) fn release(&mut self, physical: u32) {
-        for place in 0..self.shape.places {
-            self.let_go(physical, place);
-        }
-        self.physical[physical as usize].zone = NONE;
-    }
-
-    fn let_go(&mut self, physical: u32, place: u32) {
-        if let Some(element) = self.at(physical, place) {
-            let (group, id) = self.name(element);
-            let is_written = self.allocators[group].availability(id) == Availability::Valid;
-            if is_written && self.stale_left[element] == 0 {
-                self.mark_stale(element);
-            }
-            self.allocators[group].release(id);
-            self.owner[element] = NONE;
-        }
-    }
-
-    /// An erasure begins that a reset asked for: it has the elements of a physical
-    /// zone that have to be erased.
-    pub(crate) fn erasure_begins(&mut self, physical: u32) {
-        self.physical[physical as usize].is_erasing = true;
-        for place in 0..self.shape.places {
-            if let Some(element) = self.at(physical, place)
-                && self.stale_left[element] > 0
-            {
-                self.erasing[element] += 1;
-                *self.flags_at(physical, place) |= TAKEN;
-            }
-        }
-    }
-
-    /// It is over.
-    pub(crate) fn erasure_ends(&mut self, physical: u32) {
-        self.physical[physical as usize].is_erasing = false;
-        for place in 0..self.shape.places {
-            let flags = self.flags_at(physical, place);
-            let is_taken = *flags & TAKEN != 0;
-            *flags &= !TAKEN;
-            if let Some(element) = self.at(physical, place).filter(|_| is_taken) {
-                self.erasing[element] -= 1;
-            }
-        }
     }
 
     /// Whether a physical zone has flash for the first `pages` pages of a zone.

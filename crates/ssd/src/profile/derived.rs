@@ -147,7 +147,9 @@ impl Derived {
         let block_bytes = u64::from(geometry.pages_per_block) * u64::from(geometry.page_bytes);
         let raw_bytes = geometry.raw_bytes();
         let zone_capacity_bytes = config.zones.capacity_lbas * lba_bytes;
-        let usable_bytes = zone_capacity_bytes * u64::from(config.zones.count);
+        // Of a thin drive, that of as many zones as there is flash for.
+        let backed = needs.physical_zones.min(config.zones.count);
+        let usable_bytes = zone_capacity_bytes * u64::from(backed);
         assert!(
             usable_bytes <= raw_bytes,
             "checked: every zone has its flash"

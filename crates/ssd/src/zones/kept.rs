@@ -4,7 +4,7 @@
 use zonelab_device::ZoneId;
 
 use super::saved::SavedZone;
-use super::{Finished, Zones};
+use super::{Finished, State, Zones};
 use crate::config::{NamespaceConfig, ZonesConfig};
 use crate::contents::ZoneRecord;
 
@@ -13,6 +13,8 @@ use crate::contents::ZoneRecord;
 pub(super) struct Unkept {
     list: Vec<u32>,
     is_listed: Box<[bool]>,
+    /// What was kept of it last says that it is active.
+    is_active: Box<[bool]>,
 }
 
 impl Unkept {
@@ -32,6 +34,7 @@ impl Zones {
         self.unkept = Some(Box::new(Unkept {
             list: Vec::new(),
             is_listed: vec![false; self.zones.len()].into_boxed_slice(),
+            is_active: vec![false; self.zones.len()].into_boxed_slice(),
         }));
     }
 
@@ -39,6 +42,15 @@ impl Zones {
     pub(super) fn all_changed(&mut self) {
         if let Some(unkept) = &mut self.unkept {
             (0..self.zones.len()).for_each(|index| unkept.note(index));
+        }
+    }
+
+    /// A zone was kept as it is.
+    pub(crate) fn was_kept(&mut self, zone: ZoneId) {
+        let index = zone.0 as usize;
+        let is_active = self.zones[index].state.is_active();
+        if let Some(unkept) = &mut self.unkept {
+            unkept.is_active[index] = is_active;
         }
     }
 
@@ -52,12 +64,18 @@ impl Zones {
         let changed: Vec<usize> = all.filter(differ).map(|(index, _)| index).collect();
         if let Some(unkept) = &mut self.unkept {
             changed.into_iter().for_each(|index| unkept.note(index));
+            for (is_active, record) in unkept.is_active.iter_mut().zip(records) {
+                *is_active = record.is_active();
+            }
         }
     }
 
-    /// The zones that have changed, those that are not active any more before
-    /// those that are: whoever keeps them one by one never has more active
-    /// ones than are allowed.
+    /// The zones that have changed, in an order in which whoever keeps them one by
+    /// one never has more active ones than are allowed, nor zones that need more
+    /// flash than there is: first those that are empty; then those that were
+    /// active and are not, which a finish may have taken flash from; then others
+    /// that are not; then those that are active. (Of a reset zone it is kept at
+    /// once that it is empty: none goes from full to full here.)
     pub(crate) fn take_changed(&mut self) -> Vec<ZoneId> {
         let Some(unkept) = self.unkept.as_mut().filter(|of| !of.list.is_empty()) else {
             return Vec::new();
@@ -66,7 +84,18 @@ impl Zones {
         for &zone in &list {
             unkept.is_listed[zone as usize] = false;
         }
-        list.sort_by_key(|zone| self.zones[*zone as usize].state.is_active());
+        list.sort_by_key(|zone| {
+            let (state, index) = (self.zones[*zone as usize].state, *zone as usize);
+            match () {
+                () if state.is_active() => 3,
+                () if state == State::Empty => 0,
+                () if unkept.is_active[index] => 1,
+                () => 2,
+            }
+        });
+        for &zone in &list {
+            unkept.is_active[zone as usize] = self.zones[zone as usize].state.is_active();
+        }
         list.into_iter().map(ZoneId).collect()
     }
 

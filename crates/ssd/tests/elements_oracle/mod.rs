@@ -328,7 +328,9 @@ impl Oracle {
             self.config.reset.erase,
             EraseWhen::Synchronous | EraseWhen::Background
         );
-        if at_reset && !self.power_was_lost {
+        // What a synchronous reset had not erased is erased by a write.
+        let goes_on = self.config.reset.erase == EraseWhen::Background;
+        if goes_on || at_reset && !self.power_was_lost {
             let invalid = now.values().find(|of| of.is_stale);
             assert_eq!(invalid, None, "all erasures are over");
         }

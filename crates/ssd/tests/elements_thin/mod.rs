@@ -120,6 +120,18 @@ fn preconditioning_needs_flash_too() {
     assert_eq!(rig.drive.zones_left(), 0);
 }
 
+/// What there is flash for is no more than the flash, however many zones there are.
+#[test]
+fn a_thin_drive_can_have_more_zones_than_its_flash_has_bytes() {
+    let mut config = thin(2);
+    config.geometry.blocks_per_plane = 2 * 2;
+    let derived = profile::check(&config).expect("there is flash for two zones");
+    assert_eq!(derived.usable_bytes, derived.raw_bytes);
+    assert_eq!(derived.over_provisioning_ppm, 0);
+    let namespace_bytes = 6 * config.zones.size_lbas * u64::from(config.lba_bytes);
+    assert_eq!(derived.namespace_bytes, namespace_bytes);
+}
+
 #[test]
 fn impossible_thin_drives_are_refused() {
     let refused = |config: &DriveConfig, key: &str| {

@@ -30,61 +30,73 @@ const fn wear(key: u128) -> u64 {
     (key >> 96) as u64
 }
 
-/// What is selected so far. Empty between allocations: it is kept for its
-/// memory.
+/// What is selected so far: of each LUN the elements of least wear, so that a
+/// number says which. Empty between allocations: it is kept for its memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Selection {
-    /// Keys of selected elements by LUN, in ascending order.
-    taken: Vec<Vec<u128>>,
-    /// Exchanges at the present depth, as LUNs that got and lost an element.
-    exchanges: Vec<(usize, usize)>,
+    /// Keys by LUN, in ascending order, that have left the tournament: those of
+    /// the selected elements, and then of some that were.
+    drawn: Vec<Vec<u128>>,
+    /// Selected elements of each LUN.
+    counts: Vec<usize>,
+    /// The same at the depth before.
+    before: Vec<usize>,
 }
 
 impl Selection {
     pub(super) fn new(luns: u32) -> Self {
         Self {
-            taken: vec![Vec::new(); luns as usize],
-            exchanges: Vec::new(),
+            drawn: vec![Vec::new(); luns as usize],
+            counts: vec![0; luns as usize],
+            before: vec![0; luns as usize],
+        }
+    }
+
+    /// The least element of a LUN that is not selected, or [`Tournaments::ABSENT`].
+    fn next(&self, order: &Tournaments, lun: usize) -> u128 {
+        match self.drawn[lun].get(self.counts[lun]) {
+            Some(&key) => key,
+            None => order.least(lun),
         }
     }
 
     /// The LUN with less than `depth` elements selected whose next one is the
     /// least, and its key.
     fn least(&self, order: &Tournaments, depth: usize) -> Option<(usize, u128)> {
-        (0..self.taken.len())
-            .filter(|&lun| self.taken[lun].len() < depth)
-            .map(|lun| (lun, order.least(lun)))
+        (0..self.counts.len())
+            .filter(|&lun| self.counts[lun] < depth)
+            .map(|lun| (lun, self.next(order, lun)))
             .filter(|&(_, key)| key != Tournaments::ABSENT)
             .min_by_key(|&(_, key)| key)
     }
 
     /// The LUN whose last selected element is the greatest, and its key.
     fn greatest(&self) -> Option<(usize, u128)> {
-        let last = |(lun, taken): (usize, &Vec<u128>)| Some((lun, *taken.last()?));
-        self.taken
+        let last = |(lun, &count): (usize, &usize)| {
+            let of_lun = &self.drawn[lun][..count];
+            Some((lun, *of_lun.last()?))
+        };
+        self.counts
             .iter()
             .enumerate()
             .filter_map(last)
             .max_by_key(|&(_, key)| key)
     }
 
-    /// Selects the least element of a LUN.
+    /// Selects the next element of a LUN, which has one.
     fn take(&mut self, order: &mut Tournaments, lun: usize) {
-        let key = order.least(lun);
-        order.set(lun, super::number(key) as usize, Tournaments::ABSENT);
-        self.taken[lun].push(key);
-    }
-
-    /// Gives back the element of a LUN that was selected last.
-    fn put_back(&mut self, order: &mut Tournaments, lun: usize) {
-        if let Some(key) = self.taken[lun].pop() {
-            order.set(lun, super::number(key) as usize, key);
+        if self.counts[lun] == self.drawn[lun].len() {
+            let key = order.least(lun);
+            order.set(lun, super::number(key) as usize, Tournaments::ABSENT);
+            self.drawn[lun].push(key);
         }
+        self.counts[lun] += 1;
     }
 
     /// Exchanges elements for others of less wear, with at most `depth` of each
     /// LUN, and returns how much wear that saves.
     fn exchange(&mut self, order: &mut Tournaments, depth: usize) -> u64 {
+        self.before.copy_from_slice(&self.counts);
         let mut saved = 0;
         while let (Some((to, least)), Some((from, greatest))) =
             (self.least(order, depth), self.greatest())
@@ -94,18 +106,9 @@ impl Selection {
             }
             saved += wear(greatest) - wear(least);
             self.take(order, to);
-            self.put_back(order, from);
-            self.exchanges.push((to, from));
+            self.counts[from] -= 1;
         }
         saved
-    }
-
-    /// Undoes the exchanges at the present depth.
-    fn undo(&mut self, order: &mut Tournaments) {
-        while let Some((to, from)) = self.exchanges.pop() {
-            self.put_back(order, to);
-            self.take(order, from);
-        }
     }
 }
 
@@ -131,31 +134,48 @@ impl Allocator {
         if available < needed {
             return Err(Exhausted::Drive { available, needed });
         }
-        // The least depth at which there are enough, and the least wear there.
+        // The least depth at which there are enough.
         let mut depth = per_lun;
         while within(depth) < needed {
             depth += 1;
         }
-        let mut depth = depth as usize;
-        let (order, selection) = (&mut self.order, &mut self.selection);
-        for _ in 0..needed {
-            let (lun, _) = selection
-                .least(order, depth)
-                .expect("there are enough elements within this depth");
-            selection.take(order, lun);
-        }
-        while selection.exchange(order, depth + 1) > u64::from(weight) {
-            selection.exchanges.clear();
-            depth += 1;
-        }
-        selection.undo(order);
-        for lun in 0..self.selection.taken.len() {
-            let mut taken = core::mem::take(&mut self.selection.taken[lun]);
-            for key in taken.drain(..) {
+        self.select(needed, depth as usize, weight);
+        for lun in 0..self.selection.counts.len() {
+            let mut drawn = core::mem::take(&mut self.selection.drawn[lun]);
+            let count = core::mem::take(&mut self.selection.counts[lun]);
+            for key in drawn.drain(count..) {
+                self.order.set(lun, super::number(key) as usize, key);
+            }
+            for key in drawn.drain(..) {
                 out.push(self.allocated(lun, super::number(key) as usize));
             }
-            self.selection.taken[lun] = taken;
+            self.selection.drawn[lun] = drawn;
         }
         Ok(())
+    }
+
+    /// Selects `needed` elements, of which there are as many within `depth`.
+    fn select(&mut self, needed: u64, mut depth: usize, weight: u32) {
+        let (order, selection) = (&mut self.order, &mut self.selection);
+        let luns = selection.counts.len();
+        if needed == (depth * luns) as u64 {
+            // All LUNs are full.
+            for lun in 0..luns {
+                (0..depth).for_each(|_| selection.take(order, lun));
+            }
+        } else {
+            for _ in 0..needed {
+                let (lun, _) = selection
+                    .least(order, depth)
+                    .expect("there are enough elements within this depth");
+                selection.take(order, lun);
+            }
+        }
+        while selection.exchange(order, depth + 1) > u64::from(weight) {
+            depth += 1;
+        }
+        // The last exchange did not save its price.
+        core::mem::swap(&mut selection.counts, &mut selection.before);
+        selection.before.fill(0);
     }
 }

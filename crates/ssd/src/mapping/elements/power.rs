@@ -71,8 +71,9 @@ impl Elements {
         }
     }
 
-    /// Puts all elements that no zone has and that have to be erased on physical
-    /// zones of their own, to be erased there. Returns those.
+    /// Puts all elements that have to be erased, and that no erasure has, on physical
+    /// zones of their own, to be erased there. Returns those. Zones that have some of them are as zones that
+    /// got elements which are being erased: whoever comes first erases a block.
     pub(crate) fn collect_stale(&mut self) -> Vec<u32> {
         let (stride, groups) = (self.group_elements, self.shape.groups);
         let mut collected = Vec::new();
@@ -84,7 +85,7 @@ impl Elements {
             let mut mine: Vec<u32> = Vec::new();
             for id in 0..luns * per_lun {
                 let element = (group * stride + id) as usize;
-                if self.owner[element] != NONE || self.stale_left[element] == 0 {
+                if self.stale_left[element] == 0 || self.erasing[element] > 0 {
                     continue;
                 }
                 let lun = id / per_lun;

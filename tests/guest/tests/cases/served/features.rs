@@ -22,6 +22,7 @@ pub(crate) const CASES: &[(&str, ServedCase)] = &[
     ("served::features::format", format),
     ("served::features::conventional_beside", conventional_beside),
     ("served::features::capacity_below_size", capacity_below_size),
+    ("served::features::thin", thin),
 ];
 
 /// Serves a drive with settings of its own, and runs a case on it.
@@ -86,6 +87,60 @@ fn zrwa(guest: &mut Guest) -> Result<()> {
         ensure!(zone.write_pointer_lba == 12, "{zone:?}");
         guest.ok(&drive.read(0, 8, "/scratch/read"))?;
         guest.ok("cat /scratch/second /scratch/first | cmp - /scratch/read")?;
+        drive.reset_all(guest)
+    })
+}
+
+/// More zones than flash (decision 20): the block layer offers all of them, and
+/// an empty zone without flash is a device without space; a finish makes room.
+fn thin(guest: &mut Guest) -> Result<()> {
+    let settings = [
+        "mapping.design=chunk",
+        "mapping.physical_zones=8",
+        "mapping.thin=true",
+        "finish.extent=elements",
+    ];
+    on(guest, &settings, |guest, _, drive| {
+        let (device, block) = (drive.generic(), drive.block());
+        let identify = guest.ok(&format!("nvme id-ns {device} -o json"))?;
+        let identify: Value = serde_json::from_str(&identify)?;
+        let zone_lbas = drive.start_lba(1);
+        ensure!(identify["nsze"] == 64 * zone_lbas, "{identify}");
+        ensure!(identify["ncap"] == 8 * zone_lbas, "{identify}");
+        ensure!(identify["nuse"] == 0, "{identify}");
+        ensure!(identify["nsfeat"].as_u64().is_some_and(|of| of & 1 == 1));
+        let bytes = guest.ok(&format!("blockdev --getsize64 {block}"))?;
+        ensure!(
+            bytes.trim().parse::<u64>()? == drive.start_byte(64),
+            "{bytes}"
+        );
+
+        guest.ok(&drive.random(1, "/scratch/data"))?;
+        let by_the_block_layer = |zone: u64| {
+            let at = drive.start_lba(zone);
+            format!("dd if=/scratch/data of={block} bs=4096 count=1 seek={at} oflag=direct")
+        };
+        for zone in 0..8 {
+            guest.ok(&by_the_block_layer(zone))?;
+        }
+        let text = guest.fails(&by_the_block_layer(8))?;
+        ensure!(text.contains("No space left on device"), "{text}");
+        // Capacity Exceeded.
+        refused(
+            guest,
+            &drive.write(drive.start_lba(8), 1, "/scratch/data"),
+            0x081,
+        )?;
+        drive.expect(guest, 8, State::Empty)?;
+        // What is open can be written on.
+        guest.ok(&drive.write(drive.start_lba(7) + 1, 1, "/scratch/data"))?;
+        for zone in 0..8 {
+            drive.manage(guest, "finish-zone", zone)?;
+        }
+        // Past the block layer's own write pointers.
+        guest.ok(&drive.write(drive.start_lba(8), 1, "/scratch/data"))?;
+        guest.ok(&drive.read(drive.start_lba(0), 1, "/scratch/read"))?;
+        guest.ok("cmp /scratch/data /scratch/read")?;
         drive.reset_all(guest)
     })
 }

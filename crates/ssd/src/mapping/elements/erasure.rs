@@ -1,0 +1,122 @@
+//! What of elements has to be erased, block by block, and who erases it.
+
+use std::ops::Range;
+
+use super::{Elements, NONE, Shape, TAKEN};
+
+impl Elements {
+    /// Whether a block of a physical zone has to be erased.
+    pub(crate) fn is_stale(&self, physical: u32, row: u32, slot: u32) -> bool {
+        self.block(physical, row, slot)
+            .is_some_and(|(_, block)| self.stale[block])
+    }
+
+    /// A block of a physical zone is being erased. Returns which it is, counted
+    /// over the drive; `None`: it had not to be.
+    pub(crate) fn erase(&mut self, physical: u32, row: u32, slot: u32) -> Option<usize> {
+        let of = &self.physical[physical as usize];
+        if of.zone == NONE && !of.is_erasing {
+            return None;
+        }
+        let (element, block) = self.block(physical, row, slot)?;
+        if !std::mem::take(&mut self.stale[block]) {
+            return None;
+        }
+        self.stale_left[element] -= 1;
+        if self.stale_left[element] == 0 {
+            let (group, id) = self.name(element);
+            self.allocators[group].erased(id);
+        }
+        Some(block)
+    }
+
+    /// The rows of blocks that the elements in a range of places lie in.
+    pub(crate) fn rows_of(&self, places: Range<u32>) -> Range<u32> {
+        let Shape {
+            line_elements,
+            element_rows,
+            ..
+        } = self.shape;
+        let first = places.start / line_elements * element_rows;
+        first..places.end.div_ceil(line_elements) * element_rows
+    }
+
+    /// Whether the block at a row and position lies in an element of a range of places.
+    pub(crate) fn is_in(&self, places: &Range<u32>, row: u32, slot: u32) -> bool {
+        let line = row / self.shape.element_rows;
+        places.contains(&match self.shape.is_stripe {
+            true => line,
+            false => line * self.shape.width + slot,
+        })
+    }
+
+    /// Marks the data of a physical zone as old, and, if it is `full`, what has not
+    /// been written, too. Returns the place behind the last element that has to be erased.
+    pub(crate) fn invalidate(&mut self, physical: u32, full: bool) -> u32 {
+        if full {
+            self.write_places(physical, 0, self.shape.places);
+        }
+        for place in 0..self.physical[physical as usize].written {
+            // Nothing has been programmed where something is still to be erased.
+            if let Some(element) = self.at(physical, place)
+                && self.stale_left[element] == 0
+            {
+                self.mark_stale(element);
+            }
+        }
+        self.stale_end(physical)
+    }
+
+    pub(super) fn mark_stale(&mut self, element: usize) {
+        let (planes, n) = self.place_on_planes(element);
+        for &plane in &self.planes[planes] {
+            let first = self.shape.block(plane, n);
+            self.stale[first..first + self.shape.element_rows as usize].fill(true);
+        }
+        self.stale_left[element] = self.shape.element_blocks;
+    }
+
+    /// The place behind the last element of a physical zone that has to be erased.
+    pub(super) fn stale_end(&self, physical: u32) -> u32 {
+        let is_stale = |place: &u32| {
+            let element = self.at(physical, *place);
+            element.is_some_and(|element| self.stale_left[element] > 0)
+        };
+        let last = (0..self.shape.places).rev().find(is_stale);
+        last.map_or(0, |last| last + 1)
+    }
+
+    /// Elements of a physical zone that have to be erased.
+    pub(crate) fn stale_elements(&self, physical: u32) -> u32 {
+        let elements = (0..self.shape.places).filter_map(|place| self.at(physical, place));
+        let stale = elements.filter(|&element| self.stale_left[element] > 0);
+        u32::try_from(stale.count()).expect("a zone has fewer than 2^32 elements")
+    }
+
+    /// An erasure begins that a reset asked for: it has the elements of a physical
+    /// zone that have to be erased.
+    pub(crate) fn erasure_begins(&mut self, physical: u32) {
+        self.physical[physical as usize].is_erasing = true;
+        for place in 0..self.shape.places {
+            if let Some(element) = self.at(physical, place)
+                && self.stale_left[element] > 0
+            {
+                self.erasing[element] += 1;
+                *self.flags_at(physical, place) |= TAKEN;
+            }
+        }
+    }
+
+    /// It is over.
+    pub(crate) fn erasure_ends(&mut self, physical: u32) {
+        self.physical[physical as usize].is_erasing = false;
+        for place in 0..self.shape.places {
+            let flags = self.flags_at(physical, place);
+            let is_taken = *flags & TAKEN != 0;
+            *flags &= !TAKEN;
+            if let Some(element) = self.at(physical, place).filter(|_| is_taken) {
+                self.erasing[element] -= 1;
+            }
+        }
+    }
+}
