@@ -47,7 +47,7 @@ impl Document {
             file: file.to_owned(),
             line_starts: line_starts(text),
             text: text.to_owned(),
-            overrides: overrides.iter().map(|o| shorten(o.text())).collect(),
+            overrides: overrides.iter().map(|o| shorten(o.written())).collect(),
             root: TableNode::default(),
             problems: RefCell::default(),
             unlisted: Cell::new(0),

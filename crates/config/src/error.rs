@@ -15,7 +15,7 @@ pub enum Place {
         /// Column in characters, from 1.
         column: usize,
     },
-    /// An override from the command line, as it was written after `--set`.
+    /// An override from the command line, as it was written: `--set media.read=60us`.
     Override(String),
 }
 
@@ -53,9 +53,11 @@ impl Problem {
     /// Whether the text of the override already names the key.
     fn key_is_in_override(&self) -> bool {
         match &self.place {
-            Place::Override(text) => text
-                .split_once('=')
-                .is_some_and(|(path, _)| path.trim() == self.key),
+            Place::Override(text) => match text.split_once('=') {
+                Some((path, _)) => path.trim_end().rsplit(' ').next() == Some(&self.key),
+                // An option of its own.
+                None => text.starts_with("--"),
+            },
             _ => false,
         }
     }
@@ -71,7 +73,7 @@ impl fmt::Display for Problem {
             f.write_str(": ")?;
         }
         if let Place::Override(text) = &self.place {
-            write!(f, "--set {text}: ")?;
+            write!(f, "{text}: ")?;
         }
         if !self.key.is_empty() && !self.key_is_in_override() {
             write!(f, "{}: ", self.key)?;

@@ -18,6 +18,8 @@ use crate::units::shorten;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
     text: String,
+    /// As the user wrote it, for messages.
+    written: String,
     path: Vec<String>,
     value: Option<String>,
 }
@@ -33,7 +35,7 @@ impl Override {
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let wrong = |what: &str| Problem {
             file: String::new(),
-            place: Place::Override(shorten(text)),
+            place: Place::Override(format!("--set {}", shorten(text))),
             key: String::new(),
             what: what.to_owned(),
             valid: "write for example `--set media.read=60us`".to_owned(),
@@ -56,9 +58,23 @@ impl Override {
         let value = (!value.is_empty()).then(|| value.to_owned());
         Ok(Self {
             text: text.to_owned(),
+            written: format!("--set {text}"),
             path,
             value,
         })
+    }
+
+    /// The same override, written by another option than `--set`, for messages:
+    /// `--records 5`.
+    #[must_use]
+    pub fn written_as(mut self, option: impl Into<String>) -> Self {
+        self.written = option.into();
+        self
+    }
+
+    /// As the user wrote it: `--set media.read=60us`.
+    pub(crate) fn written(&self) -> &str {
+        &self.written
     }
 
     /// The path, keys joined by dots.

@@ -18,6 +18,7 @@
 //! | [`commands`] | whatever a host sends as commands |
 //! | [`drive`] | commands into a drive, both drawn, against a shadow of the drive |
 //! | [`faults`], [`snapshot`] | fault plans and snapshots: refused, or they work |
+//! | [`kv`] | key-value stores and files whose contents are damaged or forged |
 //! | [`store`] | a store that loses power at any step, gets full, or is damaged |
 //! | [`system`] | a host with clients, faults, loss of power and snapshots on a drawn drive |
 //! | [`selftest`] | tests the harness itself |
@@ -32,6 +33,7 @@ pub mod experiment;
 pub mod faults;
 pub mod fio;
 pub mod harness;
+pub mod kv;
 pub mod nvme_entry;
 pub mod pdu_stream;
 pub mod profile;
@@ -156,6 +158,13 @@ pub const TARGETS: &[Target] = &[
         run: store::run,
         max_bytes: 1_024,
         runs: 1_500,
+    },
+    Target {
+        name: "kv",
+        description: "key-value stores that are damaged or forged: seen, refused, or they work",
+        run: kv::run,
+        max_bytes: 512,
+        runs: 2_000,
     },
     Target {
         name: "system",

@@ -108,6 +108,11 @@ fn store() {
 }
 
 #[test]
+fn kv() {
+    run("kv");
+}
+
+#[test]
 fn system() {
     run("system");
 }

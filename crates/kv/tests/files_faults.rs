@@ -342,6 +342,39 @@ fn what_a_failed_write_held_is_written_again() {
 
 /// A write that fails again and again is an error in the end; the writer can go
 /// on when the device can.
+/// Of three writes to the end of a zone the last fails, and before the others end.
+#[test]
+fn a_zone_whose_last_write_failed_is_not_full() {
+    let mut machine = Machine::new(&small());
+    let device = machine.device.clone();
+    machine
+        .run(async move |io| {
+            let config = FilesConfig {
+                io_bytes: 4_096,
+                write_depth: 3,
+                finish_threshold_percent: 99,
+                finish_when: FinishWhen::Eager,
+                ..keeping()
+            };
+            let files = Files::format(&io, config).await?;
+            let mut fails = fault(Trigger::Write, 1, Effect::Fail(Status::INTERNAL_ERROR));
+            let last = 3 * 160 + 127;
+            fails.when.lbas = Some(last..=last);
+            let plan = FaultPlan {
+                seed: 1,
+                faults: vec![fails],
+            };
+            device.with_faults(|drive| drive.add_faults(io.now(), plan));
+            let contents = bytes(128 * 4_096, 5);
+            write(&files, "a", &contents).await?;
+            assert_eq!(files.usage().placements.new_zone, 1, "it was written on");
+            assert_eq!(files.zone_use()[0].state, ZoneUseState::Full);
+            assert_eq!(read(&files, "a").await?, contents);
+            Ok::<_, FilesError>(())
+        })
+        .expect("nothing else fails");
+}
+
 #[test]
 fn a_device_that_writes_nothing_is_an_error_until_it_does() {
     let mut machine = Machine::new(&small());

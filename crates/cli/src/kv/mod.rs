@@ -131,20 +131,40 @@ fn unknown(name: &str) -> Failure {
 /// The workload with what the command line says of it.
 fn template(args: &Args) -> Result<KvTemplate, Failure> {
     let mut settings = Vec::new();
-    let mut add = |key: &str, value: Option<String>| -> Result<(), Failure> {
+    let mut add = |option: &str, key: &str, value: Option<String>| -> Result<(), Failure> {
         let Some(value) = value else { return Ok(()) };
-        let setting = Override::parse(&format!("{key}={value}"));
-        settings.push(setting.map_err(|problem| Failure::usage(problem.to_string()))?);
+        let setting = Override::parse(&format!("{key}={value}"))
+            .map_err(|problem| Failure::usage(problem.to_string()))?;
+        let shown = value.trim_end_matches('B');
+        settings.push(setting.written_as(format!("--{option} {shown}")));
         Ok(())
     };
-    add("operations", args.operations.map(|n| n.to_string()))?;
-    add("records", args.records.map(|n| n.to_string()))?;
-    add("key", args.key_bytes.map(|bytes| format!("{bytes}B")))?;
-    add("value", args.value_bytes.map(|bytes| format!("{bytes}B")))?;
-    add("clients", args.clients.map(|n| n.to_string()))?;
-    add("repeats", args.repeats.map(|n| n.to_string()))?;
-    add("files.finish_threshold", args.finish_threshold.clone())?;
-    settings.extend(files::overrides(&args.kv)?);
+    add(
+        "operations",
+        "operations",
+        args.operations.map(|n| n.to_string()),
+    )?;
+    add("records", "records", args.records.map(|n| n.to_string()))?;
+    add(
+        "key-bytes",
+        "key",
+        args.key_bytes.map(|bytes| format!("{bytes}B")),
+    )?;
+    add(
+        "value-bytes",
+        "value",
+        args.value_bytes.map(|bytes| format!("{bytes}B")),
+    )?;
+    add("clients", "clients", args.clients.map(|n| n.to_string()))?;
+    add("repeats", "repeats", args.repeats.map(|n| n.to_string()))?;
+    add(
+        "finish-threshold",
+        "files.finish_threshold",
+        args.finish_threshold.clone(),
+    )?;
+    for (setting, text) in files::overrides(&args.kv)?.into_iter().zip(&args.kv) {
+        settings.push(setting.written_as(format!("--kv {text}")));
+    }
     KvTemplate::named(&args.workload, &settings)
         .map_err(|errors| Failure::usage(errors.to_string()))
 }

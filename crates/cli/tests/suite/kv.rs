@@ -107,3 +107,165 @@ fn what_is_wrong_is_said_with_what_would_be_right() {
         "--overwrite",
     );
 }
+
+/// Each option and key at a value that cannot be, by itself.
+#[test]
+fn values_that_cannot_be_are_refused_by_their_keys() {
+    let scratch = Scratch::new("kv-values");
+    let cases: [(&str, &[&str], i32, &str); 17] = [
+        (
+            "ycsb-a",
+            &["--records", "0"],
+            2,
+            "--records 0: records = 0, and nobody inserts any",
+        ),
+        (
+            "ycsb-a",
+            &["--operations", "0"],
+            2,
+            "--operations 0: 0 is out of range; at least 1",
+        ),
+        (
+            "ycsb-a",
+            &["--clients", "0"],
+            2,
+            "--clients 0: 0 is out of range; at least 1",
+        ),
+        (
+            "ycsb-a",
+            &["--value-bytes", "20000000"],
+            2,
+            "--value-bytes 20000000: a value of",
+        ),
+        (
+            "ycsb-a",
+            &["--kv", "value=256MiB"],
+            2,
+            "--kv value=256MiB: a value of 268435456 bytes",
+        ),
+        (
+            "ycsb-a",
+            &["--kv", "value=[\"9B\", \"8B\"]"],
+            2,
+            "sizes of 9 to 8 bytes",
+        ),
+        (
+            "ycsb-a",
+            &["--kv", "keys=zipfian", "--kv", "theta=0"],
+            2,
+            "--kv theta=0: theta = 0",
+        ),
+        (
+            "ycsb-a",
+            &["--kv", "mix.get=0", "--kv", "mix.put=1"],
+            2,
+            "known here: delete, get,",
+        ),
+        (
+            "ycsb-a",
+            &["--kv", "store.costs.put=2s"],
+            2,
+            "this is too long a time; at most 1s",
+        ),
+        (
+            "ycsb-a",
+            &["--kv", "files.io=1B"],
+            3,
+            "files.io = 1: must be at least a logical block",
+        ),
+        (
+            "ycsb-a",
+            &["--kv", "files.meta_zones=1"],
+            3,
+            "files.meta_zones = 1: must be at least 2",
+        ),
+        (
+            "ycsb-a",
+            &["--kv", "store.num_levels=1"],
+            3,
+            "store.num_levels = 1: must be 2 to 16",
+        ),
+        (
+            "ycsb-a",
+            &["--kv", "store.write_buffer_size=1TiB"],
+            3,
+            "store.write_buffer_size = 1099511627776: must be 1 to 1073741824 bytes",
+        ),
+        (
+            "ycsb-a",
+            &["--set", "zones.count=1"],
+            3,
+            "fewer than the 1 zones there are",
+        ),
+        (
+            "ycsb-a",
+            &["--set", "zones.max_open=1"],
+            3,
+            "zones.max_open of the drive): must be at",
+        ),
+        (
+            "ycsb-a",
+            &["--set", "zones.max_active=1"],
+            3,
+            "zones.max_active of the drive): must be",
+        ),
+        (
+            "ycsb-a",
+            &[
+                "--set",
+                "namespaces=[{kind=\"conventional\", zones=48, spare_zones=3}]",
+            ],
+            3,
+            "namespace 1 is not zoned",
+        ),
+    ];
+    for (workload, args, code, says) in cases {
+        let base = [workload, "--device", "confznspp", "--quiet"];
+        let output = scratch.kv(&[&base[..], args].concat());
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
+        assert!(said.contains(says), "{args:?}: {said}");
+    }
+}
+
+/// What does not fit the drive ends the run with what is used up.
+#[test]
+fn a_store_too_large_for_its_drive_ends_with_what_is_scarce() {
+    let scratch = Scratch::new("kv-too-large");
+    let tiny = [
+        "--set",
+        "geometry.pages_per_block=4",
+        "--set",
+        "zones.count=8",
+        "--set",
+        "zones.capacity=512KiB",
+        "--set",
+        "zones.size=512KiB",
+        "--quiet",
+    ];
+    let cases: [&[&str]; 4] = [
+        // Values larger than a zone; a memtable larger than the drive; one zone for data.
+        &["--value-bytes", "1000000"],
+        &["--kv", "store.write_buffer_size=1GiB"],
+        &[
+            "--kv",
+            "store.write_buffer_size=1GiB",
+            "--kv",
+            "store.wal_buffer=1GiB",
+        ],
+        &["--kv", "files.meta_zones=7"],
+    ];
+    for args in cases {
+        let base = [
+            "fillrandom",
+            "--operations",
+            "100000",
+            "--device",
+            "confznspp",
+        ];
+        let output = scratch.kv(&[&base[..], &tiny, args].concat());
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(5), "{args:?}: {said}");
+        assert!(said.contains("out of "), "{args:?}: {said}");
+    }
+}

@@ -187,7 +187,8 @@ impl Shape {
         if max_open < 2 {
             return refuse("max_open", max_open, "at least 2: metadata and data");
         }
-        let max_open = max_open - 1;
+        let but_one = |limit: u32| if limit == u32::MAX { limit } else { limit - 1 };
+        let max_open = but_one(max_open);
         let meta_end = zones.start + config.meta_zones;
         Ok(Self {
             lba_bytes,
@@ -197,7 +198,7 @@ impl Shape {
             data_zones: meta_end..zones.end,
             zones,
             io_lbas,
-            max_active: max_active - 1,
+            max_active: but_one(max_active),
             max_open,
             max_open_but_wal: max_open.saturating_sub(config.wal_zones).max(1),
         })

@@ -14,7 +14,7 @@ use zonelab_nvme::zns::ZoneSendAction;
 
 use super::device::{Device, Reported};
 use super::log::{Log, MetaZone};
-use super::records::{self, Header, VERSION};
+use super::records::{self, Header, NUMBER_MAX, VERSION};
 use super::table::{Record, Table};
 use super::usage::ZoneUseState;
 use super::zones::{Manage, Zones};
@@ -222,6 +222,9 @@ async fn scan(device: &Device, zone: u32, of: Reported) -> Result<Option<Found>,
         if (header.epoch, header.index) != (epoch, index) {
             return Err(corrupt(block, "a batch is not in its place"));
         }
+        if header.next_file.max(header.epoch) > NUMBER_MAX {
+            return Err(corrupt(block, "no file or epoch has so high a number"));
+        }
         replay(device, &mut table, records).map_err(|what| corrupt(block, what))?;
         table.next_id = table.next_id.max(header.next_file);
         block += lbas;
@@ -305,7 +308,6 @@ fn zones_of(
     let shape = &device.shape;
     let first = shape.data_zones.start;
     let mut ends = vec![0; reported.len()];
-    let mut live = vec![0; reported.len()];
     let extents = |each: &mut dyn FnMut(usize, u64, u64, super::Lifetime)| {
         for file in table.by_name.values() {
             for extent in file.state.borrow().extents.iter() {
@@ -315,20 +317,23 @@ fn zones_of(
             }
         }
     };
-    extents(&mut |at, lbas, end, _| {
-        ends[at] = end.max(ends[at]);
-        live[at] += lbas;
-    });
+    extents(&mut |at, _, end, _| ends[at] = end.max(ends[at]));
+    let mut places = Vec::new();
+    extents(&mut |at, lbas, end, _| places.push((at, end - lbas, end)));
+    places.sort_unstable();
+    let overlap = |pair: &&[(usize, u64, u64)]| pair[0].0 == pair[1].0 && pair[0].2 > pair[1].1;
+    if let Some(pair) = places.windows(2).find(overlap) {
+        let (at, block, _) = pair[1];
+        let zone = first + at as u32;
+        return Err(FilesError::Corrupt {
+            zone,
+            lba: shape.start_of(zone) + block,
+            what: "two files have the same block",
+        });
+    }
     let mut zones = Zones::new(shape, config, now);
     for (at, of) in reported.iter().enumerate() {
         let zone = first + at as u32;
-        if live[at] > ends[at] {
-            return Err(FilesError::Corrupt {
-                zone,
-                lba: shape.start_of(zone),
-                what: "two files have the same block",
-            });
-        }
         use ZoneUseState::{Closed, Empty, Finished, Full, Offline, Open, ReadOnly};
         match of.state {
             // Their write pointers say nothing.

@@ -24,6 +24,8 @@ use super::{FileId, Lifetime};
 const MAGIC: u32 = u32::from_le_bytes(*b"ZLFS");
 pub(super) const VERSION: u32 = 1;
 pub(super) const HEADER_BYTES: usize = 72;
+/// Files and epochs are counted up to this, so that there is always a next one.
+pub(super) const NUMBER_MAX: u64 = 1 << 62;
 
 const CREATE: u8 = 1;
 const EXTEND: u8 = 2;

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use super::records::NUMBER_MAX;
 use super::{FileId, FilesError, Lifetime};
 
 /// Longest name of a file in bytes.
@@ -199,7 +200,8 @@ impl Table {
     pub(super) fn replay(&mut self, record: Record, lba_bytes: u64) -> Option<()> {
         match record {
             Record::Create { id, lifetime, name } => {
-                if self.by_name.contains_key(&name) || self.by_id.contains_key(&id) {
+                let is_taken = self.by_name.contains_key(&name) || self.by_id.contains_key(&id);
+                if is_taken || id.0 > NUMBER_MAX {
                     return None;
                 }
                 let file = self.insert(id, &name, lifetime);

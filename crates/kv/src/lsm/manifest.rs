@@ -4,6 +4,7 @@
 //! byte that says which, and its value. `CURRENT` names the manifest that holds;
 //! it is replaced by renaming, so there is always one.
 
+use super::entry::Tag;
 use super::version::FileMeta;
 
 /// The file that names the manifest.
@@ -15,6 +16,12 @@ pub(crate) const CURRENT_TEMPORARY: &str = "CURRENT.dbtmp";
 pub(crate) fn manifest_name(number: u64) -> String {
     format!("MANIFEST-{number:06}")
 }
+
+/// Files have numbers up to this, so that there is always a next one.
+pub(crate) const FILE_NUMBER_MAX: u64 = 1 << 62;
+
+/// The largest sequence number that a manifest can have: half of those there are.
+const SEQUENCE_MAX: u64 = Tag::SEQUENCE_MAX / 2;
 
 const LOG_NUMBER: u8 = 1;
 const NEXT_FILE: u8 = 2;
@@ -184,10 +191,44 @@ impl Replay {
             replay.apply(edit, levels).map_err(damaged)?;
             at += len;
         }
+        replay.check().map_err(|what| (at as u64, what))?;
         Ok(replay)
     }
 
+    /// Whether these can be the tables of a tree.
+    fn check(&self) -> Result<(), &'static str> {
+        let mut numbers: Vec<u64> = self.files.iter().map(|file| file.number).collect();
+        numbers.sort_unstable();
+        if numbers.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err("a table is there twice");
+        }
+        if self.files.iter().any(|file| file.smallest > file.largest) {
+            return Err("a table ends before it begins");
+        }
+        let mut runs: Vec<&FileRecord> = self.files.iter().filter(|it| it.level > 0).collect();
+        runs.sort_by(|a, b| (a.level, &a.smallest).cmp(&(b.level, &b.smallest)));
+        let overlap = |pair: &[&FileRecord]| {
+            pair[0].level == pair[1].level && pair[0].largest >= pair[1].smallest
+        };
+        match runs.windows(2).any(overlap) {
+            true => Err("two tables of a level overlap"),
+            false => Ok(()),
+        }
+    }
+
     fn apply(&mut self, edit: Edit, levels: usize) -> Result<(), &'static str> {
+        let files = [edit.next_file, edit.log_number];
+        if files
+            .iter()
+            .flatten()
+            .any(|number| *number > FILE_NUMBER_MAX)
+            || edit.added.iter().any(|file| file.number > FILE_NUMBER_MAX)
+        {
+            return Err("no file has so high a number");
+        }
+        if edit.last_sequence.is_some_and(|last| last > SEQUENCE_MAX) {
+            return Err("no write has so high a sequence number");
+        }
         self.log_number = edit.log_number.unwrap_or(self.log_number);
         self.next_file = edit.next_file.unwrap_or(self.next_file);
         self.last_sequence = edit.last_sequence.unwrap_or(self.last_sequence);

@@ -172,6 +172,8 @@ impl Mix {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}; {valid}")]
 pub struct SpecError {
+    /// The key of `[job.kv]` that it is about, or the first of them.
+    pub key: &'static str,
     /// What is wrong, with the key and its value.
     pub what: String,
     /// What would be right.
@@ -184,25 +186,28 @@ impl Spec {
     /// # Errors
     /// The first thing that is wrong.
     pub fn check(&self) -> Result<(), SpecError> {
-        let wrong = |what: String, valid: &str| {
+        let wrong = |key, what: String, valid: &str| {
             Err(SpecError {
+                key,
                 what,
                 valid: valid.to_owned(),
             })
         };
         if !KEY_BYTES.contains(&self.key_bytes) {
             return wrong(
-                format!("key_bytes = {}", self.key_bytes),
+                "key",
+                format!("a key of {} bytes", self.key_bytes),
                 "keys have 8 to 1024 bytes",
             );
         }
         if self.values.largest() > MAX_VALUE_BYTES {
             return wrong(
+                "value",
                 format!("a value of {} bytes", self.values.largest()),
                 "values have at most 16 MiB",
             );
         }
-        check_sizes("values", &self.values)?;
+        check_sizes("value", &self.values)?;
         let counted: u64 = self
             .clients
             .iter()
@@ -210,12 +215,14 @@ impl Spec {
             .fold(0, u64::saturating_add);
         if counted.saturating_add(self.records) > MAX_OPERATIONS {
             return wrong(
+                "operations",
                 format!("{counted} operations on {} records", self.records),
                 "at most 2147483648 together",
             );
         }
         if self.clients.iter().all(|group| group.operations.is_none()) {
             return wrong(
+                "operations",
                 "no client has a number of operations".to_owned(),
                 "give it to one of them, so that the run ends",
             );
@@ -228,6 +235,7 @@ impl Spec {
                 .all(|group| group.mix.weight(Kind::Insert) == 0)
         {
             return wrong(
+                "records",
                 "records = 0, and nobody inserts any".to_owned(),
                 "give the number of keys that operations choose from",
             );
@@ -268,20 +276,23 @@ impl Spec {
 }
 
 fn check_clients(group: &Clients) -> Result<(), SpecError> {
-    let wrong = |what: String, valid: &str| {
+    let wrong = |key, what: String, valid: &str| {
         Err(SpecError {
+            key,
             what,
             valid: valid.to_owned(),
         })
     };
     if !(1..=4096).contains(&group.count) {
         return wrong(
+            "clients",
             format!("{} clients in a group", group.count),
             "1 to 4096 can be",
         );
     }
     if group.mix.sum() == 0 || group.mix.weights.iter().any(|&weight| weight > 1_000_000) {
         return wrong(
+            "mix",
             format!("weights {:?} of operations", group.mix.weights),
             "one is above 0, and none above 1000000",
         );
@@ -289,7 +300,13 @@ fn check_clients(group: &Clients) -> Result<(), SpecError> {
     check_sizes("scans", &group.scans)?;
     let ok = match group.choice {
         Choice::Uniform => true,
-        Choice::Zipfian { theta } | Choice::Latest { theta } => theta > 0.0 && theta <= 100.0,
+        Choice::Zipfian { theta } | Choice::Latest { theta } => {
+            if theta > 0.0 && theta <= 100.0 {
+                return Ok(());
+            }
+            let what = format!("theta = {theta}");
+            return wrong("theta", what, "above 0, at most 100");
+        }
         Choice::KeyRanges(ranges) => {
             let weight = |x: u32| ranges.weights.at(f64::from(x));
             let is_power = |power: choice::Power| power.a > 0.0 && power.b > 0.0;
@@ -302,12 +319,13 @@ fn check_clients(group: &Clients) -> Result<(), SpecError> {
         return Ok(());
     }
     wrong(
+        "keys",
         format!("{:?}", group.choice),
-        "exponents and factors are above 0 (theta at most 100), ranges 1 to 65536, and one has a weight",
+        "exponents and factors are above 0, ranges 1 to 65536, and one has a weight",
     )
 }
 
-fn check_sizes(name: &str, sizes: &Sizes) -> Result<(), SpecError> {
+fn check_sizes(key: &'static str, sizes: &Sizes) -> Result<(), SpecError> {
     let ok = match *sizes {
         Sizes::Fixed(_) => true,
         Sizes::Uniform { min, max } => min <= max,
@@ -318,9 +336,20 @@ fn check_sizes(name: &str, sizes: &Sizes) -> Result<(), SpecError> {
     if ok {
         return Ok(());
     }
+    let (what, valid) = match *sizes {
+        Sizes::Uniform { min, max } => (
+            format!("sizes of {min} to {max} bytes"),
+            "the smaller one comes first",
+        ),
+        _ => (
+            format!("{sizes:?}"),
+            "min is below max, sigma above 0, and k not 0",
+        ),
+    };
     Err(SpecError {
-        what: format!("{name}: {sizes:?}"),
-        valid: "min is not above max, sigma above 0, and k not 0".to_owned(),
+        key,
+        what,
+        valid: valid.to_owned(),
     })
 }
 

@@ -65,6 +65,10 @@ pub struct Moment<'a> {
     pub usage: &'a Usage,
 }
 
+/// Looks after which the time between them doubles, each time: a run of years
+/// of virtual time does not spend its time on looks.
+const LOOKS_BEFORE_DOUBLING: u64 = 1 << 18;
+
 /// What goes on in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
@@ -316,10 +320,13 @@ impl<W: FnMut(Moment<'_>) -> ControlFlow<()> + 'static> Run<W> {
         let (db, stops_at_errors) = (db.clone(), self.setup.stops_at_errors);
         let (io, files, shared) = (self.io.clone(), self.files.clone(), Rc::clone(&self.shared));
         let (watch, planned) = (Rc::clone(&self.watch), self.planned);
-        let every = self.setup.sample.max(Nanos(1));
+        let mut every = self.setup.sample.max(Nanos(1));
         async move {
-            loop {
-                io.sleep_until(io.now() + every).await;
+            for looks in 1_u64.. {
+                io.sleep_until(io.now().saturating_add(every)).await;
+                if looks.is_multiple_of(LOOKS_BEFORE_DOUBLING) {
+                    every = every.saturating_add(every);
+                }
                 if stops_at_errors {
                     shared.note_failure(&db, io.now());
                 }

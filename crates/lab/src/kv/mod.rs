@@ -12,6 +12,8 @@ mod values;
 
 use zonelab_config::{Document, Errors, Override};
 use zonelab_device::DeviceInfo;
+use zonelab_kv::files::FilesError;
+use zonelab_kv::lsm::DbError;
 use zonelab_kv::work::Spec;
 use zonelab_kv::work::run::Setup;
 
@@ -54,9 +56,36 @@ impl KvTemplate {
     pub fn check(&self, info: &DeviceInfo, keeps_data: bool) -> Result<(), String> {
         self.spec.check().map_err(|error| error.to_string())?;
         let files = &self.setup.files;
-        files.check(info).map_err(|error| error.to_string())?;
+        files.check(info).map_err(|error| in_files(&error))?;
         let options = self.setup.options_for(&self.spec, keeps_data);
-        options.check().map_err(|error| error.to_string())
+        options.check().map_err(|error| in_store(&error))
+    }
+}
+
+/// What is wrong with the files, by the keys of `[job.kv.files]`.
+fn in_files(error: &FilesError) -> String {
+    let FilesError::Config { key, value, valid } = error else {
+        return error.to_string();
+    };
+    let key = match *key {
+        "io_bytes" => "io",
+        "finish_threshold_percent" => "finish_threshold",
+        key => key,
+    };
+    let or_of_drive = match key {
+        "max_active" | "max_open" => format!(" (or zones.{key} of the drive)"),
+        _ => String::new(),
+    };
+    format!("files.{key} = {value}{or_of_drive}: must be {valid}")
+}
+
+/// What is wrong with the tree, by the keys of `[job.kv.store]`.
+fn in_store(error: &DbError) -> String {
+    match error {
+        DbError::Option { name, value, valid } => {
+            format!("store.{name} = {value}: must be {valid}")
+        }
+        error => error.to_string(),
     }
 }
 

@@ -11,6 +11,9 @@ use zonelab_kv::work::{Choice, Clients, KEY_BYTES, Kind, Mix, NAMES, Sizes, Spec
 use super::KvTemplate;
 use crate::experiment::{LONGEST, time};
 
+/// The most that a step of the store can cost: virtual time has an end.
+const COST_MAX: (u64, &str) = (1_000_000_000, "1s");
+
 /// Parts per million in a per cent.
 const PPM_PER_PERCENT: u32 = 10_000;
 
@@ -85,11 +88,15 @@ fn spec(table: &Table<'_>) -> Result<Spec, Reported> {
         spec.set_operations(operations);
     }
     let checked = spec.check();
-    let about = table.get("workload", |item| match &checked {
-        Ok(()) => Ok(()),
-        Err(error) => Err(item.fail(error.what.clone(), error.valid.clone())),
-    });
-    about.required()?;
+    let Err(error) = checked else {
+        return Ok(spec);
+    };
+    let fail = |item: &Item<'_>| -> Result<(), Reported> {
+        Err(item.fail(error.what.clone(), error.valid.clone()))
+    };
+    // Where it is said, if it is.
+    table.get(error.key, fail).optional()?;
+    table.get("workload", fail).required()?;
     Ok(spec)
 }
 
@@ -279,7 +286,7 @@ fn wal_sync(item: &Item<'_>) -> Result<WalSync, Reported> {
 
 /// Time on the cores of the host.
 fn costs(table: &Table<'_>, default: CpuCosts) -> Result<CpuCosts, Reported> {
-    let of = |key: &str, default: u64| time(table, key, LONGEST).or(default);
+    let of = |key: &str, default: u64| time(table, key, COST_MAX).or(default);
     let put_ns = of("put", default.put_ns);
     let get_ns = of("get", default.get_ns);
     let probe_ns = of("probe", default.probe_ns);

@@ -67,7 +67,7 @@ fn row_of(profile: &Profile, key: Key) -> Row {
     let path = key.path();
     let note = match profile.stated_at(&path) {
         Some(Place::Line { line, .. }) => format!("line {line}"),
-        Some(Place::Override(text)) => format!("--set {text}"),
+        Some(Place::Override(text)) => text.clone(),
         Some(Place::File) | None => default_note(profile.cell, &path),
     };
     let value = match key.value {
@@ -103,7 +103,7 @@ fn namespaces(profile: &Profile) -> Vec<Row> {
         };
         let note = match profile.stated_at(&format!("namespaces.{index}.zones")) {
             Some(Place::Line { line, .. }) => format!("line {line}"),
-            Some(Place::Override(text)) => format!("--set {text}"),
+            Some(Place::Override(text)) => text.clone(),
             Some(Place::File) | None => String::new(),
         };
         row("namespaces", "namespace", value, note)

@@ -222,7 +222,8 @@ impl Zones {
         let capacity_lbas = self.capacity_lbas;
         let of = self.at(zone);
         of.in_flight -= 1;
-        let is_full = of.in_flight == 0 && of.written_lbas == capacity_lbas;
+        // Where a write failed, fewer blocks are written than were begun.
+        let is_full = of.in_flight == 0 && of.written_lbas == capacity_lbas && !of.is_suspect;
         if is_full && of.state == ZoneUseState::Open {
             of.holder = None;
             self.set_state(zone, ZoneUseState::Full);

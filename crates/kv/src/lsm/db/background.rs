@@ -47,9 +47,24 @@ pub(super) fn schedule(inner: &Rc<Inner>) {
     }
 }
 
+/// Most bytes of memtables that join another one in its table: offsets in a table
+/// have 32 bits.
+const FLUSHED_BYTES_MAX: u64 = 1 << 30;
+
+/// How many of the memtables that wait go into the next table.
+fn flushed_together(inner: &Inner) -> usize {
+    let immutables = inner.immutables.borrow();
+    let mut bytes = 0;
+    let more = immutables.iter().skip(1).take_while(|it| {
+        bytes += it.table.borrow().bytes();
+        bytes <= FLUSHED_BYTES_MAX
+    });
+    more.count() + 1
+}
+
 /// Writes the memtables that wait to a table.
 async fn flush(inner: &Rc<Inner>) {
-    let count = inner.immutables.borrow().len();
+    let count = flushed_together(inner);
     let result = flush_oldest(inner, count).await;
     inner.is_flushing.set(false);
     if let Err(error) = result {

@@ -6,7 +6,9 @@ use std::rc::Rc;
 use super::super::entry::{Entry, Tag};
 use super::super::error::DbError;
 use super::super::log::{decode_record, log_name, record_len};
-use super::super::manifest::{CURRENT, CURRENT_TEMPORARY, Edit, FileRecord, Replay, manifest_name};
+use super::super::manifest::{
+    CURRENT, CURRENT_TEMPORARY, Edit, FILE_NUMBER_MAX, FileRecord, Replay, manifest_name,
+};
 use super::super::memtable::{MemtableCursor, SharedMemtable};
 use super::super::merge::Source;
 use super::super::table::{Table, table_name};
@@ -29,7 +31,10 @@ enum Named {
 }
 
 fn named(name: &str) -> Named {
-    let number = |digits: &str| digits.parse::<u64>().ok();
+    let number = |digits: &str| {
+        let number = digits.parse::<u64>().ok();
+        number.filter(|number| *number <= FILE_NUMBER_MAX)
+    };
     if let Some(number) = name.strip_suffix(".sst").and_then(number) {
         Named::Table(number)
     } else if let Some(number) = name.strip_suffix(".log").and_then(number) {

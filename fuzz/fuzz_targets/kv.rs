@@ -1,0 +1,4 @@
+//! `kv` under libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| zonelab_fuzz::kv::run(data));
