@@ -123,13 +123,6 @@ fn settings_out_of_range_are_refused_with_what_is_valid() {
                 },
             ),
             (
-                "write_depth",
-                FilesConfig {
-                    write_depth: 0,
-                    ..base.clone()
-                },
-            ),
-            (
                 "max_active",
                 FilesConfig {
                     max_active: Some(1),

@@ -415,7 +415,7 @@ fn any_config(rng: &mut Rng) -> FilesConfig {
         finish_threshold_percent: [0, 10, 60, 99, 100][rng.below(5) as usize],
         finish_when: [FinishWhen::AtLimit, FinishWhen::Eager][rng.below(2) as usize],
         io_bytes: [4 << 10, 20 << 10, 128 << 10, 1 << 20][rng.below(4) as usize],
-        write_depth: 1 + rng.below(3) as u32,
+        write_depth: rng.below(4) as u32,
         wal_zones: rng.below(3) as u32,
         explicit_open: rng.below(2) == 0,
         ..FilesConfig::default()

@@ -7,6 +7,8 @@ use zonelab_host::stats::{GroupStats, Latency};
 use zonelab_ssd::Drive;
 use zonelab_ssd::account::Totals;
 
+use crate::kv::Wear;
+
 /// Every metric with its unit, in the order of output.
 pub const NAMES: &[(&str, &str)] = &[
     ("ops", "1"),
@@ -48,6 +50,9 @@ pub const NAMES: &[(&str, &str)] = &[
     ("erases_mean", "1"),
     ("erases_stddev", "1"),
     ("erases_max", "1"),
+    // From resets to the ends of the erasures that they brought about.
+    ("free_after_mean_us", "us"),
+    ("free_after_max_us", "us"),
     // Of drives that erase by thresholds.
     ("rows_erased", "1"),
     ("zones_free", "1"),
@@ -152,20 +157,48 @@ impl Metrics {
         }
     }
 
+    /// Adds the blocks that a drive has erased since `before`, how worn its blocks
+    /// are, and how long flash took from a reset until it was erased; of one that has
+    /// not erased anything nothing. What is known already, of the time that clients
+    /// of a key-value store ran, stays.
+    pub fn add_erasures(&mut self, drive: &Drive, before: u64) {
+        let erased = drive.totals().erased_blocks - before;
+        if erased == 0 {
+            return;
+        }
+        let wear = Wear::of(drive.flash().erase_counts());
+        let freed = drive.freed();
+        let us = |ns: f64| ns / 1e3;
+        let free_after_max = (freed.zones > 0).then(|| freed.longest.as_us_f64());
+        for (name, value) in [
+            ("blocks_erased", Some(erased as f64)),
+            ("erases_p50", Some(f64::from(wear.median))),
+            ("erases_mean", Some(wear.mean)),
+            ("erases_stddev", Some(wear.deviation)),
+            ("erases_max", Some(f64::from(wear.max))),
+            ("free_after_mean_us", freed.mean_ns().map(us)),
+            ("free_after_max_us", free_after_max),
+        ] {
+            if let Some(value) = value {
+                self.values.entry(name).or_insert(value);
+            }
+        }
+    }
+
     /// Adds how a drive that erases by thresholds stands at the end of a job, and
-    /// the blocks that it has erased since `before`; of other drives nothing.
-    pub fn add_pool(&mut self, drive: &Drive, before: u64) {
+    /// the rows that it has erased; of other drives nothing.
+    pub fn add_pool(&mut self, drive: &Drive) {
         let groups = 0..drive.flash().layout().groups();
         let state = groups.filter_map(|group| drive.reset_state(group)).max();
         let Some(state) = state else { return };
         let (free, invalid) = drive.mapping().pool_sizes();
         let allocated = drive.flash().physical_zones() as usize - free - invalid;
-        let erased = drive.totals().erased_blocks - before;
+        let erased = self.get("blocks_erased").unwrap_or_default();
         // A block on each plane of a zone.
         let width = f64::from(drive.flash().layout().width());
         for (name, value) in [
-            ("blocks_erased", erased as f64),
-            ("rows_erased", erased as f64 / width),
+            ("blocks_erased", erased),
+            ("rows_erased", erased / width),
             ("zones_free", free as f64),
             ("zones_invalid", invalid as f64),
             ("zones_allocated", allocated as f64),

@@ -435,7 +435,10 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
         simulated = phase.end.at;
         let mut of_phase = phase.measured(point, &templates, &device, options)?;
         for job in &mut of_phase.jobs {
-            device.with_drive(|drive| job.metrics.add_pool(drive, erased));
+            device.with_drive(|drive| {
+                job.metrics.add_erasures(drive, erased);
+                job.metrics.add_pool(drive);
+            });
         }
         measured.extend(of_phase.jobs);
         failures.extend(of_phase.failures);

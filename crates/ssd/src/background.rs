@@ -17,6 +17,7 @@
 
 mod bookkeeping;
 mod fill;
+mod freeing;
 mod preemptive;
 
 use std::collections::VecDeque;
@@ -31,6 +32,8 @@ use crate::slab::Slab;
 use crate::zones::Change;
 use bookkeeping::Books;
 use fill::{Fill, FillWait};
+pub use freeing::Freed;
+use freeing::Freeing;
 pub use preemptive::ResetState;
 use preemptive::{Preemptive, ZoneErase};
 
@@ -51,6 +54,8 @@ pub(crate) struct Background {
     books_waiting: VecDeque<u32>,
     /// Erasure by thresholds, if that is the design.
     preemptive: Option<Box<Preemptive>>,
+    /// How long flash takes to be free again.
+    freeing: Freeing,
 }
 
 #[derive(Clone, Debug)]
@@ -118,13 +123,19 @@ impl Background {
             fills: 0,
             books_active: None,
             books_waiting: VecDeque::new(),
+            freeing: Freeing::default(),
         }
     }
 
     /// Power is lost: all tasks are gone.
     pub(crate) fn power_cut(&mut self) {
         let groups = self.preemptive.as_ref().map_or(0, |of| of.groups());
-        *self = Self::new(self.finish, self.reset, groups);
+        let mut freeing = std::mem::take(&mut self.freeing);
+        freeing.power_cut();
+        *self = Self {
+            freeing,
+            ..Self::new(self.finish, self.reset, groups)
+        };
     }
 
     /// Tasks that have not ended.
@@ -143,6 +154,13 @@ impl Drive {
         self.background.running() + programs + collections
     }
 
+    /// Times from resets to erased flash, since the drive was made or restored.
+    /// Flash that a write erases is not among them: it is never free.
+    #[must_use]
+    pub fn freed(&self) -> Freed {
+        self.background.freeing.freed()
+    }
+
     // ---- reset -----------------------------------------------------------
 
     /// A zone has become empty by a reset; its flash follows from `start` on.
@@ -157,6 +175,7 @@ impl Drive {
             self.cancel_fill(physical);
         }
         self.hurry_erasure(physical);
+        self.background.freeing.begins(physical, self.now);
         if self.background.preemptive.is_some() {
             self.mapping.release(change.zone, &mut self.flash);
             return self.zone_was_released(physical, start);
@@ -334,6 +353,7 @@ impl Drive {
         // A zone that was reset again while it was being erased holds old data still.
         if !self.flash.is_being_erased(physical) {
             self.mapping.erased(physical);
+            self.background.freeing.ends(physical, self.now);
         }
         if let Some(request) = request {
             self.part_done(request);

@@ -90,6 +90,7 @@ fn the_mapping_method_erases_whole_zones_when_few_are_free() {
     assert_eq!(counts(&rig), (4, 1, 1));
     rig.time(rig.reset(1));
     assert_eq!(counts(&rig), (3, 2, 1));
+    assert_eq!(rig.drive.freed().mean_ns(), None);
     // Now one is. The oldest is erased before anything else happens.
     let start = rig.now;
     let write = rig.submit(rig.write(1, PAGE));
@@ -101,6 +102,10 @@ fn the_mapping_method_erases_whole_zones_when_few_are_free() {
     // With that one, two were free before the zone took one of them.
     assert_eq!((counts(&rig), state(&rig)), ((4, 1, 1), Serving));
     assert_eq!(rig.wait(write).latency(), erases(4) + WRITE);
+    // Nothing was done about the first zone for 100 ms.
+    let freed = rig.drive.freed();
+    assert_eq!(freed.zones, 1);
+    assert!(freed.longest > us(100_000) + erases(4));
     // The read goes on behind the write that came first.
     assert_eq!(rig.wait(read).latency(), erases(4) + WRITE + READ);
     assert_eq!(erased(&rig), 16);

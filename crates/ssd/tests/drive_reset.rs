@@ -47,6 +47,8 @@ fn a_preemptive_reset_of_an_idle_drive_takes_no_longer() {
         };
         assert_eq!(rig.wait(reset).latency(), expected);
         assert_eq!(rig.drive.totals().erased_blocks, 88);
+        let freed = rig.drive.freed();
+        assert_eq!((freed.zones, freed.longest), (1, ERASE_ZONE));
     }
 }
 

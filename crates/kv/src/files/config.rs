@@ -79,7 +79,8 @@ pub struct FilesConfig {
     pub finish_when: FinishWhen,
     /// Largest write or read command in bytes. The device's limit (MDTS) holds too.
     pub io_bytes: u32,
-    /// Write commands that one file has in flight, at least 1. With more than one,
+    /// Write commands that one file has in flight while more is appended to it. 0: an
+    /// append returns when they have completed, as in `ZenFS`. With more than one,
     /// the device must take commands in the order of their submission.
     pub write_depth: u32,
     /// Most active zones, metadata included; `None`: what the device allows.
@@ -167,9 +168,6 @@ impl Shape {
         if config.finish_threshold_percent > 100 {
             let value = config.finish_threshold_percent;
             return refuse("finish_threshold_percent", value, "0 to 100");
-        }
-        if config.write_depth == 0 {
-            return refuse("write_depth", 0, "at least 1");
         }
         let lba_bytes = u64::from(of.lba_bytes);
         let io_bytes = config.io_bytes.min(info.max_transfer_bytes);

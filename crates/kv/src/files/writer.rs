@@ -101,10 +101,17 @@ impl Writer {
         self.waiting.put(content);
         let shape = &self.files.inner.device.shape;
         let io_bytes = shape.io_lbas * shape.lba_bytes;
-        while self.waiting.len >= io_bytes {
-            self.begin(io_bytes).await?;
+        let write_depth = self.files.inner.config.write_depth as usize;
+        loop {
+            // A write that failed waits again.
+            if self.waiting.len >= io_bytes {
+                self.begin(io_bytes).await?;
+            } else if self.in_flight.len() > write_depth {
+                self.land().await?;
+            } else {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     /// Makes all that was appended durable, and the file with it. The last block
@@ -254,7 +261,7 @@ impl Writer {
             return Err(broken.clone());
         }
         let inner = Rc::clone(&self.files.inner);
-        while self.in_flight.len() >= inner.config.write_depth as usize {
+        while self.in_flight.len() >= (inner.config.write_depth as usize).max(1) {
             self.land().await?;
         }
         let Some(zone) = self.zone().await? else {

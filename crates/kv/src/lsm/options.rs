@@ -114,6 +114,11 @@ pub struct Options {
     pub max_compaction_bytes: u64,
     /// Size of a data block (4 KiB).
     pub block_size: usize,
+    /// What compression leaves of a data block, in percent, for stores on devices
+    /// without data: a block ends at `block_size` before it, and tables, compactions
+    /// and the cache count what is left. The log is not compressed. With data it must be
+    /// 100, for nothing is compressed. Not of `RocksDB`; default 100.
+    pub compression_percent: u32,
     /// Bits of a bloom filter per key; 0: no filter. `RocksDB` has none by
     /// default, and 10 is what its documentation advises (10).
     pub bloom_bits_per_key: u32,
@@ -124,6 +129,10 @@ pub struct Options {
     pub max_background_jobs: usize,
     /// Bytes that a compaction reads at a time (2 MiB).
     pub compaction_readahead_size: u64,
+    /// A compaction reads the next bytes of each table while it uses these. `RocksDB`
+    /// waits for each read, so that a compaction has one on its way at a time.
+    /// Not of `RocksDB`; default true.
+    pub compaction_async_io: bool,
     /// Bytes that range queries read ahead at most (256 KiB).
     pub max_auto_readahead_size: u64,
     /// Bytes of the log that are collected before they go to the file
@@ -161,10 +170,12 @@ impl Default for Options {
             num_levels: 7,
             max_compaction_bytes: 0,
             block_size: 4 << 10,
+            compression_percent: 100,
             bloom_bits_per_key: 10,
             block_cache_bytes: 32 << 20,
             max_background_jobs: 2,
             compaction_readahead_size: 2 << 20,
+            compaction_async_io: true,
             max_auto_readahead_size: 256 << 10,
             wal_buffer_bytes: 64 << 10,
             wal_sync: WalSync::OnDemand,
@@ -241,8 +252,15 @@ impl Options {
         ]
     }
 
-    fn table_rules(&self) -> [Rule; 9] {
+    fn table_rules(&self) -> [Rule; 10] {
         [
+            (
+                "compression_percent",
+                u64::from(self.compression_percent),
+                self.compression_percent == 100
+                    || (!self.keeps_data && (1..100).contains(&self.compression_percent)),
+                "100 if data is kept, otherwise 1 to 100",
+            ),
             (
                 "level0_file_num_compaction_trigger",
                 self.level0_file_num_compaction_trigger as u64,

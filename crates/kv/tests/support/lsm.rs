@@ -111,6 +111,7 @@ pub(crate) fn any_options(rng: &mut Rng) -> Options {
         block_cache_bytes: draw(&[0, 8 << 10, 1 << 20]),
         max_background_jobs: draw(&[1, 2, 4]) as usize,
         compaction_readahead_size: draw(&[0, 8 << 10, 2 << 20]),
+        compaction_async_io: draw(&[0, 1]) == 1,
         max_auto_readahead_size: draw(&[0, 64 << 10]),
         wal_buffer_bytes: draw(&[0, 1 << 10, 64 << 10]),
         wal_sync: match draw(&[0, 0, 0, 1, 2]) {

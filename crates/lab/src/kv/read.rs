@@ -170,7 +170,7 @@ fn files(table: &Table<'_>) -> Result<FilesConfig, Reported> {
     let io_bytes = table.size_bytes_u32("io").or(default.io_bytes);
     let write_depth = table
         .u32("write_depth")
-        .within(1..=1024)
+        .within(0..=1024)
         .or(default.write_depth);
     let max_active = table.u32("max_active").optional();
     let max_open = table.u32("max_open").optional();
@@ -221,6 +221,10 @@ fn store(table: &Table<'_>) -> Result<Options, Reported> {
     let num_levels = small("num_levels", default.num_levels);
     let max_compaction_bytes = size("max_compaction_bytes", default.max_compaction_bytes);
     let block_size = size("block_size", default.block_size as u64);
+    let compression = table
+        .percent_ppm("compression_ratio")
+        .within(PPM_PER_PERCENT..=100 * PPM_PER_PERCENT)
+        .or(default.compression_percent * PPM_PER_PERCENT);
     let bloom = table
         .u32("bloom_bits_per_key")
         .or(default.bloom_bits_per_key);
@@ -230,6 +234,9 @@ fn store(table: &Table<'_>) -> Result<Options, Reported> {
         "compaction_readahead_size",
         default.compaction_readahead_size,
     );
+    let compaction_async_io = table
+        .bool("compaction_async_io")
+        .or(default.compaction_async_io);
     let auto_readahead = size("max_auto_readahead_size", default.max_auto_readahead_size);
     let wal_buffer_bytes = size("wal_buffer", default.wal_buffer_bytes);
     let wal_sync = table.get("wal_sync", wal_sync).or(default.wal_sync);
@@ -258,10 +265,12 @@ fn store(table: &Table<'_>) -> Result<Options, Reported> {
         num_levels: num_levels?,
         max_compaction_bytes: max_compaction_bytes?,
         block_size: usize::try_from(block_size?).unwrap_or(usize::MAX),
+        compression_percent: compression? / PPM_PER_PERCENT,
         bloom_bits_per_key: bloom?,
         block_cache_bytes: block_cache_bytes?,
         max_background_jobs: max_background_jobs?,
         compaction_readahead_size: readahead?,
+        compaction_async_io: compaction_async_io?,
         max_auto_readahead_size: auto_readahead?,
         wal_buffer_bytes: wal_buffer_bytes?,
         wal_sync: wal_sync?,

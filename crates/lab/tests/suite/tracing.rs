@@ -179,6 +179,56 @@ const DRIVES: &[&[&str]] = &[
     ],
 ];
 
+/// Figure 4 of the paper on preemptive zone reset, as `docs/traces.md` shows it: the zone
+/// of a writer is reset, and between two of its commands a row of the old flash is erased.
+#[test]
+fn the_trace_of_a_reset_shows_rows_erased_between_commands() {
+    const ROWS: usize = 8;
+    let text = library::text("P6").expect("it is built in");
+    let fewer = overrides(&["job.0.zones=0", "job.0.bytes=1100MiB"]);
+    let points = run::points("P6.toml", text, &fewer).expect("it is sound");
+    let preemptive = |point: &Point| point.series() == "preemptive, 1 GiB";
+    let points: Vec<_> = points.into_iter().filter(preemptive).collect();
+    let (from, until) = (Nanos::from_us(3_060_000), Nanos::from_us(3_260_000));
+    let limits = RecordLimits { from, until, ..ALL };
+    let trace = &traces(traced(points, limits, 1))[0];
+    let file = perfetto::read(&trace.perfetto());
+
+    let of_group = |group: &str, name: &str| -> Vec<&Slice> {
+        let named = |slice: &&Slice| slice.track.0 == group && slice.name.starts_with(name);
+        file.slices.iter().filter(named).collect()
+    };
+    let resets = of_group("Jobs", "reset zone 0");
+    let rows = of_group("Background", "row of physical zone 0");
+    let writes = of_group("Jobs", "write 512 KiB zone 0 @");
+    assert_eq!((resets.len(), rows.len()), (1, ROWS));
+    assert!(rows[0].start >= resets[0].end);
+    for row in &rows {
+        assert_eq!(row.end - row.start, 5_000_000, "{row:?}");
+        // It began when the host had nothing on its way; a command came meanwhile
+        // that waited for this row alone, and the next row for that command.
+        let is_pending = |write: &&&Slice| write.start < row.start && write.end > row.start;
+        assert_eq!(writes.iter().find(is_pending), None, "{row:?}");
+        let met = |write: &&&Slice| (row.start..row.end).contains(&write.start);
+        let [write] = writes.iter().filter(met).collect::<Vec<_>>()[..] else {
+            panic!("one command comes during {row:?}")
+        };
+        assert_eq!(write.args["blocked_by"], "erase (row of physical zone 0)");
+        assert!(write.arg("blocked_ns") < 5_000_000, "{write:?}");
+        let next = rows.iter().find(|next| next.start > row.start);
+        assert!(next.is_none_or(|next| next.start >= write.end), "{row:?}");
+    }
+    // On each of the 32 dies: an erasure, the program of that command, an erasure, ...
+    let erasures = of_group("Dies", "erase (row of physical zone 0)");
+    assert_eq!(erasures.len(), 32 * ROWS);
+    let die = &erasures[0].track;
+    let on_die = file.slices.iter().filter(|slice| slice.track == *die);
+    let after = on_die.filter(|slice| slice.start >= rows[0].start);
+    let kinds: Vec<&str> = after.map(|slice| slice.category.as_str()).collect();
+    let expected = ["reset-erase", "host-write"].repeat(ROWS);
+    assert_eq!(kinds[..2 * ROWS], expected);
+}
+
 #[test]
 fn the_parts_of_a_latency_add_up_to_it() {
     for settings in DRIVES {

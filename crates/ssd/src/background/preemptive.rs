@@ -592,6 +592,7 @@ impl Drive {
         let is_clean = self.flash.stale_blocks(physical) == 0;
         if is_clean && !self.flash.is_being_erased(physical) {
             self.mapping.erased(physical);
+            self.background.freeing.ends(physical, self.now);
             self.counts_changed(group);
         }
         self.group_may_erase(group);

@@ -276,6 +276,7 @@ async fn merge_down(inner: &Rc<Inner>, compaction: &Compaction) -> Result<(), Db
 fn sources(inner: &Inner, compaction: &Compaction) -> Vec<Source> {
     let mode = ReadMode::Compaction {
         bytes: inner.options.compaction_readahead_size,
+        is_ahead: inner.options.compaction_async_io,
     };
     let run = |files: Files| Source::Run(RunCursor::new(&inner.io, files, &[], mode));
     let mut sources = Vec::new();

@@ -107,6 +107,7 @@ impl Inner {
             keeps_data: options.keeps_data,
             key_padding: options.key_padding,
             block_size: options.block_size,
+            compression_percent: options.compression_percent,
             bloom_bits_per_key: options.bloom_bits_per_key,
         };
         let memtable = Rc::new(RefCell::new(Memtable::new(

@@ -16,6 +16,8 @@ pub(crate) struct TableFormat {
     pub(crate) keeps_data: bool,
     pub(crate) key_padding: usize,
     pub(crate) block_size: usize,
+    /// What compression leaves of a block.
+    pub(crate) compression_percent: u32,
     pub(crate) bloom_bits_per_key: u32,
 }
 
@@ -133,7 +135,8 @@ impl TableBuilder {
         if self.block_len == 0 {
             return;
         }
-        let len = (self.block_len + BLOCK_TRAILER_BYTES) as u64;
+        let left = self.block_len as u64 * u64::from(self.format.compression_percent) / 100;
+        let len = left + BLOCK_TRAILER_BYTES as u64;
         self.data_len += len;
         self.ready_len += len;
         let end = u32::try_from(self.data_len).expect("tables end at 2 GiB, entries are smaller");

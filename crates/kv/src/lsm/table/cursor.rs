@@ -24,8 +24,9 @@ const READAHEAD_START_BYTES: u64 = 8 << 10;
 /// How blocks come to a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadMode {
-    /// So many bytes at a time, the next while these are used; past the cache.
-    Compaction { bytes: u64 },
+    /// So many bytes at a time, the next while these are used if it `is_ahead`;
+    /// past the cache.
+    Compaction { bytes: u64, is_ahead: bool },
     /// Through the cache; ahead, twice as far each time, up to so many bytes.
     Scan { bytes_max: u64 },
 }
@@ -129,7 +130,9 @@ impl RunCursor {
         while let Some(file) = self.tables.front().map(Rc::clone) {
             if self.next_block < file.table.contents.blocks() {
                 return match self.mode {
-                    ReadMode::Compaction { bytes } => self.load_ahead(&file, bytes).await,
+                    ReadMode::Compaction { bytes, is_ahead } => {
+                        self.load_ahead(&file, bytes, is_ahead).await
+                    }
                     ReadMode::Scan { bytes_max } => self.load_cached(&file, bytes_max).await,
                 };
             }
@@ -139,14 +142,21 @@ impl RunCursor {
         Ok(())
     }
 
-    async fn load_ahead(&mut self, file: &Rc<FileMeta>, bytes: u64) -> Result<(), DbError> {
+    async fn load_ahead(
+        &mut self,
+        file: &Rc<FileMeta>,
+        bytes: u64,
+        is_ahead: bool,
+    ) -> Result<(), DbError> {
         let ahead = match self.ahead.take() {
             Some(ahead) => ahead,
             None => self.read_ahead(file, self.next_block, bytes),
         };
         let content = ahead.content.await?;
         self.show(file, ahead.from, ahead.to, content, false)?;
-        self.ahead = if ahead.to < file.table.contents.blocks() {
+        self.ahead = if !is_ahead {
+            None
+        } else if ahead.to < file.table.contents.blocks() {
             Some(self.read_ahead(file, ahead.to, bytes))
         } else {
             let next = self.tables.get(1).map(Rc::clone);
