@@ -51,9 +51,25 @@ impl Drop for Served {
 }
 
 fn serve(scratch: &Scratch) -> Command {
-    let listen = ["--listen", "127.0.0.1:0", "--json", "--store", "drive"];
-    scratch.command(&[&["serve", PROFILE, "--no-timing"], &listen[..]].concat())
+    serve_with(scratch, &[])
 }
+
+fn serve_with(scratch: &Scratch, more: &[&str]) -> Command {
+    let listen = ["--listen", "127.0.0.1:0", "--json", "--store", "drive"];
+    scratch.command(&[&["serve", PROFILE, "--no-timing"], &listen[..], more].concat())
+}
+
+/// Zones that consist of storage elements, and flash for an eighth of them.
+const THIN: [&str; 8] = [
+    "--set",
+    "mapping.design=chunk",
+    "--set",
+    "mapping.physical_zones=8",
+    "--set",
+    "mapping.thin=true",
+    "--set",
+    "finish.extent=elements",
+];
 
 /// What each piece of an append's data is.
 fn mark(tag: u32) -> [u8; 4] {
@@ -124,9 +140,10 @@ fn verify(queue: &mut TcpQueue, told: &[(u32, u64)]) {
 #[test]
 fn what_was_acknowledged_outlives_sigkill() {
     let scratch = Scratch::new("killed");
-    for most in [20, 700, 3000] {
+    let any: &[&str] = &[];
+    for (most, more) in [(20, any), (700, any), (3000, any), (700, &THIN)] {
         let _ = std::fs::remove_file(scratch.0.join("drive"));
-        let mut served = Served::start(serve(&scratch));
+        let mut served = Served::start(serve_with(&scratch, more));
         assert_eq!(served.said["store"]["is_new"], true);
         let (_controller, mut queue) = served.connect();
         let told = append(&mut queue, |count| {
@@ -136,7 +153,7 @@ fn what_was_acknowledged_outlives_sigkill() {
         });
         assert!(told.len() >= most);
         served.process.wait().unwrap();
-        let mut served = Served::start(serve(&scratch));
+        let mut served = Served::start(serve_with(&scratch, more));
         assert_eq!(served.said["store"]["is_clean"], false);
         assert_eq!(served.said["store"]["zones_with_data"], ZONES);
         let (_controller, mut queue) = served.connect();
@@ -145,7 +162,7 @@ fn what_was_acknowledged_outlives_sigkill() {
         let pid = served.process.id().to_string();
         Command::new("kill").args(["-INT", &pid]).status().unwrap();
         served.process.wait().unwrap();
-        let served = Served::start(serve(&scratch));
+        let served = Served::start(serve_with(&scratch, more));
         assert_eq!(served.said["store"]["is_clean"], true);
         let (_controller, mut queue) = served.connect();
         verify(&mut queue, &told);
