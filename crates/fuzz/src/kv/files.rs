@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use zonelab_device::{Buf, Command, Lba, Op};
+use zonelab_host::Rng;
 use zonelab_host::tasks::Io;
 use zonelab_kv::Content;
 use zonelab_kv::files::{Files, FilesError, Lifetime};
@@ -22,7 +23,8 @@ enum Step {
 }
 
 pub(super) fn run(draw: &mut Draw<'_>) {
-    let steps: Vec<Step> = (0..draw.int(0..=20_u8)).map(|_| step(draw)).collect();
+    let (count, mut rng) = (draw.int(0..=20_u8), Rng::new(draw.wide(), 0));
+    let steps: Vec<Step> = (0..count).map(|_| step(&mut rng)).collect();
     let mut machine = Machine::new();
     let states = machine.run(|io| make(io, steps));
     let states = states.expect("the drive works and is large enough");
@@ -40,7 +42,8 @@ pub(super) fn run(draw: &mut Draw<'_>) {
         for _ in 0..draw.int(1..=4_u8) {
             // Where something is: a batch rarely fills its block.
             let block = draw.int(0..=written - 1) * block_bytes;
-            overwrite(&mut log[block..block + 200], draw);
+            let from = if draw.one_in(4) { 0 } else { 72 };
+            overwrite(&mut log[block + from..block + 200], draw);
         }
         forge::batches(&mut log, block_bytes);
     }
@@ -61,15 +64,15 @@ pub(super) fn run(draw: &mut Draw<'_>) {
     }
 }
 
-fn step(draw: &mut Draw<'_>) -> Step {
-    let mut name = || format!("file{}", draw.int(0..=5_u8));
+fn step(rng: &mut Rng) -> Step {
+    let mut name = || format!("file{}", rng.below(6));
     let (one, other) = (name(), name());
-    match draw.int(0..=3_u8) {
+    match rng.below(4) {
         0 => Step::Delete(one),
         1 => Step::Rename(one, other),
         _ => {
-            let syncs = draw.int(1..=3_u8);
-            let len = |_| draw.int(0..=20_000);
+            let syncs = 1 + rng.below(3);
+            let len = |_| rng.below(20_000) as usize;
             Step::Write(one, (0..syncs).map(len).collect())
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use zonelab_host::Rng;
 use zonelab_host::tasks::Io;
 use zonelab_kv::Content;
 use zonelab_kv::files::{Files, FilesError, Lifetime};
@@ -22,7 +23,9 @@ enum Op {
 
 pub(super) fn run(draw: &mut Draw<'_>) {
     let options = options(draw);
-    let ops: Vec<Op> = (0..draw.int(0..=120_u8)).map(|at| op(draw, at)).collect();
+    // A few bytes for all of them: the rest of the input is about the damage.
+    let (count, mut rng) = (draw.int(0..=120_u8), Rng::new(draw.wide(), 0));
+    let ops: Vec<Op> = (0..count).map(|at| op(&mut rng, at)).collect();
     let mut model = Map::new();
     for op in &ops {
         match op {
@@ -74,12 +77,12 @@ fn options(draw: &mut Draw<'_>) -> Options {
     }
 }
 
-fn op(draw: &mut Draw<'_>, number: u8) -> Op {
+fn op(rng: &mut Rng, number: u8) -> Op {
     let key = || format!("key{}", number % 37).into_bytes();
-    match draw.int(0..=15_u8) {
+    match rng.below(16) {
         0 => Op::Flush,
         1..=3 => Op::Delete(key()),
-        kind => Op::Put(key(), vec![number; usize::from(kind) * 11]),
+        kind => Op::Put(key(), vec![number; kind as usize * 11]),
     }
 }
 
@@ -116,9 +119,13 @@ fn damage(files: &mut BTreeMap<String, Vec<u8>>, is_flip: bool, draw: &mut Draw<
         .map(|(_, bytes)| forge::tails(bytes))
         .unwrap_or_default();
     let names: Vec<String> = files.keys().cloned().collect();
-    let edits = draw.int(0..=3_u8);
+    let edits = draw.pick(&[0, 1, 1, 2, 3]);
     for _ in 0..edits {
-        let name = &names[draw.int(0..=names.len() - 1)];
+        // By name, `CURRENT` is the last but the manifest, and the shortest of all.
+        let mut name = &names[draw.int(0..=names.len() - 1)];
+        if name == "CURRENT" && !draw.one_in(4) {
+            name = &names[0];
+        }
         let Some(bytes) = files.get_mut(name).filter(|bytes| !bytes.is_empty()) else {
             continue;
         };
