@@ -168,7 +168,7 @@ impl Metrics {
         }
         let wear = Wear::of(drive.flash().erase_counts());
         let freed = drive.freed();
-        let us = |ns: f64| ns / 1e3;
+        let free_after_mean = freed.mean().map(|mean| mean.as_us_f64());
         let free_after_max = (freed.zones > 0).then(|| freed.longest.as_us_f64());
         for (name, value) in [
             ("blocks_erased", Some(erased as f64)),
@@ -176,7 +176,7 @@ impl Metrics {
             ("erases_mean", Some(wear.mean)),
             ("erases_stddev", Some(wear.deviation)),
             ("erases_max", Some(f64::from(wear.max))),
-            ("free_after_mean_us", freed.mean_ns().map(us)),
+            ("free_after_mean_us", free_after_mean),
             ("free_after_max_us", free_after_max),
         ] {
             if let Some(value) = value {

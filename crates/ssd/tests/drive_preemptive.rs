@@ -90,7 +90,7 @@ fn the_mapping_method_erases_whole_zones_when_few_are_free() {
     assert_eq!(counts(&rig), (4, 1, 1));
     rig.time(rig.reset(1));
     assert_eq!(counts(&rig), (3, 2, 1));
-    assert_eq!(rig.drive.freed().mean_ns(), None);
+    assert_eq!(rig.drive.freed().mean(), None);
     // Now one is. The oldest is erased before anything else happens.
     let start = rig.now;
     let write = rig.submit(rig.write(1, PAGE));

@@ -221,10 +221,7 @@ fn store(table: &Table<'_>) -> Result<Options, Reported> {
     let num_levels = small("num_levels", default.num_levels);
     let max_compaction_bytes = size("max_compaction_bytes", default.max_compaction_bytes);
     let block_size = size("block_size", default.block_size as u64);
-    let compression = table
-        .percent_ppm("compression_ratio")
-        .within(PPM_PER_PERCENT..=100 * PPM_PER_PERCENT)
-        .or(default.compression_percent * PPM_PER_PERCENT);
+    let compression = compression_percent(table, default.compression_percent);
     let bloom = table
         .u32("bloom_bits_per_key")
         .or(default.bloom_bits_per_key);
@@ -265,7 +262,7 @@ fn store(table: &Table<'_>) -> Result<Options, Reported> {
         num_levels: num_levels?,
         max_compaction_bytes: max_compaction_bytes?,
         block_size: usize::try_from(block_size?).unwrap_or(usize::MAX),
-        compression_percent: compression? / PPM_PER_PERCENT,
+        compression_percent: compression?,
         bloom_bits_per_key: bloom?,
         block_cache_bytes: block_cache_bytes?,
         max_background_jobs: max_background_jobs?,
@@ -281,6 +278,15 @@ fn store(table: &Table<'_>) -> Result<Options, Reported> {
         ..default
     };
     Ok(options)
+}
+
+/// What compression leaves of a block.
+fn compression_percent(table: &Table<'_>, default: u32) -> Result<u32, Reported> {
+    let ratio = table
+        .percent_ppm("compression_ratio")
+        .within(PPM_PER_PERCENT..=100 * PPM_PER_PERCENT)
+        .or(default * PPM_PER_PERCENT)?;
+    Ok(ratio / PPM_PER_PERCENT)
 }
 
 fn wal_sync(item: &Item<'_>) -> Result<WalSync, Reported> {

@@ -14,10 +14,10 @@ pub struct Freed {
 }
 
 impl Freed {
-    /// The mean time; `None`: no zone was erased.
+    /// The mean time, rounded down; `None`: no zone was erased.
     #[must_use]
-    pub fn mean_ns(&self) -> Option<f64> {
-        (self.zones > 0).then(|| self.total.0 as f64 / self.zones as f64)
+    pub fn mean(&self) -> Option<Nanos> {
+        self.total.0.checked_div(self.zones).map(Nanos)
     }
 }
 
