@@ -84,7 +84,7 @@ fn what_is_wrong_is_said_with_what_would_be_right() {
     refused(
         &[&["ycsb-a"], &on[..], &["--finish-threshold", "101%"]].concat(),
         2,
-        "finish_threshold",
+        "--finish-threshold 101%: \"101%\" is too large; at most 100%",
     );
     refused(
         &[&["ycsb-a"], &on[..], &["--key-bytes", "4"]].concat(),
