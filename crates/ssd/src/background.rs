@@ -31,8 +31,8 @@ use crate::slab::Slab;
 use crate::zones::Change;
 use bookkeeping::Books;
 use fill::{Fill, FillWait};
-pub use preemptive::ResetState;
 use preemptive::{Preemptive, ZoneErase};
+pub use preemptive::{ResetState, ZoneCounts};
 
 /// Designs and running tasks of a drive.
 #[derive(Clone, Debug)]

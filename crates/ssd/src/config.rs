@@ -640,8 +640,8 @@ pub enum EraseWhen {
     FirstBlockWrite,
     /// In the background, after the reset completed.
     Background,
-    /// When the numbers of free and of invalid zones say so. Needs
-    /// [`MappingConfig::Lazy`].
+    /// When the numbers of free and of invalid zones say so. Not with
+    /// [`MappingConfig::Direct`], where a zone has its flash for ever.
     Thresholds(Thresholds),
 }
 

@@ -83,6 +83,6 @@ pub mod stored;
 pub mod zones;
 mod zrwa;
 
-pub use background::ResetState;
+pub use background::{ResetState, ZoneCounts};
 pub use drive::{Control, ControlError, Drive};
 pub use power::{Lost, PowerLoss};

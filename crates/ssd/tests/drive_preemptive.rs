@@ -382,7 +382,10 @@ fn impossible_thresholds_are_refused() {
     };
     let mut direct = rows(thresholds(0, None));
     direct.mapping = MappingConfig::Direct;
-    assert!(refused(&direct).contains("mapping.design = \"lazy\""));
+    let says = refused(&direct);
+    for design in ["mapping.design = \"lazy\"", "\"chunk\"", "\"stripe\""] {
+        assert!(says.contains(design), "{says}");
+    }
     let many = rows(thresholds(7, None));
     assert!(refused(&many).contains("at most 6"));
     let mut preemptive = rows(thresholds(1, Some(1)));

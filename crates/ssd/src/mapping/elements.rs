@@ -29,13 +29,14 @@
 //! A write that its zone had accepted before it was reset, and that starts after
 //! that, takes its time on the planes where the zone was, and leaves no trace.
 
+mod gathered;
 mod power;
 mod saved;
 
 use zonelab_device::ZoneId;
 
 use super::allocator::{Allocator, Availability, ElementId};
-use crate::config::{DriveConfig, MappingConfig};
+use crate::config::{DriveConfig, EraseWhen, MappingConfig};
 use crate::layout::{Divisor, Layout};
 
 pub(crate) use saved::SavedElements;
@@ -143,6 +144,8 @@ struct Physical {
     written: u32,
     /// An erasure is not over.
     is_erasing: bool,
+    /// Elements have been gathered on it to be erased.
+    is_gathered: bool,
 }
 
 impl Physical {
@@ -151,6 +154,7 @@ impl Physical {
         rotation: 0,
         written: 0,
         is_erasing: false,
+        is_gathered: false,
     };
 }
 
@@ -227,6 +231,10 @@ impl Elements {
         let zones_of = |group: u32| physical_zones.saturating_sub(group).div_ceil(groups);
         let allocators: Vec<Allocator> = (0..groups)
             .map(|group| Allocator::new(luns, zones_of(group) * lines))
+            .map(|of| match config.reset.erase {
+                EraseWhen::Thresholds(thresholds) => of.erased_first(thresholds.victim),
+                _ => of,
+            })
             .collect();
         let group_elements = luns * zones_of(0) * lines;
         let elements = (groups * group_elements) as usize;
@@ -288,7 +296,7 @@ impl Elements {
     /// A physical zone of a group on which nothing stands and nothing is erased,
     /// `wanted` if it is one.
     fn unused(&mut self, wanted: u32) -> u32 {
-        let is_unused = |of: &Physical| of.zone == NONE && !of.is_erasing;
+        let is_unused = |of: &Physical| of.zone == NONE && !of.is_erasing && !of.is_gathered;
         if is_unused(&self.physical[wanted as usize]) {
             return wanted;
         }
@@ -554,7 +562,12 @@ impl Elements {
         if of.zone == NONE && !of.is_erasing {
             return None;
         }
+        let is_gathered = of.is_gathered;
         let (element, block) = self.block(physical, row, slot)?;
+        // Zones erase what they have got by themselves.
+        if is_gathered && self.owner[element] != NONE {
+            return None;
+        }
         if !std::mem::take(&mut self.stale[block]) {
             return None;
         }
@@ -652,10 +665,13 @@ impl Elements {
     /// An erasure begins that a reset asked for: it has the elements of a physical
     /// zone that have to be erased.
     pub(crate) fn erasure_begins(&mut self, physical: u32) {
-        self.physical[physical as usize].is_erasing = true;
+        let of = &mut self.physical[physical as usize];
+        of.is_erasing = true;
+        let is_gathered = of.is_gathered;
         for place in 0..self.shape.places {
             if let Some(element) = self.at(physical, place)
                 && self.stale_left[element] > 0
+                && !(is_gathered && self.owner[element] != NONE)
             {
                 self.erasing[element] += 1;
                 *self.flags_at(physical, place) |= TAKEN;

@@ -68,6 +68,7 @@ impl Elements {
         }
         for of in &mut self.physical {
             of.is_erasing = false;
+            of.is_gathered = false;
         }
     }
 

@@ -470,11 +470,12 @@ impl Rules<'_> {
             let valid = "leave it out; reset.thresholds.invalid_zones says when they may run";
             self.refuse("reset.preemptive", what, valid);
         }
-        let MappingConfig::Lazy { physical_zones } = self.config.mapping else {
+        if self.config.mapping == MappingConfig::Direct {
             let what = "with direct mapping no zone is free or invalid";
-            let valid = "set mapping.design = \"lazy\", or use erase_at = \"background\"";
+            let valid = "set mapping.design = \"lazy\", \"chunk\" or \"stripe\", or use erase_at = \"background\"";
             return self.refuse("reset.erase_at", what, valid);
-        };
+        }
+        let physical_zones = self.config.mapping.physical_zones(self.config.zones.count);
         let is_log = |of: &NamespaceConfig| of.kind != NamespaceKind::Zoned;
         if self.config.namespaces.iter().any(is_log) {
             let what = "a conventional namespace cannot wait for its own collection";
