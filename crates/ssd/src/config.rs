@@ -666,6 +666,11 @@ pub struct Thresholds {
     pub zones_at_once: Option<u32>,
     /// Which invalid zone is erased next.
     pub victim: Victim,
+    /// Rows wait for pauses of the host that they fit in, as long as enough zones
+    /// are free for the rate at which zones are given flash. What has been seen of
+    /// both loses half of its weight in this time. Needs `invalid_zones`. `None`:
+    /// rows are erased in any pause.
+    pub adapt: Option<Nanos>,
 }
 
 /// When the number of free zones is compared with its threshold.

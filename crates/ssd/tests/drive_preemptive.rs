@@ -30,6 +30,7 @@ fn thresholds(free_zones: u32, invalid_zones: Option<u32>) -> Thresholds {
         evaluate: Evaluate::Allocation,
         zones_at_once: None,
         victim: Victim::Oldest,
+        adapt: None,
     }
 }
 
@@ -386,6 +387,11 @@ fn impossible_thresholds_are_refused() {
     for design in ["mapping.design = \"lazy\"", "\"chunk\"", "\"stripe\""] {
         assert!(says.contains(design), "{says}");
     }
+    let adaptive = rows(Thresholds {
+        adapt: Some(us(1)),
+        ..thresholds(1, None)
+    });
+    assert!(refused(&adaptive).contains("reset.thresholds.adapt"));
     let many = rows(thresholds(7, None));
     assert!(refused(&many).contains("at most 6"));
     let mut preemptive = rows(thresholds(1, Some(1)));
@@ -469,15 +475,17 @@ fn any_thresholds() -> impl Strategy<Value = (Thresholds, EraseExtent)> {
     let victim = prop::sample::select(vec![Victim::Oldest, Victim::LeastWorn]);
     let extent = prop::sample::select(vec![EraseExtent::Partial, EraseExtent::Full]);
     let at_once = prop::option::of(1..3_u32);
-    let numbers = (0..4_u32, prop::option::of(1..4_u32), at_once);
+    let adapt = prop::option::of((1..10_000_000_u64).prop_map(Nanos));
+    let numbers = (0..4_u32, prop::option::of(1..4_u32), at_once, adapt);
     (numbers, evaluate, victim, extent).prop_map(|(numbers, evaluate, victim, extent)| {
-        let (free_zones, invalid_zones, zones_at_once) = numbers;
+        let (free_zones, invalid_zones, zones_at_once, adapt) = numbers;
         let thresholds = Thresholds {
             free_zones,
             invalid_zones,
             evaluate,
             zones_at_once,
             victim,
+            adapt: adapt.filter(|_| invalid_zones.is_some()),
         };
         (thresholds, extent)
     })

@@ -28,6 +28,7 @@ fn thresholds(free_zones: u32, invalid_zones: Option<u32>) -> Thresholds {
         evaluate: Evaluate::Allocation,
         zones_at_once: None,
         victim: Victim::Oldest,
+        adapt: None,
     }
 }
 
@@ -220,15 +221,17 @@ fn any_thresholds() -> impl Strategy<Value = (Thresholds, EraseExtent)> {
     let victim = prop::sample::select(vec![Victim::Oldest, Victim::LeastWorn]);
     let extent = prop::sample::select(vec![EraseExtent::Partial, EraseExtent::Full]);
     let at_once = prop::option::of(1..3_u32);
-    let numbers = (0..4_u32, prop::option::of(1..4_u32), at_once);
+    let adapt = prop::option::of((1..10_000_000_u64).prop_map(Nanos));
+    let numbers = (0..4_u32, prop::option::of(1..4_u32), at_once, adapt);
     (numbers, evaluate, victim, extent).prop_map(|(numbers, evaluate, victim, extent)| {
-        let (free_zones, invalid_zones, zones_at_once) = numbers;
+        let (free_zones, invalid_zones, zones_at_once, adapt) = numbers;
         let thresholds = Thresholds {
             free_zones,
             invalid_zones,
             evaluate,
             zones_at_once,
             victim,
+            adapt: adapt.filter(|_| invalid_zones.is_some()),
         };
         (thresholds, extent)
     })
@@ -276,6 +279,8 @@ proptest! {
     ) {
         // Wear of a zone and of elements are not the same.
         thresholds.victim = Victim::Oldest;
+        // Nor is how much of a zone is left.
+        thresholds.adapt = None;
         let mut designs = designs;
         designs.lazy = true;
         let mut lazy = drive(body, designs, spare);

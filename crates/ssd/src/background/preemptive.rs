@@ -39,6 +39,7 @@
 //! invalid one, whose erasure S2 then includes. Where `Z_free` is looked at before
 //! an allocation, the zone that it takes counts as free until S2 has ended.
 
+mod pace;
 mod pool;
 
 use std::collections::VecDeque;
@@ -49,10 +50,11 @@ use zonelab_nvme::zns::ZoneSendAction;
 
 use super::Task;
 use crate::account::Cause;
-use crate::config::{EraseWhen, Evaluate, ResetConfig, Thresholds};
+use crate::config::{EraseWhen, Evaluate, PlaneMode, ResetConfig, Thresholds};
 use crate::drive::{Drive, Owner, Stage};
 use crate::event::Event;
 use crate::record::{BackgroundKind, Begin};
+use pace::Pace;
 pub use pool::ZoneCounts;
 
 /// State of a group of zones.
@@ -93,6 +95,8 @@ struct Group {
     /// Physical zones that have been given to zones and are to be erased before
     /// S2 ends, and their blocks, or places of their elements.
     promised: VecDeque<(u32, Range<u32>)>,
+    /// What rows wait for, if thresholds adapt to the load.
+    pace: Option<Pace>,
 }
 
 /// One erasure: a row of a zone, or what is left of it.
@@ -120,6 +124,7 @@ impl Group {
         under_way: 0,
         begun_whole: 0,
         promised: VecDeque::new(),
+        pace: None,
     };
 }
 
@@ -131,7 +136,13 @@ impl Preemptive {
         };
         Some(Self {
             thresholds,
-            groups: vec![Group::IDLE; groups as usize],
+            groups: vec![
+                Group {
+                    pace: thresholds.adapt.map(Pace::new),
+                    ..Group::IDLE
+                };
+                groups as usize
+            ],
         })
     }
 
@@ -182,6 +193,10 @@ impl Drive {
             // Not enough elements were free.
             self.promise(physical, at);
         }
+        let now = self.now;
+        if let Some(pace) = self.pace(group) {
+            pace.allocates(now);
+        }
         self.counts_changed(group);
         if evaluate == Some(Evaluate::Change) {
             self.compare_free(group, at);
@@ -189,13 +204,31 @@ impl Drive {
         physical
     }
 
+    fn pace(&mut self, group: u32) -> Option<&mut Pace> {
+        self.reset_group(group)?.pace.as_mut()
+    }
+
+    /// How long the erasure of a row takes.
+    fn row_time(&self) -> Nanos {
+        let config = self.config();
+        let erasures = match config.media.planes {
+            PlaneMode::Single => config.geometry.planes,
+            PlaneMode::Independent | PlaneMode::MultiPlane => 1,
+        };
+        Nanos(config.media.erase_ns.0.saturating_mul(u64::from(erasures)))
+    }
+
     /// A command of a host was accepted, and is through the front end at `at`.
     #[cold]
     pub(crate) fn host_begins(&mut self, op: Op, at: Nanos) {
         let evaluate = self.thresholds().map(|of| of.evaluate);
+        let (now, row) = (self.now, self.row_time());
         for group in self.groups_of(op) {
             if let Some(of) = self.reset_group(group) {
                 of.pending += 1;
+                if let Some(pace) = &mut of.pace {
+                    pace.pause_ends(now, row);
+                }
             }
             if evaluate == Some(Evaluate::Command) {
                 self.compare_free(group, at);
@@ -206,10 +239,16 @@ impl Drive {
     /// A command that was accepted is complete.
     #[cold]
     pub(crate) fn host_ends(&mut self, op: Op) {
+        let now = self.now;
         for group in self.groups_of(op) {
             if let Some(of) = self.reset_group(group) {
                 debug_assert!(of.pending > 0, "a command ends once");
                 of.pending -= 1;
+                if let Some(pace) = &mut of.pace
+                    && of.pending == 0
+                {
+                    pace.pause_begins(now);
+                }
             }
             self.group_may_erase(group);
         }
@@ -450,9 +489,27 @@ impl Drive {
         if is_busy || !self.reset_group(group).is_some_and(is_idle) {
             return;
         }
+        if self.waits_for_pause(group) {
+            return;
+        }
         if let Some((physical, blocks)) = self.take_to_erase(group, false) {
             self.erase_blocks(group, physical, blocks, Cause::ResetErase);
         }
+    }
+
+    /// Whether a row could begin, and waits for a better time. The group is looked
+    /// at then.
+    fn waits_for_pause(&mut self, group: u32) -> bool {
+        let (now, row) = (self.now, self.row_time());
+        let demand = (self.spare_zones(group), self.rows_of_next(group));
+        let Some(pace) = self.pace(group) else {
+            return false;
+        };
+        let at = pace.next_row(now, row, demand);
+        if at > now && pace.wants_look(now, at) {
+            self.look_at(group, at);
+        }
+        at > now
     }
 
     /// S2: erases zones one at a time until enough are free, or it has erased as

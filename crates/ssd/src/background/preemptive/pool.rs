@@ -64,6 +64,25 @@ impl Drive {
         groups.get(group as usize)?.current
     }
 
+    /// How many zones more are free than `T_free`.
+    pub(super) fn spare_zones(&self, group: u32) -> u32 {
+        let least = self.thresholds().map_or(0, |of| of.free_zones);
+        self.pool(group).0.saturating_sub(least)
+    }
+
+    /// Rows to be erased before one more zone is free, at most.
+    pub(super) fn rows_of_next(&self, group: u32) -> u32 {
+        let layout = self.flash.layout();
+        let victim = match self.flash.elements() {
+            Some(_) => None,
+            None => self.victim(group),
+        };
+        match victim {
+            Some(physical) => self.flash.stale_blocks(physical).div_ceil(layout.width()),
+            None => layout.rows(),
+        }
+    }
+
     /// Parts of a zone that are erased whole one after another: lines of elements.
     pub(super) fn parts_of_zone(&self) -> u32 {
         self.flash.elements().map_or(1, |elements| elements.lines())

@@ -461,6 +461,7 @@ impl Rules<'_> {
             evaluate: _,
             zones_at_once: _,
             victim: _,
+            adapt,
         }) = self.config.reset.erase
         else {
             return;
@@ -469,6 +470,11 @@ impl Rules<'_> {
             let what = "erasures by thresholds give way to the host by themselves";
             let valid = "leave it out; reset.thresholds.invalid_zones says when they may run";
             self.refuse("reset.preemptive", what, valid);
+        }
+        if adapt.is_some() && invalid_zones.is_none() {
+            let what = "without reset.thresholds.invalid_zones no rows are erased that could wait";
+            let valid = "set invalid_zones = 1, or leave it out";
+            self.refuse("reset.thresholds.adapt", what, valid);
         }
         if self.config.mapping == MappingConfig::Direct {
             let what = "with direct mapping no zone is free or invalid";
