@@ -3,14 +3,16 @@
 mod drive_support;
 mod elements_oracle;
 
-use drive_support::random::{bodies, designs, drive, front_ends, streams, width};
+use drive_support::random::{bodies, designs, drive, front_ends, streams};
+use drive_support::thresholds::{any_thresholds, thresholds, within};
 use drive_support::{ERASE, PAGE, Rig, WRITE, reset, small, us};
 use elements_oracle::{Oracle, Shock, with_elements};
 use proptest::prelude::*;
 use zonelab_device::Nanos;
 use zonelab_ssd::ResetState::{Full, Partial, Serving};
 use zonelab_ssd::config::{
-    DriveConfig, EraseExtent, EraseWhen, Evaluate, MappingConfig, Thresholds, Victim,
+    DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, MappingConfig, Thresholds,
+    Victim,
 };
 use zonelab_ssd::{ResetState, ZoneCounts, profile, snapshot};
 
@@ -19,17 +21,6 @@ const PAGES: u32 = 4 * 16;
 
 const fn erases(rows: u64) -> Nanos {
     Nanos(ERASE.0 * rows)
-}
-
-fn thresholds(free_zones: u32, invalid_zones: Option<u32>) -> Thresholds {
-    Thresholds {
-        free_zones,
-        invalid_zones,
-        evaluate: Evaluate::Allocation,
-        zones_at_once: None,
-        victim: Victim::Oldest,
-        adapt: None,
-    }
 }
 
 fn mappings(physical_zones: u32) -> [MappingConfig; 4] {
@@ -192,6 +183,47 @@ fn the_least_worn_elements_are_erased_first() {
     }
 }
 
+/// A zone that is finished while S2 erases what it got gives some of it back:
+/// nothing is lost of it, and what power interrupts is repeated.
+#[test]
+fn a_finish_during_s2_gives_elements_back() {
+    for (mapping, is_cut) in [(0, true), (3, true), (0, false), (3, false)] {
+        let mut config = config(mappings(4)[mapping], thresholds(0, Some(1)));
+        config.finish = FinishConfig::Fill {
+            granularity_bytes: 64 << 10,
+            pause_ns: Nanos::ZERO,
+            yield_ns: None,
+            buffered: false,
+            extent: FillExtent::Elements,
+        };
+        let mut rig = written(&config, 4);
+        rig.submit(rig.reset(0));
+        rig.submit(rig.write(0, PAGE));
+        assert_eq!(state(&rig), Full);
+        // Some of it is being erased.
+        rig.run_for(us(1_000));
+        assert_eq!(erased(&rig), 16);
+        rig.submit(rig.finish(0));
+        rig.run_for(us(1_000));
+        if is_cut {
+            rig.drive.power_cut(rig.now, us(1_000), 1);
+            rig.now = rig.drive.ready_at();
+            while rig.next() {}
+        } else {
+            rig.settle();
+        }
+        // The zone keeps one row, and three are not enough for another.
+        assert_eq!((counts(&rig), erased(&rig)), ((4, 0, 0), 16));
+        rig.exec(rig.reset(0));
+        while rig.next() {}
+        assert_eq!((counts(&rig), state(&rig)), ((3, 0, 1), Serving));
+        // All rows again, or the one that was filled.
+        assert_eq!(erased(&rig), if is_cut { 32 } else { 20 });
+        rig.write_pages(0, PAGES);
+        assert_eq!(counts(&rig), (4, 0, 0));
+    }
+}
+
 /// How far elements are erased is part of a snapshot, row of elements by row.
 #[test]
 fn a_snapshot_keeps_which_elements_are_erased() {
@@ -210,41 +242,6 @@ fn a_snapshot_keeps_which_elements_are_erased() {
         assert_eq!(same.zone_counts(0), rig.drive.zone_counts(0));
         assert_eq!(snapshot::save(&same).expect("it is idle"), bytes);
     }
-}
-
-fn any_thresholds() -> impl Strategy<Value = (Thresholds, EraseExtent)> {
-    let evaluate = prop::sample::select(vec![
-        Evaluate::Allocation,
-        Evaluate::Command,
-        Evaluate::Change,
-    ]);
-    let victim = prop::sample::select(vec![Victim::Oldest, Victim::LeastWorn]);
-    let extent = prop::sample::select(vec![EraseExtent::Partial, EraseExtent::Full]);
-    let at_once = prop::option::of(1..3_u32);
-    let adapt = prop::option::of((1..10_000_000_u64).prop_map(Nanos));
-    let numbers = (0..4_u32, prop::option::of(1..4_u32), at_once, adapt);
-    (numbers, evaluate, victim, extent).prop_map(|(numbers, evaluate, victim, extent)| {
-        let (free_zones, invalid_zones, zones_at_once, adapt) = numbers;
-        let thresholds = Thresholds {
-            free_zones,
-            invalid_zones,
-            evaluate,
-            zones_at_once,
-            victim,
-            adapt: adapt.filter(|_| invalid_zones.is_some()),
-        };
-        (thresholds, extent)
-    })
-}
-
-/// The numbers, as far as there are so many zones in a group.
-fn within(mut thresholds: Thresholds, config: &DriveConfig) -> EraseWhen {
-    let groups = config.geometry.planes_total() / width(config);
-    let all = config.mapping.physical_zones(config.zones.count);
-    let most = all.div_ceil(groups);
-    thresholds.free_zones = thresholds.free_zones.min(most);
-    thresholds.invalid_zones = thresholds.invalid_zones.map(|of| of.min(most));
-    EraseWhen::Thresholds(thresholds)
 }
 
 proptest! {

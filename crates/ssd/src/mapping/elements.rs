@@ -73,6 +73,8 @@ pub struct Elements {
     table: Vec<u32>,
     /// Flags beside it.
     flags: Vec<u8>,
+    /// Elements that a finish took from physical zones while erasures had them.
+    trimmed: Vec<(u32, usize)>,
     zones: u32,
     /// Scratch.
     chosen: Vec<ElementId>,
@@ -266,6 +268,7 @@ impl Elements {
             physical: Vec::new(),
             table: Vec::new(),
             flags: Vec::new(),
+            trimmed: Vec::new(),
             zones,
             chosen: Vec::new(),
             turns: Vec::new(),
@@ -474,6 +477,11 @@ impl Elements {
         };
         for place in kept..self.shape.places {
             self.let_go(physical, place);
+            if *self.flags_at(physical, place) & TAKEN != 0
+                && let Some(element) = self.at(physical, place)
+            {
+                self.trimmed.push((physical, element));
+            }
             let at = self.shape.index(physical, place);
             self.table[at] = NONE;
         }
@@ -690,6 +698,12 @@ impl Elements {
                 self.erasing[element] -= 1;
             }
         }
+        let erasing = &mut self.erasing;
+        self.trimmed.retain(|(of, element)| {
+            let is_over = *of == physical;
+            erasing[*element] -= u32::from(is_over);
+            !is_over
+        });
     }
 
     /// Whether a physical zone has flash for the first `pages` pages of a zone.
