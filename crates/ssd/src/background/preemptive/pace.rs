@@ -15,8 +15,9 @@
 //!   ```
 //!
 //! * If not, *does it fit?* A row begins at an age of the pause at which most
-//!   pauses so far that got as old went on for another row. Ages count in rows;
-//!   of pauses that last for two nothing more is asked.
+//!   pauses so far that got as old went on for another row. That is asked at the
+//!   start, after an eighth of a row (a host that has sent one command often sends
+//!   the next at once), and after one row; pauses that last for two are long.
 //!
 //! So `T_invalid` is, in effect, higher the more zones are free, the fewer are
 //! needed and the more pauses there are, and as stated when time runs out.
@@ -31,6 +32,11 @@ const ONE: u64 = 1 << 16;
 /// No count gets higher. It would take more than 2^24 in a half-life.
 const COUNT_MAX: u64 = 1 << 40;
 
+/// Ages of a pause at which a row may begin, in eighths of the time that it takes.
+const AGES: [u64; 3] = [0, 1, 8];
+/// From this age on it may in any case.
+const LONG: u64 = 16;
+
 /// What a group of zones has seen of its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pace {
@@ -41,8 +47,8 @@ pub(super) struct Pace {
     allocated: u64,
     /// Rows that could have begun in pauses.
     room: u64,
-    /// Pauses shorter than a row, than two, and others.
-    pauses: [u64; 3],
+    /// Pauses that got as old as each of [`AGES`], and those that then lasted for a row.
+    pauses: [(u64, u64); AGES.len()],
     /// Since when nothing is pending.
     since: Option<Nanos>,
     /// A look at the group at this time is in the queue of events.
@@ -57,7 +63,7 @@ impl Pace {
             halved: Nanos::ZERO,
             allocated: 0,
             room: 0,
-            pauses: [0; 3],
+            pauses: [(0, 0); AGES.len()],
             since: None,
             look: None,
         }
@@ -73,7 +79,14 @@ impl Pace {
         // Of what is longer ago than a half-life, less than half counts.
         let rows = length.min(self.half_life.0) / row;
         add(&mut self.room, ONE.saturating_mul(rows + 1));
-        add(&mut self.pauses[(length / row).min(2) as usize], ONE);
+        for (age, (reached, lasted)) in AGES.into_iter().zip(&mut self.pauses) {
+            if length >= eighths(row, age) {
+                add(reached, ONE);
+            }
+            if length >= eighths(row, age + 8) {
+                add(lasted, ONE);
+            }
+        }
     }
 
     /// Nothing is pending from `now` on.
@@ -90,12 +103,13 @@ impl Pace {
     fn decay(&mut self, now: Nanos) {
         let passed = now.0.saturating_sub(self.halved.0) / self.half_life.0.max(1);
         if passed > 0 {
-            let halve = |count: u64| count.checked_shr(u32::try_from(passed).unwrap_or(64));
+            let times = u32::try_from(passed).unwrap_or(u32::MAX);
+            let pauses = self.pauses.iter_mut().flat_map(|(a, b)| [a, b]);
             for count in [&mut self.allocated, &mut self.room]
                 .into_iter()
-                .chain(&mut self.pauses)
+                .chain(pauses)
             {
-                *count = halve(*count).unwrap_or(0);
+                *count = count.checked_shr(times).unwrap_or(0);
             }
             self.halved = Nanos(self.halved.0 + passed * self.half_life.0);
         }
@@ -116,18 +130,20 @@ impl Pace {
         if self.is_urgent(spare, rows) {
             return now;
         }
-        let row = row.0.max(1);
-        let age = now.0.saturating_sub(since.0) / row;
-        let [short, long, longest] = self.pauses;
-        let fits = match age {
-            0 => long + longest > short,
-            1 => longest >= long,
-            _ => true,
-        };
-        if fits {
-            now
-        } else {
-            since.saturating_add(Nanos((age + 1).saturating_mul(row)))
+        let (row, age) = (row.0.max(1), now.0.saturating_sub(since.0));
+        let rules = (0..AGES.len()).map(|at| {
+            let (reached, lasted) = self.pauses[at];
+            let next = *AGES.get(at + 1).unwrap_or(&LONG);
+            // Where nothing is known, a pause that has lasted for a row is good enough.
+            let fits = match AGES[at] < 8 {
+                true => 2 * lasted > reached,
+                false => 2 * lasted >= reached,
+            };
+            (fits, eighths(row, next))
+        });
+        match rules.into_iter().find(|(_, end)| age < *end) {
+            Some((false, end)) => since.saturating_add(Nanos(end)),
+            _ => now,
         }
     }
 
@@ -139,6 +155,12 @@ impl Pace {
         }
         !is_there
     }
+}
+
+/// So many eighths of the time of a row.
+fn eighths(row: u64, count: u64) -> u64 {
+    // Divided last, so that none is lost; fits if a row takes less than an hour.
+    row.saturating_mul(count) / 8
 }
 
 fn add(count: &mut u64, more: u64) {
@@ -171,12 +193,14 @@ mod tests {
     fn a_row_begins_where_most_pauses_have_room_for_it() {
         for (pauses_us, wait_us) in [
             (&[6_000, 7_000, 100][..], 0),
-            // As many do not: those that get older than a row last.
-            (&[6_000, 100], 10_000),
-            (&[20_000, 100, 100], 5_000),
+            // As many do not, but all of those that get older than 0.625 ms.
+            (&[6_000, 100], 625),
+            (&[20_000, 100, 100], 625),
+            (&[20_000, 1_000, 1_000, 100], 5_000),
+            // Only those that got as old last one row, and no more.
+            (&[6_000, 1_000, 1_000], 10_000),
             (&[100, 100], 5_000),
             (&[], 5_000),
-            (&[6_000, 100, 100], 10_000),
         ] {
             let (mut pace, mut now) = seen(pauses_us, 0);
             let start = now;
@@ -217,7 +241,10 @@ mod tests {
         assert!(pace.is_urgent(2, 1));
         let far = now + Nanos(LIFE.0 * 40);
         pace.decay(far);
-        assert_eq!((pace.room, pace.allocated, pace.pauses), (0, 0, [0; 3]));
+        assert_eq!(
+            (pace.room, pace.allocated, pace.pauses),
+            (0, 0, [(0, 0); 3])
+        );
         assert!(!pace.is_urgent(0, 100));
         // Nothing overflows.
         pace.pause_begins(Nanos::ZERO);
