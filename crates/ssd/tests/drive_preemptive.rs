@@ -557,7 +557,10 @@ proptest! {
             watch.look(&rig, &config, thresholds);
         }
         assert_eq!(rig.drive.in_flight() + rig.drive.background_tasks(), 0);
-        watch.look_at_rest(&rig);
+        // What power took was claimed and not programmed: uses are not known then.
+        if watch.cuts == 0 {
+            watch.look_at_rest(&rig);
+        }
         let enough = |group| {
             let (free, invalid) = rig.drive.mapping().pool_of(group);
             (free, invalid, rig.drive.reset_state(group))
