@@ -179,7 +179,7 @@ mod tests {
         let mut now = Nanos::ZERO;
         for pause in pauses_us {
             pace.pause_begins(now);
-            now = now + Nanos::from_us(*pause);
+            now += Nanos::from_us(*pause);
             pace.pause_ends(now, ROW);
         }
         for _ in 0..zones {
