@@ -71,6 +71,10 @@ const EXAMPLES: &[(&str, &str)] = &[
         include_str!("../../../docs/examples/reset-designs-cosmos-plus.toml"),
     ),
     (
+        "reset-adaptive",
+        include_str!("../../../docs/examples/reset-adaptive.toml"),
+    ),
+    (
         "reset-split",
         include_str!("../../../docs/examples/reset-split.toml"),
     ),

@@ -189,19 +189,23 @@ impl Metrics {
     /// the rows that it has erased; of other drives nothing.
     pub fn add_pool(&mut self, drive: &Drive) {
         let groups = 0..drive.flash().layout().groups();
-        let state = groups.filter_map(|group| drive.reset_state(group)).max();
-        let Some(state) = state else { return };
-        let (free, invalid) = drive.mapping().pool_sizes();
-        let allocated = drive.flash().physical_zones() as usize - free - invalid;
+        let state = groups.clone().filter_map(|group| drive.reset_state(group));
+        let Some(state) = state.max() else { return };
+        let (mut free, mut invalid, mut allocated) = (0, 0, 0);
+        for counts in groups.filter_map(|group| drive.zone_counts(group)) {
+            free += counts.free;
+            invalid += counts.invalid;
+            allocated += counts.allocated;
+        }
         let erased = self.get("blocks_erased").unwrap_or_default();
         // A block on each plane of a zone.
         let width = f64::from(drive.flash().layout().width());
         for (name, value) in [
             ("blocks_erased", erased),
             ("rows_erased", erased / width),
-            ("zones_free", free as f64),
-            ("zones_invalid", invalid as f64),
-            ("zones_allocated", allocated as f64),
+            ("zones_free", f64::from(free)),
+            ("zones_invalid", f64::from(invalid)),
+            ("zones_allocated", f64::from(allocated)),
             ("reset_state", f64::from(state as u8)),
         ] {
             self.values.insert(name, value);

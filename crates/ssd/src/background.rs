@@ -34,8 +34,8 @@ use bookkeeping::Books;
 use fill::{Fill, FillWait};
 pub use freeing::Freed;
 use freeing::Freeing;
-pub use preemptive::ResetState;
 use preemptive::{Preemptive, ZoneErase};
+pub use preemptive::{ResetState, ZoneCounts};
 
 /// Designs and running tasks of a drive.
 #[derive(Clone, Debug)]

@@ -640,8 +640,8 @@ pub enum EraseWhen {
     FirstBlockWrite,
     /// In the background, after the reset completed.
     Background,
-    /// When the numbers of free and of invalid zones say so. Needs
-    /// [`MappingConfig::Lazy`].
+    /// When the numbers of free and of invalid zones say so. Not with
+    /// [`MappingConfig::Direct`], where a zone has its flash for ever.
     Thresholds(Thresholds),
 }
 
@@ -666,6 +666,11 @@ pub struct Thresholds {
     pub zones_at_once: Option<u32>,
     /// Which invalid zone is erased next.
     pub victim: Victim,
+    /// Rows wait for pauses of the host that they fit in, as long as enough zones
+    /// are free for the rate at which zones are given flash. What has been seen of
+    /// both loses half of its weight in this time. Needs `invalid_zones`. `None`:
+    /// rows are erased in any pause.
+    pub adapt: Option<Nanos>,
 }
 
 /// When the number of free zones is compared with its threshold.

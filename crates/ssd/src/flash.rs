@@ -348,6 +348,7 @@ impl Flash {
         if let Some(elements) = &mut self.elements {
             *zone = PhysicalZone {
                 stale_blocks: elements.invalidate(physical, self.erase_extent == EraseExtent::Full),
+                erasures: zone.erasures,
                 ..PhysicalZone::default()
             };
             return;

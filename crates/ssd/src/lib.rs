@@ -83,6 +83,6 @@ pub mod stored;
 pub mod zones;
 mod zrwa;
 
-pub use background::{Freed, ResetState};
+pub use background::{Freed, ResetState, ZoneCounts};
 pub use drive::{Control, ControlError, Drive};
 pub use power::{Lost, PowerLoss};

@@ -464,12 +464,14 @@ fn reset(draw: &mut Draw<'_>) -> ResetConfig {
 
 /// Thresholds of groups with up to so many physical zones.
 fn thresholds(draw: &mut Draw<'_>, zones: u32) -> Thresholds {
+    let invalid_zones = draw.maybe(|draw| draw.int(1..=zones.min(4)));
     Thresholds {
         free_zones: draw.int(0..=zones.min(4)),
-        invalid_zones: draw.maybe(|draw| draw.int(1..=zones.min(4))),
+        invalid_zones,
         evaluate: draw.pick(&[Evaluate::Allocation, Evaluate::Command, Evaluate::Change]),
         zones_at_once: draw.maybe(|draw| draw.int(1..=4)),
         victim: draw.pick(&[Victim::Oldest, Victim::LeastWorn]),
+        adapt: invalid_zones.and_then(|_| draw.maybe(|draw| Nanos(draw.int(1..=20_000_000)))),
     }
 }
 

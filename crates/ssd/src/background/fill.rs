@@ -57,9 +57,15 @@ impl Drive {
         // Fits: see `accept_write`.
         let written = change.host_lbas as u32;
         let commit_lbas = (change.host_lbas - change.written_lbas) as u32;
+        let group = self.flash.layout().group_of(change.zone.0);
+        let by_thresholds = self.erases_by_thresholds();
+        let before = by_thresholds.then(|| self.pool(group));
         let tail = self.trim_finished(change.zone, written);
         if self.flash.has_given_back_stale() {
             self.erase_waiting(start);
+        }
+        if by_thresholds && before != Some(self.pool(group)) {
+            self.flash_was_given_back(group, start);
         }
         // Pages that the host began count as programmed, unless they are in the buffer.
         let (first, end) = match self.background.finish {

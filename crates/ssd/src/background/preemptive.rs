@@ -27,8 +27,8 @@
 //! A zone that needs flash when none is free brings about S2 in any case.
 //!
 //! What the paper calls the erasure of one block is one of a *row*: a block on
-//! every plane of the zone's stripe. Which row of an invalid zone is next is part
-//! of the flash (`Flash::take_next`), and outlives a loss of power.
+//! every plane of the zone's stripe. What is counted, and what a row is, where
+//! zones are assembled from elements: see [`pool`].
 //!
 //! Whether something is pending is known from two numbers of a group, whatever
 //! there is: commands that have been accepted and have not completed, and
@@ -39,6 +39,9 @@
 //! invalid one, whose erasure S2 then includes. Where `Z_free` is looked at before
 //! an allocation, the zone that it takes counts as free until S2 has ended.
 
+mod pace;
+mod pool;
+
 use std::collections::VecDeque;
 use std::ops::{Range, RangeInclusive};
 
@@ -47,10 +50,12 @@ use zonelab_nvme::zns::ZoneSendAction;
 
 use super::Task;
 use crate::account::Cause;
-use crate::config::{EraseWhen, Evaluate, ResetConfig, Thresholds, Victim};
+use crate::config::{EraseWhen, Evaluate, PlaneMode, ResetConfig, Thresholds};
 use crate::drive::{Drive, Owner, Stage};
 use crate::event::Event;
 use crate::record::{BackgroundKind, Begin};
+use pace::Pace;
+pub use pool::ZoneCounts;
 
 /// State of a group of zones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,15 +84,19 @@ struct Group {
     held: VecDeque<u32>,
     /// ... and fills.
     held_fills: VecDeque<u32>,
-    /// The zone that was erased last, which may not be finished.
+    /// The zone that was erased last, which may not be finished; or where the
+    /// elements are that are being erased.
     current: Option<u32>,
     /// Erasures that have not ended.
     under_way: u32,
-    /// Zones of which S2 has begun the erasure, or the rest of it, so far.
+    /// Zones, or lines of elements, of which S2 has begun the erasure, or the rest
+    /// of it, so far.
     begun_whole: u32,
     /// Physical zones that have been given to zones and are to be erased before
-    /// S2 ends, and their blocks.
+    /// S2 ends, and their blocks, or places of their elements.
     promised: VecDeque<(u32, Range<u32>)>,
+    /// What rows wait for, if thresholds adapt to the load.
+    pace: Option<Pace>,
 }
 
 /// One erasure: a row of a zone, or what is left of it.
@@ -115,6 +124,7 @@ impl Group {
         under_way: 0,
         begun_whole: 0,
         promised: VecDeque::new(),
+        pace: None,
     };
 }
 
@@ -126,7 +136,13 @@ impl Preemptive {
         };
         Some(Self {
             thresholds,
-            groups: vec![Group::IDLE; groups as usize],
+            groups: vec![
+                Group {
+                    pace: thresholds.adapt.map(Pace::new),
+                    ..Group::IDLE
+                };
+                groups as usize
+            ],
         })
     }
 
@@ -169,10 +185,18 @@ impl Drive {
         if evaluate == Some(Evaluate::Allocation) {
             self.compare_free(group, at);
         }
-        if self.mapping.pool_of(group).0 == 0 {
-            self.promise(group, at);
+        if self.flash.elements().is_none() && self.pool(group).0 == 0 {
+            self.promise_victim(group, at);
         }
         let physical = self.mapping.map(zone, &mut self.flash);
+        if self.flash.elements().is_some() && self.flash.stale_blocks(physical) > 0 {
+            // Not enough elements were free.
+            self.promise(physical, at);
+        }
+        let now = self.now;
+        if let Some(pace) = self.pace(group) {
+            pace.allocates(now);
+        }
         self.counts_changed(group);
         if evaluate == Some(Evaluate::Change) {
             self.compare_free(group, at);
@@ -180,13 +204,31 @@ impl Drive {
         physical
     }
 
+    fn pace(&mut self, group: u32) -> Option<&mut Pace> {
+        self.reset_group(group)?.pace.as_mut()
+    }
+
+    /// How long the erasure of a row takes.
+    fn row_time(&self) -> Nanos {
+        let config = self.config();
+        let erasures = match config.media.planes {
+            PlaneMode::Single => config.geometry.planes,
+            PlaneMode::Independent | PlaneMode::MultiPlane => 1,
+        };
+        Nanos(config.media.erase_ns.0.saturating_mul(u64::from(erasures)))
+    }
+
     /// A command of a host was accepted, and is through the front end at `at`.
     #[cold]
     pub(crate) fn host_begins(&mut self, op: Op, at: Nanos) {
         let evaluate = self.thresholds().map(|of| of.evaluate);
+        let (now, row) = (self.now, self.row_time());
         for group in self.groups_of(op) {
             if let Some(of) = self.reset_group(group) {
                 of.pending += 1;
+                if let Some(pace) = &mut of.pace {
+                    pace.pause_ends(now, row);
+                }
             }
             if evaluate == Some(Evaluate::Command) {
                 self.compare_free(group, at);
@@ -197,10 +239,16 @@ impl Drive {
     /// A command that was accepted is complete.
     #[cold]
     pub(crate) fn host_ends(&mut self, op: Op) {
+        let now = self.now;
         for group in self.groups_of(op) {
             if let Some(of) = self.reset_group(group) {
                 debug_assert!(of.pending > 0, "a command ends once");
                 of.pending -= 1;
+                if let Some(pace) = &mut of.pace
+                    && of.pending == 0
+                {
+                    pace.pause_begins(now);
+                }
             }
             self.group_may_erase(group);
         }
@@ -280,7 +328,12 @@ impl Drive {
     /// A reset has taken the flash from a zone, and is through the front end at `at`.
     #[cold]
     pub(super) fn zone_was_released(&mut self, physical: u32, at: Nanos) {
-        let group = self.flash.layout().group_of(physical);
+        self.flash_was_given_back(self.flash.layout().group_of(physical), at);
+    }
+
+    /// Zones of a group have lost flash, by a command that is through the front end at `at`.
+    #[cold]
+    pub(super) fn flash_was_given_back(&mut self, group: u32, at: Nanos) {
         self.counts_changed(group);
         if self.thresholds().map(|of| of.evaluate) == Some(Evaluate::Change) {
             self.compare_free(group, at);
@@ -325,7 +378,7 @@ impl Drive {
 
     /// `Z_invalid` or `Z_free` has changed: goes between S0 and S1 if that follows.
     fn counts_changed(&mut self, group: u32) {
-        let (_, invalid) = self.mapping.pool_of(group);
+        let (_, invalid) = self.pool(group);
         let partial = self.thresholds().and_then(|of| of.invalid_zones);
         let state = match partial {
             Some(threshold) if invalid >= threshold => ResetState::Partial,
@@ -344,19 +397,24 @@ impl Drive {
         let Some(thresholds) = self.thresholds() else {
             return;
         };
-        let (free, _) = self.mapping.pool_of(group);
-        if free <= thresholds.free_zones && self.victim(group).is_some() {
+        let (free, _) = self.pool(group);
+        if free <= thresholds.free_zones && self.has_victim(group) {
             self.enter_full(group, at);
         }
     }
 
     /// No zone is free: the next one that is needed is an invalid one, whose
     /// erasure is now S2's.
-    fn promise(&mut self, group: u32, at: Nanos) {
-        let Some(physical) = self.victim(group) else {
-            return;
-        };
-        self.mapping.prefer(physical);
+    fn promise_victim(&mut self, group: u32, at: Nanos) {
+        if let Some(physical) = self.victim(group) {
+            self.mapping.prefer(physical);
+            self.promise(physical, at);
+        }
+    }
+
+    /// What is to be erased of a physical zone is now S2's.
+    fn promise(&mut self, physical: u32, at: Nanos) {
+        let group = self.flash.layout().group_of(physical);
         // All of it may be under way already.
         if self.flash.stale_blocks(physical) > 0 {
             let blocks = self.flash.take_next(physical, true);
@@ -387,9 +445,11 @@ impl Drive {
         }
         let groups = self.background.preemptive.iter().flat_map(|of| &of.groups);
         let state = groups.map(|of| of.state).max();
-        let (free, invalid) = self.mapping.pool_sizes();
+        let groups = 0..self.flash.layout().groups();
+        let pools = groups.map(|group| self.pool(group));
+        let (free, invalid) = pools.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
         let state = state.unwrap_or(ResetState::Serving) as u64;
-        self.record_pool((free as u64, invalid as u64), state);
+        self.record_pool((u64::from(free), u64::from(invalid)), state);
     }
 
     /// Looks at a group at `at`: what it does then depends on its state then.
@@ -400,40 +460,6 @@ impl Drive {
         };
         let task = self.background.tasks.insert(Task::Zone(task));
         self.events.push(at, Event::Task(task));
-    }
-
-    /// The next invalid zone to be erased: one that has been begun, else by the
-    /// rule. Not one that is being erased from an earlier reset, and not one
-    /// that a write from before its reset may still get to.
-    fn victim(&self, group: u32) -> Option<u32> {
-        let of = self.background.preemptive.as_ref()?;
-        let current = of.groups[group as usize].current;
-        let is_left = |physical: &u32| {
-            let waits = self.flash.stale_blocks(*physical) > 0;
-            waits && !self.flash.is_being_erased(*physical) && !self.is_written(*physical)
-        };
-        // What is begun may have a row under way.
-        let begun = current.filter(|physical| self.flash.zone_state(*physical).2 > 0);
-        let invalid = || self.mapping.invalid(group);
-        if let Some(begun) = begun
-            && invalid().any(|physical| physical == begun)
-        {
-            return Some(begun);
-        }
-        let mut left = invalid().filter(is_left);
-        match of.thresholds.victim {
-            Victim::Oldest => left.next(),
-            Victim::LeastWorn => left.min_by_key(|physical| self.flash.wear_of(*physical)),
-        }
-    }
-
-    /// Whether a write that was accepted has not ended on a physical zone.
-    fn is_written(&self, physical: u32) -> bool {
-        self.requests.iter().any(|(_, request)| {
-            let claim = &request.claim;
-            let has_claim = claim.range.count > 0 && claim.physical == physical;
-            has_claim && request.stage != Stage::Completion
-        })
     }
 
     // ---- erasures --------------------------------------------------------
@@ -463,49 +489,66 @@ impl Drive {
         if is_busy || !self.reset_group(group).is_some_and(is_idle) {
             return;
         }
-        let Some(physical) = self.victim(group) else {
+        if self.waits_for_pause(group) {
             return;
+        }
+        if let Some((physical, blocks)) = self.take_to_erase(group, false) {
+            self.erase_blocks(group, physical, blocks, Cause::ResetErase);
+        }
+    }
+
+    /// Whether a row could begin, and waits for a better time. The group is looked
+    /// at then.
+    fn waits_for_pause(&mut self, group: u32) -> bool {
+        let (now, row) = (self.now, self.row_time());
+        let demand = (self.spare_zones(group), self.rows_of_next(group));
+        let Some(pace) = self.pace(group) else {
+            return false;
         };
-        let blocks = self.flash.take_next(physical, false);
-        self.flash.erasure_begins(physical);
-        self.erase_blocks(group, physical, blocks, Cause::ResetErase);
+        let at = pace.next_row(now, row, demand);
+        if at > now && pace.wants_look(now, at) {
+            self.look_at(group, at);
+        }
+        at > now
     }
 
     /// S2: erases zones one at a time until enough are free, or it has erased as
     /// many as it may; then it ends.
     fn full_goes_on(&mut self, group: u32) {
         let thresholds = self.thresholds();
-        let (free, _) = self.mapping.pool_of(group);
+        let (free, _) = self.pool(group);
         // Before the allocation that has brought this about, there was one more.
         let is_enough = thresholds.is_none_or(|of| match of.evaluate {
             Evaluate::Allocation => free >= of.free_zones,
             Evaluate::Command | Evaluate::Change => free > of.free_zones,
         });
         let at_once = thresholds.and_then(|of| of.zones_at_once);
+        let most = at_once.map(|zones| zones.saturating_mul(self.parts_of_zone()));
         let Some(of) = self.reset_group(group) else {
             return;
         };
-        let (current, under_way) = (of.current, of.under_way);
-        let is_enough = is_enough || at_once.is_some_and(|most| of.begun_whole >= most);
-        if let Some((physical, blocks)) = of.promised.pop_front() {
-            self.erase_blocks(group, physical, blocks, Cause::WriteErase);
-            return;
+        let is_enough = is_enough || most.is_some_and(|most| of.begun_whole >= most);
+        while let Some((physical, blocks)) = self.next_promised(group) {
+            if self.erase_promised(group, physical, blocks) {
+                return;
+            }
         }
-        // The rest of the zone of which a row is under way, else one after another.
-        let victim = self.victim(group).filter(|physical| {
-            let has_rest = self.flash.stale_blocks(*physical) > 0;
-            has_rest && (under_way == 0 || current == Some(*physical)) && !is_enough
-        });
-        if let Some(physical) = victim {
+        let next = match is_enough {
+            true => None,
+            false => self.take_to_erase(group, true),
+        };
+        if let Some((physical, blocks)) = next {
             if let Some(of) = self.reset_group(group) {
                 of.begun_whole += 1;
             }
-            let blocks = self.flash.take_next(physical, true);
-            self.flash.erasure_begins(physical);
             self.erase_blocks(group, physical, blocks, Cause::WriteErase);
-        } else if under_way == 0 {
+        } else if self.reset_group(group).is_some_and(|of| of.under_way == 0) {
             self.leave_full(group);
         }
+    }
+
+    fn next_promised(&mut self, group: u32) -> Option<(u32, Range<u32>)> {
+        self.reset_group(group)?.promised.pop_front()
     }
 
     fn leave_full(&mut self, group: u32) {
@@ -526,11 +569,46 @@ impl Drive {
         self.group_may_erase(group);
     }
 
-    /// Erases blocks that were taken from the stale ones of a zone.
+    /// Erases what was taken of a zone that S2 has to erase, or of elements.
     fn erase_blocks(&mut self, group: u32, physical: u32, blocks: Range<u32>, cause: Cause) {
+        let task = self.begin_zone_erase(group, physical, &blocks, cause);
+        if let Some(of) = self.reset_group(group) {
+            of.current = Some(physical);
+        }
+        let (now, token) = (self.now, Owner::Task(task).token());
+        let events = &mut self.events;
+        self.flash
+            .erase(now, physical, blocks, cause, token, events);
+    }
+
+    /// Erases what a zone has been promised. Returns whether anything was left of it.
+    fn erase_promised(&mut self, group: u32, physical: u32, blocks: Range<u32>) -> bool {
+        let cause = Cause::WriteErase;
+        if self.flash.elements().is_none() {
+            self.erase_blocks(group, physical, blocks, cause);
+            return true;
+        }
+        if !self.flash.is_left_of(physical, &blocks) {
+            self.flash.erasure_ends(physical);
+            return false;
+        }
+        let task = self.begin_zone_erase(group, physical, &blocks, cause);
+        let (now, token) = (self.now, Owner::Task(task).token());
+        let events = &mut self.events;
+        self.flash
+            .erase_taken(now, physical, &blocks, token, events);
+        true
+    }
+
+    fn begin_zone_erase(
+        &mut self,
+        group: u32,
+        physical: u32,
+        blocks: &Range<u32>,
+        cause: Cause,
+    ) -> u32 {
         if let Some(of) = self.reset_group(group) {
             of.under_way += 1;
-            of.current = Some(physical);
         }
         let kind = match cause {
             Cause::ResetErase => BackgroundKind::PartialErase,
@@ -554,10 +632,7 @@ impl Drive {
             start: self.now,
         });
         self.record_task(task, number);
-        let (now, token) = (self.now, Owner::Task(task).token());
-        let events = &mut self.events;
-        self.flash
-            .erase(now, physical, blocks, cause, token, events);
+        task
     }
 
     /// The time for a look at a group has come.
@@ -588,13 +663,7 @@ impl Drive {
             of.under_way -= 1;
         }
         self.flash.erasure_ends(physical);
-        // Some of it may be left, or it was allocated and reset meanwhile.
-        let is_clean = self.flash.stale_blocks(physical) == 0;
-        if is_clean && !self.flash.is_being_erased(physical) {
-            self.mapping.erased(physical);
-            self.background.freeing.ends(physical, self.now);
-            self.counts_changed(group);
-        }
+        self.was_erased(group, physical);
         self.group_may_erase(group);
     }
 }

@@ -3,7 +3,10 @@
 
 use std::ops::Range;
 
-use super::{Elements, Flash, PhysicalZone, SavedElements, SavedFlash, Tail, ZoneId};
+use super::{
+    Cause, Elements, EventQueue, Flash, Nanos, PhysicalZone, SavedElements, SavedFlash, Tail,
+    ZoneId,
+};
 use crate::config::EraseWhen;
 
 impl Flash {
@@ -71,6 +74,50 @@ impl Flash {
             }
             None => false,
         }
+    }
+
+    /// Elements of a group that are to be erased next, on a physical zone of their
+    /// own; `None`: there are none.
+    pub(crate) fn gather(&mut self, group: u32) -> Option<u32> {
+        let elements = self.elements.as_mut()?;
+        let physical = elements.gather(group)?;
+        let count = elements.physical_zones() as usize;
+        self.zones.resize(count, PhysicalZone::default());
+        self.zones[physical as usize] = PhysicalZone::default();
+        Some(physical)
+    }
+
+    /// What of gathered elements is to be erased: a row of blocks, or all of them.
+    pub(crate) fn gathered_blocks(&self, physical: u32, whole: bool) -> Option<Range<u32>> {
+        self.elements.as_ref()?.gathered_blocks(physical, whole)
+    }
+
+    /// Gathered elements are erased, or are not to be erased any more.
+    pub(crate) fn scatter(&mut self, physical: u32) {
+        if let Some(elements) = &mut self.elements {
+            elements.scatter(physical);
+        }
+    }
+
+    /// Whether elements in some places of a physical zone have to be erased.
+    pub(crate) fn is_left_of(&self, physical: u32, places: &Range<u32>) -> bool {
+        let elements = self.elements.as_ref();
+        elements.is_some_and(|elements| elements.is_left_of(physical, places))
+    }
+
+    /// Erases the elements of a zone that [`Flash::take_next`] took, of which some
+    /// have to be erased; the group ends with `token`.
+    pub(crate) fn erase_taken(
+        &mut self,
+        now: Nanos,
+        physical: u32,
+        places: &Range<u32>,
+        token: u32,
+        events: &mut EventQueue,
+    ) {
+        self.push_erase_elements(physical, places);
+        let cause = Cause::WriteErase;
+        self.media.submit(now, token, cause, &self.ops, events);
     }
 
     /// Takes the elements away that the first `pages` pages of a zone do not

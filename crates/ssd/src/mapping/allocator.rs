@@ -12,17 +12,23 @@
 //! Where elements have equal wear the paper leaves the choice open. Here those
 //! that need no erasure come first, then those that became available first.
 //!
+//! Where invalid elements are erased before they are needed
+//! ([`Allocator::erased_first`]), a zone gets those that need no erasure as long
+//! as there are enough, of least wear.
+//!
 //! Time for an element, taken or given back, is of the order of the logarithm
 //! of their number, whatever their wear; nothing is allocated.
 //!
 //! `tests/allocator.rs` compares it with an integer-programming solver.
 
+mod invalid;
 mod relaxed;
 mod saved;
 #[cfg(test)]
 mod tests;
 mod tournament;
 
+use invalid::Invalid;
 use relaxed::Selection;
 pub use saved::SavedAllocator;
 use tournament::Tournaments;
@@ -98,8 +104,10 @@ pub struct Allocator {
     elements_per_lun: u32,
     /// Available elements, by LUN.
     available: Vec<u32>,
-    /// The keys of available elements, by LUN: see [`key`].
+    /// The keys of available elements, by LUN: see [`Self::key`].
     order: Tournaments,
+    /// Which is to be erased next, if that is asked for.
+    invalid: Option<Box<Invalid>>,
     /// Releases so far: the age of what is released next.
     releases: u64,
     selection: Selection,
@@ -108,14 +116,8 @@ pub struct Allocator {
 /// Age has 63 bits of a key: more than 200 years of a release each nanosecond.
 const RELEASES_MAX: u64 = 1 << 62;
 
-/// Where an available element stands: least wear first, then those that need no
-/// erasure, then those that became available first, then by number in the LUN.
-const fn key(element: Element, age: u64, n: u32) -> u128 {
-    (element.wear as u128) << 96
-        | (element.is_stale as u128) << 95
-        | (age as u128) << 32
-        | n as u128
-}
+/// Most wear that a key tells apart from more.
+const WEAR_MAX: u32 = i32::MAX as u32;
 
 /// The number in its LUN of the element with this key.
 #[expect(clippy::cast_possible_truncation, reason = "the low half of it")]
@@ -152,6 +154,7 @@ impl Allocator {
             elements_per_lun,
             available: vec![elements_per_lun; luns as usize],
             order: Tournaments::new(luns as usize, elements_per_lun as usize),
+            invalid: None,
             releases: 1,
             selection: Selection::new(luns),
         };
@@ -159,19 +162,32 @@ impl Allocator {
         allocator
     }
 
+    /// Where an available element stands: least wear first, then those that need
+    /// no erasure, then those that became available first, then by number in the
+    /// LUN; or those that need no erasure before anything else.
+    fn key(&self, element: Element, age: u64, n: u32) -> u128 {
+        let erasure = u128::from(element.is_stale) << if self.invalid.is_some() { 127 } else { 95 };
+        let wear = u128::from(element.wear.min(WEAR_MAX));
+        erasure | wear << 96 | u128::from(age) << 32 | u128::from(n)
+    }
+
     /// Puts all available elements where they belong, by the age of each.
     fn order_all(&mut self, age: impl Fn(usize) -> u64) {
-        let elements = &self.elements;
         let per_lun = self.elements_per_lun as usize;
-        self.order.set_all(per_lun, |lun, n| {
+        let mut order = core::mem::replace(&mut self.order, Tournaments::new(0, 0));
+        order.set_all(per_lun, |lun, n| {
             let index = lun * per_lun + n;
-            if elements[index].availability.is_available() {
+            if self.elements[index].availability.is_available() {
                 let n = u32::try_from(n).expect("counted in 32 bits");
-                key(elements[index], age(index), n)
+                self.key(self.elements[index], age(index), n)
             } else {
                 Tournaments::ABSENT
             }
         });
+        self.order = order;
+        if let Some(invalid) = &mut self.invalid {
+            invalid.order_all(&self.elements, per_lun, age);
+        }
     }
 
     /// Allocates the `per_lun` elements of least wear of each LUN, and adds them
@@ -253,8 +269,14 @@ impl Allocator {
     /// An element that has left the tournament of its LUN is allocated.
     fn allocated(&mut self, lun: usize, n: usize) -> ElementId {
         let index = lun * self.elements_per_lun as usize + n;
-        self.elements[index].availability = Availability::Allocated;
+        let before = core::mem::replace(
+            &mut self.elements[index].availability,
+            Availability::Allocated,
+        );
         self.available[lun] -= 1;
+        if let Some(invalid) = &mut self.invalid {
+            invalid.is_taken(lun, n, before);
+        }
         ElementId(u32::try_from(index).expect("fewer than 2^32 elements"))
     }
 
@@ -314,9 +336,13 @@ impl Allocator {
     /// Puts an available element where it belongs now, as the last of its like.
     fn enqueue(&mut self, element: ElementId) {
         let (lun, n) = (self.lun(element), element.0 % self.elements_per_lun);
-        let key = key(self.elements[element.0 as usize], self.releases, n);
+        let (known, age) = (self.elements[element.0 as usize], self.releases);
+        let key = self.key(known, age, n);
         self.releases += 1;
         self.order.set(lun, n as usize, key);
+        if let Some(invalid) = &mut self.invalid {
+            invalid.is_available(lun, n, known, age);
+        }
     }
 
     #[inline]

@@ -31,13 +31,14 @@
 
 mod assembly;
 mod erasure;
+mod gathered;
 mod power;
 mod saved;
 
 use zonelab_device::ZoneId;
 
 use super::allocator::{Allocator, Availability, ElementId};
-use crate::config::{DriveConfig, MappingConfig};
+use crate::config::{DriveConfig, EraseWhen, MappingConfig};
 use crate::layout::{Divisor, Layout};
 
 pub(crate) use saved::SavedElements;
@@ -74,6 +75,8 @@ pub struct Elements {
     table: Vec<u32>,
     /// Flags beside it.
     flags: Vec<u8>,
+    /// Elements that a finish took from physical zones while erasures had them.
+    trimmed: Vec<(u32, usize)>,
     zones: u32,
     /// See [`Self::has_given_back_stale`].
     has_given_back_stale: bool,
@@ -147,6 +150,8 @@ struct Physical {
     written: u32,
     /// An erasure is not over.
     is_erasing: bool,
+    /// Elements have been gathered on it to be erased.
+    is_gathered: bool,
 }
 
 impl Physical {
@@ -155,6 +160,7 @@ impl Physical {
         rotation: 0,
         written: 0,
         is_erasing: false,
+        is_gathered: false,
     };
 }
 
@@ -231,6 +237,10 @@ impl Elements {
         let zones_of = |group: u32| physical_zones.saturating_sub(group).div_ceil(groups);
         let allocators: Vec<Allocator> = (0..groups)
             .map(|group| Allocator::new(luns, zones_of(group) * lines))
+            .map(|of| match config.reset.erase {
+                EraseWhen::Thresholds(thresholds) => of.erased_first(thresholds.victim),
+                _ => of,
+            })
             .collect();
         let group_elements = luns * zones_of(0) * lines;
         let elements = (groups * group_elements) as usize;
@@ -262,6 +272,7 @@ impl Elements {
             physical: Vec::new(),
             table: Vec::new(),
             flags: Vec::new(),
+            trimmed: Vec::new(),
             zones,
             has_given_back_stale: false,
             chosen: Vec::new(),

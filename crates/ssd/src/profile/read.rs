@@ -692,6 +692,7 @@ const THRESHOLDS: &[&str] = &[
     "evaluate",
     "zones_at_once",
     "victim",
+    "adapt",
 ];
 
 fn thresholds_of(table: &Table<'_>) -> Result<Thresholds, Reported> {
@@ -701,12 +702,14 @@ fn thresholds_of(table: &Table<'_>) -> Result<Thresholds, Reported> {
     let evaluate = evaluate.or(Evaluate::Allocation);
     let zones_at_once = table.u32("zones_at_once").optional();
     let victim = table.choice("victim", names::VICTIM).or(Victim::Oldest);
+    let adapt = table.duration_ns("adapt").optional();
     Ok(Thresholds {
         free_zones: free_zones?,
         invalid_zones: invalid_zones?,
         evaluate: evaluate?,
         zones_at_once: zones_at_once?,
         victim: victim?,
+        adapt: adapt?.map(Nanos),
     })
 }
 

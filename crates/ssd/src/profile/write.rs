@@ -508,6 +508,7 @@ impl Keys {
             evaluate,
             zones_at_once,
             victim,
+            adapt,
         }) = erase
         {
             self.section = "reset.thresholds";
@@ -520,6 +521,9 @@ impl Keys {
                 self.number("zones_at_once", zones_at_once);
             }
             self.text("victim", name_of(names::VICTIM, &victim));
+            if let Some(half_life) = adapt {
+                self.time("adapt", half_life);
+            }
         }
         if let Some(Bookkeeping {
             base_ns,

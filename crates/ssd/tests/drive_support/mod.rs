@@ -5,6 +5,7 @@
 
 pub(crate) mod random;
 pub(crate) mod shadow;
+pub(crate) mod thresholds;
 
 use zonelab_device::{Buf, Command, Completion, Lba, Nanos, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::Status;

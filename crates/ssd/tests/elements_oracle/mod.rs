@@ -1,5 +1,7 @@
 //! Storage elements as sets, run beside a drive.
 
+mod zones;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
@@ -103,6 +105,8 @@ pub(crate) struct Oracle {
     /// Fills were not cut short.
     fills_are_exact: bool,
     power_was_lost: bool,
+    /// How often each element has begun to be written, and whether it is now.
+    uses: BTreeMap<(u32, u32), (u32, bool)>,
 }
 
 impl Oracle {
@@ -118,6 +122,7 @@ impl Oracle {
             fill_pages: 0,
             fills_are_exact: true,
             power_was_lost: false,
+            uses: BTreeMap::new(),
         }
     }
 
@@ -159,6 +164,7 @@ impl Oracle {
     fn submit(&mut self, rig: &mut Rig, op: Op) {
         rig.run_to(rig.now);
         let mut before = all(rig);
+        self.check_zones(rig, &before);
         let zones: Vec<(ZoneState, u64)> = (0..self.config.zones.count)
             .map(|zone| seen(rig, zone))
             .collect();
@@ -197,7 +203,7 @@ impl Oracle {
     }
 
     /// The zone got elements that were available, as many of each LUN, and no
-    /// choice has less wear.
+    /// choice has less wear; by thresholds, of those that are erased first.
     fn assemble(&mut self, rig: &Rig, before: &mut Infos, zone: u32) {
         let elements = elements_of(rig, zone);
         let is_chunk = matches!(self.config.mapping, MappingConfig::Chunk { .. });
@@ -207,16 +213,15 @@ impl Oracle {
         let per_lun = in_group.count() as u32 / luns;
         for lun in 0..luns {
             let is_here = |name: &(u32, u32)| name.0 == zone % groups && name.1 / per_lun == lun;
-            let mut available: Vec<u32> = before
+            let by_thresholds = matches!(self.config.reset.erase, EraseWhen::Thresholds(_));
+            let rank = |of: &ElementInfo| (by_thresholds && of.is_stale, of.wear);
+            let mut available: Vec<(bool, u32)> = before
                 .iter()
                 .filter(|(name, of)| is_here(name) && of.availability.is_available())
-                .map(|(_, of)| of.wear)
+                .map(|(_, of)| rank(of))
                 .collect();
             available.sort_unstable();
-            let least: u64 = available[..self.per_lun() as usize]
-                .iter()
-                .map(|wear| u64::from(*wear))
-                .sum();
+            available.truncate(self.per_lun() as usize);
             let chosen: BTreeSet<(u32, u32)> = elements
                 .values()
                 .copied()
@@ -224,8 +229,9 @@ impl Oracle {
                 .collect();
             assert_eq!(chosen.len(), self.per_lun() as usize, "LUN {lun}");
             assert!(chosen.iter().all(|e| before[e].availability.is_available()));
-            let found: u64 = chosen.iter().map(|e| u64::from(before[e].wear)).sum();
-            assert_eq!(found, least, "least wear of LUN {lun} for zone {zone}");
+            let mut found: Vec<(bool, u32)> = chosen.iter().map(|e| rank(&before[e])).collect();
+            found.sort_unstable();
+            assert_eq!(found, available, "least wear of LUN {lun} for zone {zone}");
         }
         // One command can make several zones.
         for name in elements.values() {
@@ -301,12 +307,15 @@ impl Oracle {
         } else {
             rig.settle();
         }
+        self.check_zones_at_rest(rig);
         let now = all(rig);
         for (name, of) in &now {
             let Some(&wear) = self.dirty.get(name) else {
                 continue;
             };
-            if of.availability == Availability::Valid {
+            // Power can take what was written to a zone that was finished then.
+            let is_lost = self.power_was_lost && of.is_stale;
+            if of.availability == Availability::Valid && !is_lost {
                 assert!(of.wear > wear, "{name:?} was programmed twice: {of:?}");
             }
         }
@@ -337,8 +346,9 @@ impl Oracle {
     }
 
     /// What holds whenever one looks.
-    fn check(&self, rig: &Rig) {
+    fn check(&mut self, rig: &Rig) {
         let now = all(rig);
+        self.check_zones(rig, &now);
         let mut seen = BTreeMap::new();
         for (zone, state) in &self.zones {
             assert_eq!(elements_of(rig, *zone), state.elements, "zone {zone}");

@@ -471,13 +471,16 @@ fn thresholds() -> impl Strategy<Value = Thresholds> {
         Just(Evaluate::Change),
     ];
     let victim = prop_oneof![Just(Victim::Oldest), Just(Victim::LeastWorn)];
-    (0..2_u32, any::<bool>(), evaluate, of(1..4_u32), victim).prop_map(
-        |(free_zones, partial, evaluate, zones_at_once, victim)| Thresholds {
+    let adapt = of((1..3_600_000_000_000_u64).prop_map(Nanos));
+    let rules = (evaluate, victim, adapt);
+    (0..2_u32, any::<bool>(), of(1..4_u32), rules).prop_map(
+        |(free_zones, partial, zones_at_once, (evaluate, victim, adapt))| Thresholds {
             free_zones,
             invalid_zones: partial.then_some(1),
             evaluate,
             zones_at_once,
             victim,
+            adapt: adapt.filter(|_| partial),
         },
     )
 }

@@ -47,7 +47,7 @@ impl Allocator {
 
     /// When an available element became so; 0 if it is not available.
     #[expect(clippy::cast_possible_truncation, reason = "masked to 63 bits")]
-    fn age(&self, index: usize) -> u64 {
+    pub(super) fn age(&self, index: usize) -> u64 {
         let per_lun = self.elements_per_lun as usize;
         match self.order.get(index / per_lun, index % per_lun) {
             Tournaments::ABSENT => 0,

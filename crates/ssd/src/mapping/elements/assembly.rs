@@ -3,7 +3,7 @@
 
 use zonelab_device::ZoneId;
 
-use super::{Elements, NONE, Physical, Shape, Tail, WAS_STALE};
+use super::{Elements, NONE, Physical, Shape, TAKEN, Tail, WAS_STALE};
 use crate::layout::Layout;
 use crate::mapping::allocator::{Availability, ElementId};
 
@@ -11,7 +11,7 @@ impl Elements {
     /// A physical zone of a group on which nothing stands and nothing is erased,
     /// `wanted` if it is one.
     pub(super) fn unused(&mut self, wanted: u32) -> u32 {
-        let is_unused = |of: &Physical| of.zone == NONE && !of.is_erasing;
+        let is_unused = |of: &Physical| of.zone == NONE && !of.is_erasing && !of.is_gathered;
         if is_unused(&self.physical[wanted as usize]) {
             return wanted;
         }
@@ -214,6 +214,11 @@ impl Elements {
             let is_waiting = |of: usize| self.stale_left[of] > 0 && self.erasing[of] == 0;
             let is_waiting = self.at(physical, place).is_some_and(is_waiting);
             self.has_given_back_stale |= is_waiting;
+            if *self.flags_at(physical, place) & TAKEN != 0
+                && let Some(element) = self.at(physical, place)
+            {
+                self.trimmed.push((physical, element));
+            }
             let at = self.shape.index(physical, place);
             self.table[at] = NONE;
         }

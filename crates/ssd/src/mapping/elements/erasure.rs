@@ -18,7 +18,12 @@ impl Elements {
         if of.zone == NONE && !of.is_erasing {
             return None;
         }
+        let is_gathered = of.is_gathered;
         let (element, block) = self.block(physical, row, slot)?;
+        // Zones erase what they have got by themselves.
+        if is_gathered && self.owner[element] != NONE {
+            return None;
+        }
         if !std::mem::take(&mut self.stale[block]) {
             return None;
         }
@@ -96,10 +101,13 @@ impl Elements {
     /// An erasure begins that a reset asked for: it has the elements of a physical
     /// zone that have to be erased.
     pub(crate) fn erasure_begins(&mut self, physical: u32) {
-        self.physical[physical as usize].is_erasing = true;
+        let of = &mut self.physical[physical as usize];
+        of.is_erasing = true;
+        let is_gathered = of.is_gathered;
         for place in 0..self.shape.places {
             if let Some(element) = self.at(physical, place)
                 && self.stale_left[element] > 0
+                && !(is_gathered && self.owner[element] != NONE)
             {
                 self.erasing[element] += 1;
                 *self.flags_at(physical, place) |= TAKEN;
@@ -118,5 +126,11 @@ impl Elements {
                 self.erasing[element] -= 1;
             }
         }
+        let erasing = &mut self.erasing;
+        self.trimmed.retain(|(of, element)| {
+            let is_over = *of == physical;
+            erasing[*element] -= u32::from(is_over);
+            !is_over
+        });
     }
 }

@@ -46,6 +46,12 @@ impl Elements {
                 }
             }
         }
+        for at in 0..self.trimmed.len() {
+            let (of, element) = self.trimmed[at];
+            if of == physical && self.owner[element] == NONE {
+                self.is_stale_again(element);
+            }
+        }
         places
     }
 
@@ -63,11 +69,13 @@ impl Elements {
     /// All erasures are gone with the power, after [`Self::erase_again`] for each.
     pub(crate) fn power_cut(&mut self) {
         self.erasing.fill(0);
+        self.trimmed.clear();
         for flags in &mut self.flags {
             *flags &= !TAKEN;
         }
         for of in &mut self.physical {
             of.is_erasing = false;
+            of.is_gathered = false;
         }
     }
 

@@ -80,7 +80,11 @@ impl Elements {
             ));
         }
         for (of, saved) in self.allocators.iter_mut().zip(&saved.allocators) {
-            *of = Allocator::restore(of.luns(), of.elements_per_lun(), saved)?;
+            let restored = Allocator::restore(of.luns(), of.elements_per_lun(), saved)?;
+            *of = match of.victim() {
+                Some(victim) => restored.erased_first(victim),
+                None => restored,
+            };
         }
         for (zone, table) in (0..).zip(&saved.zones).filter(|(_, of)| !of.is_empty()) {
             self.restore_zone(zone, table, layout)?;

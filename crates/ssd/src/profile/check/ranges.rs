@@ -202,6 +202,10 @@ impl Rules<'_> {
                 let key = "reset.thresholds.invalid_zones";
                 self.number(key, invalid_zones, 1, limits::ZONES);
             }
+            if let Some(half_life) = thresholds.adapt {
+                let key = "reset.thresholds.adapt";
+                self.time(key, half_life, Nanos(1), limits::TIME);
+            }
         }
         let mapping = self.config.mapping;
         if mapping != MappingConfig::Direct {

@@ -461,6 +461,7 @@ impl Rules<'_> {
             evaluate: _,
             zones_at_once: _,
             victim: _,
+            adapt,
         }) = self.config.reset.erase
         else {
             return;
@@ -470,11 +471,17 @@ impl Rules<'_> {
             let valid = "leave it out; reset.thresholds.invalid_zones says when they may run";
             self.refuse("reset.preemptive", what, valid);
         }
-        let MappingConfig::Lazy { physical_zones } = self.config.mapping else {
+        if adapt.is_some() && invalid_zones.is_none() {
+            let what = "without reset.thresholds.invalid_zones no rows are erased that could wait";
+            let valid = "set invalid_zones = 1, or leave it out";
+            self.refuse("reset.thresholds.adapt", what, valid);
+        }
+        if self.config.mapping == MappingConfig::Direct {
             let what = "with direct mapping no zone is free or invalid";
-            let valid = "set mapping.design = \"lazy\", or use erase_at = \"background\"";
+            let valid = "set mapping.design = \"lazy\", \"chunk\" or \"stripe\", or use erase_at = \"background\"";
             return self.refuse("reset.erase_at", what, valid);
-        };
+        }
+        let physical_zones = self.config.mapping.physical_zones(self.config.zones.count);
         let is_log = |of: &NamespaceConfig| of.kind != NamespaceKind::Zoned;
         if self.config.namespaces.iter().any(is_log) {
             let what = "a conventional namespace cannot wait for its own collection";
