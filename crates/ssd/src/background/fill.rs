@@ -57,6 +57,12 @@ impl Drive {
         // Fits: see `accept_write`.
         let written = change.host_lbas as u32;
         let commit_lbas = (change.host_lbas - change.written_lbas) as u32;
+        let mut start = start;
+        if commit_lbas > 0 && self.gives_back().is_some() {
+            // What is in a random write area only has no flash yet: it needs some,
+            // and gives the rest back.
+            (_, start) = self.map_zone(change.zone, start);
+        }
         let group = self.flash.layout().group_of(change.zone.0);
         let by_thresholds = self.erases_by_thresholds();
         let before = by_thresholds.then(|| self.pool(group));
