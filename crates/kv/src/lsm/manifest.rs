@@ -263,8 +263,8 @@ mod tests {
             size: 4_096,
             tail_len: 100,
             sequences: (3, 9),
-            smallest: b"a".to_vec(),
-            largest: b"zz".to_vec(),
+            smallest: format!("key{number}").into_bytes(),
+            largest: format!("key{number}z").into_bytes(),
         }
     }
 
@@ -298,6 +298,18 @@ mod tests {
             Replay::of(&second.encode(), 7).is_err(),
             "what goes was never there"
         );
+        let refused = |change: &dyn Fn(&mut Edit)| {
+            let mut edit = first.clone();
+            change(&mut edit);
+            Replay::of(&edit.encode(), 7).is_err()
+        };
+        assert!(!refused(&|_| {}));
+        assert!(refused(&|edit| edit.added.push(file(5))), "it is there");
+        assert!(refused(&|edit| edit.added[0].largest = b"key6".to_vec()));
+        assert!(refused(&|edit| edit.added[0].largest = b"key".to_vec()));
+        assert!(refused(&|edit| edit.added[0].number = u64::MAX));
+        assert!(refused(&|edit| edit.next_file = Some(u64::MAX)));
+        assert!(refused(&|edit| edit.last_sequence = Some(u64::MAX)));
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1;

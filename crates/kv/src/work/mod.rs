@@ -390,7 +390,7 @@ mod tests {
             let error = spec.check().expect_err(about).to_string();
             assert!(error.contains(about), "{error}");
         };
-        refused(&|spec| spec.key_bytes = 7, "key_bytes = 7");
+        refused(&|spec| spec.key_bytes = 7, "a key of 7 bytes");
         refused(&|spec| spec.clients.clear(), "no client");
         refused(&|spec| spec.clients[0].operations = None, "no client");
         refused(&|spec| spec.clients[0].count = 0, "0 clients");
@@ -406,7 +406,7 @@ mod tests {
         );
         refused(
             &|spec| spec.values = Sizes::Uniform { min: 2, max: 1 },
-            "values",
+            "sizes of 2 to 1 bytes",
         );
     }
 }
