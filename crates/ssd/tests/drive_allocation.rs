@@ -187,7 +187,8 @@ fn less_parallelism_saves_a_worn_lun() {
             ..AllocationConfig::NONE
         }));
         let mut config = rig.drive.config().clone();
-        config.allocation.depth_weight = None;
+        // So much is never saved: elements are those of a drive without a weight.
+        config.allocation.depth_weight = depth_weight.map(|_| u32::MAX);
         // Zone 0 begins on LUN 0: one page wears one element there.
         let mut worn = Rig::new(&config);
         for _ in 0..120 {
