@@ -198,6 +198,74 @@ fn values_that_cannot_be_are_refused_by_their_keys() {
     }
 }
 
+#[test]
+fn values_that_cannot_be_are_refused_by_their_options() {
+    let cases: [(&[&str], &str); 9] = [
+        (&["--records", "0"], "--records 0: records = 0, and nobody"),
+        (&["--operations", "0"], "--operations 0: 0 is out of range"),
+        (&["--clients", "0"], "--clients 0: 0 is out of range"),
+        (
+            &["--value-bytes", "20000000"],
+            "--value-bytes 20000000: a value of",
+        ),
+        (
+            &["--kv", "value=256MiB"],
+            "--kv value=256MiB: a value of 268435456 bytes",
+        ),
+        (&["--kv", "value=[\"9B\", \"8B\"]"], "sizes of 9 to 8 bytes"),
+        (
+            &["--kv", "keys=zipfian", "--kv", "theta=0"],
+            "--kv theta=0: theta = 0",
+        ),
+        (
+            &["--kv", "mix.get=0", "--kv", "mix.put=1"],
+            "known here: delete, get,",
+        ),
+        (
+            &["--kv", "store.costs.put=2s"],
+            "this is too long a time; at most 1s",
+        ),
+    ];
+    all_are_refused("kv-values", 2, &cases);
+}
+
+#[test]
+fn what_does_not_fit_a_drive_or_itself_is_refused_by_its_key() {
+    let conventional = "namespaces=[{kind=\"conventional\", zones=48, spare_zones=3}]";
+    let cases: [(&[&str], &str); 8] = [
+        (
+            &["--kv", "files.io=1B"],
+            "files.io = 1: must be at least a logical",
+        ),
+        (
+            &["--kv", "files.meta_zones=1"],
+            "files.meta_zones = 1: must be at least 2",
+        ),
+        (
+            &["--kv", "store.num_levels=1"],
+            "store.num_levels = 1: must be 2 to 16",
+        ),
+        (
+            &["--kv", "store.write_buffer_size=1TiB"],
+            "store.write_buffer_size = 1099511627776: must be 1 to 1073741824 bytes",
+        ),
+        (
+            &["--set", "zones.count=1"],
+            "fewer than the 1 zones there are",
+        ),
+        (
+            &["--set", "zones.max_open=1"],
+            "(or zones.max_open of the drive): must be",
+        ),
+        (
+            &["--set", "zones.max_active=1"],
+            "(or zones.max_active of the drive): must be",
+        ),
+        (&["--set", conventional], "namespace 1 is not zoned"),
+    ];
+    all_are_refused("kv-fit", 3, &cases);
+}
+
 /// What does not fit the drive ends the run with what is used up.
 #[test]
 fn a_store_too_large_for_its_drive_ends_with_what_is_scarce() {
