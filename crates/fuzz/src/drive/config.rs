@@ -484,7 +484,7 @@ mod tests {
         let mut designs = std::collections::BTreeSet::new();
         for seed in 0..3_000 {
             let data = seeded(target, seed);
-            let config = draw(&mut Draw::new(&data));
+            let config = draw(&mut Draw::new(&data), true);
             if let Err(broken) = zonelab_ssd::profile::check(&config) {
                 panic!("seed {seed}: {broken:?}\n{config:#?}");
             }

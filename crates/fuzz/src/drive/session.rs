@@ -96,29 +96,8 @@ impl Session {
             buffer_bytes,
         });
 
-        // Blocks are stamped with their address on the drive.
         let base = self.shadow.first_lba(command.nsid);
-        let slba = match command.op {
-            Op::Write { slba, .. } => Some(slba.0.wrapping_add(base)),
-            Op::Compare { slba, nlb } => {
-                self.fill_compared(slba.0.wrapping_add(base), nlb, data.as_deref_mut());
-                None
-            }
-            // Where it will go: the shadow knows before the drive says so.
-            Op::Append { zslba, .. } => {
-                let zslba = zslba.0.wrapping_add(base);
-                let zone = self.drive.zones().zone_of(Lba(zslba));
-                zone.map(|zone| zslba + self.shadow.zones[zone.0 as usize].pointer)
-            }
-            _ => None,
-        };
-        if let (Some(slba), Some(data)) = (slba, data.as_deref_mut()) {
-            let blocks = data.chunks_mut(self.config.lba_bytes as usize);
-            for (block, index) in blocks.zip(0..) {
-                // Addresses that wrap are refused.
-                fill_block(block, tag, slba.wrapping_add(index));
-            }
-        }
+        self.stamp(&command, tag, base, data.as_deref_mut());
         self.note_flash_left();
         let answer = self.shadow.apply(&command, data.as_deref(), tag);
         let content = match command.op {
@@ -177,6 +156,32 @@ impl Session {
         };
         self.pending.insert(tag, pending);
         self.check_zones();
+    }
+
+    /// Writes into the buffer of a command what its blocks are to hold.
+    fn stamp(&self, command: &Command, tag: u32, base: u64, mut data: Option<&mut [u8]>) {
+        // Blocks are stamped with their address on the drive.
+        let slba = match command.op {
+            Op::Write { slba, .. } => Some(slba.0.wrapping_add(base)),
+            Op::Compare { slba, nlb } => {
+                self.fill_compared(slba.0.wrapping_add(base), nlb, data.as_deref_mut());
+                None
+            }
+            // Where it will go: the shadow knows before the drive says so.
+            Op::Append { zslba, .. } => {
+                let zslba = zslba.0.wrapping_add(base);
+                let zone = self.drive.zones().zone_of(Lba(zslba));
+                zone.map(|zone| zslba + self.shadow.zones[zone.0 as usize].pointer)
+            }
+            _ => None,
+        };
+        if let (Some(slba), Some(data)) = (slba, data) {
+            let blocks = data.chunks_mut(self.config.lba_bytes as usize);
+            for (block, index) in blocks.zip(0..) {
+                // Addresses that wrap are refused.
+                fill_block(block, tag, slba.wrapping_add(index));
+            }
+        }
     }
 
     /// The shadow learns for how many more zones there is flash, if not for all.
