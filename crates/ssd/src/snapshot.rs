@@ -328,15 +328,7 @@ pub fn shape(config: &DriveConfig) -> Vec<(String, String)> {
         MappingConfig::Chunk {
             chunk_blocks,
             physical_zones,
-        } => {
-            // Zones that LUNs gave different numbers to do not fit where all have to
-            // give as many.
-            let of_luns = match config.allocation.depth_weight {
-                None => "",
-                Some(_) => ", of any LUNs",
-            };
-            format!("chunks of {chunk_blocks} blocks for {physical_zones} zones{of_luns}")
-        }
+        } => format!("chunks of {chunk_blocks} blocks for {physical_zones} zones"),
         MappingConfig::Stripe { physical_zones } => format!("stripes for {physical_zones} zones"),
     };
     let mut shape: Vec<(String, String)> = [

@@ -209,19 +209,26 @@ fn less_parallelism_saves_a_worn_lun() {
         for of in elements.all().filter(|of| of.zone == Some(ZoneId(5))) {
             luns[(of.element.0 / 12) as usize] += 1;
         }
-        (time, luns)
+        (time, luns, rig)
     };
-    let (even, luns) = time_and_luns(None);
+    let (even, luns, even_rig) = time_and_luns(None);
     assert_eq!(luns, [2; 4]);
-    let (_, luns) = time_and_luns(Some(1_000));
+    let (_, luns, _) = time_and_luns(Some(1_000));
     assert_eq!(luns, [2; 4], "it does not save as much");
     // Nothing of LUN 0: an element of depth saves 20 erasures.
-    let (uneven, luns) = time_and_luns(Some(5));
+    let (uneven, luns, uneven_rig) = time_and_luns(Some(5));
     assert_eq!(luns[0], 0, "{luns:?}");
     assert_eq!(luns.iter().max(), Some(&3), "{luns:?}");
     // It is read at the pace of three blocks on a LUN instead of two.
     let slower = uneven.0 as f64 / even.0 as f64;
     assert!((1.4..1.6).contains(&slower), "{slower}");
+    // A drive whose LUNs give as many would run out of elements on one.
+    let saved = snapshot::save(&uneven_rig.drive).expect("nothing is in flight");
+    let refused = snapshot::restore(even_rig.drive.config(), &saved).expect_err("it is uneven");
+    assert!(
+        refused.to_string().contains("elements of zone 5"),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -131,6 +131,13 @@ impl Elements {
             if id >= of.luns() * of.elements_per_lun() {
                 return Err(impossible());
             }
+            // Where all LUNs have to give as many, others would lack some later.
+            let line_elements = self.shape.line_elements;
+            let lun = (place % line_elements + layout.rotation(zone)) % line_elements;
+            let is_elsewhere = id / of.elements_per_lun() != lun;
+            if is_elsewhere && self.shape.depth_weight.is_none() {
+                return Err(impossible());
+            }
             let element = group * self.group_elements as usize + id as usize;
             let (state, is_stale) = (of.availability(ElementId(id)), of.is_stale(ElementId(id)));
             let is_next = match state {
