@@ -361,13 +361,13 @@ impl Drive {
     }
 
     /// The physical zones that fills have not left: one of them may erase
-    /// blocks before it programs them.
-    pub(crate) fn zones_being_filled(&self) -> impl Iterator<Item = u32> {
+    /// blocks before it programs them, those up to the second number.
+    pub(crate) fn zones_being_filled(&self) -> impl Iterator<Item = (u32, u32)> {
         self.background
             .tasks
             .iter()
             .filter_map(|(_, task)| match task {
-                Task::Fill(fill) => Some(fill.physical),
+                Task::Fill(fill) => Some((fill.physical, fill.erase_end)),
                 _ => None,
             })
     }

@@ -453,11 +453,14 @@ impl Drive {
 
     fn run(&mut self, event: Event) {
         match event {
-            Event::GroupDone(token) => match Owner::of(token) {
-                Owner::Request(request) => self.part_done(request),
-                Owner::Task(task) => self.task_group_done(task),
-                Owner::Program(program) => self.program_group_done(program),
-            },
+            Event::GroupDone(token) => {
+                self.flash.group_done(token);
+                match Owner::of(token) {
+                    Owner::Request(request) => self.part_done(request),
+                    Owner::Task(task) => self.task_group_done(task),
+                    Owner::Program(program) => self.program_group_done(program),
+                }
+            }
             Event::Unit(_) | Event::Channel(_) => {
                 self.flash
                     .media_mut()

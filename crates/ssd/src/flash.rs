@@ -2,6 +2,7 @@
 //! flash operations that host and background work turn into.
 
 mod assembled;
+mod blocks;
 
 use std::ops::Range;
 
@@ -17,6 +18,8 @@ use crate::event::EventQueue;
 use crate::layout::Layout;
 use crate::mapping::elements::{Elements, SavedElements, Tail};
 use crate::media::{FlashKind, FlashOp, Media};
+
+pub use blocks::BlockEvent;
 
 /// State of a physical zone.
 ///
@@ -34,8 +37,11 @@ struct PhysicalZone {
     stale_blocks: u32,
     /// ... they come before this one: those have been erased since the reset.
     erased_blocks: u32,
-    /// Erasures of the background that are not over.
+    /// Erasures of the background that are not over, ...
     erasures: u32,
+    /// ... and the end of the blocks that they have. A zone that was written and
+    /// reset meanwhile no longer counts them as stale.
+    erasing_end: u32,
 }
 
 /// The flash of a drive: layout, timing, and state of the physical zones.
@@ -51,6 +57,7 @@ pub struct Flash {
     zones: Vec<PhysicalZone>,
     erase_counts: Vec<u32>,
     page_bytes: u32,
+    pages_per_block: u32,
     programmed_bytes: u64,
     erased_total: u64,
     /// Arrivals of pages at their dies are reported.
@@ -60,6 +67,8 @@ pub struct Flash {
     variation: Draw,
     /// Scratch: operations of the group that is being put together.
     ops: Vec<FlashOp>,
+    /// What happened to blocks, if that is kept.
+    watched: Option<Box<Vec<BlockEvent>>>,
 }
 
 /// Highest erase count of a block in a snapshot: no flash comes near, and what
@@ -105,6 +114,12 @@ impl Claim {
     #[must_use]
     pub const fn erases(&self) -> bool {
         self.erase_first < self.erase_end
+    }
+
+    /// The end of the blocks that are erased first; 0: there are none.
+    #[must_use]
+    pub(crate) const fn erase_end(&self) -> u32 {
+        if self.erases() { self.erase_end } else { 0 }
     }
 
     /// Where blocks will go that are not programmed yet. Nothing is claimed.
@@ -158,11 +173,13 @@ impl Flash {
             zones: vec![PhysicalZone::default(); physical_zones as usize],
             erase_counts: vec![0; blocks],
             page_bytes: geometry.page_bytes,
+            pages_per_block: geometry.pages_per_block,
             programmed_bytes: 0,
             erased_total: 0,
             reports_loads,
             variation: Draw::new(0),
             ops: Vec::new(),
+            watched: None,
         };
         flash.set_up_media();
         flash
@@ -220,6 +237,20 @@ impl Flash {
     /// Declares the first `pages` pages of a physical zone programmed, without
     /// time passing. Blocks that a program would have erased before count as erased.
     pub fn precondition(&mut self, physical: u32, pages: u32) {
+        let lbas = self.layout.page_lbas();
+        let before = self.zones[physical as usize].programmed_pages.min(pages);
+        self.declare(physical, pages);
+        if before < pages {
+            let range = BlockRange {
+                first: before * lbas,
+                count: (pages - before) * lbas,
+            };
+            self.note_programs(physical, range);
+        }
+        self.note(BlockEvent::AtOnce);
+    }
+
+    fn declare(&mut self, physical: u32, pages: u32) {
         if self.elements.is_some() {
             return self.precondition_assembled(physical, pages);
         }
@@ -229,8 +260,7 @@ impl Flash {
             _ => zone.stale_blocks,
         };
         for block in zone.erased_blocks..end {
-            self.erase_counts[self.layout.block_index(physical, block)] += 1;
-            self.erased_total += 1;
+            self.count_erasure(self.layout.block_index(physical, block));
         }
         let zone = &mut self.zones[physical as usize];
         zone.programmed_pages = pages;
@@ -243,7 +273,23 @@ impl Flash {
         let pages = last_page - self.layout.page_of(range.first) + 1;
         self.programmed_bytes += u64::from(pages) * u64::from(self.page_bytes);
         let programmed = self.zones[physical as usize].programmed_pages;
-        self.precondition(physical, programmed.max(last_page + 1));
+        self.declare(physical, programmed.max(last_page + 1));
+        self.note_programs(physical, range);
+        self.note(BlockEvent::AtOnce);
+    }
+
+    /// Hands the operations that were put together to the flash, as one group.
+    #[inline]
+    fn submit(&mut self, now: Nanos, token: u32, cause: Cause, events: &mut EventQueue) {
+        self.note(BlockEvent::Submitted { token });
+        self.media.submit(now, token, cause, &self.ops, events);
+    }
+
+    /// A block is erased.
+    fn count_erasure(&mut self, index: usize) {
+        self.erase_counts[index] += 1;
+        self.erased_total += 1;
+        self.note(BlockEvent::Erase { block: index });
     }
 
     /// Reads `range`; the group ends with `token`.
@@ -257,8 +303,7 @@ impl Flash {
     ) {
         self.ops.clear();
         self.push_pages(FlashKind::Read, physical, range);
-        self.media
-            .submit(now, token, Cause::HostRead, &self.ops, events);
+        self.submit(now, token, Cause::HostRead, events);
     }
 
     /// Notes that `range` is going to be programmed, and says which blocks have
@@ -328,7 +373,7 @@ impl Flash {
                 groups += 1;
             } else if self.push_erase_elements(physical, &blocks) {
                 let cause = Cause::WriteErase;
-                self.media.submit(now, token, cause, &self.ops, events);
+                self.submit(now, token, cause, events);
                 groups += 1;
             }
         }
@@ -337,7 +382,8 @@ impl Flash {
         let last_page = self.layout.page_of(range.first + range.count - 1);
         let pages = last_page - self.layout.page_of(range.first) + 1;
         self.programmed_bytes += u64::from(pages) * u64::from(self.page_bytes);
-        self.media.submit(now, token, cause, &self.ops, events);
+        self.note_programs(physical, range);
+        self.submit(now, token, cause, events);
         groups
     }
 
@@ -349,6 +395,7 @@ impl Flash {
             *zone = PhysicalZone {
                 stale_blocks: elements.invalidate(physical, self.erase_extent == EraseExtent::Full),
                 erasures: zone.erasures,
+                erasing_end: zone.erasing_end,
                 ..PhysicalZone::default()
             };
             return;
@@ -402,7 +449,7 @@ impl Flash {
                 programmed_pages,
                 stale_blocks,
                 erased_blocks,
-                erasures: 0,
+                ..PhysicalZone::default()
             };
         }
         let counts_fit = saved.erase_counts.len() == self.erase_counts.len()
@@ -429,7 +476,11 @@ impl Flash {
 
     /// Notes that a background erasure of a physical zone is over.
     pub fn erasure_ends(&mut self, physical: u32) {
-        self.zones[physical as usize].erasures -= 1;
+        let zone = &mut self.zones[physical as usize];
+        zone.erasures -= 1;
+        if zone.erasures == 0 {
+            zone.erasing_end = 0;
+        }
         if let Some(elements) = &mut self.elements {
             elements.erasure_ends(physical);
         }
@@ -450,6 +501,7 @@ impl Flash {
     pub fn power_cut(&mut self, channels: u32) -> Nanos {
         let idle = Media::new(self.layout.channel_of_unit(), channels, &self.timing);
         let before = std::mem::replace(&mut self.media, idle);
+        self.note(BlockEvent::PowerLoss);
         self.set_up_media();
         *self.media.ledger_mut() = before.into_ledger();
         self.media.ledger().booked_until()
@@ -457,11 +509,14 @@ impl Flash {
 
     /// Power was lost during erasures of a physical zone, of which the first
     /// `kept_pages` pages hold data: blocks behind them that had to be erased
-    /// have to be erased still, or again, unless they come before `erased`.
-    pub fn erase_again(&mut self, physical: u32, kept_pages: u32, erased: u32) {
+    /// have to be erased still, or again, unless they come before `erased`. Those
+    /// erasures were of blocks before `end`, or before what the background had taken.
+    pub fn erase_again(&mut self, physical: u32, kept_pages: u32, erased: u32, end: u32) {
         let kept_blocks = self.blocks_touched(kept_pages).max(erased);
         let zone = &mut self.zones[physical as usize];
+        let end = end.max(zone.erasing_end);
         zone.erasures = 0;
+        zone.erasing_end = 0;
         if let Some(elements) = &mut self.elements {
             if let Some(places) = elements.erase_again(physical, kept_pages) {
                 zone.stale_blocks = zone.stale_blocks.max(places.end);
@@ -469,6 +524,8 @@ impl Flash {
             }
             return;
         }
+        // A reset since then has left what it found programmed, and no more.
+        zone.stale_blocks = zone.stale_blocks.max(end);
         zone.erased_blocks = zone.erased_blocks.min(kept_blocks);
     }
 
@@ -513,6 +570,7 @@ impl Flash {
             "an erasure starts right after a reset"
         );
         zone.erased_blocks = zone.stale_blocks;
+        zone.erasing_end = zone.erasing_end.max(zone.stale_blocks);
         match self.elements {
             // Those that need no erasure are left out one by one.
             Some(_) => self.layout.zone_blocks(),
@@ -532,6 +590,7 @@ impl Flash {
             // No overflow: a zone has fewer blocks than pages.
             zone.stale_blocks.min((first / width + 1) * width)
         };
+        zone.erasing_end = zone.erasing_end.max(zone.erased_blocks);
         first..zone.erased_blocks
     }
 
@@ -567,7 +626,7 @@ impl Flash {
                 previous = Some(block);
             }
         }
-        self.media.submit(now, token, cause, &self.ops, events);
+        self.submit(now, token, cause, events);
     }
 
     /// The unit of a block of a physical zone.
@@ -585,8 +644,7 @@ impl Flash {
     fn push_erase(&mut self, physical: u32, block: u32, index: usize, previous: Option<u32>) {
         let (_, slot) = self.layout.block_position(block);
         let unit = self.unit_of_block(physical, block);
-        self.erase_counts[index] += 1;
-        self.erased_total += 1;
+        self.count_erasure(index);
         // Neighbours in the stripe that share a die are one multi-plane erase.
         let is_neighbour = slot > 0 && previous == Some(block - 1);
         if self.timing.planes == PlaneMode::MultiPlane

@@ -27,6 +27,8 @@
 //! Not modelled: rewriting pages that were torn (they count as usable), and the
 //! time that recovery takes, which the caller states.
 
+use std::cmp::Reverse;
+
 use zonelab_device::{Buf, Lba, NamespaceId, Nanos, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::zns::ZoneState;
 
@@ -329,45 +331,52 @@ impl Drive {
         ((first_page + programmed) * page_lbas).clamp(write.start, write.end)
     }
 
-    /// Physical zones with erasures that are not over: of the background, or of writes.
-    fn unfinished_erasures(&self) -> Vec<u32> {
+    /// Physical zones with erasures that are not over, of the background or of
+    /// writes, and the end of the blocks that writes have erased.
+    fn unfinished_erasures(&self) -> Vec<(u32, u32)> {
         let of_writes = self
             .requests
             .iter()
             .filter(|(_, request)| request.claim.erases() && request.stage != Stage::Completion)
-            .map(|(_, request)| request.claim.physical);
-        let mut physical: Vec<u32> = self.flash.being_erased().chain(of_writes).collect();
-        physical.extend(self.zones_being_filled());
-        physical.extend(self.flash.zones_with_erasures());
+            .map(|(_, request)| (request.claim.physical, request.claim.erase_end()));
+        let of_background = self.flash.being_erased();
+        let of_background = of_background.chain(self.flash.zones_with_erasures());
+        let mut zones: Vec<(u32, u32)> = of_background.map(|physical| (physical, 0)).collect();
+        zones.extend(of_writes);
+        zones.extend(self.zones_being_filled());
         if let Some(buffer) = &self.buffer {
-            physical.extend(buffer.being_erased());
+            zones.extend(buffer.being_erased());
         }
-        physical.sort_unstable();
-        physical.dedup();
-        physical
+        // Of one physical zone, the end that is furthest.
+        zones.sort_unstable_by_key(|&(physical, end)| (physical, Reverse(end)));
+        zones.dedup_by_key(|(physical, _)| *physical);
+        zones
     }
 
     /// Makes the flash agree with what is left of the zones.
     ///
     /// Of zones that are erased row by row, blocks before those in `rows` stay erased.
-    fn settle_flash(&mut self, unerased: &[u32], remains: &[Remains], rows: &[(u32, u32)]) {
+    fn settle_flash(&mut self, unerased: &[(u32, u32)], remains: &[Remains], rows: &[(u32, u32)]) {
         let page_lbas = u64::from(self.flash.layout().page_lbas());
         let mut kept: Vec<(u32, u32)> = Vec::new();
         for zone in 0..self.config().zones.count {
             if let Some(physical) = self.mapping.physical(ZoneId(zone))
-                && unerased.binary_search(&physical).is_ok()
+                && unerased
+                    .binary_search_by_key(&physical, |(of, _)| *of)
+                    .is_ok()
             {
                 let pages = self.zones.host_lbas(ZoneId(zone)).div_ceil(page_lbas);
                 // Fits: a zone has fewer than 2^32 pages.
                 kept.push((physical, pages as u32));
             }
         }
-        for &physical in unerased {
+        for &(physical, end) in unerased {
             let pages = kept.iter().find(|(p, _)| *p == physical);
             let pages = pages.map_or(0, |(_, pages)| *pages);
             let row = rows.iter().filter(|(of, _)| *of == physical);
             let row = row.map(|(_, block)| *block).min();
-            self.flash.erase_again(physical, pages, row.unwrap_or(0));
+            self.flash
+                .erase_again(physical, pages, row.unwrap_or(0), end);
         }
         self.flash.erasures_are_gone();
         // A zone that lost everything has pages that were begun: they are erased like

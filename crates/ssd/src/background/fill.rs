@@ -29,6 +29,8 @@ pub(super) struct Fill {
     pub(super) tail: Tail,
     /// Groups of its device write that are on the flash: two if blocks had to be erased first.
     pub(super) groups: u32,
+    /// The end of the blocks that were erased before it programmed.
+    pub(super) erase_end: u32,
     /// What it waits for.
     pub(super) wait: FillWait,
 }
@@ -104,6 +106,7 @@ impl Drive {
             commit_lbas,
             tail,
             groups: 0,
+            erase_end: 0,
             wait: FillWait::Until(start),
         }));
         let number = self.record_background(&Begin {
@@ -230,6 +233,7 @@ impl Drive {
             self.totals.fill_program_bytes += self.flash.totals().1 - before;
             if let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) {
                 fill.groups += groups;
+                fill.erase_end = fill.erase_end.max(claim.erase_end());
             }
         }
     }

@@ -276,7 +276,7 @@ impl Drive {
             released: 0,
             groups: 1,
             has_started: false,
-            erases: false,
+            erase_end: 0,
             is_fill,
             is_orphan: false,
             next: NONE,
@@ -409,7 +409,7 @@ impl Drive {
         if let Some(buffer) = &mut self.buffer {
             let program = buffer.programs.at(slot);
             program.groups = groups;
-            program.erases = claim.erases();
+            program.erase_end = claim.erase_end();
         }
     }
 
@@ -659,7 +659,7 @@ impl Drive {
             if program.groups == 0 {
                 continue;
             }
-            let is_behind = !program.has_started || program.erases;
+            let is_behind = !program.has_started || program.erase_end > 0;
             if is_behind || self.flash.has_erasures(program.physical) {
                 return program.first;
             }

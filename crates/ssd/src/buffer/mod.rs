@@ -177,8 +177,8 @@ struct Program {
     groups: u32,
     /// It has started, and its pages are claimed.
     has_started: bool,
-    /// Blocks are erased before it.
-    erases: bool,
+    /// Blocks before this one are erased before it; 0: none are.
+    erase_end: u32,
     /// Nothing in it comes from the host.
     is_fill: bool,
     /// The zone was reset meanwhile.
@@ -439,11 +439,12 @@ impl WriteBuffer {
         blocks.issued
     }
 
-    /// Physical zones with blocks that are being erased for a program.
-    pub(crate) fn being_erased(&self) -> impl Iterator<Item = u32> {
-        let erases = |program: &&Program| program.erases && program.groups > 0;
+    /// Physical zones with blocks that are being erased for a program, and their ends.
+    pub(crate) fn being_erased(&self) -> impl Iterator<Item = (u32, u32)> {
+        let erases = |program: &&Program| program.erase_end > 0 && program.groups > 0;
         let programs = self.programs.iter().map(|(_, program)| program);
-        programs.filter(erases).map(|program| program.physical)
+        let blocks = |program: &Program| (program.physical, program.erase_end);
+        programs.filter(erases).map(blocks)
     }
 }
 

@@ -117,7 +117,7 @@ impl Flash {
     ) {
         self.push_erase_elements(physical, places);
         let cause = Cause::WriteErase;
-        self.media.submit(now, token, cause, &self.ops, events);
+        self.submit(now, token, cause, events);
     }
 
     /// Takes the elements away that the first `pages` pages of a zone do not

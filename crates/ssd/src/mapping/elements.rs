@@ -389,6 +389,11 @@ impl Elements {
         Some((element, shape.block(plane, n)))
     }
 
+    /// A block of a physical zone, counted over the drive.
+    pub(crate) fn block_index(&self, physical: u32, row: u32, slot: u32) -> Option<usize> {
+        self.block(physical, row, slot).map(|(_, block)| block)
+    }
+
     /// Whether a physical zone has flash for the first `pages` pages of a zone.
     pub(crate) fn has_pages(&self, physical: u32, pages: u32) -> bool {
         (0..self.places_touched(pages)).all(|place| self.at(physical, place).is_some())

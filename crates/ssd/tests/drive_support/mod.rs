@@ -3,6 +3,7 @@
 
 #![expect(dead_code, reason = "each test file uses its part of it")]
 
+pub(crate) mod blocks;
 pub(crate) mod random;
 pub(crate) mod shadow;
 pub(crate) mod thresholds;
