@@ -68,7 +68,7 @@ pub struct Flash {
     /// Scratch: operations of the group that is being put together.
     ops: Vec<FlashOp>,
     /// What happened to blocks, if that is kept.
-    watched: Option<Box<Vec<BlockEvent>>>,
+    watched: Option<Vec<BlockEvent>>,
 }
 
 /// Highest erase count of a block in a snapshot: no flash comes near, and what
