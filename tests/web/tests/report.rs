@@ -61,21 +61,30 @@ fn every_figure_is_drawn_and_nothing_is_fetched() -> Result<()> {
     assert_eq!(page.requests(), [""; 0]);
     let figures = results.figures()?;
     assert!(!figures.is_empty());
-    assert_eq!(count(&mut page, "figure.figure")?, figures.len() as u64);
     assert_eq!(
         count(&mut page, "figure.still")?,
         0,
         "each replaced by a drawing"
     );
+    let mut panels_of_all = 0;
     for id in figures {
         let figure = format!(".figure[data-experiment='{id}']");
-        let points = results.points_of(&id).count() as u64;
-        assert_eq!(
-            count(&mut page, &format!("{figure} .dot"))? - samples(&mut page, &figure, "dot")?,
-            points,
-            "{id}"
-        );
         let svg = std::fs::read_to_string(results.file(&format!("{id}.svg")))?;
+        let panels = svg.matches("class=\"frame\"").count() as u64;
+        assert_eq!(
+            count(&mut page, &figure)?,
+            panels,
+            "{id}: all of its panels"
+        );
+        panels_of_all += panels;
+        let dots =
+            count(&mut page, &format!("{figure} .dot"))? - samples(&mut page, &figure, "dot")?;
+        let drawn = svg.matches("(zonelab): ").count() as u64;
+        assert_eq!(dots, drawn, "{id}: as many as in the static figure");
+        // Of several panels some draw percentiles.
+        if panels == 1 {
+            assert_eq!(dots, results.points_of(&id).count() as u64, "{id}");
+        }
         let published = svg.matches("(published): ").count() as u64;
         let rings =
             count(&mut page, &format!("{figure} .ring"))? - samples(&mut page, &figure, "ring")?;
@@ -83,17 +92,18 @@ fn every_figure_is_drawn_and_nothing_is_fetched() -> Result<()> {
         let series = results.series_of(&id);
         assert_eq!(
             count(&mut page, &format!("{figure} g.series"))?,
-            series.len() as u64
+            series.len() as u64 * panels
         );
         assert_eq!(
             count(&mut page, &format!("{figure} .legend button"))?,
-            series.len() as u64
+            series.len() as u64 * panels
         );
         assert!(
             count(&mut page, &format!("{figure} .chart .tick"))? >= 4,
             "{id} has axes"
         );
     }
+    assert_eq!(count(&mut page, "figure.figure")?, panels_of_all);
     assert_eq!(
         count(&mut page, "section.experiment")?,
         results.experiments().len() as u64

@@ -321,7 +321,10 @@ fn panels<'a>(figure: &'a Figure, section: &'a Section<'a>, rows: &[Row]) -> Vec
             .map(|series| curve(series, spec, section, rows))
             .collect(),
     };
-    let specs = &section.experiment.figures;
+    // One that draws percentiles has a panel for each that it begins at.
+    let panels_of = |spec: &FigureSpec| spec.percentiles_ppm.len().max(1);
+    let specs = section.experiment.figures.iter();
+    let specs = specs.flat_map(|spec| std::iter::repeat_n(spec, panels_of(spec)));
     figure.panels.iter().zip(specs).map(panel).collect()
 }
 
