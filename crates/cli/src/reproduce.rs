@@ -263,7 +263,7 @@ fn selected(words: &[String]) -> Result<Vec<&'static str>, Failure> {
                 .map(|near| format!(" (did you mean {near}?)"))
                 .unwrap_or_default();
             return Err(Failure::usage(format!(
-                "there is nothing to reproduce under \"{word}\"{hint}; there are: C, Z, {}",
+                "there is nothing to reproduce under \"{word}\"{hint}; there are: C, P, S, V, Z, {}",
                 all.join(", ")
             )));
         }
