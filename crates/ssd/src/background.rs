@@ -171,6 +171,9 @@ impl Drive {
         let Some(physical) = self.mapping.physical(change.zone) else {
             return;
         };
+        if let Some(last) = self.flash_starts.get_mut(physical as usize) {
+            *last = start;
+        }
         if self.background.fills > 0 {
             self.cancel_fill(physical);
         }
@@ -373,7 +376,8 @@ impl Drive {
     }
 
     /// Something is about to be programmed on `physical`: what is left of a
-    /// stepwise erasure there is issued at once, so that it comes first.
+    /// stepwise erasure there is issued at once, or when it starts, so that it comes
+    /// first.
     #[inline]
     pub(crate) fn hurry_erasure(&mut self, physical: u32) {
         if self.flash.is_being_erased(physical) {
@@ -400,8 +404,19 @@ impl Drive {
                 .map(|(index, _)| index)
                 .collect();
             for task in steps {
-                self.issue_rest_of_step(task);
+                if !self.starts_later(task) {
+                    self.issue_rest_of_step(task);
+                }
             }
+        }
+    }
+
+    /// Whether a step waits for its start: what its zone accepted before it comes first.
+    fn starts_later(&mut self, task: u32) -> bool {
+        let now = self.now;
+        match self.background.tasks.get_mut(task) {
+            Some(Task::Step(step)) => matches!(step.wait, StepWait::Start(at) if at > now),
+            _ => false,
         }
     }
 
@@ -475,7 +490,13 @@ impl Drive {
                 self.issue_erase_all(task);
             }
             Some(Task::Step(step)) => match step.wait {
-                StepWait::Start(at) if now >= at => self.step_on(task, true),
+                StepWait::Start(at) if now >= at => {
+                    if self.background.erasures.at(step.erasure).hurried {
+                        self.issue_rest_of_step(task);
+                    } else {
+                        self.step_on(task, true);
+                    }
+                }
                 StepWait::Idle(deadline) => {
                     let erase = self.background.erasures.at(step.erasure);
                     let unit = self.flash.unit_of_block(erase.physical, step.next_block);

@@ -18,7 +18,7 @@ use crate::account::Totals;
 use crate::background::Background;
 use crate::buffer::WriteBuffer;
 use crate::changed::ChangedZones;
-use crate::config::{DataStore, DriveConfig, NamespaceKind};
+use crate::config::{DataStore, DriveConfig, MappingConfig, NamespaceKind};
 use crate::contents::Data;
 use crate::conventional::{Conventional, Role};
 use crate::copy::Copies;
@@ -163,6 +163,9 @@ pub struct Drive {
     /// When the latest change of each zone starts on the flash; empty if the
     /// front end never delays.
     pub(crate) zone_starts: Vec<Nanos>,
+    /// The same of physical zones that change their zones: when what their last zone
+    /// had accepted before its reset has started.
+    pub(crate) flash_starts: Vec<Nanos>,
     /// No commands are taken before: power was lost and the drive is starting.
     pub(crate) ready_at: Nanos,
     /// Completions that came due inside `submit` or `control`.
@@ -186,6 +189,12 @@ impl Drive {
         let front = FrontEnd::new(&config.front_end, config.lba_bytes);
         let delays = front.delays() || config.allocation.time_ns > Nanos::ZERO;
         let delayed_zones = if delays { config.zones.count } else { 0 };
+        let changes_zones = matches!(config.mapping, MappingConfig::Lazy { .. });
+        let delayed_flash = if delays && changes_zones {
+            physical_zones
+        } else {
+            0
+        };
         let groups = flash.layout().groups();
         let page_lbas = flash.layout().page_lbas();
         let zones = Zones::with_namespaces(&config.zones, &config.namespaces());
@@ -200,6 +209,7 @@ impl Drive {
             prepared: Prepared::new(&config.allocation, Nanos::ZERO),
             front,
             zone_starts: vec![Nanos::ZERO; delayed_zones as usize],
+            flash_starts: vec![Nanos::ZERO; delayed_flash as usize],
             data: (config.data == DataStore::Memory)
                 .then(|| Data::Memory(SparseData::new(config.zones.count))),
             is_sync_wanted: false,

@@ -24,8 +24,10 @@
 //! its area, what was written to it and what was being committed; without, it
 //! loses the area with what was not committed.
 //!
-//! Not modelled: rewriting pages that were torn (they count as usable), and the
-//! time that recovery takes, which the caller states.
+//! Not modelled: rewriting pages that were torn (they count as usable), or blocks
+//! whose erasure for an unacknowledged write was interrupted while acknowledged data
+//! lies behind that write (they count as erased), and the time that recovery takes,
+//! which the caller states.
 
 use std::cmp::Reverse;
 
@@ -158,6 +160,7 @@ impl Drive {
         }
         self.host_in_flight.fill(0);
         self.zone_starts.fill(Nanos::ZERO);
+        self.flash_starts.fill(Nanos::ZERO);
         self.front = FrontEnd::new(&self.config().front_end, self.config().lba_bytes);
         let booked_until = self.flash.power_cut(self.config().geometry.channels);
         self.ready_at = now.saturating_add(off).max(booked_until);

@@ -23,6 +23,10 @@ impl Drive {
             true => self.allocate_by_thresholds(zone, at),
             false => self.mapping.map(zone, &mut self.flash),
         };
+        // What another zone had accepted for that flash comes first, and its erasure.
+        if let Some(last) = self.flash_starts.get(physical as usize) {
+            let _ = self.in_zone_order(zone, *last);
+        }
         let time_ns = self.config.allocation.time_ns;
         if time_ns == Nanos::ZERO || self.prepared.as_mut().is_some_and(|pool| pool.take()) {
             return (physical, at);

@@ -39,7 +39,13 @@ impl Drive {
                         if !self.copies.is_empty() && self.copies.holds_request(index) {
                             return self.line_goes_on(index);
                         }
-                        return self.issue_write(index);
+                        // What its zone stood on may be another's by now.
+                        let is_void = self.flash.elements().is_some()
+                            && self.buffer.is_none()
+                            && self.was_reset_since(index);
+                        if !is_void {
+                            return self.issue_write(index);
+                        }
                     }
                     Op::Copy { .. } => return self.start_copy(index),
                     _ => {}
@@ -70,6 +76,19 @@ impl Drive {
         }
     }
 
+    /// Whether the zone of a write that was accepted has been reset since.
+    #[inline]
+    fn was_reset_since(&mut self, index: u32) -> bool {
+        let request = self.requests.at(index);
+        let (op, generation) = (request.op, request.generation);
+        // A copy keeps its own.
+        if request.role != Role::Zoned || matches!(op, Op::Copy { .. }) {
+            return false;
+        }
+        let zone = self.zones.zone_of(Lba(op.first_block()));
+        zone.is_some_and(|zone| self.zones.generation(zone) != generation)
+    }
+
     /// Sends a write to the buffer, or to the flash.
     #[inline]
     pub(crate) fn issue_write(&mut self, index: u32) {
@@ -87,7 +106,10 @@ impl Drive {
             claim = self.flash.claim(claim.physical, claim.range);
             self.requests.at(index).claim = claim;
         }
-        self.hurry_erasure(claim.physical);
+        // An erasure for a reset that came after it comes behind it.
+        if !self.was_reset_since(index) {
+            self.hurry_erasure(claim.physical);
+        }
         let group = self.flash.layout().group_of(claim.physical) as usize;
         self.host_in_flight[group] += 1;
         let token = Owner::Request(index).token();

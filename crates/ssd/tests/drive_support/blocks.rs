@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use zonelab_device::ZoneId;
 use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::flash::BlockEvent;
 
@@ -72,8 +73,33 @@ impl Blocks {
 
     /// Everything since the last look.
     pub(crate) fn look(&mut self, rig: &mut Rig) {
+        let mut was_cut = false;
         for event in rig.drive.take_block_events() {
+            was_cut |= event == BlockEvent::PowerLoss;
             self.take(event);
+        }
+        if was_cut {
+            self.accept_holes(rig);
+        }
+    }
+
+    /// What lies before data that was acknowledged is not erased again: the drive does not
+    /// model what becomes of it. Call [`Self::look`] right after a loss of power.
+    fn accept_holes(&mut self, rig: &Rig) {
+        let (flash, mapping) = (rig.drive.flash(), rig.drive.mapping());
+        if flash.elements().is_some() {
+            return;
+        }
+        let layout = flash.layout();
+        for zone in (0..rig.drive.zones().count()).map(ZoneId) {
+            let Some(physical) = mapping.physical(zone) else {
+                continue;
+            };
+            let written = rig.drive.zones().written_lbas(zone);
+            let pages = written.div_ceil(u64::from(self.page_lbas)) as u32;
+            for block in 0..layout.blocks_touched(pages) {
+                self.blocks[layout.block_index(physical, block)].is_half_erased = false;
+            }
         }
     }
 

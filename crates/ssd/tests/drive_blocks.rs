@@ -1,0 +1,79 @@
+//! What NAND flash asks for, block by block, on any drive.
+
+mod drive_support;
+#[expect(dead_code, reason = "only its drives are wanted")]
+mod elements_oracle;
+
+use drive_support::Rig;
+use drive_support::blocks::Blocks;
+use drive_support::random::{bodies, designs, drive, front_ends, streams};
+use drive_support::thresholds::{any_thresholds, within};
+use elements_oracle::with_elements;
+use proptest::prelude::*;
+use zonelab_device::Nanos;
+use zonelab_ssd::config::{EraseExtent, MappingConfig};
+use zonelab_ssd::profile;
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(3_000) })]
+
+    /// Whenever zones are erased and whatever they consist of: nothing is programmed
+    /// on a block before it is erased, and to the write pointer nothing is erased that
+    /// was not written.
+    #[test]
+    fn nothing_is_programmed_twice_without_an_erasure(
+        (body, designs, spare) in (bodies(), designs(), 0..4_u32),
+        elements in prop::option::of(any::<(u32, bool, bool)>()),
+        thresholds in prop::option::of(any_thresholds()),
+        front_end in prop::option::of(front_ends()),
+        stream in streams(1..120),
+        cuts in prop::collection::vec((0..120_usize, any::<u64>()), 0..4),
+    ) {
+        let mut config = drive(body, designs, if elements.is_some() { 0 } else { spare });
+        if let Some(draw) = elements {
+            config = with_elements(config, draw, spare);
+        }
+        if let Some((thresholds, extent)) = thresholds
+            && config.mapping != MappingConfig::Direct
+        {
+            config.reset.preempt_ns = None;
+            config.reset.extent = extent;
+            config.reset.erase = within(thresholds, &config);
+        }
+        if let Some(front_end) = front_end {
+            config.front_end = front_end;
+        }
+        // Not so across losses of power yet: elements that were being erased for a zone
+        // which was reset meanwhile can be forgotten, by erasure at writes and by thresholds.
+        let cuts = if elements.is_some() { Vec::new() } else { cuts };
+        prop_assume!(profile::check(&config).is_ok());
+        let mut rig = Rig::new(&config);
+        let mut blocks = Blocks::watch(&mut rig);
+        for (at, step) in stream.iter().enumerate() {
+            for (_, seed) in cuts.iter().filter(|(when, _)| *when == at) {
+                rig.run_to(rig.now);
+                let loss = rig.drive.power_cut(rig.now, Nanos::from_ms(1), *seed);
+                rig.now = loss.ready_at;
+                for lost in &loss.lost {
+                    rig.forget(lost.tag.0 as usize);
+                }
+                blocks.look(&mut rig);
+            }
+            match step.op(&rig) {
+                Some(op) => {
+                    rig.submit(op);
+                }
+                None => rig.run_for(Nanos::from_ms(1)),
+            }
+            blocks.look(&mut rig);
+        }
+        while rig.next() {}
+        blocks.look(&mut rig);
+        // Elements are erased whole.
+        if config.reset.extent == EraseExtent::Partial && elements.is_none() {
+            let cuts = cuts.iter().filter(|(at, _)| *at < stream.len()).count();
+            let in_vain = blocks.in_vain();
+            prop_assert!(in_vain as usize <= cuts, "{} in vain", in_vain);
+        }
+    }
+}
