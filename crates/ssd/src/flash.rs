@@ -3,6 +3,7 @@
 
 mod assembled;
 mod blocks;
+mod under_way;
 
 use std::ops::Range;
 
@@ -20,6 +21,7 @@ use crate::mapping::elements::{Elements, SavedElements, Tail};
 use crate::media::{FlashKind, FlashOp, Media};
 
 pub use blocks::BlockEvent;
+use under_way::ErasuresUnderWay;
 
 /// State of a physical zone.
 ///
@@ -67,6 +69,9 @@ pub struct Flash {
     variation: Draw,
     /// Scratch: operations of the group that is being put together.
     ops: Vec<FlashOp>,
+    /// Erasures that are not over, if zones are assembled from elements: of other zones
+    /// they are known by their ends.
+    under_way: Option<Box<ErasuresUnderWay>>,
     /// What happened to blocks, if that is kept.
     watched: Option<Vec<BlockEvent>>,
 }
@@ -166,6 +171,7 @@ impl Flash {
         let mut flash = Self {
             media: Media::new(layout.channel_of_unit(), geometry.channels, &config.media),
             layout,
+            under_way: elements.is_some().then(Box::default),
             elements: elements.map(Box::new),
             timing: config.media,
             erase_when: config.reset.erase,
@@ -247,7 +253,7 @@ impl Flash {
             };
             self.note_programs(physical, range);
         }
-        self.note(BlockEvent::AtOnce);
+        self.at_once();
     }
 
     fn declare(&mut self, physical: u32, pages: u32) {
@@ -275,13 +281,16 @@ impl Flash {
         let programmed = self.zones[physical as usize].programmed_pages;
         self.declare(physical, programmed.max(last_page + 1));
         self.note_programs(physical, range);
-        self.note(BlockEvent::AtOnce);
+        self.at_once();
     }
 
     /// Hands the operations that were put together to the flash, as one group.
     #[inline]
     fn submit(&mut self, now: Nanos, token: u32, cause: Cause, events: &mut EventQueue) {
         self.note(BlockEvent::Submitted { token });
+        if let Some(under_way) = &mut self.under_way {
+            under_way.submitted(token);
+        }
         self.media.submit(now, token, cause, &self.ops, events);
     }
 
@@ -290,6 +299,17 @@ impl Flash {
         self.erase_counts[index] += 1;
         self.erased_total += 1;
         self.note(BlockEvent::Erase { block: index });
+        if let Some(under_way) = &mut self.under_way {
+            under_way.push(index);
+        }
+    }
+
+    /// What was put together takes no time.
+    fn at_once(&mut self) {
+        self.note(BlockEvent::AtOnce);
+        if let Some(under_way) = &mut self.under_way {
+            under_way.at_once();
+        }
     }
 
     /// Reads `range`; the group ends with `token`.
@@ -497,7 +517,8 @@ impl Flash {
     /// when the last of what had been booked would have ended; nothing may be
     /// submitted before that, since bookings are not taken back.
     ///
-    /// Erasures that were not over have to be repeated: see [`Flash::erase_again`].
+    /// Erasures that were not over have to be repeated: see [`Flash::erase_again`] and
+    /// [`Flash::elements_after_power_loss`].
     pub fn power_cut(&mut self, channels: u32) -> Nanos {
         let idle = Media::new(self.layout.channel_of_unit(), channels, &self.timing);
         let before = std::mem::replace(&mut self.media, idle);
@@ -511,19 +532,14 @@ impl Flash {
     /// `kept_pages` pages hold data: blocks behind them that had to be erased
     /// have to be erased still, or again, unless they come before `erased`. Those
     /// erasures were of blocks before `end`, or before what the background had taken.
+    ///
+    /// Not for elements: [`Flash::elements_after_power_loss`].
     pub fn erase_again(&mut self, physical: u32, kept_pages: u32, erased: u32, end: u32) {
-        let kept_blocks = self.blocks_touched(kept_pages).max(erased);
+        let kept_blocks = self.layout.blocks_touched(kept_pages).max(erased);
         let zone = &mut self.zones[physical as usize];
         let end = end.max(zone.erasing_end);
         zone.erasures = 0;
         zone.erasing_end = 0;
-        if let Some(elements) = &mut self.elements {
-            if let Some(places) = elements.erase_again(physical, kept_pages) {
-                zone.stale_blocks = zone.stale_blocks.max(places.end);
-                zone.erased_blocks = zone.erased_blocks.min(places.start);
-            }
-            return;
-        }
         // A reset since then has left what it found programmed, and no more.
         zone.stale_blocks = zone.stale_blocks.max(end);
         zone.erased_blocks = zone.erased_blocks.min(kept_blocks);
@@ -618,7 +634,7 @@ impl Flash {
                 None => Some(self.layout.block_index(physical, block)),
                 Some(elements) => {
                     let (row, slot) = self.layout.block_position(block);
-                    elements.erase(physical, row, slot)
+                    elements.erase(physical, row, slot, &self.erase_counts)
                 }
             };
             if let Some(index) = counted {

@@ -343,7 +343,6 @@ impl Drive {
             .filter(|(_, request)| request.claim.erases() && request.stage != Stage::Completion)
             .map(|(_, request)| (request.claim.physical, request.claim.erase_end()));
         let of_background = self.flash.being_erased();
-        let of_background = of_background.chain(self.flash.zones_with_erasures());
         let mut zones: Vec<(u32, u32)> = of_background.map(|physical| (physical, 0)).collect();
         zones.extend(of_writes);
         zones.extend(self.zones_being_filled());
@@ -360,17 +359,36 @@ impl Drive {
     ///
     /// Of zones that are erased row by row, blocks before those in `rows` stay erased.
     fn settle_flash(&mut self, unerased: &[(u32, u32)], remains: &[Remains], rows: &[(u32, u32)]) {
-        let page_lbas = u64::from(self.flash.layout().page_lbas());
+        if self.flash.elements().is_some() {
+            let (zones, page_lbas) = (&self.zones, self.flash.layout().page_lbas());
+            let pages = |zone| pages_of(zones.host_lbas(zone), page_lbas);
+            self.flash.elements_after_power_loss(pages);
+        } else {
+            self.erase_again(unerased, rows);
+        }
+        // A zone that lost everything has pages that were begun: they are erased like
+        // those of a zone that was reset.
+        for &Remains { zone, .. } in remains {
+            let empty = self.zones.state(zone) == ZoneState::EMPTY;
+            if empty {
+                self.mapping.release(zone, &mut self.flash);
+            }
+        }
+        self.release_unwritten();
+    }
+
+    /// What of these physical zones had to be erased, and no zone has written since, has
+    /// to be erased again.
+    fn erase_again(&mut self, unerased: &[(u32, u32)], rows: &[(u32, u32)]) {
+        let page_lbas = self.flash.layout().page_lbas();
         let mut kept: Vec<(u32, u32)> = Vec::new();
-        for zone in 0..self.config().zones.count {
-            if let Some(physical) = self.mapping.physical(ZoneId(zone))
+        for zone in (0..self.config().zones.count).map(ZoneId) {
+            if let Some(physical) = self.mapping.physical(zone)
                 && unerased
                     .binary_search_by_key(&physical, |(of, _)| *of)
                     .is_ok()
             {
-                let pages = self.zones.host_lbas(ZoneId(zone)).div_ceil(page_lbas);
-                // Fits: a zone has fewer than 2^32 pages.
-                kept.push((physical, pages as u32));
+                kept.push((physical, pages_of(self.zones.host_lbas(zone), page_lbas)));
             }
         }
         for &(physical, end) in unerased {
@@ -381,16 +399,6 @@ impl Drive {
             self.flash
                 .erase_again(physical, pages, row.unwrap_or(0), end);
         }
-        self.flash.erasures_are_gone();
-        // A zone that lost everything has pages that were begun: they are erased like
-        // those of a zone that was reset.
-        for &Remains { zone, .. } in remains {
-            let empty = self.zones.state(zone) == ZoneState::EMPTY;
-            if empty {
-                self.mapping.release(zone, &mut self.flash);
-            }
-        }
-        self.release_unwritten();
     }
 
     /// Zones that were opened and not written are empty now, and give back what
@@ -406,4 +414,10 @@ impl Drive {
             }
         }
     }
+}
+
+/// Pages that the first blocks of a zone touch.
+fn pages_of(lbas: u64, page_lbas: u32) -> u32 {
+    // Fits: a zone has fewer than 2^32 pages.
+    lbas.div_ceil(u64::from(page_lbas)) as u32
 }

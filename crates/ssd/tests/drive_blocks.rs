@@ -43,9 +43,6 @@ proptest! {
         if let Some(front_end) = front_end {
             config.front_end = front_end;
         }
-        // Not so across losses of power yet: elements that were being erased for a zone
-        // which was reset meanwhile can be forgotten, by erasure at writes and by thresholds.
-        let cuts = if elements.is_some() { Vec::new() } else { cuts };
         prop_assume!(profile::check(&config).is_ok());
         let mut rig = Rig::new(&config);
         let mut blocks = Blocks::watch(&mut rig);
@@ -73,7 +70,7 @@ proptest! {
         if config.reset.extent == EraseExtent::Partial && elements.is_none() {
             let cuts = cuts.iter().filter(|(at, _)| *at < stream.len()).count();
             let in_vain = blocks.in_vain();
-            prop_assert!(in_vain as usize <= cuts, "{} in vain", in_vain);
+            prop_assert!(in_vain as usize <= 2 * cuts, "{} in vain", in_vain);
         }
     }
 }

@@ -555,7 +555,7 @@ proptest! {
         assert_eq!(rig.drive.in_flight() + rig.drive.background_tasks(), 0);
         if extent == EraseExtent::Partial {
             let in_vain = watch.blocks.in_vain();
-            prop_assert!(in_vain <= watch.cuts, "{in_vain} in vain");
+            prop_assert!(in_vain <= 2 * watch.cuts, "{in_vain} in vain");
         }
         let enough = |group| {
             let (free, invalid) = rig.drive.mapping().pool_of(group);

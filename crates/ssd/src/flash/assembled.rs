@@ -203,7 +203,7 @@ impl Flash {
         let (row, slot) = self.layout.block_position(block);
         let elements = self.elements.as_mut()?;
         if elements.is_in(places, row, slot) {
-            elements.erase(physical, row, slot)
+            elements.erase(physical, row, slot, &self.erase_counts)
         } else {
             None
         }
@@ -228,19 +228,26 @@ impl Flash {
         }
     }
 
-    /// After erasures were noted ([`Flash::erase_again`]), all are gone with the power.
-    pub(crate) fn erasures_are_gone(&mut self) {
-        if let Some(elements) = &mut self.elements {
-            elements.power_cut();
+    /// Power was lost, and of each zone that has flash its first `kept_pages` pages hold
+    /// data: blocks behind them whose erasure was not over have to be erased again. What
+    /// was to be erased, and had not begun, has to be erased still.
+    pub(crate) fn elements_after_power_loss(&mut self, kept_pages: impl Fn(ZoneId) -> u32) {
+        let interrupted = self.under_way.as_mut().map(|of| of.interrupt());
+        let Some(elements) = &mut self.elements else {
+            return;
+        };
+        let interrupted = interrupted.unwrap_or_default();
+        elements.power_was_lost(&interrupted, &self.erase_counts, &kept_pages);
+        for (physical, zone) in (0..).zip(&mut self.zones) {
+            *zone = PhysicalZone {
+                programmed_pages: zone.programmed_pages,
+                ..PhysicalZone::default()
+            };
+            if let Some(of) = elements.zone_on(physical) {
+                let (first, end) = elements.stale_places(physical, kept_pages(of));
+                (zone.erased_blocks, zone.stale_blocks) = (first, end);
+            }
         }
-    }
-
-    /// Physical zones that zones stand on with elements which erasures have that
-    /// resets began.
-    pub(crate) fn zones_with_erasures(&self) -> impl Iterator<Item = u32> {
-        self.elements
-            .iter()
-            .flat_map(|elements| elements.zones_with_erasures())
     }
 
     /// Whether erasures that resets began may be under way on the flash of a zone.
@@ -274,10 +281,7 @@ impl Flash {
         let mut elements = self.elements.clone();
         let mut zones = Vec::new();
         if let Some(elements) = &mut elements {
-            elements.complete(|block| {
-                erase_counts[block] += 1;
-                erased_total += 1;
-            });
+            erased_total += elements.complete(&mut erase_counts);
             zones = vec![(0, 0, 0); elements.fresh_physical_zones() as usize];
             for (physical, zone) in elements.mapped() {
                 // What has to be erased follows from the elements.
@@ -309,7 +313,7 @@ impl Flash {
         };
         elements.restore(saved, &self.layout, &self.erase_counts)?;
         for (physical, zone) in (0..).zip(&mut self.zones) {
-            let (first, end) = elements.stale_places(physical);
+            let (first, end) = elements.stale_places(physical, 0);
             (zone.erased_blocks, zone.stale_blocks) = (first, end);
             let touched = elements.places_touched(zone.programmed_pages);
             if touched > 0 && !elements.is_written(physical, touched) {

@@ -68,6 +68,9 @@ impl Flash {
     #[inline]
     pub(crate) fn group_done(&mut self, token: u32) {
         self.note(BlockEvent::Done { token });
+        if let Some(under_way) = &mut self.under_way {
+            under_way.done(token);
+        }
     }
 
     /// The pages of `range` are to be programmed.

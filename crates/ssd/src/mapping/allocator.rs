@@ -313,8 +313,14 @@ impl Allocator {
     /// An element has been erased: it has one erasure more, and can be written.
     /// If it was invalid it is free, and the last to have become so.
     pub fn erased(&mut self, element: ElementId) {
+        self.erased_to(element, self.wear(element).saturating_add(1));
+    }
+
+    /// The same of an element that has `wear` erasures now: some of them may have been
+    /// interrupted.
+    pub fn erased_to(&mut self, element: ElementId, wear: u32) {
         let known = &mut self.elements[element.0 as usize];
-        known.wear = known.wear.saturating_add(1);
+        known.wear = wear;
         known.is_stale = false;
         if known.availability.is_available() {
             known.availability = Availability::Free;
@@ -322,12 +328,14 @@ impl Allocator {
         }
     }
 
-    /// An element has to be erased, or erased again: its erasure was not over when
-    /// power was lost. A free one becomes invalid.
-    pub fn stale_again(&mut self, element: ElementId) {
+    /// An element has to be erased, or erased again: its erasure, which counts in its
+    /// `wear`, was not over when power was lost. A free one becomes invalid.
+    pub fn stale_again(&mut self, element: ElementId, wear: u32) {
         let known = &mut self.elements[element.0 as usize];
+        let was_such = known.availability == Availability::Invalid && known.wear == wear;
         known.is_stale = true;
-        if known.availability == Availability::Free {
+        known.wear = wear;
+        if known.availability.is_available() && !was_such {
             known.availability = Availability::Invalid;
             self.enqueue(element);
         }

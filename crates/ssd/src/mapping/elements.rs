@@ -46,11 +46,6 @@ pub(crate) use saved::SavedElements;
 /// No element, no zone.
 const NONE: u32 = u32::MAX;
 
-/// The element had to be erased when the zone was assembled.
-const WAS_STALE: u8 = 1;
-/// An erasure that a reset began has the element.
-const TAKEN: u8 = 2;
-
 /// The storage elements of a drive, and the physical zones made of them.
 #[derive(Clone, Debug)]
 pub struct Elements {
@@ -73,8 +68,8 @@ pub struct Elements {
     physical: Vec<Physical>,
     /// Elements of each physical zone by place, or `NONE`: `shape.places` each.
     table: Vec<u32>,
-    /// Flags beside it.
-    flags: Vec<u8>,
+    /// Beside it: an erasure that a reset began has the element.
+    taken: Vec<bool>,
     /// Elements that a finish took from physical zones while erasures had them.
     trimmed: Vec<(u32, usize)>,
     zones: u32,
@@ -271,7 +266,7 @@ impl Elements {
             },
             physical: Vec::new(),
             table: Vec::new(),
-            flags: Vec::new(),
+            taken: Vec::new(),
             trimmed: Vec::new(),
             zones,
             has_given_back_stale: false,
@@ -296,7 +291,7 @@ impl Elements {
         let (count, places) = (physical_zones as usize, self.shape.places as usize);
         self.physical.resize(count, Physical::UNUSED);
         self.table.resize(count * places, NONE);
-        self.flags.resize(count * places, 0);
+        self.taken.resize(count * places, false);
         let line_units = (self.units.lines * self.units.width) as usize;
         self.units.units.resize(count * line_units, 0);
     }
@@ -333,9 +328,9 @@ impl Elements {
         (element != NONE).then(|| (group * self.group_elements + element) as usize)
     }
 
-    fn flags_at(&mut self, physical: u32, place: u32) -> &mut u8 {
+    fn taken_at(&mut self, physical: u32, place: u32) -> &mut bool {
         let at = self.shape.index(physical, place);
-        &mut self.flags[at]
+        &mut self.taken[at]
     }
 
     /// Group and number of an element that is counted over the drive.
@@ -389,8 +384,10 @@ impl Elements {
         Some((element, shape.block(plane, n)))
     }
 
-    /// A block of a physical zone, counted over the drive.
-    pub(crate) fn block_index(&self, physical: u32, row: u32, slot: u32) -> Option<usize> {
+    /// The block in a row of a physical zone and a position of its stripe, counted over
+    /// the drive as [`crate::flash::Flash::erase_counts`] does; `None`: a finish took it.
+    #[must_use]
+    pub fn block_index(&self, physical: u32, row: u32, slot: u32) -> Option<usize> {
         self.block(physical, row, slot).map(|(_, block)| block)
     }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use zonelab_device::ZoneId;
-use zonelab_ssd::config::DriveConfig;
+use zonelab_ssd::config::{DriveConfig, MappingConfig};
 use zonelab_ssd::flash::BlockEvent;
 
 use super::Rig;
@@ -84,12 +84,10 @@ impl Blocks {
     }
 
     /// What lies before data that was acknowledged is not erased again: the drive does not
-    /// model what becomes of it. Call [`Self::look`] right after a loss of power.
+    /// model what becomes of it. And where it had a write buffer, what was programmed behind
+    /// data that was lost counts as torn. Call [`Self::look`] right after a loss of power.
     fn accept_holes(&mut self, rig: &Rig) {
         let (flash, mapping) = (rig.drive.flash(), rig.drive.mapping());
-        if flash.elements().is_some() {
-            return;
-        }
         let layout = flash.layout();
         for zone in (0..rig.drive.zones().count()).map(ZoneId) {
             let Some(physical) = mapping.physical(zone) else {
@@ -97,15 +95,62 @@ impl Blocks {
             };
             let written = rig.drive.zones().written_lbas(zone);
             let pages = written.div_ceil(u64::from(self.page_lbas)) as u32;
-            for block in 0..layout.blocks_touched(pages) {
-                self.blocks[layout.block_index(physical, block)].is_half_erased = false;
+            if let Some(elements) = flash.elements() {
+                let group = physical % layout.groups();
+                let touched = self.elements_touched(rig, pages);
+                for element in elements.of_zone(physical).take(touched).flatten() {
+                    for block in elements.blocks_of(group, element) {
+                        self.blocks[block].is_half_erased = false;
+                    }
+                }
+            } else {
+                for block in 0..layout.blocks_touched(pages) {
+                    self.blocks[layout.block_index(physical, block)].is_half_erased = false;
+                }
+            }
+            if rig.drive.config().write_buffer.is_some() {
+                for page in pages..layout.zone_pages() {
+                    self.tear(rig, physical, page);
+                }
             }
         }
     }
 
+    /// What has been programmed on a page of a zone is of no use.
+    fn tear(&mut self, rig: &Rig, physical: u32, page: u32) {
+        let flash = rig.drive.flash();
+        let width = flash.layout().width();
+        let pages_per_block = rig.drive.config().geometry.pages_per_block;
+        let (line, slot) = (page / width, page % width);
+        let row = line / pages_per_block;
+        let block = match flash.elements() {
+            None => Some(flash.layout().block_index(physical, row * width + slot)),
+            Some(elements) => elements.block_index(physical, row, slot),
+        };
+        let first = (line % pages_per_block * self.page_lbas) as usize;
+        let Some(block) = block else { return };
+        for place in &mut self.blocks[block].places[first..][..self.page_lbas as usize] {
+            if *place == Place::Programmed {
+                *place = Place::Torn;
+            }
+        }
+    }
+
+    /// How many elements of a zone its first pages touch.
+    fn elements_touched(&self, rig: &Rig, pages: u32) -> usize {
+        let config = rig.drive.config();
+        let width = rig.drive.flash().layout().width();
+        let row_pages = width * config.geometry.pages_per_block;
+        let (line_pages, beside) = match config.mapping {
+            MappingConfig::Chunk { chunk_blocks, .. } => (row_pages * chunk_blocks, width),
+            _ => (row_pages, 1),
+        };
+        (pages / line_pages * beside + (pages % line_pages).min(beside)) as usize
+    }
+
     /// The most erasures that a block had while nothing had been programmed on it. A
-    /// loss of power can cost one: what it took was accepted and not programmed, or
-    /// was erased already on its way to an erasure of more blocks.
+    /// loss of power can cost two: it was erased already on its way to an erasure of
+    /// more blocks, and a write to it had been accepted and was lost.
     pub(crate) fn in_vain(&self) -> u32 {
         let in_vain = self.blocks.iter().map(|block| block.in_vain);
         in_vain.max().unwrap_or(0)

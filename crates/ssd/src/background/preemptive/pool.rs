@@ -14,9 +14,7 @@
 //! them: those that several zones left behind may be erased for one.
 //!
 //! Which row of an invalid zone is next is part of the flash (`Flash::take_next`),
-//! and outlives a loss of power; which blocks of elements are left, too. If elements
-//! have several blocks on a plane, those that an erasure was under way on are
-//! erased again from their start.
+//! and outlives a loss of power; which blocks of elements are left, too.
 
 use std::ops::Range;
 

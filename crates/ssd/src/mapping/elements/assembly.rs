@@ -3,7 +3,7 @@
 
 use zonelab_device::ZoneId;
 
-use super::{Elements, NONE, Physical, Shape, TAKEN, Tail, WAS_STALE};
+use super::{Elements, NONE, Physical, Shape, Tail};
 use crate::layout::Layout;
 use crate::mapping::allocator::{Availability, ElementId};
 
@@ -112,13 +112,11 @@ impl Elements {
         });
         let places = self.shape.places as usize;
         self.table[self.shape.index(physical, 0)..][..places].fill(NONE);
-        self.flags[self.shape.index(physical, 0)..][..places].fill(0);
+        self.taken[self.shape.index(physical, 0)..][..places].fill(false);
         for (place, element) in (0..).zip(chosen.iter()) {
             self.put(physical, place, element.0);
             let element = self.at(physical, place).expect("it was put there");
-            let is_dirty = self.stale_left[element] > 0 || self.erasing[element] > 0;
             self.owner[element] = physical;
-            *self.flags_at(physical, place) = if is_dirty { WAS_STALE } else { 0 };
         }
         physical
     }
@@ -214,7 +212,7 @@ impl Elements {
             let is_waiting = |of: usize| self.stale_left[of] > 0 && self.erasing[of] == 0;
             let is_waiting = self.at(physical, place).is_some_and(is_waiting);
             self.has_given_back_stale |= is_waiting;
-            if *self.flags_at(physical, place) & TAKEN != 0
+            if *self.taken_at(physical, place)
                 && let Some(element) = self.at(physical, place)
             {
                 self.trimmed.push((physical, element));

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Elements, NONE, Shape, TAKEN};
+use super::{Elements, NONE, Shape};
 
 impl Elements {
     /// Whether a block of a physical zone has to be erased.
@@ -12,8 +12,15 @@ impl Elements {
     }
 
     /// A block of a physical zone is being erased. Returns which it is, counted
-    /// over the drive; `None`: it had not to be.
-    pub(crate) fn erase(&mut self, physical: u32, row: u32, slot: u32) -> Option<usize> {
+    /// over the drive; `None`: it had not to be. `wear` is how often each block of the
+    /// drive has been erased before.
+    pub(crate) fn erase(
+        &mut self,
+        physical: u32,
+        row: u32,
+        slot: u32,
+        wear: &[u32],
+    ) -> Option<usize> {
         let of = &self.physical[physical as usize];
         if of.zone == NONE && !of.is_erasing {
             return None;
@@ -30,9 +37,16 @@ impl Elements {
         self.stale_left[element] -= 1;
         if self.stale_left[element] == 0 {
             let (group, id) = self.name(element);
-            self.allocators[group].erased(id);
+            let most = self.wear_of(element, wear).max(wear[block] + 1);
+            self.allocators[group].erased_to(id, most);
         }
         Some(block)
+    }
+
+    /// Erasures of the block of an element that has most of them.
+    pub(super) fn wear_of(&self, element: usize, wear: &[u32]) -> u32 {
+        let most = self.blocks(element).map(|block| wear[block]).max();
+        most.expect("an element has blocks")
     }
 
     /// The rows of blocks that the elements in a range of places lie in.
@@ -110,7 +124,7 @@ impl Elements {
                 && !(is_gathered && self.owner[element] != NONE)
             {
                 self.erasing[element] += 1;
-                *self.flags_at(physical, place) |= TAKEN;
+                *self.taken_at(physical, place) = true;
             }
         }
     }
@@ -119,9 +133,7 @@ impl Elements {
     pub(crate) fn erasure_ends(&mut self, physical: u32) {
         self.physical[physical as usize].is_erasing = false;
         for place in 0..self.shape.places {
-            let flags = self.flags_at(physical, place);
-            let is_taken = *flags & TAKEN != 0;
-            *flags &= !TAKEN;
+            let is_taken = std::mem::take(self.taken_at(physical, place));
             if let Some(element) = self.at(physical, place).filter(|_| is_taken) {
                 self.erasing[element] -= 1;
             }

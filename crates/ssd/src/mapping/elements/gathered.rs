@@ -40,7 +40,7 @@ impl Elements {
         let physical = self.unused(group);
         let places = self.shape.places as usize;
         self.table[physical as usize * places..][..places].fill(NONE);
-        self.flags[physical as usize * places..][..places].fill(0);
+        self.taken[physical as usize * places..][..places].fill(false);
         self.physical[physical as usize] = Physical {
             is_gathered: true,
             ..Physical::UNUSED

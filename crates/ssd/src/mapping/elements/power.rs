@@ -1,16 +1,10 @@
 //! Elements after a loss of power: what was being erased has to be erased again.
 
-use super::{Elements, NONE, Physical, TAKEN, WAS_STALE};
+use zonelab_device::ZoneId;
+
+use super::{Elements, NONE, Physical};
 
 impl Elements {
-    /// The physical zones that zones stand on with elements which erasures have
-    /// that a reset began: the zones got them before those were over.
-    pub(crate) fn zones_with_erasures(&self) -> impl Iterator<Item = u32> {
-        (0..self.physical_zones())
-            .filter(|&physical| self.physical[physical as usize].zone != NONE)
-            .filter(|&physical| self.has_erasures(physical))
-    }
-
     /// Whether erasures that resets began have elements of a physical zone.
     pub(crate) fn has_erasures(&self, physical: u32) -> bool {
         (0..self.shape.places)
@@ -18,70 +12,84 @@ impl Elements {
             .any(|element| self.erasing[element] > 0)
     }
 
-    /// Erasures on a physical zone were not over when power was lost. Its first
-    /// `kept_pages` pages hold data; what had to be erased behind them has to be
-    /// erased still, or again. Returns the places of the first and behind the last
-    /// such element, if a zone stands on it.
-    pub(crate) fn erase_again(
+    /// Power was lost while these blocks, counted over the drive, were being erased, and
+    /// of each zone that has elements the first `kept_pages` pages hold data: blocks of
+    /// other elements have to be erased again. `wear` is how often each block of the drive
+    /// has been erased; an erasure counts when it begins.
+    pub(crate) fn power_was_lost(
         &mut self,
-        physical: u32,
-        kept_pages: u32,
-    ) -> Option<std::ops::Range<u32>> {
-        let stands = self.physical[physical as usize].zone != NONE;
-        let kept = self.places_touched(kept_pages);
-        let mut places: Option<std::ops::Range<u32>> = None;
-        for place in 0..self.shape.places {
-            let flags = *self.flags_at(physical, place);
-            let Some(element) = self.at(physical, place).filter(|_| flags != 0) else {
-                continue;
-            };
-            let owner = self.owner[element];
-            let is_mine = owner == physical && place >= kept;
-            // Those that another zone got are left to what that has kept.
-            if is_mine && flags & WAS_STALE != 0 || owner == NONE && flags & TAKEN != 0 {
-                self.is_stale_again(element);
-                if stands {
-                    let first = places.as_ref().map_or(place, |places| places.start);
-                    places = Some(first..place + 1);
-                }
-            }
-        }
-        for at in 0..self.trimmed.len() {
-            let (of, element) = self.trimmed[at];
-            if of == physical && self.owner[element] == NONE {
-                self.is_stale_again(element);
-            }
-        }
-        places
-    }
-
-    fn is_stale_again(&mut self, element: usize) {
-        let (group, id) = self.name(element);
-        let left = self.stale_left[element];
-        if left > 0 && left < self.shape.element_blocks {
-            // Some of its blocks have been erased: its wear is that of those.
-            self.allocators[group].erased(id);
-        }
-        self.allocators[group].stale_again(id);
-        self.mark_stale(element);
-    }
-
-    /// All erasures are gone with the power, after [`Self::erase_again`] for each.
-    pub(crate) fn power_cut(&mut self) {
+        interrupted: &[usize],
+        wear: &[u32],
+        kept_pages: impl Fn(ZoneId) -> u32,
+    ) {
         self.erasing.fill(0);
         self.trimmed.clear();
-        for flags in &mut self.flags {
-            *flags &= !TAKEN;
-        }
+        self.taken.fill(false);
         for of in &mut self.physical {
             of.is_erasing = false;
             of.is_gathered = false;
         }
+        if interrupted.is_empty() {
+            return;
+        }
+        let holds_data = self.with_data(kept_pages);
+        let groups = self.groups_of_planes();
+        for &block in interrupted {
+            let element = self.element_of(block, &groups);
+            if holds_data[element] {
+                continue;
+            }
+            if !std::mem::replace(&mut self.stale[block], true) {
+                self.stale_left[element] += 1;
+            }
+            let (group, id) = self.name(element);
+            let most = self.wear_of(element, wear);
+            self.allocators[group].stale_again(id, most);
+        }
+    }
+
+    /// Whether each element, counted over the drive, is of a zone and touched by its first
+    /// `kept_pages` pages.
+    fn with_data(&self, kept_pages: impl Fn(ZoneId) -> u32) -> Vec<bool> {
+        let mut holds_data = vec![false; self.owner.len()];
+        for (physical, zone) in self.mapped() {
+            for place in 0..self.places_touched(kept_pages(zone)).min(self.shape.places) {
+                if let Some(element) = self.at(physical, place) {
+                    holds_data[element] = true;
+                }
+            }
+        }
+        holds_data
+    }
+
+    /// Group of each plane of the drive, and which of the group it is.
+    fn groups_of_planes(&self) -> Vec<(u32, u32)> {
+        let mut of_planes = vec![(NONE, NONE); self.planes.len()];
+        for (at, &plane) in (0..).zip(&self.planes) {
+            of_planes[plane as usize] = (at / self.shape.width, at % self.shape.width);
+        }
+        of_planes
+    }
+
+    /// The element of a block, both counted over the drive.
+    fn element_of(&self, block: usize, groups: &[(u32, u32)]) -> usize {
+        let shape = &self.shape;
+        let per_plane = shape.blocks_per_plane as usize;
+        let (group, position) = groups[block / per_plane];
+        // Fits: blocks of a plane are counted in 32 bits.
+        let line = (block % per_plane) as u32 / shape.element_rows;
+        let per_lun = self.allocators[group as usize].elements_per_lun();
+        let id = match shape.is_stripe {
+            true => line,
+            false => position * per_lun + line,
+        };
+        (group * self.group_elements + id) as usize
     }
 
     /// Puts all elements that have to be erased, and that no erasure has, on physical
-    /// zones of their own, to be erased there. Returns those. Zones that have some of them are as zones that
-    /// got elements which are being erased: whoever comes first erases a block.
+    /// zones of their own, to be erased there. Returns those. Zones that have some of
+    /// them are as zones that got elements which are being erased: whoever comes first
+    /// erases a block.
     pub(crate) fn collect_stale(&mut self) -> Vec<u32> {
         let (stride, groups) = (self.group_elements, self.shape.groups);
         let mut collected = Vec::new();
@@ -107,7 +115,7 @@ impl Elements {
                     let physical = self.unused(group);
                     let places = self.shape.places as usize;
                     self.table[physical as usize * places..][..places].fill(NONE);
-                    self.flags[physical as usize * places..][..places].fill(0);
+                    self.taken[physical as usize * places..][..places].fill(false);
                     self.physical[physical as usize] = Physical {
                         // So that it is not unused any more.
                         is_erasing: true,

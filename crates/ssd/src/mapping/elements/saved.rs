@@ -18,8 +18,10 @@ pub(crate) struct SavedElements {
 
 impl Elements {
     /// Erases what is to be erased in all elements of which a part has been, or
-    /// that zones write to: nothing is half done in what is kept. Calls `erase` for each block.
-    pub(crate) fn complete(&mut self, mut erase: impl FnMut(usize)) {
+    /// that zones write to: nothing is half done in what is kept. `wear` is how often
+    /// each block of the drive has been erased. Returns the number of blocks.
+    pub(crate) fn complete(&mut self, wear: &mut [u32]) -> u64 {
+        let mut erased = 0;
         for element in 0..self.stale_left.len() {
             let left = self.stale_left[element];
             let (group, id) = self.name(element);
@@ -31,12 +33,15 @@ impl Elements {
             let blocks: Vec<usize> = self.blocks(element).collect();
             for block in blocks {
                 if std::mem::take(&mut self.stale[block]) {
-                    erase(block);
+                    wear[block] += 1;
+                    erased += 1;
                 }
             }
             self.stale_left[element] = 0;
-            self.allocators[group].erased(id);
+            let most = self.wear_of(element, wear);
+            self.allocators[group].erased_to(id, most);
         }
+        erased
     }
 
     /// Everything that a snapshot keeps, of elements that are [`Self::complete`].
@@ -59,6 +64,12 @@ impl Elements {
         let all = (0..).zip(&self.physical);
         all.filter(|(_, of)| of.zone != NONE)
             .map(|(physical, of)| (physical, ZoneId(of.zone)))
+    }
+
+    /// The zone that stands on a physical zone.
+    pub(crate) fn zone_on(&self, physical: u32) -> Option<ZoneId> {
+        let zone = self.physical[physical as usize].zone;
+        (zone != NONE).then_some(ZoneId(zone))
     }
 
     /// Puts into fresh elements what a snapshot kept, of which nothing is
@@ -98,8 +109,7 @@ impl Elements {
             if of.availability(id).is_available() != (self.owner[element] == NONE) {
                 return Err(format!("state of storage element {}", id.0));
             }
-            let most = self.blocks(element).map(|block| wear[block]).max();
-            if most != Some(of.wear(id)) {
+            if self.wear_of(element, wear) != of.wear(id) {
                 return Err(format!("wear of storage element {}", id.0));
             }
             if of.is_stale(id) {
@@ -151,7 +161,6 @@ impl Elements {
             before = state;
             self.owner[element] = zone;
             self.put(zone, place, id);
-            *self.flags_at(zone, place) = if is_stale { super::WAS_STALE } else { 0 };
             if state == Availability::Valid {
                 self.physical[zone as usize].written = place + 1;
             }
@@ -159,15 +168,15 @@ impl Elements {
         Ok(())
     }
 
-    /// The places of the first element of a physical zone that has to be erased,
-    /// and behind the last.
-    pub(crate) fn stale_places(&self, physical: u32) -> (u32, u32) {
+    /// The places of the first element of a physical zone behind its first `kept_pages`
+    /// pages that has to be erased, and behind the last.
+    pub(crate) fn stale_places(&self, physical: u32, kept_pages: u32) -> (u32, u32) {
         let is_stale = |place: &u32| {
             let element = self.at(physical, *place);
             element.is_some_and(|element| self.stale_left[element] > 0)
         };
-        let end = self.stale_end(physical);
-        ((0..end).find(is_stale).unwrap_or(0), end)
+        let (kept, end) = (self.places_touched(kept_pages), self.stale_end(physical));
+        ((kept..end).find(is_stale).unwrap_or(end), end)
     }
 
     /// Whether those elements of a physical zone that are left of its first
