@@ -19,6 +19,7 @@ mod bookkeeping;
 mod fill;
 mod freeing;
 mod preemptive;
+mod tasks;
 
 use std::collections::VecDeque;
 
@@ -27,6 +28,7 @@ use zonelab_device::{Nanos, ZoneId};
 use crate::account::Cause;
 use crate::config::{EraseWhen, FinishConfig, ResetConfig};
 use crate::drive::{Drive, Owner};
+use crate::event::Event;
 use crate::record::{BackgroundKind, Begin};
 use crate::slab::Slab;
 use crate::zones::Change;
@@ -36,13 +38,14 @@ pub use freeing::Freed;
 use freeing::Freeing;
 use preemptive::{Preemptive, ZoneErase};
 pub use preemptive::{ResetState, ZoneCounts};
+use tasks::Tasks;
 
 /// Designs and running tasks of a drive.
 #[derive(Clone, Debug)]
 pub(crate) struct Background {
     finish: FinishConfig,
     reset: ResetConfig,
-    tasks: Slab<Task>,
+    tasks: Tasks,
     erasures: Slab<Erase>,
     /// Fills that yield to host I/O, oldest first.
     yielding: Vec<u32>,
@@ -117,7 +120,7 @@ impl Background {
             finish,
             reset,
             preemptive: Preemptive::new(&reset, groups).map(Box::new),
-            tasks: Slab::default(),
+            tasks: Tasks::default(),
             erasures: Slab::default(),
             yielding: Vec::new(),
             fills: 0,
@@ -136,6 +139,11 @@ impl Background {
             freeing,
             ..Self::new(self.finish, self.reset, groups)
         };
+    }
+
+    /// An event that wakes a task.
+    pub(crate) fn wake(&mut self, task: u32) -> Event {
+        self.tasks.wake(task)
     }
 
     /// Tasks that have not ended.
@@ -315,9 +323,9 @@ impl Drive {
             let hold = self.background.reset.preempt_ns.unwrap_or(Nanos::ZERO);
             let deadline = self.now.saturating_add(hold);
             let now = self.now;
-            let media = self.flash.media_mut();
-            if !media.when_idle(now, unit, task, Some(deadline), &mut self.events) {
+            if !self.flash.media().is_idle(now, unit) {
                 step.wait = StepWait::Idle(deadline);
+                self.wake_when_idle(unit, task, deadline);
                 self.record_yield(task);
                 return;
             }
@@ -470,10 +478,28 @@ impl Drive {
 
     // ---- events ----------------------------------------------------------
 
-    /// A task's time has come. Wake-ups may be stale (the task went on for
-    /// another reason, or its slot was reused), so what it waits for is asked again.
-    pub(crate) fn task_wakes(&mut self, task: u32) {
+    /// Wakes a task at a time that is not past.
+    pub(crate) fn push_wake(&mut self, at: Nanos, task: u32) {
+        let event = self.background.wake(task);
+        self.events.push(at, event);
+    }
+
+    /// Wakes a task when a unit that is not idle becomes so, at the latest at a time.
+    fn wake_when_idle(&mut self, unit: u32, task: u32, deadline: Nanos) {
+        let wakeup = self.background.tasks.wakeup(task);
+        let (now, events) = (self.now, &mut self.events);
+        let media = self.flash.media_mut();
+        let is_idle = media.when_idle(now, unit, wakeup, Some(deadline), events);
+        debug_assert!(!is_idle, "then nobody would be woken");
+    }
+
+    /// A wake-up is due. A task may have gone on for another reason meanwhile, so what
+    /// it waits for is asked again.
+    pub(crate) fn task_wakes(&mut self, wakeup: u32) {
         let now = self.now;
+        let Some(task) = self.background.tasks.woken(wakeup) else {
+            return;
+        };
         match self.background.tasks.get_mut(task) {
             Some(Task::Fill(fill)) => match fill.wait {
                 FillWait::Until(at) if now >= at => self.fill_on(task, true),
@@ -505,10 +531,7 @@ impl Drive {
                     } else if self.flash.media().is_idle(now, unit) {
                         self.step_on(task, true);
                     } else {
-                        let events = &mut self.events;
-                        self.flash
-                            .media_mut()
-                            .when_idle(now, unit, task, Some(deadline), events);
+                        self.wake_when_idle(unit, task, deadline);
                     }
                 }
                 _ => {}

@@ -14,7 +14,6 @@ use zonelab_device::{Buf, Lba, NamespaceId, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
 
 use crate::drive::{Drive, Stage};
-use crate::event::Event;
 use crate::ranges::{self, LbaRange};
 use crate::zones::Extent;
 
@@ -273,7 +272,7 @@ impl Drive {
         while let Some(whose) = self.copies.take_next(zone, generation) {
             match whose {
                 Whose::Request(request) => self.write_in_turn(request, zone, generation),
-                Whose::Fill(task) => self.events.push(self.now, Event::Task(task)),
+                Whose::Fill(task) => self.push_wake(self.now, task),
             }
         }
     }

@@ -476,7 +476,7 @@ impl Drive {
                     .media_mut()
                     .handle(self.now, event, &mut self.events);
             }
-            Event::Task(task) => self.task_wakes(task),
+            Event::Task(wakeup) => self.task_wakes(wakeup),
             Event::Request(request) => self.step(request),
             Event::Drain => self.drain_on(),
             Event::Quiet => self.media_is_quiet(),

@@ -14,7 +14,8 @@ pub enum Event {
     Unit(u32),
     /// The transfer that runs on a channel ends.
     Channel(u32),
-    /// A background task wants to run (`background`).
+    /// A wake-up of a background task; the payload is the number of the wake-up, as
+    /// given to [`crate::media::Media::when_idle`] (`background`).
     Task(u32),
     /// A command completes without flash work, or leaves the host link.
     Request(u32),

@@ -72,7 +72,7 @@ pub(crate) fn draw(draw: &mut Draw<'_>, may_be_thin: bool) -> DriveConfig {
         zones.zrwa = draw.maybe(|draw| zrwa(draw, zones.capacity_lbas));
     }
     let copy = draw.maybe(copy);
-    if matches!(mapping, MappingConfig::Lazy { .. }) && draw.one_in(3) {
+    if mapping != MappingConfig::Direct && draw.one_in(3) {
         reset.erase = EraseWhen::Thresholds(thresholds(draw, physical_zones.div_ceil(groups)));
         reset.preempt_ns = None;
     }

@@ -12,7 +12,6 @@ use zonelab_nvme::zns::ZoneState;
 use super::Task;
 use crate::config::Bookkeeping;
 use crate::drive::Drive;
-use crate::event::Event;
 use crate::zones::Change;
 
 /// The bookkeeping of one zone.
@@ -88,7 +87,7 @@ impl Drive {
             begun: 0,
         };
         let task = self.background.tasks.insert(Task::Books(books));
-        self.events.push(start, Event::Task(task));
+        self.push_wake(start, task);
     }
 
     /// The time may have come for the start, for the next pause, or for the end.
@@ -151,7 +150,7 @@ impl Drive {
         books.begun += 1;
         let (next, pause) = (books.next_at(from), books.pause);
         books.phase = Phase::Work(from, next);
-        self.events.push(next, Event::Task(task));
+        self.push_wake(next, task);
         self.pause_drain(now.saturating_add(pause));
     }
 }

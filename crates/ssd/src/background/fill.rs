@@ -7,7 +7,6 @@ use super::{Background, Task};
 use crate::account::Cause;
 use crate::config::{FillExtent, FinishConfig};
 use crate::drive::{Drive, Owner};
-use crate::event::Event;
 use crate::flash::BlockRange;
 use crate::mapping::elements::Tail;
 use crate::record::{BackgroundKind, Begin};
@@ -158,9 +157,10 @@ impl Drive {
 
     pub(super) fn wake_at(&mut self, at: Nanos, task: u32) {
         if at == self.now {
-            self.task_wakes(task);
+            let wakeup = self.background.tasks.wakeup(task);
+            self.task_wakes(wakeup);
         } else {
-            self.events.push(at, Event::Task(task));
+            self.push_wake(at, task);
         }
     }
 
@@ -200,7 +200,7 @@ impl Drive {
             let deadline = self.now.saturating_add(hold);
             fill.wait = FillWait::Idle(deadline);
             self.background.yielding.push(task);
-            self.events.push(deadline, Event::Task(task));
+            self.push_wake(deadline, task);
             self.record_yield(task);
             return;
         }
@@ -347,7 +347,7 @@ impl Drive {
         // them, and they would go on inside each other.
         let until = self.now.saturating_add(pause_ns);
         fill.wait = FillWait::Until(until);
-        self.events.push(until, Event::Task(task));
+        self.push_wake(until, task);
     }
 
     pub(super) fn fill_group_done(&mut self, task: u32) {
@@ -366,7 +366,7 @@ impl Drive {
         } else if pause_ns > Nanos::ZERO {
             let until = self.now.saturating_add(pause_ns);
             fill.wait = FillWait::Until(until);
-            self.events.push(until, Event::Task(task));
+            self.push_wake(until, task);
         } else {
             self.fill_on(task, true);
         }

@@ -52,7 +52,6 @@ use super::Task;
 use crate::account::Cause;
 use crate::config::{EraseWhen, Evaluate, PlaneMode, ResetConfig, Thresholds};
 use crate::drive::{Drive, Owner, Stage};
-use crate::event::Event;
 use crate::record::{BackgroundKind, Begin};
 use pace::Pace;
 pub use pool::ZoneCounts;
@@ -459,7 +458,7 @@ impl Drive {
             what: What::Look(at),
         };
         let task = self.background.tasks.insert(Task::Zone(task));
-        self.events.push(at, Event::Task(task));
+        self.push_wake(at, task);
     }
 
     // ---- erasures --------------------------------------------------------

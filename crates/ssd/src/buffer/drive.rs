@@ -556,7 +556,8 @@ impl Drive {
             return;
         };
         for (_, task) in buffer.drains.extract_if(.., |(of, _)| *of == zone) {
-            self.events.push(self.now, Event::Task(task));
+            let event = self.background.wake(task);
+            self.events.push(self.now, event);
         }
     }
 
