@@ -3,6 +3,7 @@
 mod zones;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
 
 use proptest::prelude::*;
 use zonelab_device::{Nanos, Op, ZoneId};
@@ -99,8 +100,9 @@ pub(crate) struct Oracle {
     page_lbas: u64,
     /// Group and number of elements by zone.
     zones: BTreeMap<u32, Zone>,
-    /// Wear of elements when they were last given back with something written.
-    dirty: BTreeMap<(u32, u32), u32>,
+    /// Erasures of the blocks of elements when they were last given back with something
+    /// written.
+    dirty: BTreeMap<(u32, u32), u64>,
     fill_pages: u64,
     /// Fills were not cut short.
     fills_are_exact: bool,
@@ -267,7 +269,7 @@ impl Oracle {
             for name in zone.elements.range(kept..).map(|(_, name)| *name) {
                 // Only a loss of power makes it forget what it wrote.
                 if before[&name].availability == Availability::Valid {
-                    self.dirty.insert(name, before[&name].wear);
+                    self.dirty.insert(name, before[&name].erasures);
                 }
             }
             zone.elements.retain(|place, _| *place < kept);
@@ -290,9 +292,9 @@ impl Oracle {
             .elements
             .into_values()
         {
-            let of = before[&name];
+            let of = &before[&name];
             if of.availability == Availability::Valid {
-                self.dirty.insert(name, of.wear);
+                self.dirty.insert(name, of.erasures);
             }
         }
     }
@@ -310,13 +312,16 @@ impl Oracle {
         self.check_zones_at_rest(rig);
         let now = all(rig);
         for (name, of) in &now {
-            let Some(&wear) = self.dirty.get(name) else {
+            let Some(&erasures) = self.dirty.get(name) else {
                 continue;
             };
             // Power can take what was written to a zone that was finished then.
             let is_lost = self.power_was_lost && of.is_stale;
             if of.availability == Availability::Valid && !is_lost {
-                assert!(of.wear > wear, "{name:?} was programmed twice: {of:?}");
+                assert!(
+                    of.erasures > erasures,
+                    "{name:?} was programmed twice: {of:?}"
+                );
             }
         }
         for (zone, state) in &self.zones {
@@ -341,7 +346,7 @@ impl Oracle {
         let goes_on = self.config.reset.erase == EraseWhen::Background;
         if goes_on || at_reset && !self.power_was_lost {
             let invalid = now.values().find(|of| of.is_stale);
-            assert_eq!(invalid, None, "all erasures are over");
+            assert!(invalid.is_none(), "all erasures are over: {invalid:?}");
         }
     }
 
@@ -364,11 +369,14 @@ impl Oracle {
             );
             assert_eq!(of.availability.is_available(), of.zone.is_none(), "{of:?}");
             self.check_wear(rig, *name, of);
-            if let Some(wear) = self.dirty.get(name)
+            if let Some(erasures) = self.dirty.get(name)
                 && !of.is_stale
                 && of.availability != Availability::Valid
             {
-                assert!(of.wear > *wear, "{of:?} is clean without an erasure");
+                assert!(
+                    of.erasures > *erasures,
+                    "{of:?} is clean without an erasure"
+                );
             }
         }
     }
@@ -433,13 +441,43 @@ fn elements_blocks(config: &DriveConfig, width: u32) -> u32 {
     }
 }
 
-type Infos = BTreeMap<(u32, u32), ElementInfo>;
+/// What is seen of an element.
+#[derive(Debug)]
+struct Seen {
+    info: ElementInfo,
+    /// Of all its blocks.
+    erasures: u64,
+}
+
+impl Deref for Seen {
+    type Target = ElementInfo;
+
+    fn deref(&self) -> &ElementInfo {
+        &self.info
+    }
+}
+
+impl DerefMut for Seen {
+    fn deref_mut(&mut self) -> &mut ElementInfo {
+        &mut self.info
+    }
+}
+
+type Infos = BTreeMap<(u32, u32), Seen>;
 
 fn all(rig: &Rig) -> Infos {
-    let elements = rig.drive.flash().elements().expect("it has some");
+    let flash = rig.drive.flash();
+    let elements = flash.elements().expect("it has some");
+    let erasures = |info: &ElementInfo| {
+        let blocks = elements.blocks_of(info.group, info.element);
+        blocks.map(|block| u64::from(flash.erase_counts()[block]))
+    };
     elements
         .all()
-        .map(|of| ((of.group, of.element.0), of))
+        .map(|info| {
+            let erasures = erasures(&info).sum();
+            ((info.group, info.element.0), Seen { info, erasures })
+        })
         .collect()
 }
 

@@ -3,6 +3,7 @@
 use zonelab_device::ZoneId;
 
 use super::{Elements, NONE, Physical};
+use crate::mapping::allocator::Availability;
 
 impl Elements {
     /// Whether erasures that resets began have elements of a physical zone.
@@ -39,10 +40,14 @@ impl Elements {
             if holds_data[element] {
                 continue;
             }
-            if !std::mem::replace(&mut self.stale[block], true) {
+            let (group, id) = self.name(element);
+            if self.allocators[group].availability(id) == Availability::Valid {
+                // Its zone has been written there: something may have been programmed on
+                // the blocks whose erasure was over.
+                self.mark_stale(element);
+            } else if !std::mem::replace(&mut self.stale[block], true) {
                 self.stale_left[element] += 1;
             }
-            let (group, id) = self.name(element);
             let most = self.wear_of(element, wear);
             self.allocators[group].stale_again(id, most);
         }
