@@ -45,8 +45,11 @@ pub(super) struct Accounts {
     flash_lbas: u64,
     host_read_lbas: u64,
     host_program_pages: u64,
-    /// Pages of those that may become void while they wait for a copy.
+    /// Pages of those that may become void: while they wait for a copy, or on elements,
+    /// where a reset that comes before their start leaves them no flash.
     unsure_pages: u64,
+    /// Pages of the others by zone, since its last reset.
+    sure_pages: Vec<u64>,
     /// Pages of units that finishes through the buffer may have made whole.
     shared_pages_max: u64,
     fill_pages_min: u64,
@@ -83,6 +86,7 @@ impl Accounts {
             host_read_lbas: 0,
             host_program_pages: 0,
             unsure_pages: 0,
+            sure_pages: vec![0; config.zones.count as usize],
             shared_pages_max: 0,
             fill_pages_min: 0,
             fill_pages_max: 0,
@@ -131,7 +135,9 @@ impl Accounts {
                     self.programmed[zone as usize] = pages.end;
                     // A reset can drop it from the buffer.
                     let is_certain = self.config.write_buffer.is_none() && is_sure;
-                    if !is_sure {
+                    if is_sure {
+                        self.sure_pages[zone as usize] += pages.len() as u64;
+                    } else {
                         self.unsure_pages += pages.len() as u64;
                     }
                     self.program(drive, zone, pages, is_certain);
@@ -145,6 +151,10 @@ impl Accounts {
                     self.resets += 1;
                     self.fills.remove(&zone);
                     self.programmed[zone as usize] = 0;
+                    let pages = std::mem::take(&mut self.sure_pages[zone as usize]);
+                    if self.config.mapping.has_elements() && !is_quiet {
+                        self.unsure_pages += pages;
+                    }
                     if let Some(standing) = &before[zone as usize] {
                         self.invalidate(standing, is_quiet);
                     }

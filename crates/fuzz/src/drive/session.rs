@@ -12,7 +12,7 @@ use zonelab_ssd::{Control, Drive};
 use super::accounts::Accounts;
 use super::cells::zones_left;
 use super::log::{Entry, Log};
-use super::shadow::{Answer, Content, Shadow, sources};
+use super::shadow::{Answer, Content, Effect, Shadow, sources};
 
 /// Calls of `advance` until a drive is idle, at most. Far more than the events
 /// of all its work; what exceeds it goes round in circles.
@@ -142,6 +142,9 @@ impl Session {
             (tag, is_sure, is_quiet),
             &answer.effects,
         );
+        if self.config.mapping.has_elements() {
+            self.resets_make_void(&answer.effects);
+        }
         let success = answer.status.is_success();
         let earliest = now.saturating_add(self.least(&command.op, success, is_sure));
         let pending = Pending {
@@ -156,6 +159,26 @@ impl Session {
         };
         self.pending.insert(tag, pending);
         self.check_zones();
+    }
+
+    /// Writes that zones had accepted before they were reset may need no program.
+    fn resets_make_void(&mut self, effects: &[Effect]) {
+        for reset in effects {
+            let Effect::Reset { zone } = *reset else {
+                continue;
+            };
+            let is_of_zone =
+                |effect: &Effect| matches!(effect, Effect::Wrote { zone: of, .. } if *of == zone);
+            let mut pending = std::mem::take(&mut self.pending);
+            for of in pending.values_mut() {
+                if of.answer.effects.iter().any(is_of_zone) {
+                    let success = of.answer.status.is_success();
+                    let least = self.least(&of.command.op, success, false);
+                    of.earliest = of.submitted.saturating_add(least);
+                }
+            }
+            self.pending = pending;
+        }
     }
 
     /// Puts content into the buffer of a command whose blocks are compared or
@@ -540,6 +563,11 @@ impl Session {
             .map(|pending| match pending.command.op {
                 // Read and written, and no more than that.
                 Op::Copy { .. } => u64::from(self.config.copy.map_or(0, |copy| copy.max_lbas)),
+                // Descriptions of ranges, 16 bytes each.
+                Op::Deallocate { ranges } => {
+                    let bytes = 16 * u64::from(ranges);
+                    bytes.div_ceil(u64::from(self.config.lba_bytes))
+                }
                 op => u64::from(op.nlb()),
             })
             .sum();

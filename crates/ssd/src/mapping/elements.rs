@@ -26,8 +26,9 @@
 //! a reset began, or a write to the zone that has the element by then. Whether a
 //! block has to be erased is a flag of the block, so that none is erased twice.
 //!
-//! A write that its zone had accepted before it was reset, and that starts after
-//! that, takes its time on the planes where the zone was, and leaves no trace.
+//! A write that its zone had accepted before it was reset, and that would start after
+//! that, is not programmed: what the zone stood on may be another's by then. With a
+//! write buffer it is dropped there.
 
 mod assembly;
 mod erasure;
