@@ -170,6 +170,12 @@ fn restored(device: &Emulated, scenario: &Scenario) -> Emulated {
             totals.host_program_bytes = before;
             totals.erased_blocks = drive.totals().erased_blocks;
         }
+        if scenario.config.mapping.has_elements() {
+            // Elements of which a part has been erased are erased whole.
+            let before = drive.totals().erased_blocks;
+            assert!(totals.erased_blocks >= before, "erasures are forgotten");
+            totals.erased_blocks = before;
+        }
         assert_eq!(totals, drive.totals());
         copy
     });
