@@ -517,8 +517,7 @@ impl Flash {
     /// when the last of what had been booked would have ended; nothing may be
     /// submitted before that, since bookings are not taken back.
     ///
-    /// Erasures that were not over have to be repeated: see [`Flash::erase_again`] and
-    /// [`Flash::elements_after_power_loss`].
+    /// Erasures that were not over have to be repeated: see [`Flash::erase_again`].
     pub fn power_cut(&mut self, channels: u32) -> Nanos {
         let idle = Media::new(self.layout.channel_of_unit(), channels, &self.timing);
         let before = std::mem::replace(&mut self.media, idle);
@@ -533,7 +532,7 @@ impl Flash {
     /// have to be erased still, or again, unless they come before `erased`. Those
     /// erasures were of blocks before `end`, or before what the background had taken.
     ///
-    /// Not for elements: [`Flash::elements_after_power_loss`].
+    /// Not for storage elements: of those it is known block by block.
     pub fn erase_again(&mut self, physical: u32, kept_pages: u32, erased: u32, end: u32) {
         let kept_blocks = self.layout.blocks_touched(kept_pages).max(erased);
         let zone = &mut self.zones[physical as usize];
