@@ -107,7 +107,7 @@ impl Drive {
             self.requests.at(index).claim = claim;
         }
         // An erasure for a reset that came after it comes behind it.
-        if !self.was_reset_since(index) {
+        if self.flash.is_being_erased(claim.physical) && !self.was_reset_since(index) {
             self.hurry_erasure(claim.physical);
         }
         let group = self.flash.layout().group_of(claim.physical) as usize;
