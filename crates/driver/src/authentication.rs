@@ -56,6 +56,7 @@ pub(crate) fn authenticate(
         Random::draw(getrandom::fill).map_err(|error| DriverError::NoRandom(error.to_string()))?;
     // One transaction on each queue at a time, so that its number names it.
     let mut host = Host::new(parties, random, qid);
+    let mut has_responded = false;
     while let Some(message) = host.send() {
         let sent = send(socket, options, message);
         if host.failure().is_some() {
@@ -67,7 +68,15 @@ pub(crate) fn authenticate(
         if host.is_authenticated() {
             break;
         }
-        let answer = receive(socket, options)?;
+        let answer = receive(socket, options);
+        let answer = answer.map_err(|error| match error {
+            DriverError::Closed | DriverError::Io(_) if has_responded => {
+                DriverError::NoVerdict(Box::new(error))
+            }
+            _ => error,
+        })?;
+        // What the host sends next is its response to the challenge.
+        has_responded = true;
         // The failure is looked at below, after the controller has been told.
         let _failed = host.receive(&answer);
     }

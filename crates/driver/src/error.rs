@@ -72,6 +72,14 @@ pub enum DriverError {
         "authentication failed: the controller has another key for this host, or no key of its own"
     )]
     SecretRefused,
+    /// The connection ended when the controller was to say whether it accepts the
+    /// secret of the host. Some close it upon one that they do not accept, and their
+    /// answer may be lost: Linux's target does so.
+    #[error(
+        "authentication failed: {0}, and did not say why; \
+         probably it has another key for this host, or no key of its own"
+    )]
+    NoVerdict(#[source] Box<DriverError>),
     /// The controller has not shown that it knows its secret.
     #[error("authentication failed: the controller does not know the controller key")]
     ControllerNotAuthentic,

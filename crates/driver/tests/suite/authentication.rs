@@ -1,6 +1,9 @@
 //! Authentication against zonelab's own target. The Linux kernel's is the peer
 //! in the tests of the guest.
 
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+
 use zonelab_device::{Lba, Nanos, Op, QueuePair, Tag};
 use zonelab_driver::url::TcpAddress;
 use zonelab_driver::{DriverError, HostSecrets, Options, TcpController};
@@ -109,4 +112,51 @@ fn a_controller_with_a_key_has_to_ask() {
     discovery.address = TcpAddress::parse(&url).unwrap();
     let mut controller = TcpController::connect(discovery).unwrap();
     controller.discovery_log().unwrap();
+}
+
+/// What passes between a host and `target`, until the host asks for the verdict on its
+/// response: then the connection is closed. Returns the port to connect to.
+fn without_a_verdict(target: u16) -> u16 {
+    const COMMAND_CAPSULE: u8 = 0x04;
+    const FABRICS: u8 = 0x7f;
+    const AUTHENTICATION_RECEIVE: u8 = 0x06;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let mut host = listener.accept().unwrap().0;
+        let mut target = TcpStream::connect(("127.0.0.1", target)).unwrap();
+        let (mut from_target, mut to_host) =
+            (target.try_clone().unwrap(), host.try_clone().unwrap());
+        std::thread::spawn(move || std::io::copy(&mut from_target, &mut to_host));
+        let mut asked = 0;
+        while asked < 2 {
+            // The common header: type, flags, lengths; the last is that of the PDU.
+            let mut pdu = vec![0; 8];
+            host.read_exact(&mut pdu).unwrap();
+            let length = u32::from_le_bytes(pdu[4..8].try_into().unwrap());
+            pdu.resize(length as usize, 0);
+            host.read_exact(&mut pdu[8..]).unwrap();
+            let is_fabrics = pdu[0] == COMMAND_CAPSULE && pdu[8] == FABRICS;
+            asked += u32::from(is_fabrics && pdu[12] == AUTHENTICATION_RECEIVE);
+            if asked < 2 {
+                target.write_all(&pdu).unwrap();
+            }
+        }
+        host.shutdown(Shutdown::Both).unwrap();
+        target.shutdown(Shutdown::Both).unwrap();
+    });
+    port
+}
+
+/// Linux's target closes the connection upon a wrong secret, and its answer may be lost.
+#[test]
+fn a_connection_that_ends_instead_of_a_verdict_is_a_failure_to_authenticate() {
+    let target = target(None);
+    let port = without_a_verdict(target.port);
+    let mut options = options(&target, Some((secret(9), None)));
+    options.address.port = port;
+    let error = TcpController::connect(options).unwrap_err();
+    assert!(matches!(error, DriverError::NoVerdict(_)), "{error}");
+    let said = error.to_string();
+    assert!(said.contains("has another key for this host"), "{said}");
 }
