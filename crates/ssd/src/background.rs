@@ -143,7 +143,7 @@ impl Background {
 
     /// An event that wakes a task.
     pub(crate) fn wake(&mut self, task: u32) -> Event {
-        self.tasks.wake(task)
+        Event::Task(self.tasks.wakeup(task))
     }
 
     /// Tasks that have not ended.
@@ -493,13 +493,17 @@ impl Drive {
         debug_assert!(!is_idle, "then nobody would be woken");
     }
 
-    /// A wake-up is due. A task may have gone on for another reason meanwhile, so what
-    /// it waits for is asked again.
+    /// A wake-up is due.
     pub(crate) fn task_wakes(&mut self, wakeup: u32) {
+        if let Some(task) = self.background.tasks.woken(wakeup) {
+            self.task_goes_on(task);
+        }
+    }
+
+    /// A task may have gone on for another reason since it asked to be woken, so what it
+    /// waits for is asked again.
+    fn task_goes_on(&mut self, task: u32) {
         let now = self.now;
-        let Some(task) = self.background.tasks.woken(wakeup) else {
-            return;
-        };
         match self.background.tasks.get_mut(task) {
             Some(Task::Fill(fill)) => match fill.wait {
                 FillWait::Until(at) if now >= at => self.fill_on(task, true),

@@ -157,8 +157,7 @@ impl Drive {
 
     pub(super) fn wake_at(&mut self, at: Nanos, task: u32) {
         if at == self.now {
-            let wakeup = self.background.tasks.wakeup(task);
-            self.task_wakes(wakeup);
+            self.task_goes_on(task);
         } else {
             self.push_wake(at, task);
         }

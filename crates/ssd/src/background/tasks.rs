@@ -1,7 +1,6 @@
 //! The tasks that run, and who is woken by what.
 
 use super::Task;
-use crate::event::Event;
 use crate::slab::Slab;
 
 /// Tasks by number. Numbers are used again; a wake-up is for the task that asked for
@@ -54,11 +53,6 @@ impl Tasks {
     pub(super) fn wakeup(&mut self, task: u32) -> u32 {
         let ended = self.ended[task as usize];
         self.wakeups.insert(Wakeup { task, ended })
-    }
-
-    /// An event that wakes a task.
-    pub(super) fn wake(&mut self, task: u32) -> Event {
-        Event::Task(self.wakeup(task))
     }
 
     /// The task that a wake-up was for, if it has not ended.
