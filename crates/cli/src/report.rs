@@ -1,11 +1,12 @@
 //! `report.html`: what the report of a run says besides its results.
 
-use serde_json::Value;
+use std::rc::Rc;
+
 use zonelab_lab::experiment::{AxisValue, Experiment};
 use zonelab_lab::figure::Figure;
 use zonelab_lab::report::{PointSection, Report, Section};
-use zonelab_lab::rows::{Misfits, Row};
-use zonelab_lab::run::PointResult;
+use zonelab_lab::rows::{Misfits, Row, Summary};
+use zonelab_lab::run::{Point, PointResult};
 
 use crate::session::Finished;
 
@@ -100,10 +101,12 @@ pub(crate) struct Parts<'a> {
     pub(crate) tool: &'a str,
     pub(crate) invocation: &'a Invocation,
     pub(crate) rows: &'a [Row],
+    /// What the rows come to.
+    pub(crate) summary: &'a Summary,
     pub(crate) misfits: &'a Misfits,
     pub(crate) notices: Vec<String>,
-    /// As [`crate::results::configuration`] gives it.
-    pub(crate) configuration: &'a Value,
+    /// The drive of each point of each experiment, as TOML.
+    pub(crate) drives: &'a [Vec<Rc<str>>],
 }
 
 /// The report of `finished` experiments with their figures.
@@ -123,7 +126,7 @@ pub(crate) fn html(parts: Parts<'_>, finished: &[Finished], figures: &[Option<Fi
                 .iter()
                 .map(|result| PointSection {
                     result,
-                    drive: drive(&parts.configuration[index], result),
+                    drive: drive(one, &parts.drives[index], result),
                     command: parts.invocation.of_point(&one.experiment, &result.x),
                 })
                 .collect(),
@@ -141,18 +144,19 @@ pub(crate) fn html(parts: Parts<'_>, finished: &[Finished], figures: &[Option<Fi
         notices: parts.notices,
         sections,
         rows: parts.rows,
+        summary: parts.summary,
         misfits: parts.misfits,
     };
     report.to_html()
 }
 
-/// The drive of a point, as TOML, from the configuration of its experiment.
-fn drive<'a>(experiment: &'a Value, result: &PointResult) -> &'a str {
-    let points = experiment["points"].as_array().into_iter().flatten();
-    points
-        .filter(|point| point["series"] == result.series && point["x"] == result.x.text)
-        .find_map(|point| point["drive"].as_str())
-        .unwrap_or_default()
+/// The drive of a point, as TOML: of an interrupted run, results are fewer than
+/// points.
+fn drive<'a>(one: &Finished, drives: &'a [Rc<str>], result: &PointResult) -> &'a str {
+    let mut points = one.points.iter().zip(drives);
+    let is_its = |point: &Point| point.series() == result.series && *point.x() == result.x;
+    let found = points.find(|(point, _)| is_its(point));
+    found.map_or("", |(_, drive)| drive)
 }
 
 #[cfg(test)]

@@ -4,9 +4,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use zonelab_lab::compare;
+use zonelab_lab::experiment::Experiment;
 use zonelab_lab::library;
 use zonelab_lab::published::References;
-use zonelab_lab::rows::{self, Misfits, Row, Summary};
+use zonelab_lab::rows::{self, Misfits, Outdated, Row, Scope, Stats, Summary};
+use zonelab_lab::run::PointResult;
 use zonelab_lab::settings::Settings;
 use zonelab_lab::table::{self, Cell, Column, Style, Table};
 
@@ -33,6 +35,9 @@ struct Common {
     force: bool,
     #[command(flatten)]
     work: Work,
+    /// Print every row, also of several figures
+    #[arg(long)]
+    rows: bool,
     /// Print the rows as JSON on standard output, and nothing else there
     #[arg(long)]
     json: bool,
@@ -72,6 +77,8 @@ struct Plan<'a> {
     conditions: conditions::Loaded,
     /// What was not run of what was asked for, and why.
     skipped: Vec<String>,
+    /// How much of everything it is.
+    scope: Scope,
 }
 
 /// Options of `reproduce`.
@@ -139,6 +146,10 @@ pub(crate) fn reproduce(args: &Args) -> Result<Exit, Failure> {
         invocation: args.common.invocation(Asked::Reproduce(args.what.clone())),
         conditions: conditions::Loaded::default(),
         skipped,
+        scope: Scope {
+            quick: args.common.quick,
+            whole: all,
+        },
     };
     execute(loaded, &args.common, &plan)
 }
@@ -160,6 +171,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         invocation,
         conditions,
         skipped: Vec::new(),
+        scope: Scope {
+            quick: args.common.quick,
+            whole: false,
+        },
     };
     execute(vec![loaded], &args.common, &plan)
 }
@@ -280,16 +295,25 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
         .clone()
         .unwrap_or_else(|| Path::new("results").join(&plan.name));
     let quiet = common.quiet || common.json;
+    let references = References::builtin().map_err(Failure::input)?;
+    let misfits =
+        Misfits::parse(library::MISFITS_FILE, library::MISFITS).map_err(Failure::input)?;
+    let scope = plan.scope;
+    // One figure is shown with its rows at the end anyway.
+    let says_lines = loaded.len() > 1;
+    let on_figure = |experiment: &Experiment, results: &[PointResult]| {
+        let mut rows = compare::rows(experiment, results, &references).ok()?;
+        let _ = misfits.apply(&mut rows, scope);
+        says_lines.then(|| table::figure_line(&experiment.id, &Stats::of(&rows)))
+    };
     let settings = session::Settings {
         seed: common.work.seed,
         threads: common.work.threads(),
         quiet,
         base,
         conditions: &plan.conditions.conditions,
+        on_figure: &on_figure,
     };
-    let references = References::builtin().map_err(Failure::input)?;
-    let misfits =
-        Misfits::parse(library::MISFITS_FILE, library::MISFITS).map_err(Failure::input)?;
     // What can go wrong should do so before anything runs, not after.
     session::check(&loaded, base)?;
     for one in &loaded {
@@ -301,23 +325,39 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
         path: &path,
         seed: common.work.seed,
         force: common.force,
-        configuration,
+        configuration: configuration.value,
         trace_file: common.tracing.file(),
     };
     results::prepare(&to)?;
     let (finished, interrupted) = session::run(loaded, &settings)?;
     let mut rows = rows_of(&finished, &references, interrupted)?;
-    let mut unused = misfits.apply(&mut rows);
+    rows::count_once(&mut rows);
+    let scope = Scope {
+        whole: scope.whole && !interrupted,
+        ..scope
+    };
+    let mut outdated = misfits.apply(&mut rows, scope);
     if altered {
-        rows = rows.into_iter().map(Row::informative).collect();
+        let why = "settings or conditions differ from the file's";
+        rows = rows.into_iter().map(|row| row.shown(why)).collect();
         eprintln!(
             "zonelab: settings or conditions differ from the file's: published values are shown, \
              not judged"
         );
     }
-    if altered || common.quick {
-        // The list is for whole runs of the files as they are.
-        unused.clear();
+    let summary = Summary::of(&rows, scope, &misfits);
+    outdated.extend(
+        summary
+            .drive
+            .iter()
+            .flat_map(|drive| misfits.outdated_bars(drive, scope)),
+    );
+    if common.quick {
+        // Points are left out, and shorter runs may meet a bar by luck.
+        outdated.retain(|entry| !matches!(entry, Outdated::NotNeeded { .. }));
+    }
+    if altered {
+        outdated.clear();
     }
     let failures = failures(&finished);
     let ended_early = ended_early(&finished);
@@ -327,6 +367,8 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
     let outcome = Outcome {
         finished: &finished,
         rows: &rows,
+        summary: &summary,
+        drives: &configuration.drives,
         references: &references,
         misfits: &misfits,
         invocation: &plan.invocation,
@@ -338,12 +380,17 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
         complete: !interrupted,
     };
     let figures = results::write(&to, outcome)?;
-    let summary = Summary::of(&rows);
     if common.json {
-        console::print(&rows::to_json(&rows, common.work.seed))?;
+        console::print(&rows::to_json(&rows, &summary, common.work.seed))?;
     } else {
-        console::print(&text(&finished, &rows, &path, &figures))?;
-        for entry in &unused {
+        let shown = Shown {
+            finished: &finished,
+            rows: &rows,
+            summary: &summary,
+            every_row: common.rows || finished.len() == 1,
+        };
+        console::print(&text(&shown, &path, &figures))?;
+        for entry in &outdated {
             eprintln!("zonelab: {entry}");
         }
     }
@@ -365,11 +412,10 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
 }
 
 /// All that results depend on, besides the seed.
-fn configuration(loaded: &[Loaded], plan: &Plan<'_>) -> Result<serde_json::Value, Failure> {
+fn configuration(loaded: &[Loaded], plan: &Plan<'_>) -> Result<results::Configuration, Failure> {
     let mut configuration = results::configuration(loaded, plan.base)?;
-    if let (Some(list), Some(conditions)) =
-        (configuration.as_array_mut(), &plan.conditions.configuration)
-    {
+    let list = configuration.value.as_array_mut();
+    if let (Some(list), Some(conditions)) = (list, &plan.conditions.configuration) {
         list.push(conditions.clone());
     }
     Ok(configuration)
@@ -452,11 +498,26 @@ fn rows_of(
     Ok(rows)
 }
 
+/// What a person is shown.
+struct Shown<'a> {
+    finished: &'a [Finished],
+    rows: &'a [Row],
+    summary: &'a Summary,
+    /// Every row, before the page that sums them up.
+    every_row: bool,
+}
+
 /// What a person sees.
-fn text(finished: &[Finished], rows: &[Row], path: &Path, figures: &[String]) -> String {
+fn text(shown: &Shown<'_>, path: &Path, figures: &[String]) -> String {
+    let Shown {
+        finished,
+        rows,
+        summary,
+        every_row,
+    } = *shown;
     let style = console::style();
     let mut text = String::new();
-    for one in finished {
+    for one in finished.iter().filter(|_| every_row) {
         let uncompared = rows
             .iter()
             .all(|row| row.id != one.experiment.id || row.published.is_none());
@@ -470,13 +531,16 @@ fn text(finished: &[Finished], rows: &[Row], path: &Path, figures: &[String]) ->
             text.push('\n');
         }
     }
+    if !rows.is_empty() && every_row {
+        text.push_str(&table::comparison(rows, summary, &style));
+    }
     if !rows.is_empty() {
-        text.push_str(table::comparison(rows, &style).trim_end());
+        text.push_str(table::page(rows, summary, &style).trim_end());
         text.push('\n');
     }
     // Writing to a string does not fail.
     let _ = writeln!(text, "\nresults: {}", path.display());
-    for figure in figures {
+    for figure in figures.iter().filter(|_| every_row) {
         let _ = writeln!(text, "figure:  {}", path.join(figure).display());
     }
     let _ = writeln!(text, "report:  {}", path.join(report::FILE).display());

@@ -2,15 +2,18 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::rc::Rc;
 
 use serde_json::{Value, json};
+use zonelab_config::Document;
 use zonelab_lab::compare;
 use zonelab_lab::conditions::JobFailure;
 use zonelab_lab::metrics::unit_of;
 use zonelab_lab::output::{Existing, Manifest, ResultDir, csv_field};
 use zonelab_lab::published::References;
-use zonelab_lab::rows::{self, Misfits, Row, significant};
+use zonelab_lab::rows::{self, Misfits, Row, Summary, significant};
 use zonelab_lab::run::{EndedEarly, PointResult};
+use zonelab_lab::table;
 use zonelab_ssd::profile::to_toml;
 
 use crate::exit::Failure;
@@ -20,7 +23,7 @@ use crate::session::{Finished, Loaded};
 use crate::trace;
 
 /// Version of the format of `points.json`.
-const POINTS_SCHEMA: u32 = 1;
+const POINTS_SCHEMA: u32 = 2;
 
 /// Program and version that wrote the results.
 pub(crate) const TOOL: &str = concat!("zonelab ", env!("CARGO_PKG_VERSION"));
@@ -40,7 +43,11 @@ pub(crate) struct Destination<'a> {
 pub(crate) struct Outcome<'a> {
     pub(crate) finished: &'a [Finished],
     pub(crate) rows: &'a [Row],
+    /// What the rows come to.
+    pub(crate) summary: &'a Summary,
     pub(crate) references: &'a References,
+    /// The drive of each point of each experiment, as TOML.
+    pub(crate) drives: &'a [Vec<Rc<str>>],
     /// The list that marked the rows.
     pub(crate) misfits: &'a Misfits,
     /// The command that was given.
@@ -126,7 +133,12 @@ pub(crate) fn write(to: &Destination<'_>, outcome: Outcome<'_>) -> Result<Vec<St
         dir.write(name, contents.as_bytes())
             .map_err(Failure::environment)
     };
-    put(&mut dir, "rows.json", &rows::to_json(rows, to.seed))?;
+    put(
+        &mut dir,
+        "rows.json",
+        &rows::to_json(rows, outcome.summary, to.seed),
+    )?;
+    put(&mut dir, "summary.md", &table::markdown(outcome.summary))?;
     put(&mut dir, "rows.csv", &rows::to_csv(rows))?;
     put(
         &mut dir,
@@ -162,9 +174,10 @@ pub(crate) fn write(to: &Destination<'_>, outcome: Outcome<'_>) -> Result<Vec<St
         tool: TOOL,
         invocation: outcome.invocation,
         rows,
+        summary: outcome.summary,
         misfits: outcome.misfits,
         notices: outcome.notices,
-        configuration: &to.configuration,
+        drives: outcome.drives,
     };
     put(
         &mut dir,
@@ -194,33 +207,69 @@ pub(crate) fn file_name(id: &str) -> String {
     }
 }
 
-/// What the results depend on, resolved: by experiment and series, the drive.
-/// Jobs are those of the experiment file, as read, of each point.
+/// What results depend on, resolved.
+pub(crate) struct Configuration {
+    /// As data, for results: each experiment's file with its settings changed,
+    /// and the drives that its points run on.
+    pub(crate) value: Value,
+    /// The drive of each point of each experiment, as TOML.
+    pub(crate) drives: Vec<Vec<Rc<str>>>,
+}
+
+/// What the results of experiments depend on. Jobs and hosts are those of the
+/// experiment files; a drive stands there once for all points that run on it.
 ///
 /// # Errors
 /// A drive's profile is wrong.
-pub(crate) fn configuration(loaded: &[Loaded], base: Option<&Path>) -> Result<Value, Failure> {
+pub(crate) fn configuration(
+    loaded: &[Loaded],
+    base: Option<&Path>,
+) -> Result<Configuration, Failure> {
     let profiles = ProfileFiles { base };
     let mut experiments = Vec::new();
+    let mut drives = Vec::new();
     for one in loaded {
+        let mut texts: Vec<Rc<str>> = Vec::new();
+        let mut of_points = Vec::new();
         let mut points = Vec::new();
         for point in &one.points {
             let profile = point.drive(&profiles).map_err(Failure::input)?;
-            let mut value = json!({
-                "series": point.series(),
-                "x": point.x().text,
-                "jobs": point.describe_jobs(),
-                "drive": to_toml(&profile.config),
+            let text = to_toml(&profile.config);
+            let known = texts.iter().position(|known| **known == *text);
+            let drive = known.unwrap_or_else(|| {
+                texts.push(text.into());
+                texts.len() - 1
             });
-            if point.host() != one.experiment.host {
-                value["host"] = format!("{:?}", point.host()).into();
-            }
-            points.push(value);
+            of_points.push(texts[drive].clone());
+            points.push(json!({
+                "series": point.series(),
+                "x": significant(point.x().number),
+                "x_label": point.x().text,
+                "drive": drive,
+            }));
         }
-        let host = format!("{:?}", one.experiment.host);
-        experiments.push(json!({ "id": one.experiment.id, "host": host, "points": points }));
+        let as_data = texts.iter().map(|text| drive_data(text));
+        experiments.push(json!({
+            "id": one.experiment.id,
+            "file": one.resolved,
+            "drives": as_data.collect::<Result<Vec<_>, _>>()?,
+            "points": points,
+        }));
+        drives.push(of_points);
     }
-    Ok(Value::Array(experiments))
+    Ok(Configuration {
+        value: Value::Array(experiments),
+        drives,
+    })
+}
+
+/// The profile of a drive as data.
+///
+/// # Errors
+/// It is no TOML.
+pub(crate) fn drive_data(toml: &str) -> Result<Value, Failure> {
+    let document = Document::parse("drive", toml, &[]).map_err(Failure::input)?;
+    Ok(document.to_json())
 }
 
 fn points_json(finished: &[Finished], seed: u64, configuration: &Value) -> String {
@@ -259,7 +308,8 @@ fn point_json(experiment: &str, result: &PointResult) -> Value {
     let mut point = json!({
         "experiment": experiment,
         "series": result.series,
-        "x": result.x.text,
+        "x": significant(result.x.number),
+        "x_label": result.x.text,
         "jobs": jobs,
         "drive": {
             "simulated_ns": result.simulated.0,
@@ -295,14 +345,16 @@ fn point_json(experiment: &str, result: &PointResult) -> Value {
 }
 
 fn points_csv(finished: &[Finished]) -> String {
-    let mut csv = String::from("experiment,series,x,job,metric,unit,value\n");
+    let mut csv = String::from("experiment,series,x,x_label,job,metric,unit,value\n");
     for one in finished {
         for result in &one.results {
             for job in &result.jobs {
                 for (metric, value) in &job.metrics.values {
+                    let x = significant(result.x.number).to_string();
                     let fields = [
                         &one.experiment.id,
                         &result.series,
+                        &x,
                         &result.x.text,
                         &job.name,
                     ];

@@ -226,6 +226,7 @@ fn failure(args: &Args, error: SearchError) -> Failure {
 fn configuration(search: &Search, base: Option<&Path>) -> Result<Value, Failure> {
     let loaded = Loaded {
         text: String::new(),
+        resolved: search.resolved().map_err(Failure::input)?,
         experiment: search.experiment().clone(),
         points: search.own_points().map_err(Failure::input)?,
     };
@@ -233,7 +234,7 @@ fn configuration(search: &Search, base: Option<&Path>) -> Result<Value, Failure>
     let over = over.map(|knob| json!({ "key": knob.key, "values": knob.describe() }));
     Ok(json!({
         "over": over.collect::<Vec<_>>(),
-        "experiment": results::configuration(std::slice::from_ref(&loaded), base)?,
+        "experiment": results::configuration(std::slice::from_ref(&loaded), base)?.value,
     }))
 }
 

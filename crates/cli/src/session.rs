@@ -1,10 +1,12 @@
 //! Running experiments: their points in one pool, with progress, until done or
 //! interrupted.
 
+use std::iter::repeat_n;
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 
-use zonelab_config::Override;
+use zonelab_config::{Document, Override};
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::experiment::{Experiment, Quick};
 use zonelab_lab::matrix::{self, Explanation, Matrix};
@@ -18,6 +20,8 @@ use crate::files::ProfileFiles;
 pub(crate) struct Loaded {
     /// The file, as it is.
     pub(crate) text: String,
+    /// The file with its settings changed, as data.
+    pub(crate) resolved: serde_json::Value,
     pub(crate) experiment: Experiment,
     pub(crate) points: Vec<Point>,
 }
@@ -60,6 +64,45 @@ pub(crate) struct Settings<'a> {
     /// Directory that profiles named by path are relative to.
     pub(crate) base: Option<&'a Path>,
     pub(crate) conditions: &'a Conditions,
+    /// What there is to say of an experiment as soon as its points are run.
+    pub(crate) on_figure: &'a (dyn Fn(&Experiment, &[PointResult]) -> Option<String> + Sync),
+}
+
+/// Which points of which experiment are still to be run.
+struct Tally {
+    /// Of each point, its experiment.
+    experiment_of: Vec<usize>,
+    /// Of each experiment, the number of its points and the results so far, by
+    /// the index of their points.
+    experiments: Mutex<Vec<(usize, Vec<(usize, PointResult)>)>>,
+}
+
+impl Tally {
+    fn of(loaded: &[Loaded]) -> Self {
+        let points = loaded.iter().map(|one| one.points.len());
+        let of_each = points.clone().enumerate();
+        Self {
+            experiment_of: of_each.flat_map(|(n, many)| repeat_n(n, many)).collect(),
+            experiments: Mutex::new(points.map(|many| (many, Vec::new())).collect()),
+        }
+    }
+
+    /// Adds the result of a point; if it is the last of its experiment, gives the
+    /// experiment and its results in order.
+    fn add(&self, index: usize, result: &PointResult) -> Option<(usize, Vec<PointResult>)> {
+        let experiment = *self.experiment_of.get(index)?;
+        // A panic elsewhere ends the run anyway.
+        let mut experiments = self.experiments.lock().unwrap_or_else(PoisonError::into_inner);
+        let (many, results) = experiments.get_mut(experiment)?;
+        results.push((index, result.metrics_only()));
+        if results.len() < *many {
+            return None;
+        }
+        let mut results = std::mem::take(results);
+        results.sort_by_key(|(index, _)| *index);
+        let results = results.into_iter().map(|(_, result)| result).collect();
+        Some((experiment, results))
+    }
 }
 
 /// Reads an experiment, with the settings for `--quick` if asked.
@@ -89,8 +132,10 @@ pub(crate) fn load(
     let mut points = run::points(file, text, &all).map_err(Failure::input)?;
     experiment.series.retain(|series| quick.runs(&series.name));
     points.retain(|point| quick.runs(point.series()));
+    let document = Document::parse(file, text, &all).map_err(Failure::input)?;
     Ok(Loaded {
         text: text.to_owned(),
+        resolved: document.to_json(),
         experiment,
         points,
     })
@@ -127,9 +172,16 @@ pub(crate) fn run(
     let interrupted = console::interruptible("the points that run")?;
 
     let bar = console::progress(all.len() as u64, settings.quiet);
-    let on_point = |result: &PointResult| {
+    let tally = Tally::of(&loaded);
+    let on_point = |index: usize, result: &PointResult| {
         bar.set_message(format!("{} {}", result.series, result.x.text));
         bar.inc(1);
+        if let Some((experiment, results)) = tally.add(index, result) {
+            let line = (settings.on_figure)(&loaded[experiment].experiment, &results);
+            if let Some(line) = line.filter(|_| !settings.quiet) {
+                bar.suspend(|| eprintln!("{line}"));
+            }
+        }
     };
     let options = RunOptions {
         conditions: settings.conditions,
@@ -146,7 +198,7 @@ pub(crate) fn run(
         .install(|| run::run(&all, &options))
         .map_err(Failure::input)?;
     let silent = RunOptions {
-        on_point: &|_| {},
+        on_point: &|_, _| {},
         ..options
     };
     let explanations: Vec<Vec<Explanation>> = loaded
@@ -163,6 +215,7 @@ pub(crate) fn run(
         .map(|(one, explanations)| {
             let Loaded {
                 text,
+                resolved: _,
                 experiment,
                 points,
             } = one;

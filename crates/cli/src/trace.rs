@@ -303,9 +303,9 @@ pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
     let Loaded {
         experiment,
         text,
-        points,
+        resolved,
+        mut points,
     } = opened.loaded;
-    let mut points = points;
     let all = points.len();
     let chosen = match &args.point {
         Some(word) => {
@@ -330,6 +330,7 @@ pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
     let loaded = Loaded {
         experiment,
         text,
+        resolved,
         points: vec![point],
     };
     session::check(std::slice::from_ref(&loaded), base)?;
@@ -340,15 +341,20 @@ pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
         quiet: true,
         base,
         conditions: &conditions.conditions,
+        on_figure: &|_, _| None,
     };
     let directory = Path::new("results").join(format!(
         "{}-trace",
         results::file_name(&loaded.experiment.id)
     ));
     let configuration = serde_json::json!({
-        "points": results::configuration(std::slice::from_ref(&loaded), base)?,
+        "points": results::configuration(std::slice::from_ref(&loaded), base)?.value,
         "conditions": conditions.configuration,
-        "window": format!("{:?}", args.window.limits()),
+        "window": {
+            "limit": args.window.trace_limit,
+            "from_ns": args.window.trace_from.0,
+            "for_ns": args.window.trace_for.map(|time| time.0),
+        },
     });
     let to = Destination {
         path: &directory,

@@ -83,6 +83,13 @@ impl Document {
         &self.file
     }
 
+    /// The whole document with its overrides as JSON, for results that say what
+    /// they are results of. Sizes and times stay as they were written.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        self.root.to_json()
+    }
+
     /// The top-level table.
     #[must_use]
     pub fn root(&self) -> Table<'_> {

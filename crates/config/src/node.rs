@@ -79,6 +79,27 @@ impl Node {
         }
     }
 
+    /// The value as JSON. Integers beyond 64 bits and dates are texts, as they
+    /// were written, and so are numbers that are not finite.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        match &self.value {
+            Value::Text(text) | Value::Date(text) => text.as_str().into(),
+            Value::Float(digits) => {
+                let number: Option<f64> = digits.replace('_', "").parse().ok();
+                let number = number.and_then(serde_json::Number::from_f64);
+                number.map_or_else(|| digits.as_str().into(), serde_json::Value::Number)
+            }
+            Value::Integer(integer) => {
+                let small = integer.and_then(|integer| i64::try_from(integer).ok());
+                let text = || integer.map_or(serde_json::Value::Null, |n| n.to_string().into());
+                small.map_or_else(text, serde_json::Value::from)
+            }
+            Value::Bool(flag) => (*flag).into(),
+            Value::Array(items) => items.iter().map(Self::to_json).collect(),
+            Value::Table(table) => table.to_json(),
+        }
+    }
+
     /// What the value is, for "expected this, found that".
     pub(crate) fn describe(&self) -> String {
         match &self.value {
@@ -95,6 +116,13 @@ impl Node {
 }
 
 impl TableNode {
+    /// The table as a JSON object.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        let entries = self.entries.iter();
+        let entries = entries.map(|(key, entry)| (key.clone(), entry.node.to_json()));
+        serde_json::Value::Object(entries.collect())
+    }
+
     /// Copies a parsed table.
     pub(crate) fn new(parsed: &DeTable<'_>, origin: &dyn Fn(usize) -> Origin) -> Self {
         let entries = parsed

@@ -3,11 +3,14 @@
 use std::collections::BTreeSet;
 
 use crate::detail::quantiles;
-use crate::experiment::{Axis, AxisValue, Compare, Experiment, FigureSpec, Measured, SeriesSpec};
+use crate::experiment::{
+    Axis, AxisValue, Check, Compare, Derived, Experiment, FigureSpec, Interference, Measured,
+    Needs, SeriesSpec,
+};
 use crate::figure::{Axis as FigureAxis, Figure, Panel, Point as FigurePoint, Series};
 use crate::metrics::{interference, percentile_of, unit_of};
 use crate::published::{LookupError, References};
-use crate::rows::{Kind, Row, UNIT_M, significant};
+use crate::rows::{Bound, Kind, Row, Standing, UNIT_M, significant};
 use crate::run::{JobMeasured, PointResult};
 
 /// The rows of an experiment: comparisons point by point, interference, checks.
@@ -42,7 +45,7 @@ pub fn rows(
         .published(worked.published)
         .judged()
     }));
-    rows.extend(check_rows(experiment, results));
+    rows.extend(statements(experiment, results));
     Ok(rows)
 }
 
@@ -64,22 +67,32 @@ fn point_rows(
     let Some(job) = result.jobs.iter().find(|job| job.name == compare.job) else {
         return Ok(Vec::new());
     };
+    let id = compare.id.as_ref().unwrap_or(&experiment.id);
+    let name = row_series(experiment, &series.name, job);
     let row = |metric: &String| {
         let ours = job.metrics.get(metric).unwrap_or(f64::NAN);
-        let informative = compare
+        let exception = compare
             .informative
             .iter()
-            .any(|informative| informative.applies(metric, &series.name, &result.x.text));
-        let kind = if informative {
-            Kind::Shape
-        } else {
-            kind(experiment)
+            .find(|informative| informative.applies(metric, &series.name, &result.x.text));
+        let standing = match exception {
+            None => Standing::Judged,
+            Some(why) if why.is_input => Standing::Input(why.reason.clone()),
+            Some(why) => Standing::Shown(why.reason.clone()),
         };
-        let name = row_series(experiment, &series.name, job);
-        let mut row = Row::new(&experiment.id, kind, &name, (metric, unit_of(metric)), ours)
-            .at(&axis_name(&experiment.axis), result.x.number);
+        let mut row = Row::new(id, kind(experiment), &name, (metric, unit_of(metric)), ours)
+            .of_job(&compare.job)
+            .at(
+                &axis_name(&experiment.axis),
+                result.x.number,
+                &result.x.text,
+            )
+            .standing(standing);
         if let Some(published) = references.value(series, &compare.job, &result.x, metric)? {
-            row = row.published(published.value).repeats(published.spread);
+            row = row
+                .published(published.value)
+                .published_in(published.place.as_ref().map(ToString::to_string))
+                .repeats(published.spread);
         }
         if let Some(&(low, high)) = job.metrics.neighbours.get(metric.as_str()) {
             row = row.bracket(low, high);
@@ -116,27 +129,6 @@ pub(crate) fn point_label(axis: &Axis, x: &AxisValue) -> String {
     format!("{} {}", axis_name(axis), x.text)
 }
 
-/// Why `row` is shown and not judged, if the experiment says so.
-pub(crate) fn not_judged<'a>(experiment: &'a Experiment, row: &Row) -> Option<&'a str> {
-    let at = row.x.as_ref()?.value.to_bits();
-    let mut values = experiment.axis.values.iter();
-    let x = values.find(|x| significant(x.number).to_bits() == at)?;
-    for series in &experiment.series {
-        for compare in &experiment.compare {
-            let runs = runs(experiment, series, &compare.job);
-            let named = row.series == series.name
-                || row.series == format!("{}: {}", series.name, compare.job);
-            let informative = compare.informative.iter().find(|informative| {
-                runs && named && informative.applies(&row.metric, &series.name, &x.text)
-            });
-            if let Some(informative) = informative {
-                return Some(&informative.reason);
-            }
-        }
-    }
-    None
-}
-
 fn axis_name(axis: &Axis) -> String {
     if axis.unit.is_empty() {
         axis.name.clone()
@@ -145,76 +137,111 @@ fn axis_name(axis: &Axis) -> String {
     }
 }
 
-/// What `measured` says: our value of one metric at one point.
-fn value_at(results: &[PointResult], measured: &Measured) -> Option<f64> {
-    results
+/// Our value of one metric of a job at a point; `None` if the point was not run,
+/// not finite if it did not measure that.
+fn value_at(
+    results: &[PointResult],
+    series: &str,
+    x: &str,
+    job: &str,
+    metric: &str,
+) -> Option<f64> {
+    let mut results = results.iter();
+    let result = results.find(|result| result.series == series && result.x.text == x)?;
+    let job = result.jobs.iter().find(|measured| measured.name == job);
+    Some(
+        job.and_then(|job| job.metrics.get(metric))
+            .unwrap_or(f64::NAN),
+    )
+}
+
+/// M^Inter of a pair; `None` if none of its points was run.
+fn interference_of(
+    experiment: &Experiment,
+    results: &[PointResult],
+    pair: &Interference,
+) -> Option<f64> {
+    let point = |series: &str, job: &str, x: &AxisValue| {
+        let at = |metric: &str| value_at(results, series, &x.text, job, metric);
+        Some((at("kiops")?, at("lat_p95_us")?)).filter(|(a, b)| a.is_finite() && b.is_finite())
+    };
+    // Levels without a point on either side cannot be compared.
+    let points: Vec<_> = experiment
+        .axis
+        .values
         .iter()
-        .find(|result| result.series == measured.series && result.x.text == measured.x)?
-        .jobs
-        .iter()
-        .find(|job| job.name == measured.job)?
-        .metrics
-        .get(&measured.metric)
+        .filter_map(|x| {
+            Some((
+                point(&pair.isolated, &pair.isolated_job, x)?,
+                point(&pair.series, &pair.job, x)?,
+            ))
+        })
+        .collect();
+    interference(&points, pair.alpha)
 }
 
 fn interference_rows(experiment: &Experiment, results: &[PointResult]) -> Vec<Row> {
-    let point = |series: &str, job: &str, x: &AxisValue| {
-        let at = |metric: &str| {
-            value_at(
-                results,
-                &Measured {
-                    series: series.to_owned(),
-                    x: x.text.clone(),
-                    job: job.to_owned(),
-                    metric: metric.to_owned(),
-                },
-            )
+    let row = |pair: &Interference| {
+        let ours = interference_of(experiment, results, pair)?;
+        let standing = match (&pair.informative, &pair.counted_in) {
+            (Some(why), _) => Standing::Shown(why.clone()),
+            (None, Some(id)) => Standing::CountedIn(id.clone()),
+            (None, None) => Standing::Judged,
         };
-        Some((at("kiops")?, at("lat_p95_us")?))
-    };
-    let row = |pair: &crate::experiment::Interference| {
-        // Levels without a point on either side cannot be compared.
-        let points: Vec<_> = experiment
-            .axis
-            .values
-            .iter()
-            .filter_map(|x| {
-                Some((
-                    point(&pair.isolated, &pair.isolated_job, x)?,
-                    point(&pair.series, &pair.job, x)?,
-                ))
-            })
-            .collect();
-        let ours = interference(&points, pair.alpha)?;
-        let mut row = Row::new(
-            &experiment.id,
-            kind(experiment),
-            &pair.series,
-            ("m_inter", UNIT_M),
-            ours,
-        );
+        let metric = ("m_inter", UNIT_M);
+        let mut row = Row::new(&experiment.id, kind(experiment), &pair.series, metric, ours)
+            .of_job(&pair.job)
+            .standing(standing);
         if let Some(published) = pair.published {
             row = row.published(published);
         }
-        Some(match pair.informative {
-            Some(_) => row.informative(),
-            None => row.judged(),
-        })
+        Some(row.judged())
     };
     experiment.interference.iter().filter_map(row).collect()
 }
 
-fn check_rows(experiment: &Experiment, results: &[PointResult]) -> Vec<Row> {
-    let row = |check: &crate::experiment::Check| {
-        let smaller = value_at(results, &check.smaller)?;
-        let larger = value_at(results, &check.larger)?;
-        let ratio = larger / smaller;
-        let metric = (check.says.as_str(), "ratio");
-        Some(
-            Row::new(&experiment.id, Kind::Shape, "check", metric, ratio)
-                .shape(ratio >= check.factor)
-                .judged(),
-        )
+/// The statements whose points were run.
+fn statements(experiment: &Experiment, results: &[PointResult]) -> Vec<Row> {
+    let value = |measured: &Measured| match measured {
+        Measured::Metric {
+            series,
+            x,
+            job,
+            metric,
+        } => value_at(results, series, x, job, metric),
+        Measured::Interference(series) => {
+            let mut pairs = experiment.interference.iter();
+            let pair = pairs.find(|pair| pair.series == *series)?;
+            interference_of(experiment, results, pair)
+        }
+    };
+    let row = |check: &Check| {
+        let measured = check.value.measured();
+        let values: Vec<f64> = measured
+            .iter()
+            .map(|one| value(one))
+            .collect::<Option<_>>()?;
+        let ours = check.value.of(&values);
+        let metric = match measured.first() {
+            Some(Measured::Metric { metric, .. }) => metric.as_str(),
+            _ => "m_inter",
+        };
+        let (unit, around) = match &check.value {
+            Derived::Value(_) if metric == "m_inter" => (UNIT_M, 0.0),
+            Derived::Value(_) => (unit_of(metric), 0.0),
+            Derived::Ratio(..) => ("ratio", 0.0),
+            Derived::Change(..) => ("change", 1.0),
+            Derived::Formula(formula) => (formula.unit(), 0.0),
+        };
+        let bound = match check.needs {
+            Needs::AtLeast(least) => Bound::AtLeast(least),
+            Needs::AtMost(most) => Bound::AtMost(most),
+            Needs::Published => Bound::near(kind(experiment), metric, around),
+        };
+        let id = check.id.as_ref().unwrap_or(&experiment.id);
+        let mut row = Row::new(id, kind(experiment), "check", (&check.says, unit), ours);
+        row.published = check.published;
+        Some(row.statement(bound).judged())
     };
     experiment.checks.iter().filter_map(row).collect()
 }

@@ -1,5 +1,7 @@
 //! Published values of points, from the reference tables or an experiment file.
 
+use std::fmt;
+
 use crate::experiment::{AxisValue, Experiment, PublishedTable, SeriesSpec};
 use crate::reference::{CsvTable, Record, ReferenceError};
 
@@ -23,12 +25,15 @@ const BUILTIN: &[(&str, &str)] = builtin![
 ];
 
 /// A published value, with the range of the authors' repeats.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Published {
     /// The value.
     pub value: f64,
     /// Least and greatest of independent repeats, if there are any.
     pub spread: Option<(f64, f64)>,
+    /// Where it stands in a table; of independent repeats, where the first of
+    /// them stands. Two points with the same place are the same measurement.
+    pub place: Option<CellPlace>,
 }
 
 /// Where a value stands in a table.
@@ -40,6 +45,23 @@ pub struct CellPlace {
     pub line: usize,
     /// Name of the column.
     pub column: String,
+}
+
+impl CellPlace {
+    fn of(record: &Record<'_>, source: &PublishedTable, metric: &str) -> Self {
+        let column = source.columns.get(metric).map_or(metric, String::as_str);
+        Self {
+            file: record.file().to_owned(),
+            line: record.line(),
+            column: column.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for CellPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}, {}", self.file, self.line, self.column)
+    }
 }
 
 /// Reference tables.
@@ -145,12 +167,7 @@ impl References {
         for source in series.published.iter().filter(of_job) {
             let found = self.rows_matching(source, &source.filter, x, metric)?;
             if let Some((record, _)) = found.first() {
-                let column = source.columns.get(metric).map_or(metric, String::as_str);
-                return Ok(Some(CellPlace {
-                    file: record.file().to_owned(),
-                    line: record.line(),
-                    column: column.to_owned(),
-                }));
+                return Ok(Some(CellPlace::of(record, source, metric)));
             }
         }
         Ok(None)
@@ -201,6 +218,7 @@ impl References {
             return Ok(Some(Published {
                 value: point.value,
                 spread: point.spread,
+                place: None,
             }));
         }
         let of_job = |source: &&PublishedTable| source.job.is_empty() || source.job == job;
@@ -235,20 +253,26 @@ impl References {
                 }),
             });
         }
-        let Some(&(_, value)) = found.first() else {
+        let Some(&(record, value)) = found.first() else {
             return Ok(None);
         };
         let repeats = if source.repeats.is_empty() {
             Vec::new()
         } else {
-            self.matching(source, &source.repeats, x, metric)?
+            self.rows_matching(source, &source.repeats, x, metric)?
         };
         let spread = (repeats.len() > 1).then(|| {
-            repeats
-                .iter()
-                .fold((value, value), |(low, high), &v| (low.min(v), high.max(v)))
+            repeats.iter().fold((value, value), |(low, high), &(_, v)| {
+                (low.min(v), high.max(v))
+            })
         });
-        Ok(Some(Published { value, spread }))
+        let first = repeats.first().map_or(record, |&(first, _)| first);
+        let place = Some(CellPlace::of(&first, source, metric));
+        Ok(Some(Published {
+            value,
+            spread,
+            place,
+        }))
     }
 
     /// Checks that the columns which metrics are to be read from exist.
@@ -300,18 +324,6 @@ impl References {
 
     fn ids(&self) -> Vec<&str> {
         self.tables.iter().map(|(name, _)| name.as_str()).collect()
-    }
-
-    /// Values of `metric` in the rows that meet all conditions at `x`.
-    fn matching(
-        &self,
-        source: &PublishedTable,
-        conditions: &[String],
-        x: &AxisValue,
-        metric: &str,
-    ) -> Result<Vec<f64>, LookupError> {
-        let rows = self.rows_matching(source, conditions, x, metric)?;
-        Ok(rows.into_iter().map(|(_, value)| value).collect())
     }
 
     /// The rows that meet all conditions at `x` and have a value of `metric`.

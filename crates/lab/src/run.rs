@@ -72,6 +72,36 @@ pub struct PointResult {
     pub trace: Option<Box<PointTrace>>,
 }
 
+impl PointResult {
+    /// The same without what is large: the metrics of its jobs, for whoever only
+    /// compares.
+    #[must_use]
+    pub fn metrics_only(&self) -> Self {
+        let jobs = self.jobs.iter().map(|job| JobMeasured {
+            name: job.name.clone(),
+            kind: job.kind,
+            metrics: job.metrics.clone(),
+            detail: JobDetail::default(),
+        });
+        Self {
+            series: self.series.clone(),
+            x: self.x.clone(),
+            jobs: jobs.collect(),
+            totals: self.totals.clone(),
+            busy_ns: self.busy_ns.clone(),
+            resources: self.resources,
+            simulated: self.simulated,
+            operations: self.operations,
+            detail: PointDetail::default(),
+            failures: Vec::new(),
+            ended_early: Vec::new(),
+            faults_struck: self.faults_struck,
+            zone_history: ZoneHistory::default(),
+            trace: None,
+        }
+    }
+}
+
 /// A job that could not go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedEarly {
@@ -133,8 +163,8 @@ pub struct RunOptions<'a> {
     pub profiles: &'a dyn Profiles,
     /// Faults, and a state to start from.
     pub conditions: &'a Conditions,
-    /// Called when a point is done.
-    pub on_point: &'a (dyn Fn(&PointResult) + Sync),
+    /// Called when a point is done, with its index.
+    pub on_point: &'a (dyn Fn(usize, &PointResult) + Sync),
     /// Asked before each point: stop here?
     pub interrupted: &'a (dyn Fn() -> bool + Sync),
 }
@@ -366,7 +396,7 @@ pub fn run(
             }
             let result = run_point(&points[index], options);
             if let Ok(result) = &result {
-                (options.on_point)(result);
+                (options.on_point)(index, result);
             }
             (index, Some(result))
         })

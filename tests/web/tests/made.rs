@@ -72,7 +72,7 @@ fn report(name: &str, change: impl Fn(&mut PointResult)) -> Result<PathBuf> {
         seed: 1,
         profiles: &Builtin,
         conditions: &Conditions::default(),
-        on_point: &|_| (),
+        on_point: &|_, _| (),
         interrupted: &|| false,
     };
     let mut results = run::run(&points, &options)?

@@ -288,7 +288,7 @@ impl<'a> Evaluator<'a> {
             seed: self.seed,
             profiles: candidate,
             conditions: &Conditions::default(),
-            on_point: &|_| (),
+            on_point: &|_, _| (),
             interrupted: self.interrupted,
         };
         run::run_point(point, &options).map_err(|error| error.to_string())

@@ -2,7 +2,7 @@
 
 use zonelab_config::{Document, Reported, nearest};
 
-use super::{Experiment, scheduler};
+use super::{Experiment, Measured, scheduler};
 use crate::search::Objective;
 
 /// Checks the names of jobs and series that parts of the file refer to, and
@@ -68,16 +68,7 @@ pub(super) fn names(
     for name in &experiment.quick.series {
         names.known("quick.series".to_owned(), name, &series);
     }
-    for (i, check) in experiment.checks.iter().enumerate() {
-        for (side, measured) in [("smaller", &check.smaller), ("larger", &check.larger)] {
-            names.known(
-                format!("check.{i}.{side}.series"),
-                &measured.series,
-                &series,
-            );
-            names.known(format!("check.{i}.{side}.job"), &measured.job, &results);
-        }
-    }
+    names.of_checks(experiment, &series, &results);
     for (i, figure) in experiment.figures.iter().enumerate() {
         let path = match experiment.figures.len() {
             1 => "figure.job".to_owned(),
@@ -111,6 +102,26 @@ impl Names<'_> {
                 None => format!("choose one of: {}", names.join(", ")),
             };
             self.report(&path, format!("there is no \"{name}\""), valid);
+        }
+    }
+
+    /// What statements are about.
+    fn of_checks(&mut self, experiment: &Experiment, known: &[&str], results: &[&str]) {
+        let pairs = experiment.interference.iter();
+        let interfered: Vec<&str> = pairs.map(|pair| pair.series.as_str()).collect();
+        for (i, check) in experiment.checks.iter().enumerate() {
+            let path = format!("check.{i}");
+            for measured in check.value.measured() {
+                match measured {
+                    Measured::Metric { series, job, .. } => {
+                        self.known(path.clone(), series, known);
+                        self.known(path.clone(), job, results);
+                    }
+                    Measured::Interference(series) => {
+                        self.known(path.clone(), series, &interfered);
+                    }
+                }
+            }
         }
     }
 
@@ -232,8 +243,10 @@ impl Names<'_> {
             }
         }
         for (i, check) in experiment.checks.iter().enumerate() {
-            for (side, measured) in [("smaller", &check.smaller), ("larger", &check.larger)] {
-                self.known(format!("check.{i}.{side}.x"), &measured.x, &values);
+            for measured in check.value.measured() {
+                if let Measured::Metric { x, .. } = measured {
+                    self.known(format!("check.{i}"), x, &values);
+                }
             }
         }
     }

@@ -107,6 +107,7 @@ struct Cell {
     background: String,
     published: Option<f64>,
     informative: Option<String>,
+    counted_in: Option<String>,
     skip: bool,
 }
 
@@ -232,12 +233,14 @@ fn cell(table: &Table<'_>) -> Result<Cell, Reported> {
     let background = table.string("background").required();
     let published = table.get("published", m_inter).optional();
     let informative = table.string("informative").optional();
+    let counted_in = table.string("counted_in").optional();
     let skip = table.bool("skip").or(false);
     Ok(Cell {
         foreground: foreground?,
         background: background?,
         published: published?,
         informative: informative?,
+        counted_in: counted_in?,
         skip: skip?,
     })
 }
@@ -312,6 +315,7 @@ fn expand(
                 alpha: spec.alpha,
                 published: said.and_then(|said| said.published),
                 informative: said.and_then(|said| said.informative.clone()),
+                counted_in: said.and_then(|said| said.counted_in.clone()),
             });
             series.push(side_by_side(cell, front, Some(back)));
         }

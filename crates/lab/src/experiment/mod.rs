@@ -16,12 +16,14 @@ mod read;
 mod scheduler;
 mod search;
 mod soft;
+mod statement;
 mod work;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
+use exmex::Express as _;
 use zonelab_config::units::fmt_size;
 use zonelab_config::{Errors, Override, Problem};
 use zonelab_device::{NamespaceId, Nanos};
@@ -420,6 +422,9 @@ pub struct PublishedPoint {
 /// A measurement that is compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compare {
+    /// The result that these rows are of, if it is not the experiment's own: a
+    /// figure may be another panel of the same points.
+    pub id: Option<String>,
     /// Of this job.
     pub job: String,
     /// Names of metrics.
@@ -438,6 +443,8 @@ pub struct Informative {
     pub series: Vec<String>,
     /// Axis values; empty: all.
     pub x: Vec<String>,
+    /// The published values were an input of the profile or of the host.
+    pub is_input: bool,
     /// Why.
     pub reason: String,
 }
@@ -459,6 +466,8 @@ pub struct Interference {
     pub published: Option<f64>,
     /// Why it is shown and not judged, if it is not.
     pub informative: Option<String>,
+    /// The figure that the same published value is counted in, if another.
+    pub counted_in: Option<String>,
 }
 
 /// Interference M of two given points.
@@ -476,30 +485,110 @@ pub struct Worked {
     pub published: f64,
 }
 
-/// A statement about our own results.
+/// A statement about our results: a sentence of a paper, or of ours.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
+    /// The result that it is about, if it is not the experiment's own.
+    pub id: Option<String>,
     /// In words.
     pub says: String,
-    /// The metric that should be smaller.
-    pub smaller: Measured,
-    /// Than that one ...
-    pub larger: Measured,
-    /// ... by at least this factor.
-    pub factor: f64,
+    /// What it is about.
+    pub value: Derived,
+    /// What makes it hold.
+    pub needs: Needs,
+    /// The published size.
+    pub published: Option<f64>,
+}
+
+/// A value that is calculated from measurements.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Derived {
+    /// The measurement itself.
+    Value(Measured),
+    /// The first over the second.
+    Ratio(Measured, Measured),
+    /// The change from the first to the second, as a share of the first.
+    Change(Measured, Measured),
+    /// A formula.
+    Formula(Formula),
+}
+
+/// A formula of measurements: `(a + b) / c`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Formula {
+    /// As it stands in the file; it was parsed once, so it can be again.
+    pub(super) text: String,
+    /// Its variables, in alphabetical order.
+    pub(super) of: Vec<(String, Measured)>,
+    /// Unit of its value.
+    pub(super) unit: String,
+}
+
+impl Formula {
+    /// Unit of its value.
+    #[must_use]
+    pub fn unit(&self) -> &str {
+        &self.unit
+    }
+
+    fn value(&self, values: &[f64]) -> f64 {
+        let parsed = exmex::parse::<f64>(&self.text);
+        let value = parsed.and_then(|formula| formula.eval(values));
+        value.unwrap_or(f64::NAN)
+    }
+}
+
+/// What makes a statement hold.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Needs {
+    /// At least this.
+    AtLeast(f64),
+    /// At most this.
+    AtMost(f64),
+    /// It agrees with the published size.
+    Published,
+}
+
+impl Derived {
+    /// The measurements that it is calculated from.
+    #[must_use]
+    pub fn measured(&self) -> Vec<&Measured> {
+        match self {
+            Self::Value(one) => vec![one],
+            Self::Ratio(a, b) | Self::Change(a, b) => vec![a, b],
+            Self::Formula(formula) => formula.of.iter().map(|(_, one)| one).collect(),
+        }
+    }
+
+    /// Its value, from those of its measurements in their order.
+    #[must_use]
+    pub fn of(&self, values: &[f64]) -> f64 {
+        match (self, values) {
+            (Self::Value(_), [value]) => *value,
+            (Self::Ratio(..), [a, b]) => a / b,
+            (Self::Change(..), [from, to]) => to / from - 1.0,
+            (Self::Formula(formula), values) => formula.value(values),
+            _ => f64::NAN,
+        }
+    }
 }
 
 /// One measurement of our results.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Measured {
-    /// Series.
-    pub series: String,
-    /// Axis value.
-    pub x: String,
-    /// Job.
-    pub job: String,
-    /// Metric.
-    pub metric: String,
+pub enum Measured {
+    /// A metric at a point.
+    Metric {
+        /// Series.
+        series: String,
+        /// Axis value.
+        x: String,
+        /// Job.
+        job: String,
+        /// Metric.
+        metric: String,
+    },
+    /// M^Inter of this series.
+    Interference(String),
 }
 
 /// How an experiment is drawn: one panel of `y` over `x`, or panels of

@@ -13,10 +13,10 @@ use super::host::{StackModel, host, scheduler_template, stack};
 use super::published::series;
 use super::work::work;
 use super::{
-    Axis, AxisValue, Check, CommandSize, Compare, Experiment, FigureSpec, Informative,
-    Interference, JobTemplate, Measured, Quick, WorkTemplate, Worked,
+    Axis, AxisValue, CommandSize, Compare, Experiment, FigureSpec, Informative, Interference,
+    JobTemplate, Quick, WorkTemplate, Worked,
 };
-use super::{check, matrix, search};
+use super::{check, matrix, search, statement};
 
 /// Version of the format that this program reads.
 const SCHEMA: u32 = 1;
@@ -73,7 +73,7 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
     let interference = tables(&root, "interference", interference);
     let matrix = matrix::matrix(&root.table("matrix"), reader);
     let worked = tables(&root, "worked", worked);
-    let checks = tables(&root, "check", check);
+    let checks = tables(&root, "check", statement::check);
     let quick = quick(&root.table("quick"));
     let figures = figures(&root);
     let search = search::search(&root.table("search"));
@@ -379,21 +379,25 @@ fn stop(table: &Table<'_>) -> Result<Stop, Reported> {
 }
 
 fn compare(table: &Table<'_>) -> Result<Compare, Reported> {
+    let id = table.string("id").optional();
     let job = table.string("job").required();
     let metrics = table.list("metrics", metric).required();
     let informative = tables(table, "informative", |table| {
         let metrics = table.list("metrics", metric).required();
         let series = table.list("series", text).or(Vec::new());
         let x = table.list("x", axis_text).or(Vec::new());
+        let input = table.bool("input").or(false);
         let reason = table.string("reason").required();
         Ok(Informative {
             metrics: metrics?,
             series: series?,
             x: x?,
+            is_input: input?,
             reason: reason?,
         })
     });
     Ok(Compare {
+        id: id?,
         job: job?,
         metrics: metrics?,
         informative: informative?,
@@ -415,6 +419,7 @@ fn interference(table: &Table<'_>) -> Result<Interference, Reported> {
     let isolated_job = table.string("isolated_job").optional();
     let alpha = table.percent_ppm("alpha").within(0..=1_000_000).or(500_000);
     let published = table.get("published", Item::f64).optional();
+    let counted_in = table.string("counted_in").optional();
     let job = job?;
     Ok(Interference {
         series: series?,
@@ -424,6 +429,7 @@ fn interference(table: &Table<'_>) -> Result<Interference, Reported> {
         alpha: f64::from(alpha?) / 1e6,
         published: published?,
         informative: None,
+        counted_in: counted_in?,
     })
 }
 
@@ -443,32 +449,6 @@ fn worked(table: &Table<'_>) -> Result<Worked, Reported> {
         interfered: interfered?,
         alpha: f64::from(alpha?) / 1e6,
         published: published?,
-    })
-}
-
-fn check(table: &Table<'_>) -> Result<Check, Reported> {
-    let says = table.string("says").required();
-    let smaller = measured(&table.table("smaller"));
-    let larger = measured(&table.table("larger"));
-    let factor = table.get("factor", Item::f64).or(1.0);
-    Ok(Check {
-        says: says?,
-        smaller: smaller?,
-        larger: larger?,
-        factor: factor?,
-    })
-}
-
-fn measured(table: &Table<'_>) -> Result<Measured, Reported> {
-    let series = table.string("series").required();
-    let x = table.get("x", axis_text).required();
-    let job = table.string("job").required();
-    let metric = table.get("metric", metric).required();
-    Ok(Measured {
-        series: series?,
-        x: x?,
-        job: job?,
-        metric: metric?,
     })
 }
 

@@ -3,19 +3,22 @@
 //! Tables with many rows are arrays of arrays, to stay small; the names of
 //! their columns are in the comments here and at the reader in `page/`.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use zonelab_ssd::account::Cause;
 
 use super::point::PointData;
 use super::{Report, Section};
-use crate::compare::{not_judged, point_label, row_series};
+use crate::compare::{point_label, row_series};
 use crate::detail::quantiles;
-use crate::experiment::{Experiment, FigureSpec};
+use crate::experiment::FigureSpec;
 use crate::figure::{self, Figure, Panel};
-use crate::rows::{Misfit, Row, Stats, Summary, Verdict, significant};
+use crate::rows::{Misfit, Missing, Row, Standing, Stats, Verdict, significant};
+use crate::table::{sized, summary_lines};
 
 /// Version of the embedded data, for who reads them from the file.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 /// Everything.
 #[derive(Serialize)]
@@ -33,9 +36,11 @@ pub(super) struct Data<'a> {
     /// Path data of the solid and the hollow marker of the first series, of
     /// the second, and so on.
     marks: Vec<(String, String)>,
-    overall: StatsData,
-    /// Real-drive rows together: median and P90 error, whether they pass.
-    drive_bar: Option<(Option<f64>, Option<f64>, bool)>,
+    /// A line for each kind of result, and for each bar of a real drive.
+    summary: Vec<String>,
+    /// Statements and bars that do not hold, the worst first: result, sentence,
+    /// published, ours, what it takes, cause, whether it is known.
+    missing: Vec<(&'a str, &'a str, String, String, &'a str, &'a str, bool)>,
     experiments: Vec<ExperimentData<'a>>,
     rows: Vec<RowData<'a>>,
     /// Drives as TOML, each once.
@@ -46,11 +51,8 @@ pub(super) struct Data<'a> {
 #[derive(Serialize)]
 struct StatsData {
     count: usize,
-    ok: usize,
-    misfit: usize,
-    fail: usize,
-    joint: usize,
-    info: usize,
+    /// By verdict.
+    verdicts: BTreeMap<&'static str, usize>,
     median: Option<f64>,
     p90: Option<f64>,
 }
@@ -84,17 +86,17 @@ struct RowData<'a> {
     /// None if it is not finite.
     ours: Option<f64>,
     error: Option<f64>,
-    /// `ok`, `misfit`, `fail`, `joint` or `info`.
+    /// Its verdict.
     status: &'static str,
+    /// What a statement takes to hold, and both values as they read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    statement: Option<(String, String, String)>,
     /// Why it is what it is: pairs of a word and a text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<(&'static str, String)>,
     /// It passes by the neighbours of our percentile.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     bracket: bool,
-    /// Its error counts from the nearest M^Inter within 0.05.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    noise: bool,
 }
 
 /// A panel of a figure.
@@ -138,7 +140,7 @@ struct MarkData<'a> {
 
 impl<'a> Data<'a> {
     pub(super) fn of(report: &'a Report<'a>) -> Self {
-        let summary = Summary::of(report.rows);
+        let summary = report.summary;
         let mut drives: Vec<&str> = Vec::new();
         let mut drive = |text: &'a str| {
             drives
@@ -171,11 +173,8 @@ impl<'a> Data<'a> {
             marks: (0..most.unwrap_or(0).clamp(1, 24))
                 .map(figure::markers)
                 .collect(),
-            overall: StatsData::of(&summary.overall),
-            drive_bar: summary
-                .drive
-                .as_ref()
-                .map(|drive| (drive.all.all.median, drive.all.all.p90, drive.pass())),
+            summary: summary_lines(summary),
+            missing: summary.missing.iter().map(missing).collect(),
             experiments,
             rows: rows(report),
             drives,
@@ -187,15 +186,25 @@ impl StatsData {
     fn of(stats: &Stats) -> Self {
         Self {
             count: stats.count,
-            ok: stats.passed,
-            misfit: stats.misfits,
-            fail: stats.failed,
-            joint: stats.joint,
-            info: stats.informative,
+            verdicts: Verdict::ALL
+                .map(|verdict| (status(verdict), stats.of_verdict(verdict)))
+                .into(),
             median: stats.median_error.map(significant),
             p90: stats.p90_error.map(significant),
         }
     }
+}
+
+fn missing(one: &Missing) -> (&str, &str, String, String, &str, &str, bool) {
+    (
+        &one.id,
+        &one.says,
+        sized(one.published, &one.unit),
+        sized(one.ours, &one.unit),
+        &one.needs,
+        one.cause.as_deref().unwrap_or("not known"),
+        one.is_known,
+    )
 }
 
 fn experiment<'a>(
@@ -238,9 +247,14 @@ fn about(text: &str) -> String {
 }
 
 fn rows<'a>(report: &'a Report<'a>) -> Vec<RowData<'a>> {
+    // A row may be of a panel that another experiment shows.
     let section = |row: &Row| {
         let mut sections = report.sections.iter();
-        sections.position(|section| section.experiment.id == row.id)
+        let shows = |section: &&Section<'_>| {
+            let id = &section.experiment.id;
+            *id == row.id || crate::library::select(&row.id).contains(&id.as_str())
+        };
+        sections.position(|section| shows(&section))
     };
     report
         .rows
@@ -256,38 +270,47 @@ fn rows<'a>(report: &'a Report<'a>) -> Vec<RowData<'a>> {
                 published: row.published,
                 ours: Some(row.ours).filter(|ours| ours.is_finite()),
                 error: row.rel_error.map(significant),
-                status: match row.verdict() {
-                    Verdict::Ok => "ok",
-                    Verdict::Misfit => "misfit",
-                    Verdict::Fail => "fail",
-                    Verdict::Joint => "joint",
-                    Verdict::Info => "info",
-                },
-                notes: notes(
-                    row,
-                    report.sections[e].experiment,
-                    report.misfits.entry(row),
-                ),
+                status: status(row.verdict()),
+                statement: row.statement.map(|bound| {
+                    (
+                        bound.words(),
+                        sized(row.published, &row.unit),
+                        sized(Some(row.ours), &row.unit),
+                    )
+                }),
+                notes: notes(row, report.misfits.entry(row)),
                 bracket: row.passes_by_bracket(),
-                noise: row.counts_from_noise(),
             })
         })
         .collect()
 }
 
+/// A verdict as the page names it.
+const fn status(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Ok => "ok",
+        Verdict::Misfit => "misfit",
+        Verdict::Missed => "missed",
+        Verdict::Fail => "fail",
+        Verdict::Joint => "joint",
+        Verdict::Input => "input",
+        Verdict::Info => "info",
+    }
+}
+
 /// What explains a row.
-fn notes(
-    row: &Row,
-    experiment: &Experiment,
-    misfit: Option<&Misfit>,
-) -> Vec<(&'static str, String)> {
+fn notes(row: &Row, misfit: Option<&Misfit>) -> Vec<(&'static str, String)> {
     let mut notes = Vec::new();
+    if let Some(gap) = &row.gap {
+        notes.push(("Cause", gap.cause.clone()));
+        notes.push(("Tried", gap.tried.clone()));
+    }
     if let Some(misfit) = misfit.filter(|_| row.misfit.is_some()) {
         notes.push(("Cause", misfit.cause.clone()));
         notes.push(("Evidence", misfit.evidence.clone()));
     }
-    if let Some(reason) = not_judged(experiment, row) {
-        notes.push(("Not judged", reason.to_owned()));
+    if row.standing != Standing::Judged {
+        notes.extend(row.reason().map(|reason| ("Not judged", reason)));
     }
     if let Some((least, greatest)) = row.repeat_spread {
         let text = format!(

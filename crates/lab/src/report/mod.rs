@@ -22,7 +22,7 @@ mod tests;
 use crate::experiment::Experiment;
 use crate::figure::Figure;
 use crate::matrix::Matrix;
-use crate::rows::{Misfits, Row};
+use crate::rows::{Misfits, Row, Summary};
 use crate::run::PointResult;
 
 /// What a report shows.
@@ -42,6 +42,8 @@ pub struct Report<'a> {
     pub sections: Vec<Section<'a>>,
     /// Rows of all experiments, judged and marked.
     pub rows: &'a [Row],
+    /// What they come to.
+    pub summary: &'a Summary,
     /// The list that marked them.
     pub misfits: &'a Misfits,
 }

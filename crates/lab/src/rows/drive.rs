@@ -4,7 +4,10 @@
 use serde::Serialize;
 
 use super::summary::{median, p90};
-use super::{Kind, Row, significant};
+use super::{Bound, KnownGap, Kind, Misfits, Row, Scope, UNIT_M, significant};
+
+/// The id of the bars in the list of known gaps.
+const BARS_ID: &str = "D";
 
 /// What a row measured, as far as the bars are about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,23 +16,71 @@ pub enum Quantity {
     Throughput,
     /// Mean latency.
     Mean,
-    /// The 95th percentile of latency.
-    P95,
+    /// M^Inter, the interference metric.
+    Interference,
+    /// A percentile of latency.
+    Percentile,
+    /// Something else: a share, a count.
+    Other,
+}
+
+/// Quantities that share a bar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Group {
+    /// Throughput, mean latency, M^Inter, and whatever is no percentile.
+    Values,
+    /// Percentiles of latency.
+    Percentiles,
+}
+
+impl Group {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Values, Self::Percentiles];
+
+    /// In words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Values => "throughput, mean latency and M together",
+            Self::Percentiles => "percentiles of latency",
+        }
+    }
 }
 
 impl Quantity {
     /// All of them, in the order of output.
-    pub const ALL: [Self; 3] = [Self::Throughput, Self::Mean, Self::P95];
+    pub const ALL: [Self; 5] = [
+        Self::Throughput,
+        Self::Mean,
+        Self::Interference,
+        Self::Other,
+        Self::Percentile,
+    ];
 
-    /// The quantity of a metric; `None`: another one.
+    /// The quantity of a metric with its unit.
     #[must_use]
-    pub fn of(metric: &str) -> Option<Self> {
-        Some(match metric {
+    pub fn of(metric: &str, unit: &str) -> Self {
+        if unit == UNIT_M {
+            return Self::Interference;
+        }
+        if crate::metrics::percentile_of(metric).is_some() {
+            return Self::Percentile;
+        }
+        match metric {
             "kiops" | "kiops_by_count" | "ops_s" | "mib_s" => Self::Throughput,
             "lat_mean_us" | "first_write_mean_us" => Self::Mean,
-            "lat_p95_us" => Self::P95,
-            _ => return None,
-        })
+            _ => Self::Other,
+        }
+    }
+
+    /// Which bar it counts for.
+    #[must_use]
+    pub const fn group(self) -> Group {
+        match self {
+            Self::Percentile => Group::Percentiles,
+            Self::Throughput | Self::Mean | Self::Interference | Self::Other => Group::Values,
+        }
     }
 
     /// In words.
@@ -38,8 +89,18 @@ impl Quantity {
         match self {
             Self::Throughput => "throughput",
             Self::Mean => "mean latency",
-            Self::P95 => "P95 latency",
+            Self::Interference => "M",
+            Self::Percentile => "percentiles",
+            Self::Other => "other",
         }
+    }
+}
+
+impl Row {
+    /// What it measured.
+    #[must_use]
+    pub fn quantity(&self) -> Quantity {
+        Quantity::of(&self.metric, &self.unit)
     }
 }
 
@@ -64,6 +125,13 @@ impl Errors {
             p90: p90(&errors).map(significant),
         }
     }
+
+    /// Whether they miss the bars of `group`.
+    fn miss(&self, group: Group) -> bool {
+        let (most_median, most_p90) = group.bars();
+        self.median.is_some_and(|median| median > most_median)
+            || self.p90.is_some_and(|p90| p90 > most_p90)
+    }
 }
 
 fn magnitude(row: &Row) -> Option<f64> {
@@ -77,55 +145,44 @@ fn magnitude(row: &Row) -> Option<f64> {
 pub struct FigureErrors {
     /// Its id; "all" for all of them.
     pub id: String,
-    /// Measured points: a point with throughput, mean and P95 is one.
-    pub points: usize,
     /// Of throughput.
     pub throughput: Errors,
     /// Of mean latency.
     pub mean_latency: Errors,
-    /// Of P95 latency.
-    pub p95_latency: Errors,
-    /// Of all rows, those of no quantity included.
-    pub all: Errors,
+    /// Of M^Inter.
+    pub m_inter: Errors,
+    /// Of [`Group::Values`].
+    pub values: Errors,
+    /// Of [`Group::Percentiles`].
+    pub percentiles: Errors,
 }
 
 impl FigureErrors {
     fn of(id: &str, rows: &[&Row]) -> Self {
-        let of = |quantity| {
-            let is_of = |row: &&&Row| Quantity::of(&row.metric) == Some(quantity);
-            Errors::of(rows.iter().filter(is_of).copied())
+        let of = |wanted: &dyn Fn(Quantity) -> bool| {
+            Errors::of(rows.iter().copied().filter(|row| wanted(row.quantity())))
         };
-        let mut points: Vec<_> = rows
-            .iter()
-            .filter(|row| magnitude(row).is_some())
-            .map(|row| {
-                (
-                    &row.id,
-                    &row.series,
-                    row.x.as_ref().map(|x| x.value.to_bits()),
-                )
-            })
-            .collect();
-        points.sort_unstable();
-        points.dedup();
         Self {
             id: id.to_owned(),
-            points: points.len(),
-            throughput: of(Quantity::Throughput),
-            mean_latency: of(Quantity::Mean),
-            p95_latency: of(Quantity::P95),
-            all: Errors::of(rows.iter().copied()),
+            throughput: of(&|quantity| quantity == Quantity::Throughput),
+            mean_latency: of(&|quantity| quantity == Quantity::Mean),
+            m_inter: of(&|quantity| quantity == Quantity::Interference),
+            values: of(&|quantity| quantity.group() == Group::Values),
+            percentiles: of(&|quantity| quantity.group() == Group::Percentiles),
         }
     }
 
-    /// The errors of each quantity, in the order of [`Quantity::ALL`].
+    /// The errors of the rows that a bar is about.
     #[must_use]
-    pub const fn by_quantity(&self) -> [&Errors; 3] {
-        [&self.throughput, &self.mean_latency, &self.p95_latency]
+    pub const fn group(&self, group: Group) -> &Errors {
+        match group {
+            Group::Values => &self.values,
+            Group::Percentiles => &self.percentiles,
+        }
     }
 }
 
-/// A row that is further off than [`DriveSummary::P90_BAR`].
+/// A row that is further off than the 90th percentile of its group may be.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Beyond {
     /// Figure.
@@ -142,6 +199,42 @@ pub struct Beyond {
     pub cause: Option<String>,
 }
 
+/// A bar over all rows of a group, and whether it holds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BarResult {
+    /// What is bounded, in words: the sentence of a known gap.
+    pub says: String,
+    /// Its value.
+    pub value: f64,
+    /// Its greatest allowed value.
+    pub most: f64,
+    /// Whether it holds.
+    pub holds: bool,
+    /// What is known of it if it does not.
+    pub gap: Option<KnownGap>,
+}
+
+impl BarResult {
+    fn of(says: String, value: f64, most: f64, scope: Scope, misfits: &Misfits) -> Self {
+        let bound = Bound::AtMost(most);
+        let holds = bound.holds(value, None);
+        let listed = misfits.gap(BARS_ID, &says).filter(|_| !holds);
+        Self {
+            gap: listed.and_then(|gap| gap.of(scope, bound, value, None)),
+            says,
+            value,
+            most,
+            holds,
+        }
+    }
+
+    /// Whether it holds, or is a known gap that did not get worse.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.holds || self.gap.as_ref().is_some_and(|gap| !gap.is_worse)
+    }
+}
+
 /// The rows of kind D together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DriveSummary {
@@ -149,38 +242,33 @@ pub struct DriveSummary {
     pub figures: Vec<FigureErrors>,
     /// Of all figures.
     pub all: FigureErrors,
-    /// Whether the median of all is at most [`DriveSummary::MEDIAN_BAR`].
-    pub median_holds: bool,
-    /// Whether the 90th percentile of all is at most [`DriveSummary::P90_BAR`].
-    pub p90_holds: bool,
-    /// Whether both hold of the rows that no misfit explains.
-    #[serde(skip)]
-    pub unexplained_hold: bool,
-    /// Rows beyond [`DriveSummary::P90_BAR`], the furthest first.
+    /// The bars, of each group the median and the 90th percentile.
+    pub bars: Vec<BarResult>,
+    /// Whether all figures were run, so that the bars judge.
+    pub is_whole: bool,
+    /// The figures that miss the bars of a group by themselves, of each group.
+    pub figures_that_miss: Vec<(Group, Vec<String>)>,
+    /// Rows beyond the 90th percentile of their group, the furthest first.
     pub beyond: Vec<Beyond>,
 }
 
 impl DriveSummary {
-    /// Greatest median magnitude of the relative error.
-    pub const MEDIAN_BAR: f64 = 0.05;
-    /// Greatest 90th percentile of the same.
-    pub const P90_BAR: f64 = 0.15;
-
-    /// Whether the rows pass together: both bars hold of all of them, explained
-    /// or not. Of a single figure it is enough that they hold of the rows that
-    /// no misfit explains: the bars are about a drive and not about a figure.
+    /// Whether the bars hold or are known not to. Of a part of the figures they
+    /// say nothing: they are about a drive and not about a figure.
     #[must_use]
     pub fn pass(&self) -> bool {
-        let one_figure = self.figures.len() == 1;
-        (self.median_holds && self.p90_holds) || (one_figure && self.unexplained_hold)
+        !self.is_whole || self.bars.iter().all(BarResult::is_known)
     }
 
     /// Summarises the judged rows of kind D in `rows`; none if there are none
-    /// with an error.
+    /// that count.
     #[must_use]
-    pub fn of(rows: &[Row]) -> Option<Self> {
-        let drive = |row: &&Row| row.kind == Kind::Drive && magnitude(row).is_some();
+    pub fn of(rows: &[Row], scope: Scope, misfits: &Misfits) -> Option<Self> {
+        let drive = |row: &&Row| row.kind == Kind::Drive && row.counts();
         let rows: Vec<&Row> = rows.iter().filter(drive).collect();
+        if rows.is_empty() {
+            return None;
+        }
         let mut ids: Vec<&str> = Vec::new();
         for row in &rows {
             if !ids.contains(&row.id.as_str()) {
@@ -191,36 +279,62 @@ impl DriveSummary {
             let mine: Vec<&Row> = rows.iter().copied().filter(|row| row.id == **id).collect();
             FigureErrors::of(id, &mine)
         };
+        let figures: Vec<FigureErrors> = ids.iter().map(figure).collect();
         let all = FigureErrors::of("all", &rows);
-        let (median, p90) = (all.all.median?, all.all.p90?);
-        let unexplained = rows.iter().filter(|row| row.misfit.is_none()).copied();
-        let unexplained = Errors::of(unexplained);
-        let within = |error: Option<f64>, bar: f64| error.is_none_or(|error| error <= bar);
+        let miss = |group: Group| {
+            let alone = figures
+                .iter()
+                .filter(|figure| figure.group(group).miss(group));
+            (group, alone.map(|figure| figure.id.clone()).collect())
+        };
         Some(Self {
-            figures: ids.iter().map(figure).collect(),
-            median_holds: median <= Self::MEDIAN_BAR,
-            p90_holds: p90 <= Self::P90_BAR,
-            unexplained_hold: within(unexplained.median, Self::MEDIAN_BAR)
-                && within(unexplained.p90, Self::P90_BAR),
+            bars: bars(&all, scope, misfits),
+            is_whole: scope.whole,
+            figures_that_miss: Group::ALL.map(miss).into(),
             beyond: beyond(&rows),
+            figures,
             all,
         })
     }
 }
 
+/// The bars over all rows.
+fn bars(all: &FigureErrors, scope: Scope, misfits: &Misfits) -> Vec<BarResult> {
+    let mut bars = Vec::new();
+    for group in Group::ALL {
+        let errors = all.group(group);
+        let (most_median, most_p90) = group.bars();
+        for (what, value, most) in [
+            ("median", errors.median, most_median),
+            ("P90", errors.p90, most_p90),
+        ] {
+            let Some(value) = value else { continue };
+            let says = format!("{}: {what} error at most {} %", group.name(), most * 100.0);
+            bars.push(BarResult::of(says, value, most, scope, misfits));
+        }
+    }
+    bars
+}
+
+/// Whether the error of a row of a real drive is greater than that of nine of
+/// ten of its group may be.
+pub(super) fn is_far(row: &Row) -> bool {
+    let most = row.quantity().group().bars().1;
+    row.kind == Kind::Drive && row.counts() && magnitude(row).is_some_and(|error| error > most)
+}
+
 fn beyond(rows: &[&Row]) -> Vec<Beyond> {
-    let far = |row: &&Row| {
-        let rel_error = row.rel_error?;
-        (rel_error.abs() > DriveSummary::P90_BAR).then(|| Beyond {
+    let far = rows.iter().filter(|row| is_far(row)).filter_map(|row| {
+        Some(Beyond {
             id: row.id.clone(),
             series: row.series.clone(),
             x: row.x.as_ref().map(|x| x.value),
             metric: row.metric.clone(),
-            rel_error,
+            rel_error: row.rel_error?,
             cause: row.misfit.clone(),
         })
-    };
-    let mut beyond: Vec<Beyond> = rows.iter().filter_map(far).collect();
+    });
+    let mut beyond: Vec<Beyond> = far.collect();
     // Stable: rows with the same error stay in their order.
     beyond.sort_by(|a, b| b.rel_error.abs().total_cmp(&a.rel_error.abs()));
     beyond

@@ -1,33 +1,94 @@
-//! The list of rows that are known not to come out, and why.
+//! The list of rows, statements and bars that are known not to come out, and why.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use thiserror::Error;
 use toml::Spanned;
 
-use super::{DriveSummary, Kind, Row, significant};
+use super::drive::is_far;
+use super::{DriveSummary, Gap, Row, Scope, significant};
 
 /// Version of the file format.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 /// The contents of `experiments/misfits.toml`.
 ///
 /// ```toml
-/// schema = 1
+/// schema = 2
 ///
 /// [[misfit]]
 /// id = "C10b"
 /// series = "finish, 16 KiB"
-/// x = 64                # optional: without it, every point of the series
+/// x = 64                # or a range, "3..=7"; without it, a row that has no x
 /// metric = "throughput"
 /// cause = "what happens, and why the stated mechanism does not give it"
 /// evidence = "the measurement or calculation that shows it"
+///
+/// [[gap]]
+/// id = "C8"
+/// says = "the sentence of a statement that does not hold"
+/// today = -0.081        # its figure; a worse one fails
+/// cause = "why"
+/// tried = "what was tried, or where that stands"
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Misfits {
     entries: Vec<Misfit>,
+    gaps: Vec<Gap>,
+}
+
+/// Points of an axis: one, or from one to another, both included.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Range {
+    /// The first.
+    pub first: f64,
+    /// The last.
+    pub last: f64,
+}
+
+impl Range {
+    fn parse(text: &str) -> Option<Self> {
+        let (first, last) = text.split_once("..=")?;
+        let number = |text: &str| text.trim().parse().ok().filter(|n: &f64| n.is_finite());
+        let (first, last) = (number(first)?, number(last)?);
+        (first <= last).then_some(Self { first, last })
+    }
+
+    fn contains(self, x: f64) -> bool {
+        // Both sides went through the same rounding.
+        significant(self.first) <= x && x <= significant(self.last)
+    }
+}
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.first.to_bits() == self.last.to_bits() {
+            write!(f, "{}", self.first)
+        } else {
+            write!(f, "{} to {}", self.first, self.last)
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Range {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Number(f64),
+            Range(String),
+        }
+        let wrong = "`x` is a finite number, or a range such as \"3..=7\"";
+        match Written::deserialize(deserializer)? {
+            Written::Number(x) if x.is_finite() => Ok(Self { first: x, last: x }),
+            Written::Number(_) => Err(serde::de::Error::custom(wrong)),
+            Written::Range(text) => {
+                Self::parse(&text).ok_or_else(|| serde::de::Error::custom(wrong))
+            }
+        }
+    }
 }
 
 /// One entry of the list. Unknown keys are refused.
@@ -38,9 +99,10 @@ pub struct Misfit {
     pub id: String,
     /// [`Row::series`] of these rows.
     pub series: String,
-    /// Value of [`Row::x`]; without it, every point of the series.
+    /// Values of [`Row::x`]; without it, a row that has none: a cause names the
+    /// points that it is about.
     #[serde(default)]
-    pub x: Option<f64>,
+    pub x: Option<Range>,
     /// [`Row::metric`] of these rows.
     pub metric: String,
     /// What happens, and why. Not empty.
@@ -69,7 +131,7 @@ pub enum MisfitError {
         /// Its `schema`.
         found: u32,
     },
-    /// An entry without cause or evidence, or a second one for the same rows.
+    /// An entry that lacks something, or a second one for the same rows.
     #[error("{file}:{line}: {problem}")]
     Entry {
         /// The file as the caller named it.
@@ -81,35 +143,67 @@ pub enum MisfitError {
     },
 }
 
-/// An entry that explains nothing, as it should then be removed.
+/// What has to be changed in the list.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Unused {
-    /// The entry.
-    pub misfit: Misfit,
-    /// Whether rows match it, all of which meet their bar; otherwise no row
-    /// matches although rows with its id were there.
-    pub all_pass: bool,
+pub enum Outdated {
+    /// A misfit that explains nothing.
+    NotNeeded {
+        /// The entry.
+        misfit: Misfit,
+        /// Whether rows match it, all of which meet their bar; otherwise no row
+        /// matches although rows with its id were there.
+        all_pass: bool,
+    },
+    /// A gap whose statement or bar holds.
+    Holds {
+        /// The entry.
+        gap: Gap,
+    },
+    /// A gap of which there is no statement or bar.
+    NoStatement {
+        /// The entry.
+        gap: Gap,
+    },
+    /// A gap whose figure is better than it says.
+    Better {
+        /// The entry.
+        gap: Gap,
+        /// The figure.
+        ours: f64,
+    },
 }
 
-impl fmt::Display for Unused {
+impl fmt::Display for Outdated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Misfit {
-            id,
-            series,
-            x,
-            metric,
-            ..
-        } = &self.misfit;
-        write!(f, "misfit {id}, {series}")?;
-        if let Some(x) = x {
-            write!(f, ", {x}")?;
+        match self {
+            Self::NotNeeded { misfit, all_pass } => {
+                write!(f, "misfit {}, {}", misfit.id, misfit.series)?;
+                if let Some(x) = &misfit.x {
+                    write!(f, ", {x}")?;
+                }
+                let why = if *all_pass {
+                    "the rows meet their bar"
+                } else {
+                    "there is no such row"
+                };
+                write!(f, ", {} is not needed: {why}", misfit.metric)
+            }
+            Self::Holds { gap } => write!(
+                f,
+                "gap {}, \"{}\" is not needed: it holds",
+                gap.id, gap.says
+            ),
+            Self::NoStatement { gap } => write!(
+                f,
+                "gap {}, \"{}\" is not needed: there is no such statement",
+                gap.id, gap.says
+            ),
+            Self::Better { gap, ours } => write!(
+                f,
+                "gap {}, \"{}\" got better: state the new figure, {ours}",
+                gap.id, gap.says
+            ),
         }
-        let why = if self.all_pass {
-            "the rows meet their bar"
-        } else {
-            "there is no such row"
-        };
-        write!(f, ", {metric} is not needed: {why}")
     }
 }
 
@@ -119,6 +213,8 @@ struct File {
     schema: u32,
     #[serde(default)]
     misfit: Vec<Spanned<Misfit>>,
+    #[serde(default)]
+    gap: Vec<Spanned<Gap>>,
 }
 
 impl Misfits {
@@ -137,48 +233,73 @@ impl Misfits {
                 found: parsed.schema,
             });
         }
-        let mut seen = BTreeSet::new();
-        let mut entries = Vec::with_capacity(parsed.misfit.len());
+        let at = |start: usize, problem: String| {
+            let before = text.get(..start).unwrap_or(text);
+            MisfitError::Entry {
+                file: file.to_owned(),
+                line: 1 + before.matches('\n').count(),
+                problem,
+            }
+        };
+        let mut entries: Vec<Misfit> = Vec::with_capacity(parsed.misfit.len());
         for entry in parsed.misfit {
             let start = entry.span().start;
             let entry = entry.into_inner();
-            if let Some(problem) = problem(&entry, &mut seen) {
-                let before = text.get(..start).unwrap_or(text);
-                let line = 1 + before.matches('\n').count();
-                return Err(MisfitError::Entry {
-                    file: file.to_owned(),
-                    line,
-                    problem,
-                });
+            if let Some(problem) = problem(&entry, &entries) {
+                return Err(at(start, problem));
             }
             entries.push(entry);
         }
-        Ok(Self { entries })
+        let mut seen = BTreeSet::new();
+        let mut gaps = Vec::with_capacity(parsed.gap.len());
+        for gap in parsed.gap {
+            let start = gap.span().start;
+            let gap = gap.into_inner();
+            if let Some(problem) = problem_of_gap(&gap, &mut seen) {
+                return Err(at(start, problem));
+            }
+            gaps.push(gap);
+        }
+        Ok(Self { entries, gaps })
     }
 
-    /// The entries in the order of the file.
+    /// The misfits in the order of the file.
     #[must_use]
     pub fn entries(&self) -> &[Misfit] {
         &self.entries
     }
 
-    /// The entry that explains `row`, whether or not the row needs it. Of
-    /// several, the last: [`Misfits::apply`] marks with that one.
+    /// The known gaps in the order of the file.
     #[must_use]
-    pub fn entry(&self, row: &Row) -> Option<&Misfit> {
-        let mut entries = self.entries.iter().rev();
-        entries.find(|entry| entry.id == row.id && entry.explains(row))
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps
     }
 
-    /// Marks the judged `rows` that miss their bar and are in the list, and
-    /// gives the entries that were not needed.
+    /// The known gap of a statement or bar.
+    #[must_use]
+    pub fn gap(&self, id: &str, says: &str) -> Option<&Gap> {
+        let mut gaps = self.gaps.iter();
+        gaps.find(|gap| gap.id == id && gap.says == says)
+    }
+
+    /// The entry that explains `row`, whether or not the row needs it.
+    #[must_use]
+    pub fn entry(&self, row: &Row) -> Option<&Misfit> {
+        let mut entries = self.entries.iter();
+        entries.find(|entry| entry.explains(row))
+    }
+
+    /// Marks the judged `rows` that miss their bar and are in the list, and the
+    /// statements that do not hold and are, and gives what has to be changed in
+    /// the list.
     ///
     /// A row of kind D has no bar of its own; it can be marked if its error is
-    /// beyond [`DriveSummary::P90_BAR`]. Entries whose id does not occur in `rows` are
-    /// not reported: another part of the experiments was run.
-    #[must_use = "entries that are not needed should be reported"]
-    pub fn apply(&self, rows: &mut [Row]) -> Vec<Unused> {
-        let mut unused = Vec::new();
+    /// beyond the 90th percentile that its group may have. Entries whose id does
+    /// not occur in `rows` are not reported: another part of the experiments was
+    /// run.
+    #[must_use = "what has to be changed should be reported"]
+    pub fn apply(&self, rows: &mut [Row], scope: Scope) -> Vec<Outdated> {
+        let mut outdated = Vec::new();
         for entry in &self.entries {
             let (mut same_id, mut matched, mut marked) = (false, false, false);
             for row in rows.iter_mut().filter(|row| row.id == entry.id) {
@@ -193,61 +314,119 @@ impl Misfits {
                 }
             }
             if same_id && !marked {
-                unused.push(Unused {
+                outdated.push(Outdated::NotNeeded {
                     misfit: entry.clone(),
                     all_pass: matched,
                 });
             }
         }
-        unused
+        outdated.extend(self.gaps.iter().filter_map(|gap| mark(gap, rows, scope)));
+        outdated
     }
+
+    /// What has to be changed about the bars of a real drive.
+    #[must_use]
+    pub fn outdated_bars(&self, drive: &DriveSummary, scope: Scope) -> Vec<Outdated> {
+        if !scope.whole {
+            return Vec::new();
+        }
+        let gaps = self.gaps.iter().filter(|gap| gap.id == "D");
+        let changed = |gap: &Gap| {
+            let gap = gap.clone();
+            let mut bars = drive.bars.iter();
+            let Some(bar) = bars.find(|bar| bar.says == gap.says) else {
+                return Some(Outdated::NoStatement { gap });
+            };
+            match &bar.gap {
+                Some(known) if known.is_better => Some(Outdated::Better {
+                    gap,
+                    ours: bar.value,
+                }),
+                None if bar.holds && gap.figure(scope).is_some() => Some(Outdated::Holds { gap }),
+                _ => None,
+            }
+        };
+        gaps.filter_map(changed).collect()
+    }
+}
+
+/// Marks the statement that a gap is about, and says what has to be changed.
+fn mark(gap: &Gap, rows: &mut [Row], scope: Scope) -> Option<Outdated> {
+    let (mut same_id, mut found) = (false, false);
+    for row in rows.iter_mut().filter(|row| row.id == gap.id) {
+        same_id = true;
+        let Some(bound) = row.statement.filter(|_| row.metric == gap.says) else {
+            continue;
+        };
+        found = true;
+        match row.pass {
+            Some(false) => {
+                row.gap = gap.of(scope, bound, row.ours, row.published);
+                if row.gap.as_ref().is_some_and(|known| known.is_better) {
+                    let (gap, ours) = (gap.clone(), row.ours);
+                    return Some(Outdated::Better { gap, ours });
+                }
+            }
+            Some(true) if gap.figure(scope).is_some() => {
+                return Some(Outdated::Holds { gap: gap.clone() });
+            }
+            _ => {}
+        }
+    }
+    // A quick run leaves statements out.
+    (same_id && !found && !scope.quick).then(|| Outdated::NoStatement { gap: gap.clone() })
 }
 
 impl Misfit {
     fn explains(&self, row: &Row) -> bool {
         let here = match (self.x, &row.x) {
-            (None, _) => true,
-            // Bits after rounding: both sides went through the same function.
-            (Some(x), Some(at)) => significant(x).to_bits() == significant(at.value).to_bits(),
-            (Some(_), None) => false,
+            (None, None) => true,
+            (Some(range), Some(at)) => range.contains(at.value),
+            (None, Some(_)) | (Some(_), None) => false,
         };
-        here && self.series == row.series && self.metric == row.metric
+        here && self.id == row.id && self.series == row.series && self.metric == row.metric
     }
 }
 
 fn misses(row: &Row) -> bool {
-    let far = row
-        .rel_error
-        .is_some_and(|e| e.abs() > DriveSummary::P90_BAR);
-    row.pass == Some(false) || (row.kind == Kind::Drive && far)
+    !row.is_statement() && (row.pass == Some(false) || is_far(row))
 }
 
-fn problem(
-    entry: &Misfit,
-    seen: &mut BTreeSet<(String, String, Option<u64>, String)>,
-) -> Option<String> {
-    for (key, text) in [("cause", &entry.cause), ("evidence", &entry.evidence)] {
-        if text.trim().is_empty() {
-            return Some(format!(
-                "`{key}` is empty: a misfit needs a cause and evidence for it"
-            ));
-        }
+/// The first key whose text is empty.
+fn empty(texts: &[(&str, &str)]) -> Option<String> {
+    let (key, _) = texts.iter().find(|(_, text)| text.trim().is_empty())?;
+    Some(format!("`{key}` is empty: say it, or that it is not known"))
+}
+
+fn problem(entry: &Misfit, before: &[Misfit]) -> Option<String> {
+    if let Some(problem) = empty(&[("cause", &entry.cause), ("evidence", &entry.evidence)]) {
+        return Some(problem);
     }
-    if entry.x.is_some_and(|x| !x.is_finite()) {
-        return Some("`x` is not a finite number".to_owned());
+    let overlaps = |other: &Misfit| match (entry.x, other.x) {
+        (None, None) => true,
+        (Some(a), Some(b)) => a.first <= b.last && b.first <= a.last,
+        _ => false,
+    };
+    let same = |other: &&Misfit| {
+        (&other.id, &other.series, &other.metric) == (&entry.id, &entry.series, &entry.metric)
+            && overlaps(other)
+    };
+    before.iter().find(same).map(|_| {
+        format!(
+            "a second entry for {}, {}, {}",
+            entry.id, entry.series, entry.metric
+        )
+    })
+}
+
+fn problem_of_gap(gap: &Gap, seen: &mut BTreeSet<(String, String)>) -> Option<String> {
+    if let Some(problem) = empty(&[("cause", &gap.cause), ("tried", &gap.tried)]) {
+        return Some(problem);
     }
-    let x = entry.x.map(|x| significant(x).to_bits());
-    let key = (
-        entry.id.clone(),
-        entry.series.clone(),
-        x,
-        entry.metric.clone(),
-    );
-    if seen.insert(key) {
-        return None;
+    let figures = [gap.today, gap.quick];
+    if figures.iter().all(Option::is_none) || figures.iter().flatten().any(|f| !f.is_finite()) {
+        return Some("a gap has its figure: `today`, `quick` or both, finite".to_owned());
     }
-    Some(format!(
-        "a second entry for {}, {}, {}",
-        entry.id, entry.series, entry.metric
-    ))
+    let is_new = seen.insert((gap.id.clone(), gap.says.clone()));
+    (!is_new).then(|| format!("a second entry for {}, \"{}\"", gap.id, gap.says))
 }

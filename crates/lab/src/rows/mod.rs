@@ -1,14 +1,16 @@
 //! Rows of comparison: a published value, ours, and the verdict.
 //!
 //! A [`Row`] is made with [`Row::new`] and its builder methods, and closed with
-//! [`Row::judged`], which applies the one rule of [`judge()`]. [`Misfits`] then
-//! marks the rows that are known not to come out, [`Summary`] counts, and
-//! [`to_json`] and [`to_csv`] write.
+//! [`Row::judged`], which applies the one rule of [`judge()`]. [`count_once`]
+//! finds measurements that several figures show, [`Misfits`] marks the rows that
+//! are known not to come out, [`Summary`] counts, and [`to_json`] and [`to_csv`]
+//! write.
 //!
 //! Values are rounded to six significant digits *before* they are judged, so
 //! that who reads only the file comes to the same verdicts.
 
 mod drive;
+mod gap;
 mod judge;
 mod misfit;
 mod summary;
@@ -17,11 +19,15 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use drive::{Beyond, DriveSummary, Errors, FigureErrors, Quantity};
-pub use judge::{Judgement, judge};
-pub use misfit::{Misfit, MisfitError, Misfits, Unused};
-pub use summary::{Stats, Summary};
+pub use drive::{BarResult, Beyond, DriveSummary, Errors, FigureErrors, Group, Quantity};
+pub use gap::{Gap, KnownGap};
+pub use judge::{Bound, Judgement, judge};
+pub use misfit::{Misfit, MisfitError, Misfits, Outdated, Range};
+pub use summary::{Missing, Scope, Stats, Summary};
 pub use write::{COLUMNS, SCHEMA, to_csv, to_json};
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use serde::Serialize;
 
@@ -46,6 +52,19 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All of them, in the order of output.
+    pub const ALL: [Self; 3] = [Self::Emulator, Self::Drive, Self::Shape];
+
+    /// In words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Emulator => "emulators and prototypes",
+            Self::Drive => "real drive",
+            Self::Shape => "sizes that are shown, not judged",
+        }
+    }
+
     /// The letter that stands for the kind in files and tables.
     #[must_use]
     pub const fn letter(self) -> &'static str {
@@ -58,8 +77,6 @@ impl Kind {
 }
 
 /// Where on the horizontal axis of its figure a row lies.
-///
-/// In files it is the value alone: an id has one axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct X {
     /// The quantity, with its unit if it has one ("concurrency",
@@ -67,18 +84,27 @@ pub struct X {
     pub name: String,
     /// Its value.
     pub value: f64,
+    /// The value as it stands in the experiment file ("64KiB").
+    pub label: String,
 }
 
-impl Serialize for X {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(self.value)
-    }
+/// Whether a row takes part in the verdicts, and why not if it does not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is judged by the rule of its kind.
+    Judged,
+    /// Its published value was an input of the profile or of the host's stack,
+    /// for the reason given: that it comes out shows nothing.
+    Input(String),
+    /// It is shown for the reason given.
+    Shown(String),
+    /// It is the same measurement, beside the same published value, as a row of
+    /// the figure named, and counts there.
+    CountedIn(String),
 }
 
 /// One published result beside ours.
-///
-/// The order of the fields is that of the keys in JSON and of [`COLUMNS`].
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// Which result: "C10a".
     pub id: String,
@@ -86,14 +112,18 @@ pub struct Row {
     pub kind: Kind,
     /// Which curve of the figure: "finish, 16 KiB".
     pub series: String,
+    /// The job whose measurement it is; empty if it is of several.
+    pub job: String,
     /// Which point of the curve; none for single numbers.
     pub x: Option<X>,
-    /// What was measured: "throughput", "P95".
+    /// What was measured: "throughput", "P95". Of a statement, its sentence.
     pub metric: String,
     /// The unit of every value of the row: "KIOPS", "us", [`UNIT_M`].
     pub unit: String,
     /// The published value, if there is one.
     pub published: Option<f64>,
+    /// Where the published value stands: file, line and column of a table.
+    pub published_in: Option<String>,
     /// Least and greatest of the authors' own repeats of the point.
     pub repeat_spread: Option<(f64, f64)>,
     /// What zonelab gives. Not finite (null in JSON) if it gave nothing.
@@ -108,13 +138,16 @@ pub struct Row {
     /// Greatest allowed magnitude of `rel_error`, if the row has a bar of its
     /// own.
     pub tolerance: Option<f64>,
+    /// What makes a statement hold; none if the row is a measured point.
+    pub statement: Option<Bound>,
     /// Whether the row meets its bar; none if it has no bar of its own.
     pub pass: Option<bool>,
-    /// Why the row does not pass although its mechanism is understood.
+    /// Whether it takes part in the verdicts.
+    pub standing: Standing,
+    /// Why a point does not pass although its mechanism is understood.
     pub misfit: Option<String>,
-    /// Outcome of a check of shape or order (rows of [`Kind::Shape`]).
-    #[serde(skip)]
-    pub shape_holds: Option<bool>,
+    /// The known gap that a statement which does not hold is listed as.
+    pub gap: Option<KnownGap>,
 }
 
 impl Row {
@@ -126,29 +159,41 @@ impl Row {
             id: id.to_owned(),
             kind,
             series: series.to_owned(),
+            job: String::new(),
             x: None,
             metric: metric.0.to_owned(),
             unit: metric.1.to_owned(),
             published: None,
+            published_in: None,
             repeat_spread: None,
             ours,
             ours_lower: None,
             ours_upper: None,
             rel_error: None,
             tolerance: None,
+            statement: None,
             pass: None,
+            standing: Standing::Judged,
             misfit: None,
-            shape_holds: None,
+            gap: None,
         }
     }
 
     /// Sets the point of the curve.
     #[must_use]
-    pub fn at(mut self, name: &str, value: f64) -> Self {
+    pub fn at(mut self, name: &str, value: f64, label: &str) -> Self {
         self.x = Some(X {
             name: name.to_owned(),
             value,
+            label: label.to_owned(),
         });
+        self
+    }
+
+    /// Sets the job.
+    #[must_use]
+    pub fn of_job(mut self, job: &str) -> Self {
+        job.clone_into(&mut self.job);
         self
     }
 
@@ -156,6 +201,13 @@ impl Row {
     #[must_use]
     pub fn published(mut self, value: f64) -> Self {
         self.published = Some(value);
+        self
+    }
+
+    /// Sets where the published value stands.
+    #[must_use]
+    pub fn published_in(mut self, place: Option<String>) -> Self {
+        self.published_in = place;
         self
     }
 
@@ -174,10 +226,17 @@ impl Row {
         self
     }
 
-    /// Sets the outcome of a check of shape or order.
+    /// Makes the row a statement that holds under `bound`.
     #[must_use]
-    pub fn shape(mut self, holds: bool) -> Self {
-        self.shape_holds = Some(holds);
+    pub fn statement(mut self, bound: Bound) -> Self {
+        self.statement = Some(bound);
+        self
+    }
+
+    /// Sets whether it takes part in the verdicts.
+    #[must_use]
+    pub fn standing(mut self, standing: Standing) -> Self {
+        self.standing = standing;
         self
     }
 
@@ -205,38 +264,61 @@ impl Row {
         self
     }
 
-    /// The same row, shown and not judged: what it measured is not what was published.
+    /// The same row, shown and not judged, for the reason given.
     #[must_use]
-    pub fn informative(self) -> Self {
-        let kind = Kind::Shape;
+    pub fn shown(self, reason: &str) -> Self {
         Self {
-            kind,
-            shape_holds: None,
+            standing: Standing::Shown(reason.to_owned()),
             misfit: None,
+            gap: None,
             ..self
         }
         .judged()
     }
 
-    /// Whether the error counts from the nearest value within 0.05 of the
-    /// published one: that of an M^Inter of a real drive.
+    /// Whether it is a statement rather than a measured point.
     #[must_use]
-    pub fn counts_from_noise(&self) -> bool {
-        self.kind == Kind::Drive && self.unit == UNIT_M && self.published.is_some()
+    pub const fn is_statement(&self) -> bool {
+        self.statement.is_some()
+    }
+
+    /// Whether its error counts in the statistics of its kind: those of kind S
+    /// are sizes to discuss, and what is no measured point or is not judged has
+    /// none.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        self.standing == Standing::Judged
+            && !self.is_statement()
+            && self.kind != Kind::Shape
+            && self.rel_error.is_some_and(f64::is_finite)
+    }
+
+    /// Why the row is not judged, does not pass, or does not hold.
+    #[must_use]
+    pub fn reason(&self) -> Option<String> {
+        match (&self.standing, &self.gap) {
+            (Standing::Input(why) | Standing::Shown(why), _) => Some(why.clone()),
+            (Standing::CountedIn(id), _) => Some(format!("counted in {id}")),
+            (Standing::Judged, Some(gap)) => Some(gap.cause.clone()),
+            (Standing::Judged, None) => self.misfit.clone(),
+        }
     }
 
     /// The verdict in one word.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        match (self.pass, &self.misfit) {
-            (_, Some(_)) => Verdict::Misfit,
-            (Some(true), None) if self.kind == Kind::Shape && self.shape_holds.is_none() => {
-                Verdict::Info
-            }
-            (Some(true), None) => Verdict::Ok,
-            (Some(false), None) => Verdict::Fail,
-            (None, None) if self.kind == Kind::Drive && self.rel_error.is_some() => Verdict::Joint,
-            (None, None) => Verdict::Info,
+        match &self.standing {
+            Standing::Input(_) => return Verdict::Input,
+            Standing::Shown(_) | Standing::CountedIn(_) => return Verdict::Info,
+            Standing::Judged => {}
+        }
+        match (self.pass, &self.misfit, &self.gap) {
+            (Some(true), ..) => Verdict::Ok,
+            (_, Some(_), _) => Verdict::Misfit,
+            (Some(false), _, Some(gap)) if !gap.is_worse => Verdict::Missed,
+            (Some(false), ..) => Verdict::Fail,
+            (None, ..) if self.kind == Kind::Drive && self.counts() => Verdict::Joint,
+            (None, ..) => Verdict::Info,
         }
     }
 
@@ -247,28 +329,62 @@ impl Row {
         let (Some(error), Some(tolerance)) = (self.rel_error, self.tolerance) else {
             return false;
         };
-        self.pass == Some(true) && error.abs() > tolerance
+        !self.is_statement() && self.pass == Some(true) && error.abs() > tolerance
+    }
+}
+
+/// Lets a measurement that several figures show count in the first of them
+/// only: rows of a real drive with the same published value of the same metric.
+pub fn count_once(rows: &mut [Row]) {
+    let mut first: BTreeMap<(String, String), String> = BTreeMap::new();
+    for row in rows.iter_mut() {
+        let Some(place) = &row.published_in else {
+            continue;
+        };
+        if row.kind != Kind::Drive || !row.counts() {
+            continue;
+        }
+        match first.entry((place.clone(), row.metric.clone())) {
+            Entry::Vacant(entry) => {
+                entry.insert(row.id.clone());
+            }
+            Entry::Occupied(entry) => row.standing = Standing::CountedIn(entry.get().clone()),
+        }
     }
 }
 
 /// What became of a row.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// It meets its bar.
+    /// It meets its bar, or the statement holds.
     Ok,
-    /// It misses its bar, as `experiments/misfits.toml` explains.
+    /// A point that misses its bar, as `experiments/misfits.toml` explains.
     Misfit,
-    /// It misses its bar: the command fails.
+    /// A statement that does not hold, which `experiments/misfits.toml` lists as
+    /// a known gap.
+    Missed,
+    /// It misses its bar or does not hold, and is not listed or got worse: the
+    /// command fails.
     Fail,
     /// It is judged together with the other rows of a real drive.
     Joint,
+    /// Its published value was an input of ours.
+    Input,
     /// It is shown and not judged.
     Info,
 }
 
 impl Verdict {
     /// All of them, in the order of output.
-    pub const ALL: [Self; 5] = [Self::Ok, Self::Misfit, Self::Fail, Self::Joint, Self::Info];
+    pub const ALL: [Self; 7] = [
+        Self::Ok,
+        Self::Misfit,
+        Self::Missed,
+        Self::Fail,
+        Self::Joint,
+        Self::Input,
+        Self::Info,
+    ];
 
     /// The word for tables.
     #[must_use]
@@ -276,8 +392,10 @@ impl Verdict {
         match self {
             Self::Ok => "ok",
             Self::Misfit => "MISFIT",
+            Self::Missed => "MISSED",
             Self::Fail => "FAIL",
             Self::Joint => "joint",
+            Self::Input => "input",
             Self::Info => "info",
         }
     }

@@ -1,58 +1,152 @@
 //! Rows as JSON and CSV.
 
-use super::{DriveSummary, Row};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Kind, Row, Stats, Summary, Verdict};
 use crate::output::csv_field;
 
 /// Version of the row files. Within a version keys are only added.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// The columns of the CSV file and the keys of a row in JSON.
-pub const COLUMNS: [&str; 15] = [
+pub const COLUMNS: [&str; 21] = [
     "id",
     "kind",
     "series",
+    "job",
     "x",
+    "x_label",
     "metric",
     "unit",
     "published",
+    "published_in",
     "repeat_spread",
     "ours",
     "ours_lower",
     "ours_upper",
     "rel_error",
     "tolerance",
+    "needs",
+    "verdict",
+    "counts",
     "pass",
-    "misfit",
+    "reason",
 ];
 
-/// `{"schema", "seed", "rows"}` with one row per line, null where a value is
-/// unknown; and `"summary"`, a [`DriveSummary`], if there are rows of a real
-/// drive. The same rows give the same bytes.
+/// A row as it is written; the order of the fields is that of [`COLUMNS`].
+#[derive(Serialize)]
+struct Written<'a> {
+    id: &'a str,
+    kind: Kind,
+    series: &'a str,
+    job: &'a str,
+    x: Option<f64>,
+    x_label: Option<&'a str>,
+    metric: &'a str,
+    unit: &'a str,
+    published: Option<f64>,
+    published_in: Option<&'a str>,
+    repeat_spread: Option<(f64, f64)>,
+    ours: f64,
+    ours_lower: Option<f64>,
+    ours_upper: Option<f64>,
+    rel_error: Option<f64>,
+    tolerance: Option<f64>,
+    needs: Option<String>,
+    verdict: &'static str,
+    counts: bool,
+    pass: Option<bool>,
+    reason: Option<String>,
+}
+
+impl<'a> Written<'a> {
+    fn of(row: &'a Row) -> Self {
+        Self {
+            id: &row.id,
+            kind: row.kind,
+            series: &row.series,
+            job: &row.job,
+            x: row.x.as_ref().map(|x| x.value),
+            x_label: row.x.as_ref().map(|x| x.label.as_str()),
+            metric: &row.metric,
+            unit: &row.unit,
+            published: row.published,
+            published_in: row.published_in.as_deref(),
+            repeat_spread: row.repeat_spread,
+            ours: row.ours,
+            ours_lower: row.ours_lower,
+            ours_upper: row.ours_upper,
+            rel_error: row.rel_error,
+            tolerance: row.tolerance,
+            needs: row.statement.map(super::Bound::words),
+            verdict: row.verdict().word(),
+            counts: row.counts(),
+            pass: row.pass,
+            reason: row.reason(),
+        }
+    }
+}
+
+/// `{"schema", "seed", "rows", "summary"}` with one row per line, null where a
+/// value is unknown. The same rows give the same bytes.
 #[must_use]
-pub fn to_json(rows: &[Row], seed: u64) -> String {
+pub fn to_json(rows: &[Row], summary: &Summary, seed: u64) -> String {
     let mut out = format!("{{\n\"schema\": {SCHEMA},\n\"seed\": {seed},\n\"rows\": [");
     for (n, row) in rows.iter().enumerate() {
         out.push_str(if n == 0 { "\n" } else { ",\n" });
         // Serialising to memory fails only for maps with odd keys.
-        out.push_str(&serde_json::to_string(row).expect("a row has no maps"));
+        out.push_str(&serde_json::to_string(&Written::of(row)).expect("a row has no maps"));
     }
-    out.push_str("\n]");
-    if let Some(summary) = DriveSummary::of(rows) {
-        out.push_str(",\n\"summary\": ");
-        out.push_str(&serde_json::to_string_pretty(&summary).expect("a summary has no maps"));
-    }
+    out.push_str("\n],\n\"summary\": ");
+    let text = serde_json::to_string_pretty(&summary_json(summary));
+    out.push_str(&text.expect("a summary has plain keys"));
     out.push_str("\n}\n");
     out
 }
 
-/// The same as comma-separated values after RFC 4180, empty where a value is
+/// What the page at the end says, as data.
+fn summary_json(summary: &Summary) -> Value {
+    let kinds = summary.kinds.iter().map(|(kind, stats)| {
+        let mut value = stats_json(stats);
+        value["kind"] = json!(kind.letter());
+        value
+    });
+    json!({
+        "quick": summary.scope.quick,
+        "whole": summary.scope.whole,
+        "pass": summary.pass(),
+        "kinds": kinds.collect::<Vec<_>>(),
+        "statements": stats_json(&summary.statements),
+        "drive": summary.drive,
+        "missing": summary.missing,
+    })
+}
+
+fn stats_json(stats: &Stats) -> Value {
+    let verdicts: serde_json::Map<String, Value> = Verdict::ALL
+        .iter()
+        .map(|verdict| {
+            let count = stats.of_verdict(*verdict);
+            (verdict.word().to_owned(), json!(count))
+        })
+        .collect();
+    json!({
+        "rows": stats.count,
+        "verdicts": verdicts,
+        "median_error": stats.median_error.map(super::significant),
+        "p90_error": stats.p90_error.map(super::significant),
+    })
+}
+
+/// The rows as comma-separated values after RFC 4180, empty where a value is
 /// unknown. A spread is written as `least..greatest`.
 #[must_use]
 pub fn to_csv(rows: &[Row]) -> String {
     let mut out = COLUMNS.join(",");
     out.push('\n');
     for row in rows {
-        let fields = fields(row).map(|field| csv_field(&field));
+        let fields = fields(&Written::of(row)).map(|field| csv_field(&field));
         out.push_str(&fields.join(","));
         out.push('\n');
     }
@@ -60,16 +154,19 @@ pub fn to_csv(rows: &[Row]) -> String {
 }
 
 /// The fields of `row` in the order of [`COLUMNS`].
-fn fields(row: &Row) -> [String; COLUMNS.len()] {
+fn fields(row: &Written<'_>) -> [String; COLUMNS.len()] {
     let optional = |value: Option<f64>| value.map(number).unwrap_or_default();
     [
-        row.id.clone(),
+        row.id.to_owned(),
         row.kind.letter().to_owned(),
-        row.series.clone(),
-        row.x.as_ref().map(|x| number(x.value)).unwrap_or_default(),
-        row.metric.clone(),
-        row.unit.clone(),
+        row.series.to_owned(),
+        row.job.to_owned(),
+        optional(row.x),
+        row.x_label.unwrap_or_default().to_owned(),
+        row.metric.to_owned(),
+        row.unit.to_owned(),
         optional(row.published),
+        row.published_in.unwrap_or_default().to_owned(),
         row.repeat_spread
             .map(|(a, b)| format!("{}..{}", number(a), number(b)))
             .unwrap_or_default(),
@@ -78,8 +175,11 @@ fn fields(row: &Row) -> [String; COLUMNS.len()] {
         optional(row.ours_upper),
         optional(row.rel_error),
         optional(row.tolerance),
+        row.needs.clone().unwrap_or_default(),
+        row.verdict.to_owned(),
+        row.counts.to_string(),
         row.pass.map(|pass| pass.to_string()).unwrap_or_default(),
-        row.misfit.clone().unwrap_or_default(),
+        row.reason.clone().unwrap_or_default(),
     ]
 }
 

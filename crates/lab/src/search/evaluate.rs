@@ -390,7 +390,7 @@ impl<'a> Evaluator<'a> {
             seed: self.search.seed(),
             profiles: self.runner.profiles,
             conditions: &Conditions::default(),
-            on_point: &|_| (),
+            on_point: &|_, _| (),
             interrupted: self.runner.interrupted,
         };
         let result = run::run_point(point, &options).map_err(|error| error.to_string())?;

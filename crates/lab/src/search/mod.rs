@@ -29,7 +29,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use zonelab_config::{Errors, Place};
+use zonelab_config::{Document, Errors, Place};
 
 use crate::experiment::{Experiment, PublishedSetting, SearchSpec};
 use crate::run::{Point, Profiles, RunError};
@@ -183,6 +183,20 @@ impl Search {
             .map(|knob| search.own_value(&knob.key, profiles));
         search.own = own.collect();
         Ok(search)
+    }
+
+    /// Its file with the settings of the command line, as data.
+    ///
+    /// # Errors
+    /// None that reading the experiment did not have.
+    pub fn resolved(&self) -> Result<serde_json::Value, Errors> {
+        let Source {
+            file,
+            text,
+            settings,
+            ..
+        } = &self.source;
+        Ok(Document::parse(file, text, &settings.file)?.to_json())
     }
 
     /// What is searched.

@@ -1,16 +1,22 @@
 //! Text tables for a terminal.
 //!
-//! [`comparison`] shows rows of comparison; [`Table`] lays out any other table.
+//! [`comparison`] shows rows of comparison, [`page()`] what they come to, and
+//! [`markdown()`] the same for documents; [`Table`] lays out any other table.
 //! The functions read neither the environment nor the terminal: width and
 //! colour come from the caller in a [`Style`], who knows about `NO_COLOR` and
 //! whether the output is a terminal. Control characters in texts are replaced,
 //! so that no input file can steer the terminal.
 
-mod drive;
+mod markdown;
+mod page;
 #[cfg(test)]
 mod tests;
 
-use crate::rows::{Row, Stats, Summary, UNIT_M, Verdict, X};
+pub use markdown::markdown;
+pub(crate) use page::lines as summary_lines;
+pub use page::page;
+
+use crate::rows::{Bound, Row, Stats, Summary, UNIT_M, Verdict, X};
 
 /// How tables look.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -281,20 +287,17 @@ pub fn percent(error: f64) -> String {
 }
 
 /// The rows of comparison with their verdicts, grouped by id, each group under
-/// a line that summarises it; then everything on one page: counts by id, what
-/// a real drive's rows come to, and the rows that failed.
+/// a line that summarises it.
 ///
 /// The rows should be judged ([`Row::judged`]) and marked
 /// ([`crate::rows::Misfits::apply`]).
 #[must_use]
-pub fn comparison(rows: &[Row], style: &Style) -> String {
-    let summary = Summary::of(rows);
+pub fn comparison(rows: &[Row], summary: &Summary, style: &Style) -> String {
     let mut out = String::new();
     for (id, stats) in &summary.by_id {
-        out.push_str(&paragraph(&format!("{id}: {}", sentence(stats)), style));
-        let is_check = |row: &&Row| row.shape_holds.is_some();
-        let (checks, values): (Vec<_>, Vec<_>) =
-            rows.iter().filter(|row| row.id == *id).partition(is_check);
+        out.push_str(&paragraph(&figure_line(id, stats), style));
+        let own = rows.iter().filter(|row| row.id == *id);
+        let (checks, values): (Vec<_>, Vec<_>) = own.partition(|row| row.is_statement());
         if !values.is_empty() {
             out.push_str(&group_table(&values).to_text(style));
         }
@@ -307,63 +310,29 @@ pub fn comparison(rows: &[Row], style: &Style) -> String {
         let note = "±1pt: the published percentile lies between ours one point lower and higher";
         out.push_str(&paragraph(note, style));
     }
-    if rows.iter().any(Row::counts_from_noise) {
-        let note = "±0.05: the error counts from the nearest M^Inter within 0.05 of the published";
-        out.push_str(&paragraph(note, style));
-    }
-    if summary.by_id.len() > 1 {
-        out.push_str(&counts_table(&summary).to_text(style));
-    }
-    if summary.by_id.len() != 1 {
-        let all = format!("all: {}", sentence(&summary.overall));
-        out.push_str(&paragraph(&all, style));
-    }
-    if let Some(drive) = &summary.drive {
-        out.push_str(&drive::summary(drive, style));
-    }
-    out.push_str(&failed(rows, style));
     out
 }
 
-/// The rows that failed, once more where they are seen.
-fn failed(rows: &[Row], style: &Style) -> String {
-    let failed = rows.iter().filter(|row| row.verdict() == Verdict::Fail);
-    let (checks, values): (Vec<&Row>, Vec<&Row>) =
-        failed.partition(|row| row.shape_holds.is_some());
-    let mut out = String::new();
-    for (rows, table) in [
-        (&values, group_table as fn(&[&Row]) -> Table),
-        (&checks, check_table),
-    ] {
-        if !rows.is_empty() {
-            out.push('\n');
-            out.push_str(&table(rows).to_text(style));
-        }
-    }
-    out
-}
-
-/// Verdicts and errors by id.
-fn counts_table(summary: &Summary) -> Table {
-    let mut columns = vec![Column::word("id"), Column::number("rows")];
-    columns.extend(Verdict::ALL.map(|verdict| Column::number(verdict.word())));
-    columns.extend([Column::number("median |error|"), Column::number("P90")]);
-    let mut table = Table::new(columns);
-    for (id, stats) in &summary.by_id {
-        let mut cells = vec![id.clone(), stats.count.to_string()];
-        cells.extend(Verdict::ALL.map(|verdict| match stats.of_verdict(verdict) {
-            0 => String::new(),
-            count => count.to_string(),
-        }));
-        cells.extend([stats.median_error, stats.p90_error].map(share));
-        table.push(cells.into_iter().map(Cell::from));
-    }
-    table
+/// What became of a figure, in a line: "C10a: 42 rows, 40 ok, 1 MISFIT; |error|
+/// median 0.4 %, P90 2.1 %".
+#[must_use]
+pub fn figure_line(id: &str, stats: &Stats) -> String {
+    format!("{id}: {}", sentence(stats))
 }
 
 /// The magnitude of an error in per cent; a dash if there is none.
-fn share(value: Option<f64>) -> String {
+pub(crate) fn share(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{:.1} %", value * 100.0))
+}
+
+/// A value of a statement as a person reads it: shares in per cent.
+pub(crate) fn sized(value: Option<f64>, unit: &str) -> String {
+    match (value, unit) {
+        (None, _) => "-".to_owned(),
+        (Some(value), "change") => percent(value),
+        (Some(value), "error") => share(Some(value)),
+        (Some(value), _) => number(value),
+    }
 }
 
 /// `text` as one paragraph: words that do not fit go to the next line.
@@ -416,19 +385,24 @@ fn group_table(rows: &[&Row]) -> Table {
     table
 }
 
-/// Statements about our own results, which are too long for the metric's column.
+/// Statements, which are too long for the metric's column.
 fn check_table(rows: &[&Row]) -> Table {
     let mut table = Table::new([
         Column::word("id"),
-        Column::text("check"),
-        Column::number("ratio"),
+        Column::text("statement"),
+        Column::number("published"),
+        Column::number("ours"),
+        Column::word("needs"),
         Column::word("verdict"),
     ]);
     for row in rows {
+        let needs = row.statement.map(Bound::words).unwrap_or_default();
         table.push([
             row.id.as_str().into(),
             row.metric.as_str().into(),
-            number(row.ours).into(),
+            sized(row.published, &row.unit).into(),
+            sized(Some(row.ours), &row.unit).into(),
+            needs.into(),
             verdict_cell(row),
         ]);
     }
@@ -498,18 +472,19 @@ fn verdict_cell(row: &Row) -> Cell {
     let mut text = verdict.word().to_owned();
     if row.passes_by_bracket() {
         text.push_str(" ±1pt");
-    } else if row.counts_from_noise() {
-        text.push_str(" ±0.05");
     }
-    let colour = match verdict {
-        Verdict::Ok => Colour::Green,
-        Verdict::Misfit => Colour::Yellow,
-        Verdict::Fail => Colour::Red,
-        Verdict::Joint | Verdict::Info => Colour::Dim,
-    };
     Cell {
         text,
-        colour: Some(colour),
+        colour: Some(colour_of(verdict)),
+    }
+}
+
+const fn colour_of(verdict: Verdict) -> Colour {
+    match verdict {
+        Verdict::Ok => Colour::Green,
+        Verdict::Misfit | Verdict::Missed => Colour::Yellow,
+        Verdict::Fail => Colour::Red,
+        Verdict::Joint | Verdict::Input | Verdict::Info => Colour::Dim,
     }
 }
 

@@ -31,7 +31,7 @@ fn checks_hold(id: &str, checks: usize) {
         conditions: &Conditions::default(),
         seed: 1,
         profiles: &Tiny,
-        on_point: &|_| (),
+        on_point: &|_, _| (),
         interrupted: &|| false,
     };
     let pool = ThreadPoolBuilder::new().num_threads(2).build();

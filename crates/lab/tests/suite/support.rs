@@ -152,7 +152,7 @@ pub(crate) fn run(text: &str, seed: u64, threads: usize) -> Result<Vec<PointResu
         conditions: &Conditions::default(),
         seed,
         profiles: &Tiny,
-        on_point: &|_| (),
+        on_point: &|_, _| (),
         interrupted: &|| false,
     };
     let pool = rayon::ThreadPoolBuilder::new()

@@ -21,7 +21,7 @@ fn run_points(points: &[Point], threads: usize) -> Vec<PointResult> {
         conditions: &Conditions::default(),
         seed: 1,
         profiles: &Tiny,
-        on_point: &|_| (),
+        on_point: &|_, _| (),
         interrupted: &|| false,
     };
     let pool = rayon::ThreadPoolBuilder::new()

@@ -17,7 +17,7 @@ const experimentSection = (data, experiment, index) => {
 
 const statsLine = (stats) => {
   if (stats.count === 0) return '';
-  const parts = ['ok', 'misfit', 'fail', 'joint', 'info'].filter((status) => stats[status] > 0).map((status) => `${count(stats[status])} ${STATUS[status]}`);
+  const parts = Object.keys(STATUS).filter((status) => stats.verdicts[status] > 0).map((status) => `${count(stats.verdicts[status])} ${STATUS[status]}`);
   const errors = stats.median === null ? '' : `; |error| median ${percent(stats.median)}, P90 ${percent(stats.p90)}`;
   return `${count(stats.count)} rows: ${parts.join(', ')}${errors}`;
 };

@@ -1,23 +1,32 @@
 // The page.
 
+// Verdicts by experiment. Errors of different kinds of results are never mixed.
 const summary = (data) => {
-  const head = ['result', 'rows', 'ok', 'misfit', 'FAIL', 'joint', 'info', 'median |error|', 'P90 |error|'];
+  const verdicts = Object.keys(STATUS);
+  const head = ['result', 'rows', ...verdicts.map((status) => STATUS[status]), 'median |error|', 'P90 |error|'];
   const line = (name, stats) => el('tr', {}, el('th', { scope: 'row' }, name),
-    [stats.count, stats.ok, stats.misfit, stats.fail, stats.joint, stats.info].map((many, column) =>
-      el('td', { class: `number${column === 3 && many > 0 ? ' status fail' : ''}` }, count(many))),
+    el('td', { class: 'number' }, count(stats.count)),
+    verdicts.map((status) => el('td', { class: `number${status === 'fail' && stats.verdicts.fail > 0 ? ' status fail' : ''}` }, count(stats.verdicts[status]))),
     [stats.median, stats.p90].map((error) => el('td', { class: 'number' }, error === null ? '–' : percent(error))));
   return el('div', { class: 'scroll' }, el('table', { class: 'summary' },
     el('thead', {}, el('tr', {}, head.map((name, column) => el('th', { scope: 'col', class: column ? 'number' : null }, name)))),
     el('tbody', {},
-      data.experiments.map((experiment, index) => line(el('a', { href: `#e${index}` }, experiment.id, el('span', { class: 'title' }, `: ${experiment.title}`)), experiment.stats)),
-      data.experiments.length > 1 ? line('all', data.overall) : null)));
+      data.experiments.map((experiment, index) => line(el('a', { href: `#e${index}` }, experiment.id, el('span', { class: 'title' }, `: ${experiment.title}`)), experiment.stats)))));
 };
 
-const drives = (bar) => {
-  if (!bar) return null;
-  const [median, p90, pass] = bar;
-  return el('p', {}, `Rows of real drives together: median error ${percent(median)} (at most 5 %), P90 ${percent(p90)} (at most 15 %): `,
-    el('span', { class: `status ${pass ? 'ok' : 'fail'}` }, pass ? 'ok' : 'FAIL'));
+// Statements and bars that do not hold, the worst first.
+const gaps = (data) => {
+  if (data.missing.length === 0) return null;
+  const head = ['result', 'what does not hold', 'published', 'ours', 'it takes', 'why', ''];
+  const numeric = (column) => (column === 2 || column === 3 ? 'number' : null);
+  const line = ([id, says, published, ours, needs, cause, known]) => el('tr', {},
+    [id, says, published, ours, needs, cause].map((text, column) => el('td', { class: numeric(column) }, text)),
+    el('td', { class: `status ${known ? 'missed' : 'fail'}` }, known ? STATUS.missed : STATUS.fail));
+  return el('section', { id: 'gaps' },
+    el('h2', {}, 'Known gaps'),
+    el('div', { class: 'scroll' }, el('table', {},
+      el('thead', {}, el('tr', {}, head.map((name, column) => el('th', { scope: 'col', class: numeric(column) }, name)))),
+      el('tbody', {}, data.missing.map(line)))));
 };
 
 const start = () => {
@@ -25,8 +34,9 @@ const start = () => {
   document.getElementById('head').append(
     command(data.command),
     ...data.notices.map((text) => el('p', { class: 'notice' }, text)),
-    summary(data),
-    ...[drives(data.drive_bar)].filter(Boolean));
+    el('ul', { id: 'lines' }, data.summary.map((text) => el('li', {}, text))),
+    ...[gaps(data)].filter(Boolean),
+    summary(data));
   document.getElementById('experiments').append(...data.experiments.map((experiment, index) => experimentSection(data, experiment, index)));
   if (data.rows.length > 0) document.getElementById('rows').append(rowsTable(data));
   document.getElementById('page').append(el('footer', {},

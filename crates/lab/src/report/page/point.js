@@ -37,7 +37,7 @@ const compared = (data, experiment, point) => {
   return [part('Against what was published', true, el('div', { class: 'scroll' }, el('table', { class: 'compared' },
     el('thead', {}, el('tr', {}, head)),
     el('tbody', {}, rows.map((row) => el('tr', {}, el('th', { scope: 'row' }, name(row)),
-      cell(withUnit(number(row.published), row.unit)), cell(withUnit(number(row.ours), row.unit)), cell(signed(row.error)),
+      cell(withUnit(publishedText(row), row.unit)), cell(withUnit(oursText(row), row.unit)), cell(signed(row.error)),
       el('td', { class: `status ${row.status}` }, statusWord(row))))))),
   ...rows.flatMap((row) => (row.status === 'misfit' ? notesOf(row) : [])))];
 };

@@ -1,7 +1,7 @@
 // The table of published values against ours.
 
-const STATUS = { ok: 'ok', misfit: 'misfit', fail: 'FAIL', joint: 'joint', info: 'info' };
-const ORDER = { fail: 0, misfit: 1, ok: 2, joint: 3, info: 4 };
+const STATUS = { ok: 'ok', misfit: 'MISFIT', missed: 'MISSED', fail: 'FAIL', joint: 'joint', input: 'input', info: 'info' };
+const ORDER = { fail: 0, missed: 1, misfit: 2, ok: 3, joint: 4, input: 5, info: 6 };
 
 const COLUMNS = [
   { name: 'result', key: (row) => row.e },
@@ -25,7 +25,11 @@ const at = (data, row) => {
   return `${name} ${withUnit(plain(row.x), unit)}`;
 };
 
-const statusWord = (row) => STATUS[row.status] + (row.bracket ? ' ±1pt' : '') + (row.noise ? ' ±0.05' : '');
+// Values as they read: those of statements say what they are themselves.
+const publishedText = (row) => (row.statement ? row.statement[1] : row.published === null ? '–' : number(row.published));
+const oursText = (row) => (row.statement ? row.statement[2] : number(row.ours));
+
+const statusWord = (row) => STATUS[row.status] + (row.bracket ? ' ±1pt' : '');
 
 // Rows without a value come last, in both directions; equal ones keep their order.
 const sorted = (rows, column, down) => {
@@ -63,10 +67,10 @@ const rowsTable = (data) => {
       cell(data.experiments[row.e].id),
       cell(row.series),
       cell(at(data, row), true),
-      cell(row.metric),
+      cell(row.statement ? `${row.metric} (${row.statement[0]})` : row.metric),
       el('td', { class: 'soft' }, row.unit),
-      cell(row.published === null ? '–' : number(row.published), true),
-      cell(number(row.ours), true),
+      cell(publishedText(row), true),
+      cell(oursText(row), true),
       cell(signed(row.error), true),
       el('td', { class: `status ${row.status}` }, open || word));
     const text = [data.experiments[row.e].id, row.series, row.metric, row.unit, at(data, row), word];
