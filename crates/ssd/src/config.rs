@@ -680,7 +680,7 @@ pub enum Evaluate {
     Allocation,
     /// When a read or write arrives, after it has been given flash.
     Command,
-    /// Whenever a zone has been given flash or has lost it.
+    /// Whenever a zone has been given flash or has lost it, as the paper has it.
     Change,
 }
 

@@ -223,6 +223,61 @@ fn when_free_zones_are_counted_is_a_setting() {
     }
 }
 
+/// Where S2 begins and ends: with `change` as section 3.2.2 has it, at the change that
+/// leaves `T_free` zones free, until more are; before an allocation, one zone later.
+#[test]
+fn s2_begins_at_t_free_and_ends_above_it() {
+    // Allocations, the free zones that S2 begins with, and those that it ends with.
+    for (evaluate, allocations, begins, ends) in [
+        (Evaluate::Change, 1, 1, 2),
+        (Evaluate::Command, 1, 1, 2),
+        (Evaluate::Allocation, 2, 0, 1),
+    ] {
+        let config = rows(Thresholds {
+            evaluate,
+            ..thresholds(1, None)
+        });
+        let mut rig = written(&config, 4);
+        for zone in 0..allocations {
+            assert_eq!(state(&rig), Serving, "{evaluate:?}");
+            rig.time(rig.reset(zone));
+            rig.submit(rig.write(zone, PAGE));
+            if zone + 1 < allocations {
+                rig.settle();
+            }
+        }
+        let start = rig.now;
+        let invalid = allocations as usize;
+        let expected = ((4, invalid, begins), Full);
+        assert_eq!((counts(&rig), state(&rig)), expected, "{evaluate:?}");
+        rig.run_to(start + erases(4) - Nanos(1));
+        assert_eq!((counts(&rig), state(&rig)), expected, "{evaluate:?}");
+        rig.run_to(start + erases(4));
+        let expected = ((4, invalid - 1, ends), Serving);
+        assert_eq!((counts(&rig), state(&rig)), expected, "{evaluate:?}");
+    }
+}
+
+/// The paper's S2 blocks the host until a zone is free. One with nothing to erase would
+/// do so for ever, so the host is served until something is.
+#[test]
+fn where_nothing_can_be_erased_the_host_is_served() {
+    let config = rows(Thresholds {
+        evaluate: Evaluate::Change,
+        ..thresholds(2, Some(1))
+    });
+    let mut rig = written(&config, 4);
+    assert_eq!((counts(&rig), state(&rig)), ((4, 0, 2), Serving));
+    assert_eq!(rig.time(rig.read(1, 0, PAGE)), READ);
+    let start = rig.now;
+    rig.submit(rig.reset(0));
+    assert_eq!((counts(&rig), state(&rig)), ((3, 1, 2), Full));
+    let read = rig.submit(rig.read(1, 0, PAGE));
+    assert_eq!(rig.wait(read).latency(), erases(4) + READ);
+    assert!(rig.now >= start + erases(4));
+    assert_eq!((counts(&rig), state(&rig)), ((3, 0, 3), Serving));
+}
+
 #[test]
 fn s1_needs_as_many_invalid_zones_as_its_threshold() {
     let mut rig = written(&rows(thresholds(0, Some(2))), 4);

@@ -22,9 +22,13 @@
 //! it can be limited to a number of zones, after which the host goes on until
 //! `Z_free` is looked at again.
 //!
-//! The first two hold at every change. When `Z_free` is looked at is a setting
-//! ([`Evaluate`]): the paper does not say, and the longest waits depend on it.
-//! A zone that needs flash when none is free brings about S2 in any case.
+//! The first two hold at every change, and so do the others by the paper's section
+//! 3.2.2 ([`Evaluate::Change`]). When `Z_free` is looked at is a setting all the same:
+//! the longest waits depend on it, and those that the paper measured do not follow
+//! from that rule alone. Before an allocation, `Z_free` may stand at `T_free` until the
+//! next zone is needed. A zone that needs flash when none is free brings about S2 in
+//! any case. The paper's S2 lasts until a zone is free. Where nothing can be erased
+//! that would be for ever, so the host is served then.
 //!
 //! What the paper calls the erasure of one block is one of a *row*: a block on
 //! every plane of the zone's stripe. What is counted, and what a row is, where
