@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use zonelab_config::{Document, Override};
 use zonelab_lab::conditions::Conditions;
-use zonelab_lab::experiment::{Experiment, Quick};
+use zonelab_lab::experiment::{Experiment, Measured, Quick};
 use zonelab_lab::matrix::{self, Explanation, Matrix};
 use zonelab_lab::run::{self, Point, PointResult, RunOptions};
 
@@ -92,7 +92,10 @@ impl Tally {
     fn add(&self, index: usize, result: &PointResult) -> Option<(usize, Vec<PointResult>)> {
         let experiment = *self.experiment_of.get(index)?;
         // A panic elsewhere ends the run anyway.
-        let mut experiments = self.experiments.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut experiments = self
+            .experiments
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let (many, results) = experiments.get_mut(experiment)?;
         results.push((index, result.metrics_only()));
         if results.len() < *many {
@@ -128,6 +131,10 @@ pub(crate) fn load(
         for pair in &mut experiment.interference {
             pair.published = None;
         }
+        // So are statements about it.
+        let is_mean = |measured: &Measured| matches!(measured, Measured::Interference(_));
+        let checks = &mut experiment.checks;
+        checks.retain(|check| !check.value.measured().into_iter().any(is_mean));
     }
     let mut points = run::points(file, text, &all).map_err(Failure::input)?;
     experiment.series.retain(|series| quick.runs(&series.name));

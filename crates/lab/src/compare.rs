@@ -163,7 +163,8 @@ fn interference_of(
 ) -> Option<f64> {
     let point = |series: &str, job: &str, x: &AxisValue| {
         let at = |metric: &str| value_at(results, series, &x.text, job, metric);
-        Some((at("kiops")?, at("lat_p95_us")?)).filter(|(a, b)| a.is_finite() && b.is_finite())
+        Some((at(&pair.throughput)?, at("lat_p95_us")?))
+            .filter(|(a, b)| a.is_finite() && b.is_finite())
     };
     // Levels without a point on either side cannot be compared.
     let points: Vec<_> = experiment
@@ -188,7 +189,11 @@ fn interference_rows(experiment: &Experiment, results: &[PointResult]) -> Vec<Ro
             (None, Some(id)) => Standing::CountedIn(id.clone()),
             (None, None) => Standing::Judged,
         };
-        let metric = ("m_inter", UNIT_M);
+        let name = match pair.throughput.as_str() {
+            "mib_s" => "m_inter_by_bytes",
+            _ => "m_inter",
+        };
+        let metric = (name, UNIT_M);
         let mut row = Row::new(&experiment.id, kind(experiment), &pair.series, metric, ours)
             .of_job(&pair.job)
             .standing(standing);

@@ -3,6 +3,8 @@
 /// Every built-in experiment: id and text, in the order of REPRODUCTION.
 const BUILTIN: &[(&str, &str)] = &[
     ("CM", include_str!("../../../experiments/CM.toml")),
+    ("C1", include_str!("../../../experiments/C1.toml")),
+    ("C1q", include_str!("../../../experiments/C1q.toml")),
     ("C2a", include_str!("../../../experiments/C2a.toml")),
     ("C2b", include_str!("../../../experiments/C2b.toml")),
     ("C3a", include_str!("../../../experiments/C3a.toml")),

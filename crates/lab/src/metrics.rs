@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use zonelab_device::Nanos;
 use zonelab_host::block::MergeCount;
-use zonelab_host::stats::{GroupStats, Latency};
+use zonelab_host::stats::{GroupStats, Latency, Slot};
 use zonelab_ssd::Drive;
 use zonelab_ssd::account::Totals;
 
@@ -15,6 +16,10 @@ pub const NAMES: &[(&str, &str)] = &[
     ("kiops", "KIOPS"),
     ("kiops_by_count", "KIOPS"),
     ("mib_s", "MiB/s"),
+    // Of its samples of a second: their variation, the least, the greatest.
+    ("mib_s_cv", "1"),
+    ("mib_s_min", "MiB/s"),
+    ("mib_s_max", "MiB/s"),
     ("ops_s", "1/s"),
     ("lat_mean_us", "us"),
     ("lat_min_us", "us"),
@@ -148,6 +153,33 @@ impl Metrics {
         metrics
     }
 
+    /// Adds how throughput varied from second to second: the standard deviation
+    /// of the seconds over their mean, the least and the greatest. `slots` are
+    /// those of all threads together. Nothing without two whole seconds, or if
+    /// the slots of a long run are no parts of a second.
+    pub fn add_seconds(&mut self, slots: &[Slot]) {
+        let (Some(mib_s), Some(ops_s)) = (self.get("mib_s"), self.get("ops_s")) else {
+            return;
+        };
+        let seconds = seconds(slots);
+        if seconds.len() < 2 || ops_s <= 0.0 {
+            return;
+        }
+        let count = seconds.len() as f64;
+        let mean = seconds.iter().sum::<f64>() / count;
+        let square = |ops: &f64| (ops - mean) * (ops - mean);
+        // Of a sample, as the authors of the published ones take it.
+        let variance = seconds.iter().map(square).sum::<f64>() / (count - 1.0);
+        let mib = mib_s / ops_s;
+        let least = seconds.iter().copied().fold(f64::INFINITY, f64::min);
+        let greatest = seconds.iter().copied().fold(0.0, f64::max);
+        if mean > 0.0 {
+            self.values.insert("mib_s_cv", variance.sqrt() / mean);
+        }
+        self.values.insert("mib_s_min", least * mib);
+        self.values.insert("mib_s_max", greatest * mib);
+    }
+
     /// Adds the share of requests that a scheduler merged into the commands of
     /// others; no block layer, no metric.
     pub fn add_merges(&mut self, merges: MergeCount) {
@@ -226,6 +258,24 @@ impl Metrics {
     }
 }
 
+/// Operations in each whole second of `slots`, of which some make a second.
+fn seconds(slots: &[Slot]) -> Vec<f64> {
+    const SECOND: Nanos = Nanos::from_ms(1_000);
+    let length = |slot: &Slot| slot.to.saturating_sub(slot.from);
+    let Some(slot) = slots.first().map(length).filter(|&slot| slot > Nanos::ZERO) else {
+        return Vec::new();
+    };
+    if SECOND.0 % slot.0 != 0 {
+        return Vec::new();
+    }
+    let per_second = (SECOND.0 / slot.0) as usize;
+    slots
+        .chunks_exact(per_second)
+        .filter(|part| part.iter().all(|of| length(of) == slot))
+        .map(|part| part.iter().map(|of| of.operations as f64).sum())
+        .collect()
+}
+
 /// A point of a throughput and latency curve: `(throughput, latency)`.
 pub type CurvePoint = (f64, f64);
 
@@ -249,6 +299,47 @@ pub fn interference(points: &[(CurvePoint, CurvePoint)], alpha: f64) -> Option<f
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn slot(from_ms: u64, to_ms: u64, operations: u64) -> Slot {
+        Slot {
+            from: Nanos::from_ms(from_ms),
+            to: Nanos::from_ms(to_ms),
+            operations,
+        }
+    }
+
+    #[test]
+    fn throughput_by_seconds_leaves_out_what_is_no_whole_second() {
+        let mut metrics = Metrics::default();
+        metrics.values.insert("mib_s", 40.0);
+        metrics.values.insert("ops_s", 20.0);
+        let slots = [
+            slot(0, 500, 4),
+            slot(500, 1000, 6),
+            slot(1000, 1500, 20),
+            slot(1500, 2000, 10),
+            slot(2000, 2500, 90),
+            slot(2500, 2700, 90),
+        ];
+        metrics.add_seconds(&slots[..3]);
+        assert_eq!(metrics.get("mib_s_cv"), None, "one second does not vary");
+        metrics.add_seconds(&slots);
+        // 10 and 30 operations of 2 MiB: the mean is 20, the deviation 200^(1/2).
+        let cv = metrics.get("mib_s_cv").unwrap();
+        assert!((cv - 200_f64.sqrt() / 20.0).abs() < 1e-12, "{cv}");
+        assert_eq!(metrics.get("mib_s_min"), Some(20.0));
+        assert_eq!(metrics.get("mib_s_max"), Some(60.0));
+    }
+
+    #[test]
+    fn slots_that_are_no_parts_of_a_second_tell_nothing_of_it() {
+        let mut metrics = Metrics::default();
+        metrics.values.insert("mib_s", 40.0);
+        metrics.values.insert("ops_s", 20.0);
+        metrics.add_seconds(&[slot(0, 2000, 40), slot(2000, 4000, 50), slot(4000, 4000, 0)]);
+        metrics.add_seconds(&[slot(0, 0, 0)]);
+        assert_eq!(metrics.get("mib_s_max"), None);
+    }
 
     /// ConfZNS++, section 2.3: the worked example.
     #[test]

@@ -313,6 +313,7 @@ fn expand(
                 job: name.clone(),
                 isolated_job: name.clone(),
                 alpha: spec.alpha,
+                throughput: "kiops".to_owned(),
                 published: said.and_then(|said| said.published),
                 informative: said.and_then(|said| said.informative.clone()),
                 counted_in: said.and_then(|said| said.counted_in.clone()),

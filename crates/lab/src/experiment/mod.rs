@@ -462,6 +462,8 @@ pub struct Interference {
     pub isolated_job: String,
     /// Weight of throughput; that of latency is what is left to 1.
     pub alpha: f64,
+    /// The metric that is its throughput: "kiops", or "mib_s".
+    pub throughput: String,
     /// The published value.
     pub published: Option<f64>,
     /// Why it is shown and not judged, if it is not.

@@ -418,6 +418,8 @@ fn interference(table: &Table<'_>) -> Result<Interference, Reported> {
     let job = table.string("job").required();
     let isolated_job = table.string("isolated_job").optional();
     let alpha = table.percent_ppm("alpha").within(0..=1_000_000).or(500_000);
+    let by = [("kiops", "kiops"), ("mib_s", "mib_s")];
+    let throughput = table.choice("throughput", &by).or("kiops");
     let published = table.get("published", Item::f64).optional();
     let counted_in = table.string("counted_in").optional();
     let job = job?;
@@ -427,6 +429,7 @@ fn interference(table: &Table<'_>) -> Result<Interference, Reported> {
         isolated_job: isolated_job?.unwrap_or_else(|| job.clone()),
         job,
         alpha: f64::from(alpha?) / 1e6,
+        throughput: throughput?.to_owned(),
         published: published?,
         informative: None,
         counted_in: counted_in?,

@@ -222,11 +222,13 @@ fn measure(template: &JobTemplate, results: &[JobResult]) -> JobMeasured {
         .map(|group| Metrics::of(&group, &first_writes))
         .unwrap_or_default();
     metrics.add_merges(merges);
+    let detail = JobDetail::of(mine().map(|job| &job.stats), kind);
+    metrics.add_seconds(&detail.throughput);
     JobMeasured {
         name: template.name.clone(),
         kind,
         metrics,
-        detail: JobDetail::of(mine().map(|job| &job.stats), kind),
+        detail,
     }
 }
 

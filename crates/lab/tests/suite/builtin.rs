@@ -11,6 +11,8 @@ use super::support::Tiny;
 
 /// Of the ConfZNS++ emulator.
 const EMULATOR: [&str; 8] = ["CM", "C9a", "C9b", "C10a", "C10b", "C11a", "C11b", "C12"];
+/// Shapes that SYSTOR'24 shows of drives, without numbers.
+const SHAPES: [&str; 2] = ["C1", "C1q"];
 /// Of the ZN540, SYSTOR'24, by passthrough.
 const DRIVE_C: [&str; 8] = ["C2a", "C2b", "C3a", "C3b", "C4", "C5", "C7a", "C7b"];
 /// By a blocking ioctl alone.
@@ -38,6 +40,7 @@ const DRIVE_V: [&str; 2] = ["V1", "V2"];
 fn all() -> impl Iterator<Item = &'static str> {
     EMULATOR
         .into_iter()
+        .chain(SHAPES)
         .chain(DRIVE_C)
         .chain([DRIVE_IOCTL])
         .chain(DRIVE_BLOCK)
@@ -65,10 +68,9 @@ fn they_are_all_there_under_their_ids() {
         let experiment = experiment(id);
         let kind = match id {
             // What is published of C5 is that there is interference at all.
-            "C5" | "Z11" | "P6" | "P7" | "P8" | "P9b" | "P10" | "V1" | "V2" | "S4a" | "S4d" => "S",
+            "C5" | "P6" | "P7" | "P8" | "P9b" | "P10" | "V1" | "V2" | "S4a" | "S4d" => "S",
             "S3a" | "S4b" => "E",
-            // Nothing is published of the grid but its winner.
-            "C8g" => "S",
+            _ if SHAPES.contains(&id) => "S",
             _ if STORES.contains(&id) => "S",
             _ if EMULATOR.contains(&id) || COSMOS.contains(&id) => "E",
             _ => "D",
@@ -86,6 +88,7 @@ fn they_are_all_there_under_their_ids() {
 fn words_select_them() {
     let of_c = [
         &["CM"][..],
+        &SHAPES,
         &DRIVE_C,
         &[DRIVE_IOCTL],
         &DRIVE_BLOCK,
@@ -99,7 +102,8 @@ fn words_select_them() {
     assert_eq!(library::select("Z10"), ["Z10a", "Z10b"]);
     assert_eq!(library::select("C10a"), ["C10a"]);
     assert_eq!(library::select("C10"), ["C10a", "C10b"]);
-    for word in ["", "c", "C1", "K", "C10A", "CC"] {
+    assert_eq!(library::select("C1"), SHAPES);
+    for word in ["", "c", "K", "C10A", "CC"] {
         assert!(library::select(word).is_empty(), "{word}");
     }
 }
