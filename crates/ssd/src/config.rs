@@ -45,6 +45,22 @@ pub struct DriveConfig {
 }
 
 impl DriveConfig {
+    /// Whether programs of a zone go to the dies with the least work.
+    #[must_use]
+    pub fn places_by_work(&self) -> bool {
+        let buffer = self.write_buffer;
+        buffer.is_some_and(|buffer| buffer.placement == Placement::LeastWork)
+    }
+
+    /// Pages that one program of the write buffer takes: one, or those of all planes
+    /// of a die that follow each other in a zone.
+    #[must_use]
+    pub fn pages_per_program(&self) -> u32 {
+        let whole_die = self.media.planes == PlaneMode::MultiPlane
+            && self.zones.stripe == StripeOrder::PlaneFirst;
+        if whole_die { self.geometry.planes } else { 1 }
+    }
+
     /// The namespaces that the drive has, NSID 1 first: at least one.
     #[must_use]
     pub fn namespaces(&self) -> Vec<NamespaceConfig> {
@@ -538,6 +554,19 @@ pub struct WriteBufferConfig {
     /// their turn: whole logical blocks. A larger write for which nobody waits
     /// takes half of the room at a time. `None`: one write after another.
     pub turn_bytes: Option<u64>,
+    /// Which die takes the next program of a zone.
+    pub placement: Placement,
+}
+
+/// Which die takes the next program of a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// The one that follows in the order of its stripe.
+    InOrder,
+    /// Of those that have none of its line yet (as many programs as the zone has
+    /// dies), the one with the least work. Rows of blocks are begun and erased as a
+    /// whole. Not with [`MappingConfig::Chunk`] and [`MappingConfig::Stripe`].
+    LeastWork,
 }
 
 /// When the room of blocks in a write buffer is free again.

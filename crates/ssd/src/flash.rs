@@ -3,6 +3,7 @@
 
 mod assembled;
 mod blocks;
+mod placement;
 mod under_way;
 
 use std::ops::Range;
@@ -21,6 +22,8 @@ use crate::mapping::elements::{Elements, SavedElements, Tail};
 use crate::media::{FlashKind, FlashOp, Media};
 
 pub use blocks::BlockEvent;
+use placement::Placements;
+pub(crate) use placement::SavedPlacements;
 use under_way::ErasuresUnderWay;
 
 /// State of a physical zone.
@@ -52,6 +55,8 @@ pub struct Flash {
     layout: Layout,
     /// What zones consist of, if they are assembled from elements.
     elements: Option<Box<Elements>>,
+    /// Where pages are, if the write buffer decides that.
+    placements: Option<Box<Placements>>,
     media: Media,
     timing: MediaConfig,
     erase_when: EraseWhen,
@@ -170,6 +175,7 @@ impl Flash {
             .is_some_and(|buffer| buffer.release == BufferRelease::Transfer);
         let mut flash = Self {
             media: Media::new(layout.channel_of_unit(), geometry.channels, &config.media),
+            placements: Placements::new(config, &layout, physical_zones).map(Box::new),
             layout,
             under_way: elements.is_some().then(Box::default),
             elements: elements.map(Box::new),
@@ -259,6 +265,9 @@ impl Flash {
     fn declare(&mut self, physical: u32, pages: u32) {
         if self.elements.is_some() {
             return self.precondition_assembled(physical, pages);
+        }
+        if let Some(placements) = &mut self.placements {
+            placements.settle(physical, pages);
         }
         let zone = self.zones[physical as usize];
         let end = match self.erase_when {
@@ -398,9 +407,11 @@ impl Flash {
             }
         }
         self.ops.clear();
-        self.push_pages(FlashKind::Program, physical, range);
+        let first_page = self.layout.page_of(range.first);
         let last_page = self.layout.page_of(range.first + range.count - 1);
-        let pages = last_page - self.layout.page_of(range.first) + 1;
+        let pages = last_page - first_page + 1;
+        self.place(now, physical, (first_page, last_page));
+        self.push_pages(FlashKind::Program, physical, range);
         self.programmed_bytes += u64::from(pages) * u64::from(self.page_bytes);
         self.note_programs(physical, range);
         self.submit(now, token, cause, events);
@@ -419,6 +430,9 @@ impl Flash {
                 ..PhysicalZone::default()
             };
             return;
+        }
+        if let Some(placements) = &mut self.placements {
+            placements.clear(physical);
         }
         let touched = self.layout.blocks_touched(zone.programmed_pages);
         let unerased = if zone.erased_blocks < zone.stale_blocks {
@@ -683,12 +697,13 @@ impl Flash {
         let Self {
             layout,
             elements,
+            placements,
             timing,
             variation,
             ops,
             ..
         } = self;
-        let elements = elements.as_deref();
+        let (elements, placements) = (elements.as_deref(), placements.as_deref());
         let parts = match kind {
             FlashKind::Read => timing.details.read_parts,
             FlashKind::Program | FlashKind::Erase => None,
@@ -711,7 +726,10 @@ impl Flash {
             Some(elements) => elements.line(physical, page),
         };
         while page <= last {
-            let unit = stripe[slot];
+            let unit = match placements {
+                None => stripe[slot],
+                Some(placements) => stripe[placements.slot(physical, page) as usize],
+            };
             let start = page * layout.page_lbas();
             let array_ns = match parts {
                 Some(parts) => {

@@ -69,6 +69,8 @@ pub struct Layout {
     stagger: u32,
     /// Pages of one row of blocks: width x pages per block.
     pages_per_row: Divisor,
+    /// A page anywhere in a row of blocks touches all of them.
+    whole_rows: bool,
     rows: u32,
     zone_pages: u32,
     blocks_per_plane: u32,
@@ -121,6 +123,7 @@ impl Layout {
             page_lbas: Divisor::new(page_lbas),
             stagger: zones.stagger,
             pages_per_row: Divisor::new(pages_per_row),
+            whole_rows: config.places_by_work(),
             rows: zone_pages.div_ceil(pages_per_row),
             zone_pages,
             blocks_per_plane: geometry.blocks_per_plane,
@@ -243,11 +246,17 @@ impl Layout {
     ///
     /// Blocks count in the order in which a zone that is written from its
     /// start first touches them: row by row, and across the stripe in a row.
+    /// Where the write buffer chooses dies ([`crate::config::Placement`]), a zone
+    /// begins a row as a whole.
     #[must_use]
     pub fn blocks_touched(&self, pages: u32) -> u32 {
         let rows = self.pages_per_row.div(pages);
         let rest = self.pages_per_row.rem(pages);
-        rows * self.width.value + rest.min(self.width.value)
+        let begun = match self.whole_rows {
+            true if rest > 0 => self.width.value,
+            _ => rest.min(self.width.value),
+        };
+        rows * self.width.value + begun
     }
 
     /// Row and stripe position of a zone's block, counted as in [`Self::blocks_touched`].

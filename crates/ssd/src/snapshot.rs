@@ -10,7 +10,8 @@
 //! The format: `ZONELAB`, a zero byte, then little-endian version (4 bytes),
 //! length of the body (8 bytes) and its CRC-32C (4 bytes), then the body in
 //! postcard; of a drive with random write areas, those follow, and of one with
-//! conventional namespaces their tables. Every value is checked before a drive
+//! conventional namespaces their tables; of one whose write buffer chose dies for pages,
+//! those come last. Every value is checked before a drive
 //! is made of it.
 //!
 //! ```
@@ -37,7 +38,7 @@ use crate::contents::Data;
 use crate::conventional::{Conventional, SavedLog};
 use crate::data::{SavedChunk, SparseData};
 use crate::drive::Drive;
-use crate::flash::{SavedFlash, TOTAL_MAX};
+use crate::flash::{SavedFlash, SavedPlacements, TOTAL_MAX};
 use crate::mapping::elements::SavedElements;
 use crate::mapping::{Mapping, SavedMapping};
 use crate::zones::{SavedZones, Zones};
@@ -168,6 +169,9 @@ pub fn save(drive: &Drive) -> Result<Vec<u8>, SnapshotError> {
         };
         bytes = postcard::to_extend(&logs, bytes).expect("writing to memory does not fail");
     }
+    if let Some(placements) = flash.save_placements() {
+        bytes = postcard::to_extend(&placements, bytes).expect("writing to memory does not fail");
+    }
     let length = (bytes.len() - HEADER_BYTES) as u64;
     let checksum = crc32c::crc32c(&bytes[HEADER_BYTES..]);
     bytes[..8].copy_from_slice(MAGIC);
@@ -212,7 +216,8 @@ pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotErro
     }
     check_flash(&drive).map_err(impossible)?;
     drive.totals = body.totals;
-    restore_logs(&mut drive, rest)?;
+    let rest = restore_logs(&mut drive, rest)?;
+    restore_placements(&mut drive, rest)?;
     let programmed = drive
         .totals
         .fill_program_bytes
@@ -243,30 +248,37 @@ pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotErro
 }
 
 /// Puts the tables of conventional namespaces into a drive whose zones are there.
-fn restore_logs(drive: &mut Drive, rest: &[u8]) -> Result<(), SnapshotError> {
+/// Returns what follows them.
+fn restore_logs<'a>(drive: &mut Drive, rest: &'a [u8]) -> Result<&'a [u8], SnapshotError> {
     let impossible = |what| SnapshotError::Impossible { what };
-    let logs = if drive.conventional.is_empty() {
-        rest.is_empty().then_some(None)
-    } else {
-        match postcard::take_from_bytes::<Logs>(rest) {
-            Ok((logs, [])) => Some(Some(logs)),
-            Ok(_) => None,
-            Err(error) => return Err(impossible_form(error)),
-        }
-    };
-    match logs {
-        None => Err(impossible(format!("{} bytes behind its end", rest.len()))),
-        Some(None) => Ok(()),
-        Some(Some(logs)) => {
-            if logs.logs.len() != drive.conventional.len() {
-                return Err(impossible(format!("{} logs", logs.logs.len())));
-            }
-            for (of, saved) in drive.conventional.iter_mut().zip(logs.logs) {
-                of.restore(saved, &drive.zones).map_err(impossible)?;
-            }
-            drive.totals.collect_program_bytes = logs.collect_program_bytes;
-            Ok(())
-        }
+    if drive.conventional.is_empty() {
+        return Ok(rest);
+    }
+    let (logs, rest) = postcard::take_from_bytes::<Logs>(rest).map_err(impossible_form)?;
+    if logs.logs.len() != drive.conventional.len() {
+        return Err(impossible(format!("{} logs", logs.logs.len())));
+    }
+    for (of, saved) in drive.conventional.iter_mut().zip(logs.logs) {
+        of.restore(saved, &drive.zones).map_err(impossible)?;
+    }
+    drive.totals.collect_program_bytes = logs.collect_program_bytes;
+    Ok(rest)
+}
+
+/// Puts pages where the write buffer had put them. `rest` is empty if it put none
+/// anywhere but in the order of stripes, as of a drive without a buffer.
+fn restore_placements(drive: &mut Drive, rest: &[u8]) -> Result<(), SnapshotError> {
+    let impossible = |what| SnapshotError::Impossible { what };
+    if rest.is_empty() {
+        return Ok(());
+    }
+    let bytes = format!("{} bytes behind its end", rest.len());
+    if drive.config().write_buffer.is_none() {
+        return Err(impossible(bytes));
+    }
+    match postcard::take_from_bytes::<SavedPlacements>(rest) {
+        Ok((saved, [])) => drive.flash.restore_placements(&saved).map_err(impossible),
+        Ok(_) | Err(_) => Err(impossible(bytes)),
     }
 }
 

@@ -10,7 +10,7 @@ use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ReportFilter, ZoneSendAction};
 use zonelab_ssd::config::{
     BufferRelease, DataStore, DriveConfig, EraseExtent, EraseWhen, NamespaceConfig, NamespaceKind,
-    WriteBufferConfig,
+    Placement, WriteBufferConfig,
 };
 use zonelab_ssd::profile::{self, Profile, to_toml};
 use zonelab_ssd::{Control, ControlError, snapshot};
@@ -61,6 +61,7 @@ fn buffered(is_protected: bool) -> DriveConfig {
         release: BufferRelease::Program,
         drain_bytes_per_s: None,
         turn_bytes: None,
+        placement: Placement::InOrder,
     });
     config
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use zonelab_device::{Buf, Nanos, Op, Tag, ZoneId};
 use zonelab_ssd::config::{
     Bookkeeping, BufferRelease, ChannelArbitration, DataStore, DriveConfig, EraseExtent, EraseWhen,
-    FinishConfig, WriteBufferConfig,
+    FinishConfig, Placement, WriteBufferConfig,
 };
 use zonelab_ssd::record::{Counter, RecordLimits};
 use zonelab_ssd::snapshot;
@@ -24,6 +24,7 @@ fn buffered(mut config: DriveConfig, pages: u64) -> DriveConfig {
         power_loss_protection: false,
         drain_bytes_per_s: None,
         turn_bytes: None,
+        placement: Placement::InOrder,
         release: BufferRelease::Program,
     });
     config
@@ -511,13 +512,17 @@ fn buffers() -> impl Strategy<Value = (u64, Option<u32>, bool, WayOut)> {
         prop::option::of(10_000_000..4_000_000_000_u64),
         any::<bool>(),
         any::<bool>(),
+        any::<bool>(),
     );
-    let way_out = way_out.prop_map(|(early, drain_bytes_per_s, fills, quiesce)| WayOut {
-        early,
-        drain_bytes_per_s,
-        fills,
-        quiesce,
-    });
+    let way_out = way_out.prop_map(
+        |(early, drain_bytes_per_s, fills, quiesce, by_work)| WayOut {
+            early,
+            drain_bytes_per_s,
+            fills,
+            quiesce,
+            by_work,
+        },
+    );
     let appends = prop::option::of(1..4_u32);
     (1..40_u64, appends, any::<bool>(), way_out)
 }
@@ -527,6 +532,8 @@ fn buffers() -> impl Strategy<Value = (u64, Option<u32>, bool, WayOut)> {
 struct WayOut {
     early: bool,
     drain_bytes_per_s: Option<u64>,
+    /// The buffer chooses dies.
+    by_work: bool,
     /// Finishes fill through the buffer.
     fills: bool,
     /// Resets wait for programs.
@@ -538,6 +545,9 @@ impl WayOut {
     fn apply(self, config: &mut DriveConfig) {
         if let Some(buffer) = &mut config.write_buffer {
             buffer.drain_bytes_per_s = self.drain_bytes_per_s;
+            if self.by_work {
+                buffer.placement = Placement::LeastWork;
+            }
             if self.early && config.media.arbitration == ChannelArbitration::Ready {
                 buffer.release = BufferRelease::Transfer;
             }
@@ -576,7 +586,8 @@ proptest! {
             power_loss_protection: is_protected,
             release: BufferRelease::Program,
             drain_bytes_per_s: None,
-        turn_bytes: None,
+            turn_bytes: None,
+            placement: Placement::InOrder,
         });
         if let Some(slices) = slices {
             config = with_bookkeeping(config, slices);
@@ -645,7 +656,8 @@ proptest! {
             power_loss_protection: is_protected,
             release: BufferRelease::Program,
             drain_bytes_per_s: None,
-        turn_bytes: None,
+            turn_bytes: None,
+            placement: Placement::InOrder,
         });
         if let Some(slices) = slices {
             config = with_bookkeeping(config, slices);

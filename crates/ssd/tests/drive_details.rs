@@ -9,8 +9,8 @@ use zonelab_device::{Buf, Command, Nanos, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_ssd::config::{
     Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore, DiePolicy,
-    DriveConfig, EraseWhen, FillExtent, FinishConfig, FrontEndConfig, PageRegister, PlaneMode,
-    ReadParts, StripeOrder, WriteBufferConfig,
+    DriveConfig, EraseWhen, FillExtent, FinishConfig, FrontEndConfig, PageRegister, Placement,
+    PlaneMode, ReadParts, StripeOrder, WriteBufferConfig,
 };
 use zonelab_ssd::layout::Layout;
 
@@ -25,6 +25,7 @@ fn buffered(mut config: DriveConfig, pages: u64) -> DriveConfig {
         power_loss_protection: false,
         drain_bytes_per_s: None,
         turn_bytes: None,
+        placement: Placement::InOrder,
         release: BufferRelease::Program,
     });
     config

@@ -8,7 +8,7 @@ use zonelab_device::{Command, Lba, NamespaceId, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_ssd::config::{
-    CommandCosts, DriveConfig, EraseExtent, EraseWhen, FrontEndConfig, WriteBufferConfig,
+    CommandCosts, DriveConfig, EraseExtent, EraseWhen, FrontEndConfig, Placement, WriteBufferConfig,
 };
 
 /// `cores` cores with a cost of its own for each kind of command.
@@ -236,6 +236,7 @@ fn buffered(front_end: FrontEndConfig) -> DriveConfig {
         power_loss_protection: true,
         drain_bytes_per_s: None,
         turn_bytes: None,
+        placement: Placement::InOrder,
         release: zonelab_ssd::config::BufferRelease::Program,
     });
     config

@@ -7,7 +7,9 @@ use zonelab_config::Override;
 use zonelab_device::{Buf, CopyLimits, Lba, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneState;
-use zonelab_ssd::config::{BufferRelease, DataStore, DriveConfig, FinishConfig, WriteBufferConfig};
+use zonelab_ssd::config::{
+    BufferRelease, DataStore, DriveConfig, FinishConfig, Placement, WriteBufferConfig,
+};
 use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
 use zonelab_ssd::profile::{Profile, to_toml};
 
@@ -33,6 +35,7 @@ fn buffered() -> DriveConfig {
         release: BufferRelease::Program,
         drain_bytes_per_s: None,
         turn_bytes: None,
+        placement: Placement::InOrder,
     });
     config
 }

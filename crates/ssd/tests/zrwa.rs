@@ -9,7 +9,8 @@ use zonelab_device::{Buf, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 use zonelab_ssd::config::{
-    BufferRelease, DataStore, DriveConfig, FillExtent, FinishConfig, WriteBufferConfig, ZrwaConfig,
+    BufferRelease, DataStore, DriveConfig, FillExtent, FinishConfig, Placement, WriteBufferConfig,
+    ZrwaConfig,
 };
 use zonelab_ssd::snapshot::{self, SnapshotError};
 
@@ -38,6 +39,7 @@ fn config(is_protected: bool) -> DriveConfig {
         release: BufferRelease::Program,
         drain_bytes_per_s: None,
         turn_bytes: None,
+        placement: Placement::InOrder,
     });
     config
 }

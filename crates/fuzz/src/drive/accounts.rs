@@ -284,10 +284,7 @@ impl Accounts {
     fn program(&mut self, drive: &Drive, zone: u32, pages: std::ops::Range<u32>, certain: bool) {
         let standing = self.cells.of_zone(drive, ZoneId(zone));
         let standing = standing.expect("a zone that is programmed has flash");
-        for page in pages {
-            let Some(cell) = self.cells.of_page(&standing, page) else {
-                continue;
-            };
+        for cell in self.cells.used(&standing, pages) {
             let cycles = &mut self.cycles[cell];
             cycles.max += u32::from(!std::mem::replace(&mut cycles.programmed_max, true));
             if certain {

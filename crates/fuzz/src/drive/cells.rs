@@ -11,7 +11,7 @@ use std::ops::Range;
 use zonelab_device::ZoneId;
 use zonelab_nvme::zns::ZoneState;
 use zonelab_ssd::Drive;
-use zonelab_ssd::config::{DriveConfig, FillExtent, FinishConfig, MappingConfig};
+use zonelab_ssd::config::{DriveConfig, FillExtent, FinishConfig, MappingConfig, Placement};
 use zonelab_ssd::mapping::allocator::ElementId;
 
 /// The flash that a zone stands on.
@@ -34,6 +34,8 @@ pub(super) struct Cells {
     /// A finish gives back what was not written, and all that shares no row of
     /// elements with what was.
     gives_back: Option<bool>,
+    /// A page anywhere in a row of blocks is the use of all of them.
+    whole_rows: bool,
 }
 
 impl Cells {
@@ -66,6 +68,9 @@ impl Cells {
                 } => Some(buffered),
                 _ => None,
             },
+            whole_rows: config
+                .write_buffer
+                .is_some_and(|buffer| buffer.placement == Placement::LeastWork),
         }
     }
 
@@ -124,6 +129,18 @@ impl Cells {
     /// The cell that a page of a zone is in; `None`: a finish gave it back.
     pub(super) fn of_page(&self, standing: &Standing, page: u32) -> Option<usize> {
         standing.cells[self.place(page)]
+    }
+
+    /// The cells that are in use once some pages are programmed.
+    pub(super) fn used(&self, standing: &Standing, pages: Range<u32>) -> Vec<usize> {
+        if self.whole_rows && !pages.is_empty() {
+            let rows = pages.start / self.row_pages..(pages.end - 1) / self.row_pages + 1;
+            let places = (rows.start * self.width) as usize..(rows.end * self.width) as usize;
+            return standing.cells[places].iter().flatten().copied().collect();
+        }
+        pages
+            .filter_map(|page| self.of_page(standing, page))
+            .collect()
     }
 
     /// The pages among some that have flash.

@@ -5,8 +5,8 @@ use zonelab_ssd::config::{
     AllocationConfig, Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore,
     DiePolicy, DriveConfig, EraseExtent, EraseWhen, Evaluate, FillExtent, FinishConfig,
     FrontEndConfig, Geometry, MappingConfig, MediaConfig, MediaDetails, NamespaceConfig,
-    NamespaceKind, PageRegister, PlaneMode, ReadParts, ResetConfig, StripeOrder, Suspend,
-    Thresholds, Victim, WriteBufferConfig, ZonesConfig, ZrwaConfig,
+    NamespaceKind, PageRegister, Placement, PlaneMode, ReadParts, ResetConfig, StripeOrder,
+    Suspend, Thresholds, Victim, WriteBufferConfig, ZonesConfig, ZrwaConfig,
 };
 
 use crate::draw::Draw;
@@ -50,7 +50,13 @@ pub(crate) fn draw(draw: &mut Draw<'_>, may_be_thin: bool) -> DriveConfig {
     geometry.blocks_per_plane = physical_zones.div_ceil(groups) * rows + draw.int(0..=2);
     let front_end = front_end(draw);
     let media = media(draw, &geometry, page_lbas);
-    let write_buffer = draw.maybe(|draw| buffer(draw, &geometry, media.arbitration));
+    let mut write_buffer = draw.maybe(|draw| buffer(draw, &geometry, media.arbitration));
+    if let Some(buffer) = &mut write_buffer
+        && !mapping.has_elements()
+        && draw.flag()
+    {
+        buffer.placement = Placement::LeastWork;
+    }
     if let FinishConfig::Fill {
         granularity_bytes,
         buffered,
@@ -388,6 +394,7 @@ fn buffer(
         _ => 4_096,
     };
     WriteBufferConfig {
+        placement: Placement::InOrder,
         size_bytes: pages * u64::from(geometry.page_bytes),
         appends_per_zone: draw.maybe(|draw| draw.int(1..=4)),
         power_loss_protection: draw.flag(),

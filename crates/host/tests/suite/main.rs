@@ -18,6 +18,7 @@
 //! | `fio` | job files: what is read, refused, and planned |
 //! | `block` | schedulers between queues and a drive: costs, data, switches |
 //! | `scheduler` | in which order and when requests go |
+//! | `side_by_side` | zones that are written at the same time, on drives with a write buffer |
 
 mod addresses;
 mod block;
@@ -30,6 +31,7 @@ mod queue;
 mod reactor;
 mod real_clock;
 mod scheduler;
+mod side_by_side;
 mod slices;
 mod softfinish;
 mod softfinish_jobs;

@@ -12,7 +12,7 @@ use zonelab_host::{
     CoreId, Emulated, HostCosts, Job, NextWake, Reactor, Rng, StopSignal, VirtualClock,
 };
 use zonelab_ssd::config::{
-    BufferRelease, DataStore, DriveConfig, MappingConfig, WriteBufferConfig,
+    BufferRelease, DataStore, DriveConfig, MappingConfig, Placement, WriteBufferConfig,
 };
 use zonelab_ssd::faults::FaultyDrive;
 use zonelab_ssd::{Drive, profile};
@@ -48,6 +48,7 @@ pub(crate) fn any_small(rng: &mut Rng) -> DriveConfig {
             power_loss_protection: rng.below(2) == 0,
             drain_bytes_per_s: None,
             turn_bytes: None,
+            placement: Placement::InOrder,
             release: BufferRelease::Program,
         });
     }

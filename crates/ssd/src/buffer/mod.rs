@@ -33,7 +33,7 @@ use std::ops::Range;
 
 use zonelab_device::{Nanos, ZoneId};
 
-use crate::config::{BufferRelease, DriveConfig, PlaneMode, StripeOrder, WriteBufferConfig};
+use crate::config::{BufferRelease, DriveConfig, WriteBufferConfig};
 use crate::slab::Slab;
 use crate::zones::Zones;
 
@@ -199,13 +199,7 @@ struct Flush {
 
 /// Blocks that one program takes.
 fn unit_lbas(config: &DriveConfig, page_lbas: u32) -> u32 {
-    let whole_die = config.media.planes == PlaneMode::MultiPlane
-        && config.zones.stripe == StripeOrder::PlaneFirst;
-    if whole_die {
-        page_lbas * config.geometry.planes
-    } else {
-        page_lbas
-    }
+    page_lbas * config.pages_per_program()
 }
 
 impl WriteBuffer {

@@ -87,14 +87,7 @@ impl Flash {
         let end = range.first + range.count;
         for number in self.layout.page_of(range.first)..=self.layout.page_of(end - 1) {
             let line = number / width;
-            let row = line / self.pages_per_block;
-            let block = match &self.elements {
-                None => {
-                    let block = row * width + number % width;
-                    Some(self.layout.block_index(physical, block))
-                }
-                Some(elements) => elements.block_index(physical, row, number % width),
-            };
+            let block = self.block_of_page(physical, number);
             let start = number * lbas;
             self.note(BlockEvent::Program {
                 block: block.expect("there is flash for what is programmed"),

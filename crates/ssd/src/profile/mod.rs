@@ -30,7 +30,7 @@
 //! | `front_end` | `cores` (0), `read`, `write`, `append`, `management` (0us each), `link` (not modelled), `max_transfer` (unlimited), `max_append` (max_transfer) |
 //! | `front_end.costs` | `read_per_kib`, `write_per_kib`, `append_per_kib` (0us each), `unit` (none), `part_of_unit`, `small_blocks` (0us), `open`, `close` (management), `implicit_open`, `read_completion`, `write_completion`, `append_completion` (0us each), `variation` (0%) |
 //! | `front_end.latency` | `read`, `write`, `append`, `management` (0us each) |
-//! | `write_buffer` | `mode` (none); with `write-back`: `size`, `appends_per_zone` (unlimited), `power_loss_protection` (false), `release` (program), `drain` (as fast as the dies), `turn` (one write after another) |
+//! | `write_buffer` | `mode` (none); with `write-back`: `size`, `appends_per_zone` (unlimited), `power_loss_protection` (false), `release` (program), `drain` (as fast as the dies), `turn` (one write after another), `placement` (least-work; in-order with chunk and stripe mapping) |
 //! | `finish` | `design` (fill), `extent` (zone), `path` (flash), `granularity` (one page on each plane of a zone), `pause` (0us), `yield_to_host` (false), `max_hold` (10ms) |
 //! | `reset` | `timing` (synchronous), `erase_at` (first-write), `extent` (partial), `preemptive` (false), `max_hold` (10ms) |
 //! | `reset.bookkeeping` | `base`, `full_zone`, `drain_pause`, `open_zone` (0us each), `slices` (1), `quiesce` (false) |

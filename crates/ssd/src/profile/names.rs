@@ -3,7 +3,7 @@
 use super::Cell;
 use crate::config::{
     BufferRelease, ChannelArbitration, DataStore, EraseExtent, Evaluate, FillExtent, PageRegister,
-    PlaneMode, StripeOrder, Victim,
+    Placement, PlaneMode, StripeOrder, Victim,
 };
 
 pub(super) const CELL: &[(&str, Cell)] = &[
@@ -66,6 +66,11 @@ pub(super) const WRITE_BUFFER: &[(&str, Buffer)] =
 pub(super) const RELEASE: &[(&str, BufferRelease)] = &[
     ("program", BufferRelease::Program),
     ("transfer", BufferRelease::Transfer),
+];
+
+pub(super) const PLACEMENT: &[(&str, Placement)] = &[
+    ("in-order", Placement::InOrder),
+    ("least-work", Placement::LeastWork),
 ];
 
 /// `media.die_queue`; the weight is a key of its own.

@@ -16,8 +16,8 @@ use crate::config::{
     AllocationConfig, Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore,
     DiePolicy, DriveConfig, EraseExtent, EraseWhen, Evaluate, FillExtent, FinishConfig,
     FrontEndConfig, Geometry, MappingConfig, MediaConfig, MediaDetails, NamespaceConfig,
-    NamespaceKind, PageRegister, PlaneMode, ReadParts, ResetConfig, StripeOrder, Suspend,
-    Thresholds, Victim, WriteBufferConfig, ZonesConfig, ZrwaConfig,
+    NamespaceKind, PageRegister, Placement, PlaneMode, ReadParts, ResetConfig, StripeOrder,
+    Suspend, Thresholds, Victim, WriteBufferConfig, ZonesConfig, ZrwaConfig,
 };
 
 /// The version of the format, stated by every file.
@@ -94,10 +94,11 @@ fn drive(document: &Document, root: &Table<'_>) -> Result<(DriveConfig, Option<C
     let namespaces = namespaces(root, zones.as_ref().ok());
     let copy = copy(document, &root.table("copy"), defaults.lba_bytes);
     let front_end = front_end(&root.table("front_end"));
-    let write_buffer = write_buffer(&root.table("write_buffer"));
     let finish = finish(&root.table("finish"), stripe_bytes(&geometry, &zones));
     let reset = reset(&root.table("reset"));
     let mapping = mapping(&root.table("mapping"));
+    let placement = usual_placement(mapping.as_ref().ok());
+    let write_buffer = write_buffer(&root.table("write_buffer"), placement);
     let data = root
         .table("data")
         .choice("store", names::STORE)
@@ -534,7 +535,18 @@ fn command_costs(costs: &Table<'_>, latency: &Table<'_>) -> Result<CommandCosts,
     })
 }
 
-fn write_buffer(table: &Table<'_>) -> Result<Option<WriteBufferConfig>, Reported> {
+/// `write_buffer.placement` where it is not stated.
+fn usual_placement(mapping: Option<&StatedMapping>) -> Placement {
+    match mapping.map(|mapping| mapping.design) {
+        Some(Mapping::Chunk | Mapping::Stripe) => Placement::InOrder,
+        Some(Mapping::Direct | Mapping::Lazy) | None => Placement::LeastWork,
+    }
+}
+
+fn write_buffer(
+    table: &Table<'_>,
+    usual_placement: Placement,
+) -> Result<Option<WriteBufferConfig>, Reported> {
     let mode = table.choice("mode", names::WRITE_BUFFER).or(Buffer::None);
     if mode == Ok(Buffer::None) {
         let keys = [
@@ -544,6 +556,7 @@ fn write_buffer(table: &Table<'_>) -> Result<Option<WriteBufferConfig>, Reported
             "release",
             "drain",
             "turn",
+            "placement",
         ];
         let why = "it only has an effect with mode = \"write-back\"";
         return refuse_all(table, &keys, why).map(|()| None);
@@ -560,6 +573,9 @@ fn write_buffer(table: &Table<'_>) -> Result<Option<WriteBufferConfig>, Reported
         .or(BufferRelease::Program);
     let drain_bytes_per_s = table.rate_bytes_per_s("drain").optional();
     let turn_bytes = table.size_bytes("turn").optional();
+    let placement = table
+        .choice("placement", names::PLACEMENT)
+        .or(usual_placement);
     mode?;
     Ok(Some(WriteBufferConfig {
         size_bytes: size_bytes?,
@@ -568,6 +584,7 @@ fn write_buffer(table: &Table<'_>) -> Result<Option<WriteBufferConfig>, Reported
         release: release?,
         drain_bytes_per_s: drain_bytes_per_s?,
         turn_bytes: turn_bytes?,
+        placement: placement?,
     }))
 }
 

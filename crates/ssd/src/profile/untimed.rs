@@ -2,7 +2,7 @@
 
 use zonelab_device::Nanos;
 
-use crate::config::{CommandCosts, DriveConfig, FinishConfig, Suspend};
+use crate::config::{CommandCosts, DriveConfig, FinishConfig, Placement, Suspend};
 
 /// The least time that a flash operation may have.
 const LEAST: Nanos = Nanos(1);
@@ -34,6 +34,7 @@ pub fn untimed(config: &DriveConfig) -> DriveConfig {
     if let Some(buffer) = &mut config.write_buffer {
         buffer.drain_bytes_per_s = None;
         buffer.turn_bytes = None;
+        buffer.placement = Placement::InOrder;
     }
     config.allocation.time_ns = Nanos::ZERO;
     config.allocation.pool_zones = 0;

@@ -426,6 +426,7 @@ impl Keys {
             release,
             drain_bytes_per_s,
             turn_bytes,
+            placement,
         }) = buffer
         else {
             return self.text("mode", name_of(names::WRITE_BUFFER, &Buffer::None));
@@ -446,6 +447,7 @@ impl Keys {
             Some(bytes) => self.size("turn", *bytes),
             None => self.push("turn", Value::Absent("one write after another")),
         }
+        self.text("placement", name_of(names::PLACEMENT, placement));
     }
 
     fn finish(&mut self, finish: &FinishConfig) {

@@ -10,7 +10,7 @@ use zonelab_device::{Nanos, Op, ZoneId};
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 use zonelab_ssd::config::{
     BufferRelease, DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, MappingConfig,
-    WriteBufferConfig,
+    Placement, WriteBufferConfig,
 };
 use zonelab_ssd::mapping::allocator::Availability;
 use zonelab_ssd::mapping::elements::ElementInfo;
@@ -72,6 +72,7 @@ pub(crate) fn with_elements(
             release: BufferRelease::Program,
             drain_bytes_per_s: None,
             turn_bytes: None,
+            placement: Placement::InOrder,
         });
     }
     if let FinishConfig::Fill {

@@ -8,8 +8,8 @@ use zonelab_ssd::config::{
     AllocationConfig, Bookkeeping, BufferRelease, ChannelArbitration, CommandCosts, DataStore,
     DiePolicy, DriveConfig, EraseExtent, EraseWhen, Evaluate, FillExtent, FinishConfig,
     FrontEndConfig, Geometry, MappingConfig, MediaConfig, MediaDetails, NamespaceConfig,
-    NamespaceKind, PageRegister, PlaneMode, ReadParts, ResetConfig, StripeOrder, Suspend,
-    Thresholds, Victim, WriteBufferConfig, ZonesConfig, ZrwaConfig,
+    NamespaceKind, PageRegister, Placement, PlaneMode, ReadParts, ResetConfig, StripeOrder,
+    Suspend, Thresholds, Victim, WriteBufferConfig, ZonesConfig, ZrwaConfig,
 };
 
 /// Configurations that the check accepts, small enough to be built.
@@ -107,6 +107,7 @@ struct Details {
     open_zone_ns: u64,
     quiesce: bool,
     stagger: u32,
+    by_work: bool,
 }
 
 fn details() -> impl Strategy<Value = Details> {
@@ -124,7 +125,13 @@ fn details() -> impl Strategy<Value = Details> {
         of(1..9_u64),
         of((1..40_u32, 1..9_u32, of(1..9_u32), any::<bool>())),
     );
-    let rest = (any::<[u8; 3]>(), 0..9_000_u64, any::<bool>(), any::<u32>());
+    let rest = (
+        any::<[u8; 3]>(),
+        0..9_000_u64,
+        any::<bool>(),
+        any::<u32>(),
+        any::<bool>(),
+    );
     (media, buffer, rest).prop_map(|(media, buffer, rest)| Details {
         read_parts: media
             .0
@@ -142,6 +149,7 @@ fn details() -> impl Strategy<Value = Details> {
         open_zone_ns: rest.1,
         quiesce: rest.2,
         stagger: rest.3,
+        by_work: rest.4,
     })
 }
 
@@ -157,6 +165,9 @@ impl Details {
                 .turn_lbas
                 .map(|lbas| lbas * u64::from(config.lba_bytes));
             config.zones.zrwa = self.zrwa(config.zones.capacity_lbas);
+            if self.by_work {
+                buffer.placement = Placement::LeastWork;
+            }
             if self.releases_early && in_any_order {
                 buffer.release = BufferRelease::Transfer;
             }
@@ -280,6 +291,7 @@ fn write_buffer() -> impl Strategy<Value = Option<WriteBufferConfig>> {
             drain_bytes_per_s: None,
             turn_bytes: None,
             release: BufferRelease::Program,
+            placement: Placement::InOrder,
         },
     ))
 }

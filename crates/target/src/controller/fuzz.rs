@@ -8,7 +8,7 @@ use zonelab_nvme::identify::Nqn;
 use zonelab_nvme::property::{CommandSetSelected, Configuration, Property};
 use zonelab_nvme::queue::{SglDescriptor, SubmissionEntry};
 use zonelab_nvme::zerocopy::{FromBytes, FromZeros};
-use zonelab_ssd::config::{BufferRelease, DataStore, WriteBufferConfig};
+use zonelab_ssd::config::{BufferRelease, DataStore, Placement, WriteBufferConfig};
 use zonelab_ssd::faults::FaultyDrive;
 use zonelab_ssd::{Drive, profile};
 
@@ -71,6 +71,7 @@ impl Run {
             release: BufferRelease::Program,
             drain_bytes_per_s: None,
             turn_bytes: None,
+            placement: Placement::InOrder,
         });
         let drive = FaultyDrive::from(Drive::new(&config));
         let subsystem = Subsystem::new(drive, SubsystemSettings::new(NQN)).ok()?;

@@ -11,7 +11,7 @@ use zonelab_nvme::queue::{SglDescriptor, SubmissionEntry};
 use zonelab_nvme::zerocopy::FromBytes;
 use zonelab_nvme::zns::{ReportFilter, ZoneReceiveAction, ZoneSendAction, ZoneState};
 use zonelab_ssd::Control;
-use zonelab_ssd::config::{BufferRelease, DriveConfig, WriteBufferConfig, ZrwaConfig};
+use zonelab_ssd::config::{BufferRelease, DriveConfig, Placement, WriteBufferConfig, ZrwaConfig};
 use zonelab_ssd::faults::FaultPlan;
 
 use crate::host::{Host, Reply, small, with_faults};
@@ -421,6 +421,7 @@ fn buffered_config() -> DriveConfig {
         release: BufferRelease::Program,
         drain_bytes_per_s: None,
         turn_bytes: None,
+        placement: Placement::InOrder,
     });
     config
 }

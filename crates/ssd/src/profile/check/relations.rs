@@ -400,6 +400,12 @@ impl Rules<'_> {
             let what = format!("{bytes} is not a multiple of the logical block ({block})");
             self.refuse("write_buffer.size", what, "use whole logical blocks");
         }
+        if self.config.places_by_work() && self.config.mapping.has_elements() {
+            let what = "zones that are assembled from elements have no lines of all their dies";
+            let valid = "use write_buffer.placement = \"in-order\", or mapping.design = \"direct\" \
+                         or \"lazy\"";
+            self.refuse("write_buffer.placement", what, valid);
+        }
     }
 
     fn granularity(&mut self) {
