@@ -98,6 +98,96 @@ fn interference_is_the_mean_over_the_levels() {
     assert!((ours - 2.5 / 3.0).abs() < 1e-5, "{ours}");
 }
 
+/// By bytes, throughput is another metric, and the row says so.
+#[test]
+fn interference_by_bytes_is_a_row_of_its_own() {
+    let mut results = results(&MEASURED);
+    for result in &mut results {
+        let mib_s = if result.series == "alone" {
+            100.0
+        } else {
+            50.0
+        };
+        for job in result.jobs.iter_mut().filter(|job| job.name == "read") {
+            job.metrics.values.insert("mib_s", mib_s);
+        }
+    }
+    let isolated = "isolated = \"alone\"";
+    let by_bytes = format!("{isolated}\nalpha = \"100%\"\nthroughput = \"mib_s\"");
+    let rows = rows(&with(SMALL, isolated, &by_bytes), &results);
+    assert_eq!(m_inter(&rows), None);
+    let row = rows.iter().find(|row| row.metric == "m_inter_by_bytes");
+    let ours = row.expect("there is a row").ours;
+    assert!((ours - 0.5).abs() < 1e-5, "{ours}");
+}
+
+/// Each way to calculate the value of a statement, from 40 and 20 K/s.
+#[test]
+fn statements_have_several_forms() {
+    let alone = "{ series = \"alone\", x = 4, job = \"read\", metric = \"kiops\" }";
+    let beside = "{ series = \"beside resets\", x = 4, job = \"read\", metric = \"kiops\" }";
+    let results = results(&MEASURED);
+    let m = m_inter(&rows(SMALL, &results)).unwrap();
+    let forms = [
+        (format!("published = 40\nvalue = {alone}"), 40.0, true),
+        (format!("published = 39\nvalue = {alone}"), 40.0, true),
+        (format!("published = 38\nvalue = {alone}"), 40.0, false),
+        (
+            format!("at_most = 0.5\nratio = [{beside}, {alone}]"),
+            0.5,
+            true,
+        ),
+        (
+            format!("at_least = 0.6\nratio = [{beside}, {alone}]"),
+            0.5,
+            false,
+        ),
+        // Of a change, the factor has to agree: 0.5 against 0.485 and 0.48.
+        (
+            format!("published = -0.486\nchange = [{alone}, {beside}]"),
+            -0.5,
+            true,
+        ),
+        (
+            format!("published = -0.48\nchange = [{alone}, {beside}]"),
+            -0.5,
+            false,
+        ),
+        // "Nothing" holds on neither side.
+        (
+            format!("published = 0\nchange = [{alone}, {beside}]"),
+            -0.5,
+            false,
+        ),
+        (
+            format!("published = 0\nchange = [{beside}, {alone}]"),
+            1.0,
+            false,
+        ),
+        (
+            format!(
+                "published = 30\nformula = \"(a + abs(a - b)) / 2 + b\"\n\n  [check.of]\n  \
+                 a = {alone}\n  b = {beside}"
+            ),
+            50.0,
+            false,
+        ),
+        (
+            "at_most = 100\nvalue = { interference = \"beside resets\" }".to_owned(),
+            m,
+            true,
+        ),
+    ];
+    let at = SMALL.find("smaller = ").expect("the check of the example");
+    let end = SMALL.find("\n[figure]").expect("the figure follows it");
+    for (form, ours, holds) in forms {
+        let text = format!("{}{form}\n{}", &SMALL[..at], &SMALL[end..]);
+        let row = rows(&text, &results).pop().expect("the last row");
+        assert!((row.ours - ours).abs() < 1e-5, "{form}: {}", row.ours);
+        assert_eq!(row.verdict() == Verdict::Ok, holds, "{form}");
+    }
+}
+
 /// A level without one of its two points is left out of the mean.
 #[test]
 fn interference_needs_both_points() {
