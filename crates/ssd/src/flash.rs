@@ -485,6 +485,10 @@ impl Flash {
                 erased_blocks,
                 ..PhysicalZone::default()
             };
+            if let Some(placements) = &mut self.placements {
+                // Unless the snapshot says otherwise.
+                placements.settle(index as u32, programmed_pages);
+            }
         }
         let counts_fit = saved.erase_counts.len() == self.erase_counts.len()
             && saved

@@ -11,7 +11,9 @@ use drive_support::thresholds::{any_thresholds, within};
 use elements_oracle::with_elements;
 use proptest::prelude::*;
 use zonelab_device::Nanos;
-use zonelab_ssd::config::{EraseExtent, MappingConfig};
+use zonelab_ssd::config::{
+    BufferRelease, EraseExtent, MappingConfig, Placement, WriteBufferConfig,
+};
 use zonelab_ssd::profile;
 
 proptest! {
@@ -25,7 +27,10 @@ proptest! {
         (body, designs, spare) in (bodies(), designs(), 0..4_u32),
         elements in prop::option::of(any::<(u32, bool, bool)>()),
         thresholds in prop::option::of(any_thresholds()),
-        front_end in prop::option::of(front_ends()),
+        (front_end, buffer) in (
+            prop::option::of(front_ends()),
+            prop::option::of((1..20_u64, any::<bool>(), any::<bool>())),
+        ),
         stream in streams(1..120),
         cuts in prop::collection::vec((0..120_usize, any::<u64>()), 0..4),
     ) {
@@ -43,6 +48,21 @@ proptest! {
         if let Some(front_end) = front_end {
             config.front_end = front_end;
         }
+        let page_bytes = u64::from(config.geometry.page_bytes);
+        config.write_buffer = buffer.map(|(pages, is_protected, by_work)| WriteBufferConfig {
+            size_bytes: pages * page_bytes,
+            appends_per_zone: None,
+            power_loss_protection: is_protected,
+            release: BufferRelease::Program,
+            drain_bytes_per_s: None,
+            turn_bytes: None,
+            placement: match by_work {
+                true => Placement::LeastWork,
+                false => Placement::InOrder,
+            },
+        });
+        // Of elements with a write buffer: `elements_oracle`.
+        config.write_buffer = config.write_buffer.filter(|_| elements.is_none());
         prop_assume!(profile::check(&config).is_ok());
         let mut rig = Rig::new(&config);
         let mut blocks = Blocks::watch(&mut rig);
@@ -66,8 +86,9 @@ proptest! {
         }
         while rig.next() {}
         blocks.look(&mut rig);
-        // Elements are erased whole.
-        if config.reset.extent == EraseExtent::Partial && elements.is_none() {
+        // Elements are erased whole, and rows are where the buffer chooses dies.
+        let by_block = elements.is_none() && buffer.is_none();
+        if config.reset.extent == EraseExtent::Partial && by_block {
             let cuts = cuts.iter().filter(|(at, _)| *at < stream.len()).count();
             let in_vain = blocks.in_vain();
             prop_assert!(in_vain as usize <= 2 * cuts, "{} in vain", in_vain);

@@ -114,9 +114,11 @@ impl Placements {
 
     /// The first `pages` pages of a zone are programmed, some of them not from the buffer.
     pub(super) fn settle(&mut self, physical: u32, pages: u32) {
-        // Where none was placed, all are where the stripe has them.
-        if self.zones[physical as usize].count > 0 {
-            self.settle_units(physical, pages.div_ceil(self.unit_pages.value()));
+        let end = pages.div_ceil(self.unit_pages.value());
+        // A whole zone of which none was placed is where the stripe has it. Of others
+        // the last unit has to stay where it is, as the rest of its blocks may come.
+        if self.zones[physical as usize].count > 0 || end < self.units {
+            self.settle_units(physical, end);
         }
     }
 

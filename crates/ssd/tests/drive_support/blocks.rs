@@ -119,16 +119,12 @@ impl Blocks {
     /// What has been programmed on a page of a zone is of no use.
     fn tear(&mut self, rig: &Rig, physical: u32, page: u32) {
         let flash = rig.drive.flash();
-        let width = flash.layout().width();
         let pages_per_block = rig.drive.config().geometry.pages_per_block;
-        let (line, slot) = (page / width, page % width);
-        let row = line / pages_per_block;
-        let block = match flash.elements() {
-            None => Some(flash.layout().block_index(physical, row * width + slot)),
-            Some(elements) => elements.block_index(physical, row, slot),
-        };
+        let line = page / flash.layout().width();
         let first = (line % pages_per_block * self.page_lbas) as usize;
-        let Some(block) = block else { return };
+        let Some(block) = flash.block_of_page(physical, page) else {
+            return;
+        };
         for place in &mut self.blocks[block].places[first..][..self.page_lbas as usize] {
             if *place == Place::Programmed {
                 *place = Place::Torn;
