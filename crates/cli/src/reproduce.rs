@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use zonelab_lab::catalogue;
 use zonelab_lab::compare;
 use zonelab_lab::experiment::Experiment;
 use zonelab_lab::library;
@@ -259,7 +260,21 @@ fn list() -> Result<Exit, Failure> {
         let experiment = loaded.experiment;
         table.push([id, &experiment.title, &experiment.source].map(Cell::from));
     }
-    console::print(&table.to_text(&console::style()))?;
+    let mut text = table.to_text(&console::style());
+    let missing = catalogue::results().map_err(Failure::input)?;
+    let mut table = Table::new([
+        Column::word("not built"),
+        Column::text("title"),
+        Column::text("missing"),
+    ]);
+    for result in &missing {
+        if let Some(why) = &result.not_built {
+            table.push([&result.id, &result.title, why].map(Cell::from));
+        }
+    }
+    text.push('\n');
+    text.push_str(&table.to_text(&console::style()));
+    console::print(&text)?;
     Ok(Exit::Done)
 }
 
@@ -273,6 +288,9 @@ fn selected(words: &[String]) -> Result<Vec<&'static str>, Failure> {
     for word in words {
         let ids = library::select(word);
         if ids.is_empty() {
+            if let Some(missing) = not_built(word)? {
+                return Err(missing);
+            }
             let near = zonelab_config::nearest(word, all.iter().copied());
             let hint = near
                 .map(|near| format!(" (did you mean {near}?)"))
@@ -285,6 +303,17 @@ fn selected(words: &[String]) -> Result<Vec<&'static str>, Failure> {
         chosen.extend(ids);
     }
     Ok(all.into_iter().filter(|id| chosen.contains(id)).collect())
+}
+
+/// The failure to reproduce what is known and not built; `None` for other words.
+fn not_built(word: &str) -> Result<Option<Failure>, Failure> {
+    let missing = catalogue::not_built(word).map_err(Failure::input)?;
+    let missing = missing.into_iter().filter_map(|result| result.not_built);
+    let missing: Vec<String> = missing.collect();
+    Ok((!missing.is_empty()).then(|| {
+        let missing = missing.join("; ");
+        Failure::usage(format!("{word} is not built: missing is {missing}"))
+    }))
 }
 
 /// Runs experiments, writes their results and shows them.

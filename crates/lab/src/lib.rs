@@ -7,6 +7,7 @@
 //! | [`calibrate`] | profile parameters fitted to measurements |
 //! | [`experiment`] | experiment files |
 //! | [`library`] | the experiments that are built in |
+//! | [`catalogue`] | the results that are to be reproduced, and what is missing |
 //! | [`run`] | runs the points of an experiment in parallel |
 //! | [`conditions`] | faults, and a state to start from |
 //! | [`metrics`] | what can be read off a run, by name; the interference model |
@@ -29,6 +30,7 @@
 
 pub mod bench;
 pub mod calibrate;
+pub mod catalogue;
 pub mod compare;
 pub mod conditions;
 pub mod detail;

@@ -113,6 +113,11 @@ pub fn ids() -> impl Iterator<Item = &'static str> {
     BUILTIN.iter().map(|(id, _)| *id)
 }
 
+/// Results that are panels of another experiment, each with that experiment's id.
+pub fn panels() -> impl Iterator<Item = (&'static str, &'static str)> {
+    PANELS.iter().copied()
+}
+
 /// The text of a built-in experiment.
 #[must_use]
 pub fn text(id: &str) -> Option<&'static str> {

@@ -103,6 +103,27 @@ fn reproduced_results_are_the_same_twice() {
     assert_eq!(run("a", "1"), run("b", "2"));
 }
 
+/// A known result that is not built is told apart from a word that is wrong.
+#[test]
+fn what_is_not_built_says_what_is_missing() {
+    let scratch = Scratch::new("not-built");
+    for word in ["V5", "V7", "V6-8"] {
+        let output = scratch.zonelab(&["reproduce", word]);
+        assert_eq!(output.status.code(), Some(2), "{word}");
+        let says = format!("{word} is not built: missing is the flash translation layer");
+        assert!(stderr(&output).contains(&says), "{}", stderr(&output));
+    }
+    let output = scratch.zonelab(&["reproduce", "V55"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("nothing to reproduce"));
+    let output = scratch.zonelab(&["reproduce", "--list"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let list = String::from_utf8_lossy(&output.stdout);
+    let (built, missing) = list.split_once("not built").unwrap();
+    assert!(built.contains("C10a") && !built.contains("V5"), "{list}");
+    assert!(missing.contains("V5") && missing.contains("V6-8"), "{list}");
+}
+
 #[test]
 fn json_is_rows_and_nothing_else() {
     let scratch = Scratch::new("json");

@@ -14,9 +14,11 @@
 //! | `perfetto` | a reader of trace files that shares nothing with the writer |
 //! | `matrix` | every operation beside every other, and why |
 //! | `builtin` | the experiments and misfits that come with zonelab |
+//! | `coverage` | every result that is to be reproduced is built, or says what is missing |
 
 mod builtin;
 mod comparing;
+mod coverage;
 mod determinism;
 mod elsewhere;
 mod looking_up;
