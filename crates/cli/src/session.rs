@@ -92,7 +92,10 @@ impl Tally {
     fn add(&self, index: usize, result: &PointResult) -> Option<(usize, Vec<PointResult>)> {
         let experiment = *self.experiment_of.get(index)?;
         // A panic elsewhere ends the run anyway.
-        let mut experiments = self.experiments.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut experiments = self
+            .experiments
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let (many, results) = experiments.get_mut(experiment)?;
         results.push((index, result.metrics_only()));
         if results.len() < *many {
