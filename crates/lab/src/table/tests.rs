@@ -1,7 +1,7 @@
 //! Layout, number formats and the comparison table.
 
 use super::*;
-use crate::rows::{Kind, Misfits, Scope, UNIT_M};
+use crate::rows::{Bound, Kind, Misfits, Scope, UNIT_M};
 use proptest::prelude::*;
 
 const PLAIN: Style = Style {

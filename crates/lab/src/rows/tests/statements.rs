@@ -55,10 +55,10 @@ fn a_bound_holds_up_to_itself() {
     let (least, most) = (Bound::AtLeast(1.33), Bound::AtMost(1.33));
     assert!(least.holds(1.33, None) && least.holds(2.0, None) && !least.holds(1.3299, None));
     assert!(most.holds(1.33, None) && most.holds(-2.0, None) && !most.holds(1.3301, None));
-    assert_eq!(least.words(), "at least 1.33");
-    assert_eq!(most.words(), "at most 1.33");
+    assert_eq!(least.words("ratio"), "at least 1.33");
+    assert_eq!(most.words("ratio"), "at most 1.33");
     assert_eq!(
-        Bound::near(Kind::Drive, "lat_p95_us", 0.0).words(),
+        Bound::near(Kind::Drive, "lat_p95_us", 0.0).words("ratio"),
         "within 5 %"
     );
     // A published size beside a bound is shown, and its error with it.
