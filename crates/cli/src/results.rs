@@ -350,7 +350,7 @@ fn points_csv(finished: &[Finished]) -> String {
         for result in &one.results {
             for job in &result.jobs {
                 for (metric, value) in &job.metrics.values {
-                    let x = significant(result.x.number).to_string();
+                    let x = rows::number(significant(result.x.number));
                     let fields = [
                         &one.experiment.id,
                         &result.series,
@@ -363,7 +363,7 @@ fn points_csv(finished: &[Finished]) -> String {
                         csv.push(',');
                     }
                     // Writing to a string does not fail.
-                    let value = significant(*value);
+                    let value = rows::number(significant(*value));
                     let _ = writeln!(csv, "{metric},{},{value}", unit_of(metric));
                 }
             }

@@ -10,7 +10,7 @@ use crate::experiment::{
 use crate::figure::{Axis as FigureAxis, Figure, Panel, Point as FigurePoint, Series};
 use crate::metrics::{interference, percentile_of, unit_of};
 use crate::published::{LookupError, References};
-use crate::rows::{Bound, Kind, Row, Standing, UNIT_M, significant};
+use crate::rows::{Bound, Kind, Row, Standing, UNIT_CHANGE, UNIT_M, significant};
 use crate::run::{JobMeasured, PointResult};
 
 /// The rows of an experiment: comparisons point by point, interference, checks.
@@ -213,11 +213,14 @@ fn statements(experiment: &Experiment, results: &[PointResult]) -> Vec<Row> {
             x,
             job,
             metric,
+            ..
         } => value_at(results, series, x, job, metric),
-        Measured::Interference(series) => {
+        Measured::Interference { series, .. } => {
             let mut pairs = experiment.interference.iter();
             let pair = pairs.find(|pair| pair.series == *series)?;
-            interference_of(experiment, results, pair)
+            let was_run = |name: &String| results.iter().any(|result| result.series == *name);
+            let nothing = || (was_run(&pair.series) && was_run(&pair.isolated)).then_some(f64::NAN);
+            interference_of(experiment, results, pair).or_else(nothing)
         }
     };
     let row = |check: &Check| {
@@ -235,7 +238,7 @@ fn statements(experiment: &Experiment, results: &[PointResult]) -> Vec<Row> {
             Derived::Value(_) if metric == "m_inter" => (UNIT_M, 0.0),
             Derived::Value(_) => (unit_of(metric), 0.0),
             Derived::Ratio(..) => ("ratio", 0.0),
-            Derived::Change(..) => ("change", 1.0),
+            Derived::Change(..) => (UNIT_CHANGE, 1.0),
             Derived::Formula(formula) => (formula.unit(), 0.0),
         };
         let bound = match check.needs {

@@ -8,6 +8,7 @@ mod guest;
 mod nightly;
 mod steps;
 mod tiers;
+mod verdicts;
 mod web;
 
 use std::path::{Path, PathBuf};
@@ -17,8 +18,8 @@ const HELP: &str = "\
 Chores of the zonelab workspace.
 
   cargo xtask test [TIER] [--keep-going]
-      Runs the tests of a tier, `fast`, `fio`, `web` or `guest`; without one, of
-      `fast`. Stops at the first step that fails, with its exit code; with
+      Runs the tests of a tier, `fast`, `fio`, `web`, `guest` or `verdicts`; without
+      one, of `fast`. Stops at the first step that fails, with its exit code; with
       --keep-going, after the last step. With CI set in the environment, a step that cannot run is a failure.
   cargo xtask fuzz TARGET [--seed N] [--runs N] [--seconds N]
       Runs a fuzz target over its corpus and seeded inputs, on stable Rust.
@@ -32,6 +33,9 @@ Chores of the zonelab workspace.
   cargo xtask nightly [--seed N] [--turns N]
       Runs all fuzz targets in turn, a minute each, on new seeds in every turn,
       until one fails or it is interrupted.
+  cargo xtask verdicts [--write] [RESULTS_DIR]
+      Compares what the documents say of all results with what a whole run came
+      to, in results/reproduce unless named; with --write, writes it there.
   cargo xtask help
       Prints this.
 
@@ -47,6 +51,7 @@ fn main() -> ExitCode {
     let result = match args.first().map(String::as_str) {
         Some("test") => tiers::chore(&args[1..]),
         Some("fuzz") => fuzz::chore(&args[1..]),
+        Some("verdicts") => verdicts::chore(&args[1..]),
         Some("nightly") => nightly::chore(&args[1..]),
         Some("help" | "--help" | "-h") => {
             println!("{HELP}");

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 
 use crate::steps::{self, Policy, Step};
-use crate::{USAGE, cargo, guest, root, web};
+use crate::{USAGE, cargo, guest, root, verdicts, web};
 
 /// The tiers there are, and what is in them.
 const TIERS: &[(&str, &str)] = &[
@@ -21,6 +21,10 @@ const TIERS: &[(&str, &str)] = &[
     (
         "guest",
         "Linux kernels and their tools with a zoned drive, in an emulated machine",
+    ),
+    (
+        "verdicts",
+        "all published results, whole, and what the documents say of them",
     ),
 ];
 
@@ -64,6 +68,7 @@ pub(crate) fn chore(args: &[String]) -> Result<u8> {
                 strict: true,
             },
         ),
+        "verdicts" => steps::run(verdicts::steps(), policy(keep_going)),
         other => {
             eprintln!("{}", no_such_tier(other));
             Ok(USAGE)

@@ -34,8 +34,15 @@ fn a_workload_says_what_it_did_to_the_drive() {
     let output = scratch.kv(&args);
     assert!(output.status.success(), "{}", stderr(&output));
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(result["schema"], 1);
-    assert_eq!(result["configuration"]["operations"], 40_000);
+    assert_eq!(result["schema"], 2);
+    let configuration = &result["configuration"];
+    assert_eq!(configuration["operations"], 40_000);
+    // All of it is data.
+    assert!(configuration["clients"][0]["mix"]["insert"].is_u64());
+    assert!(configuration["values"].is_object());
+    assert!(configuration["files"]["io_bytes"].is_u64());
+    assert!(configuration["store"]["costs"]["put_ns"].is_u64());
+    assert!(configuration["drive"]["zones"]["count"].is_u64());
     let count = |kind: &str| result["kinds"][kind]["count"].as_u64();
     assert_eq!(count("insert"), Some(20_000));
     assert_eq!(count("get"), Some(6_000));

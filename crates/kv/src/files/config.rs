@@ -2,6 +2,7 @@
 
 use core::ops::Range;
 
+use serde::{Serialize, Serializer};
 use zonelab_device::{DeviceInfo, NamespaceId};
 
 use super::FilesError;
@@ -46,7 +47,8 @@ impl Lifetime {
 }
 
 /// When zones that have little room left are finished.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FinishWhen {
     /// When a new zone is wanted and the budget of active zones is used up: of
     /// the zones that nobody writes, the one with least room left. What the
@@ -61,9 +63,10 @@ pub enum FinishWhen {
 }
 
 /// What a file layer runs on, and how it places files.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FilesConfig {
     /// The zoned namespace.
+    #[serde(serialize_with = "nsid")]
     pub namespace: NamespaceId,
     /// The device keeps data: contents are [`Content::Bytes`](crate::Content).
     /// Otherwise they are [`Content::Sized`](crate::Content), and nothing can be mounted.
@@ -92,6 +95,11 @@ pub struct FilesConfig {
     pub wal_zones: u32,
     /// Open zones explicitly before the first write.
     pub explicit_open: bool,
+}
+
+/// A namespace as its number.
+fn nsid<S: Serializer>(namespace: &NamespaceId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u32(namespace.0)
 }
 
 impl Default for FilesConfig {

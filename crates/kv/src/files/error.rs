@@ -1,5 +1,6 @@
 //! What can go wrong with files.
 
+use serde::Serialize;
 use zonelab_device::RejectReason;
 use zonelab_nvme::Status;
 
@@ -157,7 +158,8 @@ pub enum FilesError {
 }
 
 /// The resource that is used up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Scarce {
     /// Valid data takes all there is.
     Space,

@@ -2,10 +2,13 @@
 
 use zonelab_device::Nanos;
 
+use serde::Serialize;
+
 use super::error::DbError;
 
 /// When the write-ahead log is made durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum WalSync {
     /// When asked ([`Db::sync`](super::Db::sync)), and when a log ends:
     /// `RocksDB`'s `WriteOptions::sync = false`, its default.
@@ -23,7 +26,7 @@ pub enum WalSync {
 /// a server, as its public benchmarks tell: some 400,000 writes without sync and
 /// some 500,000 cached reads per second, 250 MB/s of compaction of 1 KiB entries.
 /// They are parameters and not measurements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct CpuCosts {
     /// Of a put or delete: log record and memtable.
     pub put_ns: u64,
@@ -79,7 +82,7 @@ impl CpuCosts {
 
 /// How a store works. Names, meanings and defaults are those of `RocksDB` 8
 /// where it has them; others say so.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Options {
     /// The device keeps data, so contents are bytes. Not of `RocksDB`; default true.
     pub keeps_data: bool,

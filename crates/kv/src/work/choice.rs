@@ -1,5 +1,6 @@
 //! Which of the keys an operation is about.
 
+use serde::Serialize;
 use zonelab_host::rng::{Rng, mix};
 use zonelab_host::workload::distribution::Zipf;
 
@@ -8,7 +9,8 @@ use zonelab_host::workload::distribution::Zipf;
 pub const SCRAMBLED_RANKS: u64 = 10_000_000_000;
 
 /// How keys are chosen. Positions go by age: 0 is the oldest key.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Choice {
     /// Every key is equally likely.
     Uniform,
@@ -31,7 +33,7 @@ pub enum Choice {
 /// Hotness of ranges of keys, and of keys in a range (Cao et al.,
 /// "Characterizing, Modeling, and Benchmarking `RocksDB` Key-Value Workloads at
 /// Facebook", FAST 2020, section 6; `db_bench`'s options `keyrange_*`, `key_dist_*`).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct KeyRanges {
     /// Number of ranges of equal size (`keyrange_num`), 1 to 65536.
     pub ranges: u32,
@@ -42,7 +44,7 @@ pub struct KeyRanges {
 }
 
 /// `a e^(b x) + c e^(d x)`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TwoTermExponential {
     /// Factor of the first term.
     pub a: f64,
@@ -55,7 +57,7 @@ pub struct TwoTermExponential {
 }
 
 /// A cumulative distribution of `a x^b` over ranks `x`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Power {
     /// Factor, above 0 (`key_dist_a`).
     pub a: f64,

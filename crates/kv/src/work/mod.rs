@@ -23,6 +23,8 @@ pub mod operations;
 pub mod run;
 pub mod sizes;
 
+use serde::{Serialize, Serializer};
+
 pub use builtin::NAMES;
 pub use choice::Choice;
 pub use keys::KeyOrder;
@@ -60,7 +62,7 @@ pub const MAX_VALUE_BYTES: u32 = 1 << 24;
 pub const MAX_OPERATIONS: u64 = 1 << 31;
 
 /// Clients that do the same, each one operation after the other.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Clients {
     /// How many, 1 to 4096.
     pub count: u32,
@@ -120,6 +122,14 @@ impl Kind {
             Self::Scan => "scan",
             Self::ReadModifyWrite => "rmw",
         }
+    }
+}
+
+/// The weight of each kind, by its name.
+impl Serialize for Mix {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let weights = Kind::ALL.map(|kind| (kind.name(), self.weight(kind)));
+        serializer.collect_map(weights)
     }
 }
 

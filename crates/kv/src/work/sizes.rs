@@ -1,9 +1,11 @@
 //! Sizes of values, and lengths of scans.
 
+use serde::Serialize;
 use zonelab_host::rng::Rng;
 
 /// A distribution of sizes.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Sizes {
     /// Always the same.
     Fixed(u32),

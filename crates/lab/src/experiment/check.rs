@@ -2,7 +2,7 @@
 
 use zonelab_config::{Document, Reported, nearest};
 
-use super::{Experiment, Measured, scheduler};
+use super::{Check, Experiment, Measured, scheduler};
 use crate::search::Objective;
 
 /// Checks the names of jobs and series that parts of the file refer to, and
@@ -110,15 +110,23 @@ impl Names<'_> {
         let pairs = experiment.interference.iter();
         let interfered: Vec<&str> = pairs.map(|pair| pair.series.as_str()).collect();
         for (i, check) in experiment.checks.iter().enumerate() {
-            let path = format!("check.{i}");
+            let before = experiment.checks.iter().take(i);
+            let same = |other: &Check| (&other.id, &other.says) == (&check.id, &check.says);
+            if before.into_iter().any(same) {
+                let what = format!("\"{}\" is there already", check.says);
+                let valid = "known gaps go by their sentence: say how they differ".to_owned();
+                self.report(&format!("check.{i}.says"), what, valid);
+            }
             for measured in check.value.measured() {
                 match measured {
-                    Measured::Metric { series, job, .. } => {
-                        self.known(path.clone(), series, known);
-                        self.known(path.clone(), job, results);
+                    Measured::Metric {
+                        path, series, job, ..
+                    } => {
+                        self.known(format!("{path}.series"), series, known);
+                        self.known(format!("{path}.job"), job, results);
                     }
-                    Measured::Interference(series) => {
-                        self.known(path.clone(), series, &interfered);
+                    Measured::Interference { path, series } => {
+                        self.known(format!("{path}.interference"), series, &interfered);
                     }
                 }
             }
@@ -242,10 +250,10 @@ impl Names<'_> {
                 }
             }
         }
-        for (i, check) in experiment.checks.iter().enumerate() {
+        for check in &experiment.checks {
             for measured in check.value.measured() {
-                if let Measured::Metric { x, .. } = measured {
-                    self.known(format!("check.{i}"), x, &values);
+                if let Measured::Metric { path, x, .. } = measured {
+                    self.known(format!("{path}.x"), x, &values);
                 }
             }
         }

@@ -552,6 +552,15 @@ pub enum Needs {
 }
 
 impl Derived {
+    /// The published value to which no other has a relative difference: what
+    /// agrees of a change is its factor.
+    pub(super) const fn nothing(&self) -> f64 {
+        match self {
+            Self::Change(..) => -1.0,
+            Self::Value(_) | Self::Ratio(..) | Self::Formula(_) => 0.0,
+        }
+    }
+
     /// The measurements that it is calculated from.
     #[must_use]
     pub fn measured(&self) -> Vec<&Measured> {
@@ -580,6 +589,8 @@ impl Derived {
 pub enum Measured {
     /// A metric at a point.
     Metric {
+        /// Where it stands in the file: `check.0.value`.
+        path: String,
         /// Series.
         series: String,
         /// Axis value.
@@ -589,8 +600,13 @@ pub enum Measured {
         /// Metric.
         metric: String,
     },
-    /// M^Inter of this series.
-    Interference(String),
+    /// M^Inter of a series.
+    Interference {
+        /// Where it stands in the file.
+        path: String,
+        /// The series.
+        series: String,
+    },
 }
 
 /// How an experiment is drawn: one panel of `y` over `x`, or panels of

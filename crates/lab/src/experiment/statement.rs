@@ -7,9 +7,9 @@ use super::read::{axis_text, metric};
 use super::{Check, Derived, Formula, Measured, Needs};
 
 /// The keys of which a statement has one, each a way to calculate its value.
-const FORMS: &str = "`value`, `ratio`, `change`, `difference`, `spread`, or `smaller` and `larger`";
+const FORMS: &str = "`value`, `ratio`, `change`, `formula`, or `smaller` and `larger`";
 
-const KEYS: [&str; 6] = ["value", "ratio", "change", "difference", "spread", "smaller"];
+const KEYS: [&str; 5] = ["value", "ratio", "change", "formula", "smaller"];
 
 /// A statement.
 pub(super) fn check(table: &Table<'_>) -> Result<Check, Reported> {
@@ -21,6 +21,9 @@ pub(super) fn check(table: &Table<'_>) -> Result<Check, Reported> {
     let at_most = table.get("at_most", Item::f64).optional();
     let (published, at_least, at_most) = (published?, at_least?, at_most?);
     let (value, factor) = value?;
+    if factor.is_some() {
+        table.refuse("at_least", "`smaller` and `larger` are bounded by `factor`")?;
+    }
     let needs = match (at_least.or(factor), at_most) {
         (Some(least), None) => Needs::AtLeast(least),
         (None, Some(most)) => Needs::AtMost(most),
@@ -28,7 +31,15 @@ pub(super) fn check(table: &Table<'_>) -> Result<Check, Reported> {
             table.refuse("at_most", "one bound; a second one is a second check")?;
             Needs::Published
         }
-        (None, None) if published.is_some() => Needs::Published,
+        (None, None) if published.is_some() => {
+            if published == Some(value.nothing()) {
+                table.refuse(
+                    "published",
+                    "a size of nothing takes `at_least` or `at_most`",
+                )?;
+            }
+            Needs::Published
+        }
         (None, None) => {
             let hint = "the size that is published, or a bound: `at_least`, `at_most`";
             table.get("published", Item::f64).required_or(hint)?;
@@ -54,7 +65,10 @@ fn derived(table: &Table<'_>) -> Result<(Derived, Option<f64>), Reported> {
     };
     let two = |item: &Item<'_>| match list(item)?.as_slice() {
         [a, b] => Ok((a.clone(), b.clone())),
-        _ => Err(item.fail("these are not two measurements", "write two: [{ .. }, { .. }]")),
+        _ => Err(item.fail(
+            "these are not two measurements",
+            "write two: [{ .. }, { .. }]",
+        )),
     };
     let value = table.get("value", one).optional();
     let ratio = table.get("ratio", two).optional();
@@ -114,8 +128,12 @@ fn formula(table: &Table<'_>) -> Result<Option<Formula>, Reported> {
     let unit = table.string("unit").or("ratio".to_owned());
     let parsed = table.get("formula", |item| {
         let text = item.str()?;
-        let formula = exmex::parse::<f64>(text)
-            .map_err(|error| item.fail(format!("this is no formula: {error}"), "write \"a / b\""))?;
+        let formula = exmex::parse::<f64>(text).map_err(|error| {
+            item.fail(format!("this is no formula: {error}"), "write \"a / b\"")
+        })?;
+        if formula.var_names().is_empty() {
+            return Err(item.fail("it is about no measurement", "write \"a / b\""));
+        }
         let named = variables.iter().map(|(name, _)| name.as_str());
         if !formula.var_names().iter().map(String::as_str).eq(named) {
             let what = format!("its variables are {}", formula.var_names().join(", "));
@@ -137,14 +155,16 @@ fn formula(table: &Table<'_>) -> Result<Option<Formula>, Reported> {
 }
 
 fn measured(table: &Table<'_>) -> Result<Measured, Reported> {
+    let path = table.path().to_owned();
     if let Some(series) = table.string("interference").optional()? {
-        return Ok(Measured::Interference(series));
+        return Ok(Measured::Interference { path, series });
     }
     let series = table.string("series").required();
     let x = table.get("x", axis_text).or("1".to_owned());
     let job = table.string("job").required();
     let metric = table.get("metric", metric).required();
     Ok(Measured::Metric {
+        path,
         series: series?,
         x: x?,
         job: job?,

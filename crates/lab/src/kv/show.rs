@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
+use zonelab_config::Document;
 use zonelab_config::units::fmt_size;
 use zonelab_device::Nanos;
 use zonelab_host::stats::Latency;
@@ -15,7 +16,7 @@ use crate::rows::significant;
 use crate::table::{Cell, Column, Style, Table, number};
 
 /// Version of the JSON.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 /// Percentiles of latencies.
 const PERCENTS: [(&str, f64); 6] = [
@@ -53,22 +54,25 @@ impl Report<'_> {
     #[must_use]
     pub fn configuration(template: &KvTemplate, drive: Option<&str>) -> Value {
         let KvTemplate { spec, setup, cores } = template;
-        // Field by field where results should be read by programs; the rest as it
-        // is printed for whoever wants to know.
+        let drive = drive.map(|toml| {
+            // The text is one that this program made of a profile.
+            let document = Document::parse("drive", toml, &[]);
+            document.map_or(Value::Null, |document| document.to_json())
+        });
         json!({
             "workload": spec.name,
             "operations": spec.operations(),
             "records": spec.records,
             "loads": spec.loads,
             "key_bytes": spec.key_bytes,
-            "values": format!("{:?}", spec.values),
-            "clients": format!("{:?}", spec.clients),
+            "values": spec.values,
+            "clients": spec.clients,
             "repeats": setup.repeats,
             "sample_ns": setup.sample.0,
             "stop_at_errors": setup.stops_at_errors,
             "cores": cores,
-            "files": format!("{:?}", setup.files),
-            "store": format!("{:?}", setup.options),
+            "files": setup.files,
+            "store": setup.options,
             "drive": drive,
         })
     }
@@ -307,7 +311,7 @@ pub fn to_json(report: &Report<'_>) -> String {
         json!({
             "at_ns": failed.at.0,
             "error": failed.error.to_string(),
-            "scarce": run.scarce().map(|scarce| format!("{scarce:?}")),
+            "scarce": run.scarce(),
         })
     });
     let value = json!({

@@ -273,7 +273,7 @@ fn rows<'a>(report: &'a Report<'a>) -> Vec<RowData<'a>> {
                 status: status(row.verdict()),
                 statement: row.statement.map(|bound| {
                     (
-                        bound.words(),
+                        bound.words(&row.unit),
                         sized(row.published, &row.unit),
                         sized(Some(row.ours), &row.unit),
                     )

@@ -9,7 +9,7 @@ use crate::detail::{JobDetail, PointDetail, quantiles};
 use crate::experiment::Experiment;
 use crate::metrics::Metrics;
 use crate::published::References;
-use crate::rows::Summary;
+use crate::rows::{Scope, Summary};
 use crate::run::{JobMeasured, ZoneHistory};
 
 const EXPERIMENT: &str = r#"# What it is
@@ -95,8 +95,9 @@ fn html(misfits: &Misfits) -> (String, Value) {
     let references = References::builtin().unwrap();
     let figure = compare::figure(&experiment, &results, &references).unwrap();
     let mut rows = compare::rows(&experiment, &results, &references).unwrap();
-    let _ = misfits.apply(&mut rows);
-    assert_eq!(Summary::of(&rows).overall.count, 2);
+    let _ = misfits.apply(&mut rows, Scope::PART);
+    let summary = Summary::of(&rows, Scope::PART, misfits);
+    assert_eq!(summary.kinds[0].1.count, 2);
     let point = |result| PointSection {
         result,
         drive: "drive = 1\n",
@@ -117,6 +118,7 @@ fn html(misfits: &Misfits) -> (String, Value) {
             points: results.iter().map(point).collect(),
         }],
         rows: &rows,
+        summary: &summary,
         misfits,
     };
     let html = report.to_html();
@@ -168,7 +170,7 @@ fn figures_know_their_points_and_rows() {
 
 #[test]
 fn misfits_come_with_cause_and_evidence() {
-    let list = "schema = 1\n[[misfit]]\nid = \"made\"\nseries = \"a\"\nmetric = \"kiops\"\n\
+    let list = "schema = 2\n[[misfit]]\nid = \"made\"\nseries = \"a\"\nx = 2\nmetric = \"kiops\"\n\
                 cause = \"A cause.\"\nevidence = \"Some evidence.\"\n";
     let (_, data) = html(&Misfits::parse("list", list).unwrap());
     assert_eq!(data["rows"][1]["status"], "misfit");
@@ -178,7 +180,7 @@ fn misfits_come_with_cause_and_evidence() {
         data["rows"][0].get("notes").is_none(),
         "the row that passes needs no excuse"
     );
-    assert_eq!(data["experiments"][0]["stats"]["misfit"], 1);
+    assert_eq!(data["experiments"][0]["stats"]["verdicts"]["misfit"], 1);
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! What the rows of a real drive come to together: errors by figure and by
 //! what was measured, whether the bars hold, and which rows are far off.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::summary::{median, p90};
-use super::{Bound, KnownGap, Kind, Misfits, Row, Scope, UNIT_M, significant};
+use super::{Bound, Kind, KnownGap, Misfits, Row, Scope, UNIT_M, significant};
 
 /// The id of the bars in the list of known gaps.
 const BARS_ID: &str = "D";
@@ -247,9 +247,18 @@ pub struct DriveSummary {
     /// Whether all figures were run, so that the bars judge.
     pub is_whole: bool,
     /// The figures that miss the bars of a group by themselves, of each group.
+    #[serde(serialize_with = "by_group")]
     pub figures_that_miss: Vec<(Group, Vec<String>)>,
     /// Rows beyond the 90th percentile of their group, the furthest first.
     pub beyond: Vec<Beyond>,
+}
+
+/// Names by group, as an object.
+fn by_group<S: Serializer>(
+    of_groups: &[(Group, Vec<String>)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(of_groups.iter().map(|(group, names)| (group, names)))
 }
 
 impl DriveSummary {

@@ -1,6 +1,6 @@
 //! The rule by which a row passes.
 
-use super::{Group, Kind, Quantity, Row, UNIT_M, significant};
+use super::{Group, Kind, Quantity, Row, UNIT_CHANGE, UNIT_ERROR, UNIT_M, significant};
 
 /// Allowed relative error of a point of kind E.
 const POINT: f64 = 0.03;
@@ -65,12 +65,16 @@ impl Bound {
         self.excess(ours, published) <= SLACK
     }
 
-    /// In words: "at least 1.33", "within 3 %".
+    /// In words, of values with this unit: "at least 1.33", "within 3 %".
     #[must_use]
-    pub fn words(self) -> String {
+    pub fn words(self, unit: &str) -> String {
+        let size = |bound: f64| match unit {
+            UNIT_CHANGE | UNIT_ERROR => format!("{} %", significant(bound * 100.0)),
+            _ => significant(bound).to_string(),
+        };
         match self {
-            Self::AtLeast(least) => format!("at least {}", significant(least)),
-            Self::AtMost(most) => format!("at most {}", significant(most)),
+            Self::AtLeast(least) => format!("at least {}", size(least)),
+            Self::AtMost(most) => format!("at most {}", size(most)),
             Self::Near { within, .. } => format!("within {} %", significant(within * 100.0)),
         }
     }
@@ -100,7 +104,8 @@ pub struct Judgement {
 ///   given, the reference lies between them; or, with the unit M, the error is
 ///   at most the larger of 0.05 absolute and 5 %. What we could not measure
 ///   does not pass.
-/// * Kind D: no bar of its own, see [`super::DriveSummary`].
+/// * Kind D: no bar of its own, see [`super::DriveSummary`]. What we could not
+///   measure does not pass.
 /// * Kind S: none; what its shape has to be is said by statements.
 #[must_use]
 pub fn judge(row: &Row) -> Judgement {
@@ -117,6 +122,8 @@ pub fn judge(row: &Row) -> Judgement {
             };
             (tolerance, Some(bound.holds(row.ours, row.published)))
         }
+        // No error of it could count against the bars of the drive.
+        (None, Kind::Drive, Some(_)) if !row.ours.is_finite() => (None, Some(false)),
         (None, Kind::Drive | Kind::Shape, _) | (None, Kind::Emulator, None) => (None, None),
         (None, Kind::Emulator, Some(reference)) => {
             let tolerance = tolerance(&row.unit, reference);

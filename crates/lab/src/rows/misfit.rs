@@ -353,6 +353,7 @@ impl Misfits {
 /// Marks the statement that a gap is about, and says what has to be changed.
 fn mark(gap: &Gap, rows: &mut [Row], scope: Scope) -> Option<Outdated> {
     let (mut same_id, mut found) = (false, false);
+    let mut outdated = None;
     for row in rows.iter_mut().filter(|row| row.id == gap.id) {
         same_id = true;
         let Some(bound) = row.statement.filter(|_| row.metric == gap.says) else {
@@ -364,17 +365,18 @@ fn mark(gap: &Gap, rows: &mut [Row], scope: Scope) -> Option<Outdated> {
                 row.gap = gap.of(scope, bound, row.ours, row.published);
                 if row.gap.as_ref().is_some_and(|known| known.is_better) {
                     let (gap, ours) = (gap.clone(), row.ours);
-                    return Some(Outdated::Better { gap, ours });
+                    outdated = Some(Outdated::Better { gap, ours });
                 }
             }
             Some(true) if gap.figure(scope).is_some() => {
-                return Some(Outdated::Holds { gap: gap.clone() });
+                outdated = Some(Outdated::Holds { gap: gap.clone() });
             }
             _ => {}
         }
     }
     // A quick run leaves statements out.
-    (same_id && !found && !scope.quick).then(|| Outdated::NoStatement { gap: gap.clone() })
+    let is_missing = same_id && !found && !scope.quick;
+    outdated.or_else(|| is_missing.then(|| Outdated::NoStatement { gap: gap.clone() }))
 }
 
 impl Misfit {

@@ -24,7 +24,7 @@ pub use gap::{Gap, KnownGap};
 pub use judge::{Bound, Judgement, judge};
 pub use misfit::{Misfit, MisfitError, Misfits, Outdated, Range};
 pub use summary::{Missing, Scope, Stats, Summary};
-pub use write::{COLUMNS, SCHEMA, to_csv, to_json};
+pub use write::{COLUMNS, SCHEMA, number, to_csv, to_json};
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -34,6 +34,12 @@ use serde::Serialize;
 /// The unit of M^Inter, the interference metric of ConfZNS++ section 2.3. Rows
 /// with this unit have a tolerance of their own.
 pub const UNIT_M: &str = "M";
+
+/// The unit of a change: 0.1 is 10 % more.
+pub const UNIT_CHANGE: &str = "change";
+
+/// The unit of a relative error: 0.1 is 10 %.
+pub const UNIT_ERROR: &str = "error";
 
 /// What a published result obliges us to.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]

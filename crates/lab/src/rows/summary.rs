@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{BarResult, Bound, DriveSummary, Kind, Misfits, Row, Verdict, significant};
+use super::{BarResult, Bound, DriveSummary, Kind, Misfits, Row, UNIT_ERROR, Verdict, significant};
 
 /// What was run of everything that there is: known figures belong to whole runs,
 /// or to quick ones, and the bars of a real drive to all its figures.
@@ -112,7 +112,7 @@ impl Missing {
             published: row.published,
             ours: Some(row.ours).filter(|ours| ours.is_finite()),
             unit: row.unit.clone(),
-            needs: bound.words(),
+            needs: bound.words(&row.unit),
             miss: miss(bound, row),
             cause: row.gap.as_ref().map(|gap| gap.cause.clone()),
             is_known: row.verdict() == Verdict::Missed,
@@ -125,8 +125,8 @@ impl Missing {
             says: bar.says.clone(),
             published: None,
             ours: Some(bar.value),
-            unit: "error".to_owned(),
-            needs: Bound::AtMost(bar.most).words(),
+            unit: UNIT_ERROR.to_owned(),
+            needs: Bound::AtMost(bar.most).words(UNIT_ERROR),
             miss: Some(significant((bar.value - bar.most) / bar.most)),
             cause: bar.gap.as_ref().map(|gap| gap.cause.clone()),
             is_known: bar.is_known(),

@@ -79,7 +79,7 @@ impl<'a> Written<'a> {
             ours_upper: row.ours_upper,
             rel_error: row.rel_error,
             tolerance: row.tolerance,
-            needs: row.statement.map(super::Bound::words),
+            needs: row.statement.map(|bound| bound.words(&row.unit)),
             verdict: row.verdict().word(),
             counts: row.counts(),
             pass: row.pass,
@@ -183,8 +183,10 @@ fn fields(row: &Written<'_>) -> [String; COLUMNS.len()] {
     ]
 }
 
-/// The shortest text that reads back as `value`, the same as in JSON.
-fn number(value: f64) -> String {
+/// The shortest text that reads back as `value`, the same as in JSON; empty if
+/// it is not finite.
+#[must_use]
+pub fn number(value: f64) -> String {
     serde_json::Number::from_f64(value)
         .map(|number| number.to_string())
         .unwrap_or_default()

@@ -16,7 +16,7 @@ pub use markdown::markdown;
 pub(crate) use page::lines as summary_lines;
 pub use page::page;
 
-use crate::rows::{Bound, Row, Stats, Summary, UNIT_M, Verdict, X};
+use crate::rows::{Row, Stats, Summary, UNIT_CHANGE, UNIT_ERROR, UNIT_M, Verdict, X};
 
 /// How tables look.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -329,8 +329,8 @@ pub(crate) fn share(value: Option<f64>) -> String {
 pub(crate) fn sized(value: Option<f64>, unit: &str) -> String {
     match (value, unit) {
         (None, _) => "-".to_owned(),
-        (Some(value), "change") => percent(value),
-        (Some(value), "error") => share(Some(value)),
+        (Some(value), UNIT_CHANGE) => percent(value),
+        (Some(value), UNIT_ERROR) => share(Some(value)),
         (Some(value), _) => number(value),
     }
 }
@@ -396,7 +396,10 @@ fn check_table(rows: &[&Row]) -> Table {
         Column::word("verdict"),
     ]);
     for row in rows {
-        let needs = row.statement.map(Bound::words).unwrap_or_default();
+        let needs = row
+            .statement
+            .map(|bound| bound.words(&row.unit))
+            .unwrap_or_default();
         table.push([
             row.id.as_str().into(),
             row.metric.as_str().into(),

@@ -1,11 +1,11 @@
 //! The page at the end: what all rows come to.
 
 use super::{
-    Cell, Column, Style, Table, check_table, colour_of, group_table, number, paragraph, percent,
-    sentence, share, short, sized,
+    Cell, Column, Style, Table, colour_of, group_table, number, paragraph, percent, sentence,
+    share, short, sized,
 };
 use crate::rows::{
-    BarResult, Beyond, DriveSummary, Errors, FigureErrors, Missing, Row, Stats, Summary, Verdict,
+    BarResult, Beyond, DriveSummary, Errors, FigureErrors, Missing, Quantity, Row, Summary, Verdict,
 };
 
 /// Rows of a real drive far off that the page names; the report has all.
@@ -40,7 +40,12 @@ pub fn page(rows: &[Row], summary: &Summary, style: &Style) -> String {
 pub(crate) fn lines(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     for (kind, stats) in &summary.kinds {
-        let text = format!("kind {}, {}: {}", kind.letter(), kind.name(), sentence(stats));
+        let text = format!(
+            "kind {}, {}: {}",
+            kind.letter(),
+            kind.name(),
+            sentence(stats)
+        );
         lines.push(text);
     }
     if summary.statements.count > 0 {
@@ -52,7 +57,13 @@ pub(crate) fn lines(summary: &Summary) -> Vec<String> {
         lines.push(format!(
             "statements: {}{}{}{}{}",
             stats.count,
-            count(Verdict::Ok, "hold"),
+            count(
+                Verdict::Ok,
+                match stats.of_verdict(Verdict::Ok) {
+                    1 => "holds",
+                    _ => "hold",
+                }
+            ),
             count(Verdict::Missed, "MISSED"),
             count(Verdict::Fail, "FAIL"),
             count(Verdict::Info, "info"),
@@ -85,33 +96,41 @@ fn bar_line(bar: &BarResult, is_whole: bool) -> String {
     format!("bar: {}: {verdict}, {}", bar.says, share(Some(bar.value)))
 }
 
-/// Verdicts and errors by id.
+/// Verdicts by id with the median and the 90th percentile of the errors. Verdicts
+/// that no row has take no place.
 fn counts(summary: &Summary) -> Table {
+    let has = |verdict: &Verdict| {
+        let mut all = summary.by_id.iter();
+        all.any(|(_, stats)| stats.of_verdict(*verdict) > 0)
+    };
+    let verdicts: Vec<Verdict> = Verdict::ALL.into_iter().filter(has).collect();
+    let words = verdicts.iter().map(|verdict| verdict.word());
     let mut columns = vec![Column::word("id"), Column::number("rows")];
-    columns.extend(Verdict::ALL.map(|verdict| Column::number(verdict.word())));
-    columns.extend([Column::number("median |error|"), Column::number("P90")]);
+    columns.extend(words.chain(["median", "P90"]).map(Column::number));
     let mut table = Table::new(columns);
     for (id, stats) in &summary.by_id {
-        let Stats {
-            count,
-            median_error,
-            p90_error,
-            ..
-        } = stats;
-        let mut cells = vec![id.clone(), count.to_string()];
-        cells.extend(Verdict::ALL.map(|verdict| match stats.of_verdict(verdict) {
-            0 => String::new(),
-            count => count.to_string(),
-        }));
-        cells.extend([median_error, p90_error].map(|error| share(*error)));
+        let mut cells = vec![id.clone(), stats.count.to_string()];
+        cells.extend(
+            verdicts
+                .iter()
+                .map(|verdict| match stats.of_verdict(*verdict) {
+                    0 => String::new(),
+                    count => count.to_string(),
+                }),
+        );
+        cells.extend([stats.median_error, stats.p90_error].map(share));
         table.push(cells.into_iter().map(Cell::from));
     }
     table
 }
 
-/// Errors by figure and quantity, and what is furthest off.
+/// Errors by quantity and by figure, and what is furthest off.
 fn of_drive(drive: &DriveSummary, style: &Style) -> String {
-    let mut out = errors(drive).to_text(style);
+    let mut out = by_quantity(&drive.all).to_text(style);
+    if drive.figures.len() > 1 {
+        out.push('\n');
+        out.push_str(&by_figure(&drive.figures).to_text(style));
+    }
     if !drive.beyond.is_empty() {
         let line = format!(
             "{} of {} rows are further off than nine of ten may be{}",
@@ -130,41 +149,45 @@ fn of_drive(drive: &DriveSummary, style: &Style) -> String {
     out
 }
 
-/// Rows, median and 90th percentile of each quantity.
-fn errors(drive: &DriveSummary) -> Table {
-    let mut columns = vec![Column::word("kind D")];
-    for name in ["throughput", "mean latency", "M", "together", "percentiles"] {
-        columns.extend([
-            Column::number(name),
-            Column::number("median"),
-            Column::number("P90"),
-        ]);
+/// The columns of [`Errors`].
+fn error_columns(first: &str) -> [Column; 3] {
+    [first, "median", "P90"].map(Column::number)
+}
+
+fn error_cells(errors: &Errors) -> [Cell; 3] {
+    match errors.rows {
+        0 => ["", "", ""].map(Cell::from),
+        rows => [rows.to_string(), share(errors.median), share(errors.p90)].map(Cell::from),
     }
-    let mut table = Table::new(columns);
-    for figure in drive.figures.iter().chain([&drive.all]) {
-        table.push(figure_cells(figure));
+}
+
+/// Errors of all figures by what was measured.
+fn by_quantity(all: &FigureErrors) -> Table {
+    let columns = [Column::word("real drive")].into_iter();
+    let mut table = Table::new(columns.chain(error_columns("rows")));
+    for (name, errors) in [
+        (Quantity::Throughput.name(), &all.throughput),
+        (Quantity::Mean.name(), &all.mean_latency),
+        (Quantity::Interference.name(), &all.m_inter),
+        ("all of these", &all.values),
+        (Quantity::Percentile.name(), &all.percentiles),
+    ] {
+        table.push([name.into()].into_iter().chain(error_cells(errors)));
     }
     table
 }
 
-fn figure_cells(figure: &FigureErrors) -> Vec<Cell> {
-    let FigureErrors {
-        id,
-        throughput,
-        mean_latency,
-        m_inter,
-        values,
-        percentiles,
-    } = figure;
-    let mut cells = vec![id.as_str().into()];
-    for Errors { rows, median, p90 } in [throughput, mean_latency, m_inter, values, percentiles] {
-        if *rows == 0 {
-            cells.extend(["", "", ""].map(Cell::from));
-        } else {
-            cells.extend([rows.to_string(), share(*median), share(*p90)].map(Cell::from));
-        }
+/// Errors of each figure, of the rows that share a bar.
+fn by_figure(figures: &[FigureErrors]) -> Table {
+    let columns = [Column::word("real drive")].into_iter();
+    let columns = columns.chain(error_columns("values"));
+    let mut table = Table::new(columns.chain(error_columns("percentiles")));
+    for figure in figures {
+        let id = [figure.id.as_str().into()].into_iter();
+        let values = id.chain(error_cells(&figure.values));
+        table.push(values.chain(error_cells(&figure.percentiles)));
     }
-    cells
+    table
 }
 
 /// Rows that are far off.
@@ -225,19 +248,16 @@ fn missing(missing: &[Missing]) -> Table {
     table
 }
 
-/// The points that failed, once more where they are seen.
+/// The points that failed, once more where they are seen; statements that do
+/// not hold have a table of their own.
 fn failed(rows: &[Row], style: &Style) -> String {
-    let failed = rows.iter().filter(|row| row.verdict() == Verdict::Fail);
-    let (checks, values): (Vec<&Row>, Vec<&Row>) = failed.partition(|row| row.is_statement());
-    let mut out = String::new();
-    for (rows, table) in [
-        (&values, group_table as fn(&[&Row]) -> Table),
-        (&checks, check_table),
-    ] {
-        if !rows.is_empty() {
-            out.push('\n');
-            out.push_str(&table(rows).to_text(style));
-        }
+    let failed = |row: &&Row| row.verdict() == Verdict::Fail && !row.is_statement();
+    let failed: Vec<&Row> = rows.iter().filter(failed).collect();
+    if failed.is_empty() {
+        return String::new();
     }
-    out
+    format!(
+        "\nPoints that fail:\n{}",
+        group_table(&failed).to_text(style)
+    )
 }

@@ -2,7 +2,7 @@
 
 use zonelab_lab::experiment::{AxisValue, Experiment};
 use zonelab_lab::library;
-use zonelab_lab::published::{LookupError, Published, References};
+use zonelab_lab::published::{CellPlace, LookupError, Published, References};
 
 use super::support::{SMALL, parse, with};
 
@@ -20,6 +20,14 @@ fn at(number: u32) -> AxisValue {
         number: f64::from(number),
         is_integer: true,
     }
+}
+
+fn place(file: &str, line: usize, column: &str) -> Option<CellPlace> {
+    Some(CellPlace {
+        file: file.to_owned(),
+        line,
+        column: column.to_owned(),
+    })
 }
 
 /// The value of a metric of a built-in series.
@@ -43,7 +51,8 @@ fn a_point_has_the_spread_of_its_repeats() {
         found,
         Some(Published {
             value: 2056.19,
-            spread: Some((1581.06, 2408.45))
+            spread: Some((1581.06, 2408.45)),
+            place: place("confznspp/emulator", 45, "lat_p95_us")
         })
     );
     let found = value("C11a", "no reset", &at(7), "lat_p95_us");
@@ -51,7 +60,9 @@ fn a_point_has_the_spread_of_its_repeats() {
         found,
         Some(Published {
             value: 1826.82,
-            spread: Some((1581.06, 2408.45))
+            spread: Some((1581.06, 2408.45)),
+            // The first of the repeats: the same measurements, counted once.
+            place: place("confznspp/emulator", 45, "lat_p95_us")
         })
     );
 }
@@ -63,7 +74,8 @@ fn a_point_measured_once_has_no_spread() {
         found,
         Some(Published {
             value: 1.92755,
-            spread: None
+            spread: None,
+            place: place("confznspp/emulator", 55, "kiops")
         })
     );
 }
@@ -108,7 +120,8 @@ fn a_value_in_the_file_comes_first() {
         found,
         Some(Published {
             value: 7.0,
-            spread: Some((7.0, 8.0))
+            spread: Some((7.0, 8.0)),
+            place: None
         })
     );
 }
@@ -232,6 +245,7 @@ fn the_drive_alone_was_measured_three_times() {
     let expected = Published {
         value: 68.1944,
         spread: Some((61.0021, 68.1944)),
+        place: place("zn540/management_interference", 64, "kiops"),
     };
     assert_eq!(found, Ok(Some(expected)));
 }

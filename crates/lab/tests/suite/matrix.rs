@@ -77,7 +77,7 @@ fn matrix_of(file: &str, text: &str, settings: &[&str], threads: usize) -> Matri
         seed: 1,
         profiles: &Tiny,
         conditions: &conditions,
-        on_point: &|_| {},
+        on_point: &|_, _| {},
         interrupted: &|| false,
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();

@@ -250,7 +250,7 @@ fn an_interrupted_run_keeps_what_was_done() {
         conditions: &Conditions::default(),
         seed: 1,
         profiles: &Tiny,
-        on_point: &|result| {
+        on_point: &|_, result| {
             done.fetch_add(1, Ordering::Relaxed);
             seen.lock().unwrap().push(result.x.text.clone());
         },

@@ -5,7 +5,7 @@ use zonelab_lab::compare;
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::experiment::Experiment;
 use zonelab_lab::published::References;
-use zonelab_lab::rows::{self, Row};
+use zonelab_lab::rows::{self, Misfits, Row, Scope, Summary};
 use zonelab_lab::run::{self, Point, PointResult, Profiles, RunError, RunOptions};
 use zonelab_ssd::profile::Profile;
 
@@ -179,10 +179,11 @@ pub(crate) fn written(text: &str, seed: u64, threads: usize) -> [String; 4] {
     let experiment = parse(text);
     let references = References::builtin().expect("sound tables");
     let rows = compare::rows(&experiment, &results, &references).expect("sound look-ups");
+    let summary = Summary::of(&rows, Scope::PART, &Misfits::default());
     let figure = compare::figure(&experiment, &results, &references).expect("sound look-ups");
     let svg = figure.expect("it has a figure").to_svg();
     [
-        rows::to_json(&rows, seed),
+        rows::to_json(&rows, &summary, seed),
         rows::to_csv(&rows),
         svg,
         format!("{results:#?}"),

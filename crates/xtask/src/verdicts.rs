@@ -1,0 +1,261 @@
+//! `cargo xtask verdicts`: what the documents say of all results, beside what a
+//! run came to.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::steps::Step;
+use crate::{USAGE, cargo, root};
+
+/// Between these lines, a document has the summary of a whole run.
+const BEGIN: &str = "<!-- verdicts: begin -->";
+const END: &str = "<!-- verdicts: end -->";
+
+/// The documents with such a block, relative to the root. Those of
+/// [`OPTIONAL`] need not have one.
+const DOCUMENTS: [&str; 1] = ["README.md"];
+const OPTIONAL: [&str; 1] = ["docs/models/zn540.md"];
+
+/// Where results are unless a directory is named.
+const RESULTS: &str = "results/reproduce";
+/// Where the tier `verdicts` puts them, below the root.
+const TIER_RESULTS: &str = "target/verdicts";
+
+/// The file of the summary among the results.
+const SUMMARY: &str = "summary.md";
+
+/// Compares the blocks with the summary of a run, or writes them.
+pub(crate) fn chore(args: &[String]) -> Result<u8> {
+    let mut write = false;
+    let mut results = None;
+    for arg in args {
+        match arg.as_str() {
+            "--write" => write = true,
+            name if results.is_none() && !name.starts_with('-') => {
+                results = Some(PathBuf::from(name));
+            }
+            other => {
+                eprintln!("cargo xtask verdicts: `{other}` is not understood");
+                return Ok(USAGE);
+            }
+        }
+    }
+    let path = results
+        .unwrap_or_else(|| root().join(RESULTS))
+        .join(SUMMARY);
+    let summary = std::fs::read_to_string(&path).with_context(|| {
+        let path = path.display();
+        format!("{path} cannot be read: `cargo run --release -- reproduce` writes it")
+    })?;
+    let mut differences = 0;
+    for (name, required) in DOCUMENTS
+        .map(|name| (name, true))
+        .into_iter()
+        .chain(OPTIONAL.map(|name| (name, false)))
+    {
+        let file = root().join(name);
+        let text = std::fs::read_to_string(&file).with_context(|| name.to_owned())?;
+        if !required && !text.contains(BEGIN) {
+            continue;
+        }
+        let stated = block(&text).with_context(|| name.to_owned())?;
+        if stated.trim() == summary.trim() {
+            continue;
+        }
+        if write {
+            std::fs::write(&file, with_block(&text, &summary)?).with_context(|| name.to_owned())?;
+            println!("{name} now says what {} says", path.display());
+        } else {
+            differences += 1;
+            eprint!("{}", difference(name, stated, &path, &summary));
+        }
+    }
+    if differences > 0 {
+        eprintln!("`cargo xtask verdicts --write` writes what the run came to");
+        return Ok(1);
+    }
+    Ok(0)
+}
+
+/// The steps of the tier `verdicts`: everything, whole; then the comparison.
+pub(crate) fn steps() -> Vec<Step> {
+    let step = |name, args: &[&str]| {
+        let mut command = cargo();
+        command.args(args).current_dir(root());
+        Step {
+            name,
+            command,
+            missing: None,
+        }
+    };
+    let run = ["run", "--release", "--", "reproduce", "--quiet", "--force"];
+    vec![
+        step(
+            "all results",
+            &[&run[..], &["--out", TIER_RESULTS]].concat(),
+        ),
+        step("documents", &["xtask", "verdicts", TIER_RESULTS]),
+    ]
+}
+
+/// What stands between the two lines, of which there is one each.
+fn block(text: &str) -> Result<&str> {
+    let between = text
+        .split_once(BEGIN)
+        .and_then(|(_, rest)| rest.split_once(END));
+    match between {
+        Some((block, rest)) if !rest.contains(BEGIN) && !block.contains(BEGIN) => Ok(block),
+        _ => bail!("there is no block between one `{BEGIN}` and one `{END}`"),
+    }
+}
+
+/// `text` with another block.
+fn with_block(text: &str, block: &str) -> Result<String> {
+    let Some((before, rest)) = text.split_once(BEGIN) else {
+        bail!("there is no `{BEGIN}`");
+    };
+    let Some((_, after)) = rest.split_once(END) else {
+        bail!("there is no `{END}`");
+    };
+    Ok(format!("{before}{BEGIN}\n{}\n{END}{after}", block.trim()))
+}
+
+/// The lines that only one of two texts has.
+fn difference(name: &str, stated: &str, path: &Path, summary: &str) -> String {
+    let mut out = format!("--- {name}\n+++ {}\n", path.display());
+    let (stated, summary) = (stated.trim(), summary.trim());
+    for (sign, lines, others) in [("-", stated, summary), ("+", summary, stated)] {
+        for line in lines
+            .lines()
+            .filter(|line| !others.lines().any(|other| other == *line))
+        {
+            // Writing to a string does not fail.
+            let _ = writeln!(out, "{sign}{line}");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+
+    const TEXT: &str = "a\n<!-- verdicts: begin -->\nb\n<!-- verdicts: end -->\nc\n";
+
+    #[test]
+    fn a_block_can_be_read_and_written() {
+        assert_eq!(block(TEXT).unwrap(), "\nb\n");
+        let written = with_block(TEXT, "x\ny\n").unwrap();
+        assert_eq!(block(&written).unwrap(), "\nx\ny\n");
+        assert_eq!(with_block(&written, "b").unwrap(), TEXT);
+        for wrong in ["", BEGIN, END, &format!("{END}{BEGIN}"), &TEXT.repeat(2)] {
+            assert!(block(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_differs_is_shown() {
+        let text = difference(
+            "README.md",
+            "\nsame\nold\n",
+            Path::new("summary.md"),
+            "same\nnew\n",
+        );
+        assert_eq!(text, "--- README.md\n+++ summary.md\n-old\n+new\n");
+    }
+
+    /// The figure of each gap of whole runs, by its id and sentence.
+    fn gaps() -> BTreeMap<(String, String), f64> {
+        let path = root().join("experiments/misfits.toml");
+        let text = std::fs::read_to_string(path).expect("the list is there");
+        let list: toml::Table = text.parse().expect("the list is TOML");
+        let gaps = list.get("gap").and_then(toml::Value::as_array);
+        let text = |gap: &toml::Value, key: &str| gap[key].as_str().expect("a text").to_owned();
+        let of_one = |gap: &toml::Value| {
+            let today = gap.get("today")?;
+            let today = today
+                .as_float()
+                .or(today.as_integer().map(|today| today as f64));
+            let key = (text(gap, "id"), text(gap, "says").replace('|', "\\|"));
+            Some((key, today.expect("a number")))
+        };
+        gaps.into_iter().flatten().filter_map(of_one).collect()
+    }
+
+    /// Whether a cell shows a figure, as far as its digits go.
+    fn shows(cell: &str, figure: f64) -> bool {
+        let (text, scale) = match cell.strip_suffix(" %") {
+            Some(text) => (text, 0.01),
+            None => (cell, 1.0),
+        };
+        let decimals = text
+            .split_once('.')
+            .map_or(0, |(_, decimals)| decimals.len());
+        let digit = scale * 0.1_f64.powi(i32::try_from(decimals).expect("few digits"));
+        let value = text.parse::<f64>().map(|value| value * scale);
+        value.is_ok_and(|value| (value - figure).abs() <= digit + 0.005 * figure.abs())
+    }
+
+    #[test]
+    fn the_first_page_names_the_known_gaps() {
+        let readme = std::fs::read_to_string(root().join("README.md")).expect("it is there");
+        let block = block(&readme).expect("the README has a block of verdicts");
+        let rows = block
+            .lines()
+            .filter(|line| line.starts_with("| ") && !line.starts_with("| --- "));
+        let rows = rows.map(|line| {
+            let inner = line.trim_start_matches("| ").trim_end_matches(" |");
+            inner.split(" | ").map(str::to_owned).collect::<Vec<_>>()
+        });
+        let listed = gaps();
+        let mut stated = BTreeSet::new();
+        for cells in rows.filter(|cells| cells[0] != "result") {
+            let [id, says, _, ours, _] = cells.as_slice() else {
+                panic!("a row of the README has {} cells: {cells:?}", cells.len());
+            };
+            let gap = (id.clone(), says.clone());
+            let Some(today) = listed.get(&gap) else {
+                panic!("the README states a gap that is not listed: {gap:?}");
+            };
+            assert!(
+                shows(ours, *today),
+                "{gap:?}: {ours} in the README, {today} in the list"
+            );
+            stated.insert(gap);
+        }
+        let listed: BTreeSet<_> = listed.into_keys().collect();
+        assert_eq!(stated, listed, "the README and experiments/misfits.toml");
+    }
+
+    #[test]
+    fn a_cell_shows_a_figure() {
+        for (cell, figure, expected) in [
+            ("-8.1 %", -0.081, true),
+            ("-8.1 %", -0.0814, true),
+            ("+8.1 %", -0.081, false),
+            ("1.235", 1.23, true),
+            ("1.235", 1.2, false),
+            ("12350", 12_345.6, true),
+            ("-", 0.0, false),
+        ] {
+            assert_eq!(shows(cell, figure), expected, "{cell} {figure}");
+        }
+    }
+
+    #[test]
+    fn the_tier_runs_everything_whole() {
+        let steps = steps();
+        let words: Vec<Vec<_>> = steps
+            .iter()
+            .map(|step| step.command.get_args().collect())
+            .collect();
+        assert!(
+            words[0].contains(&"reproduce".as_ref()) && !words[0].contains(&"--quick".as_ref())
+        );
+        assert_eq!(words[0].last(), words[1].last());
+    }
+}
