@@ -14,8 +14,14 @@ use zonelab_nvme::zns::{ZoneReceiveAction, ZoneSendAction};
 use zonelab_ssd::config::DataStore;
 
 use super::failure::{Failure, byte};
+use super::settings::PAGE_BYTES;
 use super::state::Life;
 use super::{Done, Namespace, QueueHandle, Subsystem};
+
+/// Most ranges that a command may deallocate (DMRL).
+pub(super) const DEALLOCATED_RANGES: u8 = 64;
+/// Most blocks that a command may deallocate, in bytes.
+const DEALLOCATED_BYTES: u64 = 64 << 20;
 
 /// A command in the drive.
 #[derive(Debug)]
@@ -25,6 +31,8 @@ pub(super) struct Flight {
     step: Step,
     nsid: u32,
     op: Op,
+    /// Bytes of data that the drive has for it.
+    bytes: u32,
     /// When it came.
     submitted: Nanos,
     /// The result and the data of the first of two steps.
@@ -45,16 +53,16 @@ enum Step {
 
 /// An I/O command that has passed its checks.
 #[derive(Debug)]
-struct Plan {
+pub(super) struct Plan {
     op: Op,
-    transfer: Transfer,
+    pub(super) transfer: Transfer,
     /// Durable before it completes.
     fua: bool,
 }
 
 /// Which way data goes, and how many bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Transfer {
+pub(super) enum Transfer {
     None,
     FromHost(u64),
     /// So many count. Linux sends room for all 256 ranges with Dataset Management.
@@ -210,28 +218,14 @@ impl Subsystem {
         data: &mut Option<Buf>,
         data_len: u32,
     ) -> Result<(), Failure> {
-        check_flags(entry)?;
-        let controller = self.controllers.at(slot);
-        if !controller.is_ready() {
-            return Err(Failure::from(Status::COMMAND_SEQUENCE_ERROR));
-        }
-        let (has_zns, caches_writes) = (controller.has_zns(), controller.features.caches_writes());
-        let command = IoCommand::parse(entry).map_err(|status| Failure::at(status, byte::OPC))?;
-        let namespace = self
-            .namespace(entry.nsid.get())
-            .filter(|namespace| has_zns || namespace.zone_lbas == 0)
-            .ok_or(Failure::at(Status::INVALID_NAMESPACE_OR_FORMAT, byte::NSID))?;
-        let is_hint = matches!(
-            command,
-            IoCommand::DatasetManagement(DatasetManagement { ad: false, .. })
-        );
-        let plan = self.plan(namespace, command)?;
-        if self.format.is_some() {
-            return Err(Failure::from(Status::FORMAT_IN_PROGRESS));
-        }
+        let (plan, hint) = self.checked(slot, entry)?;
+        let caches_writes = self.controllers.at(slot).features.caches_writes();
         let mut payload = self.payload(plan.transfer, data, data_len)?;
-        if is_hint && let Some(ranges) = &mut payload {
-            empty_ranges(ranges);
+        if let (Op::Deallocate { .. }, Some(ranges)) = (plan.op, &mut payload) {
+            match hint {
+                true => empty_ranges(ranges),
+                false => self.check_ranges(ranges)?,
+            }
         }
         let is_cached = self.has_volatile_cache();
         let step = match plan.op {
@@ -249,6 +243,7 @@ impl Subsystem {
                 step,
                 nsid: entry.nsid.get(),
                 op: plan.op,
+                bytes: payload.as_ref().map_or(0, |data| data.len() as u32),
                 submitted: self.now,
                 result: 0,
                 spent: None,
@@ -256,6 +251,50 @@ impl Subsystem {
             payload,
         );
         Ok(())
+    }
+
+    /// What the drive is to do for a command that it may be asked for, and whether
+    /// that is only a hint.
+    #[inline]
+    pub(super) fn checked(
+        &mut self,
+        slot: u32,
+        entry: &SubmissionEntry,
+    ) -> Result<(Plan, bool), Failure> {
+        check_flags(entry)?;
+        let controller = self.controllers.at(slot);
+        if !controller.is_ready() {
+            return Err(Failure::from(Status::COMMAND_SEQUENCE_ERROR));
+        }
+        let has_zns = controller.has_zns();
+        let command = IoCommand::parse(entry).map_err(|status| Failure::at(status, byte::OPC))?;
+        let namespace = self
+            .namespace(entry.nsid.get())
+            .filter(|namespace| has_zns || namespace.zone_lbas == 0)
+            .ok_or(Failure::at(Status::INVALID_NAMESPACE_OR_FORMAT, byte::NSID))?;
+        let is_hint = matches!(
+            command,
+            IoCommand::DatasetManagement(DatasetManagement { ad: false, .. })
+        );
+        let plan = self.plan(namespace, command)?;
+        if self.format.is_some() {
+            return Err(Failure::from(Status::FORMAT_IN_PROGRESS));
+        }
+        Ok((plan, is_hint))
+    }
+
+    /// Whether ranges to be deallocated keep to DMRSL and DMSL.
+    fn check_ranges(&self, data: &[u8]) -> Result<(), Failure> {
+        let (ranges, _) = data.as_chunks::<{ size_of::<DatasetRange>() }>();
+        let most = self.deallocation_lbas();
+        let lengths = ranges.iter().filter_map(|range| {
+            let range = DatasetRange::ref_from_bytes(range).ok()?;
+            Some(u64::from(range.nlb.get()))
+        });
+        match lengths.sum::<u64>() <= most {
+            true => Ok(()),
+            false => Err(Failure::field_of_size()),
+        }
     }
 
     /// What the drive is to do. A new operation is one arm here.
@@ -335,15 +374,20 @@ impl Subsystem {
             }
             IoCommand::Verify(verify) => {
                 check_protection(verify.protection)?;
+                namespace.transfer_bytes(verify.nlb, self.work_bytes())?;
                 let (slba, nlb) = (Lba(verify.slba), verify.nlb);
                 (Op::Verify { slba, nlb }, Transfer::None, false)
             }
             IoCommand::WriteZeroes(zeroes) => {
                 check_protection(zeroes.protection)?;
+                namespace.transfer_bytes(zeroes.nlb, self.work_bytes())?;
                 let (slba, nlb) = (Lba(zeroes.slba), zeroes.nlb);
                 (Op::WriteZeroes { slba, nlb }, Transfer::None, zeroes.fua)
             }
-            IoCommand::DatasetManagement(DatasetManagement { nr: ranges, .. }) => {
+            IoCommand::DatasetManagement(DatasetManagement { nr: ranges, ad, .. }) => {
+                if ad && u32::from(ranges) > DEALLOCATED_RANGES.into() {
+                    return Err(Failure::field_of_size());
+                }
                 let bytes = u64::from(ranges) * size_of::<DatasetRange>() as u64;
                 let transfer = Transfer::AtLeastFromHost(bytes);
                 (Op::Deallocate { ranges }, transfer, false)
@@ -388,6 +432,18 @@ impl Subsystem {
         })
     }
 
+    /// Most blocks that a command without transfer may be about, in bytes (VSL,
+    /// WZSL): as many as one with.
+    pub(super) fn work_bytes(&self) -> u32 {
+        // 0 would say that there is no limit.
+        self.max_transfer_bytes.max(2 * PAGE_BYTES)
+    }
+
+    /// Most blocks that a command may deallocate (DMRSL, DMSL).
+    pub(super) fn deallocation_lbas(&self) -> u64 {
+        DEALLOCATED_BYTES / u64::from(self.drive.drive().config().lba_bytes)
+    }
+
     /// Hands a command to the drive.
     #[inline]
     fn launch(&mut self, flight: Flight, payload: Option<Buf>) {
@@ -400,6 +456,7 @@ impl Subsystem {
             _ => {
                 let queue = self.queues.at(queue);
                 queue.in_drive += 1;
+                queue.drive_bytes += u64::from(flight.bytes);
                 queue.qid
             }
         };
@@ -452,6 +509,7 @@ impl Subsystem {
                     step: Step::Shutdown(slot),
                     nsid: nsid.0,
                     op: Op::Flush,
+                    bytes: 0,
                     submitted: self.now,
                     result: 0,
                     spent: None,
@@ -491,7 +549,7 @@ impl Subsystem {
         match flight.step {
             // No host waits for a flush of the controller itself.
             Step::Shutdown(controller) => self.shutdown_goes_on(controller),
-            _ => self.leave(flight.queue),
+            _ => self.leave(flight.queue, flight.bytes),
         }
     }
 
@@ -564,7 +622,11 @@ impl Subsystem {
         } = completion;
         let queue = self.queues.at(flight.queue);
         queue.in_drive -= 1;
+        queue.drive_bytes -= u64::from(flight.bytes);
         if queue.life != Life::Open {
+            if queue.life == Life::Closed {
+                self.orphaned_bytes -= u64::from(flight.bytes);
+            }
             if let Some(buf) = data {
                 self.pool.give(buf);
             }
