@@ -6,7 +6,7 @@ use std::time::Duration;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use super::server::{PATIENCE, Server, Victim, until};
+use super::server::{Server, Victim, until};
 use super::wire::{self, Connect, HOST, Host, Wire};
 
 /// Phases of a session that any peer can reach.
@@ -124,7 +124,6 @@ fn reset_in_every_phase(has_keys: bool, sessions: usize, seed: u64) {
     std::thread::sleep(Duration::from_secs(3));
     let used = server.ticks() - ticks;
     assert!(used < 30, "{used} of 300 ticks while nothing happens");
-    assert!(PATIENCE > Duration::ZERO);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use zonelab_nvme::queue::{AdminOpcode, CompletionEntry, SubmissionEntry};
 use zonelab_nvme::status::FabricsStatus;
 
 use super::failure::{Failure, byte};
-use super::io::{Transfer, check_flags};
+use super::plan::{Transfer, check_flags};
 use super::state::Life;
 use super::{QueueHandle, Subsystem};
 

@@ -7,6 +7,10 @@
 //! of properties too. Later transactions are a host that authenticates itself
 //! anew. The queue works on meanwhile; if one fails, it ends.
 //!
+//! A key exchange takes milliseconds. It is done by whoever drives the subsystem,
+//! wherever there is time for it: as a [`Calculation`], which the Authentication
+//! Send that needs it waits for.
+//!
 //! Discovery controllers require nothing, as those of Linux do not: a host
 //! learns name and address of a subsystem, and is then asked there.
 
@@ -26,7 +30,7 @@ use zonelab_nvme::status::FabricsStatus;
 
 use super::admin::expect_length;
 use super::failure::{Failure, byte};
-use super::io::check_flags;
+use super::plan::check_flags;
 use super::settings::nqn;
 use super::state::{Kind, Life};
 use super::{Answer, QueueHandle, SettingsError, Subsystem};

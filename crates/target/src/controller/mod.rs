@@ -27,6 +27,7 @@
 //! | `identify`, `logs`, `features`, `format` | the larger admin commands |
 //! | `events` | what a controller has to tell its host |
 //! | [`activity`] | counts and latencies of I/O commands |
+//! | `plan` | what an I/O command asks for, and whether it may |
 //! | `io` | I/O commands, to the drive and back |
 //! | `faults` | what no host asked for: faults, loss of power, a controller that gives up |
 //! | `fuzz` | any bytes as commands, for fuzzing |
@@ -48,6 +49,7 @@ mod identify;
 mod io;
 mod logs;
 mod names;
+mod plan;
 mod properties;
 mod settings;
 mod state;
