@@ -284,10 +284,7 @@ fn commands_without_transfer_keep_to_vsl_wzsl_and_dmrl() {
         (verify(4), verify(5)),
         (Status::SUCCESS, Status::INVALID_FIELD)
     );
-    let deallocate = |nr| DatasetManagement {
-        ad: true,
-        ..DatasetManagement::new(1, nr)
-    };
+    let deallocate = |nr| DatasetManagement::deallocate(1, nr);
     let too_large = Status::COMMAND_SIZE_LIMIT_EXCEEDED;
     let status = dataset(&mut host, deallocate(65), &[(0, 1); 65]);
     assert_eq!(status, too_large);
@@ -296,7 +293,10 @@ fn commands_without_transfer_keep_to_vsl_wzsl_and_dmrl() {
     // Of hints there may be as many as fit.
     let status = dataset(
         &mut host,
-        DatasetManagement::new(1, 256),
+        DatasetManagement {
+            ad: false,
+            ..deallocate(256)
+        },
         &[(0, 16000); 256],
     );
     assert_eq!(status, Status::SUCCESS);
