@@ -1,7 +1,7 @@
 //! Peers that want the server to hold more than it has.
 
 use super::server::{Server, Victim, until};
-use super::wire::{self, AUTHENTICATION_REQUIRED, Connect, HOST, Host, R2T, Wire};
+use super::wire::{self, AUTHENTICATION_REQUIRED, Connect, DATA, HOST, Host, R2T, Wire};
 
 /// A write of 1 MiB whose data has to be asked for.
 fn large_write(cid: u16, nsid: u32) -> Vec<u8> {
@@ -9,10 +9,15 @@ fn large_write(cid: u16, nsid: u32) -> Vec<u8> {
     wire::capsule(wire::about_blocks(entry, 0, 256), &[])
 }
 
-/// A read of 1 MiB.
-fn large_read(cid: u16) -> Vec<u8> {
-    let entry = wire::entry(0x02, cid, 1, 1 << 20);
-    wire::capsule(wire::about_blocks(entry, 0, 256), &[])
+/// Bytes and blocks of a large command that the drive takes: 128 of them are the
+/// 16 MiB of which a connection may have half.
+const LARGE: u32 = 128 << 10;
+const BLOCKS: u32 = LARGE / 4096;
+
+/// A command about that much.
+fn large(opcode: u8, cid: u16) -> Vec<u8> {
+    let entry = wire::entry(opcode, cid, 1, LARGE);
+    wire::capsule(wire::about_blocks(entry, 0, BLOCKS), &[])
 }
 
 /// Commands of 1 MiB of peers that have no key: each is refused, and none is
@@ -90,20 +95,22 @@ fn hosts_that_hoard_memory_wait_for_each_other() {
     let before = server.memory_kib("VmData");
     for host in &mut hoarders {
         for cid in 1..=100 {
-            host.io.send(&large_write(cid, 1)).unwrap();
+            host.io.send(&large(0x01, cid)).unwrap();
         }
     }
+    // Those that got room are asked for their data, and no more than have room.
+    assert_eq!(hoarders[0].io.pdu().unwrap()[0], R2T);
     let reads = victim.reads();
     until("the victim goes on", || victim.reads() > reads + 2000);
     let grown = server.memory_kib("VmData").saturating_sub(before);
     assert!(grown < 128 << 10, "{grown} KiB where 32 MiB are allowed");
     // One more, which has to wait until the hoarders are let go for doing nothing.
     let mut patient = server.host();
-    patient.io.send(&large_write(1, 1)).unwrap();
+    patient.io.send(&large(0x01, 1)).unwrap();
     let r2t = patient.io.pdu().unwrap();
     assert_eq!(r2t[0], R2T);
     let tag = u16::from_le_bytes([r2t[10], r2t[11]]);
-    let data = wire::h2c_data(1, tag, &vec![3; 1 << 20]);
+    let data = wire::h2c_data(1, tag, &vec![3; LARGE as usize]);
     let (response, _) = patient.io.call(&data).unwrap();
     assert_eq!(response.status, 0);
     victim.end();
@@ -123,9 +130,10 @@ fn data_that_nobody_takes_is_bounded() {
         .collect();
     for host in &mut hoarders {
         for cid in 1..=100 {
-            host.io.send(&large_read(cid)).unwrap();
+            host.io.send(&large(0x02, cid)).unwrap();
         }
     }
+    assert_eq!(hoarders[0].io.pdu().unwrap()[0], DATA);
     let reads = victim.reads();
     until("the victim goes on", || victim.reads() > reads + 2000);
     let grown = server.memory_kib("VmRSS").saturating_sub(before);

@@ -129,7 +129,6 @@ impl<'a> Connect<'a> {
 /// A response capsule.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Response {
-    pub(crate) cid: u16,
     pub(crate) dw0: u32,
     /// Status code and type.
     pub(crate) status: u16,
@@ -139,7 +138,6 @@ impl Response {
     fn of(pdu: &[u8]) -> Self {
         let word = |at: usize| u16::from_le_bytes([pdu[at], pdu[at + 1]]);
         Self {
-            cid: word(20),
             dw0: u32::from(word(8)) | u32::from(word(10)) << 16,
             status: word(22) >> 1 & 0x7ff,
         }

@@ -416,6 +416,7 @@ fn a_command_waits_for_its_calculation() {
     party.receive(challenge.data()).unwrap();
     talk(&mut host, admin, &mut party);
     assert!(party.is_authenticated(), "{:?}", party.failure());
+    host.set_cc(enabled());
     assert_eq!(identify(&mut host), Status::SUCCESS);
 }
 
@@ -432,7 +433,7 @@ fn a_calculation_belongs_to_one_queue() {
         .to_entry()
         .with_cid(7)
         .with_sgl(SglDescriptor::transport(message.len() as u32));
-    let mut begin = |host: &mut Host| {
+    let begin = |host: &mut Host| {
         let data = Some(message.clone().into());
         host.subsystem.submit(host.now, host.admin, &entry, data, 0);
         host.subsystem.take_calculation().expect("it is one")
