@@ -6,13 +6,20 @@ use zonelab_nvme::auth::{
 };
 use zonelab_nvme::zerocopy::FromZeros;
 
+use zeroize::Zeroizing;
+
+use crate::calculation::{Calculation, Outcome};
 use crate::response::{self, Challenged};
-use crate::{AuthError, GROUPS, HASHES, Parties, Random, challenge, expect, group, split, take};
+use crate::{AuthError, GROUPS, HASHES, Parties, Random, challenge, expect, split, take};
 
 /// What a controller does to authenticate the host of a queue.
 ///
 /// [`Controller::receive`] takes the messages of Authentication Send commands,
-/// [`Controller::send`] gives those for Authentication Receive commands.
+/// [`Controller::send`] gives those for Authentication Receive commands. A
+/// message with a Diffie-Hellman exchange needs a [`Calculation`], which takes
+/// milliseconds: [`Controller::calculation`] gives it, to be done wherever there
+/// is time, and [`Controller::calculated`] takes what came of it. Until then
+/// there is nothing to send.
 #[derive(Clone)]
 pub struct Controller {
     parties: Parties,
@@ -22,11 +29,25 @@ pub struct Controller {
     state: State,
     /// The message that the host may fetch.
     outgoing: Option<Vec<u8>>,
+    calculation: Option<Calculation>,
 }
 
 #[derive(Clone)]
 enum State {
     Idle,
+    /// Waits for its own public value.
+    Choosing {
+        t_id: u16,
+        hash: Hash,
+        group: DhGroup,
+    },
+    /// Waits for the shared secret, to check this message.
+    Checking {
+        t_id: u16,
+        hash: Hash,
+        group: DhGroup,
+        reply: Vec<u8>,
+    },
     Challenged {
         t_id: u16,
         hash: Hash,
@@ -63,6 +84,7 @@ impl Controller {
             accepted: (hashes.to_vec(), groups.to_vec()),
             state: State::Idle,
             outgoing: None,
+            calculation: None,
         }
     }
 
@@ -103,13 +125,63 @@ impl Controller {
             return Err(error);
         }
         let result = self.handle(message);
+        let t_id = split::<MessageHeader>(message).map_or(0, |(header, _)| header.t_id.get());
+        self.concluded(t_id, result)
+    }
+
+    /// Keeps an error, and tells the host of it.
+    fn concluded(&mut self, t_id: u16, result: Result<(), AuthError>) -> Result<(), AuthError> {
         if let Err(error) = result {
             self.state = State::Failed(error);
-            let t_id = split::<MessageHeader>(message).map_or(0, |(header, _)| header.t_id.get());
+            self.calculation = None;
             let failure = Failure::of_controller(t_id, error.explanation());
             self.outgoing = Some(crate::message(&failure, &[]));
         }
         result
+    }
+
+    /// Takes the calculation that it needs to go on.
+    pub fn calculation(&mut self) -> Option<Calculation> {
+        self.calculation.take()
+    }
+
+    /// Whether it waits for the outcome of a calculation.
+    #[must_use]
+    pub fn is_calculating(&self) -> bool {
+        matches!(self.state, State::Choosing { .. } | State::Checking { .. })
+    }
+
+    /// Takes what came of its calculation, and goes on. After an error,
+    /// [`Controller::send`] gives AUTH_Failure1.
+    ///
+    /// # Errors
+    /// Why the transaction has failed.
+    pub fn calculated(&mut self, outcome: Outcome) -> Result<(), AuthError> {
+        let refused = AuthError::Message(FailureExplanation::INCORRECT_PAYLOAD);
+        let value = outcome.0.map_err(|_| refused);
+        let state = core::mem::replace(&mut self.state, State::Idle);
+        let (t_id, result) = match state {
+            State::Choosing { t_id, hash, group } => (
+                t_id,
+                value.map(|value| self.challenge(t_id, (hash, group), &value)),
+            ),
+            State::Checking {
+                t_id,
+                hash,
+                group,
+                reply,
+            } => {
+                let checked =
+                    value.and_then(|shared| self.check(t_id, (hash, group), &reply, Some(&shared)));
+                (t_id, checked)
+            }
+            // It waits for none.
+            other => {
+                self.state = other;
+                return Ok(());
+            }
+        };
+        self.concluded(t_id, result)
     }
 
     fn handle(&mut self, message: &[u8]) -> Result<(), AuthError> {
@@ -155,7 +227,17 @@ impl Controller {
             }
         }
         let (hash, group) = chosen?;
-        let value = group::public_value(group, &self.random.exponent).unwrap_or_default();
+        if group == DhGroup::NULL {
+            self.challenge(t_id, (hash, group), &[]);
+        } else {
+            self.calculation = Some(Calculation::public_value(group, &self.random.exponent));
+            self.state = State::Choosing { t_id, hash, group };
+        }
+        Ok(())
+    }
+
+    /// Challenges the host, with the public `value` of the controller.
+    fn challenge(&mut self, t_id: u16, (hash, group): (Hash, DhGroup), value: &[u8]) {
         let start = Challenge {
             header: MessageHeader::new(AuthId::CHALLENGE, t_id),
             hl: hash.bytes().unwrap_or_default(),
@@ -167,10 +249,9 @@ impl Controller {
         };
         self.outgoing = Some(crate::message(
             &start,
-            &[challenge(&self.random, hash), &value],
+            &[challenge(&self.random, hash), value],
         ));
         self.state = State::Challenged { t_id, hash, group };
-        Ok(())
     }
 
     fn reply(
@@ -182,11 +263,35 @@ impl Controller {
         let (reply, rest) = split::<Reply>(message)?;
         let is_sound = Some(reply.hl) == hash.bytes() && Some(reply.dhvlen.get()) == group.bytes();
         expect(is_sound, FailureExplanation::INCORRECT_PAYLOAD)?;
-        let (of_host, rest) = take(rest, usize::from(reply.hl))?;
-        let (to_controller, rest) = take(rest, usize::from(reply.hl))?;
+        let (_, rest) = take(rest, 2 * usize::from(reply.hl))?;
         let (value, _) = take(rest, usize::from(reply.dhvlen.get()))?;
-        let shared = self.shared(group, value)?;
-        let augment = |challenge: &[u8]| match &shared {
+        if group == DhGroup::NULL {
+            return self.check(t_id, (hash, group), message, None);
+        }
+        let exponent = &self.random.exponent;
+        self.calculation = Some(Calculation::shared_secret(group, value, exponent));
+        self.state = State::Checking {
+            t_id,
+            hash,
+            group,
+            reply: message.to_vec(),
+        };
+        Ok(())
+    }
+
+    /// Checks the response in a reply whose lengths are right, with the shared
+    /// secret of the exchange if there was one.
+    fn check(
+        &mut self,
+        t_id: u16,
+        (hash, _): (Hash, DhGroup),
+        message: &[u8],
+        shared: Option<&Zeroizing<Vec<u8>>>,
+    ) -> Result<(), AuthError> {
+        let (reply, rest) = split::<Reply>(message)?;
+        let (of_host, rest) = take(rest, usize::from(reply.hl))?;
+        let (to_controller, _) = take(rest, usize::from(reply.hl))?;
+        let augment = |challenge: &[u8]| match shared {
             Some(shared) => response::augmented(hash, challenge, shared),
             None => challenge.to_vec(),
         };
@@ -251,15 +356,5 @@ impl Controller {
             hash.ok_or(AuthError::Message(FailureExplanation::HASH_NOT_USABLE))?,
             group.ok_or(AuthError::Message(FailureExplanation::DH_GROUP_NOT_USABLE))?,
         ))
-    }
-
-    fn shared(&self, group: DhGroup, value: &[u8]) -> Result<Option<Vec<u8>>, AuthError> {
-        if group == DhGroup::NULL {
-            return Ok(None);
-        }
-        let shared = group::shared_secret(group, value, &self.random.exponent);
-        shared
-            .map(Some)
-            .map_err(|_| AuthError::Message(FailureExplanation::INCORRECT_PAYLOAD))
     }
 }

@@ -2,6 +2,7 @@
 
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
 use crypto_bigint::{BoxedUint, Odd};
+use zeroize::Zeroizing;
 use zonelab_nvme::auth::DhGroup;
 
 /// A value that is no public value of its group: it would make the shared
@@ -25,7 +26,7 @@ pub(crate) fn shared_secret(
     group: DhGroup,
     value: &[u8],
     exponent: &[u8],
-) -> Result<Vec<u8>, NotInGroup> {
+) -> Result<Zeroizing<Vec<u8>>, NotInGroup> {
     let group = Group::new(group).ok_or(NotInGroup)?;
     if value.len() != group.prime.len() {
         return Err(NotInGroup);
@@ -36,7 +37,7 @@ pub(crate) fn shared_secret(
     if value <= group.number(&[1]) || value >= last {
         return Err(NotInGroup);
     }
-    Ok(group.power(&value, exponent))
+    Ok(Zeroizing::new(group.power(&value, exponent)))
 }
 
 struct Group {
@@ -65,8 +66,11 @@ impl Group {
     fn power(&self, base: &BoxedUint, exponent: &[u8]) -> Vec<u8> {
         let bits = 8 * exponent.len() as u32;
         let exponent = BoxedUint::from_be_slice(exponent, bits).expect("as many bits as there are");
+        let exponent = Zeroizing::new(exponent);
         let power = BoxedMontyForm::new(base.clone(), &self.params).pow(&exponent);
-        power.retrieve().to_be_bytes().into()
+        // The power is the secret of the exchange, or for everybody to see.
+        let power = Zeroizing::new(power.retrieve());
+        power.to_be_bytes().into()
     }
 }
 

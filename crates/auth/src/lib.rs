@@ -18,14 +18,17 @@
 //! A value of either end is one transaction: to authenticate anew is to make
 //! another. Not here: secure channel concatenation (TLS).
 
+mod calculation;
 mod controller;
 mod group;
 mod host;
 mod response;
 
+pub use calculation::{Calculation, Outcome};
 pub use controller::Controller;
 pub use host::Host;
 
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 use zonelab_nvme::auth::{DhGroup, FailureExplanation, Hash, Secret};
 use zonelab_nvme::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -43,11 +46,11 @@ pub struct Parties {
 }
 
 impl Parties {
-    fn host_key(&self) -> Vec<u8> {
+    fn host_key(&self) -> Zeroizing<Vec<u8>> {
         response::key(&self.host_secret, &self.host_nqn)
     }
 
-    fn controller_key(&self) -> Option<Vec<u8>> {
+    fn controller_key(&self) -> Option<Zeroizing<Vec<u8>>> {
         let secret = self.controller_secret.as_ref()?;
         Some(response::key(secret, &self.subsystem_nqn))
     }
@@ -63,12 +66,13 @@ pub struct NoRandom;
 /// hash of the name, unless the secret says that it is used as it is (base
 /// specification 2.0, section 8.13.5.8).
 #[must_use]
-pub fn transformed(secret: &Secret, nqn: &str) -> Vec<u8> {
+pub fn transformed(secret: &Secret, nqn: &str) -> Zeroizing<Vec<u8>> {
     response::key(secret, nqn)
 }
 
-/// Random bytes for one transaction, which nobody else may know or guess.
-#[derive(Clone)]
+/// Random bytes for one transaction, which nobody else may know or guess. They
+/// are wiped from memory when it is over.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct Random {
     /// For a challenge; as many as the hash has are used.
     pub challenge: [u8; 64],

@@ -3,6 +3,7 @@
 use ctutils::CtEq;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256, Sha384, Sha512};
+use zeroize::Zeroizing;
 use zonelab_nvme::auth::{Hash, Secret};
 
 /// What a response is calculated from, besides the key.
@@ -44,16 +45,16 @@ impl Challenged<'_> {
 
 /// The key of a secret for the party of name `nqn`: transformed, if the secret
 /// says so (section 8.13.5.8).
-pub(crate) fn key(secret: &Secret, nqn: &str) -> Vec<u8> {
-    match secret.hash() {
+pub(crate) fn key(secret: &Secret, nqn: &str) -> Zeroizing<Vec<u8>> {
+    Zeroizing::new(match secret.hash() {
         None => secret.key().to_vec(),
         Some(hash) => mac(hash, secret.key(), &[nqn.as_bytes(), b"NVMe-over-Fabrics"]),
-    }
+    })
 }
 
 /// A challenge and the secret of a Diffie-Hellman exchange, together.
 pub(crate) fn augmented(hash: Hash, challenge: &[u8], shared: &[u8]) -> Vec<u8> {
-    mac(hash, &digest(hash, shared), &[challenge])
+    mac(hash, &Zeroizing::new(digest(hash, shared)), &[challenge])
 }
 
 fn digest(hash: Hash, bytes: &[u8]) -> Vec<u8> {

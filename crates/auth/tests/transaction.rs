@@ -31,10 +31,19 @@ fn random(byte: u8) -> Random {
     }
 }
 
+/// Hands the controller a message, and does what it has to calculate.
+fn receive(controller: &mut Controller, message: &[u8]) -> Result<(), AuthError> {
+    controller.receive(message)?;
+    match controller.calculation() {
+        Some(calculation) => controller.calculated(calculation.run()),
+        None => Ok(()),
+    }
+}
+
 /// Carries messages between the ends until none is left.
 fn talk(host: &mut Host, controller: &mut Controller) {
     while let Some(message) = host.send() {
-        let _ = controller.receive(&message);
+        let _ = receive(controller, &message);
         let Some(message) = controller.send() else {
             break;
         };
@@ -125,7 +134,7 @@ fn a_controller_chooses_what_it_prefers_of_what_is_offered() {
     );
     let mut host = Host::new(parties.clone(), random(7), 5);
     let mut controller = Controller::accepting(parties.clone(), random(9), 1, accepted);
-    controller.receive(&host.send().unwrap()).unwrap();
+    receive(&mut controller, &host.send().unwrap()).unwrap();
     let challenge = controller.outgoing().unwrap().to_vec();
     // HL, a reserved byte, HashID, DHgID, DHVLEN.
     assert_eq!(challenge[6..12], [32, 0, 1, 0, 0, 0]);
@@ -161,7 +170,7 @@ fn messages_out_of_turn_are_refused() {
     let mut host = Host::new(parties.clone(), random(7), 5);
     let first = host.send().unwrap();
     let mut controller = Controller::new(parties.clone(), random(9), 1);
-    controller.receive(&first).unwrap();
+    receive(&mut controller, &first).unwrap();
     let again = AuthError::Message(FailureExplanation::INCORRECT_MESSAGE);
     assert_eq!(controller.receive(&first), Err(again));
     let mut controller = Controller::new(parties, random(9), 1);
@@ -178,7 +187,7 @@ fn a_transaction_has_the_bytes_of_the_specification() {
     let mut host = Host::offering(parties.clone(), random(7), 5, offer);
     let mut controller = Controller::new(parties, random(9), 0x0102_0304);
     let negotiate = host.send().unwrap();
-    controller.receive(&negotiate).unwrap();
+    receive(&mut controller, &negotiate).unwrap();
     let challenge = controller.send().unwrap();
     assert_eq!(
         hex(&challenge[..16 + 32 + 8]),
@@ -190,7 +199,7 @@ fn a_transaction_has_the_bytes_of_the_specification() {
         hex(&reply[..16 + 64]),
         "0102000005002000010000010600000014290e8e5f5e91bdbdb4fa2697bf89688c7e194ff65dee20580c45964efaf8b30707070707070707070707070707070707070707070707070707070707070707"
     );
-    controller.receive(&reply).unwrap();
+    receive(&mut controller, &reply).unwrap();
     let success1 = controller.send().unwrap();
     assert_eq!(
         hex(&success1),
@@ -227,7 +236,7 @@ proptest! {
                 message[index] = to;
                 message.truncate(cut.index(message.len()) + 1);
             }
-            let _ = controller.receive(&message);
+            let _ = receive(&mut controller, &message);
             // What may change and harm nothing: reserved bytes, the challenge to a
             // controller that is not challenged, and what is offered besides.
             let is_response = n == 1 && message.get(16..48) != original.get(16..48);
@@ -245,9 +254,23 @@ proptest! {
         let mut controller = Controller::new(parties.clone(), random(9), 1);
         let mut host = Host::new(parties, random(9), 1);
         for message in &messages {
-            let _ = controller.receive(message);
+            let _ = receive(&mut controller, message);
             let _ = host.receive(message);
         }
         prop_assert!(!controller.is_authenticated() && !host.is_authenticated());
     }
+}
+
+/// Whatever holds a secret is overwritten when it is dropped.
+#[test]
+fn secrets_are_wiped() {
+    fn is_wiped<T: zeroize::ZeroizeOnDrop>(_: &T) {}
+    let secret = secret(HOST);
+    is_wiped(&secret);
+    is_wiped(&random(1));
+    is_wiped(&zonelab_auth::transformed(&secret, HOST_NQN));
+    let mut controller = Controller::new(parties(HOST, None), random(9), 1);
+    let negotiate = Host::new(parties(HOST, None), random(7), 5).send().unwrap();
+    controller.receive(&negotiate).unwrap();
+    is_wiped(&controller.calculation().expect("it needs one"));
 }

@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use zeroize::Zeroizing;
 use zonelab_nvme::auth::Secret;
 use zonelab_nvme::identify::Nqn;
 use zonelab_target::controller::HostSecret;
@@ -20,7 +21,7 @@ const FORM: &str = "a line is HOSTNQN KEY, or HOSTNQN KEY CONTROLLER-KEY; \
 pub(crate) fn read(path: &Path) -> Result<Vec<HostSecret>, Failure> {
     let name = path.display();
     let failed = |error| Failure::input(anyhow::anyhow!("{name}: {error}"));
-    let text = std::fs::read_to_string(path).map_err(failed)?;
+    let text = Zeroizing::new(std::fs::read_to_string(path).map_err(failed)?);
     let metadata = std::fs::metadata(path).map_err(failed)?;
     if metadata.is_file() && metadata.mode() & 0o077 != 0 {
         eprintln!(
@@ -60,8 +61,10 @@ fn entry(line: &str) -> Result<Option<HostSecret>, String> {
         return Ok(None);
     };
     // The word may be a key that somebody put first: it is not shown.
-    if !hostnqn.starts_with("nqn.") || Nqn::new(hostnqn).is_none() {
-        return Err("it does not start with the name of a host, \"nqn.\"...".to_owned());
+    if !Nqn::is_well_formed(hostnqn) {
+        return Err(
+            "it does not start with the name of a host, \"nqn.YYYY-MM.DOMAIN:...\"".to_owned(),
+        );
     }
     let key = |what: &str, word: &str| {
         Secret::parse(word).map_err(|problem| format!("the {what} is none: {problem}"))
@@ -88,13 +91,15 @@ mod tests {
 
     #[test]
     fn hosts_have_one_key_or_two() {
-        let text = format!("# hosts\n\nnqn.a {KEY}\n  nqn.b\t{KEY} {KEY}  \n#nqn.c {KEY}\n");
+        let text = format!(
+            "# hosts\n\nnqn.2026-01.a {KEY}\n  nqn.2026-01.b\t{KEY} {KEY}  \n#nqn.2026-01.c {KEY}\n"
+        );
         let entries = parse(&text).unwrap();
         let shape: Vec<_> = entries
             .iter()
-            .map(|entry| (entry.hostnqn.as_str(), entry.controller.is_some()))
+            .map(|entry| (entry.hostnqn.2026 - 01.as_str(), entry.controller.is_some()))
             .collect();
-        assert_eq!(shape, [("nqn.a", false), ("nqn.b", true)]);
+        assert_eq!(shape, [("nqn.2026-01.a", false), ("nqn.2026-01.b", true)]);
     }
 
     #[test]
@@ -103,11 +108,23 @@ mod tests {
         for (line, problem) in [
             (KEY.to_owned(), "does not start with the name of a host"),
             (format!("host {KEY}"), "does not start with the name"),
-            ("nqn.a".to_owned(), "it has no key"),
-            (format!("nqn.a {broken}"), "the key is none: the check sum"),
-            (format!("nqn.a {KEY} {broken}"), "the controller key is"),
-            (format!("nqn.a {KEY} {KEY} {KEY}"), "more than two keys"),
-            (format!("nqn.a {KEY}\nnqn.a {KEY}"), "nqn.a has an entry"),
+            ("nqn.2026-01.a".to_owned(), "it has no key"),
+            (
+                format!("nqn.2026-01.a {broken}"),
+                "the key is none: the check sum",
+            ),
+            (
+                format!("nqn.2026-01.a {KEY} {broken}"),
+                "the controller key is",
+            ),
+            (
+                format!("nqn.2026-01.a {KEY} {KEY} {KEY}"),
+                "more than two keys",
+            ),
+            (
+                format!("nqn.2026-01.a {KEY}\nnqn.2026-01.a {KEY}"),
+                "nqn.2026-01.a has an entry",
+            ),
         ] {
             let text = format!("# comment\n{line}\n");
             let (at, message) = parse(&text).unwrap_err();

@@ -158,6 +158,10 @@ impl Peer {
                         completion,
                     });
                 }
+                Event::Announced { entry, data_len } => {
+                    assert!(data_len <= 1 << 16);
+                    self.connection.accept(entry.cdw0.cid());
+                }
                 Event::Command {
                     entry,
                     data,

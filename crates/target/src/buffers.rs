@@ -4,7 +4,7 @@ use zonelab_device::Buf;
 
 /// Different lengths that are kept; hosts use few.
 const LENGTHS: usize = 8;
-/// Bytes that are kept of each length.
+/// Bytes that are kept, of all lengths together.
 const KEPT_BYTES: usize = 64 << 20;
 
 /// Buffers by length. Hosts transfer in
@@ -12,6 +12,7 @@ const KEPT_BYTES: usize = 64 << 20;
 #[derive(Debug, Default)]
 pub struct Buffers {
     lengths: Vec<(usize, Vec<Buf>)>,
+    kept_bytes: usize,
 }
 
 impl Buffers {
@@ -19,8 +20,11 @@ impl Buffers {
     #[must_use]
     pub fn take(&mut self, len: usize) -> Buf {
         let kept = self.lengths.iter_mut().find(|(of, _)| *of == len);
-        kept.and_then(|(_, buffers)| buffers.pop())
-            .unwrap_or_else(|| Buf::zeroed(len))
+        let Some(buf) = kept.and_then(|(_, buffers)| buffers.pop()) else {
+            return Buf::zeroed(len);
+        };
+        self.kept_bytes -= len;
+        buf
     }
 
     /// A buffer of `len` zero bytes.
@@ -34,15 +38,18 @@ impl Buffers {
     /// Keeps a buffer for later.
     pub fn give(&mut self, buf: Buf) {
         let len = buf.len();
+        if self.kept_bytes + len > KEPT_BYTES {
+            return;
+        }
+        self.kept_bytes += len;
         if let Some((_, buffers)) = self.lengths.iter_mut().find(|(of, _)| *of == len) {
-            if (buffers.len() + 1) * len <= KEPT_BYTES {
-                buffers.push(buf);
-            }
+            buffers.push(buf);
             return;
         }
         if self.lengths.len() == LENGTHS {
             // The oldest length makes room: a host has changed its habits.
-            self.lengths.remove(0);
+            let (of, buffers) = self.lengths.remove(0);
+            self.kept_bytes -= of * buffers.len();
         }
         self.lengths.push((len, vec![buf]));
     }

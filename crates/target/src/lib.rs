@@ -15,9 +15,9 @@
 //! target and drive in one thread under a clock that jumps, and the same code
 //! serves a kernel under one that ticks.
 //!
-//! One thread does all of it. The work of an operation is mostly that of its
-//! sockets, and a second thread between sockets and drive would add a handover
-//! to each; nothing here has a lock.
+//! One thread does all of it but key exchanges, which take it too long. The work
+//! of an operation is mostly that of its sockets, and a second thread between
+//! sockets and drive would add a handover to each; nothing here has a lock.
 
 mod buffers;
 pub mod controller;

@@ -1,5 +1,6 @@
 //! `zonelab nvme gen-dhchap-key`.
 
+use zeroize::Zeroizing;
 use zonelab_nvme::auth::{Hash, Secret};
 
 use crate::exit::Failure;
@@ -42,7 +43,7 @@ pub(super) fn generate(args: &Args) -> Result<String, Failure> {
     let key = match &args.secret {
         Some(secret) => of_secret(args, hash, secret, length)?,
         None => {
-            let mut key = vec![0; length];
+            let mut key = Zeroizing::new(vec![0; length]);
             getrandom::fill(&mut key).map_err(Failure::environment)?;
             key
         }
@@ -62,7 +63,7 @@ fn of_secret(
     hash: Option<Hash>,
     text: &str,
     length: usize,
-) -> Result<Vec<u8>, Failure> {
+) -> Result<Zeroizing<Vec<u8>>, Failure> {
     let bytes = bytes(text).filter(|bytes| bytes.len() == length);
     let bytes = bytes.ok_or_else(|| {
         Failure::usage(format!(
@@ -85,12 +86,13 @@ fn secret(hash: Option<Hash>, key: &[u8]) -> Result<Secret, Failure> {
 }
 
 /// The bytes of pairs of hexadecimal digits.
-fn bytes(text: &str) -> Option<Vec<u8>> {
+fn bytes(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     let digits: Option<Vec<u8>> = text
         .chars()
         .map(|digit| digit.to_digit(16).map(|value| value as u8))
         .collect();
-    let (pairs, rest) = digits.as_deref()?.as_chunks::<2>();
+    let digits = Zeroizing::new(digits?);
+    let (pairs, rest) = digits.as_chunks::<2>();
     let bytes = pairs.iter().map(|[high, low]| high << 4 | low);
-    rest.is_empty().then(|| bytes.collect())
+    rest.is_empty().then(|| Zeroizing::new(bytes.collect()))
 }

@@ -2,6 +2,7 @@
 
 mod authentication;
 pub(crate) mod control;
+mod limits;
 mod logs;
 mod output;
 mod store;
@@ -19,7 +20,7 @@ use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
 use zonelab_ssd::profile;
 use zonelab_target::controller::{DiscoveryAddress, Subsystem, SubsystemSettings, TransportLimits};
-use zonelab_target::server::{Limits, Server, ServerSettings, Visitor, visits};
+use zonelab_target::server::{Server, ServerSettings, Visitor, visits};
 use zonelab_target::tcp;
 
 use authentication::AuthenticationArgs;
@@ -77,9 +78,8 @@ pub(crate) struct Args {
     /// Fail if 1 % of the responses of a queue are later than this
     #[arg(long, value_name = "TIME")]
     max_lateness: Option<String>,
-    /// Most connections at a time
-    #[arg(long, value_name = "N", default_value_t = 256)]
-    max_connections: usize,
+    #[command(flatten)]
+    limits: limits::LimitArgs,
     /// Address for metrics, the state and a page over HTTP. Addresses other than
     /// those of the loopback show them to whoever reaches them
     #[arg(long, value_name = "ADDR:PORT")]
@@ -209,17 +209,15 @@ fn server_settings(args: &Args) -> Result<ServerSettings, Failure> {
         Digest::Data => (false, true),
         Digest::Both => (true, true),
     };
+    let defaults = tcp::Settings::default();
     let settings = ServerSettings {
         tcp: tcp::Settings {
             in_capsule_bytes,
             queue_depth: args.queue_depth,
             digests: Digests::default().with_hdgst(hdgst).with_ddgst(ddgst),
-            ..tcp::Settings::default()
+            ..defaults
         },
-        limits: Limits {
-            connections: args.max_connections,
-            ..Limits::default()
-        },
+        limits: args.limits.limits(defaults.transfer_bytes)?,
         spin: duration("--spin", &args.spin)?,
     };
     settings
@@ -268,6 +266,10 @@ fn subsystem(
         queue_depth: server.tcp.queue_depth,
     };
     settings.max_transfer_bytes = server.tcp.transfer_bytes;
+    // Connections are what is bounded: each controller has one at least.
+    let connections = args.limits.connections().min(16384) as u16;
+    settings.controllers = connections;
+    settings.discovery_controllers = connections;
     if !args.allow_host.is_empty() {
         settings.allowed_hosts = Some(args.allow_host.clone());
     }

@@ -86,7 +86,7 @@ fn a_file_of_keys_is_refused_by_line_and_without_its_keys() {
         assert!(message.contains(problem), "{message}");
         assert!(!message.contains("AAEC"), "{message}");
     }
-    let path = private(&scratch, "keys", &format!("nqn.another {KEY}\n"));
+    let path = private(&scratch, "keys", &format!("nqn.2026-01.another {KEY}\n"));
     let device = format!("tcp://127.0.0.1/nqn.a?hostnqn={HOST}");
     let output = scratch.zonelab(&["nvme", "list", "--device", &device, "--host-key", &path]);
     assert_eq!(output.status.code(), Some(3));

@@ -2,6 +2,7 @@
 
 use super::Hash;
 use core::fmt;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// What every secret starts with.
 const PREFIX: &str = "DHHC-1:";
@@ -16,7 +17,8 @@ const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const MAX_LEN: usize = 64;
 
 /// A secret of DH-HMAC-CHAP: `DHHC-1:NN:` and the Base64 form of key and CRC-32,
-/// then a colon. NN is the hash function of the transformation, or 00.
+/// then a colon. NN is the hash function of the transformation, or 00. It is wiped
+/// from memory when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret {
     hash: Option<Hash>,
@@ -106,13 +108,17 @@ impl Secret {
             "03" => Some(Hash::SHA_512),
             _ => return Err(SecretError::Hash),
         };
-        let mut bytes = [0; MAX_LEN + CRC_LEN];
-        let filled = decode(base64, &mut bytes)?;
+        let mut bytes = Zeroizing::new([0; MAX_LEN + CRC_LEN]);
+        let filled = decode(base64, &mut *bytes)?;
         let len = filled.saturating_sub(CRC_LEN);
         if !matches!(len, 32 | 48 | 64) {
             return Err(SecretError::Length(len));
         }
-        let secret = Self { hash, bytes, len };
+        let secret = Self {
+            hash,
+            bytes: *bytes,
+            len,
+        };
         let sum = secret.bytes.get(len..filled).unwrap_or_default();
         if sum != crc32(secret.key()).to_le_bytes() {
             return Err(SecretError::Crc);
@@ -133,6 +139,14 @@ impl Secret {
         self.bytes.get(..self.len).unwrap_or_default()
     }
 }
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.bytes.zeroize();
+    }
+}
+
+impl ZeroizeOnDrop for Secret {}
 
 impl fmt::Debug for Secret {
     /// Not the key.

@@ -53,6 +53,41 @@ impl<const N: usize> fmt::Debug for Ascii<N> {
     }
 }
 
+fn is_uuid(text: &str) -> bool {
+    let mut groups = text.split('-');
+    let has_groups = [8, 4, 4, 4, 12].iter().all(|len| {
+        let group = groups.next().unwrap_or_default();
+        group.len() == *len && group.bytes().all(|byte| byte.is_ascii_hexdigit())
+    });
+    has_groups && groups.next().is_none()
+}
+
+/// YYYY-MM.
+fn is_month(text: &str) -> bool {
+    let Some((year, month)) = text.split_once('-') else {
+        return false;
+    };
+    let is_number = |part: &str, digits: usize| {
+        part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let months = 1..=12_u8;
+    is_number(year, 4)
+        && is_number(month, 2)
+        && month.parse().is_ok_and(|month| months.contains(&month))
+}
+
+/// Labels of letters, digits and hyphens between dots.
+fn is_domain(text: &str) -> bool {
+    let is_label = |label: &str| {
+        let is_end = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
+        let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        is_end(label.bytes().next())
+            && is_end(label.bytes().next_back())
+            && label.bytes().all(is_inner)
+    };
+    text.split('.').all(is_label)
+}
+
 /// An NVMe qualified name: UTF-8, ended by a zero byte, in 256 bytes.
 #[derive(Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(transparent)]
@@ -61,6 +96,31 @@ pub struct Nqn([u8; 256]);
 const _: () = assert!(size_of::<Nqn>() == 256);
 
 impl Nqn {
+    /// What the name of something without a domain starts with; a UUID follows.
+    const UUID_PREFIX: &str = "nqn.2014-08.org.nvmexpress:uuid:";
+
+    /// Whether `name` has the form of an NQN (base specification 2.0, section
+    /// 4.5): `nqn.`, year and month, a domain with its labels reversed, and then
+    /// nothing or a colon and a text of the owner's choice; or the prefix that
+    /// is for UUIDs, and one.
+    #[must_use]
+    pub fn is_well_formed(name: &str) -> bool {
+        if name.len() > Self::MAX_LEN || name.contains('\0') {
+            return false;
+        }
+        if let Some(uuid) = name.strip_prefix(Self::UUID_PREFIX) {
+            return is_uuid(uuid);
+        }
+        let Some((date, rest)) = name.strip_prefix("nqn.").and_then(|of| of.split_once('.')) else {
+            return false;
+        };
+        let (domain, text) = match rest.split_once(':') {
+            Some((domain, text)) => (domain, Some(text)),
+            None => (rest, None),
+        };
+        is_month(date) && is_domain(domain) && text != Some("")
+    }
+
     /// The longest name in bytes.
     pub const MAX_LEN: usize = 223;
 
@@ -100,6 +160,51 @@ mod tests {
     use super::*;
     use std::string::String;
     use zerocopy::FromZeros;
+
+    #[test]
+    fn names_have_one_of_two_forms() {
+        let uuid = "nqn.2014-08.org.nvmexpress:uuid:";
+        for name in [
+            "nqn.2014-08.org.nvmexpress:uuid:00112233-4455-6677-8899-aabbccddeeff",
+            "nqn.2014-08.org.nvmexpress:uuid:00112233-4455-6677-8899-AABBCCDDEEFF",
+            "nqn.2016-06.io.spdk:host1",
+            "nqn.2026-12.org.example",
+            "nqn.1988-11.com.a-b.c3:a text: with \u{e4} and :",
+        ] {
+            assert!(Nqn::is_well_formed(name), "{name}");
+        }
+        for name in [
+            "",
+            "nqn",
+            "nqn.",
+            "nqn.2026-01",
+            "nqn.2026-01.",
+            "nqn.2026-01.:a",
+            "nqn.2026-01.org.example:",
+            "nqn.2026-00.org",
+            "nqn.2026-13.org",
+            "nqn.2026-1.org",
+            "nqn.+026-01.org",
+            "nqn.2026-01.org..example",
+            "nqn.2026-01.-org",
+            "nqn.2026-01.org example",
+            "NQN.2026-01.org",
+            "iqn.2026-01.org",
+            uuid,
+        ] {
+            assert!(!Nqn::is_well_formed(name), "{name}");
+        }
+        for wrong in [
+            "0",
+            "00112233-4455-6677-8899-aabbccddeef",
+            "00112233445566778899aabbccddeeff",
+        ] {
+            assert!(!Nqn::is_well_formed(&std::format!("{uuid}{wrong}")));
+        }
+        let long = |len| std::format!("nqn.2026-01.org:{}", "x".repeat(len));
+        assert!(Nqn::is_well_formed(&long(Nqn::MAX_LEN - 16)));
+        assert!(!Nqn::is_well_formed(&long(Nqn::MAX_LEN - 15)));
+    }
 
     #[test]
     fn ascii_pads_with_spaces_and_gives_the_text_back() {

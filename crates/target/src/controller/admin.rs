@@ -7,7 +7,7 @@ use zonelab_nvme::queue::{AdminOpcode, CompletionEntry, SubmissionEntry};
 
 use super::events::Event;
 use super::failure::{Failure, byte};
-use super::io::check_flags;
+use super::plan::check_flags;
 use super::state::Kind;
 use super::{Answer, DiscoveryAddress, Subsystem};
 

@@ -7,26 +7,32 @@
 //! of properties too. Later transactions are a host that authenticates itself
 //! anew. The queue works on meanwhile; if one fails, it ends.
 //!
+//! A key exchange takes milliseconds. It is done by whoever drives the subsystem,
+//! wherever there is time for it: as a [`Calculation`], which the Authentication
+//! Send that needs it waits for.
+//!
 //! Discovery controllers require nothing, as those of Linux do not: a host
 //! learns name and address of a subsystem, and is then asked there.
 
 use core::fmt;
 
-use zonelab_auth::{AuthError, Controller, GROUPS, HASHES, NoRandom, Parties, Random};
+use zonelab_auth::{
+    AuthError, Calculation as Work, Controller, GROUPS, HASHES, NoRandom, Outcome, Parties, Random,
+};
 use zonelab_device::Nanos;
 use zonelab_nvme::Status;
 use zonelab_nvme::auth::{DhGroup, Hash, Secret};
 use zonelab_nvme::fabrics::{
     AuthenticationReceive, AuthenticationSend, FabricsCommand, SecurityProtocol,
 };
-use zonelab_nvme::queue::{AdminOpcode, SubmissionEntry};
+use zonelab_nvme::queue::{AdminOpcode, CompletionEntry, SubmissionEntry};
 use zonelab_nvme::status::FabricsStatus;
 
 use super::admin::expect_length;
 use super::failure::{Failure, byte};
-use super::io::check_flags;
+use super::plan::check_flags;
 use super::settings::nqn;
-use super::state::Life;
+use super::state::{Kind, Life};
 use super::{Answer, QueueHandle, SettingsError, Subsystem};
 
 /// How long a transaction may take. The longest exchange (ffdhe8192) takes a
@@ -62,6 +68,8 @@ pub struct Authentication {
     pub time_limit: Nanos,
     /// Sequence number of the last challenge; 0: there was none.
     seqnum: u32,
+    /// Number of the last calculation.
+    calculations: u64,
 }
 
 impl Authentication {
@@ -75,6 +83,7 @@ impl Authentication {
             groups: GROUPS.to_vec(),
             time_limit: TIME_LIMIT,
             seqnum: 0,
+            calculations: 0,
         }
     }
 
@@ -123,6 +132,52 @@ impl fmt::Debug for Authentication {
     }
 }
 
+/// What the transaction of a queue needs to have calculated, wherever there is
+/// time for it: [`Subsystem::calculated`] takes the result.
+#[derive(Clone, Debug)]
+pub struct Calculation {
+    queue: QueueHandle,
+    number: u64,
+    work: Work,
+}
+
+impl Calculation {
+    /// Whose it is.
+    #[must_use]
+    pub const fn queue(&self) -> QueueHandle {
+        self.queue
+    }
+
+    /// Does it, which takes milliseconds.
+    #[must_use]
+    pub fn run(&self) -> Calculated {
+        Calculated {
+            queue: self.queue,
+            number: self.number,
+            outcome: self.work.run(),
+        }
+    }
+}
+
+/// What came of a [`Calculation`].
+#[derive(Debug)]
+pub struct Calculated {
+    queue: QueueHandle,
+    number: u64,
+    outcome: Outcome,
+}
+
+/// What a queue gives access to.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Nothing: its host has not authenticated itself, or it is closed.
+    None,
+    /// The discovery log.
+    Discovery,
+    /// The drive.
+    Drive,
+}
+
 /// Why a queue was not let through its gate, and ends.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAuthenticated {
@@ -142,6 +197,9 @@ pub(super) struct Gate {
     /// When the transaction has to be over; `None`: none runs.
     pub(super) due: Option<Nanos>,
     failure: Option<NotAuthenticated>,
+    /// The Authentication Send that waits for a calculation: its identifier, and
+    /// the number of the calculation.
+    waiting: Option<(u16, u64)>,
 }
 
 impl Gate {
@@ -151,6 +209,7 @@ impl Gate {
             transaction: None,
             due: Some(due),
             failure: None,
+            waiting: None,
         }
     }
 
@@ -172,9 +231,29 @@ impl Gate {
         let Some(transaction) = &mut self.transaction else {
             return;
         };
-        if let Err(error) = transaction.receive(message) {
+        let received = transaction.receive(message);
+        self.note(received);
+    }
+
+    /// Takes what came of a calculation.
+    fn calculated(&mut self, outcome: Outcome) {
+        self.waiting = None;
+        let Some(transaction) = &mut self.transaction else {
+            return;
+        };
+        let calculated = transaction.calculated(outcome);
+        self.note(calculated);
+    }
+
+    /// Notes how far the transaction is.
+    fn note(&mut self, result: Result<(), AuthError>) {
+        if let Err(error) = result {
             self.failure = Some(NotAuthenticated::Failed(error));
-        } else if transaction.is_authenticated() {
+        } else if self
+            .transaction
+            .as_ref()
+            .is_some_and(Controller::is_authenticated)
+        {
             self.is_open = true;
             self.due = None;
         }
@@ -268,7 +347,8 @@ impl Subsystem {
         match command {
             Some(Ok(FabricsCommand::AuthenticationSend(send))) => {
                 let checked = check_flags(entry);
-                Some(checked.and_then(|()| self.authentication_send(queue, send, data)))
+                let cid = entry.cdw0.cid();
+                Some(checked.and_then(|()| self.authentication_send((queue, cid), send, data)))
             }
             Some(Ok(FabricsCommand::AuthenticationReceive(receive))) => {
                 let checked = check_flags(entry);
@@ -283,7 +363,7 @@ impl Subsystem {
 
     fn authentication_send(
         &mut self,
-        queue: u32,
+        (queue, cid): (u32, u16),
         send: AuthenticationSend,
         data: Option<&[u8]>,
     ) -> Result<Answer, Failure> {
@@ -297,8 +377,9 @@ impl Subsystem {
         let Some(gate) = &mut of.gate else {
             return Err(Failure::at(Status::INVALID_OPCODE, byte::NSID));
         };
-        if gate.failure.is_some() {
-            // It is told by Authentication Receive, and then the queue ends.
+        if gate.waiting.is_some() || gate.failure.is_some() {
+            // One message at a time. A failure is told by Authentication Receive, and
+            // then the queue ends.
             return Err(Failure::from(Status::COMMAND_SEQUENCE_ERROR));
         }
         if gate
@@ -312,7 +393,99 @@ impl Subsystem {
             gate.receive(message);
         }
         self.find_alarm();
+        if self.calculate((queue, cid)) {
+            return Ok(Answer::Later);
+        }
         Ok(Answer::value(0))
+    }
+
+    /// Has done what a transaction needs to go on; the command ends with it.
+    fn calculate(&mut self, (queue, cid): (u32, u16)) -> bool {
+        let Some(gate) = &mut self.queues.at(queue).gate else {
+            return false;
+        };
+        let transaction = gate.transaction.as_mut();
+        let Some(work) = transaction.and_then(Controller::calculation) else {
+            return false;
+        };
+        let Some(by) = &mut self.authentication else {
+            return false;
+        };
+        by.calculations += 1;
+        let number = by.calculations;
+        gate.waiting = Some((cid, number));
+        self.calculations.push_back(Calculation {
+            queue: QueueHandle(queue),
+            number,
+            work,
+        });
+        true
+    }
+
+    /// Takes a calculation that a command needs which was submitted.
+    pub fn take_calculation(&mut self) -> Option<Calculation> {
+        self.calculations.pop_front()
+    }
+
+    /// Takes the result of a calculation: the command that needs it ends.
+    pub fn calculated(&mut self, now: Nanos, result: Calculated) {
+        self.now = self.now.max(now);
+        let queue = result.queue.0;
+        let of = self.queues.get_mut(queue);
+        let Some(of) = of.filter(|of| of.life == Life::Open) else {
+            return;
+        };
+        let Some(gate) = &mut of.gate else {
+            return;
+        };
+        // The queue may be another one of the same number.
+        let waiting = gate.waiting.filter(|(_, number)| *number == result.number);
+        let Some((cid, _)) = waiting else {
+            return;
+        };
+        gate.calculated(result.outcome);
+        of.end(cid);
+        self.post(
+            queue,
+            CompletionEntry::new(cid, Status::SUCCESS),
+            None,
+            None,
+        );
+        self.find_alarm();
+        self.end_if_refused(queue);
+    }
+
+    /// What a queue gives access to by now.
+    #[must_use]
+    pub fn access(&mut self, queue: QueueHandle) -> Access {
+        let Some(of) = self.queues.get_mut(queue.0) else {
+            return Access::None;
+        };
+        let is_shut = of.gate.as_ref().is_some_and(|gate| !gate.is_open);
+        if of.life != Life::Open || is_shut {
+            return Access::None;
+        }
+        let slot = of.controller;
+        match self.controllers.at(slot).kind {
+            Kind::Io => Access::Drive,
+            Kind::Discovery => Access::Discovery,
+        }
+    }
+
+    /// Whether a command may come at all through the gate of its queue.
+    pub(super) fn passes_gate(&mut self, queue: u32, entry: &SubmissionEntry) -> bool {
+        let gate = self.queues.at(queue).gate.as_ref();
+        if gate.is_none_or(|gate| gate.is_open) {
+            return true;
+        }
+        let is_fabrics = entry.cdw0.opc() == AdminOpcode::FABRICS.0;
+        let command = is_fabrics.then(|| FabricsCommand::parse(entry));
+        matches!(
+            command,
+            Some(Ok(
+                FabricsCommand::AuthenticationSend(_) | FabricsCommand::AuthenticationReceive(_)
+            ))
+        )
     }
 
     /// Begins a transaction on a queue.

@@ -6,6 +6,7 @@ use zonelab_nvme::fabrics::{
     AuthenticationRequirements, CNTLID_DYNAMIC, Connect, ConnectData, ConnectResponse,
     DISCOVERY_NQN, InvalidParameter,
 };
+use zonelab_nvme::identify::Nqn;
 use zonelab_nvme::property::{Configuration, ControllerStatus};
 use zonelab_nvme::queue::{CompletionEntry, SubmissionEntry};
 use zonelab_nvme::status::FabricsStatus;
@@ -132,7 +133,10 @@ impl Subsystem {
             Some(nqn) if nqn == self.settings.nqn => Kind::Io,
             _ => return Err(Refusal::data(offset::SUBNQN)),
         };
-        let hostnqn = data.hostnqn.as_str().filter(|name| !name.is_empty());
+        let hostnqn = data
+            .hostnqn
+            .as_str()
+            .filter(|name| Nqn::is_well_formed(name));
         let hostnqn = hostnqn.ok_or(Refusal::data(offset::HOSTNQN))?;
         // Whoever may not connect may still learn that there is nothing for it.
         if kind == Kind::Io && !self.lets_in(hostnqn) {
@@ -157,7 +161,12 @@ impl Subsystem {
         if data.cntlid.get() != CNTLID_DYNAMIC {
             return Err(Refusal::data(offset::CNTLID));
         }
-        if self.controllers.len() >= usize::from(self.settings.controllers) {
+        let most = match kind {
+            Kind::Io => self.settings.controllers,
+            Kind::Discovery => self.settings.discovery_controllers,
+        };
+        let same = self.controllers.iter().filter(|(_, of)| of.kind == kind);
+        if same.count() >= usize::from(most) {
             return Err(FabricsStatus::CONNECT_CONTROLLER_BUSY.into());
         }
         let io_queues = match kind {
@@ -231,6 +240,10 @@ impl Subsystem {
             return;
         };
         let (slot, qid, life) = (of.controller, of.qid, of.life);
+        if life != Life::Closed {
+            // Nobody counts it any more but here.
+            self.orphaned_bytes += of.drive_bytes;
+        }
         of.life = Life::Closed;
         if life == Life::Open {
             if qid == 0 {

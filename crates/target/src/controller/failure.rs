@@ -62,6 +62,11 @@ impl Failure {
         }
     }
 
+    /// A limit of the command set on the size of a command that moves no blocks.
+    pub(super) fn field_of_size() -> Self {
+        Self::at(Status::COMMAND_SIZE_LIMIT_EXCEEDED, byte::CDW10)
+    }
+
     /// Invalid Field because of the field at `byte`.
     pub(super) fn field(byte: u8) -> Self {
         Self::at(Status::INVALID_FIELD, byte)

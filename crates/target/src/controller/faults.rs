@@ -204,9 +204,13 @@ impl Subsystem {
     }
 
     /// The drive is done with a command of a queue, and the host does not learn it.
-    pub(super) fn leave(&mut self, queue: u32) {
+    pub(super) fn leave(&mut self, queue: u32, bytes: u32) {
         let of = self.queues.at(queue);
         of.in_drive -= 1;
+        of.drive_bytes -= u64::from(bytes);
+        if of.life == Life::Closed {
+            self.orphaned_bytes -= u64::from(bytes);
+        }
         if of.life != Life::Open {
             self.free_if_over(queue);
         }

@@ -117,7 +117,7 @@ impl Subsystem {
 
     /// A format will not be carried out.
     pub(super) fn forget_format(&mut self, format: &PendingFormat) {
-        self.leave(format.queue);
+        self.leave(format.queue, 0);
     }
 
     /// Formats the drive, if that is asked for and nothing is in the drive.

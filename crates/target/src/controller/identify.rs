@@ -6,10 +6,10 @@ use zonelab_nvme::command::Identify;
 use zonelab_nvme::identify::{
     Cns, CommandSet, CommandSetCombinations, CommandSetVector, ControllerAttributes,
     ControllerList, ControllerType, EntrySizes, FirmwareUpdates, FormatAttributes, FormattedLba,
-    IdentifyController, IdentifyControllerZns, IdentifyNamespace, IdentifyNamespaceIndependent,
-    IdentifyNamespaceZns, LbaFormat, LogPageAttributes, NamespaceIdHeader, NamespaceIdType,
-    NamespaceList, NamespaceStatus, NvmOptions, OptionalAdmin, SglSupport, VolatileWriteCache,
-    ZonedOptions, ZrwaCapability,
+    IdentifyController, IdentifyControllerNvm, IdentifyControllerZns, IdentifyNamespace,
+    IdentifyNamespaceIndependent, IdentifyNamespaceZns, LbaFormat, LogPageAttributes,
+    NamespaceIdHeader, NamespaceIdType, NamespaceList, NamespaceStatus, NvmOptions, OptionalAdmin,
+    SglSupport, VolatileWriteCache, ZonedOptions, ZrwaCapability,
 };
 use zonelab_nvme::zerocopy::little_endian::U128;
 use zonelab_nvme::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -19,8 +19,9 @@ use super::failure::{Failure, byte};
 use super::features::{KEEP_ALIVE_GRANULARITY_MS, supported_events};
 use super::format::{FORMATS, formatted};
 use super::names::OUI;
+use super::plan::DEALLOCATED_RANGES;
 use super::properties::version;
-use super::settings::{ADMIN_QUEUE_ENTRIES, PAGE_BYTES};
+use super::settings::{ADMIN_QUEUE_ENTRIES, DISCOVERY_TRANSFER_BYTES, PAGE_BYTES};
 use super::state::{ERROR_ENTRIES, Kind};
 use super::{Answer, Subsystem};
 
@@ -150,7 +151,10 @@ impl Subsystem {
         out.ctratt = ControllerAttributes::default()
             .with_host_id_128(true)
             .with_tbkas(true);
-        out.mdts = page_power(self.max_transfer_bytes);
+        out.mdts = page_power(match kind {
+            Kind::Io => self.max_transfer_bytes,
+            Kind::Discovery => self.max_transfer_bytes.min(DISCOVERY_TRANSFER_BYTES),
+        });
         out.aerl_z = REQUESTS as u8 - 1;
         out.elpe_z = ERROR_ENTRIES as u8 - 1;
         out.kas = ((KEEP_ALIVE_GRANULARITY_MS / KAS_UNIT_MS) as u16).into();
@@ -315,7 +319,15 @@ impl Subsystem {
 
     fn identify_controller_of(&self, csi: CommandSet, buf: &mut Buf) -> Result<(), Failure> {
         check_command_set(csi)?;
-        if csi == CommandSet::ZNS {
+        if csi == CommandSet::NVM {
+            let out: &mut IdentifyControllerNvm = structure(buf);
+            out.vsl = page_power(self.work_bytes());
+            out.wzsl = out.vsl;
+            let most = self.deallocation_lbas();
+            out.dmrl = DEALLOCATED_RANGES;
+            out.dmrsl = u32::try_from(most).unwrap_or(u32::MAX).into();
+            out.dmsl = most.into();
+        } else {
             let out: &mut IdentifyControllerZns = structure(buf);
             // 0 says that it is as MDTS.
             if self.max_append_bytes < self.max_transfer_bytes {

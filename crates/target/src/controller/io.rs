@@ -1,21 +1,19 @@
-//! I/O commands: checks, the way to the drive, and the way back.
+//! I/O commands: the way to the drive, and the way back.
 
-use zonelab_device::{Buf, Command, Completion, Lba, NamespaceId, Nanos, Op, QueueId, Tag};
+use zonelab_device::{Buf, Command, Completion, NamespaceId, Nanos, Op, QueueId, Tag};
 use zonelab_nvme::Status;
-use zonelab_nvme::command::{
-    CopyCommand, CopyRange, DatasetManagement, DatasetRange, IoCommand, Protection,
-    ZoneManagementReceive, ZoneManagementSend,
-};
+use zonelab_nvme::command::DatasetRange;
 use zonelab_nvme::log::{ErrorEntry, ParameterErrorLocation};
-use zonelab_nvme::queue::{CompletionEntry, PointerKind, SubmissionEntry};
+use zonelab_nvme::queue::{CompletionEntry, SubmissionEntry};
 use zonelab_nvme::status::StatusCodeType;
 use zonelab_nvme::zerocopy::FromBytes;
-use zonelab_nvme::zns::{ZoneReceiveAction, ZoneSendAction};
+use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_ssd::config::DataStore;
 
 use super::failure::{Failure, byte};
+use super::plan::Transfer;
 use super::state::Life;
-use super::{Done, Namespace, QueueHandle, Subsystem};
+use super::{Done, QueueHandle, Subsystem};
 
 /// A command in the drive.
 #[derive(Debug)]
@@ -25,6 +23,8 @@ pub(super) struct Flight {
     step: Step,
     nsid: u32,
     op: Op,
+    /// Bytes of data that the drive has for it.
+    bytes: u32,
     /// When it came.
     submitted: Nanos,
     /// The result and the data of the first of two steps.
@@ -43,61 +43,6 @@ enum Step {
     Shutdown(u32),
 }
 
-/// An I/O command that has passed its checks.
-#[derive(Debug)]
-struct Plan {
-    op: Op,
-    transfer: Transfer,
-    /// Durable before it completes.
-    fua: bool,
-}
-
-/// Which way data goes, and how many bytes.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Transfer {
-    None,
-    FromHost(u64),
-    /// So many count. Linux sends room for all 256 ranges with Dataset Management.
-    AtLeastFromHost(u64),
-    ToHost(u64),
-}
-
-/// What makes every kind of command wrong.
-pub(super) fn check_flags(entry: &SubmissionEntry) -> Result<(), Failure> {
-    if entry.cdw0.fuse() != 0 {
-        return Err(Failure::field(byte::FLAGS));
-    }
-    // On a fabric, data lies where an SGL says.
-    if entry.cdw0.psdt() != PointerKind::SGL_MPTR_BUFFER {
-        return Err(Failure::bit(Status::INVALID_FIELD, byte::FLAGS, 6));
-    }
-    Ok(())
-}
-
-/// Namespaces have no protection information, so no command may ask for it.
-fn check_protection(protection: Protection) -> Result<(), Failure> {
-    let Protection {
-        pract,
-        check_guard,
-        check_application_tag,
-        check_reference_tag,
-        ..
-    } = protection;
-    if pract || check_guard || check_application_tag || check_reference_tag {
-        let status = Status::INVALID_PROTECTION_INFORMATION;
-        return Err(Failure::bit(status, byte::CDW12 + 3, 2));
-    }
-    Ok(())
-}
-
-/// There are no directives.
-fn check_directive(dtype: u8) -> Result<(), Failure> {
-    if dtype != 0 {
-        return Err(Failure::bit(Status::INVALID_FIELD, byte::CDW12 + 2, 4));
-    }
-    Ok(())
-}
-
 /// Takes the blocks out of ranges that are only hints.
 fn empty_ranges(data: &mut [u8]) {
     let (ranges, _) = data.as_chunks_mut::<{ size_of::<DatasetRange>() }>();
@@ -105,98 +50,6 @@ fn empty_ranges(data: &mut [u8]) {
         if let Ok(range) = DatasetRange::mut_from_bytes(range) {
             range.nlb = 0.into();
         }
-    }
-}
-
-impl Namespace {
-    fn plan_copy(&self, copy: CopyCommand) -> Result<Plan, Failure> {
-        if copy.desfmt != 0 {
-            return Err(Failure::field(byte::CDW12 + 1));
-        }
-        let read = copy.read_protection;
-        check_protection(Protection {
-            pract: read.pract,
-            check_guard: read.check_guard,
-            check_application_tag: read.check_application_tag,
-            check_reference_tag: read.check_reference_tag,
-            ..Protection::default()
-        })?;
-        check_protection(copy.protection)?;
-        check_directive(copy.dtype)?;
-        Ok(Plan {
-            op: Op::Copy {
-                sdlba: Lba(copy.sdlba),
-                ranges: copy.nr,
-            },
-            transfer: Transfer::FromHost(u64::from(copy.nr) * size_of::<CopyRange>() as u64),
-            fua: copy.fua,
-        })
-    }
-
-    /// Bytes of `nlb` blocks, if one command may have that many.
-    fn transfer_bytes(&self, nlb: u32, most: u32) -> Result<u64, Failure> {
-        let bytes = u64::from(nlb) * u64::from(self.lba_bytes);
-        if bytes > u64::from(most) {
-            return Err(Failure::field(byte::CDW12));
-        }
-        Ok(bytes)
-    }
-
-    fn plan_zone_send(&self, send: ZoneManagementSend) -> Result<Plan, Failure> {
-        let allocates = |action| {
-            let actions = [
-                ZoneSendAction::OPEN,
-                ZoneSendAction::SET_DESCRIPTOR_EXTENSION,
-            ];
-            self.has_zrwa && !send.select_all && actions.contains(&action)
-        };
-        if send.zsaso && !allocates(send.zsa) {
-            return Err(Failure::bit(Status::INVALID_FIELD, byte::CDW13 + 1, 1));
-        }
-        let transfer = match send.zsa {
-            ZoneSendAction::SET_DESCRIPTOR_EXTENSION if self.extension_bytes > 0 => {
-                Transfer::FromHost(self.extension_bytes.into())
-            }
-            ZoneSendAction::SET_DESCRIPTOR_EXTENSION => return Err(Failure::field(byte::CDW13)),
-            _ => Transfer::None,
-        };
-        let (slba, action) = (Lba(send.slba), send.zsa);
-        let op = if send.zsaso {
-            Op::ZrwaSend { slba, action }
-        } else {
-            Op::ZoneSend {
-                slba,
-                action,
-                select_all: send.select_all,
-            }
-        };
-        Ok(Plan {
-            op,
-            transfer,
-            fua: false,
-        })
-    }
-
-    fn plan_zone_receive(receive: ZoneManagementReceive, most: u32) -> Result<Plan, Failure> {
-        let extended = match receive.zra {
-            ZoneReceiveAction::REPORT_ZONES => false,
-            ZoneReceiveAction::EXTENDED_REPORT_ZONES => true,
-            _ => return Err(Failure::field(byte::CDW13)),
-        };
-        let bytes = receive.numd * 4;
-        if bytes > u64::from(most) {
-            return Err(Failure::field(byte::CDW12));
-        }
-        Ok(Plan {
-            op: Op::ZoneReceive {
-                slba: Lba(receive.slba),
-                filter: receive.filter,
-                partial: receive.partial,
-                extended,
-            },
-            transfer: Transfer::ToHost(bytes),
-            fua: false,
-        })
     }
 }
 
@@ -210,28 +63,14 @@ impl Subsystem {
         data: &mut Option<Buf>,
         data_len: u32,
     ) -> Result<(), Failure> {
-        check_flags(entry)?;
-        let controller = self.controllers.at(slot);
-        if !controller.is_ready() {
-            return Err(Failure::from(Status::COMMAND_SEQUENCE_ERROR));
-        }
-        let (has_zns, caches_writes) = (controller.has_zns(), controller.features.caches_writes());
-        let command = IoCommand::parse(entry).map_err(|status| Failure::at(status, byte::OPC))?;
-        let namespace = self
-            .namespace(entry.nsid.get())
-            .filter(|namespace| has_zns || namespace.zone_lbas == 0)
-            .ok_or(Failure::at(Status::INVALID_NAMESPACE_OR_FORMAT, byte::NSID))?;
-        let is_hint = matches!(
-            command,
-            IoCommand::DatasetManagement(DatasetManagement { ad: false, .. })
-        );
-        let plan = self.plan(namespace, command)?;
-        if self.format.is_some() {
-            return Err(Failure::from(Status::FORMAT_IN_PROGRESS));
-        }
+        let (plan, hint) = self.checked(slot, entry)?;
+        let caches_writes = self.controllers.at(slot).features.caches_writes();
         let mut payload = self.payload(plan.transfer, data, data_len)?;
-        if is_hint && let Some(ranges) = &mut payload {
-            empty_ranges(ranges);
+        if let (Op::Deallocate { .. }, Some(ranges)) = (plan.op, &mut payload) {
+            match hint {
+                true => empty_ranges(ranges),
+                false => self.check_ranges(ranges)?,
+            }
         }
         let is_cached = self.has_volatile_cache();
         let step = match plan.op {
@@ -249,6 +88,7 @@ impl Subsystem {
                 step,
                 nsid: entry.nsid.get(),
                 op: plan.op,
+                bytes: payload.as_ref().map_or(0, |data| data.len() as u32),
                 submitted: self.now,
                 result: 0,
                 spent: None,
@@ -256,101 +96,6 @@ impl Subsystem {
             payload,
         );
         Ok(())
-    }
-
-    /// What the drive is to do. A new operation is one arm here.
-    #[inline]
-    fn plan(&self, namespace: &Namespace, command: IoCommand) -> Result<Plan, Failure> {
-        let is_zoned = namespace.zone_lbas > 0;
-        match command {
-            IoCommand::Read(read) => {
-                check_protection(read.protection)?;
-                let bytes = namespace.transfer_bytes(read.nlb, self.max_transfer_bytes)?;
-                Ok(Plan {
-                    op: Op::Read {
-                        slba: Lba(read.slba),
-                        nlb: read.nlb,
-                    },
-                    transfer: Transfer::ToHost(bytes),
-                    // What was read from a cache is no other data.
-                    fua: false,
-                })
-            }
-            IoCommand::Write(write) => {
-                check_protection(write.protection)?;
-                check_directive(write.dtype)?;
-                let bytes = namespace.transfer_bytes(write.nlb, self.max_transfer_bytes)?;
-                Ok(Plan {
-                    op: Op::Write {
-                        slba: Lba(write.slba),
-                        nlb: write.nlb,
-                    },
-                    transfer: Transfer::FromHost(bytes),
-                    fua: write.fua,
-                })
-            }
-            IoCommand::Flush(_) => Ok(Plan {
-                op: Op::Flush,
-                transfer: Transfer::None,
-                fua: false,
-            }),
-            IoCommand::Compare(_)
-            | IoCommand::Verify(_)
-            | IoCommand::WriteZeroes(_)
-            | IoCommand::DatasetManagement(_) => self.plan_without_transfer(namespace, command),
-            IoCommand::Copy(copy) if namespace.has_copy => namespace.plan_copy(copy),
-            IoCommand::ZoneAppend(append) if is_zoned => {
-                check_protection(append.protection)?;
-                check_directive(append.dtype)?;
-                let bytes = namespace.transfer_bytes(append.nlb, self.max_append_bytes)?;
-                Ok(Plan {
-                    op: Op::Append {
-                        zslba: Lba(append.zslba),
-                        nlb: append.nlb,
-                    },
-                    transfer: Transfer::FromHost(bytes),
-                    fua: append.fua,
-                })
-            }
-            IoCommand::ZoneManagementSend(send) if is_zoned => namespace.plan_zone_send(send),
-            IoCommand::ZoneManagementReceive(receive) if is_zoned => {
-                Namespace::plan_zone_receive(receive, self.max_transfer_bytes)
-            }
-            _ => Err(Failure::at(Status::INVALID_OPCODE, byte::OPC)),
-        }
-    }
-
-    /// Commands on blocks that carry none of them to or from the media.
-    fn plan_without_transfer(
-        &self,
-        namespace: &Namespace,
-        command: IoCommand,
-    ) -> Result<Plan, Failure> {
-        let (op, transfer, fua) = match command {
-            IoCommand::Compare(compare) => {
-                check_protection(compare.protection)?;
-                let bytes = namespace.transfer_bytes(compare.nlb, self.max_transfer_bytes)?;
-                let (slba, nlb) = (Lba(compare.slba), compare.nlb);
-                (Op::Compare { slba, nlb }, Transfer::FromHost(bytes), false)
-            }
-            IoCommand::Verify(verify) => {
-                check_protection(verify.protection)?;
-                let (slba, nlb) = (Lba(verify.slba), verify.nlb);
-                (Op::Verify { slba, nlb }, Transfer::None, false)
-            }
-            IoCommand::WriteZeroes(zeroes) => {
-                check_protection(zeroes.protection)?;
-                let (slba, nlb) = (Lba(zeroes.slba), zeroes.nlb);
-                (Op::WriteZeroes { slba, nlb }, Transfer::None, zeroes.fua)
-            }
-            IoCommand::DatasetManagement(DatasetManagement { nr: ranges, .. }) => {
-                let bytes = u64::from(ranges) * size_of::<DatasetRange>() as u64;
-                let transfer = Transfer::AtLeastFromHost(bytes);
-                (Op::Deallocate { ranges }, transfer, false)
-            }
-            _ => return Err(Failure::at(Status::INVALID_OPCODE, byte::OPC)),
-        };
-        Ok(Plan { op, transfer, fua })
     }
 
     /// The buffer that goes to the drive with a command.
@@ -400,6 +145,7 @@ impl Subsystem {
             _ => {
                 let queue = self.queues.at(queue);
                 queue.in_drive += 1;
+                queue.drive_bytes += u64::from(flight.bytes);
                 queue.qid
             }
         };
@@ -452,6 +198,7 @@ impl Subsystem {
                     step: Step::Shutdown(slot),
                     nsid: nsid.0,
                     op: Op::Flush,
+                    bytes: 0,
                     submitted: self.now,
                     result: 0,
                     spent: None,
@@ -491,7 +238,7 @@ impl Subsystem {
         match flight.step {
             // No host waits for a flush of the controller itself.
             Step::Shutdown(controller) => self.shutdown_goes_on(controller),
-            _ => self.leave(flight.queue),
+            _ => self.leave(flight.queue, flight.bytes),
         }
     }
 
@@ -564,7 +311,11 @@ impl Subsystem {
         } = completion;
         let queue = self.queues.at(flight.queue);
         queue.in_drive -= 1;
+        queue.drive_bytes -= u64::from(flight.bytes);
         if queue.life != Life::Open {
+            if queue.life == Life::Closed {
+                self.orphaned_bytes -= u64::from(flight.bytes);
+            }
             if let Some(buf) = data {
                 self.pool.give(buf);
             }

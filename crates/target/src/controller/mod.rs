@@ -22,10 +22,12 @@
 //! | `authentication` | secrets of hosts, and the gate that they open |
 //! | `connect` | the checks of Connect; disconnection |
 //! | `properties` | CAP, CC, CSTS; enable, reset, shutdown, keep alive timer |
+//! | `admission` | what a command must be before its data is asked for |
 //! | `admin` | admin commands: dispatch, Abort, event requests, Keep Alive |
 //! | `identify`, `logs`, `features`, `format` | the larger admin commands |
 //! | `events` | what a controller has to tell its host |
 //! | [`activity`] | counts and latencies of I/O commands |
+//! | `plan` | what an I/O command asks for, and whether it may |
 //! | `io` | I/O commands, to the drive and back |
 //! | `faults` | what no host asked for: faults, loss of power, a controller that gives up |
 //! | `fuzz` | any bytes as commands, for fuzzing |
@@ -33,6 +35,7 @@
 
 pub mod activity;
 mod admin;
+mod admission;
 mod authentication;
 mod connect;
 pub mod coverage;
@@ -46,6 +49,7 @@ mod identify;
 mod io;
 mod logs;
 mod names;
+mod plan;
 mod properties;
 mod settings;
 mod state;
@@ -60,11 +64,15 @@ use zonelab_ssd::faults::FaultyDrive;
 use zonelab_ssd::slab::Slab;
 use zonelab_ssd::stored::NotKept;
 
-pub use authentication::{Authentication, HostSecret, NotAuthenticated, RandomSource};
+pub use authentication::{
+    Access, Authentication, Calculated, Calculation, HostSecret, NotAuthenticated, RandomSource,
+};
 pub use faults::NoSuchController;
 pub use format::formatted;
 pub use fuzz::fuzz_command;
-pub use settings::{DiscoveryAddress, SettingsError, SubsystemSettings, TransportLimits};
+pub use settings::{
+    DISCOVERY_TRANSFER_BYTES, DiscoveryAddress, SettingsError, SubsystemSettings, TransportLimits,
+};
 
 use crate::Buffers;
 use activity::Activity;
@@ -200,6 +208,10 @@ pub struct Subsystem {
     alarm: Option<Nanos>,
     /// Generation counter of the discovery log.
     discovery_generation: u64,
+    /// Calculations that nobody has taken yet.
+    calculations: VecDeque<Calculation>,
+    /// Bytes of data in the drive of commands whose queues are gone.
+    orphaned_bytes: u64,
     pool: Buffers,
     counters: Counters,
     activity: Activity,
@@ -236,6 +248,8 @@ impl Subsystem {
             closing: Vec::new(),
             alarm: None,
             discovery_generation: 1,
+            calculations: VecDeque::new(),
+            orphaned_bytes: 0,
             pool: Buffers::default(),
             counters: Counters::default(),
             activity: Activity::new(),

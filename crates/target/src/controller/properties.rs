@@ -225,7 +225,7 @@ impl Subsystem {
         for slot in due {
             let controller = self.controllers.at(slot);
             let lapsed = controller.ends_at.is_some_and(|at| at <= now);
-            let timeout = controller.features.keep_alive().unwrap_or(Nanos::MAX);
+            let timeout = controller.timeout().unwrap_or(Nanos::MAX);
             // Every command restarts the timer (TBKAS), but it is only looked
             // at when it would have run out.
             let expires = controller.heard.saturating_add(timeout);

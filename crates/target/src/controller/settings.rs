@@ -12,6 +12,10 @@ pub(super) const PAGE_BYTES: u32 = 4096;
 /// (base specification 2.0, section 3.3.1.1).
 pub(super) const ADMIN_QUEUE_ENTRIES: u16 = 32;
 
+/// Most data of a command to a discovery controller, in bytes: it has a log
+/// page that is read in small pieces, and anybody may connect to it.
+pub const DISCOVERY_TRANSFER_BYTES: u32 = 16 * PAGE_BYTES;
+
 /// What a transport tells of itself, for Identify and for the discovery log.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct TransportLimits {
@@ -58,8 +62,11 @@ pub struct SubsystemSettings {
     pub limits: TransportLimits,
     /// Most I/O queues of a controller, at least 1.
     pub io_queues: u16,
-    /// Most controllers at a time, at least 1: an association needs one.
+    /// Most I/O controllers at a time, at least 1: an association needs one.
     pub controllers: u16,
+    /// Most discovery controllers at a time, at least 1. They have places of
+    /// their own, since anybody may have one.
+    pub discovery_controllers: u16,
     /// Most data of one command in bytes, at least 4096. MDTS is the smaller of
     /// this and what the drive takes, rounded down to a power of two pages.
     pub max_transfer_bytes: u32,
@@ -72,7 +79,7 @@ pub struct SubsystemSettings {
 pub enum SettingsError {
     /// A name of a subsystem or of a host.
     #[error(
-        "{key}: \"{value}\" is no NVMe qualified name: it starts with \"nqn.\", has at most 223 bytes and no zero byte, and is not that of discovery"
+        "{key}: \"{value}\" is no NVMe qualified name: \"nqn.YYYY-MM.DOMAIN\" with the domain reversed, \":\" and any text after it, or \"nqn.2014-08.org.nvmexpress:uuid:\" and a UUID; at most 223 bytes; and not that of discovery"
     )]
     Nqn {
         /// The setting.
@@ -130,6 +137,7 @@ impl SubsystemSettings {
             limits: TransportLimits::default(),
             io_queues: 16,
             controllers: 64,
+            discovery_controllers: 64,
             max_transfer_bytes: 1 << 20,
             addresses: Vec::new(),
         }
@@ -164,6 +172,10 @@ impl SubsystemSettings {
         )?;
         number("io_queues", self.io_queues.into(), 1, 1024)?;
         number("controllers", self.controllers.into(), 1, 0xffef)?;
+        let discovery = self.discovery_controllers.into();
+        number("discovery_controllers", discovery, 1, 0xffef)?;
+        let all = u64::from(self.controllers) + discovery;
+        number("controllers and discovery_controllers", all, 2, 0xffef)?;
         number(
             "max_transfer_bytes",
             self.max_transfer_bytes.into(),
@@ -180,7 +192,7 @@ impl SubsystemSettings {
 }
 
 pub(super) fn nqn(key: &'static str, value: &str) -> Result<Nqn, SettingsError> {
-    let is_name = value.starts_with("nqn.") && value != DISCOVERY_NQN;
+    let is_name = Nqn::is_well_formed(value) && value != DISCOVERY_NQN;
     let name = Nqn::new(value).filter(|_| is_name);
     name.ok_or_else(|| SettingsError::Nqn {
         key,

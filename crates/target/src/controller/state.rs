@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use zonelab_device::Nanos;
 use zonelab_nvme::identify::Nqn;
 use zonelab_nvme::log::ErrorEntry;
-use zonelab_nvme::property::{CommandSetSelected, Configuration, ControllerStatus};
+use zonelab_nvme::property::{CommandSetSelected, Configuration, ControllerStatus, ShutdownStatus};
 
 use super::authentication::Gate;
 use super::events::Events;
@@ -15,6 +15,10 @@ use super::features::Features;
 pub(super) const ERROR_ENTRIES: usize = 64;
 /// Words of a set of command identifiers.
 const CID_WORDS: usize = 1 << 16 >> 6;
+
+/// How long a discovery controller without keep alive timeout stays without a
+/// command.
+const DISCOVERY_IDLE: Nanos = Nanos::from_secs(120);
 
 /// What a controller is for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -47,6 +51,8 @@ pub(super) struct Queue {
     pub(super) in_flight: u32,
     /// Commands that the drive or a format has.
     pub(super) in_drive: u32,
+    /// Bytes of data of commands that the drive has.
+    pub(super) drive_bytes: u64,
     /// What authentication is required for its commands; `None`: none.
     pub(super) gate: Option<Box<Gate>>,
     /// Command identifiers in flight, one bit each.
@@ -61,6 +67,7 @@ impl Queue {
             life: Life::Open,
             in_flight: 0,
             in_drive: 0,
+            drive_bytes: 0,
             gate: None,
             cids: vec![0; CID_WORDS].into_boxed_slice(),
         }
@@ -139,9 +146,11 @@ pub(super) struct Controller {
 }
 
 impl Controller {
-    /// Whether it takes commands other than those of fabrics.
+    /// Whether it takes commands other than those of fabrics: it is enabled, has
+    /// not given up, and no shutdown was asked for.
     pub(super) fn is_ready(&self) -> bool {
-        self.csts.rdy() && !self.csts.cfs()
+        let is_shut_down = self.csts.shst() != ShutdownStatus::NONE;
+        self.csts.rdy() && !self.csts.cfs() && !is_shut_down
     }
 
     /// Whether it takes I/O commands of the zoned command set.
@@ -158,13 +167,19 @@ impl Controller {
             .min()
     }
 
+    /// How long the host may be silent; `None`: for ever. With a discovery
+    /// controller that is bounded even without a keep alive timeout (base
+    /// specification 2.0, section 3.1.2.3).
+    pub(super) fn timeout(&self) -> Option<Nanos> {
+        let idle = (self.kind == Kind::Discovery).then_some(DISCOVERY_IDLE);
+        self.features.keep_alive().or(idle)
+    }
+
     /// Starts the keep alive timer anew, as the feature says.
     pub(super) fn arm_keep_alive(&mut self, now: Nanos) {
         self.heard = now;
-        self.keep_alive_at = self
-            .features
-            .keep_alive()
-            .map(|timeout| now.saturating_add(timeout));
+        let timeout = self.timeout();
+        self.keep_alive_at = timeout.map(|timeout| now.saturating_add(timeout));
     }
 
     /// All its queues.

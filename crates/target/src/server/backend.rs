@@ -5,7 +5,8 @@ use zonelab_nvme::fabrics::{Connect, ConnectData};
 use zonelab_nvme::queue::{CompletionEntry, SubmissionEntry};
 use zonelab_ssd::stored::NotKept;
 
-use crate::controller::{Connected, Done, QueueHandle, Subsystem};
+use super::Standing;
+use crate::controller::{Access, Calculated, Calculation, Connected, Done, QueueHandle, Subsystem};
 
 /// What stands behind the connections of a server: a [`Subsystem`], or
 /// something small in a test. The methods are those of [`Subsystem`].
@@ -23,6 +24,43 @@ pub trait Backend {
 
     /// The connection of a queue is gone.
     fn disconnect(&mut self, now: Nanos, queue: QueueHandle);
+
+    /// Whether a command that has to be asked for its data would be carried out,
+    /// before anything is set aside for it.
+    ///
+    /// # Errors
+    /// The completion with which it fails.
+    fn admit(
+        &mut self,
+        now: Nanos,
+        queue: QueueHandle,
+        entry: &SubmissionEntry,
+        data_len: u32,
+    ) -> Result<(), CompletionEntry> {
+        let _ = (now, queue, entry, data_len);
+        Ok(())
+    }
+
+    /// Who is at the other end of a queue, as far as is known by now.
+    fn standing(&mut self, queue: QueueHandle) -> Standing {
+        let _ = queue;
+        Standing::Host
+    }
+
+    /// Bytes of data of commands whose queues are gone.
+    fn orphaned_bytes(&self) -> u64 {
+        0
+    }
+
+    /// A calculation that the command just submitted needs.
+    fn take_calculation(&mut self) -> Option<Calculation> {
+        None
+    }
+
+    /// Takes the result of a calculation.
+    fn calculated(&mut self, now: Nanos, result: Calculated) {
+        let _ = (now, result);
+    }
 
     /// Takes a command.
     fn submit(
@@ -89,6 +127,36 @@ impl Backend for Subsystem {
         data_len: u32,
     ) {
         Self::submit(self, now, queue, entry, data, data_len);
+    }
+
+    fn admit(
+        &mut self,
+        now: Nanos,
+        queue: QueueHandle,
+        entry: &SubmissionEntry,
+        data_len: u32,
+    ) -> Result<(), CompletionEntry> {
+        Self::admit(self, now, queue, entry, data_len)
+    }
+
+    fn standing(&mut self, queue: QueueHandle) -> Standing {
+        match self.access(queue) {
+            Access::None => Standing::Stranger,
+            Access::Discovery => Standing::Discovery,
+            Access::Drive => Standing::Host,
+        }
+    }
+
+    fn orphaned_bytes(&self) -> u64 {
+        Self::orphaned_bytes(self)
+    }
+
+    fn take_calculation(&mut self) -> Option<Calculation> {
+        Self::take_calculation(self)
+    }
+
+    fn calculated(&mut self, now: Nanos, result: Calculated) {
+        Self::calculated(self, now, result);
     }
 
     fn is_on(&self, now: Nanos) -> bool {

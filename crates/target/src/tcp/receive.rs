@@ -132,6 +132,15 @@ impl Receiver {
         }
     }
 
+    /// Makes the buffer longer.
+    pub(super) fn grow(&mut self, bytes: usize) {
+        if bytes > self.buffer.len() {
+            let mut longer = vec![0; bytes].into_boxed_slice();
+            longer[..self.buffer.len()].copy_from_slice(&self.buffer);
+            self.buffer = longer;
+        }
+    }
+
     /// Bytes that wait to be understood.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..self.end]

@@ -27,6 +27,10 @@ impl SlotId {
 pub(super) enum State {
     /// There is none.
     Free,
+    /// The owner of the connection is asked whether its data may come.
+    Announced,
+    /// It waits until there is room for its data.
+    Waiting,
     /// Its data is on the way, asked for if need be.
     Collecting,
     /// An R2T waits to be sent.
@@ -96,6 +100,10 @@ pub(super) struct Slot {
     pub(super) data_len: u32,
     /// Bytes of data that arrived.
     pub(super) received: u32,
+    /// Whether the data comes from the host.
+    pub(super) is_from_host: bool,
+    /// Bytes that count as held for it.
+    pub(super) charged: u32,
     /// How the command fails once all its data is here.
     pub(super) failure: Option<Status>,
     /// When the response was due; `None` if the connection itself made it.
@@ -118,6 +126,8 @@ impl Slot {
             data: None,
             data_len: 0,
             received: 0,
+            is_from_host: false,
+            charged: 0,
             failure: None,
             due: None,
             head: Piece::default(),
@@ -180,6 +190,8 @@ impl Slots {
         slot.entry = *entry;
         slot.received = 0;
         slot.data_len = 0;
+        slot.is_from_host = false;
+        slot.charged = 0;
         slot.failure = None;
         if is_unique {
             self.list(id);

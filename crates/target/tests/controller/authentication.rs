@@ -12,7 +12,7 @@ use zonelab_nvme::fabrics::{
 };
 use zonelab_nvme::identify::{Cns, CommandSet, Nqn};
 use zonelab_nvme::property::Property;
-use zonelab_nvme::queue::{AdminOpcode, PointerKind, SubmissionEntry};
+use zonelab_nvme::queue::{AdminOpcode, PointerKind, SglDescriptor, SubmissionEntry};
 use zonelab_nvme::status::FabricsStatus;
 use zonelab_target::controller::{
     Authentication, HostSecret, NotAuthenticated, QueueHandle, SettingsError, Subsystem,
@@ -375,6 +375,80 @@ fn a_source_without_random_bytes_lets_nobody_in() {
     let status = send(&mut host, admin, &message).status();
     assert_eq!(status, Status::INTERNAL_ERROR);
     assert_eq!(identify(&mut host), REQUIRED);
+}
+
+/// A key exchange is calculated elsewhere: the command waits for it, and so does
+/// nothing else.
+#[test]
+fn a_command_waits_for_its_calculation() {
+    let mut subsystem = subsystem();
+    let mut by = authentication(None);
+    by.groups = vec![DhGroup::FFDHE2048];
+    subsystem.require_authentication(by).unwrap();
+    let mut host = Host::admin_only(subsystem, Connect::new(0, 32));
+    let admin = host.admin;
+    let mut party = party(secret(1), None);
+    let message = party.send().unwrap();
+    let entry = AuthenticationSend::new(message.len() as u32)
+        .to_entry()
+        .with_cid(7)
+        .with_sgl(SglDescriptor::transport(message.len() as u32));
+    let data = Some(message.into());
+    host.subsystem.submit(host.now, admin, &entry, data, 0);
+    let calculation = host.subsystem.take_calculation().expect("it is one");
+    assert_eq!(calculation.queue(), admin);
+    assert!(host.subsystem.take_calculation().is_none());
+    host.run(Nanos::from_secs(1));
+    assert!(host.take(admin, 7).is_none(), "it is not calculated yet");
+    // Another message has to wait, other commands do not.
+    let status = send(&mut host, admin, &[0; 8]).status();
+    assert_eq!(status, Status::COMMAND_SEQUENCE_ERROR);
+    assert_eq!(
+        receive(&mut host, admin).status(),
+        Status::COMMAND_SEQUENCE_ERROR
+    );
+    let (now, twice) = (host.now, calculation.clone());
+    host.subsystem.calculated(now, calculation.run());
+    assert_eq!(host.wait(admin, 7).status(), Status::SUCCESS);
+    // It counts once.
+    host.subsystem.calculated(now, twice.run());
+    let challenge = receive(&mut host, admin);
+    party.receive(challenge.data()).unwrap();
+    talk(&mut host, admin, &mut party);
+    assert!(party.is_authenticated(), "{:?}", party.failure());
+    host.set_cc(enabled());
+    assert_eq!(identify(&mut host), Status::SUCCESS);
+}
+
+/// The result for a queue that is gone is nobody's, also of one with its number.
+#[test]
+fn a_calculation_belongs_to_one_queue() {
+    let mut subsystem = subsystem();
+    let mut by = authentication(None);
+    by.groups = vec![DhGroup::FFDHE2048];
+    subsystem.require_authentication(by).unwrap();
+    let mut host = Host::admin_only(subsystem, Connect::new(0, 32));
+    let message = party(secret(1), None).send().unwrap();
+    let entry = AuthenticationSend::new(message.len() as u32)
+        .to_entry()
+        .with_cid(7)
+        .with_sgl(SglDescriptor::transport(message.len() as u32));
+    let begin = |host: &mut Host| {
+        let data = Some(message.clone().into());
+        host.subsystem.submit(host.now, host.admin, &entry, data, 0);
+        host.subsystem.take_calculation().expect("it is one")
+    };
+    let first = begin(&mut host);
+    host.subsystem.disconnect(host.now, host.admin);
+    let mut host = Host::admin_only(host.subsystem, Connect::new(0, 32));
+    let second = begin(&mut host);
+    assert_eq!(first.queue(), second.queue());
+    let (now, admin) = (host.now, host.admin);
+    host.subsystem.calculated(now, first.run());
+    host.run(Nanos::from_secs(1));
+    assert!(host.take(admin, 7).is_none());
+    host.subsystem.calculated(now, second.run());
+    assert_eq!(host.wait(admin, 7).status(), Status::SUCCESS);
 }
 
 #[test]

@@ -169,6 +169,9 @@ impl Host {
         let data = data.map(Buf::from);
         self.subsystem
             .submit(self.now, queue, &entry, data, room as u32);
+        while let Some(calculation) = self.subsystem.take_calculation() {
+            self.subsystem.calculated(self.now, calculation.run());
+        }
         self.next_cid
     }
 

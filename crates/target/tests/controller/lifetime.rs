@@ -2,9 +2,12 @@
 
 use zonelab_device::Nanos;
 use zonelab_nvme::Status;
-use zonelab_nvme::command::{AdminCommand, IoCommand, Read, Write};
-use zonelab_nvme::fabrics::{Connect, Disconnect, FabricsCommand, PropertyGet, PropertySet};
+use zonelab_nvme::command::{AdminCommand, Identify, IoCommand, Read, Write};
+use zonelab_nvme::fabrics::{
+    Connect, DISCOVERY_NQN, Disconnect, FabricsCommand, PropertyGet, PropertySet,
+};
 use zonelab_nvme::feature::FeatureId;
+use zonelab_nvme::identify::{Cns, CommandSet};
 use zonelab_nvme::property::{
     Capabilities, ControllerStatus, Property, ShutdownNotification, ShutdownStatus,
 };
@@ -156,6 +159,68 @@ fn a_shutdown_closes_io_queues_and_says_that_it_is_complete() {
         assert_eq!(status.shst(), ShutdownStatus::COMPLETE);
         assert_eq!(host.closed, [host.io]);
     }
+}
+
+/// A shutdown that goes on for a while, or is over: nothing succeeds but what
+/// ends it.
+#[test]
+fn commands_after_a_shutdown_fail() {
+    let read = IoCommand::Read(Read::new(1, 0, 1)).to_entry().unwrap();
+    for how in [ShutdownNotification::NORMAL, ShutdownNotification::ABRUPT] {
+        let mut host = Host::new();
+        assert_eq!(super::admin::get(&mut host, FeatureId::KEEP_ALIVE_TIMER), 0);
+        let set = PropertySet::new(Property::CC, enabled().with_shn(how).bits().into());
+        let set = FabricsCommand::PropertySet(set).to_entry().unwrap();
+        let (set, cid) = (
+            host.send(host.admin, set, None, 0),
+            host.send(host.io, read, None, 4096),
+        );
+        assert_eq!(host.wait(host.admin, set).status(), Status::SUCCESS);
+        host.run(Nanos::from_secs(1));
+        // If the queue was closed at once, nobody hears of it.
+        let reply = host.take(host.io, cid);
+        assert!(reply.is_none_or(|reply| reply.status() == Status::COMMAND_SEQUENCE_ERROR));
+        let identify = Identify::new(0, Cns::CONTROLLER, CommandSet::NVM);
+        let status = host.admin(AdminCommand::Identify(identify), 4096).status();
+        assert_eq!(status, Status::COMMAND_SEQUENCE_ERROR);
+        assert_eq!(csts(&mut host).shst(), ShutdownStatus::COMPLETE);
+        // A reset ends it.
+        host.set_cc(enabled().with_en(false));
+        host.set_cc(enabled());
+        let status = host.admin(AdminCommand::Identify(identify), 4096).status();
+        assert_eq!(status, Status::SUCCESS);
+    }
+}
+
+/// Without keep alive timeout a discovery controller stays for two minutes
+/// after the last command, and takes no place of an I/O controller.
+#[test]
+fn a_discovery_controller_without_commands_ends() {
+    let mut host = Host::new();
+    let mut discovery = Vec::new();
+    for _ in 0..64 {
+        let data = connect_data(DISCOVERY_NQN, 0xffff);
+        let queue = connect(&mut host.subsystem, host.now, Connect::new(0, 32), &data);
+        discovery.push(queue.expect("it is let in").0);
+    }
+    let data = connect_data(DISCOVERY_NQN, 0xffff);
+    let more = connect(&mut host.subsystem, host.now, Connect::new(0, 32), &data);
+    assert!(more.is_err(), "they have places of their own");
+    let data = connect_data(NQN, 0xffff);
+    let other = connect(&mut host.subsystem, host.now, Connect::new(0, 32), &data);
+    other.expect("and hosts have theirs");
+    // One of them goes on.
+    host.run(Nanos::from_secs(100));
+    host.now = Nanos::from_secs(100);
+    let keep = AdminCommand::KeepAlive.to_entry().unwrap();
+    host.call(discovery[0], keep, None, 0);
+    host.run(Nanos::from_secs(121));
+    let mut closed = core::mem::take(&mut host.closed);
+    closed.sort_unstable();
+    assert_eq!(closed, discovery[1..]);
+    host.run(Nanos::from_secs(221));
+    assert_eq!(host.closed, discovery[..1]);
+    assert_eq!(host.subsystem.controllers(), 2);
 }
 
 #[test]

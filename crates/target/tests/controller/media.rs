@@ -7,7 +7,7 @@ use zonelab_nvme::command::{
     Identify, IoCommand, Read, Verify, Write, WriteZeroes, ZoneManagementSend,
 };
 use zonelab_nvme::identify::{
-    Cns, CommandSet, IdentifyController, IdentifyNamespace, NamespaceList,
+    Cns, CommandSet, IdentifyController, IdentifyControllerNvm, IdentifyNamespace, NamespaceList,
 };
 use zonelab_nvme::log::{CommandEffectsLog, LogPageId, SmartLog};
 use zonelab_nvme::queue::IoOpcode;
@@ -261,6 +261,45 @@ fn optional_commands_are_announced_and_have_their_limits() {
         let effects = log.iocs[usize::from(opcode.0)];
         assert_eq!((effects.csupp(), effects.lbcc()), (true, changes));
     }
+}
+
+/// Commands that move no data are about no more blocks than those that do.
+#[test]
+fn commands_without_transfer_keep_to_vsl_wzsl_and_dmrl() {
+    let mut config = small();
+    config.lba_bytes = 4096;
+    config.front_end.max_transfer_bytes = Some(16 << 10);
+    let mut host = Host::of(with_faults(&config, FaultPlan::default()));
+    let limits: IdentifyControllerNvm =
+        identify(&mut host, 0, Cns::COMMAND_SET_CONTROLLER, CommandSet::NVM);
+    assert_eq!((limits.vsl, limits.wzsl, limits.dmrl), (2, 2, 64));
+    assert_eq!((limits.dmrsl.get(), limits.dmsl.get()), (16384, 16384));
+    assert_eq!(zeroes(&mut host, 1, 0, 4), Status::SUCCESS);
+    assert_eq!(zeroes(&mut host, 1, 4, 5), Status::INVALID_FIELD);
+    let mut verify = |nlb| {
+        let verify = IoCommand::Verify(Verify::new(1, 0, nlb));
+        host.io(verify, None, 0).status()
+    };
+    assert_eq!(
+        (verify(4), verify(5)),
+        (Status::SUCCESS, Status::INVALID_FIELD)
+    );
+    let deallocate = |nr| DatasetManagement::deallocate(1, nr);
+    let too_large = Status::COMMAND_SIZE_LIMIT_EXCEEDED;
+    let status = dataset(&mut host, deallocate(65), &[(0, 1); 65]);
+    assert_eq!(status, too_large);
+    let status = dataset(&mut host, deallocate(2), &[(0, 16000), (0, 400)]);
+    assert_eq!(status, too_large);
+    // Of hints there may be as many as fit.
+    let status = dataset(
+        &mut host,
+        DatasetManagement {
+            ad: false,
+            ..deallocate(256)
+        },
+        &[(0, 16000); 256],
+    );
+    assert_eq!(status, Status::SUCCESS);
 }
 
 /// NCAP is what there is flash for, and NCAP less NUSE what can be opened now.

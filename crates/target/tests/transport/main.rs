@@ -9,5 +9,6 @@
 mod end_to_end;
 mod golden;
 mod streams;
+mod terms;
 mod violations;
 mod wire;

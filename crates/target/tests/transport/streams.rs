@@ -113,7 +113,7 @@ proptest! {
         let asked = r2ts(&owner.take_sent());
         feed_cut(&mut owner, &answers(dialect, &asked, piece), &cuts);
         prop_assert_eq!(owner.connection.end(), None);
-        prop_assert!(!owner.connection.is_in_pdu());
+        prop_assert!(!owner.connection.is_owed());
         prop_assert_eq!(owner.events.len(), writes.len());
         for event in &owner.events {
             let Event::Command { entry, data: Some(received), .. } = event else {

@@ -168,9 +168,10 @@ impl Owner {
     }
 
     fn take(&mut self, event: Event) {
-        let Event::Connect { entry, .. } = &event else {
-            self.events.push(event);
-            return;
+        let entry = match &event {
+            Event::Connect { entry, .. } => entry,
+            Event::Announced { entry, .. } => return self.connection.accept(entry.cdw0.cid()),
+            Event::Command { .. } => return self.events.push(event),
         };
         self.connection.connected(&Connected {
             queue: QueueHandle(0),

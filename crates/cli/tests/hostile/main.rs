@@ -1,0 +1,19 @@
+//! A hostile client for `zonelab serve`, and a host beside it that has to go on.
+//!
+//! The client knows NVMe/TCP from its specification alone (`wire`): it shares no
+//! code with the initiator of this repository, nor with its wire layouts. What a
+//! test bounds is counted (descriptors, bytes, commands of one against commands
+//! of the other) and not timed, so that slow machines get the same verdict.
+
+#![cfg(target_os = "linux")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot set itself up should fail"
+)]
+
+mod floods;
+mod manners;
+mod memory;
+mod resets;
+mod server;
+mod wire;

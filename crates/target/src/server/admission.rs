@@ -1,0 +1,225 @@
+//! Who gets a connection, and who loses one.
+//!
+//! Strangers are connections that have not shown that they may be there (no
+//! queue, no authentication yet), and those of discovery. They have places of
+//! their own, in all and by address, and the oldest of the address that has most
+//! makes room for a new one. So strangers never take the places of hosts, and
+//! those that stay do not keep a host from getting in.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+
+use rustix::event::epoll;
+use rustix::net::sockopt;
+use zonelab_device::Nanos;
+
+use super::peer::Peer;
+use super::{BATCH, Backend, LISTENER, Server, Standing};
+use crate::tcp::Connection;
+
+/// A peer that is silent for so long is asked whether it is still there, so
+/// often and at such intervals.
+const KEEP_ALIVE_IDLE: std::time::Duration = std::time::Duration::from_secs(60);
+const KEEP_ALIVE_INTERVAL: std::time::Duration = std::time::Duration::from_secs(10);
+const KEEP_ALIVE_PROBES: u32 = 6;
+
+impl Server {
+    pub(super) fn accept(&mut self, backend: &impl Backend, now: Nanos) {
+        for _ in 0..BATCH {
+            match self.listener.accept() {
+                // A drive without power has no address to connect to.
+                Ok(_) if !backend.is_on(now) => (),
+                Ok((stream, address)) => {
+                    if !self.make_room(address.ip(), now) {
+                        self.turned_away += 1;
+                        let what = "turned away: as many connections as are allowed";
+                        self.complaints.misbehaved(now, address, what);
+                    } else if let Err(error) = self.admit(stream, address, now) {
+                        tracing::debug!(peer = %address, %error, "not admitted");
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => (),
+                Err(error) => {
+                    // Out of descriptors, mostly: try again at the next tick.
+                    tracing::warn!(%error, "cannot accept connections");
+                    self.is_accepting = epoll::delete(&self.epoll, &self.listener).is_err();
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Whether there is a place for one more connection from `address`, made by
+    /// closing that of a stranger if need be.
+    fn make_room(&mut self, address: IpAddr, now: Nanos) -> bool {
+        let limits = self.settings.limits;
+        let crowd = Crowd::of(self.peers.iter().flatten(), address);
+        let oldest_of = if crowd.own >= limits.address_connections
+            || crowd.own_strangers >= limits.address_strangers
+        {
+            address
+        } else if crowd.all >= limits.connections || crowd.strangers >= limits.strangers {
+            match crowd.greediest {
+                Some(greediest) => greediest,
+                None => return false,
+            }
+        } else {
+            return true;
+        };
+        let strangers = self.peers.iter().enumerate().filter_map(|(index, peer)| {
+            let peer = peer.as_ref()?;
+            let is_it = is_stranger(peer) && peer.address.ip() == oldest_of;
+            is_it.then_some((peer.opened, index))
+        });
+        let Some((_, index)) = strangers.min() else {
+            return false;
+        };
+        self.turned_away += 1;
+        if let Some(Some(peer)) = self.peers.get(index) {
+            let what = "made room for others: too many connections without a host";
+            self.complaints.misbehaved(now, peer.address, what);
+        }
+        self.lose(index);
+        true
+    }
+
+    fn admit(&mut self, stream: TcpStream, address: SocketAddr, now: Nanos) -> io::Result<()> {
+        stream.set_nonblocking(true)?;
+        stream.set_nodelay(true)?;
+        sockopt::set_socket_keepalive(&stream, true)?;
+        sockopt::set_tcp_keepidle(&stream, KEEP_ALIVE_IDLE)?;
+        sockopt::set_tcp_keepintvl(&stream, KEEP_ALIVE_INTERVAL)?;
+        sockopt::set_tcp_keepcnt(&stream, KEEP_ALIVE_PROBES)?;
+        let settings = &self.settings;
+        let terms = settings.limits.terms(Standing::Stranger, &settings.tcp);
+        let connection = Connection::on(settings.tcp, terms).map_err(io::Error::other)?;
+        let index = self.vacant.last().copied().unwrap_or(self.peers.len());
+        let mark = epoll::EventData::new_u64(index as u64);
+        epoll::add(&self.epoll, &stream, mark, epoll::EventFlags::IN)?;
+        let peer = Some(Peer::new(stream, address, connection, now));
+        match self.vacant.pop() {
+            Some(vacant) => self.peers[vacant] = peer,
+            None => self.peers.push(peer),
+        }
+        self.accepted += 1;
+        tracing::debug!(peer = %address, "accepted");
+        Ok(())
+    }
+
+    /// Time limits.
+    pub(super) fn tick(&mut self, backend: &mut impl Backend, now: Nanos) {
+        if !self.is_accepting {
+            let mark = epoll::EventData::new_u64(LISTENER);
+            let added = epoll::add(&self.epoll, &self.listener, mark, epoll::EventFlags::IN);
+            self.is_accepting = added.is_ok();
+        }
+        self.complaints.tick(now);
+        self.budget.look_again();
+        let limits = self.settings.limits;
+        for index in 0..self.peers.len() {
+            let Some(peer) = &mut self.peers[index] else {
+                continue;
+            };
+            if let Some(what) = peer.overdue(&limits, now) {
+                let address = peer.address;
+                self.broken += 1;
+                self.complaints.misbehaved(now, address, what);
+                self.give_up_queue(index, backend, now);
+                self.lose(index);
+            } else if peer
+                .ended
+                .is_some_and(|at| now.saturating_sub(at) > limits.linger)
+            {
+                self.lose(index);
+            }
+        }
+        let owners = &self.owners;
+        self.calculations.retain(|work| {
+            let owner = owners.get(work.queue().0 as usize);
+            owner.is_some_and(Option::is_some)
+        });
+    }
+
+    /// Marks a connection to be removed at the end of the turn. Nothing else
+    /// does, so whatever is marked is in the list.
+    pub(super) fn lose(&mut self, index: usize) {
+        if let Some(Some(peer)) = self.peers.get_mut(index)
+            && !std::mem::replace(&mut peer.is_gone, true)
+        {
+            self.gone.push(index);
+        }
+    }
+
+    pub(super) fn give_up_queue(&mut self, index: usize, backend: &mut impl Backend, now: Nanos) {
+        if let Some(Some(peer)) = self.peers.get_mut(index)
+            && let Some(queue) = peer.queue.take()
+        {
+            if let Some(owner) = self.owners.get_mut(queue.0 as usize) {
+                *owner = None;
+            }
+            backend.disconnect(now, queue);
+        }
+    }
+
+    /// Closes a socket, which takes it out of the loop too.
+    pub(super) fn remove(&mut self, index: usize, now: Nanos) {
+        if let Some(mut peer) = self.peers.get_mut(index).and_then(Option::take) {
+            self.budget.note(peer.host, &mut peer.accounted_bytes, 0);
+            if let Some(host) = peer.host {
+                self.budget.leave(host);
+            }
+            if self.complaints.has_news(now) {
+                tracing::info!(peer = %peer.address, queue = peer.qid, "closed");
+            }
+            for list in [&mut self.unfinished, &mut self.senders] {
+                list.retain(|of| *of != index);
+            }
+            self.hungry.retain(|of| *of != index);
+            // The others need not wait for it any more.
+            self.budget.look_again();
+            self.vacant.push(index);
+        }
+    }
+}
+
+/// Whether a connection may be closed to make room.
+fn is_stranger(peer: &Peer) -> bool {
+    let is_host = peer.standing == Standing::Host && peer.queue.is_some();
+    !peer.is_gone && !is_host
+}
+
+/// How many connections there are.
+#[derive(Debug, Default)]
+struct Crowd {
+    all: usize,
+    strangers: usize,
+    /// Of the address.
+    own: usize,
+    own_strangers: usize,
+    /// The address that has most strangers.
+    greediest: Option<IpAddr>,
+}
+
+impl Crowd {
+    fn of<'a>(peers: impl Iterator<Item = &'a Peer>, address: IpAddr) -> Self {
+        let mut crowd = Self::default();
+        let mut strangers = Vec::new();
+        for peer in peers.filter(|peer| !peer.is_gone) {
+            let is_own = peer.address.ip() == address;
+            crowd.all += 1;
+            crowd.own += usize::from(is_own);
+            if is_stranger(peer) {
+                crowd.strangers += 1;
+                crowd.own_strangers += usize::from(is_own);
+                strangers.push(peer.address.ip());
+            }
+        }
+        strangers.sort_unstable();
+        let runs = strangers.chunk_by(IpAddr::eq);
+        crowd.greediest = runs
+            .max_by_key(|run| run.len())
+            .and_then(|run| run.first().copied());
+        crowd
+    }
+}
