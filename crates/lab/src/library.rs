@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(select("C2"), ["C2a", "C2b"]);
         assert_eq!(select("Z1"), ["Z1"]);
         assert_eq!(select("S3c"), ["S3b"]);
-        assert_eq!(select("C1"), [""; 0]);
+        assert_eq!(select("C1"), ["C1", "C1q"]);
         assert_eq!(select(""), [""; 0]);
         assert_eq!(select("K"), [""; 0]);
     }
