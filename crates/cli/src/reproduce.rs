@@ -303,6 +303,7 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
     let says_lines = loaded.len() > 1;
     let on_figure = |experiment: &Experiment, results: &[PointResult]| {
         let mut rows = compare::rows(experiment, results, &references).ok()?;
+        rows::count_once(&mut rows);
         let _ = misfits.apply(&mut rows, scope);
         says_lines.then(|| table::figure_line(&experiment.id, &Stats::of(&rows)))
     };
