@@ -319,11 +319,8 @@ fn not_built(word: &str) -> Result<Option<Failure>, Failure> {
 /// Runs experiments, writes their results and shows them.
 fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<Exit, Failure> {
     let (base, altered) = (plan.base, plan.altered);
-    let path = common
-        .out
-        .clone()
-        .unwrap_or_else(|| Path::new("results").join(&plan.name));
-    let quiet = common.quiet || common.json;
+    let path = common.out.clone();
+    let path = path.unwrap_or_else(|| Path::new("results").join(&plan.name));
     let references = References::builtin().map_err(Failure::input)?;
     let misfits =
         Misfits::parse(library::MISFITS_FILE, library::MISFITS).map_err(Failure::input)?;
@@ -332,13 +329,14 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
     let says_lines = loaded.len() > 1;
     let on_figure = |experiment: &Experiment, results: &[PointResult]| {
         let mut rows = compare::rows(experiment, results, &references).ok()?;
+        rows::count_once(&mut rows);
         let _ = misfits.apply(&mut rows, scope);
         says_lines.then(|| table::figure_line(&experiment.id, &Stats::of(&rows)))
     };
     let settings = session::Settings {
         seed: common.work.seed,
         threads: common.work.threads(),
-        quiet,
+        quiet: common.quiet || common.json,
         base,
         conditions: &plan.conditions.conditions,
         on_figure: &on_figure,
@@ -359,35 +357,16 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
     };
     results::prepare(&to)?;
     let (finished, interrupted) = session::run(loaded, &settings)?;
-    let mut rows = rows_of(&finished, &references, interrupted)?;
-    rows::count_once(&mut rows);
+    let rows = rows_of(&finished, &references, interrupted)?;
     let scope = Scope {
         whole: scope.whole && !interrupted,
         ..scope
     };
-    let mut outdated = misfits.apply(&mut rows, scope);
-    if altered {
-        let why = "settings or conditions differ from the file's";
-        rows = rows.into_iter().map(|row| row.shown(why)).collect();
-        eprintln!(
-            "zonelab: settings or conditions differ from the file's: published values are shown, \
-             not judged"
-        );
-    }
-    let summary = Summary::of(&rows, scope, &misfits);
-    outdated.extend(
-        summary
-            .drive
-            .iter()
-            .flat_map(|drive| misfits.outdated_bars(drive, scope)),
-    );
-    if common.quick {
-        // Points are left out, and shorter runs may meet a bar by luck.
-        outdated.retain(|entry| !matches!(entry, Outdated::NotNeeded { .. }));
-    }
-    if altered {
-        outdated.clear();
-    }
+    let Judged {
+        rows,
+        summary,
+        outdated,
+    } = judged(rows, scope, altered, &misfits);
     let failures = failures(&finished);
     let ended_early = ended_early(&finished);
     for text in failures.iter().chain(&ended_early).chain(&plan.skipped) {
@@ -419,25 +398,62 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
             every_row: common.rows || finished.len() == 1,
         };
         console::print(&text(&shown, &path, &figures))?;
-        for entry in &outdated {
-            eprintln!("zonelab: {entry}");
-        }
+        outdated
+            .iter()
+            .for_each(|entry| eprintln!("zonelab: {entry}"));
     }
+    Ok(exit(&path, interrupted, !failures.is_empty(), &summary))
+}
+
+/// How it ended.
+fn exit(path: &Path, interrupted: bool, failed: bool, summary: &Summary) -> Exit {
     if interrupted {
         eprintln!(
             "zonelab: interrupted: {} holds what was done",
             path.display()
         );
-        return Ok(Exit::Interrupted);
+        return Exit::Interrupted;
     }
-    if !failures.is_empty() {
-        return Ok(Exit::Device);
+    match (failed, summary.pass()) {
+        (true, _) => Exit::Device,
+        (false, true) => Exit::Done,
+        (false, false) => Exit::ExpectationFailed,
     }
-    Ok(if summary.pass() {
-        Exit::Done
-    } else {
-        Exit::ExpectationFailed
-    })
+}
+
+/// What was compared, and what it comes to.
+struct Judged {
+    rows: Vec<Row>,
+    summary: Summary,
+    /// What has to be changed in the list of misfits and gaps.
+    outdated: Vec<Outdated>,
+}
+
+/// Marks what the list knows of `rows`, and sums them up. Of an altered run,
+/// published values are shown.
+fn judged(mut rows: Vec<Row>, scope: Scope, altered: bool, misfits: &Misfits) -> Judged {
+    rows::count_once(&mut rows);
+    let mut outdated = misfits.apply(&mut rows, scope);
+    if altered {
+        let why = "settings or conditions differ from the file's";
+        rows = rows.into_iter().map(|row| row.shown(why)).collect();
+        eprintln!("zonelab: {why}: published values are shown, not judged");
+    }
+    let summary = Summary::of(&rows, scope, misfits);
+    let drive = summary.drive.iter();
+    outdated.extend(drive.flat_map(|drive| misfits.outdated_bars(drive, scope)));
+    if scope.quick {
+        // Points are left out, and shorter runs may meet a bar by luck.
+        outdated.retain(|entry| !matches!(entry, Outdated::NotNeeded { .. }));
+    }
+    if altered {
+        outdated.clear();
+    }
+    Judged {
+        rows,
+        summary,
+        outdated,
+    }
 }
 
 /// All that results depend on, besides the seed.

@@ -132,7 +132,7 @@ pub(crate) fn load(
             pair.published = None;
         }
         // So are statements about it.
-        let is_mean = |measured: &Measured| matches!(measured, Measured::Interference(_));
+        let is_mean = |measured: &Measured| matches!(measured, Measured::Interference { .. });
         let checks = &mut experiment.checks;
         checks.retain(|check| !check.value.measured().into_iter().any(is_mean));
     }

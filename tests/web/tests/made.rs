@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use zonelab_config::{Errors, Override};
 use zonelab_device::{Nanos, ZoneId};
+use zonelab_lab::compare;
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::experiment::Experiment;
 use zonelab_lab::published::References;
 use zonelab_lab::report::{PointSection, Report, Section};
-use zonelab_lab::rows::Misfits;
+use zonelab_lab::rows::{Misfits, Scope, Summary};
 use zonelab_lab::run::{self, PointResult, Profiles, RunOptions, ZoneHistory};
-use zonelab_lab::{compare, rows};
 use zonelab_nvme::zns::ZoneState;
 use zonelab_ssd::profile::{self, Profile};
 use zonelab_ssd::record::ZoneRecord;
@@ -84,7 +84,8 @@ fn report(name: &str, change: impl Fn(&mut PointResult)) -> Result<PathBuf> {
     let figure = compare::figure(&experiment, &results, &references)?;
     let rows = compare::rows(&experiment, &results, &references)?;
     let misfits = Misfits::default();
-    assert_eq!(rows::Summary::of(&rows).overall.count, 4);
+    let summary = Summary::of(&rows, Scope::PART, &misfits);
+    assert_eq!(rows.len(), 4);
     let point = |result| PointSection {
         result,
         drive: EVIL,
@@ -105,6 +106,7 @@ fn report(name: &str, change: impl Fn(&mut PointResult)) -> Result<PathBuf> {
             points: results.iter().map(point).collect(),
         }],
         rows: &rows,
+        summary: &summary,
         misfits: &misfits,
     };
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));

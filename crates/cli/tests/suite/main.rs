@@ -8,6 +8,7 @@
 mod calibrate;
 mod command;
 mod conditions;
+mod documented;
 mod fault;
 mod fio_jobs;
 mod keys;

@@ -90,7 +90,7 @@ impl Results {
         list(&self.rows["rows"])
     }
 
-    /// What the rows of real drives come to.
+    /// What the rows come to.
     pub fn summary(&self) -> &Value {
         &self.rows["summary"]
     }

@@ -163,7 +163,7 @@ fn errors_in_the_list_say_where() {
     let gap = &LIST[LIST.find("[[gap]]").unwrap()..];
     let twice = message(&format!("{LIST}{gap}"));
     assert!(
-        twice.starts_with("m.toml:26:") && twice.contains("second entry for C8"),
+        twice.starts_with("m.toml:25:") && twice.contains("second entry for C8"),
         "{twice}"
     );
     let wrong = message(&LIST.replace("x = 64", "x = \"7..=3\""));
