@@ -97,7 +97,7 @@ mod tests {
         let entries = parse(&text).unwrap();
         let shape: Vec<_> = entries
             .iter()
-            .map(|entry| (entry.hostnqn.2026 - 01.as_str(), entry.controller.is_some()))
+            .map(|entry| (entry.hostnqn.as_str(), entry.controller.is_some()))
             .collect();
         assert_eq!(shape, [("nqn.2026-01.a", false), ("nqn.2026-01.b", true)]);
     }

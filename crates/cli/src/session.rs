@@ -72,9 +72,24 @@ pub(crate) struct Settings<'a> {
 struct Tally {
     /// Of each point, its experiment.
     experiment_of: Vec<usize>,
-    /// Of each experiment, the number of its points and the results so far, by
-    /// the index of their points.
-    experiments: Mutex<Vec<(usize, Vec<(usize, PointResult)>)>>,
+    experiments: Mutex<Vec<SoFar>>,
+}
+
+/// What there is of an experiment.
+struct SoFar {
+    /// The number of its points.
+    points: usize,
+    /// Results by the index of their points.
+    results: Vec<(usize, PointResult)>,
+}
+
+impl SoFar {
+    const fn nothing_of(points: usize) -> Self {
+        Self {
+            points,
+            results: Vec::new(),
+        }
+    }
 }
 
 impl Tally {
@@ -83,7 +98,7 @@ impl Tally {
         let of_each = points.clone().enumerate();
         Self {
             experiment_of: of_each.flat_map(|(n, many)| repeat_n(n, many)).collect(),
-            experiments: Mutex::new(points.map(|many| (many, Vec::new())).collect()),
+            experiments: Mutex::new(points.map(SoFar::nothing_of).collect()),
         }
     }
 
@@ -96,12 +111,12 @@ impl Tally {
             .experiments
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let (many, results) = experiments.get_mut(experiment)?;
-        results.push((index, result.metrics_only()));
-        if results.len() < *many {
+        let so_far = experiments.get_mut(experiment)?;
+        so_far.results.push((index, result.metrics_only()));
+        if so_far.results.len() < so_far.points {
             return None;
         }
-        let mut results = std::mem::take(results);
+        let mut results = std::mem::take(&mut so_far.results);
         results.sort_by_key(|(index, _)| *index);
         let results = results.into_iter().map(|(_, result)| result).collect();
         Some((experiment, results))

@@ -265,7 +265,7 @@ fn seconds(slots: &[Slot]) -> Vec<f64> {
     let Some(slot) = slots.first().map(length).filter(|&slot| slot > Nanos::ZERO) else {
         return Vec::new();
     };
-    if SECOND.0 % slot.0 != 0 {
+    if !SECOND.0.is_multiple_of(slot.0) {
         return Vec::new();
     }
     let per_second = (SECOND.0 / slot.0) as usize;

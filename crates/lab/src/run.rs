@@ -87,7 +87,7 @@ impl PointResult {
             series: self.series.clone(),
             x: self.x.clone(),
             jobs: jobs.collect(),
-            totals: self.totals.clone(),
+            totals: self.totals,
             busy_ns: self.busy_ns.clone(),
             resources: self.resources,
             simulated: self.simulated,

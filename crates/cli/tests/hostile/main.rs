@@ -10,6 +10,10 @@
     clippy::unwrap_used,
     reason = "a test that cannot set itself up should fail"
 )]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it waits for a server in another process"
+)]
 
 mod floods;
 mod manners;
