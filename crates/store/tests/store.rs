@@ -22,9 +22,9 @@ use zonelab_nvme::zns::ZoneState;
 use zonelab_ssd::config::{
     DataStore, DriveConfig, MappingConfig, NamespaceConfig, NamespaceKind, ZrwaConfig,
 };
-use zonelab_ssd::contents::Contents;
+use zonelab_ssd::contents::{Contents, ZoneRecord};
 use zonelab_ssd::{Drive, profile};
-use zonelab_store::{File, Medium, OpenError, Store, create, open};
+use zonelab_store::{File, Medium, OpenError, Options, Store, create, open};
 
 /// A directory that goes with the test.
 struct Scratch(PathBuf);
@@ -112,7 +112,7 @@ fn a_drive_comes_back_with_what_was_kept() {
     write(&mut drive, 4, 4, 0x22);
     // The process ends here.
     drop(drive);
-    let (store, found) = Store::at(&scratch.file(), &config).unwrap();
+    let (store, found) = Store::at(\&scratch.file(), \&config, Options::default()).unwrap();
     assert!(!found.is_new && !found.is_clean);
     assert_eq!(found.zones_with_data(), 1);
     let mut drive = Drive::stored(&config, &found.kept, Box::new(store)).unwrap();
@@ -125,7 +125,7 @@ fn a_drive_comes_back_with_what_was_kept() {
     assert!(rest.iter().all(|byte| *byte == expected));
     drive.switch_off().unwrap();
     drop(drive);
-    let (_, found) = Store::at(&scratch.file(), &config).unwrap();
+    let (_, found) = Store::at(\&scratch.file(), \&config, Options::default()).unwrap();
     assert!(found.is_clean && found.kept.checkpoint.is_some());
 }
 
@@ -161,10 +161,10 @@ fn wear_and_totals_outlive_an_orderly_end() {
 fn a_store_has_one_user() {
     let (scratch, config) = (Scratch::new("one-user"), config());
     let first = drive_at(&scratch, &config);
-    let second = Store::at(&scratch.file(), &config).unwrap_err();
+    let second = Store::at(\&scratch.file(), \&config, Options::default()).unwrap_err();
     assert!(matches!(second, OpenError::InUse), "{second}");
     drop(first);
-    Store::at(&scratch.file(), &config).unwrap();
+    Store::at(\&scratch.file(), \&config, Options::default()).unwrap();
 }
 
 #[test]
@@ -172,26 +172,26 @@ fn what_is_no_store_is_left_alone() {
     let (scratch, config) = (Scratch::new("foreign"), config());
     for content in [&b""[..], b"something of the user", &[0; 100_000]] {
         fs::write(scratch.file(), content).unwrap();
-        let error = Store::at(&scratch.file(), &config).unwrap_err();
+        let error = Store::at(\&scratch.file(), \&config, Options::default()).unwrap_err();
         assert!(matches!(error, OpenError::Foreign), "{error}");
         assert_eq!(fs::read(scratch.file()).unwrap(), content);
     }
     fs::remove_file(scratch.file()).unwrap();
-    drop(Store::at(&scratch.file(), &config).unwrap());
+    drop(Store::at(\&scratch.file(), \&config, Options::default()).unwrap());
     let file = OpenOptions::new().write(true).open(scratch.file()).unwrap();
     file.write_all_at(&[9], 8).unwrap();
-    let error = Store::at(&scratch.file(), &config).unwrap_err();
+    let error = Store::at(\&scratch.file(), \&config, Options::default()).unwrap_err();
     assert!(matches!(error, OpenError::Version { found: 9 }), "{error}");
-    file.write_all_at(&[1], 8).unwrap();
+    file.write_all_at(&[2], 8).unwrap();
     file.set_len(file.metadata().unwrap().len() - 1).unwrap();
-    let error = Store::at(&scratch.file(), &config).unwrap_err();
+    let error = Store::at(\&scratch.file(), \&config, Options::default()).unwrap_err();
     assert!(error.to_string().contains("bytes instead of"), "{error}");
 }
 
 #[test]
 fn another_geometry_is_refused_with_what_differs() {
     let (scratch, config) = (Scratch::new("geometry"), config());
-    drop(Store::at(&scratch.file(), &config).unwrap());
+    drop(Store::at(\&scratch.file(), \&config, Options::default()).unwrap());
     let before = fs::metadata(scratch.file()).unwrap().modified().unwrap();
     type Edit = fn(&mut DriveConfig);
     let edits: [(&str, Edit); 21] = [
@@ -249,7 +249,7 @@ fn another_geometry_is_refused_with_what_differs() {
     for (expected, edit) in edits {
         let mut other = config.clone();
         edit(&mut other);
-        let error = Store::at(&scratch.file(), &other).unwrap_err();
+        let error = Store::at(\&scratch.file(), \&other, Options::default()).unwrap_err();
         match &error {
             OpenError::OtherDrive { key, saved, here } => {
                 assert_eq!(key, expected);
@@ -266,10 +266,10 @@ fn another_geometry_is_refused_with_what_differs() {
 #[test]
 fn a_change_of_times_is_no_other_drive() {
     let (scratch, config) = (Scratch::new("times"), config());
-    drop(Store::at(&scratch.file(), &config).unwrap());
+    drop(Store::at(\&scratch.file(), \&config, Options::default()).unwrap());
     let mut faster = config;
     faster.media.read_ns = Nanos(1);
-    Store::at(&scratch.file(), &faster).unwrap();
+    Store::at(\&scratch.file(), \&faster, Options::default()).unwrap();
 }
 
 /// Bytes in memory that are shared, and full at some time.
@@ -387,7 +387,7 @@ fn a_full_medium_stops_the_drive_and_keeps_what_was_acknowledged() {
     let config = conventional();
     for left in 0..40 {
         let mut memory = Memory::default();
-        create(&mut memory, &config).unwrap();
+        create(&mut memory, &config, Options::default()).unwrap();
         let mut drive = drive_in(&memory, &config);
         memory.0.lock().unwrap().left = Some(left);
         let mut told = 0;
@@ -427,7 +427,7 @@ fn a_full_medium_stops_the_drive_and_keeps_what_was_acknowledged() {
 fn a_conventional_namespace_is_collected_and_comes_back() {
     let config = conventional();
     let mut memory = Memory::default();
-    create(&mut memory, &config).unwrap();
+    create(&mut memory, &config, Options::default()).unwrap();
     let mut drive = drive_in(&memory, &config);
     let blocks = drive.info().namespaces[1].size_lbas;
     let mut expected = vec![0_u8; blocks as usize];
@@ -475,7 +475,7 @@ fn a_loss_of_power_in_the_model_is_kept_too() {
         config.write_buffer = None;
     }
     let mut memory = Memory::default();
-    create(&mut memory, &config).unwrap();
+    create(&mut memory, &config, Options::default()).unwrap();
     let mut drive = drive_in(&memory, &config);
     for zone in 0..4 {
         write(&mut drive, zone * config.zones.size_lbas, 7, zone as u8 + 1);
@@ -503,7 +503,7 @@ fn a_loss_of_power_in_the_model_is_kept_too() {
 fn a_byte_that_is_wrong_is_found_or_does_not_matter() {
     let config = conventional();
     let mut memory = Memory::default();
-    create(&mut memory, &config).unwrap();
+    create(&mut memory, &config, Options::default()).unwrap();
     let mut drive = drive_in(&memory, &config);
     for zone in 0..4 {
         write(&mut drive, zone * config.zones.size_lbas, 3, zone as u8 + 1);
@@ -553,20 +553,27 @@ fn a_byte_that_is_wrong_is_found_or_does_not_matter() {
 #[test]
 fn holes_read_as_zeros_and_take_no_space() {
     let (scratch, config) = (Scratch::new("holes"), config());
-    let (mut store, _) = Store::at(&scratch.file(), &config).unwrap();
+    let (mut store, _) = Store::at(\&scratch.file(), \&config, Options::default()).unwrap();
     store.begin();
-    store.write(ZoneId(3), 8192, &[7; 70_000]);
-    let mut out = vec![1; 90_000];
-    store.read(ZoneId(3), 0, &mut out);
+    let block = config.lba_bytes as usize;
+    store
+        .write(ZoneId(3), 8192, &vec![7; 17 * block])
+        .unwrap();
+    let end = 8192 + 17 * block;
+    let mut out = vec![1; end + 3 * block];
+    store.read(ZoneId(3), 0, &mut out).unwrap();
     assert!(out[..8192].iter().all(|byte| *byte == 0));
-    assert!(out[8192..78_192].iter().all(|byte| *byte == 7));
-    assert!(out[78_192..].iter().all(|byte| *byte == 0));
-    assert!(store.is_same(ZoneId(3), 0, &out));
-    store.discard(ZoneId(3), 9000..9100);
-    out[9000..9100].fill(0);
-    assert!(store.is_same(ZoneId(3), 0, &out));
+    assert!(out[8192..end].iter().all(|byte| *byte == 7));
+    assert!(out[end..].iter().all(|byte| *byte == 0));
+    let hole = 8192 + block..8192 + 3 * block;
+    store.discard(ZoneId(3), hole.start as u64..hole.end as u64);
+    out[hole].fill(0);
+    let mut again = out.clone();
+    store.read(ZoneId(3), 0, &mut again).unwrap();
+    assert_eq!(again, out);
+    store.keep_zone(ZoneId(3), &ZoneRecord::EMPTY);
     store.clear(ZoneId(3));
-    store.read(ZoneId(3), 0, &mut out);
+    store.read(ZoneId(3), 0, &mut out).unwrap();
     assert!(out.iter().all(|byte| *byte == 0));
     assert_eq!(store.failure(), None);
     let mut medium = File::lock(
