@@ -30,7 +30,10 @@ pub fn run(data: &[u8]) {
     let mut draw = Draw::new(data);
     let config = config(&mut draw);
     let mut tape = Tape::default();
-    zonelab_store::create(&mut tape, &config).expect("the tape takes everything");
+    let options = zonelab_store::Options {
+        has_checksums: draw.flag(),
+    };
+    zonelab_store::create(&mut tape, &config, options).expect("the tape takes everything");
     let mut image = tape.now();
     for _ in 0..draw.int(1..=2_u8) {
         image = session(&mut draw, &config, image);
