@@ -195,6 +195,7 @@ pub fn open<M: Medium>(
         },
     };
     let void_at = records.void_at();
+    let void_notes = records.void_notes;
     let store = Store {
         medium,
         layout,
@@ -209,6 +210,7 @@ pub fn open<M: Medium>(
         syncs: records.syncs,
         scratch: Vec::new(),
         void_at,
+        void_notes,
         changed: records.changed,
         // What was found need not be durable.
         unsynced_bytes: 1,

@@ -28,6 +28,8 @@ pub(crate) struct Records {
     pub(crate) torn: Vec<(u32, u64, u64)>,
     /// Places of records that are void.
     void: Vec<u64>,
+    /// Places of notes that no synchronisation covers.
+    pub(crate) void_notes: Vec<u64>,
     pub(crate) lost: Vec<LostRecord>,
     /// Zones with a note that is not whole.
     damaged_notes: Vec<u32>,
@@ -54,6 +56,7 @@ impl Records {
             changed: Vec::new(),
             torn: Vec::new(),
             void: Vec::new(),
+            void_notes: Vec::new(),
             lost: Vec::new(),
             damaged_notes: Vec::new(),
             are_durable_whole,
@@ -164,10 +167,14 @@ impl Records {
             medium.read(at, &mut bytes).map_err(OpenError::System)?;
             let Some((of, number)) = decode_note(at, &bytes) else {
                 self.damaged_notes.push(zone);
+                self.void_notes.push(at);
                 continue;
             };
             debug_assert!(of == zone || number == 0, "its place is in its checksum");
-            if number <= self.durable && number > newest.1 {
+            if number > self.durable {
+                // Were it to stay, it would count when numbers get there.
+                self.void_notes.push(at);
+            } else if number > newest.1 {
                 newest = (slot, number);
             }
         }

@@ -8,7 +8,7 @@ use zonelab_device::ZoneId;
 use zonelab_ssd::contents::{Contents, NotWritten, Unreadable, ZoneRecord};
 
 use crate::layout::{
-    CHECKPOINT_HEADER_BYTES, Layout, RECORD_SLOTS, REDO_BYTES_MAX, REDO_HEADER_BYTES, REDO_SLOTS,
+    CHECKPOINT_HEADER_BYTES, Layout, NOTE_BYTES, RECORD_SLOTS, REDO_BYTES_MAX, REDO_HEADER_BYTES, REDO_SLOTS,
     Redo, Slot, State, encode_note, is_zero, seal,
 };
 use crate::medium::Medium;
@@ -64,6 +64,8 @@ pub struct Store<M> {
     /// Records that are torn or that a failure of the machine made void: they
     /// are wiped when a drive begins.
     pub(crate) void_at: Vec<u64>,
+    /// The same of notes.
+    pub(crate) void_notes: Vec<u64>,
     /// Zones whose records have changed since the last synchronisation.
     pub(crate) changed: Vec<u32>,
     /// Bytes written since then.
@@ -293,6 +295,9 @@ impl<M: Medium> Store<M> {
             let at = self.layout.data_at(zone.0, offset);
             self.medium.reserve(at, piece.len() as u64)?;
             let sums = self.sums_of(zone.0, offset, piece, false);
+            if let Some(at) = self.sum_at(zone.0, offset) {
+                self.medium.reserve(at, sums.len() as u64)?;
+            }
             let life = self.zones[zone.0 as usize].life;
             // What the end of the process only may tear needs no slot of its own.
             let is_durable = self.zones[zone.0 as usize].has_durable_data;
@@ -478,6 +483,9 @@ impl<M: Medium> Store<M> {
         for at in std::mem::take(&mut self.void_at) {
             self.put(at, &vec![0; self.layout.record_bytes()])?;
         }
+        for at in std::mem::take(&mut self.void_notes) {
+            self.put(at, &[0; NOTE_BYTES])?;
+        }
         for zone in 0..self.layout.zones {
             self.zones[zone as usize].garbage_end = self.layout.zone_bytes;
             self.remove_garbage(zone)?;
@@ -586,10 +594,17 @@ impl<M: Medium> Contents for Store<M> {
         count: u32,
     ) -> Result<(), NotWritten> {
         let before = self.entry_sequence;
-        self.attempt_for_host(|store| {
+        let placed = self.attempt_for_host(|store| {
             store.entry_sequence = before;
             store.place_blocks(zone, offset_lbas, block..block + count)
-        })
+        });
+        if placed.is_err() {
+            // Its data does not count either.
+            let of = &mut self.zones[zone.0 as usize];
+            of.garbage_end = of.garbage_end.max(of.end);
+            of.end = u64::from(offset_lbas) * u64::from(self.state.lba_bytes);
+        }
+        placed
     }
 
     fn forget(&mut self, log: u8, blocks: Range<u32>) -> Result<(), NotWritten> {

@@ -384,6 +384,12 @@ fn stamp_of(block: &[u8], lba: u64) -> u32 {
 }
 
 fn read(drive: &mut Drive, nsid: u32, slba: u64, nlb: u32, within: u64) -> Vec<u32> {
+    // No more than a command may transfer.
+    if nlb > 8 {
+        let mut first = read(drive, nsid, slba, 8, within);
+        first.extend(read(drive, nsid, slba + 8, nlb - 8, within + 8));
+        return first;
+    }
     let lba_bytes = drive.config().lba_bytes as usize;
     let data = Buf::zeroed(nlb as usize * lba_bytes);
     let slba = Lba(slba);
