@@ -25,8 +25,8 @@ use zonelab_device::{Buf, Command, Lba, NamespaceId, Nanos, Op, QueueId, Tag, Zo
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 use zonelab_ssd::config::{
-    DataStore, DriveConfig, FillExtent, FinishConfig, MappingConfig, NamespaceConfig,
-    NamespaceKind, ZrwaConfig,
+    BufferRelease, DataStore, DriveConfig, FillExtent, FinishConfig, MappingConfig,
+    NamespaceConfig, NamespaceKind, WriteBufferConfig, ZrwaConfig,
 };
 use zonelab_ssd::{Drive, profile};
 use zonelab_store::{Medium, Options, create, open};
@@ -281,6 +281,14 @@ fn config(kind: Kind) -> DriveConfig {
             config.zones.capacity_lbas = 32;
         }
         Kind::RandomWriteAreas => {
+            config.write_buffer = Some(WriteBufferConfig {
+                size_bytes: 4 << 20,
+                appends_per_zone: None,
+                power_loss_protection: true,
+                release: BufferRelease::Program,
+                drain_bytes_per_s: None,
+                turn_bytes: None,
+            });
             config.zones.zrwa = Some(ZrwaConfig {
                 size_lbas: 16,
                 flush_granularity_lbas: 4,
