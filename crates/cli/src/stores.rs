@@ -193,7 +193,9 @@ fn report_text(path: &Path, report: &Report) -> String {
         report.zones
     );
     for of in &report.lost {
-        let found = of.found.map_or_else(|| "none".to_owned(), |of| of.to_string());
+        let found = of
+            .found
+            .map_or_else(|| "none".to_owned(), |of| of.to_string());
         text += &format!(
             "  zone {}: its record (damaged slots: {:?}) has sequence {found}, and a Flush covers {}\n",
             of.zone, of.damaged_slots, of.expected

@@ -218,12 +218,7 @@ impl Data {
     }
 
     #[inline]
-    pub(crate) fn read(
-        &self,
-        zone: ZoneId,
-        offset: u64,
-        out: &mut [u8],
-    ) -> Result<(), Unreadable> {
+    pub(crate) fn read(&self, zone: ZoneId, offset: u64, out: &mut [u8]) -> Result<(), Unreadable> {
         match self {
             Self::Memory(data) => {
                 data.read(zone, offset, out);

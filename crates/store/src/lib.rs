@@ -51,7 +51,7 @@ mod redo;
 mod store;
 mod sums;
 
-pub use medium::{File, Medium};
 pub use create::{Options, create, file};
+pub use medium::{File, Medium};
 pub use open::{Found, LostRecord, OpenError, open};
 pub use store::Store;

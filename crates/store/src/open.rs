@@ -109,7 +109,9 @@ pub struct LostRecord {
 
 fn lost_text(lost: &[LostRecord]) -> String {
     let of = |of: &LostRecord| {
-        let found = of.found.map_or_else(|| "none".to_owned(), |of| of.to_string());
+        let found = of
+            .found
+            .map_or_else(|| "none".to_owned(), |of| of.to_string());
         format!(
             "the record of zone {} (damaged slots: {:?}) has sequence {found}, and a Flush covers {}",
             of.zone, of.damaged_slots, of.expected

@@ -8,8 +8,8 @@ use zonelab_device::ZoneId;
 use zonelab_ssd::contents::{Contents, NotWritten, Unreadable, ZoneRecord};
 
 use crate::layout::{
-    CHECKPOINT_HEADER_BYTES, Layout, NOTE_BYTES, RECORD_SLOTS, REDO_BYTES_MAX, REDO_HEADER_BYTES, REDO_SLOTS,
-    Redo, Slot, State, encode_note, is_zero, seal,
+    CHECKPOINT_HEADER_BYTES, Layout, NOTE_BYTES, RECORD_SLOTS, REDO_BYTES_MAX, REDO_HEADER_BYTES,
+    REDO_SLOTS, Redo, Slot, State, encode_note, is_zero, seal,
 };
 use crate::medium::Medium;
 use crate::sums;
@@ -372,7 +372,8 @@ impl<M: Medium> Store<M> {
     }
 
     fn wipe_redo(&mut self) -> io::Result<()> {
-        (0..REDO_SLOTS).try_for_each(|slot| self.put(Layout::redo_at(slot), &[0; REDO_HEADER_BYTES]))
+        (0..REDO_SLOTS)
+            .try_for_each(|slot| self.put(Layout::redo_at(slot), &[0; REDO_HEADER_BYTES]))
     }
 
     fn sum_at(&self, zone: u32, offset: u64) -> Option<u64> {

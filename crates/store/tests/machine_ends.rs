@@ -349,7 +349,10 @@ struct Host {
 fn drive_on(disk: &Disk, config: &DriveConfig) -> (Drive, bool) {
     let (store, found) = open(disk.clone(), config).unwrap_or_else(|error| panic!("{error}"));
     let drive = Drive::stored(config, &found.kept, Box::new(store));
-    (drive.unwrap_or_else(|error| panic!("{error}")), found.is_rolled_back)
+    (
+        drive.unwrap_or_else(|error| panic!("{error}")),
+        found.is_rolled_back,
+    )
 }
 
 fn run(drive: &mut Drive, nsid: u32, op: Op, data: Option<Buf>) -> (Status, Option<Buf>) {
@@ -387,7 +390,10 @@ fn stamp_of(block: &[u8], lba: u64) -> u32 {
         piece[..4].copy_from_slice(&stamp.to_le_bytes());
         piece[4..].copy_from_slice(&(lba as u32).to_le_bytes());
     }
-    assert!(block.chunks(8).all(|of| of == piece), "block {lba} of {stamp} is torn");
+    assert!(
+        block.chunks(8).all(|of| of == piece),
+        "block {lba} of {stamp} is torn"
+    );
     stamp
 }
 
@@ -550,7 +556,13 @@ impl Host {
             let range = at.min(SEEN_LBAS) as usize..(at + u64::from(nlb)).min(SEEN_LBAS) as usize;
             of.blocks[range].fill(stamp);
         }
-        let is_reset = matches!(op, Op::ZoneSend { action: ZoneSendAction::RESET, .. });
+        let is_reset = matches!(
+            op,
+            Op::ZoneSend {
+                action: ZoneSendAction::RESET,
+                ..
+            }
+        );
         if status.is_success() && is_reset {
             of.blocks.fill(0);
         }
@@ -599,15 +611,17 @@ impl Host {
             }
             // Without areas, a zone is one of the states as a whole.
             if self.kind != Kind::RandomWriteAreas {
-                let is_whole = |known: &(u64, Known)| {
-                    is_it(known) && known.1.zones[index].blocks == of.blocks
-                };
+                let is_whole =
+                    |known: &(u64, Known)| is_it(known) && known.1.zones[index].blocks == of.blocks;
                 assert!(possible.iter().any(is_whole), "zone {index} is a mixture");
             }
         }
         for (block, stamp) in found.blocks.iter().enumerate() {
             let mut values = possible.iter().map(|(_, of)| of.blocks[block]);
-            assert!(values.any(|value| value == *stamp), "block {block} is of {stamp}");
+            assert!(
+                values.any(|value| value == *stamp),
+                "block {block} is of {stamp}"
+            );
         }
     }
 }
@@ -641,7 +655,10 @@ fn history(kind: Kind, seed: u64) -> u64 {
             host.command(&mut numbers);
         }
         if kind == Kind::Conventional && session == 1 && commands > 140 {
-            assert!(host.drive.totals().collect_program_bytes > 0, "nothing collected");
+            assert!(
+                host.drive.totals().collect_program_bytes > 0,
+                "nothing collected"
+            );
         }
         stamp = host.next_stamp;
         let seen = std::mem::take(&mut disk_now.inner().seen);

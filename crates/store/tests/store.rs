@@ -542,7 +542,11 @@ fn a_byte_that_is_wrong_is_found_or_does_not_matter() {
         for zone in 0..4 {
             let written = drive.zones().written_lbas(ZoneId(zone));
             assert!(written == 3, "byte {at}: zone {zone} has {written}");
-            is_it(&mut drive, (1, u64::from(zone) * config.zones.size_lbas, 3), zone as u8 + 1);
+            is_it(
+                &mut drive,
+                (1, u64::from(zone) * config.zones.size_lbas, 3),
+                zone as u8 + 1,
+            );
         }
         is_it(&mut drive, (2, 3, 2), 8);
     }
@@ -555,9 +559,7 @@ fn holes_read_as_zeros_and_take_no_space() {
     let (mut store, _) = Store::at(&scratch.file(), &config, Options::default()).unwrap();
     store.begin();
     let block = config.lba_bytes as usize;
-    store
-        .write(ZoneId(3), 8192, &vec![7; 17 * block])
-        .unwrap();
+    store.write(ZoneId(3), 8192, &vec![7; 17 * block]).unwrap();
     let end = 8192 + 17 * block;
     let mut out = vec![1; end + 3 * block];
     store.read(ZoneId(3), 0, &mut out).unwrap();

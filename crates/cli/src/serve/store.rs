@@ -39,7 +39,9 @@ fn data_limit(args: &Args) -> Result<u64, Failure> {
 /// Memory that programs can have without others being written out.
 fn available_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
     kib.checked_mul(1024)
 }
@@ -49,10 +51,7 @@ fn available_bytes() -> Option<u64> {
 ///
 /// # Errors
 /// The store cannot be opened, is in use, damaged, or of another drive.
-pub(super) fn drive(
-    args: &Args,
-    config: &DriveConfig,
-) -> Result<(Drive, Option<Found>), Failure> {
+pub(super) fn drive(args: &Args, config: &DriveConfig) -> Result<(Drive, Option<Found>), Failure> {
     let Some(path) = args.store.as_deref() else {
         let mut drive = Drive::new(config);
         drive.limit_data(Some(data_limit(args)?));

@@ -275,8 +275,7 @@ impl Drive {
                 let bytes = done as usize * lba_bytes..(done + count) as usize * lba_bytes;
                 written = data.write(zone, u64::from(offset) * lba_bytes as u64, &buf[bytes]);
             }
-            if let (Ok(()), Some(contents)) =
-                (written, self.data.as_mut().and_then(Data::outside))
+            if let (Ok(()), Some(contents)) = (written, self.data.as_mut().and_then(Data::outside))
             {
                 written = contents.place(zone, offset, first + done, count);
             }

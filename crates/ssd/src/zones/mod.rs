@@ -412,7 +412,10 @@ impl Zones {
         }
         let pointer = self.zones[index].written_lbas(self.capacity_lbas);
         let (event, placement) = if self.areas.end_of(index).is_some() {
-            (Event::WriteZrwa, self.placement_in_zrwa(index, offset, nlb).0)
+            (
+                Event::WriteZrwa,
+                self.placement_in_zrwa(index, offset, nlb).0,
+            )
         } else if offset == pointer {
             (Event::Write, self.placement_at(pointer, nlb))
         } else {

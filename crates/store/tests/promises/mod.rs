@@ -13,9 +13,7 @@ use zonelab_ssd::Drive;
 use zonelab_store::check::{check, repair};
 use zonelab_store::{Medium, OpenError, Options, Store, create, open};
 
-use super::{
-    Memory, PAGE, Scratch, config, conventional, drive_in, filled, read, run, write,
-};
+use super::{Memory, PAGE, Scratch, config, conventional, drive_in, filled, read, run, write};
 
 fn flush(drive: &mut Drive) {
     assert!(run(drive, 1, Op::Flush, None).0.is_success());
@@ -136,7 +134,10 @@ fn a_lost_record_is_named_and_repaired_to_a_read_only_zone() {
     assert_eq!(report.lost, lost);
     let repaired = repair(&mut memory).unwrap();
     assert_eq!(repaired.len(), 1);
-    assert_eq!((repaired[0].state, repaired[0].host_lbas), (ZoneState::READ_ONLY, 2));
+    assert_eq!(
+        (repaired[0].state, repaired[0].host_lbas),
+        (ZoneState::READ_ONLY, 2)
+    );
     assert!(check(&memory).unwrap().is_sound());
     let mut drive = drive_in(&memory, &config);
     assert_eq!(drive.zones().state(ZoneId(0)), ZoneState::READ_ONLY);
@@ -166,7 +167,10 @@ fn data_that_rots_cannot_be_read_unless_nobody_wants_to_know() {
             false => Status::SUCCESS,
         };
         assert_eq!((status, verified), (expected, expected));
-        assert_eq!(check(&memory).unwrap().bad_blocks.is_empty(), !has_checksums);
+        assert_eq!(
+            check(&memory).unwrap().bad_blocks.is_empty(),
+            !has_checksums
+        );
     }
 }
 
@@ -196,7 +200,10 @@ fn a_full_medium_fails_what_does_not_fit_and_the_drive_goes_on() {
             }
             drive.keep().unwrap();
             if !zoned.is_success() && !placed.is_success() {
-                assert_eq!((zoned, placed), (Status::CAPACITY_EXCEEDED, Status::CAPACITY_EXCEEDED));
+                assert_eq!(
+                    (zoned, placed),
+                    (Status::CAPACITY_EXCEEDED, Status::CAPACITY_EXCEEDED)
+                );
                 break;
             }
         }
@@ -269,7 +276,9 @@ fn writes_that_fail_at_random_change_nothing() {
                 }
                 of.insert(with);
             }
-            drive.keep().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            drive
+                .keep()
+                .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         }
         assert!(failed > 5, "seed {seed}: {failed}");
         for is_again in [false, true] {
@@ -278,10 +287,17 @@ fn writes_that_fail_at_random_change_nothing() {
                 memory.0.lock().unwrap().fails = None;
                 drive = drive_in(&memory, &config);
             }
-            assert_eq!(drive.zones().written_lbas(ZoneId(0)), zone.len() as u64, "seed {seed}");
+            assert_eq!(
+                drive.zones().written_lbas(ZoneId(0)),
+                zone.len() as u64,
+                "seed {seed}"
+            );
             for (lba, with) in (0..).zip(&zone) {
                 let data = read(&mut drive, 1, lba, 1);
-                assert!(data.iter().all(|byte| byte == with), "seed {seed}: block {lba}");
+                assert!(
+                    data.iter().all(|byte| byte == with),
+                    "seed {seed}: block {lba}"
+                );
             }
             for (block, of) in (0..).zip(&may_be) {
                 let data = read(&mut drive, 2, block, 1);
@@ -312,7 +328,11 @@ fn memory_has_a_limit_that_fails_writes_and_nothing_else() {
     // What has its memory goes on, and zeros take none.
     write(&mut drive, 1, (per_chunk - 1) as u32, 1);
     let zeros = Some(Buf::zeroed(bytes as usize));
-    assert!(run(&mut drive, 1, Op::Write { slba, nlb }, zeros).0.is_success());
+    assert!(
+        run(&mut drive, 1, Op::Write { slba, nlb }, zeros)
+            .0
+            .is_success()
+    );
     let op = Op::ZoneSend {
         slba: Lba(size),
         action: ZoneSendAction::RESET,
