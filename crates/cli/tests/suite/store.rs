@@ -298,17 +298,17 @@ fn memory_that_is_used_up_fails_writes_and_the_server_goes_on() {
 fn a_store_is_checked() {
     let scratch = Scratch::new("checked");
     let served = Served::start(serve(&scratch));
-    let output = scratch.run(&["store", "check", "drive"]);
+    let output = scratch.zonelab(&["store", "check", "drive"]);
     assert_eq!(output.status.code(), Some(4), "a server uses it");
     drop(served);
-    let output = scratch.run(&["store", "check", "drive", "--json"]);
+    let output = scratch.zonelab(&["store", "check", "drive", "--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["is_sound"], true);
-    let output = scratch.run(&["store", "repair", "drive"]);
+    let output = scratch.zonelab(&["store", "repair", "drive"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     std::fs::write(scratch.0.join("other"), "no store").unwrap();
-    let output = scratch.run(&["store", "check", "other"]);
+    let output = scratch.zonelab(&["store", "check", "other"]);
     assert_eq!(output.status.code(), Some(3));
 }
 
