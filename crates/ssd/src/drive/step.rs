@@ -265,10 +265,8 @@ impl Drive {
             && role == Role::Zoned
         {
             match op {
-                Op::Read { slba, .. } => {
-                    if self.copy_out(data, slba, buf).is_err() {
-                        completion.status = Status::UNRECOVERED_READ_ERROR;
-                    }
+                Op::Read { slba, .. } if self.copy_out(data, slba, buf).is_err() => {
+                    completion.status = Status::UNRECOVERED_READ_ERROR;
                 }
                 Op::Compare { slba, .. } => match self.is_same(data, slba, buf) {
                     Ok(true) => {}
