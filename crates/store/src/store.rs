@@ -8,8 +8,8 @@ use zonelab_device::ZoneId;
 use zonelab_ssd::contents::{Contents, NotWritten, Unreadable, ZoneRecord};
 
 use crate::layout::{
-    CHECKPOINT_HEADER_BYTES, Layout, NOTE_BYTES, RECORD_SLOTS, REDO_BYTES_MAX, REDO_HEADER_BYTES,
-    REDO_SLOTS, Redo, Slot, State, encode_note, is_zero, seal,
+    CHECKPOINT_HEADER_BYTES, Layout, NOTE_BYTES, RECORD_SLOTS, REDO_BYTES_MAX, Slot, State,
+    encode_note, is_zero, seal,
 };
 use crate::medium::Medium;
 use crate::sums;
@@ -110,7 +110,7 @@ impl<M: Medium> Store<M> {
         })
     }
 
-    fn fail(&self, what: &str, error: &io::Error) {
+    pub(crate) fn fail(&self, what: &str, error: &io::Error) {
         // The first one is what counts.
         let _ = self.failure.set(format!("{what}: {error}"));
     }
@@ -135,7 +135,7 @@ impl<M: Medium> Store<M> {
 
     /// Everything so far outlives a failure of the machine. The notes of what is
     /// durable come before, and count when the number that covers them follows.
-    fn sync_all(&mut self) -> io::Result<()> {
+    pub(crate) fn sync_all(&mut self) -> io::Result<()> {
         if self.unsynced_bytes == 0 {
             return Ok(());
         }
@@ -280,153 +280,6 @@ impl<M: Medium> Store<M> {
             self.make_way(zone.0)?;
             self.write_sums_of_zeros(zone.0, end..range.end)?;
             self.zones[zone.0 as usize].end = range.end;
-        }
-        Ok(())
-    }
-
-    /// Writes where a zone has data already: never a part of a block, whenever
-    /// the process or the machine ends. What is overwritten may be durable, so
-    /// what takes its place must be, too, before that begins.
-    fn overwrite(&mut self, zone: ZoneId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let pieces = (offset..)
-            .step_by(REDO_BYTES_MAX)
-            .zip(bytes.chunks(REDO_BYTES_MAX));
-        for (offset, piece) in pieces {
-            let at = self.layout.data_at(zone.0, offset);
-            self.medium.reserve(at, piece.len() as u64)?;
-            let sums = self.sums_of(zone.0, offset, piece, false);
-            if let Some(at) = self.sum_at(zone.0, offset) {
-                self.medium.reserve(at, sums.len() as u64)?;
-            }
-            let life = self.zones[zone.0 as usize].life;
-            // What the end of the process only may tear needs no slot of its own.
-            let is_durable = self.zones[zone.0 as usize].has_durable_data;
-            let slot = match is_durable {
-                true => 1 + self.durable_redos % (REDO_SLOTS - 1),
-                false => 0,
-            };
-            self.write_redo(slot, (at, piece), &sums, Some((zone.0, life)))?;
-            if is_durable {
-                self.sync_all()?;
-                self.durable_redos += 1;
-            }
-            let done = self.put(at, piece).and_then(|()| {
-                let at = self.sum_at(zone.0, offset);
-                at.map_or(Ok(()), |at| self.put(at, &sums))
-            });
-            if let Err(error) = &done {
-                // The next drive ends it.
-                self.fail("overwriting data", error);
-            }
-            done?;
-            let of = &mut self.zones[zone.0 as usize];
-            of.end = of.end.max(offset + piece.len() as u64);
-        }
-        Ok(())
-    }
-
-    /// The same in tables, of which an entry is never torn by the end of the
-    /// machine.
-    pub(crate) fn overwrite_table(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        let pieces = (at..)
-            .step_by(REDO_BYTES_MAX)
-            .zip(bytes.chunks(REDO_BYTES_MAX));
-        for (at, piece) in pieces {
-            self.medium.reserve(at, piece.len() as u64)?;
-            self.write_redo(0, (at, piece), &[], None)?;
-            if let Err(error) = self.put(at, piece) {
-                self.fail("overwriting a table", &error);
-                return Err(error);
-            }
-        }
-        Ok(())
-    }
-
-    fn write_redo(
-        &mut self,
-        slot: u64,
-        (at, bytes): (u64, &[u8]),
-        sums: &[u8],
-        of: Option<(u32, u32)>,
-    ) -> io::Result<()> {
-        let redo = Redo {
-            epoch: self.state.epoch,
-            sequence: self.redo_sequence + 1,
-            syncs: self.syncs,
-            at,
-            len: bytes.len() as u64,
-            // Fits: fewer than the bytes of a piece.
-            sums_len: sums.len() as u32,
-            of,
-        };
-        let mut scratch = std::mem::take(&mut self.scratch);
-        redo.encode(&mut scratch);
-        scratch.extend_from_slice(bytes);
-        scratch.extend_from_slice(sums);
-        seal(Layout::redo_at(slot), &mut scratch);
-        let written = self.put(Layout::redo_at(slot), &scratch);
-        self.scratch = scratch;
-        written?;
-        self.redo_sequence += 1;
-        Ok(())
-    }
-
-    fn wipe_redo(&mut self) -> io::Result<()> {
-        (0..REDO_SLOTS)
-            .try_for_each(|slot| self.put(Layout::redo_at(slot), &[0; REDO_HEADER_BYTES]))
-    }
-
-    fn sum_at(&self, zone: u32, offset: u64) -> Option<u64> {
-        let block = offset / u64::from(self.state.lba_bytes);
-        self.layout.sum_at(zone, block)
-    }
-
-    fn salt(&self, zone: u32) -> sums::Salt {
-        sums::Salt {
-            epoch: self.state.epoch,
-            zone,
-            life: self.zones[zone as usize].life,
-            lba_bytes: self.state.lba_bytes,
-        }
-    }
-
-    /// Checksums of blocks at an offset; none if the store has none.
-    fn sums_of(&self, zone: u32, offset: u64, bytes: &[u8], is_spoilt: bool) -> Vec<u8> {
-        if self.layout.has_sums() {
-            sums::encode(&self.salt(zone), offset, bytes, is_spoilt)
-        } else {
-            Vec::new()
-        }
-    }
-
-    fn write_sums(
-        &mut self,
-        zone: u32,
-        offset: u64,
-        bytes: &[u8],
-        is_spoilt: bool,
-    ) -> io::Result<()> {
-        match self.sum_at(zone, offset) {
-            Some(at) => {
-                let sums = self.sums_of(zone, offset, bytes, is_spoilt);
-                self.put(at, &sums)
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn write_sums_of_zeros(&mut self, zone: u32, range: Range<u64>) -> io::Result<()> {
-        if !self.layout.has_sums() || range.is_empty() {
-            return Ok(());
-        }
-        let len = (range.end - range.start).min(REDO_BYTES_MAX as u64);
-        // Fits: no more than a piece.
-        let zeros = vec![0; len as usize];
-        let mut at = range.start;
-        while at < range.end {
-            let bytes = (range.end - at).min(len) as usize;
-            self.write_sums(zone, at, &zeros[..bytes], false)?;
-            at += bytes as u64;
         }
         Ok(())
     }

@@ -5,9 +5,11 @@
 //! written since.
 
 use std::io;
+use std::ops::Range;
 
-use crate::layout::SUM_BYTES;
+use crate::layout::{REDO_BYTES_MAX, SUM_BYTES};
 use crate::medium::Medium;
+use crate::store::Store;
 
 /// What the checksums of a zone cover besides its bytes.
 #[derive(Clone, Copy, Debug)]
@@ -68,4 +70,61 @@ pub(crate) fn are_right(
     Ok(salt
         .all(offset, bytes)
         .all(|sum| written.next() == Some(&sum.to_le_bytes()[..])))
+}
+
+impl<M: Medium> Store<M> {
+    pub(crate) fn sum_at(&self, zone: u32, offset: u64) -> Option<u64> {
+        let block = offset / u64::from(self.state.lba_bytes);
+        self.layout.sum_at(zone, block)
+    }
+
+    pub(crate) fn salt(&self, zone: u32) -> Salt {
+        Salt {
+            epoch: self.state.epoch,
+            zone,
+            life: self.zones[zone as usize].life,
+            lba_bytes: self.state.lba_bytes,
+        }
+    }
+
+    /// Checksums of blocks at an offset; none if the store has none.
+    pub(crate) fn sums_of(&self, zone: u32, offset: u64, bytes: &[u8], is_spoilt: bool) -> Vec<u8> {
+        if self.layout.has_sums() {
+            encode(&self.salt(zone), offset, bytes, is_spoilt)
+        } else {
+            Vec::new()
+        }
+    }
+
+    pub(crate) fn write_sums(
+        &mut self,
+        zone: u32,
+        offset: u64,
+        bytes: &[u8],
+        is_spoilt: bool,
+    ) -> io::Result<()> {
+        match self.sum_at(zone, offset) {
+            Some(at) => {
+                let sums = self.sums_of(zone, offset, bytes, is_spoilt);
+                self.put(at, &sums)
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn write_sums_of_zeros(&mut self, zone: u32, range: Range<u64>) -> io::Result<()> {
+        if !self.layout.has_sums() || range.is_empty() {
+            return Ok(());
+        }
+        let len = (range.end - range.start).min(REDO_BYTES_MAX as u64);
+        // Fits: no more than a piece.
+        let zeros = vec![0; len as usize];
+        let mut at = range.start;
+        while at < range.end {
+            let bytes = (range.end - at).min(len) as usize;
+            self.write_sums(zone, at, &zeros[..bytes], false)?;
+            at += bytes as u64;
+        }
+        Ok(())
+    }
 }
