@@ -124,7 +124,10 @@ pub trait Contents: Debug + Send {
     /// # Errors
     /// A block cannot be read; `out` may hold anything.
     fn read(&self, zone: ZoneId, offset: u64, out: &mut [u8]) -> Result<(), Unreadable>;
-    /// Forgets the data of a zone that was reset. Its record comes before.
+    /// Forgets the data of a zone that was reset. Its record comes before. What
+    /// [`Contents::sync`] covered must outlive a failure of the machine until the
+    /// next one: blocks that a collection moved, or a host wrote over elsewhere,
+    /// may be durable here alone.
     fn clear(&mut self, zone: ZoneId);
     /// Forgets bytes that are written to no more, and may be written again.
     fn discard(&mut self, zone: ZoneId, range: Range<u64>);

@@ -3,7 +3,7 @@
 use zonelab_nvme::zns::ZoneState;
 use zonelab_ssd::contents::ZoneRecord;
 
-use crate::layout::{Layout, RECORD_SLOTS, Slot, encode_note, is_whole};
+use crate::layout::{Layout, RECORD_SLOTS, Slot, State, encode_note, is_whole};
 use crate::medium::Medium;
 use crate::open::{LostRecord, OpenError, read_layout};
 use crate::records::Records;
@@ -179,6 +179,7 @@ pub fn repair<M: Medium>(medium: &mut M) -> Result<Vec<Repaired>, OpenError> {
         for zone in 0..layout.zones {
             settle_notes(medium, &layout, zone, sequence)?;
         }
+        unclean(medium, &records)?;
         medium.sync()?;
         for slot in 0..2 {
             // As many synchronisations as before: what is to be done once more
@@ -192,6 +193,18 @@ pub fn repair<M: Medium>(medium: &mut M) -> Result<Vec<Repaired>, OpenError> {
         Ok(repaired)
     };
     steps().map_err(OpenError::System)
+}
+
+/// The next drive clears what lies behind the data of zones, as after a loss of
+/// power: one that fell back may have less than the file holds of it.
+fn unclean<M: Medium>(medium: &mut M, records: &Records) -> std::io::Result<()> {
+    let state = State {
+        sequence: records.state.sequence + 1,
+        is_clean: false,
+        boot: medium.boot(),
+        ..records.state
+    };
+    medium.write(Layout::state_at(state.sequence), &state.encode())
 }
 
 /// Notes that are not whole are forgotten, and so are those of lost records.

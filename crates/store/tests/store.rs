@@ -8,6 +8,7 @@
 
 mod elements_stored;
 mod promises;
+mod repaired;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};

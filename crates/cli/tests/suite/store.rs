@@ -1,6 +1,7 @@
 //! `zonelab serve --store`: killed under load, a full disk, another drive.
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
 
 use zonelab_device::{Buf, Command as Of, Completion, Lba, Nanos, Op, QueuePair, Tag};
@@ -310,6 +311,59 @@ fn a_store_is_checked() {
     std::fs::write(scratch.0.join("other"), "no store").unwrap();
     let output = scratch.zonelab(&["store", "check", "other"]);
     assert_eq!(output.status.code(), Some(3));
+}
+
+/// Flips bits of a store that was switched off until it is refused.
+fn damage(scratch: &Scratch) {
+    let path = scratch.0.join("drive");
+    let file = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open(path)
+        .unwrap();
+    // Behind the header: whatever is not zero is of some record.
+    for at in (64 << 10..8 << 20_u64).step_by(4) {
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, at).unwrap();
+        if byte[0] == 0 {
+            continue;
+        }
+        file.write_all_at(&[byte[0] ^ 4], at).unwrap();
+        let output = scratch.zonelab(&["store", "check", "drive", "--json"]);
+        let report = serde_json::from_slice::<serde_json::Value>(&output.stdout);
+        if report.is_ok_and(|report| report["is_sound"] == false) {
+            assert_eq!(output.status.code(), Some(3));
+            return;
+        }
+        file.write_all_at(&byte, at).unwrap();
+    }
+    panic!("nothing of it matters");
+}
+
+#[test]
+fn a_damaged_store_is_repaired_only_by_force() {
+    let scratch = Scratch::new("repaired");
+    let mut served = Served::start(serve(&scratch));
+    let pid = served.process.id().to_string();
+    Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    served.process.wait().unwrap();
+    damage(&scratch);
+    let output = serve(&scratch).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let before = std::fs::metadata(scratch.0.join("drive"))
+        .unwrap()
+        .modified()
+        .unwrap();
+    let output = scratch.zonelab(&["store", "repair", "drive"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr(&output).contains("--force"), "{}", stderr(&output));
+    let metadata = std::fs::metadata(scratch.0.join("drive")).unwrap();
+    assert_eq!(metadata.modified().unwrap(), before, "nothing was written");
+    let output = scratch.zonelab(&["store", "repair", "drive", "--force"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let output = scratch.zonelab(&["store", "check", "drive"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    drop(Served::start(serve(&scratch)));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use zonelab_device::{Lba, NamespaceId, Op};
 use zonelab_nvme::zns::ZoneSendAction;
 
 use super::{Role, Stream};
-use crate::contents::{Data, NotWritten, Unreadable};
+use crate::contents::{NotWritten, Unreadable};
 use crate::drive::{Drive, Request, Stage};
 use crate::event::Event;
 
@@ -283,13 +283,10 @@ impl Drive {
             select_all: false,
         };
         let index = self.insert_internal(Request::internal(nsid, op, Role::Collection(which)));
-        // The blocks are where they were moved to, or what replaced them is where
-        // it was written, before this place forgets them; when the machine fails,
-        // too.
+        // The blocks are where they were moved to, before this place forgets them.
+        // It does so at once as far as the end of the process is concerned; for the
+        // end of the machine see `Contents::clear`.
         self.keep_zones();
-        if let Some(contents) = self.data.as_mut().and_then(Data::outside) {
-            contents.sync();
-        }
         let mut changes = Vec::new();
         let reset = self.zones.send(slba, ZoneSendAction::RESET, &mut changes);
         debug_assert!(reset.is_ok(), "a full zone can be reset");

@@ -15,13 +15,13 @@ use zonelab_store::{Medium, OpenError, Options, Store, create, open};
 
 use super::{Memory, PAGE, Scratch, config, conventional, drive_in, filled, read, run, write};
 
-fn flush(drive: &mut Drive) {
+pub(super) fn flush(drive: &mut Drive) {
     assert!(run(drive, 1, Op::Flush, None).0.is_success());
     drive.keep().unwrap();
 }
 
 /// The places where pages differ.
-fn changed(before: &Memory, after: &Memory) -> Vec<u64> {
+pub(super) fn changed(before: &Memory, after: &Memory) -> Vec<u64> {
     let (before, after) = (before.0.lock().unwrap(), after.0.lock().unwrap());
     let empty = vec![0; PAGE as usize].into_boxed_slice();
     let mut places = Vec::new();
@@ -33,7 +33,7 @@ fn changed(before: &Memory, after: &Memory) -> Vec<u64> {
     places
 }
 
-fn copy(of: &Memory) -> Memory {
+pub(super) fn copy(of: &Memory) -> Memory {
     let copy = Memory::default();
     copy.0.lock().unwrap().pages = of.0.lock().unwrap().pages.clone();
     copy
