@@ -19,6 +19,7 @@ mod results;
 mod search;
 mod serve;
 mod session;
+mod stores;
 mod trace;
 
 use std::process::ExitCode;
@@ -61,6 +62,8 @@ enum Command {
     Serve(serve::Args),
     /// Make a drive that is served fail: media errors, zones, lost answers, power
     Fault(fault::Args),
+    /// Check or repair the file that a served drive is kept in
+    Store(stores::Args),
     /// Check a profile or experiment file, and print what follows from it
     Check(check::Args),
     /// List the built-in drives, or show one
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         Command::Search(args) => search::search(&args),
         Command::Serve(args) => serve::serve(&args),
         Command::Fault(args) => fault::fault(&args),
+        Command::Store(args) => stores::store(&args),
         Command::Check(args) => check::check(&args),
         Command::Profiles(args) => profiles::profiles(&args),
         Command::Nvme(args) => nvme::nvme(&args),

@@ -13,6 +13,7 @@
 use zonelab_device::{Buf, Lba, NamespaceId, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
 
+use crate::contents::{NotWritten, Unreadable};
 use crate::drive::{Drive, Stage};
 use crate::ranges::{self, LbaRange};
 use crate::zones::Extent;
@@ -169,9 +170,11 @@ impl Drive {
             return Err(Status::LBA_OUT_OF_RANGE);
         }
         let first_lba = namespace.first_lba().0;
+        // What cannot be copied fails before the zone takes anything.
+        let (zone, offset_lbas) = self.zones.place_of_write(sdlba, nlb)?;
+        self.copy_data(first_lba, sources, zone, offset_lbas)?;
         let extent = self.zones.write(sdlba, nlb)?;
         self.totals.implicit_closes += u64::from(extent.closed.is_some());
-        self.copy_data(first_lba, sources, extent.zone, extent.offset_lbas);
         Ok((extent, nlb))
     }
 
@@ -182,22 +185,26 @@ impl Drive {
         sources: impl Iterator<Item = LbaRange>,
         zone: ZoneId,
         offset_lbas: u64,
-    ) {
+    ) -> Result<(), Status> {
         let lba_bytes = u64::from(self.config().lba_bytes);
         let mut bytes = core::mem::take(&mut self.copies.bytes);
         bytes.clear();
+        let mut copied = Ok(());
         if let Some(data) = &self.data {
             for LbaRange { slba, nlb } in sources {
                 let start = bytes.len();
                 // Fits: there are fewer than 2^32 blocks, and the host's buffers are larger.
                 bytes.resize(start + (u64::from(nlb) * lba_bytes) as usize, 0);
-                self.copy_out(data, Lba(first_lba + slba), &mut bytes[start..]);
+                let read = self.copy_out(data, Lba(first_lba + slba), &mut bytes[start..]);
+                copied = copied.and(read.map_err(|Unreadable| Status::UNRECOVERED_READ_ERROR));
             }
         }
-        if let Some(data) = &mut self.data {
-            data.write(zone, offset_lbas * lba_bytes, &bytes);
+        if let (Ok(()), Some(data)) = (copied, &mut self.data) {
+            let written = data.write(zone, offset_lbas * lba_bytes, &bytes);
+            copied = written.map_err(NotWritten::status);
         }
         self.copies.bytes = bytes;
+        copied
     }
 
     /// The front end lets a copy through: its sources are read.

@@ -64,6 +64,11 @@ pub struct SparseData {
     zones: Vec<Chunks>,
     /// What zones had that were cleared.
     spare: Vec<Chunks>,
+    /// Chunks of zones. Those that wait to serve again come first when one is
+    /// needed, so that there are never more than zones had at some time.
+    held_chunks: usize,
+    /// Most chunks that there may be; `None`: any number.
+    chunks_max: Option<usize>,
 }
 
 impl SparseData {
@@ -73,12 +78,51 @@ impl SparseData {
         Self {
             zones: vec![Vec::new(); zones as usize],
             spare: Vec::new(),
+            held_chunks: 0,
+            chunks_max: None,
         }
+    }
+
+    /// Lets it take no more than so many bytes of memory.
+    pub(crate) fn limit(&mut self, bytes: Option<u64>) {
+        let chunks = |bytes: u64| usize::try_from(bytes / CHUNK_BYTES as u64).unwrap_or(usize::MAX);
+        self.chunks_max = bytes.map(chunks);
+    }
+
+    /// Most bytes of memory that it takes.
+    pub(crate) fn limit_bytes(&self) -> Option<u64> {
+        self.chunks_max
+            .map(|chunks| (chunks as u64).saturating_mul(CHUNK_BYTES as u64))
+    }
+
+    #[inline]
+    pub(crate) const fn is_limited(&self) -> bool {
+        self.chunks_max.is_some()
+    }
+
+    /// Whether `bytes` can be stored without exceeding the limit.
+    #[inline]
+    pub(crate) fn has_room(&self, zone: ZoneId, offset: u64, bytes: &[u8]) -> bool {
+        let Some(most) = self.chunks_max else {
+            return true;
+        };
+        let chunks = &self.zones[zone.0 as usize];
+        let mut missing = 0;
+        for_each_chunk(offset, bytes.len(), |index, _, range| {
+            let is_held = chunks.get(index).is_some_and(Option::is_some);
+            missing += usize::from(!is_held && !is_zero(&bytes[range]));
+        });
+        missing == 0 || self.held_chunks + missing <= most
     }
 
     /// Stores `bytes` at byte `offset` of `zone`.
     pub fn write(&mut self, zone: ZoneId, offset: u64, bytes: &[u8]) {
-        let Self { zones, spare } = self;
+        let Self {
+            zones,
+            spare,
+            held_chunks,
+            ..
+        } = self;
         let chunks = &mut zones[zone.0 as usize];
         for_each_chunk(offset, bytes.len(), |index, within, range| {
             let piece = &bytes[range];
@@ -90,7 +134,10 @@ impl SparseData {
                 chunks.resize(index + 1, None);
             }
             chunks[index]
-                .get_or_insert_with(|| recycled(spare).unwrap_or_else(Chunk::fresh))
+                .get_or_insert_with(|| {
+                    *held_chunks += 1;
+                    recycled(spare).unwrap_or_else(Chunk::fresh)
+                })
                 .write(within, piece);
         });
     }
@@ -125,6 +172,7 @@ impl SparseData {
     pub fn clear(&mut self, zone: ZoneId) {
         let chunks = core::mem::take(&mut self.zones[zone.0 as usize]);
         if !chunks.is_empty() {
+            self.held_chunks -= chunks.iter().flatten().count();
             self.spare.push(chunks);
         }
     }
@@ -132,13 +180,14 @@ impl SparseData {
     /// Forgets the bytes `range` of `zone`.
     pub fn discard(&mut self, zone: ZoneId, range: core::ops::Range<u64>) {
         let chunks = &mut self.zones[zone.0 as usize];
+        let held_chunks = &mut self.held_chunks;
         let held = chunks.len() as u64 * CHUNK_BYTES as u64;
         let end = range.end.min(held);
         // Fits: it is below what is in memory.
         let len = end.saturating_sub(range.start) as usize;
         for_each_chunk(range.start, len, |index, within, piece| {
             if piece.len() == CHUNK_BYTES {
-                chunks[index] = None;
+                *held_chunks -= usize::from(chunks[index].take().is_some());
             } else if let Some(chunk) = &mut chunks[index] {
                 chunk.discard(within, piece.len());
             }
@@ -182,6 +231,7 @@ impl SparseData {
                         filled: bytes.len(),
                         bytes: bytes.into_boxed_slice(),
                     }));
+                    data.held_chunks += 1;
                 }
                 _ => return Err(format!("piece {index} of the data of zone {zone}")),
             }

@@ -217,9 +217,22 @@ impl Drive {
     pub fn format(&mut self, config: &DriveConfig) {
         let data = self.data.take();
         *self = Self::new(config);
-        if let Some(Data::Outside(mut contents)) = data {
-            contents.format(config.lba_bytes);
-            self.keep_in(contents);
+        match data {
+            Some(Data::Outside(mut contents)) => {
+                contents.format(config.lba_bytes);
+                self.keep_in(contents);
+            }
+            Some(Data::Memory(data)) => self.limit_data(data.limit_bytes()),
+            None => {}
+        }
+    }
+
+    /// Lets data that the drive keeps in its memory take no more than so many
+    /// bytes (in pieces of 64 KiB). A write beyond fails with Capacity Exceeded
+    /// and changes nothing; resets make room.
+    pub fn limit_data(&mut self, bytes: Option<u64>) {
+        if let Some(Data::Memory(data)) = &mut self.data {
+            data.limit(bytes);
         }
     }
 

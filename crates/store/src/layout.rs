@@ -3,11 +3,14 @@
 //! ```text
 //! header            magic, version, checksum; what the data depends on
 //! state             two slots: epoch, size of blocks, whether it was closed in good order
-//! redo              the last write in place: where it goes, and its bytes
+//! durable           two slots: the last record that a Flush covers
+//! redo              the last writes in place: where they go, and their bytes
 //! checkpoint        two slots: wear and totals
-//! zones             two slots for each zone
+//! notes             two slots for each zone: the record of it that a Flush covers
+//! zones             three slots for each zone
 //! forgotten blocks  of conventional namespaces: by block, when it was forgotten last
 //! placed blocks     of conventional namespaces: by place, which block, and since when
+//! checksums         of blocks, zone by zone
 //! data              zone by zone
 //! ```
 //!
@@ -15,13 +18,14 @@
 //! covers the rest of it and its place, so that none is taken for another. A
 //! format begins a new epoch, in which nothing of earlier ones counts.
 
+use serde::{Deserialize, Serialize};
 use zonelab_nvme::zns::ZoneState;
 use zonelab_ssd::config::{DriveConfig, NamespaceKind};
 use zonelab_ssd::contents::ZoneRecord;
 use zonelab_ssd::stored;
 
 pub(crate) const MAGIC: &[u8; 8] = b"ZLSTORE\0";
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// What begins the header: magic, version, checksum, length of what follows.
 pub(crate) const PREFIX_BYTES: usize = 8 + 4 + 4 + 4;
 /// All of the header.
@@ -29,12 +33,24 @@ pub(crate) const HEADER_BYTES: u64 = 64 << 10;
 /// Alignment of sections, and the bytes of a slot of the state.
 const SECTION: u64 = 4096;
 const STATE_AT: u64 = HEADER_BYTES;
-pub(crate) const STATE_BYTES: usize = 32;
-const REDO_AT: u64 = STATE_AT + 2 * SECTION;
+pub(crate) const STATE_BYTES: usize = 48;
+const DURABLE_AT: u64 = STATE_AT + 2 * SECTION;
+/// Of a slot of what is durable, and of a note.
+pub(crate) const NOTE_BYTES: usize = 16;
+const REDO_AT: u64 = DURABLE_AT + 2 * SECTION;
 pub(crate) const REDO_HEADER_BYTES: usize = 64;
 /// Most bytes of one write in place; a multiple of any size of blocks.
-pub(crate) const REDO_BYTES_MAX: usize = 1 << 20;
-const CHECKPOINTS_AT: u64 = REDO_AT + SECTION + REDO_BYTES_MAX as u64;
+pub(crate) const REDO_BYTES_MAX: usize = 256 << 10;
+/// A slot: header, bytes, and checksums of blocks.
+const REDO_SLOT_BYTES: u64 = SECTION + REDO_BYTES_MAX as u64 + REDO_BYTES_MAX as u64 / 128;
+/// One of tables, and two of data.
+pub(crate) const REDO_SLOTS: u64 = 3;
+const CHECKPOINTS_AT: u64 = REDO_AT + REDO_SLOTS * REDO_SLOT_BYTES;
+/// Slots of the records of a zone: the one that the last Flush covers stays
+/// until the next, and the others are written in turn.
+pub(crate) const RECORD_SLOTS: u64 = 3;
+/// Bytes of the checksum of a block.
+pub(crate) const SUM_BYTES: u64 = 4;
 pub(crate) const CHECKPOINT_HEADER_BYTES: usize = 32;
 /// Without its descriptor extension.
 const RECORD_BYTES: usize = 40;
@@ -46,7 +62,7 @@ const LBA_BYTES_MIN: u64 = 512;
 const NONE: u64 = u64::MAX;
 
 /// A conventional namespace in the file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LogLayout {
     /// Its zones, counted over the drive.
     pub(crate) zones: std::ops::Range<u32>,
@@ -72,7 +88,7 @@ impl LogLayout {
 }
 
 /// Where what is in the file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Layout {
     pub(crate) zones: u32,
     pub(crate) zone_bytes: u64,
@@ -80,22 +96,26 @@ pub(crate) struct Layout {
     pub(crate) logs: Vec<LogLayout>,
     pub(crate) checkpoint_bytes_max: u64,
     slot_bytes: u64,
+    notes_at: u64,
     records_at: u64,
     /// End of the records: from here on, things are written in place.
     pub(crate) tables_at: u64,
+    /// Where checksums are, if blocks have any.
+    sums_at: Option<u64>,
     data_at: u64,
 }
 
 impl Layout {
     /// That of a drive. It does not depend on what the drive is formatted to.
-    pub(crate) fn new(config: &DriveConfig) -> Self {
+    pub(crate) fn new(config: &DriveConfig, has_sums: bool) -> Self {
         let lba_bytes = u64::from(config.lba_bytes);
         let extension_bytes = config.zones.descriptor_extension_bytes as usize;
         let slot_bytes = (RECORD_BYTES + extension_bytes).next_power_of_two() as u64;
         let checkpoint_bytes_max = stored::checkpoint_bytes_max(config);
         let zones = config.zones.count;
-        let records_at = CHECKPOINTS_AT + 2 * checkpoint_slot_bytes(checkpoint_bytes_max);
-        let tables_at = aligned(records_at + 2 * slot_bytes * u64::from(zones));
+        let notes_at = CHECKPOINTS_AT + 2 * checkpoint_slot_bytes(checkpoint_bytes_max);
+        let records_at = aligned(notes_at + 2 * NOTE_BYTES as u64 * u64::from(zones));
+        let tables_at = aligned(records_at + RECORD_SLOTS * slot_bytes * u64::from(zones));
         let mut next = tables_at;
         let mut first = 0;
         let mut logs = Vec::new();
@@ -119,15 +139,22 @@ impl Layout {
                 placed_at,
             });
         }
+        let zone_bytes = config.zones.size_lbas * lba_bytes;
+        let sums_at = has_sums.then_some(next);
+        if has_sums {
+            next += sums_bytes(zone_bytes) * u64::from(zones);
+        }
         Self {
             zones,
-            zone_bytes: config.zones.size_lbas * lba_bytes,
+            zone_bytes,
             extension_bytes,
             logs,
             checkpoint_bytes_max,
             slot_bytes,
+            notes_at,
             records_at,
             tables_at,
+            sums_at,
             data_at: next,
         }
     }
@@ -141,8 +168,40 @@ impl Layout {
         STATE_AT + slot % 2 * SECTION
     }
 
-    pub(crate) fn redo_at() -> u64 {
-        REDO_AT
+    pub(crate) fn durable_at(slot: u64) -> u64 {
+        DURABLE_AT + slot % 2 * SECTION
+    }
+
+    /// Slot 0 is of tables; 1 and 2 of data.
+    pub(crate) fn redo_at(slot: u64) -> u64 {
+        REDO_AT + slot * REDO_SLOT_BYTES
+    }
+
+    pub(crate) fn note_at(&self, zone: u32, slot: u64) -> u64 {
+        self.notes_at + (u64::from(zone) * 2 + slot) * NOTE_BYTES as u64
+    }
+
+    /// What is written whatever the drive holds: its space is taken at once, so
+    /// that it does not fail later.
+    pub(crate) fn reserved_bytes(&self) -> u64 {
+        self.tables_at
+    }
+
+    pub(crate) const fn has_sums(&self) -> bool {
+        self.sums_at.is_some()
+    }
+
+    /// Where the checksum of a block is.
+    pub(crate) fn sum_at(&self, zone: u32, block: u64) -> Option<u64> {
+        let first = self.sums_at? + u64::from(zone) * sums_bytes(self.zone_bytes);
+        Some(first + block * SUM_BYTES)
+    }
+
+    /// The zone and byte of it that are at a place of the file, if it is data.
+    pub(crate) fn zone_of_data(&self, at: u64) -> Option<(u32, u64)> {
+        let within = at.checked_sub(self.data_at)?;
+        let zone = u32::try_from(within / self.zone_bytes).ok()?;
+        (zone < self.zones).then_some((zone, within % self.zone_bytes))
     }
 
     pub(crate) fn checkpoint_at(&self, slot: u64) -> u64 {
@@ -150,7 +209,7 @@ impl Layout {
     }
 
     pub(crate) fn record_at(&self, zone: u32, slot: u64) -> u64 {
-        self.records_at + (u64::from(zone) * 2 + slot % 2) * self.slot_bytes
+        self.records_at + (u64::from(zone) * RECORD_SLOTS + slot) * self.slot_bytes
     }
 
     pub(crate) fn record_bytes(&self) -> usize {
@@ -169,6 +228,11 @@ impl Layout {
 
 const fn aligned(bytes: u64) -> u64 {
     bytes.next_multiple_of(SECTION)
+}
+
+/// Bytes of the checksums of a zone.
+const fn sums_bytes(zone_bytes: u64) -> u64 {
+    aligned(zone_bytes / LBA_BYTES_MIN * SUM_BYTES)
 }
 
 fn checkpoint_slot_bytes(bytes_max: u64) -> u64 {
@@ -210,6 +274,27 @@ pub(crate) struct State {
     pub(crate) lba_bytes: u32,
     /// It was closed in good order, and not opened since.
     pub(crate) is_clean: bool,
+    /// When the machine was started that wrote it ([`crate::Medium::boot`]).
+    pub(crate) boot: [u8; 16],
+}
+
+/// A number that is durable: of the last record that a Flush covers, of all
+/// zones (with the number of synchronisations) or of one (with the zone).
+pub(crate) fn encode_note(at: u64, of: u32, number: u64) -> [u8; NOTE_BYTES] {
+    let mut bytes = [0; NOTE_BYTES];
+    bytes[4..8].copy_from_slice(&of.to_le_bytes());
+    bytes[8..].copy_from_slice(&number.to_le_bytes());
+    seal(at, &mut bytes);
+    bytes
+}
+
+/// `None`: it is torn or damaged.
+pub(crate) fn decode_note(at: u64, bytes: &[u8; NOTE_BYTES]) -> Option<(u32, u64)> {
+    if is_zero(bytes) {
+        Some((0, 0))
+    } else {
+        is_whole(at, bytes).then(|| (u32_at(bytes, 4), u64_at(bytes, 8)))
+    }
 }
 
 impl State {
@@ -219,6 +304,7 @@ impl State {
         bytes[8..16].copy_from_slice(&self.sequence.to_le_bytes());
         bytes[16..20].copy_from_slice(&self.lba_bytes.to_le_bytes());
         bytes[20] = u8::from(self.is_clean);
+        bytes[32..].copy_from_slice(&self.boot);
         seal(Layout::state_at(self.sequence), &mut bytes);
         bytes
     }
@@ -230,6 +316,7 @@ impl State {
             sequence: u64_at(bytes, 8),
             lba_bytes: u32_at(bytes, 16),
             is_clean: bytes[20] != 0,
+            boot: std::array::from_fn(|index| bytes[32 + index]),
         }
     }
 }
@@ -245,7 +332,8 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    pub(crate) fn encode(&self, layout: &Layout, zone: u32, bytes: &mut Vec<u8>) {
+    /// Its bytes, for a slot that is at `at`.
+    pub(crate) fn encode(&self, layout: &Layout, at: u64, bytes: &mut Vec<u8>) {
         let record = &self.record;
         bytes.clear();
         bytes.resize(layout.record_bytes(), 0);
@@ -265,7 +353,7 @@ impl Slot {
             let len = extension.len().min(layout.extension_bytes);
             bytes[RECORD_BYTES..RECORD_BYTES + len].copy_from_slice(&extension[..len]);
         }
-        seal(layout.record_at(zone, self.sequence), bytes);
+        seal(at, bytes);
     }
 
     /// Of a whole slot.
@@ -291,10 +379,14 @@ impl Slot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Redo {
     pub(crate) epoch: u32,
+    /// The higher, the later.
+    pub(crate) sequence: u64,
+    /// Synchronisations before it.
+    pub(crate) syncs: u32,
     pub(crate) at: u64,
     pub(crate) len: u64,
-    /// Zeros, which do not follow.
-    pub(crate) is_zero: bool,
+    /// Bytes of checksums of its blocks that follow its own.
+    pub(crate) sums_len: u32,
     /// Zone and life that it is of, if it is data.
     pub(crate) of: Option<(u32, u32)>,
 }
@@ -310,8 +402,10 @@ impl Redo {
         bytes[16..24].copy_from_slice(&self.len.to_le_bytes());
         bytes[24..28].copy_from_slice(&zone.to_le_bytes());
         bytes[28..32].copy_from_slice(&life.to_le_bytes());
-        bytes[32] = u8::from(self.is_zero);
-        bytes[33] = u8::from(self.of.is_some());
+        bytes[32..40].copy_from_slice(&self.sequence.to_le_bytes());
+        bytes[40..44].copy_from_slice(&self.sums_len.to_le_bytes());
+        bytes[44] = u8::from(self.of.is_some());
+        bytes[48..52].copy_from_slice(&self.syncs.to_le_bytes());
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Self {
@@ -319,8 +413,10 @@ impl Redo {
             epoch: u32_at(bytes, 4),
             at: u64_at(bytes, 8),
             len: u64_at(bytes, 16),
-            is_zero: bytes[32] != 0,
-            of: (bytes[33] != 0).then(|| (u32_at(bytes, 24), u32_at(bytes, 28))),
+            sequence: u64_at(bytes, 32),
+            syncs: u32_at(bytes, 48),
+            sums_len: u32_at(bytes, 40),
+            of: (bytes[44] != 0).then(|| (u32_at(bytes, 24), u32_at(bytes, 28))),
         }
     }
 }

@@ -128,7 +128,10 @@ impl<M: Medium> Store<M> {
             let sequence = self.entry_sequence;
             push(&mut self.scratch, at, Entry { block, sequence });
         }
-        self.medium.write(at, &self.scratch)
+        let scratch = std::mem::take(&mut self.scratch);
+        let written = self.put(at, &scratch);
+        self.scratch = scratch;
+        written
     }
 
     /// Blocks hold nothing from now on.
@@ -147,6 +150,6 @@ impl<M: Medium> Store<M> {
         for (at, block) in (at..).step_by(BYTES).zip(blocks) {
             push(&mut entries, at, Entry { block, sequence });
         }
-        self.overwrite(at, &entries, None)
+        self.overwrite_table(at, &entries)
     }
 }

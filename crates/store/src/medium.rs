@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
 /// Bytes at offsets. What was never written is zero.
 pub trait Medium: Debug + Send + Sync {
@@ -35,7 +35,37 @@ pub trait Medium: Debug + Send + Sync {
     /// # Errors
     /// Of the system.
     fn sync(&mut self) -> io::Result<()>;
+
+    /// Writes `bytes` at `at`, so that they outlive a failure of the machine;
+    /// others may not.
+    ///
+    /// # Errors
+    /// Of the system.
+    fn write_durably(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.write(at, bytes)?;
+        self.sync()
+    }
+
+    /// Takes space for bytes, so that writing them does not fail for want of it.
+    /// They stay as they are. A medium that cannot do that does nothing.
+    ///
+    /// # Errors
+    /// There is no space.
+    fn reserve(&mut self, at: u64, len: u64) -> io::Result<()> {
+        let _ = (at, len);
+        Ok(())
+    }
+
+    /// Names the time since the machine was started. What was written without
+    /// being synchronised is there as long as it does not change. Zeros: it
+    /// never does.
+    fn boot(&self) -> [u8; 16] {
+        [0; 16]
+    }
 }
+
+/// Where Linux names the time since it was started.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// Bytes of one step where holes cannot be punched.
 const PIECE_BYTES: usize = 1 << 20;
@@ -126,5 +156,34 @@ impl Medium for File {
 
     fn sync(&mut self) -> io::Result<()> {
         self.file.sync_data()
+    }
+
+    fn write_durably(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let slices = [io::IoSlice::new(bytes)];
+        match pwritev2(&self.file, &slices, at, ReadWriteFlags::DSYNC) {
+            Ok(written) if written == bytes.len() => Ok(()),
+            // A file system that cannot do that, mostly.
+            _ => {
+                self.write(at, bytes)?;
+                self.sync()
+            }
+        }
+    }
+
+    fn reserve(&mut self, at: u64, len: u64) -> io::Result<()> {
+        loop {
+            match fallocate(&self.file, FallocateFlags::KEEP_SIZE, at, len) {
+                Err(Errno::INTR) => {}
+                Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::IO)) => return Err(errno.into()),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn boot(&self) -> [u8; 16] {
+        let text = fs::read_to_string(BOOT_ID).unwrap_or_default();
+        let digits = text.chars().filter_map(|digit| digit.to_digit(16));
+        let number = digits.fold(0_u128, |number, digit| number << 4 | u128::from(digit));
+        number.to_le_bytes()
     }
 }

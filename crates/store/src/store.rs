@@ -5,26 +5,40 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use zonelab_device::ZoneId;
-use zonelab_ssd::contents::{Contents, ZoneRecord};
+use zonelab_ssd::contents::{Contents, NotWritten, Unreadable, ZoneRecord};
 
 use crate::layout::{
-    CHECKPOINT_HEADER_BYTES, Layout, REDO_BYTES_MAX, REDO_HEADER_BYTES, Redo, Slot, State, is_zero,
-    seal,
+    CHECKPOINT_HEADER_BYTES, Layout, NOTE_BYTES, RECORD_SLOTS, REDO_BYTES_MAX, Slot, State,
+    encode_note, is_zero, seal,
 };
 use crate::medium::Medium;
+use crate::sums;
 
-/// Bytes that a comparison reads at a time.
-const PIECE_BYTES: usize = 64 << 10;
+/// Most bytes that are written between two synchronisations, so that what a
+/// failure of the machine can take from a host that never flushes has a bound.
+const UNSYNCED_BYTES_MAX: u64 = 1 << 30;
 
 /// A zone as the store knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OfZone {
-    /// Of its last record.
+    /// Of its last record, and the slot that that is in.
     pub(crate) sequence: u64,
+    pub(crate) slot: u64,
+    /// The slot of the record that is durable, if there is one.
+    pub(crate) durable_slot: Option<u64>,
+    /// What is durable of it says that it holds data.
+    pub(crate) has_durable_data: bool,
+    /// The slot of the note that counts.
+    pub(crate) note_slot: u64,
     pub(crate) life: u32,
-    /// Behind the last byte that was written or is recorded: the file holds zeros
+    /// Behind the last byte that was written or is recorded: it reads as zeros
     /// from there on, and writing there replaces nothing.
     pub(crate) end: u64,
+    /// Behind the last byte of the file that may not be zero though it is behind
+    /// `end`.
+    pub(crate) garbage_end: u64,
+    /// Its record is not what the last Flush covers.
+    pub(crate) is_changed: bool,
 }
 
 /// Contents of a drive in a file, or what takes its place.
@@ -34,13 +48,28 @@ pub struct Store<M> {
     pub(crate) layout: Layout,
     pub(crate) state: State,
     pub(crate) zones: Vec<OfZone>,
+    /// Of the last record of any zone.
+    pub(crate) sequence: u64,
+    /// Of the last record that a Flush covers.
+    pub(crate) durable: u64,
     /// Of the last entry about a block of a conventional namespace.
     pub(crate) entry_sequence: u64,
     pub(crate) checkpoint_sequence: u64,
+    pub(crate) redo_sequence: u64,
+    /// Writes in place of data that was durable, whose slots take turns.
+    pub(crate) durable_redos: u64,
+    /// Synchronisations so far.
+    pub(crate) syncs: u32,
     pub(crate) scratch: Vec<u8>,
-    /// Where a record is torn: it is wiped when a drive begins, so that the next
-    /// loss of power is the only one that can have torn any.
-    pub(crate) torn_at: Option<u64>,
+    /// Records that are torn or that a failure of the machine made void: they
+    /// are wiped when a drive begins.
+    pub(crate) void_at: Vec<u64>,
+    /// The same of notes.
+    pub(crate) void_notes: Vec<u64>,
+    /// Zones whose records have changed since the last synchronisation.
+    pub(crate) changed: Vec<u32>,
+    /// Bytes written since then.
+    pub(crate) unsynced_bytes: u64,
     /// What went wrong: nothing is written any more.
     pub(crate) failure: OnceLock<String>,
 }
@@ -61,116 +90,222 @@ impl<M: Medium> Store<M> {
         }
     }
 
-    fn fail(&self, what: &str, error: &io::Error) {
+    /// The same where a command can fail.
+    fn attempt_for_host(
+        &mut self,
+        mut f: impl FnMut(&mut Self) -> io::Result<()>,
+    ) -> Result<(), NotWritten> {
+        if self.failure.get().is_some() {
+            return Err(NotWritten::Failed);
+        }
+        let mut done = f(self);
+        // Zones that were reset give their space back when that is durable.
+        let is_full = |done: &io::Result<()>| done.as_ref().is_err_and(is_for_want_of_space);
+        if is_full(&done) && self.zones.iter().any(|of| of.garbage_end > of.end) {
+            done = self.sync_all().and_then(|()| f(self));
+        }
+        done.map_err(|error| match is_for_want_of_space(&error) {
+            true => NotWritten::Full,
+            false => NotWritten::Failed,
+        })
+    }
+
+    pub(crate) fn fail(&self, what: &str, error: &io::Error) {
         // The first one is what counts.
         let _ = self.failure.set(format!("{what}: {error}"));
+    }
+
+    /// Writes bytes that the next synchronisation makes durable.
+    pub(crate) fn put(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.unsynced_bytes += bytes.len() as u64;
+        self.medium.write(at, bytes)
+    }
+
+    fn put_zeros(&mut self, at: u64, len: u64) -> io::Result<()> {
+        self.unsynced_bytes += 1;
+        self.medium.zero(at, len)
     }
 
     pub(crate) fn write_state(&mut self, state: State) -> io::Result<()> {
         let sequence = self.state.sequence + 1;
         self.state = State { sequence, ..state };
-        self.medium
-            .write(Layout::state_at(sequence), &self.state.encode())
+        let bytes = self.state.encode();
+        self.put(Layout::state_at(sequence), &bytes)
+    }
+
+    /// Everything so far outlives a failure of the machine. The notes of what is
+    /// durable come before, and count when the number that covers them follows.
+    pub(crate) fn sync_all(&mut self) -> io::Result<()> {
+        if self.unsynced_bytes == 0 {
+            return Ok(());
+        }
+        let synced = self.sync_steps();
+        if let Err(error) = &synced {
+            self.fail("synchronising", error);
+        }
+        synced
+    }
+
+    fn sync_steps(&mut self) -> io::Result<()> {
+        let changed = std::mem::take(&mut self.changed);
+        for &zone in &changed {
+            let of = self.zones[zone as usize];
+            let at = self.layout.note_at(zone, 1 - of.note_slot);
+            self.put(at, &encode_note(at, zone, of.sequence))?;
+        }
+        self.medium.sync()?;
+        self.syncs = self.syncs.wrapping_add(1);
+        let at = Layout::durable_at(u64::from(self.syncs));
+        let durable = encode_note(at, self.syncs, self.sequence);
+        self.medium.write_durably(at, &durable)?;
+        self.durable = self.sequence;
+        self.unsynced_bytes = 0;
+        for &zone in &changed {
+            let of = &mut self.zones[zone as usize];
+            of.note_slot = 1 - of.note_slot;
+            of.durable_slot = Some(of.slot);
+            of.has_durable_data = of.end > 0;
+            of.is_changed = false;
+            self.remove_garbage(zone)?;
+        }
+        Ok(())
+    }
+
+    /// Makes what lies behind the data of a zone zeros.
+    fn remove_garbage(&mut self, zone: u32) -> io::Result<()> {
+        let of = self.zones[zone as usize];
+        if of.garbage_end <= of.end {
+            return Ok(());
+        }
+        let at = self.layout.data_at(zone, of.end);
+        self.put_zeros(at, of.garbage_end - of.end)?;
+        self.zones[zone as usize].garbage_end = of.end;
+        Ok(())
+    }
+
+    /// Before anything is written behind the data of a zone: what lies there
+    /// goes, but not before the record that does not need it is durable.
+    fn make_way(&mut self, zone: u32) -> io::Result<()> {
+        let of = &self.zones[zone as usize];
+        if of.garbage_end <= of.end {
+            return Ok(());
+        }
+        if of.has_durable_data && of.is_changed {
+            self.sync_all()?;
+        }
+        self.remove_garbage(zone)
     }
 
     fn write_record(&mut self, zone: ZoneId, record: &ZoneRecord) -> io::Result<()> {
         let lba_bytes = u64::from(self.state.lba_bytes);
-        let of = &mut self.zones[zone.0 as usize];
         let end = record.data_end_lbas() * lba_bytes;
-        if end < of.end {
+        let of = self.zones[zone.0 as usize];
+        if end > of.end {
+            // Blocks of a random write area that were never written.
+            self.make_way(zone.0)?;
+            self.write_sums_of_zeros(zone.0, of.end..end)?;
+        }
+        let slot = (0..RECORD_SLOTS).find(|slot| {
+            *slot != of.slot && of.durable_slot.is_none_or(|durable| durable != *slot)
+        });
+        let slot = slot.unwrap_or_default();
+        self.sequence += 1;
+        let of = &mut self.zones[zone.0 as usize];
+        if end == 0 && of.end > 0 {
             of.life = of.life.wrapping_add(1);
         }
-        let sequence = of.sequence + 1;
-        let slot = Slot {
+        let entry = Slot {
             epoch: self.state.epoch,
-            sequence,
+            sequence: self.sequence,
             life: of.life,
             record: record.clone(),
         };
-        slot.encode(&self.layout, zone.0, &mut self.scratch);
-        let at = self.layout.record_at(zone.0, sequence);
-        self.medium.write(at, &self.scratch)?;
+        let is_shorter = end < of.end;
+        if is_shorter && end > 0 {
+            self.medium.sync()?;
+            self.wipe_redo()?;
+        }
+        let at = self.layout.record_at(zone.0, slot);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        entry.encode(&self.layout, at, &mut scratch);
+        let written = self.put(at, &scratch);
+        self.scratch = scratch;
+        written?;
         let of = &mut self.zones[zone.0 as usize];
-        of.sequence = sequence;
-        // Blocks that were never written, or zeroed, count from now on.
-        of.end = of.end.max(end);
+        (of.sequence, of.slot) = (self.sequence, slot);
+        if is_shorter {
+            of.garbage_end = of.garbage_end.max(of.end);
+        }
+        of.end = end;
+        if !std::mem::replace(&mut of.is_changed, true) {
+            self.changed.push(zone.0);
+        }
         Ok(())
     }
 
+    /// Data of a host. If it fails nothing counts that has been written.
     fn write_data(&mut self, zone: ZoneId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let of = &mut self.zones[zone.0 as usize];
-        let at = self.layout.data_at(zone.0, offset);
-        let (is_behind, life) = (offset >= of.end, of.life);
-        of.end = of.end.max(offset + bytes.len() as u64);
-        if !is_behind {
-            return self.overwrite(at, bytes, Some((zone.0, life)));
+        if self.unsynced_bytes >= UNSYNCED_BYTES_MAX {
+            self.sync_all()?;
         }
+        let end = self.zones[zone.0 as usize].end;
+        if offset < end {
+            return self.overwrite(zone, offset, bytes);
+        }
+        self.make_way(zone.0)?;
+        let last = offset + bytes.len() as u64;
+        self.zones[zone.0 as usize].garbage_end = last;
+        self.write_sums_of_zeros(zone.0, end..offset)?;
         // It is zero there.
-        if is_zero(bytes) {
-            return Ok(());
+        if !is_zero(bytes) {
+            self.put(self.layout.data_at(zone.0, offset), bytes)?;
         }
-        self.medium.write(at, bytes)
+        self.write_sums(zone.0, offset, bytes, false)?;
+        let of = &mut self.zones[zone.0 as usize];
+        of.end = last;
+        Ok(())
     }
 
-    /// Writes where something is already: never a part of a piece.
-    pub(crate) fn overwrite(
-        &mut self,
-        at: u64,
-        bytes: &[u8],
-        of: Option<(u32, u32)>,
-    ) -> io::Result<()> {
-        for (at, piece) in (at..)
-            .step_by(REDO_BYTES_MAX)
-            .zip(bytes.chunks(REDO_BYTES_MAX))
-        {
-            let redo = Redo {
-                epoch: self.state.epoch,
-                at,
-                len: piece.len() as u64,
-                is_zero: false,
-                of,
-            };
-            redo.encode(&mut self.scratch);
-            self.scratch.extend_from_slice(piece);
-            self.write_redo()?;
-            self.medium.write(at, piece)?;
+    fn write_zeros(&mut self, zone: ZoneId, range: Range<u64>) -> io::Result<()> {
+        let end = self.zones[zone.0 as usize].end;
+        let mut at = range.start;
+        let zeros = vec![0; REDO_BYTES_MAX];
+        while at < range.end.min(end) {
+            // Fits: no more than a piece.
+            let bytes = (range.end.min(end) - at).min(REDO_BYTES_MAX as u64) as usize;
+            self.overwrite(zone, at, &zeros[..bytes])?;
+            at += bytes as u64;
+        }
+        if range.end > end {
+            self.make_way(zone.0)?;
+            self.write_sums_of_zeros(zone.0, end..range.end)?;
+            self.zones[zone.0 as usize].end = range.end;
         }
         Ok(())
     }
 
-    fn overwrite_with_zeros(&mut self, zone: ZoneId, range: Range<u64>) -> io::Result<()> {
-        let redo = Redo {
-            epoch: self.state.epoch,
-            at: self.layout.data_at(zone.0, range.start),
-            len: range.end - range.start,
-            is_zero: true,
-            of: Some((zone.0, self.zones[zone.0 as usize].life)),
+    fn read_data(&self, zone: ZoneId, offset: u64, out: &mut [u8]) -> io::Result<bool> {
+        let end = self.zones[zone.0 as usize].end;
+        // Fits: no more than there is of `out`.
+        let held = end.saturating_sub(offset).min(out.len() as u64) as usize;
+        let (held, rest) = out.split_at_mut(held);
+        rest.fill(0);
+        if held.is_empty() {
+            return Ok(true);
+        }
+        self.medium
+            .read(self.layout.data_at(zone.0, offset), held)?;
+        let Some(at) = self.sum_at(zone.0, offset) else {
+            return Ok(true);
         };
-        redo.encode(&mut self.scratch);
-        self.write_redo()?;
-        self.medium.zero(redo.at, redo.len)
-    }
-
-    fn write_redo(&mut self) -> io::Result<()> {
-        seal(Layout::redo_at(), &mut self.scratch);
-        self.medium.write(Layout::redo_at(), &self.scratch)
+        sums::are_right(&self.medium, at, &self.salt(zone.0), offset, held)
     }
 
     fn discard_data(&mut self, zone: ZoneId, range: Range<u64>) -> io::Result<()> {
         let end = self.zones[zone.0 as usize].end;
-        if range.start >= end {
-            return Ok(());
+        if range.start < end {
+            self.write_zeros(zone, range.start..range.end.min(end))?;
         }
-        if range.end < end {
-            return self.overwrite_with_zeros(zone, range);
-        }
-        if range.end < u64::MAX {
-            return self.overwrite_with_zeros(zone, range.start..end);
-        }
-        // Its record says already that nothing is there.
-        let at = self.layout.data_at(zone.0, range.start);
-        self.medium.zero(at, end - range.start)?;
-        self.zones[zone.0 as usize].end = range.start;
         Ok(())
     }
 
@@ -179,33 +314,51 @@ impl<M: Medium> Store<M> {
             return Ok(());
         }
         let sequence = self.checkpoint_sequence + 1;
-        self.scratch.clear();
-        self.scratch.resize(CHECKPOINT_HEADER_BYTES, 0);
-        self.scratch[4..8].copy_from_slice(&self.state.epoch.to_le_bytes());
-        self.scratch[8..16].copy_from_slice(&sequence.to_le_bytes());
-        self.scratch[16..24].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
-        self.scratch.extend_from_slice(bytes);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        scratch.resize(CHECKPOINT_HEADER_BYTES, 0);
+        scratch[4..8].copy_from_slice(&self.state.epoch.to_le_bytes());
+        scratch[8..16].copy_from_slice(&sequence.to_le_bytes());
+        scratch[16..24].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
+        scratch.extend_from_slice(bytes);
         let at = self.layout.checkpoint_at(sequence);
-        seal(at, &mut self.scratch);
-        self.medium.write(at, &self.scratch)?;
+        seal(at, &mut scratch);
+        let written = self.put(at, &scratch);
+        self.scratch = scratch;
+        written?;
         self.checkpoint_sequence = sequence;
         Ok(())
     }
 
-    /// What lies behind the ends of zones is void, and becomes zero.
+    /// After a loss of power: what was done once more is durable before what it
+    /// was done from goes, and what is void goes before anything new is written.
     fn void_unrecorded(&mut self) -> io::Result<()> {
-        if let Some(at) = self.torn_at.take() {
-            self.medium
-                .write(at, &vec![0; self.layout.record_bytes()])?;
+        self.medium.sync()?;
+        for at in std::mem::take(&mut self.void_at) {
+            self.put(at, &vec![0; self.layout.record_bytes()])?;
+        }
+        for at in std::mem::take(&mut self.void_notes) {
+            self.put(at, &[0; NOTE_BYTES])?;
         }
         for zone in 0..self.layout.zones {
-            let end = self.zones[zone as usize].end;
-            let at = self.layout.data_at(zone, end);
-            self.medium.zero(at, self.layout.zone_bytes - end)?;
+            self.zones[zone as usize].garbage_end = self.layout.zone_bytes;
+            self.remove_garbage(zone)?;
         }
-        // What was done once more may lie behind the ends, too: never again.
-        self.medium
-            .write(Layout::redo_at(), &[0; REDO_HEADER_BYTES])
+        self.wipe_redo()
+    }
+
+    /// A drive begins: that its store is in use outlives a failure of the machine.
+    fn begin_steps(&mut self) -> io::Result<()> {
+        if !self.state.is_clean {
+            self.void_unrecorded()?;
+        }
+        let boot = self.medium.boot();
+        self.write_state(State {
+            is_clean: false,
+            boot,
+            ..self.state
+        })?;
+        self.sync_all()
     }
 
     fn begin_epoch(&mut self, lba_bytes: u32) -> io::Result<()> {
@@ -216,64 +369,65 @@ impl<M: Medium> Store<M> {
         };
         // Both slots: whichever is left speaks of this epoch.
         self.write_state(state)?;
+        self.sync_all()?;
         self.write_state(state)?;
+        self.sync_all()?;
         for zone in 0..self.layout.zones {
             let of = &mut self.zones[zone as usize];
-            let end = std::mem::take(&mut of.end);
-            if end > 0 {
-                self.medium.zero(self.layout.data_at(zone, 0), end)?;
-            }
+            of.garbage_end = of.garbage_end.max(std::mem::take(&mut of.end));
+            of.has_durable_data = false;
+            self.remove_garbage(zone)?;
         }
         Ok(())
     }
 }
 
+fn is_for_want_of_space(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
 impl<M: Medium> Contents for Store<M> {
     fn begin(&mut self) {
-        self.attempt("beginning", |store| {
-            if !store.state.is_clean {
-                store.void_unrecorded()?;
-            }
-            store.write_state(State {
-                is_clean: false,
-                ..store.state
-            })
-        });
+        self.attempt("beginning", Self::begin_steps);
     }
 
-    fn write(&mut self, zone: ZoneId, offset: u64, bytes: &[u8]) {
-        self.attempt("writing data", |store| {
-            store.write_data(zone, offset, bytes)
-        });
+    fn write(&mut self, zone: ZoneId, offset: u64, bytes: &[u8]) -> Result<(), NotWritten> {
+        self.attempt_for_host(|store| store.write_data(zone, offset, bytes))
     }
 
-    fn read(&self, zone: ZoneId, offset: u64, out: &mut [u8]) {
-        let at = self.layout.data_at(zone.0, offset);
-        if let Err(error) = self.medium.read(at, out) {
-            out.fill(0);
-            self.fail("reading data", &error);
-        }
+    fn write_zeroes(&mut self, zone: ZoneId, range: Range<u64>) -> Result<(), NotWritten> {
+        self.attempt_for_host(|store| store.write_zeros(zone, range.clone()))
     }
 
-    fn is_same(&self, zone: ZoneId, offset: u64, bytes: &[u8]) -> bool {
-        let mut mine = vec![0; PIECE_BYTES.min(bytes.len())];
-        let pieces = (offset..)
-            .step_by(PIECE_BYTES)
-            .zip(bytes.chunks(PIECE_BYTES));
-        for (offset, theirs) in pieces {
-            let mine = &mut mine[..theirs.len()];
-            self.read(zone, offset, mine);
-            if mine != theirs {
-                return false;
+    fn write_unreadable(&mut self, zone: ZoneId, range: Range<u64>) -> Result<(), NotWritten> {
+        // Fits: a block of a collection.
+        let zeros = vec![0; (range.end - range.start) as usize];
+        self.attempt_for_host(|store| {
+            store.write_data(zone, range.start, &zeros)?;
+            store.write_sums(zone.0, range.start, &zeros, true)
+        })
+    }
+
+    fn read(&self, zone: ZoneId, offset: u64, out: &mut [u8]) -> Result<(), Unreadable> {
+        match self.read_data(zone, offset, out) {
+            Ok(true) => Ok(()),
+            Ok(false) | Err(_) => {
+                out.fill(0);
+                Err(Unreadable)
             }
         }
-        true
     }
 
     fn clear(&mut self, zone: ZoneId) {
-        self.attempt("giving back the space of a zone", |store| {
-            store.discard_data(zone, 0..u64::MAX)
-        });
+        // Its record says already that nothing is there, and its space is given
+        // back when that is durable.
+        let of = self.zones[zone.0 as usize];
+        if of.garbage_end > of.end && !of.has_durable_data {
+            self.attempt("giving back the space of a zone", |store| {
+                store.remove_garbage(zone.0)
+            });
+        }
     }
 
     fn discard(&mut self, zone: ZoneId, range: Range<u64>) {
@@ -286,16 +440,29 @@ impl<M: Medium> Contents for Store<M> {
         });
     }
 
-    fn place(&mut self, zone: ZoneId, offset_lbas: u32, block: u32, count: u32) {
-        self.attempt("writing what a place holds", |store| {
+    fn place(
+        &mut self,
+        zone: ZoneId,
+        offset_lbas: u32,
+        block: u32,
+        count: u32,
+    ) -> Result<(), NotWritten> {
+        let before = self.entry_sequence;
+        let placed = self.attempt_for_host(|store| {
+            store.entry_sequence = before;
             store.place_blocks(zone, offset_lbas, block..block + count)
         });
+        if placed.is_err() {
+            // Its data does not count either.
+            let of = &mut self.zones[zone.0 as usize];
+            of.garbage_end = of.garbage_end.max(of.end);
+            of.end = u64::from(offset_lbas) * u64::from(self.state.lba_bytes);
+        }
+        placed
     }
 
-    fn forget(&mut self, log: u8, blocks: Range<u32>) {
-        self.attempt("forgetting blocks", |store| {
-            store.forget_blocks(log, blocks)
-        });
+    fn forget(&mut self, log: u8, blocks: Range<u32>) -> Result<(), NotWritten> {
+        self.attempt_for_host(|store| store.forget_blocks(log, blocks.clone()))
     }
 
     fn checkpoint(&mut self, bytes: &[u8]) {
@@ -305,7 +472,7 @@ impl<M: Medium> Contents for Store<M> {
     }
 
     fn sync(&mut self) {
-        self.attempt("synchronising", |store| store.medium.sync());
+        self.attempt("synchronising", Self::sync_all);
     }
 
     fn format(&mut self, lba_bytes: u32) {
@@ -314,7 +481,8 @@ impl<M: Medium> Contents for Store<M> {
 
     fn close(&mut self) {
         self.attempt("closing", |store| {
-            store.medium.sync()?;
+            store.unsynced_bytes += 1;
+            store.sync_all()?;
             store.write_state(State {
                 is_clean: true,
                 ..store.state

@@ -54,6 +54,13 @@ pub(crate) struct Args {
     /// drive comes back with them, however this program ended
     #[arg(long, value_name = "FILE", conflicts_with = "data")]
     store: Option<PathBuf>,
+    /// Whether blocks of a new store get checksums [default: on]
+    #[arg(long, value_enum, requires = "store")]
+    store_checksums: Option<store::Checksums>,
+    /// Most memory that data takes: a write beyond fails with Capacity Exceeded
+    /// [default: half of what is available]
+    #[arg(long, value_name = "SIZE", conflicts_with = "store")]
+    data_limit: Option<String>,
     /// Answer as fast as possible instead of at the drive's times
     #[arg(long)]
     no_timing: bool,
@@ -151,7 +158,7 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
     let plan = faults(args, &config)?;
     let keys = args.authentication.read()?;
     args.logs.start();
-    let (drive, found) = store::drive(args.store.as_deref(), &config)?;
+    let (drive, found) = store::drive(args, &config)?;
     let mut server = Server::bind(args.listen, settings)
         .map_err(|error| Failure::environment(anyhow::anyhow!("{}: {error}", args.listen)))?;
     let address = server.local_addr().map_err(Failure::environment)?;

@@ -3,35 +3,75 @@
 use std::io;
 use std::path::Path;
 
+use zonelab_config::units::parse_size;
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::DriveConfig;
-use zonelab_store::{Found, OpenError, Store};
+use zonelab_store::{Found, Options, Store};
 use zonelab_target::controller::formatted;
 
 use super::Args;
 use crate::exit::Failure;
+use crate::stores;
+
+/// Whether blocks of a new store get checksums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Checksums {
+    /// Yes: a block that is not what was written cannot be read
+    On,
+    /// No
+    Off,
+}
+
+/// What data may take if the machine does not say how much memory it has.
+const DATA_LIMIT_BYTES: u64 = 1 << 30;
+
+/// Most bytes of memory that data may take.
+fn data_limit(args: &Args) -> Result<u64, Failure> {
+    let half = || available_bytes().map_or(DATA_LIMIT_BYTES, |bytes| bytes / 2);
+    args.data_limit.as_deref().map_or_else(
+        || Ok(half()),
+        |text| {
+            parse_size(text).map_err(|problem| Failure::usage(format!("--data-limit: {problem}")))
+        },
+    )
+}
+
+/// Memory that programs can have without others being written out.
+fn available_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    kib.checked_mul(1024)
+}
 
 /// A drive of `config`: that of the store if there is one, with what was found
 /// in it, or a fresh one.
 ///
 /// # Errors
 /// The store cannot be opened, is in use, damaged, or of another drive.
-pub(super) fn drive(
-    path: Option<&Path>,
-    config: &DriveConfig,
-) -> Result<(Drive, Option<Found>), Failure> {
-    let Some(path) = path else {
-        return Ok((Drive::new(config), None));
+pub(super) fn drive(args: &Args, config: &DriveConfig) -> Result<(Drive, Option<Found>), Failure> {
+    let Some(path) = args.store.as_deref() else {
+        let mut drive = Drive::new(config);
+        drive.limit_data(Some(data_limit(args)?));
+        return Ok((drive, None));
     };
-    let (store, found) = Store::at(path, config).map_err(|error| {
-        let at = anyhow::anyhow!("{}: {error}", path.display());
-        match error {
-            OpenError::System(_) | OpenError::InUse | OpenError::Limit { .. } => {
-                Failure::environment(at)
-            }
-            _ => Failure::input(at),
-        }
-    })?;
+    let options = Options {
+        has_checksums: args.store_checksums != Some(Checksums::Off),
+    };
+    let (store, found) =
+        Store::at(path, config, options).map_err(|error| stores::refused(path, &error))?;
+    let other = args
+        .store_checksums
+        .filter(|wanted| (*wanted == Checksums::On) != found.has_checksums);
+    if other.is_some() {
+        let has = if found.has_checksums { "on" } else { "off" };
+        return Err(Failure::input(anyhow::anyhow!(
+            "{}: it was made with --store-checksums {has}, which stays",
+            path.display()
+        )));
+    }
     let damaged =
         |what: String| Failure::input(anyhow::anyhow!("{}: it is damaged: {what}", path.display()));
     // What a host formatted the drive to is part of its contents.
@@ -50,6 +90,8 @@ pub(super) struct Summary {
     file: String,
     is_new: bool,
     is_clean: bool,
+    is_rolled_back: bool,
+    has_checksums: bool,
     zones_with_data: usize,
 }
 
@@ -60,6 +102,8 @@ impl Summary {
             file: file.unwrap_or_default(),
             is_new: found.is_new,
             is_clean: found.is_clean,
+            is_rolled_back: found.is_rolled_back,
+            has_checksums: found.has_checksums,
             zones_with_data: found.zones_with_data(),
         }
     }
@@ -68,7 +112,8 @@ impl Summary {
     pub(super) fn as_json(&self) -> serde_json::Value {
         serde_json::json!({
             "file": self.file, "is_new": self.is_new, "is_clean": self.is_clean,
-            "zones_with_data": self.zones_with_data,
+            "zones_with_data": self.zones_with_data, "is_rolled_back": self.is_rolled_back,
+            "has_checksums": self.has_checksums,
         })
     }
 
@@ -77,6 +122,9 @@ impl Summary {
         let how = match (self.is_new, self.is_clean) {
             (true, _) => "a new store",
             (false, true) => "switched off in good order",
+            (false, false) if self.is_rolled_back => {
+                "the machine has ended since: it is as the last Flush left it"
+            }
             (false, false) => "as after a loss of power",
         };
         let (file, zones) = (&self.file, self.zones_with_data);

@@ -6,8 +6,9 @@
 //! which a part was done, and a drive is made of it. What must hold: every zone
 //! is in a state that it was in, not before the last that its host was told of,
 //! and not after what had begun; with all data of that state and no other. In
-//! some runs the medium gets full instead. Then the drive goes on, and the same
-//! again; at last bits are flipped, which must give an error or a drive.
+//! some runs the medium is full for a while: writes that do not fit fail and have
+//! written nothing. Then the drive goes on, and the same again; at last bits are
+//! flipped, which must give an error or a drive.
 
 mod history;
 mod player;
@@ -30,7 +31,10 @@ pub fn run(data: &[u8]) {
     let mut draw = Draw::new(data);
     let config = config(&mut draw);
     let mut tape = Tape::default();
-    zonelab_store::create(&mut tape, &config).expect("the tape takes everything");
+    let options = zonelab_store::Options {
+        has_checksums: draw.flag(),
+    };
+    zonelab_store::create(&mut tape, &config, options).expect("the tape takes everything");
     let mut image = tape.now();
     for _ in 0..draw.int(1..=2_u8) {
         image = session(&mut draw, &config, image);
@@ -57,7 +61,7 @@ fn session(draw: &mut Draw<'_>, config: &DriveConfig, image: Image) -> Image {
     let tape = Tape::new(image);
     let mut player = Player::open(config, &tape);
     if draw.one_in(4) {
-        tape.fill_up(draw.int(0..=200), draw.int(0..=5000));
+        tape.fill_up(draw.int(0..=200), draw.int(0..=5000), draw.int(1..=40));
     }
     player.play(draw);
     let steps = if player.has_failed() || draw.one_in(4) {

@@ -444,7 +444,8 @@ fn recovered(config: &DriveConfig, tape: &Tape) -> (Drive, Zones, Blocks) {
         let is_zoned = drive.info().namespaces[nsid.0 as usize - 1].zoned.is_some();
         let lbas = if is_zoned { current.zones.size_lbas } else { 0 };
         let stamps = (0..lbas).map(|lba| {
-            store.read(zone, lba * lba_bytes as u64, &mut block);
+            let read = store.read(zone, lba * lba_bytes as u64, &mut block);
+            read.expect("nothing is damaged");
             stamp_of(&block, lba)
         });
         zones.push((View::of(&drive, zone), stamps.collect()));

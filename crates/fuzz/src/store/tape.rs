@@ -88,6 +88,18 @@ impl Step {
         }
     }
 
+    /// As much of it as has so many bytes.
+    fn part(self, most: u64) -> Self {
+        match self {
+            Self::Write { at, bytes } => {
+                let end = usize::try_from(most).unwrap_or(usize::MAX);
+                let bytes = bytes[..bytes.len().min(end)].into();
+                Self::Write { at, bytes }
+            }
+            zero @ Self::Zero { .. } => zero,
+        }
+    }
+
     fn bytes(&self) -> u64 {
         match self {
             Self::Write { bytes, .. } => bytes.len() as u64,
@@ -101,9 +113,10 @@ struct Inner {
     start: Image,
     now: Image,
     steps: Vec<Step>,
-    /// From this step on nothing fits any more; of that, so many bytes do.
+    /// From this step on writes do not fit: so many bytes of each do, and it fails.
     full_at: Option<(usize, u64)>,
-    has_failed: bool,
+    /// How many of them fail before there is room again.
+    failures_left: u32,
 }
 
 /// A medium; copies of it are the same one.
@@ -129,10 +142,11 @@ impl Tape {
         self.inner().steps.len()
     }
 
-    /// Lets the medium be full after so many more steps.
-    pub(super) fn fill_up(&self, steps: usize, bytes: u64) {
+    /// Lets the medium be full after so many more steps, for so many writes.
+    pub(super) fn fill_up(&self, steps: usize, bytes: u64, failures: u32) {
         let mut inner = self.inner();
         inner.full_at = Some((inner.steps.len() + steps, bytes));
+        inner.failures_left = failures;
     }
 
     /// The medium after `steps` steps, and so many thousandths of the next.
@@ -150,20 +164,19 @@ impl Tape {
 
     fn step(&self, step: Step) -> io::Result<()> {
         let mut inner = self.inner();
-        assert!(!inner.has_failed, "something is written after a failure");
+        let is_write = matches!(step, Step::Write { .. });
         let full = inner.full_at.filter(|(at, _)| *at <= inner.steps.len());
-        match full {
-            None => {
-                step.apply(&mut inner.now, u64::MAX);
-                inner.steps.push(step);
-                Ok(())
-            }
+        // Holes take no room.
+        let (step, done) = match full.filter(|_| is_write && inner.failures_left > 0) {
+            None => (step, Ok(())),
             Some((_, bytes)) => {
-                step.apply(&mut inner.now, bytes);
-                inner.has_failed = true;
-                Err(io::ErrorKind::StorageFull.into())
+                inner.failures_left -= 1;
+                (step.part(bytes), Err(io::ErrorKind::StorageFull.into()))
             }
-        }
+        };
+        step.apply(&mut inner.now, u64::MAX);
+        inner.steps.push(step);
+        done
     }
 
     /// The medium as it is.

@@ -10,6 +10,7 @@ use zonelab_device::{Lba, NamespaceId, Op};
 use zonelab_nvme::zns::ZoneSendAction;
 
 use super::{Role, Stream};
+use crate::contents::{NotWritten, Unreadable};
 use crate::drive::{Drive, Request, Stage};
 use crate::event::Event;
 
@@ -45,6 +46,8 @@ enum Phase {
     Flush,
     /// The victim is being reset.
     Reset,
+    /// What was moved is being written, and the rest cannot be.
+    GivenUp,
 }
 
 impl Collection {
@@ -99,12 +102,18 @@ impl Drive {
                 }
                 Phase::Read => {
                     of.collection.phase = Phase::Gather;
-                    self.write_batch(which);
+                    if let Err(why) = self.write_batch(which) {
+                        return self.give_up_collection(which, why);
+                    }
                     if self.conventional[usize::from(which)].collection.outstanding > 0 {
                         return;
                     }
                 }
                 Phase::Flush => return self.reset_victim(which),
+                Phase::GivenUp => {
+                    of.collection.phase = Phase::Idle;
+                    return;
+                }
                 Phase::Reset => {
                     let victim = of.collection.victim;
                     of.collection.phase = Phase::Idle;
@@ -163,10 +172,14 @@ impl Drive {
     }
 
     /// Writes what is left of the batch that was read.
-    fn write_batch(&mut self, which: u8) {
+    ///
+    /// # Errors
+    /// A block cannot be written; those before it have been moved.
+    fn write_batch(&mut self, which: u8) -> Result<(), NotWritten> {
         let batch = core::mem::take(&mut self.conventional[usize::from(which)].collection.batch);
         let mut next = 0;
-        while next < batch.len() {
+        let mut moved = Ok(());
+        while next < batch.len() && moved.is_ok() {
             let of = &mut self.conventional[usize::from(which)];
             let room = of.log.room(Stream::Collection);
             debug_assert!(room > 0, "a zone is left for collection");
@@ -180,8 +193,13 @@ impl Drive {
                 next += 1;
                 let log = &mut self.conventional[usize::from(which)].log;
                 if let Some(block) = log.block_at(place) {
-                    let to = log.append(Stream::Collection, block);
-                    self.move_data(which, place, to);
+                    let to = log.next_place(Stream::Collection);
+                    moved = self.move_data(which, (place, to), block);
+                    if moved.is_err() {
+                        break;
+                    }
+                    let log = &mut self.conventional[usize::from(which)].log;
+                    log.append(Stream::Collection, block);
                     count += 1;
                 }
             }
@@ -192,21 +210,49 @@ impl Drive {
             }
         }
         self.conventional[usize::from(which)].collection.batch = batch;
+        moved
+    }
+
+    /// What the collection moves cannot be written: it begins anew with the next
+    /// write that needs room, and those that wait for it now fail.
+    #[cold]
+    fn give_up_collection(&mut self, which: u8, why: NotWritten) {
+        let of = &mut self.conventional[usize::from(which)];
+        let is_busy = of.collection.outstanding > 0;
+        of.collection.phase = if is_busy { Phase::GivenUp } else { Phase::Idle };
+        for index in core::mem::take(&mut of.waiting) {
+            let nlb = self.requests.at(index).op.nlb();
+            self.write_fails(index, nlb, why);
+        }
     }
 
     /// Moves the data of a block from one place to another.
-    fn move_data(&mut self, which: u8, from: u32, to: u32) {
+    fn move_data(
+        &mut self,
+        which: u8,
+        (from, to): (u32, u32),
+        block: u32,
+    ) -> Result<(), NotWritten> {
         let lba_bytes = self.config().lba_bytes as usize;
         let of = &mut self.conventional[usize::from(which)];
-        let Some(data) = &mut self.data else { return };
+        let Some(data) = &mut self.data else {
+            return Ok(());
+        };
         of.collection.bytes.resize(lba_bytes, 0);
         let bytes_of = |offset: u32| u64::from(offset) * lba_bytes as u64;
         let (zone, offset) = of.log.position(from);
-        data.read(zone, bytes_of(offset), &mut of.collection.bytes);
+        let read = data.read(zone, bytes_of(offset), &mut of.collection.bytes);
         let (zone, offset) = of.log.position(to);
-        data.write(zone, bytes_of(offset), &of.collection.bytes);
-        if let (Some(contents), Some(block)) = (data.outside(), of.log.block_at(to)) {
-            contents.place(zone, offset, block, 1);
+        match (read, data.outside()) {
+            // It must not become readable by being moved.
+            (Err(Unreadable), Some(contents)) => {
+                contents.write_unreadable(zone, bytes_of(offset)..bytes_of(offset + 1))?;
+            }
+            _ => data.write_moved(zone, bytes_of(offset), &of.collection.bytes)?,
+        }
+        match data.outside() {
+            Some(contents) => contents.place(zone, offset, block, 1),
+            None => Ok(()),
         }
     }
 
@@ -238,6 +284,8 @@ impl Drive {
         };
         let index = self.insert_internal(Request::internal(nsid, op, Role::Collection(which)));
         // The blocks are where they were moved to, before this place forgets them.
+        // It does so at once as far as the end of the process is concerned; for the
+        // end of the machine see `Contents::clear`.
         self.keep_zones();
         let mut changes = Vec::new();
         let reset = self.zones.send(slba, ZoneSendAction::RESET, &mut changes);

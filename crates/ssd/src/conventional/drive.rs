@@ -4,7 +4,7 @@ use zonelab_device::{Lba, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
 
 use super::{Role, Stream};
-use crate::contents::Data;
+use crate::contents::{Data, NotWritten, Unreadable};
 use crate::drive::{Drive, Request, Stage};
 use crate::event::Event;
 use crate::flash::{BlockRange, Claim};
@@ -96,7 +96,9 @@ impl Drive {
             }
             Op::WriteZeroes { slba, nlb } => {
                 let first = self.block_of(which, slba);
-                self.forget_blocks(which, first, nlb);
+                if let Err(status) = self.forget_blocks(which, first, nlb) {
+                    self.requests.at(index).status = status;
+                }
                 self.conclude_conventional(index);
             }
             Op::Deallocate { ranges } => {
@@ -106,7 +108,10 @@ impl Drive {
                     .and_then(|data| ranges::of_deallocate(data, ranges));
                 for LbaRange { slba, nlb } in all.into_iter().flatten() {
                     // Fits: accepted, so they are blocks of the namespace.
-                    self.forget_blocks(which, slba as u32, nlb);
+                    if let Err(status) = self.forget_blocks(which, slba as u32, nlb) {
+                        self.requests.at(index).status = status;
+                        break;
+                    }
                 }
                 self.requests.at(index).data = data;
                 self.conclude_conventional(index);
@@ -119,14 +124,16 @@ impl Drive {
         }
     }
 
-    fn forget_blocks(&mut self, which: u8, first: u32, nlb: u32) {
+    fn forget_blocks(&mut self, which: u8, first: u32, nlb: u32) -> Result<(), Status> {
+        if let Some(contents) = self.data.as_mut().and_then(Data::outside) {
+            let forgotten = contents.forget(which, first..first + nlb);
+            forgotten.map_err(NotWritten::status)?;
+        }
         let log = &mut self.conventional[usize::from(which)].log;
         for block in first..first + nlb {
             log.forget(block);
         }
-        if let Some(contents) = self.data.as_mut().and_then(Data::outside) {
-            contents.forget(which, first..first + nlb);
-        }
+        Ok(())
     }
 
     /// The work of a command is done: it goes to the host.
@@ -182,27 +189,48 @@ impl Drive {
         let lba_bytes = self.config().lba_bytes as usize;
         let log = &self.conventional[usize::from(which)].log;
         let request = self.requests.at(index);
-        let (Some(data), Some(buf)) = (&self.data, &mut request.data) else {
+        let Some(data) = &self.data else {
+            return;
+        };
+        let nlb = request.op.nlb();
+        if let Op::Verify { .. } = request.op {
+            let places = (first..first + nlb).filter_map(|block| log.place_of(block));
+            let mut at = places.map(|place| log.position(place));
+            let is_readable = at.all(|(zone, offset)| {
+                let offset = u64::from(offset) * lba_bytes as u64;
+                data.verify(zone, offset..offset + lba_bytes as u64).is_ok()
+            });
+            if !is_readable {
+                request.status = Status::UNRECOVERED_READ_ERROR;
+            }
+            return;
+        }
+        let Some(buf) = &mut request.data else {
             return;
         };
         let is_read = matches!(request.op, Op::Read { .. });
-        let mut is_same = true;
+        let (mut is_same, mut is_readable) = (true, true);
         for (block, out) in (first..).zip(buf.chunks_mut(lba_bytes)) {
             let at = log.place_of(block).map(|place| log.position(place));
             match at {
                 Some((zone, offset)) => {
                     let offset = u64::from(offset) * lba_bytes as u64;
                     if is_read {
-                        data.read(zone, offset, out);
+                        is_readable &= data.read(zone, offset, out).is_ok();
                     } else {
-                        is_same &= data.is_same(zone, offset, out);
+                        match data.is_same(zone, offset, out) {
+                            Ok(is) => is_same &= is,
+                            Err(Unreadable) => is_readable = false,
+                        }
                     }
                 }
                 None if is_read => out.fill(0),
                 None => is_same &= out.iter().all(|byte| *byte == 0),
             }
         }
-        if !is_same {
+        if !is_readable {
+            request.status = Status::UNRECOVERED_READ_ERROR;
+        } else if !is_same {
             request.status = Status::COMPARE_FAILURE;
         }
     }
@@ -240,24 +268,42 @@ impl Drive {
                 return false;
             }
             let from = of.log.next_place(Stream::Host);
+            let (zone, offset) = of.log.position(from);
+            let request = self.requests.at(index);
+            let mut written = Ok(());
+            if let (Some(data), Some(buf)) = (&mut self.data, &request.data) {
+                let bytes = done as usize * lba_bytes..(done + count) as usize * lba_bytes;
+                written = data.write(zone, u64::from(offset) * lba_bytes as u64, &buf[bytes]);
+            }
+            if let (Ok(()), Some(contents)) = (written, self.data.as_mut().and_then(Data::outside))
+            {
+                written = contents.place(zone, offset, first + done, count);
+            }
+            if let Err(why) = written {
+                return self.write_fails(index, nlb, why);
+            }
             for block in first + done..first + done + count {
                 of.log.append(Stream::Host, block);
             }
             let request = self.requests.at(index);
             request.result += u64::from(count);
             request.pending += 1;
-            if let (Some(data), Some(buf)) = (&mut self.data, &request.data) {
-                let bytes = done as usize * lba_bytes..(done + count) as usize * lba_bytes;
-                let (zone, offset) = of.log.position(from);
-                data.write(zone, u64::from(offset) * lba_bytes as u64, &buf[bytes]);
-            }
-            if let Some(contents) = self.data.as_mut().and_then(Data::outside) {
-                let (zone, offset) = of.log.position(from);
-                contents.place(zone, offset, first + done, count);
-            }
             self.write_log(which, from, count, Role::Part(index));
         }
         self.collect_if_needed(which);
+        true
+    }
+
+    /// The rest of a write cannot be written: it ends when what was written of
+    /// it does. Returns that nothing of it waits for collection.
+    #[cold]
+    pub(super) fn write_fails(&mut self, index: u32, nlb: u32, why: NotWritten) -> bool {
+        let request = self.requests.at(index);
+        request.status = why.status();
+        request.result = u64::from(nlb);
+        if request.pending == 0 {
+            self.conclude_conventional(index);
+        }
         true
     }
 

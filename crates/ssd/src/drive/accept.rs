@@ -5,9 +5,10 @@ use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 
 use super::Drive;
+use crate::contents::{Data, NotWritten};
 use crate::flash::{BlockRange, Claim};
 use crate::ranges::{self, LbaRange};
-use crate::zones::Extent;
+use crate::zones::{Extent, Zones};
 
 impl Drive {
     /// Checks a command on a namespace that exists, with its address counted
@@ -65,6 +66,7 @@ impl Drive {
             }
             Op::Write { slba, nlb } => {
                 self.check_transfer(nlb, self.info.max_transfer_bytes, request)?;
+                self.write_ahead(request, |zones| zones.place_of_write(slba, nlb))?;
                 let extent = self.zones.write(slba, nlb)?;
                 self.totals.implicit_closes += u64::from(extent.closed.is_some());
                 let processed = processed.saturating_add(self.charge(&op, nlb, extent.opened));
@@ -72,6 +74,7 @@ impl Drive {
             }
             Op::Append { zslba, nlb } => {
                 self.check_transfer(nlb, self.info.max_append_bytes, request)?;
+                self.write_ahead(request, |zones| zones.place_of_append(zslba, nlb))?;
                 let extent = self.zones.append(zslba, nlb)?;
                 self.totals.implicit_closes += u64::from(extent.closed.is_some());
                 self.requests.at(request).result = zslba.0 + extent.offset_lbas;
@@ -123,20 +126,56 @@ impl Drive {
     fn accept_zeroes(&mut self, op: Op, request: u32, processed: Nanos) -> Result<Nanos, Status> {
         let (slba, nlb) = (Lba(op.first_block()), op.nlb());
         self.check_transfer(nlb, u32::MAX, request)?;
+        self.zero_ahead(slba, nlb)?;
         let extent = self.zones.write(slba, nlb)?;
         self.totals.implicit_closes += u64::from(extent.closed.is_some());
         let processed = processed.saturating_add(self.charge(&op, nlb, extent.opened));
-        // Without random write areas, the blocks behind the write
-        // pointer hold zeros already.
-        if self.config.zones.zrwa.is_some()
-            && let Some(data) = &mut self.data
-        {
-            let lba_bytes = u64::from(self.config.lba_bytes);
-            let blocks = extent.offset_lbas..extent.offset_lbas + u64::from(nlb);
-            let bytes = blocks.start * lba_bytes..blocks.end * lba_bytes;
-            data.discard(extent.zone, bytes);
-        }
         Ok(self.place_write(&extent, nlb, request, (processed, 0)))
+    }
+
+    /// Makes the blocks of a write of zeros zeros before its zone takes them.
+    fn zero_ahead(&mut self, slba: Lba, nlb: u32) -> Result<(), Status> {
+        let has_areas = self.config.zones.zrwa.is_some();
+        let lba_bytes = u64::from(self.config.lba_bytes);
+        let Some(data) = &mut self.data else {
+            return Ok(());
+        };
+        // Without random write areas, the blocks behind the write pointer hold
+        // zeros already.
+        if !has_areas && matches!(data, Data::Memory(_)) {
+            return Ok(());
+        }
+        let (zone, offset) = self.zones.place_of_write(slba, nlb)?;
+        let range = offset * lba_bytes..(offset + u64::from(nlb)) * lba_bytes;
+        match data {
+            Data::Memory(data) => data.discard(zone, range),
+            Data::Outside(contents) => {
+                let written = contents.write_zeroes(zone, range);
+                written.map_err(NotWritten::status)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes data that can fail to be written before its zone takes it: behind
+    /// a write pointer, nothing counts.
+    #[inline]
+    fn write_ahead(
+        &mut self,
+        request: u32,
+        place: impl FnOnce(&Zones) -> Result<(ZoneId, u64), Status>,
+    ) -> Result<(), Status> {
+        let lba_bytes = u64::from(self.config.lba_bytes);
+        let Some(data) = self.data.as_mut().filter(|data| data.can_fail()) else {
+            return Ok(());
+        };
+        let (zone, offset) = place(&self.zones)?;
+        match &self.requests.at(request).data {
+            Some(buf) => data
+                .write(zone, offset * lba_bytes, buf)
+                .map_err(NotWritten::status),
+            None => Ok(()),
+        }
     }
 
     /// What the front end charges for a transfer that was accepted.
@@ -168,7 +207,10 @@ impl Drive {
     #[inline]
     fn accept_write(&mut self, extent: &Extent, nlb: u32, request: u32, processed: Nanos) -> Nanos {
         let lba_bytes = u64::from(self.config.lba_bytes);
-        if let (Some(data), Some(buf)) = (&mut self.data, &self.requests.at(request).data) {
+        if let (Some(Data::Memory(data)), Some(buf)) =
+            (&mut self.data, &self.requests.at(request).data)
+            && !data.is_limited()
+        {
             data.write(extent.zone, extent.offset_lbas * lba_bytes, buf);
         }
         let fetched = (processed, u64::from(nlb) * lba_bytes);

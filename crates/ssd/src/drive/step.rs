@@ -6,7 +6,7 @@ use zonelab_nvme::zns::ZoneSendAction;
 
 use super::{Drive, Owner, Stage};
 use crate::account::Cause;
-use crate::contents::Data;
+use crate::contents::{Data, Unreadable};
 use crate::conventional::Role;
 use crate::event::Event;
 
@@ -265,12 +265,23 @@ impl Drive {
             && role == Role::Zoned
         {
             match op {
-                Op::Read { slba, .. } => self.copy_out(data, slba, buf),
-                Op::Compare { slba, .. } if !self.is_same(data, slba, buf) => {
-                    completion.status = Status::COMPARE_FAILURE;
+                Op::Read { slba, .. } if self.copy_out(data, slba, buf).is_err() => {
+                    completion.status = Status::UNRECOVERED_READ_ERROR;
                 }
+                Op::Compare { slba, .. } => match self.is_same(data, slba, buf) {
+                    Ok(true) => {}
+                    Ok(false) => completion.status = Status::COMPARE_FAILURE,
+                    Err(Unreadable) => completion.status = Status::UNRECOVERED_READ_ERROR,
+                },
                 _ => {}
             }
+        }
+        if let Op::Verify { slba, nlb } = op
+            && completion.status.is_success()
+            && role == Role::Zoned
+            && self.verify(slba, nlb).is_err()
+        {
+            completion.status = Status::UNRECOVERED_READ_ERROR;
         }
         if self.recorder.is_some() {
             self.record_completion(index, completion.status);
@@ -288,23 +299,43 @@ impl Drive {
             .0
     }
 
-    pub(crate) fn copy_out(&self, data: &Data, slba: Lba, buf: &mut [u8]) {
+    pub(crate) fn copy_out(
+        &self,
+        data: &Data,
+        slba: Lba,
+        buf: &mut [u8],
+    ) -> Result<(), Unreadable> {
         let mut done = 0;
         for (zone, within, bytes) in self.pieces(slba, buf.len()) {
-            data.read(zone, within, &mut buf[done..done + bytes]);
+            data.read(zone, within, &mut buf[done..done + bytes])?;
             done += bytes;
         }
+        Ok(())
+    }
+
+    /// Looks at the data of accepted blocks.
+    #[cold]
+    fn verify(&self, slba: Lba, nlb: u32) -> Result<(), Unreadable> {
+        let Some(data) = &self.data else {
+            return Ok(());
+        };
+        let bytes = u64::from(nlb) * u64::from(self.config.lba_bytes);
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.pieces(slba, bytes)
+            .try_for_each(|(zone, at, bytes)| data.verify(zone, at..at + bytes as u64))
     }
 
     /// Whether blocks hold what is in a buffer.
     #[cold]
-    fn is_same(&self, data: &Data, slba: Lba, buf: &[u8]) -> bool {
+    fn is_same(&self, data: &Data, slba: Lba, buf: &[u8]) -> Result<bool, Unreadable> {
         let mut done = 0;
-        self.pieces(slba, buf.len()).all(|(zone, within, bytes)| {
-            let mine = &buf[done..done + bytes];
+        for (zone, within, bytes) in self.pieces(slba, buf.len()) {
+            if !data.is_same(zone, within, &buf[done..done + bytes])? {
+                return Ok(false);
+            }
             done += bytes;
-            data.is_same(zone, within, mine)
-        })
+        }
+        Ok(true)
     }
 
     /// The parts of `bytes` from an accepted block on that lie in one zone

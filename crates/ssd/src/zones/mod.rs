@@ -387,13 +387,69 @@ impl Zones {
     /// Puts `nlb` blocks at the write pointer of a zone.
     #[inline]
     fn place(&mut self, index: usize, pointer: u64, nlb: u32) -> Result<Extent, Status> {
+        self.place_as(self.placement_at(pointer, nlb), index, pointer, nlb)
+    }
+
+    #[inline]
+    fn placement_at(&self, pointer: u64, nlb: u32) -> Placement {
         debug_assert!(pointer <= self.capacity_lbas, "write pointer past capacity");
-        let placement = match u64::from(nlb).cmp(&(self.capacity_lbas - pointer)) {
+        match u64::from(nlb).cmp(&(self.capacity_lbas - pointer)) {
             std::cmp::Ordering::Less => Placement::Within,
             std::cmp::Ordering::Equal => Placement::Filling,
             std::cmp::Ordering::Greater => Placement::Beyond,
+        }
+    }
+
+    /// Where a write would go, without writing: zone, and blocks from its start.
+    ///
+    /// # Errors
+    /// Those of [`Zones::write`].
+    pub(crate) fn place_of_write(&self, slba: Lba, nlb: u32) -> Result<(ZoneId, u64), Status> {
+        let (index, offset) = self.locate(slba, nlb)?;
+        let fits = offset <= self.capacity_lbas && u64::from(nlb) <= self.capacity_lbas - offset;
+        if !fits {
+            return Err(Status::ZONE_BOUNDARY_ERROR);
+        }
+        let pointer = self.zones[index].written_lbas(self.capacity_lbas);
+        let (event, placement) = if self.areas.end_of(index).is_some() {
+            (
+                Event::WriteZrwa,
+                self.placement_in_zrwa(index, offset, nlb).0,
+            )
+        } else if offset == pointer {
+            (Event::Write, self.placement_at(pointer, nlb))
+        } else {
+            (Event::Write, Placement::Elsewhere)
         };
-        self.place_as(placement, index, pointer, nlb)
+        self.would_allow(index, event, placement)?;
+        Ok((self.id(index), offset))
+    }
+
+    /// The same for an append.
+    ///
+    /// # Errors
+    /// Those of [`Zones::append`].
+    pub(crate) fn place_of_append(&self, zslba: Lba, nlb: u32) -> Result<(ZoneId, u64), Status> {
+        let (index, offset) = self.locate(zslba, nlb)?;
+        if offset != 0 {
+            return Err(Status::INVALID_FIELD);
+        }
+        if self.areas.end_of(index).is_some() {
+            return Err(self.append_zrwa(index));
+        }
+        let pointer = self.zones[index].written_lbas(self.capacity_lbas);
+        self.would_allow(index, Event::Write, self.placement_at(pointer, nlb))?;
+        Ok((self.id(index), pointer))
+    }
+
+    fn would_allow(&self, index: usize, event: Event, placement: Placement) -> Result<(), Status> {
+        let condition = self.condition(index, placement);
+        let status = table::outcome(self.zones[index].state, event, condition).status;
+        if status.is_success() {
+            Ok(())
+        } else {
+            Err(status)
+        }
     }
 
     #[inline]

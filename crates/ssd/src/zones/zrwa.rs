@@ -107,15 +107,8 @@ impl Zones {
         nlb: u32,
         written_end: u64,
     ) -> Result<Extent, Status> {
-        let pointer = self.zones[index].host_lbas;
         let end = offset + u64::from(nlb);
-        let is_in_reach = offset >= pointer && end <= pointer + 2 * self.areas.size_lbas;
-        let commit = self.areas.implicit_commit(pointer, end);
-        let placement = if is_in_reach {
-            self.placement_of_commit(pointer, commit)
-        } else {
-            Placement::Elsewhere
-        };
+        let (placement, commit) = self.placement_in_zrwa(index, offset, nlb);
         let mut extent = self.commit(index, Event::WriteZrwa, placement, commit)?;
         if let Some(written) = self.areas.ends.get_mut(index).filter(|end| **end < LEFT) {
             *written = written_end.max(end);
@@ -124,6 +117,24 @@ impl Zones {
         extent.offset_lbas = offset;
         extent.nlb = nlb;
         Ok(extent)
+    }
+
+    /// Where a write to a zone with an area is, and how many blocks it commits.
+    pub(super) fn placement_in_zrwa(
+        &self,
+        index: usize,
+        offset: u64,
+        nlb: u32,
+    ) -> (Placement, u64) {
+        let pointer = self.zones[index].host_lbas;
+        let end = offset + u64::from(nlb);
+        let is_in_reach = offset >= pointer && end <= pointer + 2 * self.areas.size_lbas;
+        let commit = self.areas.implicit_commit(pointer, end);
+        if is_in_reach {
+            (self.placement_of_commit(pointer, commit), commit)
+        } else {
+            (Placement::Elsewhere, commit)
+        }
     }
 
     /// An append to a zone that has an area.

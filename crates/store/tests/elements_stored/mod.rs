@@ -8,7 +8,7 @@ use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 use zonelab_ssd::config::{DriveConfig, FillExtent, FinishConfig, MappingConfig};
 use zonelab_ssd::mapping::elements::ElementInfo;
 use zonelab_ssd::{Drive, profile};
-use zonelab_store::create;
+use zonelab_store::{Options, create};
 
 use super::{Memory, config, drive_in, filled, read, run};
 
@@ -157,7 +157,7 @@ fn drives_with_elements_come_back() {
         }
         profile::check(&config).unwrap();
         let mut memory = Memory::default();
-        create(&mut memory, &config).unwrap();
+        create(&mut memory, &config, Options::default()).unwrap();
         let mut zones = vec![Written::new(); config.zones.count as usize];
         for _ in 0..6 {
             let mut drive = drive_in(&memory, &config);
@@ -193,7 +193,7 @@ fn drives_with_elements_come_back() {
 fn an_active_zone_has_all_of_its_flash_whatever_the_checkpoint_says() {
     let config = with_elements(chunks, 16);
     let mut memory = Memory::default();
-    create(&mut memory, &config).unwrap();
+    create(&mut memory, &config, Options::default()).unwrap();
     let send = |action| Op::ZoneSend {
         slba: Lba(0),
         action,
