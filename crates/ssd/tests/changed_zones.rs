@@ -56,10 +56,10 @@ fn zones_that_fail_are_listed_once_by_namespace_until_they_are_taken() {
     assert_eq!(zones(rig.drive.changed_zones(SECOND)), [0, 2 * size]);
     assert_eq!(zones(rig.drive.take_changed_zones(SECOND)), [0, 2 * size]);
     assert!(!rig.drive.has_zone_event(SECOND));
-    assert_eq!(zones(rig.drive.take_changed_zones(SECOND)), []);
+    assert_eq!(zones(rig.drive.take_changed_zones(SECOND)), [0_u64; 0]);
     fail(&mut rig, 4, ZoneState::READ_ONLY);
     assert_eq!(zones(rig.drive.changed_zones(SECOND)), [size]);
-    assert_eq!(zones(rig.drive.changed_zones(FIRST)), []);
+    assert_eq!(zones(rig.drive.changed_zones(FIRST)), [0_u64; 0]);
     for nsid in [NamespaceId(0), NamespaceId(3)] {
         assert!(!rig.drive.has_zone_event(nsid));
         assert!(rig.drive.take_changed_zones(nsid).is_none());

@@ -202,7 +202,7 @@ fn check(media: Media, config: MediaConfig, shape: &Shape, arrivals: &[Arrival],
         let events = rig.woken.iter().filter(|(_, of)| *of as usize == task);
         let times: Vec<u64> = events.map(|(at, _)| at.0).collect();
         if told_at_once[task] {
-            assert_eq!(times, [], "{ask:?}");
+            assert_eq!(times, [0_u64; 0], "{ask:?}");
         } else {
             assert_eq!(times, [idle.min(deadline)], "{ask:?}");
         }

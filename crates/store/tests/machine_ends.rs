@@ -26,7 +26,7 @@ use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 use zonelab_ssd::config::{
     BufferRelease, DataStore, DriveConfig, FillExtent, FinishConfig, MappingConfig,
-    NamespaceConfig, NamespaceKind, WriteBufferConfig, ZrwaConfig,
+    NamespaceConfig, NamespaceKind, Placement, WriteBufferConfig, ZrwaConfig,
 };
 use zonelab_ssd::{Drive, profile};
 use zonelab_store::{Options, create, open};
@@ -71,6 +71,7 @@ fn config(kind: Kind) -> DriveConfig {
                 release: BufferRelease::Program,
                 drain_bytes_per_s: None,
                 turn_bytes: None,
+                placement: Placement::LeastWork,
             });
             config.zones.zrwa = Some(ZrwaConfig {
                 size_lbas: 16,

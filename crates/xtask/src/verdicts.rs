@@ -13,10 +13,50 @@ use crate::{USAGE, cargo, root};
 const BEGIN: &str = "<!-- verdicts: begin -->";
 const END: &str = "<!-- verdicts: end -->";
 
-/// The documents with such a block, relative to the root. Those of
-/// [`OPTIONAL`] need not have one.
-const DOCUMENTS: [&str; 1] = ["README.md"];
-const OPTIONAL: [&str; 1] = ["docs/models/zn540.md"];
+/// The documents with such a block, relative to the root.
+const DOCUMENTS: [(&str, Extent); 2] = [("README.md", Extent::Worst), (GAPS, Extent::Whole)];
+const GAPS: &str = "docs/known-gaps.md";
+
+/// How much of the summary a document has.
+#[derive(Clone, Copy)]
+enum Extent {
+    /// All of it.
+    Whole,
+    /// Of its table, the first rows: the worst.
+    Worst,
+}
+
+/// Rows of [`Extent::Worst`].
+const WORST: usize = 10;
+
+impl Extent {
+    fn of(self, summary: &str) -> String {
+        let is_row = |line: &&str| line.starts_with("| ") && !line.starts_with("| ---");
+        let rows = summary.lines().filter(is_row).count().saturating_sub(1);
+        match self {
+            Self::Worst if rows > WORST => {
+                // The head of the table is a row, too.
+                let mut left = WORST + 1;
+                let mut kept = Vec::new();
+                for line in summary.lines() {
+                    if is_row(&line) {
+                        if left == 0 {
+                            continue;
+                        }
+                        left -= 1;
+                    }
+                    kept.push(line);
+                }
+                let more = rows - WORST;
+                format!(
+                    "{}\n\nThe worst first; [{more} more](docs/known-gaps.md).",
+                    kept.join("\n").trim()
+                )
+            }
+            Self::Worst | Self::Whole => summary.trim().to_owned(),
+        }
+    }
+}
 
 /// Where results are unless a directory is named.
 const RESULTS: &str = "results/reproduce";
@@ -50,16 +90,10 @@ pub(crate) fn chore(args: &[String]) -> Result<u8> {
         format!("{path} cannot be read: `cargo run --release -- reproduce` writes it")
     })?;
     let mut differences = 0;
-    for (name, required) in DOCUMENTS
-        .map(|name| (name, true))
-        .into_iter()
-        .chain(OPTIONAL.map(|name| (name, false)))
-    {
+    for (name, extent) in DOCUMENTS {
         let file = root().join(name);
         let text = std::fs::read_to_string(&file).with_context(|| name.to_owned())?;
-        if !required && !text.contains(BEGIN) {
-            continue;
-        }
+        let summary = extent.of(&summary);
         let stated = block(&text).with_context(|| name.to_owned())?;
         if stated.trim() == summary.trim() {
             continue;
@@ -201,10 +235,10 @@ mod tests {
     }
 
     #[test]
-    fn the_first_page_names_the_known_gaps() {
-        let readme = std::fs::read_to_string(root().join("README.md")).expect("it is there");
-        let block = block(&readme).expect("the README has a block of verdicts");
-        let rows = block
+    fn documents_name_the_known_gaps() {
+        let text = std::fs::read_to_string(root().join(GAPS)).expect("it is there");
+        let whole = block(&text).expect("there is a block of verdicts");
+        let rows = whole
             .lines()
             .filter(|line| line.starts_with("| ") && !line.starts_with("| --- "));
         let rows = rows.map(|line| {
@@ -215,20 +249,43 @@ mod tests {
         let mut stated = BTreeSet::new();
         for cells in rows.filter(|cells| cells[0] != "result") {
             let [id, says, _, ours, _] = cells.as_slice() else {
-                panic!("a row of the README has {} cells: {cells:?}", cells.len());
+                panic!("a row of {GAPS} has {} cells: {cells:?}", cells.len());
             };
             let gap = (id.clone(), says.clone());
             let Some(today) = listed.get(&gap) else {
-                panic!("the README states a gap that is not listed: {gap:?}");
+                panic!("{GAPS} states a gap that is not listed: {gap:?}");
             };
             assert!(
                 shows(ours, *today),
-                "{gap:?}: {ours} in the README, {today} in the list"
+                "{gap:?}: {ours} in {GAPS}, {today} in the list"
             );
             stated.insert(gap);
         }
         let listed: BTreeSet<_> = listed.into_keys().collect();
-        assert_eq!(stated, listed, "the README and experiments/misfits.toml");
+        assert_eq!(stated, listed, "{GAPS} and experiments/misfits.toml");
+        let readme = std::fs::read_to_string(root().join("README.md")).expect("it is there");
+        let first = block(&readme).expect("the README has a block of verdicts");
+        assert_eq!(
+            first.trim(),
+            Extent::Worst.of(whole).trim(),
+            "README and {GAPS}"
+        );
+    }
+
+    #[test]
+    fn the_first_page_has_the_worst() {
+        let rows: Vec<_> = (0..12)
+            .map(|n| format!("| C{n} | a | 1 | 2 | b |"))
+            .collect();
+        let head = "* kind E\n\n| result | what | published | ours | it takes |\n| --- | --- |";
+        let summary = format!("{head}\n{}\n", rows.join("\n"));
+        let worst = Extent::Worst.of(&summary);
+        assert!(
+            worst.contains("| C9 |") && !worst.contains("| C10 |"),
+            "{worst}"
+        );
+        assert!(worst.ends_with("[2 more](docs/known-gaps.md)."), "{worst}");
+        assert_eq!(Extent::Whole.of(&summary), summary.trim());
     }
 
     #[test]

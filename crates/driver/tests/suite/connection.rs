@@ -159,7 +159,11 @@ fn what_is_late_ends_the_connection_and_gives_the_buffers_back() {
             ..
         }
     ));
-    assert_eq!(drain(&mut connection), [0_u8; 0], "there is nothing to be told");
+    assert_eq!(
+        drain(&mut connection),
+        [0_u8; 0],
+        "there is nothing to be told"
+    );
     let (token, data) = connection.give_back().unwrap();
     assert_eq!((token, data.unwrap().len()), (9, 512));
     assert!(connection.give_back().is_none());

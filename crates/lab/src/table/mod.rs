@@ -493,6 +493,11 @@ const fn colour_of(verdict: Verdict) -> Colour {
 
 /// "42 rows, 40 ok, 1 MISFIT, 1 FAIL; |error| median 0.4 %, P90 2.1 %".
 fn sentence(stats: &Stats) -> String {
+    counted(stats) + &errors(stats)
+}
+
+/// "42 rows, 40 ok, 1 MISFIT, 1 FAIL".
+fn counted(stats: &Stats) -> String {
     let mut out = format!(
         "{} {}",
         stats.count,
@@ -504,7 +509,6 @@ fn sentence(stats: &Stats) -> String {
             out.push_str(&format!(", {count} {}", verdict.word()));
         }
     }
-    out.push_str(&errors(stats));
     out
 }
 

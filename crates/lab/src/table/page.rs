@@ -1,11 +1,12 @@
 //! The page at the end: what all rows come to.
 
 use super::{
-    Cell, Column, Style, Table, colour_of, group_table, number, paragraph, percent, sentence,
-    share, short, sized,
+    Cell, Column, Style, Table, colour_of, counted, group_table, number, paragraph, percent,
+    sentence, share, short, sized,
 };
 use crate::rows::{
-    BarResult, Beyond, DriveSummary, Errors, FigureErrors, Missing, Quantity, Row, Summary, Verdict,
+    BarResult, Beyond, DriveSummary, Errors, FigureErrors, Kind, Missing, Quantity, Row, Summary,
+    Verdict,
 };
 
 /// Rows of a real drive far off that the page names; the report has all.
@@ -40,13 +41,12 @@ pub fn page(rows: &[Row], summary: &Summary, style: &Style) -> String {
 pub(crate) fn lines(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     for (kind, stats) in &summary.kinds {
-        let text = format!(
-            "kind {}, {}: {}",
-            kind.letter(),
-            kind.name(),
-            sentence(stats)
-        );
-        lines.push(text);
+        // The errors of a real drive have two bars, and a line for each.
+        let said = match kind {
+            Kind::Drive => counted(stats),
+            Kind::Emulator | Kind::Shape => sentence(stats),
+        };
+        lines.push(format!("kind {}, {}: {said}", kind.letter(), kind.name()));
     }
     if summary.statements.count > 0 {
         let stats = &summary.statements;
