@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::wire::{HOST, Host, KEY};
 
@@ -17,10 +17,12 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Waits until something holds.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
+    let step = Duration::from_millis(20);
+    let mut waited = Duration::ZERO;
     while !holds() {
-        assert!(start.elapsed() < PATIENCE, "it never happened: {what}");
-        std::thread::sleep(Duration::from_millis(20));
+        assert!(waited < PATIENCE, "it never happened: {what}");
+        std::thread::sleep(step);
+        waited += step;
     }
 }
 

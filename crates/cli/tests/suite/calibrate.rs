@@ -121,9 +121,9 @@ fn measured(scratch: &Scratch) -> String {
     let points = scratch.read("measured/points.csv");
     for line in points.lines().skip(1) {
         let fields: Vec<&str> = line.split(',').collect();
-        let point = (fields[1].to_owned(), fields[2].parse().unwrap());
+        let point = (fields[1].to_owned(), fields[3].parse().unwrap());
         let metrics = rows.entry(point).or_default();
-        metrics.insert(fields[4].to_owned(), fields[6].to_owned());
+        metrics.insert(fields[5].to_owned(), fields[7].to_owned());
     }
     let mut table = String::from("series,depth,kiops,lat_mean_us,lat_p95_us\n");
     for ((series, depth), of) in rows {

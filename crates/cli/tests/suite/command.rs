@@ -218,7 +218,10 @@ fn the_report_names_a_command_that_gives_the_same_point() {
     let points = |files: &BTreeMap<String, Vec<u8>>| -> Vec<serde_json::Value> {
         let value: serde_json::Value = serde_json::from_slice(&files["points.json"]).unwrap();
         let points = value["points"].as_array().unwrap().iter();
-        points.filter(|point| point["x"] == "3").cloned().collect()
+        points
+            .filter(|point| point["x_label"] == "3")
+            .cloned()
+            .collect()
     };
     assert_eq!(points(&one).len(), 2);
     assert_eq!(points(&all), points(&one));

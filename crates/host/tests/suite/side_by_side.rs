@@ -11,7 +11,7 @@ use zonelab_ssd::{Drive, profile};
 use super::support::{FREE, spec, writes};
 
 /// Measured for so long.
-const FOR: Nanos = Nanos::from_ms(100);
+const FOR: Nanos = Nanos::from_ms(300);
 
 /// Writers with a zone each, `spacing` apart, one write of `block_lbas` at a time.
 #[derive(Clone, Copy, Debug)]
@@ -113,8 +113,9 @@ fn assert_same(
     }
 }
 
-/// A buffer of 3.5 MiB is full by then.
-const FULL: Nanos = Nanos::from_ms(60);
+/// A buffer of 3.5 MiB is full by then, also that of two writers, which together
+/// are little faster than the dies.
+const FULL: Nanos = Nanos::from_ms(400);
 
 #[test]
 fn zone_numbers_and_starts_make_no_difference_on_the_zn540() {

@@ -245,7 +245,7 @@ fn the_drive_alone_was_measured_three_times() {
     let expected = Published {
         value: 68.1944,
         spread: Some((61.0021, 68.1944)),
-        place: place("zn540/management_interference", 64, "kiops"),
+        place: place("zn540/management_interference", 9, "kiops"),
     };
     assert_eq!(found, Ok(Some(expected)));
 }
