@@ -83,9 +83,10 @@ fn every_figure_is_drawn_and_nothing_is_fetched() -> Result<()> {
             count(&mut page, &format!("{figure} .dot"))? - samples(&mut page, &figure, "dot")?;
         let drawn = svg.matches("(zonelab): ").count() as u64;
         assert_eq!(dots, drawn, "{id}: as many as in the static figure");
-        // Of several panels some draw percentiles.
+        // Of several panels some draw percentiles, and a point that is measured for
+        // a statement alone may have no place in the figure.
         if panels == 1 {
-            assert_eq!(dots, results.points_of(&id).count() as u64, "{id}");
+            assert!(dots <= results.points_of(&id).count() as u64, "{id}");
         }
         let published = svg.matches("(published): ").count() as u64;
         let rings =

@@ -117,7 +117,7 @@ impl Results {
 
     pub fn point(&self, id: &str, series: &str, x: &str) -> &Value {
         self.points_of(id)
-            .find(|point| point["series"] == series && point["x"] == x)
+            .find(|point| point["series"] == series && point["x_label"] == x)
             .unwrap_or_else(|| panic!("there is no point {id}, {series}, {x}"))
     }
 
