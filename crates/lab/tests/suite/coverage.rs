@@ -96,8 +96,16 @@ fn what_is_no_row_says_where_it_is() {
     for line in has {
         let text = line.elsewhere.as_deref().unwrap_or_default();
         let words = ["`zonelab ", "docs/", ".md#"];
-        assert!(words.iter().all(|word| text.contains(word)), "{}: {text}", line.id);
-        assert_eq!(line.not_built, None, "{}: rows, and something elsewhere", line.id);
+        assert!(
+            words.iter().all(|word| text.contains(word)),
+            "{}: {text}",
+            line.id
+        );
+        assert_eq!(
+            line.not_built, None,
+            "{}: rows, and something elsewhere",
+            line.id
+        );
     }
 }
 
