@@ -274,6 +274,14 @@ fn list() -> Result<Exit, Failure> {
     }
     text.push('\n');
     text.push_str(&table.to_text(&console::style()));
+    let mut table = Table::new([Column::word("result"), Column::text("what is no row")]);
+    for result in &missing {
+        if let Some(elsewhere) = &result.elsewhere {
+            table.push([&result.id, elsewhere].map(Cell::from));
+        }
+    }
+    text.push('\n');
+    text.push_str(&table.to_text(&console::style()));
     console::print(&text)?;
     Ok(Exit::Done)
 }

@@ -25,6 +25,11 @@ pub struct PublishedResult {
     /// What is missing; `None` if it is built.
     #[serde(default)]
     pub not_built: Option<String>,
+    /// What of it is no row, since a row would not be the same on every machine or has
+    /// nothing published beside it, and where it is instead: a command, and a section of
+    /// a document, `docs/NAME.md#anchor`.
+    #[serde(default)]
+    pub elsewhere: Option<String>,
 }
 
 impl PublishedResult {
@@ -81,6 +86,7 @@ fn parse(text: &str) -> Result<Vec<PublishedResult>, CatalogueError> {
         let texts = [
             ("title", Some(&result.title)),
             ("not_built", result.not_built.as_ref()),
+            ("elsewhere", result.elsewhere.as_ref()),
         ];
         let empty = |text: Option<&String>| text.is_some_and(|text| text.trim().is_empty());
         if let Some(&(key, _)) = texts.iter().find(|(_, text)| empty(*text)) {
@@ -142,6 +148,7 @@ mod tests {
         assert!(wrong(&format!("{one}{one}")).contains("\"A1\" is there twice"));
         assert!(wrong(&format!("{one}also = [\"A1\"]\n")).contains("\"A1\" is there twice"));
         assert!(wrong(&format!("{one}not_built = \" \"\n")).contains("empty `not_built`"));
+        assert!(wrong(&format!("{one}elsewhere = \"\"\n")).contains("empty `elsewhere`"));
         assert!(wrong(&format!("{one}notbuilt = \"x\"\n")).contains("unknown field"));
     }
 }

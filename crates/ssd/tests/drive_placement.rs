@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use zonelab_device::{Nanos, ZoneId};
 use zonelab_ssd::config::{BufferRelease, DriveConfig, Placement, WriteBufferConfig};
+use zonelab_ssd::snapshot::SnapshotError;
 use zonelab_ssd::{Drive, snapshot};
 
 /// `config` with a buffer of so many pages that chooses dies.
@@ -61,6 +62,67 @@ fn a_zone_that_was_declared_full_is_in_the_order_of_its_stripe() {
     for (page, block) in (0..).zip(blocks(&rig.drive, 1)) {
         let (row, slot) = (page / row_pages, layout.slot_of_page(page));
         assert_eq!(block, layout.block_index(1, row * layout.width() + slot));
+    }
+}
+
+/// A snapshot that was saved before write buffers chose dies, in hexadecimal digits: of
+/// `by_work(small(), 8)` with 9 pages in zone 0, 32 in zone 2 and 5 in zone 3; zone 4 had
+/// been written and reset, and zone 5 was open.
+const IN_ORDER: &str = include_str!("snapshot_in_order.hex");
+
+fn bytes_of(digits: &str) -> Vec<u8> {
+    let digits: Vec<u8> = digits.lines().flat_map(str::bytes).collect();
+    let byte = |pair: &[u8]| {
+        let pair = std::str::from_utf8(pair).expect("digits are ASCII");
+        u8::from_str_radix(pair, 16).expect("two hexadecimal digits")
+    };
+    digits.chunks(2).map(byte).collect()
+}
+
+/// What was on the flash is where the stripe had it; what is written from now on goes
+/// where the rows that were begun have room.
+#[test]
+fn a_snapshot_from_before_placement_loads() {
+    let config = by_work(small(), 8);
+    let mut rig = Rig::new(&config);
+    rig.drive = snapshot::restore(&config, &bytes_of(IN_ORDER)).expect("the format is read");
+    let layout = rig.drive.flash().layout();
+    let row_pages = layout.width() * config.geometry.pages_per_block;
+    let lasts = [(0, 9), (1, 0), (2, 32), (3, 5), (4, 0), (5, 0)];
+    for (zone, pages) in lasts {
+        let written = rig.drive.zones().written_lbas(ZoneId(zone));
+        assert_eq!(written, u64::from(pages * PAGE), "zone {zone}");
+        let found = blocks(&rig.drive, zone);
+        for (page, block) in (0..pages).zip(found) {
+            let (row, slot) = (page / row_pages, layout.slot_of_page(page));
+            let in_order = layout.block_index(zone, row * layout.width() + slot);
+            assert_eq!(block, in_order, "zone {zone}, page {page}");
+        }
+    }
+    for (zone, pages) in [(0, 23), (3, 27), (4, 32), (5, 1)] {
+        rig.write_pages(zone, pages);
+        rig.settle();
+        assert_rows(&rig.drive);
+    }
+    for zone in [0, 2, 3, 4] {
+        let read = rig.read(zone, 0, 32 * PAGE);
+        rig.time(read);
+    }
+    let bytes = snapshot::save(&rig.drive).expect("it is idle");
+    let again = snapshot::restore(&config, &bytes).expect("it is of the same drive");
+    assert_eq!(blocks(&again, 0), blocks(&rig.drive, 0));
+}
+
+/// The same snapshot is refused by the first key of the profile that differs.
+#[test]
+fn a_snapshot_from_before_placement_is_of_its_drive_only() {
+    let mut other = by_work(small(), 8);
+    other.zones.count = 5;
+    match snapshot::restore(&other, &bytes_of(IN_ORDER)) {
+        Err(SnapshotError::OtherDrive { key, saved, here }) => {
+            assert_eq!((&*key, &*saved, &*here), ("zones.count", "6", "5"));
+        }
+        other => panic!("{other:?}"),
     }
 }
 

@@ -3,7 +3,9 @@
 //! They call cargo and pass its output through; nothing is decided here but
 //! what runs, in which order, and what to say if something cannot.
 
+mod blocks;
 mod fuzz;
+mod gaps;
 mod guest;
 mod nightly;
 mod steps;
@@ -35,7 +37,11 @@ Chores of the zonelab workspace.
       until one fails or it is interrupted.
   cargo xtask verdicts [--write] [RESULTS_DIR]
       Compares what the documents say of all results with what a whole run came
-      to, in results/reproduce unless named; with --write, writes it there.
+      to, in results/reproduce unless named; with --write, writes it there. First
+      does what `gaps` does.
+  cargo xtask gaps [--write]
+      Compares what the documents of the models say was tried for statements that
+      do not hold with experiments/misfits.toml; with --write, writes it there.
   cargo xtask help
       Prints this.
 
@@ -52,6 +58,7 @@ fn main() -> ExitCode {
         Some("test") => tiers::chore(&args[1..]),
         Some("fuzz") => fuzz::chore(&args[1..]),
         Some("verdicts") => verdicts::chore(&args[1..]),
+        Some("gaps") => gaps::chore(&args[1..]),
         Some("nightly") => nightly::chore(&args[1..]),
         Some("help" | "--help" | "-h") => {
             println!("{HELP}");

@@ -1,17 +1,16 @@
 //! `cargo xtask verdicts`: what the documents say of all results, beside what a
 //! run came to.
 
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 
+use crate::blocks::{Block, difference};
 use crate::steps::Step;
-use crate::{USAGE, cargo, root};
+use crate::{USAGE, cargo, gaps, root};
 
-/// Between these lines, a document has the summary of a whole run.
-const BEGIN: &str = "<!-- verdicts: begin -->";
-const END: &str = "<!-- verdicts: end -->";
+/// Where a document has the summary of a whole run.
+const BLOCK: Block = Block("verdicts");
 
 /// The documents with such a block, relative to the root.
 const DOCUMENTS: [(&str, Extent); 2] = [("README.md", Extent::Worst), (GAPS, Extent::Whole)];
@@ -66,7 +65,8 @@ const TIER_RESULTS: &str = "target/verdicts";
 /// The file of the summary among the results.
 const SUMMARY: &str = "summary.md";
 
-/// Compares the blocks with the summary of a run, or writes them.
+/// Compares the blocks with the summary of a run, or writes them; and what the
+/// documents of the models have of the list of gaps, which needs no run.
 pub(crate) fn chore(args: &[String]) -> Result<u8> {
     let mut write = false;
     let mut results = None;
@@ -82,6 +82,7 @@ pub(crate) fn chore(args: &[String]) -> Result<u8> {
             }
         }
     }
+    let mut differences = gaps::update(write)?;
     let path = results
         .unwrap_or_else(|| root().join(RESULTS))
         .join(SUMMARY);
@@ -89,21 +90,22 @@ pub(crate) fn chore(args: &[String]) -> Result<u8> {
         let path = path.display();
         format!("{path} cannot be read: `cargo run --release -- reproduce` writes it")
     })?;
-    let mut differences = 0;
     for (name, extent) in DOCUMENTS {
         let file = root().join(name);
         let text = std::fs::read_to_string(&file).with_context(|| name.to_owned())?;
         let summary = extent.of(&summary);
-        let stated = block(&text).with_context(|| name.to_owned())?;
+        let stated = BLOCK.read(&text).with_context(|| name.to_owned())?;
         if stated.trim() == summary.trim() {
             continue;
         }
         if write {
-            std::fs::write(&file, with_block(&text, &summary)?).with_context(|| name.to_owned())?;
+            let text = BLOCK.replace(&text, &summary)?;
+            std::fs::write(&file, text).with_context(|| name.to_owned())?;
             println!("{name} now says what {} says", path.display());
         } else {
             differences += 1;
-            eprint!("{}", difference(name, stated, &path, &summary));
+            let source = path.display().to_string();
+            eprint!("{}", difference(name, stated, &source, &summary));
         }
     }
     if differences > 0 {
@@ -134,73 +136,11 @@ pub(crate) fn steps() -> Vec<Step> {
     ]
 }
 
-/// What stands between the two lines, of which there is one each.
-fn block(text: &str) -> Result<&str> {
-    let between = text
-        .split_once(BEGIN)
-        .and_then(|(_, rest)| rest.split_once(END));
-    match between {
-        Some((block, rest)) if !rest.contains(BEGIN) && !block.contains(BEGIN) => Ok(block),
-        _ => bail!("there is no block between one `{BEGIN}` and one `{END}`"),
-    }
-}
-
-/// `text` with another block.
-fn with_block(text: &str, block: &str) -> Result<String> {
-    let Some((before, rest)) = text.split_once(BEGIN) else {
-        bail!("there is no `{BEGIN}`");
-    };
-    let Some((_, after)) = rest.split_once(END) else {
-        bail!("there is no `{END}`");
-    };
-    Ok(format!("{before}{BEGIN}\n{}\n{END}{after}", block.trim()))
-}
-
-/// The lines that only one of two texts has.
-fn difference(name: &str, stated: &str, path: &Path, summary: &str) -> String {
-    let mut out = format!("--- {name}\n+++ {}\n", path.display());
-    let (stated, summary) = (stated.trim(), summary.trim());
-    for (sign, lines, others) in [("-", stated, summary), ("+", summary, stated)] {
-        for line in lines
-            .lines()
-            .filter(|line| !others.lines().any(|other| other == *line))
-        {
-            // Writing to a string does not fail.
-            let _ = writeln!(out, "{sign}{line}");
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
-
-    const TEXT: &str = "a\n<!-- verdicts: begin -->\nb\n<!-- verdicts: end -->\nc\n";
-
-    #[test]
-    fn a_block_can_be_read_and_written() {
-        assert_eq!(block(TEXT).unwrap(), "\nb\n");
-        let written = with_block(TEXT, "x\ny\n").unwrap();
-        assert_eq!(block(&written).unwrap(), "\nx\ny\n");
-        assert_eq!(with_block(&written, "b").unwrap(), TEXT);
-        for wrong in ["", BEGIN, END, &format!("{END}{BEGIN}"), &TEXT.repeat(2)] {
-            assert!(block(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn what_differs_is_shown() {
-        let text = difference(
-            "README.md",
-            "\nsame\nold\n",
-            Path::new("summary.md"),
-            "same\nnew\n",
-        );
-        assert_eq!(text, "--- README.md\n+++ summary.md\n-old\n+new\n");
-    }
 
     /// The figure of each gap of whole runs, by its id and sentence.
     fn gaps() -> BTreeMap<(String, String), f64> {
@@ -237,7 +177,7 @@ mod tests {
     #[test]
     fn documents_name_the_known_gaps() {
         let text = std::fs::read_to_string(root().join(GAPS)).expect("it is there");
-        let whole = block(&text).expect("there is a block of verdicts");
+        let whole = BLOCK.read(&text).expect("there is a block of verdicts");
         let rows = whole
             .lines()
             .filter(|line| line.starts_with("| ") && !line.starts_with("| --- "));
@@ -264,7 +204,9 @@ mod tests {
         let listed: BTreeSet<_> = listed.into_keys().collect();
         assert_eq!(stated, listed, "{GAPS} and experiments/misfits.toml");
         let readme = std::fs::read_to_string(root().join("README.md")).expect("it is there");
-        let first = block(&readme).expect("the README has a block of verdicts");
+        let first = BLOCK
+            .read(&readme)
+            .expect("the README has a block of verdicts");
         assert_eq!(
             first.trim(),
             Extent::Worst.of(whole).trim(),

@@ -123,6 +123,8 @@ fn what_is_not_built_says_what_is_missing() {
     let (built, missing) = list.split_once("not built").unwrap();
     assert!(built.contains("C10a") && !built.contains("V5"), "{list}");
     assert!(missing.contains("V5") && missing.contains("V6-8"), "{list}");
+    let (_, elsewhere) = missing.split_once("what is no row").unwrap();
+    assert!(elsewhere.contains("zonelab bench scheduler"), "{list}");
 }
 
 #[test]

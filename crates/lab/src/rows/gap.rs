@@ -24,7 +24,7 @@ pub struct Gap {
     pub quick: Option<f64>,
     /// Why, for this statement; "not known" is an answer. Not empty.
     pub cause: String,
-    /// What was tried, or where that stands. Not empty.
+    /// What was tried, or "nothing yet". Not empty. More: `docs/NAME.md#anchor`.
     pub tried: String,
 }
 

@@ -31,7 +31,7 @@ const SCHEMA: u32 = 2;
 /// says = "the sentence of a statement that does not hold"
 /// today = -0.081        # its figure; a worse one fails
 /// cause = "why"
-/// tried = "what was tried, or where that stands"
+/// tried = "what was tried, or \"nothing yet\""
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Misfits {

@@ -84,6 +84,31 @@ fn every_line_is_built_or_says_what_is_missing() {
     assert!(wrong.is_empty(), "reference/results.toml: {wrong:#?}");
 }
 
+/// What a built result has elsewhere is found by a command and in a section of a document,
+/// and the papers' lines that cannot be rows say so. (That the section is there is tested
+/// with the documents, `cargo test -p xtask`.)
+#[test]
+fn what_is_no_row_says_where_it_is() {
+    let results = results();
+    let has = results.iter().filter(|line| line.elsewhere.is_some());
+    let ids: Vec<&str> = has.clone().map(|line| line.id.as_str()).collect();
+    assert_eq!(ids, ["C8", "C8g"]);
+    for line in has {
+        let text = line.elsewhere.as_deref().unwrap_or_default();
+        let words = ["`zonelab ", "docs/", ".md#"];
+        assert!(
+            words.iter().all(|word| text.contains(word)),
+            "{}: {text}",
+            line.id
+        );
+        assert_eq!(
+            line.not_built, None,
+            "{}: rows, and something elsewhere",
+            line.id
+        );
+    }
+}
+
 /// What experiments, their rows and statements, and panels are called, is a line.
 #[test]
 fn every_experiment_is_in_a_line() {
