@@ -2,6 +2,7 @@
 //!
 //! Each rule says why it is one. A violation is printed as `file:line: rule`.
 
+mod promises;
 mod source;
 
 use std::fmt::Write as _;
