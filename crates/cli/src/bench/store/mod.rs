@@ -229,7 +229,8 @@ fn run(case: &Case, subject: &mut dyn Subject, operations_max: u64) -> Result<Me
         let done = subject.step(case)?;
         operations += done.unwrap_or_default();
         let elapsed = now().duration_since(start).as_secs_f64();
-        if done.is_none() || operations >= most || elapsed >= RUN_S {
+        let is_late = elapsed >= RUN_S && operations > 0;
+        if done.is_none() || operations >= most || is_late {
             break elapsed;
         }
     };
