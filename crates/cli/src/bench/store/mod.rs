@@ -134,6 +134,14 @@ struct Measured {
     syncs_per_op: f64,
 }
 
+impl Measured {
+    /// Nothing was measured.
+    const NONE: Self = Self {
+        per_s: f64::NAN,
+        syncs_per_op: f64::NAN,
+    };
+}
+
 /// One line of the result. Ratios are of the runs of one round each, and the
 /// middle one of the rounds counts.
 pub(super) struct Row {
@@ -187,11 +195,19 @@ fn rounds(case: &Case, place: &Place, config: &DriveConfig, args: &Args) -> Resu
         })
     };
     let mut runs = Vec::new();
-    for _ in 0..args.runs {
-        let plain = run(case, &mut Plain::new(place, config, case)?, args.operations)?;
-        let unchecked = run(case, &mut *stored(false)?, args.operations)?;
-        let checked = run(case, &mut *stored(true)?, args.operations)?;
-        runs.push([plain, unchecked, checked]);
+    for round in 0..args.runs as usize {
+        let mut measured = [Measured::NONE; 3];
+        // Each goes first in turn: what a run leaves to the disk is the next one's.
+        for turn in 0..3 {
+            let which = (round + turn) % 3;
+            let mut subject: Box<dyn Subject> = match which {
+                0 => Box::new(Plain::new(place, config, case)?),
+                1 => stored(false)?,
+                _ => stored(true)?,
+            };
+            measured[which] = run(case, &mut *subject, args.operations)?;
+        }
+        runs.push(measured);
     }
     let middle = |of: usize, by: usize| {
         let ratios = runs.iter().map(|run| run[of].per_s / run[by].per_s);
@@ -202,10 +218,7 @@ fn rounds(case: &Case, place: &Place, config: &DriveConfig, args: &Args) -> Resu
     let fastest = |of: usize| {
         let runs = runs.iter().map(|run| run[of]);
         runs.max_by(|a, b| a.per_s.total_cmp(&b.per_s))
-            .unwrap_or(Measured {
-                per_s: f64::NAN,
-                syncs_per_op: f64::NAN,
-            })
+            .unwrap_or(Measured::NONE)
     };
     Ok(Row {
         case: *case,
