@@ -144,8 +144,10 @@ fn a_reset_gives_space_back_with_the_next_flush() {
     let mut drive = drive_in(&memory, &config);
     let pages = |with: u8| {
         let inner = memory.0.lock().unwrap();
-        let is_data = |page: &&Box<[u8]>| page.iter().all(|byte| *byte == with);
-        inner.pages.values().filter(is_data).count()
+        let pages = inner.pages.values();
+        pages
+            .filter(|page| page.iter().all(|byte| *byte == with))
+            .count()
     };
     // No Flush covers it: nothing needs it any more.
     write(&mut drive, 0, 8, 0x5c);
