@@ -509,3 +509,31 @@ fn what_a_flush_covers_outlives_the_machine() {
         }
     });
 }
+
+/// What a kill leaves counts; what was not synchronised before another start of
+/// the machine does not, even if all of it is there.
+#[test]
+fn only_another_start_of_the_machine_gives_up_what_no_flush_covers() {
+    let config = config(Kind::Zoned);
+    let mut disk = Disk::default();
+    create(&mut disk, &config, Options::default()).unwrap();
+    let disk = Disk::of(disk.inner().now.clone(), 1);
+    let mut host = Host::new(Kind::Zoned, disk.clone(), &config, 1);
+    for (stamp, covered) in [(1, true), (2, false)] {
+        let slba = Lba(2 * u64::from(stamp) - 2);
+        let data = stamped(&config, stamp, slba.0, 2);
+        let op = Op::Write { slba, nlb: 2 };
+        assert!(run(&mut host.drive, 1, op, Some(data)).0.is_success());
+        if covered {
+            assert!(run(&mut host.drive, 1, Op::Flush, None).0.is_success());
+        }
+    }
+    drop(host);
+    let image = disk.inner().now.clone();
+    for (boot, host_lbas, expected) in [(1, 4, [1, 1, 2, 2]), (2, 2, [1, 1, 0, 0])] {
+        let (mut drive, is_rolled_back) = drive_on(&Disk::of(image.clone(), boot), &config);
+        assert_eq!(is_rolled_back, boot == 2);
+        assert_eq!(drive.zones().host_lbas(ZoneId(0)), host_lbas);
+        assert_eq!(read(&mut drive, 1, 0, 4, 0), expected);
+    }
+}

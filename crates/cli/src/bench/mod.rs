@@ -3,7 +3,9 @@
 mod allocation;
 mod live;
 mod schedulers;
+mod store;
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -19,12 +21,17 @@ pub(crate) struct Args {
     /// Only cases whose name contains this
     #[arg(value_name = "NAME")]
     only: Option<String>,
-    /// Operations of one run of a case (those of the live drive run for a time)
+    /// Operations of one run of a case (those of the live drive run for a time, and
+    /// those of the store at most for a time)
     #[arg(long, default_value_t = 500_000, value_parser = clap::value_parser!(u64).range(1_000..))]
     operations: u64,
     /// Runs of each case; the fastest counts
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
+    /// Where the cases of the store make their files, which go at the end: a directory
+    /// on the disk that is to be measured [default: that of temporary files]
+    #[arg(long, value_name = "DIR")]
+    directory: Option<PathBuf>,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -56,10 +63,16 @@ pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
         .filter(|case| wanted(case.name))
         .collect();
     let live = live::cases(wanted);
-    let count = cases.len() + schedulers.len() + allocations.len() + live.len();
+    let stores = store::cases(wanted);
+    let count = cases.len() + schedulers.len() + allocations.len() + live.len() + stores.len();
     if count == 0 {
         return Err(unknown(args.only.as_deref().unwrap_or_default()));
     }
+    // Before anything is measured: what cannot be used is said at once.
+    let place = match stores.is_empty() {
+        true => None,
+        false => Some(store::place(args.directory.as_deref())?),
+    };
     let bar = console::progress(count as u64, args.json);
     let mut rows = Vec::new();
     for case in &cases {
@@ -90,38 +103,78 @@ pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
         true => Vec::new(),
         false => live::lateness(cores)?,
     };
+    let mut store_rows = Vec::new();
+    for (case, place) in stores.iter().zip(place.iter().cycle()) {
+        bar.set_message(store::STORE);
+        store_rows.push(store::measure(case, place, args)?);
+        bar.inc(1);
+    }
     bar.finish_and_clear();
-    if args.json {
+    let results = Results {
+        rows,
+        schedulers: scheduler_rows,
+        allocations: allocation_rows,
+        live: live_rows,
+        late,
+        stores: store_rows,
+        place,
+    };
+    console::print(&match args.json {
+        true => results.json(args.operations),
+        false => results.text(),
+    })?;
+    Ok(Exit::Done)
+}
+
+/// All that was measured.
+struct Results {
+    rows: Vec<Row>,
+    schedulers: Vec<schedulers::Row>,
+    allocations: Vec<allocation::Row>,
+    live: Vec<live::Row>,
+    late: Vec<live::Late>,
+    stores: Vec<store::Row>,
+    place: Option<store::Place>,
+}
+
+impl Results {
+    fn json(&self, operations: u64) -> String {
         let value = json!({
             "schema": 1,
-            "operations": args.operations,
-            "rows": rows.iter().map(Row::to_json).collect::<Vec<_>>(),
-            "schedulers": scheduler_rows.iter().map(schedulers::Row::to_json).collect::<Vec<_>>(),
-            "allocation": allocation_rows.iter().map(allocation::Row::to_json).collect::<Vec<_>>(),
-            "live": live_rows.iter().map(live::Row::to_json).collect::<Vec<_>>(),
-            "lateness": late.iter().map(live::Late::to_json).collect::<Vec<_>>(),
+            "operations": operations,
+            "rows": self.rows.iter().map(Row::to_json).collect::<Vec<_>>(),
+            "schedulers": self.schedulers.iter().map(schedulers::Row::to_json).collect::<Vec<_>>(),
+            "allocation": self.allocations.iter().map(allocation::Row::to_json).collect::<Vec<_>>(),
+            "live": self.live.iter().map(live::Row::to_json).collect::<Vec<_>>(),
+            "lateness": self.late.iter().map(live::Late::to_json).collect::<Vec<_>>(),
+            "store": self.stores.iter().map(store::Row::to_json).collect::<Vec<_>>(),
+            "store_is_in_memory": self.place.as_ref().map(|place| place.is_in_memory),
         });
-        console::print(&format!(
+        format!(
             "{}\n",
             serde_json::to_string_pretty(&value).unwrap_or_default()
-        ))?;
-    } else {
-        let mut tables = Vec::new();
-        if !rows.is_empty() {
-            tables.push(text(&rows));
-        }
-        if !scheduler_rows.is_empty() {
-            tables.push(schedulers::text(&scheduler_rows));
-        }
-        if !allocation_rows.is_empty() {
-            tables.push(allocation::text(&allocation_rows));
-        }
-        if !live_rows.is_empty() {
-            tables.push(live::text(&live_rows, &late));
-        }
-        console::print(&tables.join("\n"))?;
+        )
     }
-    Ok(Exit::Done)
+
+    fn text(&self) -> String {
+        let mut tables = Vec::new();
+        if !self.rows.is_empty() {
+            tables.push(text(&self.rows));
+        }
+        if !self.schedulers.is_empty() {
+            tables.push(schedulers::text(&self.schedulers));
+        }
+        if !self.allocations.is_empty() {
+            tables.push(allocation::text(&self.allocations));
+        }
+        if !self.live.is_empty() {
+            tables.push(live::text(&self.live, &self.late));
+        }
+        if let Some(place) = &self.place {
+            tables.push(store::text(&self.stores, place.is_in_memory));
+        }
+        tables.join("\n")
+    }
 }
 
 fn unknown(only: &str) -> Failure {
@@ -132,6 +185,7 @@ fn unknown(only: &str) -> Failure {
         .chain(schedulers)
         .chain(allocations)
         .chain(live::names())
+        .chain(store::names())
         .collect();
     Failure::usage(format!(
         "no benchmark is called \"{only}\"; there are:\n  {}",

@@ -151,6 +151,39 @@ fn it_announces_itself_and_ends_with_a_report() {
 }
 
 #[test]
+fn responses_later_than_the_bound_end_it_with_exit_code_1() {
+    let scratch = Scratch::new("serve");
+    // No response takes less than a nanosecond, and none an hour.
+    for (bound, expected) in [("1ns", 1), ("1h", 0)] {
+        let served = Served::start(&scratch, &["--max-lateness", bound]);
+        let list = scratch.zonelab(&["nvme", "--device", &served.url(), "list"]);
+        assert_eq!(list.status.code(), Some(0), "{}", stderr(&list));
+        let (code, text) = served.end();
+        let report: Value = serde_json::from_str(&text).unwrap();
+        let mut queues = report["queues"].as_array().unwrap().iter();
+        let is_late = queues.any(|queue| queue["is_too_late"] == true);
+        assert_eq!((code, is_late), (expected, expected == 1), "{text}");
+    }
+}
+
+#[test]
+fn an_address_for_everybody_without_keys_is_warned_of() {
+    let scratch = Scratch::new("serve");
+    for (listen, warned) in [("0.0.0.0:0", true), ("127.0.0.1:0", false)] {
+        let args = ["serve", "small-zones", "--json", "--listen", listen];
+        let mut command = scratch.command(&args);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let mut line = String::new();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        output.read_line(&mut line).unwrap();
+        process.kill().unwrap();
+        let said = stderr(&process.wait_with_output().unwrap());
+        assert_eq!(said.contains("--host-key"), warned, "{listen}: {said}");
+    }
+}
+
+#[test]
 fn options_that_are_not_possible_are_refused() {
     let scratch = Scratch::new("serve");
     let plan = "[[fault]]\non = \"read\"\nzones = 100000000\neffect = \"media-error\"\n";

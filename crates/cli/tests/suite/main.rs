@@ -5,6 +5,7 @@
     reason = "a test that cannot set itself up should fail"
 )]
 
+mod bench;
 mod calibrate;
 mod command;
 mod conditions;

@@ -360,3 +360,45 @@ fn a_new_store_follows_no_link_and_is_its_owners() {
     let mode = fs::metadata(scratch.file()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
+
+/// Somebody else makes the store while this process is making it: whichever gets
+/// the name has it, and is not replaced.
+#[test]
+fn what_appears_while_a_store_is_made_is_not_replaced() {
+    let (scratch, config) = (Scratch::new("appears"), config());
+    let theirs = scratch.0.join("theirs");
+    drop(Store::at(&theirs, &config, Options::default()).unwrap());
+    let is_being_made = || {
+        let entries = fs::read_dir(&scratch.0).unwrap();
+        entries.flatten().any(|entry| {
+            let name = entry.file_name();
+            name.to_string_lossy().starts_with("drive.new")
+        })
+    };
+    let mut replaced = 0;
+    let (mut others, mut rounds) = (0, 0);
+    while others < 5 && rounds < 1000 {
+        rounds += 1;
+        let (made, is_theirs) = std::thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                while !is_being_made() && !scratch.file().exists() {
+                    std::hint::spin_loop();
+                }
+                fs::hard_link(&theirs, scratch.file()).is_ok()
+            });
+            let made = Store::at(&scratch.file(), &config, Options::default());
+            (made, other.join().unwrap())
+        });
+        match &made {
+            Ok(_) if is_theirs => replaced += 1,
+            Ok(_) => (),
+            Err(OpenError::MadeByAnother) => others += u32::from(is_theirs),
+            Err(error) => panic!("{error}"),
+        }
+        assert!(made.is_ok() || is_theirs, "nobody has made it");
+        assert_eq!(replaced, 0, "round {rounds}: a store was replaced");
+        drop(made);
+        fs::remove_file(scratch.file()).unwrap();
+    }
+    assert_eq!(others, 5, "after {rounds} rounds");
+}

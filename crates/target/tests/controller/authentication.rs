@@ -18,6 +18,7 @@ use zonelab_target::controller::{
     Authentication, HostSecret, NotAuthenticated, QueueHandle, SettingsError, Subsystem,
 };
 
+use crate::connecting::{of, settings};
 use crate::host::{HOST, Host, NQN, Reply, connect_data, enabled, subsystem};
 
 const REQUIRED: Status = FabricsStatus::AUTHENTICATION_REQUIRED.status();
@@ -149,6 +150,34 @@ fn only_hosts_with_a_secret_may_connect() {
     let refused = subsystem.connect(Nanos::ZERO, (&entry, &command), &data);
     let status = refused.unwrap_err().status.status();
     assert_eq!(status, FabricsStatus::CONNECT_INVALID_HOST.status());
+}
+
+#[test]
+fn a_host_is_in_the_list_and_has_a_secret() {
+    let another = "nqn.2026-01.io.zonelab:another";
+    for (hostnqn, allowed, is_let_in) in [
+        (HOST, HOST, true),
+        (HOST, another, false),
+        (another, another, false),
+    ] {
+        let mut settings = settings();
+        settings.allowed_hosts = Some(vec![allowed.to_owned()]);
+        let mut subsystem = of(settings);
+        subsystem
+            .require_authentication(authentication(None))
+            .expect("the names are valid");
+        let command = Connect::new(0, 32);
+        let entry = command.to_entry().unwrap();
+        let mut data = connect_data(NQN, 0xffff);
+        data.hostnqn = Nqn::new(hostnqn).unwrap();
+        let connected = subsystem.connect(Nanos::ZERO, (&entry, &command), &data);
+        let status = connected
+            .map(|_| ())
+            .map_err(|refused| refused.status.status());
+        let invalid_host = FabricsStatus::CONNECT_INVALID_HOST.status();
+        let expected = if is_let_in { Ok(()) } else { Err(invalid_host) };
+        assert_eq!(status, expected, "{hostnqn} where {allowed} is allowed");
+    }
 }
 
 #[test]

@@ -12,11 +12,11 @@ use zonelab_target::controller::{SettingsError, Subsystem, SubsystemSettings, Tr
 
 use crate::host::{HOST, Host, NQN, connect, connect_data, small, subsystem};
 
-fn settings() -> SubsystemSettings {
+pub(crate) fn settings() -> SubsystemSettings {
     SubsystemSettings::new(NQN)
 }
 
-fn of(settings: SubsystemSettings) -> Subsystem {
+pub(crate) fn of(settings: SubsystemSettings) -> Subsystem {
     let drive = FaultyDrive::from(Drive::new(&small()));
     Subsystem::new(drive, settings).expect("the settings are possible")
 }
