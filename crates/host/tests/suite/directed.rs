@@ -22,6 +22,7 @@ use super::support::{FREE, PAGE, WRITE, costs_us, run_alone, spec as plain_spec,
 
 const US: fn(u64) -> Nanos = Nanos::from_us;
 const PAGE_BYTES: u64 = 16_384;
+const BLOCKS_PER_PAGE: u64 = PAGE as u64;
 
 fn flow() -> Flow {
     Flow {
@@ -159,6 +160,48 @@ fn full_zones_are_reset_when_they_are_written_again() {
     assert_eq!(count(&results[0], Direction::Write), 30);
     assert_eq!(results[0].cleared_zones, 2);
     assert_eq!(results[0].kinds[OpKind::Reset as usize], 0, "not measured");
+}
+
+/// A full zone that is drawn is reset and written, and stays open until it is
+/// full again: so resets follow what is written, whatever is drawn. (fio 3.33
+/// resets 3, 4 and 12 zones of such a device with limits of 1, 4 and 12.)
+#[test]
+fn random_writes_to_full_zones_reset_only_what_they_write() {
+    for (limit, most) in [(1, 14), (4, 17), (7, 20)] {
+        let mut writer = spec(Direction::Write, 0..8);
+        writer.pattern = RANDOM;
+        writer.end.operations = Some(200);
+        let (results, _, zones) = run_on(&tiny(&[]), 0..8, Some(limit), FREE, &[writer]);
+        assert_eq!(results[0].first_error, None);
+        assert_eq!(count(&results[0], Direction::Write), 200);
+        let cleared = results[0].cleared_zones;
+        // 200 writes fill 13 zones, and others are written in part.
+        assert!((13..=most).contains(&cleared), "limit {limit}: {cleared}");
+        let written = (0..8).map(|zone| zones.borrow().written(zone)).sum::<u64>();
+        let pages = 8 * 15 + 200 - 15 * cleared;
+        assert_eq!(written, pages * BLOCKS_PER_PAGE);
+    }
+}
+
+#[test]
+fn a_rest_that_is_too_small_for_a_write_is_finished() {
+    // 15 pages hold seven writes of two.
+    let mut writer = spec(Direction::Write, 0..3);
+    let sizes = Sizes::fixed(2 * PAGE);
+    writer.flows[Direction::Write as usize].as_mut().unwrap().sizes = sizes;
+    for pattern in [Pattern::Sequential, RANDOM] {
+        let mut writer = writer.clone();
+        writer.pattern = pattern;
+        writer.end.operations = (pattern == RANDOM).then_some(21);
+        let (results, end, zones) = run_on(&tiny(&[]), 0..0, Some(1), FREE, &[writer]);
+        assert_eq!((results[0].first_error, end.stuck_jobs), (None, 0));
+        assert_eq!(count(&results[0], Direction::Write), 21);
+        let is_sequential = pattern == Pattern::Sequential;
+        assert_eq!(results[0].ended_zones, if is_sequential { 3 } else { 2 });
+        assert_eq!(results[0].cleared_zones, 0);
+        let full = (0..3).filter(|zone| zones.borrow().written(*zone) == 15 * BLOCKS_PER_PAGE);
+        assert_eq!(full.count() as u64, results[0].ended_zones);
+    }
 }
 
 #[test]

@@ -48,6 +48,8 @@ pub struct DirectedResult {
     pub kinds: [u64; OpKind::ALL.len()],
     /// Zones reset because they were full and to be written again.
     pub cleared_zones: u64,
+    /// Zones finished because what was left of them was too small for a write.
+    pub ended_zones: u64,
     /// Failed operations.
     pub errors: u64,
     /// The first of them.
@@ -79,6 +81,7 @@ pub struct DirectedJob {
     rng: Rng,
     shared: Shared,
     lba_bytes: u64,
+    capacity_lbas: u64,
     slots: Vec<Option<InFlight>>,
     free: Vec<u32>,
     wish: Option<Wish>,
@@ -130,6 +133,7 @@ impl DirectedJob {
             rng,
             shared,
             lba_bytes,
+            capacity_lbas: zoned.zone_capacity_lbas,
             slots: vec![None; depth as usize],
             free: (0..depth).rev().collect(),
             wish: None,
@@ -149,6 +153,7 @@ impl DirectedJob {
                 ended: spec.start,
                 kinds: [0; OpKind::ALL.len()],
                 cleared_zones: 0,
+                ended_zones: 0,
                 errors: 0,
                 first_error: None,
             },
@@ -212,8 +217,13 @@ impl DirectedJob {
             }
             Role::Clearing => {
                 let mut zones = self.shared.zones.borrow_mut();
-                zones.end_managing(op.step.zone, 0);
+                zones.end_clearing(op.step.zone);
                 self.result.cleared_zones += 1;
+            }
+            Role::Ending => {
+                let mut zones = self.shared.zones.borrow_mut();
+                zones.end_managing(op.step.zone, self.capacity_lbas);
+                self.result.ended_zones += 1;
             }
             Role::Trigger | Role::Managing | Role::Chunk => self.managed(&op, completion.at),
         }
@@ -284,7 +294,7 @@ impl DirectedJob {
                 let mut zones = self.shared.zones.borrow_mut();
                 zones.end_write(op.step.zone, op.step.lbas);
             }
-            Role::Clearing => {
+            Role::Clearing | Role::Ending => {
                 let mut zones = self.shared.zones.borrow_mut();
                 let written = zones.written(op.step.zone);
                 zones.end_managing(op.step.zone, written);
@@ -493,7 +503,7 @@ impl DirectedJob {
             step,
             depth,
         });
-        if step.role == Role::Clearing {
+        if matches!(step.role, Role::Clearing | Role::Ending) {
             // What was wished for comes after it.
             return;
         }

@@ -29,8 +29,10 @@ pub(super) struct Step {
 pub(super) enum Role {
     /// A read, write or append: measured.
     Transfer,
-    /// A reset of a full zone that is to be written again.
+    /// A reset of a zone that is to be written again.
     Clearing,
+    /// A finish of a zone whose rest is too small for a write.
+    Ending,
     /// The write in front of a finish or reset.
     Trigger,
     /// A finish or reset: measured.
@@ -67,6 +69,8 @@ pub(super) struct Targets {
     cursors: [Cursor; 2],
     /// By direction, over whole blocks of the smallest size.
     positions: [Option<(Positions, u64)>; 2],
+    /// The zone that was drawn for the next write, which could not be issued yet.
+    drawn: Option<u32>,
 }
 
 impl Targets {
@@ -90,6 +94,7 @@ impl Targets {
             zoned,
             cursors: [cursor; 2],
             positions,
+            drawn: None,
         }
     }
 
@@ -198,16 +203,28 @@ impl Targets {
         })
     }
 
-    /// The next write, of `lbas` or what is left of its zone.
+    /// The next write, of `lbas` or what fits into its zone.
     pub(super) fn write(&mut self, spec: &DirectedSpec, lbas: u32, rng: &mut Rng) -> Pick {
-        if let Some((zone, _)) = self.random(spec, Direction::Write, rng) {
+        let drawn = self.drawn.take().or_else(|| {
+            let (zone, _) = self.random(spec, Direction::Write, rng)?;
+            Some(zone)
+        });
+        if let Some(zone) = drawn {
             let cursor = &mut self.cursors[Direction::Write as usize];
             *cursor = Cursor {
                 zone,
                 offset: 0,
                 entered: true,
             };
-            return self.write_to(spec, zone, lbas, rng);
+            let pick = self.write_to(spec, zone, lbas);
+            self.drawn = match &pick {
+                Pick::Issue(step) if step.role == Role::Ending => {
+                    Some(next_of(&spec.zones, step.zone))
+                }
+                Pick::Issue(step) if step.role == Role::Transfer => None,
+                _ => Some(zone),
+            };
+            return pick;
         }
         // Every zone of the job is looked at once at most.
         for _ in 0..=spec.zones.len() {
@@ -215,13 +232,13 @@ impl Targets {
             if zone == spec.zones.end {
                 return Pick::Exhausted;
             }
-            let is_full = self.table.borrow().written(zone) == self.zoned.zone_capacity_lbas;
+            let is_full = self.rest(zone) == 0;
             if !entered || !is_full {
-                let pick = self.write_to(spec, zone, lbas, rng);
+                let pick = self.write_to(spec, zone, lbas);
                 let cursor = &mut self.cursors[Direction::Write as usize];
                 // Not by its reset, during which it still counts as full.
                 cursor.entered |= matches!(&pick, Pick::Issue(step)
-                    if step.zone == zone && step.role == Role::Transfer);
+                    if step.zone == zone && step.role != Role::Clearing);
                 return pick;
             }
             let last = zone + 1 == spec.zones.end;
@@ -239,21 +256,26 @@ impl Targets {
         Pick::Wait
     }
 
+    /// Blocks of a zone that are not written.
+    fn rest(&self, zone: u32) -> u64 {
+        self.zoned.zone_capacity_lbas - self.table.borrow().written(zone)
+    }
+
     /// A write to `zone`, to which it must be reset first if it is full, or to
     /// another that is open if no more may be.
-    fn write_to(&mut self, spec: &DirectedSpec, zone: u32, lbas: u32, rng: &mut Rng) -> Pick {
+    fn write_to(&mut self, spec: &DirectedSpec, zone: u32, lbas: u32) -> Pick {
         let append = spec.style == WriteStyle::Append;
+        let is_full = self.rest(zone) == 0;
         let mut table = self.table.borrow_mut();
-        let is_full = table.written(zone) == self.zoned.zone_capacity_lbas;
         match table.admit(zone, spec.id, append, spec.open_limit) {
             Admission::Granted if !is_full => {
                 drop(table);
                 self.issue_write(spec, zone, lbas)
             }
             Admission::Granted if table.is_quiet(zone) => {
-                table.begin_managing(zone, spec.id);
+                table.begin_clearing(zone, spec.id);
                 drop(table);
-                Pick::Issue(self.clearing(zone))
+                Pick::Issue(self.manage(zone, ZoneSendAction::RESET, Role::Clearing))
             }
             Admission::Granted | Admission::Busy => {
                 table.wait(spec.id);
@@ -264,8 +286,10 @@ impl Targets {
                     spec.zones.contains(*zone)
                         && table.admit(**zone, spec.id, append, None) == Admission::Granted
                 };
+                // As fio does it: the place among the open zones is that of the
+                // zone among all of the job.
                 let count = table.open_zones().iter().filter(usable).count();
-                let nth = rng.below(count as u64) as usize;
+                let nth = (zone - spec.zones.start) as usize * count / spec.zones.len().max(1);
                 let other = table.open_zones().iter().filter(usable).nth(nth).copied();
                 if let Some(other) = other {
                     drop(table);
@@ -280,12 +304,23 @@ impl Targets {
         }
     }
 
-    /// Writes what fits: the last write of a zone may be shorter, so that no
-    /// rest keeps it from becoming full.
+    /// Writes what fits in whole blocks of the smallest size. What is left of a
+    /// zone when not even one fits is finished, so that the zone becomes full.
     fn issue_write(&mut self, spec: &DirectedSpec, zone: u32, lbas: u32) -> Pick {
+        let smallest = spec.flows[Direction::Write as usize].as_ref();
+        let min = smallest.map_or(1, |flow| u64::from(flow.sizes.min.max(1)));
+        let rest = self.rest(zone);
         let mut table = self.table.borrow_mut();
-        let rest = self.zoned.zone_capacity_lbas - table.written(zone);
-        let lbas = u64::from(lbas).min(rest);
+        if rest < min {
+            if !table.is_quiet(zone) {
+                table.wait(spec.id);
+                return Pick::Wait;
+            }
+            table.begin_managing(zone, spec.id);
+            drop(table);
+            return Pick::Issue(self.manage(zone, ZoneSendAction::FINISH, Role::Ending));
+        }
+        let lbas = u64::from(lbas).min(rest) / min * min;
         let at = table.begin_write(zone, spec.id, lbas);
         let zslba = Lba(self.start_of(zone));
         // Fits: at most the `lbas` asked for.
@@ -308,19 +343,28 @@ impl Targets {
         })
     }
 
-    fn clearing(&self, zone: u32) -> Step {
+    /// What makes a zone fit for writes, or full.
+    fn manage(&self, zone: u32, action: ZoneSendAction, role: Role) -> Step {
         Step {
             op: Op::ZoneSend {
                 slba: Lba(self.start_of(zone)),
-                action: ZoneSendAction::RESET,
+                action,
                 select_all: false,
             },
             direction: Direction::Write,
             zone,
             lbas: 0,
             counted: 0,
-            role: Role::Clearing,
+            role,
             paced: false,
         }
+    }
+}
+
+/// The zone behind one of `zones`, or the first.
+fn next_of(zones: &std::ops::Range<u32>, zone: u32) -> u32 {
+    match zone + 1 {
+        next if zones.contains(&next) => next,
+        _ => zones.start,
     }
 }
