@@ -27,6 +27,8 @@ pub type SharedZones = Rc<RefCell<ZoneTable>>;
 pub struct ZoneTable {
     zoned: ZonedInfo,
     zones: Vec<Zone>,
+    /// Blocks that are written, of all zones together.
+    written_lbas: u64,
     /// Zones written in part, or being reset to be written, in the order in which
     /// they were opened.
     open: Vec<u32>,
@@ -83,6 +85,7 @@ impl ZoneTable {
         let mut table = Self {
             zoned,
             zones: vec![empty; zoned.zones as usize],
+            written_lbas: 0,
             open: Vec::new(),
             limit: u32::MAX,
             bell: Bell::default(),
@@ -129,14 +132,14 @@ impl ZoneTable {
 
     /// Declares zones full, as they were when the run began.
     pub fn declare_full(&mut self, zones: std::ops::Range<u32>) {
-        for zone in &mut self.zones[zones.start as usize..zones.end as usize] {
-            zone.written = self.zoned.zone_capacity_lbas;
+        for zone in zones {
+            self.set_written(zone, self.zoned.zone_capacity_lbas);
         }
     }
 
     /// Declares the first blocks of a zone written, as they were when the run began.
     pub fn declare_written(&mut self, zone: u32, lbas: u64) {
-        self.zones[zone as usize].written = lbas;
+        self.set_written(zone, lbas);
         if lbas > 0 && lbas < self.zoned.zone_capacity_lbas {
             self.open(zone);
         }
@@ -144,9 +147,9 @@ impl ZoneTable {
 
     /// Notes that zones were reset while no job ran.
     pub fn declare_empty(&mut self, zones: std::ops::Range<u32>) {
-        for zone in &mut self.zones[zones.start as usize..zones.end as usize] {
-            zone.written = 0;
-            zone.is_open = false;
+        for zone in zones.clone() {
+            self.set_written(zone, 0);
+            self.zones[zone as usize].is_open = false;
         }
         self.open.retain(|zone| !zones.contains(zone));
     }
@@ -179,8 +182,8 @@ impl ZoneTable {
 
     /// Blocks that are written, of all zones together.
     #[must_use]
-    pub fn written_lbas(&self) -> u64 {
-        self.zones.iter().map(|zone| zone.written).sum()
+    pub const fn written_lbas(&self) -> u64 {
+        self.written_lbas
     }
 
     /// Zones written in part, or being reset to be written, in the order in which
@@ -226,6 +229,7 @@ impl ZoneTable {
         let state = &mut self.zones[zone as usize];
         let at = state.written;
         state.written = (at + lbas).min(capacity);
+        self.written_lbas += state.written - at;
         state.pending += lbas;
         state.writer = job;
         state.writes_in_flight += 1;
@@ -277,16 +281,16 @@ impl ZoneTable {
     pub fn end_clearing(&mut self, zone: u32) {
         let state = &mut self.zones[zone as usize];
         state.is_managed = false;
-        state.written = 0;
+        self.set_written(zone, 0);
         self.wake_waiting();
     }
 
     /// Gives the zone back, with `written` blocks in it.
     pub fn end_managing(&mut self, zone: u32, written: u64) {
         let capacity = self.zoned.zone_capacity_lbas;
+        self.set_written(zone, written);
         let state = &mut self.zones[zone as usize];
         state.is_managed = false;
-        state.written = written;
         if written == 0 || written == capacity {
             self.close(zone);
         } else if !state.is_open {
@@ -300,6 +304,12 @@ impl ZoneTable {
         if !self.waiting.contains(&job) {
             self.waiting.push(job);
         }
+    }
+
+    fn set_written(&mut self, zone: u32, lbas: u64) {
+        let written = &mut self.zones[zone as usize].written;
+        self.written_lbas = self.written_lbas - *written + lbas;
+        *written = lbas;
     }
 
     fn open(&mut self, zone: u32) {

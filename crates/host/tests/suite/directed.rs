@@ -9,8 +9,8 @@ use zonelab_host::rate::Limit;
 use zonelab_host::softfinish::SoftFinish;
 use zonelab_host::stats::OpKind;
 use zonelab_host::workload::directed::{
-    DirectedJob, DirectedResult, DirectedSpec, Direction, End, Flow, Pattern, Recording, Shared,
-    Sizes, Think, WriteStyle,
+    DirectedJob, DirectedResult, DirectedSpec, Direction, EarlyReset, End, Flow, Pattern,
+    Recording, Shared, Sizes, Syncs, Think, WriteStyle,
 };
 use zonelab_host::workload::distribution::Distribution;
 use zonelab_host::workload::zone_table::{SharedZones, ZoneTable};
@@ -47,6 +47,8 @@ fn spec(direction: Direction, zones: Range<u32>) -> DirectedSpec {
         style: WriteStyle::Write,
         reads_beyond_write_pointer: false,
         open_limit: None,
+        early_reset: None,
+        syncs: Syncs::default(),
         queue_depth: 1,
         start: Nanos::ZERO,
         ramp: Nanos::ZERO,
@@ -188,7 +190,10 @@ fn a_rest_that_is_too_small_for_a_write_is_finished() {
     // 15 pages hold seven writes of two.
     let mut writer = spec(Direction::Write, 0..3);
     let sizes = Sizes::fixed(2 * PAGE);
-    writer.flows[Direction::Write as usize].as_mut().unwrap().sizes = sizes;
+    writer.flows[Direction::Write as usize]
+        .as_mut()
+        .unwrap()
+        .sizes = sizes;
     for pattern in [Pattern::Sequential, RANDOM] {
         let mut writer = writer.clone();
         writer.pattern = pattern;
@@ -201,6 +206,47 @@ fn a_rest_that_is_too_small_for_a_write_is_finished() {
         assert_eq!(results[0].cleared_zones, 0);
         let full = (0..3).filter(|zone| zones.borrow().written(*zone) == 15 * BLOCKS_PER_PAGE);
         assert_eq!(full.count() as u64, results[0].ended_zones);
+    }
+}
+
+/// With a threshold of half the zones and every fourth write, a reset follows
+/// each fourth write that finds so much written (fio's `zbd_adjust_block`).
+#[test]
+fn zones_are_reset_early_by_threshold_and_frequency() {
+    let half = 4 * 15 * BLOCKS_PER_PAGE;
+    let mut writer = spec(Direction::Write, 0..8);
+    writer.pattern = RANDOM;
+    writer.early_reset = Some(EarlyReset {
+        threshold_lbas: half,
+        every_writes: 4,
+    });
+    writer.end.operations = Some(400);
+    let (results, end, zones) = run_on(&tiny(&[]), 0..0, None, FREE, &[writer]);
+    assert_eq!((results[0].first_error, end.stuck_jobs), (None, 0));
+    assert_eq!(count(&results[0], Direction::Write), 400);
+    // The first 60 writes reach the threshold; of the others one in four resets.
+    let cleared = results[0].cleared_zones;
+    assert!((40..=85).contains(&cleared), "{cleared}");
+    let all: u64 = (0..8).map(|zone| zones.borrow().written(zone)).sum();
+    assert_eq!(all, zones.borrow().written_lbas());
+    assert!(all < 400 * BLOCKS_PER_PAGE - cleared * BLOCKS_PER_PAGE);
+}
+
+#[test]
+fn every_third_write_is_flushed_and_the_end() {
+    for (depth, ends) in [(1, true), (4, true), (4, false)] {
+        let mut writer = spec(Direction::Write, 0..2);
+        writer.queue_depth = depth;
+        writer.syncs = Syncs {
+            every_writes: [3, 0],
+            at_end: ends,
+        };
+        writer.end.operations = Some(20);
+        let (results, end, _) = run_on(&tiny(&[]), 0..0, None, FREE, &[writer]);
+        assert_eq!((results[0].first_error, end.stuck_jobs), (None, 0));
+        assert_eq!(count(&results[0], Direction::Write), 20);
+        let syncs = results[0].recorder.syncs.as_ref().unwrap();
+        assert_eq!(syncs.moments().count(), 6 + u64::from(ends));
     }
 }
 

@@ -3,7 +3,7 @@
 use zonelab_device::ZonedInfo;
 
 use super::targets::{Pick, Role, Targets};
-use super::{DirectedSpec, End, Flow, Pattern, Recording, Sizes, WriteStyle};
+use super::{DirectedSpec, End, Flow, Pattern, Recording, Sizes, Syncs, WriteStyle};
 use crate::rng::Rng;
 use crate::stats::Intervals;
 use crate::workload::WriteWork;
@@ -110,6 +110,8 @@ fn spec(work: &WriteWork, id: JobId) -> DirectedSpec {
         },
         reads_beyond_write_pointer: false,
         open_limit: None,
+        early_reset: None,
+        syncs: Syncs::default(),
         queue_depth: 1,
         start: Nanos::ZERO,
         ramp: Nanos::ZERO,

@@ -3,7 +3,7 @@
 use zonelab_device::{Lba, Op, ZonedInfo};
 use zonelab_nvme::zns::ZoneSendAction;
 
-use super::{DirectedSpec, Direction, Pattern, WriteStyle};
+use super::{DirectedSpec, Direction, EarlyReset, Pattern, WriteStyle};
 use crate::rng::Rng;
 use crate::workload::distribution::Positions;
 use crate::workload::zone_table::{Admission, SharedZones};
@@ -33,6 +33,8 @@ pub(super) enum Role {
     Clearing,
     /// A finish of a zone whose rest is too small for a write.
     Ending,
+    /// A flush: measured by itself.
+    Sync,
     /// The write in front of a finish or reset.
     Trigger,
     /// A finish or reset: measured.
@@ -71,6 +73,19 @@ pub(super) struct Targets {
     positions: [Option<(Positions, u64)>; 2],
     /// The zone that was drawn for the next write, which could not be issued yet.
     drawn: Option<u32>,
+    early: Option<Early>,
+}
+
+/// Resets before zones are full.
+#[derive(Clone, Copy, Debug)]
+struct Early {
+    when: EarlyReset,
+    /// Blocks that were written in the zones of other jobs when this one began.
+    elsewhere_lbas: u64,
+    /// Writes until the next one.
+    left: u64,
+    /// A zone was reset for the write that comes next.
+    is_done: bool,
 }
 
 impl Targets {
@@ -90,11 +105,17 @@ impl Targets {
             Some((Positions::new(distribution, blocks), per_zone))
         });
         Self {
-            table,
             zoned,
             cursors: [cursor; 2],
             positions,
             drawn: None,
+            early: spec.early_reset.map(|when| Early {
+                when,
+                elsewhere_lbas: elsewhere_lbas(&table, &spec.zones),
+                left: when.every_writes.max(1),
+                is_done: false,
+            }),
+            table,
         }
     }
 
@@ -265,16 +286,19 @@ impl Targets {
     /// another that is open if no more may be.
     fn write_to(&mut self, spec: &DirectedSpec, zone: u32, lbas: u32) -> Pick {
         let append = spec.style == WriteStyle::Append;
-        let is_full = self.rest(zone) == 0;
+        let must_clear = self.rest(zone) == 0 || self.is_reset_early(zone);
         let mut table = self.table.borrow_mut();
         match table.admit(zone, spec.id, append, spec.open_limit) {
-            Admission::Granted if !is_full => {
+            Admission::Granted if !must_clear => {
                 drop(table);
                 self.issue_write(spec, zone, lbas)
             }
             Admission::Granted if table.is_quiet(zone) => {
                 table.begin_clearing(zone, spec.id);
                 drop(table);
+                if let Some(early) = &mut self.early {
+                    early.is_done = true;
+                }
                 Pick::Issue(self.manage(zone, ZoneSendAction::RESET, Role::Clearing))
             }
             Admission::Granted | Admission::Busy => {
@@ -304,6 +328,30 @@ impl Targets {
         }
     }
 
+    /// Whether a write to a zone that is not full resets it.
+    fn is_reset_early(&self, zone: u32) -> bool {
+        let table = self.table.borrow();
+        self.early.is_some_and(|early| {
+            let written = table.written_lbas().saturating_sub(early.elsewhere_lbas);
+            let is_next = early.left <= 1 && written >= early.when.threshold_lbas;
+            is_next && !early.is_done && table.written(zone) > 0
+        })
+    }
+
+    /// Counts a write towards the next early reset.
+    fn count_write(&mut self) {
+        let written = self.table.borrow().written_lbas();
+        if let Some(early) = &mut self.early
+            && written.saturating_sub(early.elsewhere_lbas) >= early.when.threshold_lbas
+        {
+            early.left = match early.left {
+                0 | 1 => early.when.every_writes.max(1),
+                left => left - 1,
+            };
+            early.is_done = false;
+        }
+    }
+
     /// Writes what fits in whole blocks of the smallest size. What is left of a
     /// zone when not even one fits is finished, so that the zone becomes full.
     fn issue_write(&mut self, spec: &DirectedSpec, zone: u32, lbas: u32) -> Pick {
@@ -320,6 +368,9 @@ impl Targets {
             drop(table);
             return Pick::Issue(self.manage(zone, ZoneSendAction::FINISH, Role::Ending));
         }
+        drop(table);
+        self.count_write();
+        let mut table = self.table.borrow_mut();
         let lbas = u64::from(lbas).min(rest) / min * min;
         let at = table.begin_write(zone, spec.id, lbas);
         let zslba = Lba(self.start_of(zone));
@@ -359,6 +410,13 @@ impl Targets {
             paced: false,
         }
     }
+}
+
+/// Blocks that are written outside of `zones`.
+fn elsewhere_lbas(table: &SharedZones, zones: &std::ops::Range<u32>) -> u64 {
+    let table = table.borrow();
+    let own: u64 = zones.clone().map(|zone| table.written(zone)).sum();
+    table.written_lbas().saturating_sub(own)
 }
 
 /// The zone behind one of `zones`, or the first.
