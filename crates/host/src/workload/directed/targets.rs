@@ -84,8 +84,8 @@ struct Early {
     elsewhere_lbas: u64,
     /// Writes until the next one.
     left: u64,
-    /// A zone was reset for the write that comes next.
-    is_done: bool,
+    /// Whether the write that comes next resets its zone; `None`: not known yet.
+    is_due: Option<bool>,
 }
 
 impl Targets {
@@ -113,7 +113,7 @@ impl Targets {
                 when,
                 elsewhere_lbas: elsewhere_lbas(&table, &spec.zones),
                 left: when.every_writes.max(1),
-                is_done: false,
+                is_due: None,
             }),
             table,
         }
@@ -243,6 +243,7 @@ impl Targets {
                     Some(next_of(&spec.zones, step.zone))
                 }
                 Pick::Issue(step) if step.role == Role::Transfer => None,
+                Pick::Issue(step) => Some(step.zone),
                 _ => Some(zone),
             };
             return pick;
@@ -286,24 +287,12 @@ impl Targets {
     /// another that is open if no more may be.
     fn write_to(&mut self, spec: &DirectedSpec, zone: u32, lbas: u32) -> Pick {
         let append = spec.style == WriteStyle::Append;
-        let must_clear = self.rest(zone) == 0 || self.is_reset_early(zone);
         let mut table = self.table.borrow_mut();
-        match table.admit(zone, spec.id, append, spec.open_limit) {
-            Admission::Granted if !must_clear => {
-                drop(table);
-                self.issue_write(spec, zone, lbas)
-            }
-            Admission::Granted if table.is_quiet(zone) => {
-                table.begin_clearing(zone, spec.id);
-                drop(table);
-                if let Some(early) = &mut self.early {
-                    early.is_done = true;
-                }
-                Pick::Issue(self.manage(zone, ZoneSendAction::RESET, Role::Clearing))
-            }
-            Admission::Granted | Admission::Busy => {
+        let zone = match table.admit(zone, spec.id, append, spec.open_limit) {
+            Admission::Granted => zone,
+            Admission::Busy => {
                 table.wait(spec.id);
-                Pick::Wait
+                return Pick::Wait;
             }
             Admission::TooManyOpen => {
                 let usable = |zone: &&u32| {
@@ -314,42 +303,52 @@ impl Targets {
                 // zone among all of the job.
                 let count = table.open_zones().iter().filter(usable).count();
                 let nth = (zone - spec.zones.start) as usize * count / spec.zones.len().max(1);
-                let other = table.open_zones().iter().filter(usable).nth(nth).copied();
-                if let Some(other) = other {
-                    drop(table);
-                    return self.issue_write(spec, other, lbas);
+                match table.open_zones().iter().filter(usable).nth(nth).copied() {
+                    Some(other) => other,
+                    None if table.can_hope(spec.id) => {
+                        table.wait(spec.id);
+                        return Pick::Wait;
+                    }
+                    None => return Pick::Exhausted,
                 }
-                if table.can_hope(spec.id) {
-                    table.wait(spec.id);
-                    return Pick::Wait;
-                }
-                Pick::Exhausted
             }
+        };
+        drop(table);
+        let is_early = self.is_reset_early() && self.table.borrow().written(zone) > 0;
+        if self.rest(zone) > 0 && !is_early {
+            return self.issue_write(spec, zone, lbas);
         }
+        let mut table = self.table.borrow_mut();
+        if !table.is_quiet(zone) {
+            table.wait(spec.id);
+            return Pick::Wait;
+        }
+        table.begin_clearing(zone, spec.id);
+        drop(table);
+        if let Some(early) = &mut self.early {
+            early.is_due = Some(false);
+        }
+        Pick::Issue(self.manage(zone, ZoneSendAction::RESET, Role::Clearing))
     }
 
-    /// Whether a write to a zone that is not full resets it.
-    fn is_reset_early(&self, zone: u32) -> bool {
-        let table = self.table.borrow();
-        self.early.is_some_and(|early| {
-            let written = table.written_lbas().saturating_sub(early.elsewhere_lbas);
-            let is_next = early.left <= 1 && written >= early.when.threshold_lbas;
-            is_next && !early.is_done && table.written(zone) > 0
-        })
-    }
-
-    /// Counts a write towards the next early reset.
-    fn count_write(&mut self) {
+    /// Whether the next write resets its zone, full or not: found out once for
+    /// each write.
+    fn is_reset_early(&mut self) -> bool {
+        let Some(early) = &mut self.early else {
+            return false;
+        };
         let written = self.table.borrow().written_lbas();
-        if let Some(early) = &mut self.early
-            && written.saturating_sub(early.elsewhere_lbas) >= early.when.threshold_lbas
-        {
-            early.left = match early.left {
-                0 | 1 => early.when.every_writes.max(1),
-                left => left - 1,
-            };
-            early.is_done = false;
-        }
+        *early.is_due.get_or_insert_with(|| {
+            if written.saturating_sub(early.elsewhere_lbas) < early.when.threshold_lbas {
+                return false;
+            }
+            early.left -= 1;
+            let is_due = early.left == 0;
+            if is_due {
+                early.left = early.when.every_writes.max(1);
+            }
+            is_due
+        })
     }
 
     /// Writes what fits in whole blocks of the smallest size. What is left of a
@@ -368,9 +367,9 @@ impl Targets {
             drop(table);
             return Pick::Issue(self.manage(zone, ZoneSendAction::FINISH, Role::Ending));
         }
-        drop(table);
-        self.count_write();
-        let mut table = self.table.borrow_mut();
+        if let Some(early) = &mut self.early {
+            early.is_due = None;
+        }
         let lbas = u64::from(lbas).min(rest) / min * min;
         let at = table.begin_write(zone, spec.id, lbas);
         let zslba = Lba(self.start_of(zone));
