@@ -81,6 +81,13 @@ pub(super) struct JobOptions {
     pub(super) max_open_zones: Option<u32>,
     pub(super) job_max_open_zones: Option<u32>,
     pub(super) read_beyond_wp: bool,
+    pub(super) zonecapacity: Option<u64>,
+    /// Shares of the zones and of the writes; 0: off.
+    pub(super) zone_reset_threshold: f64,
+    pub(super) zone_reset_frequency: f64,
+    pub(super) fsync: u32,
+    pub(super) fdatasync: u32,
+    pub(super) end_fsync: bool,
     pub(super) initial_zone_reset: bool,
     pub(super) append: bool,
     pub(super) finish: bool,
@@ -150,6 +157,12 @@ impl Default for JobOptions {
             max_open_zones: None,
             job_max_open_zones: None,
             read_beyond_wp: false,
+            zonecapacity: None,
+            zone_reset_threshold: 0.0,
+            zone_reset_frequency: 0.0,
+            fsync: 0,
+            fdatasync: 0,
+            end_fsync: false,
             initial_zone_reset: false,
             append: false,
             finish: false,
@@ -235,6 +248,7 @@ impl JobOptions {
             "lat_percentiles" => &mut self.lat_percentiles,
             "slat_percentiles" => &mut self.slat_percentiles,
             "read_beyond_wp" => &mut self.read_beyond_wp,
+            "end_fsync" => &mut self.end_fsync,
             "initial_zone_reset" => &mut self.initial_zone_reset,
             "zone_append" => &mut self.append,
             "finish" => &mut self.finish,
@@ -310,6 +324,13 @@ impl JobOptions {
             "zonesize" => value::integer(text, kb_base).map(|n| {
                 self.zonesize = (n > 0).then_some(n);
             }),
+            "zonecapacity" => value::integer(text, kb_base).map(|n| {
+                self.zonecapacity = (n > 0).then_some(n);
+            }),
+            "zone_reset_threshold" => share(text).map(|x| self.zone_reset_threshold = x),
+            "zone_reset_frequency" => share(text).map(|x| self.zone_reset_frequency = x),
+            "fsync" => writes(text).map(|n| self.fsync = n),
+            "fdatasync" => writes(text).map(|n| self.fdatasync = n),
             "max_open_zones" => open_zones(text).map(|n| self.max_open_zones = n),
             "job_max_open_zones" => open_zones(text).map(|n| self.job_max_open_zones = n),
             _ => return None,
@@ -402,6 +423,16 @@ fn number(text: &str, low: u64, high: u64) -> Result<u64, Wrong> {
 }
 
 /// A limit on open zones: 0 is none.
+/// A share from 0 to 1.
+fn share(text: &str) -> Result<f64, Wrong> {
+    value::float(text, 0.0, 1.0)
+}
+
+/// A number of writes; 0: never.
+fn writes(text: &str) -> Result<u32, Wrong> {
+    number(text, 0, u64::from(u32::MAX)).map(|n| n as u32)
+}
+
 fn open_zones(text: &str) -> Result<Option<u32>, Wrong> {
     let limit = number(text, 0, u64::from(u32::MAX))?;
     Ok((limit > 0).then_some(limit as u32))

@@ -47,7 +47,7 @@ const TARGET: &str = "depths are not searched for";
 const LOG: &str = "logs are whole and plain text";
 const TRACE: &str = "job files do not replay traces";
 const STRIDED: &str = "only zonemode=zbd";
-const FLUSH: &str = "nothing that has completed is lost: there is no flush to wait for";
+const FLUSH: &str = "flushes come from fsync, fdatasync and end_fsync";
 
 /// Used options.
 const USED: &[OptionInfo] = &[
@@ -97,11 +97,18 @@ const USED: &[OptionInfo] = &[
     used("max_open_zones"),
     used("job_max_open_zones"),
     used("read_beyond_wp"),
+    used("zonecapacity"),
+    used("zone_reset_threshold"),
+    used("zone_reset_frequency"),
+    used("fsync"),
+    used("fdatasync"),
+    used("end_fsync"),
     used("initial_zone_reset"),
     also("zone_append", &["append"]),
     used("finish"),
     used("softfinish"),
-    used("softfinish_granularity"),
+    // The artifact of ConfZNS++ has it under the second name.
+    also("softfinish_granularity", &["softfinish_chunk"]),
     used("softfinish_pause"),
     used("reset"),
     used("kb_base"),
@@ -143,7 +150,6 @@ const NO_MEANING: &[(&str, &[&str])] = &[
             "invalidate",
             "offset_align",
             "disk_util",
-            "zonecapacity",
             "direct",
             "buffered",
             "atomic",
@@ -318,17 +324,7 @@ const NO_MEANING: &[(&str, &[&str])] = &[
             "merge_blktrace_scalars",
         ],
     ),
-    (
-        FLUSH,
-        &[
-            "fsync",
-            "fdatasync",
-            "sync_file_range",
-            "sync",
-            "end_fsync",
-            "fsync_on_close",
-        ],
-    ),
+    (FLUSH, &["sync_file_range", "sync", "fsync_on_close"]),
     (
         "random numbers are a function of --seed and randseed",
         &["randrepeat", "allrandrepeat", "random_generator"],
@@ -405,10 +401,6 @@ const UNSUPPORTED: &[(&str, &[&str])] = &[
         ],
     ),
     (STRIDED, &["zonerange", "zoneskip"]),
-    (
-        "zones are reset when they are written again, or by jobs that trim",
-        &["zone_reset_frequency", "zone_reset_threshold"],
-    ),
     (
         "jobs are ordered by stonewall and startdelay",
         &[

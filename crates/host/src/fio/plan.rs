@@ -12,7 +12,8 @@ use super::value::Amount;
 use crate::rng::Rng;
 use crate::softfinish::SoftFinish;
 use crate::workload::directed::{
-    DirectedSpec, Direction, End, Flow, Pattern, Recording, Sizes, Think, WriteStyle,
+    DirectedSpec, Direction, EarlyReset, End, Flow, Pattern, Recording, Sizes, Syncs, Think,
+    WriteStyle,
 };
 
 /// Threads of all jobs, at most: each has a queue pair of its own.
@@ -269,6 +270,7 @@ impl Planner {
         let style = self.style(section)?;
         let flows = self.flows(section, style, thread)?;
         let end = self.end(section, &zones)?;
+        let zones_count = u64::from(zones.end - zones.start);
         self.check_depth(section, thread);
         let pattern = if options.rw.random {
             Pattern::Random {
@@ -290,6 +292,11 @@ impl Planner {
             style,
             reads_beyond_write_pointer: options.read_beyond_wp,
             open_limit: options.job_max_open_zones,
+            early_reset: self.early_reset(section, zones_count),
+            syncs: Syncs {
+                every_writes: [options.fsync, options.fdatasync],
+                at_end: options.end_fsync,
+            },
             queue_depth: if options.is_synchronous() {
                 1
             } else {
@@ -316,6 +323,12 @@ impl Planner {
             let origin = options.place(&["zonesize"], &section.origin);
             let what = format!("{bytes} bytes, but zones of the device have {zone}");
             return Err(origin.problem("zonesize", what, "leave it out"));
+        }
+        let capacity = device.zoned.zone_capacity_lbas * device.lba_bytes;
+        if let Some(bytes) = options.zonecapacity.filter(|bytes| *bytes != capacity) {
+            let origin = options.place(&["zonecapacity"], &section.origin);
+            let what = format!("{bytes} bytes, but zones of the device hold {capacity}");
+            return Err(origin.problem("zonecapacity", what, "leave it out"));
         }
         let places = ["offset", "offset_increment", "size"];
         let origin = options.place(&places, &section.origin);
@@ -351,6 +364,22 @@ impl Planner {
         }
         // Both fit: the device has fewer zones than 2^32.
         Ok(first as u32..last as u32)
+    }
+
+    /// When zones are reset before they are full.
+    fn early_reset(&self, section: &Section, zones: u64) -> Option<EarlyReset> {
+        let options = &section.options;
+        let (threshold, frequency) = (options.zone_reset_threshold, options.zone_reset_frequency);
+        if frequency <= 0.0 {
+            return None;
+        }
+        // fio counts a threshold in shares of the size of the job, which has the
+        // gaps behind the capacities of zones in it.
+        let lbas = zones * self.device.zoned.zone_size_lbas;
+        Some(EarlyReset {
+            threshold_lbas: (lbas as f64 * threshold) as u64,
+            every_writes: (1.0 / frequency) as u64,
+        })
     }
 
     fn style(&self, section: &Section) -> Result<WriteStyle, Problem> {

@@ -204,6 +204,7 @@ impl Source {
     pub(crate) fn completed(&mut self, kind: OpKind, stream: u32, lbas: u64) {
         match self {
             Self::Shared { writes, .. } if kind == OpKind::Reset => writes.reset(stream),
+            Self::Shared { writes, .. } if kind == OpKind::Finish => writes.finished(stream),
             Self::Shared { writes, .. } => writes.written(stream, lbas),
             Self::Write(writes) | Self::Mixed { writes, .. } if kind != OpKind::Read => {
                 writes.completed(kind, stream);
@@ -225,7 +226,10 @@ fn shared(next: SharedNext) -> Offer {
             };
             (op, lbas, zone, kind, Role::Measured)
         }
-        SharedNext::Reset(op, zone) => (op, 0, zone, OpKind::Reset, Role::Preparation),
+        SharedNext::Manage(op, zone) => {
+            let kind = OpKind::of(&op).unwrap_or(OpKind::Reset);
+            (op, 0, zone, kind, Role::Preparation)
+        }
         SharedNext::Wait => return Offer::Wait,
         SharedNext::Exhausted => return Offer::Exhausted,
     };

@@ -27,7 +27,10 @@ pub type SharedZones = Rc<RefCell<ZoneTable>>;
 pub struct ZoneTable {
     zoned: ZonedInfo,
     zones: Vec<Zone>,
-    /// Zones written in part, in the order in which they were opened.
+    /// Blocks that are written, of all zones together.
+    written_lbas: u64,
+    /// Zones written in part, or being reset to be written, in the order in which
+    /// they were opened.
     open: Vec<u32>,
     limit: u32,
     bell: Bell,
@@ -50,6 +53,8 @@ struct Zone {
     is_managed: bool,
     /// Who opened it.
     opener: JobId,
+    /// It is in the list of open zones.
+    is_open: bool,
 }
 
 /// Whether a job may write to a zone now.
@@ -75,10 +80,12 @@ impl ZoneTable {
             writes_in_flight: 0,
             is_managed: false,
             opener: NOBODY,
+            is_open: false,
         };
         let mut table = Self {
             zoned,
             zones: vec![empty; zoned.zones as usize],
+            written_lbas: 0,
             open: Vec::new(),
             limit: u32::MAX,
             bell: Bell::default(),
@@ -125,23 +132,24 @@ impl ZoneTable {
 
     /// Declares zones full, as they were when the run began.
     pub fn declare_full(&mut self, zones: std::ops::Range<u32>) {
-        for zone in &mut self.zones[zones.start as usize..zones.end as usize] {
-            zone.written = self.zoned.zone_capacity_lbas;
+        for zone in zones {
+            self.set_written(zone, self.zoned.zone_capacity_lbas);
         }
     }
 
     /// Declares the first blocks of a zone written, as they were when the run began.
     pub fn declare_written(&mut self, zone: u32, lbas: u64) {
-        self.zones[zone as usize].written = lbas;
+        self.set_written(zone, lbas);
         if lbas > 0 && lbas < self.zoned.zone_capacity_lbas {
-            self.open.push(zone);
+            self.open(zone);
         }
     }
 
     /// Notes that zones were reset while no job ran.
     pub fn declare_empty(&mut self, zones: std::ops::Range<u32>) {
-        for zone in &mut self.zones[zones.start as usize..zones.end as usize] {
-            zone.written = 0;
+        for zone in zones.clone() {
+            self.set_written(zone, 0);
+            self.zones[zone as usize].is_open = false;
         }
         self.open.retain(|zone| !zones.contains(zone));
     }
@@ -172,7 +180,14 @@ impl ZoneTable {
         zone.writes_in_flight == 0 && !zone.is_managed
     }
 
-    /// Zones written in part, in the order in which they were opened.
+    /// Blocks that are written, of all zones together.
+    #[must_use]
+    pub const fn written_lbas(&self) -> u64 {
+        self.written_lbas
+    }
+
+    /// Zones written in part, or being reset to be written, in the order in which
+    /// they were opened.
     #[must_use]
     pub fn open_zones(&self) -> &[u32] {
         &self.open
@@ -195,8 +210,7 @@ impl ZoneTable {
         if state.is_managed || elsewhere {
             return Admission::Busy;
         }
-        let is_open = state.written > 0 && state.written < self.zoned.zone_capacity_lbas;
-        if is_open {
+        if state.is_open {
             return Admission::Granted;
         }
         let too_many = self.open.len() as u64 >= u64::from(self.limit)
@@ -215,6 +229,7 @@ impl ZoneTable {
         let state = &mut self.zones[zone as usize];
         let at = state.written;
         state.written = (at + lbas).min(capacity);
+        self.written_lbas += state.written - at;
         state.pending += lbas;
         state.writer = job;
         state.writes_in_flight += 1;
@@ -222,11 +237,14 @@ impl ZoneTable {
             self.waiting.retain(|waiting| *waiting != job);
         }
         let state = &mut self.zones[zone as usize];
-        if at == 0 && state.written < capacity {
-            state.opener = job;
-            self.open.push(zone);
-        } else if at > 0 && state.written == capacity {
-            self.close(zone);
+        let is_full = state.written == capacity;
+        match (state.is_open, is_full) {
+            (false, false) => {
+                state.opener = job;
+                self.open(zone);
+            }
+            (true, true) => self.close(zone),
+            _ => {}
         }
         at
     }
@@ -249,16 +267,34 @@ impl ZoneTable {
         self.waiting.retain(|waiting| *waiting != job);
     }
 
+    /// Notes that `job` takes a zone to reset it and write to it: the zone counts
+    /// as open from now on.
+    pub fn begin_clearing(&mut self, zone: u32, job: JobId) {
+        self.begin_managing(zone, job);
+        if !self.zones[zone as usize].is_open {
+            self.zones[zone as usize].opener = job;
+            self.open(zone);
+        }
+    }
+
+    /// Gives back a zone that was reset to be written.
+    pub fn end_clearing(&mut self, zone: u32) {
+        let state = &mut self.zones[zone as usize];
+        state.is_managed = false;
+        self.set_written(zone, 0);
+        self.wake_waiting();
+    }
+
     /// Gives the zone back, with `written` blocks in it.
     pub fn end_managing(&mut self, zone: u32, written: u64) {
         let capacity = self.zoned.zone_capacity_lbas;
+        self.set_written(zone, written);
         let state = &mut self.zones[zone as usize];
         state.is_managed = false;
-        state.written = written;
         if written == 0 || written == capacity {
             self.close(zone);
-        } else if !self.open.contains(&zone) {
-            self.open.push(zone);
+        } else if !state.is_open {
+            self.open(zone);
         }
         self.wake_waiting();
     }
@@ -270,8 +306,21 @@ impl ZoneTable {
         }
     }
 
+    fn set_written(&mut self, zone: u32, lbas: u64) {
+        let written = &mut self.zones[zone as usize].written;
+        self.written_lbas = self.written_lbas - *written + lbas;
+        *written = lbas;
+    }
+
+    fn open(&mut self, zone: u32) {
+        self.zones[zone as usize].is_open = true;
+        self.open.push(zone);
+    }
+
     fn close(&mut self, zone: u32) {
-        self.open.retain(|&open| open != zone);
+        if std::mem::take(&mut self.zones[zone as usize].is_open) {
+            self.open.retain(|&open| open != zone);
+        }
         self.wake_waiting();
     }
 

@@ -9,8 +9,8 @@ use zonelab_host::rate::Limit;
 use zonelab_host::softfinish::SoftFinish;
 use zonelab_host::stats::OpKind;
 use zonelab_host::workload::directed::{
-    DirectedJob, DirectedResult, DirectedSpec, Direction, End, Flow, Pattern, Recording, Shared,
-    Sizes, Think, WriteStyle,
+    DirectedJob, DirectedResult, DirectedSpec, Direction, EarlyReset, End, Flow, Pattern,
+    Recording, Shared, Sizes, Syncs, Think, WriteStyle,
 };
 use zonelab_host::workload::distribution::Distribution;
 use zonelab_host::workload::zone_table::{SharedZones, ZoneTable};
@@ -22,6 +22,7 @@ use super::support::{FREE, PAGE, WRITE, costs_us, run_alone, spec as plain_spec,
 
 const US: fn(u64) -> Nanos = Nanos::from_us;
 const PAGE_BYTES: u64 = 16_384;
+const BLOCKS_PER_PAGE: u64 = PAGE as u64;
 
 fn flow() -> Flow {
     Flow {
@@ -46,6 +47,8 @@ fn spec(direction: Direction, zones: Range<u32>) -> DirectedSpec {
         style: WriteStyle::Write,
         reads_beyond_write_pointer: false,
         open_limit: None,
+        early_reset: None,
+        syncs: Syncs::default(),
         queue_depth: 1,
         start: Nanos::ZERO,
         ramp: Nanos::ZERO,
@@ -159,6 +162,106 @@ fn full_zones_are_reset_when_they_are_written_again() {
     assert_eq!(count(&results[0], Direction::Write), 30);
     assert_eq!(results[0].cleared_zones, 2);
     assert_eq!(results[0].kinds[OpKind::Reset as usize], 0, "not measured");
+}
+
+/// A full zone that is drawn is reset and written, and stays open until it is
+/// full again: so resets follow what is written, whatever is drawn. (fio 3.33
+/// resets 3, 4 and 12 zones of such a device with limits of 1, 4 and 12.)
+#[test]
+fn random_writes_to_full_zones_reset_only_what_they_write() {
+    for (limit, most) in [(1, 14), (4, 17), (7, 20)] {
+        let mut writer = spec(Direction::Write, 0..8);
+        writer.pattern = RANDOM;
+        writer.end.operations = Some(200);
+        let (results, _, zones) = run_on(&tiny(&[]), 0..8, Some(limit), FREE, &[writer]);
+        assert_eq!(results[0].first_error, None);
+        assert_eq!(count(&results[0], Direction::Write), 200);
+        let cleared = results[0].cleared_zones;
+        // 200 writes fill 13 zones, and others are written in part.
+        assert!((13..=most).contains(&cleared), "limit {limit}: {cleared}");
+        let written = (0..8).map(|zone| zones.borrow().written(zone)).sum::<u64>();
+        let pages = 8 * 15 + 200 - 15 * cleared;
+        assert_eq!(written, pages * BLOCKS_PER_PAGE);
+    }
+}
+
+#[test]
+fn a_rest_that_is_too_small_for_a_write_is_finished() {
+    // 15 pages hold seven writes of two.
+    let mut writer = spec(Direction::Write, 0..3);
+    let sizes = Sizes::fixed(2 * PAGE);
+    writer.flows[Direction::Write as usize]
+        .as_mut()
+        .unwrap()
+        .sizes = sizes;
+    for pattern in [Pattern::Sequential, RANDOM] {
+        let mut writer = writer.clone();
+        writer.pattern = pattern;
+        writer.end.operations = (pattern == RANDOM).then_some(21);
+        let (results, end, zones) = run_on(&tiny(&[]), 0..0, Some(1), FREE, &[writer]);
+        assert_eq!((results[0].first_error, end.stuck_jobs), (None, 0));
+        assert_eq!(count(&results[0], Direction::Write), 21);
+        let is_sequential = pattern == Pattern::Sequential;
+        assert_eq!(results[0].ended_zones, if is_sequential { 3 } else { 2 });
+        assert_eq!(results[0].cleared_zones, 0);
+        let full = (0..3).filter(|zone| zones.borrow().written(*zone) == 15 * BLOCKS_PER_PAGE);
+        assert_eq!(full.count() as u64, results[0].ended_zones);
+    }
+}
+
+/// With a threshold of half the zones and every fourth write, a reset follows
+/// each fourth write that finds so much written (fio's `zbd_adjust_block`).
+#[test]
+fn zones_are_reset_early_by_threshold_and_frequency() {
+    let half = 4 * 15 * BLOCKS_PER_PAGE;
+    let mut writer = spec(Direction::Write, 0..8);
+    writer.pattern = RANDOM;
+    writer.early_reset = Some(EarlyReset {
+        threshold_lbas: half,
+        every_writes: 4,
+    });
+    writer.end.operations = Some(400);
+    let (results, end, zones) = run_on(&tiny(&[]), 0..0, None, FREE, &[writer]);
+    assert_eq!((results[0].first_error, end.stuck_jobs), (None, 0));
+    assert_eq!(count(&results[0], Direction::Write), 400);
+    // As fio's manual has it: while the threshold is exceeded, each fourth write
+    // resets its zone first. What the writes say of it, one after the other:
+    let (mut levels, mut above, mut cleared) = ([0_u64; 8], 0, 0);
+    for place in places(&results[0]) {
+        let (zone, page) = (place as usize / 16, place % 16);
+        let is_above = levels.iter().sum::<u64>() * BLOCKS_PER_PAGE >= half;
+        above += u64::from(is_above);
+        let is_early = is_above && above % 4 == 0;
+        if levels[zone] == 15 || is_early && levels[zone] > 0 {
+            levels[zone] = 0;
+            cleared += 1;
+        }
+        assert_eq!(page, levels[zone], "zone {zone}");
+        levels[zone] += 1;
+    }
+    assert_eq!(results[0].cleared_zones, cleared);
+    assert!(cleared > 20);
+    for (zone, level) in (0..8).zip(levels) {
+        assert_eq!(zones.borrow().written(zone), level * BLOCKS_PER_PAGE);
+    }
+}
+
+#[test]
+fn every_third_write_is_flushed_and_the_end() {
+    for (depth, ends) in [(1, true), (4, true), (4, false)] {
+        let mut writer = spec(Direction::Write, 0..2);
+        writer.queue_depth = depth;
+        writer.syncs = Syncs {
+            every_writes: [3, 0],
+            at_end: ends,
+        };
+        writer.end.operations = Some(20);
+        let (results, end, _) = run_on(&tiny(&[]), 0..0, None, FREE, &[writer]);
+        assert_eq!((results[0].first_error, end.stuck_jobs), (None, 0));
+        assert_eq!(count(&results[0], Direction::Write), 20);
+        let syncs = results[0].recorder.syncs.as_ref().unwrap();
+        assert_eq!(syncs.moments().count(), 6 + u64::from(ends));
+    }
 }
 
 #[test]

@@ -77,7 +77,7 @@ struct Job<'a> {
     read: Direction<'a>,
     write: Direction<'a>,
     trim: Direction<'a>,
-    sync: Sync,
+    sync: Sync<'a>,
     job_runtime: u64,
     usr_cpu: f64,
     sys_cpu: f64,
@@ -104,6 +104,7 @@ struct JobExtra {
     #[serde(skip_serializing_if = "Option::is_none")]
     first_error: Option<String>,
     cleared_zones: u64,
+    ended_zones: u64,
     operations: Kinds,
 }
 
@@ -120,9 +121,9 @@ impl Serialize for Kinds {
 }
 
 #[derive(Serialize)]
-struct Sync {
+struct Sync<'a> {
     total_ios: u64,
-    lat_ns: Latency<'static>,
+    lat_ns: Latency<'a>,
 }
 
 /// Percentages by name.
@@ -216,8 +217,8 @@ fn job<'a>(report: &'a Report<'_>, entry: &'a Entry<'_>) -> Job<'a> {
         write,
         trim,
         sync: Sync {
-            total_ios: 0,
-            lat_ns: latency(None, &[]),
+            total_ios: entry.syncs.as_ref().map_or(0, |of| of.moments().count()),
+            lat_ns: latency(entry.syncs.as_ref(), &entry.job.percentile_list),
         },
         job_runtime: entry.job_run_time.0 / 1_000_000,
         usr_cpu: 0.0,
@@ -242,6 +243,7 @@ fn job<'a>(report: &'a Report<'_>, entry: &'a Entry<'_>) -> Job<'a> {
                 .first_error
                 .map(|(kind, status)| format!("{}: {status}", kind.name())),
             cleared_zones: entry.cleared_zones,
+            ended_zones: entry.ended_zones,
             operations: Kinds(entry.kinds),
         },
     }

@@ -48,6 +48,7 @@ fn push_entry(text: &mut String, report: &Report<'_>, entry: &Entry<'_>) {
             push_direction(text, entry, direction, stats);
         }
     }
+    push_syncs(text, entry);
     if entry.operations() > 0 {
         push_shares(text, entry);
     }
@@ -56,9 +57,10 @@ fn push_entry(text: &mut String, report: &Report<'_>, entry: &Entry<'_>) {
         stats.map_or(0, |stats| stats.operations)
     });
     let [read, write, trim] = issued;
+    let syncs = entry.syncs.as_ref().map_or(0, |of| of.moments().count());
     let _ = writeln!(
         text,
-        "     issued rwts: total={read},{write},{trim},0 short=0,0,0,0 dropped=0,0,0,0"
+        "     issued rwts: total={read},{write},{trim},{syncs} short=0,0,0,0 dropped=0,0,0,0"
     );
     let kinds: Vec<String> = OpKind::ALL
         .into_iter()
@@ -137,6 +139,16 @@ fn push_direction(
             "   iops        : min={:5}, max={:5}, avg={:.2}, stdev={:.2}, samples={}",
             iops.min, iops.max, iops.mean, iops.stddev, iops.count
         );
+    }
+}
+
+/// Flushes, as fio has them.
+fn push_syncs(text: &mut String, entry: &Entry<'_>) {
+    let Some(syncs) = &entry.syncs else { return };
+    text.push_str("  fsync/fdatasync/sync_file_range:\n");
+    push_latency(text, "sync", syncs.moments());
+    if let Some(latency) = syncs.percentiles() {
+        push_percentiles(text, "sync", latency, &entry.job.percentile_list);
     }
 }
 

@@ -4,7 +4,7 @@
 use zonelab_device::Nanos;
 use zonelab_host::fio::{JobFile, Plan, PlannedJob};
 use zonelab_host::stats::{Intervals, Moments, OpKind};
-use zonelab_host::workload::directed::{BUCKETS, DEPTHS, DirectedSpec, DirectionStats};
+use zonelab_host::workload::directed::{BUCKETS, DEPTHS, DirectedSpec, DirectionStats, Spread};
 use zonelab_nvme::Status;
 
 use super::run::{FioRun, ThreadResult};
@@ -50,8 +50,12 @@ pub struct Entry<'a> {
     pub depths: [u64; DEPTHS],
     /// Operations by kind, in the order of [`OpKind::ALL`].
     pub kinds: [u64; OpKind::ALL.len()],
+    /// Flushes; `None`: there were none.
+    pub syncs: Option<Spread>,
     /// Zones reset because they were full and written again.
     pub cleared_zones: u64,
+    /// Zones finished because what was left of them was too small for a write.
+    pub ended_zones: u64,
     /// Failed operations.
     pub errors: u64,
     /// The first of them.
@@ -112,7 +116,9 @@ impl<'a> Entry<'a> {
             buckets: [0; BUCKETS.len() + 1],
             depths: [0; DEPTHS],
             kinds: [0; OpKind::ALL.len()],
+            syncs: None,
             cleared_zones: 0,
+            ended_zones: 0,
             errors: 0,
             first_error: None,
             stuck: 0,
@@ -139,7 +145,12 @@ impl<'a> Entry<'a> {
         add_all(&mut self.buckets, &result.recorder.buckets);
         add_all(&mut self.depths, &result.recorder.depths);
         add_all(&mut self.kinds, &result.kinds);
+        match (&mut self.syncs, &result.recorder.syncs) {
+            (Some(all), Some(syncs)) => all.merge(syncs),
+            (none, syncs) => *none = none.take().or_else(|| syncs.clone()),
+        }
         self.cleared_zones += result.cleared_zones;
+        self.ended_zones += result.ended_zones;
         self.errors += result.errors;
         self.first_error = self.first_error.or(result.first_error);
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use zonelab_device::{Command, Completion, DeviceInfo, Nanos, QueuePair, Tag};
+use zonelab_device::{Command, Completion, DeviceInfo, Nanos, Op, QueuePair, Tag};
 use zonelab_nvme::Status;
 
 use super::manage::{Manage, Managed};
@@ -48,6 +48,8 @@ pub struct DirectedResult {
     pub kinds: [u64; OpKind::ALL.len()],
     /// Zones reset because they were full and to be written again.
     pub cleared_zones: u64,
+    /// Zones finished because what was left of them was too small for a write.
+    pub ended_zones: u64,
     /// Failed operations.
     pub errors: u64,
     /// The first of them.
@@ -61,6 +63,19 @@ struct InFlight {
     submitted: Nanos,
     step: Step,
     depth: u32,
+}
+
+/// Where a job is with its flushes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sync {
+    /// None is due.
+    None,
+    /// One comes before anything else.
+    Due,
+    /// One is under way.
+    InFlight,
+    /// The last one has been.
+    Over,
 }
 
 /// What the job wants to do next, once drawn.
@@ -79,6 +94,7 @@ pub struct DirectedJob {
     rng: Rng,
     shared: Shared,
     lba_bytes: u64,
+    capacity_lbas: u64,
     slots: Vec<Option<InFlight>>,
     free: Vec<u32>,
     wish: Option<Wish>,
@@ -87,6 +103,8 @@ pub struct DirectedJob {
     deadline: Nanos,
     issued_bytes: u64,
     issued_ops: u64,
+    issued_writes: u64,
+    sync: Sync,
     /// Operations since the last pause.
     since_pause: u32,
     /// When the last pause ended.
@@ -130,6 +148,7 @@ impl DirectedJob {
             rng,
             shared,
             lba_bytes,
+            capacity_lbas: zoned.zone_capacity_lbas,
             slots: vec![None; depth as usize],
             free: (0..depth).rev().collect(),
             wish: None,
@@ -138,6 +157,8 @@ impl DirectedJob {
             deadline: HORIZON,
             issued_bytes: 0,
             issued_ops: 0,
+            issued_writes: 0,
+            sync: Sync::None,
             since_pause: 0,
             worked_from: Nanos::ZERO,
             paused_until: Nanos::ZERO,
@@ -149,6 +170,7 @@ impl DirectedJob {
                 ended: spec.start,
                 kinds: [0; OpKind::ALL.len()],
                 cleared_zones: 0,
+                ended_zones: 0,
                 errors: 0,
                 first_error: None,
             },
@@ -212,8 +234,20 @@ impl DirectedJob {
             }
             Role::Clearing => {
                 let mut zones = self.shared.zones.borrow_mut();
-                zones.end_managing(op.step.zone, 0);
+                zones.end_clearing(op.step.zone);
                 self.result.cleared_zones += 1;
+            }
+            Role::Ending => {
+                let mut zones = self.shared.zones.borrow_mut();
+                zones.end_managing(op.step.zone, self.capacity_lbas);
+                self.result.ended_zones += 1;
+            }
+            Role::Sync => {
+                if self.sync == Sync::InFlight {
+                    self.sync = Sync::None;
+                }
+                let latency = completion.at.saturating_sub(op.decided);
+                self.result.recorder.record_sync(completion.at, latency);
             }
             Role::Trigger | Role::Managing | Role::Chunk => self.managed(&op, completion.at),
         }
@@ -284,7 +318,7 @@ impl DirectedJob {
                 let mut zones = self.shared.zones.borrow_mut();
                 zones.end_write(op.step.zone, op.step.lbas);
             }
-            Role::Clearing => {
+            Role::Clearing | Role::Ending => {
                 let mut zones = self.shared.zones.borrow_mut();
                 let written = zones.written(op.step.zone);
                 zones.end_managing(op.step.zone, written);
@@ -317,6 +351,14 @@ impl DirectedJob {
             let under_way = self.manage.as_ref().is_some_and(Manage::is_under_way);
             if self.is_over(now) && (!under_way || self.must_abandon(now)) {
                 self.stopping = true;
+                return None;
+            }
+            match self.sync {
+                Sync::None | Sync::Over => {}
+                Sync::Due => self.flush(queue, slot, now),
+                Sync::InFlight => return None,
+            }
+            if self.sync == Sync::InFlight {
                 return None;
             }
             if let Some(resume) = self.pause(now) {
@@ -493,7 +535,7 @@ impl DirectedJob {
             step,
             depth,
         });
-        if step.role == Role::Clearing {
+        if matches!(step.role, Role::Clearing | Role::Ending | Role::Sync) {
             // What was wished for comes after it.
             return;
         }
@@ -502,6 +544,12 @@ impl DirectedJob {
         // An operation of several steps counts once, when it begins.
         let begins = matches!(step.role, Role::Transfer | Role::Trigger)
             || step.role == Role::Managing && !under_way;
+        if step.role == Role::Transfer && step.direction == Direction::Write {
+            self.issued_writes += 1;
+            if self.spec.syncs.is_due(self.issued_writes) {
+                self.sync = Sync::Due;
+            }
+        }
         if begins {
             self.wish = None;
             self.issued_ops += 1;
@@ -512,6 +560,39 @@ impl DirectedJob {
         {
             pace.issued(now, bytes, &mut self.rng);
         }
+    }
+
+    /// Hands a flush to the device.
+    fn flush(&mut self, queue: &mut dyn QueuePair, slot: u32, now: Nanos) {
+        let step = Step {
+            op: Op::Flush,
+            direction: Direction::Write,
+            zone: self.spec.zones.start,
+            lbas: 0,
+            counted: 0,
+            role: Role::Sync,
+            paced: false,
+        };
+        self.sync = Sync::InFlight;
+        self.submit(queue, slot, step, now, false);
+    }
+
+    /// Whether a flush is still to come now that nothing is in flight and the
+    /// job is over; it is under way then.
+    fn flushes_at_end(&mut self, queue: &mut dyn QueuePair) -> bool {
+        let is_due = self.spec.syncs.at_end && self.issued_writes > 0 && self.result.errors == 0;
+        if !is_due || self.sync == Sync::Over || self.is_ended {
+            return false;
+        }
+        let Some(&slot) = self.free.last() else {
+            return false;
+        };
+        let now = queue.now();
+        self.flush(queue, slot, now);
+        queue.ring();
+        // Whatever it comes to, it is the last.
+        self.sync = Sync::Over;
+        true
     }
 
     #[cold]
@@ -557,7 +638,7 @@ impl Job for DirectedJob {
         let resume = self.issue(queue);
         queue.ring();
         if self.stopping {
-            if self.in_flight() == 0 {
+            if self.in_flight() == 0 && !self.flushes_at_end(queue) {
                 return self.end(queue.now());
             }
             return NextWake::Completion;

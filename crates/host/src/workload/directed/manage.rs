@@ -346,7 +346,9 @@ impl Manage {
                 self.give_back(if resets { 0 } else { capacity });
                 Managed::Done(None)
             }
-            Role::Trigger | Role::Transfer | Role::Clearing => Managed::Goes,
+            Role::Trigger | Role::Transfer | Role::Clearing | Role::Ending | Role::Sync => {
+                Managed::Goes
+            }
         }
     }
 

@@ -86,6 +86,10 @@ pub struct DirectedSpec {
     pub reads_beyond_write_pointer: bool,
     /// Zones written in part that this job may have opened at a time.
     pub open_limit: Option<u32>,
+    /// Zones are reset to be written again although they are not full.
+    pub early_reset: Option<EarlyReset>,
+    /// Flushes between its writes.
+    pub syncs: Syncs,
     /// Operations in flight at once, at least 1. Finishes and resets go one by one.
     pub queue_depth: u32,
     /// When it starts, on the clock of the run.
@@ -170,6 +174,35 @@ pub enum Pattern {
         /// others continue where the last one ended.
         percent: [u32; 3],
     },
+}
+
+/// When zones are reset before they are full: fio's `zone_reset_threshold` and
+/// `zone_reset_frequency`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EarlyReset {
+    /// As long as the zones of the job hold at least so many blocks ...
+    pub threshold_lbas: u64,
+    /// ... one write in so many, at least 1, resets the zone that it goes to.
+    pub every_writes: u64,
+}
+
+/// Flushes between writes. While one is under way, the job issues nothing else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Syncs {
+    /// One after so many writes, by each of two counts that do not know of each
+    /// other: fio's `fsync` and `fdatasync`. 0: none.
+    pub every_writes: [u32; 2],
+    /// One when the job has ended, if it wrote anything.
+    pub at_end: bool,
+}
+
+impl Syncs {
+    /// Whether one follows the write of that number, counted from 1.
+    #[inline]
+    fn is_due(&self, writes: u64) -> bool {
+        let due = |every: u32| every > 0 && writes.is_multiple_of(u64::from(every));
+        self.every_writes.into_iter().any(due)
+    }
 }
 
 /// What the writes of a job are.

@@ -78,7 +78,8 @@ impl Spread {
         }
     }
 
-    fn merge(&mut self, other: &Self) {
+    /// Adds another.
+    pub fn merge(&mut self, other: &Self) {
         match (self, other) {
             (Self::Percentiles(a, b), Self::Percentiles(c, d)) => {
                 a.merge(c);
@@ -213,6 +214,9 @@ pub struct Recorder {
     from: Nanos,
     /// By direction.
     pub directions: [Option<Box<DirectionStats>>; 3],
+    /// From the decision to flush until the completion is with the job; `None`:
+    /// there was no flush.
+    pub syncs: Option<Spread>,
     /// Operations by completion latency: [`BUCKETS`], and what is longer.
     pub buckets: [u64; BUCKETS.len() + 1],
     /// Operations by the number in flight when they were submitted.
@@ -231,6 +235,7 @@ impl Recorder {
             started: Nanos::ZERO,
             from: Nanos::ZERO,
             directions: [None, None, None],
+            syncs: None,
             buckets: [0; BUCKETS.len() + 1],
             depths: [0; DEPTHS],
             log: Vec::new(),
@@ -273,6 +278,15 @@ impl Recorder {
         self.depths[(done.depth.max(1).ilog2() as usize).min(DEPTHS - 1)] += 1;
         if self.recording.log {
             self.log(done, submission, completion);
+        }
+    }
+
+    /// A flush has completed.
+    pub(super) fn record_sync(&mut self, completed: Nanos, latency: Nanos) {
+        if completed >= self.from {
+            let percentiles = self.recording.completion_percentiles;
+            let syncs = self.syncs.get_or_insert_with(|| Spread::new(percentiles));
+            syncs.record(latency);
         }
     }
 

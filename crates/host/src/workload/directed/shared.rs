@@ -3,7 +3,7 @@
 use zonelab_device::ZonedInfo;
 
 use super::targets::{Pick, Role, Targets};
-use super::{DirectedSpec, End, Flow, Pattern, Recording, Sizes, WriteStyle};
+use super::{DirectedSpec, End, Flow, Pattern, Recording, Sizes, Syncs, WriteStyle};
 use crate::rng::Rng;
 use crate::stats::Intervals;
 use crate::workload::WriteWork;
@@ -15,8 +15,9 @@ use zonelab_device::{NamespaceId, Nanos, Op};
 pub(in crate::workload) enum SharedNext {
     /// Writes.
     Write(Op, u64, u32),
-    /// Resets the zone, which is full, to write it again.
-    Reset(Op, u32),
+    /// Resets the zone, which is full, to write it again; or finishes it, since
+    /// what is left of it is too small for a write.
+    Manage(Op, u32),
     /// Waits until somebody else gives a zone back.
     Wait,
     /// Has come to the end of the zones.
@@ -31,6 +32,7 @@ pub(in crate::workload) struct SharedWrites {
     spec: DirectedSpec,
     targets: Targets,
     table: SharedZones,
+    capacity_lbas: u64,
 }
 
 impl SharedWrites {
@@ -45,6 +47,7 @@ impl SharedWrites {
         Self {
             targets: Targets::new(&spec, zoned, table.clone()),
             table,
+            capacity_lbas: zoned.zone_capacity_lbas,
             spec,
         }
     }
@@ -55,7 +58,7 @@ impl SharedWrites {
             Pick::Issue(step) if step.role == Role::Transfer => {
                 SharedNext::Write(step.op, step.lbas, step.zone)
             }
-            Pick::Issue(step) => SharedNext::Reset(step.op, step.zone),
+            Pick::Issue(step) => SharedNext::Manage(step.op, step.zone),
             Pick::Wait => SharedNext::Wait,
             Pick::Exhausted => SharedNext::Exhausted,
         }
@@ -69,7 +72,14 @@ impl SharedWrites {
 
     /// A zone has been reset.
     pub(in crate::workload) fn reset(&mut self, zone: u32) {
-        self.table.borrow_mut().end_managing(zone, 0);
+        self.table.borrow_mut().end_clearing(zone);
+    }
+
+    /// A zone has been finished.
+    pub(in crate::workload) fn finished(&mut self, zone: u32) {
+        self.table
+            .borrow_mut()
+            .end_managing(zone, self.capacity_lbas);
     }
 
     /// The thread has come to its end.
@@ -100,6 +110,8 @@ fn spec(work: &WriteWork, id: JobId) -> DirectedSpec {
         },
         reads_beyond_write_pointer: false,
         open_limit: None,
+        early_reset: None,
+        syncs: Syncs::default(),
         queue_depth: 1,
         start: Nanos::ZERO,
         ramp: Nanos::ZERO,

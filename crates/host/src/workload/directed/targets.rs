@@ -3,7 +3,7 @@
 use zonelab_device::{Lba, Op, ZonedInfo};
 use zonelab_nvme::zns::ZoneSendAction;
 
-use super::{DirectedSpec, Direction, Pattern, WriteStyle};
+use super::{DirectedSpec, Direction, EarlyReset, Pattern, WriteStyle};
 use crate::rng::Rng;
 use crate::workload::distribution::Positions;
 use crate::workload::zone_table::{Admission, SharedZones};
@@ -29,8 +29,12 @@ pub(super) struct Step {
 pub(super) enum Role {
     /// A read, write or append: measured.
     Transfer,
-    /// A reset of a full zone that is to be written again.
+    /// A reset of a zone that is to be written again.
     Clearing,
+    /// A finish of a zone whose rest is too small for a write.
+    Ending,
+    /// A flush: measured by itself.
+    Sync,
     /// The write in front of a finish or reset.
     Trigger,
     /// A finish or reset: measured.
@@ -67,6 +71,21 @@ pub(super) struct Targets {
     cursors: [Cursor; 2],
     /// By direction, over whole blocks of the smallest size.
     positions: [Option<(Positions, u64)>; 2],
+    /// The zone that was drawn for the next write, which could not be issued yet.
+    drawn: Option<u32>,
+    early: Option<Early>,
+}
+
+/// Resets before zones are full.
+#[derive(Clone, Copy, Debug)]
+struct Early {
+    when: EarlyReset,
+    /// Blocks that were written in the zones of other jobs when this one began.
+    elsewhere_lbas: u64,
+    /// Writes until the next one.
+    left: u64,
+    /// Whether the write that comes next resets its zone; `None`: not known yet.
+    is_due: Option<bool>,
 }
 
 impl Targets {
@@ -86,10 +105,17 @@ impl Targets {
             Some((Positions::new(distribution, blocks), per_zone))
         });
         Self {
-            table,
             zoned,
             cursors: [cursor; 2],
             positions,
+            drawn: None,
+            early: spec.early_reset.map(|when| Early {
+                when,
+                elsewhere_lbas: elsewhere_lbas(&table, &spec.zones),
+                left: when.every_writes.max(1),
+                is_due: None,
+            }),
+            table,
         }
     }
 
@@ -198,16 +224,29 @@ impl Targets {
         })
     }
 
-    /// The next write, of `lbas` or what is left of its zone.
+    /// The next write, of `lbas` or what fits into its zone.
     pub(super) fn write(&mut self, spec: &DirectedSpec, lbas: u32, rng: &mut Rng) -> Pick {
-        if let Some((zone, _)) = self.random(spec, Direction::Write, rng) {
+        let drawn = self.drawn.take().or_else(|| {
+            let (zone, _) = self.random(spec, Direction::Write, rng)?;
+            Some(zone)
+        });
+        if let Some(zone) = drawn {
             let cursor = &mut self.cursors[Direction::Write as usize];
             *cursor = Cursor {
                 zone,
                 offset: 0,
                 entered: true,
             };
-            return self.write_to(spec, zone, lbas, rng);
+            let pick = self.write_to(spec, zone, lbas);
+            self.drawn = match &pick {
+                Pick::Issue(step) if step.role == Role::Ending => {
+                    Some(next_of(&spec.zones, step.zone))
+                }
+                Pick::Issue(step) if step.role == Role::Transfer => None,
+                Pick::Issue(step) => Some(step.zone),
+                _ => Some(zone),
+            };
+            return pick;
         }
         // Every zone of the job is looked at once at most.
         for _ in 0..=spec.zones.len() {
@@ -215,13 +254,13 @@ impl Targets {
             if zone == spec.zones.end {
                 return Pick::Exhausted;
             }
-            let is_full = self.table.borrow().written(zone) == self.zoned.zone_capacity_lbas;
+            let is_full = self.rest(zone) == 0;
             if !entered || !is_full {
-                let pick = self.write_to(spec, zone, lbas, rng);
+                let pick = self.write_to(spec, zone, lbas);
                 let cursor = &mut self.cursors[Direction::Write as usize];
                 // Not by its reset, during which it still counts as full.
                 cursor.entered |= matches!(&pick, Pick::Issue(step)
-                    if step.zone == zone && step.role == Role::Transfer);
+                    if step.zone == zone && step.role != Role::Clearing);
                 return pick;
             }
             let last = zone + 1 == spec.zones.end;
@@ -239,53 +278,99 @@ impl Targets {
         Pick::Wait
     }
 
+    /// Blocks of a zone that are not written.
+    fn rest(&self, zone: u32) -> u64 {
+        self.zoned.zone_capacity_lbas - self.table.borrow().written(zone)
+    }
+
     /// A write to `zone`, to which it must be reset first if it is full, or to
     /// another that is open if no more may be.
-    fn write_to(&mut self, spec: &DirectedSpec, zone: u32, lbas: u32, rng: &mut Rng) -> Pick {
+    fn write_to(&mut self, spec: &DirectedSpec, zone: u32, lbas: u32) -> Pick {
         let append = spec.style == WriteStyle::Append;
         let mut table = self.table.borrow_mut();
-        let is_full = table.written(zone) == self.zoned.zone_capacity_lbas;
-        match table.admit(zone, spec.id, append, spec.open_limit) {
-            Admission::Granted if !is_full => {
-                drop(table);
-                self.issue_write(spec, zone, lbas)
-            }
-            Admission::Granted if table.is_quiet(zone) => {
-                table.begin_managing(zone, spec.id);
-                drop(table);
-                Pick::Issue(self.clearing(zone))
-            }
-            Admission::Granted | Admission::Busy => {
+        let zone = match table.admit(zone, spec.id, append, spec.open_limit) {
+            Admission::Granted => zone,
+            Admission::Busy => {
                 table.wait(spec.id);
-                Pick::Wait
+                return Pick::Wait;
             }
             Admission::TooManyOpen => {
                 let usable = |zone: &&u32| {
                     spec.zones.contains(*zone)
                         && table.admit(**zone, spec.id, append, None) == Admission::Granted
                 };
+                // As fio does it: the place among the open zones is that of the
+                // zone among all of the job.
                 let count = table.open_zones().iter().filter(usable).count();
-                let nth = rng.below(count as u64) as usize;
-                let other = table.open_zones().iter().filter(usable).nth(nth).copied();
-                if let Some(other) = other {
-                    drop(table);
-                    return self.issue_write(spec, other, lbas);
+                let nth = (zone - spec.zones.start) as usize * count / spec.zones.len().max(1);
+                match table.open_zones().iter().filter(usable).nth(nth).copied() {
+                    Some(other) => other,
+                    None if table.can_hope(spec.id) => {
+                        table.wait(spec.id);
+                        return Pick::Wait;
+                    }
+                    None => return Pick::Exhausted,
                 }
-                if table.can_hope(spec.id) {
-                    table.wait(spec.id);
-                    return Pick::Wait;
-                }
-                Pick::Exhausted
             }
+        };
+        drop(table);
+        let is_early = self.is_reset_early() && self.table.borrow().written(zone) > 0;
+        if self.rest(zone) > 0 && !is_early {
+            return self.issue_write(spec, zone, lbas);
         }
+        let mut table = self.table.borrow_mut();
+        if !table.is_quiet(zone) {
+            table.wait(spec.id);
+            return Pick::Wait;
+        }
+        table.begin_clearing(zone, spec.id);
+        drop(table);
+        if let Some(early) = &mut self.early {
+            early.is_due = Some(false);
+        }
+        Pick::Issue(self.manage(zone, ZoneSendAction::RESET, Role::Clearing))
     }
 
-    /// Writes what fits: the last write of a zone may be shorter, so that no
-    /// rest keeps it from becoming full.
+    /// Whether the next write resets its zone, full or not: found out once for
+    /// each write.
+    fn is_reset_early(&mut self) -> bool {
+        let Some(early) = &mut self.early else {
+            return false;
+        };
+        let written = self.table.borrow().written_lbas();
+        *early.is_due.get_or_insert_with(|| {
+            if written.saturating_sub(early.elsewhere_lbas) < early.when.threshold_lbas {
+                return false;
+            }
+            early.left -= 1;
+            let is_due = early.left == 0;
+            if is_due {
+                early.left = early.when.every_writes.max(1);
+            }
+            is_due
+        })
+    }
+
+    /// Writes what fits in whole blocks of the smallest size. What is left of a
+    /// zone when not even one fits is finished, so that the zone becomes full.
     fn issue_write(&mut self, spec: &DirectedSpec, zone: u32, lbas: u32) -> Pick {
+        let smallest = spec.flows[Direction::Write as usize].as_ref();
+        let min = smallest.map_or(1, |flow| u64::from(flow.sizes.min.max(1)));
+        let rest = self.rest(zone);
         let mut table = self.table.borrow_mut();
-        let rest = self.zoned.zone_capacity_lbas - table.written(zone);
-        let lbas = u64::from(lbas).min(rest);
+        if rest < min {
+            if !table.is_quiet(zone) {
+                table.wait(spec.id);
+                return Pick::Wait;
+            }
+            table.begin_managing(zone, spec.id);
+            drop(table);
+            return Pick::Issue(self.manage(zone, ZoneSendAction::FINISH, Role::Ending));
+        }
+        if let Some(early) = &mut self.early {
+            early.is_due = None;
+        }
+        let lbas = u64::from(lbas).min(rest) / min * min;
         let at = table.begin_write(zone, spec.id, lbas);
         let zslba = Lba(self.start_of(zone));
         // Fits: at most the `lbas` asked for.
@@ -308,19 +393,35 @@ impl Targets {
         })
     }
 
-    fn clearing(&self, zone: u32) -> Step {
+    /// What makes a zone fit for writes, or full.
+    fn manage(&self, zone: u32, action: ZoneSendAction, role: Role) -> Step {
         Step {
             op: Op::ZoneSend {
                 slba: Lba(self.start_of(zone)),
-                action: ZoneSendAction::RESET,
+                action,
                 select_all: false,
             },
             direction: Direction::Write,
             zone,
             lbas: 0,
             counted: 0,
-            role: Role::Clearing,
+            role,
             paced: false,
         }
+    }
+}
+
+/// Blocks that are written outside of `zones`.
+fn elsewhere_lbas(table: &SharedZones, zones: &std::ops::Range<u32>) -> u64 {
+    let table = table.borrow();
+    let own: u64 = zones.clone().map(|zone| table.written(zone)).sum();
+    table.written_lbas().saturating_sub(own)
+}
+
+/// The zone behind one of `zones`, or the first.
+fn next_of(zones: &std::ops::Range<u32>, zone: u32) -> u32 {
+    match zone + 1 {
+        next if zones.contains(&next) => next,
+        _ => zones.start,
     }
 }
