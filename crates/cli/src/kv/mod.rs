@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use zonelab_config::Override;
 use zonelab_device::Nanos;
-use zonelab_host::{CoreId, Emulated, HostCosts, Reactor, Rng, StopSignal, VirtualClock};
+use zonelab_host::{CoreId, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_kv::work::run::{Moment, Stage};
 use zonelab_kv::work::{NAMES, builtin};
 use zonelab_lab::kv::{self, KvJob, KvRun, KvTemplate, Report, Surroundings, Wear};
 use zonelab_lab::run::STORE_DEPTH;
+use zonelab_sim::{Emulated, HostCosts};
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::DataStore;
 use zonelab_ssd::profile::{Profile, to_toml};
