@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use zonelab_config::Problem;
 use zonelab_config::units::parse_duration;
 use zonelab_device::{NamespaceId, Nanos};
-use zonelab_host::HostCosts;
 use zonelab_host::fio::{JobFile, Outside, Plan, Target};
 use zonelab_lab::fio::{self, FioRun, Report, RunSettings};
 use zonelab_lab::output::{self, Existing, Manifest, ResultDir};
+use zonelab_sim::HostCosts;
 use zonelab_ssd::Drive;
 use zonelab_ssd::profile::Profile;
 

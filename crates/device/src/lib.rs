@@ -7,20 +7,27 @@
 //!
 //! * [`Command`] and [`Op`]: what to do, parsed, with plain counts.
 //! * [`Completion`]: how it ended. [`Rejected`]: it was not even taken.
+//! * [`Device`]: the other side of its queue pairs, for the reactor that runs
+//!   programs: when something may happen, and how to wait for it.
 //! * [`Buf`]: data that is handed over, never shared.
 //! * [`Nanos`]: time; [`Lba`], [`ZoneId`], [`QueueId`], [`Tag`]: things that
 //!   are numbers but must not be confused.
 //!
-//! No logic, no clock, no I/O lives here. Why it is a crate of its own:
-//! `docs/decisions/0001-device-interface.md`.
+//! No logic and no I/O lives here; the one clock ([`Monotonic`]) is here because
+//! a device in real time and the reactor that drives it must read the same one.
+//! Why it is a crate of its own: `docs/decisions/0001-device-interface.md`.
 
 mod buf;
+mod clock;
 mod command;
+mod device;
 mod queue;
 mod time;
 
 pub use buf::Buf;
+pub use clock::Monotonic;
 pub use command::{Command, Lba, NamespaceId, Op, QueueId, Tag, ZoneId};
+pub use device::{Device, DeviceQueue, Modelled};
 pub use queue::{
     Completion, CopyLimits, DeviceInfo, NamespaceInfo, QueuePair, RejectReason, Rejected,
     ZonedInfo, ZrwaInfo,

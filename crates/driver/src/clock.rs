@@ -1,36 +1,28 @@
-//! The monotonic clock: the only place of this crate that reads it or waits.
+//! How this crate waits.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use zonelab_device::Nanos;
+use rustix::event::Timespec;
+use zonelab_device::{Monotonic, Nanos};
 
-/// The monotonic clock, from the moment it was made. Copies show the same time.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Monotonic {
-    start: Instant,
+/// Waits for `span`, whatever wakes the thread early.
+pub(crate) fn sleep(clock: Monotonic, span: Nanos) {
+    let end = clock.now().saturating_add(span);
+    loop {
+        let left = end.saturating_sub(clock.now());
+        if left == Nanos::ZERO {
+            return;
+        }
+        std::thread::park_timeout(Duration::from_nanos(left.0));
+    }
 }
 
-impl Monotonic {
-    #[expect(clippy::disallowed_methods, reason = "this is a shell's clock")]
-    pub(crate) fn new() -> Self {
-        Self {
-            start: Instant::now(),
-        }
-    }
-
-    pub(crate) fn now(&self) -> Nanos {
-        Nanos(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
-    }
-
-    /// Waits for `span`, whatever wakes the thread early.
-    pub(crate) fn sleep(&self, span: Nanos) {
-        let end = self.now().saturating_add(span);
-        loop {
-            let left = end.saturating_sub(self.now());
-            if left == Nanos::ZERO {
-                return;
-            }
-            std::thread::park_timeout(Duration::from_nanos(left.0));
-        }
+/// `span`, at most an hour, as the kernel takes it: whoever waits for longer
+/// waits again.
+pub(crate) fn time_limit(span: Nanos) -> Timespec {
+    let Nanos(ns) = span.min(Nanos::from_secs(3600));
+    Timespec {
+        tv_sec: (ns / 1_000_000_000) as _,
+        tv_nsec: (ns % 1_000_000_000) as _,
     }
 }

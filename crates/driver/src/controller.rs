@@ -1,8 +1,9 @@
 //! A controller over NVMe/TCP: its admin queue, and the way to its I/O queues.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use zonelab_device::{Buf, DeviceInfo, Nanos, QueueId};
+use zonelab_device::{Buf, DeviceInfo, Monotonic, Nanos, QueueId};
 use zonelab_nvme::command::GetLogPage;
 use zonelab_nvme::identify::ControllerType;
 use zonelab_nvme::log::{DiscoveryEntry, DiscoveryHeader, LogPageId};
@@ -10,7 +11,7 @@ use zonelab_nvme::queue::{AdminOpcode, SubmissionEntry};
 use zonelab_nvme::zerocopy::FromBytes;
 
 use crate::authentication::HostSecrets;
-use crate::clock::Monotonic;
+use crate::clock::sleep;
 use crate::error::DriverError;
 use crate::identity::Identity;
 use crate::queue::TcpQueue;
@@ -341,6 +342,29 @@ impl TcpController {
         self.admin.flush()
     }
 
+    /// When [`Self::keep_alive`] has something to do next; [`Nanos::MAX`] if there
+    /// is no keep alive timer.
+    pub(crate) fn next_keep_alive(&self) -> Nanos {
+        if half_kato(&self.options) == Nanos::ZERO {
+            return Nanos::MAX;
+        }
+        match self.keep_alive_in_flight {
+            true => self.admin.connection.next_deadline(),
+            false => self.alive_until,
+        }
+    }
+
+    /// What the system calls the socket of the admin queue.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.admin.descriptor()
+    }
+
+    /// The clock of the controller and its queues.
+    #[must_use]
+    pub fn clock(&self) -> Monotonic {
+        self.clock
+    }
+
     /// Looks at what finished that nobody waits for: keep alives.
     fn settle(&mut self) {
         while let Some(done) = self.admin.next_done() {
@@ -361,7 +385,7 @@ impl TcpController {
         let mut last = DriverError::Closed;
         for attempt in 0..tries {
             if attempt > 0 {
-                self.clock.sleep(wait);
+                sleep(self.clock, wait);
                 wait = Nanos(wait.0.saturating_mul(2)).min(backoff.longest);
             }
             match Self::connect_at(self.options.clone(), self.clock) {

@@ -6,14 +6,17 @@
 //! | [`url`] | `tcp://host:port/nqn?nsid=1` |
 //! | [`TcpController`] | admin queue: enabling, identifying, keep alive, shutting down |
 //! | [`TcpQueue`] | I/O queue: a [`QueuePair`](zonelab_device::QueuePair) |
+//! | [`TcpDevice`] | both as a [`Device`](zonelab_device::Device), for a reactor |
 //! | [`HostSecrets`] | what a host authenticates itself with, if it is asked |
 //! | [`Identity`] | what a controller says of itself |
 //!
-//! Only `clock` reads the time, and only calls of the controller wait.
+//! Calls of the controller wait, and so does who asks a queue or the device to;
+//! all of them to the nanosecond that they are told, as far as the kernel goes.
 
 mod authentication;
 mod clock;
 mod controller;
+mod device;
 mod error;
 mod identity;
 mod queue;
@@ -24,6 +27,7 @@ pub mod url;
 
 pub use authentication::HostSecrets;
 pub use controller::{Backoff, DiscoveryLog, Options, TcpController};
+pub use device::{TcpDevice, TcpDeviceQueue};
 pub use error::DriverError;
 pub use identity::{Identity, Namespace};
 pub use queue::TcpQueue;

@@ -1,5 +1,6 @@
 //! An I/O queue of a controller as a queue pair.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use zonelab_device::{
@@ -116,6 +117,40 @@ impl TcpQueue {
         reply
     }
 
+    /// When something of it is due by time alone: a completion that is not the
+    /// controller's, or a command that is late. `None`: nothing is under way.
+    pub(crate) fn next_event(&self) -> Option<Nanos> {
+        if let Some(local) = self.local.first() {
+            return Some(local.at);
+        }
+        let connection = &self.socket.connection;
+        let is_under_way = self.error.is_none() && connection.in_flight() > 0;
+        is_under_way.then(|| connection.next_deadline())
+    }
+
+    /// True if something waits for room in the socket.
+    pub(crate) fn has_output(&self) -> bool {
+        self.error.is_none() && self.socket.connection.has_output()
+    }
+
+    /// What the system calls its socket.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.descriptor()
+    }
+
+    /// Ends the connection from this side, unless it is gone: what is in flight ends.
+    pub(crate) fn abandon(&mut self) {
+        if self.error.is_none() {
+            self.lose(DriverError::Closed);
+        }
+    }
+
+    /// Why the connection is gone, if it is. It stays gone.
+    pub(crate) fn take_error(&mut self) -> Option<DriverError> {
+        let error = self.error.as_mut()?;
+        Some(core::mem::replace(error, DriverError::Closed))
+    }
+
     /// Ends the connection, and with it the queue.
     pub fn close(mut self) {
         self.socket.close();
@@ -214,11 +249,12 @@ impl TcpQueue {
 
     /// A command that fails before it is sent completes at the next poll.
     fn complete_locally(&mut self, tag: Tag, status: Status, data: Option<Buf>) {
+        let at = self.now();
         self.local.push(Completion {
             queue: self.id,
             tag,
             status,
-            at: Nanos::ZERO,
+            at,
             result: 0,
             data,
         });

@@ -2,13 +2,16 @@
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use zonelab_device::{Buf, Nanos};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use zonelab_device::{Buf, Monotonic, Nanos};
 use zonelab_nvme::Status;
 use zonelab_nvme::queue::{CompletionEntry, SubmissionEntry};
 
-use crate::clock::Monotonic;
+use crate::clock::time_limit;
 use crate::error::DriverError;
 use crate::tcp::{Connection, Done, Settings, Transfer};
 
@@ -152,24 +155,28 @@ impl Socket {
         }
     }
 
-    /// Waits until something can be received, at most until `until`.
+    /// Waits until something can be received, or sent if something is to be, at
+    /// most until `until`.
     pub(crate) fn wait(&mut self, until: Nanos) -> Result<(), DriverError> {
-        let mut span = until.saturating_sub(self.clock.now());
-        if self.connection.has_output() {
-            // The socket is full; it may become writable first.
-            span = span.min(Nanos::from_ms(1));
-        }
+        let span = until.saturating_sub(self.clock.now());
         if span == Nanos::ZERO {
             return Ok(());
         }
-        self.stream.set_nonblocking(false)?;
-        self.stream
-            .set_read_timeout(Some(Duration::from_nanos(span.0)))?;
-        let peeked = self.stream.peek(&mut [0]);
-        self.stream.set_nonblocking(true)?;
+        let mut flags = PollFlags::IN;
+        if self.connection.has_output() {
+            flags |= PollFlags::OUT;
+        }
+        let mut asked = [PollFd::new(&self.stream, flags)];
         // Data, an end or an error: the next receive meets it, too.
-        drop(peeked);
-        Ok(())
+        match poll(&mut asked, Some(&time_limit(span))) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(std::io::Error::from(error).into()),
+        }
+    }
+
+    /// What the system calls the socket.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
     }
 
     /// Submits a command and waits for its end, at most for `timeout`.

@@ -1,6 +1,6 @@
 //! How a connection becomes a controller that can be used, and ends again.
 
-use zonelab_device::{Buf, Nanos};
+use zonelab_device::{Buf, Monotonic, Nanos};
 use zonelab_nvme::command::{Identify, SetFeatures, ZoneManagementReceive};
 use zonelab_nvme::fabrics::{
     CNTLID_DYNAMIC, Connect, ConnectAttributes, ConnectData, ConnectResponse, PropertyGet,
@@ -20,7 +20,7 @@ use zonelab_nvme::zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLa
 use zonelab_nvme::zns::{ReportHeader, ZoneDescriptor};
 
 use crate::authentication::authenticate;
-use crate::clock::Monotonic;
+use crate::clock::sleep;
 use crate::controller::{Options, kato_ms};
 use crate::error::DriverError;
 use crate::identity::{Identity, Namespace, command_set};
@@ -106,7 +106,7 @@ impl Starting {
             if clock.now() >= end {
                 return Err(DriverError::NotReady { state, within });
             }
-            clock.sleep(Nanos::from_ms(5));
+            sleep(clock, Nanos::from_ms(5));
         }
     }
 

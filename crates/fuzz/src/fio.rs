@@ -93,7 +93,7 @@ fn execute(file: &JobFile, mut plan: Plan, profile: &Profile) {
         trace: None,
         saves: false,
         seed: 1,
-        costs: zonelab_host::HostCosts::FREE,
+        costs: zonelab_sim::HostCosts::FREE,
         full_zones: Some(0..2),
         interrupt: std::sync::Arc::default(),
     };

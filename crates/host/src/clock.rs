@@ -1,18 +1,22 @@
 //! The two clocks.
 
-use zonelab_device::Nanos;
+use zonelab_device::{Device, Modelled, Monotonic, Nanos};
 
-/// What time it is, and how to wait.
+/// What time it is.
 pub trait Clock {
     /// The time.
     fn now(&self) -> Nanos;
 
-    /// Waits until `at`, and returns the time then, which is not earlier.
-    fn wait_until(&mut self, at: Nanos) -> Nanos;
-
     /// Whether host code takes time by itself. If not, the reactor charges
     /// modelled costs.
     fn is_real(&self) -> bool;
+}
+
+/// A clock under which programs can run on a device of this kind.
+pub trait WaitsFor<D: Device>: Clock {
+    /// Waits until `until`, or until `device` has something before. Returns
+    /// the time then: not earlier than `until` unless the device has something.
+    fn wait(&mut self, device: &mut D, until: Nanos) -> Nanos;
 }
 
 /// Time that jumps to whatever happens next: hours of drive time in seconds,
@@ -37,38 +41,42 @@ impl Clock for VirtualClock {
     }
 
     #[inline]
-    fn wait_until(&mut self, at: Nanos) -> Nanos {
-        self.now = self.now.max(at);
-        self.now
-    }
-
-    #[inline]
     fn is_real(&self) -> bool {
         false
     }
 }
 
-/// The monotonic clock, from the moment it was made.
+/// Only models let time jump.
+impl<D: Modelled> WaitsFor<D> for VirtualClock {
+    #[inline]
+    fn wait(&mut self, _device: &mut D, until: Nanos) -> Nanos {
+        self.now = self.now.max(until);
+        self.now
+    }
+}
+
+/// The last stretch before a time is spent spinning: a sleeping thread wakes
+/// late, by the 50 us that Linux lets timers of ordinary threads be late and the
+/// way back to the core.
+const SPIN: Nanos = Nanos::from_us(80);
+
+/// The monotonic clock.
 #[derive(Debug, Clone)]
 pub struct RealClock {
-    start: std::time::Instant,
-    /// The last stretch before a deadline is spent spinning: a sleeping thread
-    /// wakes late by tens of microseconds.
-    spin: Nanos,
+    clock: Monotonic,
 }
 
 impl RealClock {
     /// A clock that reads zero now.
     #[must_use]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the one place that reads the clock"
-    )]
     pub fn new() -> Self {
-        Self {
-            start: std::time::Instant::now(),
-            spin: Nanos::from_us(200),
-        }
+        Self::sharing(Monotonic::new())
+    }
+
+    /// A clock that shows the time of a device that has one of its own.
+    #[must_use]
+    pub fn sharing(clock: Monotonic) -> Self {
+        Self { clock }
     }
 }
 
@@ -80,25 +88,28 @@ impl Default for RealClock {
 
 impl Clock for RealClock {
     fn now(&self) -> Nanos {
-        Nanos(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
-    }
-
-    fn wait_until(&mut self, at: Nanos) -> Nanos {
-        loop {
-            let now = self.now();
-            if now >= at {
-                return now;
-            }
-            let left = at - now;
-            if left > self.spin {
-                std::thread::park_timeout(std::time::Duration::from_nanos((left - self.spin).0));
-            } else {
-                std::hint::spin_loop();
-            }
-        }
+        self.clock.now()
     }
 
     fn is_real(&self) -> bool {
         true
+    }
+}
+
+impl<D: Device> WaitsFor<D> for RealClock {
+    fn wait(&mut self, device: &mut D, until: Nanos) -> Nanos {
+        loop {
+            let now = self.now();
+            if now >= until {
+                return now;
+            }
+            let asleep = (until - now).saturating_sub(SPIN);
+            if device.wait(asleep) {
+                return self.now();
+            }
+            if asleep == Nanos::ZERO {
+                std::hint::spin_loop();
+            }
+        }
     }
 }

@@ -10,10 +10,8 @@
 //! | --- | --- |
 //! | [`reactor`] | runs jobs on modelled cores; the only place that waits |
 //! | [`clock`] | the virtual and the real clock |
-//! | [`emulated`] | queue pairs of an emulated drive in this process, and what using them costs a host |
 //! | [`scheduler`] | in which order requests go to a device |
 //! | [`block`] | the block layer: many queues, one scheduler, one device |
-//! | [`stack`] | storage stacks by name, with what they cost |
 //! | [`tasks`] | programs written as async code, run as a job |
 //! | [`workload`] | jobs that read, write, append, finish and reset |
 //! | [`fio`] | job files of fio: from text to such jobs |
@@ -24,7 +22,6 @@
 
 pub mod block;
 pub mod clock;
-pub mod emulated;
 pub mod fio;
 pub mod rate;
 pub mod reactor;
@@ -32,14 +29,12 @@ pub mod rng;
 pub mod scheduler;
 mod slices;
 pub mod softfinish;
-pub mod stack;
 pub mod stats;
 pub mod tasks;
 mod wakes;
 pub mod workload;
 
-pub use block::{BlockCosts, BlockLayer};
-pub use clock::{Clock, RealClock, VirtualClock};
-pub use emulated::{Emulated, EmulatedQueue, HostCosts};
+pub use block::BlockLayer;
+pub use clock::{Clock, RealClock, VirtualClock, WaitsFor};
 pub use reactor::{Bell, CoreId, Job, NextWake, Reactor, RunEnd, StopSignal};
 pub use rng::Rng;

@@ -1,17 +1,19 @@
 //! The reactor: the only place that waits.
 //!
-//! It runs jobs on cores, over queue pairs, under one of two clocks. Virtual:
-//! jump to the next event. Real: spin, then park. A job never blocks; it
-//! handles what completed, submits what it likes, and says when it wants to
-//! run again.
+//! It runs jobs on cores, over the queue pairs of a device, under one of two
+//! clocks. Virtual: jump to the next event. Real: wait until it, or until the
+//! device has something. A job never blocks; it handles what completed,
+//! submits what it likes, and says when it wants to run again.
+//!
+//! Of a device it knows what [`Device`] says. It is compiled for one kind of
+//! device, so that nothing is called through a pointer on the way there.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
-use zonelab_device::{Completion, Nanos, QueuePair};
+use zonelab_device::{Completion, Device, DeviceQueue, Nanos, QueueId, QueuePair};
 
-use crate::clock::Clock;
-use crate::emulated::{Emulated, EmulatedQueue};
+use crate::clock::WaitsFor;
 use crate::slices::Slices;
 use crate::wakes::Wakes;
 
@@ -104,9 +106,9 @@ impl StopSignal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoreId(pub u32);
 
-struct Slot<'a> {
+struct Slot<'a, Q> {
     job: &'a mut dyn Job,
-    queue: EmulatedQueue,
+    queue: Q,
     core: CoreId,
     state: SlotState,
 }
@@ -120,16 +122,16 @@ enum SlotState {
     Finished,
 }
 
-/// Runs jobs over an emulated drive until all have finished.
+/// Runs jobs over a device until all have finished.
 ///
 /// Jobs that are due at the same time run in the order in which they were
 /// added; a core runs one job at a time, each to the end of its step. Jobs of
 /// one core share it step by step, as parts of one program do, or in time
 /// slices, as threads that poll do ([`Self::in_slices`]).
-pub struct Reactor<'a, C: Clock> {
+pub struct Reactor<'a, C, D: Device> {
     clock: C,
-    device: Emulated,
-    slots: Vec<Slot<'a>>,
+    device: D,
+    slots: Vec<Slot<'a, D::Queue>>,
     /// When each core is free.
     cores: Vec<Nanos>,
     /// Whose turn it is on each core, if jobs have time slices.
@@ -139,7 +141,7 @@ pub struct Reactor<'a, C: Clock> {
     /// Rings of the bell that were answered.
     heard: u64,
     done: Vec<Completion>,
-    ready: Vec<u32>,
+    ready: Vec<QueueId>,
     slot_of_queue: Vec<u32>,
     /// Latest that a job ran after it wanted to, under the real clock.
     lateness_max: Nanos,
@@ -157,11 +159,11 @@ pub struct RunEnd {
     pub lateness_max: Nanos,
 }
 
-impl<'a, C: Clock> Reactor<'a, C> {
+impl<'a, C: WaitsFor<D>, D: Device> Reactor<'a, C, D> {
     /// A reactor without jobs. It wakes them when `stop`, or any signal over
     /// the same bell, says so.
     #[must_use]
-    pub fn new(clock: C, device: Emulated, stop: StopSignal) -> Self {
+    pub fn new(clock: C, device: D, stop: StopSignal) -> Self {
         Self {
             clock,
             device,
@@ -190,7 +192,7 @@ impl<'a, C: Clock> Reactor<'a, C> {
     }
 
     /// Adds a job that runs on `core` and first runs at `start`.
-    pub fn add(&mut self, job: &'a mut dyn Job, queue: EmulatedQueue, core: CoreId, start: Nanos) {
+    pub fn add(&mut self, job: &'a mut dyn Job, queue: D::Queue, core: CoreId, start: Nanos) {
         let index = u32::try_from(self.slots.len()).expect("fewer than 2^32 jobs");
         let id = queue.id().0 as usize;
         if self.slot_of_queue.len() <= id {
@@ -219,9 +221,9 @@ impl<'a, C: Clock> Reactor<'a, C> {
                 (Some(at), None) | (None, Some(at)) => at,
                 (None, None) => break,
             };
-            let now = self.clock.wait_until(next);
+            let now = self.clock.wait(&mut self.device, next);
             if self.clock.is_real() {
-                self.lateness_max = self.lateness_max.max(now - next);
+                self.lateness_max = self.lateness_max.max(now.saturating_sub(next));
             }
             self.device.advance(now, &mut self.ready);
             unfinished -= self.run_ready(now);
@@ -247,7 +249,7 @@ impl<'a, C: Clock> Reactor<'a, C> {
             // Queues of an earlier run on the same drive have no job here.
             let index = self
                 .slot_of_queue
-                .get(queue as usize)
+                .get(usize::from(queue.0))
                 .copied()
                 .unwrap_or(u32::MAX);
             if let Some(slot) = self.slots.get(index as usize)

@@ -8,25 +8,18 @@
 //! program on the same drive does the same in the same order.
 //!
 //! ```
-//! use zonelab_device::{Command, Lba, Nanos, Op};
-//! use zonelab_host::tasks::{Tasks, TasksConfig};
-//! use zonelab_host::{CoreId, Emulated, HostCosts, Reactor, Rng, StopSignal, VirtualClock};
-//! use zonelab_ssd::{Drive, profile};
+//! use zonelab_device::{Command, Lba, Nanos, Op, RejectReason};
+//! use zonelab_host::tasks::Io;
 //!
-//! let profile = profile::builtin("confznspp").expect("it is built in");
-//! let device = Emulated::new(Drive::new(&profile.config));
-//! let queue = device.open_queue(8, HostCosts::FREE, Rng::new(1, 0));
-//! let info = Drive::info_of(&profile.config);
-//! let mut tasks = Tasks::new(&info, TasksConfig::default(), async |io| {
+//! /// A program: returns when its write has ended.
+//! async fn program(io: Io) -> Result<Nanos, RejectReason> {
 //!     io.work(Nanos::from_us(5)).await; // thinks for 5 us
 //!     let write = Command::new(Op::Write { slba: Lba(0), nlb: 4 });
 //!     io.run(write, None).await.map(|answer| answer.at)
-//! });
-//! let mut reactor = Reactor::new(VirtualClock::default(), device, StopSignal::default());
-//! reactor.add(&mut tasks, queue, CoreId(0), Nanos::ZERO);
-//! reactor.run();
-//! assert_eq!(tasks.into_result(), Some(Ok(Nanos::from_us(730))));
+//! }
 //! ```
+//!
+//! The documentation of the crate `zonelab-sim` runs it on an emulated drive.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -39,9 +32,9 @@ use std::task::{Poll, Waker};
 use futures_executor::{LocalPool, LocalSpawner};
 use futures_util::future::{FutureExt, RemoteHandle};
 use futures_util::task::LocalSpawnExt;
+use slab::Slab;
 use zonelab_device::{Buf, Command, Completion, DeviceInfo, Nanos, QueuePair, RejectReason, Tag};
 use zonelab_nvme::Status;
-use zonelab_ssd::slab::Slab;
 
 use crate::reactor::{Job, NextWake};
 
@@ -157,7 +150,8 @@ impl Io {
             .borrow_mut()
             .insert(Flight::Waiting(None));
         let mut outbox = self.shared.outbox.borrow_mut();
-        outbox.push_back((Tag(slot), command, data));
+        let tag = u32::try_from(slot).expect("fewer than 2^32 commands are under way");
+        outbox.push_back((Tag(tag), command, data));
         InFlight {
             shared: Rc::clone(&self.shared),
             slot: Some(slot),
@@ -222,7 +216,7 @@ impl Io {
 pub struct InFlight {
     shared: Rc<Shared>,
     /// `None`: it has been answered.
-    slot: Option<u32>,
+    slot: Option<usize>,
 }
 
 impl Future for InFlight {
@@ -233,7 +227,7 @@ impl Future for InFlight {
             return Poll::Pending;
         };
         let mut flights = self.shared.flights.borrow_mut();
-        if let Flight::Waiting(waker) = flights.at(slot) {
+        if let Flight::Waiting(waker) = &mut flights[slot] {
             *waker = Some(context.waker().clone());
             return Poll::Pending;
         }
@@ -251,7 +245,7 @@ impl Drop for InFlight {
     fn drop(&mut self) {
         let Some(slot) = self.slot else { return };
         let mut flights = self.shared.flights.borrow_mut();
-        match flights.at(slot) {
+        match &mut flights[slot] {
             Flight::Over(_) => drop(flights.remove(slot)),
             flight => *flight = Flight::Abandoned,
         }
@@ -373,14 +367,15 @@ impl<T: 'static> Tasks<T> {
 
 /// Notes how a command ended, for who waits for it.
 fn end_flight(flights: &mut Slab<Flight>, tag: Tag, end: Result<Answer, RejectReason>) {
-    let flight = flights.at(tag.0);
+    let slot = tag.0 as usize;
+    let flight = &mut flights[slot];
     match core::mem::replace(flight, Flight::Over(end)) {
         Flight::Waiting(waker) => {
             if let Some(waker) = waker {
                 waker.wake();
             }
         }
-        Flight::Abandoned => drop(flights.remove(tag.0)),
+        Flight::Abandoned => drop(flights.remove(slot)),
         Flight::Over(_) => unreachable!("a command ends once"),
     }
 }

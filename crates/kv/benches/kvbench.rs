@@ -7,9 +7,10 @@
 use zonelab_device::Nanos;
 use zonelab_host::clock::{Clock, RealClock, VirtualClock};
 use zonelab_host::tasks::{Io, Tasks, TasksConfig};
-use zonelab_host::{CoreId, Emulated, HostCosts, Reactor, Rng, StopSignal};
+use zonelab_host::{CoreId, Reactor, Rng, StopSignal};
 use zonelab_kv::files::{Files, FilesConfig, Usage};
 use zonelab_kv::lsm::{Db, DbError, DbStats, Options, Value};
+use zonelab_sim::{Emulated, HostCosts};
 use zonelab_ssd::{Drive, profile};
 
 struct Outcome {

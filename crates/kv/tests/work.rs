@@ -9,11 +9,12 @@ use std::rc::Rc;
 use support::small;
 use zonelab_device::Nanos;
 use zonelab_host::tasks::{Tasks, TasksConfig};
-use zonelab_host::{CoreId, Emulated, HostCosts, Reactor, Rng, StopSignal, VirtualClock};
+use zonelab_host::{CoreId, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_kv::files::{FilesConfig, FilesError, FinishWhen, Scarce};
 use zonelab_kv::lsm::{DbError, Options};
 use zonelab_kv::work::run::{Outcome, Setup, Stage, run};
 use zonelab_kv::work::{Kind, NAMES, Sizes, Spec, builtin};
+use zonelab_sim::{Emulated, HostCosts};
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::{DataStore, DriveConfig};
 

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use zonelab_config::Override;
-use zonelab_device::Nanos;
-use zonelab_host::{CoreId, Emulated, HostCosts, Reactor, Rng, StopSignal, VirtualClock};
+use zonelab_host::{CoreId, Reactor, RealClock, Rng, RunEnd, StopSignal, VirtualClock, WaitsFor};
 use zonelab_kv::work::run::{Moment, Stage};
 use zonelab_kv::work::{NAMES, builtin};
 use zonelab_lab::kv::{self, KvJob, KvRun, KvTemplate, Report, Surroundings, Wear};
 use zonelab_lab::run::STORE_DEPTH;
+use zonelab_sim::{Emulated, HostCosts};
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::DataStore;
 use zonelab_ssd::profile::{Profile, to_toml};
@@ -29,7 +29,8 @@ pub(crate) struct Args {
     /// ycsb-a to ycsb-f
     #[arg(value_name = "WORKLOAD")]
     workload: String,
-    /// The drive: a built-in profile, a profile file, or tcp://HOST:PORT/NQN?nsid=1
+    /// The drive: a built-in profile or a profile file, with ?clock=real in real
+    /// time; or tcp://HOST:PORT/NQN?nsid=1
     #[arg(long, value_name = "DEV")]
     device: String,
     /// Change a setting of the drive
@@ -85,7 +86,7 @@ pub(crate) struct Args {
 const HELP: &str = "\
 A store of RocksDB's design keeps its files in the zones of the drive as ZenFS does.
 docs/kv-workloads.md has the workloads, every key and what is measured. On an emulated drive
-time is virtual. Exit code 5: an operation failed, or the drive ran out of zones,
+time is virtual, unless ?clock=real stands behind its profile. Exit code 5: an operation failed, or the drive ran out of zones,
 active zones or space, which the message names.
 
   zonelab kv kvbench-ii --device confznspp --set zones.max_active=14 \\
@@ -110,8 +111,22 @@ pub(crate) fn kv(args: &Args) -> Result<Exit, Failure> {
             args.device
         )));
     }
-    let profile = profiles::load(&args.device, &args.set)?;
-    emulated(args, &template, &profile)
+    let (name, is_real) = clock_of(&args.device)?;
+    let profile = profiles::load(name, &args.set)?;
+    emulated(args, &template, &profile, is_real)
+}
+
+/// A drive's profile, and whether its time is real: `confznspp?clock=real`.
+fn clock_of(device: &str) -> Result<(&str, bool), Failure> {
+    match device.split_once('?') {
+        None => Ok((device, false)),
+        Some((profile, "clock=virtual")) => Ok((profile, false)),
+        Some((profile, "clock=real")) => Ok((profile, true)),
+        Some((profile, query)) => Err(Failure::usage(format!(
+            "{device}: \"{query}\" is unknown behind a profile; it takes {profile}?clock=real \
+             or {profile}?clock=virtual"
+        ))),
+    }
 }
 
 fn unknown(name: &str) -> Failure {
@@ -183,7 +198,12 @@ fn destination<'a>(
     })
 }
 
-fn emulated(args: &Args, template: &KvTemplate, profile: &Profile) -> Result<Exit, Failure> {
+fn emulated(
+    args: &Args,
+    template: &KvTemplate,
+    profile: &Profile,
+    is_real: bool,
+) -> Result<Exit, Failure> {
     let info = Drive::info_of(&profile.config);
     let keeps_data = profile.config.data == DataStore::Memory;
     let unfit = |what: String| Failure::input(anyhow::anyhow!("{}: {what}", args.device));
@@ -213,11 +233,15 @@ fn emulated(args: &Args, template: &KvTemplate, profile: &Profile) -> Result<Exi
         on_moment: progress.watch(&stop),
     };
     let mut job = KvJob::new(template, surroundings, false);
-    let queue = device.open_queue(STORE_DEPTH, HostCosts::FREE, Rng::new(args.seed, 1));
-    let mut reactor = Reactor::new(VirtualClock::default(), device.clone(), stop);
-    reactor.add(&mut job, queue, CoreId(0), Nanos::ZERO);
-    let end = reactor.run();
+    let end = match is_real {
+        true => run_under(RealClock::new(), &device, &mut job, args.seed, stop),
+        false => run_under(VirtualClock::default(), &device, &mut job, args.seed, stop),
+    };
     progress.clear();
+    if is_real && !args.quiet {
+        let late = zonelab_config::units::fmt_duration(end.lateness_max.0);
+        eprintln!("zonelab: in real time; what was to happen was at most {late} late");
+    }
     let Some(result) = job.into_run() else {
         let at = zonelab_config::units::fmt_duration(end.at.0);
         return Err(unfit(format!(
@@ -236,6 +260,21 @@ fn emulated(args: &Args, template: &KvTemplate, profile: &Profile) -> Result<Exi
         interrupted: progress.is_interrupted(),
     };
     finish(args, to.as_ref(), &report)
+}
+
+/// Runs a store alone on an emulated drive.
+fn run_under<C: WaitsFor<Emulated>>(
+    clock: C,
+    device: &Emulated,
+    job: &mut KvJob,
+    seed: u64,
+    stop: StopSignal,
+) -> RunEnd {
+    let start = clock.now();
+    let queue = device.open_queue(STORE_DEPTH, HostCosts::FREE, Rng::new(seed, 1));
+    let mut reactor = Reactor::new(clock, device.clone(), stop);
+    reactor.add(job, queue, CoreId(0), start);
+    reactor.run()
 }
 
 fn configuration(

@@ -3,8 +3,11 @@
 use std::process::Output;
 
 use serde_json::Value;
+use zonelab_device::{Buf, Lba, Op};
+use zonelab_nvme::zns::ReportFilter;
 
 use super::scratch::{Scratch, stderr};
+use super::store::{Served, run};
 
 impl Scratch {
     fn kv(&self, args: &[&str]) -> Output {
@@ -235,4 +238,105 @@ fn a_store_too_large_for_its_drive_ends_with_what_is_scarce() {
         assert_eq!(output.status.code(), Some(5), "{args:?}: {said}");
         assert!(said.contains("out of "), "{args:?}: {said}");
     }
+}
+
+/// Keys and values in a few MiB, on a drive that keeps them.
+const TINY_STORE: [&str; 7] = [
+    "kvbench-ii",
+    "--operations",
+    "6000",
+    "--kv",
+    "store.write_buffer_size=256KiB",
+    "--quiet",
+    "--json",
+];
+
+/// What does not depend on how long things take: the operations by kind, and
+/// what became of them.
+fn counts(output: &Output) -> Vec<Option<u64>> {
+    assert!(output.status.success(), "{}", stderr(output));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["failure"], Value::Null);
+    let kinds = ["insert", "update", "get", "delete"];
+    let counts = kinds.map(|kind| result["kinds"][kind]["count"].as_u64());
+    [&counts[..], &[result["operations"].as_u64()]].concat()
+}
+
+fn serve(scratch: &Scratch) -> Served {
+    Served::start(scratch.command(&[
+        "serve",
+        "confznspp",
+        "--no-timing",
+        "--set",
+        "data.store=memory",
+        "--set",
+        "zones.capacity=48MiB",
+        "--set",
+        "zones.size=64MiB",
+        "--listen",
+        "127.0.0.1:0",
+        "--json",
+    ]))
+}
+
+/// The same store does the same in virtual time, in real time, and over
+/// NVMe/TCP, where each value that is read is compared with its key.
+#[test]
+fn a_store_runs_on_any_device_under_either_clock() {
+    let scratch = Scratch::new("kv-clocks");
+    let on = |device: &str, more: &[&str]| {
+        let args = [&TINY_STORE[..], &["--device", device], more].concat();
+        counts(&scratch.kv(&args))
+    };
+    let expected = on("confznspp", &[]);
+    assert_eq!(expected[4], Some(6_000));
+    assert_eq!(on("confznspp?clock=virtual", &[]), expected);
+    assert_eq!(on("confznspp?clock=real", &[]), expected);
+    let served = serve(&scratch);
+    assert_eq!(on(&served.url(), &["--overwrite"]), expected);
+}
+
+/// A drive that goes away in the middle of a run ends it with what happened.
+#[test]
+fn a_drive_that_goes_away_is_exit_code_5() {
+    let scratch = Scratch::new("kv-gone");
+    let mut served = serve(&scratch);
+    let (controller, mut queue) = served.connect();
+    let device = served.url();
+    let store = scratch
+        .command(&["kv", "fillrandom", "--operations", "50000000", "--quiet"])
+        .args(["--overwrite", "--device", &device])
+        .stderr(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The store writes from its start on.
+    let report = Op::ZoneReceive {
+        slba: Lba(0),
+        filter: ReportFilter::IMPLICITLY_OPENED,
+        partial: false,
+        extended: false,
+    };
+    loop {
+        let done = run(&mut queue, report, Some(Buf::zeroed(64)));
+        assert!(done.status.is_success());
+        if done.data.unwrap()[..8] != [0; 8] {
+            break;
+        }
+    }
+    served.process.kill().unwrap();
+    let output = store.wait_with_output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(5), "{said}");
+    assert!(said.contains("connection"), "{said}");
+    drop((queue, controller));
+}
+
+#[test]
+fn a_clock_that_does_not_exist_is_refused() {
+    let scratch = Scratch::new("kv-clock");
+    let output = scratch.kv(&["ycsb-a", "--device", "confznspp?clock=fast"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = stderr(&output);
+    assert!(said.contains("confznspp?clock=real"), "{said}");
 }

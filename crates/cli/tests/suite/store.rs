@@ -20,13 +20,13 @@ const ZONES: u64 = 4;
 const DEPTH: u32 = 16;
 
 /// A server and what it said first.
-struct Served {
-    process: Child,
-    said: serde_json::Value,
+pub(crate) struct Served {
+    pub(crate) process: Child,
+    pub(crate) said: serde_json::Value,
 }
 
 impl Served {
-    fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let output = process.stdout.take().unwrap();
         let mut line = String::new();
@@ -35,11 +35,15 @@ impl Served {
         Self { process, said }
     }
 
-    /// A queue, and the controller without which it ends.
-    fn connect(&self) -> (TcpController, TcpQueue) {
+    /// What the drive is called as a device.
+    pub(crate) fn url(&self) -> String {
         let (port, nqn) = (&self.said["port"], self.said["nqn"].as_str().unwrap());
-        let url = format!("tcp://127.0.0.1:{port}/{nqn}");
-        let options = Options::new(TcpAddress::parse(&url).unwrap());
+        format!("tcp://127.0.0.1:{port}/{nqn}")
+    }
+
+    /// A queue, and the controller without which it ends.
+    pub(crate) fn connect(&self) -> (TcpController, TcpQueue) {
+        let options = Options::new(TcpAddress::parse(&self.url()).unwrap());
         let mut controller = TcpController::connect(options).unwrap();
         let queue = controller.open_queue().unwrap();
         (controller, queue)
@@ -175,7 +179,7 @@ fn what_was_acknowledged_outlives_sigkill() {
 }
 
 /// Does one command to its end.
-fn run(queue: &mut TcpQueue, op: Op, data: Option<Buf>) -> Completion {
+pub(crate) fn run(queue: &mut TcpQueue, op: Op, data: Option<Buf>) -> Completion {
     queue.submit(Of::new(op), Tag(0), data).unwrap();
     queue.ring();
     let mut done = Vec::new();

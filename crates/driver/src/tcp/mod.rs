@@ -307,6 +307,12 @@ impl Connection {
         Ok(())
     }
 
+    /// No command in flight is late before then; [`Self::expire`] moves it on.
+    #[must_use]
+    pub fn next_deadline(&self) -> Nanos {
+        self.next_deadline
+    }
+
     /// After a failure, or when the socket is gone: a command that was in
     /// flight, by its token, and its buffer. `None`: there is none left.
     pub fn give_back(&mut self) -> Option<(u64, Option<Buf>)> {

@@ -65,7 +65,7 @@ impl Target {
         Options::new(TcpAddress::parse(&url).unwrap())
     }
 
-    fn connect(&self, query: &str) -> TcpController {
+    pub(crate) fn connect(&self, query: &str) -> TcpController {
         TcpController::connect(self.options(query)).unwrap()
     }
 }

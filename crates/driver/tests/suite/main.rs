@@ -8,6 +8,7 @@
 mod authentication;
 mod bytes;
 mod connection;
+mod device;
 mod emulated;
 mod hostile;
 mod peer;

@@ -14,6 +14,9 @@ pub(crate) const BLOCKS: usize = 64;
 /// Reading this block makes the controller close the connection.
 pub(crate) const FATAL_LBA: u64 = 63;
 
+/// Reading this block is never answered.
+pub(crate) const SILENT_LBA: u64 = 62;
+
 /// What all connections of the controller share.
 #[derive(Default)]
 pub(crate) struct State {
@@ -120,6 +123,7 @@ fn answer(
         }
         0x02 if pdu[48] == 0x7e => fail(0x4109),
         0x02 if slba == FATAL_LBA => return None,
+        0x02 if slba == SILENT_LBA => Vec::new(),
         0x02 if range.end > LBA * BLOCKS => fail(0x4080),
         0x02 => data(&state.lock().unwrap().store[range]),
         0x01 | 0x7d => {

@@ -18,8 +18,9 @@ use std::future::Future;
 
 use zonelab_device::Nanos;
 use zonelab_host::tasks::{Io, Tasks, TasksConfig};
-use zonelab_host::{CoreId, Emulated, HostCosts, Reactor, Rng, StopSignal, VirtualClock};
+use zonelab_host::{CoreId, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_kv::files::FilesConfig;
+use zonelab_sim::{Emulated, HostCosts};
 use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::{Drive, profile};
 

@@ -26,8 +26,9 @@ mod scenario;
 mod zone;
 
 use zonelab_device::{DeviceInfo, Nanos, ZoneId};
-use zonelab_host::{CoreId, Emulated, Job, Reactor, Rng, StopSignal, VirtualClock};
+use zonelab_host::{CoreId, Job, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_nvme::zns::ZoneState;
+use zonelab_sim::Emulated;
 use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
 use zonelab_ssd::{Drive, snapshot};
 

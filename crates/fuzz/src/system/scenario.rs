@@ -4,8 +4,8 @@ use std::fmt;
 use std::ops::Range;
 
 use zonelab_device::{NamespaceId, Nanos};
-use zonelab_host::HostCosts;
 use zonelab_nvme::Status;
+use zonelab_sim::HostCosts;
 use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::faults::{Effect, Fault, FaultPlan, Match, Trigger};
 use zonelab_ssd::profile::to_toml;

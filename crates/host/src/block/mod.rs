@@ -13,48 +13,18 @@
 //! ([`BlockLayer::switch_to`]): as in Linux, the queue stands still until the
 //! device is idle, and what waits goes over to the new one.
 //!
-//! * [`Emulated`](crate::Emulated): an emulated drive behind such a block layer,
-//!   with what it costs the host ([`BlockCosts`]).
-//! * [`Scheduled`]: any queue pair of one program, with a scheduler in front.
+//! [`Scheduled`] is any queue pair of one program with a scheduler in front. An
+//! emulated drive (crate `zonelab-sim`) stands behind a block layer with what
+//! that costs the host.
 
 mod scheduled;
 
+use slab::Slab;
 use zonelab_device::{Buf, Command, Completion, Nanos, Op, QueueId, Tag};
-use zonelab_ssd::slab::Slab;
 
 use crate::scheduler::{RequestId, Scheduler};
 
 pub use scheduled::Scheduled;
-
-/// What a block layer costs the host, beyond what the queues of its programs do.
-///
-/// A request takes its time under the lock of the scheduler before it is
-/// inserted, one after another, and goes on from there if it may. A command that
-/// had to wait takes that time again when something else lets it go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BlockCosts {
-    /// Time under the lock.
-    pub dispatch_ns: Nanos,
-    /// Time that a command of several requests takes more: the list of its
-    /// pieces in memory must be built and mapped.
-    pub merged_ns: Nanos,
-    /// Length of a tick of the kernel's timers, 4 ms where it counts 250 a
-    /// second. A timer rings at the first tick after its time, never at it.
-    /// Zero: timers are exact.
-    pub tick_ns: Nanos,
-}
-
-impl BlockCosts {
-    /// When a timer that is set for `at` rings.
-    #[inline]
-    #[must_use]
-    pub fn rings_at(&self, at: Nanos) -> Nanos {
-        match self.tick_ns {
-            Nanos::ZERO => at,
-            tick => Nanos((at.0 / tick.0 + 1).saturating_mul(tick.0)),
-        }
-    }
-}
 
 /// How many requests of a queue went in, and how many of them were merged into
 /// the command of another.
@@ -99,6 +69,12 @@ pub struct BlockLayer {
     carried: Vec<RequestId>,
     /// By queue.
     merges: Vec<MergeCount>,
+}
+
+/// A place in a slab as the number that stands for it.
+#[inline]
+fn number(place: usize) -> u32 {
+    u32::try_from(place).expect("fewer than 2^32 commands are under way")
 }
 
 /// A request that waits or is under way.
@@ -170,13 +146,13 @@ impl BlockLayer {
         command: Command,
         data: Option<Buf>,
     ) {
-        let id = RequestId(self.requests.insert(Request {
+        let id = RequestId(number(self.requests.insert(Request {
             queue,
             tag,
             command,
             data,
             next: None,
-        }));
+        })));
         self.scheduler.insert(now, id, command);
     }
 
@@ -194,22 +170,22 @@ impl BlockLayer {
             .expect("a command carries a request");
         let mut last = first;
         for &id in rest {
-            self.requests.at(last.0).next = Some(id);
+            self.requests[last.0 as usize].next = Some(id);
             last = id;
         }
         let is_merged = !rest.is_empty();
-        let queue = self.requests.at(first.0).queue;
+        let queue = self.requests[first.0 as usize].queue;
         self.count_merges();
         let data = if is_merged {
             self.gather()
         } else {
-            self.requests.at(first.0).data.take()
+            self.requests[first.0 as usize].data.take()
         };
-        let tag = Tag(self.commands.insert(InFlight {
+        let tag = Tag(number(self.commands.insert(InFlight {
             command,
             first,
             is_merged,
-        }));
+        })));
         Some(Issue {
             queue,
             tag,
@@ -221,7 +197,7 @@ impl BlockLayer {
 
     fn count_merges(&mut self) {
         for (n, id) in self.carried.iter().enumerate() {
-            let queue = usize::from(self.requests.at(id.0).queue.0);
+            let queue = usize::from(self.requests[id.0 as usize].queue.0);
             if self.merges.len() <= queue {
                 self.merges.resize(queue + 1, MergeCount::default());
             }
@@ -236,7 +212,7 @@ impl BlockLayer {
     fn gather(&mut self) -> Option<Buf> {
         let mut bytes = Vec::new();
         for id in &self.carried {
-            if let Some(data) = &self.requests.at(id.0).data {
+            if let Some(data) = &self.requests[id.0 as usize].data {
                 bytes.extend_from_slice(data);
             }
         }
@@ -259,13 +235,13 @@ impl BlockLayer {
             command,
             first,
             is_merged,
-        } = self.commands.remove(tag.0);
+        } = self.commands.remove(tag.0 as usize);
         self.scheduler.completed(now, &command);
         let mut whole = data;
         let mut offset = 0;
         let mut next = Some(first);
         while let Some(id) = next {
-            let request = self.requests.remove(id.0);
+            let request = self.requests.remove(id.0 as usize);
             next = request.next;
             let (queue, tag) = (request.queue, request.tag);
             let data = if is_merged {

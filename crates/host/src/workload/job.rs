@@ -1,6 +1,6 @@
 //! The job that works through a [`JobSpec`].
 
-use zonelab_device::{Command, Completion, DeviceInfo, Nanos, QueuePair, Tag};
+use zonelab_device::{Command, Completion, DeviceInfo, Nanos, QueuePair, RejectReason, Tag};
 use zonelab_nvme::Status;
 
 use super::source::{Next, Offer, Role, Source};
@@ -280,9 +280,15 @@ impl WorkloadJob {
                 nsid: self.spec.namespace,
                 op: next.op,
             };
-            if queue.submit(command, Tag(slot), None).is_err() {
-                // Full: everything in flight comes back, so this will go later.
-                self.postponed = Some(next);
+            if let Err(rejected) = queue.submit(command, Tag(slot), None) {
+                match rejected.reason {
+                    // Everything in flight comes back, so this will go later.
+                    RejectReason::QueueFull { .. } => self.postponed = Some(next),
+                    // It would be refused for ever.
+                    RejectReason::NoSuchQueue { .. } | RejectReason::Disconnected => {
+                        self.note_error(next.kind, Status::HOST_PATHING_ERROR);
+                    }
+                }
                 return None;
             }
             self.free.pop();

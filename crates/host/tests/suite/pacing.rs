@@ -2,11 +2,13 @@
 
 use core::num::NonZeroU64;
 
-use zonelab_device::{Nanos, Op};
+use zonelab_device::{
+    Buf, Command, Completion, DeviceInfo, Nanos, Op, QueuePair, RejectReason, Rejected, Tag,
+};
 use zonelab_host::rate::{Counting, Limit};
 use zonelab_host::stats::{GroupStats, OpKind};
 use zonelab_host::workload::{JobResult, JobSpec, ReadWork, Stop, Work, WriteWork};
-use zonelab_host::{NextWake, StopSignal};
+use zonelab_host::{Job, NextWake, StopSignal};
 use zonelab_nvme::Status;
 
 use super::support::{
@@ -410,8 +412,6 @@ fn a_stop_signal_ends_a_workload() {
 /// What a job asks for when it has nothing to do until its limiter lets it.
 #[test]
 fn a_throttled_job_says_when_to_wake_it() {
-    use zonelab_device::QueuePair as _;
-    use zonelab_host::Job as _;
     let mut queue = Recorder::steady(large_info(), MS(1));
     let mut job = job(
         JobSpec {
@@ -429,6 +429,46 @@ fn a_throttled_job_says_when_to_wake_it() {
         job.step(queue.now(), &mut done, &mut queue),
         NextWake::At(MS(100))
     );
+}
+
+/// A queue pair whose device has gone away.
+struct Gone(DeviceInfo);
+
+impl QueuePair for Gone {
+    fn info(&self) -> &DeviceInfo {
+        &self.0
+    }
+
+    fn now(&self) -> Nanos {
+        MS(3)
+    }
+
+    fn submit(&mut self, _: Command, _: Tag, data: Option<Buf>) -> Result<(), Rejected> {
+        let reason = RejectReason::Disconnected;
+        Err(Rejected { reason, data })
+    }
+
+    fn ring(&mut self) {}
+
+    fn poll(&mut self, _: &mut Vec<Completion>) -> usize {
+        0
+    }
+}
+
+/// A job with nothing in flight, whose device takes nothing any more, ends with
+/// an error instead of trying for ever.
+#[test]
+fn a_device_that_is_gone_ends_the_job() {
+    let paced = JobSpec {
+        rate: per_second(10),
+        ..resets(2)
+    };
+    let mut job = job(paced, &large_info(), 1);
+    let next = job.step(MS(3), &mut Vec::new(), &mut Gone(large_info()));
+    assert_eq!(next, NextWake::Finished);
+    let result = job.into_result();
+    let (_, status) = result.first_error.expect("the reset was refused");
+    assert_eq!((result.operations, status), (0, Status::HOST_PATHING_ERROR));
 }
 
 #[test]

@@ -8,9 +8,8 @@ use std::future::Future;
 
 use zonelab_device::{Completion, Nanos, QueuePair};
 use zonelab_host::tasks::{Io, Tasks, TasksConfig};
-use zonelab_host::{
-    CoreId, Emulated, HostCosts, Job, NextWake, Reactor, Rng, StopSignal, VirtualClock,
-};
+use zonelab_host::{CoreId, Job, NextWake, Reactor, Rng, StopSignal, VirtualClock};
+use zonelab_sim::{Emulated, HostCosts};
 use zonelab_ssd::config::{
     BufferRelease, DataStore, DriveConfig, MappingConfig, Placement, WriteBufferConfig,
 };

@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicBool;
 use serde_json::Value;
 use zonelab_config::Problem;
 use zonelab_device::Nanos;
-use zonelab_host::HostCosts;
 use zonelab_host::fio::{JobFile, Outside};
+use zonelab_sim::HostCosts;
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::DriveConfig;
 

@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 use zonelab_config::{Reported, Table};
 use zonelab_device::Nanos;
 use zonelab_host::scheduler::SchedulerSpec;
-use zonelab_host::stack::{STACKS, Stack};
-use zonelab_host::{BlockCosts, HostCosts};
+use zonelab_sim::stack::{STACKS, Stack};
+use zonelab_sim::{BlockCosts, HostCosts};
 
 use super::read::{LONGEST, time};
 use super::scheduler;

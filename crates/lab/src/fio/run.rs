@@ -9,11 +9,10 @@ use zonelab_device::{Command, Completion, Lba, NamespaceId, Nanos, Op, QueuePair
 use zonelab_host::fio::{ExitWhat, Plan, PlannedJob};
 use zonelab_host::workload::directed::{DirectedJob, DirectedResult, HORIZON, Shared};
 use zonelab_host::workload::zone_table::{SharedZones, ZoneTable};
-use zonelab_host::{
-    Bell, CoreId, Emulated, HostCosts, Job, NextWake, Reactor, Rng, StopSignal, VirtualClock,
-};
+use zonelab_host::{Bell, CoreId, Job, NextWake, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
+use zonelab_sim::{Emulated, HostCosts};
 use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::record::RecordLimits;
 use zonelab_ssd::{Control, Drive, snapshot};

@@ -6,10 +6,11 @@ use std::rc::Rc;
 
 use zonelab_device::{Completion, DeviceInfo, Nanos, QueuePair};
 use zonelab_host::tasks::{Tasks, TasksConfig};
-use zonelab_host::{Emulated, Job, NextWake, StopSignal};
+use zonelab_host::{Job, NextWake, StopSignal};
 use zonelab_kv::files::{FilesError, Scarce, ZoneCounts};
 use zonelab_kv::lsm::DbError;
 use zonelab_kv::work::run::{Moment, Outcome, Stage};
+use zonelab_sim::Emulated;
 use zonelab_ssd::account::Totals;
 
 use super::KvTemplate;

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use zonelab_device::Nanos;
+use zonelab_device::{DeviceQueue, Nanos};
 use zonelab_host::block::MergeCount;
 use zonelab_host::stats::{GroupStats, Latency, OpKind};
 use zonelab_host::workload::{JobResult, WorkloadJob};
-use zonelab_host::{CoreId, Emulated, HostCosts, Reactor, Rng, StopSignal, VirtualClock};
+use zonelab_host::{CoreId, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_kv::files::FilesError;
+use zonelab_sim::{Emulated, HostCosts};
 use zonelab_ssd::config::{DataStore, DriveConfig};
 
 use super::sharers::Sharers;

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use zonelab_host::Bell;
 use zonelab_host::workload::JobSpec;
 use zonelab_host::workload::zone_table::{SharedZones, ZoneTable};
-use zonelab_host::{Bell, Emulated};
+use zonelab_sim::Emulated;
 use zonelab_ssd::config::DriveConfig;
 
 use crate::fio::declare;

@@ -32,8 +32,7 @@ const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[
 
 /// Files that may read a clock, from the root.
 const CLOCKS: &[&str] = &[
-    "crates/driver/src/clock.rs",
-    "crates/host/src/clock.rs",
+    "crates/device/src/clock.rs",
     "crates/target/src/server/clock.rs",
     "crates/cli/src/bench",
     "crates/lab/src/bench",
@@ -109,8 +108,8 @@ fn check_rust(violations: &mut Violations, file: &File) {
         });
     }
     if !CLOCKS.iter().any(|allowed| file.path.starts_with(allowed)) {
-        let rule = "no clock outside host/src/clock.rs: take the time as an argument, or results \
-                    depend on the machine";
+        let rule = "no clock outside device/src/clock.rs: take the time as an argument, or \
+                    results depend on the machine";
         each_line(violations, file, &code, rule, |line| {
             has_word(line, "Instant") || has_word(line, "SystemTime")
         });
@@ -401,7 +400,7 @@ mod planted {
                 "crates/ssd/src/mapping.rs",
                 "// no HashMap here\nlet a = \"HashSet\";",
             ),
-            ("crates/host/src/clock.rs", "use std::time::Instant;"),
+            ("crates/device/src/clock.rs", "use std::time::Instant;"),
             ("crates/host/src/a.rs", "let instant = InstantReplay;"),
             ("crates/ssd/src/account.rs", "fn dlwa() -> f64 { 1.0 }"),
             ("crates/ssd/src/profile/figures.rs", "let a: f64;"),

@@ -517,16 +517,21 @@ impl DirectedJob {
         now: Nanos,
         under_way: bool,
     ) {
-        queue
-            .submit(
-                Command {
-                    nsid: self.spec.namespace,
-                    op: step.op,
-                },
-                Tag(slot),
-                None,
-            )
-            .expect("the queue is as deep as the job has slots");
+        let command = Command {
+            nsid: self.spec.namespace,
+            op: step.op,
+        };
+        if queue.submit(command, Tag(slot), None).is_err() {
+            // The queue is as deep as the job has slots: so it is gone.
+            let op = InFlight {
+                decided: now,
+                submitted: now,
+                step,
+                depth: self.in_flight(),
+            };
+            self.failed(&op, Status::HOST_PATHING_ERROR);
+            return;
+        }
         self.free.pop();
         let depth = self.in_flight();
         self.slots[slot as usize] = Some(InFlight {

@@ -4,7 +4,8 @@
 use zonelab_device::Nanos;
 use zonelab_host::stats::OpKind;
 use zonelab_host::workload::{JobSpec, Work, WorkloadJob, WriteWork};
-use zonelab_host::{CoreId, Emulated, Reactor, Rng, StopSignal, VirtualClock};
+use zonelab_host::{CoreId, Reactor, Rng, StopSignal, VirtualClock};
+use zonelab_sim::Emulated;
 use zonelab_ssd::config::{DriveConfig, Placement};
 use zonelab_ssd::{Drive, profile};
 

@@ -8,10 +8,9 @@ use zonelab_device::{
     Buf, Command, Completion, DeviceInfo, Lba, Nanos, Op, QueuePair, RejectReason, Rejected, Tag,
 };
 use zonelab_host::tasks::{Io, Tasks, TasksConfig};
-use zonelab_host::{
-    CoreId, Emulated, HostCosts, Job, NextWake, Reactor, Rng, RunEnd, StopSignal, VirtualClock,
-};
+use zonelab_host::{CoreId, Job, NextWake, Reactor, Rng, RunEnd, StopSignal, VirtualClock};
 use zonelab_nvme::Status;
+use zonelab_sim::{Emulated, HostCosts};
 use zonelab_ssd::{Drive, profile};
 
 /// Runs a program on a drive whose page program takes 725 us.

@@ -12,7 +12,7 @@
 
 use zonelab_device::Nanos;
 
-use crate::emulated::HostCosts;
+use crate::costs::HostCosts;
 
 /// A storage stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

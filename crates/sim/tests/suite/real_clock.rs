@@ -3,7 +3,10 @@
 
 use zonelab_device::Nanos;
 use zonelab_host::workload::{JobSpec, ReadWork, Stop, Work, WorkloadJob};
-use zonelab_host::{Clock, CoreId, NextWake, Reactor, RealClock, Rng, StopSignal, VirtualClock};
+use zonelab_host::{
+    Clock, CoreId, NextWake, Reactor, RealClock, Rng, StopSignal, VirtualClock, WaitsFor,
+};
+use zonelab_sim::Emulated;
 
 use super::support::{FREE, job, script, spec, tiny};
 
@@ -24,11 +27,12 @@ fn the_clock_ticks_and_waits() {
     assert!(!VirtualClock::default().is_real());
     let start = clock.now();
     let target = start + US(700);
-    let woken = clock.wait_until(target);
+    let mut device = tiny(&[]);
+    let woken = clock.wait(&mut device, target);
     assert!(woken >= target);
     assert!(clock.now() >= woken);
     assert!(
-        clock.wait_until(US(0)) >= woken,
+        clock.wait(&mut device, US(0)) >= woken,
         "a time that has passed is no wait"
     );
 }
@@ -50,7 +54,7 @@ fn random_reads() -> JobSpec {
 
 /// The tiny drive with zones 0 to 3 full, read by a job: operations, mean
 /// latency, and the drive's count of bytes.
-fn run_reads<C: Clock>(clock: C) -> (WorkloadJob, zonelab_host::RunEnd, u64) {
+fn run_reads<C: WaitsFor<Emulated>>(clock: C) -> (WorkloadJob, zonelab_host::RunEnd, u64) {
     let device = tiny(&FAST);
     let full = zonelab_ssd::Control::PreconditionFull { zones: 0..4 };
     device

@@ -3,7 +3,8 @@
 use zonelab_device::Nanos;
 use zonelab_host::stats::{GroupStats, OpKind};
 use zonelab_host::workload::{JobResult, JobSpec, ReadWork, Stop, Work, WorkloadJob};
-use zonelab_host::{CoreId, HostCosts, Reactor, Rng, StopSignal, VirtualClock};
+use zonelab_host::{CoreId, Reactor, Rng, StopSignal, VirtualClock};
+use zonelab_sim::HostCosts;
 use zonelab_ssd::Control;
 
 use super::support::{NO_FILL, costs_us, job, spec, tiny};

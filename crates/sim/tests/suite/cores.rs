@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use zonelab_device::{Nanos, Tag};
-use zonelab_host::{HostCosts, NextWake};
+use zonelab_host::NextWake;
+use zonelab_sim::HostCosts;
 
 use super::support::{FREE, IDLE_READ, Log, costs_us, first_write, run_on_cores, script, tiny};
 

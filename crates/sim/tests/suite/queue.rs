@@ -1,6 +1,6 @@
 //! Emulated queue pairs: depth, buffers, and what they say of the drive.
 
-use zonelab_device::{Buf, Command, Lba, Nanos, Op, QueuePair, RejectReason, Tag};
+use zonelab_device::{Buf, Command, DeviceQueue, Lba, Nanos, Op, QueuePair, RejectReason, Tag};
 use zonelab_host::{CoreId, NextWake, Reactor, Rng, StopSignal, VirtualClock};
 
 use super::support::{FREE, PAGE, ZONE, costs_us, first_write, script, tiny};

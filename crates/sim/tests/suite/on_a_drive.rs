@@ -3,9 +3,10 @@
 use zonelab_device::{Nanos, ZoneId};
 use zonelab_host::stats::OpKind;
 use zonelab_host::workload::{Fill, JobResult, JobSpec, ReadWork, Stop, Work, WriteWork};
-use zonelab_host::{CoreId, Emulated, Reactor, Rng, RunEnd, StopSignal, VirtualClock};
+use zonelab_host::{CoreId, Reactor, Rng, RunEnd, StopSignal, VirtualClock};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneState;
+use zonelab_sim::Emulated;
 use zonelab_ssd::Control;
 
 use super::support::{FREE, NO_FILL, WRITE, costs_us, spec, tiny, writes};
@@ -15,7 +16,7 @@ const US: fn(u64) -> Nanos = Nanos::from_us;
 /// Runs specifications side by side, each on a core of its own.
 fn run_on(
     device: &Emulated,
-    costs: zonelab_host::HostCosts,
+    costs: zonelab_sim::HostCosts,
     specs: &[JobSpec],
 ) -> (Vec<JobResult>, RunEnd) {
     let stop = StopSignal::default();
@@ -303,7 +304,7 @@ fn runs_are_repeatable() {
     let one = || {
         let device = tiny(&["media.die_queue=read-first"]);
         fill_zones(&device, 0..2);
-        let costs = zonelab_host::HostCosts {
+        let costs = zonelab_sim::HostCosts {
             jitter_ns: US(2),
             ..costs_us(3, 3)
         };

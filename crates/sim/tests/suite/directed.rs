@@ -15,7 +15,8 @@ use zonelab_host::workload::directed::{
 use zonelab_host::workload::distribution::Distribution;
 use zonelab_host::workload::zone_table::{SharedZones, ZoneTable};
 use zonelab_host::workload::{Fill, Work, WorkloadJob};
-use zonelab_host::{CoreId, Emulated, HostCosts, Reactor, Rng, RunEnd, StopSignal, VirtualClock};
+use zonelab_host::{CoreId, Reactor, Rng, RunEnd, StopSignal, VirtualClock};
+use zonelab_sim::{Emulated, HostCosts};
 use zonelab_ssd::Control;
 
 use super::support::{FREE, PAGE, WRITE, costs_us, run_alone, spec as plain_spec, tiny};

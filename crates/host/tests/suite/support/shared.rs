@@ -1,56 +1,16 @@
-//! A tiny drive, jobs from closures, and a queue pair that records.
+//! What tests of host programs need whatever they run on: jobs from closures,
+//! a queue pair that records, specifications. The tests of `zonelab-sim` share it.
 
-use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::rc::Rc;
 
 use zonelab_device::{
-    Buf, Command, Completion, DeviceInfo, Lba, NamespaceId, NamespaceInfo, Nanos, Op, QueueId,
+    Buf, Command, Completion, DeviceInfo, NamespaceId, NamespaceInfo, Nanos, Op, QueueId,
     QueuePair, Rejected, Tag, ZonedInfo,
 };
 use zonelab_host::workload::{Fill, JobResult, JobSpec, Stop, Work, WorkloadJob, WriteWork};
-use zonelab_host::{
-    CoreId, Emulated, HostCosts, Job, NextWake, Reactor, Rng, RunEnd, VirtualClock,
-};
+use zonelab_host::{Job, NextWake, Rng};
 use zonelab_nvme::Status;
-use zonelab_ssd::Drive;
-use zonelab_ssd::profile::Profile;
-
-/// Two channels with a die each; 8 zones of 64 logical blocks, of which 60 (15
-/// pages of 4) can be written; pages of a zone alternate between the dies.
-const TINY: &str = r#"
-schema = 1
-name = "tiny"
-
-[geometry]
-channels = 2
-pages_per_block = 8
-page_size = "16KiB"
-
-[namespace]
-lba_size = "4KiB"
-
-[zones]
-count = 8
-size = "256KiB"
-capacity = "240KiB"
-
-[media]
-read = "60us"
-program = "700us"
-erase = "3.5ms"
-transfer = "25us"
-partial_transfer = false
-
-[finish]
-design = "fill"
-granularity = "32KiB"
-
-[reset]
-timing = "synchronous"
-extent = "full"
-"#;
 
 /// Blocks between the starts of two zones of the tiny drive.
 pub(crate) const ZONE: u64 = 64;
@@ -58,46 +18,30 @@ pub(crate) const ZONE: u64 = 64;
 pub(crate) const CAPACITY: u64 = 60;
 /// Blocks of a page.
 pub(crate) const PAGE: u32 = 4;
-/// Write of one page: 25 us on the channel, 700 us on the die.
-pub(crate) const WRITE: Nanos = Nanos::from_us(725);
-
-/// The tiny drive with settings changed, `media.read=5us`.
-pub(crate) fn tiny(settings: &[&str]) -> Emulated {
-    let settings: Vec<_> = settings
-        .iter()
-        .map(|text| text.parse().expect("a setting"))
-        .collect();
-    let profile = Profile::parse("tiny.toml", TINY, &settings).expect("the settings fit");
-    Emulated::new(Drive::new(&profile.config))
-}
-
-/// A free host.
-pub(crate) const FREE: HostCosts = HostCosts::FREE;
-
-/// A host with fixed costs in microseconds.
-pub(crate) fn costs_us(submit: u64, complete: u64) -> HostCosts {
-    let (submit_ns, complete_ns) = (Nanos::from_us(submit), Nanos::from_us(complete));
-    HostCosts {
-        submit_ns,
-        complete_ns,
-        ..FREE
+/// The tiny drive as its users see it: 8 zones of 64 logical blocks, of which
+/// 60 can be written.
+pub(crate) fn tiny_info() -> DeviceInfo {
+    DeviceInfo {
+        model: "tiny".to_owned(),
+        namespaces: vec![NamespaceInfo {
+            lba_bytes: 4096,
+            size_lbas: 8 * ZONE,
+            zoned: Some(ZonedInfo {
+                zones: 8,
+                zone_size_lbas: ZONE,
+                zone_capacity_lbas: CAPACITY,
+                max_active: None,
+                max_open: None,
+                read_across_zones: false,
+                descriptor_extension_bytes: 0,
+                zrwa: None,
+            }),
+            copy: None,
+        }],
+        max_transfer_bytes: u32::MAX,
+        max_append_bytes: u32::MAX,
     }
 }
-
-/// A write of one page at the start of a zone of the tiny drive.
-pub(crate) fn first_write(zone: u64) -> Command {
-    Command::new(Op::Write {
-        slba: Lba(zone * ZONE),
-        nlb: PAGE,
-    })
-}
-
-/// A read of an unwritten page of zone 0: no flash work, so that it takes no
-/// time but that of the host.
-pub(crate) const IDLE_READ: Command = Command::new(Op::Read {
-    slba: Lba(0),
-    nlb: PAGE,
-});
 
 /// A job from a closure.
 pub(crate) struct Script<F>(pub(crate) F);
@@ -122,62 +66,6 @@ where
     F: FnMut(Nanos, &mut Vec<Completion>, &mut dyn QueuePair) -> NextWake,
 {
     Script(step)
-}
-
-/// Times and such that several scripts note down.
-pub(crate) type Log<T> = Rc<RefCell<Vec<T>>>;
-
-/// Runs jobs in virtual time from zero, each with a queue of depth 64 and the
-/// same costs, on the cores named.
-pub(crate) fn run_on_cores(
-    device: &Emulated,
-    costs: HostCosts,
-    jobs: &mut [(&mut dyn Job, u32)],
-) -> RunEnd {
-    let mut reactor = Reactor::new(
-        VirtualClock::default(),
-        device.clone(),
-        zonelab_host::StopSignal::default(),
-    );
-    for (index, (job, core)) in jobs.iter_mut().enumerate() {
-        let queue = device.open_queue(64, costs, Rng::new(1, index as u64));
-        reactor.add(*job, queue, CoreId(*core), Nanos::ZERO);
-    }
-    reactor.run()
-}
-
-/// Runs one job in virtual time on a free host.
-pub(crate) fn run_alone(device: &Emulated, job: &mut dyn Job) -> RunEnd {
-    run_on_cores(device, FREE, &mut [(job, 0)])
-}
-
-/// A namespace with the zones of the tiny drive.
-pub(crate) fn tiny_info() -> DeviceInfo {
-    tiny(&[]).info().clone()
-}
-
-/// A namespace of many large zones, for workloads that should not run out of them.
-pub(crate) fn large_info() -> DeviceInfo {
-    DeviceInfo {
-        model: "large".to_owned(),
-        namespaces: vec![NamespaceInfo {
-            lba_bytes: 4096,
-            size_lbas: 1 << 40,
-            zoned: Some(ZonedInfo {
-                zones: 1 << 20,
-                zone_size_lbas: 1 << 20,
-                zone_capacity_lbas: 1 << 20,
-                max_active: None,
-                max_open: None,
-                read_across_zones: false,
-                descriptor_extension_bytes: 0,
-                zrwa: None,
-            }),
-            copy: None,
-        }],
-        max_transfer_bytes: u32::MAX,
-        max_append_bytes: u32::MAX,
-    }
 }
 
 /// What a [`Recorder`] answers to an operation: how long it takes, and its status.
@@ -217,11 +105,6 @@ impl Recorder {
     /// A device on which everything succeeds after `latency`.
     pub(crate) fn steady(info: DeviceInfo, latency: Nanos) -> Self {
         Self::new(info, move |_| (latency, Status::SUCCESS))
-    }
-
-    /// The operations, without their times.
-    pub(crate) fn ops(&self) -> Vec<Op> {
-        self.log.iter().map(|(_, op)| *op).collect()
     }
 
     /// Runs a job from time zero until it has finished, waking it when it asks

@@ -10,58 +10,19 @@ use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
+use std::time::Duration;
 
 use zonelab_device::{
-    Buf, Command, Completion, DeviceInfo, Nanos, QueueId, QueuePair, RejectReason, Rejected, Tag,
+    Buf, Command, Completion, Device, DeviceInfo, DeviceQueue, Modelled, Nanos, QueueId, QueuePair,
+    RejectReason, Rejected, Tag,
 };
+use zonelab_host::Rng;
+use zonelab_host::block::{BlockLayer, MergeCount};
+use zonelab_host::scheduler::{SchedulerSpec, SettingError};
 use zonelab_ssd::Drive;
 use zonelab_ssd::faults::FaultyDrive;
 
-use crate::block::{BlockCosts, BlockLayer, MergeCount};
-use crate::rng::Rng;
-use crate::scheduler::{SchedulerSpec, SettingError};
-
-/// What it costs a host to use a queue pair: occupancy of the job's core.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HostCosts {
-    /// Core time from the job's decision to the drive's doorbell.
-    pub submit_ns: Nanos,
-    /// Time that a command is on its way between the doorbell and the drive: in
-    /// a kernel thread with a core of its own, say. It occupies nothing.
-    pub path_ns: Nanos,
-    /// Core time to take a completion off the queue and hand it to the job.
-    pub complete_ns: Nanos,
-    /// Mean of an exponentially distributed addition to each of the two.
-    pub jitter_ns: Nanos,
-    /// One submission or completion in so many ...
-    pub hiccup_one_in: u64,
-    /// ... finds its core taken away, for an exponentially distributed time of this mean.
-    pub hiccup_ns: Nanos,
-}
-
-impl HostCosts {
-    /// A host that takes no time.
-    pub const FREE: Self = Self {
-        submit_ns: Nanos::ZERO,
-        path_ns: Nanos::ZERO,
-        complete_ns: Nanos::ZERO,
-        jitter_ns: Nanos::ZERO,
-        hiccup_one_in: 0,
-        hiccup_ns: Nanos::ZERO,
-    };
-
-    #[inline]
-    fn draw(&self, base: Nanos, rng: &mut Rng) -> Nanos {
-        let mut cost = base;
-        if self.jitter_ns > Nanos::ZERO {
-            cost += rng.exponential(self.jitter_ns);
-        }
-        if self.hiccup_one_in > 0 && rng.below(self.hiccup_one_in) == 0 {
-            cost += rng.exponential(self.hiccup_ns);
-        }
-        cost
-    }
-}
+use crate::costs::{BlockCosts, HostCosts};
 
 /// A command on its way: to the block layer, if there is one, then to the drive.
 #[derive(Debug)]
@@ -237,21 +198,32 @@ impl Emulated {
     pub fn with_faults<T>(&self, f: impl FnOnce(&mut FaultyDrive) -> T) -> T {
         f(&mut self.shared.borrow_mut().drive)
     }
+}
 
-    /// When something happens next: a command arrives or the drive does something.
+impl Device for Emulated {
+    type Queue = EmulatedQueue;
+
+    /// A command arrives, or the drive does something.
     #[inline]
-    #[must_use]
-    pub(crate) fn next_event(&self) -> Option<Nanos> {
+    fn next_event(&self) -> Option<Nanos> {
         self.shared.borrow().next_event()
     }
 
-    /// Runs drive and arrivals up to `now`, and adds to `ready` the queues
-    /// that had nothing to poll before and have now.
     #[inline]
-    pub(crate) fn advance(&self, now: Nanos, ready: &mut Vec<u32>) {
+    fn advance(&mut self, now: Nanos, ready: &mut Vec<QueueId>) {
         self.shared.borrow_mut().advance(now, ready);
     }
+
+    /// Nothing comes from outside.
+    fn wait(&mut self, span: Nanos) -> bool {
+        if span > Nanos::ZERO {
+            std::thread::park_timeout(Duration::from_nanos(span.0));
+        }
+        false
+    }
 }
+
+impl Modelled for Emulated {}
 
 impl Shared {
     #[inline]
@@ -268,7 +240,7 @@ impl Shared {
     }
 
     #[inline]
-    fn advance(&mut self, now: Nanos, ready: &mut Vec<u32>) {
+    fn advance(&mut self, now: Nanos, ready: &mut Vec<QueueId>) {
         while let Some(&Reverse((at, _, slot))) = self.arrivals.peek() {
             if at > now {
                 break;
@@ -292,7 +264,7 @@ impl Shared {
     }
 
     #[inline]
-    fn advance_drive(&mut self, to: Nanos, ready: &mut Vec<u32>) {
+    fn advance_drive(&mut self, to: Nanos, ready: &mut Vec<QueueId>) {
         self.drive.advance(to, &mut self.scratch);
         if self.scratch.is_empty() {
             return;
@@ -389,12 +361,12 @@ impl Shared {
 /// Puts completions into the inboxes of their queues, and notes the queues
 /// that had none before.
 #[inline]
-fn deliver(done: &mut Vec<Completion>, queues: &mut [QueueState], ready: &mut Vec<u32>) {
+fn deliver(done: &mut Vec<Completion>, queues: &mut [QueueState], ready: &mut Vec<QueueId>) {
     for completion in done.drain(..) {
-        let id = completion.queue.0;
-        let inbox = &mut queues[id as usize].inbox;
+        let id = completion.queue;
+        let inbox = &mut queues[usize::from(id.0)].inbox;
         if inbox.is_empty() {
-            ready.push(u32::from(id));
+            ready.push(id);
         }
         inbox.push(completion);
     }
@@ -412,16 +384,14 @@ pub struct EmulatedQueue {
     rng: Rng,
 }
 
-impl EmulatedQueue {
-    /// Its id on the drive.
-    #[must_use]
-    pub fn id(&self) -> QueueId {
+impl DeviceQueue for EmulatedQueue {
+    #[inline]
+    fn id(&self) -> QueueId {
         self.id
     }
 
-    /// Its job begins to run at `now`.
     #[inline]
-    pub(crate) fn enter(&mut self, now: Nanos) {
+    fn enter(&mut self, now: Nanos) {
         self.core_now = now;
     }
 }
