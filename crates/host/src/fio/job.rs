@@ -17,6 +17,8 @@ pub(super) const MILLISECOND: u64 = 1_000_000;
 
 /// Threads of one section, at most.
 const MAX_NUMJOBS: u64 = 4_096;
+/// Bytes of one operation, at most: what a device or a zone holds decides then.
+const MAX_BYTES: u64 = 1 << 40;
 /// Operations in flight of one thread, at most: what a queue can hold.
 const MAX_IODEPTH: u64 = 65_535;
 
@@ -84,6 +86,7 @@ pub(super) struct JobOptions {
     pub(super) job_max_open_zones: Option<u32>,
     pub(super) read_beyond_wp: bool,
     pub(super) zonecapacity: Option<u64>,
+    pub(super) zonerange: Option<u64>,
     /// Shares of the zones and of the writes; 0: off.
     pub(super) zone_reset_threshold: f64,
     pub(super) zone_reset_frequency: f64,
@@ -160,6 +163,7 @@ impl Default for JobOptions {
             job_max_open_zones: None,
             read_beyond_wp: false,
             zonecapacity: None,
+            zonerange: None,
             zone_reset_threshold: 0.0,
             zone_reset_frequency: 0.0,
             fsync: 0,
@@ -276,7 +280,7 @@ impl JobOptions {
     fn pattern(&mut self, name: &str, text: &str) -> Option<Result<(), Wrong>> {
         let kb_base = self.kb_base;
         let size =
-            |text: &str| value::bounded(text, kb_base, 1, 1 << 30).map(|bytes| (bytes, bytes));
+            |text: &str| value::bounded(text, kb_base, 1, MAX_BYTES).map(|bytes| (bytes, bytes));
         Some(match name {
             "rw" => read_write(text).map(|rw| self.rw = rw),
             "bs" => {
@@ -328,6 +332,9 @@ impl JobOptions {
             }),
             "zonecapacity" => value::integer(text, kb_base).map(|n| {
                 self.zonecapacity = (n > 0).then_some(n);
+            }),
+            "zonerange" => value::integer(text, kb_base).map(|n| {
+                self.zonerange = (n > 0).then_some(n);
             }),
             "zone_reset_threshold" => share(text).map(|x| self.zone_reset_threshold = x),
             "zone_reset_frequency" => share(text).map(|x| self.zone_reset_frequency = x),
