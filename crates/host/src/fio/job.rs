@@ -1,20 +1,24 @@
 //! The options of one job, read.
 
 use super::options::{self, Treatment};
+use super::setting::{
+    distribution, interval, number, open_zones, percent, percentiles, read_write, share,
+    softfinish_pause, split_sizes, unknown, writes,
+};
 use super::text::{Origin, Setting};
 use super::value::{self, Amount, Wrong, wrong};
-use crate::softfinish::SoftFinish;
 use crate::stats::Latency;
 use crate::workload::distribution::Distribution;
 use zonelab_config::Problem;
-use zonelab_device::Nanos;
 
 const SECOND: u64 = 1_000_000_000;
-const MICROSECOND: u64 = 1_000;
-const MILLISECOND: u64 = 1_000_000;
+pub(super) const MICROSECOND: u64 = 1_000;
+pub(super) const MILLISECOND: u64 = 1_000_000;
 
 /// Threads of one section, at most.
 const MAX_NUMJOBS: u64 = 4_096;
+/// Bytes of one operation, at most: what a device or a zone holds decides then.
+const MAX_BYTES: u64 = 1 << 40;
 /// Operations in flight of one thread, at most: what a queue can hold.
 const MAX_IODEPTH: u64 = 65_535;
 
@@ -82,6 +86,7 @@ pub(super) struct JobOptions {
     pub(super) job_max_open_zones: Option<u32>,
     pub(super) read_beyond_wp: bool,
     pub(super) zonecapacity: Option<u64>,
+    pub(super) zonerange: Option<u64>,
     /// Shares of the zones and of the writes; 0: off.
     pub(super) zone_reset_threshold: f64,
     pub(super) zone_reset_frequency: f64,
@@ -158,6 +163,7 @@ impl Default for JobOptions {
             job_max_open_zones: None,
             read_beyond_wp: false,
             zonecapacity: None,
+            zonerange: None,
             zone_reset_threshold: 0.0,
             zone_reset_frequency: 0.0,
             fsync: 0,
@@ -274,7 +280,7 @@ impl JobOptions {
     fn pattern(&mut self, name: &str, text: &str) -> Option<Result<(), Wrong>> {
         let kb_base = self.kb_base;
         let size =
-            |text: &str| value::bounded(text, kb_base, 1, 1 << 30).map(|bytes| (bytes, bytes));
+            |text: &str| value::bounded(text, kb_base, 1, MAX_BYTES).map(|bytes| (bytes, bytes));
         Some(match name {
             "rw" => read_write(text).map(|rw| self.rw = rw),
             "bs" => {
@@ -326,6 +332,9 @@ impl JobOptions {
             }),
             "zonecapacity" => value::integer(text, kb_base).map(|n| {
                 self.zonecapacity = (n > 0).then_some(n);
+            }),
+            "zonerange" => value::integer(text, kb_base).map(|n| {
+                self.zonerange = (n > 0).then_some(n);
             }),
             "zone_reset_threshold" => share(text).map(|x| self.zone_reset_threshold = x),
             "zone_reset_frequency" => share(text).map(|x| self.zone_reset_frequency = x),
@@ -418,190 +427,9 @@ impl JobOptions {
     }
 }
 
-fn number(text: &str, low: u64, high: u64) -> Result<u64, Wrong> {
-    value::bounded(text, 1024, low, high)
-}
-
-/// A limit on open zones: 0 is none.
-/// A share from 0 to 1.
-fn share(text: &str) -> Result<f64, Wrong> {
-    value::float(text, 0.0, 1.0)
-}
-
-/// A number of writes; 0: never.
-fn writes(text: &str) -> Result<u32, Wrong> {
-    number(text, 0, u64::from(u32::MAX)).map(|n| n as u32)
-}
-
-fn open_zones(text: &str) -> Result<Option<u32>, Wrong> {
-    let limit = number(text, 0, u64::from(u32::MAX))?;
-    Ok((limit > 0).then_some(limit as u32))
-}
-
-/// An interval of samples, in milliseconds without a unit; at least 1 ms.
-fn interval(text: &str) -> Result<u64, Wrong> {
-    value::time(text, MILLISECOND).map(|ns| ns.max(MILLISECOND))
-}
-
-fn softfinish_pause(text: &str) -> Result<u64, Wrong> {
-    let ns = value::time(text, MICROSECOND)?;
-    if Nanos(ns) <= SoftFinish::PAUSE_MAX {
-        return Ok(ns);
-    }
-    Err(wrong(
-        format!("{} is out of range", Nanos(ns)),
-        format!("0 to {}", SoftFinish::PAUSE_MAX),
-    ))
-}
-
-fn percent(text: &str) -> Result<u32, Wrong> {
-    value::bounded(text, 1024, 0, 100).map(|percent| percent as u32)
-}
-
-fn unknown(text: &str, valid: &[&str]) -> Wrong {
-    wrong(
-        format!("\"{}\" is none of the values", value::shorten(text)),
-        valid.join(", "),
-    )
-}
-
-fn read_write(text: &str) -> Result<ReadWrite, Wrong> {
-    let (name, modifier) = text.split_once(':').unwrap_or((text, ""));
-    if !modifier.is_empty() {
-        let what = "a number after `:` is not supported: zones are written in order";
-        return Err(wrong(what, name));
-    }
-    let (random, directions) = match name {
-        "read" => (false, [true, false, false]),
-        "write" => (false, [false, true, false]),
-        "trim" => (false, [false, false, true]),
-        "randread" => (true, [true, false, false]),
-        "randwrite" => (true, [false, true, false]),
-        "randtrim" => (true, [false, false, true]),
-        "rw" | "readwrite" => (false, [true, true, false]),
-        "randrw" => (true, [true, true, false]),
-        "trimwrite" | "randtrimwrite" => {
-            let valid = "a trim is a zone reset: use a job for each";
-            return Err(wrong(format!("{name} is not supported"), valid));
-        }
-        _ => {
-            let valid = [
-                "read",
-                "write",
-                "trim",
-                "randread",
-                "randwrite",
-                "randtrim",
-                "rw",
-                "randrw",
-            ];
-            return Err(unknown(name, &valid));
-        }
-    };
-    Ok(ReadWrite { random, directions })
-}
-
-/// `4k/60:64k/40`, by direction. Shares left out are equal parts of the rest.
-fn split_sizes(text: &str, kb_base: u32) -> Result<[Vec<(u64, u32)>; 3], Wrong> {
-    let parts: Vec<&str> = text.split(',').collect();
-    if parts.len() > 3 {
-        return Err(wrong("more than three directions", "read,write,trim"));
-    }
-    let mut all: [Vec<(u64, u32)>; 3] = Default::default();
-    for (index, split) in all.iter_mut().enumerate() {
-        let part = parts
-            .get(index)
-            .or(parts.last())
-            .copied()
-            .unwrap_or_default();
-        if !part.trim().is_empty() {
-            *split = split_of(part, kb_base)?;
-        }
-    }
-    Ok(all)
-}
-
-fn split_of(text: &str, kb_base: u32) -> Result<Vec<(u64, u32)>, Wrong> {
-    let mut sizes = Vec::new();
-    for part in text.split(':') {
-        let (size, share) = part.split_once('/').unwrap_or((part, ""));
-        let bytes = value::bounded(size.trim(), kb_base, 1, 1 << 30)?;
-        let share = share.trim();
-        let share = match share {
-            "" => None,
-            text => Some(percent(text)?),
-        };
-        sizes.push((bytes, share));
-    }
-    let stated: u32 = sizes.iter().filter_map(|(_, share)| *share).sum();
-    let open = sizes.iter().filter(|(_, share)| share.is_none()).count() as u32;
-    if stated > 100 || (open == 0 && stated != 100) {
-        return Err(wrong(format!("shares add up to {stated} %"), "100 %"));
-    }
-    // The first of those without a share take what does not divide.
-    let mut rest = 100 - stated;
-    let mut left = open;
-    let mut shared = Vec::new();
-    for (bytes, share) in sizes {
-        let share = share.unwrap_or_else(|| {
-            let mine = rest.div_ceil(left.max(1));
-            rest -= mine;
-            left -= 1;
-            mine
-        });
-        shared.push((bytes, share));
-    }
-    Ok(shared)
-}
-
-fn distribution(text: &str) -> Result<Distribution, Wrong> {
-    let (name, argument) = text.split_once(':').unwrap_or((text, ""));
-    if argument.contains(':') {
-        return Err(wrong("a centre is not supported", "one number after `:`"));
-    }
-    let or = |default: f64, low: f64, high: f64| match argument {
-        "" => Ok(default),
-        text => value::float(text, low, high),
-    };
-    match name {
-        "random" => Ok(Distribution::Uniform),
-        // Defaults are fio's.
-        "zipf" => Ok(Distribution::Zipf {
-            theta: or(1.1, 0.01, 100.0)?,
-        }),
-        "pareto" => Ok(Distribution::Pareto {
-            h: or(0.2, 0.000_1, 0.999_9)?,
-        }),
-        "normal" => Ok(Distribution::Normal {
-            deviation: or(50.0, 0.001, 100.0)?,
-        }),
-        "zoned" | "zoned_abs" => Err(wrong(
-            format!("{name} is not supported"),
-            "use a job for each part, with offset and size",
-        )),
-        _ => Err(unknown(
-            name,
-            &["random", "zipf:theta", "pareto:h", "normal:deviation"],
-        )),
-    }
-}
-
-/// Percentiles, separated by `:`.
-fn percentiles(text: &str) -> Result<Vec<f64>, Wrong> {
-    let mut list = Vec::new();
-    for part in text.split(':') {
-        list.push(value::float(part.trim(), 0.0, 100.0)?);
-    }
-    if list.len() > 20 {
-        return Err(wrong(format!("{} percentiles", list.len()), "at most 20"));
-    }
-    list.sort_by(f64::total_cmp);
-    list.dedup();
-    Ok(list)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::setting::split_of;
     use super::*;
 
     #[test]

@@ -13,6 +13,7 @@
 //! | `value` | numbers with fio's suffixes, times, percentages, zones |
 //! | [`options`] | all options: used, without meaning, refused |
 //! | `job` | the options of one job |
+//! | `setting` | values of single options |
 //! | `file` | sections to jobs, with what `[global]` hands down |
 //! | `plan` | threads, groups and stages; zones, sizes and limits on a device |
 
@@ -20,6 +21,7 @@ mod file;
 mod job;
 pub mod options;
 mod plan;
+mod setting;
 mod text;
 mod value;
 

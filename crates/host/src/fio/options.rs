@@ -98,6 +98,7 @@ const USED: &[OptionInfo] = &[
     used("job_max_open_zones"),
     used("read_beyond_wp"),
     used("zonecapacity"),
+    used("zonerange"),
     used("zone_reset_threshold"),
     used("zone_reset_frequency"),
     used("fsync"),
@@ -400,7 +401,7 @@ const UNSUPPORTED: &[(&str, &[&str])] = &[
             "ss_interval",
         ],
     ),
-    (STRIDED, &["zonerange", "zoneskip"]),
+    (STRIDED, &["zoneskip"]),
     (
         "jobs are ordered by stonewall and startdelay",
         &[

@@ -319,10 +319,16 @@ impl Planner {
         let options = &section.options;
         let device = &self.device;
         let (zone, all) = (device.zone_bytes(), device.bytes());
-        if let Some(bytes) = options.zonesize.filter(|bytes| *bytes != zone) {
-            let origin = options.place(&["zonesize"], &section.origin);
-            let what = format!("{bytes} bytes, but zones of the device have {zone}");
-            return Err(origin.problem("zonesize", what, "leave it out"));
+        // fio wants both to be the same with `zonemode=zbd`.
+        for (key, bytes) in [
+            ("zonesize", options.zonesize),
+            ("zonerange", options.zonerange),
+        ] {
+            if let Some(bytes) = bytes.filter(|bytes| *bytes != zone) {
+                let origin = options.place(&[key], &section.origin);
+                let what = format!("{bytes} bytes, but zones of the device have {zone}");
+                return Err(origin.problem(key, what, "leave it out"));
+            }
         }
         let capacity = device.zoned.zone_capacity_lbas * device.lba_bytes;
         if let Some(bytes) = options.zonecapacity.filter(|bytes| *bytes != capacity) {

@@ -1,9 +1,11 @@
 //! The job that works through a [`DirectedSpec`].
 
+mod flush;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use zonelab_device::{Command, Completion, DeviceInfo, Nanos, Op, QueuePair, Tag};
+use zonelab_device::{Command, Completion, DeviceInfo, Nanos, QueuePair, Tag};
 use zonelab_nvme::Status;
 
 use super::manage::{Manage, Managed};
@@ -16,6 +18,7 @@ use crate::reactor::{Job, NextWake, StopSignal};
 use crate::rng::Rng;
 use crate::stats::OpKind;
 use crate::workload::zone_table::SharedZones;
+use flush::Sync;
 
 /// What a job shares with others.
 #[derive(Clone, Debug)]
@@ -63,19 +66,6 @@ struct InFlight {
     submitted: Nanos,
     step: Step,
     depth: u32,
-}
-
-/// Where a job is with its flushes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sync {
-    /// None is due.
-    None,
-    /// One comes before anything else.
-    Due,
-    /// One is under way.
-    InFlight,
-    /// The last one has been.
-    Over,
 }
 
 /// What the job wants to do next, once drawn.
@@ -243,11 +233,8 @@ impl DirectedJob {
                 self.result.ended_zones += 1;
             }
             Role::Sync => {
-                if self.sync == Sync::InFlight {
-                    self.sync = Sync::None;
-                }
                 let latency = completion.at.saturating_sub(op.decided);
-                self.result.recorder.record_sync(completion.at, latency);
+                self.flushed(completion.at, latency);
             }
             Role::Trigger | Role::Managing | Role::Chunk => self.managed(&op, completion.at),
         }
@@ -353,12 +340,7 @@ impl DirectedJob {
                 self.stopping = true;
                 return None;
             }
-            match self.sync {
-                Sync::None | Sync::Over => {}
-                Sync::Due => self.flush(queue, slot, now),
-                Sync::InFlight => return None,
-            }
-            if self.sync == Sync::InFlight {
+            if self.is_flushing(queue, now) {
                 return None;
             }
             if let Some(resume) = self.pause(now) {
@@ -565,39 +547,6 @@ impl DirectedJob {
         {
             pace.issued(now, bytes, &mut self.rng);
         }
-    }
-
-    /// Hands a flush to the device.
-    fn flush(&mut self, queue: &mut dyn QueuePair, slot: u32, now: Nanos) {
-        let step = Step {
-            op: Op::Flush,
-            direction: Direction::Write,
-            zone: self.spec.zones.start,
-            lbas: 0,
-            counted: 0,
-            role: Role::Sync,
-            paced: false,
-        };
-        self.sync = Sync::InFlight;
-        self.submit(queue, slot, step, now, false);
-    }
-
-    /// Whether a flush is still to come now that nothing is in flight and the
-    /// job is over; it is under way then.
-    fn flushes_at_end(&mut self, queue: &mut dyn QueuePair) -> bool {
-        let is_due = self.spec.syncs.at_end && self.issued_writes > 0 && self.result.errors == 0;
-        if !is_due || self.sync == Sync::Over || self.is_ended {
-            return false;
-        }
-        let Some(&slot) = self.free.last() else {
-            return false;
-        };
-        let now = queue.now();
-        self.flush(queue, slot, now);
-        queue.ring();
-        // Whatever it comes to, it is the last.
-        self.sync = Sync::Over;
-        true
     }
 
     #[cold]

@@ -1,0 +1,190 @@
+//! Values of single options.
+
+use zonelab_device::Nanos;
+
+use super::job::{MICROSECOND, MILLISECOND, ReadWrite};
+use super::value::{self, Wrong, wrong};
+use crate::softfinish::SoftFinish;
+use crate::workload::distribution::Distribution;
+
+pub(super) fn number(text: &str, low: u64, high: u64) -> Result<u64, Wrong> {
+    value::bounded(text, 1024, low, high)
+}
+
+/// A share from 0 to 1.
+pub(super) fn share(text: &str) -> Result<f64, Wrong> {
+    value::float(text, 0.0, 1.0)
+}
+
+/// A number of writes; 0: never.
+pub(super) fn writes(text: &str) -> Result<u32, Wrong> {
+    number(text, 0, u64::from(u32::MAX)).map(|n| n as u32)
+}
+
+/// A limit on open zones; 0: none.
+pub(super) fn open_zones(text: &str) -> Result<Option<u32>, Wrong> {
+    let limit = number(text, 0, u64::from(u32::MAX))?;
+    Ok((limit > 0).then_some(limit as u32))
+}
+
+/// An interval of samples, in milliseconds without a unit; at least 1 ms.
+pub(super) fn interval(text: &str) -> Result<u64, Wrong> {
+    value::time(text, MILLISECOND).map(|ns| ns.max(MILLISECOND))
+}
+
+pub(super) fn softfinish_pause(text: &str) -> Result<u64, Wrong> {
+    let ns = value::time(text, MICROSECOND)?;
+    if Nanos(ns) <= SoftFinish::PAUSE_MAX {
+        return Ok(ns);
+    }
+    Err(wrong(
+        format!("{} is out of range", Nanos(ns)),
+        format!("0 to {}", SoftFinish::PAUSE_MAX),
+    ))
+}
+
+pub(super) fn percent(text: &str) -> Result<u32, Wrong> {
+    value::bounded(text, 1024, 0, 100).map(|percent| percent as u32)
+}
+
+pub(super) fn unknown(text: &str, valid: &[&str]) -> Wrong {
+    wrong(
+        format!("\"{}\" is none of the values", value::shorten(text)),
+        valid.join(", "),
+    )
+}
+
+pub(super) fn read_write(text: &str) -> Result<ReadWrite, Wrong> {
+    let (name, modifier) = text.split_once(':').unwrap_or((text, ""));
+    if !modifier.is_empty() {
+        let what = "a number after `:` is not supported: zones are written in order";
+        return Err(wrong(what, name));
+    }
+    let (random, directions) = match name {
+        "read" => (false, [true, false, false]),
+        "write" => (false, [false, true, false]),
+        "trim" => (false, [false, false, true]),
+        "randread" => (true, [true, false, false]),
+        "randwrite" => (true, [false, true, false]),
+        "randtrim" => (true, [false, false, true]),
+        "rw" | "readwrite" => (false, [true, true, false]),
+        "randrw" => (true, [true, true, false]),
+        "trimwrite" | "randtrimwrite" => {
+            let valid = "a trim is a zone reset: use a job for each";
+            return Err(wrong(format!("{name} is not supported"), valid));
+        }
+        _ => {
+            let valid = [
+                "read",
+                "write",
+                "trim",
+                "randread",
+                "randwrite",
+                "randtrim",
+                "rw",
+                "randrw",
+            ];
+            return Err(unknown(name, &valid));
+        }
+    };
+    Ok(ReadWrite { random, directions })
+}
+
+/// `4k/60:64k/40`, by direction. Shares left out are equal parts of the rest.
+pub(super) fn split_sizes(text: &str, kb_base: u32) -> Result<[Vec<(u64, u32)>; 3], Wrong> {
+    let parts: Vec<&str> = text.split(',').collect();
+    if parts.len() > 3 {
+        return Err(wrong("more than three directions", "read,write,trim"));
+    }
+    let mut all: [Vec<(u64, u32)>; 3] = Default::default();
+    for (index, split) in all.iter_mut().enumerate() {
+        let part = parts
+            .get(index)
+            .or(parts.last())
+            .copied()
+            .unwrap_or_default();
+        if !part.trim().is_empty() {
+            *split = split_of(part, kb_base)?;
+        }
+    }
+    Ok(all)
+}
+
+pub(super) fn split_of(text: &str, kb_base: u32) -> Result<Vec<(u64, u32)>, Wrong> {
+    let mut sizes = Vec::new();
+    for part in text.split(':') {
+        let (size, share) = part.split_once('/').unwrap_or((part, ""));
+        let bytes = value::bounded(size.trim(), kb_base, 1, 1 << 30)?;
+        let share = share.trim();
+        let share = match share {
+            "" => None,
+            text => Some(percent(text)?),
+        };
+        sizes.push((bytes, share));
+    }
+    let stated: u32 = sizes.iter().filter_map(|(_, share)| *share).sum();
+    let open = sizes.iter().filter(|(_, share)| share.is_none()).count() as u32;
+    if stated > 100 || (open == 0 && stated != 100) {
+        return Err(wrong(format!("shares add up to {stated} %"), "100 %"));
+    }
+    // The first of those without a share take what does not divide.
+    let mut rest = 100 - stated;
+    let mut left = open;
+    let mut shared = Vec::new();
+    for (bytes, share) in sizes {
+        let share = share.unwrap_or_else(|| {
+            let mine = rest.div_ceil(left.max(1));
+            rest -= mine;
+            left -= 1;
+            mine
+        });
+        shared.push((bytes, share));
+    }
+    Ok(shared)
+}
+
+pub(super) fn distribution(text: &str) -> Result<Distribution, Wrong> {
+    let (name, argument) = text.split_once(':').unwrap_or((text, ""));
+    if argument.contains(':') {
+        return Err(wrong("a centre is not supported", "one number after `:`"));
+    }
+    let or = |default: f64, low: f64, high: f64| match argument {
+        "" => Ok(default),
+        text => value::float(text, low, high),
+    };
+    match name {
+        "random" => Ok(Distribution::Uniform),
+        // Defaults are fio's.
+        "zipf" => Ok(Distribution::Zipf {
+            theta: or(1.1, 0.01, 100.0)?,
+        }),
+        "pareto" => Ok(Distribution::Pareto {
+            h: or(0.2, 0.000_1, 0.999_9)?,
+        }),
+        "normal" => Ok(Distribution::Normal {
+            deviation: or(50.0, 0.001, 100.0)?,
+        }),
+        "zoned" | "zoned_abs" => Err(wrong(
+            format!("{name} is not supported"),
+            "use a job for each part, with offset and size",
+        )),
+        _ => Err(unknown(
+            name,
+            &["random", "zipf:theta", "pareto:h", "normal:deviation"],
+        )),
+    }
+}
+
+/// Percentiles, separated by `:`.
+pub(super) fn percentiles(text: &str) -> Result<Vec<f64>, Wrong> {
+    let mut list = Vec::new();
+    for part in text.split(':') {
+        list.push(value::float(part.trim(), 0.0, 100.0)?);
+    }
+    if list.len() > 20 {
+        return Err(wrong(format!("{} percentiles", list.len()), "at most 20"));
+    }
+    list.sort_by(f64::total_cmp);
+    list.dedup();
+    Ok(list)
+}
