@@ -32,8 +32,14 @@ pub fn to_json(report: &Report<'_>) -> String {
             schema: SCHEMA,
             device: &report.device,
             seed: report.seed,
-            simulated_ns: report.simulated.0,
-            interrupted: report.interrupted,
+            simulated_ns: report.lateness_max.is_none().then_some(report.took.0),
+            real: report.lateness_max.map(|max| RealTime {
+                clock: "real",
+                elapsed_ns: report.took.0,
+                lateness_max_ns: max.0,
+            }),
+            interrupted: report.interrupted || report.lost.is_some(),
+            lost: report.lost.as_deref(),
         },
     };
     let mut text = serde_json::to_string_pretty(&root).unwrap_or_default();
@@ -59,8 +65,21 @@ struct Extra<'a> {
     schema: u32,
     device: &'a str,
     seed: u64,
-    simulated_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    simulated_ns: Option<u64>,
+    #[serde(flatten)]
+    real: Option<RealTime>,
     interrupted: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost: Option<&'a str>,
+}
+
+/// What takes the place of simulated time.
+#[derive(Serialize)]
+struct RealTime {
+    clock: &'static str,
+    elapsed_ns: u64,
+    lateness_max_ns: u64,
 }
 
 #[derive(Serialize)]

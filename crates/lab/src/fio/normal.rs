@@ -19,11 +19,17 @@ pub fn to_text(report: &Report<'_>) -> String {
     for group in 0..groups.max().map_or(0, |last| last + 1) {
         push_group(&mut text, report, group);
     }
-    let _ = writeln!(
-        text,
-        "\n{}: {} simulated, seed {}",
-        report.device, report.simulated, report.seed
-    );
+    let (device, took, seed) = (&report.device, report.took, report.seed);
+    let _ = match report.lateness_max {
+        None => writeln!(text, "\n{device}: {took} simulated, seed {seed}"),
+        Some(late) => writeln!(
+            text,
+            "\n{device}: {took} in real time, at most {late} late, seed {seed}"
+        ),
+    };
+    if let Some(lost) = &report.lost {
+        let _ = writeln!(text, "PARTIAL: {lost}");
+    }
     text
 }
 

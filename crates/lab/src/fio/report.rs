@@ -21,10 +21,16 @@ pub struct Report<'a> {
     pub device: String,
     /// Seed of the run.
     pub seed: u64,
-    /// Simulated time.
-    pub simulated: Nanos,
+    /// How long the run took: simulated time, or real time.
+    pub took: Nanos,
+    /// In real time, the longest that anything waited for its handling after its
+    /// time; `None`: time was virtual.
+    pub lateness_max: Option<Nanos>,
     /// It was interrupted.
     pub interrupted: bool,
+    /// Why the device is gone, or failed between the jobs: what is reported is
+    /// what was done until then.
+    pub lost: Option<String>,
     /// The entries, in the order of the file.
     pub entries: Vec<Entry<'a>>,
 }
@@ -78,15 +84,17 @@ impl<'a> Report<'a> {
                 entries.push(Entry::new(job));
             }
             if let Some(entry) = entries.last_mut() {
-                entry.add(thread);
+                entry.add(thread, run.began);
             }
         }
         Self {
             file,
             device: device.to_owned(),
             seed,
-            simulated: run.simulated,
+            took: run.took,
+            lateness_max: run.lateness_max,
             interrupted: run.interrupted,
+            lost: run.failure.clone(),
             entries,
         }
     }
@@ -125,7 +133,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    fn add(&mut self, thread: &ThreadResult) {
+    fn add(&mut self, thread: &ThreadResult, began: Nanos) {
         self.threads += 1;
         self.stuck += u32::from(thread.is_stuck);
         let Some(result) = &thread.result else {
@@ -133,7 +141,8 @@ impl<'a> Entry<'a> {
         };
         let run_time = result.ended.saturating_sub(result.measured_from);
         self.job_run_time = self.job_run_time.max(run_time);
-        self.elapsed = self.elapsed.max(result.ended);
+        let elapsed = result.ended.saturating_sub(began);
+        self.elapsed = self.elapsed.max(elapsed);
         for (index, stats) in result.recorder.directions.iter().enumerate() {
             let Some(stats) = stats else { continue };
             self.run_time[index] = self.run_time[index].max(run_time);
