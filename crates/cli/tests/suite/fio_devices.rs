@@ -159,7 +159,14 @@ fn bounded_jobs_do_as_much_on_any_device() {
         elapsed_ns > simulated_ns.map(|ns| ns / 2),
         "it takes its time"
     );
-    assert!(about["lateness_max_ns"].as_u64() > Some(0));
+    let late = &about["lateness_ns"];
+    assert!(late["N"].as_u64() > Some(0), "it has events");
+    let [least, half, most] = [&late["min"], &late["percentile"]["50.000000"], &late["max"]];
+    assert!(least.as_u64() <= half.as_u64() && half.as_u64() <= most.as_u64());
+    assert!(
+        most.as_u64() > Some(0),
+        "no thread is on time to the nanosecond"
+    );
     assert!(about["simulated_ns"].is_null());
     for more in [&[][..], &["--no-timing"]] {
         let served = serve(&scratch, more);

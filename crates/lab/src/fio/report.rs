@@ -3,7 +3,7 @@
 
 use zonelab_device::Nanos;
 use zonelab_host::fio::{JobFile, Plan, PlannedJob};
-use zonelab_host::stats::{Intervals, Moments, OpKind};
+use zonelab_host::stats::{Intervals, Latency, Moments, OpKind};
 use zonelab_host::workload::directed::{BUCKETS, DEPTHS, DirectedSpec, DirectionStats, Spread};
 use zonelab_nvme::Status;
 
@@ -11,6 +11,9 @@ use super::run::{FioRun, ThreadResult};
 
 /// Error number of an entry with failed operations: EIO, as fio reports it.
 pub(super) const EIO: u32 = 5;
+
+/// Percentiles of lateness.
+pub(super) const LATENESS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
 /// Everything that a run came to.
 #[derive(Clone, Debug)]
@@ -23,9 +26,9 @@ pub struct Report<'a> {
     pub seed: u64,
     /// How long the run took: simulated time, or real time.
     pub took: Nanos,
-    /// In real time, the longest that anything waited for its handling after its
-    /// time; `None`: time was virtual.
-    pub lateness_max: Option<Nanos>,
+    /// In real time, how long what was due waited for its handling; `None`: time
+    /// was virtual.
+    pub lateness: Option<Box<Latency>>,
     /// It was interrupted.
     pub interrupted: bool,
     /// Why the device is gone, or failed between the jobs: what is reported is
@@ -92,7 +95,7 @@ impl<'a> Report<'a> {
             device: device.to_owned(),
             seed,
             took: run.took,
-            lateness_max: run.lateness_max,
+            lateness: run.lateness.clone(),
             interrupted: run.interrupted,
             lost: run.failure.clone(),
             entries,

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use zonelab_device::{Command, Completion, Lba, Monotonic, NamespaceId, Nanos, Op, QueuePair, Tag};
 use zonelab_host::fio::{ExitWhat, Plan, PlannedJob};
+use zonelab_host::stats::Latency;
 use zonelab_host::workload::directed::{DirectedJob, DirectedResult, HORIZON, Shared};
 use zonelab_host::workload::zone_table::{SharedZones, ZoneTable};
-use zonelab_host::{Bell, Clock, CoreId, Job, NextWake, Reactor, Rng, RunEnd, StopSignal};
+use zonelab_host::{Bell, Clock, CoreId, Job, NextWake, Reactor, Rng, StopSignal};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_sim::{Emulated, HostCosts};
@@ -17,7 +18,7 @@ use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::record::RecordLimits;
 use zonelab_ssd::{Control, Drive, snapshot};
 
-use super::site::{InRealTime, InVirtualTime, Site};
+use super::site::{InRealTime, InVirtualTime, QueueOf, Site};
 use super::zones::declare;
 use crate::conditions::Conditions;
 use crate::run::queue_names;
@@ -60,9 +61,9 @@ pub struct FioRun {
     pub began: Nanos,
     /// How long it took: simulated time, or real time.
     pub took: Nanos,
-    /// In real time, the longest that anything waited for its handling after its
-    /// time; `None`: time was virtual.
-    pub lateness_max: Option<Nanos>,
+    /// In real time, how long what was due waited for its handling; `None`: time
+    /// was virtual.
+    pub lateness: Option<Box<Latency>>,
     /// It was interrupted.
     pub interrupted: bool,
     /// Why jobs of later stages did not begin, if the device is the reason.
@@ -210,7 +211,8 @@ struct Runner<'a, S> {
     everybody: StopSignal,
     rng: Rng,
     now: Nanos,
-    lateness_max: Option<Nanos>,
+    /// In real time, how late what was due was handled.
+    lateness: Option<Box<Latency>>,
     /// Names of the threads behind the queues, in the order of these.
     queues: Vec<String>,
 }
@@ -258,7 +260,7 @@ impl<'a, S: Site> Runner<'a, S> {
             everybody: StopSignal::default(),
             rng: Rng::new(seed, 0),
             now: Nanos::ZERO,
-            lateness_max: None,
+            lateness: None,
             queues: Vec::new(),
         }
     }
@@ -267,7 +269,7 @@ impl<'a, S: Site> Runner<'a, S> {
         let clock = self.site.clock(self.now);
         let began = clock.now();
         self.now = began;
-        self.lateness_max = clock.is_real().then_some(Nanos::ZERO);
+        self.lateness = clock.is_real().then(Box::default);
         let mut threads = Vec::new();
         let mut failure = None;
         for stage in 0..self.plan.stages {
@@ -290,7 +292,7 @@ impl<'a, S: Site> Runner<'a, S> {
             threads,
             began,
             took: self.now.saturating_sub(began),
-            lateness_max: self.lateness_max,
+            lateness: self.lateness.take(),
             interrupted: self.interrupt.load(Ordering::Relaxed),
             failure,
             faults_struck: 0,
@@ -299,12 +301,21 @@ impl<'a, S: Site> Runner<'a, S> {
         }
     }
 
-    /// Notes how a run of the reactor ended.
-    fn ran(&mut self, end: RunEnd) {
-        self.now = end.at;
-        if let Some(max) = &mut self.lateness_max {
-            *max = end.lateness_max.max(*max);
+    /// Runs jobs, each with a queue and the time of its start, on cores of their own.
+    fn drive<'j>(
+        &mut self,
+        stop: StopSignal,
+        jobs: impl Iterator<Item = (&'j mut dyn Job, QueueOf<S>, Nanos)>,
+    ) {
+        let clock = self.site.clock(self.now);
+        let mut reactor = Reactor::new(clock, self.site.device(), stop);
+        if let Some(lateness) = &mut self.lateness {
+            reactor = reactor.recording_lateness(lateness);
         }
+        for (index, (job, queue, start)) in (0..).zip(jobs) {
+            reactor.add(job, queue, CoreId(index), start);
+        }
+        self.now = reactor.run().at;
     }
 
     fn stage(&mut self, planned: &[&PlannedJob]) -> Result<Vec<ThreadResult>, String> {
@@ -327,14 +338,11 @@ impl<'a, S: Site> Runner<'a, S> {
             queues.push(self.site.open_queue(job.depth(), rng)?);
         }
         let starts: Vec<Nanos> = planned.iter().map(|job| self.start_of(job)).collect();
-        let stop = StopSignal::over(&signals.bell);
-        let clock = self.site.clock(self.now);
-        let mut reactor = Reactor::new(clock, self.site.device(), stop);
-        for (index, ((job, queue), start)) in (0..).zip(jobs.iter_mut().zip(queues).zip(starts)) {
-            reactor.add(job, queue, CoreId(index), start);
-        }
-        let end = reactor.run();
-        self.ran(end);
+        let driven = jobs.iter_mut().zip(queues).zip(starts);
+        self.drive(
+            StopSignal::over(&signals.bell),
+            driven.map(|((job, queue), start)| (job as &mut dyn Job, queue, start)),
+        );
         Ok(jobs
             .into_iter()
             .map(|job| ThreadResult {
@@ -397,11 +405,8 @@ impl<'a, S: Site> Runner<'a, S> {
             status: None,
         };
         let queue = self.site.open_queue(1, Rng::new(self.rng.next_u64(), 1))?;
-        let clock = self.site.clock(self.now);
-        let mut reactor = Reactor::new(clock, self.site.device(), StopSignal::default());
-        reactor.add(&mut job, queue, CoreId(0), self.now);
-        let end = reactor.run();
-        self.ran(end);
+        let driven = [(&mut job as &mut dyn Job, queue, self.now)];
+        self.drive(StopSignal::default(), driven.into_iter());
         match job.status {
             Some(status) if status.is_success() => {
                 self.zones.borrow_mut().declare_empty(zones);
