@@ -29,6 +29,14 @@ pub(crate) struct Loaded {
 }
 
 impl ConditionArgs {
+    pub(crate) fn has_faults(&self) -> bool {
+        self.faults.is_some()
+    }
+
+    pub(crate) fn has_restore(&self) -> bool {
+        self.restore.is_some()
+    }
+
     /// Reads the files.
     ///
     /// # Errors

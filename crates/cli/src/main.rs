@@ -5,6 +5,7 @@ mod calibrate;
 mod check;
 mod conditions;
 mod console;
+mod devices;
 mod exit;
 mod fault;
 mod files;

@@ -96,11 +96,33 @@ impl TcpDevice {
         self.controller.clock()
     }
 
-    /// Opens the next I/O queue.
+    /// I/O queues that the controller grants.
+    #[must_use]
+    pub fn granted_queues(&self) -> u16 {
+        self.controller.granted_queues()
+    }
+
+    /// Whether a connection broke: [`Self::close`] says why.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.error.is_some() || self.lanes.iter().any(Lane::is_lost)
+    }
+
+    /// Opens an I/O queue: one that its owner has dropped, or the next.
     ///
     /// # Errors
     /// The controller grants no more, or refuses.
     pub fn open_queue(&mut self) -> Result<TcpDeviceQueue, DriverError> {
+        if let Some(lane) = self.lanes.iter().find(|lane| lane.is_free()) {
+            let shared = Rc::clone(&lane.shared);
+            let id = shared.borrow().queue.id();
+            return Ok(TcpDeviceQueue {
+                shared,
+                id,
+                info: Arc::clone(self.info()),
+                clock: self.clock(),
+            });
+        }
         let queue = self.controller.open_queue()?;
         let mark = epoll::EventData::new_u64(self.lanes.len() as u64);
         epoll::add(&self.epoll, queue.descriptor(), mark, epoll::EventFlags::IN)
@@ -219,6 +241,19 @@ impl Lane {
 
     fn next_event(&self) -> Option<Nanos> {
         self.shared.borrow().queue.next_event()
+    }
+
+    fn is_lost(&self) -> bool {
+        self.shared.borrow().queue.error().is_some()
+    }
+
+    /// Whether it can be given out: nobody has it, and nothing of whoever had it
+    /// is left.
+    fn is_free(&self) -> bool {
+        Rc::strong_count(&self.shared) == 1
+            && !self.is_lost()
+            && self.next_event().is_none()
+            && self.shared.borrow().inbox.is_empty()
     }
 }
 

@@ -15,6 +15,7 @@ use zonelab_device::{Completion, Device, DeviceQueue, Nanos, QueueId, QueuePair}
 
 use crate::clock::WaitsFor;
 use crate::slices::Slices;
+use crate::stats::Latency;
 use crate::wakes::Wakes;
 
 /// When a job wants to run again.
@@ -145,6 +146,8 @@ pub struct Reactor<'a, C, D: Device> {
     slot_of_queue: Vec<u32>,
     /// Latest that a job ran after it wanted to, under the real clock.
     lateness_max: Nanos,
+    /// Where lateness is recorded, if it is.
+    lateness: Option<&'a mut Latency>,
 }
 
 /// What a run came to.
@@ -177,7 +180,17 @@ impl<'a, C: WaitsFor<D>, D: Device> Reactor<'a, C, D> {
             ready: Vec::new(),
             slot_of_queue: Vec::new(),
             lateness_max: Nanos::ZERO,
+            lateness: None,
         }
+    }
+
+    /// Records how late what is due by time is handled, under the real clock:
+    /// wakes of jobs, and events of a model. What a device from outside
+    /// completes has no time at which it was due.
+    #[must_use]
+    pub fn recording_lateness(mut self, lateness: &'a mut Latency) -> Self {
+        self.lateness = Some(lateness);
+        self
     }
 
     /// Lets the jobs of a core have it in turn for `slice` (at least 1 ns) each, from
@@ -223,7 +236,7 @@ impl<'a, C: WaitsFor<D>, D: Device> Reactor<'a, C, D> {
             };
             let now = self.clock.wait(&mut self.device, next);
             if self.clock.is_real() {
-                self.lateness_max = self.lateness_max.max(now.saturating_sub(next));
+                self.note_lateness(now, next);
             }
             self.device.advance(now, &mut self.ready);
             unfinished -= self.run_ready(now);
@@ -237,6 +250,18 @@ impl<'a, C: WaitsFor<D>, D: Device> Reactor<'a, C, D> {
             at: self.clock.now(),
             stuck_jobs: unfinished as u32,
             lateness_max: self.lateness_max,
+        }
+    }
+
+    /// Notes when something was handled that was due at `due`. Before that the
+    /// device had something.
+    fn note_lateness(&mut self, now: Nanos, due: Nanos) {
+        if now >= due {
+            let late = now - due;
+            self.lateness_max = self.lateness_max.max(late);
+            if let Some(lateness) = &mut self.lateness {
+                lateness.record(late);
+            }
         }
     }
 

@@ -18,6 +18,7 @@ use zonelab_ssd::config::DataStore;
 use zonelab_ssd::profile::{Profile, to_toml};
 
 use crate::conditions::{self, ConditionArgs};
+use crate::devices::Named;
 use crate::exit::{Exit, Failure};
 use crate::{console, files, profiles, results};
 
@@ -101,31 +102,20 @@ pub(crate) fn kv(args: &Args) -> Result<Exit, Failure> {
         return Err(unknown(&args.workload));
     }
     let template = template(args)?;
-    if args.device.starts_with("tcp://") {
-        return remote::kv(args, &template);
-    }
-    if args.device.contains("://") || args.device.starts_with("/dev/") {
-        return Err(Failure::usage(format!(
-            "{}: stores run on emulated drives and over NVMe/TCP: name a profile \
-             (--device confznspp) or tcp://HOST:PORT/NQN",
-            args.device
-        )));
-    }
-    let (name, is_real) = clock_of(&args.device)?;
-    let profile = profiles::load(name, &args.set)?;
-    emulated(args, &template, &profile, is_real)
-}
-
-/// A drive's profile, and whether its time is real: `confznspp?clock=real`.
-fn clock_of(device: &str) -> Result<(&str, bool), Failure> {
-    match device.split_once('?') {
-        None => Ok((device, false)),
-        Some((profile, "clock=virtual")) => Ok((profile, false)),
-        Some((profile, "clock=real")) => Ok((profile, true)),
-        Some((profile, query)) => Err(Failure::usage(format!(
-            "{device}: \"{query}\" is unknown behind a profile; it takes {profile}?clock=real \
-             or {profile}?clock=virtual"
-        ))),
+    match Named::parse(&args.device)? {
+        Named::Tcp(address) => remote::kv(args, &template, address),
+        Named::Emulated {
+            profile,
+            nsid,
+            is_real,
+        } => {
+            let mut template = template;
+            if let Some(nsid) = nsid {
+                template.setup.files.namespace = nsid;
+            }
+            let profile = profiles::load(profile, &args.set)?;
+            emulated(args, &template, &profile, is_real)
+        }
     }
 }
 

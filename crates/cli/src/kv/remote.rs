@@ -2,40 +2,26 @@
 
 use zonelab_device::NamespaceId;
 use zonelab_driver::url::TcpAddress;
-use zonelab_driver::{Options, TcpController, TcpDevice};
+use zonelab_driver::{Options, TcpController};
 use zonelab_host::{Clock, CoreId, Reactor, RealClock, StopSignal};
 use zonelab_lab::kv::{KvJob, KvTemplate, Report, Surroundings};
 
 use super::{Args, Progress, destination, finish};
+use crate::devices;
 use crate::exit::{Exit, Failure};
-use crate::nvme::failure;
 use crate::results;
 
-pub(super) fn kv(args: &Args, template: &KvTemplate) -> Result<Exit, Failure> {
-    if let Some(setting) = args.set.first() {
-        return Err(Failure::usage(format!(
-            "--set {setting}: settings are those of emulated drives; {} is as it is",
-            args.device
-        )));
-    }
+pub(super) fn kv(args: &Args, template: &KvTemplate, address: TcpAddress) -> Result<Exit, Failure> {
+    refuse(args)?;
     if !args.overwrite {
         return Err(Failure::usage(format!(
             "{}: the zones are reset for the store, and what they hold is lost: say --overwrite",
             args.device
         )));
     }
-    if args.conditions.load()?.configuration.is_some() {
-        return Err(Failure::usage(
-            "--faults and --restore are for emulated drives; `zonelab fault` is for those that \
-             are served"
-                .to_owned(),
-        ));
-    }
-    let address = TcpAddress::parse(&args.device).map_err(|e| Failure::usage(e.to_string()))?;
     let mut template = template.clone();
     template.setup.files.namespace = NamespaceId(address.nsid);
-    let controller = TcpController::connect(Options::new(address)).map_err(failure)?;
-    let mut device = TcpDevice::new(controller).map_err(failure)?;
+    let mut device = devices::connect(Options::new(address))?;
     let info = device.info().as_ref().clone();
     let unfit = |what: String| Failure::input(anyhow::anyhow!("{}: {what}", args.device));
     template.check(&info, true).map_err(unfit)?;
@@ -43,7 +29,7 @@ pub(super) fn kv(args: &Args, template: &KvTemplate) -> Result<Exit, Failure> {
     if let Some(to) = &to {
         results::prepare(to)?;
     }
-    let queue = device.open_queue().map_err(failure)?;
+    let queue = device.open_queue().map_err(devices::gone)?;
     let progress = Progress::new(args.quiet)?;
     let stop = StopSignal::default();
     let surroundings = Surroundings {
@@ -64,7 +50,7 @@ pub(super) fn kv(args: &Args, template: &KvTemplate) -> Result<Exit, Failure> {
     device
         .close()
         .and_then(TcpController::disconnect)
-        .map_err(failure)?;
+        .map_err(devices::gone)?;
     let result = job.into_run();
     let lost = || {
         Failure::new(
@@ -85,4 +71,23 @@ pub(super) fn kv(args: &Args, template: &KvTemplate) -> Result<Exit, Failure> {
         interrupted: progress.is_interrupted(),
     };
     finish(args, to.as_ref(), &report)
+}
+
+/// Options about what only emulated drives have.
+fn refuse(args: &Args) -> Result<(), Failure> {
+    let no = |option: &str, is_given: bool, why: &str| {
+        devices::refuse(&args.device, option, is_given, why)
+    };
+    let set = args
+        .set
+        .first()
+        .map_or(String::new(), |set| format!(" {set}"));
+    no(
+        &format!("--set{set}"),
+        !args.set.is_empty(),
+        devices::SETTINGS,
+    )?;
+    no("--faults", args.conditions.has_faults(), devices::FAULTS)?;
+    let restore = "the store begins on empty zones";
+    no("--restore", args.conditions.has_restore(), restore)
 }

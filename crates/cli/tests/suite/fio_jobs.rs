@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::scratch::{Scratch, stderr};
 
 impl Scratch {
-    fn fio(&self, args: &[&str]) -> Output {
+    pub(crate) fn fio(&self, args: &[&str]) -> Output {
         self.command(&["fio"])
             .env("WRITERS", "4")
             .env_remove("NOT_SET")
@@ -17,14 +17,14 @@ impl Scratch {
             .unwrap()
     }
 
-    fn json(&self, args: &[&str]) -> Value {
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
         let output = self.fio(&[args, &["--output-format=json"]].concat());
         assert!(output.status.success(), "{}", stderr(&output));
         serde_json::from_slice(&output.stdout).unwrap()
     }
 }
 
-fn example(name: &str) -> String {
+pub(crate) fn example(name: &str) -> String {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples");
     docs.join(name).display().to_string()
 }
@@ -43,7 +43,7 @@ fn small(file: &str) -> Vec<&str> {
     [&[file], &SMALL[..]].concat()
 }
 
-fn job<'a>(result: &'a Value, name: &str) -> &'a Value {
+pub(crate) fn job<'a>(result: &'a Value, name: &str) -> &'a Value {
     let jobs = result["jobs"].as_array().unwrap();
     jobs.iter().find(|job| job["jobname"] == name).unwrap()
 }
@@ -217,15 +217,15 @@ const EXITS: &[(&str, &[&str], i32, &str)] = &[
     ("[a]\nrw=write\n", &[], 2, "--device PROFILE"),
     (
         "[a]\nrw=write\n",
-        &["--device", "tcp://host/nqn"],
+        &["--device", "tcp://host/drive"],
         2,
-        "come later",
+        "no NVMe qualified name",
     ),
     (
         "[a]\nrw=write\n",
-        &["--device", "confznspp?clock=real"],
+        &["--device", "confznspp?clock=fast"],
         2,
-        "comes later",
+        "confznspp?clock=real",
     ),
     ("[a]\nrw=write\n", &["--device", "confznsp"], 3, "confznsp"),
     (

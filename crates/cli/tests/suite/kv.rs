@@ -116,6 +116,19 @@ fn what_is_wrong_is_said_with_what_would_be_right() {
         2,
         "--overwrite",
     );
+    let nobody = "tcp://127.0.0.1:1/nqn.2014-08.org.x:y";
+    let on_nobody = ["ycsb-a", "--overwrite", "--device", nobody];
+    refused(&on_nobody, 5, "no connection to 127.0.0.1:1");
+    refused(
+        &[&on_nobody[..], &["--set", "zones.count=4"]].concat(),
+        2,
+        "--set zones.count=4 is for emulated drives",
+    );
+    refused(
+        &["ycsb-a", "--device", "confznspp?nsid=2"],
+        3,
+        "namespace 2",
+    );
 }
 
 /// Each of these is refused, with this exit code and in these words.

@@ -11,6 +11,7 @@ mod command;
 mod conditions;
 mod documented;
 mod fault;
+mod fio_devices;
 mod fio_jobs;
 mod keys;
 mod kv;

@@ -57,6 +57,38 @@ fn device_at(peer: &Peer, change: impl FnOnce(&mut Options)) -> TcpDevice {
     TcpDevice::new(TcpController::connect(options).unwrap()).unwrap()
 }
 
+/// A queue that its owner drops is opened again, one that is held is not.
+#[test]
+fn a_dropped_queue_is_opened_again() {
+    let target = Target::start();
+    let mut options = target.options("");
+    options.queues = 1;
+    let controller = TcpController::connect(options).unwrap();
+    let mut device = TcpDevice::new(controller).unwrap();
+    assert_eq!(device.granted_queues(), 1);
+    for _ in 0..3 {
+        let mut is_sent = false;
+        let mut reads = 0;
+        let mut job = Script(|_, done: &mut Vec<Completion>, queue: &mut dyn QueuePair| {
+            reads += done.iter().filter(|done| done.status.is_success()).count();
+            if !std::mem::replace(&mut is_sent, true) {
+                queue.submit(read(0), Tag(1), None).unwrap();
+                queue.ring();
+                return NextWake::Completion;
+            }
+            NextWake::Finished
+        });
+        run(&mut device, &mut [&mut job]);
+        assert_eq!(reads, 1);
+    }
+    let held = device.open_queue().unwrap();
+    let refused = device.open_queue().unwrap_err();
+    assert!(matches!(refused, DriverError::Unusable { .. }), "{refused}");
+    assert!(!device.is_lost());
+    drop(held);
+    device.close().unwrap().disconnect().unwrap();
+}
+
 fn read(slba: u64) -> Command {
     let slba = Lba(slba);
     Command::new(Op::Read { slba, nlb: 1 })

@@ -145,6 +145,14 @@ impl ZoneTable {
         }
     }
 
+    /// Declares a zone open in which nothing is written: it holds resources of
+    /// the device as one that is written in part does.
+    pub fn declare_open(&mut self, zone: u32) {
+        if !self.zones[zone as usize].is_open {
+            self.open(zone);
+        }
+    }
+
     /// Notes that zones were reset while no job ran.
     pub fn declare_empty(&mut self, zones: std::ops::Range<u32>) {
         for zone in zones.clone() {

@@ -5,10 +5,10 @@
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use zonelab_host::fio::Echo;
-use zonelab_host::stats::OpKind;
+use zonelab_host::stats::{self, OpKind};
 use zonelab_host::workload::directed::{BUCKETS, DirectionStats, Spread};
 
-use super::report::{Entry, Report, Samples};
+use super::report::{Entry, LATENESS, Report, Samples};
 
 /// Version of what is under `zonelab`.
 const SCHEMA: u32 = 1;
@@ -32,8 +32,24 @@ pub fn to_json(report: &Report<'_>) -> String {
             schema: SCHEMA,
             device: &report.device,
             seed: report.seed,
-            simulated_ns: report.simulated.0,
-            interrupted: report.interrupted,
+            simulated_ns: report.lateness.is_none().then_some(report.took.0),
+            real: report.lateness.as_ref().map(|late| RealTime {
+                clock: "real",
+                elapsed_ns: report.took.0,
+                lateness_ns: Latency {
+                    min: late.min().unwrap_or_default().0,
+                    max: late.max().unwrap_or_default().0,
+                    mean: rounded(late.mean_ns().unwrap_or(0.0)),
+                    stddev: rounded(late.stddev_ns().unwrap_or(0.0)),
+                    count: late.count(),
+                    percentile: Some(Percentiles {
+                        all: late,
+                        list: &LATENESS,
+                    }),
+                },
+            }),
+            interrupted: report.interrupted || report.lost.is_some(),
+            lost: report.lost.as_deref(),
         },
     };
     let mut text = serde_json::to_string_pretty(&root).unwrap_or_default();
@@ -59,8 +75,21 @@ struct Extra<'a> {
     schema: u32,
     device: &'a str,
     seed: u64,
-    simulated_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    simulated_ns: Option<u64>,
+    #[serde(flatten)]
+    real: Option<RealTime<'a>>,
     interrupted: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost: Option<&'a str>,
+}
+
+/// What takes the place of simulated time.
+#[derive(Serialize)]
+struct RealTime<'a> {
+    clock: &'static str,
+    elapsed_ns: u64,
+    lateness_ns: Latency<'a>,
 }
 
 #[derive(Serialize)]
@@ -176,7 +205,7 @@ struct Latency<'a> {
 
 /// Percentiles in ascending order, with fio's keys: six decimals.
 struct Percentiles<'a> {
-    spread: &'a Spread,
+    all: &'a stats::Latency,
     list: &'a [f64],
 }
 
@@ -184,10 +213,7 @@ impl Serialize for Percentiles<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.list.len()))?;
         for percent in self.list {
-            let latency = self
-                .spread
-                .percentiles()
-                .and_then(|all| all.percentile(*percent));
+            let latency = self.all.percentile(*percent);
             map.serialize_entry(&format!("{percent:.6}"), &latency.unwrap_or_default().0)?;
         }
         map.end()
@@ -299,8 +325,8 @@ fn latency<'a>(spread: Option<&'a Spread>, list: &'a [f64]) -> Latency<'a> {
         stddev: rounded(moments.and_then(|m| m.stddev()).unwrap_or(0.0)),
         count: moments.map_or(0, |m| m.count()),
         percentile: spread
-            .filter(|spread| spread.percentiles().is_some())
-            .map(|spread| Percentiles { spread, list }),
+            .and_then(Spread::percentiles)
+            .map(|all| Percentiles { all, list }),
     }
 }
 

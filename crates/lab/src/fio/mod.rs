@@ -1,8 +1,10 @@
-//! Job files of fio: run on an emulated drive, with results in fio's shape.
+//! Job files of fio: run on a device, with results in fio's shape.
 //!
 //! | module | what |
 //! | --- | --- |
-//! | `run` | runs a plan, stage by stage, in virtual time |
+//! | `site` | what a run needs of a device, and under which clock it runs |
+//! | `zones` | what the zones of a device hold before the first job |
+//! | `run` | runs a plan, stage by stage |
 //! | `report` | what is reported: one entry for each thread or group |
 //! | `json` | `--output-format=json` |
 //! | `normal` | `--output-format=normal` |
@@ -13,10 +15,14 @@ mod logs;
 mod normal;
 mod report;
 mod run;
+mod site;
+mod zones;
 
 pub use json::to_json;
 pub use logs::log_files;
 pub use normal::to_text;
 pub use report::{Entry, Report};
-pub(crate) use run::declare;
-pub use run::{FioRun, RunSettings, ThreadResult, run};
+pub use run::{FioRun, RunSettings, ThreadResult, run, run_in_real_time, run_on};
+pub use site::{QueueOf, Site};
+pub(crate) use zones::declare;
+pub use zones::{ReportedZone, at_risk, report_zones, table_of};

@@ -6,7 +6,7 @@ use zonelab_host::stats::{Latency, Moments, OpKind};
 use zonelab_host::workload::directed::{Direction, DirectionStats, Spread};
 
 use super::json::{bucket_shares, bucket_shares_ms, depth_shares};
-use super::report::{Entry, Report, Samples};
+use super::report::{Entry, LATENESS, Report, Samples};
 
 /// Prints a report as text.
 #[must_use]
@@ -19,11 +19,17 @@ pub fn to_text(report: &Report<'_>) -> String {
     for group in 0..groups.max().map_or(0, |last| last + 1) {
         push_group(&mut text, report, group);
     }
-    let _ = writeln!(
-        text,
-        "\n{}: {} simulated, seed {}",
-        report.device, report.simulated, report.seed
-    );
+    let (device, took, seed) = (&report.device, report.took, report.seed);
+    let _ = match &report.lateness {
+        None => writeln!(text, "\n{device}: {took} simulated, seed {seed}"),
+        Some(_) => writeln!(text, "\n{device}: {took} in real time, seed {seed}"),
+    };
+    if let Some(late) = &report.lateness {
+        push_lateness(&mut text, late);
+    }
+    if let Some(lost) = &report.lost {
+        let _ = writeln!(text, "PARTIAL: {lost}");
+    }
     text
 }
 
@@ -180,6 +186,24 @@ fn push_latency(text: &mut String, name: &str, moments: &Moments) {
         mean / size,
         stddev / size
     );
+}
+
+/// How late the host was.
+fn push_lateness(text: &mut String, late: &Latency) {
+    let [Some(min), Some(max)] = [late.min(), late.max()] else {
+        return;
+    };
+    let [mean, stddev] = [late.mean_ns(), late.stddev_ns()].map(Option::unwrap_or_default);
+    let (unit, size) = unit(mean);
+    let _ = writeln!(
+        text,
+        "    late ({unit}): min={:.2}, max={:.2}, avg={:.2}, stdev={:.2}",
+        min.0 as f64 / size,
+        max.0 as f64 / size,
+        mean / size,
+        stddev / size
+    );
+    push_percentiles(text, "late", late, &LATENESS);
 }
 
 fn push_percentiles(text: &mut String, name: &str, latency: &Latency, list: &[f64]) {

@@ -3,7 +3,7 @@
 
 use zonelab_device::Nanos;
 use zonelab_host::fio::{JobFile, Plan, PlannedJob};
-use zonelab_host::stats::{Intervals, Moments, OpKind};
+use zonelab_host::stats::{Intervals, Latency, Moments, OpKind};
 use zonelab_host::workload::directed::{BUCKETS, DEPTHS, DirectedSpec, DirectionStats, Spread};
 use zonelab_nvme::Status;
 
@@ -11,6 +11,9 @@ use super::run::{FioRun, ThreadResult};
 
 /// Error number of an entry with failed operations: EIO, as fio reports it.
 pub(super) const EIO: u32 = 5;
+
+/// Percentiles of lateness.
+pub(super) const LATENESS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
 /// Everything that a run came to.
 #[derive(Clone, Debug)]
@@ -21,10 +24,16 @@ pub struct Report<'a> {
     pub device: String,
     /// Seed of the run.
     pub seed: u64,
-    /// Simulated time.
-    pub simulated: Nanos,
+    /// How long the run took: simulated time, or real time.
+    pub took: Nanos,
+    /// In real time, how long what was due waited for its handling; `None`: time
+    /// was virtual.
+    pub lateness: Option<Box<Latency>>,
     /// It was interrupted.
     pub interrupted: bool,
+    /// Why the device is gone, or failed between the jobs: what is reported is
+    /// what was done until then.
+    pub lost: Option<String>,
     /// The entries, in the order of the file.
     pub entries: Vec<Entry<'a>>,
 }
@@ -78,15 +87,17 @@ impl<'a> Report<'a> {
                 entries.push(Entry::new(job));
             }
             if let Some(entry) = entries.last_mut() {
-                entry.add(thread);
+                entry.add(thread, run.began);
             }
         }
         Self {
             file,
             device: device.to_owned(),
             seed,
-            simulated: run.simulated,
+            took: run.took,
+            lateness: run.lateness.clone(),
             interrupted: run.interrupted,
+            lost: run.failure.clone(),
             entries,
         }
     }
@@ -125,7 +136,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    fn add(&mut self, thread: &ThreadResult) {
+    fn add(&mut self, thread: &ThreadResult, began: Nanos) {
         self.threads += 1;
         self.stuck += u32::from(thread.is_stuck);
         let Some(result) = &thread.result else {
@@ -133,7 +144,8 @@ impl<'a> Entry<'a> {
         };
         let run_time = result.ended.saturating_sub(result.measured_from);
         self.job_run_time = self.job_run_time.max(run_time);
-        self.elapsed = self.elapsed.max(result.ended);
+        let elapsed = result.ended.saturating_sub(began);
+        self.elapsed = self.elapsed.max(elapsed);
         for (index, stats) in result.recorder.directions.iter().enumerate() {
             let Some(stats) = stats else { continue };
             self.run_time[index] = self.run_time[index].max(run_time);

@@ -5,18 +5,21 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use zonelab_device::{Command, Completion, Lba, NamespaceId, Nanos, Op, QueuePair, Tag, ZoneId};
+use zonelab_device::{Command, Completion, Lba, Monotonic, NamespaceId, Nanos, Op, QueuePair, Tag};
 use zonelab_host::fio::{ExitWhat, Plan, PlannedJob};
+use zonelab_host::stats::Latency;
 use zonelab_host::workload::directed::{DirectedJob, DirectedResult, HORIZON, Shared};
 use zonelab_host::workload::zone_table::{SharedZones, ZoneTable};
-use zonelab_host::{Bell, CoreId, Job, NextWake, Reactor, Rng, StopSignal, VirtualClock};
+use zonelab_host::{Bell, Clock, CoreId, Job, NextWake, Reactor, Rng, StopSignal};
 use zonelab_nvme::Status;
-use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
+use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_sim::{Emulated, HostCosts};
 use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::record::RecordLimits;
 use zonelab_ssd::{Control, Drive, snapshot};
 
+use super::site::{InRealTime, InVirtualTime, QueueOf, Site};
+use super::zones::declare;
 use crate::conditions::Conditions;
 use crate::run::queue_names;
 use crate::trace::PointTrace;
@@ -54,10 +57,17 @@ pub struct ThreadResult {
 pub struct FioRun {
     /// The threads, in the order of the plan.
     pub threads: Vec<ThreadResult>,
-    /// Simulated time.
-    pub simulated: Nanos,
+    /// When it began: results have times of the same clock.
+    pub began: Nanos,
+    /// How long it took: simulated time, or real time.
+    pub took: Nanos,
+    /// In real time, how long what was due waited for its handling; `None`: time
+    /// was virtual.
+    pub lateness: Option<Box<Latency>>,
     /// It was interrupted.
     pub interrupted: bool,
+    /// Why jobs of later stages did not begin, if the device is the reason.
+    pub failure: Option<String>,
     /// How often faults have struck.
     pub faults_struck: u64,
     /// The trace, if it was asked for.
@@ -66,12 +76,40 @@ pub struct FioRun {
     pub snapshot: Option<Vec<u8>>,
 }
 
-/// Runs a plan on a new drive, which keeps no data.
+/// Runs a plan on a new drive, which keeps no data, in virtual time.
 ///
 /// # Errors
 /// The zones to be declared full do not exist, or resetting the device failed:
 /// a text that says so.
 pub fn run(plan: &Plan, config: &DriveConfig, settings: &RunSettings) -> Result<FioRun, String> {
+    let costs = settings.costs;
+    on_emulated(plan, config, settings, |device| InVirtualTime {
+        device,
+        costs,
+    })
+}
+
+/// The same in real time; the costs of the host are its own.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_in_real_time(
+    plan: &Plan,
+    config: &DriveConfig,
+    settings: &RunSettings,
+) -> Result<FioRun, String> {
+    on_emulated(plan, config, settings, |device| InRealTime {
+        device,
+        clock: Monotonic::new(),
+    })
+}
+
+fn on_emulated<S: Site>(
+    plan: &Plan,
+    config: &DriveConfig,
+    settings: &RunSettings,
+    site: impl FnOnce(Emulated) -> S,
+) -> Result<FioRun, String> {
     // Jobs neither give data nor look at any.
     let config = DriveConfig {
         data: DataStore::None,
@@ -86,9 +124,9 @@ pub fn run(plan: &Plan, config: &DriveConfig, settings: &RunSettings) -> Result<
     let zoned = namespace.and_then(|namespace| namespace.zoned);
     let zoned = zoned.ok_or("the device has no zones")?;
     let mine = config.zones_of(plan.namespace).unwrap_or_default();
-    let zones = SharedZones::new(ZoneTable::new(zoned, plan.max_open_zones).into());
+    let mut zones = ZoneTable::new(zoned, plan.max_open_zones);
     if settings.conditions.restore.is_some() {
-        device.with_drive(|drive| declare(drive, mine.clone(), &mut zones.borrow_mut()));
+        device.with_drive(|drive| declare(drive, mine.clone(), &mut zones));
     }
     if let Some(full) = &settings.full_zones {
         let control = Control::PreconditionFull {
@@ -97,47 +135,58 @@ pub fn run(plan: &Plan, config: &DriveConfig, settings: &RunSettings) -> Result<
         device
             .with_drive(|drive| drive.control(Nanos::ZERO, &control))
             .map_err(|error| error.to_string())?;
-        zones.borrow_mut().declare_full(full.clone());
+        zones.declare_full(full.clone());
     }
-    let mut runner = Runner {
-        plan,
-        settings,
-        device,
-        zones,
-        everybody: StopSignal::default(),
-        rng: Rng::new(settings.seed, 0),
-        now: Nanos::ZERO,
-        queues: Vec::new(),
-    };
-    let mut threads = Vec::new();
-    for stage in 0..plan.stages {
-        threads.extend(runner.stage(stage)?);
+    let mut site = site(device.clone());
+    let mut runner = Runner::new(plan, &mut site, zones, settings.seed, &settings.interrupt);
+    let run = runner.run();
+    if let Some(failure) = run.failure {
+        return Err(failure);
     }
+    let queues = std::mem::take(&mut runner.queues);
     let trace = settings
         .trace
-        .map(|limits| runner.trace(limits, config.clone()));
-    let snapshot = settings.saves.then(|| saved(&runner.device)).transpose()?;
+        .map(|limits| trace_of(&device, limits, config, queues));
+    let snapshot = settings.saves.then(|| saved(&device)).transpose()?;
     Ok(FioRun {
-        threads,
-        faults_struck: runner.device.with_faults(|drive| drive.faults_struck()),
+        faults_struck: device.with_faults(|drive| drive.faults_struck()),
         trace,
         snapshot,
-        simulated: runner.now,
-        interrupted: settings.interrupt.load(Ordering::Relaxed),
+        ..run
     })
 }
 
-/// Tells the table of zones what the zones `mine` of a drive hold that was restored.
-pub(crate) fn declare(drive: &Drive, mine: Range<u32>, table: &mut ZoneTable) {
-    let capacity = drive.config().zones.capacity_lbas;
-    for (index, zone) in (0..).zip(mine.map(ZoneId)) {
-        let written = match drive.zones().state(zone) {
-            // They cannot be written any more.
-            ZoneState::READ_ONLY | ZoneState::OFFLINE => capacity,
-            _ => drive.zones().written_lbas(zone),
-        };
-        table.declare_written(index, written);
-    }
+/// Runs a plan on any device, whose zones are as `zones` says. All threads of a
+/// stage run on one reactor, in this thread. Jobs end when `interrupt` is set.
+///
+/// A device that fails between the jobs ends the run with what was done, and
+/// with the reason ([`FioRun::failure`]).
+#[must_use]
+pub fn run_on<S: Site>(
+    plan: &Plan,
+    site: &mut S,
+    zones: ZoneTable,
+    seed: u64,
+    interrupt: &Arc<AtomicBool>,
+) -> FioRun {
+    Runner::new(plan, site, zones, seed, interrupt).run()
+}
+
+/// What was recorded, with what it takes to understand it.
+fn trace_of(
+    device: &Emulated,
+    limits: RecordLimits,
+    config: DriveConfig,
+    queues: Vec<String>,
+) -> Box<PointTrace> {
+    Box::new(PointTrace {
+        title: format!("job file on {}", config.name),
+        config,
+        limits,
+        record: device.with_drive(Drive::take_record),
+        queues,
+        end: device.with_drive(|drive| drive.now()),
+    })
 }
 
 /// The state of a drive once it has done what it does by itself.
@@ -153,15 +202,17 @@ fn saved(device: &Emulated) -> Result<Vec<u8>, String> {
     })
 }
 
-struct Runner<'a> {
+struct Runner<'a, S> {
     plan: &'a Plan,
-    settings: &'a RunSettings,
-    device: Emulated,
+    interrupt: &'a Arc<AtomicBool>,
+    site: &'a mut S,
     zones: SharedZones,
     /// What `exit_what=all` rings: later stages do not begin.
     everybody: StopSignal,
     rng: Rng,
     now: Nanos,
+    /// In real time, how late what was due was handled.
+    lateness: Option<Box<Latency>>,
     /// Names of the threads behind the queues, in the order of these.
     queues: Vec<String>,
 }
@@ -193,58 +244,105 @@ impl Signals {
     }
 }
 
-impl Runner<'_> {
-    /// What was recorded, with what it takes to understand it.
-    fn trace(&mut self, limits: RecordLimits, config: DriveConfig) -> Box<PointTrace> {
-        Box::new(PointTrace {
-            title: format!("job file on {}", config.name),
-            config,
-            limits,
-            record: self.device.with_drive(Drive::take_record),
-            queues: std::mem::take(&mut self.queues),
-            end: self.device.with_drive(|drive| drive.now()),
-        })
+impl<'a, S: Site> Runner<'a, S> {
+    fn new(
+        plan: &'a Plan,
+        site: &'a mut S,
+        zones: ZoneTable,
+        seed: u64,
+        interrupt: &'a Arc<AtomicBool>,
+    ) -> Self {
+        Self {
+            plan,
+            interrupt,
+            site,
+            zones: SharedZones::new(zones.into()),
+            everybody: StopSignal::default(),
+            rng: Rng::new(seed, 0),
+            now: Nanos::ZERO,
+            lateness: None,
+            queues: Vec::new(),
+        }
     }
 
-    fn stage(&mut self, stage: u32) -> Result<Vec<ThreadResult>, String> {
-        let planned: Vec<&PlannedJob> = self
-            .plan
-            .jobs
-            .iter()
-            .filter(|job| job.stage == stage)
-            .collect();
-        if self.everybody.is_stopped() || self.settings.interrupt.load(Ordering::Relaxed) {
-            let idle = ThreadResult {
-                result: None,
-                is_stuck: false,
+    fn run(&mut self) -> FioRun {
+        let clock = self.site.clock(self.now);
+        let began = clock.now();
+        self.now = began;
+        self.lateness = clock.is_real().then(Box::default);
+        let mut threads = Vec::new();
+        let mut failure = None;
+        for stage in 0..self.plan.stages {
+            let of_stage = self.plan.jobs.iter().filter(|job| job.stage == stage);
+            let planned: Vec<&PlannedJob> = of_stage.collect();
+            let is_over = self.everybody.is_stopped()
+                || self.interrupt.load(Ordering::Relaxed)
+                || self.site.is_lost()
+                || failure.is_some();
+            let done = match is_over {
+                true => Ok(idle(planned.len())),
+                false => self.stage(&planned),
             };
-            return Ok(vec![idle; planned.len()]);
+            threads.extend(done.unwrap_or_else(|error| {
+                failure = Some(error);
+                idle(planned.len())
+            }));
         }
+        FioRun {
+            threads,
+            began,
+            took: self.now.saturating_sub(began),
+            lateness: self.lateness.take(),
+            interrupted: self.interrupt.load(Ordering::Relaxed),
+            failure,
+            faults_struck: 0,
+            trace: None,
+            snapshot: None,
+        }
+    }
+
+    /// Runs jobs, each with a queue and the time of its start, on cores of their own.
+    fn drive<'j>(
+        &mut self,
+        stop: StopSignal,
+        jobs: impl Iterator<Item = (&'j mut dyn Job, QueueOf<S>, Nanos)>,
+    ) {
+        let clock = self.site.clock(self.now);
+        let mut reactor = Reactor::new(clock, self.site.device(), stop);
+        if let Some(lateness) = &mut self.lateness {
+            reactor = reactor.recording_lateness(lateness);
+        }
+        for (index, (job, queue, start)) in (0..).zip(jobs) {
+            reactor.add(job, queue, CoreId(index), start);
+        }
+        self.now = reactor.run().at;
+    }
+
+    fn stage(&mut self, planned: &[&PlannedJob]) -> Result<Vec<ThreadResult>, String> {
         if planned.iter().any(|job| job.resets_device) {
             self.reset_device()?;
         }
         self.queues
             .extend(queue_names(planned.iter().map(|job| job.name.as_str())));
-        let signals = Signals::new(&planned);
+        let signals = Signals::new(planned);
         let count = planned.len() as u32;
         self.zones
             .borrow_mut()
             .start_run(signals.bell.clone(), count);
+        self.now = self.site.clock(self.now).now();
         let mut jobs: Vec<DirectedJob> =
             planned.iter().map(|job| self.job(job, &signals)).collect();
-        let stop = StopSignal::over(&signals.bell);
-        let clock = VirtualClock::starting_at(self.now);
-        let mut reactor = Reactor::new(clock, self.device.clone(), stop);
-        for (index, (job, planned)) in jobs.iter_mut().zip(&planned).enumerate() {
+        let mut queues = Vec::with_capacity(jobs.len());
+        for job in &jobs {
             let rng = Rng::new(self.rng.next_u64(), 1);
-            let queue = self
-                .device
-                .open_queue(job.depth(), self.settings.costs, rng);
-            let start = self.start_of(planned);
-            // Fits: a plan has at most 4096 threads.
-            reactor.add(job, queue, CoreId(index as u32), start);
+            queues.push(self.site.open_queue(job.depth(), rng)?);
         }
-        self.now = reactor.run().at;
+        let starts: Vec<Nanos> = planned.iter().map(|job| self.start_of(job)).collect();
+        let driven = jobs.iter_mut().zip(queues).zip(starts);
+        self.drive(
+            StopSignal::over(&signals.bell),
+            driven.map(|((job, queue), start)| (job as &mut dyn Job, queue, start)),
+        );
         Ok(jobs
             .into_iter()
             .map(|job| ThreadResult {
@@ -283,15 +381,15 @@ impl Runner<'_> {
             } else {
                 Vec::new()
             },
-            interrupt: Arc::clone(&self.settings.interrupt),
+            interrupt: Arc::clone(self.interrupt),
         };
         let rng = Rng::new(self.rng.next_u64() ^ planned.seed, 0);
-        DirectedJob::new(spec, self.device.info(), rng, shared)
+        DirectedJob::new(spec, self.site.info(), rng, shared)
     }
 
     /// Resets every zone with one command, unless all are empty.
     fn reset_device(&mut self) -> Result<(), String> {
-        let namespace = self.device.info().namespace(self.plan.namespace);
+        let namespace = self.site.info().namespace(self.plan.namespace);
         let all = namespace.and_then(|namespace| namespace.zoned);
         let zones = all.map_or(0..0, |zoned| 0..zoned.zones);
         let written = zones
@@ -306,14 +404,9 @@ impl Runner<'_> {
             is_sent: false,
             status: None,
         };
-        let stop = StopSignal::default();
-        let clock = VirtualClock::starting_at(self.now);
-        let mut reactor = Reactor::new(clock, self.device.clone(), stop);
-        let queue =
-            self.device
-                .open_queue(1, self.settings.costs, Rng::new(self.rng.next_u64(), 1));
-        reactor.add(&mut job, queue, CoreId(0), self.now);
-        self.now = reactor.run().at;
+        let queue = self.site.open_queue(1, Rng::new(self.rng.next_u64(), 1))?;
+        let driven = [(&mut job as &mut dyn Job, queue, self.now)];
+        self.drive(StopSignal::default(), driven.into_iter());
         match job.status {
             Some(status) if status.is_success() => {
                 self.zones.borrow_mut().declare_empty(zones);
@@ -323,6 +416,15 @@ impl Runner<'_> {
             None => Err("resetting all zones never ended".to_owned()),
         }
     }
+}
+
+/// Threads that did not begin.
+fn idle(threads: usize) -> Vec<ThreadResult> {
+    let idle = ThreadResult {
+        result: None,
+        is_stuck: false,
+    };
+    vec![idle; threads]
 }
 
 /// Resets all zones of a namespace.
@@ -351,6 +453,11 @@ impl Job for ResetAll {
             };
             let nsid = self.namespace;
             self.is_sent = queue.submit(Command { nsid, op }, Tag(0), None).is_ok();
+            if !self.is_sent {
+                // It holds a command: the device is gone.
+                self.status = Some(Status::HOST_PATHING_ERROR);
+                return NextWake::Finished;
+            }
             queue.ring();
         }
         NextWake::Completion

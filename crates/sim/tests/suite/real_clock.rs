@@ -2,6 +2,7 @@
 //! may be busy.
 
 use zonelab_device::Nanos;
+use zonelab_host::stats::Latency;
 use zonelab_host::workload::{JobSpec, ReadWork, Stop, Work, WorkloadJob};
 use zonelab_host::{
     Clock, CoreId, NextWake, Reactor, RealClock, Rng, StopSignal, VirtualClock, WaitsFor,
@@ -139,4 +140,30 @@ fn a_stuck_job_ends_a_real_run() {
     let queue = device.open_queue(1, FREE, Rng::new(1, 1));
     reactor.add(&mut stuck, queue, CoreId(0), Nanos::ZERO);
     assert_eq!(reactor.run().stuck_jobs, 1);
+}
+
+/// Lateness is recorded for each event of the model, with the longest that the
+/// run reports; in virtual time nothing is late, and nothing is recorded.
+#[test]
+fn lateness_is_recorded_in_real_time_alone() {
+    fn late<C: WaitsFor<Emulated>>(clock: C) -> (Latency, Nanos) {
+        let device = tiny(&FAST);
+        let mut reads = job(random_reads(), device.info(), 3);
+        let full = zonelab_ssd::Control::PreconditionFull { zones: 0..4 };
+        device
+            .with_drive(|drive| drive.control(Nanos::ZERO, &full))
+            .expect("the zones are empty");
+        let mut lateness = Latency::new();
+        let queue = device.open_queue(reads.depth(), FREE, Rng::new(1, 1));
+        let reactor = Reactor::new(clock, device, StopSignal::default());
+        let mut reactor = reactor.recording_lateness(&mut lateness);
+        reactor.add(&mut reads, queue, CoreId(0), Nanos::ZERO);
+        let max = reactor.run().lateness_max;
+        (lateness, max)
+    }
+    let (recorded, max) = late(RealClock::new());
+    assert!(recorded.count() > 0);
+    assert_eq!(recorded.max(), Some(max));
+    let (recorded, max) = late(VirtualClock::default());
+    assert_eq!((recorded.count(), max), (0, Nanos::ZERO));
 }

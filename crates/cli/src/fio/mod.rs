@@ -1,5 +1,8 @@
 //! `zonelab fio`.
 
+mod ending;
+mod remote;
+
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,19 +11,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use zonelab_config::Problem;
 use zonelab_config::units::parse_duration;
 use zonelab_device::{NamespaceId, Nanos};
-use zonelab_host::fio::{JobFile, Outside, Plan, Target};
-use zonelab_lab::fio::{self, FioRun, Report, RunSettings};
-use zonelab_lab::output::{self, Existing, Manifest, ResultDir};
+use zonelab_host::fio::{JobFile, Outside, Target};
+use zonelab_lab::fio::{self, Report, RunSettings};
+use zonelab_lab::output;
 use zonelab_sim::HostCosts;
 use zonelab_ssd::Drive;
 use zonelab_ssd::profile::Profile;
 
 use crate::conditions::{self, ConditionArgs};
+use crate::devices::Named;
 use crate::exit::{Exit, Failure};
-use crate::{console, files, profiles, results, trace};
+use crate::{files, profiles, trace};
 
-/// Schemes of devices that are not emulated in this process.
-const SCHEMES: [&str; 3] = ["tcp://", "pcie://", "linux://"];
+use ending::{Ending, configuration};
+
+/// What the host costs that costs nothing.
+const NO_TIME: &str = "0us";
 
 /// Options of `fio`.
 #[derive(clap::Args)]
@@ -29,7 +35,8 @@ pub(crate) struct Args {
     /// The job file
     #[arg(value_name = "JOB.fio")]
     file: String,
-    /// The drive: a built-in profile or a profile file [default: the job file's `filename`]
+    /// The drive: a built-in profile or a profile file, with ?clock=real in real
+    /// time; or tcp://HOST:PORT/NQN?nsid=1 [default: the job file's `filename`]
     #[arg(long, value_name = "DEV")]
     device: Option<String>,
     /// Change a setting of the drive
@@ -68,17 +75,21 @@ pub(crate) struct Args {
     trace: Option<PathBuf>,
     #[command(flatten)]
     window: trace::Window,
+    /// The jobs may write and reset zones of the drive behind tcp:// that are not
+    /// empty: what these hold is lost
+    #[arg(long)]
+    overwrite: bool,
     /// Save the state of the drive at the end to this file, for --restore
     #[arg(long, value_name = "FILE")]
     snapshot: Option<PathBuf>,
     /// Time of a host core to submit a command, as in 3us
-    #[arg(long, value_name = "TIME", default_value = "0us")]
+    #[arg(long, value_name = "TIME", default_value = NO_TIME)]
     host_submit: String,
     /// Time of a host core to take a completion
-    #[arg(long, value_name = "TIME", default_value = "0us")]
+    #[arg(long, value_name = "TIME", default_value = NO_TIME)]
     host_complete: String,
     /// Mean of an exponentially distributed addition to both
-    #[arg(long, value_name = "TIME", default_value = "0us")]
+    #[arg(long, value_name = "TIME", default_value = NO_TIME)]
     host_jitter: String,
 }
 
@@ -93,8 +104,10 @@ enum Format {
 
 const HELP: &str = "\
 The job file is fio's, unchanged; docs/fio.md has every option, and what differs.
-Each thread runs on a core of its own, in virtual time: a job of 60 seconds takes
-as long as its operations take to simulate. Exit code 5: an operation failed.
+On an emulated drive each thread runs on a core of its own, in virtual time: a job of
+60 seconds takes as long as its operations take to simulate. With ?clock=real behind
+the profile, and over NVMe/TCP, it takes 60 seconds, and all threads run on one core.
+Exit code 5: an operation failed, or the drive went away.
 
   zonelab fio docs/examples/writers-and-finishes.fio --device confznspp --json";
 
@@ -109,7 +122,27 @@ pub(crate) fn fio(args: &Args) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let device = device(args, &file)?;
-    let (name, nsid) = namespace_of(&device)?;
+    match Named::parse(&device)? {
+        Named::Tcp(address) => remote::fio(args, &file, &device, address),
+        Named::Emulated {
+            profile,
+            nsid,
+            is_real,
+        } => {
+            let nsid = nsid.unwrap_or(NamespaceId::FIRST);
+            emulated(args, &file, &device, (profile, nsid, is_real))
+        }
+    }
+}
+
+/// Runs a job file on an emulated drive: profile, namespace, and whether time is
+/// real.
+fn emulated(
+    args: &Args,
+    file: &JobFile,
+    device: &str,
+    (name, nsid, is_real): (&str, NamespaceId, bool),
+) -> Result<Exit, Failure> {
     let profile = profiles::load(name, &args.set)?;
     let info = Drive::new(&profile.config).info().clone();
     let plan = file
@@ -121,23 +154,32 @@ pub(crate) fn fio(args: &Args) -> Result<Exit, Failure> {
     }
     let conditions = args.conditions.load()?;
     let settings = settings(args, (&profile, nsid), &conditions)?;
-    let target = directory(args, &plan);
-    let manifest = manifest(args, &file, (&profile, nsid), &conditions)?;
-    let existing = if args.force {
-        Existing::Replace
-    } else {
-        Existing::Keep
-    };
-    if let Some(path) = &target {
-        ResultDir::check(path, &manifest, existing).map_err(Failure::environment)?;
+    if is_real && settings.costs != HostCosts::FREE {
+        return Err(Failure::usage(format!(
+            "--host-submit, --host-complete and --host-jitter are for virtual time: on {device} \
+             the host takes the time that it takes"
+        )));
     }
+    let mut of_device = serde_json::json!({
+        "drive": zonelab_ssd::profile::to_toml(&profile.config),
+        "namespace": nsid.0,
+        "full_zones": args.full_zones,
+        "conditions": conditions.configuration,
+        "host": [&args.host_submit, &args.host_complete, &args.host_jitter],
+    });
+    if is_real {
+        of_device["clock"] = serde_json::json!("real");
+    }
+    let configuration = configuration(args, file, of_device)?;
+    let ending = Ending::new(args, &plan, &configuration)?;
     interruptible(&settings.interrupt)?;
     let unfit = |what: String| Failure::input(anyhow::anyhow!("{device}: {what}"));
-    let run = fio::run(&plan, &profile.config, &settings).map_err(unfit)?;
-    let report = Report::new(&file, &plan, &run, &device, args.seed);
-    if let Some(path) = &target {
-        write(path, manifest, existing, &report, &plan, &run)?;
-    }
+    let run = match is_real {
+        true => fio::run_in_real_time(&plan, &profile.config, &settings),
+        false => fio::run(&plan, &profile.config, &settings),
+    };
+    let run = run.map_err(unfit)?;
+    let report = Report::new(file, &plan, &run, device, args.seed);
     if let (Some(path), Some(trace)) = (&args.trace, &run.trace) {
         trace::put_named(trace, path)?;
     }
@@ -148,8 +190,7 @@ pub(crate) fn fio(args: &Args) -> Result<Exit, Failure> {
     if run.faults_struck > 0 {
         eprintln!("zonelab: faults struck {} times", run.faults_struck);
     }
-    print(args, &report)?;
-    Ok(outcome(&report))
+    ending.put(args, &plan, &run, &report)
 }
 
 /// Reads the job file, and those that it includes.
@@ -182,42 +223,15 @@ fn warn(warnings: &[Problem]) {
 
 /// The drive to run on: the command line's, or else the job file's.
 fn device(args: &Args, file: &JobFile) -> Result<String, Failure> {
-    let device = match &args.device {
-        Some(device) => device.clone(),
+    match &args.device {
+        Some(device) => Ok(device.clone()),
         None => named_device(file)?.ok_or_else(|| {
             Failure::usage(format!(
                 "{}: on which drive? --device PROFILE, for example --device confznspp \
-                 (`zonelab profiles` lists them)",
+                 (`zonelab profiles` lists them), or tcp://HOST:PORT/NQN?nsid=1",
                 args.file
             ))
-        })?,
-    };
-    if SCHEMES.iter().any(|scheme| device.starts_with(scheme)) || device.starts_with("/dev/") {
-        return Err(Failure::usage(format!(
-            "{device}: job files run on emulated drives so far; real and remote ones come later. \
-             Name a profile: --device confznspp"
-        )));
-    }
-    Ok(device)
-}
-
-/// A device's profile, and the namespace that it names: `confznspp?nsid=1`.
-fn namespace_of(device: &str) -> Result<(&str, NamespaceId), Failure> {
-    let Some((profile, query)) = device.split_once('?') else {
-        return Ok((device, NamespaceId::FIRST));
-    };
-    let nsid = query.strip_prefix("nsid=").map(str::parse);
-    match nsid {
-        Some(Ok(nsid)) => Ok((profile, NamespaceId(nsid))),
-        Some(Err(_)) => Err(Failure::usage(format!(
-            "{device}: a namespace is a number: {profile}?nsid=1"
-        ))),
-        None if query.starts_with("clock=") => Err(Failure::usage(format!(
-            "{device}: job files run in virtual time so far; ?clock=real comes later"
-        ))),
-        None => Err(Failure::usage(format!(
-            "{device}: \"{query}\" is unknown behind a profile; it takes {profile}?nsid=1"
-        ))),
+        }),
     }
 }
 
@@ -229,8 +243,8 @@ fn named_device(file: &JobFile) -> Result<Option<String>, Failure> {
             None => continue,
             Some(Target::Profile(name)) => name,
             Some(Target::Spdk(name) | Target::Device(name)) => {
-                let what = format!("\"{name}\" is a real drive: those come later");
-                let valid = "name a profile: --device confznspp";
+                let what = format!("\"{name}\" is a drive of this machine: those come later");
+                let valid = "name a profile (--device confznspp) or tcp://HOST:PORT/NQN?nsid=1";
                 let problem = section.target_origin().problem("filename", what, valid);
                 return Err(Failure::input(problem));
             }
@@ -300,46 +314,6 @@ fn zone_range(text: &str, zones: u32) -> Result<Range<u32>, Failure> {
     Ok(start..end)
 }
 
-/// Where files go, if any are asked for.
-fn directory(args: &Args, plan: &Plan) -> Option<PathBuf> {
-    let logs = plan.jobs.iter().any(|job| job.logs.any());
-    args.out.clone().or_else(|| {
-        let name = Path::new(&args.file).file_stem().unwrap_or_default();
-        let name = results::file_name(&name.to_string_lossy());
-        logs.then(|| Path::new("results").join(name))
-    })
-}
-
-/// What the results depend on: the job file as it was read, and the drive.
-fn manifest(
-    args: &Args,
-    file: &JobFile,
-    (profile, nsid): (&Profile, NamespaceId),
-    conditions: &conditions::Loaded,
-) -> Result<Manifest, Failure> {
-    let tool = concat!("zonelab ", env!("CARGO_PKG_VERSION"));
-    let sections: Vec<_> = file
-        .sections
-        .iter()
-        .map(|section| (&section.name, &section.echo))
-        .collect();
-    let configuration = serde_json::json!({
-        "global": file.global,
-        "jobs": sections,
-        "text": files::read(&args.file)?,
-        "drive": zonelab_ssd::profile::to_toml(&profile.config),
-        "namespace": nsid.0,
-        "full_zones": args.full_zones,
-        "conditions": conditions.configuration,
-        "host": [&args.host_submit, &args.host_complete, &args.host_jitter],
-    });
-    Ok(Manifest::new(
-        tool,
-        configuration.to_string().as_bytes(),
-        args.seed,
-    ))
-}
-
 /// The first interruption ends the jobs, the second the program.
 fn interruptible(flag: &Arc<AtomicBool>) -> Result<(), Failure> {
     let flag = Arc::clone(flag);
@@ -350,78 +324,4 @@ fn interruptible(flag: &Arc<AtomicBool>) -> Result<(), Failure> {
         eprintln!("zonelab: interrupted; ending the jobs (again to stop at once)");
     })
     .map_err(Failure::environment)
-}
-
-fn write(
-    path: &Path,
-    manifest: Manifest,
-    existing: Existing,
-    report: &Report<'_>,
-    plan: &Plan,
-    run: &FioRun,
-) -> Result<(), Failure> {
-    let mut dir = ResultDir::create(path, manifest, existing).map_err(Failure::environment)?;
-    let mut put = |name: &str, text: &str| {
-        dir.write(name, text.as_bytes())
-            .map_err(Failure::environment)
-    };
-    put("fio.json", &fio::to_json(report))?;
-    put("fio.txt", &fio::to_text(report))?;
-    for (name, text) in fio::log_files(plan, run) {
-        // A prefix may be a path of the machine that the job file was made on.
-        let name = name.rsplit('/').next().unwrap_or(&name);
-        put(name, &text)?;
-    }
-    if !report.interrupted {
-        dir.finish().map_err(Failure::environment)?;
-    }
-    eprintln!("zonelab: results: {}", path.display());
-    Ok(())
-}
-
-fn print(args: &Args, report: &Report<'_>) -> Result<(), Failure> {
-    let text = if args.json || args.output_format == Format::Json {
-        fio::to_json(report)
-    } else {
-        fio::to_text(report)
-    };
-    match &args.output {
-        Some(path) => std::fs::write(path, text)
-            .map_err(|error| Failure::environment(anyhow::anyhow!("{}: {error}", path.display()))),
-        None => console::print(&text),
-    }
-}
-
-fn outcome(report: &Report<'_>) -> Exit {
-    for entry in &report.entries {
-        if let Some((kind, status)) = entry.first_error {
-            eprintln!(
-                "zonelab: job {}: {} operations failed, first a {}: {status}",
-                entry.job.name,
-                entry.errors,
-                kind.name()
-            );
-        }
-        if entry.stuck > 0 {
-            eprintln!(
-                "zonelab: job {}: {} threads waited for ever, for zones that nobody gives back",
-                entry.job.name, entry.stuck
-            );
-        }
-        if entry.operations() == 0 && entry.errors == 0 {
-            eprintln!(
-                "zonelab: job {} did nothing in the measured time: reads and trims need written \
-                 zones (an earlier job, or --full-zones), and writes a zone that may be opened \
-                 (zones that earlier jobs have written in part count too)",
-                entry.job.name
-            );
-        }
-    }
-    if report.interrupted {
-        return Exit::Interrupted;
-    }
-    if report.errors() > 0 || report.stuck() > 0 {
-        return Exit::Device;
-    }
-    Exit::Done
 }

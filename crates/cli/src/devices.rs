@@ -1,0 +1,114 @@
+//! What `--device` names, and the way there.
+
+use zonelab_device::NamespaceId;
+use zonelab_driver::url::TcpAddress;
+use zonelab_driver::{DriverError, Options, TcpController, TcpDevice};
+
+use crate::exit::{Exit, Failure};
+
+/// A device that a program runs on.
+#[derive(Debug)]
+pub(crate) enum Named<'a> {
+    /// An emulated drive in this process: `zn540?nsid=2&clock=real`.
+    Emulated {
+        /// Name or file of its profile.
+        profile: &'a str,
+        /// The namespace, if it is named.
+        nsid: Option<NamespaceId>,
+        /// Its time is real; else virtual.
+        is_real: bool,
+    },
+    /// A drive over NVMe/TCP, in real time.
+    Tcp(TcpAddress),
+}
+
+impl<'a> Named<'a> {
+    /// Reads the name of a device.
+    ///
+    /// # Errors
+    /// It names none, or one of a kind that is yet to come: what would be valid.
+    pub(crate) fn parse(device: &'a str) -> Result<Self, Failure> {
+        if device.starts_with(zonelab_driver::url::SCHEME) {
+            let address = TcpAddress::parse(device).map_err(|e| Failure::usage(e.to_string()))?;
+            if address.is_discovery() {
+                return Err(Failure::usage(format!(
+                    "{device}: this is a discovery subsystem; `zonelab nvme discover` lists the \
+                     drives that it knows, and one of them is tcp://HOST:PORT/NQN?nsid=1"
+                )));
+            }
+            return Ok(Self::Tcp(address));
+        }
+        if device.contains("://") || device.starts_with("/dev/") {
+            return Err(Failure::usage(format!(
+                "{device}: programs run on emulated drives and over NVMe/TCP: name a profile \
+                 (--device confznspp) or tcp://HOST:PORT/NQN?nsid=1"
+            )));
+        }
+        let (profile, query) = device.split_once('?').unwrap_or((device, ""));
+        let (mut nsid, mut is_real) = (None, false);
+        for part in query.split('&').filter(|part| !part.is_empty()) {
+            match part.split_once('=') {
+                Some(("clock", "virtual")) => is_real = false,
+                Some(("clock", "real")) => is_real = true,
+                Some(("nsid", number)) => {
+                    let number = number.parse().map_err(|_| {
+                        let message =
+                            format!("{device}: a namespace is a number: {profile}?nsid=1");
+                        Failure::usage(message)
+                    })?;
+                    nsid = Some(NamespaceId(number));
+                }
+                _ => {
+                    return Err(Failure::usage(format!(
+                        "{device}: \"{part}\" is unknown behind a profile; it takes \
+                         {profile}?nsid=1, {profile}?clock=real or {profile}?clock=virtual"
+                    )));
+                }
+            }
+        }
+        Ok(Self::Emulated {
+            profile,
+            nsid,
+            is_real,
+        })
+    }
+}
+
+/// Connects to a drive over NVMe/TCP.
+///
+/// # Errors
+/// Nobody is there, or not what it should be: exit code 5.
+pub(crate) fn connect(options: Options) -> Result<TcpDevice, Failure> {
+    let controller = TcpController::connect(options).map_err(gone)?;
+    TcpDevice::new(controller).map_err(gone)
+}
+
+/// A device that cannot be used, or not any more.
+pub(crate) fn gone(error: DriverError) -> Failure {
+    let advice = match error.is_unreachable() {
+        true => "; is the drive served there? (`zonelab serve PROFILE` serves one)",
+        false => "",
+    };
+    Failure::new(Exit::Device, anyhow::anyhow!("{error}{advice}"))
+}
+
+/// Why `--set` is refused on a drive over NVMe/TCP.
+pub(crate) const SETTINGS: &str =
+    "a drive that is served gets its settings from `zonelab serve --set`";
+
+/// Why `--faults` is refused there.
+pub(crate) const FAULTS: &str = "`zonelab fault` makes a drive fail that is served";
+
+/// Refuses `option` on a device that is not emulated in this process; `why` says
+/// what would be valid.
+///
+/// # Errors
+/// The option is given.
+pub(crate) fn refuse(device: &str, option: &str, is_given: bool, why: &str) -> Result<(), Failure> {
+    match is_given {
+        true => Err(Failure::usage(format!(
+            "{option} is for emulated drives, and {device} is none: {why}"
+        ))),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,220 @@
+//! Job files on a drive over NVMe/TCP, in real time.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use zonelab_config::units::fmt_size;
+use zonelab_device::{DeviceInfo, NamespaceId, Nanos, ZonedInfo};
+use zonelab_driver::url::TcpAddress;
+use zonelab_driver::{Options, TcpDevice, TcpDeviceQueue};
+use zonelab_host::fio::{JobFile, Plan};
+use zonelab_host::{RealClock, Rng};
+use zonelab_lab::fio::{self, Report, ReportedZone, Site};
+
+use super::ending::{Ending, configuration};
+use super::{Args, NO_TIME, interruptible, warn};
+use crate::devices;
+use crate::exit::{Exit, Failure};
+
+/// Threads of a plan at most, so queues; the drive grants as many as it likes.
+const QUEUES: u16 = 4096;
+
+/// Entries of a queue to ask for: 1,024 commands in flight. The limit of the
+/// drive applies.
+const QUEUE_ENTRIES: u32 = 1025;
+
+/// Ranges of zones that a message names at most.
+const MAX_RANGES: usize = 8;
+
+pub(super) fn fio(
+    args: &Args,
+    file: &JobFile,
+    device: &str,
+    address: TcpAddress,
+) -> Result<Exit, Failure> {
+    refuse(args, device)?;
+    let nsid = NamespaceId(address.nsid);
+    let mut site = OverTcp(devices::connect(Options {
+        queues: QUEUES,
+        queue_entries: QUEUE_ENTRIES,
+        ..Options::new(address)
+    })?);
+    let plan = file.plan_on(site.info(), nsid, args.seed);
+    let plan = plan.map_err(Failure::input)?;
+    warn(&plan.warnings);
+    let unfit = |what: String| Failure::input(anyhow::anyhow!("{device}: {what}"));
+    // It is opened for good by the first thread.
+    let depth = site.0.open_queue().map_err(devices::gone)?.depth();
+    fits(&plan, site.0.granted_queues(), depth).map_err(unfit)?;
+    if args.parse_only {
+        let controller = site.0.close().map_err(devices::gone)?;
+        controller.disconnect().map_err(devices::gone)?;
+        return Ok(Exit::Done);
+    }
+    let namespace = site.info().namespace(nsid).cloned();
+    let Some((namespace, zoned)) = namespace.and_then(|of| Some((of.clone(), of.zoned?))) else {
+        return Err(unfit(format!("namespace {} has no zones", nsid.0)));
+    };
+    let zones = match fio::report_zones(&mut site, nsid) {
+        Ok(zones) => zones,
+        // A connection that is lost says more than the command that was.
+        Err(what) => {
+            site.0.close().map_err(devices::gone)?;
+            return Err(Failure::new(
+                Exit::Device,
+                anyhow::anyhow!("{device}: {what}"),
+            ));
+        }
+    };
+    if !args.overwrite {
+        let bytes = namespace
+            .size_lbas
+            .saturating_mul(namespace.lba_bytes.into());
+        may_destroy(device, bytes, zoned, &fio::at_risk(&plan, &zones))?;
+    }
+    let model = &site.info().model;
+    let of_device = serde_json::json!({
+        "device": device, "model": model, "zones": zoned.zones,
+        "zone_capacity_lbas": zoned.zone_capacity_lbas, "lba_bytes": namespace.lba_bytes,
+        "zones_in_use": in_use(&zones),
+    });
+    let configuration = configuration(args, file, of_device)?;
+    let ending = Ending::new(args, &plan, &configuration)?;
+    let interrupt = Arc::new(AtomicBool::new(false));
+    interruptible(&interrupt)?;
+    let table = fio::table_of(&plan, zoned, &zones);
+    let run = fio::run_on(&plan, &mut site, table, args.seed, &interrupt);
+    let mut report = Report::new(file, &plan, &run, device, args.seed);
+    let left = match site.0.close() {
+        Ok(controller) => controller.disconnect(),
+        Err(lost) => {
+            report.lost = Some(lost.to_string());
+            Ok(())
+        }
+    };
+    let exit = ending.put(args, &plan, &run, &report)?;
+    left.map_err(devices::gone)?;
+    Ok(exit)
+}
+
+/// Options about what only emulated drives have.
+fn refuse(args: &Args, device: &str) -> Result<(), Failure> {
+    let no =
+        |option: &str, is_given: bool, why: &str| devices::refuse(device, option, is_given, why);
+    let set = args
+        .set
+        .first()
+        .map_or(String::new(), |set| format!(" {set}"));
+    no(
+        &format!("--set{set}"),
+        !args.set.is_empty(),
+        devices::SETTINGS,
+    )?;
+    no("--faults", args.conditions.has_faults(), devices::FAULTS)?;
+    let restore = "it is as it is; a job with rw=write fills zones";
+    no("--restore", args.conditions.has_restore(), restore)?;
+    let snapshot = "it keeps its state itself (`zonelab serve --store FILE`)";
+    no("--snapshot", args.snapshot.is_some(), snapshot)?;
+    let trace = "a host does not see its dies; logs of the jobs (write_lat_log) are written";
+    no("--trace", args.trace.is_some(), trace)?;
+    let full = "it reports its zones itself; a job with rw=write fills them";
+    no("--full-zones", args.full_zones.is_some(), full)?;
+    let host = "in real time the host takes the time that it takes";
+    no("--host-submit", args.host_submit != NO_TIME, host)?;
+    no("--host-complete", args.host_complete != NO_TIME, host)?;
+    no("--host-jitter", args.host_jitter != NO_TIME, host)
+}
+
+/// Zones that are not empty.
+fn in_use(zones: &[ReportedZone]) -> usize {
+    let empty = zonelab_nvme::zns::ZoneState::EMPTY;
+    zones.iter().filter(|zone| zone.state != empty).count()
+}
+
+/// Data are destroyed only if the user says so.
+fn may_destroy(device: &str, bytes: u64, zoned: ZonedInfo, risk: &[u32]) -> Result<(), Failure> {
+    if risk.is_empty() {
+        return Ok(());
+    }
+    let size = fmt_size(bytes);
+    let (count, zones, list) = (risk.len(), zoned.zones, ranges(risk));
+    Err(Failure::usage(format!(
+        "{device}: jobs write or reset {count} zones that are not empty ({list}), of {zones} \
+         zones, {size}: say --overwrite if what they hold may be lost"
+    )))
+}
+
+/// Ascending numbers as ranges.
+fn ranges(numbers: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(*number) => *last = *number,
+            _ => ranges.push((*number, *number)),
+        }
+    }
+    let shown = ranges.iter().take(MAX_RANGES);
+    let texts: Vec<String> = shown
+        .map(|(first, last)| match first == last {
+            true => first.to_string(),
+            false => format!("{first} to {last}"),
+        })
+        .collect();
+    let more = match ranges.len() > MAX_RANGES {
+        true => ", ...",
+        false => "",
+    };
+    texts.join(", ") + more
+}
+
+/// Whether the drive has the queues for all threads.
+fn fits(plan: &Plan, granted: u16, depth: u16) -> Result<(), String> {
+    for stage in 0..plan.stages {
+        let jobs = || plan.jobs.iter().filter(|job| job.stage == stage);
+        let threads = jobs().count();
+        if threads > usize::from(granted) {
+            let name = jobs().next_back().map_or("", |job| &job.name);
+            return Err(format!(
+                "numjobs: {threads} threads run at the same time, the last of job {name}, and \
+                 the drive grants {granted} queues: one thread has one"
+            ));
+        }
+    }
+    let deepest = plan.jobs.iter().max_by_key(|job| job.spec.queue_depth);
+    match deepest {
+        Some(job) if job.spec.queue_depth > u32::from(depth) => Err(format!(
+            "iodepth={} of job {}: queues of the drive hold {depth} commands",
+            job.spec.queue_depth, job.name
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// A drive over NVMe/TCP that job files run on.
+struct OverTcp(TcpDevice);
+
+impl Site for OverTcp {
+    type Device = TcpDevice;
+    type Clock = RealClock;
+
+    fn info(&self) -> &DeviceInfo {
+        self.0.info()
+    }
+
+    fn clock(&self, _at: Nanos) -> RealClock {
+        RealClock::sharing(self.0.clock())
+    }
+
+    /// As deep as the drive has them, which is enough: [`fits`].
+    fn open_queue(&mut self, _depth: u32, _rng: Rng) -> Result<TcpDeviceQueue, String> {
+        self.0.open_queue().map_err(|error| error.to_string())
+    }
+
+    fn device(&mut self) -> &mut TcpDevice {
+        &mut self.0
+    }
+
+    fn is_lost(&self) -> bool {
+        self.0.is_lost()
+    }
+}

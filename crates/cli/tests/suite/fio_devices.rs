@@ -1,0 +1,401 @@
+//! `zonelab fio` in real time: on emulated drives and over NVMe/TCP.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+use zonelab_device::{Buf, Lba, Op};
+use zonelab_nvme::zns::ReportFilter;
+
+use super::fio_jobs::{example, job};
+use super::scratch::{Scratch, stderr};
+use super::store::{Served, run};
+
+/// Zones of 16 MiB.
+const SMALL: [&str; 4] = ["--set", "zones.capacity=16MiB", "--set", "zones.size=16MiB"];
+
+/// Zones of 32 MiB.
+const LARGER: [&str; 4] = ["--set", "zones.capacity=32MiB", "--set", "zones.size=32MiB"];
+
+fn serve_with(scratch: &Scratch, zones: &[&str], more: &[&str]) -> Served {
+    let listen = ["serve", "confznspp", "--log", "warn", "--json"];
+    let at = ["--listen", "127.0.0.1:0"];
+    Served::start(scratch.command(&[&listen[..], &at, zones, more].concat()))
+}
+
+/// Serves the drive with small zones.
+fn serve(scratch: &Scratch, more: &[&str]) -> Served {
+    serve_with(scratch, &SMALL, more)
+}
+
+/// Every kind of operation; each job ends by its size or its number of operations.
+const BOUNDED: &str = "
+[global]
+ioengine=libaio
+bs=16k
+group_reporting
+[fill]
+rw=write
+bs=256k
+iodepth=4
+size=2z
+[shared]
+stonewall
+rw=write
+offset=2z
+size=4z
+numjobs=3
+iodepth=2
+number_ios=100
+[finish]
+new_group
+rw=write
+offset=8z
+size=2z
+finish=1
+[read]
+stonewall
+rw=randread
+size=2z
+iodepth=32
+number_ios=3000
+[mix]
+stonewall
+rw=randrw
+size=2z
+io_size=4m
+iodepth=8
+[append]
+stonewall
+rw=write
+offset=12z
+size=1z
+zone_append=1
+io_size=2m
+iodepth=4
+[trim]
+stonewall
+rw=trim
+bs=16m
+offset=8z
+size=1z
+";
+
+/// What a job did that does not depend on how long it took: errors, operations
+/// and bytes of all directions, and those kinds that are not reads or writes.
+fn amounts(result: &Value) -> Vec<(String, [u64; 6])> {
+    let number = |value: &Value| value.as_u64().unwrap();
+    let jobs = result["jobs"].as_array().unwrap();
+    let of = |job: &Value| {
+        let all = |key: &str| {
+            let each = ["read", "write", "trim"];
+            each.iter().map(|of| number(&job[of][key])).sum::<u64>()
+        };
+        let kinds = &job["zonelab"]["operations"];
+        let kind = |name: &str| number(&kinds[name]);
+        let name = job["jobname"].as_str().unwrap().to_owned();
+        let error = number(&job["error"]);
+        let amounts = [all("total_ios"), all("io_bytes")];
+        let [finishes, resets, appends] = ["finish", "reset", "append"].map(kind);
+        let [operations, bytes] = amounts;
+        (name, [error, operations, bytes, finishes, resets, appends])
+    };
+    jobs.iter().map(of).collect()
+}
+
+/// State and blocks of the first zones of a served drive.
+fn zones(scratch: &Scratch, served: &Served) -> Vec<(String, u64)> {
+    let args = ["nvme", "zns", "report-zones", "--descs", "14", "--device"];
+    let output = scratch
+        .command(&args)
+        .args([&served.url()])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let value = |line: &str, key: &str| {
+        let (_, rest) = line.split_once(key).unwrap();
+        rest.split_whitespace().next().unwrap().to_owned()
+    };
+    let number = |line: &str, key: &str| {
+        let text = value(line, key);
+        u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap()
+    };
+    let lines = text.lines().filter(|line| line.contains("SLBA:"));
+    lines
+        .map(|line| {
+            let state = value(line, "State:");
+            let written = match state.as_str() {
+                "FULL" => number(line, "Cap:"),
+                _ => number(line, "WP:") - number(line, "SLBA:"),
+            };
+            (state, written)
+        })
+        .collect()
+}
+
+/// The same jobs do as much in virtual time, in real time, and over NVMe/TCP on
+/// drives that answer at their times or at once, and leave the same zones.
+#[test]
+fn bounded_jobs_do_as_much_on_any_device() {
+    let scratch = Scratch::new("fio-devices");
+    scratch.write("job.fio", BOUNDED);
+    let on = |device: &str, more: &[&str]| {
+        scratch.json(&[&["job.fio", "--device", device], more].concat())
+    };
+    let in_virtual_time = on("confznspp", &SMALL);
+    let expected = amounts(&in_virtual_time);
+    assert_eq!(expected.len(), 7);
+    let sum = |at: usize| expected.iter().map(|(_, of)| of[at]).sum::<u64>();
+    assert_eq!(sum(0), 0, "{expected:?}");
+    assert_eq!((sum(3), sum(4), sum(5)), (2, 1, 128), "{expected:?}");
+    assert!(in_virtual_time["zonelab"]["clock"].is_null());
+    let in_real_time = on("confznspp?clock=real", &SMALL);
+    assert_eq!(amounts(&in_real_time), expected);
+    let about = &in_real_time["zonelab"];
+    assert_eq!(about["clock"], "real");
+    let simulated_ns = in_virtual_time["zonelab"]["simulated_ns"].as_u64();
+    let elapsed_ns = about["elapsed_ns"].as_u64();
+    assert!(
+        elapsed_ns > simulated_ns.map(|ns| ns / 2),
+        "it takes its time"
+    );
+    let late = &about["lateness_ns"];
+    assert!(late["N"].as_u64() > Some(0), "it has events");
+    let [least, half, most] = [&late["min"], &late["percentile"]["50.000000"], &late["max"]];
+    assert!(least.as_u64() <= half.as_u64() && half.as_u64() <= most.as_u64());
+    assert!(
+        most.as_u64() > Some(0),
+        "no thread is on time to the nanosecond"
+    );
+    assert!(about["simulated_ns"].is_null());
+    for more in [&[][..], &["--no-timing"]] {
+        let served = serve(&scratch, more);
+        assert_eq!(amounts(&on(&served.url(), &[])), expected, "{more:?}");
+        let zones = zones(&scratch, &served);
+        let of = |zone: usize| (zones[zone].0.as_str(), zones[zone].1);
+        // Three threads wrote 100 pages each, one after the other.
+        assert_eq!(of(2), ("IMP_OPENED", 1_200));
+        assert_eq!(of(3), ("EMPTY", 0));
+        assert_eq!(of(8), ("EMPTY", 0), "it was reset after it was finished");
+        assert_eq!(of(9).0, "FULL");
+        assert_eq!(of(12), ("IMP_OPENED", 512));
+        for zone in [4, 5, 6, 7, 10, 11, 13] {
+            assert_eq!(of(zone), ("EMPTY", 0), "zone {zone}");
+        }
+    }
+}
+
+/// The example, shortened: its last job reads 20,000 pages whatever the device.
+#[test]
+fn the_example_runs_on_any_device() {
+    let scratch = Scratch::new("fio-devices-example");
+    let text = std::fs::read_to_string(example("writers-and-finishes.fio")).unwrap();
+    let short = text
+        .replace("ramp_time=5", "ramp_time=100ms")
+        .replace("runtime=60", "runtime=400ms")
+        .replace("runtime=20", "runtime=400ms");
+    assert_eq!(short.matches("runtime=400ms").count(), 3);
+    scratch.write("job.fio", &short);
+    let timed = serve_with(&scratch, &LARGER, &[]);
+    let untimed = serve_with(&scratch, &LARGER, &["--no-timing"]);
+    let (timed, untimed) = (timed.url(), untimed.url());
+    for (device, more) in [
+        ("confznspp", &LARGER[..]),
+        ("confznspp?clock=real", &LARGER[..]),
+        (&timed, &[]),
+        (&untimed, &[]),
+    ] {
+        let result = scratch.json(&[&["job.fio", "--device", device], more].concat());
+        let read = &job(&result, "read")["read"];
+        assert_eq!(read["total_ios"], 20_000, "{device}");
+        assert_eq!(read["io_bytes"], 20_000 * 16_384, "{device}");
+        let jobs = result["jobs"].as_array().unwrap();
+        assert!(jobs.iter().all(|job| job["error"] == 0), "{device}");
+        assert_eq!(result["zonelab"]["interrupted"], false, "{device}");
+    }
+}
+
+#[test]
+fn what_zones_hold_is_not_overwritten_unasked() {
+    let scratch = Scratch::new("fio-overwrite");
+    let served = serve(&scratch, &["--no-timing"]);
+    let url = served.url();
+    let fio = |text: &str, more: &[&str]| {
+        scratch.write("job.fio", text);
+        scratch.fio(&[&["job.fio", "--device", &url], more].concat())
+    };
+    let succeeds = |text: &str, more: &[&str]| {
+        let output = fio(text, more);
+        assert!(output.status.success(), "{text}: {}", stderr(&output));
+    };
+    let is_refused = |text: &str| {
+        let before = zones(&scratch, &served);
+        let output = fio(text, &[]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{text}: {said}");
+        for part in [&url, "--overwrite", "48 zones", "768MiB"] {
+            assert!(said.contains(part), "{text}: {part}: {said}");
+        }
+        assert_eq!(zones(&scratch, &served), before);
+        said
+    };
+    let write = "[a]\nrw=write\nbs=64k\noffset=1z\nsize=2z\nio_size=17m\n";
+    succeeds(write, &[]);
+    assert_eq!(zones(&scratch, &served)[1], ("FULL".to_owned(), 4_096));
+    assert!(is_refused(write).contains("2 zones that are not empty (1 to 2)"));
+    let wide = "[a]\nrw=write\nbs=64k\nsize=8z\nnumber_ios=1\n";
+    assert!(is_refused(wide).contains("2 zones that are not empty (1 to 2)"));
+    let one = "[a]\nrw=randtrim\nsize=2z\n";
+    assert!(is_refused(one).contains("1 zones that are not empty (1)"));
+    is_refused("[a]\nrw=write\nbs=64k\noffset=9z\nsize=1z\ninitial_zone_reset=1\n");
+    // Neither reads nor writes elsewhere destroy anything.
+    succeeds("[a]\nrw=read\nbs=64k\nsize=4z\n", &[]);
+    succeeds("[a]\nrw=write\nbs=64k\noffset=4z\nsize=1z\n", &[]);
+    succeeds(write, &["--overwrite"]);
+    let reset = "[a]\nrw=write\nbs=64k\noffset=9z\nsize=1z\ninitial_zone_reset=1\n";
+    succeeds(reset, &["--overwrite"]);
+    let zones = zones(&scratch, &served);
+    assert_eq!(zones[1], ("EMPTY".to_owned(), 0));
+    assert_eq!(zones[9].0, "FULL");
+}
+
+/// Reads find what was there before: the drive's own report says so.
+#[test]
+fn zones_that_were_written_before_can_be_read() {
+    let scratch = Scratch::new("fio-report");
+    let served = serve(&scratch, &["--no-timing"]);
+    let url = served.url();
+    let run = |text: &str| {
+        scratch.write("job.fio", text);
+        scratch.json(&["job.fio", "--device", &url])
+    };
+    run("[a]\nrw=write\nbs=64k\noffset=3z\nsize=1z\nnumber_ios=10\n");
+    let read = run("[a]\nrw=read\nbs=64k\nsize=6z\n");
+    assert_eq!(read["jobs"][0]["read"]["total_ios"], 10);
+}
+
+#[test]
+fn what_only_emulated_drives_have_is_refused_by_name() {
+    let scratch = Scratch::new("fio-refused");
+    scratch.write("job.fio", "[a]\nrw=read\n");
+    scratch.write("faults.toml", "");
+    // Nobody listens there: these are refused before anything is connected.
+    let nobody = "tcp://127.0.0.1:1/nqn.2014-08.org.x:y";
+    let real = "confznspp?clock=real";
+    let cases: [(&str, &[&str], i32, &str); 17] = [
+        (nobody, &["--set", "zones.count=4"], 2, "serve --set"),
+        (nobody, &["--faults", "faults.toml"], 2, "zonelab fault"),
+        (nobody, &["--restore", "x"], 2, "rw=write"),
+        (nobody, &["--snapshot", "x"], 2, "serve --store"),
+        (nobody, &["--trace", "x"], 2, "write_lat_log"),
+        (nobody, &["--full-zones", "all"], 2, "rw=write"),
+        (nobody, &["--host-submit", "1us"], 2, "the time that"),
+        (nobody, &["--host-complete", "1us"], 2, "the time that"),
+        (nobody, &["--host-jitter", "1us"], 2, "the time that"),
+        (real, &["--host-submit", "1us"], 2, "for virtual time"),
+        (real, &["--host-jitter", "1us"], 2, "for virtual time"),
+        (nobody, &[], 5, "no connection to 127.0.0.1:1"),
+        (nobody, &["--parse-only"], 5, "is the drive served there?"),
+        ("tcp://127.0.0.1:1", &[], 2, "zonelab nvme discover"),
+        ("pcie://0000:01:00.0", &[], 2, "tcp://HOST:PORT/NQN"),
+        ("linux:///dev/ng0n1", &[], 2, "tcp://HOST:PORT/NQN"),
+        ("/dev/nvme0n1", &[], 2, "tcp://HOST:PORT/NQN"),
+    ];
+    for (device, more, code, says) in cases {
+        let output = scratch.fio(&[&["job.fio", "--device", device], more].concat());
+        let said = stderr(&output);
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{device} {more:?}: {said}"
+        );
+        assert!(said.contains(says), "{device} {more:?}: {said}");
+        if let Some(option) = more.first().filter(|_| code == 2) {
+            assert!(said.contains(option), "{device} {more:?}: {said}");
+        }
+    }
+    assert!(!scratch.0.join("x").exists());
+}
+
+#[test]
+fn jobs_that_do_not_fit_the_drive_are_refused() {
+    let scratch = Scratch::new("fio-unfit");
+    let served = serve(&scratch, &["--no-timing", "--queue-depth", "8"]);
+    let url = served.url();
+    let depth = "[deep]\nrw=read\nioengine=libaio\niodepth=9\n";
+    for (text, device, says) in [
+        (
+            depth,
+            url.clone(),
+            "iodepth=9 of job deep: queues of the drive hold 7",
+        ),
+        (
+            "[a]\nrw=read\nnumjobs=4000\n",
+            url.clone(),
+            "numjobs: 4000 threads",
+        ),
+        (
+            "[a]\nrw=write\noffset=99z\n",
+            url.clone(),
+            "the device has 48 zones",
+        ),
+        ("[a]\nrw=read\n", format!("{url}?nsid=2"), "no namespace 2"),
+    ] {
+        scratch.write("job.fio", text);
+        let output = scratch.fio(&["job.fio", "--device", &device]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(3), "{text}: {said}");
+        assert!(said.contains(says), "{text}: {said}");
+    }
+}
+
+/// A drive that goes away in the middle of a run: what was done until then is
+/// reported, the jobs that never began have nothing.
+#[test]
+fn a_drive_that_goes_away_ends_the_run_with_what_was_done() {
+    let scratch = Scratch::new("fio-gone");
+    scratch.write(
+        "job.fio",
+        "[writers]\nrw=write\nbs=16k\nsize=4z\nnumjobs=2\noffset_increment=4z\ntime_based\n\
+         runtime=600\ngroup_reporting\n[after]\nstonewall\nrw=read\nbs=16k\n",
+    );
+    let mut served = serve(&scratch, &["--no-timing"]);
+    let (controller, mut queue) = served.connect();
+    let fio = scratch
+        .command(&["fio", "job.fio", "--json", "--out", "results"])
+        .args(["--device", &served.url()])
+        .stderr(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let report = Op::ZoneReceive {
+        slba: Lba(0),
+        filter: ReportFilter::FULL,
+        partial: false,
+        extended: false,
+    };
+    // Until a zone is full.
+    loop {
+        let done = run(&mut queue, report, Some(Buf::zeroed(64)));
+        assert!(done.status.is_success());
+        if done.data.unwrap()[..8] != [0; 8] {
+            break;
+        }
+    }
+    served.process.kill().unwrap();
+    let output = fio.wait_with_output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(5), "{said}");
+    assert!(said.contains("the results are those until then"), "{said}");
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["zonelab"]["interrupted"], true);
+    assert!(result["zonelab"]["lost"].is_string());
+    let writers = job(&result, "writers");
+    assert_eq!(writers["error"], 5);
+    // A zone of 16 MiB was full.
+    assert!(writers["write"]["total_ios"].as_u64() >= Some(1_024));
+    assert_eq!(job(&result, "after")["read"]["total_ios"], 0);
+    let text = std::fs::read_to_string(scratch.0.join("results/fio.txt")).unwrap();
+    assert!(text.contains("PARTIAL"), "{text}");
+    drop((queue, controller));
+}
