@@ -214,7 +214,7 @@ impl Site for OverTcp {
         &mut self.0
     }
 
-    fn is_lost(&self) -> bool {
-        self.0.is_lost()
+    fn is_lost(device: &TcpDevice) -> bool {
+        device.is_lost()
     }
 }
