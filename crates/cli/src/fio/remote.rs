@@ -9,7 +9,7 @@ use zonelab_driver::url::TcpAddress;
 use zonelab_driver::{Options, TcpDevice, TcpDeviceQueue};
 use zonelab_host::fio::{JobFile, Plan};
 use zonelab_host::{RealClock, Rng};
-use zonelab_lab::fio::{self, Report, ReportedZone, Site};
+use zonelab_lab::fio::{self, Report, Site};
 
 use super::ending::{Ending, configuration};
 use super::{Args, NO_TIME, interruptible, warn};
@@ -76,7 +76,6 @@ pub(super) fn fio(
     let of_device = serde_json::json!({
         "device": device, "model": model, "zones": zoned.zones,
         "zone_capacity_lbas": zoned.zone_capacity_lbas, "lba_bytes": namespace.lba_bytes,
-        "zones_in_use": in_use(&zones),
     });
     let configuration = configuration(args, file, of_device)?;
     let ending = Ending::new(args, &plan, &configuration)?;
@@ -125,12 +124,6 @@ fn refuse(args: &Args, device: &str) -> Result<(), Failure> {
     no("--host-jitter", args.host_jitter != NO_TIME, host)
 }
 
-/// Zones that are not empty.
-fn in_use(zones: &[ReportedZone]) -> usize {
-    let empty = zonelab_nvme::zns::ZoneState::EMPTY;
-    zones.iter().filter(|zone| zone.state != empty).count()
-}
-
 /// Data are destroyed only if the user says so.
 fn may_destroy(device: &str, bytes: u64, zoned: ZonedInfo, risk: &[u32]) -> Result<(), Failure> {
     if risk.is_empty() {
@@ -139,8 +132,8 @@ fn may_destroy(device: &str, bytes: u64, zoned: ZonedInfo, risk: &[u32]) -> Resu
     let size = fmt_size(bytes);
     let (count, zones, list) = (risk.len(), zoned.zones, ranges(risk));
     Err(Failure::usage(format!(
-        "{device}: jobs write or reset {count} zones that are not empty ({list}), of {zones} \
-         zones, {size}: say --overwrite if what they hold may be lost"
+        "{device}: jobs write or reset zones that are not empty ({list}): {count} of {zones} \
+         zones, {size}; say --overwrite if what they hold may be lost"
     )))
 }
 
@@ -214,7 +207,22 @@ impl Site for OverTcp {
         &mut self.0
     }
 
-    fn is_lost(&self) -> bool {
-        self.0.is_lost()
+    fn is_lost(device: &TcpDevice) -> bool {
+        device.is_lost()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ranges;
+
+    #[test]
+    fn numbers_are_shown_as_ranges() {
+        assert_eq!(ranges(&[3]), "3");
+        assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "0 to 2, 5, 7 to 8");
+        let even: Vec<u32> = (0..9).map(|n| 2 * n).collect();
+        assert_eq!(ranges(&even[..8]), "0, 2, 4, 6, 8, 10, 12, 14");
+        assert_eq!(ranges(&even), "0, 2, 4, 6, 8, 10, 12, 14, ...");
+        assert_eq!(ranges(&[u32::MAX]), u32::MAX.to_string());
     }
 }

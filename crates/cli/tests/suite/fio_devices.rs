@@ -2,8 +2,10 @@
 
 use std::process::Stdio;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use zonelab_device::{Buf, Lba, Op};
+use zonelab_driver::TcpQueue;
 use zonelab_nvme::zns::ReportFilter;
 
 use super::fio_jobs::{example, job};
@@ -242,11 +244,11 @@ fn what_zones_hold_is_not_overwritten_unasked() {
     let write = "[a]\nrw=write\nbs=64k\noffset=1z\nsize=2z\nio_size=17m\n";
     succeeds(write, &[]);
     assert_eq!(zones(&scratch, &served)[1], ("FULL".to_owned(), 4_096));
-    assert!(is_refused(write).contains("2 zones that are not empty (1 to 2)"));
+    assert!(is_refused(write).contains("not empty (1 to 2): 2 of 48 zones"));
     let wide = "[a]\nrw=write\nbs=64k\nsize=8z\nnumber_ios=1\n";
-    assert!(is_refused(wide).contains("2 zones that are not empty (1 to 2)"));
+    assert!(is_refused(wide).contains("not empty (1 to 2): 2 of 48 zones"));
     let one = "[a]\nrw=randtrim\nsize=2z\n";
-    assert!(is_refused(one).contains("1 zones that are not empty (1)"));
+    assert!(is_refused(one).contains("not empty (1): 1 of 48 zones"));
     is_refused("[a]\nrw=write\nbs=64k\noffset=9z\nsize=1z\ninitial_zone_reset=1\n");
     // Neither reads nor writes elsewhere destroy anything.
     succeeds("[a]\nrw=read\nbs=64k\nsize=4z\n", &[]);
@@ -349,6 +351,63 @@ fn jobs_that_do_not_fit_the_drive_are_refused() {
     }
 }
 
+/// Waits until zones of the drive are in this state.
+fn until_some_are(queue: &mut TcpQueue, filter: ReportFilter) {
+    let report = Op::ZoneReceive {
+        slba: Lba(0),
+        filter,
+        partial: false,
+        extended: false,
+    };
+    loop {
+        let done = run(queue, report, Some(Buf::zeroed(64)));
+        assert!(done.status.is_success());
+        if done.data.unwrap()[..8] != [0; 8] {
+            return;
+        }
+    }
+}
+
+/// Jobs that pause for minutes end when there is nothing to wait for any more: the
+/// user interrupts the run, or the drive goes away.
+#[test]
+fn pauses_end_with_the_run() {
+    let scratch = Scratch::new("fio-pauses");
+    scratch.write(
+        "job.fio",
+        "[pauses]\nrw=write\nbs=16k\nsize=1z\nthinktime=600s\n\
+         [later]\nrw=write\nbs=16k\nsize=1z\noffset=2z\nstartdelay=600\n",
+    );
+    for is_interrupted in [true, false] {
+        let mut served = serve(&scratch, &["--no-timing"]);
+        let (controller, mut queue) = served.connect();
+        let fio = scratch
+            .command(&["fio", "job.fio", "--json"])
+            .args(["--device", &served.url()])
+            .stderr(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        until_some_are(&mut queue, ReportFilter::IMPLICITLY_OPENED);
+        match is_interrupted {
+            true => kill_process(Pid::from_child(&fio), Signal::INT).unwrap(),
+            false => served.process.kill().unwrap(),
+        }
+        let output = fio.wait_with_output().unwrap();
+        let said = stderr(&output);
+        let code = if is_interrupted { 130 } else { 5 };
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(result["zonelab"]["interrupted"], true);
+        assert_eq!(result["zonelab"]["lost"].is_string(), !is_interrupted);
+        if is_interrupted {
+            assert_eq!(job(&result, "pauses")["write"]["total_ios"], 1);
+        }
+        assert_eq!(job(&result, "later")["write"]["total_ios"], 0);
+        drop((queue, controller));
+    }
+}
+
 /// A drive that goes away in the middle of a run: what was done until then is
 /// reported, the jobs that never began have nothing.
 #[test]
@@ -368,20 +427,7 @@ fn a_drive_that_goes_away_ends_the_run_with_what_was_done() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let report = Op::ZoneReceive {
-        slba: Lba(0),
-        filter: ReportFilter::FULL,
-        partial: false,
-        extended: false,
-    };
-    // Until a zone is full.
-    loop {
-        let done = run(&mut queue, report, Some(Buf::zeroed(64)));
-        assert!(done.status.is_success());
-        if done.data.unwrap()[..8] != [0; 8] {
-            break;
-        }
-    }
+    until_some_are(&mut queue, ReportFilter::FULL);
     served.process.kill().unwrap();
     let output = fio.wait_with_output().unwrap();
     let said = stderr(&output);

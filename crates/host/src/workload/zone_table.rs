@@ -396,6 +396,21 @@ mod tests {
     }
 
     #[test]
+    fn a_zone_that_is_open_without_data_counts_until_it_is_reset() {
+        let mut table = table(Some(2), None);
+        table.declare_open(4);
+        table.declare_open(4);
+        table.declare_written(6, 3);
+        assert_eq!(table.open_zones(), [4, 6]);
+        assert_eq!(table.admit(0, 0, false, None), Admission::TooManyOpen);
+        assert_eq!(table.admit(4, 0, false, None), Admission::Granted);
+        assert_eq!(table.begin_write(4, 0, 10), 0);
+        assert_eq!(table.open_zones(), [4, 6], "it is not opened again");
+        table.declare_empty(4..5);
+        assert_eq!(table.admit(0, 0, false, None), Admission::Granted);
+    }
+
+    #[test]
     fn a_zone_that_is_reset_is_left_alone() {
         let mut table = table(None, None);
         table.declare_full(0..2);

@@ -4,25 +4,31 @@
 //! | --- | --- |
 //! | `site` | what a run needs of a device, and under which clock it runs |
 //! | `zones` | what the zones of a device hold before the first job |
+//! | `watch` | ends waits in real time when there is nothing left to wait for |
 //! | `run` | runs a plan, stage by stage |
+//! | `emulated` | the same on a new emulated drive |
 //! | `report` | what is reported: one entry for each thread or group |
 //! | `json` | `--output-format=json` |
 //! | `normal` | `--output-format=normal` |
 //! | `logs` | latency, bandwidth and operations over time |
 
+mod emulated;
 mod json;
 mod logs;
 mod normal;
 mod report;
 mod run;
 mod site;
+mod watch;
 mod zones;
 
+pub use emulated::{run, run_in_real_time};
 pub use json::to_json;
 pub use logs::log_files;
 pub use normal::to_text;
 pub use report::{Entry, Report};
-pub use run::{FioRun, RunSettings, ThreadResult, run, run_in_real_time, run_on};
+pub use run::{FioRun, RunSettings, ThreadResult, run_on};
 pub use site::{QueueOf, Site};
+pub use watch::Watched;
 pub(crate) use zones::declare;
 pub use zones::{ReportedZone, at_risk, report_zones, table_of};

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use zonelab_device::{Command, Completion, Lba, Monotonic, NamespaceId, Nanos, Op, QueuePair, Tag};
+use zonelab_device::{Command, Completion, Lba, NamespaceId, Nanos, Op, QueuePair, Tag};
 use zonelab_host::fio::{ExitWhat, Plan, PlannedJob};
 use zonelab_host::stats::Latency;
 use zonelab_host::workload::directed::{DirectedJob, DirectedResult, HORIZON, Shared};
@@ -13,13 +13,11 @@ use zonelab_host::workload::zone_table::{SharedZones, ZoneTable};
 use zonelab_host::{Bell, Clock, CoreId, Job, NextWake, Reactor, Rng, StopSignal};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
-use zonelab_sim::{Emulated, HostCosts};
-use zonelab_ssd::config::{DataStore, DriveConfig};
+use zonelab_sim::HostCosts;
 use zonelab_ssd::record::RecordLimits;
-use zonelab_ssd::{Control, Drive, snapshot};
 
-use super::site::{InRealTime, InVirtualTime, QueueOf, Site};
-use super::zones::declare;
+use super::site::{QueueOf, Site};
+use super::watch::Watched;
 use crate::conditions::Conditions;
 use crate::run::queue_names;
 use crate::trace::PointTrace;
@@ -76,86 +74,6 @@ pub struct FioRun {
     pub snapshot: Option<Vec<u8>>,
 }
 
-/// Runs a plan on a new drive, which keeps no data, in virtual time.
-///
-/// # Errors
-/// The zones to be declared full do not exist, or resetting the device failed:
-/// a text that says so.
-pub fn run(plan: &Plan, config: &DriveConfig, settings: &RunSettings) -> Result<FioRun, String> {
-    let costs = settings.costs;
-    on_emulated(plan, config, settings, |device| InVirtualTime {
-        device,
-        costs,
-    })
-}
-
-/// The same in real time; the costs of the host are its own.
-///
-/// # Errors
-/// As [`run`].
-pub fn run_in_real_time(
-    plan: &Plan,
-    config: &DriveConfig,
-    settings: &RunSettings,
-) -> Result<FioRun, String> {
-    on_emulated(plan, config, settings, |device| InRealTime {
-        device,
-        clock: Monotonic::new(),
-    })
-}
-
-fn on_emulated<S: Site>(
-    plan: &Plan,
-    config: &DriveConfig,
-    settings: &RunSettings,
-    site: impl FnOnce(Emulated) -> S,
-) -> Result<FioRun, String> {
-    // Jobs neither give data nor look at any.
-    let config = DriveConfig {
-        data: DataStore::None,
-        ..config.clone()
-    };
-    let drive = settings.conditions.drive(&config);
-    let device = Emulated::new(drive?);
-    if let Some(limits) = &settings.trace {
-        device.with_drive(|drive| drive.record(limits));
-    }
-    let namespace = device.info().namespace(plan.namespace);
-    let zoned = namespace.and_then(|namespace| namespace.zoned);
-    let zoned = zoned.ok_or("the device has no zones")?;
-    let mine = config.zones_of(plan.namespace).unwrap_or_default();
-    let mut zones = ZoneTable::new(zoned, plan.max_open_zones);
-    if settings.conditions.restore.is_some() {
-        device.with_drive(|drive| declare(drive, mine.clone(), &mut zones));
-    }
-    if let Some(full) = &settings.full_zones {
-        let control = Control::PreconditionFull {
-            zones: full.start.saturating_add(mine.start)..full.end.saturating_add(mine.start),
-        };
-        device
-            .with_drive(|drive| drive.control(Nanos::ZERO, &control))
-            .map_err(|error| error.to_string())?;
-        zones.declare_full(full.clone());
-    }
-    let mut site = site(device.clone());
-    let mut runner = Runner::new(plan, &mut site, zones, settings.seed, &settings.interrupt);
-    let run = runner.run();
-    if let Some(failure) = run.failure {
-        return Err(failure);
-    }
-    let queues = std::mem::take(&mut runner.queues);
-    let trace = settings
-        .trace
-        .map(|limits| trace_of(&device, limits, config, queues));
-    let snapshot = settings.saves.then(|| saved(&device)).transpose()?;
-    Ok(FioRun {
-        faults_struck: device.with_faults(|drive| drive.faults_struck()),
-        trace,
-        snapshot,
-        ..run
-    })
-}
-
 /// Runs a plan on any device, whose zones are as `zones` says. All threads of a
 /// stage run on one reactor, in this thread. Jobs end when `interrupt` is set.
 ///
@@ -172,37 +90,7 @@ pub fn run_on<S: Site>(
     Runner::new(plan, site, zones, seed, interrupt).run()
 }
 
-/// What was recorded, with what it takes to understand it.
-fn trace_of(
-    device: &Emulated,
-    limits: RecordLimits,
-    config: DriveConfig,
-    queues: Vec<String>,
-) -> Box<PointTrace> {
-    Box::new(PointTrace {
-        title: format!("job file on {}", config.name),
-        config,
-        limits,
-        record: device.with_drive(Drive::take_record),
-        queues,
-        end: device.with_drive(|drive| drive.now()),
-    })
-}
-
-/// The state of a drive once it has done what it does by itself.
-fn saved(device: &Emulated) -> Result<Vec<u8>, String> {
-    device.with_faults(|faulty| {
-        // What faults have in store belongs to this run.
-        faulty.clear_faults();
-        let mut done = Vec::new();
-        while let Some(at) = faulty.next_event() {
-            faulty.advance(at, &mut done);
-        }
-        snapshot::save(faulty.drive()).map_err(|error| error.to_string())
-    })
-}
-
-struct Runner<'a, S> {
+pub(super) struct Runner<'a, S> {
     plan: &'a Plan,
     interrupt: &'a Arc<AtomicBool>,
     site: &'a mut S,
@@ -214,7 +102,7 @@ struct Runner<'a, S> {
     /// In real time, how late what was due was handled.
     lateness: Option<Box<Latency>>,
     /// Names of the threads behind the queues, in the order of these.
-    queues: Vec<String>,
+    pub(super) queues: Vec<String>,
 }
 
 /// The signals of a stage.
@@ -245,7 +133,7 @@ impl Signals {
 }
 
 impl<'a, S: Site> Runner<'a, S> {
-    fn new(
+    pub(super) fn new(
         plan: &'a Plan,
         site: &'a mut S,
         zones: ZoneTable,
@@ -265,7 +153,7 @@ impl<'a, S: Site> Runner<'a, S> {
         }
     }
 
-    fn run(&mut self) -> FioRun {
+    pub(super) fn run(&mut self) -> FioRun {
         let clock = self.site.clock(self.now);
         let began = clock.now();
         self.now = began;
@@ -277,7 +165,7 @@ impl<'a, S: Site> Runner<'a, S> {
             let planned: Vec<&PlannedJob> = of_stage.collect();
             let is_over = self.everybody.is_stopped()
                 || self.interrupt.load(Ordering::Relaxed)
-                || self.site.is_lost()
+                || S::is_lost(self.site.device())
                 || failure.is_some();
             let done = match is_over {
                 true => Ok(idle(planned.len())),
@@ -301,14 +189,22 @@ impl<'a, S: Site> Runner<'a, S> {
         }
     }
 
-    /// Runs jobs, each with a queue and the time of its start, on cores of their own.
+    /// Runs jobs that hear `signals`, over one bell; each with a queue and the time
+    /// of its start, on a core of its own.
     fn drive<'j>(
         &mut self,
-        stop: StopSignal,
+        signals: &[StopSignal],
         jobs: impl Iterator<Item = (&'j mut dyn Job, QueueOf<S>, Nanos)>,
     ) {
         let clock = self.site.clock(self.now);
-        let mut reactor = Reactor::new(clock, self.site.device(), stop);
+        let stop = signals.first().cloned().unwrap_or_default();
+        let watched = Watched::new(
+            self.site.device(),
+            S::is_lost,
+            self.interrupt,
+            signals.to_vec(),
+        );
+        let mut reactor = Reactor::new(clock, watched, stop);
         if let Some(lateness) = &mut self.lateness {
             reactor = reactor.recording_lateness(lateness);
         }
@@ -340,7 +236,7 @@ impl<'a, S: Site> Runner<'a, S> {
         let starts: Vec<Nanos> = planned.iter().map(|job| self.start_of(job)).collect();
         let driven = jobs.iter_mut().zip(queues).zip(starts);
         self.drive(
-            StopSignal::over(&signals.bell),
+            &signals.groups,
             driven.map(|((job, queue), start)| (job as &mut dyn Job, queue, start)),
         );
         Ok(jobs
@@ -406,7 +302,7 @@ impl<'a, S: Site> Runner<'a, S> {
         };
         let queue = self.site.open_queue(1, Rng::new(self.rng.next_u64(), 1))?;
         let driven = [(&mut job as &mut dyn Job, queue, self.now)];
-        self.drive(StopSignal::default(), driven.into_iter());
+        self.drive(&[], driven.into_iter());
         match job.status {
             Some(status) if status.is_success() => {
                 self.zones.borrow_mut().declare_empty(zones);

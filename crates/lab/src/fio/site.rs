@@ -4,6 +4,8 @@ use zonelab_device::{Device, DeviceInfo, Monotonic, Nanos};
 use zonelab_host::{RealClock, Rng, VirtualClock, WaitsFor};
 use zonelab_sim::{Emulated, HostCosts};
 
+use super::watch::Watched;
+
 /// A device that job files run on, with the clock of the run.
 ///
 /// Everything else that jobs do is the same on all devices. What a device is
@@ -14,8 +16,8 @@ use zonelab_sim::{Emulated, HostCosts};
 pub trait Site {
     /// The device.
     type Device: Device + 'static;
-    /// The clock.
-    type Clock: for<'a> WaitsFor<&'a mut Self::Device>;
+    /// The clock: [`VirtualClock`] for models, or [`RealClock`].
+    type Clock: for<'a> WaitsFor<Watched<'a, Self::Device>>;
 
     /// What the device is.
     fn info(&self) -> &DeviceInfo;
@@ -34,8 +36,8 @@ pub trait Site {
     /// What the reactor drives.
     fn device(&mut self) -> &mut Self::Device;
 
-    /// Whether the device is gone: no further stage begins.
-    fn is_lost(&self) -> bool {
+    /// Whether the device is gone: jobs end, and no further stage begins.
+    fn is_lost(_device: &Self::Device) -> bool {
         false
     }
 }

@@ -1,6 +1,7 @@
 //! What the zones of a device hold before the first job.
 
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 
 use zonelab_device::{
     Buf, Command, Completion, Lba, NamespaceId, Nanos, Op, QueuePair, Tag, ZoneId, ZonedInfo,
@@ -14,6 +15,7 @@ use zonelab_nvme::zns::{ReportFilter, ReportHeader, ZoneDescriptor, ZoneState};
 use zonelab_ssd::Drive;
 
 use super::site::Site;
+use super::watch::Watched;
 
 /// Bytes of one zone report at most: longer ones come in pieces.
 const REPORT_BYTES: u32 = 64 << 10;
@@ -71,7 +73,9 @@ pub fn report_zones<S: Site>(
     let queue = site.open_queue(1, Rng::new(0, 0))?;
     let clock = site.clock(Nanos::ZERO);
     let start = clock.now();
-    let mut reactor = Reactor::new(clock, site.device(), StopSignal::default());
+    let goes_on = AtomicBool::new(false);
+    let watched = Watched::new(site.device(), S::is_lost, &goes_on, Vec::new());
+    let mut reactor = Reactor::new(clock, watched, StopSignal::default());
     reactor.add(&mut job, queue, CoreId(0), start);
     reactor.run();
     match job.failure {

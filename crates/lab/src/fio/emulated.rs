@@ -1,0 +1,124 @@
+//! Runs a plan on an emulated drive, under either clock.
+
+use zonelab_device::{Monotonic, Nanos};
+use zonelab_host::fio::Plan;
+use zonelab_host::workload::zone_table::ZoneTable;
+use zonelab_sim::Emulated;
+use zonelab_ssd::config::{DataStore, DriveConfig};
+use zonelab_ssd::record::RecordLimits;
+use zonelab_ssd::{Control, Drive, snapshot};
+
+use super::run::{FioRun, RunSettings, Runner};
+use super::site::{InRealTime, InVirtualTime, Site};
+use super::zones::declare;
+use crate::trace::PointTrace;
+
+/// Runs a plan on a new drive, which keeps no data, in virtual time.
+///
+/// # Errors
+/// The zones to be declared full do not exist, or resetting the device failed:
+/// a text that says so.
+pub fn run(plan: &Plan, config: &DriveConfig, settings: &RunSettings) -> Result<FioRun, String> {
+    let costs = settings.costs;
+    on_emulated(plan, config, settings, |device| InVirtualTime {
+        device,
+        costs,
+    })
+}
+
+/// The same in real time; the costs of the host are its own.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_in_real_time(
+    plan: &Plan,
+    config: &DriveConfig,
+    settings: &RunSettings,
+) -> Result<FioRun, String> {
+    on_emulated(plan, config, settings, |device| InRealTime {
+        device,
+        clock: Monotonic::new(),
+    })
+}
+
+fn on_emulated<S: Site>(
+    plan: &Plan,
+    config: &DriveConfig,
+    settings: &RunSettings,
+    site: impl FnOnce(Emulated) -> S,
+) -> Result<FioRun, String> {
+    // Jobs neither give data nor look at any.
+    let config = DriveConfig {
+        data: DataStore::None,
+        ..config.clone()
+    };
+    let drive = settings.conditions.drive(&config);
+    let device = Emulated::new(drive?);
+    if let Some(limits) = &settings.trace {
+        device.with_drive(|drive| drive.record(limits));
+    }
+    let namespace = device.info().namespace(plan.namespace);
+    let zoned = namespace.and_then(|namespace| namespace.zoned);
+    let zoned = zoned.ok_or("the device has no zones")?;
+    let mine = config.zones_of(plan.namespace).unwrap_or_default();
+    let mut zones = ZoneTable::new(zoned, plan.max_open_zones);
+    if settings.conditions.restore.is_some() {
+        device.with_drive(|drive| declare(drive, mine.clone(), &mut zones));
+    }
+    if let Some(full) = &settings.full_zones {
+        let control = Control::PreconditionFull {
+            zones: full.start.saturating_add(mine.start)..full.end.saturating_add(mine.start),
+        };
+        device
+            .with_drive(|drive| drive.control(Nanos::ZERO, &control))
+            .map_err(|error| error.to_string())?;
+        zones.declare_full(full.clone());
+    }
+    let mut site = site(device.clone());
+    let mut runner = Runner::new(plan, &mut site, zones, settings.seed, &settings.interrupt);
+    let run = runner.run();
+    if let Some(failure) = run.failure {
+        return Err(failure);
+    }
+    let queues = std::mem::take(&mut runner.queues);
+    let trace = settings
+        .trace
+        .map(|limits| trace_of(&device, limits, config, queues));
+    let snapshot = settings.saves.then(|| saved(&device)).transpose()?;
+    Ok(FioRun {
+        faults_struck: device.with_faults(|drive| drive.faults_struck()),
+        trace,
+        snapshot,
+        ..run
+    })
+}
+
+/// What was recorded, with what it takes to understand it.
+fn trace_of(
+    device: &Emulated,
+    limits: RecordLimits,
+    config: DriveConfig,
+    queues: Vec<String>,
+) -> Box<PointTrace> {
+    Box::new(PointTrace {
+        title: format!("job file on {}", config.name),
+        config,
+        limits,
+        record: device.with_drive(Drive::take_record),
+        queues,
+        end: device.with_drive(|drive| drive.now()),
+    })
+}
+
+/// The state of a drive once it has done what it does by itself.
+fn saved(device: &Emulated) -> Result<Vec<u8>, String> {
+    device.with_faults(|faulty| {
+        // What faults have in store belongs to this run.
+        faulty.clear_faults();
+        let mut done = Vec::new();
+        while let Some(at) = faulty.next_event() {
+            faulty.advance(at, &mut done);
+        }
+        snapshot::save(faulty.drive()).map_err(|error| error.to_string())
+    })
+}
