@@ -4,6 +4,7 @@ use zonelab_device::NamespaceId;
 use zonelab_driver::url::TcpAddress;
 use zonelab_driver::{DriverError, Options, TcpController, TcpDevice};
 
+use crate::conditions::ConditionArgs;
 use crate::exit::{Exit, Failure};
 
 /// A device that a program runs on.
@@ -92,12 +93,24 @@ pub(crate) fn gone(error: DriverError) -> Failure {
     Failure::new(Exit::Device, anyhow::anyhow!("{error}{advice}"))
 }
 
-/// Why `--set` is refused on a drive over NVMe/TCP.
-pub(crate) const SETTINGS: &str =
-    "a drive that is served gets its settings from `zonelab serve --set`";
-
-/// Why `--faults` is refused there.
-pub(crate) const FAULTS: &str = "`zonelab fault` makes a drive fail that is served";
+/// Refuses what makes or changes an emulated drive on one over NVMe/TCP;
+/// `restore` says what the program does instead of restoring a drive.
+///
+/// # Errors
+/// One of the options is given.
+pub(crate) fn refuse_making(
+    device: &str,
+    set: &[String],
+    conditions: &ConditionArgs,
+    restore: &str,
+) -> Result<(), Failure> {
+    let first = set.first().map_or(String::new(), |set| format!(" {set}"));
+    let settings = "a drive that is served gets its settings from `zonelab serve --set`";
+    refuse(device, &format!("--set{first}"), !set.is_empty(), settings)?;
+    let faults = "`zonelab fault` makes a drive fail that is served";
+    refuse(device, "--faults", conditions.has_faults(), faults)?;
+    refuse(device, "--restore", conditions.has_restore(), restore)
+}
 
 /// Refuses `option` on a device that is not emulated in this process; `why` says
 /// what would be valid.

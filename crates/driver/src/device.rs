@@ -114,36 +114,35 @@ impl TcpDevice {
     /// The controller grants no more, or refuses.
     pub fn open_queue(&mut self) -> Result<TcpDeviceQueue, DriverError> {
         if let Some(lane) = self.lanes.iter().find(|lane| lane.is_free()) {
-            let shared = Rc::clone(&lane.shared);
-            let id = shared.borrow().queue.id();
-            return Ok(TcpDeviceQueue {
-                shared,
-                id,
-                info: Arc::clone(self.info()),
-                clock: self.clock(),
-            });
+            return Ok(self.queue_of(&lane.shared));
         }
         let queue = self.controller.open_queue()?;
         let mark = epoll::EventData::new_u64(self.lanes.len() as u64);
         epoll::add(&self.epoll, queue.descriptor(), mark, epoll::EventFlags::IN)
             .map_err(std::io::Error::from)?;
-        let (id, depth) = (queue.id(), queue.depth());
+        let depth = queue.depth();
         let shared = Rc::new(RefCell::new(Shared {
             queue,
             inbox: Vec::with_capacity(depth.into()),
         }));
+        let opened = self.queue_of(&shared);
         self.lanes.push(Lane {
-            shared: Rc::clone(&shared),
+            shared,
             wants_room: false,
             is_gone: false,
             is_ready: false,
         });
-        Ok(TcpDeviceQueue {
-            shared,
-            id,
+        Ok(opened)
+    }
+
+    /// A queue from the side of the programs.
+    fn queue_of(&self, shared: &Rc<RefCell<Shared>>) -> TcpDeviceQueue {
+        TcpDeviceQueue {
+            shared: Rc::clone(shared),
+            id: shared.borrow().queue.id(),
             info: Arc::clone(self.info()),
             clock: self.clock(),
-        })
+        }
     }
 
     /// Ends the run: gives the controller back, and closes the queues.

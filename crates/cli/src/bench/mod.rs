@@ -3,6 +3,7 @@
 mod allocation;
 mod live;
 mod schedulers;
+mod served;
 mod store;
 
 use std::path::PathBuf;

@@ -100,18 +100,8 @@ pub(super) fn fio(
 fn refuse(args: &Args, device: &str) -> Result<(), Failure> {
     let no =
         |option: &str, is_given: bool, why: &str| devices::refuse(device, option, is_given, why);
-    let set = args
-        .set
-        .first()
-        .map_or(String::new(), |set| format!(" {set}"));
-    no(
-        &format!("--set{set}"),
-        !args.set.is_empty(),
-        devices::SETTINGS,
-    )?;
-    no("--faults", args.conditions.has_faults(), devices::FAULTS)?;
     let restore = "it is as it is; a job with rw=write fills zones";
-    no("--restore", args.conditions.has_restore(), restore)?;
+    devices::refuse_making(device, &args.set, &args.conditions, restore)?;
     let snapshot = "it keeps its state itself (`zonelab serve --store FILE`)";
     no("--snapshot", args.snapshot.is_some(), snapshot)?;
     let trace = "a host does not see its dies; logs of the jobs (write_lat_log) are written";

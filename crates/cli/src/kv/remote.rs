@@ -12,7 +12,8 @@ use crate::exit::{Exit, Failure};
 use crate::results;
 
 pub(super) fn kv(args: &Args, template: &KvTemplate, address: TcpAddress) -> Result<Exit, Failure> {
-    refuse(args)?;
+    let restore = "the store begins on empty zones";
+    devices::refuse_making(&args.device, &args.set, &args.conditions, restore)?;
     if !args.overwrite {
         return Err(Failure::usage(format!(
             "{}: the zones are reset for the store, and what they hold is lost: say --overwrite",
@@ -71,23 +72,4 @@ pub(super) fn kv(args: &Args, template: &KvTemplate, address: TcpAddress) -> Res
         interrupted: progress.is_interrupted(),
     };
     finish(args, to.as_ref(), &report)
-}
-
-/// Options about what only emulated drives have.
-fn refuse(args: &Args) -> Result<(), Failure> {
-    let no = |option: &str, is_given: bool, why: &str| {
-        devices::refuse(&args.device, option, is_given, why)
-    };
-    let set = args
-        .set
-        .first()
-        .map_or(String::new(), |set| format!(" {set}"));
-    no(
-        &format!("--set{set}"),
-        !args.set.is_empty(),
-        devices::SETTINGS,
-    )?;
-    no("--faults", args.conditions.has_faults(), devices::FAULTS)?;
-    let restore = "the store begins on empty zones";
-    no("--restore", args.conditions.has_restore(), restore)
 }

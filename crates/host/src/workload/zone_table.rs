@@ -293,6 +293,11 @@ impl ZoneTable {
         self.wake_waiting();
     }
 
+    /// Gives back a zone that was finished.
+    pub fn end_finishing(&mut self, zone: u32) {
+        self.end_managing(zone, self.zoned.zone_capacity_lbas);
+    }
+
     /// Gives the zone back, with `written` blocks in it.
     pub fn end_managing(&mut self, zone: u32, written: u64) {
         let capacity = self.zoned.zone_capacity_lbas;

@@ -14,13 +14,13 @@ use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::faults::FaultyDrive;
 use zonelab_ssd::{Control, Drive};
-use zonelab_target::controller::{Subsystem, SubsystemSettings, TransportLimits};
-use zonelab_target::server::{Server, ServerReport, ServerSettings, Visitor, visits};
+use zonelab_target::controller::Subsystem;
+use zonelab_target::server::{ServerReport, Visitor, visits};
 
 use super::{Case, Cores, Measured, cpu_time};
 use crate::bench::now;
+use crate::bench::served::{self, NQN};
 
-const NQN: &str = "nqn.2024-01.io.github.zonelab:bench";
 /// Zones that a connection writes in turn, or reads from.
 const ZONES: u64 = 4;
 
@@ -35,25 +35,12 @@ pub(super) struct Served {
 impl Served {
     /// Serves a drive whose zones are all full already, or empty.
     pub(super) fn start(cores: Cores, config: &DriveConfig, is_full: bool) -> Result<Self> {
-        let settings = ServerSettings {
-            spin: Nanos::from_us(50),
-            ..ServerSettings::default()
-        };
-        let mut server = Server::bind(([127, 0, 0, 1], 0).into(), settings)?;
-        let address = server.local_addr()?;
-        let mut names = SubsystemSettings::new(NQN);
-        names.limits = TransportLimits {
-            in_capsule_bytes: settings.tcp.in_capsule_bytes,
-            queue_depth: settings.tcp.queue_depth,
-        };
-        names.max_transfer_bytes = settings.tcp.transfer_bytes;
         let mut drive = Drive::new(config);
         if is_full {
             let zones = 0..config.zones.count;
             drive.control(Nanos::ZERO, &Control::PreconditionFull { zones })?;
         }
-        let drive = FaultyDrive::from(drive);
-        let mut subsystem = Subsystem::new(drive, names)?;
+        let (mut server, address, mut subsystem) = served::server(FaultyDrive::from(drive))?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let (visitor, visits) = visits()?;

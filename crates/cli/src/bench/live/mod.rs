@@ -9,10 +9,10 @@ use serde_json::json;
 use zonelab_device::Nanos;
 use zonelab_lab::table::{Cell, Column, Table};
 use zonelab_ssd::config::{DataStore, DriveConfig};
-use zonelab_ssd::profile::{self, Profile};
+use zonelab_ssd::profile;
 use zonelab_target::server::QueueLateness;
 
-use super::Args;
+use super::{Args, served};
 use crate::console;
 use crate::exit::Failure;
 use crate::profiles;
@@ -23,33 +23,6 @@ use load::{Load, Served};
 pub(super) const LIVE: &str = "live";
 /// How long one run of a case takes, in seconds.
 const RUN_S: f64 = 0.4;
-/// The drive: its times are taken away.
-const DRIVE: &str = r#"
-schema = 1
-name = "bench-live"
-[geometry]
-channels = 4
-ways = 2
-blocks_per_plane = 128
-pages_per_block = 64
-page_size = "16KiB"
-[namespace]
-lba_size = "4KiB"
-[zones]
-count = 64
-size = "16MiB"
-capacity = "16MiB"
-[media]
-read = "60us"
-program = "700us"
-erase = "3.5ms"
-transfer = "13us"
-[finish]
-design = "fill"
-granularity = "64KiB"
-[reset]
-timing = "asynchronous"
-"#;
 
 /// What is exchanged.
 #[derive(Clone, Copy, Debug)]
@@ -123,12 +96,7 @@ pub(super) fn names() -> impl Iterator<Item = String> {
 /// # Errors
 /// The system lacks sockets or threads, or an operation failed.
 pub(super) fn measure(case: &Case, cores: Cores, args: &Args) -> Result<Row, Failure> {
-    let profile = Profile::parse("bench-live", DRIVE, &[]).map_err(Failure::input)?;
-    let config = DriveConfig {
-        data: DataStore::Memory,
-        ..profile::untimed(&profile.config)
-    };
-    run((case, cores), &config, args.runs).map_err(Failure::environment)
+    run((case, cores), &served::drive()?, args.runs).map_err(Failure::environment)
 }
 
 fn run((case, cores): (&Case, Cores), config: &DriveConfig, runs: u32) -> anyhow::Result<Row> {

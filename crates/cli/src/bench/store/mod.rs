@@ -11,8 +11,7 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::json;
 use zonelab_lab::table::{Cell, Column, Table};
-use zonelab_ssd::config::{DataStore, DriveConfig};
-use zonelab_ssd::profile::{self, Profile};
+use zonelab_ssd::config::DriveConfig;
 
 pub(super) use place::Place;
 
@@ -30,33 +29,6 @@ const RUN_S: f64 = 0.5;
 const RUN_BYTES_MAX: u64 = 256 << 20;
 /// Steps before the time counts.
 const WARM_UP: usize = 16;
-/// The drive: its times are taken away.
-const DRIVE: &str = r#"
-schema = 1
-name = "bench-store"
-[geometry]
-channels = 4
-ways = 2
-blocks_per_plane = 128
-pages_per_block = 64
-page_size = "16KiB"
-[namespace]
-lba_size = "4KiB"
-[zones]
-count = 64
-size = "16MiB"
-capacity = "16MiB"
-[media]
-read = "60us"
-program = "700us"
-erase = "3.5ms"
-transfer = "13us"
-[finish]
-design = "fill"
-granularity = "64KiB"
-[reset]
-timing = "asynchronous"
-"#;
 
 /// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,12 +151,7 @@ pub(super) fn place(directory: Option<&Path>) -> Result<Place, Failure> {
 /// # Errors
 /// The system lacks space, sockets or threads, or an operation failed.
 pub(super) fn measure(case: &Case, place: &Place, args: &Args) -> Result<Row, Failure> {
-    let profile = Profile::parse("bench-store", DRIVE, &[]).map_err(Failure::input)?;
-    let config = DriveConfig {
-        data: DataStore::Memory,
-        ..profile::untimed(&profile.config)
-    };
-    rounds(case, place, &config, args).map_err(Failure::environment)
+    rounds(case, place, &super::served::drive()?, args).map_err(Failure::environment)
 }
 
 fn rounds(case: &Case, place: &Place, config: &DriveConfig, args: &Args) -> Result<Row> {

@@ -6,19 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use anyhow::{Result, anyhow, ensure};
-use zonelab_device::{Buf, Command, Completion, NamespaceId, Nanos, Op, QueuePair, Tag};
+use zonelab_device::{Buf, Command, Completion, NamespaceId, Op, QueuePair, Tag};
 use zonelab_driver::url::TcpAddress;
 use zonelab_driver::{Options, TcpController, TcpQueue};
 use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::faults::FaultyDrive;
-use zonelab_target::controller::{Subsystem, SubsystemSettings, TransportLimits};
-use zonelab_target::server::{Server, ServerSettings};
 
 use super::load::{Places, filled};
 use super::place::{Place, Removed, Syncs};
 use super::{Case, Subject};
-
-const NQN: &str = "nqn.2024-01.io.github.zonelab:bench-store";
+use crate::bench::served::{self, NQN};
 
 /// A host: a connection, and one command at a time.
 struct Host {
@@ -84,19 +81,7 @@ impl Served {
         has_checksums: bool,
     ) -> Result<Self> {
         let (file, drive, syncs) = place.drive(config, has_checksums)?;
-        let settings = ServerSettings {
-            spin: Nanos::from_us(50),
-            ..ServerSettings::default()
-        };
-        let mut server = Server::bind(([127, 0, 0, 1], 0).into(), settings)?;
-        let address = server.local_addr()?;
-        let mut names = SubsystemSettings::new(NQN);
-        names.limits = TransportLimits {
-            in_capsule_bytes: settings.tcp.in_capsule_bytes,
-            queue_depth: settings.tcp.queue_depth,
-        };
-        names.max_transfer_bytes = settings.tcp.transfer_bytes;
-        let mut subsystem = Subsystem::new(FaultyDrive::from(drive), names)?;
+        let (mut server, address, mut subsystem) = served::server(FaultyDrive::from(drive))?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || server.run(&mut subsystem, &stopped));

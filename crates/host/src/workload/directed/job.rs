@@ -84,7 +84,6 @@ pub struct DirectedJob {
     rng: Rng,
     shared: Shared,
     lba_bytes: u64,
-    capacity_lbas: u64,
     slots: Vec<Option<InFlight>>,
     free: Vec<u32>,
     wish: Option<Wish>,
@@ -138,7 +137,6 @@ impl DirectedJob {
             rng,
             shared,
             lba_bytes,
-            capacity_lbas: zoned.zone_capacity_lbas,
             slots: vec![None; depth as usize],
             free: (0..depth).rev().collect(),
             wish: None,
@@ -229,7 +227,7 @@ impl DirectedJob {
             }
             Role::Ending => {
                 let mut zones = self.shared.zones.borrow_mut();
-                zones.end_managing(op.step.zone, self.capacity_lbas);
+                zones.end_finishing(op.step.zone);
                 self.result.ended_zones += 1;
             }
             Role::Sync => {

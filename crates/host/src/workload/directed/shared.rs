@@ -32,7 +32,6 @@ pub(in crate::workload) struct SharedWrites {
     spec: DirectedSpec,
     targets: Targets,
     table: SharedZones,
-    capacity_lbas: u64,
 }
 
 impl SharedWrites {
@@ -47,7 +46,6 @@ impl SharedWrites {
         Self {
             targets: Targets::new(&spec, zoned, table.clone()),
             table,
-            capacity_lbas: zoned.zone_capacity_lbas,
             spec,
         }
     }
@@ -77,9 +75,7 @@ impl SharedWrites {
 
     /// A zone has been finished.
     pub(in crate::workload) fn finished(&mut self, zone: u32) {
-        self.table
-            .borrow_mut()
-            .end_managing(zone, self.capacity_lbas);
+        self.table.borrow_mut().end_finishing(zone);
     }
 
     /// The thread has come to its end.
