@@ -7,7 +7,7 @@ use zonelab_host::fio::{JobFile, Plan};
 use zonelab_lab::fio::{self, FioRun, Report};
 use zonelab_lab::output::{Existing, Manifest, ResultDir};
 
-use super::{Args, Format};
+use super::Args;
 use crate::exit::{Exit, Failure};
 use crate::{console, files, results};
 
@@ -126,19 +126,24 @@ fn write(
 }
 
 fn print(args: &Args, report: &Report<'_>) -> Result<(), Failure> {
-    let text = if args.json || args.output_format == Format::Json {
-        fio::to_json(report)
-    } else {
-        fio::to_text(report)
+    let text = match args.is_json() {
+        true => fio::to_json(report),
+        false => fio::to_text(report),
     };
+    put_text(args, &text)
+}
+
+/// Prints results, or writes them to the file that was named for them.
+pub(super) fn put_text(args: &Args, text: &str) -> Result<(), Failure> {
     match &args.output {
         Some(path) => std::fs::write(path, text)
             .map_err(|error| Failure::environment(anyhow::anyhow!("{}: {error}", path.display()))),
-        None => console::print(&text),
+        None => console::print(text),
     }
 }
 
-fn outcome(report: &Report<'_>) -> Exit {
+/// Says what went wrong.
+pub(super) fn outcome(report: &Report<'_>) -> Exit {
     for entry in &report.entries {
         if let Some((kind, status)) = entry.first_error {
             eprintln!(

@@ -1,29 +1,25 @@
 //! `zonelab fio`.
 
+mod against;
 mod ending;
 mod remote;
+mod target;
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use zonelab_config::Problem;
-use zonelab_config::units::parse_duration;
-use zonelab_device::{NamespaceId, Nanos};
-use zonelab_host::fio::{JobFile, Outside, Target};
-use zonelab_lab::fio::{self, Report, RunSettings};
+use zonelab_host::fio::{self, JobFile, Outside};
+use zonelab_lab::fio::{FioRun, Report};
 use zonelab_lab::output;
-use zonelab_sim::HostCosts;
-use zonelab_ssd::Drive;
-use zonelab_ssd::profile::Profile;
 
-use crate::conditions::{self, ConditionArgs};
-use crate::devices::Named;
+use crate::conditions::ConditionArgs;
 use crate::exit::{Exit, Failure};
-use crate::{files, profiles, trace};
+use crate::{files, trace};
 
 use ending::{Ending, configuration};
+use target::{Ran, Target};
 
 /// What the host costs that costs nothing.
 const NO_TIME: &str = "0us";
@@ -39,6 +35,18 @@ pub(crate) struct Args {
     /// time; or tcp://HOST:PORT/NQN?nsid=1 [default: the job file's `filename`]
     #[arg(long, value_name = "DEV")]
     device: Option<String>,
+    /// Run the jobs on this device too, and say whether the two agree: table or
+    /// --json; exit code 1 if they do not
+    #[arg(long, value_name = "DEV")]
+    against: Option<String>,
+    /// Difference of throughput and mean latency that --against tolerates, in percent
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value = "3",
+        requires = "against"
+    )]
+    tolerance: String,
     /// Change a setting of the drive
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -102,6 +110,12 @@ enum Format {
     Json,
 }
 
+impl Args {
+    fn is_json(&self) -> bool {
+        self.json || self.output_format == Format::Json
+    }
+}
+
 const HELP: &str = "\
 The job file is fio's, unchanged; docs/fio.md has every option, and what differs.
 On an emulated drive each thread runs on a core of its own, in virtual time: a job of
@@ -122,64 +136,31 @@ pub(crate) fn fio(args: &Args) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let device = device(args, &file)?;
-    match Named::parse(&device)? {
-        Named::Tcp(address) => remote::fio(args, &file, &device, address),
-        Named::Emulated {
-            profile,
-            nsid,
-            is_real,
-        } => {
-            let nsid = nsid.unwrap_or(NamespaceId::FIRST);
-            emulated(args, &file, &device, (profile, nsid, is_real))
-        }
+    if let Some(other) = &args.against {
+        return against::fio(args, &file, &device, other);
     }
-}
-
-/// Runs a job file on an emulated drive: profile, namespace, and whether time is
-/// real.
-fn emulated(
-    args: &Args,
-    file: &JobFile,
-    device: &str,
-    (name, nsid, is_real): (&str, NamespaceId, bool),
-) -> Result<Exit, Failure> {
-    let profile = profiles::load(name, &args.set)?;
-    let info = Drive::new(&profile.config).info().clone();
-    let plan = file
-        .plan_on(&info, nsid, args.seed)
-        .map_err(Failure::input)?;
-    warn(&plan.warnings);
+    let (target, plan) = Target::prepare(args, &file, &device, false)?;
     if args.parse_only {
         return Ok(Exit::Done);
     }
-    let conditions = args.conditions.load()?;
-    let settings = settings(args, (&profile, nsid), &conditions)?;
-    if is_real && settings.costs != HostCosts::FREE {
-        return Err(Failure::usage(format!(
-            "--host-submit, --host-complete and --host-jitter are for virtual time: on {device} \
-             the host takes the time that it takes"
-        )));
-    }
-    let mut of_device = serde_json::json!({
-        "drive": zonelab_ssd::profile::to_toml(&profile.config),
-        "namespace": nsid.0,
-        "full_zones": args.full_zones,
-        "conditions": conditions.configuration,
-        "host": [&args.host_submit, &args.host_complete, &args.host_jitter],
-    });
-    if is_real {
-        of_device["clock"] = serde_json::json!("real");
-    }
-    let configuration = configuration(args, file, of_device)?;
+    let configuration = configuration(args, &file, target.configuration(args))?;
     let ending = Ending::new(args, &plan, &configuration)?;
-    interruptible(&settings.interrupt)?;
-    let unfit = |what: String| Failure::input(anyhow::anyhow!("{device}: {what}"));
-    let run = match is_real {
-        true => fio::run_in_real_time(&plan, &profile.config, &settings),
-        false => fio::run(&plan, &profile.config, &settings),
-    };
-    let run = run.map_err(unfit)?;
-    let report = Report::new(file, &plan, &run, device, args.seed);
+    let interrupt = interruptible()?;
+    let Ran {
+        run, lost, left, ..
+    } = target.run(&plan, args.seed, false, &interrupt)?;
+    let mut report = Report::new(&file, &plan, &run, &device, args.seed);
+    report.lost = report.lost.or(lost);
+    put_more(args, &run)?;
+    let exit = ending.put(args, &plan, &run, &report)?;
+    match left {
+        Some(error) => Err(crate::devices::gone(error)),
+        None => Ok(exit),
+    }
+}
+
+/// Writes what else was asked for of an emulated drive.
+fn put_more(args: &Args, run: &FioRun) -> Result<(), Failure> {
     if let (Some(path), Some(trace)) = (&args.trace, &run.trace) {
         trace::put_named(trace, path)?;
     }
@@ -190,7 +171,7 @@ fn emulated(
     if run.faults_struck > 0 {
         eprintln!("zonelab: faults struck {} times", run.faults_struck);
     }
-    ending.put(args, &plan, &run, &report)
+    Ok(())
 }
 
 /// Reads the job file, and those that it includes.
@@ -241,8 +222,8 @@ fn named_device(file: &JobFile) -> Result<Option<String>, Failure> {
     for section in &file.sections {
         let name = match section.target() {
             None => continue,
-            Some(Target::Profile(name)) => name,
-            Some(Target::Spdk(name) | Target::Device(name)) => {
+            Some(fio::Target::Profile(name)) => name,
+            Some(fio::Target::Spdk(name) | fio::Target::Device(name)) => {
                 let what = format!("\"{name}\" is a drive of this machine: those come later");
                 let valid = "name a profile (--device confznspp) or tcp://HOST:PORT/NQN?nsid=1";
                 let problem = section.target_origin().problem("filename", what, valid);
@@ -260,68 +241,17 @@ fn named_device(file: &JobFile) -> Result<Option<String>, Failure> {
     Ok(named)
 }
 
-fn settings(
-    args: &Args,
-    (profile, nsid): (&Profile, NamespaceId),
-    conditions: &conditions::Loaded,
-) -> Result<RunSettings, Failure> {
-    let time = |name: &str, text: &str| {
-        parse_duration(text)
-            .map(Nanos)
-            .map_err(|problem| Failure::usage(format!("{name}: {problem}")))
-    };
-    let costs = HostCosts {
-        submit_ns: time("--host-submit", &args.host_submit)?,
-        complete_ns: time("--host-complete", &args.host_complete)?,
-        jitter_ns: time("--host-jitter", &args.host_jitter)?,
-        ..HostCosts::FREE
-    };
-    let zones = profile.config.zones_of(nsid).unwrap_or_default().len() as u32;
-    let full = args.full_zones.as_deref();
-    Ok(RunSettings {
-        seed: args.seed,
-        costs,
-        full_zones: full.map(|text| zone_range(text, zones)).transpose()?,
-        conditions: conditions.conditions.clone(),
-        trace: args.trace.is_some().then(|| args.window.limits()),
-        saves: args.snapshot.is_some(),
-        interrupt: Arc::new(AtomicBool::new(false)),
-    })
-}
-
-/// `0..=23`, `0..24` or `all`.
-fn zone_range(text: &str, zones: u32) -> Result<Range<u32>, Failure> {
-    let wrong = || {
-        Failure::usage(format!(
-            "--full-zones {text}: no range within the drive's zones 0..{zones}; \
-             write for example 0..=9, or all"
-        ))
-    };
-    if text == "all" {
-        return Ok(0..zones);
-    }
-    let (start, end) = text.split_once("..").ok_or_else(wrong)?;
-    let (end, more) = match end.strip_prefix('=') {
-        Some(end) => (end, 1),
-        None => (end, 0),
-    };
-    let start: u32 = start.trim().parse().map_err(|_| wrong())?;
-    let end: u32 = end.trim().parse().map_err(|_| wrong())?;
-    let end = end.checked_add(more).ok_or_else(wrong)?;
-    if start >= end || end > zones {
-        return Err(wrong());
-    }
-    Ok(start..end)
-}
-
-/// The first interruption ends the jobs, the second the program.
-fn interruptible(flag: &Arc<AtomicBool>) -> Result<(), Failure> {
-    let flag = Arc::clone(flag);
-    ctrlc::set_handler(move || {
+/// A flag that the first interruption sets, which ends the jobs; the second ends
+/// the program.
+fn interruptible() -> Result<Arc<AtomicBool>, Failure> {
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupt);
+    let handler = move || {
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(i32::from(Exit::Interrupted as u8));
         }
         eprintln!("zonelab: interrupted; ending the jobs (again to stop at once)");
-    })
-    .map_err(Failure::environment)
+    };
+    ctrlc::set_handler(handler).map_err(Failure::environment)?;
+    Ok(interrupt)
 }
