@@ -1,27 +1,20 @@
-//! A controller and its I/O queues as a device that a reactor drives.
+//! A controller and its I/O queues as a device that a reactor drives, and a queue
+//! alone as one that a thread drives.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Waker;
 
-use rustix::buffer::spare_capacity;
-use rustix::event::epoll;
-use rustix::fd::OwnedFd;
 use zonelab_device::{
     Buf, Command, Completion, Device, DeviceInfo, DeviceQueue, Monotonic, Nanos, QueueId,
     QueuePair, Rejected, Tag,
 };
 
-use crate::clock::time_limit;
 use crate::controller::TcpController;
 use crate::error::DriverError;
+use crate::poller::{Poller, Shared};
 use crate::queue::TcpQueue;
-
-/// What epoll calls the admin queue; I/O queues are called by their places.
-const ADMIN: u64 = u64::MAX;
-
-/// Sockets of which one look at epoll tells.
-const EVENTS: usize = 64;
 
 /// A controller over NVMe/TCP and the I/O queues that were opened through it.
 ///
@@ -34,33 +27,9 @@ const EVENTS: usize = 64;
 /// by [`Self::close`].
 pub struct TcpDevice {
     controller: TcpController,
-    /// Why the controller is gone.
+    /// Why the controller, or a queue that other threads had, is gone.
     error: Option<DriverError>,
-    epoll: OwnedFd,
-    events: Vec<epoll::Event>,
-    lanes: Vec<Lane>,
-    /// Epoll was asked since the last [`Device::advance`].
-    has_looked: bool,
-    admin_is_ready: bool,
-}
-
-/// A queue from the side of the device.
-#[derive(Debug)]
-struct Lane {
-    shared: Rc<RefCell<Shared>>,
-    /// Epoll tells when it can be sent to, besides.
-    wants_room: bool,
-    /// Epoll does not tell of it any more: the connection is gone.
-    is_gone: bool,
-    /// Epoll told of it.
-    is_ready: bool,
-}
-
-#[derive(Debug)]
-struct Shared {
-    queue: TcpQueue,
-    /// What completed and was not polled.
-    inbox: Vec<Completion>,
+    poller: Poller,
 }
 
 impl TcpDevice {
@@ -69,18 +38,12 @@ impl TcpDevice {
     /// # Errors
     /// The system has no more file descriptors.
     pub fn new(controller: TcpController) -> Result<Self, DriverError> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(std::io::Error::from)?;
-        let mark = epoll::EventData::new_u64(ADMIN);
-        epoll::add(&epoll, controller.descriptor(), mark, epoll::EventFlags::IN)
-            .map_err(std::io::Error::from)?;
+        let poller = Poller::new()?;
+        poller.watch_admin(controller.descriptor())?;
         Ok(Self {
             controller,
             error: None,
-            epoll,
-            events: Vec::with_capacity(EVENTS),
-            lanes: Vec::new(),
-            has_looked: false,
-            admin_is_ready: false,
+            poller,
         })
     }
 
@@ -105,7 +68,13 @@ impl TcpDevice {
     /// Whether a connection broke: [`Self::close`] says why.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        self.error.is_some() || self.lanes.iter().any(Lane::is_lost)
+        self.error.is_some() || self.poller.is_lost()
+    }
+
+    /// Ends a wait of this device from another thread.
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        self.poller.waker()
     }
 
     /// Opens an I/O queue: one that its owner has dropped, or the next.
@@ -113,36 +82,50 @@ impl TcpDevice {
     /// # Errors
     /// The controller grants no more, or refuses.
     pub fn open_queue(&mut self) -> Result<TcpDeviceQueue, DriverError> {
-        if let Some(lane) = self.lanes.iter().find(|lane| lane.is_free()) {
-            return Ok(self.queue_of(&lane.shared));
+        if let Some(shared) = self.poller.free() {
+            return Ok(self.queue_of(shared));
         }
         let queue = self.controller.open_queue()?;
-        let mark = epoll::EventData::new_u64(self.lanes.len() as u64);
-        epoll::add(&self.epoll, queue.descriptor(), mark, epoll::EventFlags::IN)
-            .map_err(std::io::Error::from)?;
-        let depth = queue.depth();
-        let shared = Rc::new(RefCell::new(Shared {
+        let shared = self.poller.add(queue)?;
+        Ok(self.queue_of(&shared))
+    }
+
+    /// Opens an I/O queue that another thread is going to drive
+    /// ([`TcpLane::new`]). This device goes on to keep the controller alive.
+    ///
+    /// # Errors
+    /// The controller grants no more, or refuses.
+    pub fn open_queue_elsewhere(&mut self) -> Result<DetachedQueue, DriverError> {
+        let queue = match self.poller.take_free() {
+            Some(queue) => queue,
+            None => self.controller.open_queue()?,
+        };
+        Ok(DetachedQueue {
             queue,
-            inbox: Vec::with_capacity(depth.into()),
-        }));
-        let opened = self.queue_of(&shared);
-        self.lanes.push(Lane {
-            shared,
-            wants_room: false,
-            is_gone: false,
-            is_ready: false,
-        });
-        Ok(opened)
+            info: Arc::clone(self.info()),
+            clock: self.clock(),
+        })
+    }
+
+    /// Takes a queue back, to open it again or to say why it is gone.
+    ///
+    /// # Errors
+    /// The system has no more file descriptors.
+    pub fn take_back(&mut self, detached: DetachedQueue) -> Result<(), DriverError> {
+        let mut queue = detached.queue;
+        match queue.take_error() {
+            Some(error) => {
+                self.error.get_or_insert(error);
+                queue.abandon();
+            }
+            None => drop(self.poller.add(queue)?),
+        }
+        Ok(())
     }
 
     /// A queue from the side of the programs.
     fn queue_of(&self, shared: &Rc<RefCell<Shared>>) -> TcpDeviceQueue {
-        TcpDeviceQueue {
-            shared: Rc::clone(shared),
-            id: shared.borrow().queue.id(),
-            info: Arc::clone(self.info()),
-            clock: self.clock(),
-        }
+        TcpDeviceQueue::new(shared, self.info(), self.clock())
     }
 
     /// Ends the run: gives the controller back, and closes the queues.
@@ -152,8 +135,8 @@ impl TcpDevice {
     /// is gone.
     pub fn close(self) -> Result<TcpController, DriverError> {
         let mut error = self.error;
-        for lane in &self.lanes {
-            let queue = &mut lane.shared.borrow_mut().queue;
+        for shared in self.poller.queues() {
+            let queue = &mut shared.borrow_mut().queue;
             error = error.or_else(|| queue.take_error());
             queue.abandon();
         }
@@ -163,37 +146,15 @@ impl TcpDevice {
         }
     }
 
-    /// Asks epoll who has something, and waits for that for `span` at most.
-    /// Returns whether anybody has.
-    fn look(&mut self, span: Nanos) -> bool {
-        self.events.clear();
-        self.has_looked = true;
-        let limit = time_limit(span);
-        // What epoll could refuse is wrong use. A signal ends the wait early.
-        let told = epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&limit));
-        debug_assert!(!matches!(told, Err(error) if error != rustix::io::Errno::INTR));
-        for event in &self.events {
-            match event.data.u64() {
-                ADMIN => self.admin_is_ready = true,
-                lane => {
-                    if let Some(lane) = self.lanes.get_mut(lane as usize) {
-                        lane.is_ready = true;
-                    }
-                }
-            }
-        }
-        !self.events.is_empty()
-    }
-
     /// Tells the controller that we are here, if it is time to.
     fn tend(&mut self) {
         if self.error.is_none()
             && let Err(error) = self.controller.keep_alive()
         {
             self.error = Some(error);
-            let _known = epoll::delete(&self.epoll, self.controller.descriptor());
-            for lane in &mut self.lanes {
-                lane.shared.borrow_mut().queue.abandon();
+            self.poller.forget_admin(self.controller.descriptor());
+            for shared in self.poller.queues() {
+                shared.borrow_mut().queue.abandon();
             }
         }
     }
@@ -207,83 +168,22 @@ impl TcpDevice {
     }
 }
 
-impl Lane {
-    /// Receives what is there.
-    fn poll(&mut self, epoll: &OwnedFd, ready: &mut Vec<QueueId>) {
-        let Shared { queue, inbox } = &mut *self.shared.borrow_mut();
-        let was_empty = inbox.is_empty();
-        if queue.poll(inbox) > 0 && was_empty {
-            ready.push(queue.id());
-        }
-        if queue.error().is_some() && !self.is_gone {
-            self.is_gone = true;
-            let _known = epoll::delete(epoll, queue.descriptor());
-        }
-    }
-
-    /// Lets epoll tell of room in the socket if, and only if, something waits for it.
-    fn watch(&mut self, epoll: &OwnedFd, place: usize) {
-        let queue = &self.shared.borrow().queue;
-        let wants_room = queue.has_output();
-        if self.is_gone || wants_room == self.wants_room {
-            return;
-        }
-        let flags = match wants_room {
-            true => epoll::EventFlags::IN | epoll::EventFlags::OUT,
-            false => epoll::EventFlags::IN,
-        };
-        let mark = epoll::EventData::new_u64(place as u64);
-        // It was added, so it can be changed.
-        self.wants_room = wants_room;
-        let _known = epoll::modify(epoll, queue.descriptor(), mark, flags);
-    }
-
-    fn next_event(&self) -> Option<Nanos> {
-        self.shared.borrow().queue.next_event()
-    }
-
-    fn is_lost(&self) -> bool {
-        self.shared.borrow().queue.error().is_some()
-    }
-
-    /// Whether it can be given out: nobody has it, and nothing of whoever had it
-    /// is left.
-    fn is_free(&self) -> bool {
-        Rc::strong_count(&self.shared) == 1
-            && !self.is_lost()
-            && self.next_event().is_none()
-            && self.shared.borrow().inbox.is_empty()
-    }
-}
-
 impl Device for TcpDevice {
     type Queue = TcpDeviceQueue;
 
     /// When a command that is under way is late.
     fn next_event(&self) -> Option<Nanos> {
-        self.lanes.iter().filter_map(Lane::next_event).min()
+        self.poller.next_event()
     }
 
     fn advance(&mut self, now: Nanos, ready: &mut Vec<QueueId>) {
-        if self.admin_is_ready || self.alive_until() <= now {
+        if self.poller.take_admin() || self.alive_until() <= now {
             self.tend();
         }
-        for lane in &mut self.lanes {
-            // Who was not asked may have something.
-            let is_asked = lane.is_ready || !self.has_looked;
-            if is_asked || lane.next_event().is_some_and(|at| at <= now) {
-                lane.poll(&self.epoll, ready);
-            }
-            lane.is_ready = false;
-        }
-        self.admin_is_ready = false;
-        self.has_looked = false;
+        self.poller.receive(now, ready);
     }
 
     fn wait(&mut self, span: Nanos) -> bool {
-        for (place, lane) in self.lanes.iter_mut().enumerate() {
-            lane.watch(&self.epoll, place);
-        }
         let mut span = span;
         if span > Nanos::ZERO {
             let now = self.clock().now();
@@ -292,11 +192,100 @@ impl Device for TcpDevice {
                 return true;
             }
         }
-        self.look(span)
+        self.poller.look(span)
     }
 }
 
-/// An I/O queue of a [`TcpDevice`]. What it completes is received when the
+/// An I/O queue on its way from one thread to another.
+#[derive(Debug)]
+pub struct DetachedQueue {
+    queue: TcpQueue,
+    info: Arc<DeviceInfo>,
+    clock: Monotonic,
+}
+
+impl DetachedQueue {
+    /// Commands in flight at most.
+    #[must_use]
+    pub fn depth(&self) -> u16 {
+        self.queue.depth()
+    }
+
+    /// The clock of the queue, which is the controller's.
+    #[must_use]
+    pub fn clock(&self) -> Monotonic {
+        self.clock
+    }
+}
+
+/// One I/O queue as a device that a thread drives by itself, while another keeps
+/// the controller alive ([`TcpDevice::open_queue_elsewhere`]).
+pub struct TcpLane {
+    poller: Poller,
+    info: Arc<DeviceInfo>,
+    clock: Monotonic,
+}
+
+impl TcpLane {
+    /// The queue as a device, and for programs.
+    ///
+    /// # Errors
+    /// The system has no more file descriptors.
+    pub fn new(detached: DetachedQueue) -> Result<(Self, TcpDeviceQueue), DriverError> {
+        let DetachedQueue { queue, info, clock } = detached;
+        let mut poller = Poller::new()?;
+        let shared = poller.add(queue)?;
+        let queue = TcpDeviceQueue::new(&shared, &info, clock);
+        let lane = Self {
+            poller,
+            info,
+            clock,
+        };
+        Ok((lane, queue))
+    }
+
+    /// Ends a wait of this device from another thread.
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        self.poller.waker()
+    }
+
+    /// Whether the connection broke: who takes the queue back learns why.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.poller.is_lost()
+    }
+
+    /// The queue, to be given back; `None`: a program has it still.
+    #[must_use]
+    pub fn into_queue(self) -> Option<DetachedQueue> {
+        let Self {
+            poller,
+            info,
+            clock,
+        } = self;
+        let queue = poller.into_queue()?;
+        Some(DetachedQueue { queue, info, clock })
+    }
+}
+
+impl Device for TcpLane {
+    type Queue = TcpDeviceQueue;
+
+    fn next_event(&self) -> Option<Nanos> {
+        self.poller.next_event()
+    }
+
+    fn advance(&mut self, now: Nanos, ready: &mut Vec<QueueId>) {
+        self.poller.receive(now, ready);
+    }
+
+    fn wait(&mut self, span: Nanos) -> bool {
+        self.poller.look(span)
+    }
+}
+
+/// An I/O queue of a [`TcpDevice`] or [`TcpLane`]. What it completes is received when the
 /// device is driven.
 #[derive(Debug)]
 pub struct TcpDeviceQueue {
@@ -307,6 +296,15 @@ pub struct TcpDeviceQueue {
 }
 
 impl TcpDeviceQueue {
+    fn new(shared: &Rc<RefCell<Shared>>, info: &Arc<DeviceInfo>, clock: Monotonic) -> Self {
+        Self {
+            shared: Rc::clone(shared),
+            id: shared.borrow().queue.id(),
+            info: Arc::clone(info),
+            clock,
+        }
+    }
+
     /// Commands in flight at most.
     #[must_use]
     pub fn depth(&self) -> u16 {

@@ -7,6 +7,7 @@
 //! | [`TcpController`] | admin queue: enabling, identifying, keep alive, shutting down |
 //! | [`TcpQueue`] | I/O queue: a [`QueuePair`](zonelab_device::QueuePair) |
 //! | [`TcpDevice`] | both as a [`Device`](zonelab_device::Device), for a reactor |
+//! | [`TcpLane`] | an I/O queue alone as a device, for a thread of its own |
 //! | [`HostSecrets`] | what a host authenticates itself with, if it is asked |
 //! | [`Identity`] | what a controller says of itself |
 //!
@@ -19,6 +20,7 @@ mod controller;
 mod device;
 mod error;
 mod identity;
+mod poller;
 mod queue;
 mod socket;
 mod starting;
@@ -27,7 +29,7 @@ pub mod url;
 
 pub use authentication::HostSecrets;
 pub use controller::{Backoff, DiscoveryLog, Options, TcpController};
-pub use device::{TcpDevice, TcpDeviceQueue};
+pub use device::{DetachedQueue, TcpDevice, TcpDeviceQueue, TcpLane};
 pub use error::DriverError;
 pub use identity::{Identity, Namespace};
 pub use queue::TcpQueue;

@@ -8,8 +8,9 @@
 //! Of a device it knows what [`Device`] says. It is compiled for one kind of
 //! device, so that nothing is called through a pointer on the way there.
 
-use std::cell::Cell;
-use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 
 use zonelab_device::{Completion, Device, DeviceQueue, Nanos, QueueId, QueuePair};
 
@@ -44,21 +45,54 @@ pub trait Job {
 
 /// Wakes every waiting job of a run, for what concerns jobs and is no
 /// completion of theirs: another job ends them, or gave something back.
+///
+/// Jobs of one run may be on several reactors, each in a thread of its own. Those
+/// that sleep are woken by what [`Self::also_wakes`] was told of.
 #[derive(Clone, Debug, Default)]
 pub struct Bell {
-    rings: Rc<Cell<u64>>,
+    shared: Arc<Ropes>,
+}
+
+#[derive(Debug, Default)]
+struct Ropes {
+    rings: AtomicU64,
+    has_sleepers: AtomicBool,
+    sleepers: Mutex<Vec<Waker>>,
 }
 
 impl Bell {
     /// Wakes all jobs that wait, at the present time.
     #[inline]
     pub fn ring(&self) {
-        self.rings.set(self.rings.get() + 1);
+        // What was changed before is seen by who hears it.
+        self.shared.rings.fetch_add(1, Ordering::Release);
+        if self.shared.has_sleepers.load(Ordering::Acquire) {
+            self.wake_sleepers();
+        }
     }
 
+    /// Lets each ring wake a thread, too, that may be waiting for its device.
+    pub fn also_wakes(&self, sleeper: Waker) {
+        self.sleepers().push(sleeper);
+        self.shared.has_sleepers.store(true, Ordering::Release);
+    }
+
+    #[cold]
+    fn wake_sleepers(&self) {
+        self.sleepers().iter().for_each(Waker::wake_by_ref);
+    }
+
+    fn sleepers(&self) -> MutexGuard<'_, Vec<Waker>> {
+        // A list is whole whatever became of whoever had it.
+        let sleepers = self.shared.sleepers.lock();
+        sleepers.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How often it has rung.
     #[inline]
-    fn rings(&self) -> u64 {
-        self.rings.get()
+    #[must_use]
+    pub fn rings(&self) -> u64 {
+        self.shared.rings.load(Ordering::Acquire)
     }
 }
 
@@ -68,7 +102,7 @@ impl Bell {
 /// each group, over the bell of the run ([`Self::over`]).
 #[derive(Clone, Debug, Default)]
 pub struct StopSignal {
-    stopped: Rc<Cell<bool>>,
+    stopped: Arc<AtomicBool>,
     bell: Bell,
 }
 
@@ -77,7 +111,7 @@ impl StopSignal {
     #[must_use]
     pub fn over(bell: &Bell) -> Self {
         Self {
-            stopped: Rc::default(),
+            stopped: Arc::default(),
             bell: bell.clone(),
         }
     }
@@ -90,7 +124,7 @@ impl StopSignal {
 
     /// Asks every job to stop issuing and to finish.
     pub fn stop(&self) {
-        if !self.stopped.replace(true) {
+        if !self.stopped.swap(true, Ordering::Relaxed) {
             self.bell.ring();
         }
     }
@@ -99,7 +133,7 @@ impl StopSignal {
     #[inline]
     #[must_use]
     pub fn is_stopped(&self) -> bool {
-        self.stopped.get()
+        self.stopped.load(Ordering::Relaxed)
     }
 }
 

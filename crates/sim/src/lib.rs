@@ -4,6 +4,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`emulated`] | the drive, its queue pairs, and the block layer between them |
+//! | [`ports`] | the drive for several threads, in real time |
 //! | [`costs`] | what using them costs a host, as occupancy of its cores and locks |
 //! | [`stack`] | storage stacks by name, with what they cost |
 //!
@@ -34,7 +35,9 @@
 
 pub mod costs;
 pub mod emulated;
+pub mod ports;
 pub mod stack;
 
 pub use costs::{BlockCosts, HostCosts};
 pub use emulated::{Emulated, EmulatedQueue};
+pub use ports::{Port, PortDevice, PortQueue, SharedDrive};

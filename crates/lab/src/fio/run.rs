@@ -1,7 +1,6 @@
 //! Runs a plan.
 
 use std::ops::Range;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -144,7 +143,7 @@ impl<'a, S: Site> Runner<'a, S> {
             plan,
             interrupt,
             site,
-            zones: SharedZones::new(zones.into()),
+            zones: SharedZones::new(zones),
             everybody: StopSignal::default(),
             rng: Rng::new(seed, 0),
             now: Nanos::ZERO,
@@ -265,7 +264,7 @@ impl<'a, S: Site> Runner<'a, S> {
             }
         };
         let shared = Shared {
-            zones: Rc::clone(&self.zones),
+            zones: self.zones.clone(),
             stop: signals.of_group(planned.group),
             ends: if self.plan.exitall {
                 whom()

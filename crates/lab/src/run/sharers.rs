@@ -1,7 +1,6 @@
 //! What the threads of a job know together of the zones that they share.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 use zonelab_host::Bell;
 use zonelab_host::workload::JobSpec;
@@ -32,16 +31,16 @@ impl<'a> Sharers<'a> {
     pub(super) fn table_of(&mut self, spec: &JobSpec) -> Option<(SharedZones, u32)> {
         if let Some((table, threads)) = self.tables.get_mut(&spec.name) {
             *threads += 1;
-            return Some((Rc::clone(table), *threads - 1));
+            return Some((table.clone(), *threads - 1));
         }
         let zoned = self.device.info().namespace(spec.namespace)?.zoned?;
         let mine = self.config.zones_of(spec.namespace)?;
         let mut table = ZoneTable::new(zoned, None);
         self.device
             .with_drive(|drive| declare(drive, mine, &mut table));
-        let table = SharedZones::new(table.into());
+        let table = SharedZones::new(table);
         self.tables
-            .insert(spec.name.clone(), (Rc::clone(&table), 1));
+            .insert(spec.name.clone(), (table.clone(), 1));
         Some((table, 0))
     }
 

@@ -2,7 +2,6 @@
 
 use std::num::NonZeroU64;
 use std::ops::Range;
-use std::rc::Rc;
 
 use zonelab_device::{NamespaceId, Nanos};
 use zonelab_host::rate::Limit;
@@ -82,7 +81,7 @@ fn run_on(
     specs: &[DirectedSpec],
 ) -> (Vec<DirectedResult>, RunEnd, SharedZones) {
     let zoned = device.info().namespaces[0].zoned.expect("it has zones");
-    let zones: SharedZones = Rc::new(ZoneTable::new(zoned, limit).into());
+    let zones = SharedZones::new(ZoneTable::new(zoned, limit));
     if !full.is_empty() {
         let control = Control::PreconditionFull {
             zones: full.clone(),
@@ -100,7 +99,7 @@ fn run_on(
         .zip(specs)
         .map(|(id, spec)| {
             let shared = Shared {
-                zones: Rc::clone(&zones),
+                zones: zones.clone(),
                 stop: stop.clone(),
                 ends: Vec::new(),
                 ends_on_error: Vec::new(),
@@ -522,7 +521,7 @@ fn a_failed_operation_ends_its_job_and_is_named() {
     let mut zoned = device.info().namespaces[0].zoned.unwrap();
     zoned.max_active = None;
     zoned.max_open = None;
-    let zones: SharedZones = Rc::new(ZoneTable::new(zoned, None).into());
+    let zones = SharedZones::new(ZoneTable::new(zoned, None));
     let stop = StopSignal::default();
     zones.borrow_mut().start_run(stop.bell().clone(), 1);
     let shared = Shared {

@@ -21,6 +21,7 @@ mod block;
 mod cores;
 mod directed;
 mod on_a_drive;
+mod ports;
 mod queue;
 mod reactor;
 mod real_clock;

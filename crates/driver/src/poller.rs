@@ -1,0 +1,285 @@
+//! What several sockets have, asked of epoll at once.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::fd::{BorrowedFd, OwnedFd};
+use zonelab_device::{Completion, Nanos, QueueId, QueuePair};
+
+use crate::clock::time_limit;
+use crate::error::DriverError;
+use crate::queue::TcpQueue;
+
+/// What epoll calls the admin queue; I/O queues are called by their places.
+const ADMIN: u64 = u64::MAX;
+
+/// What epoll calls the descriptor by which other threads end a wait.
+const WOKEN: u64 = u64::MAX - 1;
+
+/// Sockets of which one look at epoll tells.
+const EVENTS: usize = 64;
+
+/// The I/O queues of one thread, and the descriptor of an admin queue if that
+/// thread looks after it.
+pub(crate) struct Poller {
+    epoll: OwnedFd,
+    events: Vec<epoll::Event>,
+    /// `None`: the queue was taken away.
+    lanes: Vec<Option<Lane>>,
+    alarm: Arc<Alarm>,
+    /// Epoll was asked since the last [`Self::receive`].
+    has_looked: bool,
+    admin_is_ready: bool,
+}
+
+/// A queue, with those who use it.
+#[derive(Debug)]
+struct Lane {
+    shared: Rc<RefCell<Shared>>,
+    /// Epoll tells when it can be sent to, besides.
+    wants_room: bool,
+    /// Epoll does not tell of it any more: the connection is gone.
+    is_gone: bool,
+    /// Epoll told of it.
+    is_ready: bool,
+}
+
+/// What a queue's owner and the thread's poller share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) queue: TcpQueue,
+    /// What completed and was not polled.
+    pub(crate) inbox: Vec<Completion>,
+}
+
+/// Ends a wait from another thread.
+#[derive(Debug)]
+struct Alarm(OwnedFd);
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // A count that is full has not been heard yet: nothing is lost.
+        let _heard = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+}
+
+impl Poller {
+    /// # Errors
+    /// The system has no more file descriptors.
+    pub(crate) fn new() -> Result<Self, DriverError> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(std::io::Error::from)?;
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let alarm = eventfd(0, flags).map_err(std::io::Error::from)?;
+        let mark = epoll::EventData::new_u64(WOKEN);
+        epoll::add(&epoll, &alarm, mark, epoll::EventFlags::IN).map_err(std::io::Error::from)?;
+        Ok(Self {
+            epoll,
+            events: Vec::with_capacity(EVENTS),
+            lanes: Vec::new(),
+            alarm: Arc::new(Alarm(alarm)),
+            has_looked: false,
+            admin_is_ready: false,
+        })
+    }
+
+    /// Looks after an admin queue too.
+    ///
+    /// # Errors
+    /// The system has no room for it.
+    pub(crate) fn watch_admin(&self, admin: BorrowedFd<'_>) -> Result<(), DriverError> {
+        let mark = epoll::EventData::new_u64(ADMIN);
+        let added = epoll::add(&self.epoll, admin, mark, epoll::EventFlags::IN);
+        Ok(added.map_err(std::io::Error::from)?)
+    }
+
+    /// The admin queue is gone.
+    pub(crate) fn forget_admin(&self, admin: BorrowedFd<'_>) {
+        let _known = epoll::delete(&self.epoll, admin);
+    }
+
+    /// What ends a wait from another thread.
+    pub(crate) fn waker(&self) -> Waker {
+        Waker::from(Arc::clone(&self.alarm))
+    }
+
+    /// Takes a queue over.
+    ///
+    /// # Errors
+    /// The system has no room for it.
+    pub(crate) fn add(&mut self, queue: TcpQueue) -> Result<Rc<RefCell<Shared>>, DriverError> {
+        let free = self.lanes.iter().position(Option::is_none);
+        let place = free.unwrap_or(self.lanes.len());
+        let mark = epoll::EventData::new_u64(place as u64);
+        epoll::add(&self.epoll, queue.descriptor(), mark, epoll::EventFlags::IN)
+            .map_err(std::io::Error::from)?;
+        let depth = queue.depth();
+        let shared = Rc::new(RefCell::new(Shared {
+            queue,
+            inbox: Vec::with_capacity(depth.into()),
+        }));
+        let lane = Some(Lane {
+            shared: Rc::clone(&shared),
+            wants_room: false,
+            is_gone: false,
+            is_ready: false,
+        });
+        match free {
+            Some(place) => self.lanes[place] = lane,
+            None => self.lanes.push(lane),
+        }
+        Ok(shared)
+    }
+
+    /// A queue that nobody has, and of whose last owner nothing is left.
+    pub(crate) fn free(&self) -> Option<&Rc<RefCell<Shared>>> {
+        let mut lanes = self.lanes.iter().flatten();
+        lanes.find(|lane| lane.is_free()).map(|lane| &lane.shared)
+    }
+
+    /// Takes such a queue away, for another thread.
+    pub(crate) fn take_free(&mut self) -> Option<TcpQueue> {
+        let is_free = |lane: &Option<Lane>| lane.as_ref().is_some_and(Lane::is_free);
+        let place = self.lanes.iter().position(is_free)?;
+        self.take(place)
+    }
+
+    /// Takes the only queue away, if nobody has it any more.
+    pub(crate) fn into_queue(mut self) -> Option<TcpQueue> {
+        self.take(0)
+    }
+
+    fn take(&mut self, place: usize) -> Option<TcpQueue> {
+        let lane = self.lanes.get_mut(place)?.take()?;
+        let is_gone = lane.is_gone;
+        let shared = Rc::into_inner(lane.shared)?.into_inner();
+        if !is_gone {
+            let _known = epoll::delete(&self.epoll, shared.queue.descriptor());
+        }
+        Some(shared.queue)
+    }
+
+    /// The queues.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = &Rc<RefCell<Shared>>> {
+        self.lanes.iter().flatten().map(|lane| &lane.shared)
+    }
+
+    /// Whether a connection broke.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lanes.iter().flatten().any(Lane::is_lost)
+    }
+
+    /// When a command that is under way is late.
+    pub(crate) fn next_event(&self) -> Option<Nanos> {
+        let lanes = self.lanes.iter().flatten();
+        lanes.filter_map(Lane::next_event).min()
+    }
+
+    /// Whether epoll told of the admin queue since this was last asked.
+    pub(crate) fn take_admin(&mut self) -> bool {
+        std::mem::take(&mut self.admin_is_ready)
+    }
+
+    /// Receives what epoll told of; what may be there, if it was not asked.
+    pub(crate) fn receive(&mut self, now: Nanos, ready: &mut Vec<QueueId>) {
+        for lane in self.lanes.iter_mut().flatten() {
+            // Who was not asked may have something.
+            let is_asked = lane.is_ready || !self.has_looked;
+            if is_asked || lane.next_event().is_some_and(|at| at <= now) {
+                lane.poll(&self.epoll, ready);
+            }
+            lane.is_ready = false;
+        }
+        self.has_looked = false;
+    }
+
+    /// Asks epoll who has something, and waits for that for `span` at most.
+    /// Returns whether anybody has, or another thread ended the wait.
+    pub(crate) fn look(&mut self, span: Nanos) -> bool {
+        for (place, lane) in self.lanes.iter_mut().enumerate() {
+            if let Some(lane) = lane {
+                lane.watch(&self.epoll, place);
+            }
+        }
+        self.events.clear();
+        self.has_looked = true;
+        let limit = time_limit(span);
+        // What epoll could refuse is wrong use. A signal ends the wait early.
+        let told = epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&limit));
+        debug_assert!(!matches!(told, Err(error) if error != rustix::io::Errno::INTR));
+        for event in &self.events {
+            match event.data.u64() {
+                ADMIN => self.admin_is_ready = true,
+                WOKEN => self.alarm.heard(),
+                place => {
+                    if let Some(Some(lane)) = self.lanes.get_mut(place as usize) {
+                        lane.is_ready = true;
+                    }
+                }
+            }
+        }
+        !self.events.is_empty()
+    }
+}
+
+impl Alarm {
+    fn heard(&self) {
+        let _count = rustix::io::read(&self.0, &mut [0_u8; 8]);
+    }
+}
+
+impl Lane {
+    /// Receives what is there.
+    fn poll(&mut self, epoll: &OwnedFd, ready: &mut Vec<QueueId>) {
+        let Shared { queue, inbox } = &mut *self.shared.borrow_mut();
+        let was_empty = inbox.is_empty();
+        if queue.poll(inbox) > 0 && was_empty {
+            ready.push(queue.id());
+        }
+        if queue.error().is_some() && !self.is_gone {
+            self.is_gone = true;
+            let _known = epoll::delete(epoll, queue.descriptor());
+        }
+    }
+
+    /// Lets epoll tell of room in the socket if, and only if, something waits for it.
+    fn watch(&mut self, epoll: &OwnedFd, place: usize) {
+        let queue = &self.shared.borrow().queue;
+        let wants_room = queue.has_output();
+        if self.is_gone || wants_room == self.wants_room {
+            return;
+        }
+        let flags = match wants_room {
+            true => epoll::EventFlags::IN | epoll::EventFlags::OUT,
+            false => epoll::EventFlags::IN,
+        };
+        let mark = epoll::EventData::new_u64(place as u64);
+        // It was added, so it can be changed.
+        self.wants_room = wants_room;
+        let _known = epoll::modify(epoll, queue.descriptor(), mark, flags);
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        self.shared.borrow().queue.next_event()
+    }
+
+    fn is_lost(&self) -> bool {
+        self.shared.borrow().queue.error().is_some()
+    }
+
+    /// Whether it can be given out: nobody has it, and nothing of whoever had it
+    /// is left.
+    fn is_free(&self) -> bool {
+        Rc::strong_count(&self.shared) == 1
+            && !self.is_lost()
+            && self.next_event().is_none()
+            && self.shared.borrow().inbox.is_empty()
+    }
+}
