@@ -39,8 +39,7 @@ impl<'a> Sharers<'a> {
         self.device
             .with_drive(|drive| declare(drive, mine, &mut table));
         let table = SharedZones::new(table);
-        self.tables
-            .insert(spec.name.clone(), (table.clone(), 1));
+        self.tables.insert(spec.name.clone(), (table.clone(), 1));
         Some((table, 0))
     }
 
