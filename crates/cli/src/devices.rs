@@ -1,11 +1,58 @@
 //! What `--device` names, and the way there.
 
+use std::path::PathBuf;
+
 use zonelab_device::NamespaceId;
 use zonelab_driver::url::TcpAddress;
-use zonelab_driver::{DriverError, Options, TcpController, TcpDevice};
+use zonelab_driver::{DriverError, HostSecrets, Options, TcpController, TcpDevice};
+use zonelab_target::controller::HostSecret;
 
 use crate::conditions::ConditionArgs;
 use crate::exit::{Exit, Failure};
+use crate::host_keys;
+
+/// Who the host is to a drive over NVMe/TCP.
+#[derive(clap::Args)]
+pub(crate) struct HostArgs {
+    /// Keys to authenticate with, if the controller asks for it: lines HOSTNQN
+    /// KEY [CONTROLLER-KEY], of which that of our own name counts (the URL's
+    /// hostnqn)
+    #[arg(long, value_name = "FILE", global = true)]
+    host_key: Option<PathBuf>,
+}
+
+impl HostArgs {
+    /// How to connect to `address`: with these secrets, else as by default.
+    ///
+    /// # Errors
+    /// The file of keys cannot be read, is wrong, or has no key of this host.
+    pub(crate) fn options(&self, address: TcpAddress) -> Result<Options, Failure> {
+        let secrets = self.secrets(&address)?;
+        Ok(Options {
+            secrets,
+            ..Options::new(address)
+        })
+    }
+
+    /// The secrets in the file of keys, if there is one.
+    fn secrets(&self, address: &TcpAddress) -> Result<Option<HostSecrets>, Failure> {
+        let Some(path) = &self.host_key else {
+            return Ok(None);
+        };
+        let hostnqn = &address.hostnqn;
+        let entries = host_keys::read(path)?;
+        let own = entries.into_iter().find(|entry| entry.hostnqn == *hostnqn);
+        let HostSecret {
+            host, controller, ..
+        } = own.ok_or_else(|| {
+            let name = path.display();
+            Failure::input(anyhow::anyhow!(
+                "{name}: no key of this host, {hostnqn}; hostnqn= in the URL names another"
+            ))
+        })?;
+        Ok(Some(HostSecrets { host, controller }))
+    }
+}
 
 /// A device that a program runs on.
 #[derive(Debug)]

@@ -57,9 +57,9 @@ pub(super) fn fio(args: &Args, file: &JobFile, device: &str, other: &str) -> Res
             report
         })
         .collect();
-    let ends = reports.iter().map(outcome);
     // What went wrong on a device says more than that it does not agree.
-    let failed = ends.filter(|end| *end != Exit::Done).last();
+    let ends: Vec<Exit> = reports.iter().map(outcome).collect();
+    let failed = ends.into_iter().find(|end| *end != Exit::Done);
     let sides = [0, 1].map(|index| Side {
         device: names[index].to_owned(),
         empty: ran[index].empty.clone().unwrap_or_default(),

@@ -15,6 +15,7 @@ use zonelab_lab::fio::{FioRun, Report};
 use zonelab_lab::output;
 
 use crate::conditions::ConditionArgs;
+use crate::devices::HostArgs;
 use crate::exit::{Exit, Failure};
 use crate::{files, trace};
 
@@ -87,6 +88,8 @@ pub(crate) struct Args {
     /// empty: what these hold is lost
     #[arg(long)]
     overwrite: bool,
+    #[command(flatten)]
+    host: HostArgs,
     /// Save the state of the drive at the end to this file, for --restore
     #[arg(long, value_name = "FILE")]
     snapshot: Option<PathBuf>,

@@ -29,7 +29,7 @@ const MAX_RANGES: usize = 8;
 
 /// A drive over NVMe/TCP, with the plan of the jobs for it.
 pub(super) struct Remote {
-    address: TcpAddress,
+    options: Options,
     /// What it was called.
     device: String,
     /// Its model, as it identifies itself.
@@ -49,7 +49,12 @@ impl Remote {
         address: TcpAddress,
     ) -> Result<(Self, Plan), Failure> {
         let nsid = NamespaceId(address.nsid);
-        let mut site = OverTcp::connect(&address)?;
+        let options = Options {
+            queues: QUEUES,
+            queue_entries: QUEUE_ENTRIES,
+            ..args.host.options(address)?
+        };
+        let mut site = OverTcp::connect(&options)?;
         let plan = file.plan_on(site.info(), nsid, args.seed);
         let plan = plan.map_err(Failure::input)?;
         warn(&plan.warnings);
@@ -62,7 +67,7 @@ impl Remote {
             return Err(unfit(format!("namespace {} has no zones", nsid.0)));
         };
         let mut prepared = Self {
-            address,
+            options,
             device: device.to_owned(),
             model: site.info().model.clone(),
             site: Some(site),
@@ -107,9 +112,9 @@ impl Remote {
     fn zones(&mut self) -> Result<(OverTcp, Vec<ReportedZone>), Failure> {
         let mut site = match self.site.take() {
             Some(site) => site,
-            None => OverTcp::connect(&self.address)?,
+            None => OverTcp::connect(&self.options)?,
         };
-        match fio::report_zones(&mut site, NamespaceId(self.address.nsid)) {
+        match fio::report_zones(&mut site, NamespaceId(self.options.address.nsid)) {
             Ok(zones) => Ok((site, zones)),
             Err(what) => Err(Self::failed(site, &self.device, &what)),
         }
@@ -133,7 +138,7 @@ impl Remote {
         interrupt: &Arc<AtomicBool>,
     ) -> Result<Ran, Failure> {
         let (mut site, zones) = self.zones()?;
-        let nsid = NamespaceId(self.address.nsid);
+        let nsid = NamespaceId(self.options.address.nsid);
         let empty = match compares {
             false => None,
             true => match fio::empty_commands(&mut site, nsid) {
@@ -240,13 +245,8 @@ fn fits(plan: &Plan, granted: u16, depth: u16) -> Result<(), String> {
 struct OverTcp(TcpDevice);
 
 impl OverTcp {
-    fn connect(address: &TcpAddress) -> Result<Self, Failure> {
-        let device = devices::connect(Options {
-            queues: QUEUES,
-            queue_entries: QUEUE_ENTRIES,
-            ..Options::new(address.clone())
-        })?;
-        Ok(Self(device))
+    fn connect(options: &Options) -> Result<Self, Failure> {
+        devices::connect(options.clone()).map(Self)
     }
 }
 

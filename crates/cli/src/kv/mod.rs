@@ -18,7 +18,7 @@ use zonelab_ssd::config::DataStore;
 use zonelab_ssd::profile::{Profile, to_toml};
 
 use crate::conditions::{self, ConditionArgs};
-use crate::devices::Named;
+use crate::devices::{HostArgs, Named};
 use crate::exit::{Exit, Failure};
 use crate::{console, files, profiles, results};
 
@@ -70,6 +70,8 @@ pub(crate) struct Args {
     /// The drive behind tcp:// is formatted for the store: what it holds is lost
     #[arg(long)]
     overwrite: bool,
+    #[command(flatten)]
+    host: HostArgs,
     /// Results as JSON
     #[arg(long)]
     json: bool,

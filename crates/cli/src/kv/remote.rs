@@ -1,8 +1,8 @@
 //! A store on a drive over NVMe/TCP, in real time.
 
 use zonelab_device::NamespaceId;
+use zonelab_driver::TcpController;
 use zonelab_driver::url::TcpAddress;
-use zonelab_driver::{Options, TcpController};
 use zonelab_host::{Clock, CoreId, Reactor, RealClock, StopSignal};
 use zonelab_lab::kv::{KvJob, KvTemplate, Report, Surroundings};
 
@@ -22,7 +22,7 @@ pub(super) fn kv(args: &Args, template: &KvTemplate, address: TcpAddress) -> Res
     }
     let mut template = template.clone();
     template.setup.files.namespace = NamespaceId(address.nsid);
-    let mut device = devices::connect(Options::new(address))?;
+    let mut device = devices::connect(args.host.options(address)?)?;
     let info = device.info().as_ref().clone();
     let unfit = |what: String| Failure::input(anyhow::anyhow!("{}: {what}", args.device));
     template.check(&info, true).map_err(unfit)?;

@@ -9,15 +9,13 @@ mod io;
 mod log;
 mod zones;
 
-use std::path::PathBuf;
-
 use zonelab_driver::url::TcpAddress;
-use zonelab_driver::{DriverError, HostSecrets, Options, Reply, TcpController, TcpQueue};
+use zonelab_driver::{DriverError, Reply, TcpController, TcpQueue};
 use zonelab_nvme::Status;
-use zonelab_target::controller::HostSecret;
 
+use crate::console;
+use crate::devices::HostArgs;
 use crate::exit::{Exit, Failure};
-use crate::{console, host_keys};
 
 /// Options of `nvme`.
 #[derive(clap::Args)]
@@ -45,35 +43,11 @@ struct DeviceArgs {
     /// Namespace, instead of the one in the URL
     #[arg(long, short = 'n', value_name = "NSID", global = true)]
     namespace_id: Option<u32>,
-    /// Keys to authenticate with, if the controller asks for it: lines HOSTNQN
-    /// KEY [CONTROLLER-KEY], of which that of our own name counts (the URL's
-    /// hostnqn)
-    #[arg(long, value_name = "FILE", global = true)]
-    host_key: Option<PathBuf>,
+    #[command(flatten)]
+    host: HostArgs,
     /// As JSON
     #[arg(long, global = true)]
     json: bool,
-}
-
-impl DeviceArgs {
-    /// The secrets in the file of keys, if there is one.
-    fn secrets(&self, address: &TcpAddress) -> Result<Option<HostSecrets>, Failure> {
-        let Some(path) = &self.host_key else {
-            return Ok(None);
-        };
-        let hostnqn = &address.hostnqn;
-        let entries = host_keys::read(path)?;
-        let own = entries.into_iter().find(|entry| entry.hostnqn == *hostnqn);
-        let HostSecret {
-            host, controller, ..
-        } = own.ok_or_else(|| {
-            let name = path.display();
-            Failure::input(anyhow::anyhow!(
-                "{name}: no key of this host, {hostnqn}; hostnqn= in the URL names another"
-            ))
-        })?;
-        Ok(Some(HostSecrets { host, controller }))
-    }
 }
 
 #[derive(clap::Subcommand)]
@@ -166,8 +140,7 @@ impl Session {
             let message = format!("--namespace-id {nsid} is none: 1 to 4294967294 is valid");
             return Err(Failure::usage(message));
         }
-        let mut options = Options::new(address.clone());
-        options.secrets = args.secrets(&address)?;
+        let options = args.host.options(address.clone())?;
         let controller = TcpController::connect(options).map_err(failure)?;
         Ok(Self {
             controller,

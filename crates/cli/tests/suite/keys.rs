@@ -113,10 +113,14 @@ impl Served {
         Self(child, listening["port"].as_u64().unwrap())
     }
 
+    fn url(&self) -> String {
+        let nqn = "nqn.2024-01.io.github.zonelab:confznspp";
+        format!("tcp://127.0.0.1:{}/{nqn}?hostnqn={HOST}", self.1)
+    }
+
     /// Asks the drive for its namespaces: exit code and messages.
     fn list(&self, scratch: &Scratch, keys: Option<&str>) -> (Option<i32>, String) {
-        let nqn = "nqn.2024-01.io.github.zonelab:confznspp";
-        let url = format!("tcp://127.0.0.1:{}/{nqn}?hostnqn={HOST}", self.1);
+        let url = self.url();
         let mut args = vec!["nvme", "list", "--device", &url];
         if let Some(keys) = keys {
             args.extend(["--host-key", keys]);
@@ -146,6 +150,25 @@ fn who_has_the_key_is_let_in_and_nobody_else() {
     let (code, message) = served.list(&scratch, Some(&wrong));
     assert_eq!(code, Some(5));
     assert!(message.contains("authentication failed"), "{message}");
+    // Programs have keys too, or are not let in.
+    let (url, job) = (served.url(), "[a]\nrw=write\nbs=64k\nsize=1z\nio_size=1m\n");
+    let job = private(&scratch, "a.fio", job);
+    let kv = "kv fillrandom --operations 100 --records 100 --overwrite --quiet";
+    let kv: Vec<&str> = kv.split(' ').collect();
+    for program in [&["fio", &job][..], &kv] {
+        let program = [program, &["--device", &url]].concat();
+        let output = scratch.zonelab(&program);
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(5), "{program:?}: {message}");
+        assert!(message.contains("no key was given"), "{message}");
+        let output = scratch.zonelab(&[&program[..], &["--host-key", &keys]].concat());
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{program:?}: {}",
+            stderr(&output)
+        );
+    }
     // Without keys at the other end, a controller key cannot be checked.
     let open = Served::start(&scratch, &[]);
     let (code, message) = open.list(&scratch, Some(&keys));

@@ -71,11 +71,7 @@ impl Estimated {
         let ratio = self.value / other.value;
         if !ratio.is_finite() {
             // From zero to something, or from nothing to nothing.
-            let value = if self.value == other.value {
-                0.0
-            } else {
-                f64::MAX
-            };
+            let value = if self.value > 0.0 { f64::MAX } else { 0.0 };
             return Self {
                 value,
                 low: None,
