@@ -76,15 +76,16 @@ fn execute(file: &JobFile, mut plan: Plan, profile: &Profile) {
     const THREADS: usize = 16;
     plan.jobs.truncate(THREADS);
     for job in &mut plan.jobs {
-        job.spec.end.operations = Some(OPERATIONS);
+        job.spec.stop.operations = Some(OPERATIONS);
         // Softfinishes of large zones take many writes each.
-        job.spec.zones.end = job.spec.zones.end.min(job.spec.zones.start + 2);
+        let zones = &mut job.spec.work.zones;
+        zones.end = zones.end.min(zones.start + 2);
         if !matches!(
-            job.spec.style,
+            job.spec.work.style,
             zonelab_host::workload::directed::WriteStyle::Write
                 | zonelab_host::workload::directed::WriteStyle::Append
         ) {
-            job.spec.end.runtime = Some(zonelab_device::Nanos::from_ms(5));
+            job.spec.stop.runtime = Some(zonelab_device::Nanos::from_ms(5));
             job.spec.ramp = zonelab_device::Nanos::ZERO;
         }
     }

@@ -13,7 +13,7 @@ mod schedulers;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use zonelab_device::{NamespaceId, Nanos};
+use zonelab_device::Nanos;
 use zonelab_host::stats::Latency;
 use zonelab_host::workload::{Fill, JobSpec, ReadWork, Stop, Work, WorkloadJob, WriteWork};
 use zonelab_host::{CoreId, Reactor, Rng, StopSignal, VirtualClock};
@@ -199,19 +199,13 @@ impl Case {
             Load::Append => write(true),
         };
         let spec = |name: &str, work| JobSpec {
-            name: name.to_owned(),
-            namespace: NamespaceId::FIRST,
-            work,
             queue_depth: self.queue_depth,
-            rate: None,
-            counting: None,
-            ramp: Nanos::ZERO,
             stop: Stop {
                 operations: Some(operations),
                 ..Stop::default()
             },
             ends_run: true,
-            sleep_slack: Nanos::ZERO,
+            ..JobSpec::new(name, work)
         };
         let mut specs = vec![spec("foreground", work)];
         if self.load == Load::Mix {

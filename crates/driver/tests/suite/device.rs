@@ -4,8 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use zonelab_device::{
-    Buf, Command, Completion, DeviceQueue, Lba, NamespaceId, Nanos, Op, QueuePair, RejectReason,
-    Tag,
+    Buf, Command, Completion, DeviceQueue, Lba, Nanos, Op, QueuePair, RejectReason, Tag,
 };
 use zonelab_driver::tcp::ProtocolError;
 use zonelab_driver::url::TcpAddress;
@@ -105,19 +104,12 @@ fn workloads_run_on_a_served_drive() {
     let mut device = TcpDevice::new(controller).unwrap();
     let info = device.info().as_ref().clone();
     let spec = |name: &str, work: Work, queue_depth: u32, operations: Option<u64>| JobSpec {
-        name: name.to_owned(),
-        namespace: NamespaceId::FIRST,
-        work,
         queue_depth,
-        rate: None,
-        counting: None,
-        ramp: Nanos::ZERO,
         stop: Stop {
             operations,
             ..Stop::default()
         },
-        ends_run: false,
-        sleep_slack: Nanos::ZERO,
+        ..JobSpec::new(name, work)
     };
     let writes = Work::Write(WriteWork {
         zones: 0..3,
@@ -153,7 +145,7 @@ fn workloads_run_on_a_served_drive() {
     let (wrote, read) = (writer.into_result(), reader.into_result());
     assert_eq!((wrote.first_error, read.first_error), (None, None));
     assert_eq!((wrote.operations, read.operations), (3 * 8, 500));
-    let latency = &read.stats.get(OpKind::Read).unwrap().latency;
+    let latency = &read.recorder.stats.get(OpKind::Read).unwrap().latency;
     assert!(latency.min().unwrap() > Nanos::ZERO);
     device.close().unwrap().disconnect().unwrap();
 }

@@ -1,59 +1,149 @@
 //! Workloads: jobs that read, write, append, finish and reset.
 //!
 //! A [`JobSpec`] says what one thread does; a [`WorkloadJob`] does it, over any
-//! queue pair. What to do next comes from a [`source`](self) of operations; how
-//! many at once, how fast and for how long is the job's own business, the same
-//! for all kinds of work.
+//! queue pair. There is one implementation of a job for all front ends:
+//! experiments, job files of fio, benchmarks. How many operations are in flight,
+//! how fast they come, when they pause and when they end is the job's own
+//! business, the same for all kinds of [`Work`]. What to do next comes from a
+//! source of operations, of which there are two families:
 //!
-//! A [`directed::DirectedJob`] works in up to three directions (read, write,
-//! trim) with sizes, rates and a pattern of their own, and shares what it
-//! knows of the zones with other jobs: fio's view of a workload.
+//! * **planned streams** ([`WriteWork`], [`ReadWork`]) through zones that belong
+//!   to the job alone, whose state it knows without asking anybody;
+//! * **work in directions** ([`directed::DirectedWork`]) over a table of zones
+//!   ([`zone_table`]) that jobs share: fio's view of a workload.
+//!
+//! Both finish, reset, open and close zones by the same code. What front ends
+//! want differently is data: [`Ending`], [`Recording`], [`Think`], [`Syncs`],
+//! limits of the whole ([`JobSpec::rate`]) or of a direction
+//! ([`directed::Flow`]), a confidence interval ([`Stop::confidence`]).
 
 pub mod directed;
 pub mod distribution;
 mod job;
-mod manage;
+mod pace;
+pub mod record;
 mod source;
+mod work;
 pub mod zone_table;
-
-use std::ops::Range;
 
 use zonelab_device::{NamespaceId, Nanos};
 
 use crate::rate::{Counting, Limit};
-use crate::softfinish::SoftFinish;
+use record::Recording;
 
-pub use job::{JobResult, WorkloadJob};
+pub use job::{JobResult, Shared, WorkloadJob};
 pub use source::slice_of;
+pub use work::{Fill, ReadWork, Work, WriteWork};
+
+/// No job goes on after this time, a hundred years: limits and pauses can ask
+/// for times that no clock has.
+pub const HORIZON: Nanos = Nanos::from_secs(100 * 365 * 86_400);
 
 /// What one thread of a workload does.
+///
+/// A front end that has one sort of work keeps specifications of that sort
+/// (`JobSpec<DirectedWork>`); jobs take any.
 #[derive(Clone, Debug, PartialEq)]
-pub struct JobSpec {
+pub struct JobSpec<W = Work> {
     /// Name in output.
     pub name: String,
     /// The namespace it works on; zones count from its start.
     pub namespace: NamespaceId,
     /// The operations.
-    pub work: Work,
+    pub work: W,
     /// Operations in flight at once, at least 1. Finishes and resets go one by one.
     pub queue_depth: u32,
     /// Limit on the operations of [`Work`] (not on the writes that prepare a
     /// finish or reset).
     pub rate: Option<Limit>,
-    /// When operations count against the rate; `None`: as fio counts them, a
+    /// When operations count against rates; `None`: as fio counts them, a
     /// finish when it completes and anything else when it is issued.
     pub counting: Option<Counting>,
+    /// When it starts, on the clock of the run; a job whose first step comes
+    /// later starts with that.
+    pub start: Nanos,
     /// Time after the start that is not measured.
     pub ramp: Nanos,
     /// When it ends.
     pub stop: Stop,
+    /// What counts as its end.
+    pub ending: Ending,
     /// When this job ends, all others of the run are told to end too.
     pub ends_run: bool,
+    /// Pauses.
+    pub think: Option<Think>,
+    /// Flushes between its writes.
+    pub syncs: Syncs,
     /// Sleeps of its thread last this much longer than asked for
     /// ([`asleep`](crate::softfinish::asleep)): the pauses of a softfinish, and
     /// [`Fill::settle`]. Waiting for a rate is no such sleep: it ends at a time,
     /// and what comes late does not delay what follows.
     pub sleep_slack: Nanos,
+    /// What is kept of its operations.
+    pub recording: Recording,
+}
+
+impl<W> JobSpec<W> {
+    /// A job of `work` on the first namespace with one operation in flight, at
+    /// once and without limits, whose only end is that of its work.
+    pub fn new(name: impl Into<String>, work: W) -> Self {
+        Self {
+            name: name.into(),
+            namespace: NamespaceId::FIRST,
+            work,
+            queue_depth: 1,
+            rate: None,
+            counting: None,
+            start: Nanos::ZERO,
+            ramp: Nanos::ZERO,
+            stop: Stop::default(),
+            ending: Ending::default(),
+            ends_run: false,
+            think: None,
+            syncs: Syncs::default(),
+            sleep_slack: Nanos::ZERO,
+            recording: Recording::default(),
+        }
+    }
+}
+
+impl From<JobSpec<directed::DirectedWork>> for JobSpec {
+    fn from(spec: JobSpec<directed::DirectedWork>) -> Self {
+        let JobSpec {
+            name,
+            namespace,
+            work,
+            queue_depth,
+            rate,
+            counting,
+            start,
+            ramp,
+            stop,
+            ending,
+            ends_run,
+            think,
+            syncs,
+            sleep_slack,
+            recording,
+        } = spec;
+        Self {
+            name,
+            namespace,
+            work: Work::Directed(Box::new(work)),
+            queue_depth,
+            rate,
+            counting,
+            start,
+            ramp,
+            stop,
+            ending,
+            ends_run,
+            think,
+            syncs,
+            sleep_slack,
+            recording,
+        }
+    }
 }
 
 /// When a job ends: at the first of these, or when its work is exhausted.
@@ -61,9 +151,9 @@ pub struct JobSpec {
 pub struct Stop {
     /// After this much measured time.
     pub runtime: Option<Nanos>,
-    /// After this many bytes, including those of the ramp.
+    /// When this many bytes were issued, including those of the ramp.
     pub bytes: Option<u64>,
-    /// After this many operations, including those of the ramp.
+    /// When this many operations were issued, including those of the ramp.
     pub operations: Option<u64>,
     /// When the operation after this many might be issued: a run of whole
     /// periods of a limited job, the pause behind the last one included.
@@ -78,120 +168,48 @@ pub struct Stop {
     pub confidence_after: Nanos,
 }
 
-/// The operations of a job.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Work {
-    /// Writes or appends.
-    Write(WriteWork),
-    /// Reads.
-    Read(ReadWork),
-    /// Reads and writes drawn by lot.
-    Mixed {
-        /// The reads.
-        read: ReadWork,
-        /// The writes.
-        write: WriteWork,
-        /// Reads in a hundred operations.
-        read_percent: u32,
-    },
-    /// Writes part of each zone in turn, then finishes it.
-    Finish {
-        /// The zones, in this order.
-        zones: Range<u32>,
-        /// What is written before the finish; nothing if it is empty.
-        fill: Fill,
-        /// The host does it, by writes; `None`: Finish Zone.
-        ///
-        /// The whole is one operation: from the submission of its first write
-        /// to the completion of its last, with the bytes that were unwritten,
-        /// as a finish by the device. A run that ends (by its time, a signal,
-        /// its confidence or an error) gives up what is under way after the
-        /// write in flight, and does not count it unless that was the last: the
-        /// rest of a zone can take minutes. (A finish by the device is one
-        /// command, waited for and counted.)
-        /// One that has had its number of operations or bytes completes the
-        /// last. Of a zone that is full nothing is done or counted.
-        soft: Option<SoftFinish>,
-    },
-    /// Writes part of each zone in turn (or nothing), then resets it.
-    Reset {
-        /// The zones.
-        zones: Range<u32>,
-        /// In random order, instead of ascending.
-        shuffled: bool,
-        /// What is written before the reset.
-        fill: Fill,
-    },
-    /// Opens each zone in turn explicitly. Each is reset afterwards, which is
-    /// not measured, so that no limit on open zones is met.
-    Open {
-        /// The zones, in this order.
-        zones: Range<u32>,
-        /// What happens to a zone before it is opened.
-        fill: Fill,
-    },
-    /// Writes part of each zone in turn, then closes it. Each is reset
-    /// afterwards, as under [`Self::Open`].
-    Close {
-        /// The zones, in this order.
-        zones: Range<u32>,
-        /// What is written before: a zone must be open to be closed.
-        fill: Fill,
-    },
-}
-
-/// Writes or appends through a range of zones, each from its start to its capacity.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WriteWork {
-    /// The zones.
-    pub zones: Range<u32>,
-    /// Logical blocks of one operation; the last one of a zone may be shorter.
-    pub block_lbas: u32,
-    /// Zone appends instead of writes.
-    pub append: bool,
-    /// Zones that are written side by side; operations go to one of them at
-    /// random. 1: one zone after another. If that is all of them, and `repeat`,
-    /// each is written again when it is full.
-    pub open_zones: u32,
-    /// Start over when the range is full. Zones are reset before they are
-    /// written again.
-    pub repeat: bool,
-    /// Reset each zone before its first write too: they are not empty.
-    pub reset_first: bool,
-    /// Open each zone explicitly before its first write, which is not measured.
-    /// Otherwise the first write opens it.
-    pub open_first: bool,
-    /// A write is sent in commands of at most so many blocks, each when the one
-    /// before it has completed, and is measured as one: what a kernel makes of a
-    /// write that is larger than a command may be, as it lets one write at a
-    /// time into a zone. The next write begins when it has ended, whatever the
-    /// queue depth. `None`: in one command. Not for threads that share zones.
-    pub command_lbas: Option<u32>,
-}
-
-/// Reads from a range of zones up to their capacity.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadWork {
-    /// The zones.
-    pub zones: Range<u32>,
-    /// Logical blocks of one operation, at most a zone's capacity.
-    pub block_lbas: u32,
-    /// Uniformly at random, aligned to the block; else ascending, over and over.
-    pub random: bool,
-}
-
-/// How a zone is prepared for what is measured: opened, written in part,
-/// finished, left alone; each of them if asked for.
+/// What counts as the end of a job: until then it is measured, and then others
+/// that end with it are told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fill {
-    /// Logical blocks to write from the start of the zone.
-    pub lbas: u64,
-    /// Logical blocks of one write.
-    pub block_lbas: u32,
-    /// Open the zone explicitly before anything is written.
-    pub open_first: bool,
-    /// Finish the zone after what is written.
-    pub finish_first: bool,
-    /// Time to wait then, so that the drive comes to rest.
-    pub settle: Nanos,
+pub enum Ending {
+    /// Its decision to issue nothing more (its deadline, if that comes first).
+    /// What is in flight then is waited for and not measured: throughput is
+    /// that of a load that goes on. A job that waits for its rate decides when
+    /// the rate lets it go on, so that others hear of its end as late as that.
+    #[default]
+    AtDecision,
+    /// The completion of its last operation, as for fio. A job that waits for
+    /// its rate ends with its time.
+    AtLastCompletion,
+}
+
+/// Pauses of a job, between operations. (An operation of several commands, such
+/// as a softfinish with the write in front of it, is not interrupted.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Think {
+    /// How long.
+    pub time: Nanos,
+    /// After so many operations, at least 1.
+    pub after_ops: u32,
+    /// Instead, after so much time of working.
+    pub after_time: Option<Nanos>,
+}
+
+/// Flushes between writes. While one is under way, the job issues nothing else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Syncs {
+    /// One after so many writes, by each of two counts that do not know of each
+    /// other: fio's `fsync` and `fdatasync`. 0: none.
+    pub every_writes: [u32; 2],
+    /// One when the job has ended, if it wrote anything.
+    pub at_end: bool,
+}
+
+impl Syncs {
+    /// Whether one follows the write of that number, counted from 1.
+    #[inline]
+    fn is_due(&self, writes: u64) -> bool {
+        let due = |every: u32| every > 0 && writes.is_multiple_of(u64::from(every));
+        self.every_writes.into_iter().any(due)
+    }
 }

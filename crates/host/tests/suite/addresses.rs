@@ -334,6 +334,7 @@ fn finishes_come_after_their_fill() {
     assert_eq!(queue.ops(), [zone(3), zone(4)].concat());
     assert_eq!(queue.deepest, 1, "one by one, whatever the depth");
     let finishes = result
+        .recorder
         .stats
         .get(OpKind::Finish)
         .expect("they were measured");
@@ -343,7 +344,7 @@ fn finishes_come_after_their_fill() {
         "what they filled"
     );
     assert!(
-        result.stats.get(OpKind::Write).is_none(),
+        result.recorder.stats.get(OpKind::Write).is_none(),
         "the fill is not measured"
     );
     assert_eq!(result.operations, 2);
@@ -386,7 +387,11 @@ fn resets_ascend_and_count_as_zones() {
     };
     let (result, _) = record(spec(work), &mut queue);
     assert_eq!(queue.ops(), [reset(1), reset(2), reset(3)]);
-    let resets = result.stats.get(OpKind::Reset).expect("they were measured");
+    let resets = result
+        .recorder
+        .stats
+        .get(OpKind::Reset)
+        .expect("they were measured");
     assert_eq!(resets.bytes, 3 * ZONE * 4096);
 }
 
@@ -425,7 +430,13 @@ fn zones_are_opened_and_closed_one_by_one() {
     };
     let (result, _) = record(spec(work), &mut queue);
     assert_eq!(queue.ops(), [open(1), reset(1), open(2), reset(2)]);
-    let count = |kind| result.stats.get(kind).map(|stats| stats.latency.count());
+    let count = |kind| {
+        result
+            .recorder
+            .stats
+            .get(kind)
+            .map(|stats| stats.latency.count())
+    };
     assert_eq!((count(OpKind::Open), count(OpKind::Reset)), (Some(2), None));
 
     let fill = Fill {
@@ -475,7 +486,11 @@ fn zones_are_prepared_in_steps() {
     let first = [0, 10, 20, 1_030];
     assert_eq!(times[..4], first.map(US));
     assert_eq!(times[4..], first.map(|at| US(at + 1_040)));
-    let resets = result.stats.get(OpKind::Reset).expect("they were measured");
+    let resets = result
+        .recorder
+        .stats
+        .get(OpKind::Reset)
+        .expect("they were measured");
     assert_eq!(
         resets.latency.max(),
         Some(US(10)),
@@ -497,8 +512,11 @@ fn writers_open_their_zones() {
     let (result, _) = record(spec(Work::Write(work)), &mut queue);
     let zone = |z| [reset(z), open(z), write(z, 0, 30), write(z, 30, 30)];
     assert_eq!(queue.ops(), [zone(0), zone(1)].concat());
-    assert_eq!(result.first_writes.count(), 2);
-    assert!(result.stats.get(OpKind::Open).is_none(), "it prepares");
+    assert_eq!(result.recorder.first_writes.count(), 2);
+    assert!(
+        result.recorder.stats.get(OpKind::Open).is_none(),
+        "it prepares"
+    );
 }
 
 fn shuffled(seed: u64) -> Vec<u64> {
@@ -621,7 +639,7 @@ proptest! {
         prop_assert_eq!(resets - ops.len(), expected);
         assert_whole(&ops, u64::from(first)..u64::from(end));
         prop_assert_eq!(result.operations, ops.len() as u64);
-        prop_assert_eq!(result.first_writes.count(), u64::from(end - first));
+        prop_assert_eq!(result.recorder.first_writes.count(), u64::from(end - first));
         prop_assert!(queue.deepest <= queue_depth as usize);
     }
 }

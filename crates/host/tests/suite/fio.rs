@@ -40,7 +40,7 @@ fn globals_hold_for_the_jobs_that_follow() {
     let file = parse("[global]\nbs=8k\nrw=write\n[a]\n[global]\nbs=16k\n[b]\nrw=read\n").unwrap();
     let plan = file.plan(&tiny_info(), 1).unwrap();
     let size = |job: usize, direction: Direction| {
-        let flow = plan.jobs[job].spec.flows[direction as usize].as_ref();
+        let flow = plan.jobs[job].spec.work.flows[direction as usize].as_ref();
         flow.map(|flow| flow.sizes.min)
     };
     assert_eq!(
@@ -161,7 +161,11 @@ fn zones_come_from_offsets_and_sizes() {
         "[global]\nrw=write\n[a]\noffset=1z\nsize=2z\noffset_increment=2z\nnumjobs=3\n\
          [b]\nsize=50%\n[c]\noffset=25%\nsize=512k\n[d]\n[e]\noffset=100k\nsize=700k\n",
     );
-    let zones: Vec<_> = plan.jobs.iter().map(|job| job.spec.zones.clone()).collect();
+    let zones: Vec<_> = plan
+        .jobs
+        .iter()
+        .map(|job| job.spec.work.zones.clone())
+        .collect();
     assert_eq!(zones, [1..3, 3..5, 5..7, 0..4, 2..4, 0..8, 1..3]);
 }
 
@@ -193,8 +197,13 @@ fn jobs_end_as_in_fio() {
         .jobs
         .iter()
         .map(|job| {
-            let end = job.spec.end;
-            (end.runtime, end.bytes, end.operations, end.repeats)
+            let end = job.spec.stop;
+            (
+                end.runtime,
+                end.bytes,
+                end.operations,
+                job.spec.work.repeats,
+            )
         })
         .collect();
     let five = Some(Nanos::from_secs(5));
@@ -218,13 +227,16 @@ fn the_extensions_choose_what_writes_are() {
          [d]\nsoftfinish=1\nsoftfinish_granularity=8k\nsoftfinish_pause=50\n[e]\nreset=1\n\
          [f]\nrw=randtrim\nreset\n[g]\nrw=randread\nfinish=1\n",
     );
-    let styles: Vec<WriteStyle> = plan.jobs.iter().map(|job| job.spec.style).collect();
+    let styles: Vec<WriteStyle> = plan.jobs.iter().map(|job| job.spec.work.style).collect();
     let how = SoftFinish::new(2, Nanos::from_us(50), 256).expect("within the ranges");
     let soft = WriteStyle::SoftFinish(how);
     use WriteStyle::{Append, Finish, Reset, Write};
     assert_eq!(styles, [Append, Append, Finish, soft, Reset, Write, Write]);
-    assert!(plan.jobs[5].spec.flows[Direction::Trim as usize].is_some());
-    assert!(matches!(plan.jobs[5].spec.pattern, Pattern::Random { .. }));
+    assert!(plan.jobs[5].spec.work.flows[Direction::Trim as usize].is_some());
+    assert!(matches!(
+        plan.jobs[5].spec.work.pattern,
+        Pattern::Random { .. }
+    ));
 }
 
 #[test]
@@ -233,7 +245,7 @@ fn settings_of_a_softfinish_have_ranges() {
     info.max_transfer_bytes = 64 << 10;
     let plan = |settings: &str| {
         let text = format!("[a]\nrw=write\nsoftfinish=1\n{settings}\n");
-        parse(&text).and_then(|file| file.plan(&info, 1).map(|plan| plan.jobs[0].spec.style))
+        parse(&text).and_then(|file| file.plan(&info, 1).map(|plan| plan.jobs[0].spec.work.style))
     };
     let ends = "softfinish_granularity=64k\nsoftfinish_pause=60s";
     let how = SoftFinish::new(16, SoftFinish::PAUSE_MAX, 16).expect("the ends of the ranges");

@@ -60,6 +60,7 @@ fn run(spec: JobSpec, latency: Nanos) -> (JobResult, Nanos, Vec<Nanos>) {
 
 fn count(result: &JobResult, kind: OpKind) -> u64 {
     result
+        .recorder
         .stats
         .get(kind)
         .map_or(0, |stats| stats.latency.count())
@@ -192,7 +193,7 @@ fn the_ramp_is_done_and_not_measured() {
     // of the run does too.
     assert_eq!(count(&result, OpKind::Read), 101);
     assert_eq!(result.operations, 150);
-    assert_eq!(result.stats.run_time(), Some(MS(100)));
+    assert_eq!(result.recorder.stats.run_time(), Some(MS(100)));
     assert_eq!((result.started, result.ended), (MS(0), MS(150)));
 }
 
@@ -212,7 +213,7 @@ fn first_writes_of_the_ramp_are_not_measured() {
         MS(1),
     );
     assert_eq!(count(&result, OpKind::Write), 7);
-    assert_eq!(result.first_writes.count(), 7);
+    assert_eq!(result.recorder.first_writes.count(), 7);
 }
 
 #[test]
@@ -233,7 +234,7 @@ fn a_runtime_ends_with_what_is_in_flight() {
     assert_eq!(starts, [0, 0, 4, 4, 8, 8].map(MS));
     assert_eq!(end, MS(12));
     assert_eq!(
-        result.stats.run_time(),
+        result.recorder.stats.run_time(),
         Some(MS(10)),
         "measured until the deadline"
     );
@@ -249,7 +250,10 @@ fn a_number_of_bytes_is_reached_by_the_last_operation() {
     };
     let (result, end, starts) = run(JobSpec { stop, ..reads() }, MS(1));
     assert_eq!((starts.len(), end), (7, MS(7)));
-    assert_eq!(result.stats.get(OpKind::Read).unwrap().bytes, 7 * 16_384);
+    assert_eq!(
+        result.recorder.stats.get(OpKind::Read).unwrap().bytes,
+        7 * 16_384
+    );
 }
 
 /// Work that is exhausted is measured to its last operation, though they come
@@ -304,7 +308,7 @@ fn confidence_ends_a_run_near_the_true_mean() {
             end < Nanos::from_secs(200),
             "long before its runtime: {end}"
         );
-        let stats = result.stats.get(OpKind::Read).unwrap();
+        let stats = result.recorder.stats.get(OpKind::Read).unwrap();
         let mean = stats.latency.mean_ns().unwrap() / 1e5;
         let rate = stats.intervals.mean_iops().unwrap() / 1e4;
         assert!(
@@ -355,7 +359,7 @@ fn an_error_ends_the_job() {
         result.first_error,
         Some((OpKind::Write, Status::ZONE_IS_READ_ONLY))
     );
-    let stats = result.stats.get(OpKind::Write).unwrap();
+    let stats = result.recorder.stats.get(OpKind::Write).unwrap();
     assert_eq!(stats.latency.count(), 4);
     assert_eq!(stats.errors, [(Status::ZONE_IS_READ_ONLY, 1)]);
 }
@@ -508,7 +512,7 @@ fn whole_periods_of_a_square_wave() {
     };
     let (starts, end, result) = run(Some(Counting::AtIssue), 3);
     assert_eq!((starts, end), ([0, 25, 50].map(MS).to_vec(), MS(75)));
-    let rate = GroupStats::of([&result.stats], OpKind::Finish)
+    let rate = GroupStats::of([&result.recorder.stats], OpKind::Finish)
         .unwrap()
         .iops();
     assert_eq!(rate, Some(40.0), "the pause belongs to it");

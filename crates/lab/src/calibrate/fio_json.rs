@@ -360,7 +360,7 @@ impl FioCase {
         let plan = self.file.plan(&info, seed).ok()?;
         plan.jobs
             .iter()
-            .filter_map(|job| job.spec.end.runtime)
+            .filter_map(|job| job.spec.stop.runtime)
             .max()
     }
 
@@ -378,13 +378,13 @@ impl FioCase {
         let problem = |problem: Problem| problem.to_string();
         let mut plan = self.file.plan(&info, seed).map_err(|e| e.to_string())?;
         for job in &mut plan.jobs {
-            if let (Some(own), Some(most)) = (&mut job.spec.end.runtime, runtime) {
+            if let (Some(own), Some(most)) = (&mut job.spec.stop.runtime, runtime) {
                 *own = most.min(*own);
                 job.spec.ramp = job.spec.ramp.min(Nanos(most.0 / 2));
             }
         }
         // A drive that is only read was written before.
-        let writes = |job: &zonelab_host::fio::PlannedJob| job.spec.flows[1].is_some();
+        let writes = |job: &zonelab_host::fio::PlannedJob| job.spec.work.flows[1].is_some();
         let full = !plan.jobs.iter().any(writes);
         let settings = RunSettings {
             seed,

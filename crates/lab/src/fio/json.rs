@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use zonelab_host::fio::Echo;
 use zonelab_host::stats::{self, OpKind};
-use zonelab_host::workload::directed::{BUCKETS, DirectionStats, Spread};
+use zonelab_host::workload::record::{BUCKETS, DirectionStats, Spread};
 
 use super::report::{Entry, LATENESS, Report, Samples};
 

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use zonelab_device::Nanos;
 use zonelab_host::fio::{Logs, Plan};
-use zonelab_host::workload::directed::{LogSample, Recorder, WindowSample};
+use zonelab_host::workload::record::{LogSample, Recorder, WindowSample};
 
 use super::run::FioRun;
 

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use zonelab_host::stats::{Latency, Moments, OpKind};
-use zonelab_host::workload::directed::{Direction, DirectionStats, Spread};
+use zonelab_host::workload::directed::Direction;
+use zonelab_host::workload::record::{DirectionStats, Spread};
 
 use super::json::{bucket_shares, bucket_shares_ms, depth_shares};
 use super::report::{Entry, LATENESS, Report, Samples};

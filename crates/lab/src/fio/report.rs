@@ -4,7 +4,9 @@
 use zonelab_device::Nanos;
 use zonelab_host::fio::{JobFile, Plan, PlannedJob};
 use zonelab_host::stats::{Intervals, Latency, Moments, OpKind};
-use zonelab_host::workload::directed::{BUCKETS, DEPTHS, DirectedSpec, DirectionStats, Spread};
+use zonelab_host::workload::JobSpec;
+use zonelab_host::workload::directed::DirectedWork;
+use zonelab_host::workload::record::{BUCKETS, DEPTHS, DirectionStats, Spread};
 use zonelab_nvme::Status;
 
 use super::run::{FioRun, ThreadResult};
@@ -156,7 +158,7 @@ impl<'a> Entry<'a> {
         }
         add_all(&mut self.buckets, &result.recorder.buckets);
         add_all(&mut self.depths, &result.recorder.depths);
-        add_all(&mut self.kinds, &result.kinds);
+        add_all(&mut self.kinds, &result.recorder.counts);
         match (&mut self.syncs, &result.recorder.syncs) {
             (Some(all), Some(syncs)) => all.merge(syncs),
             (none, syncs) => *none = none.take().or_else(|| syncs.clone()),
@@ -169,7 +171,7 @@ impl<'a> Entry<'a> {
 
     /// What its first thread does.
     #[must_use]
-    pub fn spec(&self) -> &DirectedSpec {
+    pub fn spec(&self) -> &JobSpec<DirectedWork> {
         &self.job.spec
     }
 

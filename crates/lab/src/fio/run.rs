@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use zonelab_device::{Command, Completion, Lba, NamespaceId, Nanos, Op, QueuePair, Tag};
 use zonelab_host::fio::{ExitWhat, Plan, PlannedJob};
 use zonelab_host::stats::Latency;
-use zonelab_host::workload::directed::{DirectedJob, DirectedResult, HORIZON, Shared};
 use zonelab_host::workload::zone_table::{SharedZones, ZoneTable};
+use zonelab_host::workload::{HORIZON, JobResult, Shared, WorkloadJob};
 use zonelab_host::{Bell, Clock, CoreId, Job, NextWake, Reactor, Rng, StopSignal};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
@@ -44,7 +44,7 @@ pub struct RunSettings {
 #[derive(Clone, Debug)]
 pub struct ThreadResult {
     /// What it measured; `None` if it was ended before it began.
-    pub result: Option<DirectedResult>,
+    pub result: Option<JobResult>,
     /// It waited for something that could not happen any more.
     pub is_stuck: bool,
 }
@@ -225,7 +225,7 @@ impl<'a, S: Site> Runner<'a, S> {
             .borrow_mut()
             .start_run(signals.bell.clone(), count);
         self.now = self.site.clock(self.now).now();
-        let mut jobs: Vec<DirectedJob> =
+        let mut jobs: Vec<WorkloadJob> =
             planned.iter().map(|job| self.job(job, &signals)).collect();
         let mut queues = Vec::with_capacity(jobs.len());
         for job in &jobs {
@@ -251,7 +251,7 @@ impl<'a, S: Site> Runner<'a, S> {
         self.now.saturating_add(planned.spec.start).min(HORIZON)
     }
 
-    fn job(&mut self, planned: &PlannedJob, signals: &Signals) -> DirectedJob {
+    fn job(&mut self, planned: &PlannedJob, signals: &Signals) -> WorkloadJob {
         let mut spec = planned.spec.clone();
         spec.start = self.start_of(planned);
         let whom = || match planned.exit_what {
@@ -264,7 +264,7 @@ impl<'a, S: Site> Runner<'a, S> {
             }
         };
         let shared = Shared {
-            zones: self.zones.clone(),
+            zones: Some((self.zones.clone(), planned.number)),
             stop: signals.of_group(planned.group),
             ends: if self.plan.exitall {
                 whom()
@@ -276,10 +276,10 @@ impl<'a, S: Site> Runner<'a, S> {
             } else {
                 Vec::new()
             },
-            interrupt: Arc::clone(self.interrupt),
+            interrupt: Some(Arc::clone(self.interrupt)),
         };
         let rng = Rng::new(self.rng.next_u64() ^ planned.seed, 0);
-        DirectedJob::new(spec, self.site.info(), rng, shared)
+        WorkloadJob::new(spec, self.site.info(), rng, shared)
     }
 
     /// Resets every zone with one command, unless all are empty.

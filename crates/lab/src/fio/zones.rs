@@ -186,7 +186,7 @@ pub fn table_of(plan: &Plan, zoned: ZonedInfo, zones: &[ReportedZone]) -> ZoneTa
 #[must_use]
 pub fn at_risk(plan: &Plan, zones: &[ReportedZone]) -> Vec<u32> {
     let changes = |job: &&zonelab_host::fio::PlannedJob| {
-        let of = |direction: Direction| job.spec.flows[direction as usize].is_some();
+        let of = |direction: Direction| job.spec.work.flows[direction as usize].is_some();
         of(Direction::Write) || of(Direction::Trim)
     };
     let resets_all = plan.jobs.iter().any(|job| job.resets_device);
@@ -194,7 +194,7 @@ pub fn at_risk(plan: &Plan, zones: &[ReportedZone]) -> Vec<u32> {
         .jobs
         .iter()
         .filter(changes)
-        .map(|job| job.spec.zones.clone())
+        .map(|job| job.spec.work.zones.clone())
         .collect();
     let is_touched = |zone: &u32| resets_all || ranges.iter().any(|range| range.contains(zone));
     let in_use = (0..).zip(zones);

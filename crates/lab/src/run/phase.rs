@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use zonelab_device::{DeviceQueue, Nanos};
 use zonelab_host::block::MergeCount;
 use zonelab_host::stats::{GroupStats, Latency, OpKind};
-use zonelab_host::workload::{JobResult, WorkloadJob};
+use zonelab_host::workload::{JobResult, Shared, WorkloadJob};
 use zonelab_host::{CoreId, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_kv::files::FilesError;
 use zonelab_sim::{Emulated, HostCosts};
@@ -117,11 +117,11 @@ pub(super) fn run_phase(
                 .shares_zones
                 .then(|| sharers.table_of(&thread.spec))
                 .flatten();
-            let job = WorkloadJob::new(thread.spec, device.info(), addresses, stop.clone());
-            let job = match sharing {
-                Some((table, id)) => job.sharing(device.info(), table, id),
-                None => job,
+            let shared = Shared {
+                zones: sharing,
+                ..Shared::from(stop.clone())
             };
+            let job = WorkloadJob::new(thread.spec, device.info(), addresses, shared);
             (job, start, stack.costs)
         })
         .collect();
@@ -215,15 +215,15 @@ fn measure(template: &JobTemplate, results: &[JobResult]) -> JobMeasured {
     let mut first_writes = Latency::new();
     let mut merges = MergeCount::default();
     for job in mine() {
-        first_writes.merge(&job.first_writes);
+        first_writes.merge(&job.recorder.first_writes);
         merges += job.merges;
     }
-    let group = GroupStats::of(mine().map(|job| &job.stats), kind);
+    let group = GroupStats::of(mine().map(|job| &job.recorder.stats), kind);
     let mut metrics = group
         .map(|group| Metrics::of(&group, &first_writes))
         .unwrap_or_default();
     metrics.add_merges(merges);
-    let detail = JobDetail::of(mine().map(|job| &job.stats), kind);
+    let detail = JobDetail::of(mine().map(|job| &job.recorder.stats), kind);
     metrics.add_seconds(&detail.throughput);
     JobMeasured {
         name: template.name.clone(),

@@ -155,18 +155,17 @@ fn spec(template: &JobTemplate, thread: u32, config: &DriveConfig) -> Result<Job
         ));
     }
     let block_lbas = u32::try_from(template.block_bytes / lba_bytes).unwrap_or(u32::MAX);
+    let work = work(template, mine, block_lbas, config)
+        .map_err(|problem| format!("job \"{name}\": {problem}"))?;
     Ok(JobSpec {
-        name: name.clone(),
         namespace: nsid,
-        work: work(template, mine, block_lbas, config)
-            .map_err(|problem| format!("job \"{name}\": {problem}"))?,
         queue_depth: template.queue_depth,
         rate: template.rate,
         counting: template.counting,
         ramp: template.ramp,
         stop: Stop { ..template.stop },
         ends_run: template.ends_run,
-        sleep_slack: Nanos::ZERO,
+        ..JobSpec::new(name.clone(), work)
     })
 }
 

@@ -3,17 +3,19 @@
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-use zonelab_device::{NamespaceId, Nanos};
+use zonelab_device::Nanos;
 use zonelab_host::rate::Limit;
 use zonelab_host::softfinish::SoftFinish;
 use zonelab_host::stats::OpKind;
 use zonelab_host::workload::directed::{
-    DirectedJob, DirectedResult, DirectedSpec, Direction, EarlyReset, End, Flow, Pattern,
-    Recording, Shared, Sizes, Syncs, Think, WriteStyle,
+    DirectedWork, Direction, EarlyReset, Flow, Pattern, Sizes, WriteStyle,
 };
 use zonelab_host::workload::distribution::Distribution;
+use zonelab_host::workload::record::{DirectionRecording, Recording, Spread};
 use zonelab_host::workload::zone_table::{SharedZones, ZoneTable};
-use zonelab_host::workload::{Fill, Work, WorkloadJob};
+use zonelab_host::workload::{
+    Ending, Fill, JobResult, JobSpec, Shared, Syncs, Think, Work, WorkloadJob,
+};
 use zonelab_host::{CoreId, Reactor, Rng, RunEnd, StopSignal, VirtualClock};
 use zonelab_sim::{Emulated, HostCosts};
 use zonelab_ssd::Control;
@@ -25,45 +27,31 @@ const PAGE_BYTES: u64 = 16_384;
 const BLOCKS_PER_PAGE: u64 = PAGE as u64;
 
 fn flow() -> Flow {
-    Flow {
-        sizes: Sizes::fixed(PAGE),
-        bytes_per_second: None,
-        ops_per_second: None,
-        poisson: false,
-    }
+    Flow::unlimited(Sizes::fixed(PAGE))
 }
 
+type Spec = JobSpec<DirectedWork>;
+
 /// A job that does one thing in order, page by page.
-fn spec(direction: Direction, zones: Range<u32>) -> DirectedSpec {
-    let mut flows = [None, None, None];
-    flows[direction as usize] = Some(flow());
-    DirectedSpec {
-        id: 0,
-        namespace: NamespaceId::FIRST,
-        zones,
-        flows,
-        read_percent: 50,
-        pattern: Pattern::Sequential,
-        style: WriteStyle::Write,
-        reads_beyond_write_pointer: false,
-        open_limit: None,
-        early_reset: None,
-        syncs: Syncs::default(),
-        queue_depth: 1,
-        start: Nanos::ZERO,
-        ramp: Nanos::ZERO,
-        end: End::default(),
-        think: None,
+fn spec(direction: Direction, zones: Range<u32>) -> Spec {
+    let work = DirectedWork::through(zones, direction, Sizes::fixed(PAGE));
+    let directions = DirectionRecording {
+        submission_percentiles: false,
+        completion_percentiles: true,
+        total_percentiles: false,
+        bandwidth_interval: Nanos::from_ms(500),
+        iops_interval: Nanos::from_ms(500),
+        confidence: false,
+        log: true,
+        log_window: Nanos::ZERO,
+    };
+    JobSpec {
+        ending: Ending::AtLastCompletion,
         recording: Recording {
-            submission_percentiles: false,
-            completion_percentiles: true,
-            total_percentiles: false,
-            bandwidth_interval: Nanos::from_ms(500),
-            iops_interval: Nanos::from_ms(500),
-            confidence: false,
-            log: true,
-            log_window: Nanos::ZERO,
+            kinds: false,
+            directions: Some(directions),
         },
+        ..JobSpec::new("job", work)
     }
 }
 
@@ -78,8 +66,8 @@ fn run_on(
     full: Range<u32>,
     limit: Option<u32>,
     costs: HostCosts,
-    specs: &[DirectedSpec],
-) -> (Vec<DirectedResult>, RunEnd, SharedZones) {
+    specs: &[Spec],
+) -> (Vec<JobResult>, RunEnd, SharedZones) {
     let zoned = device.info().namespaces[0].zoned.expect("it has zones");
     let zones = SharedZones::new(ZoneTable::new(zoned, limit));
     if !full.is_empty() {
@@ -95,18 +83,15 @@ fn run_on(
     zones
         .borrow_mut()
         .start_run(stop.bell().clone(), specs.len() as u32);
-    let mut jobs: Vec<DirectedJob> = (0_u32..)
+    let mut jobs: Vec<WorkloadJob> = (0_u32..)
         .zip(specs)
         .map(|(id, spec)| {
             let shared = Shared {
-                zones: zones.clone(),
-                stop: stop.clone(),
-                ends: Vec::new(),
-                ends_on_error: Vec::new(),
-                interrupt: std::sync::Arc::default(),
+                zones: Some((zones.clone(), id)),
+                ..Shared::from(stop.clone())
             };
-            let spec = DirectedSpec { id, ..spec.clone() };
-            DirectedJob::new(spec, device.info(), Rng::new(1, u64::from(id)), shared)
+            let rng = Rng::new(1, u64::from(id));
+            WorkloadJob::new(spec.clone(), device.info(), rng, shared)
         })
         .collect();
     let mut reactor = Reactor::new(VirtualClock::default(), device.clone(), stop);
@@ -115,11 +100,11 @@ fn run_on(
         reactor.add(job, queue, CoreId(index as u32), specs[index].start);
     }
     let end = reactor.run();
-    let results = jobs.into_iter().map(DirectedJob::into_result).collect();
+    let results = jobs.into_iter().map(WorkloadJob::into_result).collect();
     (results, end, zones)
 }
 
-fn run(full: Range<u32>, specs: &[DirectedSpec]) -> (Vec<DirectedResult>, RunEnd) {
+fn run(full: Range<u32>, specs: &[Spec]) -> (Vec<JobResult>, RunEnd) {
     let (results, end, _) = run_on(&tiny(&[]), full, None, FREE, specs);
     for result in &results {
         assert_eq!(result.first_error, None);
@@ -127,13 +112,13 @@ fn run(full: Range<u32>, specs: &[DirectedSpec]) -> (Vec<DirectedResult>, RunEnd
     (results, end)
 }
 
-fn count(result: &DirectedResult, direction: Direction) -> u64 {
+fn count(result: &JobResult, direction: Direction) -> u64 {
     let stats = result.recorder.directions[direction as usize].as_ref();
     stats.map_or(0, |stats| stats.operations)
 }
 
 /// Places of the operations, in pages of the device.
-fn places(result: &DirectedResult) -> Vec<u64> {
+fn places(result: &JobResult) -> Vec<u64> {
     result
         .recorder
         .log
@@ -162,7 +147,11 @@ fn full_zones_are_reset_when_they_are_written_again() {
     let (results, _) = run(0..2, &[spec(Direction::Write, 0..2)]);
     assert_eq!(count(&results[0], Direction::Write), 30);
     assert_eq!(results[0].cleared_zones, 2);
-    assert_eq!(results[0].kinds[OpKind::Reset as usize], 0, "not measured");
+    assert_eq!(
+        results[0].recorder.counts[OpKind::Reset as usize],
+        0,
+        "not measured"
+    );
 }
 
 /// A full zone that is drawn is reset and written, and stays open until it is
@@ -172,8 +161,8 @@ fn full_zones_are_reset_when_they_are_written_again() {
 fn random_writes_to_full_zones_reset_only_what_they_write() {
     for (limit, most) in [(1, 14), (4, 17), (7, 20)] {
         let mut writer = spec(Direction::Write, 0..8);
-        writer.pattern = RANDOM;
-        writer.end.operations = Some(200);
+        writer.work.pattern = RANDOM;
+        writer.stop.operations = Some(200);
         let (results, _, zones) = run_on(&tiny(&[]), 0..8, Some(limit), FREE, &[writer]);
         assert_eq!(results[0].first_error, None);
         assert_eq!(count(&results[0], Direction::Write), 200);
@@ -191,14 +180,14 @@ fn a_rest_that_is_too_small_for_a_write_is_finished() {
     // 15 pages hold seven writes of two.
     let mut writer = spec(Direction::Write, 0..3);
     let sizes = Sizes::fixed(2 * PAGE);
-    writer.flows[Direction::Write as usize]
+    writer.work.flows[Direction::Write as usize]
         .as_mut()
         .unwrap()
         .sizes = sizes;
     for pattern in [Pattern::Sequential, RANDOM] {
         let mut writer = writer.clone();
-        writer.pattern = pattern;
-        writer.end.operations = (pattern == RANDOM).then_some(21);
+        writer.work.pattern = pattern;
+        writer.stop.operations = (pattern == RANDOM).then_some(21);
         let (results, end, zones) = run_on(&tiny(&[]), 0..0, Some(1), FREE, &[writer]);
         assert_eq!((results[0].first_error, end.stuck_jobs), (None, 0));
         assert_eq!(count(&results[0], Direction::Write), 21);
@@ -216,12 +205,12 @@ fn a_rest_that_is_too_small_for_a_write_is_finished() {
 fn zones_are_reset_early_by_threshold_and_frequency() {
     let half = 4 * 15 * BLOCKS_PER_PAGE;
     let mut writer = spec(Direction::Write, 0..8);
-    writer.pattern = RANDOM;
-    writer.early_reset = Some(EarlyReset {
+    writer.work.pattern = RANDOM;
+    writer.work.early_reset = Some(EarlyReset {
         threshold_lbas: half,
         every_writes: 4,
     });
-    writer.end.operations = Some(400);
+    writer.stop.operations = Some(400);
     let (results, end, zones) = run_on(&tiny(&[]), 0..0, None, FREE, &[writer]);
     assert_eq!((results[0].first_error, end.stuck_jobs), (None, 0));
     assert_eq!(count(&results[0], Direction::Write), 400);
@@ -256,7 +245,7 @@ fn every_third_write_is_flushed_and_the_end() {
             every_writes: [3, 0],
             at_end: ends,
         };
-        writer.end.operations = Some(20);
+        writer.stop.operations = Some(20);
         let (results, end, _) = run_on(&tiny(&[]), 0..0, None, FREE, &[writer]);
         assert_eq!((results[0].first_error, end.stuck_jobs), (None, 0));
         assert_eq!(count(&results[0], Direction::Write), 20);
@@ -288,8 +277,8 @@ fn several_jobs_write_one_zone_without_racing() {
 #[test]
 fn random_writes_keep_to_the_limit_of_open_zones() {
     let mut writer = spec(Direction::Write, 0..8);
-    writer.pattern = RANDOM;
-    writer.end.operations = Some(100);
+    writer.work.pattern = RANDOM;
+    writer.stop.operations = Some(100);
     let (results, _, zones) = run_on(&tiny(&[]), 0..0, Some(2), FREE, &[writer]);
     assert_eq!(results[0].first_error, None);
     assert_eq!(count(&results[0], Direction::Write), 100);
@@ -308,11 +297,11 @@ fn random_writes_keep_to_the_limit_of_open_zones() {
 #[test]
 fn reads_stay_below_the_write_pointer() {
     let mut writer = spec(Direction::Write, 2..4);
-    writer.end.operations = Some(20);
+    writer.stop.operations = Some(20);
     let mut reader = spec(Direction::Read, 0..8);
-    reader.pattern = RANDOM;
+    reader.work.pattern = RANDOM;
     reader.start = Nanos::from_ms(100);
-    reader.end.operations = Some(500);
+    reader.stop.operations = Some(500);
     let mut in_order = spec(Direction::Read, 0..8);
     in_order.start = Nanos::from_ms(100);
     let (results, _) = run(0..0, &[writer, reader, in_order]);
@@ -336,7 +325,7 @@ fn nothing_to_read_is_the_end() {
 #[test]
 fn resets_take_each_zone_with_data_once() {
     let mut resets = spec(Direction::Trim, 0..8);
-    resets.pattern = RANDOM;
+    resets.work.pattern = RANDOM;
     let (results, _) = run(1..6, &[resets]);
     assert_eq!(count(&results[0], Direction::Trim), 5);
     let mut zones: Vec<u64> = places(&results[0]).iter().map(|place| place / 16).collect();
@@ -350,16 +339,20 @@ fn resets_take_each_zone_with_data_once() {
 #[test]
 fn a_finish_counts_what_it_fills() {
     let mut finishes = spec(Direction::Write, 0..3);
-    finishes.style = WriteStyle::Finish;
+    finishes.work.style = WriteStyle::Finish;
     let (results, _) = run(0..0, &[finishes.clone()]);
     let stats = results[0].recorder.directions[1].as_ref().unwrap();
     assert_eq!((stats.operations, stats.bytes), (3, 3 * 14 * PAGE_BYTES));
-    assert_eq!(results[0].kinds[OpKind::Finish as usize], 3);
-    assert_eq!(results[0].kinds[OpKind::Write as usize], 0, "only prepares");
+    assert_eq!(results[0].recorder.counts[OpKind::Finish as usize], 3);
+    assert_eq!(
+        results[0].recorder.counts[OpKind::Write as usize],
+        0,
+        "only prepares"
+    );
 
     // From the host: 14 pages one by one, with a pause after each but the last.
     let how = SoftFinish::new(PAGE, US(50), PAGE).expect("a page is one transfer");
-    finishes.style = WriteStyle::SoftFinish(how);
+    finishes.work.style = WriteStyle::SoftFinish(how);
     let (results, _) = run(0..0, &[finishes]);
     let stats = results[0].recorder.directions[1].as_ref().unwrap();
     assert_eq!((stats.operations, stats.bytes), (3, 3 * 14 * PAGE_BYTES));
@@ -370,9 +363,9 @@ fn a_finish_counts_what_it_fills() {
 #[test]
 fn jobs_that_finish_the_same_zones_finish_each_once() {
     let mut finishes = spec(Direction::Write, 2..6);
-    finishes.style = WriteStyle::Finish;
+    finishes.work.style = WriteStyle::Finish;
     let mut resets = spec(Direction::Trim, 2..6);
-    resets.pattern = RANDOM;
+    resets.work.pattern = RANDOM;
     let (results, end) = run(0..0, &vec![finishes; 3]);
     assert_eq!(end.stuck_jobs, 0);
     let all: u64 = results
@@ -409,15 +402,15 @@ fn paced_finishes_are_those_of_the_experiments() {
     let expected = run_alone(&device, &mut job);
 
     let mut finishes = spec(Direction::Write, 0..6);
-    finishes.style = WriteStyle::Finish;
-    finishes.flows[1] = Some(Flow {
+    finishes.work.style = WriteStyle::Finish;
+    finishes.work.flows[1] = Some(Flow {
         bytes_per_second: Some(rate),
         ..flow()
     });
     let (results, end) = run(0..0, &[finishes]);
     assert_eq!(end.at, expected.at);
     let theirs = job.into_result();
-    let theirs = theirs.stats.get(OpKind::Finish).unwrap();
+    let theirs = theirs.recorder.stats.get(OpKind::Finish).unwrap();
     let ours = results[0].recorder.directions[1].as_ref().unwrap();
     assert_eq!((ours.operations, ours.bytes), (6, theirs.bytes));
     assert_eq!(ours.total.moments().mean(), theirs.latency.mean_ns());
@@ -426,17 +419,17 @@ fn paced_finishes_are_those_of_the_experiments() {
 #[test]
 fn each_direction_has_its_own_rate() {
     let mut mixed = spec(Direction::Read, 0..8);
-    mixed.flows[1] = Some(flow());
-    mixed.pattern = RANDOM;
+    mixed.work.flows[1] = Some(flow());
+    mixed.work.pattern = RANDOM;
     let rate = |ops: u64| {
         Some(Flow {
             ops_per_second: NonZeroU64::new(ops),
             ..flow()
         })
     };
-    mixed.flows[0] = rate(200);
-    mixed.flows[1] = rate(50);
-    mixed.end.runtime = Some(Nanos::from_secs(2));
+    mixed.work.flows[0] = rate(200);
+    mixed.work.flows[1] = rate(50);
+    mixed.stop.runtime = Some(Nanos::from_secs(2));
     let (results, _) = run(0..8, &[mixed]);
     assert!(count(&results[0], Direction::Read).abs_diff(400) <= 2);
     assert!(count(&results[0], Direction::Write).abs_diff(100) <= 2);
@@ -445,14 +438,14 @@ fn each_direction_has_its_own_rate() {
 #[test]
 fn poisson_arrivals_have_the_mean_of_the_rate() {
     let mut reader = spec(Direction::Read, 0..8);
-    reader.pattern = RANDOM;
-    reader.flows[0] = Some(Flow {
+    reader.work.pattern = RANDOM;
+    reader.work.flows[0] = Some(Flow {
         ops_per_second: NonZeroU64::new(1_000),
         poisson: true,
         ..flow()
     });
     reader.queue_depth = 16;
-    reader.end.runtime = Some(Nanos::from_secs(4));
+    reader.stop.runtime = Some(Nanos::from_secs(4));
     let (results, _) = run(0..8, &[reader]);
     // 4000 arrivals with a standard deviation of 63.
     assert!(count(&results[0], Direction::Read).abs_diff(4_000) < 300);
@@ -487,13 +480,81 @@ fn thinking_waits_for_what_is_in_flight() {
     assert!(end.at > Nanos::from_ms(20));
 }
 
+/// A pause comes between operations: never between the write in front of a
+/// finish and the finish, nor between the writes of a softfinish.
+#[test]
+fn thinking_does_not_interrupt_an_operation() {
+    let how = SoftFinish::new(PAGE, Nanos::ZERO, PAGE).expect("a page is one transfer");
+    for (style, operation) in [
+        (WriteStyle::Finish, None),
+        (WriteStyle::SoftFinish(how), Some(14 * 725)),
+    ] {
+        let mut finishes = spec(Direction::Write, 0..3);
+        finishes.work.style = style;
+        let (_, without) = run(0..0, &[finishes.clone()]);
+        finishes.think = Some(Think {
+            time: Nanos::from_ms(10),
+            after_ops: 1,
+            after_time: None,
+        });
+        let (results, end) = run(0..0, &[finishes]);
+        assert_eq!(count(&results[0], Direction::Write), 3);
+        // The last pause is cut short by there being no more zones, or not.
+        let pauses = (end.at - without.at).0 / 10_000_000;
+        assert_eq!((end.at - without.at).0 % 10_000_000, 0, "{style:?}");
+        assert!((2..=3).contains(&pauses), "{style:?}: {pauses} pauses");
+        let stats = results[0].recorder.directions[1].as_ref().unwrap();
+        if let Some(us) = operation {
+            assert_eq!(stats.total.moments().max(), Some(US(us).0));
+        }
+    }
+}
+
+/// Of a zone that the write in front fills, a softfinish has nothing to do.
+#[test]
+fn softfinishes_of_full_zones_are_not_counted() {
+    let how = SoftFinish::new(PAGE, Nanos::ZERO, PAGE).expect("a page is one transfer");
+    let mut finishes = spec(Direction::Write, 0..3);
+    finishes.work.style = WriteStyle::SoftFinish(how);
+    finishes.work.flows[1] = Some(Flow::unlimited(Sizes::fixed(15 * PAGE)));
+    let (results, end, zones) = run_on(&tiny(&[]), 0..0, None, FREE, &[finishes]);
+    assert_eq!((results[0].first_error, end.stuck_jobs), (None, 0));
+    assert_eq!(count(&results[0], Direction::Write), 0);
+    assert!((0..3).all(|zone| zones.borrow().written(zone) == 15 * BLOCKS_PER_PAGE));
+}
+
+/// The end of a job is data: what is in flight when its time is over is measured
+/// or not, by the same job.
+#[test]
+fn what_is_in_flight_at_the_end_is_measured_or_not() {
+    let measured = |ending: Ending| {
+        let mut writer = spec(Direction::Write, 0..8);
+        writer.ending = ending;
+        writer.queue_depth = 4;
+        writer.recording.kinds = true;
+        writer.stop.runtime = Some(US(10 * 725 + 1));
+        let (results, _) = run(0..0, &[writer]);
+        let by_kind = results[0].recorder.stats.get(OpKind::Write).unwrap();
+        let count = count(&results[0], Direction::Write);
+        assert_eq!(by_kind.latency.count(), count, "both ways of recording");
+        assert_eq!(results[0].recorder.counts[OpKind::Write as usize], count);
+        (count, results[0].operations)
+    };
+    let (at_last, all) = measured(Ending::AtLastCompletion);
+    assert_eq!(at_last, all);
+    let (at_decision, same) = measured(Ending::AtDecision);
+    assert_eq!(same, all, "the same operations");
+    assert!(at_decision < all, "{at_decision} of {all}");
+}
+
 #[test]
 fn latency_has_two_parts() {
     let mut writer = spec(Direction::Write, 0..1);
-    writer.recording.submission_percentiles = true;
+    let directions = writer.recording.directions.as_mut().unwrap();
+    directions.submission_percentiles = true;
     let (results, _, _) = run_on(&tiny(&[]), 0..0, None, costs_us(3, 2), &[writer]);
     let stats = results[0].recorder.directions[1].as_ref().unwrap();
-    let of = |spread: &zonelab_host::workload::directed::Spread| spread.moments().max();
+    let of = |spread: &Spread| spread.moments().max();
     assert_eq!(of(&stats.submission), Some(3_000));
     assert_eq!(of(&stats.completion), Some(WRITE.0 + 2_000));
     assert_eq!(of(&stats.total), Some(WRITE.0 + 5_000));
@@ -517,7 +578,7 @@ fn a_failed_operation_ends_its_job_and_is_named() {
     // taken its resources.
     let device = tiny(&["zones.max_active=2", "zones.max_open=2"]);
     let mut writer = spec(Direction::Write, 0..8);
-    writer.pattern = RANDOM;
+    writer.work.pattern = RANDOM;
     let mut zoned = device.info().namespaces[0].zoned.unwrap();
     zoned.max_active = None;
     zoned.max_open = None;
@@ -525,13 +586,10 @@ fn a_failed_operation_ends_its_job_and_is_named() {
     let stop = StopSignal::default();
     zones.borrow_mut().start_run(stop.bell().clone(), 1);
     let shared = Shared {
-        zones,
-        stop: stop.clone(),
-        ends: Vec::new(),
-        ends_on_error: Vec::new(),
-        interrupt: std::sync::Arc::default(),
+        zones: Some((zones, 0)),
+        ..Shared::from(stop.clone())
     };
-    let mut job = DirectedJob::new(writer, device.info(), Rng::new(1, 0), shared);
+    let mut job = WorkloadJob::new(writer, device.info(), Rng::new(1, 0), shared);
     let queue = device.open_queue(job.depth(), FREE, Rng::new(2, 0));
     let mut reactor = Reactor::new(VirtualClock::default(), device, stop);
     reactor.add(&mut job, queue, CoreId(0), Nanos::ZERO);

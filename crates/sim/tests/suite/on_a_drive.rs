@@ -67,7 +67,7 @@ fn writes_one_by_one_take_their_time_on_the_flash() {
     let device = tiny(&[]);
     let (result, end) = run(&device, spec(Work::Write(writes(0..2, 4))));
     assert_eq!((end.at, end.stuck_jobs), (US(30 * 725), 0));
-    let stats = result.stats.get(OpKind::Write).unwrap();
+    let stats = result.recorder.stats.get(OpKind::Write).unwrap();
     assert_eq!((stats.latency.count(), stats.bytes), (30, 30 * 16_384));
     assert_eq!(
         (stats.latency.min(), stats.latency.max()),
@@ -93,7 +93,7 @@ fn a_workload_pays_for_its_host() {
         costs_us(4, 3),
         &[spec(Work::Write(writes(0..1, 4)))],
     );
-    let stats = results[0].stats.get(OpKind::Write).unwrap();
+    let stats = results[0].recorder.stats.get(OpKind::Write).unwrap();
     assert_eq!(stats.latency.min(), Some(US(4 + 725 + 3)));
     assert_eq!(results[0].ended, US(15 * (4 + 725 + 3)));
 }
@@ -149,7 +149,7 @@ fn a_write_in_several_commands_is_measured_as_one() {
         spec.rate = std::num::NonZeroU64::new(100).map(zonelab_host::rate::Limit::ops_per_second);
         let (result, end) = run(&device, spec);
         assert_eq!((result.first_error, end.stuck_jobs), (None, 0));
-        let stats = result.stats.get(OpKind::Write).expect("it wrote");
+        let stats = result.recorder.stats.get(OpKind::Write).expect("it wrote");
         assert_eq!(stats.latency.count(), 30, "{open_zones} {depth}");
         assert_eq!(stats.latency.min(), Some(US(3 * 725)));
         // To three digits.
@@ -176,7 +176,7 @@ fn finishes_fill_zones_and_resets_empty_them() {
             soft: None,
         }),
     );
-    let finishes = result.stats.get(OpKind::Finish).unwrap();
+    let finishes = result.recorder.stats.get(OpKind::Finish).unwrap();
     // 14 pages in seven writes of two, one on each die.
     assert_eq!(finishes.latency.max(), Some(US(7 * 725)));
     assert_eq!(finishes.bytes, 3 * 56 * 4096);
@@ -209,7 +209,13 @@ fn finishes_fill_zones_and_resets_empty_them() {
     reactor.run();
     let resets = job.into_result();
     assert_eq!(
-        resets.stats.get(OpKind::Reset).unwrap().latency.min(),
+        resets
+            .recorder
+            .stats
+            .get(OpKind::Reset)
+            .unwrap()
+            .latency
+            .min(),
         Some(US(3_500))
     );
     assert!(
@@ -230,7 +236,7 @@ fn a_full_zone_stops_its_writer() {
         result.first_error,
         Some((OpKind::Write, Status::ZONE_IS_FULL))
     );
-    let stats = result.stats.get(OpKind::Write).unwrap();
+    let stats = result.recorder.stats.get(OpKind::Write).unwrap();
     assert_eq!(stats.latency.count(), 15, "the zone before it was written");
     assert_eq!(stats.errors, [(Status::ZONE_IS_FULL, 1)]);
     assert_eq!(end.at, US(15 * 725));
@@ -280,7 +286,7 @@ fn a_job_that_ends_the_run_ends_the_others() {
         busy.ended
     );
     // With its queue full it notices the stop when something completes.
-    let measured = busy.stats.run_time().expect("it was measured");
+    let measured = busy.recorder.stats.run_time().expect("it was measured");
     assert!(
         measured >= leader.ended && measured <= busy.ended,
         "{measured}"
@@ -331,7 +337,7 @@ fn runs_are_repeatable() {
         };
         let (results, end) = run_on(&device, costs, &[reader, writer]);
         let of = |n: usize, kind| {
-            let stats = results[n].stats.get(kind).expect("it did some");
+            let stats = results[n].recorder.stats.get(kind).expect("it did some");
             (
                 stats.latency.count(),
                 stats.latency.percentile(99.0),

@@ -99,7 +99,11 @@ fn a_workload_runs_in_real_time() {
     // On two dies, 400 reads take 1.2 ms at least.
     assert!(virtual_end.at >= US(1_000), "{}", virtual_end.at);
     let least = |result: &zonelab_host::workload::JobResult| {
-        let reads = result.stats.get(zonelab_host::stats::OpKind::Read).unwrap();
+        let reads = result
+            .recorder
+            .stats
+            .get(zonelab_host::stats::OpKind::Read)
+            .unwrap();
         reads.latency.min().unwrap()
     };
     assert!(

@@ -58,6 +58,7 @@ impl Writers {
             .into_iter()
             .map(|job| {
                 job.into_result()
+                    .recorder
                     .stats
                     .get(OpKind::Write)
                     .map_or(0, |of| of.bytes)

@@ -64,7 +64,7 @@ fn run(
 fn p99_9_of_fourteen_threads_on_ten_cores_is_a_slice() {
     let threads = |cores: u32| (0..14).map(|i| (reads(), i % cores)).collect();
     let shared = run(&[], costs_us(40, 40), Some(SLICE), threads(10));
-    let group = GroupStats::of(shared.iter().map(|job| &job.stats), OpKind::Read).unwrap();
+    let group = GroupStats::of(shared.iter().map(|job| &job.recorder.stats), OpKind::Read).unwrap();
     let us = |percent| group.latency.percentile(percent).unwrap().as_us_f64();
     assert!((us(50.0) - 80.0).abs() < 1.0, "P50 {}", us(50.0));
     assert!((us(99.0) - 80.0).abs() < 1.0, "P99 {}", us(99.0));
@@ -75,7 +75,7 @@ fn p99_9_of_fourteen_threads_on_ten_cores_is_a_slice() {
     let own = run(&[], costs_us(40, 40), Some(SLICE), threads(14));
     let free = run(&[], costs_us(40, 40), None, threads(14));
     for (own, free) in own.iter().zip(&free) {
-        let [own, free] = [own, free].map(|job| job.stats.get(OpKind::Read).unwrap());
+        let [own, free] = [own, free].map(|job| job.recorder.stats.get(OpKind::Read).unwrap());
         assert_eq!(own.latency.max(), Some(Nanos::from_us(80)), "a core each");
         assert_eq!(own.latency.count(), free.latency.count());
     }
@@ -102,7 +102,7 @@ fn a_reset_on_a_shared_core_takes_whole_slices() {
         let specs = vec![(resets(), cores[0]), (reads(), cores[1])];
         // Reads that take no time would be endless in number.
         let results = run(&settings, costs_us(0, 50), Some(SLICE), specs);
-        let stats = results[0].stats.get(OpKind::Reset).unwrap();
+        let stats = results[0].recorder.stats.get(OpKind::Reset).unwrap();
         [stats.latency.min().unwrap(), stats.latency.max().unwrap()].into()
     };
     let apart = seen([0, 1]);
@@ -130,7 +130,7 @@ fn a_thread_that_has_ended_takes_no_slices() {
         Some(SLICE),
         vec![(short, 0), (reads(), 0)],
     );
-    let latency = &results[1].stats.get(OpKind::Read).unwrap().latency;
+    let latency = &results[1].recorder.stats.get(OpKind::Read).unwrap().latency;
     // The other had its first turn when the first had made its ten reads.
     assert_eq!(latency.max(), Some(Nanos::from_us(50)));
     assert_eq!(results[1].started, Nanos::from_us(500));
@@ -149,7 +149,15 @@ fn the_way_to_the_drive_occupies_no_core() {
         ..reads()
     };
     let one = run(&[], costs, None, vec![(deep.clone(), 0)]);
-    let latency = |result: &JobResult| result.stats.get(OpKind::Read).unwrap().latency.clone();
+    let latency = |result: &JobResult| {
+        result
+            .recorder
+            .stats
+            .get(OpKind::Read)
+            .unwrap()
+            .latency
+            .clone()
+    };
     assert_eq!(latency(&one[0]).max(), Some(Nanos::from_us(35)));
     // Four jobs on the core: 20 us of its time for four reads, less than the way.
     let four = run(

@@ -53,12 +53,12 @@ fn run(device: &Emulated, costs: HostCosts, spec: JobSpec) -> (JobResult, RunEnd
 }
 
 fn group(result: &JobResult) -> GroupStats {
-    GroupStats::of([&result.stats], OpKind::Finish).expect("it finished zones")
+    GroupStats::of([&result.recorder.stats], OpKind::Finish).expect("it finished zones")
 }
 
 /// Operations that were measured.
 fn count(result: &JobResult) -> u64 {
-    let stats = result.stats.get(OpKind::Finish);
+    let stats = result.recorder.stats.get(OpKind::Finish);
     stats.map_or(0, |stats| stats.latency.count())
 }
 
@@ -110,7 +110,11 @@ fn a_drive_sees_one_write_at_a_time_and_pauses_between() {
                 latency += US(50);
             }
         }
-        let stats = result.stats.get(OpKind::Finish).expect("it finished zones");
+        let stats = result
+            .recorder
+            .stats
+            .get(OpKind::Finish)
+            .expect("it finished zones");
         assert_eq!(stats.latency.max(), Some(latency));
     }
     assert_eq!((commands.next(), result.ended), (None, at));
@@ -121,7 +125,7 @@ fn a_drive_sees_one_write_at_a_time_and_pauses_between() {
     assert_eq!((group.latency.count(), group.bytes), (2, 2 * 56 * LBA));
     assert_eq!((result.operations, count(&result)), (2, 2));
     assert!(
-        result.stats.get(OpKind::Write).is_none(),
+        result.recorder.stats.get(OpKind::Write).is_none(),
         "parts are not operations"
     );
     for index in [1, 2] {
@@ -210,7 +214,11 @@ fn a_failed_write_fails_the_softfinish() {
     let error = Some((OpKind::Finish, Status::WRITE_FAULT));
     assert_eq!(result.first_error, error);
     assert_eq!((result.operations, count(&result)), (2, 1));
-    let stats = result.stats.get(OpKind::Finish).expect("one was done");
+    let stats = result
+        .recorder
+        .stats
+        .get(OpKind::Finish)
+        .expect("one was done");
     assert_eq!(stats.errors, [(Status::WRITE_FAULT, 1)]);
     assert_eq!(
         (stats.bytes, stats.link_bytes),
@@ -267,7 +275,11 @@ fn the_run_time_ends_what_is_under_way() {
         assert_eq!((at, log.len()), (end, writes), "{runtime}");
         assert_eq!(count(&result), whole, "{runtime}");
         assert_eq!(result.operations, whole, "{runtime}");
-        assert_eq!(result.stats.run_time(), Some(runtime.min(end)), "{runtime}");
+        assert_eq!(
+            result.recorder.stats.run_time(),
+            Some(runtime.min(end)),
+            "{runtime}"
+        );
         assert_eq!(result.first_error, None);
     }
 }
@@ -290,7 +302,12 @@ fn a_number_of_softfinishes_is_completed() {
             let (result, end, log) = paced(spec);
             assert_eq!((end, log.len()), (MS(32), 12), "{stop:?}");
             assert_eq!((result.operations, count(&result)), (2, 2), "{stop:?}");
-            let latency = &result.stats.get(OpKind::Finish).expect("two").latency;
+            let latency = &result
+                .recorder
+                .stats
+                .get(OpKind::Finish)
+                .expect("two")
+                .latency;
             assert_eq!((latency.min(), latency.max()), (Some(MS(16)), Some(MS(16))));
             assert_eq!(group(&result).iops(), Some(2.0 / 0.032));
         }

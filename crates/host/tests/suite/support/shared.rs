@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use zonelab_device::{
-    Buf, Command, Completion, DeviceInfo, NamespaceId, NamespaceInfo, Nanos, Op, QueueId,
-    QueuePair, Rejected, Tag, ZonedInfo,
+    Buf, Command, Completion, DeviceInfo, NamespaceInfo, Nanos, Op, QueueId, QueuePair, Rejected,
+    Tag, ZonedInfo,
 };
-use zonelab_host::workload::{Fill, JobResult, JobSpec, Stop, Work, WorkloadJob, WriteWork};
+use zonelab_host::workload::{Fill, JobResult, JobSpec, Work, WorkloadJob, WriteWork};
 use zonelab_host::{Job, NextWake, Rng};
 use zonelab_nvme::Status;
 
@@ -175,18 +175,7 @@ impl QueuePair for Recorder {
 /// A job specification with one operation in flight, no limit and no end but
 /// that of its work.
 pub(crate) fn spec(work: Work) -> JobSpec {
-    JobSpec {
-        name: "job".to_owned(),
-        namespace: NamespaceId::FIRST,
-        work,
-        queue_depth: 1,
-        rate: None,
-        counting: None,
-        ramp: Nanos::ZERO,
-        stop: Stop::default(),
-        ends_run: false,
-        sleep_slack: Nanos::ZERO,
-    }
+    JobSpec::new("job", work)
 }
 
 /// Plain sequential writes of `block_lbas` through `zones`.

@@ -1,7 +1,7 @@
 //! Values and how well they are known.
 
 use zonelab_host::stats::{Confidence, Estimate, Latency};
-use zonelab_host::workload::directed::DirectionStats;
+use zonelab_host::workload::record::DirectionStats;
 
 /// 97.5th percentile of the normal distribution: intervals are of 95 %.
 const NORMAL_95: f64 = 1.96;

@@ -19,7 +19,8 @@ mod show;
 mod tests;
 
 use zonelab_host::stats::Latency;
-use zonelab_host::workload::directed::{Direction, DirectionStats};
+use zonelab_host::workload::directed::Direction;
+use zonelab_host::workload::record::DirectionStats;
 
 use super::report::{Entry, Report};
 

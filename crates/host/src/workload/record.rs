@@ -1,9 +1,15 @@
 //! What is kept of a job's operations.
+//!
+//! One [`Recorder`] per job sees every completion and knows what is measured.
+//! What it keeps is chosen by [`Recording`]: statistics by kind of operation, as
+//! experiments report them, and statistics by direction with latency in its
+//! parts, as fio does. What is not asked for costs a branch.
 
 use zonelab_device::Nanos;
+use zonelab_nvme::Status;
 
-use super::Direction;
-use crate::stats::{Confidence, Intervals, Latency, Moments, Statistic};
+use super::directed::Direction;
+use crate::stats::{Confidence, Intervals, JobStats, Latency, Moments, OpKind, Outcome, Statistic};
 
 /// Upper ends of the buckets of completion latency in nanoseconds, as fio has
 /// them: up to 2, 4, 10, ... 1000 ns, then us, then ms up to 2000. One more
@@ -37,6 +43,25 @@ const fn buckets() -> [u64; 31] {
 /// What to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recording {
+    /// Statistics by kind of operation, and the latencies of first writes to zones.
+    pub kinds: bool,
+    /// Statistics by direction.
+    pub directions: Option<DirectionRecording>,
+}
+
+impl Default for Recording {
+    /// By kind.
+    fn default() -> Self {
+        Self {
+            kinds: true,
+            directions: None,
+        }
+    }
+}
+
+/// What to keep of each direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirectionRecording {
     /// Percentiles of submission latency.
     pub submission_percentiles: bool,
     /// Percentiles of completion latency.
@@ -136,7 +161,7 @@ pub struct DirectionStats {
 }
 
 impl DirectionStats {
-    fn new(from: Nanos, recording: &Recording) -> Self {
+    fn new(from: Nanos, recording: &DirectionRecording) -> Self {
         Self {
             bytes: 0,
             operations: 0,
@@ -220,13 +245,23 @@ pub struct WindowSample {
 /// A completed operation, for [`Recorder`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Done {
+    pub(super) kind: OpKind,
     pub(super) direction: Direction,
+    /// When the job decided to submit it.
     pub(super) decided: Nanos,
+    /// When it was with the drive.
     pub(super) submitted: Nanos,
     pub(super) completed: Nanos,
+    /// Bytes that it counts as.
     pub(super) bytes: u64,
+    /// Bytes that crossed the link for it.
+    pub(super) link_bytes: u64,
+    /// The byte of the device at which it began.
     pub(super) offset: u64,
+    /// Operations in flight when it was submitted, itself included.
     pub(super) depth: u32,
+    /// It is the first write to its zone.
+    pub(super) is_first: bool,
 }
 
 /// The measurements of a job.
@@ -235,10 +270,19 @@ pub struct Recorder {
     recording: Recording,
     started: Nanos,
     from: Nanos,
+    is_finished: bool,
+    /// Operations that succeeded by kind, in the order of [`OpKind::ALL`], if
+    /// directions are recorded.
+    pub counts: [u64; OpKind::ALL.len()],
+    /// Latency (from the decision to submit), throughput and errors by kind.
+    pub stats: JobStats,
+    /// Latencies of the first write (or append) to each zone, which the
+    /// others' include too.
+    pub first_writes: Latency,
     /// By direction.
     pub directions: [Option<Box<DirectionStats>>; 3],
     /// From the decision to flush until the completion is with the job; `None`:
-    /// there was no flush.
+    /// there was no flush, or directions are not recorded.
     pub syncs: Option<Spread>,
     /// Operations by completion latency: [`BUCKETS`], and what is longer.
     pub buckets: [u64; BUCKETS.len() + 1],
@@ -257,6 +301,10 @@ impl Recorder {
             recording,
             started: Nanos::ZERO,
             from: Nanos::ZERO,
+            is_finished: false,
+            counts: [0; OpKind::ALL.len()],
+            stats: JobStats::new(Intervals::DEFAULT_LENGTH),
+            first_writes: Latency::new(),
             directions: [None, None, None],
             syncs: None,
             buckets: [0; BUCKETS.len() + 1],
@@ -271,21 +319,53 @@ impl Recorder {
     pub(super) fn start(&mut self, started: Nanos, from: Nanos) {
         self.started = started;
         self.from = from;
+        self.stats.start_measuring(from);
     }
 
-    /// When measuring began.
-    pub(super) const fn from(&self) -> Nanos {
-        self.from
+    /// Whether what completes at `at` is measured.
+    #[inline]
+    pub(super) fn measures(&self, at: Nanos) -> bool {
+        at >= self.from && !self.is_finished
     }
 
+    /// Whether submission and completion are told apart.
+    #[inline]
+    pub(super) const fn splits_latency(&self) -> bool {
+        self.recording.directions.is_some()
+    }
+
+    /// An operation has completed with success.
     #[inline]
     pub(super) fn record(&mut self, done: &Done) {
-        if done.completed < self.from {
+        if !self.measures(done.completed) {
             return;
         }
-        let (from, recording) = (self.from, self.recording);
+        if self.recording.kinds {
+            let latency = done.completed.saturating_sub(done.decided);
+            self.stats.record(
+                done.kind,
+                &Outcome {
+                    at: done.completed,
+                    latency,
+                    bytes: done.bytes,
+                    link_bytes: done.link_bytes,
+                    status: Status::SUCCESS,
+                },
+            );
+            if done.is_first {
+                self.first_writes.record(latency);
+            }
+        }
+        if let Some(recording) = self.recording.directions {
+            self.record_direction(&recording, done);
+        }
+    }
+
+    fn record_direction(&mut self, recording: &DirectionRecording, done: &Done) {
+        self.counts[done.kind as usize] += 1;
+        let from = self.from;
         let stats = self.directions[done.direction as usize]
-            .get_or_insert_with(|| Box::new(DirectionStats::new(from, &recording)));
+            .get_or_insert_with(|| Box::new(DirectionStats::new(from, recording)));
         let submission = done.submitted.saturating_sub(done.decided);
         let completion = done.completed.saturating_sub(done.submitted);
         stats.operations += 1;
@@ -301,24 +381,40 @@ impl Recorder {
         stats.iops[0].record(done.completed, done.bytes);
         self.buckets[BUCKETS.partition_point(|&end| end < completion.0)] += 1;
         self.depths[(done.depth.max(1).ilog2() as usize).min(DEPTHS - 1)] += 1;
-        if self.recording.log {
-            self.log(done, submission, completion);
+        if recording.log {
+            self.log(recording.log_window.0, done, submission, completion);
+        }
+    }
+
+    /// An operation has failed.
+    #[cold]
+    pub(super) fn record_failure(&mut self, kind: OpKind, at: Nanos, status: Status) {
+        if self.recording.kinds {
+            let none = Outcome {
+                at,
+                latency: Nanos::ZERO,
+                bytes: 0,
+                link_bytes: 0,
+                status,
+            };
+            self.stats.record(kind, &none);
         }
     }
 
     /// A flush has completed.
     pub(super) fn record_sync(&mut self, completed: Nanos, latency: Nanos) {
-        if completed >= self.from {
-            let percentiles = self.recording.completion_percentiles;
+        if let Some(recording) = self.recording.directions
+            && self.measures(completed)
+        {
+            let percentiles = recording.completion_percentiles;
             let syncs = self.syncs.get_or_insert_with(|| Spread::new(percentiles));
             syncs.record(latency);
         }
     }
 
-    fn log(&mut self, done: &Done, submission: Nanos, completion: Nanos) {
+    fn log(&mut self, window: u64, done: &Done, submission: Nanos, completion: Nanos) {
         let at = done.completed.saturating_sub(self.started);
         let (direction, bytes) = (done.direction, done.bytes);
-        let window = self.recording.log_window.0;
         if window == 0 {
             self.log.push(LogSample {
                 at,
@@ -349,8 +445,12 @@ impl Recorder {
         sample.completion_ns += u128::from(completion.0);
     }
 
-    /// Ends the measurement at `at`.
+    /// Ends the measurement at `at`. A second call does nothing.
     pub(super) fn finish(&mut self, at: Nanos) {
+        if std::mem::replace(&mut self.is_finished, true) {
+            return;
+        }
+        self.stats.finish(at);
         for stats in self.directions.iter_mut().flatten() {
             let all = stats.bandwidth.iter_mut().chain(&mut stats.iops);
             all.for_each(|intervals| intervals.finish(at));

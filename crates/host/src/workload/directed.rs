@@ -1,42 +1,22 @@
-//! Jobs in directions: read, write and trim, each with its own sizes and rates.
+//! Work in directions: read, write and trim, each with its own sizes and rates.
 //!
 //! This is the load that fio's job files describe, without their syntax. It
-//! differs from the plain workloads ([`super::JobSpec`]) in that
+//! differs from planned streams ([`super::WriteWork`], [`super::ReadWork`]) in
+//! that
 //!
 //! * jobs share write pointers and limits of open zones
 //!   ([`super::zone_table`]), so that several may write to the same zones;
 //! * reads are of what has been written;
 //! * a job can read, write and trim in one, with block sizes drawn from a range
-//!   and positions from a distribution;
-//! * it may pause to think, and ends all, some or none of the others;
-//! * latency is measured in its parts (submission, completion), and what is
-//!   still in flight when the job decides to end is measured too.
-
-mod job;
-mod manage;
-mod pace;
-mod record;
-pub(super) mod shared;
-mod targets;
+//!   and positions from a distribution.
 
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-use zonelab_device::{NamespaceId, Nanos};
-
 use super::distribution::Distribution;
-use super::zone_table::JobId;
 use crate::rng::Rng;
 use crate::softfinish::SoftFinish;
-
-pub use job::{DirectedJob, DirectedResult, Shared};
-pub use record::{
-    BUCKETS, DEPTHS, DirectionStats, LogSample, Recorder, Recording, Spread, WindowSample,
-};
-
-/// No job goes on after this time, a hundred years: limits and pauses can ask
-/// for times that no clock has.
-pub const HORIZON: Nanos = Nanos::from_secs(100 * 365 * 86_400);
+use crate::stats::OpKind;
 
 /// What an operation is to whoever reads results: trims are zone resets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,6 +33,18 @@ impl Direction {
     /// All of them, in the order of fio's numbers 0, 1, 2.
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Trim];
 
+    /// That of an operation of a planned stream.
+    #[inline]
+    pub(super) const fn of(kind: OpKind) -> Self {
+        match kind {
+            OpKind::Read => Self::Read,
+            OpKind::Reset => Self::Trim,
+            OpKind::Write | OpKind::Append | OpKind::Finish | OpKind::Open | OpKind::Close => {
+                Self::Write
+            }
+        }
+    }
+
     /// Name in output.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -64,13 +56,9 @@ impl Direction {
     }
 }
 
-/// What one thread does.
+/// What a job does in directions.
 #[derive(Clone, Debug, PartialEq)]
-pub struct DirectedSpec {
-    /// Its number among the jobs of the run, from 0.
-    pub id: JobId,
-    /// The namespace it works on; zones count from its start.
-    pub namespace: NamespaceId,
+pub struct DirectedWork {
     /// The zones it works on; not empty.
     pub zones: Range<u32>,
     /// By [`Direction`]: how, if it works in that direction at all. Reads and
@@ -88,20 +76,49 @@ pub struct DirectedSpec {
     pub open_limit: Option<u32>,
     /// Zones are reset to be written again although they are not full.
     pub early_reset: Option<EarlyReset>,
-    /// Flushes between its writes.
-    pub syncs: Syncs,
-    /// Operations in flight at once, at least 1. Finishes and resets go one by one.
-    pub queue_depth: u32,
-    /// When it starts, on the clock of the run.
-    pub start: Nanos,
-    /// Time after the start that is not measured.
-    pub ramp: Nanos,
-    /// When it ends, if not by its work being exhausted.
-    pub end: End,
-    /// Pauses.
-    pub think: Option<Think>,
-    /// What is kept of its operations.
-    pub recording: Recording,
+    /// At the end of its zones, the job starts over.
+    pub repeats: bool,
+}
+
+impl DirectedWork {
+    /// Works in one direction, in order, without a limit: through `zones` once.
+    #[must_use]
+    pub fn through(zones: Range<u32>, direction: Direction, sizes: Sizes) -> Self {
+        let mut flows = [None, None, None];
+        flows[direction as usize] = Some(Flow::unlimited(sizes));
+        Self {
+            zones,
+            flows,
+            read_percent: 50,
+            pattern: Pattern::Sequential,
+            style: WriteStyle::Write,
+            reads_beyond_write_pointer: false,
+            open_limit: None,
+            early_reset: None,
+            repeats: false,
+        }
+    }
+
+    /// What the job does in a direction.
+    #[inline]
+    pub(super) fn flow(&self, direction: Direction) -> Option<&Flow> {
+        self.flows[direction as usize].as_ref()
+    }
+
+    /// The kind of operation that is done to zones one by one, and the direction
+    /// that it counts as; `None` if the job transfers data.
+    pub(super) fn managing(&self) -> Option<(OpKind, Direction)> {
+        if self.flow(Direction::Trim).is_some() {
+            return Some((OpKind::Reset, Direction::Trim));
+        }
+        match self.style {
+            WriteStyle::Write | WriteStyle::Append => None,
+            WriteStyle::Finish | WriteStyle::SoftFinish(_) => {
+                Some((OpKind::Finish, Direction::Write))
+            }
+            WriteStyle::Reset => Some((OpKind::Reset, Direction::Write)),
+        }
+    }
 }
 
 /// One direction of a job.
@@ -115,6 +132,19 @@ pub struct Flow {
     pub ops_per_second: Option<NonZeroU64>,
     /// Operations arrive as a Poisson process at that limit, instead of evenly.
     pub poisson: bool,
+}
+
+impl Flow {
+    /// Operations of these sizes, as fast as they go.
+    #[must_use]
+    pub const fn unlimited(sizes: Sizes) -> Self {
+        Self {
+            sizes,
+            bytes_per_second: None,
+            ops_per_second: None,
+            poisson: false,
+        }
+    }
 }
 
 /// Sizes of operations in logical blocks.
@@ -142,7 +172,7 @@ impl Sizes {
 
     /// The size of the next operation.
     #[inline]
-    fn draw(&self, rng: &mut Rng) -> u32 {
+    pub(super) fn draw(&self, rng: &mut Rng) -> u32 {
         if self.min == self.max {
             return self.min;
         }
@@ -186,25 +216,6 @@ pub struct EarlyReset {
     pub every_writes: u64,
 }
 
-/// Flushes between writes. While one is under way, the job issues nothing else.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Syncs {
-    /// One after so many writes, by each of two counts that do not know of each
-    /// other: fio's `fsync` and `fdatasync`. 0: none.
-    pub every_writes: [u32; 2],
-    /// One when the job has ended, if it wrote anything.
-    pub at_end: bool,
-}
-
-impl Syncs {
-    /// Whether one follows the write of that number, counted from 1.
-    #[inline]
-    fn is_due(&self, writes: u64) -> bool {
-        let due = |every: u32| every > 0 && writes.is_multiple_of(u64::from(every));
-        self.every_writes.into_iter().any(due)
-    }
-}
-
 /// What the writes of a job are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteStyle {
@@ -220,28 +231,4 @@ pub enum WriteStyle {
     /// For each zone in turn: one write, then Reset Zone, which counts as the
     /// zone size.
     Reset,
-}
-
-/// When a job ends: at the first of these, or when its work is exhausted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct End {
-    /// After this much measured time.
-    pub runtime: Option<Nanos>,
-    /// When this many bytes were issued, the ramp included.
-    pub bytes: Option<u64>,
-    /// When this many operations were issued, the ramp included.
-    pub operations: Option<u64>,
-    /// At the end of its zones, the job starts over.
-    pub repeats: bool,
-}
-
-/// Pauses of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Think {
-    /// How long.
-    pub time: Nanos,
-    /// After so many operations, at least 1.
-    pub after_ops: u32,
-    /// Instead, after so much time of working.
-    pub after_time: Option<Nanos>,
 }

@@ -1,57 +1,13 @@
-//! Where the reads and writes of a job go.
+//! Where the reads and writes of a job go, in zones that it shares.
 
 use zonelab_device::{Lba, Op, ZonedInfo};
-use zonelab_nvme::zns::ZoneSendAction;
 
-use super::{DirectedSpec, Direction, EarlyReset, Pattern, WriteStyle};
+use super::{Offer, Role, Step, send};
 use crate::rng::Rng;
+use crate::stats::OpKind;
+use crate::workload::directed::{DirectedWork, Direction, EarlyReset, Pattern, WriteStyle};
 use crate::workload::distribution::Positions;
-use crate::workload::zone_table::{Admission, SharedZones};
-
-/// An operation to issue.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
-    pub(super) op: Op,
-    pub(super) direction: Direction,
-    pub(super) zone: u32,
-    /// Logical blocks moved.
-    pub(super) lbas: u64,
-    /// Logical blocks that it counts as.
-    pub(super) counted: u64,
-    pub(super) role: Role,
-    /// It counts towards the rate of its direction: of an operation of several
-    /// steps the one that is measured, or the first of these.
-    pub(super) paced: bool,
-}
-
-/// What an operation is to its job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    /// A read, write or append: measured.
-    Transfer,
-    /// A reset of a zone that is to be written again.
-    Clearing,
-    /// A finish of a zone whose rest is too small for a write.
-    Ending,
-    /// A flush: measured by itself.
-    Sync,
-    /// The write in front of a finish or reset.
-    Trigger,
-    /// A finish or reset: measured.
-    Managing,
-    /// A write of a softfinish; measured when the zone is full.
-    Chunk,
-}
-
-/// What can be issued.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Pick {
-    Issue(Step),
-    /// Nothing before something completes, here or elsewhere.
-    Wait,
-    /// Nothing in this direction, ever again.
-    Exhausted,
-}
+use crate::workload::zone_table::{Admission, JobId, SharedZones};
 
 /// A place in the job's zones.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +22,8 @@ struct Cursor {
 /// Chooses addresses of reads and writes.
 pub(super) struct Targets {
     table: SharedZones,
+    /// The job among those that share the zones.
+    id: JobId,
     zoned: ZonedInfo,
     /// By direction; trims have theirs elsewhere.
     cursors: [Cursor; 2],
@@ -89,29 +47,35 @@ struct Early {
 }
 
 impl Targets {
-    pub(super) fn new(spec: &DirectedSpec, zoned: ZonedInfo, table: SharedZones) -> Self {
+    pub(super) fn new(
+        work: &DirectedWork,
+        zoned: ZonedInfo,
+        table: SharedZones,
+        id: JobId,
+    ) -> Self {
         let cursor = Cursor {
-            zone: spec.zones.start,
+            zone: work.zones.start,
             offset: 0,
             entered: false,
         };
         let positions = [Direction::Read, Direction::Write].map(|direction| {
-            let flow = spec.flows[direction as usize].as_ref()?;
-            let Pattern::Random { distribution, .. } = spec.pattern else {
+            let flow = work.flow(direction)?;
+            let Pattern::Random { distribution, .. } = work.pattern else {
                 return None;
             };
             let per_zone = (zoned.zone_capacity_lbas / u64::from(flow.sizes.min.max(1))).max(1);
-            let blocks = per_zone.saturating_mul(spec.zones.len() as u64);
+            let blocks = per_zone.saturating_mul(work.zones.len() as u64);
             Some((Positions::new(distribution, blocks), per_zone))
         });
         Self {
+            id,
             zoned,
             cursors: [cursor; 2],
             positions,
             drawn: None,
-            early: spec.early_reset.map(|when| Early {
+            early: work.early_reset.map(|when| Early {
                 when,
-                elsewhere_lbas: elsewhere_lbas(&table, &spec.zones),
+                elsewhere_lbas: elsewhere_lbas(&table, &work.zones),
                 left: when.every_writes.max(1),
                 is_due: None,
             }),
@@ -128,12 +92,12 @@ impl Targets {
     #[inline]
     fn random(
         &self,
-        spec: &DirectedSpec,
+        work: &DirectedWork,
         direction: Direction,
         rng: &mut Rng,
     ) -> Option<(u32, u64)> {
         let (positions, per_zone) = self.positions[direction as usize].as_ref()?;
-        if let Pattern::Random { percent, .. } = spec.pattern {
+        if let Pattern::Random { percent, .. } = work.pattern {
             let percent = percent[direction as usize];
             if percent < 100 && !rng.ratio(u64::from(percent), 100) {
                 return None;
@@ -141,42 +105,48 @@ impl Targets {
         }
         let block = positions.next(rng);
         // Fits: fewer zones than 2^32.
-        let zone = spec.zones.start + (block / per_zone) as u32;
+        let zone = work.zones.start + (block / per_zone) as u32;
         Some((zone, block % per_zone))
     }
 
     /// The next read, of `lbas` or what there is.
-    pub(super) fn read(&mut self, spec: &DirectedSpec, lbas: u32, min: u32, rng: &mut Rng) -> Pick {
+    pub(super) fn read(
+        &mut self,
+        work: &DirectedWork,
+        lbas: u32,
+        min: u32,
+        rng: &mut Rng,
+    ) -> Offer {
         let min = u64::from(min);
-        if let Some((zone, block)) = self.random(spec, Direction::Read, rng) {
-            let Some(zone) = self.zone_with_data(spec, zone, min, true) else {
-                return Pick::Exhausted;
+        if let Some((zone, block)) = self.random(work, Direction::Read, rng) {
+            let Some(zone) = self.zone_with_data(work, zone, min, true) else {
+                return Offer::Exhausted;
             };
-            let blocks = self.readable(spec, zone) / min;
+            let blocks = self.readable(work, zone) / min;
             let last = (blocks - 1) * min;
             let offset = (block % blocks * min).min(last);
-            return self.issue_read(spec, zone, offset, lbas, min);
+            return self.issue_read(work, zone, offset, lbas, min);
         }
         let cursor = self.cursors[Direction::Read as usize];
         let left = self
-            .readable(spec, cursor.zone)
+            .readable(work, cursor.zone)
             .saturating_sub(cursor.offset);
         if cursor.offset > 0 && left >= min {
-            return self.issue_read(spec, cursor.zone, cursor.offset, lbas, min);
+            return self.issue_read(work, cursor.zone, cursor.offset, lbas, min);
         }
         let from = cursor.zone + u32::from(cursor.offset > 0);
-        let next = self.zone_with_data(spec, from, min, false).or_else(|| {
-            let wraps = spec.end.repeats.then_some(spec.zones.start);
-            wraps.and_then(|start| self.zone_with_data(spec, start, min, false))
+        let next = self.zone_with_data(work, from, min, false).or_else(|| {
+            let wraps = work.repeats.then_some(work.zones.start);
+            wraps.and_then(|start| self.zone_with_data(work, start, min, false))
         });
         match next {
-            Some(zone) => self.issue_read(spec, zone, 0, lbas, min),
-            None => Pick::Exhausted,
+            Some(zone) => self.issue_read(work, zone, 0, lbas, min),
+            None => Offer::Exhausted,
         }
     }
 
-    fn readable(&self, spec: &DirectedSpec, zone: u32) -> u64 {
-        if spec.reads_beyond_write_pointer {
+    fn readable(&self, work: &DirectedWork, zone: u32) -> u64 {
+        if work.reads_beyond_write_pointer {
             return self.zoned.zone_capacity_lbas;
         }
         self.table.borrow().readable(zone)
@@ -185,25 +155,25 @@ impl Targets {
     /// The first zone from `from` on with at least `min` blocks to read.
     fn zone_with_data(
         &self,
-        spec: &DirectedSpec,
+        work: &DirectedWork,
         from: u32,
         min: u64,
         around: bool,
     ) -> Option<u32> {
-        let before = if around { spec.zones.start..from } else { 0..0 };
-        let mut zones = (from..spec.zones.end).chain(before);
-        zones.find(|&zone| self.readable(spec, zone) >= min)
+        let before = if around { work.zones.start..from } else { 0..0 };
+        let mut zones = (from..work.zones.end).chain(before);
+        zones.find(|&zone| self.readable(work, zone) >= min)
     }
 
     fn issue_read(
         &mut self,
-        spec: &DirectedSpec,
+        work: &DirectedWork,
         zone: u32,
         offset: u64,
         lbas: u32,
         min: u64,
-    ) -> Pick {
-        let left = self.readable(spec, zone) - offset;
+    ) -> Offer {
+        let left = self.readable(work, zone) - offset;
         let lbas = u64::from(lbas).min(left / min * min);
         self.cursors[Direction::Read as usize] = Cursor {
             zone,
@@ -213,21 +183,20 @@ impl Targets {
         let slba = Lba(self.start_of(zone) + offset);
         // Fits: at most the `lbas` asked for.
         let nlb = lbas as u32;
-        Pick::Issue(Step {
+        Offer::Issue(Step {
             op: Op::Read { slba, nlb },
+            kind: OpKind::Read,
             direction: Direction::Read,
-            zone,
             lbas,
-            counted: lbas,
-            role: Role::Transfer,
-            paced: true,
+            stream: zone,
+            role: Role::Measured,
         })
     }
 
     /// The next write, of `lbas` or what fits into its zone.
-    pub(super) fn write(&mut self, spec: &DirectedSpec, lbas: u32, rng: &mut Rng) -> Pick {
+    pub(super) fn write(&mut self, work: &DirectedWork, lbas: u32, rng: &mut Rng) -> Offer {
         let drawn = self.drawn.take().or_else(|| {
-            let (zone, _) = self.random(spec, Direction::Write, rng)?;
+            let (zone, _) = self.random(work, Direction::Write, rng)?;
             Some(zone)
         });
         if let Some(zone) = drawn {
@@ -237,35 +206,35 @@ impl Targets {
                 offset: 0,
                 entered: true,
             };
-            let pick = self.write_to(spec, zone, lbas);
+            let pick = self.write_to(work, zone, lbas);
             self.drawn = match &pick {
-                Pick::Issue(step) if step.role == Role::Ending => {
-                    Some(next_of(&spec.zones, step.zone))
+                Offer::Issue(step) if step.kind == OpKind::Finish => {
+                    Some(next_of(&work.zones, step.stream))
                 }
-                Pick::Issue(step) if step.role == Role::Transfer => None,
-                Pick::Issue(step) => Some(step.zone),
+                Offer::Issue(step) if step.role == Role::Measured => None,
+                Offer::Issue(step) => Some(step.stream),
                 _ => Some(zone),
             };
             return pick;
         }
         // Every zone of the job is looked at once at most.
-        for _ in 0..=spec.zones.len() {
+        for _ in 0..=work.zones.len() {
             let Cursor { zone, entered, .. } = self.cursors[Direction::Write as usize];
-            if zone == spec.zones.end {
-                return Pick::Exhausted;
+            if zone == work.zones.end {
+                return Offer::Exhausted;
             }
             let is_full = self.rest(zone) == 0;
             if !entered || !is_full {
-                let pick = self.write_to(spec, zone, lbas);
+                let pick = self.write_to(work, zone, lbas);
                 let cursor = &mut self.cursors[Direction::Write as usize];
                 // Not by its reset, during which it still counts as full.
-                cursor.entered |= matches!(&pick, Pick::Issue(step)
-                    if step.zone == zone && step.role != Role::Clearing);
+                cursor.entered |= matches!(&pick, Offer::Issue(step)
+                    if step.stream == zone && step.kind != OpKind::Reset);
                 return pick;
             }
-            let last = zone + 1 == spec.zones.end;
-            let next = if last && spec.end.repeats {
-                spec.zones.start
+            let last = zone + 1 == work.zones.end;
+            let next = if last && work.repeats {
+                work.zones.start
             } else {
                 zone + 1
             };
@@ -275,7 +244,7 @@ impl Targets {
                 entered: false,
             };
         }
-        Pick::Wait
+        Offer::Wait
     }
 
     /// Blocks of a zone that are not written.
@@ -285,50 +254,50 @@ impl Targets {
 
     /// A write to `zone`, to which it must be reset first if it is full, or to
     /// another that is open if no more may be.
-    fn write_to(&mut self, spec: &DirectedSpec, zone: u32, lbas: u32) -> Pick {
-        let append = spec.style == WriteStyle::Append;
+    fn write_to(&mut self, work: &DirectedWork, zone: u32, lbas: u32) -> Offer {
+        let append = work.style == WriteStyle::Append;
         let mut table = self.table.borrow_mut();
-        let zone = match table.admit(zone, spec.id, append, spec.open_limit) {
+        let zone = match table.admit(zone, self.id, append, work.open_limit) {
             Admission::Granted => zone,
             Admission::Busy => {
-                table.wait(spec.id);
-                return Pick::Wait;
+                table.wait(self.id);
+                return Offer::Wait;
             }
             Admission::TooManyOpen => {
                 let usable = |zone: &&u32| {
-                    spec.zones.contains(*zone)
-                        && table.admit(**zone, spec.id, append, None) == Admission::Granted
+                    work.zones.contains(*zone)
+                        && table.admit(**zone, self.id, append, None) == Admission::Granted
                 };
                 // As fio does it: the place among the open zones is that of the
                 // zone among all of the job.
                 let count = table.open_zones().iter().filter(usable).count();
-                let nth = (zone - spec.zones.start) as usize * count / spec.zones.len().max(1);
+                let nth = (zone - work.zones.start) as usize * count / work.zones.len().max(1);
                 match table.open_zones().iter().filter(usable).nth(nth).copied() {
                     Some(other) => other,
-                    None if table.can_hope(spec.id) => {
-                        table.wait(spec.id);
-                        return Pick::Wait;
+                    None if table.can_hope(self.id) => {
+                        table.wait(self.id);
+                        return Offer::Wait;
                     }
-                    None => return Pick::Exhausted,
+                    None => return Offer::Exhausted,
                 }
             }
         };
         drop(table);
         let is_early = self.is_reset_early() && self.table.borrow().written(zone) > 0;
         if self.rest(zone) > 0 && !is_early {
-            return self.issue_write(spec, zone, lbas);
+            return self.issue_write(work, zone, lbas);
         }
         let mut table = self.table.borrow_mut();
         if !table.is_quiet(zone) {
-            table.wait(spec.id);
-            return Pick::Wait;
+            table.wait(self.id);
+            return Offer::Wait;
         }
-        table.begin_clearing(zone, spec.id);
+        table.begin_clearing(zone, self.id);
         drop(table);
         if let Some(early) = &mut self.early {
             early.is_due = Some(false);
         }
-        Pick::Issue(self.manage(zone, ZoneSendAction::RESET, Role::Clearing))
+        Offer::Issue(self.manage(zone, OpKind::Reset))
     }
 
     /// Whether the next write resets its zone, full or not: found out once for
@@ -353,60 +322,54 @@ impl Targets {
 
     /// Writes what fits in whole blocks of the smallest size. What is left of a
     /// zone when not even one fits is finished, so that the zone becomes full.
-    fn issue_write(&mut self, spec: &DirectedSpec, zone: u32, lbas: u32) -> Pick {
-        let smallest = spec.flows[Direction::Write as usize].as_ref();
+    fn issue_write(&mut self, work: &DirectedWork, zone: u32, lbas: u32) -> Offer {
+        let smallest = work.flow(Direction::Write);
         let min = smallest.map_or(1, |flow| u64::from(flow.sizes.min.max(1)));
         let rest = self.rest(zone);
         let mut table = self.table.borrow_mut();
         if rest < min {
             if !table.is_quiet(zone) {
-                table.wait(spec.id);
-                return Pick::Wait;
+                table.wait(self.id);
+                return Offer::Wait;
             }
-            table.begin_managing(zone, spec.id);
+            table.begin_managing(zone, self.id);
             drop(table);
-            return Pick::Issue(self.manage(zone, ZoneSendAction::FINISH, Role::Ending));
+            return Offer::Issue(self.manage(zone, OpKind::Finish));
         }
         if let Some(early) = &mut self.early {
             early.is_due = None;
         }
         let lbas = u64::from(lbas).min(rest) / min * min;
-        let at = table.begin_write(zone, spec.id, lbas);
+        let at = table.begin_write(zone, self.id, lbas);
         let zslba = Lba(self.start_of(zone));
         // Fits: at most the `lbas` asked for.
         let nlb = lbas as u32;
-        let op = match spec.style {
-            WriteStyle::Append => Op::Append { zslba, nlb },
-            _ => Op::Write {
-                slba: Lba(zslba.0 + at),
-                nlb,
-            },
+        let (op, kind) = match work.style {
+            WriteStyle::Append => (Op::Append { zslba, nlb }, OpKind::Append),
+            _ => {
+                let slba = Lba(zslba.0 + at);
+                (Op::Write { slba, nlb }, OpKind::Write)
+            }
         };
-        Pick::Issue(Step {
+        Offer::Issue(Step {
             op,
+            kind,
             direction: Direction::Write,
-            zone,
             lbas,
-            counted: lbas,
-            role: Role::Transfer,
-            paced: true,
+            stream: zone,
+            role: Role::Measured,
         })
     }
 
-    /// What makes a zone fit for writes, or full.
-    fn manage(&self, zone: u32, action: ZoneSendAction, role: Role) -> Step {
+    /// What makes a zone fit for writes (a reset), or full (a finish).
+    fn manage(&self, zone: u32, kind: OpKind) -> Step {
         Step {
-            op: Op::ZoneSend {
-                slba: Lba(self.start_of(zone)),
-                action,
-                select_all: false,
-            },
+            op: send(Lba(self.start_of(zone)), kind),
+            kind,
             direction: Direction::Write,
-            zone,
             lbas: 0,
-            counted: 0,
-            role,
-            paced: false,
+            stream: zone,
+            role: Role::Preparation,
         }
     }
 }

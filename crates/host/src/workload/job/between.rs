@@ -1,0 +1,106 @@
+//! What comes between the operations of a job: pauses, and flushes, of which
+//! one can come at its end too.
+
+use zonelab_device::{Nanos, Op, QueuePair};
+
+use super::WorkloadJob;
+use crate::stats::OpKind;
+use crate::workload::directed::Direction;
+use crate::workload::source::{Role, Step};
+
+/// A flush.
+pub(super) const FLUSH: Step = Step {
+    op: Op::Flush,
+    kind: OpKind::Write,
+    direction: Direction::Write,
+    lbas: 0,
+    stream: 0,
+    role: Role::Sync,
+};
+
+/// Where a job is with its flushes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sync {
+    /// None is due.
+    None,
+    /// One comes before anything else.
+    Due,
+    /// One is under way.
+    InFlight,
+    /// The last one has been.
+    Over,
+}
+
+impl WorkloadJob {
+    /// `Some` if the job pauses, or is about to: until when, if that is known.
+    #[inline]
+    pub(super) fn think(&mut self, now: Nanos) -> Option<Option<Nanos>> {
+        let think = self.spec.think?;
+        if now < self.paused_until {
+            return Some(Some(self.paused_until));
+        }
+        let is_due = match think.after_time {
+            Some(time) => self.since_pause > 0 && now.saturating_sub(self.worked_from) >= time,
+            None => self.since_pause >= think.after_ops.max(1),
+        };
+        if !is_due || !self.source.is_between() {
+            return None;
+        }
+        if self.in_flight() > 0 {
+            return Some(None);
+        }
+        self.since_pause = 0;
+        self.paused_until = now.saturating_add(think.time);
+        self.worked_from = self.paused_until;
+        (think.time > Nanos::ZERO).then_some(Some(self.paused_until))
+    }
+
+    /// Whether a flush is under way, so that nothing else is issued: one that is
+    /// due begins.
+    #[inline]
+    pub(super) fn is_flushing(&mut self, queue: &mut dyn QueuePair, now: Nanos) -> bool {
+        if self.sync == Sync::Due
+            && let Some(&slot) = self.free.last()
+        {
+            self.flush(queue, slot, now);
+        }
+        matches!(self.sync, Sync::Due | Sync::InFlight)
+    }
+
+    /// A flush has completed.
+    pub(super) fn flushed(&mut self, at: Nanos, latency: Nanos) {
+        if self.sync == Sync::InFlight {
+            self.sync = Sync::None;
+        }
+        self.result.recorder.record_sync(at, latency);
+    }
+
+    /// Hands a flush to the device. Whether it was taken.
+    fn flush(&mut self, queue: &mut dyn QueuePair, slot: u32, now: Nanos) -> bool {
+        let is_taken = self.submit(queue, slot, FLUSH, now);
+        // A full queue takes it later; it is still due.
+        self.postponed = None;
+        if is_taken {
+            self.sync = Sync::InFlight;
+        }
+        is_taken
+    }
+
+    /// Whether a flush is still to come now that nothing is in flight and the
+    /// job is over; it is under way then.
+    pub(super) fn flushes_at_end(&mut self, queue: &mut dyn QueuePair) -> bool {
+        let is_due = self.spec.syncs.at_end && self.issued_writes > 0 && self.result.errors == 0;
+        if !is_due || self.sync == Sync::Over || self.is_ended {
+            return false;
+        }
+        let Some(&slot) = self.free.last() else {
+            return false;
+        };
+        let now = queue.now();
+        let is_taken = self.flush(queue, slot, now);
+        queue.ring();
+        // Whatever it comes to, it is the last.
+        self.sync = Sync::Over;
+        is_taken
+    }
+}

@@ -1,0 +1,25 @@
+//! Commands and operations on their way.
+
+use zonelab_device::Nanos;
+
+use crate::workload::source::Sent;
+
+/// A command in flight.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InFlight {
+    pub(super) decided: Nanos,
+    /// The same, unless submission and completion are told apart, and then where
+    /// it begins on the device.
+    pub(super) submitted: Nanos,
+    pub(super) first_block: u64,
+    pub(super) depth: u32,
+    pub(super) sent: Sent,
+}
+
+/// An operation of several commands that is under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Whole {
+    pub(super) decided: Nanos,
+    pub(super) submitted: Nanos,
+    pub(super) link_bytes: u64,
+}

@@ -1,0 +1,481 @@
+//! The job that works through a [`JobSpec`].
+
+mod between;
+mod flight;
+mod shared;
+
+use std::sync::atomic::Ordering;
+
+use zonelab_device::{Command, Completion, DeviceInfo, Nanos, QueuePair, RejectReason, Tag};
+use zonelab_nvme::Status;
+
+use super::pace::Rates;
+use super::record::{Done, Recorder};
+use super::source::{Offer, Role, Sent, Source, Step};
+use super::{Ending, HORIZON, JobSpec};
+use crate::block::MergeCount;
+use crate::reactor::{Job, NextWake, StopSignal};
+use crate::rng::Rng;
+use crate::stats::{Confidence, Intervals, OpKind, Statistic};
+use between::Sync;
+use flight::{InFlight, Whole};
+
+pub use shared::{JobResult, Shared};
+
+/// A running [`JobSpec`].
+pub struct WorkloadJob {
+    spec: JobSpec,
+    source: Source,
+    rng: Rng,
+    rates: Rates,
+    confidence: Option<Confidence>,
+    shared: Shared,
+    lba_bytes: u64,
+    slots: Vec<InFlight>,
+    free: Vec<u32>,
+    whole: Option<Whole>,
+    is_started: bool,
+    is_ended: bool,
+    deadline: Nanos,
+    issued_bytes: u64,
+    issued_ops: u64,
+    issued_writes: u64,
+    sync: Sync,
+    /// Operations since the last pause.
+    since_pause: u32,
+    /// When the last pause ended.
+    worked_from: Nanos,
+    paused_until: Nanos,
+    stopping: bool,
+    /// A command that the source offered and the queue refused.
+    postponed: Option<Step>,
+    result: JobResult,
+}
+
+impl WorkloadJob {
+    /// A job on a device of `info`.
+    ///
+    /// `rng` is for its choices; `shared` is at least what tells it to end.
+    ///
+    /// # Panics
+    /// If its namespace does not exist or is not zoned.
+    #[must_use]
+    pub fn new(
+        spec: impl Into<JobSpec>,
+        info: &DeviceInfo,
+        mut rng: Rng,
+        shared: impl Into<Shared>,
+    ) -> Self {
+        let (spec, mut shared) = (spec.into(), shared.into());
+        let namespace = info
+            .namespace(spec.namespace)
+            .expect("the namespace of a job exists");
+        let zoned = namespace.zoned.expect("workloads are for zoned namespaces");
+        let zones = shared.zones.take();
+        let source = Source::new(&spec, zoned, namespace.lba_bytes, &mut rng, zones);
+        let depth = if source.is_one_by_one() {
+            1
+        } else {
+            spec.queue_depth.max(1)
+        };
+        let idle = InFlight {
+            decided: Nanos::ZERO,
+            submitted: Nanos::ZERO,
+            first_block: 0,
+            depth: 0,
+            sent: between::FLUSH.sent(),
+        };
+        let lba_bytes = u64::from(namespace.lba_bytes);
+        Self {
+            source,
+            rates: Rates::new(&spec, lba_bytes),
+            confidence: spec.stop.confidence.map(|target| {
+                // Parts per million: an experiment file cannot ask for less.
+                Confidence::new(Statistic::Both, (target * 1e6) as u32)
+            }),
+            rng,
+            shared,
+            lba_bytes,
+            slots: vec![idle; depth as usize],
+            free: (0..depth).rev().collect(),
+            whole: None,
+            is_started: false,
+            is_ended: false,
+            deadline: HORIZON,
+            issued_bytes: 0,
+            issued_ops: 0,
+            issued_writes: 0,
+            sync: Sync::None,
+            since_pause: 0,
+            worked_from: Nanos::ZERO,
+            paused_until: Nanos::ZERO,
+            stopping: false,
+            postponed: None,
+            result: JobResult {
+                name: spec.name.clone(),
+                recorder: Recorder::new(spec.recording),
+                started: spec.start,
+                measured_from: spec.start,
+                ended: spec.start,
+                operations: 0,
+                cleared_zones: 0,
+                ended_zones: 0,
+                merges: MergeCount::default(),
+                errors: 0,
+                first_error: None,
+            },
+            spec,
+        }
+    }
+
+    /// Commands that the job keeps in flight at most: the depth that its queue needs.
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
+    /// Whether it has come to its end.
+    #[must_use]
+    pub const fn has_ended(&self) -> bool {
+        self.is_ended
+    }
+
+    /// What it measured. Whole once the reactor has run it to its end.
+    #[must_use]
+    pub fn into_result(self) -> JobResult {
+        let by_the_way = self.source.by_the_way();
+        JobResult {
+            cleared_zones: by_the_way.cleared,
+            ended_zones: by_the_way.ended,
+            ..self.result
+        }
+    }
+
+    #[cold]
+    fn start(&mut self, now: Nanos) {
+        self.is_started = true;
+        self.worked_from = now;
+        let measured_from = now.saturating_add(self.spec.ramp).min(HORIZON);
+        self.result.started = now;
+        self.result.measured_from = measured_from;
+        self.result.recorder.start(now, measured_from);
+        if let Some(confidence) = &mut self.confidence {
+            let sample = self.spec.stop.confidence_sample;
+            confidence.start(measured_from, sample.unwrap_or(Intervals::DEFAULT_LENGTH));
+        }
+        if let Some(runtime) = self.spec.stop.runtime {
+            self.deadline = measured_from.saturating_add(runtime).min(HORIZON);
+        }
+    }
+
+    #[inline]
+    fn in_flight(&self) -> u32 {
+        (self.slots.len() - self.free.len()) as u32
+    }
+
+    #[inline]
+    fn handle(&mut self, completion: &Completion) {
+        let Tag(slot) = completion.tag;
+        let op = self.slots[slot as usize];
+        self.free.push(slot);
+        if !completion.status.is_success() {
+            self.failed(&op, completion);
+            return;
+        }
+        let at = completion.at;
+        if op.sent.role == Role::Sync {
+            self.flushed(at, at.saturating_sub(op.decided));
+            return;
+        }
+        let has_ended = self.source.completed(&op.sent, at);
+        match op.sent.role {
+            Role::Measured | Role::FirstOfZone => {
+                let link_bytes = if op.sent.kind.moves_data() {
+                    op.sent.lbas * self.lba_bytes
+                } else {
+                    0
+                };
+                self.record(&op, at, link_bytes);
+            }
+            Role::FirstPart | Role::Part => self.part_completed(op, at, has_ended),
+            Role::Preparation | Role::Sync => {}
+        }
+    }
+
+    /// A part of an operation has completed, and the whole of it if it `has_ended`.
+    fn part_completed(&mut self, mut op: InFlight, at: Nanos, has_ended: bool) {
+        let Some(whole) = &mut self.whole else {
+            return;
+        };
+        whole.link_bytes += u64::from(op.sent.nlb) * self.lba_bytes;
+        if has_ended {
+            (op.decided, op.submitted) = (whole.decided, whole.submitted);
+            let link_bytes = whole.link_bytes;
+            self.whole = None;
+            self.record(&op, at, link_bytes);
+        }
+    }
+
+    /// An operation has completed with success.
+    #[inline]
+    fn record(&mut self, op: &InFlight, at: Nanos, link_bytes: u64) {
+        let sent = &op.sent;
+        let bytes = sent.lbas * self.lba_bytes;
+        self.rates.completed(sent.direction, bytes);
+        self.result.operations += 1;
+        self.result.recorder.record(&Done {
+            kind: sent.kind,
+            direction: sent.direction,
+            decided: op.decided,
+            submitted: op.submitted,
+            completed: at,
+            bytes,
+            link_bytes,
+            offset: op.first_block * self.lba_bytes,
+            depth: op.depth,
+            is_first: sent.role == Role::FirstOfZone,
+        });
+        if let Some(confidence) = &mut self.confidence
+            && at >= self.result.measured_from
+        {
+            confidence.record(at, at - op.decided);
+            self.stopping |= confidence.converged()
+                && at - self.result.measured_from >= self.spec.stop.confidence_after;
+        }
+    }
+
+    #[cold]
+    fn failed(&mut self, op: &InFlight, completion: &Completion) {
+        let InFlight { sent, .. } = op;
+        if sent.role.begins() || sent.role == Role::Part {
+            self.result.operations += 1;
+            let (at, status) = (completion.at, completion.status);
+            self.result.recorder.record_failure(sent.kind, at, status);
+        }
+        self.give_up(sent, completion.status);
+    }
+
+    /// A command has failed, or was not taken.
+    #[cold]
+    fn give_up(&mut self, sent: &Sent, status: Status) {
+        self.result.errors += 1;
+        self.result.first_error.get_or_insert((sent.kind, status));
+        self.whole = None;
+        if sent.role != Role::Sync {
+            self.source.failed(sent);
+        }
+        // A workload that gets an error does not do what it was made for.
+        self.stopping = true;
+    }
+
+    /// Whether the job has come to its end, apart from what is in flight.
+    #[inline]
+    fn is_over(&self, now: Nanos) -> bool {
+        let stop = &self.spec.stop;
+        let has_had = |limit: Option<u64>, issued| limit.is_some_and(|limit| issued >= limit);
+        self.stopping
+            || now >= self.deadline
+            || self.shared.stop.is_stopped()
+            || (has_had(stop.bytes, self.issued_bytes)
+                || has_had(stop.operations, self.issued_ops))
+                // The last of them may not be complete.
+                && !self.source.is_under_way()
+            || self.is_interrupted()
+    }
+
+    #[inline]
+    fn is_interrupted(&self) -> bool {
+        let interrupt = self.shared.interrupt.as_ref();
+        interrupt.is_some_and(|interrupt| interrupt.load(Ordering::Relaxed))
+    }
+
+    /// Issues what can be issued. Returns when to go on if nothing completes before.
+    #[inline]
+    fn issue(&mut self, queue: &mut dyn QueuePair) -> Option<Nanos> {
+        while let Some(&slot) = self.free.last() {
+            let now = queue.now();
+            if self.is_over(now) {
+                self.stopping = true;
+                return None;
+            }
+            if self.is_flushing(queue, now) {
+                return None;
+            }
+            let step = if self.postponed.is_some() {
+                self.postponed.take()?
+            } else {
+                if let Some(resume) = self.waits(now) {
+                    return resume;
+                }
+                match self.source.offer(now, &mut self.rng) {
+                    Offer::Issue(step) => step,
+                    Offer::Wait => return None,
+                    // Who sleeps notices the end of the run.
+                    Offer::PauseUntil(at) => return Some(at.min(self.deadline)),
+                    Offer::Exhausted => {
+                        self.stopping = true;
+                        return None;
+                    }
+                }
+            };
+            if !self.submit(queue, slot, step, now) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// `Some` if nothing may be issued, by pauses, limits or because the job is
+    /// over: until when, if something is to be waited for.
+    #[inline]
+    fn waits(&mut self, now: Nanos) -> Option<Option<Nanos>> {
+        if let Some(pause) = self.think(now) {
+            return Some(pause.map(|until| until.min(self.deadline)));
+        }
+        if self.rates.exist {
+            let ready = self.source.ready_at(&self.rates, now, &mut self.rng);
+            if ready > now {
+                return Some(Some(match self.spec.ending {
+                    Ending::AtDecision => ready.min(HORIZON),
+                    Ending::AtLastCompletion => ready.min(self.deadline),
+                }));
+            }
+        }
+        if let Some(periods) = self.spec.stop.periods
+            && self.issued_ops >= periods
+            && self.source.is_between()
+        {
+            self.stopping = true;
+            return Some(None);
+        }
+        None
+    }
+
+    /// Hands a command to the device. Whether it was taken.
+    #[inline]
+    fn submit(&mut self, queue: &mut dyn QueuePair, slot: u32, step: Step, now: Nanos) -> bool {
+        let command = Command {
+            nsid: self.spec.namespace,
+            op: step.op,
+        };
+        if let Err(rejected) = queue.submit(command, Tag(slot), None) {
+            match rejected.reason {
+                // Everything in flight comes back, so this will go later.
+                RejectReason::QueueFull { .. } => self.postponed = Some(step),
+                // It would be refused for ever.
+                RejectReason::NoSuchQueue { .. } | RejectReason::Disconnected => {
+                    self.give_up(&step.sent(), Status::HOST_PATHING_ERROR);
+                }
+            }
+            return false;
+        }
+        self.free.pop();
+        let (submitted, first_block) = if self.result.recorder.splits_latency() {
+            (queue.now(), step.op.first_block())
+        } else {
+            (now, 0)
+        };
+        self.slots[slot as usize] = InFlight {
+            decided: now,
+            submitted,
+            first_block,
+            depth: self.in_flight(),
+            sent: step.sent(),
+        };
+        if step.role.begins() {
+            self.begun(&step, now, submitted);
+        }
+        true
+    }
+
+    /// An operation has begun: it counts.
+    #[inline]
+    fn begun(&mut self, step: &Step, now: Nanos, submitted: Nanos) {
+        let bytes = step.lbas * self.lba_bytes;
+        self.issued_ops += 1;
+        self.issued_bytes += bytes;
+        self.since_pause = self.since_pause.saturating_add(1);
+        if matches!(step.kind, OpKind::Write | OpKind::Append) {
+            self.issued_writes += 1;
+            if self.spec.syncs.is_due(self.issued_writes) {
+                self.sync = Sync::Due;
+            }
+        }
+        if step.role == Role::FirstPart {
+            self.whole = Some(Whole {
+                decided: now,
+                submitted,
+                link_bytes: 0,
+            });
+        }
+        let direction = step.direction;
+        self.rates.issued(direction, now, bytes, &mut self.rng);
+    }
+
+    /// The measurement ends, and others hear of it.
+    #[cold]
+    fn close(&mut self, at: Nanos) {
+        self.result.recorder.finish(at);
+        if self.spec.ends_run {
+            self.shared.stop.stop();
+        }
+        let failed = self.result.errors > 0;
+        let on_error = self.shared.ends_on_error.iter().filter(|_| failed);
+        let ends = self.shared.ends.iter().chain(on_error);
+        ends.for_each(StopSignal::stop);
+    }
+
+    #[cold]
+    fn end(&mut self, now: Nanos) -> NextWake {
+        if !self.is_ended {
+            self.is_ended = true;
+            if let Some(step) = self.postponed.take() {
+                self.source.failed(&step.sent());
+            }
+            self.source.ended();
+            self.result.ended = now;
+            self.close(now);
+        }
+        NextWake::Finished
+    }
+}
+
+impl Job for WorkloadJob {
+    #[inline]
+    fn step(
+        &mut self,
+        now: Nanos,
+        done: &mut Vec<Completion>,
+        queue: &mut dyn QueuePair,
+    ) -> NextWake {
+        if !self.is_started {
+            if now < self.spec.start && !self.shared.stop.is_stopped() {
+                // The bell of the run woke it: its time has not come.
+                return NextWake::At(self.spec.start);
+            }
+            self.start(now);
+        }
+        for completion in done.iter() {
+            self.handle(completion);
+        }
+        let resume = self.issue(queue);
+        queue.ring();
+        let is_idle = self.in_flight() == 0;
+        if self.stopping {
+            if self.spec.ending == Ending::AtDecision {
+                self.close(queue.now().min(self.deadline));
+            }
+            if is_idle && !self.flushes_at_end(queue) {
+                return self.end(queue.now());
+            }
+            return NextWake::Completion;
+        }
+        match resume {
+            Some(at) => NextWake::At(at),
+            // A job that waits for others must notice its deadline; one that
+            // has operations in flight will when one completes.
+            None if is_idle && self.spec.stop.runtime.is_some() => NextWake::At(self.deadline),
+            None => NextWake::Completion,
+        }
+    }
+}

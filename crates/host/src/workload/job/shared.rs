@@ -1,0 +1,71 @@
+//! What a job shares with others, and what it hands over in the end.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use zonelab_device::Nanos;
+use zonelab_nvme::Status;
+
+use crate::block::MergeCount;
+use crate::reactor::StopSignal;
+use crate::stats::OpKind;
+#[cfg(doc)]
+use crate::workload::JobSpec;
+use crate::workload::record::Recorder;
+use crate::workload::zone_table::{JobId, SharedZones};
+
+/// What a job shares with others.
+#[derive(Clone, Debug, Default)]
+pub struct Shared {
+    /// Tells this job to end.
+    pub stop: StopSignal,
+    /// What is known of the zones, and the number of the job among those that
+    /// know it. Writes through a range of zones then go to zones that others
+    /// write to as well; work in directions is always of such a table, and has
+    /// one of empty zones for itself if none is given.
+    pub zones: Option<(SharedZones, JobId)>,
+    /// What this job tells to end when it has ended, besides
+    /// [`JobSpec::ends_run`].
+    pub ends: Vec<StopSignal>,
+    /// The same, if an operation of it failed.
+    pub ends_on_error: Vec<StopSignal>,
+    /// Tells every job to end, from another thread.
+    pub interrupt: Option<Arc<AtomicBool>>,
+}
+
+impl From<StopSignal> for Shared {
+    fn from(stop: StopSignal) -> Self {
+        Self {
+            stop,
+            ..Self::default()
+        }
+    }
+}
+
+/// What a job measured.
+#[derive(Clone, Debug)]
+pub struct JobResult {
+    /// Name of the job.
+    pub name: String,
+    /// Latencies and throughput.
+    pub recorder: Recorder,
+    /// When it started.
+    pub started: Nanos,
+    /// When measuring began: after the ramp.
+    pub measured_from: Nanos,
+    /// When its last operation had completed.
+    pub ended: Nanos,
+    /// Operations issued and completed, measured or not.
+    pub operations: u64,
+    /// Zones reset because they were full and to be written again.
+    pub cleared_zones: u64,
+    /// Zones finished because what was left of them was too small for a write.
+    pub ended_zones: u64,
+    /// What the block layer merged of its requests, the ramp included; set by
+    /// who ran it, nothing without a block layer.
+    pub merges: MergeCount,
+    /// Failed commands.
+    pub errors: u64,
+    /// The first of them, and what failed.
+    pub first_error: Option<(OpKind, Status)>,
+}

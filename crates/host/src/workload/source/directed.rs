@@ -1,0 +1,147 @@
+//! Reads and writes in directions, over zones that jobs share.
+
+use zonelab_device::{Nanos, ZonedInfo};
+
+use super::targets::Targets;
+use super::{ByTheWay, Offer, Role, Sent};
+use crate::rng::Rng;
+use crate::stats::OpKind;
+use crate::workload::directed::{DirectedWork, Direction};
+use crate::workload::pace::Rates;
+use crate::workload::zone_table::{JobId, SharedZones};
+
+/// What the job wants to do next, once drawn.
+#[derive(Clone, Copy, Debug)]
+struct Wish {
+    direction: Direction,
+    lbas: u32,
+}
+
+/// Chooses direction and size, and leaves places to [`Targets`].
+pub(crate) struct Directed {
+    work: DirectedWork,
+    targets: Targets,
+    table: SharedZones,
+    wish: Option<Wish>,
+    by_the_way: ByTheWay,
+}
+
+impl Directed {
+    pub(super) fn new(work: DirectedWork, zoned: ZonedInfo, table: SharedZones, id: JobId) -> Self {
+        Self {
+            targets: Targets::new(&work, zoned, table.clone(), id),
+            work,
+            table,
+            wish: None,
+            by_the_way: ByTheWay::default(),
+        }
+    }
+
+    /// Direction and size of the next operation.
+    #[inline]
+    fn wish(&mut self, rng: &mut Rng) -> Wish {
+        if let Some(wish) = self.wish {
+            return wish;
+        }
+        let reads = self.work.flow(Direction::Read).is_some();
+        let writes = self.work.flow(Direction::Write).is_some();
+        let direction = match (reads, writes) {
+            (true, true) if rng.below(100) < u64::from(self.work.read_percent) => Direction::Read,
+            (true, false) => Direction::Read,
+            _ => Direction::Write,
+        };
+        self.wish_for(direction, rng)
+    }
+
+    fn wish_for(&mut self, direction: Direction, rng: &mut Rng) -> Wish {
+        let flow = self.work.flow(direction);
+        let lbas = flow.map_or(1, |flow| flow.sizes.draw(rng));
+        *self.wish.insert(Wish { direction, lbas })
+    }
+
+    /// When the wish may go ahead; one of the other direction takes its place
+    /// if that may go ahead now.
+    pub(super) fn ready_at(&mut self, rates: &Rates, now: Nanos, rng: &mut Rng) -> Nanos {
+        let wish = self.wish(rng);
+        let ready = rates.ready_at(wish.direction);
+        if ready <= now {
+            return ready;
+        }
+        let other = match wish.direction {
+            Direction::Read => Direction::Write,
+            Direction::Write | Direction::Trim => Direction::Read,
+        };
+        if self.work.flow(other).is_none() {
+            return ready;
+        }
+        let at = rates.ready_at(other);
+        if at > now {
+            return ready.min(at);
+        }
+        self.wish_for(other, rng);
+        at
+    }
+
+    #[inline]
+    pub(super) fn offer(&mut self, rng: &mut Rng) -> Offer {
+        let wish = self.wish(rng);
+        let offer = match wish.direction {
+            Direction::Read => {
+                let min = |flow: &crate::workload::directed::Flow| flow.sizes.min;
+                let min = self.work.flow(Direction::Read).map_or(1, min);
+                match self.targets.read(&self.work, wish.lbas, min, rng) {
+                    // A job that writes too makes what it can read.
+                    Offer::Exhausted if self.work.flow(Direction::Write).is_some() => {
+                        let wish = self.wish_for(Direction::Write, rng);
+                        self.targets.write(&self.work, wish.lbas, rng)
+                    }
+                    offer => offer,
+                }
+            }
+            Direction::Write | Direction::Trim => self.targets.write(&self.work, wish.lbas, rng),
+        };
+        // What was wished for comes after what makes a zone fit for it.
+        if matches!(&offer, Offer::Issue(step) if step.role == Role::Measured) {
+            self.wish = None;
+        }
+        offer
+    }
+
+    #[inline]
+    pub(super) fn completed(&mut self, sent: &Sent) {
+        let zone = sent.stream;
+        match (sent.role, sent.kind) {
+            (Role::Measured, OpKind::Read) | (Role::Sync, _) => {}
+            (Role::Measured, _) => self.table.borrow_mut().end_write(zone, sent.lbas),
+            (_, OpKind::Finish) => {
+                self.table.borrow_mut().end_finishing(zone);
+                self.by_the_way.ended += 1;
+            }
+            _ => {
+                self.table.borrow_mut().end_clearing(zone);
+                self.by_the_way.cleared += 1;
+            }
+        }
+    }
+
+    pub(super) fn failed(&mut self, sent: &Sent) {
+        let zone = sent.stream;
+        let mut table = self.table.borrow_mut();
+        match (sent.role, sent.kind) {
+            (Role::Measured, OpKind::Read) | (Role::Sync, _) => {}
+            (Role::Measured, _) => table.end_write(zone, sent.lbas),
+            _ => {
+                let written = table.written(zone);
+                table.end_managing(zone, written);
+            }
+        }
+    }
+
+    pub(super) fn ended(&mut self) {
+        self.table.borrow_mut().job_ended();
+    }
+
+    pub(super) const fn by_the_way(&self) -> ByTheWay {
+        self.by_the_way
+    }
+}

@@ -1,0 +1,370 @@
+//! Where a job's operations come from.
+//!
+//! A [`Source`] knows addresses and the order of commands; of time it knows what
+//! it is told. It offers a [`Step`] at a time, and hears how each ended.
+
+mod directed;
+mod manage;
+mod streams;
+mod targets;
+mod turns;
+
+use zonelab_device::{Lba, Nanos, Op, ZonedInfo};
+use zonelab_nvme::zns::ZoneSendAction;
+
+use super::directed::{DirectedWork, Direction, Sizes, WriteStyle};
+use super::pace::Rates;
+use super::zone_table::{JobId, SharedZones, ZoneTable};
+use super::{JobSpec, Work, WriteWork};
+use crate::rng::Rng;
+use crate::stats::OpKind;
+use directed::Directed;
+use manage::Manage;
+use streams::{Reads, Writes};
+use turns::{SharedTurns, Turns};
+
+pub use streams::slice_of;
+
+/// A command to issue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) op: Op,
+    /// What it is measured as: of a part of an operation, what the whole is.
+    pub(crate) kind: OpKind,
+    pub(crate) direction: Direction,
+    /// Blocks that count towards rates and limits: for a finish what it fills
+    /// (for its parts too), for a reset the zone size.
+    pub(crate) lbas: u64,
+    /// Which of the source's streams, or which zone, it belongs to.
+    pub(crate) stream: u32,
+    pub(crate) role: Role,
+}
+
+/// What is kept of a command that was sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    /// See [`Step`].
+    pub(crate) lbas: u64,
+    /// Blocks that it moves, of a part of an operation.
+    pub(crate) nlb: u32,
+    pub(crate) stream: u32,
+    pub(crate) kind: OpKind,
+    pub(crate) direction: Direction,
+    pub(crate) role: Role,
+}
+
+impl Step {
+    #[inline]
+    pub(crate) const fn sent(&self) -> Sent {
+        Sent {
+            lbas: self.lbas,
+            nlb: match self.role {
+                Role::FirstPart | Role::Part => self.op.nlb(),
+                _ => 0,
+            },
+            stream: self.stream,
+            kind: self.kind,
+            direction: self.direction,
+            role: self.role,
+        }
+    }
+}
+
+/// What a command is to its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// What the job is there for: measured and limited.
+    Measured,
+    /// The same, and the first write to its zone.
+    FirstOfZone,
+    /// Preparation: neither measured nor limited.
+    Preparation,
+    /// The first of several commands that are measured and limited as one.
+    FirstPart,
+    /// Another one of them.
+    Part,
+    /// A flush between writes: measured by itself.
+    Sync,
+}
+
+impl Role {
+    /// Whether an operation of the job begins with it.
+    #[inline]
+    pub(crate) const fn begins(self) -> bool {
+        matches!(self, Self::Measured | Self::FirstOfZone | Self::FirstPart)
+    }
+}
+
+/// What a source has to offer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Offer {
+    /// A command. It counts as issued: the source hears how it ended.
+    Issue(Step),
+    /// Nothing before something completes, here or elsewhere.
+    Wait,
+    /// Nothing before this time.
+    PauseUntil(Nanos),
+    /// Nothing ever again.
+    Exhausted,
+}
+
+/// Zones that were made fit for writes, or full, by the way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ByTheWay {
+    /// Reset because they were full and to be written again.
+    pub(crate) cleared: u64,
+    /// Finished because what was left of them was too small for a write.
+    pub(crate) ended: u64,
+}
+
+/// A source of operations.
+pub(crate) enum Source {
+    Write(Writes),
+    Read(Reads),
+    Mixed {
+        reads: Reads,
+        writes: Writes,
+        read_percent: u32,
+    },
+    /// Over zones that jobs share.
+    Directed(Box<Directed>),
+    /// Zone after zone.
+    Manage(Box<Manage>),
+}
+
+impl Source {
+    /// The operations of `spec` on a namespace of `zoned`, with logical blocks
+    /// of `lba_bytes`. `shared`: what is known of the zones, together with
+    /// others of which the job is one; writes alone make use of it.
+    pub(crate) fn new(
+        spec: &JobSpec,
+        zoned: ZonedInfo,
+        lba_bytes: u32,
+        rng: &mut Rng,
+        shared: Option<(SharedZones, JobId)>,
+    ) -> Self {
+        match (&spec.work, shared) {
+            (Work::Write(write), None) => Self::Write(Writes::new(write, zoned)),
+            (Work::Write(write), Some((table, id))) => {
+                Self::directed(together(write), zoned, table, id)
+            }
+            (Work::Read(read), _) => Self::Read(Reads::new(read, zoned)),
+            (
+                Work::Mixed {
+                    read,
+                    write,
+                    read_percent,
+                },
+                _,
+            ) => Self::Mixed {
+                reads: Reads::new(read, zoned),
+                writes: Writes::new(write, zoned),
+                read_percent: *read_percent,
+            },
+            (Work::Directed(work), shared) => {
+                let (table, id) = shared.unwrap_or_else(|| (empty(zoned), 0));
+                match work.managing() {
+                    None => Self::directed(work.as_ref().clone(), zoned, table, id),
+                    Some((kind, direction)) => {
+                        let soft = match work.style {
+                            WriteStyle::SoftFinish(how) if direction == Direction::Write => {
+                                Some(how)
+                            }
+                            _ => None,
+                        };
+                        let turns = SharedTurns::new(work, direction, zoned, table, id);
+                        let turns = Turns::Shared(Box::new(turns));
+                        let manage = Manage::new(spec, turns, (kind, direction), zoned, lba_bytes);
+                        Self::Manage(Box::new(manage.softly(soft, spec.sleep_slack)))
+                    }
+                }
+            }
+            (
+                Work::Finish { .. } | Work::Reset { .. } | Work::Open { .. } | Work::Close { .. },
+                _,
+            ) => Self::listed(spec, zoned, lba_bytes, rng),
+        }
+    }
+
+    fn directed(work: DirectedWork, zoned: ZonedInfo, table: SharedZones, id: JobId) -> Self {
+        Self::Directed(Box::new(Directed::new(work, zoned, table, id)))
+    }
+
+    /// What is done to each zone of a range.
+    fn listed(spec: &JobSpec, zoned: ZonedInfo, lba_bytes: u32, rng: &mut Rng) -> Self {
+        let mut is_shuffled = false;
+        let mut how = None;
+        let (zones, fill, kind) = match &spec.work {
+            Work::Finish { zones, fill, soft } => {
+                how = *soft;
+                (zones, fill, OpKind::Finish)
+            }
+            Work::Reset {
+                zones,
+                shuffled,
+                fill,
+            } => {
+                is_shuffled = *shuffled;
+                (zones, fill, OpKind::Reset)
+            }
+            Work::Open { zones, fill } => (zones, fill, OpKind::Open),
+            Work::Close { zones, fill } => (zones, fill, OpKind::Close),
+            Work::Write(_) | Work::Read(_) | Work::Mixed { .. } | Work::Directed(_) => {
+                unreachable!("these have sources of their own")
+            }
+        };
+        let mut order: Vec<u32> = zones.clone().collect();
+        if is_shuffled {
+            rng.shuffle(&mut order);
+        }
+        let turns = Turns::listed(order, fill, zoned, spec.sleep_slack);
+        let direction = Direction::of(kind);
+        let manage = Manage::new(spec, turns, (kind, direction), zoned, lba_bytes);
+        Self::Manage(Box::new(manage.softly(how, spec.sleep_slack)))
+    }
+
+    /// Whether operations come one by one, whatever the depth of the queue.
+    pub(crate) const fn is_one_by_one(&self) -> bool {
+        matches!(self, Self::Manage(_))
+    }
+
+    /// From when on limits let the next command go: in the past if at once, as
+    /// in the middle of an operation or of what prepares it, and when nothing is
+    /// left. It is chosen by this if that matters.
+    #[inline]
+    pub(crate) fn ready_at(&mut self, rates: &Rates, now: Nanos, rng: &mut Rng) -> Nanos {
+        match self {
+            Self::Manage(manage) => manage.ready_at(rates, now),
+            Self::Directed(directed) => directed.ready_at(rates, now, rng),
+            _ if !self.is_between() => Nanos::ZERO,
+            _ => rates.ready_at(Direction::Write),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn offer(&mut self, now: Nanos, rng: &mut Rng) -> Offer {
+        match self {
+            Self::Write(writes) => writes.offer(rng),
+            Self::Read(reads) => Offer::Issue(reads.next(rng)),
+            Self::Mixed {
+                reads,
+                writes,
+                read_percent,
+            } => {
+                if rng.below(100) < u64::from(*read_percent) {
+                    return Offer::Issue(reads.next(rng));
+                }
+                writes.offer(rng)
+            }
+            Self::Directed(directed) => directed.offer(rng),
+            Self::Manage(manage) => manage.offer(now, rng),
+        }
+    }
+
+    /// Whether an operation would begin with the next command, if one is left:
+    /// neither an operation of several commands nor what prepares one is under way.
+    #[inline]
+    pub(crate) fn is_between(&self) -> bool {
+        match self {
+            Self::Manage(manage) => manage.is_between_zones(),
+            Self::Write(writes) | Self::Mixed { writes, .. } => !writes.is_under_way(),
+            Self::Read(_) | Self::Directed(_) => true,
+        }
+    }
+
+    /// Whether an operation of several commands has begun and not ended.
+    #[inline]
+    pub(crate) fn is_under_way(&self) -> bool {
+        match self {
+            Self::Manage(manage) => manage.is_under_way(),
+            Self::Write(writes) | Self::Mixed { writes, .. } => writes.is_under_way(),
+            Self::Read(_) | Self::Directed(_) => false,
+        }
+    }
+
+    /// A command has completed with success at `at`. Whether its operation has
+    /// ended with it.
+    #[inline]
+    pub(crate) fn completed(&mut self, sent: &Sent, at: Nanos) -> bool {
+        match self {
+            Self::Write(writes) | Self::Mixed { writes, .. } if sent.kind != OpKind::Read => {
+                writes.completed(sent)
+            }
+            Self::Directed(directed) => {
+                directed.completed(sent);
+                true
+            }
+            Self::Manage(manage) => manage.completed(sent, at),
+            _ => true,
+        }
+    }
+
+    /// A command has failed, or was not taken: its operation is given up.
+    #[cold]
+    pub(crate) fn failed(&mut self, sent: &Sent) {
+        match self {
+            Self::Write(writes) | Self::Mixed { writes, .. } if sent.kind != OpKind::Read => {
+                writes.failed(sent);
+            }
+            Self::Directed(directed) => directed.failed(sent),
+            Self::Manage(manage) => manage.abandon(),
+            _ => {}
+        }
+    }
+
+    /// The job has come to its end: what is under way is given up, and others
+    /// that share zones with it hear of it.
+    pub(crate) fn ended(&mut self) {
+        match self {
+            Self::Directed(directed) => directed.ended(),
+            Self::Manage(manage) => manage.ended(),
+            Self::Write(_) | Self::Read(_) | Self::Mixed { .. } => {}
+        }
+    }
+
+    /// What was done to zones by the way.
+    pub(crate) fn by_the_way(&self) -> ByTheWay {
+        match self {
+            Self::Directed(directed) => directed.by_the_way(),
+            _ => ByTheWay::default(),
+        }
+    }
+}
+
+/// Sequential writes by several threads to the same zones, as fio does them
+/// (`zonemode=zbd`, no offset of each thread): all begin at the first zone; one
+/// write at a time is in a zone, and who wants to write there waits. Whoever
+/// fills a zone goes on to the next; others that come back to it reset it.
+fn together(work: &WriteWork) -> DirectedWork {
+    let sizes = Sizes::fixed(work.block_lbas);
+    let style = if work.append {
+        WriteStyle::Append
+    } else {
+        WriteStyle::Write
+    };
+    DirectedWork {
+        style,
+        repeats: work.repeat,
+        ..DirectedWork::through(work.zones.clone(), Direction::Write, sizes)
+    }
+}
+
+/// The command of a kind that changes the state of the zone at `slba`.
+fn send(slba: Lba, kind: OpKind) -> Op {
+    let action = match kind {
+        OpKind::Finish => ZoneSendAction::FINISH,
+        OpKind::Open => ZoneSendAction::OPEN,
+        OpKind::Close => ZoneSendAction::CLOSE,
+        OpKind::Reset | OpKind::Read | OpKind::Write | OpKind::Append => ZoneSendAction::RESET,
+    };
+    Op::ZoneSend {
+        slba,
+        action,
+        select_all: false,
+    }
+}
+
+/// The table of a job that shares its zones with nobody, and found them empty.
+fn empty(zoned: ZonedInfo) -> SharedZones {
+    SharedZones::new(ZoneTable::new(zoned, None))
+}
