@@ -1,29 +1,34 @@
 //! `zonelab fio`.
 
 mod ending;
+mod input;
 mod remote;
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use zonelab_config::Problem;
 use zonelab_config::units::parse_duration;
 use zonelab_device::{NamespaceId, Nanos};
-use zonelab_host::fio::{JobFile, Outside, Target};
+use zonelab_host::fio::{JobFile, Plan, PlannedJob, Target};
+use zonelab_host::workload::directed::Direction;
 use zonelab_lab::fio::{self, Report, RunSettings};
 use zonelab_lab::output;
 use zonelab_sim::HostCosts;
+use zonelab_sim::stack::{Stack, stacks};
 use zonelab_ssd::Drive;
 use zonelab_ssd::profile::Profile;
 
 use crate::conditions::{self, ConditionArgs};
 use crate::devices::Named;
 use crate::exit::{Exit, Failure};
-use crate::{files, profiles, trace};
+use crate::{profiles, trace};
 
 use ending::{Ending, configuration};
+use input::Input;
+pub(crate) use input::arrange;
 
 /// What the host costs that costs nothing.
 const NO_TIME: &str = "0us";
@@ -32,9 +37,10 @@ const NO_TIME: &str = "0us";
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// The job file
-    #[arg(value_name = "JOB.fio")]
-    file: String,
+    /// Job files (`-`: standard input), and jobs as fio takes them: --name=a
+    /// --rw=randread --bs=4k --name=b ...
+    #[arg(value_name = "JOB.fio | --OPTION=VALUE", required = true)]
+    jobs: Vec<String>,
     /// The drive: a built-in profile or a profile file, with ?clock=real in real
     /// time; or tcp://HOST:PORT/NQN?nsid=1 [default: the job file's `filename`]
     #[arg(long, value_name = "DEV")]
@@ -42,12 +48,25 @@ pub(crate) struct Args {
     /// Change a setting of the drive
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Form of the results
-    #[arg(long, value_enum, default_value_t = Format::Normal)]
-    output_format: Format,
+    /// Forms of the results, separated by commas; printed in the order terse, JSON,
+    /// normal, as by fio
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "normal")]
+    output_format: Vec<Format>,
     /// The same as --output-format=json
     #[arg(long)]
     json: bool,
+    /// The same as --output-format=terse
+    #[arg(long, conflicts_with = "json")]
+    minimal: bool,
+    /// Version of the terse form: there is one
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(3..=3))]
+    terse_version: u8,
+    /// Run only the job of this name in the job files; may be given several times
+    #[arg(long, value_name = "NAME")]
+    section: Vec<String>,
+    /// Refuse jobs that write or reset
+    #[arg(long)]
+    readonly: bool,
     /// Write the results to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -82,15 +101,19 @@ pub(crate) struct Args {
     /// Save the state of the drive at the end to this file, for --restore
     #[arg(long, value_name = "FILE")]
     snapshot: Option<PathBuf>,
-    /// Time of a host core to submit a command, as in 3us
-    #[arg(long, value_name = "TIME", default_value = NO_TIME)]
-    host_submit: String,
-    /// Time of a host core to take a completion
-    #[arg(long, value_name = "TIME", default_value = NO_TIME)]
-    host_complete: String,
-    /// Mean of an exponentially distributed addition to both
-    #[arg(long, value_name = "TIME", default_value = NO_TIME)]
-    host_jitter: String,
+    /// Storage stack of the host, whose times a command takes: spdk, io_uring,
+    /// libaio, ... (hosts/stacks.toml) [default: one that takes no time]
+    #[arg(long, value_name = "NAME")]
+    host_stack: Option<String>,
+    /// Time of a host core to submit a command, as in 3us [default: the stack's]
+    #[arg(long, value_name = "TIME")]
+    host_submit: Option<String>,
+    /// Time of a host core to take a completion [default: the stack's]
+    #[arg(long, value_name = "TIME")]
+    host_complete: Option<String>,
+    /// Mean of an exponentially distributed addition to both [default: the stack's]
+    #[arg(long, value_name = "TIME")]
+    host_jitter: Option<String>,
 }
 
 /// Forms of results.
@@ -100,37 +123,59 @@ enum Format {
     Normal,
     /// fio's JSON
     Json,
+    /// fio's JSON with the distributions of latencies
+    #[value(name = "json+")]
+    JsonPlus,
+    /// fio's line of fields for each job, version 3
+    Terse,
+}
+
+impl Args {
+    /// Options about the time that the host takes, and whether they are given.
+    fn host_options(&self) -> [(&'static str, bool); 4] {
+        [
+            ("--host-stack", self.host_stack.is_some()),
+            ("--host-submit", self.host_submit.is_some()),
+            ("--host-complete", self.host_complete.is_some()),
+            ("--host-jitter", self.host_jitter.is_some()),
+        ]
+    }
 }
 
 const HELP: &str = "\
-The job file is fio's, unchanged; docs/fio.md has every option, and what differs.
+Job files are fio's, unchanged, and so are options of jobs on the command line:
+--name begins a job, and what stands before the first --name is for all jobs. Options
+that are listed above are this program's wherever they stand; all others are those of
+jobs. docs/fio.md has every option, and what differs.
 On an emulated drive each thread runs on a core of its own, in virtual time: a job of
 60 seconds takes as long as its operations take to simulate. With ?clock=real behind
 the profile, and over NVMe/TCP, it takes 60 seconds, and all threads run on one core.
 Exit code 5: an operation failed, or the drive went away.
 
-  zonelab fio docs/examples/writers-and-finishes.fio --device confznspp --json";
+  zonelab fio docs/examples/writers-and-finishes.fio --device confznspp --json
+  zonelab fio --name=w --rw=write --bs=64k --size=4z --device zn540 --output-format=terse";
 
 /// Runs a job file.
 ///
 /// # Errors
 /// [`Failure`] with its exit code.
 pub(crate) fn fio(args: &Args) -> Result<Exit, Failure> {
-    let file = read(&args.file)?;
+    let input = Input::read(args)?;
+    let file = &input.file;
     warn(&file.warnings);
-    if args.parse_only && args.device.is_none() && named_device(&file).ok().flatten().is_none() {
+    if args.parse_only && args.device.is_none() && named_device(file).ok().flatten().is_none() {
         return Ok(Exit::Done);
     }
-    let device = device(args, &file)?;
+    let device = device(args, &input)?;
     match Named::parse(&device)? {
-        Named::Tcp(address) => remote::fio(args, &file, &device, address),
+        Named::Tcp(address) => remote::fio(args, &input, &device, address),
         Named::Emulated {
             profile,
             nsid,
             is_real,
         } => {
             let nsid = nsid.unwrap_or(NamespaceId::FIRST);
-            emulated(args, &file, &device, (profile, nsid, is_real))
+            emulated(args, &input, &device, (profile, nsid, is_real))
         }
     }
 }
@@ -139,39 +184,47 @@ pub(crate) fn fio(args: &Args) -> Result<Exit, Failure> {
 /// real.
 fn emulated(
     args: &Args,
-    file: &JobFile,
+    input: &Input,
     device: &str,
     (name, nsid, is_real): (&str, NamespaceId, bool),
 ) -> Result<Exit, Failure> {
     let profile = profiles::load(name, &args.set)?;
     let info = Drive::new(&profile.config).info().clone();
+    let file = &input.file;
     let plan = file
         .plan_on(&info, nsid, args.seed)
         .map_err(Failure::input)?;
     warn(&plan.warnings);
+    only_reads(args, &plan)?;
     if args.parse_only {
         return Ok(Exit::Done);
     }
     let conditions = args.conditions.load()?;
     let settings = settings(args, (&profile, nsid), &conditions)?;
-    if is_real && settings.costs != HostCosts::FREE {
+    let mut host = args.host_options().into_iter();
+    if let (true, Some((option, _))) = (is_real, host.find(|(_, is_given)| *is_given)) {
         return Err(Failure::usage(format!(
-            "--host-submit, --host-complete and --host-jitter are for virtual time: on {device} \
-             the host takes the time that it takes"
+            "{option} is for virtual time: on {device} the host takes the time that it takes"
         )));
     }
+    let host = [&args.host_submit, &args.host_complete, &args.host_jitter];
     let mut of_device = serde_json::json!({
         "drive": zonelab_ssd::profile::to_toml(&profile.config),
         "namespace": nsid.0,
         "full_zones": args.full_zones,
         "conditions": conditions.configuration,
-        "host": [&args.host_submit, &args.host_complete, &args.host_jitter],
+        "host": host.map(|time| time.as_deref().unwrap_or(NO_TIME)),
     });
+    if args.host_stack.is_some() {
+        let costs = settings.costs;
+        let times = [costs.submit_ns, costs.path_ns, costs.complete_ns];
+        of_device["host_stack_ns"] = serde_json::json!(times.map(|time| time.0));
+    }
     if is_real {
         of_device["clock"] = serde_json::json!("real");
     }
-    let configuration = configuration(args, file, of_device)?;
-    let ending = Ending::new(args, &plan, &configuration)?;
+    let configuration = configuration(input, of_device);
+    let ending = Ending::new(args, input, &plan, &configuration)?;
     interruptible(&settings.interrupt)?;
     let unfit = |what: String| Failure::input(anyhow::anyhow!("{device}: {what}"));
     let run = match is_real {
@@ -193,28 +246,6 @@ fn emulated(
     ending.put(args, &plan, &run, &report)
 }
 
-/// Reads the job file, and those that it includes.
-fn read(name: &str) -> Result<JobFile, Failure> {
-    let text = files::read(name)?;
-    let base = Path::new(name).parent().unwrap_or(Path::new(""));
-    let include = |name: &str| {
-        // Relative to the job file, or, as in fio, to the current directory.
-        let beside = base.join(name);
-        let path = if beside.exists() {
-            beside
-        } else {
-            PathBuf::from(name)
-        };
-        files::read_bounded(&path).map_err(|error| error.to_string())
-    };
-    let variable = |name: &str| std::env::var(name).ok();
-    let outside = Outside {
-        variable: &variable,
-        include: &include,
-    };
-    JobFile::parse(name, &text, &outside).map_err(Failure::input)
-}
-
 fn warn(warnings: &[Problem]) {
     for warning in warnings {
         eprintln!("zonelab: warning: {warning}");
@@ -222,14 +253,14 @@ fn warn(warnings: &[Problem]) {
 }
 
 /// The drive to run on: the command line's, or else the job file's.
-fn device(args: &Args, file: &JobFile) -> Result<String, Failure> {
+fn device(args: &Args, input: &Input) -> Result<String, Failure> {
     match &args.device {
         Some(device) => Ok(device.clone()),
-        None => named_device(file)?.ok_or_else(|| {
+        None => named_device(&input.file)?.ok_or_else(|| {
             Failure::usage(format!(
                 "{}: on which drive? --device PROFILE, for example --device confznspp \
                  (`zonelab profiles` lists them), or tcp://HOST:PORT/NQN?nsid=1",
-                args.file
+                input.name
             ))
         }),
     }
@@ -265,17 +296,7 @@ fn settings(
     (profile, nsid): (&Profile, NamespaceId),
     conditions: &conditions::Loaded,
 ) -> Result<RunSettings, Failure> {
-    let time = |name: &str, text: &str| {
-        parse_duration(text)
-            .map(Nanos)
-            .map_err(|problem| Failure::usage(format!("{name}: {problem}")))
-    };
-    let costs = HostCosts {
-        submit_ns: time("--host-submit", &args.host_submit)?,
-        complete_ns: time("--host-complete", &args.host_complete)?,
-        jitter_ns: time("--host-jitter", &args.host_jitter)?,
-        ..HostCosts::FREE
-    };
+    let costs = costs(args)?;
     let zones = profile.config.zones_of(nsid).unwrap_or_default().len() as u32;
     let full = args.full_zones.as_deref();
     Ok(RunSettings {
@@ -287,6 +308,50 @@ fn settings(
         saves: args.snapshot.is_some(),
         interrupt: Arc::new(AtomicBool::new(false)),
     })
+}
+
+/// What the host costs: a stack by name, with what is given otherwise.
+fn costs(args: &Args) -> Result<HostCosts, Failure> {
+    let stack = match &args.host_stack {
+        None => HostCosts::FREE,
+        Some(name) => match Stack::named(name) {
+            Some(stack) => stack.costs,
+            None => {
+                let names: Vec<&str> = stacks().iter().map(|stack| &*stack.name).collect();
+                return Err(Failure::usage(format!(
+                    "--host-stack {name}: there is no such stack; {}",
+                    names.join(", ")
+                )));
+            }
+        },
+    };
+    let time = |name: &str, text: &Option<String>, of_stack: Nanos| match text {
+        None => Ok(of_stack),
+        Some(text) => parse_duration(text)
+            .map(Nanos)
+            .map_err(|problem| Failure::usage(format!("{name}: {problem}"))),
+    };
+    Ok(HostCosts {
+        submit_ns: time("--host-submit", &args.host_submit, stack.submit_ns)?,
+        complete_ns: time("--host-complete", &args.host_complete, stack.complete_ns)?,
+        jitter_ns: time("--host-jitter", &args.host_jitter, stack.jitter_ns)?,
+        ..stack
+    })
+}
+
+/// Refuses jobs that change what the drive holds, if that is wanted.
+fn only_reads(args: &Args, plan: &Plan) -> Result<(), Failure> {
+    let changes = |job: &&PlannedJob| {
+        let of = |direction: Direction| job.spec.flows[direction as usize].is_some();
+        of(Direction::Write) || of(Direction::Trim) || job.resets_device
+    };
+    match plan.jobs.iter().find(changes).filter(|_| args.readonly) {
+        None => Ok(()),
+        Some(job) => Err(Failure::usage(format!(
+            "--readonly: job {} writes or resets zones; rw=read and rw=randread do not",
+            job.name
+        ))),
+    }
 }
 
 /// `0..=23`, `0..24` or `all`.

@@ -7,12 +7,13 @@ use zonelab_config::units::fmt_size;
 use zonelab_device::{DeviceInfo, NamespaceId, Nanos, ZonedInfo};
 use zonelab_driver::url::TcpAddress;
 use zonelab_driver::{Options, TcpDevice, TcpDeviceQueue};
-use zonelab_host::fio::{JobFile, Plan};
+use zonelab_host::fio::Plan;
 use zonelab_host::{RealClock, Rng};
 use zonelab_lab::fio::{self, Report, Site};
 
 use super::ending::{Ending, configuration};
-use super::{Args, NO_TIME, interruptible, warn};
+use super::input::Input;
+use super::{Args, interruptible, only_reads, warn};
 use crate::devices;
 use crate::exit::{Exit, Failure};
 
@@ -28,7 +29,7 @@ const MAX_RANGES: usize = 8;
 
 pub(super) fn fio(
     args: &Args,
-    file: &JobFile,
+    input: &Input,
     device: &str,
     address: TcpAddress,
 ) -> Result<Exit, Failure> {
@@ -39,9 +40,11 @@ pub(super) fn fio(
         queue_entries: QUEUE_ENTRIES,
         ..Options::new(address)
     })?);
+    let file = &input.file;
     let plan = file.plan_on(site.info(), nsid, args.seed);
     let plan = plan.map_err(Failure::input)?;
     warn(&plan.warnings);
+    only_reads(args, &plan)?;
     let unfit = |what: String| Failure::input(anyhow::anyhow!("{device}: {what}"));
     // It is opened for good by the first thread.
     let depth = site.0.open_queue().map_err(devices::gone)?.depth();
@@ -77,8 +80,8 @@ pub(super) fn fio(
         "device": device, "model": model, "zones": zoned.zones,
         "zone_capacity_lbas": zoned.zone_capacity_lbas, "lba_bytes": namespace.lba_bytes,
     });
-    let configuration = configuration(args, file, of_device)?;
-    let ending = Ending::new(args, &plan, &configuration)?;
+    let configuration = configuration(input, of_device);
+    let ending = Ending::new(args, input, &plan, &configuration)?;
     let interrupt = Arc::new(AtomicBool::new(false));
     interruptible(&interrupt)?;
     let table = fio::table_of(&plan, zoned, &zones);
@@ -109,9 +112,10 @@ fn refuse(args: &Args, device: &str) -> Result<(), Failure> {
     let full = "it reports its zones itself; a job with rw=write fills them";
     no("--full-zones", args.full_zones.is_some(), full)?;
     let host = "in real time the host takes the time that it takes";
-    no("--host-submit", args.host_submit != NO_TIME, host)?;
-    no("--host-complete", args.host_complete != NO_TIME, host)?;
-    no("--host-jitter", args.host_jitter != NO_TIME, host)
+    for (option, is_given) in args.host_options() {
+        no(option, is_given, host)?;
+    }
+    Ok(())
 }
 
 /// Data are destroyed only if the user says so.

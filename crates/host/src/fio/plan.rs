@@ -117,7 +117,9 @@ impl JobFile {
             return Err(Problem::of_file(&self.file, what, valid).into());
         };
         let Some(zoned) = namespace.zoned else {
-            return Err(Problem::of_file(&self.file, "the device has no zones", "").into());
+            let what = format!("namespace {} has no zones", nsid.0);
+            let valid = "jobs run on zoned namespaces: name one, as in confznspp?nsid=1";
+            return Err(Problem::of_file(&self.file, what, valid).into());
         };
         let mut planner = Planner {
             device: Device {
@@ -202,6 +204,13 @@ impl Planner {
         self.plan.exitall |= options.exitall;
         self.plan.exitall_on_error |= options.exitall_on_error;
         self.open_zones(section);
+        if !options.is_zoned {
+            let origin = options.place(&["zonemode"], &section.origin);
+            let what = "none, but the namespace is zoned, and writes go to write pointers";
+            let valid = "zonemode=zbd, or leave it out";
+            self.errors.push(origin.problem("zonemode", what, valid));
+            return;
+        }
         if self.plan.jobs.len() + options.numjobs as usize > MAX_THREADS {
             let origin = options.place(&["numjobs"], &section.origin);
             let what = format!("more than {MAX_THREADS} threads in all");
@@ -567,7 +576,14 @@ impl Planner {
             // A pass over the zones in order ends with them.
             false => count * zoned.zone_capacity_lbas * self.device.lba_bytes,
         };
-        let io_size = options.io_size.map(|size| self.device.resolve(size));
+        let io_size = options.io_size.map(|size| match size {
+            // As in fio, of what offset and size leave of the device.
+            Amount::Percent(percent) => {
+                let all = u128::from(count * self.device.zone_bytes());
+                (all * u128::from(percent) / 100) as u64
+            }
+            size => self.device.resolve(size),
+        });
         let bytes = io_size.unwrap_or(once.saturating_mul(options.loops));
         Ok(End {
             runtime,

@@ -8,7 +8,8 @@
 //! | `run` | runs a plan, stage by stage |
 //! | `emulated` | the same on a new emulated drive |
 //! | `report` | what is reported: one entry for each thread or group |
-//! | `json` | `--output-format=json` |
+//! | `json` | `--output-format=json` and `json+` |
+//! | `terse` | `--output-format=terse` |
 //! | `normal` | `--output-format=normal` |
 //! | `logs` | latency, bandwidth and operations over time |
 
@@ -19,16 +20,18 @@ mod normal;
 mod report;
 mod run;
 mod site;
+mod terse;
 mod watch;
 mod zones;
 
 pub use emulated::{run, run_in_real_time};
-pub use json::to_json;
+pub use json::{to_json, to_json_plus};
 pub use logs::log_files;
 pub use normal::to_text;
 pub use report::{Entry, Report};
 pub use run::{FioRun, RunSettings, ThreadResult, run_on};
 pub use site::{QueueOf, Site};
+pub use terse::to_terse;
 pub use watch::Watched;
 pub(crate) use zones::declare;
 pub use zones::{ReportedZone, at_risk, report_zones, table_of};
