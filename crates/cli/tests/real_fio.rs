@@ -111,7 +111,8 @@ fn outputs(test: &str, form: &str) -> ([PathBuf; 2], [String; 2]) {
     let theirs = fio(&[&form, &to(&paths[0]), "common.fio"]);
     assert!(theirs.status.success(), "{}", text(&theirs.stderr));
     let drive = ["--device", "small-zones", "--full-zones", "all"];
-    let ours = [&["fio", &form, &to(&paths[1])], &drive[..], &["common.fio"]].concat();
+    let output = to(&paths[1]);
+    let ours = [&["fio", &form, &output], &drive[..], &["common.fio"]].concat();
     let ours = zonelab(&ours);
     assert!(ours.status.success(), "{}", text(&ours.stderr));
     let texts = paths
@@ -304,7 +305,7 @@ fn both_find_the_same_jobs_on_a_command_line() {
     );
     let bare = file("bare.fio", "[d]\nrw=write\nnumber_ios=7\n");
     for line in [
-        "--ioengine=null --size 64m --name=x --rw=read --bs=16k --number_ios 9 --name y -rw=write --group_reporting --io_size=2m".to_owned(),
+        "--ioengine=null --size 64m --name=x --rw=read --bs=16k --number_ios 9 --name y --new_group -rw=write --numjobs 2 --group_reporting --io_size=2m".to_owned(),
         format!("{one} {two}"),
         format!("--bs=64k --ioengine=null --size=64m {bare}"),
         format!("--ioengine=null --size=64m --name=x --rw=write --bs=32k --number_ios=4 {bare}"),

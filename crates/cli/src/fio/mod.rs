@@ -5,7 +5,7 @@ mod input;
 mod remote;
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,7 +14,7 @@ use zonelab_config::units::parse_duration;
 use zonelab_device::{NamespaceId, Nanos};
 use zonelab_host::fio::{JobFile, Plan, PlannedJob, Target};
 use zonelab_host::workload::directed::Direction;
-use zonelab_lab::fio::{self, Report, RunSettings};
+use zonelab_lab::fio::{self, Report, ReportedZone, RunSettings};
 use zonelab_lab::output;
 use zonelab_sim::HostCosts;
 use zonelab_sim::stack::{Stack, stacks};
@@ -24,6 +24,7 @@ use zonelab_ssd::profile::Profile;
 use crate::conditions::{self, ConditionArgs};
 use crate::devices::Named;
 use crate::exit::{Exit, Failure};
+use crate::nvme::state_name;
 use crate::{profiles, trace};
 
 use ending::{Ending, configuration};
@@ -101,6 +102,10 @@ pub(crate) struct Args {
     /// Save the state of the drive at the end to this file, for --restore
     #[arg(long, value_name = "FILE")]
     snapshot: Option<PathBuf>,
+    /// Write the zones as they are at the end to this file: number, state, and
+    /// logical blocks that are written, in lines of CSV
+    #[arg(long, value_name = "FILE")]
+    zone_report: Option<PathBuf>,
     /// Storage stack of the host, whose times a command takes: spdk, io_uring,
     /// libaio, ... (hosts/stacks.toml) [default: one that takes no time]
     #[arg(long, value_name = "NAME")]
@@ -240,6 +245,11 @@ fn emulated(
         output::replace(path, bytes).map_err(Failure::environment)?;
         eprintln!("zonelab: snapshot: {}", path.display());
     }
+    if let (Some(path), Some(bytes)) = (&args.zone_report, &run.snapshot) {
+        let mine = profile.config.zones_of(nsid).unwrap_or_default();
+        let zones = fio::saved_zones(&profile.config, mine, bytes).map_err(unfit)?;
+        put_zones(path, &zones)?;
+    }
     if run.faults_struck > 0 {
         eprintln!("zonelab: faults struck {} times", run.faults_struck);
     }
@@ -305,9 +315,21 @@ fn settings(
         full_zones: full.map(|text| zone_range(text, zones)).transpose()?,
         conditions: conditions.conditions.clone(),
         trace: args.trace.is_some().then(|| args.window.limits()),
-        saves: args.snapshot.is_some(),
+        saves: args.snapshot.is_some() || args.zone_report.is_some(),
         interrupt: Arc::new(AtomicBool::new(false)),
     })
+}
+
+/// Writes a report of zones.
+fn put_zones(path: &Path, zones: &[ReportedZone]) -> Result<(), Failure> {
+    let mut text = String::from("zone,state,written_lbas\n");
+    for (index, zone) in zones.iter().enumerate() {
+        let state = state_name(zone.state);
+        text += &format!("{index},{state},{}\n", zone.written_lbas);
+    }
+    output::replace(path, text.as_bytes()).map_err(Failure::environment)?;
+    eprintln!("zonelab: zones: {}", path.display());
+    Ok(())
 }
 
 /// What the host costs: a stack by name, with what is given otherwise.

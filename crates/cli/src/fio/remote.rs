@@ -13,7 +13,7 @@ use zonelab_lab::fio::{self, Report, Site};
 
 use super::ending::{Ending, configuration};
 use super::input::Input;
-use super::{Args, interruptible, only_reads, warn};
+use super::{Args, interruptible, only_reads, put_zones, warn};
 use crate::devices;
 use crate::exit::{Exit, Failure};
 
@@ -87,6 +87,12 @@ pub(super) fn fio(
     let table = fio::table_of(&plan, zoned, &zones);
     let run = fio::run_on(&plan, &mut site, table, args.seed, &interrupt);
     let mut report = Report::new(file, &plan, &run, device, args.seed);
+    let is_there = !OverTcp::is_lost(site.device());
+    if let Some(path) = args.zone_report.as_ref().filter(|_| is_there) {
+        let zones = fio::report_zones(&mut site, nsid);
+        let failed = |what| Failure::new(Exit::Device, anyhow::anyhow!("{device}: {what}"));
+        put_zones(path, &zones.map_err(failed)?)?;
+    }
     let left = match site.0.close() {
         Ok(controller) => controller.disconnect(),
         Err(lost) => {

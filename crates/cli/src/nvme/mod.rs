@@ -19,6 +19,8 @@ use zonelab_target::controller::HostSecret;
 use crate::exit::{Exit, Failure};
 use crate::{console, host_keys};
 
+pub(crate) use zones::state_name;
+
 /// Options of `nvme`.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]

@@ -3,7 +3,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | `site` | what a run needs of a device, and under which clock it runs |
-//! | `zones` | what the zones of a device hold before the first job |
+//! | `zones` | what the zones of a device hold before the first job, and after the last |
 //! | `watch` | ends waits in real time when there is nothing left to wait for |
 //! | `run` | runs a plan, stage by stage |
 //! | `emulated` | the same on a new emulated drive |
@@ -34,4 +34,4 @@ pub use site::{QueueOf, Site};
 pub use terse::to_terse;
 pub use watch::Watched;
 pub(crate) use zones::declare;
-pub use zones::{ReportedZone, at_risk, report_zones, table_of};
+pub use zones::{ReportedZone, at_risk, report_zones, saved_zones, table_of};
