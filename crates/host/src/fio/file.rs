@@ -20,7 +20,8 @@ pub struct JobFile {
     pub file: String,
     /// The jobs, in order.
     pub sections: Vec<Section>,
-    /// What `[global]` sections set with a value.
+    /// What `[global]` sections set with a value; of several files, those of the
+    /// last, as fio prints it.
     pub global: Echo,
     /// Options without meaning here, and the like.
     pub warnings: Vec<Problem>,
@@ -121,6 +122,7 @@ impl JobFile {
         for (index, text) in texts.iter().enumerate() {
             if index > 0 {
                 jobs.defaults = JobOptions::default();
+                jobs.global.clear();
                 jobs.begins_stage = true;
             }
             jobs.file(text, only);
