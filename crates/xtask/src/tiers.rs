@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 
 use crate::steps::{self, Policy, Step};
-use crate::{USAGE, cargo, guest, root, verdicts, web};
+use crate::{USAGE, cargo, guest, root, target, verdicts, web};
 
 /// The tiers there are, and what is in them.
 const TIERS: &[(&str, &str)] = &[
@@ -16,6 +16,11 @@ const TIERS: &[(&str, &str)] = &[
     (
         "fio",
         "our reading of job files beside that of the real fio",
+    ),
+    (
+        "agreement",
+        "the same jobs in virtual time and on the drive served in real time; the machine must \
+         be at rest",
     ),
     ("web", "the report of `reproduce --quick` in a browser"),
     (
@@ -68,6 +73,7 @@ pub(crate) fn chore(args: &[String]) -> Result<u8> {
                 strict: true,
             },
         ),
+        "agreement" => steps::run(agreement(), policy(keep_going)),
         "verdicts" => steps::run(verdicts::steps(), policy(keep_going)),
         other => {
             eprintln!("{}", no_such_tier(other));
@@ -87,7 +93,7 @@ fn no_such_tier(name: &str) -> String {
 fn tiers() -> String {
     let lines = TIERS
         .iter()
-        .map(|(name, what)| format!("\n  {name:<8} {what}"));
+        .map(|(name, what)| format!("\n  {name:<9} {what}"));
     lines.fold("there are these tiers:".to_owned(), |text, line| {
         text + &line
     })
@@ -215,6 +221,42 @@ fn fio(install: bool, has: impl Fn(&str) -> bool) -> Vec<Step> {
         });
     }
     steps
+}
+
+/// The steps of the tier `agreement`.
+fn agreement() -> Vec<Step> {
+    let lints = [
+        "clippy",
+        "-p",
+        "zonelab",
+        "--features",
+        "real-time",
+        "--test",
+        "agreement",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    let program = ["build", "--release", "--quiet", "--package", "zonelab"];
+    let tests = [
+        "test",
+        "-p",
+        "zonelab",
+        "--features",
+        "real-time",
+        "--test",
+        "agreement",
+    ];
+    let mut tests = Step::cargo("virtual and real time", &tests);
+    // It would take longer than the drive if it were compiled for debugging.
+    tests
+        .command
+        .env("ZONELAB", target().join("release/zonelab"));
+    vec![
+        Step::cargo("lints of these tests", &lints),
+        Step::cargo("zonelab", &program),
+        tests,
+    ]
 }
 
 /// Whether a component of the toolchain works.

@@ -127,17 +127,8 @@ fn write(
     Ok(())
 }
 
-/// The forms that are asked for.
-fn wanted(args: &Args) -> &[Format] {
-    match (args.json, args.minimal) {
-        (true, _) => &[Format::Json],
-        (false, true) => &[Format::Terse],
-        (false, false) => &args.output_format,
-    }
-}
-
 fn json(args: &Args, report: &Report<'_>) -> String {
-    match wanted(args).contains(&Format::JsonPlus) {
+    match args.forms().contains(&Format::JsonPlus) {
         true => fio::to_json_plus(report),
         false => fio::to_json(report),
     }
@@ -145,7 +136,7 @@ fn json(args: &Args, report: &Report<'_>) -> String {
 
 /// The forms that are asked for, one behind the other, in fio's order.
 fn forms(args: &Args, report: &Report<'_>) -> String {
-    let wanted = wanted(args);
+    let wanted = args.forms();
     let mut text = String::new();
     if wanted.contains(&Format::Terse) {
         text += &fio::to_terse(report);
@@ -160,15 +151,20 @@ fn forms(args: &Args, report: &Report<'_>) -> String {
 }
 
 fn print(args: &Args, report: &Report<'_>) -> Result<(), Failure> {
-    let text = forms(args, report);
+    put_text(args, &forms(args, report))
+}
+
+/// Prints results, or writes them to the file that was named for them.
+pub(super) fn put_text(args: &Args, text: &str) -> Result<(), Failure> {
     match &args.output {
         Some(path) => std::fs::write(path, text)
             .map_err(|error| Failure::environment(anyhow::anyhow!("{}: {error}", path.display()))),
-        None => console::print(&text),
+        None => console::print(text),
     }
 }
 
-fn outcome(report: &Report<'_>) -> Exit {
+/// Says what went wrong.
+pub(super) fn outcome(report: &Report<'_>) -> Exit {
     for entry in &report.entries {
         if let Some((kind, status)) = entry.first_error {
             eprintln!(

@@ -1,35 +1,29 @@
 //! `zonelab fio`.
 
+mod against;
 mod ending;
 mod input;
 mod remote;
+mod target;
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use zonelab_config::Problem;
-use zonelab_config::units::parse_duration;
-use zonelab_device::{NamespaceId, Nanos};
-use zonelab_host::fio::{JobFile, Plan, PlannedJob, Target};
-use zonelab_host::workload::directed::Direction;
-use zonelab_lab::fio::{self, Report, ReportedZone, RunSettings};
+use zonelab_host::fio::{self, JobFile};
+use zonelab_lab::fio::{FioRun, Report, ReportedZone};
 use zonelab_lab::output;
-use zonelab_sim::HostCosts;
-use zonelab_sim::stack::{Stack, stacks};
-use zonelab_ssd::Drive;
-use zonelab_ssd::profile::Profile;
 
-use crate::conditions::{self, ConditionArgs};
-use crate::devices::Named;
+use crate::conditions::ConditionArgs;
 use crate::exit::{Exit, Failure};
 use crate::nvme::state_name;
-use crate::{profiles, trace};
+use crate::trace;
 
 use ending::{Ending, configuration};
 use input::Input;
 pub(crate) use input::arrange;
+use target::{Ran, Target};
 
 /// What the host costs that costs nothing.
 const NO_TIME: &str = "0us";
@@ -46,6 +40,18 @@ pub(crate) struct Args {
     /// time; or tcp://HOST:PORT/NQN?nsid=1 [default: the job file's `filename`]
     #[arg(long, value_name = "DEV")]
     device: Option<String>,
+    /// Run the jobs on this device too, and say whether the two agree: table or
+    /// --json; exit code 1 if they do not
+    #[arg(long, value_name = "DEV")]
+    against: Option<String>,
+    /// Difference of throughput and mean latency that --against tolerates, in percent
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value = "3",
+        requires = "against"
+    )]
+    tolerance: String,
     /// Change a setting of the drive
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -136,6 +142,20 @@ enum Format {
 }
 
 impl Args {
+    /// The forms that are asked for.
+    fn forms(&self) -> &[Format] {
+        match (self.json, self.minimal) {
+            (true, _) => &[Format::Json],
+            (false, true) => &[Format::Terse],
+            (false, false) => &self.output_format,
+        }
+    }
+
+    fn is_json(&self) -> bool {
+        let forms = self.forms();
+        forms.contains(&Format::Json) || forms.contains(&Format::JsonPlus)
+    }
+
     /// Options about the time that the host takes, and whether they are given.
     fn host_options(&self) -> [(&'static str, bool); 4] {
         [
@@ -172,72 +192,38 @@ pub(crate) fn fio(args: &Args) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let device = device(args, &input)?;
-    match Named::parse(&device)? {
-        Named::Tcp(address) => remote::fio(args, &input, &device, address),
-        Named::Emulated {
-            profile,
-            nsid,
-            is_real,
-        } => {
-            let nsid = nsid.unwrap_or(NamespaceId::FIRST);
-            emulated(args, &input, &device, (profile, nsid, is_real))
-        }
+    if let Some(other) = &args.against {
+        return against::fio(args, &input, &device, other);
     }
-}
-
-/// Runs a job file on an emulated drive: profile, namespace, and whether time is
-/// real.
-fn emulated(
-    args: &Args,
-    input: &Input,
-    device: &str,
-    (name, nsid, is_real): (&str, NamespaceId, bool),
-) -> Result<Exit, Failure> {
-    let profile = profiles::load(name, &args.set)?;
-    let info = Drive::new(&profile.config).info().clone();
-    let file = &input.file;
-    let plan = file
-        .plan_on(&info, nsid, args.seed)
-        .map_err(Failure::input)?;
-    warn(&plan.warnings);
-    only_reads(args, &plan)?;
+    let (target, plan) = Target::prepare(args, file, &device, false)?;
     if args.parse_only {
         return Ok(Exit::Done);
     }
-    let conditions = args.conditions.load()?;
-    let settings = settings(args, (&profile, nsid), &conditions)?;
-    let mut host = args.host_options().into_iter();
-    if let (true, Some((option, _))) = (is_real, host.find(|(_, is_given)| *is_given)) {
-        return Err(Failure::usage(format!(
-            "{option} is for virtual time: on {device} the host takes the time that it takes"
-        )));
+    let configuration = configuration(&input, target.configuration(args));
+    let ending = Ending::new(args, &input, &plan, &configuration)?;
+    let interrupt = interruptible()?;
+    let Ran {
+        run,
+        lost,
+        left,
+        zones,
+        ..
+    } = target.run(&plan, args.seed, false, &interrupt)?;
+    let mut report = Report::new(file, &plan, &run, &device, args.seed);
+    report.lost = report.lost.or(lost);
+    put_more(args, &run)?;
+    if let (Some(path), Some(zones)) = (&args.zone_report, &zones) {
+        put_zones(path, zones)?;
     }
-    let host = [&args.host_submit, &args.host_complete, &args.host_jitter];
-    let mut of_device = serde_json::json!({
-        "drive": zonelab_ssd::profile::to_toml(&profile.config),
-        "namespace": nsid.0,
-        "full_zones": args.full_zones,
-        "conditions": conditions.configuration,
-        "host": host.map(|time| time.as_deref().unwrap_or(NO_TIME)),
-    });
-    if args.host_stack.is_some() {
-        let costs = settings.costs;
-        let times = [costs.submit_ns, costs.path_ns, costs.complete_ns];
-        of_device["host_stack_ns"] = serde_json::json!(times.map(|time| time.0));
+    let exit = ending.put(args, &plan, &run, &report)?;
+    match left {
+        Some(error) => Err(crate::devices::gone(error)),
+        None => Ok(exit),
     }
-    if is_real {
-        of_device["clock"] = serde_json::json!("real");
-    }
-    let configuration = configuration(input, of_device);
-    let ending = Ending::new(args, input, &plan, &configuration)?;
-    interruptible(&settings.interrupt)?;
-    let unfit = |what: String| Failure::input(anyhow::anyhow!("{device}: {what}"));
-    let run = match is_real {
-        true => fio::run_in_real_time(&plan, &profile.config, &settings),
-        false => fio::run(&plan, &profile.config, &settings),
-    };
-    let run = run.map_err(unfit)?;
-    let report = Report::new(file, &plan, &run, device, args.seed);
+}
+
+/// Writes what else was asked for of an emulated drive.
+fn put_more(args: &Args, run: &FioRun) -> Result<(), Failure> {
     if let (Some(path), Some(trace)) = (&args.trace, &run.trace) {
         trace::put_named(trace, path)?;
     }
@@ -245,15 +231,22 @@ fn emulated(
         output::replace(path, bytes).map_err(Failure::environment)?;
         eprintln!("zonelab: snapshot: {}", path.display());
     }
-    if let (Some(path), Some(bytes)) = (&args.zone_report, &run.snapshot) {
-        let mine = profile.config.zones_of(nsid).unwrap_or_default();
-        let zones = fio::saved_zones(&profile.config, mine, bytes).map_err(unfit)?;
-        put_zones(path, &zones)?;
-    }
     if run.faults_struck > 0 {
         eprintln!("zonelab: faults struck {} times", run.faults_struck);
     }
-    ending.put(args, &plan, &run, &report)
+    Ok(())
+}
+
+/// Writes a report of zones.
+fn put_zones(path: &Path, zones: &[ReportedZone]) -> Result<(), Failure> {
+    let mut text = String::from("zone,state,written_lbas\n");
+    for (index, zone) in zones.iter().enumerate() {
+        let state = state_name(zone.state);
+        text += &format!("{index},{state},{}\n", zone.written_lbas);
+    }
+    output::replace(path, text.as_bytes()).map_err(Failure::environment)?;
+    eprintln!("zonelab: zones: {}", path.display());
+    Ok(())
 }
 
 fn warn(warnings: &[Problem]) {
@@ -282,8 +275,8 @@ fn named_device(file: &JobFile) -> Result<Option<String>, Failure> {
     for section in &file.sections {
         let name = match section.target() {
             None => continue,
-            Some(Target::Profile(name)) => name,
-            Some(Target::Spdk(name) | Target::Device(name)) => {
+            Some(fio::Target::Profile(name)) => name,
+            Some(fio::Target::Spdk(name) | fio::Target::Device(name)) => {
                 let what = format!("\"{name}\" is a drive of this machine: those come later");
                 let valid = "name a profile (--device confznspp) or tcp://HOST:PORT/NQN?nsid=1";
                 let problem = section.target_origin().problem("filename", what, valid);
@@ -301,114 +294,17 @@ fn named_device(file: &JobFile) -> Result<Option<String>, Failure> {
     Ok(named)
 }
 
-fn settings(
-    args: &Args,
-    (profile, nsid): (&Profile, NamespaceId),
-    conditions: &conditions::Loaded,
-) -> Result<RunSettings, Failure> {
-    let costs = costs(args)?;
-    let zones = profile.config.zones_of(nsid).unwrap_or_default().len() as u32;
-    let full = args.full_zones.as_deref();
-    Ok(RunSettings {
-        seed: args.seed,
-        costs,
-        full_zones: full.map(|text| zone_range(text, zones)).transpose()?,
-        conditions: conditions.conditions.clone(),
-        trace: args.trace.is_some().then(|| args.window.limits()),
-        saves: args.snapshot.is_some() || args.zone_report.is_some(),
-        interrupt: Arc::new(AtomicBool::new(false)),
-    })
-}
-
-/// Writes a report of zones.
-fn put_zones(path: &Path, zones: &[ReportedZone]) -> Result<(), Failure> {
-    let mut text = String::from("zone,state,written_lbas\n");
-    for (index, zone) in zones.iter().enumerate() {
-        let state = state_name(zone.state);
-        text += &format!("{index},{state},{}\n", zone.written_lbas);
-    }
-    output::replace(path, text.as_bytes()).map_err(Failure::environment)?;
-    eprintln!("zonelab: zones: {}", path.display());
-    Ok(())
-}
-
-/// What the host costs: a stack by name, with what is given otherwise.
-fn costs(args: &Args) -> Result<HostCosts, Failure> {
-    let stack = match &args.host_stack {
-        None => HostCosts::FREE,
-        Some(name) => match Stack::named(name) {
-            Some(stack) => stack.costs,
-            None => {
-                let names: Vec<&str> = stacks().iter().map(|stack| &*stack.name).collect();
-                return Err(Failure::usage(format!(
-                    "--host-stack {name}: there is no such stack; {}",
-                    names.join(", ")
-                )));
-            }
-        },
-    };
-    let time = |name: &str, text: &Option<String>, of_stack: Nanos| match text {
-        None => Ok(of_stack),
-        Some(text) => parse_duration(text)
-            .map(Nanos)
-            .map_err(|problem| Failure::usage(format!("{name}: {problem}"))),
-    };
-    Ok(HostCosts {
-        submit_ns: time("--host-submit", &args.host_submit, stack.submit_ns)?,
-        complete_ns: time("--host-complete", &args.host_complete, stack.complete_ns)?,
-        jitter_ns: time("--host-jitter", &args.host_jitter, stack.jitter_ns)?,
-        ..stack
-    })
-}
-
-/// Refuses jobs that change what the drive holds, if that is wanted.
-fn only_reads(args: &Args, plan: &Plan) -> Result<(), Failure> {
-    let changes = |job: &&PlannedJob| {
-        let of = |direction: Direction| job.spec.flows[direction as usize].is_some();
-        of(Direction::Write) || of(Direction::Trim) || job.resets_device
-    };
-    match plan.jobs.iter().find(changes).filter(|_| args.readonly) {
-        None => Ok(()),
-        Some(job) => Err(Failure::usage(format!(
-            "--readonly: job {} writes or resets zones; rw=read and rw=randread do not",
-            job.name
-        ))),
-    }
-}
-
-/// `0..=23`, `0..24` or `all`.
-fn zone_range(text: &str, zones: u32) -> Result<Range<u32>, Failure> {
-    let wrong = || {
-        Failure::usage(format!(
-            "--full-zones {text}: no range within the drive's zones 0..{zones}; \
-             write for example 0..=9, or all"
-        ))
-    };
-    if text == "all" {
-        return Ok(0..zones);
-    }
-    let (start, end) = text.split_once("..").ok_or_else(wrong)?;
-    let (end, more) = match end.strip_prefix('=') {
-        Some(end) => (end, 1),
-        None => (end, 0),
-    };
-    let start: u32 = start.trim().parse().map_err(|_| wrong())?;
-    let end: u32 = end.trim().parse().map_err(|_| wrong())?;
-    let end = end.checked_add(more).ok_or_else(wrong)?;
-    if start >= end || end > zones {
-        return Err(wrong());
-    }
-    Ok(start..end)
-}
-
-/// The first interruption ends the jobs, the second the program.
-fn interruptible(flag: &Arc<AtomicBool>) -> Result<(), Failure> {
-    let flag = Arc::clone(flag);
-    ctrlc::set_handler(move || {
+/// A flag that the first interruption sets, which ends the jobs; the second ends
+/// the program.
+fn interruptible() -> Result<Arc<AtomicBool>, Failure> {
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupt);
+    let handler = move || {
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(i32::from(Exit::Interrupted as u8));
         }
         eprintln!("zonelab: interrupted; ending the jobs (again to stop at once)");
-    })
-    .map_err(Failure::environment)
+    };
+    ctrlc::set_handler(handler).map_err(Failure::environment)?;
+    Ok(interrupt)
 }

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use serde_json::Value;
 use zonelab_config::units::fmt_size;
-use zonelab_device::{DeviceInfo, NamespaceId, Nanos, ZonedInfo};
+use zonelab_device::{DeviceInfo, NamespaceId, NamespaceInfo, Nanos, ZonedInfo};
 use zonelab_driver::url::TcpAddress;
 use zonelab_driver::{Options, TcpDevice, TcpDeviceQueue};
-use zonelab_host::fio::Plan;
+use zonelab_host::fio::{JobFile, Plan};
 use zonelab_host::{RealClock, Rng};
-use zonelab_lab::fio::{self, Report, Site};
+use zonelab_lab::fio::{self, ReportedZone, Site};
 
-use super::ending::{Ending, configuration};
-use super::input::Input;
-use super::{Args, interruptible, only_reads, put_zones, warn};
+use super::target::Ran;
+use super::{Args, warn};
 use crate::devices;
 use crate::exit::{Exit, Failure};
 
@@ -27,86 +27,152 @@ const QUEUE_ENTRIES: u32 = 1025;
 /// Ranges of zones that a message names at most.
 const MAX_RANGES: usize = 8;
 
-pub(super) fn fio(
-    args: &Args,
-    input: &Input,
-    device: &str,
+/// A drive over NVMe/TCP, with the plan of the jobs for it.
+pub(super) struct Remote {
     address: TcpAddress,
-) -> Result<Exit, Failure> {
-    refuse(args, device)?;
-    let nsid = NamespaceId(address.nsid);
-    let mut site = OverTcp(devices::connect(Options {
-        queues: QUEUES,
-        queue_entries: QUEUE_ENTRIES,
-        ..Options::new(address)
-    })?);
-    let file = &input.file;
-    let plan = file.plan_on(site.info(), nsid, args.seed);
-    let plan = plan.map_err(Failure::input)?;
-    warn(&plan.warnings);
-    only_reads(args, &plan)?;
-    let unfit = |what: String| Failure::input(anyhow::anyhow!("{device}: {what}"));
-    // It is opened for good by the first thread.
-    let depth = site.0.open_queue().map_err(devices::gone)?.depth();
-    fits(&plan, site.0.granted_queues(), depth).map_err(unfit)?;
-    if args.parse_only {
-        let controller = site.0.close().map_err(devices::gone)?;
-        controller.disconnect().map_err(devices::gone)?;
-        return Ok(Exit::Done);
-    }
-    let namespace = site.info().namespace(nsid).cloned();
-    let Some((namespace, zoned)) = namespace.and_then(|of| Some((of.clone(), of.zoned?))) else {
-        return Err(unfit(format!("namespace {} has no zones", nsid.0)));
-    };
-    let zones = match fio::report_zones(&mut site, nsid) {
-        Ok(zones) => zones,
-        // A connection that is lost says more than the command that was.
-        Err(what) => {
-            site.0.close().map_err(devices::gone)?;
-            return Err(Failure::new(
-                Exit::Device,
-                anyhow::anyhow!("{device}: {what}"),
-            ));
-        }
-    };
-    if !args.overwrite {
-        let bytes = namespace
-            .size_lbas
-            .saturating_mul(namespace.lba_bytes.into());
-        may_destroy(device, bytes, zoned, &fio::at_risk(&plan, &zones))?;
-    }
-    let model = &site.info().model;
-    let of_device = serde_json::json!({
-        "device": device, "model": model, "zones": zoned.zones,
-        "zone_capacity_lbas": zoned.zone_capacity_lbas, "lba_bytes": namespace.lba_bytes,
-    });
-    let configuration = configuration(input, of_device);
-    let ending = Ending::new(args, input, &plan, &configuration)?;
-    let interrupt = Arc::new(AtomicBool::new(false));
-    interruptible(&interrupt)?;
-    let table = fio::table_of(&plan, zoned, &zones);
-    let run = fio::run_on(&plan, &mut site, table, args.seed, &interrupt);
-    let mut report = Report::new(file, &plan, &run, device, args.seed);
-    let is_there = !OverTcp::is_lost(site.device());
-    if let Some(path) = args.zone_report.as_ref().filter(|_| is_there) {
-        let zones = fio::report_zones(&mut site, nsid);
-        let failed = |what| Failure::new(Exit::Device, anyhow::anyhow!("{device}: {what}"));
-        put_zones(path, &zones.map_err(failed)?)?;
-    }
-    let left = match site.0.close() {
-        Ok(controller) => controller.disconnect(),
-        Err(lost) => {
-            report.lost = Some(lost.to_string());
-            Ok(())
-        }
-    };
-    let exit = ending.put(args, &plan, &run, &report)?;
-    left.map_err(devices::gone)?;
-    Ok(exit)
+    /// What it was called.
+    device: String,
+    /// Its model, as it identifies itself.
+    model: String,
+    /// `None`: it is connected to again when the jobs run.
+    site: Option<OverTcp>,
+    namespace: NamespaceInfo,
+    zoned: ZonedInfo,
+    /// Whether the zones at the end are wanted.
+    reports_zones: bool,
 }
 
-/// Options about what only emulated drives have.
-fn refuse(args: &Args, device: &str) -> Result<(), Failure> {
+impl Remote {
+    /// Connects, and sees whether the jobs fit the drive and may destroy what they would.
+    pub(super) fn prepare(
+        args: &Args,
+        file: &JobFile,
+        device: &str,
+        address: TcpAddress,
+    ) -> Result<(Self, Plan), Failure> {
+        let nsid = NamespaceId(address.nsid);
+        let mut site = OverTcp::connect(&address)?;
+        let plan = file.plan_on(site.info(), nsid, args.seed);
+        let plan = plan.map_err(Failure::input)?;
+        warn(&plan.warnings);
+        let unfit = |what: String| Failure::input(anyhow::anyhow!("{device}: {what}"));
+        // It is opened for good by the first thread.
+        let depth = site.0.open_queue().map_err(devices::gone)?.depth();
+        fits(&plan, site.0.granted_queues(), depth).map_err(unfit)?;
+        let of_site = site.info().namespace(nsid).cloned();
+        let Some((namespace, zoned)) = of_site.and_then(|of| Some((of.clone(), of.zoned?))) else {
+            return Err(unfit(format!("namespace {} has no zones", nsid.0)));
+        };
+        let mut prepared = Self {
+            address,
+            device: device.to_owned(),
+            model: site.info().model.clone(),
+            site: Some(site),
+            namespace,
+            zoned,
+            reports_zones: args.zone_report.is_some(),
+        };
+        if args.parse_only {
+            prepared.release()?;
+            return Ok((prepared, plan));
+        }
+        let (site, zones) = prepared.zones()?;
+        prepared.site = Some(site);
+        if !args.overwrite {
+            let bytes = prepared.namespace.size_lbas;
+            let bytes = bytes.saturating_mul(prepared.namespace.lba_bytes.into());
+            may_destroy(device, bytes, zoned, &fio::at_risk(&plan, &zones))?;
+        }
+        Ok((prepared, plan))
+    }
+
+    /// What the results depend on.
+    pub(super) fn configuration(&self) -> Value {
+        let (namespace, zoned) = (&self.namespace, self.zoned);
+        serde_json::json!({
+            "device": self.device, "model": self.model, "zones": zoned.zones,
+            "zone_capacity_lbas": zoned.zone_capacity_lbas, "lba_bytes": namespace.lba_bytes,
+        })
+    }
+
+    /// Closes the connection until the jobs run: nobody would keep it alive.
+    pub(super) fn release(&mut self) -> Result<(), Failure> {
+        match self.site.take() {
+            Some(site) => {
+                let controller = site.0.close().map_err(devices::gone)?;
+                controller.disconnect().map_err(devices::gone)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The connection, and what the zones hold now.
+    fn zones(&mut self) -> Result<(OverTcp, Vec<ReportedZone>), Failure> {
+        let mut site = match self.site.take() {
+            Some(site) => site,
+            None => OverTcp::connect(&self.address)?,
+        };
+        match fio::report_zones(&mut site, NamespaceId(self.address.nsid)) {
+            Ok(zones) => Ok((site, zones)),
+            Err(what) => Err(Self::failed(site, &self.device, &what)),
+        }
+    }
+
+    /// Something failed before the first job.
+    fn failed(site: OverTcp, device: &str, what: &str) -> Failure {
+        match site.0.close() {
+            // A connection that is lost says more than the command that was.
+            Err(lost) => devices::gone(lost),
+            Ok(_) => Failure::new(Exit::Device, anyhow::anyhow!("{device}: {what}")),
+        }
+    }
+
+    /// Runs the jobs.
+    pub(super) fn run(
+        mut self,
+        plan: &Plan,
+        seed: u64,
+        compares: bool,
+        interrupt: &Arc<AtomicBool>,
+    ) -> Result<Ran, Failure> {
+        let (mut site, zones) = self.zones()?;
+        let nsid = NamespaceId(self.address.nsid);
+        let empty = match compares {
+            false => None,
+            true => match fio::empty_commands(&mut site, nsid) {
+                Ok(empty) => Some(empty),
+                Err(what) => return Err(Self::failed(site, &self.device, &what)),
+            },
+        };
+        let table = fio::table_of(plan, self.zoned, &zones);
+        let run = fio::run_on(plan, &mut site, table, seed, interrupt);
+        let is_there = !OverTcp::is_lost(site.device());
+        let after = match self.reports_zones && is_there {
+            false => None,
+            true => match fio::report_zones(&mut site, nsid) {
+                Ok(zones) => Some(zones),
+                Err(what) => return Err(Self::failed(site, &self.device, &what)),
+            },
+        };
+        let (lost, left) = match site.0.close() {
+            Ok(controller) => (None, controller.disconnect().err()),
+            Err(lost) => (Some(lost.to_string()), None),
+        };
+        Ok(Ran {
+            run,
+            empty,
+            lost,
+            left,
+            zones: after,
+        })
+    }
+}
+
+/// Refuses options about what only emulated drives have.
+///
+/// # Errors
+/// One of them is given.
+pub(super) fn refuse(args: &Args, device: &str) -> Result<(), Failure> {
     let no =
         |option: &str, is_given: bool, why: &str| devices::refuse(device, option, is_given, why);
     let restore = "it is as it is; a job with rw=write fills zones";
@@ -185,6 +251,17 @@ fn fits(plan: &Plan, granted: u16, depth: u16) -> Result<(), String> {
 
 /// A drive over NVMe/TCP that job files run on.
 struct OverTcp(TcpDevice);
+
+impl OverTcp {
+    fn connect(address: &TcpAddress) -> Result<Self, Failure> {
+        let device = devices::connect(Options {
+            queues: QUEUES,
+            queue_entries: QUEUE_ENTRIES,
+            ..Options::new(address.clone())
+        })?;
+        Ok(Self(device))
+    }
+}
 
 impl Site for OverTcp {
     type Device = TcpDevice;

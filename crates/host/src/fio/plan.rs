@@ -38,6 +38,17 @@ pub struct Plan {
     pub warnings: Vec<Problem>,
 }
 
+impl Plan {
+    /// Lets all jobs keep what a comparison with another run needs: the whole
+    /// distribution of latencies, and how well means are known.
+    pub fn keep_for_comparison(&mut self) {
+        for job in &mut self.jobs {
+            job.spec.recording.total_percentiles = true;
+            job.spec.recording.confidence = true;
+        }
+    }
+}
+
 /// One thread.
 #[derive(Clone, Debug)]
 pub struct PlannedJob {
@@ -602,6 +613,7 @@ fn recording(options: &JobOptions) -> Recording {
         total_percentiles: options.lat_percentiles,
         bandwidth_interval: Nanos(options.bwavgtime),
         iops_interval: Nanos(options.iopsavgtime),
+        confidence: false,
         log: log.iter().any(|log| log.is_some()),
         log_window: Nanos(options.log_avg_msec),
     }

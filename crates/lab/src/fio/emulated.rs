@@ -1,13 +1,15 @@
 //! Runs a plan on an emulated drive, under either clock.
 
-use zonelab_device::{Monotonic, Nanos};
+use zonelab_device::{Monotonic, NamespaceId, Nanos};
 use zonelab_host::fio::Plan;
+use zonelab_host::stats::Latency;
 use zonelab_host::workload::zone_table::ZoneTable;
-use zonelab_sim::Emulated;
+use zonelab_sim::{Emulated, HostCosts};
 use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::record::RecordLimits;
 use zonelab_ssd::{Control, Drive, snapshot};
 
+use super::agreement::empty_commands;
 use super::run::{FioRun, RunSettings, Runner};
 use super::site::{InRealTime, InVirtualTime, Site};
 use super::zones::declare;
@@ -39,6 +41,25 @@ pub fn run_in_real_time(
         device,
         clock: Monotonic::new(),
     })
+}
+
+/// What an empty command takes ([`empty_commands`]) on a new drive, in virtual or
+/// in real time.
+///
+/// # Errors
+/// As [`empty_commands`].
+pub fn empty_commands_of_emulated(
+    config: &DriveConfig,
+    namespace: NamespaceId,
+    costs: HostCosts,
+    is_real: bool,
+) -> Result<Latency, String> {
+    let device = Emulated::new(Drive::new(config));
+    if is_real {
+        let clock = Monotonic::new();
+        return empty_commands(&mut InRealTime { device, clock }, namespace);
+    }
+    empty_commands(&mut InVirtualTime { device, costs }, namespace)
 }
 
 fn on_emulated<S: Site>(

@@ -2,6 +2,7 @@
 //!
 //! | module | what |
 //! | --- | --- |
+//! | `agreement` | whether two devices agree about a job file |
 //! | `site` | what a run needs of a device, and under which clock it runs |
 //! | `zones` | what the zones of a device hold before the first job, and after the last |
 //! | `watch` | ends waits in real time when there is nothing left to wait for |
@@ -13,6 +14,7 @@
 //! | `normal` | `--output-format=normal` |
 //! | `logs` | latency, bandwidth and operations over time |
 
+mod agreement;
 mod emulated;
 mod json;
 mod logs;
@@ -24,7 +26,10 @@ mod terse;
 mod watch;
 mod zones;
 
-pub use emulated::{run, run_in_real_time};
+pub use agreement::{
+    Agreement, EMPTY_COMMANDS, Estimated, Metric, PERCENTILES, Side, Verdict, empty_commands,
+};
+pub use emulated::{empty_commands_of_emulated, run, run_in_real_time};
 pub use json::{to_json, to_json_plus};
 pub use logs::log_files;
 pub use normal::to_text;

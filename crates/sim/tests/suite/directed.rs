@@ -61,6 +61,7 @@ fn spec(direction: Direction, zones: Range<u32>) -> DirectedSpec {
             total_percentiles: false,
             bandwidth_interval: Nanos::from_ms(500),
             iops_interval: Nanos::from_ms(500),
+            confidence: false,
             log: true,
             log_window: Nanos::ZERO,
         },

@@ -9,7 +9,6 @@ use serde_json::json;
 use zonelab_device::Nanos;
 use zonelab_lab::table::{Cell, Column, Table};
 use zonelab_ssd::config::{DataStore, DriveConfig};
-use zonelab_ssd::profile;
 use zonelab_target::server::QueueLateness;
 
 use super::{Args, served};

@@ -3,7 +3,7 @@
 use zonelab_device::Nanos;
 
 use super::Direction;
-use crate::stats::{Intervals, Latency, Moments};
+use crate::stats::{Confidence, Intervals, Latency, Moments, Statistic};
 
 /// Upper ends of the buckets of completion latency in nanoseconds, as fio has
 /// them: up to 2, 4, 10, ... 1000 ns, then us, then ms up to 2000. One more
@@ -12,6 +12,10 @@ pub const BUCKETS: [u64; 31] = buckets();
 
 /// Number of classes of queue depths: 1, 2, 4, 8, 16, 32, 64 and more.
 pub const DEPTHS: usize = 7;
+
+/// Length of the samples that confidence is computed from: a run of 32 of them
+/// is the shortest that says anything.
+const CONFIDENCE_SAMPLE: Nanos = Nanos::from_ms(1);
 
 const fn buckets() -> [u64; 31] {
     let steps = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1_000];
@@ -43,6 +47,8 @@ pub struct Recording {
     pub bandwidth_interval: Nanos,
     /// Interval of samples of operations per second.
     pub iops_interval: Nanos,
+    /// How well throughput and mean latency are known.
+    pub confidence: bool,
     /// Samples of latency and throughput over time.
     pub log: bool,
     /// The log has one sample of each direction for so long; zero: one of each operation.
@@ -124,6 +130,9 @@ pub struct DirectionStats {
     pub bandwidth: Vec<Intervals>,
     /// Samples of operations per second, by job.
     pub iops: Vec<Intervals>,
+    /// How well throughput and mean of the total latency are known, by job, if
+    /// that was to be kept.
+    pub confidence: Vec<Confidence>,
 }
 
 impl DirectionStats {
@@ -136,6 +145,10 @@ impl DirectionStats {
             total: Spread::new(recording.total_percentiles),
             bandwidth: vec![Intervals::new(from, recording.bandwidth_interval)],
             iops: vec![Intervals::new(from, recording.iops_interval)],
+            confidence: match recording.confidence {
+                true => vec![confidence(from)],
+                false => Vec::new(),
+            },
         }
     }
 
@@ -149,6 +162,7 @@ impl DirectionStats {
             total,
             bandwidth,
             iops,
+            confidence,
         } = other;
         self.bytes = self.bytes.saturating_add(*bytes);
         self.operations += operations;
@@ -157,7 +171,16 @@ impl DirectionStats {
         self.total.merge(total);
         self.bandwidth.extend_from_slice(bandwidth);
         self.iops.extend_from_slice(iops);
+        self.confidence.extend_from_slice(confidence);
     }
+}
+
+/// Nothing is known yet; measuring begins at `from`.
+fn confidence(from: Nanos) -> Confidence {
+    // The caller decides when to end, so no target is of use.
+    let mut confidence = Confidence::new(Statistic::Both, 0);
+    confidence.start(from, CONFIDENCE_SAMPLE);
+    confidence
 }
 
 /// One operation of a log.
@@ -269,9 +292,11 @@ impl Recorder {
         stats.bytes = stats.bytes.saturating_add(done.bytes);
         stats.submission.record(submission);
         stats.completion.record(completion);
-        stats
-            .total
-            .record(done.completed.saturating_sub(done.decided));
+        let total = done.completed.saturating_sub(done.decided);
+        stats.total.record(total);
+        if let Some(confidence) = stats.confidence.first_mut() {
+            confidence.record(done.completed, total);
+        }
         stats.bandwidth[0].record(done.completed, done.bytes);
         stats.iops[0].record(done.completed, done.bytes);
         self.buckets[BUCKETS.partition_point(|&end| end < completion.0)] += 1;

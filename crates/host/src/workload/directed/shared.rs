@@ -122,6 +122,7 @@ fn spec(work: &WriteWork, id: JobId) -> DirectedSpec {
             total_percentiles: false,
             bandwidth_interval: Intervals::DEFAULT_LENGTH,
             iops_interval: Intervals::DEFAULT_LENGTH,
+            confidence: false,
             log: false,
             log_window: Nanos::ZERO,
         },

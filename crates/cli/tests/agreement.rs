@@ -1,0 +1,95 @@
+//! One drive, two clocks: the same jobs on the ZN540 in virtual time and on the
+//! ZN540 that is served over NVMe/TCP in real time, times on. The tier
+//! `agreement` (`cargo xtask test agreement`) runs it alone: whoever takes the
+//! processor meanwhile is measured too.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot set itself up should fail"
+)]
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+/// Throughput and mean latency may differ by so much.
+const TOLERANCE: f64 = 0.03;
+
+fn zonelab(args: &[&str]) -> Command {
+    let built = std::env::var("ZONELAB");
+    let program = built.unwrap_or_else(|_| env!("CARGO_BIN_EXE_zonelab").to_owned());
+    let mut command = Command::new(program);
+    command.args(args);
+    command
+}
+
+/// A server that ends with the test.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Serves the drive; the jobs look at no data, so it keeps none.
+fn serve() -> (Server, String) {
+    let args = [
+        "serve",
+        "zn540",
+        "--listen",
+        "127.0.0.1:0",
+        "--data",
+        "none",
+    ];
+    let mut command = zonelab(&args);
+    command.args(["--json", "--log", "warn"]);
+    let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+    let output = process.stdout.take().unwrap();
+    let server = Server(process);
+    let mut line = String::new();
+    BufReader::new(output).read_line(&mut line).unwrap();
+    let said: Value = serde_json::from_str(&line).unwrap();
+    let (port, nqn) = (&said["port"], said["nqn"].as_str().unwrap());
+    (server, format!("tcp://127.0.0.1:{port}/{nqn}"))
+}
+
+/// Throughput and mean latency are within 3 %; the median and P95 within that and
+/// what an empty command takes longer over the network, which is measured and
+/// printed.
+#[test]
+fn virtual_time_agrees_with_the_drive_that_is_served() {
+    let (_server, url) = serve();
+    let jobs = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/agreement.fio");
+    let against = [
+        "fio",
+        jobs,
+        "--device",
+        "zn540",
+        "--json",
+        "--against",
+        &url,
+    ];
+    let output = zonelab(&against).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let said = String::from_utf8_lossy(&output.stderr);
+    let result: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}{said}"));
+    println!("{text}");
+    let metrics = result["metrics"].as_array().unwrap();
+    let mut judged = 0;
+    for metric in metrics {
+        let difference = metric["difference"]["value"].as_f64().unwrap();
+        let is_as_tolerated = match metric["metric"].as_str().unwrap() {
+            "throughput" | "mean latency" => difference.abs() <= TOLERANCE,
+            "P50" | "P95" => metric["verdict"] != "differs",
+            // What the operating system adds once in a hundred times is its own.
+            _ => continue,
+        };
+        assert!(is_as_tolerated, "{metric:#}\n{:#}", result["devices"]);
+        judged += 1;
+    }
+    // Four jobs; the zones that are finished are too few for percentiles.
+    assert_eq!(judged, 3 * 4 + 2, "{text}");
+}

@@ -1,0 +1,111 @@
+use zonelab_device::Nanos;
+use zonelab_host::stats::Latency;
+
+use super::*;
+
+fn known(value: f64, low: f64, high: f64) -> Estimated {
+    Estimated {
+        value,
+        low: Some(low),
+        high: Some(high),
+    }
+}
+
+fn line(values: [Option<Estimated>; 2], metric: Metric, way: [f64; 2]) -> Line {
+    Line::new(
+        ("job".to_owned(), Direction::Write, metric),
+        values,
+        0.03,
+        way,
+    )
+}
+
+#[test]
+fn what_lies_within_the_tolerance_with_its_whole_interval_agrees() {
+    let first = Some(known(100.0, 99.5, 100.5));
+    let of = |second| {
+        let line = line([first, Some(second)], Metric::Throughput, [0.0; 2]);
+        line.verdict
+    };
+    assert_eq!(of(known(101.0, 100.5, 101.5)), Verdict::Agrees);
+    assert_eq!(of(known(99.0, 98.5, 99.5)), Verdict::Agrees);
+    assert_eq!(of(known(102.9, 102.0, 103.8)), Verdict::Undecided);
+    assert_eq!(of(known(103.1, 102.0, 104.2)), Verdict::Undecided);
+    assert_eq!(of(known(105.0, 104.5, 105.5)), Verdict::Differs);
+    assert_eq!(of(known(95.0, 94.5, 95.5)), Verdict::Differs);
+}
+
+#[test]
+fn what_is_not_known_well_enough_never_agrees() {
+    let unknown = |value| {
+        Some(Estimated {
+            value,
+            low: None,
+            high: None,
+        })
+    };
+    let of = |second| {
+        let line = line([unknown(100.0), second], Metric::MeanLatency, [0.0; 2]);
+        (line.verdict, line.difference.map(|of| of.low))
+    };
+    assert_eq!(of(unknown(100.0)), (Verdict::Undecided, Some(None)));
+    assert_eq!(of(unknown(104.0)), (Verdict::Differs, Some(None)));
+    assert_eq!(of(None), (Verdict::Differs, None));
+    assert_eq!(of(unknown(f64::MIN_POSITIVE)).0, Verdict::Differs);
+}
+
+/// The errors of both sides count: 4 % and 3 % of two values are 5 % of their ratio.
+#[test]
+fn the_interval_of_a_difference_has_the_errors_of_both() {
+    let first = known(200.0, 194.0, 206.0);
+    let second = known(220.0, 211.2, 228.8);
+    let Estimated { value, low, high } = second.against(first);
+    assert!((value - 0.1).abs() < 1e-12);
+    assert!((low.unwrap() - (1.1 * 0.95 - 1.0)).abs() < 1e-12, "{low:?}");
+    assert!(
+        (high.unwrap() - (1.1 * 1.05 - 1.0)).abs() < 1e-12,
+        "{high:?}"
+    );
+}
+
+fn latencies(us: impl IntoIterator<Item = u64>) -> Latency {
+    let mut all = Latency::new();
+    us.into_iter().for_each(|us| all.record(Nanos::from_us(us)));
+    all
+}
+
+/// An empty command takes 1 us here, and there 20 us, one in a hundred 50 us: a
+/// percentile of 100 us may be 49 us and 3 % later, and not earlier than 3 %.
+#[test]
+fn percentiles_may_differ_by_what_the_way_adds() {
+    let near = latencies(vec![1; 1000]);
+    let far = latencies([vec![20; 985], vec![50; 15]].concat());
+    let way = way_between([&near, &far]);
+    let of = |metric, second| {
+        let values = [known(100e3, 100e3, 100e3), known(second, second, second)];
+        line(values.map(Some), metric, way).verdict
+    };
+    let p99 = Metric::Percentile(99.0);
+    assert_eq!(of(p99, 151e3), Verdict::Agrees);
+    assert_eq!(of(p99, 153e3), Verdict::Differs);
+    assert_eq!(of(p99, 96e3), Verdict::Differs);
+    assert_eq!(of(Metric::MeanLatency, 104e3), Verdict::Differs);
+    // The other way round they may be earlier.
+    let way = way_between([&far, &near]);
+    let values = [known(100e3, 100e3, 100e3), known(52e3, 52e3, 52e3)].map(Some);
+    assert_eq!(line(values, p99, way).verdict, Verdict::Agrees);
+}
+
+#[test]
+fn percentiles_are_known_by_their_ranks() {
+    let all = latencies(1..=10_000);
+    let p50 = Estimated::percentile(&all, 50.0).unwrap();
+    // 98 ranks to either side, and a bucket is a thousandth wide.
+    let near = |value: Option<f64>, us: f64| (value.unwrap() / (us * 1e3) - 1.0).abs() < 2e-3;
+    assert!(near(Some(p50.value), 5_000.0), "{p50:?}");
+    assert!(near(p50.low, 4_902.0) && near(p50.high, 5_098.0), "{p50:?}");
+    // Ten latencies are beyond P99.9, nine and a half beyond P99.905.
+    assert!(Estimated::percentile(&all, 99.9).is_some());
+    assert_eq!(Estimated::percentile(&all, 99.905), None);
+    assert_eq!(Estimated::percentile(&Latency::new(), 50.0), None);
+}
