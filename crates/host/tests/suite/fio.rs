@@ -303,6 +303,33 @@ fn a_share_of_io_is_of_what_the_job_works_on() {
     assert_eq!(zones, [0..4, 2..6, 0..8, 4..8, 0..1, 2..3]);
 }
 
+/// Found beside the real fio, on drives whose zones hold less than their size.
+#[test]
+fn passes_end_where_those_of_fio_end() {
+    let (zone, capacity) = (256 << 10, 240 << 10);
+    for (options, bytes, repeats) in [
+        ("rw=write\nbs=16k", 4 * capacity, false),
+        ("rw=read\nbs=16k", 4 * capacity, false),
+        // A trim counts as the size of a zone: four of them are a pass.
+        ("rw=trim", 4 * zone, false),
+        ("rw=randtrim", 4 * zone, false),
+        // 240 KiB are no multiple of these.
+        ("rw=write\nbs=64k", 4 * zone, true),
+        ("rw=write\nbs=28k\nloops=2", 8 * zone, true),
+        ("rw=read\nbs=64k", 4 * capacity, false),
+        ("rw=rw\nbs=64k", 4 * capacity, false),
+        ("rw=write\nbsrange=16k-64k", 4 * capacity, false),
+    ] {
+        let plan = plan(&format!("[a]\nsize=4z\n{options}\n"));
+        let end = plan.jobs[0].spec.end;
+        assert_eq!(
+            (end.bytes, end.repeats),
+            (Some(bytes), repeats),
+            "{options}"
+        );
+    }
+}
+
 #[test]
 fn zones_are_what_the_mode_says() {
     assert_eq!(

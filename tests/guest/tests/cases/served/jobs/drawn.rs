@@ -69,11 +69,12 @@ const FIXED: &[(&str, Exact, Exact)] = &[
         Exact::Yes,
         Exact::Yes,
     ),
-    // What is left of a zone is smaller than a block.
+    // What is left of a zone of 8 MiB is smaller than a block: fio goes on from the
+    // first zone on, and resets a zone more than it writes.
     (
         "[a]\nrw=write\nbs=48k\nsize=2z\niodepth=2\n",
         Exact::Yes,
-        Exact::Yes,
+        Exact::Total,
     ),
     (
         "[a]\nrw=write\nbs=256k\nsize=1z\nnumjobs=3\noffset_increment=2z\ngroup_reporting\n",
@@ -101,7 +102,7 @@ const FIXED: &[(&str, Exact, Exact)] = &[
         Exact::Yes,
     ),
     (
-        "[a]\nrw=write\nbs=64k\nsize=2z\nfsync=16\nend_fsync=1\n",
+        "[a]\nrw=write\nbs=64k\nsize=2z\nfsync=16\n",
         Exact::Yes,
         Exact::Yes,
     ),
@@ -129,14 +130,15 @@ pub(super) fn all(seed: u64, drawn: u64) -> Vec<Job> {
         amounts,
         zones,
         resets_are_drawn: false,
-        ends_zones: text.contains("bs=48k"),
+        ends_zones: text.contains("48k"),
         max_open: MAX_OPEN,
     });
     let mut draw = Draw(seed);
     fixed.chain((0..drawn).map(|_| job(&mut draw))).collect()
 }
 
-/// A job file of one to three jobs, one after the other.
+/// A job file of one to three jobs, one after the other. Once what zones hold
+/// depends on chance, jobs end by what they do and not by the zones.
 fn job(draw: &mut Draw) -> Job {
     let mut job = Job {
         text: GLOBAL.to_owned(),
@@ -146,76 +148,61 @@ fn job(draw: &mut Draw) -> Job {
         ends_zones: false,
         max_open: MAX_OPEN,
     };
-    // Later jobs mostly work where the first one wrote.
+    // Later jobs work where the first one wrote.
     let (offset, zones) = (draw.below(8), 1 + draw.below(4));
     let place = format!("offset={offset}z\nsize={zones}z\n");
-    for number in 0..1 + draw.below(3) {
-        job.text += &format!("[j{number}]\n{place}");
-        if number > 0 {
-            job.text += "stonewall\n";
-        }
+    let count = 1 + draw.below(3);
+    for number in 0..count {
         let depth = [1, 2, 4, 8][draw.below(4) as usize];
         let bs = [16, 32, 64, 128, 256][draw.below(5) as usize];
-        job.text += &format!("iodepth={depth}\n");
-        match if number == 0 {
-            draw.below(6)
-        } else {
-            draw.below(10)
-        } {
-            0 | 1 => job.text += &format!("rw=write\nbs={bs}k\n"),
-            2 => {
-                let count = 1 + draw.below(150);
-                job.text += &format!("rw=write\nbs={bs}k\nnumber_ios={count}\n");
-            }
-            3 => {
-                let mib = 1 + draw.below(30);
-                job.text += &format!("rw=write\nbs={bs}k\nio_size={mib}m\n");
-            }
+        let (ops, mib) = (1 + draw.below(150), 1 + draw.below(24));
+        let kind = match (number, job.zones) {
+            (0, _) => draw.below(6),
+            (_, Exact::Yes) => draw.below(10),
+            (_, Exact::Total) => 3 + draw.below(5),
+        };
+        let options = match kind {
+            0 | 1 => "rw=write\n".to_owned(),
+            2 => format!("rw=write\nnumber_ios={ops}\n"),
+            3 => format!("rw=write\nio_size={mib}m\n"),
             4 => {
-                let (mib, open) = (1 + draw.below(24), 1 + draw.below(4));
                 job.zones = Exact::Total;
-                // The limit is one for all jobs of a device.
-                job.text += &format!("rw=randwrite\nbs={bs}k\nio_size={mib}m\n");
-                if !job.text.contains("max_open_zones") && number == 0 {
-                    job.text = job
-                        .text
-                        .replace("[j0]", &format!("max_open_zones={open}\n[j0]"));
+                if number == 0 {
+                    // The limit is one for all jobs of a device.
+                    job.max_open = 1 + draw.below(4);
+                    job.text += &format!("max_open_zones={}\n", job.max_open);
                 }
+                format!("rw=randwrite\nio_size={mib}m\n")
             }
             5 => {
-                let (mib, percent) = (4 + draw.below(20), 10 + draw.below(80));
-                job.amounts = Exact::Total;
-                job.zones = Exact::Total;
-                // Reads need something to read.
-                job.text += &format!("rw=randrw\nrwmixread={percent}\nbs={bs}k\nio_size={mib}m\n");
+                (job.amounts, job.zones) = (Exact::Total, Exact::Total);
                 if number == 0 {
-                    job.text = job.text.replace(
-                        "[j0]",
-                        &format!("[fill]\nrw=write\nbs=256k\n{place}[j0]\nstonewall"),
-                    );
+                    // Reads need something to read.
+                    job.text += &format!("[fill]\nrw=write\nbs=256k\n{place}");
                 }
+                let percent = 10 + draw.below(80);
+                format!("rw=randrw\nrwmixread={percent}\nio_size={mib}m\n")
             }
-            6 => job.text += &format!("rw=read\nbs={bs}k\n"),
+            6 => format!("rw=randread\nnumber_ios={ops}\n"),
             7 => {
-                let count = 1 + draw.below(300);
-                job.text += &format!("rw=randread\nbs={bs}k\nnumber_ios={count}\n");
-            }
-            8 => job.text += "rw=trim\nbs=8m\n",
-            _ => {
-                let count = 1 + draw.below(100);
-                job.resets_are_drawn = true;
-                job.zones = Exact::Total;
-                job.text += &format!(
-                    "rw=randwrite\nbs={bs}k\nnumber_ios={count}\nzone_reset_threshold=0.2\n\
+                (job.resets_are_drawn, job.zones) = (true, Exact::Total);
+                format!(
+                    "rw=randwrite\nnumber_ios={ops}\nzone_reset_threshold=0.2\n\
                      zone_reset_frequency=0.1\n"
-                );
+                )
             }
+            8 => "rw=read\n".to_owned(),
+            _ => "rw=trim\n".to_owned(),
+        };
+        job.text += &format!("[j{number}]\nstonewall\n{place}iodepth={depth}\n{options}");
+        job.text += match kind {
+            9 => "bs=8m\n".to_owned(),
+            _ => format!("bs={bs}k\n"),
         }
+        .as_str();
     }
-    // How many reads there are to be had depends on which zones hold how much.
-    if job.zones == Exact::Total && job.text.contains("rw=read\n") {
-        job.amounts = Exact::Total;
-    }
+    // Blocks of several sizes leave rests of zones, which are finished.
+    job.ends_zones = count > 1;
     job
 }
 
