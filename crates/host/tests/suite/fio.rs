@@ -1,7 +1,10 @@
 //! Job files: what is read, what is refused at which line, and what is planned.
 
+use std::collections::BTreeSet;
+
 use zonelab_config::Errors;
 use zonelab_device::Nanos;
+use zonelab_host::fio::options::{self, Treatment};
 use zonelab_host::fio::{CommandLine, ExitWhat, JobFile, JobText, Outside, Plan, Target};
 use zonelab_host::softfinish::SoftFinish;
 use zonelab_host::workload::directed::{Direction, Pattern, WriteStyle};
@@ -551,4 +554,28 @@ fn mistakes_on_the_command_line_name_the_option() {
     );
     let line = CommandLine::parse(&["--time_based".to_owned(), "5".to_owned()], &[]).unwrap();
     assert_eq!(line.files, ["5"]);
+}
+
+/// The options that `docs/fio.md` lists are those that are used.
+#[test]
+fn the_documents_list_is_true() {
+    const DOCUMENT: &str = include_str!("../../../../docs/fio.md");
+    let mut listed = BTreeSet::new();
+    for heading in ["\n## Options that are used\n", "\n## Extensions\n"] {
+        let (_, section) = DOCUMENT.split_once(heading).expect(heading);
+        let section = section.split("\n## ").next().unwrap_or_default();
+        let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+        for row in rows {
+            let cell = row.split(" | ").next().unwrap_or_default();
+            for name in cell.split(['`', ',', ' ']).filter(|name| !name.is_empty()) {
+                let name = name.split('=').next().unwrap_or_default();
+                let option = options::find(name).unwrap_or_else(|| panic!("{name}: no option"));
+                assert_eq!(option.treatment, Treatment::Used, "{name}");
+                listed.insert(option.name);
+            }
+        }
+    }
+    let used = options::all().filter(|option| option.treatment == Treatment::Used);
+    let used: BTreeSet<&str> = used.map(|option| option.name).collect();
+    assert_eq!(listed, used);
 }
