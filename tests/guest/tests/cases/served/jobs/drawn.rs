@@ -102,7 +102,7 @@ const FIXED: &[(&str, Exact, Exact)] = &[
         Exact::Yes,
     ),
     (
-        "[a]\nrw=write\nbs=64k\nsize=2z\nfsync=16\n",
+        "[a]\nrw=write\nbs=64k\nsize=2z\nfsync=16\nnumber_ios=100\n",
         Exact::Yes,
         Exact::Yes,
     ),
@@ -152,9 +152,12 @@ fn job(draw: &mut Draw) -> Job {
     let (offset, zones) = (draw.below(8), 1 + draw.below(4));
     let place = format!("offset={offset}z\nsize={zones}z\n");
     let count = 1 + draw.below(3);
+    // Writes of one size: the rest of a zone that is too small for a write of a later
+    // job has fio go on from the first zone on, where zonelab ends.
+    let write_kib = [16, 32, 64, 128, 256][draw.below(5) as usize];
     for number in 0..count {
         let depth = [1, 2, 4, 8][draw.below(4) as usize];
-        let bs = [16, 32, 64, 128, 256][draw.below(5) as usize];
+        let read_kib = [4, 16, 64, 128][draw.below(4) as usize];
         let (ops, mib) = (1 + draw.below(150), 1 + draw.below(24));
         let kind = match (number, job.zones) {
             (0, _) => draw.below(6),
@@ -195,13 +198,13 @@ fn job(draw: &mut Draw) -> Job {
             _ => "rw=trim\n".to_owned(),
         };
         job.text += &format!("[j{number}]\nstonewall\n{place}iodepth={depth}\n{options}");
-        job.text += match kind {
+        job.text += &match kind {
             9 => "bs=8m\n".to_owned(),
-            _ => format!("bs={bs}k\n"),
-        }
-        .as_str();
+            6 | 8 => format!("bs={read_kib}k\n"),
+            _ => format!("bs={write_kib}k\n"),
+        };
     }
-    // Blocks of several sizes leave rests of zones, which are finished.
+    // Trims take what was written.
     job.ends_zones = count > 1;
     job
 }
