@@ -2,6 +2,7 @@
 //!
 //! Each rule says why it is one. A violation is printed as `file:line: rule`.
 
+mod names;
 mod promises;
 mod source;
 
