@@ -305,13 +305,17 @@ fn both_find_the_same_jobs_on_a_command_line() {
     );
     let bare = file("bare.fio", "[d]\nrw=write\nnumber_ios=7\n");
     for line in [
-        "--ioengine=null --size 64m --name=x --rw=read --bs=16k --number_ios 9 --name y --new_group -rw=write --numjobs 2 --group_reporting --io_size=2m".to_owned(),
+        "--ioengine=null --size 64m --name=x --rw=read --bs=16k --number_ios 9 \
+         --name y --new_group -rw=write --numjobs 2 --group_reporting --io_size=2m"
+            .to_owned(),
         format!("{one} {two}"),
         format!("--bs=64k --ioengine=null --size=64m {bare}"),
         format!("--ioengine=null --size=64m --name=x --rw=write --bs=32k --number_ios=4 {bare}"),
         format!("--name=x --ioengine=null --size=64m --rw=read --number_ios=2 {one} {two}"),
         format!("{one} --section=b"),
-        "--name=global --ioengine=null --size=64m --name=p --number_ios=1 --name=global --bs=8k --name=q --number_ios=2 --new_group".to_owned(),
+        "--name=global --ioengine=null --size=64m --name=p --number_ios=1 \
+         --name=global --bs=8k --name=q --number_ios=2 --new_group"
+            .to_owned(),
     ] {
         let words: Vec<&str> = line.split(' ').collect();
         let form = ["--output-format=json"];
@@ -338,7 +342,10 @@ fn both_find_the_same_jobs_on_a_command_line() {
             }
             for direction in ["read", "write"] {
                 for key in ["total_ios", "io_bytes"] {
-                    assert_eq!(ours[direction][key], theirs[direction][key], "{line}: {key}");
+                    assert_eq!(
+                        ours[direction][key], theirs[direction][key],
+                        "{line}: {key}"
+                    );
                 }
             }
         }

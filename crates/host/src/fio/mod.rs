@@ -1,9 +1,10 @@
 //! Job files of fio 3.x: from their text to jobs for an emulated or real drive.
 //!
 //! [`JobFile::parse`] reads the text and finds what is wrong with it, line by
-//! line; [`JobFile::gather`] also takes jobs of a [`CommandLine`]; [`JobFile::plan`] puts it on a device. Running a plan and printing
-//! results in fio's shape is the business of the crate `zonelab-lab`. Nothing
-//! here does I/O: environment and included files come through [`Outside`].
+//! line; [`JobFile::gather`] also takes jobs of a [`CommandLine`];
+//! [`JobFile::plan`] puts them on a device. Running a plan and printing results in
+//! fio's shape is the business of the crate `zonelab-lab`. Nothing here does I/O:
+//! environment and included files come through [`Outside`].
 //!
 //! What each option does, and what differs from fio: `docs/fio.md`.
 //!

@@ -448,102 +448,113 @@ fn several_files_are_stages_with_globals_of_their_own() {
     assert_eq!(names, ["b", "d"]);
 }
 
+/// A command line, job files, the names to be run of these, and what is said.
+type Mistake = (
+    &'static str,
+    &'static [&'static str],
+    &'static [&'static str],
+    &'static str,
+);
+
+const MISTAKES: &[Mistake] = &[
+    (
+        "--name=a --bs=4q",
+        &[],
+        &[],
+        "--bs of job a: \"4q\" is not a number; write a number, with k, m, g, t or p if it is large",
+    ),
+    (
+        "--bs=4q --name=a",
+        &[],
+        &[],
+        "--bs: \"4q\" is not a number; write a number, with k, m, g, t or p if it is large",
+    ),
+    (
+        "--name=a --iodeph=4",
+        &[],
+        &[],
+        "--iodeph: is unknown; did you mean `--iodepth`?",
+    ),
+    (
+        "--name=a --devise=x",
+        &[],
+        &[],
+        "--devise: is unknown; did you mean `--device`?",
+    ),
+    (
+        "--name=a --bs",
+        &[],
+        &[],
+        "--bs of job a: needs a value; --bs=...",
+    ),
+    (
+        "--name=a --bs --rw=read",
+        &[],
+        &[],
+        "--bs of job a: needs a value; --bs=...",
+    ),
+    ("--name", &[], &[], "--name: needs a value; --name=..."),
+    (
+        "--name=a --verify=md5",
+        &[],
+        &[],
+        "--verify of job a: is not supported: nothing is verified",
+    ),
+    (
+        "--name=a --size=101%",
+        &[],
+        &[],
+        "--size of job a: \"101%\" is no percentage; 0% to 100%",
+    ),
+    (
+        "--name=a --offset=1.5z",
+        &[],
+        &[],
+        "--offset of job a: \"1.5z\" is no number of zones; as in 20z",
+    ),
+    (
+        "--name=a --group_reporting=yes",
+        &[],
+        &[],
+        "--group_reporting of job a: \"yes\" is neither 0 nor 1; the name alone switches it on",
+    ),
+    (
+        "--bs=4k",
+        &[],
+        &[],
+        "no job; name a job file, or begin a job with --name=...",
+    ),
+    (
+        "",
+        &[],
+        &[],
+        "no job; name a job file, or begin a job with --name=...",
+    ),
+    (
+        "--bs=4k",
+        &["[a]\n", "[b]\n"],
+        &[],
+        "--bs: is for all jobs, but there are several job files; put it into their [global] \
+             sections, or behind --name=...: fio would give it to the first file only",
+    ),
+    (
+        "",
+        &["[a]\n[b]\n"],
+        &["c"],
+        "--section: no job of the files has the name c; a, b",
+    ),
+    // What follows an option that may lack its value is a file.
+    (
+        "--name=a --time_based 5",
+        &[],
+        &[],
+        "--time_based of job a: without runtime, the job never ends; add for example runtime=60",
+    ),
+];
+
 #[test]
 fn mistakes_on_the_command_line_name_the_option() {
-    for (line, texts, only, says) in [
-        (
-            "--name=a --bs=4q",
-            &[][..],
-            &[][..],
-            "--bs of job a: \"4q\" is not a number; write a number, with k, m, g, t or p if it is large",
-        ),
-        (
-            "--bs=4q --name=a",
-            &[],
-            &[],
-            "--bs: \"4q\" is not a number; write a number, with k, m, g, t or p if it is large",
-        ),
-        (
-            "--name=a --iodeph=4",
-            &[],
-            &[],
-            "--iodeph: is unknown; did you mean `--iodepth`?",
-        ),
-        (
-            "--name=a --devise=x",
-            &[],
-            &[],
-            "--devise: is unknown; did you mean `--device`?",
-        ),
-        (
-            "--name=a --bs",
-            &[],
-            &[],
-            "--bs of job a: needs a value; --bs=...",
-        ),
-        (
-            "--name=a --bs --rw=read",
-            &[],
-            &[],
-            "--bs of job a: needs a value; --bs=...",
-        ),
-        ("--name", &[], &[], "--name: needs a value; --name=..."),
-        (
-            "--name=a --verify=md5",
-            &[],
-            &[],
-            "--verify of job a: is not supported: nothing is verified",
-        ),
-        (
-            "--name=a --size=101%",
-            &[],
-            &[],
-            "--size of job a: \"101%\" is no percentage; 0% to 100%",
-        ),
-        (
-            "--name=a --offset=1.5z",
-            &[],
-            &[],
-            "--offset of job a: \"1.5z\" is no number of zones; as in 20z",
-        ),
-        (
-            "--name=a --group_reporting=yes",
-            &[],
-            &[],
-            "--group_reporting of job a: \"yes\" is neither 0 nor 1; the name alone switches it on",
-        ),
-        (
-            "--bs=4k",
-            &[],
-            &[],
-            "no job; name a job file, or begin a job with --name=...",
-        ),
-        (
-            "",
-            &[],
-            &[],
-            "no job; name a job file, or begin a job with --name=...",
-        ),
-        (
-            "--bs=4k",
-            &["[a]\n", "[b]\n"],
-            &[],
-            "--bs: is for all jobs, but there are several job files; put it into their [global] sections, or behind --name=...: fio would give it to the first file only",
-        ),
-        (
-            "",
-            &["[a]\n[b]\n"],
-            &["c"],
-            "--section: no job of the files has the name c; a, b",
-        ),
-        // What follows an option that may lack its value is a file.
-        (
-            "--name=a --time_based 5",
-            &[],
-            &[],
-            "--time_based of job a: without runtime, the job never ends; add for example runtime=60",
-        ),
-    ] {
+    for &(line, texts, only, says) in MISTAKES {
         let planned = gathered(line, texts, only).and_then(|file| file.plan(&tiny_info(), 1));
         assert_eq!(planned.expect_err(line).to_string(), says, "{line}");
     }

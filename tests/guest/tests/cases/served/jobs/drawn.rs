@@ -97,7 +97,8 @@ const FIXED: &[(&str, Exact, Exact)] = &[
         Exact::Yes,
     ),
     (
-        "[a]\nrw=write\nbs=256k\nsize=2z\n[b]\nstonewall\nrw=write\nbs=64k\nsize=3z\noffset=1z\nnumber_ios=100\n",
+        "[a]\nrw=write\nbs=256k\nsize=2z\n[b]\nstonewall\n\
+         rw=write\nbs=64k\nsize=3z\noffset=1z\nnumber_ios=100\n",
         Exact::Yes,
         Exact::Yes,
     ),
@@ -107,7 +108,8 @@ const FIXED: &[(&str, Exact, Exact)] = &[
         Exact::Yes,
     ),
     (
-        "[a]\nrw=write\nbs=256k\nsize=4z\n[b]\nstonewall\nrw=randread\nbs=4k\nsize=4z\nnumber_ios=500\niodepth=16\n",
+        "[a]\nrw=write\nbs=256k\nsize=4z\n[b]\nstonewall\n\
+         rw=randread\nbs=4k\nsize=4z\nnumber_ios=500\niodepth=16\n",
         Exact::Yes,
         Exact::Yes,
     ),
