@@ -135,30 +135,25 @@ fn compare(
     differ("flushes", theirs.syncs.to_string(), ours.syncs.to_string());
     // What the drive was asked for is what fio says that it did, with its trims. Of
     // these several may be under way for one zone, which is reset once.
-    let trims = |outcome: &Outcome| -> u64 {
-        let all = outcome.entries.iter();
-        all.map(|(_, amounts)| amounts[2].0).sum()
-    };
-    let asked = theirs.resets + trims(&theirs);
-    let trimmed = trims(&theirs);
+    let trimmed: u64 = theirs.entries.iter().map(|(_, of)| of[2].0).sum();
+    let asked = theirs.resets + trimmed;
     if resets_of_drive > asked || resets_of_drive + trimmed < asked {
-        problems.push(format!(
-            "resets: fio says {asked}, the drive counts {resets_of_drive}"
-        ));
+        let counted = format!("says {asked}, where the drive counts {resets_of_drive}");
+        differ("resets of zones", counted, ours.resets.to_string());
     }
-    if job.zones == Exact::Yes {
-        let [they, we] = [&theirs, &ours].map(|outcome| outcome.resets.to_string());
-        let what = "resets";
-        if they != we {
-            problems.push(format!("{what}: fio {they}, zonelab {we}"));
-        }
-        for (index, (they, we)) in theirs.zones.iter().zip(&ours.zones).enumerate() {
-            if they != we {
-                problems.push(format!("zone {index}: fio {they:?}, zonelab {we:?}"));
-            }
-        }
-    } else {
+    let [theirs_count, ours_count] = [&theirs, &ours].map(|of| of.zones.len().to_string());
+    differ("zones", theirs_count, ours_count);
+    if job.zones == Exact::Total {
         problems.extend(random_facts(&theirs, &ours, job));
+        return Ok(problems);
+    }
+    differ("resets", theirs.resets.to_string(), ours.resets.to_string());
+    for (index, (they, we)) in theirs.zones.iter().zip(&ours.zones).enumerate() {
+        differ(
+            &format!("zone {index}"),
+            format!("{they:?}"),
+            format!("{we:?}"),
+        );
     }
     Ok(problems)
 }
