@@ -11,7 +11,7 @@ use zonelab_ssd::profile::Profile;
 use crate::exit::Failure;
 
 /// Largest input file; larger ones are not what was meant.
-const MAX_BYTES: u64 = 16 << 20;
+pub(crate) const MAX_BYTES: u64 = 16 << 20;
 
 /// Reads a text file.
 ///

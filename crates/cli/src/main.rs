@@ -51,7 +51,7 @@ enum Command {
     /// Run one point of an experiment, and write what every die, channel and
     /// job did as a timeline for ui.perfetto.dev
     Trace(trace::Args),
-    /// Run a fio job file on a drive
+    /// Run fio jobs on a drive: from job files, or from the command line
     Fio(fio::Args),
     /// Run a workload on a key-value store in the zones of a drive
     Kv(kv::Args),
@@ -78,7 +78,7 @@ enum Command {
 
 fn main() -> ExitCode {
     console::explain_panics();
-    let result = match Cli::parse().command {
+    let result = match Cli::parse_from(fio::arrange(std::env::args_os())).command {
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Run(args) => reproduce::run(&args),
         Command::Trace(args) => trace::trace(&args),

@@ -87,31 +87,38 @@ struct Results {
 
 impl Results {
     fn get(test: &str) -> Self {
-        let scratch =
-            std::env::temp_dir().join(format!("zonelab-fio-{test}-{}", std::process::id()));
-        std::fs::create_dir_all(&scratch).unwrap();
-        let paths = ["theirs.json", "ours.json"].map(|name| scratch.join(name));
-        let to = |path: &Path| format!("--output={}", path.display());
-        let theirs = fio(&["--output-format=json", &to(&paths[0]), "common.fio"]);
-        assert!(theirs.status.success(), "{}", text(&theirs.stderr));
-        let ours = zonelab(&[
-            "fio",
-            "--json",
-            &to(&paths[1]),
-            "--device",
-            "small-zones",
-            "--full-zones",
-            "all",
-            "common.fio",
-        ]);
-        assert!(ours.status.success(), "{}", text(&ours.stderr));
-        let read = |path: &Path| serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        Self::in_form(test, "json")
+    }
+
+    fn in_form(test: &str, form: &str) -> Self {
+        let (paths, [theirs, ours]) = outputs(test, form);
+        let read = |text: &str| serde_json::from_str(text).unwrap();
         Self {
-            theirs: read(&paths[0]),
-            ours: read(&paths[1]),
+            theirs: read(&theirs),
+            ours: read(&ours),
             paths,
         }
     }
+}
+
+/// What both print for `common.fio` in this form, theirs first, and where it is kept.
+fn outputs(test: &str, form: &str) -> ([PathBuf; 2], [String; 2]) {
+    let scratch = std::env::temp_dir().join(format!("zonelab-fio-{test}-{}", std::process::id()));
+    std::fs::create_dir_all(&scratch).unwrap();
+    let paths = ["theirs", "ours"].map(|name| scratch.join(name));
+    let to = |path: &Path| format!("--output={}", path.display());
+    let form = format!("--output-format={form}");
+    let theirs = fio(&[&form, &to(&paths[0]), "common.fio"]);
+    assert!(theirs.status.success(), "{}", text(&theirs.stderr));
+    let drive = ["--device", "small-zones", "--full-zones", "all"];
+    let output = to(&paths[1]);
+    let ours = [&["fio", &form, &output], &drive[..], &["common.fio"]].concat();
+    let ours = zonelab(&ours);
+    assert!(ours.status.success(), "{}", text(&ours.stderr));
+    let texts = paths
+        .each_ref()
+        .map(|path| std::fs::read_to_string(path).unwrap());
+    (paths, texts)
 }
 
 impl Drop for Results {
@@ -120,9 +127,12 @@ impl Drop for Results {
     }
 }
 
-/// All keys of a value, as paths. Names of percentiles are keys too.
+/// All keys of a value, as paths. Names of percentiles are keys too; those of bins
+/// are measurements.
 fn keys(value: &Value, at: &str, all: &mut BTreeSet<String>) {
-    if let Value::Object(map) = value {
+    if let Value::Object(map) = value
+        && !at.ends_with("/bins")
+    {
         for (key, value) in map {
             let path = format!("{at}/{key}");
             keys(value, &path, all);
@@ -159,9 +169,8 @@ fn jobs_groups_and_options_are_the_same() {
     }
 }
 
-#[test]
-fn results_have_the_same_shape() {
-    let Results { theirs, ours, .. } = &Results::get("shape");
+fn assert_same_shape(Results { theirs, ours, .. }: &Results) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
     for (ours, theirs) in ours["jobs"]
         .as_array()
         .unwrap()
@@ -173,7 +182,175 @@ fn results_have_the_same_shape() {
         keys(theirs, "", &mut they);
         we.retain(|key| !key.starts_with("/zonelab"));
         assert_eq!(we, they, "{}", theirs["jobname"]);
+        all.extend(we);
     }
+    all
+}
+
+#[test]
+fn results_have_the_same_shape() {
+    assert_same_shape(&Results::get("shape"));
+}
+
+#[test]
+fn distributions_have_the_same_shape() {
+    let results = Results::in_form("bins", "json+");
+    let keys = assert_same_shape(&results);
+    for part in [
+        "read/clat_ns",
+        "write/clat_ns",
+        "read/lat_ns",
+        "read/slat_ns",
+    ] {
+        assert!(keys.contains(&format!("/{part}/bins")), "{keys:?}");
+    }
+    // In both, bins are named in ascending order and hold every latency; and the
+    // name of a bin lies in the bin, the middle of a 64th of a power of two.
+    for result in [&results.theirs, &results.ours] {
+        for job in result["jobs"].as_array().unwrap() {
+            for direction in ["read", "write", "trim"] {
+                let latency = &job[direction]["clat_ns"];
+                let Some(bins) = latency["bins"].as_object() else {
+                    continue;
+                };
+                let sum: u64 = bins.values().map(|count| count.as_u64().unwrap()).sum();
+                assert_eq!(Some(sum), latency["N"].as_u64(), "{latency}");
+                for name in bins.keys() {
+                    let ns: u64 = name.parse().unwrap();
+                    let width = if ns < 128 { 1 } else { 1 << (ns.ilog2() - 6) };
+                    assert_eq!(ns % width, width / 2, "{ns}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn terse_lines_have_the_same_fields() {
+    let (paths, texts) = outputs("terse", "terse");
+    let [theirs, ours] = texts.each_ref().map(|text| -> Vec<Vec<&str>> {
+        let lines = text.lines().filter(|line| line.starts_with("3;"));
+        lines.map(|line| line.split(';').collect()).collect()
+    });
+    assert_eq!(theirs.len(), 4);
+    assert_eq!(ours.len(), theirs.len(), "a line for each group or job");
+    for (ours, theirs) in ours.iter().zip(&theirs) {
+        assert_eq!(ours.len(), theirs.len(), "{ours:?}\n{theirs:?}");
+        // Version, name, group and error; names of percentiles; what is a share;
+        // and how many decimals a number has.
+        for (index, (our, their)) in ours.iter().zip(theirs).enumerate() {
+            let both = format!("field {index}: {our} and {their}");
+            if matches!(index, 0 | 2..=4) {
+                assert_eq!(our, their, "{both}");
+            }
+            let percentile = |field: &str| field.split_once('=').map(|(name, _)| name.to_owned());
+            assert_eq!(percentile(our), percentile(their), "{both}");
+            assert_eq!(our.ends_with('%'), their.ends_with('%'), "{both}");
+            let decimals = |field: &str| {
+                let number = field.trim_end_matches('%').parse::<f64>();
+                let (_, decimals) = field.trim_end_matches('%').split_once('.')?;
+                number.is_ok().then_some(decimals.len())
+            };
+            if index != 1 {
+                assert_eq!(decimals(our), decimals(their), "{both}");
+            }
+        }
+    }
+    // KiB that were read and written, by those that do the same amount in both.
+    let renamed = |lines: &[Vec<&str>]| {
+        (
+            lines[1][46].to_owned(),
+            lines[1].last().map(|t| (*t).to_owned()),
+        )
+    };
+    assert_eq!(renamed(&ours), renamed(&theirs));
+    assert_eq!(renamed(&ours).1.as_deref(), Some("after the first"));
+    assert_eq!(ours[3][5], theirs[3][5], "64 reads");
+    std::fs::remove_dir_all(paths[0].parent().unwrap()).unwrap();
+}
+
+/// Of fio's options, those whose value may be left out are those that do not take
+/// the next word as their value.
+#[test]
+fn options_without_values_are_those_of_fio() {
+    let output = text(&fio(&["--cmdhelp"]).stdout);
+    let names = output
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
+    for name in names.map(|name| name.trim_end_matches(':')) {
+        let help = text(&fio(&[&format!("--cmdhelp={name}")]).stdout);
+        let theirs = help.contains("type: empty or boolean value");
+        let ours = options::find(name).is_some_and(|option| option.may_lack_value());
+        assert_eq!(ours, theirs, "{help}");
+    }
+}
+
+/// Jobs on the command line, of files, and of both.
+#[test]
+fn both_find_the_same_jobs_on_a_command_line() {
+    let scratch = std::env::temp_dir().join(format!("zonelab-words-{}", std::process::id()));
+    std::fs::create_dir_all(&scratch).unwrap();
+    let file = |name: &str, text: &str| {
+        let path = scratch.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let one = file(
+        "one.fio",
+        "[global]\nioengine=null\nsize=64m\nbs=8k\n[a]\nrw=read\nnumber_ios=3\n[b]\nrw=write\nio_size=1m\n",
+    );
+    let two = file(
+        "two.fio",
+        "[c]\nrw=write\nioengine=null\nsize=64m\nnumber_ios=5\n",
+    );
+    let bare = file("bare.fio", "[d]\nrw=write\nnumber_ios=7\n");
+    for line in [
+        "--ioengine=null --size 64m --name=x --rw=read --bs=16k --number_ios 9 \
+         --name y --new_group -rw=write --numjobs 2 --group_reporting --io_size=2m"
+            .to_owned(),
+        format!("{one} {two}"),
+        format!("--bs=64k --ioengine=null --size=64m {bare}"),
+        format!("--ioengine=null --size=64m --name=x --rw=write --bs=32k --number_ios=4 {bare}"),
+        format!("--name=x --ioengine=null --size=64m --rw=read --number_ios=2 {one} {two}"),
+        format!("{one} --section=b"),
+        "--name=global --ioengine=null --size=64m --name=p --number_ios=1 \
+         --name=global --bs=8k --name=q --number_ios=2 --new_group"
+            .to_owned(),
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let form = ["--output-format=json"];
+        let theirs = fio(&[&form, &words[..]].concat());
+        let drive = ["--device", "small-zones", "--full-zones", "all"];
+        let ours = zonelab(&[&["fio"], &form[..], &drive, &words[..]].concat());
+        assert!(theirs.status.success(), "{line}: {}", text(&theirs.stderr));
+        assert!(ours.status.success(), "{line}: {}", text(&ours.stderr));
+        let json = |output: &Output| -> Value {
+            let text = text(&output.stdout);
+            // fio prints about names of files before its results.
+            serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap()
+        };
+        let (theirs, ours) = (json(&theirs), json(&ours));
+        let none = serde_json::json!({});
+        let globals = theirs.get("global options").unwrap_or(&none);
+        assert_eq!(ours["global options"], *globals, "{line}");
+        let jobs = |result: &Value| result["jobs"].as_array().unwrap().clone();
+        let (theirs, ours) = (jobs(&theirs), jobs(&ours));
+        assert_eq!(ours.len(), theirs.len(), "{line}");
+        for (ours, theirs) in ours.iter().zip(&theirs) {
+            for key in ["jobname", "groupid", "job options"] {
+                assert_eq!(ours[key], theirs[key], "{line}");
+            }
+            for direction in ["read", "write"] {
+                for key in ["total_ios", "io_bytes"] {
+                    assert_eq!(
+                        ours[direction][key], theirs[direction][key],
+                        "{line}: {key}"
+                    );
+                }
+            }
+        }
+    }
+    std::fs::remove_dir_all(&scratch).unwrap();
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Job files of fio.
 
 use zonelab_config::{Errors, Place};
-use zonelab_host::fio::{JobFile, Outside, Plan};
+use zonelab_host::fio::{CommandLine, JobFile, JobText, Outside, Plan};
 use zonelab_ssd::Drive;
 use zonelab_ssd::profile::Profile;
 
@@ -19,6 +19,9 @@ const BASES: &[&str] = &[
      [c]\nrw=write\nsoftfinish=1\nsoftfinish_granularity=8k\nsoftfinish_pause=50\nloops=2\n\
      include more.fio\njob_max_open_zones=3\nwrite_bw_log\nlog_avg_msec=5\n",
 ];
+
+/// Fields of a line of the terse form.
+const TERSE_FIELDS: usize = 121;
 
 /// Operations of each job that is run.
 const OPERATIONS: u64 = 20;
@@ -108,5 +111,105 @@ fn execute(file: &JobFile, mut plan: Plan, profile: &Profile) {
     let json = zonelab_lab::fio::to_json(&report);
     assert!(json.contains("\"jobs\""), "{json}");
     assert!(!zonelab_lab::fio::to_text(&report).is_empty());
+    let plus = zonelab_lab::fio::to_json_plus(&report);
+    assert!(plus.len() >= json.len(), "{plus}");
+    let terse = zonelab_lab::fio::to_terse(&report);
+    assert_eq!(terse.lines().count(), report.entries.len(), "{terse}");
+    for line in terse.lines() {
+        // A description may have more of the separators.
+        assert!(line.split(';').count() >= TERSE_FIELDS, "{line}");
+    }
     drop(zonelab_lab::fio::log_files(&plan, &run));
+}
+
+/// Options of jobs on a command line, one in each line.
+const LINES: &[&str] = &[
+    "bs=4k\nname=a\nrw=randwrite\nsize=50%\niodepth=4\nioengine=libaio\nname=b\nrw=read\n\
+     stonewall\noffset=1z\nsize=2z\nio_size=25%\ngroup_reporting\n",
+    "name=append\nioengine=io_uring_cmd\ncmd_type=nvme\nzone_append=1\nrw=write\nbs=16k\n\
+     numjobs=3\noffset_increment=10%\nsize=1z\nnumber_ios=9\n",
+    "name=mix\nrw=randrw\nbssplit=4k/50:64k/50,8k\nrandom_distribution=zipf:1.2\ntime_based=1\n\
+     runtime=10ms\nname=global\nrate=1m,2m\nname=t\nrw=randtrim\nzonemode=zbd\n",
+];
+
+/// The target `fio_words`: words of a command line are jobs or refused by the name
+/// of an option, and plain ones mean what the same options mean in a job file.
+///
+/// # Panics
+/// Something is wrong.
+pub fn run_words(data: &[u8]) {
+    let mut draw = Draw::new(data);
+    let verbatim = text::verbatim(data);
+    let runs = draw.one_in(4) || verbatim.is_some();
+    let is_split = draw.flag() && verbatim.is_none();
+    let text = verbatim.unwrap_or_else(|| text::draw(&mut draw, LINES));
+    let mut words = Vec::new();
+    for line in text.lines() {
+        match line.split_once('=').filter(|_| is_split) {
+            Some((key, value)) => words.extend([format!("--{key}"), value.to_owned()]),
+            None if line.contains(' ') => words.extend(line.split(' ').map(str::to_owned)),
+            None => words.push(format!("--{line}")),
+        }
+    }
+    let outside = Outside {
+        variable: &|_| None,
+        include: &|_| Err("no files".to_owned()),
+    };
+    let none: &[JobText<'_>] = &[];
+    let line = CommandLine::parse(&words, &["device", "seed"]);
+    let jobs = line.and_then(|line| JobFile::gather(&line, none, &[]));
+    let profile = Profile::load("small-zones", &[], |_| Err::<String, &str>("no files"))
+        .expect("built-in profiles are right");
+    let info = Drive::new(&profile.config).info().clone();
+    let plan = |jobs: &Result<JobFile, Errors>| {
+        let jobs = jobs.as_ref().map_err(Clone::clone);
+        jobs.and_then(|jobs| jobs.plan(&info, 1))
+    };
+    let planned = plan(&jobs);
+    if let Err(errors) = &planned {
+        for problem in errors.problems() {
+            assert!(!problem.what.is_empty(), "refused without a reason");
+            assert!(problem.file.is_empty(), "there is no file: {problem}");
+            if let Place::Override(option) = &problem.place {
+                assert!(option.starts_with("--"), "no option: {problem}");
+            }
+        }
+    }
+    if let (Some(text), false) = (as_file(&text), is_split) {
+        let file = JobFile::parse("fuzz.fio", &text, &outside);
+        match (&planned, plan(&file)) {
+            (Ok(ours), Ok(theirs)) => {
+                let [ours, theirs] = [ours, &theirs].map(|plan| format!("{:?}", plan.jobs));
+                assert_eq!(ours, theirs, "{text}");
+            }
+            (Err(_), Err(_)) => {}
+            (ours, theirs) => panic!("{words:?}: {ours:?}\n{text}: {theirs:?}"),
+        }
+    }
+    if let (Ok(jobs), Ok(plan), true) = (&jobs, planned, runs) {
+        execute(jobs, plan, &profile);
+    }
+}
+
+/// The job file that has the same jobs; `None`: characters mean something else in
+/// files, or there is no job.
+fn as_file(text: &str) -> Option<String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._%:/,=-".contains(c);
+    let mut lines = String::from("[global]\n");
+    let mut has_jobs = false;
+    for line in text.lines() {
+        let (key, value) = line.split_once('=').unwrap_or((line, ""));
+        if key.is_empty() || !line.chars().all(is_plain) || line.starts_with(['-', '=']) {
+            return None;
+        }
+        if key != "name" {
+            lines += &format!("{line}\n");
+        } else if value.is_empty() {
+            return None;
+        } else {
+            has_jobs |= !value.starts_with("global");
+            lines += &format!("[{value}]\n");
+        }
+    }
+    has_jobs.then_some(lines)
 }

@@ -132,6 +132,13 @@ pub const TARGETS: &[Target] = &[
         runs: 2_000,
     },
     Target {
+        name: "fio_words",
+        description: "jobs of fio on a command line: refused by the option, or those of a file",
+        run: fio::run_words,
+        max_bytes: 512,
+        runs: 1_000,
+    },
+    Target {
         name: "drive",
         description: "a drawn command stream into a drawn drive, against a shadow of it",
         run: drive::run,

@@ -83,6 +83,11 @@ fn experiment() {
 }
 
 #[test]
+fn fio_words() {
+    run("fio_words");
+}
+
+#[test]
 fn fio() {
     run("fio");
 }

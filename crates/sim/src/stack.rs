@@ -1,24 +1,22 @@
 //! Storage stacks of a host: what lies between a program and a drive, as costs.
 //!
-//! A stack matters to a drive only through when commands arrive, so a stack is
-//! a set of times ([`HostCosts`], [`BlockCosts`](crate::BlockCosts)). The drives
-//! that have been calibrated here were fitted with SPDK as a host that takes
-//! nothing; the others stand relative to it.
-//!
-//! The figures are those of the measurement papers on a ZN540. They belong to
-//! the papers' hosts as much as to the interfaces: the same interface costs
-//! 1.3 us on one of them and 4.2 us on another. Experiments that know better
-//! state their own.
+//! The figures and their sources are data: `hosts/stacks.toml`.
 
+use std::sync::LazyLock;
+
+use zonelab_config::{Document, Errors, Reported, Table};
 use zonelab_device::Nanos;
 
 use crate::costs::HostCosts;
 
+/// The stacks that come with zonelab.
+const BUILTIN: &str = include_str!("../../../hosts/stacks.toml");
+
 /// A storage stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stack {
-    /// Name in experiment files.
-    pub name: &'static str,
+    /// Name in experiment files and on command lines.
+    pub name: String,
     /// What an operation costs.
     pub costs: HostCosts,
     /// What a command of several merged requests costs more
@@ -29,99 +27,95 @@ pub struct Stack {
     /// How much longer a sleep is than asked for.
     pub sleep_slack_ns: Nanos,
     /// Where the figures are from.
-    pub source: &'static str,
+    pub source: String,
 }
 
 /// The stacks that are known by name.
-pub const STACKS: [Stack; 8] = [
-    Stack::user_space("spdk", "the reference that drives are calibrated with"),
-    Stack::user_space(
-        "vroom",
-        "ZNS in a user-space driver, section 5.2.2: no difference from SPDK",
-    ),
-    Stack::kernel(
-        "io_uring-sqpoll",
-        [300, 660, 300],
-        "ZN540 characterisation (CLUSTER'23), observation 2: 12.62 us where SPDK has 11.36, \
-         with a polling thread in the kernel, fixed buffers and registered files",
-    ),
-    Stack::kernel(
-        "io_uring-passthrough",
-        [700, 2_800, 700],
-        "ConfZNS++ (SYSTOR'24): 8 KiB writes take 15.4 us where SPDK has 11.2, reads 4 us more; \
-         one job reaches 294 K reads/s",
-    ),
-    Stack::kernel(
-        "io_uring",
-        [4_000, 0, 6_000],
-        "ZNS in a user-space driver, section 5.2.2: about 10 us more than SPDK, for the \
-         system call and the interrupt; how they share it is not published",
-    ),
-    Stack::kernel(
-        "libaio",
-        [4_000, 0, 6_000],
-        "as io_uring: the thesis finds the same offset",
-    ),
-    Stack::kernel(
-        "psync",
-        [4_000, 0, 6_000],
-        "as io_uring; a thread that waits has one operation in flight",
-    ),
-    Stack::kernel(
-        "ioctl",
-        [5_000, 0, 14_600],
-        "ConfZNS++ (SYSTOR'24), softfinish alone by blocking passthrough: writes of 8 and 16 KiB \
-         take 31.0 and 35.7 us where SPDK has 11.2 and 16.3",
-    ),
-];
+#[must_use]
+pub fn stacks() -> &'static [Stack] {
+    static STACKS: LazyLock<Vec<Stack>> =
+        LazyLock::new(|| parse("stacks.toml", BUILTIN).expect("a test reads the built-in stacks"));
+    &STACKS
+}
 
 impl Stack {
     /// The stack of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
-        STACKS.iter().find(|stack| stack.name == name)
+        stacks().iter().find(|stack| stack.name == name)
     }
 
-    const fn user_space(name: &'static str, source: &'static str) -> Self {
-        Self {
-            name,
-            costs: HostCosts::FREE,
-            merged_ns: Nanos::ZERO,
-            tick_ns: Nanos::ZERO,
-            sleep_slack_ns: Nanos::ZERO,
-            source,
-        }
-    }
-
-    /// A stack in a kernel that counts 250 ticks a second, on the way to whose
-    /// device a command takes these times in nanoseconds: to submit, on its
-    /// way, to complete.
-    const fn kernel(
-        name: &'static str,
-        [submit, path, complete]: [u64; 3],
-        source: &'static str,
-    ) -> Self {
-        Self {
-            name,
+    fn read(table: &Table<'_>) -> Result<Self, Reported> {
+        let time = |key| table.duration_ns(key).or(0).map(Nanos);
+        let name = table.string("name").required();
+        let [submit_ns, path_ns, complete_ns] = ["submit", "path", "complete"].map(time);
+        let [merged_ns, tick_ns, sleep_slack_ns] = ["merged", "tick", "sleep_slack"].map(time);
+        let source = table.string("source").required();
+        Ok(Self {
+            name: name?,
             costs: HostCosts {
-                submit_ns: Nanos(submit),
-                path_ns: Nanos(path),
-                complete_ns: Nanos(complete),
+                submit_ns: submit_ns?,
+                path_ns: path_ns?,
+                complete_ns: complete_ns?,
                 ..HostCosts::FREE
             },
-            merged_ns: Nanos(MERGED_NS),
-            tick_ns: Nanos::from_ms(4),
-            sleep_slack_ns: Nanos(SLEEP_SLACK_NS),
-            source,
-        }
+            merged_ns: merged_ns?,
+            tick_ns: tick_ns?,
+            sleep_slack_ns: sleep_slack_ns?,
+            source: source?,
+        })
     }
 }
 
-/// Writes of 4 KiB that mq-deadline merges, CLUSTER'23 figure 4a: 8 in flight
-/// take 26.3 us for each command of 16 KiB on average, 10 us more than SPDK.
-const MERGED_NS: u64 = 8_000;
+/// Reads stacks: tables `[[stack]]`.
+fn parse(file: &str, text: &str) -> Result<Vec<Stack>, Errors> {
+    let document = Document::parse(file, text, &[])?;
+    let read = || {
+        let tables = document.root().tables("stack")?;
+        let stacks: Vec<Result<Stack, Reported>> = tables.iter().map(Stack::read).collect();
+        stacks.into_iter().collect()
+    };
+    let stacks = read();
+    document.finish(stacks)
+}
 
-/// A sleep of 50 us takes 107 us (ConfZNS++, softfinish with pauses, alone:
-/// 137.9 us for each 8 KiB write against 31.0 without). Linux lets timers of
-/// ordinary threads be up to 50 us late; the rest is the way back to the core.
-const SLEEP_SLACK_NS: u64 = 57_000;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_builtin_stacks_are_right() {
+        let stacks = parse("stacks.toml", BUILTIN).unwrap_or_else(|errors| panic!("{errors}"));
+        let mut names: Vec<&str> = stacks.iter().map(|stack| &*stack.name).collect();
+        assert_eq!(names.len(), 8);
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), 8, "{names:?}");
+        assert!(stacks.iter().all(|stack| !stack.source.is_empty()));
+    }
+
+    #[test]
+    fn figures_are_those_of_their_sources() {
+        let stack = |name| Stack::named(name).expect(name);
+        assert_eq!(stack("spdk").costs, HostCosts::FREE);
+        assert_eq!(stack("spdk").tick_ns, Nanos::ZERO);
+        let sqpoll = stack("io_uring-sqpoll");
+        let costs = sqpoll.costs;
+        let sum = costs.submit_ns + costs.path_ns + costs.complete_ns;
+        assert_eq!(sum, Nanos(12_620 - 11_360));
+        assert_eq!(stack("ioctl").costs.complete_ns, Nanos(14_600));
+        assert_eq!(sqpoll.sleep_slack_ns, Nanos::from_us(57));
+        assert_eq!(Stack::named("iouring"), None);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let text = "[[stack]]\nname = \"a\"\nsubmit = 3\nsorce = \"me\"\n";
+        let errors = parse("x.toml", text)
+            .expect_err("three mistakes")
+            .to_string();
+        for part in ["submit", "source", "sorce"] {
+            assert!(errors.contains(part), "{part}: {errors}");
+        }
+    }
+}

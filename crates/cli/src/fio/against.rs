@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use zonelab_host::fio::{JobFile, Plan};
+use zonelab_host::fio::Plan;
 use zonelab_lab::fio::{self, Agreement, Report, Side, Verdict};
 use zonelab_lab::output::{Existing, Manifest, ResultDir};
 
 use super::ending::{configuration, outcome, put_text};
+use super::input::Input;
 use super::target::{Ran, Target};
 use super::{Args, interruptible};
 use crate::console;
@@ -14,7 +15,8 @@ use crate::devices::Named;
 use crate::exit::{Exit, Failure};
 
 /// Runs the jobs on both devices, one after the other, and compares.
-pub(super) fn fio(args: &Args, file: &JobFile, device: &str, other: &str) -> Result<Exit, Failure> {
+pub(super) fn fio(args: &Args, input: &Input, device: &str, other: &str) -> Result<Exit, Failure> {
+    let file = &input.file;
     refuse(args)?;
     let tolerance = tolerance(args)?;
     let names = [device, other];
@@ -33,7 +35,7 @@ pub(super) fn fio(args: &Args, file: &JobFile, device: &str, other: &str) -> Res
     }
     let of_devices: Vec<_> = targets.iter().map(|of| of.configuration(args)).collect();
     let of_devices = serde_json::json!({"devices": of_devices, "tolerance": tolerance});
-    let configuration = configuration(args, file, of_devices)?;
+    let configuration = configuration(input, of_devices);
     let existing = match args.force {
         true => Existing::Replace,
         false => Existing::Keep,
@@ -88,6 +90,7 @@ fn refuse(args: &Args) -> Result<(), Failure> {
     let of_one = [
         ("--trace", args.trace.is_some()),
         ("--snapshot", args.snapshot.is_some()),
+        ("--zone-report", args.zone_report.is_some()),
     ];
     match of_one.into_iter().find(|(_, is_given)| *is_given) {
         None => Ok(()),

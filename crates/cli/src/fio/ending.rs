@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use zonelab_host::fio::{JobFile, Plan};
-use zonelab_lab::fio::{self, FioRun, Report};
+use zonelab_host::fio::Plan;
+use zonelab_lab::fio::{self, FioRun, Report, log_files};
 use zonelab_lab::output::{Existing, Manifest, ResultDir};
 
-use super::Args;
+use super::input::Input;
+use super::{Args, Format};
 use crate::exit::{Exit, Failure};
-use crate::{console, files, results};
+use crate::{console, results};
 
 /// Where results go, checked before anything runs.
 pub(super) struct Ending {
@@ -24,7 +25,12 @@ impl Ending {
     ///
     /// # Errors
     /// The directory holds results of another configuration, or cannot be used.
-    pub(super) fn new(args: &Args, plan: &Plan, configuration: &Value) -> Result<Self, Failure> {
+    pub(super) fn new(
+        args: &Args,
+        input: &Input,
+        plan: &Plan,
+        configuration: &Value,
+    ) -> Result<Self, Failure> {
         let tool = concat!("zonelab ", env!("CARGO_PKG_VERSION"));
         let manifest = Manifest::new(tool, configuration.to_string().as_bytes(), args.seed);
         let existing = if args.force {
@@ -32,7 +38,7 @@ impl Ending {
         } else {
             Existing::Keep
         };
-        let target = directory(args, plan);
+        let target = directory(args, input, plan);
         if let Some(path) = &target {
             ResultDir::check(path, &manifest, existing).map_err(Failure::environment)?;
         }
@@ -55,7 +61,11 @@ impl Ending {
         report: &Report<'_>,
     ) -> Result<Exit, Failure> {
         if let Some(path) = &self.target {
-            write(path, self.manifest, self.existing, report, plan, run)?;
+            let json = json(args, report);
+            let dir = ResultDir::create(path, self.manifest, self.existing);
+            let dir = dir.map_err(Failure::environment)?;
+            write(dir, report, &json, log_files(plan, run))?;
+            eprintln!("zonelab: results: {}", path.display());
         }
         print(args, report)?;
         Ok(outcome(report))
@@ -63,57 +73,50 @@ impl Ending {
 }
 
 /// Where files go, if any are asked for.
-fn directory(args: &Args, plan: &Plan) -> Option<PathBuf> {
+fn directory(args: &Args, input: &Input, plan: &Plan) -> Option<PathBuf> {
     let logs = plan.jobs.iter().any(|job| job.logs.any());
     args.out.clone().or_else(|| {
-        let name = Path::new(&args.file).file_stem().unwrap_or_default();
-        let name = results::file_name(&name.to_string_lossy());
+        let name = results::file_name(&input.stem);
         logs.then(|| Path::new("results").join(name))
     })
 }
 
-/// What the results depend on: the job file as it was read, and `of_device`, an
-/// object that says what it ran on.
-///
-/// # Errors
-/// The job file cannot be read any more.
-pub(super) fn configuration(
-    args: &Args,
-    file: &JobFile,
-    of_device: Value,
-) -> Result<Value, Failure> {
-    let sections: Vec<_> = file
+/// What the results depend on: the jobs as they were read, and `of_device`, an
+/// object that says what they ran on.
+pub(super) fn configuration(input: &Input, of_device: Value) -> Value {
+    let sections: Vec<_> = input
+        .file
         .sections
         .iter()
         .map(|section| (&section.name, &section.echo))
         .collect();
     let mut configuration = serde_json::json!({
-        "global": file.global,
+        "global": input.file.global,
         "jobs": sections,
-        "text": files::read(&args.file)?,
+        "text": input.text,
     });
+    if !input.words.is_empty() {
+        configuration["words"] = serde_json::json!(input.words);
+    }
     if let (Value::Object(all), Value::Object(more)) = (&mut configuration, of_device) {
         all.extend(more);
     }
-    Ok(configuration)
+    configuration
 }
 
 fn write(
-    path: &Path,
-    manifest: Manifest,
-    existing: Existing,
+    mut dir: ResultDir,
     report: &Report<'_>,
-    plan: &Plan,
-    run: &FioRun,
+    json: &str,
+    logs: Vec<(String, String)>,
 ) -> Result<(), Failure> {
-    let mut dir = ResultDir::create(path, manifest, existing).map_err(Failure::environment)?;
     let mut put = |name: &str, text: &str| {
         dir.write(name, text.as_bytes())
             .map_err(Failure::environment)
     };
-    put("fio.json", &fio::to_json(report))?;
+    put("fio.json", json)?;
     put("fio.txt", &fio::to_text(report))?;
-    for (name, text) in fio::log_files(plan, run) {
+    for (name, text) in logs {
         // A prefix may be a path of the machine that the job file was made on.
         let name = name.rsplit('/').next().unwrap_or(&name);
         put(name, &text)?;
@@ -121,16 +124,34 @@ fn write(
     if !report.interrupted && report.lost.is_none() {
         dir.finish().map_err(Failure::environment)?;
     }
-    eprintln!("zonelab: results: {}", path.display());
     Ok(())
 }
 
+fn json(args: &Args, report: &Report<'_>) -> String {
+    match args.forms().contains(&Format::JsonPlus) {
+        true => fio::to_json_plus(report),
+        false => fio::to_json(report),
+    }
+}
+
+/// The forms that are asked for, one behind the other, in fio's order.
+fn forms(args: &Args, report: &Report<'_>) -> String {
+    let wanted = args.forms();
+    let mut text = String::new();
+    if wanted.contains(&Format::Terse) {
+        text += &fio::to_terse(report);
+    }
+    if wanted.contains(&Format::Json) || wanted.contains(&Format::JsonPlus) {
+        text += &json(args, report);
+    }
+    if wanted.contains(&Format::Normal) {
+        text += &fio::to_text(report);
+    }
+    text
+}
+
 fn print(args: &Args, report: &Report<'_>) -> Result<(), Failure> {
-    let text = match args.is_json() {
-        true => fio::to_json(report),
-        false => fio::to_text(report),
-    };
-    put_text(args, &text)
+    put_text(args, &forms(args, report))
 }
 
 /// Prints results, or writes them to the file that was named for them.

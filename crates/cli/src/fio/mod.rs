@@ -2,6 +2,7 @@
 
 mod against;
 mod ending;
+mod input;
 mod remote;
 mod target;
 
@@ -10,16 +11,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use zonelab_config::Problem;
-use zonelab_host::fio::{self, JobFile, Outside};
-use zonelab_lab::fio::{FioRun, Report};
+use zonelab_host::fio::{self, JobFile};
+use zonelab_lab::fio::{FioRun, Report, ReportedZone};
 use zonelab_lab::output;
 
 use crate::conditions::ConditionArgs;
 use crate::devices::HostArgs;
 use crate::exit::{Exit, Failure};
-use crate::{files, trace};
+use crate::nvme::state_name;
+use crate::trace;
 
 use ending::{Ending, configuration};
+use input::Input;
+pub(crate) use input::arrange;
 use target::{Ran, Target};
 
 /// What the host costs that costs nothing.
@@ -29,9 +33,10 @@ const NO_TIME: &str = "0us";
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// The job file
-    #[arg(value_name = "JOB.fio")]
-    file: String,
+    /// Job files (`-`: standard input), and jobs as fio takes them: --name=a
+    /// --rw=randread --bs=4k --name=b ...
+    #[arg(value_name = "JOB.fio | --OPTION=VALUE", required = true)]
+    jobs: Vec<String>,
     /// The drive: a built-in profile or a profile file, with ?clock=real in real
     /// time; or tcp://HOST:PORT/NQN?nsid=1 [default: the job file's `filename`]
     #[arg(long, value_name = "DEV")]
@@ -51,12 +56,25 @@ pub(crate) struct Args {
     /// Change a setting of the drive
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Form of the results
-    #[arg(long, value_enum, default_value_t = Format::Normal)]
-    output_format: Format,
+    /// Forms of the results, separated by commas; printed in the order terse, JSON,
+    /// normal, as by fio
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "normal")]
+    output_format: Vec<Format>,
     /// The same as --output-format=json
     #[arg(long)]
     json: bool,
+    /// The same as --output-format=terse
+    #[arg(long, conflicts_with = "json")]
+    minimal: bool,
+    /// Version of the terse form: there is one
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(3..=3))]
+    terse_version: u8,
+    /// Run only the job of this name in the job files; may be given several times
+    #[arg(long, value_name = "NAME")]
+    section: Vec<String>,
+    /// Refuse jobs that write or reset
+    #[arg(long)]
+    readonly: bool,
     /// Write the results to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -93,15 +111,23 @@ pub(crate) struct Args {
     /// Save the state of the drive at the end to this file, for --restore
     #[arg(long, value_name = "FILE")]
     snapshot: Option<PathBuf>,
-    /// Time of a host core to submit a command, as in 3us
-    #[arg(long, value_name = "TIME", default_value = NO_TIME)]
-    host_submit: String,
-    /// Time of a host core to take a completion
-    #[arg(long, value_name = "TIME", default_value = NO_TIME)]
-    host_complete: String,
-    /// Mean of an exponentially distributed addition to both
-    #[arg(long, value_name = "TIME", default_value = NO_TIME)]
-    host_jitter: String,
+    /// Write the zones as they are at the end to this file: number, state, and
+    /// logical blocks that are written, in lines of CSV
+    #[arg(long, value_name = "FILE")]
+    zone_report: Option<PathBuf>,
+    /// Storage stack of the host, whose times a command takes: spdk, io_uring,
+    /// libaio, ... (hosts/stacks.toml) [default: one that takes no time]
+    #[arg(long, value_name = "NAME")]
+    host_stack: Option<String>,
+    /// Time of a host core to submit a command, as in 3us [default: the stack's]
+    #[arg(long, value_name = "TIME")]
+    host_submit: Option<String>,
+    /// Time of a host core to take a completion [default: the stack's]
+    #[arg(long, value_name = "TIME")]
+    host_complete: Option<String>,
+    /// Mean of an exponentially distributed addition to both [default: the stack's]
+    #[arg(long, value_name = "TIME")]
+    host_jitter: Option<String>,
 }
 
 /// Forms of results.
@@ -111,50 +137,87 @@ enum Format {
     Normal,
     /// fio's JSON
     Json,
+    /// fio's JSON with the distributions of latencies
+    #[value(name = "json+")]
+    JsonPlus,
+    /// fio's line of fields for each job, version 3
+    Terse,
 }
 
 impl Args {
+    /// The forms that are asked for.
+    fn forms(&self) -> &[Format] {
+        match (self.json, self.minimal) {
+            (true, _) => &[Format::Json],
+            (false, true) => &[Format::Terse],
+            (false, false) => &self.output_format,
+        }
+    }
+
     fn is_json(&self) -> bool {
-        self.json || self.output_format == Format::Json
+        let forms = self.forms();
+        forms.contains(&Format::Json) || forms.contains(&Format::JsonPlus)
+    }
+
+    /// Options about the time that the host takes, and whether they are given.
+    fn host_options(&self) -> [(&'static str, bool); 4] {
+        [
+            ("--host-stack", self.host_stack.is_some()),
+            ("--host-submit", self.host_submit.is_some()),
+            ("--host-complete", self.host_complete.is_some()),
+            ("--host-jitter", self.host_jitter.is_some()),
+        ]
     }
 }
 
 const HELP: &str = "\
-The job file is fio's, unchanged; docs/fio.md has every option, and what differs.
+Job files are fio's, unchanged, and so are options of jobs on the command line:
+--name begins a job, and what stands before the first --name is for all jobs. Options
+that are listed above are this program's wherever they stand; all others are those of
+jobs. docs/fio.md has every option, and what differs.
 On an emulated drive each thread runs on a core of its own, in virtual time: a job of
 60 seconds takes as long as its operations take to simulate. With ?clock=real behind
 the profile, and over NVMe/TCP, it takes 60 seconds, and all threads run on one core.
 Exit code 5: an operation failed, or the drive went away.
 
-  zonelab fio docs/examples/writers-and-finishes.fio --device confznspp --json";
+  zonelab fio docs/examples/writers-and-finishes.fio --device confznspp --json
+  zonelab fio --name=w --rw=write --bs=64k --size=4z --device zn540 --output-format=terse";
 
 /// Runs a job file.
 ///
 /// # Errors
 /// [`Failure`] with its exit code.
 pub(crate) fn fio(args: &Args) -> Result<Exit, Failure> {
-    let file = read(&args.file)?;
+    let input = Input::read(args)?;
+    let file = &input.file;
     warn(&file.warnings);
-    if args.parse_only && args.device.is_none() && named_device(&file).ok().flatten().is_none() {
+    if args.parse_only && args.device.is_none() && named_device(file).ok().flatten().is_none() {
         return Ok(Exit::Done);
     }
-    let device = device(args, &file)?;
+    let device = device(args, &input)?;
     if let Some(other) = &args.against {
-        return against::fio(args, &file, &device, other);
+        return against::fio(args, &input, &device, other);
     }
-    let (target, plan) = Target::prepare(args, &file, &device, false)?;
+    let (target, plan) = Target::prepare(args, file, &device, false)?;
     if args.parse_only {
         return Ok(Exit::Done);
     }
-    let configuration = configuration(args, &file, target.configuration(args))?;
-    let ending = Ending::new(args, &plan, &configuration)?;
+    let configuration = configuration(&input, target.configuration(args));
+    let ending = Ending::new(args, &input, &plan, &configuration)?;
     let interrupt = interruptible()?;
     let Ran {
-        run, lost, left, ..
+        run,
+        lost,
+        left,
+        zones,
+        ..
     } = target.run(&plan, args.seed, false, &interrupt)?;
-    let mut report = Report::new(&file, &plan, &run, &device, args.seed);
+    let mut report = Report::new(file, &plan, &run, &device, args.seed);
     report.lost = report.lost.or(lost);
     put_more(args, &run)?;
+    if let (Some(path), Some(zones)) = (&args.zone_report, &zones) {
+        put_zones(path, zones)?;
+    }
     let exit = ending.put(args, &plan, &run, &report)?;
     match left {
         Some(error) => Err(crate::devices::gone(error)),
@@ -177,26 +240,16 @@ fn put_more(args: &Args, run: &FioRun) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads the job file, and those that it includes.
-fn read(name: &str) -> Result<JobFile, Failure> {
-    let text = files::read(name)?;
-    let base = Path::new(name).parent().unwrap_or(Path::new(""));
-    let include = |name: &str| {
-        // Relative to the job file, or, as in fio, to the current directory.
-        let beside = base.join(name);
-        let path = if beside.exists() {
-            beside
-        } else {
-            PathBuf::from(name)
-        };
-        files::read_bounded(&path).map_err(|error| error.to_string())
-    };
-    let variable = |name: &str| std::env::var(name).ok();
-    let outside = Outside {
-        variable: &variable,
-        include: &include,
-    };
-    JobFile::parse(name, &text, &outside).map_err(Failure::input)
+/// Writes a report of zones.
+fn put_zones(path: &Path, zones: &[ReportedZone]) -> Result<(), Failure> {
+    let mut text = String::from("zone,state,written_lbas\n");
+    for (index, zone) in zones.iter().enumerate() {
+        let state = state_name(zone.state);
+        text += &format!("{index},{state},{}\n", zone.written_lbas);
+    }
+    output::replace(path, text.as_bytes()).map_err(Failure::environment)?;
+    eprintln!("zonelab: zones: {}", path.display());
+    Ok(())
 }
 
 fn warn(warnings: &[Problem]) {
@@ -206,14 +259,14 @@ fn warn(warnings: &[Problem]) {
 }
 
 /// The drive to run on: the command line's, or else the job file's.
-fn device(args: &Args, file: &JobFile) -> Result<String, Failure> {
+fn device(args: &Args, input: &Input) -> Result<String, Failure> {
     match &args.device {
         Some(device) => Ok(device.clone()),
-        None => named_device(file)?.ok_or_else(|| {
+        None => named_device(&input.file)?.ok_or_else(|| {
             Failure::usage(format!(
                 "{}: on which drive? --device PROFILE, for example --device confznspp \
                  (`zonelab profiles` lists them), or tcp://HOST:PORT/NQN?nsid=1",
-                args.file
+                input.name
             ))
         }),
     }

@@ -13,7 +13,7 @@ use zonelab_host::{RealClock, Rng};
 use zonelab_lab::fio::{self, ReportedZone, Site};
 
 use super::target::Ran;
-use super::{Args, NO_TIME, warn};
+use super::{Args, warn};
 use crate::devices;
 use crate::exit::{Exit, Failure};
 
@@ -38,6 +38,8 @@ pub(super) struct Remote {
     site: Option<OverTcp>,
     namespace: NamespaceInfo,
     zoned: ZonedInfo,
+    /// Whether the zones at the end are wanted.
+    reports_zones: bool,
 }
 
 impl Remote {
@@ -73,6 +75,7 @@ impl Remote {
             site: Some(site),
             namespace,
             zoned,
+            reports_zones: args.zone_report.is_some(),
         };
         if args.parse_only {
             prepared.release()?;
@@ -148,6 +151,14 @@ impl Remote {
         };
         let table = fio::table_of(plan, self.zoned, &zones);
         let run = fio::run_on(plan, &mut site, table, seed, interrupt);
+        let is_there = !OverTcp::is_lost(site.device());
+        let after = match self.reports_zones && is_there {
+            false => None,
+            true => match fio::report_zones(&mut site, nsid) {
+                Ok(zones) => Some(zones),
+                Err(what) => return Err(Self::failed(site, &self.device, &what)),
+            },
+        };
         let (lost, left) = match site.0.close() {
             Ok(controller) => (None, controller.disconnect().err()),
             Err(lost) => (Some(lost.to_string()), None),
@@ -157,6 +168,7 @@ impl Remote {
             empty,
             lost,
             left,
+            zones: after,
         })
     }
 }
@@ -177,9 +189,10 @@ pub(super) fn refuse(args: &Args, device: &str) -> Result<(), Failure> {
     let full = "it reports its zones itself; a job with rw=write fills them";
     no("--full-zones", args.full_zones.is_some(), full)?;
     let host = "in real time the host takes the time that it takes";
-    no("--host-submit", args.host_submit != NO_TIME, host)?;
-    no("--host-complete", args.host_complete != NO_TIME, host)?;
-    no("--host-jitter", args.host_jitter != NO_TIME, host)
+    for (option, is_given) in args.host_options() {
+        no(option, is_given, host)?;
+    }
+    Ok(())
 }
 
 /// Data are destroyed only if the user says so.

@@ -8,15 +8,17 @@ use serde_json::Value;
 use zonelab_config::units::parse_duration;
 use zonelab_device::{NamespaceId, Nanos};
 use zonelab_driver::DriverError;
-use zonelab_host::fio::{JobFile, Plan};
+use zonelab_host::fio::{JobFile, Plan, PlannedJob};
 use zonelab_host::stats::Latency;
-use zonelab_lab::fio::{self, FioRun, RunSettings};
+use zonelab_host::workload::directed::Direction;
+use zonelab_lab::fio::{self, FioRun, ReportedZone, RunSettings};
 use zonelab_sim::HostCosts;
+use zonelab_sim::stack::{Stack, stacks};
 use zonelab_ssd::Drive;
 use zonelab_ssd::profile::Profile;
 
 use super::remote::{self, Remote};
-use super::{Args, warn};
+use super::{Args, NO_TIME, warn};
 use crate::conditions;
 use crate::devices::Named;
 use crate::exit::Failure;
@@ -37,6 +39,8 @@ pub(super) struct EmulatedTarget {
     settings: RunSettings,
     /// What the results say of faults and of the state to start from.
     conditions: Option<Value>,
+    /// Whether the zones at the end are wanted.
+    reports_zones: bool,
 }
 
 /// What a run came to.
@@ -48,6 +52,8 @@ pub(super) struct Ran {
     pub(super) lost: Option<String>,
     /// What failed when the device was left, after the jobs.
     pub(super) left: Option<DriverError>,
+    /// The zones at the end, if they are wanted and the device is there.
+    pub(super) zones: Option<Vec<ReportedZone>>,
 }
 
 impl Target {
@@ -68,6 +74,7 @@ impl Target {
                     remote::refuse(args, device)?;
                 }
                 let (remote, plan) = Remote::prepare(args, file, device, address)?;
+                only_reads(args, &plan)?;
                 Ok((Self::Remote(Box::new(remote)), plan))
             }
             Named::Emulated {
@@ -78,6 +85,7 @@ impl Target {
                 let nsid = nsid.unwrap_or(NamespaceId::FIRST);
                 let of = (profile, nsid, is_real);
                 let (target, plan) = EmulatedTarget::prepare(args, file, device, of)?;
+                only_reads(args, &plan)?;
                 Ok((Self::Emulated(Box::new(target)), plan))
             }
         }
@@ -138,10 +146,10 @@ impl EmulatedTarget {
             false => args.conditions.load()?,
         };
         let settings = settings(args, (&profile, nsid), &conditions)?;
-        if is_real && settings.costs != HostCosts::FREE {
+        let mut host = args.host_options().into_iter();
+        if let (true, Some((option, _))) = (is_real, host.find(|(_, is_given)| *is_given)) {
             return Err(Failure::usage(format!(
-                "--host-submit, --host-complete and --host-jitter are for virtual time: on \
-                 {device} the host takes the time that it takes"
+                "{option} is for virtual time: on {device} the host takes the time that it takes"
             )));
         }
         let target = Self {
@@ -151,18 +159,25 @@ impl EmulatedTarget {
             is_real,
             settings,
             conditions: conditions.configuration,
+            reports_zones: args.zone_report.is_some(),
         };
         Ok((target, plan))
     }
 
     fn configuration(&self, args: &Args) -> Value {
+        let host = [&args.host_submit, &args.host_complete, &args.host_jitter];
         let mut of_device = serde_json::json!({
             "drive": zonelab_ssd::profile::to_toml(&self.profile.config),
             "namespace": self.nsid.0,
             "full_zones": args.full_zones,
             "conditions": self.conditions,
-            "host": [&args.host_submit, &args.host_complete, &args.host_jitter],
+            "host": host.map(|time| time.as_deref().unwrap_or(NO_TIME)),
         });
+        if args.host_stack.is_some() {
+            let costs = self.settings.costs;
+            let times = [costs.submit_ns, costs.path_ns, costs.complete_ns];
+            of_device["host_stack_ns"] = serde_json::json!(times.map(|time| time.0));
+        }
         if self.is_real {
             of_device["clock"] = serde_json::json!("real");
         }
@@ -185,11 +200,20 @@ impl EmulatedTarget {
             true => fio::run_in_real_time(plan, config, &settings),
             false => fio::run(plan, config, &settings),
         };
+        let run = run.map_err(unfit)?;
+        let zones = match (&run.snapshot, self.reports_zones) {
+            (Some(bytes), true) => {
+                let mine = config.zones_of(self.nsid).unwrap_or_default();
+                Some(fio::saved_zones(config, mine, bytes).map_err(unfit)?)
+            }
+            _ => None,
+        };
         Ok(Ran {
-            run: run.map_err(unfit)?,
+            run,
             empty,
             lost: None,
             left: None,
+            zones,
         })
     }
 }
@@ -199,17 +223,7 @@ fn settings(
     (profile, nsid): (&Profile, NamespaceId),
     conditions: &conditions::Loaded,
 ) -> Result<RunSettings, Failure> {
-    let time = |name: &str, text: &str| {
-        parse_duration(text)
-            .map(Nanos)
-            .map_err(|problem| Failure::usage(format!("{name}: {problem}")))
-    };
-    let costs = HostCosts {
-        submit_ns: time("--host-submit", &args.host_submit)?,
-        complete_ns: time("--host-complete", &args.host_complete)?,
-        jitter_ns: time("--host-jitter", &args.host_jitter)?,
-        ..HostCosts::FREE
-    };
+    let costs = costs(args)?;
     let zones = profile.config.zones_of(nsid).unwrap_or_default().len() as u32;
     let full = args.full_zones.as_deref();
     Ok(RunSettings {
@@ -218,9 +232,53 @@ fn settings(
         full_zones: full.map(|text| zone_range(text, zones)).transpose()?,
         conditions: conditions.conditions.clone(),
         trace: args.trace.is_some().then(|| args.window.limits()),
-        saves: args.snapshot.is_some(),
+        saves: args.snapshot.is_some() || args.zone_report.is_some(),
         interrupt: Arc::new(AtomicBool::new(false)),
     })
+}
+
+/// What the host costs: a stack by name, with what is given otherwise.
+fn costs(args: &Args) -> Result<HostCosts, Failure> {
+    let stack = match &args.host_stack {
+        None => HostCosts::FREE,
+        Some(name) => match Stack::named(name) {
+            Some(stack) => stack.costs,
+            None => {
+                let names: Vec<&str> = stacks().iter().map(|stack| &*stack.name).collect();
+                return Err(Failure::usage(format!(
+                    "--host-stack {name}: there is no such stack; {}",
+                    names.join(", ")
+                )));
+            }
+        },
+    };
+    let time = |name: &str, text: &Option<String>, of_stack: Nanos| match text {
+        None => Ok(of_stack),
+        Some(text) => parse_duration(text)
+            .map(Nanos)
+            .map_err(|problem| Failure::usage(format!("{name}: {problem}"))),
+    };
+    Ok(HostCosts {
+        submit_ns: time("--host-submit", &args.host_submit, stack.submit_ns)?,
+        complete_ns: time("--host-complete", &args.host_complete, stack.complete_ns)?,
+        jitter_ns: time("--host-jitter", &args.host_jitter, stack.jitter_ns)?,
+        ..stack
+    })
+}
+
+/// Refuses jobs that change what the drive holds, if that is wanted.
+fn only_reads(args: &Args, plan: &Plan) -> Result<(), Failure> {
+    let changes = |job: &&PlannedJob| {
+        let of = |direction: Direction| job.spec.work.flows[direction as usize].is_some();
+        of(Direction::Write) || of(Direction::Trim) || job.resets_device
+    };
+    match plan.jobs.iter().find(changes).filter(|_| args.readonly) {
+        None => Ok(()),
+        Some(job) => Err(Failure::usage(format!(
+            "--readonly: job {} writes or resets zones; rw=read and rw=randread do not",
+            job.name
+        ))),
+    }
 }
 
 /// `0..=23`, `0..24` or `all`.

@@ -308,9 +308,12 @@ fn descriptors(report: &[u8]) -> Vec<ZoneDescriptor> {
     zones
 }
 
-/// The name that nvme-cli gives a state.
 fn state(zone: &ZoneDescriptor) -> String {
-    let state = zone.zs.zs();
+    state_name(zone.zs.zs())
+}
+
+/// The name that nvme-cli gives a state.
+pub(crate) fn state_name(state: ZoneState) -> String {
     let name = match state {
         ZoneState::EMPTY => "EMPTY",
         ZoneState::IMPLICITLY_OPENED => "IMP_OPENED",

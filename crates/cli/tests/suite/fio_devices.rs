@@ -446,6 +446,35 @@ fn a_drive_that_goes_away_ends_the_run_with_what_was_done() {
     drop((queue, controller));
 }
 
+/// The report of the zones at the end is that of the drive itself, in virtual time
+/// and over NVMe/TCP.
+#[test]
+fn zones_are_reported_as_they_are_at_the_end() {
+    let scratch = Scratch::new("fio-zones");
+    scratch.write("job.fio", BOUNDED);
+    let served = serve(&scratch, &["--no-timing"]);
+    let reported = |device: &str, more: &[&str]| {
+        let args = ["job.fio", "--device", device, "--zone-report", "zones.csv"];
+        scratch.json(&[&args, more].concat());
+        let text = std::fs::read_to_string(scratch.0.join("zones.csv")).unwrap();
+        let mut lines = text.lines();
+        assert_eq!(lines.next(), Some("zone,state,written_lbas"));
+        let zones = lines.enumerate().map(|(index, line)| {
+            let fields: Vec<&str> = line.split(',').collect();
+            assert_eq!(fields[0], index.to_string());
+            (fields[1].to_owned(), fields[2].parse().unwrap())
+        });
+        zones.collect::<Vec<(String, u64)>>()
+    };
+    let over_tcp = reported(&served.url(), &[]);
+    assert_eq!(over_tcp.len(), 48);
+    assert_eq!(over_tcp[..14], zones(&scratch, &served));
+    let emulated = reported("confznspp", &SMALL);
+    // What randrw wrote to its zones depends on the order of completions.
+    assert_eq!(emulated[2..], over_tcp[2..]);
+    assert_eq!(emulated[9], ("FULL".to_owned(), 4_096));
+}
+
 /// A job file whose jobs end by their sizes, on two devices.
 const TWO: &str = "
 [global]
@@ -525,6 +554,12 @@ fn what_cannot_be_compared_is_refused() {
     for (devices, more, code, needle) in [
         (one, &["--trace", "t"][..], 2, "--trace is about one run"),
         (one, &["--snapshot", "s"], 2, "--snapshot is about one run"),
+        (
+            one,
+            &["--zone-report", "z"],
+            2,
+            "--zone-report is about one run",
+        ),
         (
             one,
             &["--tolerance", "most"],

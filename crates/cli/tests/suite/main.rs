@@ -13,6 +13,7 @@ mod documented;
 mod fault;
 mod fio_devices;
 mod fio_jobs;
+mod fio_words;
 mod keys;
 mod kv;
 mod nvme;

@@ -1,24 +1,27 @@
-//! A job file, read.
+//! Job files, read, and the jobs of a command line with them.
 
 use std::collections::BTreeMap;
 
 use zonelab_config::{Errors, Problem};
 
+use super::arguments::CommandLine;
 use super::job::JobOptions;
 use super::options;
 use super::text::{self, Origin, Outside};
+use super::value::shorten;
 
 /// Options as they were written, by name: what `job options` echoes.
 pub type Echo = BTreeMap<String, String>;
 
-/// A job file.
+/// A job file; or several, with the jobs of the command line.
 #[derive(Clone, Debug)]
 pub struct JobFile {
-    /// Name of the file.
+    /// Name of the first file; empty if the jobs are those of the command line.
     pub file: String,
     /// The jobs, in order.
     pub sections: Vec<Section>,
-    /// What `[global]` sections set with a value.
+    /// What `[global]` sections set with a value; of several files, those of the
+    /// last, as fio prints it.
     pub global: Echo,
     /// Options without meaning here, and the like.
     pub warnings: Vec<Problem>,
@@ -83,25 +86,137 @@ impl JobFile {
     /// # Errors
     /// Every line that is wrong.
     pub fn parse(file: &str, text: &str, outside: &Outside<'_>) -> Result<Self, Errors> {
+        let text = JobText {
+            file,
+            text,
+            outside,
+        };
+        Self::gather(&CommandLine::default(), &[text], &[])
+    }
+
+    /// Puts the jobs of a command line and of job files together, in the order that
+    /// fio runs them: first those of the command line, then those of one file after
+    /// another, each file in a stage of its own behind the one before it.
+    ///
+    /// Options for all jobs hold within their file. Those of the command line hold
+    /// for its jobs and for the file, of which there can be only one then. `only`
+    /// chooses sections of the files by name; empty: all.
+    ///
+    /// # Errors
+    /// Every option and line that is wrong; there is no job, or none of a name in
+    /// `only`.
+    pub fn gather(
+        line: &CommandLine,
+        texts: &[JobText<'_>],
+        only: &[String],
+    ) -> Result<Self, Errors> {
+        let mut jobs = Jobs::default();
+        jobs.sections(line.sections.clone());
+        if let (Some(setting), true) = (line.first_global(), texts.len() > 1) {
+            let what = "is for all jobs, but there are several job files";
+            let valid = "put it into their [global] sections, or behind --name=...: \
+                         fio would give it to the first file only";
+            jobs.errors
+                .push(setting.origin.problem(&setting.key, what, valid));
+        }
+        for (index, text) in texts.iter().enumerate() {
+            if index > 0 {
+                jobs.defaults = JobOptions::default();
+                jobs.global.clear();
+                jobs.begins_stage = true;
+            }
+            jobs.file(text, only);
+        }
+        for name in only {
+            let mut names = jobs.seen.iter();
+            if !names.any(|seen| seen == name) {
+                let what = format!("no job of the files has the name {}", shorten(name));
+                let names: Vec<String> =
+                    jobs.seen.iter().take(8).map(|name| shorten(name)).collect();
+                let origin = Origin::Argument("--section".to_owned());
+                jobs.errors.push(origin.problem("", what, names.join(", ")));
+            }
+        }
+        let name = texts.first().map_or("", |text| text.file);
+        if jobs.sections.is_empty() && jobs.errors.is_empty() {
+            let (what, valid) = match texts.is_empty() {
+                true => ("no job", "name a job file, or begin a job with --name=..."),
+                false => ("no job in it", "a job begins with [name]"),
+            };
+            jobs.errors.push(Problem::of_file(name, what, valid));
+        }
+        match Errors::of(jobs.errors) {
+            Some(errors) => Err(errors),
+            None => Ok(Self {
+                file: name.to_owned(),
+                sections: jobs.sections,
+                global: jobs.global,
+                warnings: jobs.warnings,
+            }),
+        }
+    }
+}
+
+/// The text of a job file.
+#[derive(Clone, Copy)]
+pub struct JobText<'a> {
+    /// Its name in messages.
+    pub file: &'a str,
+    /// What it holds.
+    pub text: &'a str,
+    /// How it reaches what is outside of it.
+    pub outside: &'a Outside<'a>,
+}
+
+/// Jobs that are gathered.
+#[derive(Default)]
+struct Jobs {
+    defaults: JobOptions,
+    sections: Vec<Section>,
+    global: Echo,
+    /// Names of the jobs of files, also of those that are left out.
+    seen: Vec<String>,
+    /// The next job waits for all before it.
+    begins_stage: bool,
+    errors: Vec<Problem>,
+    warnings: Vec<Problem>,
+}
+
+impl Jobs {
+    fn file(&mut self, text: &JobText<'_>, only: &[String]) {
         let text::Read {
-            sections,
-            mut errors,
-            mut warnings,
+            mut sections,
+            errors,
+            warnings,
             ..
-        } = text::read(file, text, outside);
-        let mut defaults = JobOptions::default();
-        let mut global = Echo::new();
-        let mut jobs = Vec::new();
+        } = text::read(text.file, text.text, text.outside);
+        self.errors.extend(errors);
+        self.warnings.extend(warnings);
         let first = sections.first().map(|section| section.origin.clone());
+        let names = sections.iter().filter(|section| !section.is_global());
+        let names: Vec<String> = names.map(|section| section.name.clone()).collect();
+        let has_jobs = !names.is_empty();
+        self.seen.extend(names);
+        sections.retain(|section| {
+            section.is_global() || only.is_empty() || only.contains(&section.name)
+        });
+        self.sections(sections);
+        if let Some(origin) = first.filter(|_| !has_jobs) {
+            let what = "only [global]: run as one job (fio would find none)";
+            self.warnings.push(origin.problem("", what, ""));
+            let options = self.defaults.clone();
+            self.job(stem(text.file), origin, Echo::new(), options);
+        }
+    }
+
+    fn sections(&mut self, sections: Vec<text::Section>) {
         for section in sections {
-            // As fio decides it.
-            let is_global = section.name.starts_with("global");
-            let mut options = defaults.clone();
+            let mut options = self.defaults.clone();
             let mut echo = Echo::new();
             for setting in &section.settings {
                 match options.apply(setting) {
-                    Ok(remark) => warnings.extend(remark),
-                    Err(problem) => errors.push(problem),
+                    Ok(remark) => self.warnings.extend(remark),
+                    Err(problem) => self.errors.push(problem),
                 }
                 if let Some(value) = &setting.value {
                     // fio echoes an alias as what it stands for.
@@ -110,45 +225,25 @@ impl JobFile {
                     echo.insert(name.to_owned(), value.clone());
                 }
             }
-            if is_global {
-                defaults = options;
-                global.extend(echo);
+            if section.is_global() {
+                options.name = None;
+                self.defaults = options;
+                self.global.extend(echo);
                 continue;
             }
-            let name = options.name.take().unwrap_or(section.name);
-            jobs.push(Section {
-                name,
-                origin: section.origin,
-                echo,
-                options,
-            });
+            self.job(section.name, section.origin, echo, options);
         }
-        if let Some(origin) = first.filter(|_| jobs.is_empty()) {
-            let what = "only [global]: run as one job (fio would find none)";
-            warnings.push(origin.problem("", what, ""));
-            jobs.push(Section {
-                name: stem(file),
-                origin,
-                echo: Echo::new(),
-                options: defaults,
-            });
-        }
-        if jobs.is_empty() && errors.is_empty() {
-            errors.push(Problem::of_file(
-                file,
-                "no job in it",
-                "a job begins with [name]",
-            ));
-        }
-        match Errors::of(errors) {
-            Some(errors) => Err(errors),
-            None => Ok(Self {
-                file: file.to_owned(),
-                sections: jobs,
-                global,
-                warnings,
-            }),
-        }
+    }
+
+    fn job(&mut self, name: String, origin: Origin, echo: Echo, mut options: JobOptions) {
+        options.stonewall |= std::mem::take(&mut self.begins_stage);
+        let name = options.name.take().unwrap_or(name);
+        self.sections.push(Section {
+            name,
+            origin,
+            echo,
+            options,
+        });
     }
 }
 

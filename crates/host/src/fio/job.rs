@@ -81,6 +81,8 @@ pub(super) struct JobOptions {
     pub(super) clat_percentiles: bool,
     pub(super) lat_percentiles: bool,
     pub(super) slat_percentiles: bool,
+    /// Not `zonemode=none`.
+    pub(super) is_zoned: bool,
     pub(super) zonesize: Option<u64>,
     pub(super) max_open_zones: Option<u32>,
     pub(super) job_max_open_zones: Option<u32>,
@@ -158,6 +160,7 @@ impl Default for JobOptions {
             clat_percentiles: true,
             lat_percentiles: false,
             slat_percentiles: false,
+            is_zoned: true,
             zonesize: None,
             max_open_zones: None,
             job_max_open_zones: None,
@@ -397,8 +400,11 @@ impl JobOptions {
                 }
             }
             "percentile_list" => self.percentile_list = percentiles(text)?,
+            "cmd_type" if text == "nvme" => {}
+            "cmd_type" => return Err(unknown(text, &["nvme"])),
             "zonemode" => match text {
-                "zbd" | "none" => {}
+                "zbd" => self.is_zoned = true,
+                "none" => self.is_zoned = false,
                 "strided" => return Err(wrong("strided is not supported", "zonemode=zbd")),
                 _ => return Err(unknown(text, &["zbd", "none"])),
             },
@@ -445,15 +451,13 @@ mod tests {
                 "4k/50:8k/50",
                 "random",
                 "50",
+                "nvme",
             ];
             let read = values.iter().any(|value| {
                 let setting = Setting {
                     key: option.name.to_owned(),
                     value: Some((*value).to_owned()),
-                    origin: Origin {
-                        file: String::new(),
-                        line: 1,
-                    },
+                    origin: Origin::Argument(format!("--{}", option.name)),
                 };
                 JobOptions::default().apply(&setting).is_ok()
             });

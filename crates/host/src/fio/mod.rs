@@ -1,15 +1,17 @@
 //! Job files of fio 3.x: from their text to jobs for an emulated or real drive.
 //!
 //! [`JobFile::parse`] reads the text and finds what is wrong with it, line by
-//! line; [`JobFile::plan`] puts it on a device. Running a plan and printing
-//! results in fio's shape is the business of the crate `zonelab-lab`. Nothing
-//! here does I/O: environment and included files come through [`Outside`].
+//! line; [`JobFile::gather`] also takes jobs of a [`CommandLine`];
+//! [`JobFile::plan`] puts them on a device. Running a plan and printing results in
+//! fio's shape is the business of the crate `zonelab-lab`. Nothing here does I/O:
+//! environment and included files come through [`Outside`].
 //!
 //! What each option does, and what differs from fio: `docs/fio.md`.
 //!
 //! | module | what |
 //! | --- | --- |
 //! | `text` | sections, options, includes, comments, variables |
+//! | `arguments` | the same on a command line |
 //! | `value` | numbers with fio's suffixes, times, percentages, zones |
 //! | [`options`] | all options: used, without meaning, refused |
 //! | `job` | the options of one job |
@@ -17,6 +19,7 @@
 //! | `file` | sections to jobs, with what `[global]` hands down |
 //! | `plan` | threads, groups and stages; zones, sizes and limits on a device |
 
+mod arguments;
 mod file;
 mod job;
 pub mod options;
@@ -25,7 +28,8 @@ mod setting;
 mod text;
 mod value;
 
-pub use file::{Echo, JobFile, Section, Target};
+pub use arguments::CommandLine;
+pub use file::{Echo, JobFile, JobText, Section, Target};
 pub use job::ExitWhat;
 pub use plan::{Log, Logs, Plan, PlannedJob};
 pub use text::{Origin, Outside};

@@ -55,6 +55,7 @@ const USED: &[OptionInfo] = &[
     used("description"),
     used("filename"),
     used("ioengine"),
+    used("cmd_type"),
     also("rw", &["readwrite"]),
     also("bs", &["blocksize"]),
     also("bsrange", &["blocksize_range"]),
@@ -205,7 +206,6 @@ const NO_MEANING: &[(&str, &[&str])] = &[
             "nowait",
             "force_async",
             "hipri",
-            "cmd_type",
             "userspace_reap",
             "readfua",
             "writefua",
@@ -444,6 +444,35 @@ const UNSUPPORTED: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Options whose value may be left out, as fio has them: on its command line
+/// these never take the next word as their value.
+const WITHOUT_VALUE: &[&str] = &[
+    "time_based",
+    "group_reporting",
+    "stonewall",
+    "new_group",
+    "exitall",
+    "exitall_on_error",
+    "thread",
+    "norandommap",
+    "refill_buffers",
+    "zero_buffers",
+    "bs_unaligned",
+    "verify_only",
+    // Extensions.
+    "finish",
+    "softfinish",
+    "reset",
+];
+
+impl OptionInfo {
+    /// Whether `--name` is complete on the command line, without a value.
+    #[must_use]
+    pub fn may_lack_value(&self) -> bool {
+        WITHOUT_VALUE.contains(&self.name)
+    }
+}
+
 /// Every option that is known.
 pub fn all() -> impl Iterator<Item = OptionInfo> {
     let group = |rows: &'static [(&str, &[&str])], treatment: fn(&'static str) -> Treatment| {
@@ -495,6 +524,13 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn options_without_values_are_known() {
+        for name in WITHOUT_VALUE {
+            assert_eq!(find(name).map(|option| option.name), Some(*name));
+        }
     }
 
     #[test]

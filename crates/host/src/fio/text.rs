@@ -18,23 +18,34 @@ pub struct Outside<'a> {
 
 /// Where something stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
-    /// The job file or an included one.
-    pub file: String,
-    /// Line, from 1.
-    pub line: usize,
+pub enum Origin {
+    /// In a file.
+    Line {
+        /// The job file or an included one.
+        file: String,
+        /// Line, from 1.
+        line: usize,
+    },
+    /// On the command line: the option, and the job that it is of, as in `--bs of
+    /// job a`.
+    Argument(String),
 }
 
 impl Origin {
     /// A problem at this place.
     #[must_use]
     pub fn problem(&self, key: &str, what: impl Into<String>, valid: impl Into<String>) -> Problem {
+        let (file, place, key) = match self {
+            Self::Line { file, line } => {
+                let (line, column) = (*line, 1);
+                (file.clone(), Place::Line { line, column }, key)
+            }
+            // It names the key.
+            Self::Argument(option) => (String::new(), Place::Override(option.clone()), ""),
+        };
         Problem {
-            file: self.file.clone(),
-            place: Place::Line {
-                line: self.line,
-                column: 1,
-            },
+            file,
+            place,
             key: key.to_owned(),
             what: what.into(),
             valid: valid.into(),
@@ -59,6 +70,13 @@ pub(super) struct Section {
     pub(super) settings: Vec<Setting>,
 }
 
+impl Section {
+    /// Whether it is for the jobs that follow, as fio decides it.
+    pub(super) fn is_global(&self) -> bool {
+        self.name.starts_with("global")
+    }
+}
+
 /// What a text holds.
 #[derive(Debug, Default)]
 pub(super) struct Read {
@@ -78,7 +96,7 @@ pub(super) fn read(file: &str, text: &str, outside: &Outside<'_>) -> Read {
 impl Read {
     fn file(&mut self, file: &str, text: &str, outside: &Outside<'_>, depth: u32) {
         for (line, text) in (1..).zip(text.lines()) {
-            let origin = Origin {
+            let origin = Origin::Line {
                 file: file.to_owned(),
                 line,
             };

@@ -107,6 +107,20 @@ impl Latency {
         self.moments.stddev()
     }
 
+    /// The buckets of the histogram that hold anything, in ascending order: the
+    /// upper end of each and the number of latencies in it. A bucket is at most a
+    /// 1024th of its latencies wide, and begins and ends at multiples of its width,
+    /// a power of two.
+    pub fn buckets(&self) -> impl Iterator<Item = (Nanos, u64)> {
+        let recorded = self.histogram.iter_recorded();
+        recorded.map(|step| {
+            (
+                Nanos(step.value_iterated_to()),
+                step.count_since_last_iteration(),
+            )
+        })
+    }
+
     /// The smallest latency that at least `percent` of all do not exceed
     /// (nearest rank, no interpolation). `None` if there is no latency.
     ///

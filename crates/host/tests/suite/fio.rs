@@ -1,8 +1,11 @@
 //! Job files: what is read, what is refused at which line, and what is planned.
 
+use std::collections::BTreeSet;
+
 use zonelab_config::Errors;
 use zonelab_device::Nanos;
-use zonelab_host::fio::{ExitWhat, JobFile, Outside, Plan, Target};
+use zonelab_host::fio::options::{self, Treatment};
+use zonelab_host::fio::{CommandLine, ExitWhat, JobFile, JobText, Outside, Plan, Target};
 use zonelab_host::softfinish::SoftFinish;
 use zonelab_host::workload::directed::{Direction, Pattern, WriteStyle};
 
@@ -290,4 +293,312 @@ fn devices_are_named_in_three_ways() {
     );
     assert_eq!(target("my.toml"), Target::Profile("my.toml".to_owned()));
     assert_eq!(parse("[a]\n").unwrap().sections[0].target(), None);
+}
+
+#[test]
+fn a_share_of_io_is_of_what_the_job_works_on() {
+    let plan = plan(
+        "[global]\nrw=write\n[a]\nsize=50%\nio_size=50%\n[b]\noffset=2z\nsize=4z\nio_size=25%\n\
+         [c]\nio_size=3z\n[d]\noffset=4z\nsize=100%\nio_size=200k\n[e]\noffset_increment=25%\n\
+         numjobs=2\nsize=1z\n",
+    );
+    let zone = 256 << 10;
+    let bytes: Vec<_> = plan.jobs.iter().map(|job| job.spec.end.bytes).collect();
+    let once = Some(240 << 10);
+    let expected = [
+        Some(2 * zone),
+        Some(zone),
+        Some(3 * zone),
+        Some(200 << 10),
+        once,
+        once,
+    ];
+    assert_eq!(bytes, expected);
+    let zones: Vec<_> = plan.jobs.iter().map(|job| job.spec.zones.clone()).collect();
+    assert_eq!(zones, [0..4, 2..6, 0..8, 4..8, 0..1, 2..3]);
+}
+
+/// Found beside the real fio, on drives whose zones hold less than their size.
+#[test]
+fn passes_end_where_those_of_fio_end() {
+    let (zone, capacity) = (256 << 10, 240 << 10);
+    for (options, bytes, repeats) in [
+        ("rw=write\nbs=16k", 4 * capacity, false),
+        ("rw=read\nbs=16k", 4 * capacity, false),
+        // A trim counts as the size of a zone: four of them are a pass.
+        ("rw=trim", 4 * zone, false),
+        ("rw=randtrim", 4 * zone, false),
+        // 240 KiB are no multiple of these.
+        ("rw=write\nbs=64k", 4 * zone, true),
+        ("rw=write\nbs=28k\nloops=2", 8 * zone, true),
+        ("rw=read\nbs=64k", 4 * capacity, false),
+        ("rw=rw\nbs=64k", 4 * capacity, false),
+        ("rw=write\nbsrange=16k-64k", 4 * capacity, false),
+    ] {
+        let plan = plan(&format!("[a]\nsize=4z\n{options}\n"));
+        let end = plan.jobs[0].spec.end;
+        assert_eq!(
+            (end.bytes, end.repeats),
+            (Some(bytes), repeats),
+            "{options}"
+        );
+    }
+}
+
+#[test]
+fn zones_are_what_the_mode_says() {
+    assert_eq!(
+        refused("[a]\nzonemode=none\nrw=write\n"),
+        "j.fio:2: zonemode: none, but the namespace is zoned, and writes go to write pointers; \
+         zonemode=zbd, or leave it out"
+    );
+    assert_eq!(
+        refused("[a]\nzonemode=strided\n"),
+        "j.fio:2: zonemode: strided is not supported; zonemode=zbd"
+    );
+    assert_eq!(plan("[a]\nzonemode=none\nzonemode=zbd\n").jobs.len(), 1);
+    let mut info = tiny_info();
+    info.namespaces[0].zoned = None;
+    let error = parse("[a]\nzonemode=none\n").and_then(|file| file.plan(&info, 1));
+    assert_eq!(
+        error.expect_err("no zones").to_string(),
+        "j.fio: namespace 1 has no zones; jobs run on zoned namespaces: name one, as in \
+         confznspp?nsid=1"
+    );
+}
+
+#[test]
+fn appends_are_those_of_passthrough_too() {
+    let text = "[a]\nioengine=io_uring_cmd\ncmd_type=nvme\nrw=write\nzone_append=1\niodepth=8\n";
+    let file = parse(text).unwrap();
+    assert!(file.warnings.is_empty(), "{:?}", file.warnings);
+    let plan = file.plan(&tiny_info(), 1).unwrap();
+    assert_eq!(plan.jobs[0].spec.style, WriteStyle::Append);
+    assert_eq!(plan.jobs[0].spec.queue_depth, 8);
+    assert_eq!(
+        refused("[a]\ncmd_type=scsi\n"),
+        "j.fio:2: cmd_type: \"scsi\" is none of the values; nvme"
+    );
+}
+
+/// The jobs of a command line and of files `j0.fio`, `j1.fio`, ...
+fn gathered(line: &str, texts: &[&str], only: &[&str]) -> Result<JobFile, Errors> {
+    let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    let line = CommandLine::parse(&words, &["device", "seed"])?;
+    let outside = Outside {
+        variable: &|_| None,
+        include: &|_| Err("not found".to_owned()),
+    };
+    let names: Vec<String> = (0..texts.len()).map(|n| format!("j{n}.fio")).collect();
+    let files = names.iter().zip(texts).map(|(file, text)| JobText {
+        file,
+        text,
+        outside: &outside,
+    });
+    let files: Vec<JobText<'_>> = files.collect();
+    let only: Vec<String> = only.iter().map(|&name| name.to_owned()).collect();
+    JobFile::gather(&line, &files, &only)
+}
+
+/// What fio 3.33 does with the same words.
+#[test]
+fn jobs_on_the_command_line_are_those_of_fio() {
+    let line =
+        "--bs=16k --rw=write --name=a --size 1z --group_reporting -iodepth=2 --name b --bs=8k";
+    let file = gathered(line, &["[c]\nstonewall\n"], &[]).unwrap();
+    let names: Vec<_> = file.sections.iter().map(|job| job.name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    let echo = |job: usize| {
+        let echo = file.sections[job].echo.iter();
+        let texts: Vec<String> = echo.map(|(key, value)| format!("{key}={value}")).collect();
+        texts.join(" ")
+    };
+    assert_eq!(echo(0), "iodepth=2 name=a size=1z");
+    assert_eq!(echo(1), "bs=8k name=b");
+    assert_eq!(echo(2), "");
+    assert_eq!(file.global["bs"], "16k");
+    let plan = file.plan(&tiny_info(), 1).unwrap();
+    let sizes = plan.jobs.iter().map(|job| {
+        let flow = job.spec.flows[Direction::Write as usize].as_ref();
+        flow.map(|flow| flow.sizes.min)
+    });
+    let sizes: Vec<_> = sizes.collect();
+    assert_eq!(sizes, [Some(4), Some(2), Some(4)]);
+    let reporting: Vec<_> = plan.jobs.iter().map(|job| job.group_reporting).collect();
+    assert_eq!(reporting, [true, false, false]);
+    // `global` begins a global section here too.
+    let file = gathered("--name=a --name=global --bs=8k --name=b", &[], &[]).unwrap();
+    let bytes = |job: usize| file.sections[job].echo.get("bs");
+    assert_eq!((bytes(0), bytes(1)), (None, None));
+    let plan = file.plan(&tiny_info(), 1).unwrap();
+    assert_eq!(plan.jobs[0].spec.flows[0].as_ref().unwrap().sizes.min, 1);
+    assert_eq!(plan.jobs[1].spec.flows[0].as_ref().unwrap().sizes.min, 2);
+}
+
+#[test]
+fn several_files_are_stages_with_globals_of_their_own() {
+    let first = "[global]\nbs=8k\n[a]\n[b]\n";
+    let file = gathered("--name=x", &[first, "[c]\n[d]\n"], &[]).unwrap();
+    let plan = file.plan(&tiny_info(), 1).unwrap();
+    let jobs: Vec<_> = plan
+        .jobs
+        .iter()
+        .map(|job| (&*job.name, job.stage, job.group))
+        .collect();
+    let expected = [
+        ("x", 0, 0),
+        ("a", 0, 0),
+        ("b", 0, 0),
+        ("c", 1, 1),
+        ("d", 1, 1),
+    ];
+    assert_eq!(jobs, expected);
+    let read = |job: usize| plan.jobs[job].spec.flows[0].as_ref().unwrap().sizes.min;
+    assert_eq!([0, 1, 3].map(read), [1, 2, 1]);
+    let only = gathered("", &[first, "[c]\n[d]\n"], &["b", "d"]).unwrap();
+    let names: Vec<_> = only.sections.iter().map(|job| job.name.as_str()).collect();
+    assert_eq!(names, ["b", "d"]);
+}
+
+/// A command line, job files, the names to be run of these, and what is said.
+type Mistake = (
+    &'static str,
+    &'static [&'static str],
+    &'static [&'static str],
+    &'static str,
+);
+
+const MISTAKES: &[Mistake] = &[
+    (
+        "--name=a --bs=4q",
+        &[],
+        &[],
+        "--bs of job a: \"4q\" is not a number; write a number, with k, m, g, t or p if it is large",
+    ),
+    (
+        "--bs=4q --name=a",
+        &[],
+        &[],
+        "--bs: \"4q\" is not a number; write a number, with k, m, g, t or p if it is large",
+    ),
+    (
+        "--name=a --iodeph=4",
+        &[],
+        &[],
+        "--iodeph: is unknown; did you mean `--iodepth`?",
+    ),
+    (
+        "--name=a --devise=x",
+        &[],
+        &[],
+        "--devise: is unknown; did you mean `--device`?",
+    ),
+    (
+        "--name=a --bs",
+        &[],
+        &[],
+        "--bs of job a: needs a value; --bs=...",
+    ),
+    (
+        "--name=a --bs --rw=read",
+        &[],
+        &[],
+        "--bs of job a: needs a value; --bs=...",
+    ),
+    ("--name", &[], &[], "--name: needs a value; --name=..."),
+    (
+        "--name=a --verify=md5",
+        &[],
+        &[],
+        "--verify of job a: is not supported: nothing is verified",
+    ),
+    (
+        "--name=a --size=101%",
+        &[],
+        &[],
+        "--size of job a: \"101%\" is no percentage; 0% to 100%",
+    ),
+    (
+        "--name=a --offset=1.5z",
+        &[],
+        &[],
+        "--offset of job a: \"1.5z\" is no number of zones; as in 20z",
+    ),
+    (
+        "--name=a --group_reporting=yes",
+        &[],
+        &[],
+        "--group_reporting of job a: \"yes\" is neither 0 nor 1; the name alone switches it on",
+    ),
+    (
+        "--bs=4k",
+        &[],
+        &[],
+        "no job; name a job file, or begin a job with --name=...",
+    ),
+    (
+        "",
+        &[],
+        &[],
+        "no job; name a job file, or begin a job with --name=...",
+    ),
+    (
+        "--bs=4k",
+        &["[a]\n", "[b]\n"],
+        &[],
+        "--bs: is for all jobs, but there are several job files; put it into their [global] \
+             sections, or behind --name=...: fio would give it to the first file only",
+    ),
+    (
+        "",
+        &["[a]\n[b]\n"],
+        &["c"],
+        "--section: no job of the files has the name c; a, b",
+    ),
+    // What follows an option that may lack its value is a file.
+    (
+        "--name=a --time_based 5",
+        &[],
+        &[],
+        "--time_based of job a: without runtime, the job never ends; add for example runtime=60",
+    ),
+];
+
+#[test]
+fn mistakes_on_the_command_line_name_the_option() {
+    for &(line, texts, only, says) in MISTAKES {
+        let planned = gathered(line, texts, only).and_then(|file| file.plan(&tiny_info(), 1));
+        assert_eq!(planned.expect_err(line).to_string(), says, "{line}");
+    }
+    let warned = gathered("--name=a --direct=1", &[], &[]).unwrap();
+    assert_eq!(
+        warned.warnings[0].to_string(),
+        "--direct of job a: has no meaning here: there is one drive, and no file system on it"
+    );
+    let line = CommandLine::parse(&["--time_based".to_owned(), "5".to_owned()], &[]).unwrap();
+    assert_eq!(line.files, ["5"]);
+}
+
+/// The options that `docs/fio.md` lists are those that are used.
+#[test]
+fn the_documents_list_is_true() {
+    const DOCUMENT: &str = include_str!("../../../../docs/fio.md");
+    let mut listed = BTreeSet::new();
+    for heading in ["\n## Options that are used\n", "\n## Extensions\n"] {
+        let (_, section) = DOCUMENT.split_once(heading).expect(heading);
+        let section = section.split("\n## ").next().unwrap_or_default();
+        let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+        for row in rows {
+            let cell = row.split(" | ").next().unwrap_or_default();
+            for name in cell.split(['`', ',', ' ']).filter(|name| !name.is_empty()) {
+                let name = name.split('=').next().unwrap_or_default();
+                let option = options::find(name).unwrap_or_else(|| panic!("{name}: no option"));
+                assert_eq!(option.treatment, Treatment::Used, "{name}");
+                listed.insert(option.name);
+            }
+        }
+    }
+    let used = options::all().filter(|option| option.treatment == Treatment::Used);
+    let used: BTreeSet<&str> = used.map(|option| option.name).collect();
+    assert_eq!(listed, used);
 }

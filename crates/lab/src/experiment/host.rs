@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use zonelab_config::{Reported, Table};
 use zonelab_device::Nanos;
 use zonelab_host::scheduler::SchedulerSpec;
-use zonelab_sim::stack::{STACKS, Stack};
+use zonelab_sim::stack::{Stack, stacks};
 use zonelab_sim::{BlockCosts, HostCosts};
 
 use super::read::{LONGEST, time};
@@ -97,9 +97,9 @@ pub(super) fn host(
 
 /// A stack: one by name, or `base`, with what the table says otherwise.
 pub(super) fn stack(table: &Table<'_>, base: &StackModel) -> Result<StackModel, Reported> {
-    let names = STACKS.each_ref().map(|stack| (stack.name, *stack));
+    let names: Vec<(&str, &Stack)> = stacks().iter().map(|stack| (&*stack.name, stack)).collect();
     let named = table.choice("stack", &names).optional()?;
-    let base = named.as_ref().map_or(*base, StackModel::of);
+    let base = named.map_or(*base, StackModel::of);
     let cost = |key, default: Nanos| time(table, key, COSTLIEST).or(default.0).map(Nanos);
     let submit_ns = cost("submit", base.costs.submit_ns);
     let path_ns = cost("path", base.costs.path_ns);

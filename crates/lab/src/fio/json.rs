@@ -19,6 +19,17 @@ const NO_ETA: u64 = 2_147_483_647;
 /// Prints a report as JSON.
 #[must_use]
 pub fn to_json(report: &Report<'_>) -> String {
+    print(report, false)
+}
+
+/// The same with the distributions of latencies, `bins`, beside each list of
+/// percentiles.
+#[must_use]
+pub fn to_json_plus(report: &Report<'_>) -> String {
+    print(report, true)
+}
+
+fn print(report: &Report<'_>, with_bins: bool) -> String {
     let entries = report.entries.iter();
     let root = Root {
         version: concat!("zonelab-", env!("CARGO_PKG_VERSION")),
@@ -27,7 +38,7 @@ pub fn to_json(report: &Report<'_>) -> String {
         timestamp_ms: 0,
         time: "Thu Jan  1 00:00:00 1970",
         global: &report.file.global,
-        jobs: entries.map(|entry| job(report, entry)).collect(),
+        jobs: entries.map(|entry| job(report, entry, with_bins)).collect(),
         zonelab: Extra {
             schema: SCHEMA,
             device: &report.device,
@@ -46,6 +57,7 @@ pub fn to_json(report: &Report<'_>) -> String {
                         all: late,
                         list: &LATENESS,
                     }),
+                    bins: with_bins.then_some(Bins(late)),
                 },
             }),
             interrupted: report.interrupted || report.lost.is_some(),
@@ -201,6 +213,8 @@ struct Latency<'a> {
     count: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     percentile: Option<Percentiles<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bins: Option<Bins<'a>>,
 }
 
 /// Percentiles in ascending order, with fio's keys: six decimals.
@@ -220,14 +234,51 @@ impl Serialize for Percentiles<'_> {
     }
 }
 
+/// A distribution in fio's buckets: each by the latency in its middle, with the
+/// number of latencies in it.
+struct Bins<'a>(&'a stats::Latency);
+
+impl Serialize for Bins<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut bins: Vec<(u64, u64)> = Vec::new();
+        for (latency, count) in self.0.buckets() {
+            let middle = middle_of_bin(latency.0);
+            match bins.last_mut() {
+                Some((last, sum)) if *last == middle => *sum += count,
+                _ => bins.push((middle, count)),
+            }
+        }
+        serializer.collect_map(bins)
+    }
+}
+
+/// Buckets of fio for each power of two.
+const BINS_BITS: u32 = 6;
+/// Number of powers of two that fio has buckets for, the first 64 nanoseconds as
+/// one: latencies from 2^34 ns on are in the last bucket.
+const BINS_GROUPS: u32 = 29;
+
+/// The latency by which fio names its bucket of `ns`: the value itself below 128,
+/// above it the middle of one of 64 equal parts of a power of two.
+fn middle_of_bin(ns: u64) -> u64 {
+    const EXACT: u64 = 2 << BINS_BITS;
+    if ns < EXACT {
+        return ns;
+    }
+    let largest = (1_u64 << (BINS_GROUPS + BINS_BITS - 1)) - 1;
+    let ns = ns.min(largest);
+    let shift = ns.ilog2() - BINS_BITS;
+    ((ns >> shift) << shift) + (1 << (shift - 1))
+}
+
 /// Six decimals, as fio prints.
 fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 
-fn job<'a>(report: &'a Report<'_>, entry: &'a Entry<'_>) -> Job<'a> {
+fn job<'a>(report: &'a Report<'_>, entry: &'a Entry<'_>, with_bins: bool) -> Job<'a> {
     let section = &report.file.sections[entry.job.section];
-    let [read, write, trim] = [0, 1, 2].map(|index| direction(entry, index));
+    let [read, write, trim] = [0, 1, 2].map(|index| direction(entry, index, with_bins));
     let operations = entry.operations();
     let all = |value: f64| if operations > 0 { value } else { 0.0 };
     Job {
@@ -244,7 +295,7 @@ fn job<'a>(report: &'a Report<'_>, entry: &'a Entry<'_>) -> Job<'a> {
         trim,
         sync: Sync {
             total_ios: entry.syncs.as_ref().map_or(0, |of| of.moments().count()),
-            lat_ns: latency(entry.syncs.as_ref(), &entry.job.percentile_list),
+            lat_ns: latency(entry.syncs.as_ref(), &entry.job.percentile_list, with_bins),
         },
         job_runtime: entry.job_run_time.0 / 1_000_000,
         usr_cpu: 0.0,
@@ -275,7 +326,7 @@ fn job<'a>(report: &'a Report<'_>, entry: &'a Entry<'_>) -> Job<'a> {
     }
 }
 
-fn direction<'a>(entry: &'a Entry<'_>, index: usize) -> Direction<'a> {
+fn direction<'a>(entry: &'a Entry<'_>, index: usize, with_bins: bool) -> Direction<'a> {
     let stats = entry.directions[index].as_ref();
     let run_time = entry.run_time[index];
     let seconds = run_time.as_secs_f64();
@@ -288,7 +339,7 @@ fn direction<'a>(entry: &'a Entry<'_>, index: usize) -> Direction<'a> {
     let bandwidth = stats.map_or_else(Samples::default, |s| Samples::of_bandwidth(&s.bandwidth));
     let iops = stats.map_or_else(Samples::default, |s| Samples::of_iops(&s.iops));
     let list = &entry.job.percentile_list;
-    let part = |get: fn(&DirectionStats) -> &Spread| latency(stats.map(get), list);
+    let part = |get: fn(&DirectionStats) -> &Spread| latency(stats.map(get), list, with_bins);
     Direction {
         io_bytes: bytes,
         io_kbytes: bytes / 1024,
@@ -316,7 +367,8 @@ fn direction<'a>(entry: &'a Entry<'_>, index: usize) -> Direction<'a> {
     }
 }
 
-fn latency<'a>(spread: Option<&'a Spread>, list: &'a [f64]) -> Latency<'a> {
+fn latency<'a>(spread: Option<&'a Spread>, list: &'a [f64], with_bins: bool) -> Latency<'a> {
+    let all = spread.and_then(Spread::percentiles);
     let moments = spread.map(Spread::moments);
     Latency {
         min: moments.and_then(|m| m.min()).unwrap_or(0),
@@ -324,9 +376,8 @@ fn latency<'a>(spread: Option<&'a Spread>, list: &'a [f64]) -> Latency<'a> {
         mean: rounded(moments.and_then(|m| m.mean()).unwrap_or(0.0)),
         stddev: rounded(moments.and_then(|m| m.stddev()).unwrap_or(0.0)),
         count: moments.map_or(0, |m| m.count()),
-        percentile: spread
-            .and_then(Spread::percentiles)
-            .map(|all| Percentiles { all, list }),
+        percentile: all.map(|all| Percentiles { all, list }),
+        bins: all.filter(|_| with_bins).map(Bins),
     }
 }
 
@@ -373,4 +424,55 @@ fn share(part: u64, all: u64) -> f64 {
         return 0.0;
     }
     rounded(part as f64 * 100.0 / all as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zonelab_device::Nanos;
+
+    /// What fio 3.33 prints for latencies of its buckets.
+    #[test]
+    fn bins_are_named_as_by_fio() {
+        for (ns, name) in [
+            (0, 0),
+            (127, 127),
+            (128, 129),
+            (129, 129),
+            (130, 131),
+            (255, 255),
+            (256, 258),
+            (6_144, 6_176),
+            (6_207, 6_176),
+            (6_208, 6_240),
+            (216_000, 216_064),
+            (7_086_769, 7_110_656),
+        ] {
+            assert_eq!(middle_of_bin(ns), name, "{ns}");
+        }
+        // Index 1855 of fio: the last 128 ms below 2^34 ns.
+        let last = (1 << 34) - (1 << 27) + (1 << 26);
+        for ns in [(1 << 34) - 1, 1 << 34, u64::MAX] {
+            assert_eq!(middle_of_bin(ns), last, "{ns}");
+        }
+    }
+
+    /// No latency changes its bucket by having been in the finer histogram.
+    #[test]
+    fn bins_hold_what_was_recorded() {
+        let mut latency = stats::Latency::new();
+        let mut expected = std::collections::BTreeMap::new();
+        let mut ns = 1;
+        while ns < 20_000_000_000_u64 {
+            latency.record(Nanos(ns));
+            *expected.entry(middle_of_bin(ns)).or_insert(0) += 1;
+            ns += 1 + ns / 700;
+        }
+        let bins = serde_json::to_value(Bins(&latency)).expect("numbers");
+        let bins = bins.as_object().expect("an object").iter();
+        let bins = bins.map(|(name, count)| (name.parse().ok(), count.as_i64()));
+        let bins: std::collections::BTreeMap<_, _> = bins.collect();
+        let expected = expected.into_iter().map(|(name, n)| (Some(name), Some(n)));
+        assert_eq!(bins, expected.collect());
+    }
 }

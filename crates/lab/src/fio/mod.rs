@@ -4,12 +4,13 @@
 //! | --- | --- |
 //! | `agreement` | whether two devices agree about a job file |
 //! | `site` | what a run needs of a device, and under which clock it runs |
-//! | `zones` | what the zones of a device hold before the first job |
+//! | `zones` | what the zones of a device hold before the first job, and after the last |
 //! | `watch` | ends waits in real time when there is nothing left to wait for |
 //! | `run` | runs a plan, stage by stage |
 //! | `emulated` | the same on a new emulated drive |
 //! | `report` | what is reported: one entry for each thread or group |
-//! | `json` | `--output-format=json` |
+//! | `json` | `--output-format=json` and `json+` |
+//! | `terse` | `--output-format=terse` |
 //! | `normal` | `--output-format=normal` |
 //! | `logs` | latency, bandwidth and operations over time |
 
@@ -21,6 +22,7 @@ mod normal;
 mod report;
 mod run;
 mod site;
+mod terse;
 mod watch;
 mod zones;
 
@@ -28,12 +30,13 @@ pub use agreement::{
     Agreement, EMPTY_COMMANDS, Estimated, Metric, PERCENTILES, Side, Verdict, empty_commands,
 };
 pub use emulated::{empty_commands_of_emulated, run, run_in_real_time};
-pub use json::to_json;
+pub use json::{to_json, to_json_plus};
 pub use logs::log_files;
 pub use normal::to_text;
 pub use report::{Entry, Report};
 pub use run::{FioRun, RunSettings, ThreadResult, run_on};
 pub use site::{QueueOf, Site};
+pub use terse::to_terse;
 pub use watch::Watched;
 pub(crate) use zones::declare;
-pub use zones::{ReportedZone, at_risk, report_zones, table_of};
+pub use zones::{ReportedZone, at_risk, report_zones, saved_zones, table_of};

@@ -1,4 +1,4 @@
-//! What the zones of a device hold before the first job.
+//! What the zones of a device hold before the first job, and after the last.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -12,7 +12,8 @@ use zonelab_host::workload::zone_table::ZoneTable;
 use zonelab_host::{Clock, CoreId, Job, NextWake, Reactor, Rng, StopSignal};
 use zonelab_nvme::zerocopy::FromBytes;
 use zonelab_nvme::zns::{ReportFilter, ReportHeader, ZoneDescriptor, ZoneState};
-use zonelab_ssd::Drive;
+use zonelab_ssd::config::{DataStore, DriveConfig};
+use zonelab_ssd::{Drive, snapshot};
 
 use super::site::Site;
 use super::watch::Watched;
@@ -47,6 +48,33 @@ impl ReportedZone {
             written_lbas,
         }
     }
+}
+
+/// The zones `mine` of a drive, by the state of it that a run has saved.
+///
+/// # Errors
+/// It is not the state of a drive of this configuration: a text that says so.
+pub fn saved_zones(
+    config: &DriveConfig,
+    mine: Range<u32>,
+    snapshot: &[u8],
+) -> Result<Vec<ReportedZone>, String> {
+    let config = DriveConfig {
+        data: DataStore::None,
+        ..config.clone()
+    };
+    let drive = snapshot::restore(&config, snapshot).map_err(|error| error.to_string())?;
+    let zones = drive.zones();
+    let zone = |zone| ReportedZone {
+        state: zones.state(zone),
+        written_lbas: match zones.state(zone) {
+            ZoneState::FULL | ZoneState::READ_ONLY | ZoneState::OFFLINE => {
+                config.zones.capacity_lbas
+            }
+            _ => zones.written_lbas(zone),
+        },
+    };
+    Ok(mine.map(ZoneId).map(zone).collect())
 }
 
 /// Asks a device for the zones of a namespace.

@@ -134,7 +134,13 @@ fn main() -> ExitCode {
             }));
         }
         let auth = if is_newer { AUTH } else { WITHOUT_AUTH };
-        let served = [SERVED, served::faults::CASES, served::features::CASES, auth];
+        let served = [
+            SERVED,
+            served::faults::CASES,
+            served::features::CASES,
+            served::jobs::CASES,
+            auth,
+        ];
         for &(name, case) in served.into_iter().flatten() {
             trials.push(trial(&machine, name, move |guest, _| case(guest)));
         }

@@ -2,6 +2,7 @@
 
 pub(crate) mod faults;
 pub(crate) mod features;
+pub(crate) mod jobs;
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -29,6 +30,8 @@ pub(crate) struct Served {
     process: Child,
     pub(crate) port: u64,
     pub(crate) nqn: String,
+    /// Where its page is, if it has one.
+    pub(crate) web: Option<String>,
 }
 
 impl Served {
@@ -59,12 +62,14 @@ impl Served {
             process,
             port: 0,
             nqn: String::new(),
+            web: None,
         };
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line)?;
         let listens: Value = serde_json::from_str(&line).context("it does not listen")?;
         served.port = listens["port"].as_u64().context("no port")?;
         served.nqn = listens["nqn"].as_str().context("no name")?.to_owned();
+        served.web = listens["web"].as_str().map(str::to_owned);
         Ok(served)
     }
 

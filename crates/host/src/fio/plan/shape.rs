@@ -1,7 +1,6 @@
 //! What a thread does and what is kept of it: sizes, rates, style, end, logs.
 
 use std::num::NonZeroU64;
-use std::ops::Range;
 
 use zonelab_config::Problem;
 use zonelab_device::Nanos;
@@ -10,7 +9,6 @@ use super::{Log, Logs, Planner};
 use crate::fio::file::Section;
 use crate::fio::job::JobOptions;
 use crate::softfinish::SoftFinish;
-use crate::workload::Stop;
 use crate::workload::directed::{Direction, EarlyReset, Flow, Sizes, WriteStyle};
 use crate::workload::record::{DirectionRecording, Recording};
 
@@ -193,36 +191,6 @@ impl Planner {
         }
         u32::try_from(bytes / lba)
             .map_err(|_| origin.problem(key, format!("{bytes} bytes are too many"), ""))
-    }
-
-    pub(super) fn end(&self, section: &Section, zones: &Range<u32>) -> Result<Stop, Problem> {
-        let options = &section.options;
-        let runtime = (options.runtime > 0).then_some(Nanos(options.runtime));
-        if options.time_based && runtime.is_none() {
-            let origin = options.place(&["time_based"], &section.origin);
-            let what = "without runtime, the job never ends";
-            return Err(origin.problem("time_based", what, "add for example runtime=60"));
-        }
-        let zoned = &self.device.zoned;
-        let count = u64::from(zones.end - zones.start);
-        let once = match options.rw.random {
-            true => count * self.device.zone_bytes(),
-            // A pass over the zones in order ends with them.
-            false => count * zoned.zone_capacity_lbas * self.device.lba_bytes,
-        };
-        let io_size = options.io_size.map(|size| self.device.resolve(size));
-        let bytes = io_size.unwrap_or(once.saturating_mul(options.loops));
-        Ok(Stop {
-            runtime,
-            bytes: (!options.time_based).then_some(bytes),
-            operations: options.number_ios.map(|n| n.saturating_mul(options.loops)),
-            ..Stop::default()
-        })
-    }
-
-    /// Whether a job starts over at the end of its zones.
-    pub(super) const fn repeats(options: &JobOptions) -> bool {
-        options.time_based || options.io_size.is_some() || options.loops > 1
     }
 }
 

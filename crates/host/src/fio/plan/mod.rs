@@ -1,5 +1,6 @@
 //! A job file on a device: threads, groups and stages; zones, sizes, limits.
 
+mod end;
 mod shape;
 
 use std::ops::Range;
@@ -131,7 +132,9 @@ impl JobFile {
             return Err(Problem::of_file(&self.file, what, valid).into());
         };
         let Some(zoned) = namespace.zoned else {
-            return Err(Problem::of_file(&self.file, "the device has no zones", "").into());
+            let what = format!("namespace {} has no zones", nsid.0);
+            let valid = "jobs run on zoned namespaces: name one, as in confznspp?nsid=1";
+            return Err(Problem::of_file(&self.file, what, valid).into());
         };
         let mut planner = Planner {
             device: Device {
@@ -216,6 +219,13 @@ impl Planner {
         self.plan.exitall |= options.exitall;
         self.plan.exitall_on_error |= options.exitall_on_error;
         self.open_zones(section);
+        if !options.is_zoned {
+            let origin = options.place(&["zonemode"], &section.origin);
+            let what = "none, but the namespace is zoned, and writes go to write pointers";
+            let valid = "zonemode=zbd, or leave it out";
+            self.errors.push(origin.problem("zonemode", what, valid));
+            return;
+        }
         if self.plan.jobs.len() + options.numjobs as usize > MAX_THREADS {
             let origin = options.place(&["numjobs"], &section.origin);
             let what = format!("more than {MAX_THREADS} threads in all");
@@ -306,7 +316,7 @@ impl Planner {
             reads_beyond_write_pointer: options.read_beyond_wp,
             open_limit: options.job_max_open_zones,
             early_reset: self.early_reset(section, zones_count),
-            repeats: Self::repeats(options),
+            repeats: self.repeats(section),
         };
         Ok(JobSpec {
             namespace: self.plan.namespace,

@@ -1,0 +1,70 @@
+//! When jobs end.
+
+use std::ops::Range;
+
+use zonelab_config::Problem;
+use zonelab_device::Nanos;
+
+use super::super::file::Section;
+use super::super::value::Amount;
+use super::Planner;
+use crate::workload::Stop;
+use crate::workload::directed::Direction;
+
+impl Planner {
+    pub(super) fn end(&self, section: &Section, zones: &Range<u32>) -> Result<Stop, Problem> {
+        let options = &section.options;
+        let runtime = (options.runtime > 0).then_some(Nanos(options.runtime));
+        if options.time_based && runtime.is_none() {
+            let origin = options.place(&["time_based"], &section.origin);
+            let what = "without runtime, the job never ends";
+            return Err(origin.problem("time_based", what, "add for example runtime=60"));
+        }
+        let count = u64::from(zones.end - zones.start);
+        let all = count * self.device.zone_bytes();
+        let [_, _, trims] = options.rw.directions;
+        let once = match options.rw.random || trims || self.leaves_rests(section) {
+            true => all,
+            // A pass over the zones in order ends with them.
+            false => count * self.capacity_bytes(),
+        };
+        let io_size = options.io_size.map(|size| match size {
+            // As in fio, of what offset and size leave of the device.
+            Amount::Percent(percent) => (u128::from(all) * u128::from(percent) / 100) as u64,
+            size => self.device.resolve(size),
+        });
+        let bytes = io_size.unwrap_or(once.saturating_mul(options.loops));
+        Ok(Stop {
+            runtime,
+            bytes: (!options.time_based).then_some(bytes),
+            operations: options.number_ios.map(|n| n.saturating_mul(options.loops)),
+            ..Stop::default()
+        })
+    }
+
+    /// Whether a job starts over at the end of its zones.
+    pub(super) fn repeats(&self, section: &Section) -> bool {
+        let options = &section.options;
+        options.time_based
+            || options.io_size.is_some()
+            || options.loops > 1
+            || self.leaves_rests(section)
+    }
+
+    /// Whether a pass of writes in order leaves a rest of each zone that is too
+    /// small for a write. As in fio it goes on from the first zone on then, until
+    /// all of the size is done.
+    fn leaves_rests(&self, section: &Section) -> bool {
+        let options = &section.options;
+        let [reads, writes, _] = options.rw.directions;
+        let (low, high) = options.bs[Direction::Write as usize];
+        let is_one_size = low == high && options.bssplit[Direction::Write as usize].is_empty();
+        let is_special = options.finish || options.softfinish || options.reset;
+        let is_pass = !options.rw.random && writes && !reads && !is_special;
+        is_pass && is_one_size && !self.capacity_bytes().is_multiple_of(low)
+    }
+
+    fn capacity_bytes(&self) -> u64 {
+        self.device.zoned.zone_capacity_lbas * self.device.lba_bytes
+    }
+}
