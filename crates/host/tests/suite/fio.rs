@@ -303,7 +303,7 @@ fn a_share_of_io_is_of_what_the_job_works_on() {
          numjobs=2\nsize=1z\n",
     );
     let zone = 256 << 10;
-    let bytes: Vec<_> = plan.jobs.iter().map(|job| job.spec.end.bytes).collect();
+    let bytes: Vec<_> = plan.jobs.iter().map(|job| job.spec.stop.bytes).collect();
     let once = Some(240 << 10);
     let expected = [
         Some(2 * zone),
@@ -314,7 +314,11 @@ fn a_share_of_io_is_of_what_the_job_works_on() {
         once,
     ];
     assert_eq!(bytes, expected);
-    let zones: Vec<_> = plan.jobs.iter().map(|job| job.spec.zones.clone()).collect();
+    let zones: Vec<_> = plan
+        .jobs
+        .iter()
+        .map(|job| job.spec.work.zones.clone())
+        .collect();
     assert_eq!(zones, [0..4, 2..6, 0..8, 4..8, 0..1, 2..3]);
 }
 
@@ -336,9 +340,9 @@ fn passes_end_where_those_of_fio_end() {
         ("rw=write\nbsrange=16k-64k", 4 * capacity, false),
     ] {
         let plan = plan(&format!("[a]\nsize=4z\n{options}\n"));
-        let end = plan.jobs[0].spec.end;
+        let spec = &plan.jobs[0].spec;
         assert_eq!(
-            (end.bytes, end.repeats),
+            (spec.stop.bytes, spec.work.repeats),
             (Some(bytes), repeats),
             "{options}"
         );
@@ -373,7 +377,7 @@ fn appends_are_those_of_passthrough_too() {
     let file = parse(text).unwrap();
     assert!(file.warnings.is_empty(), "{:?}", file.warnings);
     let plan = file.plan(&tiny_info(), 1).unwrap();
-    assert_eq!(plan.jobs[0].spec.style, WriteStyle::Append);
+    assert_eq!(plan.jobs[0].spec.work.style, WriteStyle::Append);
     assert_eq!(plan.jobs[0].spec.queue_depth, 8);
     assert_eq!(
         refused("[a]\ncmd_type=scsi\n"),
@@ -419,7 +423,7 @@ fn jobs_on_the_command_line_are_those_of_fio() {
     assert_eq!(file.global["bs"], "16k");
     let plan = file.plan(&tiny_info(), 1).unwrap();
     let sizes = plan.jobs.iter().map(|job| {
-        let flow = job.spec.flows[Direction::Write as usize].as_ref();
+        let flow = job.spec.work.flows[Direction::Write as usize].as_ref();
         flow.map(|flow| flow.sizes.min)
     });
     let sizes: Vec<_> = sizes.collect();
@@ -431,8 +435,14 @@ fn jobs_on_the_command_line_are_those_of_fio() {
     let bytes = |job: usize| file.sections[job].echo.get("bs");
     assert_eq!((bytes(0), bytes(1)), (None, None));
     let plan = file.plan(&tiny_info(), 1).unwrap();
-    assert_eq!(plan.jobs[0].spec.flows[0].as_ref().unwrap().sizes.min, 1);
-    assert_eq!(plan.jobs[1].spec.flows[0].as_ref().unwrap().sizes.min, 2);
+    assert_eq!(
+        plan.jobs[0].spec.work.flows[0].as_ref().unwrap().sizes.min,
+        1
+    );
+    assert_eq!(
+        plan.jobs[1].spec.work.flows[0].as_ref().unwrap().sizes.min,
+        2
+    );
 }
 
 #[test]
@@ -453,7 +463,13 @@ fn several_files_are_stages_with_globals_of_their_own() {
         ("d", 1, 1),
     ];
     assert_eq!(jobs, expected);
-    let read = |job: usize| plan.jobs[job].spec.flows[0].as_ref().unwrap().sizes.min;
+    let read = |job: usize| {
+        plan.jobs[job].spec.work.flows[0]
+            .as_ref()
+            .unwrap()
+            .sizes
+            .min
+    };
     assert_eq!([0, 1, 3].map(read), [1, 2, 1]);
     let only = gathered("", &[first, "[c]\n[d]\n"], &["b", "d"]).unwrap();
     let names: Vec<_> = only.sections.iter().map(|job| job.name.as_str()).collect();
