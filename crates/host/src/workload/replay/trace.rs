@@ -110,6 +110,11 @@ impl Trace {
         if self.records.len() == Self::MAX_OPERATIONS {
             return Err(TraceFull::Operations);
         }
+        let count = self.records.len();
+        if count == self.records.capacity() {
+            // Not twice as much, which could be gigabytes for nothing.
+            self.records.reserve_exact(count / 8 + 1_024);
+        }
         let lines = line.saturating_sub(self.last_line);
         if lines >= LINE_MASK {
             self.jumps.push((self.records.len(), lines));
