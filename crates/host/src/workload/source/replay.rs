@@ -10,7 +10,7 @@ use super::{ByTheWay, Offer, Role, Sent, Step, send};
 use crate::stats::OpKind;
 use crate::workload::directed::{DirectedWork, Direction};
 use crate::workload::replay::{Action, Replay, Replayed};
-use crate::workload::zone_table::{Admission, JobId, SharedZones};
+use crate::workload::zone_table::{Admission, JobId, SharedZones, ZoneTable};
 
 /// The stream of a command that the table of zones does not know of.
 const UNTRACKED: u32 = u32::MAX;
@@ -86,15 +86,20 @@ impl Replaying {
                     None => continue,
                 }
             };
+            // What is seen of the zones holds until it has been acted on: jobs of
+            // other threads have the table too.
+            let shared = self.table.clone();
+            let mut table = shared.borrow_mut();
             let offer = match rest.action {
-                Action::Read => self.read(rest),
-                Action::Write => self.write(rest),
-                Action::Append => self.append(rest),
-                Action::Trim => self.trim(rest),
-                Action::ResetAll => self.reset_all(rest),
-                Action::Finish => self.finish(rest),
+                Action::Read => self.read(rest, &mut table),
+                Action::Write => self.write(rest, &mut table),
+                Action::Append => self.append(rest, &mut table),
+                Action::Trim => self.trim(rest, &mut table),
+                Action::ResetAll => self.reset_all(rest, &mut table),
+                Action::Finish => self.finish(rest, &mut table),
                 Action::Sync => Some(self.sync()),
             };
+            drop(table);
             let Some(offer) = offer else { continue };
             if let Offer::Issue(step) = &offer {
                 self.issued(rest, step, now);
@@ -184,7 +189,7 @@ impl Replaying {
         });
     }
 
-    fn read(&mut self, rest: Rest) -> Option<Offer> {
+    fn read(&mut self, rest: Rest, table: &mut ZoneTable) -> Option<Offer> {
         let (zone, at) = self.zone_of(rest.lba);
         // Commands do not reach across the ends of zones.
         let lbas = rest
@@ -193,7 +198,7 @@ impl Replaying {
             .min(self.zoned.zone_size_lbas - at);
         let readable = match self.reads_beyond_write_pointer {
             true => self.zoned.zone_capacity_lbas,
-            false => self.table.borrow().written(zone),
+            false => table.written(zone),
         };
         if at + lbas > readable {
             if !rest.is_skipped {
@@ -212,20 +217,20 @@ impl Replaying {
         Some(measured(op, OpKind::Read, Direction::Read, lbas, zone))
     }
 
-    fn write(&mut self, rest: Rest) -> Option<Offer> {
+    fn write(&mut self, rest: Rest, table: &mut ZoneTable) -> Option<Offer> {
         let (zone, at) = self.zone_of(rest.lba);
         let lbas = rest.lbas.min(u64::from(self.replay.max_lbas));
-        let admission = self.admit(zone, false);
+        let admission = self.admit(zone, false, table);
         if admission == Admission::Busy {
-            return Some(self.wait());
+            return Some(self.wait(table));
         }
         if admission == Admission::TooManyOpen
-            && let Some(offer) = self.make_room()
+            && let Some(offer) = self.make_room(table)
         {
             return Some(offer);
         }
         let capacity = self.zoned.zone_capacity_lbas;
-        let written = self.table.borrow().written(zone);
+        let written = table.written(zone);
         let is_at_pointer = at == written && at + rest.lbas <= capacity && !rest.is_moved;
         let moves = self.replay.moves_writes && !is_at_pointer;
         let is_anew = at == 0 && written > 0 && !rest.is_moved;
@@ -234,7 +239,7 @@ impl Replaying {
             if !is_anew {
                 self.note_moved(rest);
             }
-            return Some(self.clear(zone));
+            return Some(self.clear(zone, table));
         }
         if !is_at_pointer && !moves {
             // The device says what is wrong with it.
@@ -254,7 +259,7 @@ impl Replaying {
             true => self.note_moved(rest),
             false => rest,
         };
-        let begins = self.table.borrow_mut().begin_write(zone, self.id, lbas);
+        let begins = table.begin_write(zone, self.id, lbas);
         // What is moved stays in its zone, wherever it would have gone on.
         match moves {
             true => {
@@ -278,23 +283,23 @@ impl Replaying {
         *self.rest.insert(Rest { is_moved, ..rest })
     }
 
-    fn append(&mut self, rest: Rest) -> Option<Offer> {
+    fn append(&mut self, rest: Rest, table: &mut ZoneTable) -> Option<Offer> {
         let (zone, _) = self.zone_of(rest.lba);
         let lbas = rest.lbas.min(u64::from(self.replay.max_append_lbas));
-        let admission = self.admit(zone, true);
+        let admission = self.admit(zone, true, table);
         if admission == Admission::Busy {
-            return Some(self.wait());
+            return Some(self.wait(table));
         }
         if admission == Admission::TooManyOpen
-            && let Some(offer) = self.make_room()
+            && let Some(offer) = self.make_room(table)
         {
             return Some(offer);
         }
-        let written = self.table.borrow().written(zone);
+        let written = table.written(zone);
         let fits = written + lbas <= self.zoned.zone_capacity_lbas;
         if !fits && self.replay.moves_writes {
             self.note_moved(rest);
-            return Some(self.clear(zone));
+            return Some(self.clear(zone, table));
         }
         self.advance(rest, lbas);
         if let Some(left) = &mut self.rest {
@@ -306,14 +311,14 @@ impl Replaying {
             nlb: lbas as u32,
         };
         if fits {
-            self.table.borrow_mut().begin_write(zone, self.id, lbas);
+            table.begin_write(zone, self.id, lbas);
         }
         let stream = if fits { zone } else { UNTRACKED };
         Some(measured(op, OpKind::Append, Direction::Write, lbas, stream))
     }
 
     /// A trim resets the zones that lie within it as a whole.
-    fn trim(&mut self, rest: Rest) -> Option<Offer> {
+    fn trim(&mut self, rest: Rest, table: &mut ZoneTable) -> Option<Offer> {
         let (zone, at) = self.zone_of(rest.lba);
         let (size, capacity) = (self.zoned.zone_size_lbas, self.zoned.zone_capacity_lbas);
         let here = rest.lbas.min(size - at);
@@ -326,43 +331,40 @@ impl Replaying {
             self.advance(Rest { is_skipped, ..rest }, here);
             return None;
         }
-        if !self.table.borrow().is_quiet(zone) {
-            return Some(self.wait());
+        if !table.is_quiet(zone) {
+            return Some(self.wait(table));
         }
         self.advance(rest, here);
-        Some(self.manage(zone, OpKind::Reset, size))
+        Some(self.manage(zone, OpKind::Reset, size, table))
     }
 
     /// Resets the zones of the job that hold anything.
-    fn reset_all(&mut self, rest: Rest) -> Option<Offer> {
+    fn reset_all(&mut self, rest: Rest, table: &mut ZoneTable) -> Option<Offer> {
         let (from, _) = self.zone_of(rest.lba);
         let mut zones = from..self.zones.end;
-        let next = {
-            let table = self.table.borrow();
-            zones.find(|zone| table.written(*zone) > 0)
-        };
+        let next = { zones.find(|zone| table.written(*zone) > 0) };
         let Some(zone) = next else {
             self.rest = None;
             return None;
         };
-        if !self.table.borrow().is_quiet(zone) {
-            return Some(self.wait());
+        if !table.is_quiet(zone) {
+            return Some(self.wait(table));
         }
         self.rest = Some(Rest {
             lba: self.start_of(zone + 1),
             ..rest
         });
-        Some(self.manage(zone, OpKind::Reset, self.zoned.zone_size_lbas))
+        Some(self.manage(zone, OpKind::Reset, self.zoned.zone_size_lbas, table))
     }
 
-    fn finish(&mut self, rest: Rest) -> Option<Offer> {
+    fn finish(&mut self, rest: Rest, table: &mut ZoneTable) -> Option<Offer> {
         let (zone, _) = self.zone_of(rest.lba);
-        if !self.table.borrow().is_quiet(zone) {
-            return Some(self.wait());
+        if !table.is_quiet(zone) {
+            return Some(self.wait(table));
         }
         self.rest = None;
-        let left = self.zoned.zone_capacity_lbas - self.table.borrow().written(zone);
-        Some(self.manage(zone, OpKind::Finish, left))
+        let left = self.zoned.zone_capacity_lbas - table.written(zone);
+        Some(self.manage(zone, OpKind::Finish, left, table))
     }
 
     fn sync(&mut self) -> Offer {
@@ -377,20 +379,18 @@ impl Replaying {
         })
     }
 
-    fn admit(&self, zone: u32, append: bool) -> Admission {
-        self.table
-            .borrow()
-            .admit(zone, self.id, append, self.open_limit)
+    fn admit(&self, zone: u32, append: bool, table: &ZoneTable) -> Admission {
+        table.admit(zone, self.id, append, self.open_limit)
     }
 
-    fn wait(&self) -> Offer {
-        self.table.borrow_mut().wait(self.id);
+    fn wait(&self, table: &mut ZoneTable) -> Offer {
+        table.wait(self.id);
         Offer::Wait
     }
 
     /// Resets or finishes a zone as an operation of the trace.
-    fn manage(&self, zone: u32, kind: OpKind, lbas: u64) -> Offer {
-        self.table.borrow_mut().begin_managing(zone, self.id);
+    fn manage(&self, zone: u32, kind: OpKind, lbas: u64, table: &mut ZoneTable) -> Offer {
+        table.begin_managing(zone, self.id);
         let direction = match kind {
             OpKind::Reset => Direction::Trim,
             _ => Direction::Write,
@@ -400,33 +400,32 @@ impl Replaying {
     }
 
     /// Resets a zone so that it can be written.
-    fn clear(&self, zone: u32) -> Offer {
-        if !self.table.borrow().is_quiet(zone) {
-            return self.wait();
+    fn clear(&self, zone: u32, table: &mut ZoneTable) -> Offer {
+        if !table.is_quiet(zone) {
+            return self.wait(table);
         }
-        self.table.borrow_mut().begin_clearing(zone, self.id);
+        table.begin_clearing(zone, self.id);
         self.prepare(zone, OpKind::Reset)
     }
 
     /// Where writes are moved, finishes the zone of the job that has been open
     /// longest, so that another may be opened. `None`: it is for the device to
     /// say that too many are.
-    fn make_room(&self) -> Option<Offer> {
+    fn make_room(&self, table: &mut ZoneTable) -> Option<Offer> {
         if !self.replay.moves_writes {
             return None;
         }
         let (oldest, can_hope) = {
-            let table = self.table.borrow();
             let mine = |zone: &&u32| self.zones.contains(*zone) && table.is_quiet(**zone);
             let oldest = table.open_zones().iter().find(mine).copied();
             (oldest, table.can_hope(self.id))
         };
         match oldest {
             Some(zone) => {
-                self.table.borrow_mut().begin_managing(zone, self.id);
+                table.begin_managing(zone, self.id);
                 Some(self.prepare(zone, OpKind::Finish))
             }
-            None => can_hope.then(|| self.wait()),
+            None => can_hope.then(|| self.wait(table)),
         }
     }
 
