@@ -120,6 +120,7 @@ impl WorkloadJob {
                 operations: 0,
                 cleared_zones: 0,
                 ended_zones: 0,
+                replayed: None,
                 merges: MergeCount::default(),
                 errors: 0,
                 first_error: None,
@@ -147,6 +148,7 @@ impl WorkloadJob {
         JobResult {
             cleared_zones: by_the_way.cleared,
             ended_zones: by_the_way.ended,
+            replayed: self.source.replayed().cloned().map(Box::new),
             ..self.result
         }
     }
@@ -370,6 +372,7 @@ impl WorkloadJob {
             return false;
         }
         self.free.pop();
+        self.result.recorder.issued(now, &step.op);
         let (submitted, first_block) = if self.result.recorder.splits_latency() {
             (queue.now(), step.op.first_block())
         } else {
