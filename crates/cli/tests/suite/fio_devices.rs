@@ -615,3 +615,42 @@ fn jobs_run_in_threads_of_their_own() {
         assert_eq!(running.wait().unwrap().code(), Some(130), "{device}");
     }
 }
+
+/// Two jobs replay logs into the same zones, one behind the other and at once: on
+/// any device as much comes out.
+#[test]
+fn traces_are_replayed_on_any_device() {
+    let scratch = Scratch::new("fio-replay");
+    let mut log = "fio version 3 iolog\n0 /dev/a add\n0 /dev/a open\n".to_owned();
+    for nth in 0..200 {
+        let (at, offset) = (nth * 100, nth * 16_384);
+        log += &format!("{at} /dev/a write {offset} 16384\n");
+        if nth % 4 == 3 {
+            log += &format!("{at} /dev/a read {offset} 4096\n");
+        }
+    }
+    scratch.write("a.log", &log);
+    let jobs = "[global]\nioengine=libaio\niodepth=4\nread_iolog=a.log\nsize=8z\n\
+                [alone]\n[again]\nstonewall\n[other]\nstonewall\nreplay_zones=append\nread_beyond_wp=1\nnumjobs=2\n\
+                replay_scale=4\nreplay_align=4096\n";
+    let jobs = scratch.write("replay.fio", jobs);
+    let served = serve(&scratch, &["--no-timing"]);
+    let url = served.url();
+    let run = |device: &str, more: &[&str]| -> Vec<(String, [u64; 6])> {
+        let args = ["fio", &jobs, "--device", device, "--json"];
+        let output = scratch
+            .command(&[&args[..], more].concat())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{device}: {}", stderr(&output));
+        amounts(&serde_json::from_slice(&output.stdout).unwrap())
+    };
+    let simulated = run("confznspp", &SMALL);
+    let [error, operations, bytes, ..] = simulated[0].1;
+    assert_eq!(
+        (error, operations, bytes),
+        (0, 250, 200 * 16_384 + 50 * 4_096)
+    );
+    assert_eq!(run("confznspp?clock=real", &SMALL), simulated);
+    assert_eq!(run(&url, &[]), simulated);
+}

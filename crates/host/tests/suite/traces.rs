@@ -263,11 +263,11 @@ fn what_does_not_fit_the_device_is_refused_at_its_line() {
             "0 a write 0 258048\n",
             "longer than a zone",
         ),
-        ("read_iolog=u", "", "j.fio:3: `read_iolog`: u: not found"),
+        ("read_iolog=u", "", "j.fio:3: read_iolog: u: not found"),
         (
             "merge_blktrace_file=x",
             "",
-            "`merge_blktrace_file`: is not supported",
+            "merge_blktrace_file: is not supported",
         ),
         ("replay_align=3k", "", "3072 is no power of two"),
         (
