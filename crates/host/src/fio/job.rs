@@ -2,12 +2,13 @@
 
 use super::options::{self, Treatment};
 use super::setting::{
-    distribution, interval, number, open_zones, percent, percentiles, read_write, share,
-    softfinish_pause, split_sizes, unknown, writes,
+    distribution, interval, no_verify_state, number, open_zones, percent, percentiles, read_write,
+    share, softfinish_pause, split_sizes, unknown, verify, verify_pattern, writes,
 };
 use super::text::{Origin, Setting};
 use super::value::{self, Amount, Wrong, wrong};
 use crate::stats::Latency;
+use crate::verify::{Method, Pattern};
 use crate::workload::distribution::Distribution;
 use zonelab_config::Problem;
 
@@ -95,6 +96,13 @@ pub(super) struct JobOptions {
     pub(super) fsync: u32,
     pub(super) fdatasync: u32,
     pub(super) end_fsync: bool,
+    pub(super) verify: Option<Method>,
+    pub(super) verify_pattern: Option<Pattern>,
+    pub(super) verify_interval: u64,
+    pub(super) verify_backlog: u32,
+    pub(super) verify_fatal: bool,
+    pub(super) verify_only: bool,
+    pub(super) do_verify: bool,
     pub(super) initial_zone_reset: bool,
     pub(super) append: bool,
     pub(super) finish: bool,
@@ -172,6 +180,13 @@ impl Default for JobOptions {
             fsync: 0,
             fdatasync: 0,
             end_fsync: false,
+            verify: None,
+            verify_pattern: None,
+            verify_interval: 0,
+            verify_backlog: 0,
+            verify_fatal: false,
+            verify_only: false,
+            do_verify: true,
             initial_zone_reset: false,
             append: false,
             finish: false,
@@ -258,6 +273,13 @@ impl JobOptions {
             "slat_percentiles" => &mut self.slat_percentiles,
             "read_beyond_wp" => &mut self.read_beyond_wp,
             "end_fsync" => &mut self.end_fsync,
+            "do_verify" => &mut self.do_verify,
+            "verify_fatal" => &mut self.verify_fatal,
+            "verify_only" => &mut self.verify_only,
+            // fio saves by default, and job files for it say so or not.
+            "verify_state_save" | "verify_state_load" => {
+                return Some(no_verify_state(name, value));
+            }
             "initial_zone_reset" => &mut self.initial_zone_reset,
             "zone_append" => &mut self.append,
             "finish" => &mut self.finish,
@@ -343,6 +365,12 @@ impl JobOptions {
             "zone_reset_frequency" => share(text).map(|x| self.zone_reset_frequency = x),
             "fsync" => writes(text).map(|n| self.fsync = n),
             "fdatasync" => writes(text).map(|n| self.fdatasync = n),
+            "verify" => verify(text).map(|method| self.verify = method),
+            "verify_pattern" => verify_pattern(text).map(|p| self.verify_pattern = Some(p)),
+            "verify_interval" => {
+                value::bounded(text, kb_base, 0, 1 << 30).map(|n| self.verify_interval = n)
+            }
+            "verify_backlog" => writes(text).map(|n| self.verify_backlog = n),
             "max_open_zones" => open_zones(text).map(|n| self.max_open_zones = n),
             "job_max_open_zones" => open_zones(text).map(|n| self.job_max_open_zones = n),
             _ => return None,
@@ -452,6 +480,8 @@ mod tests {
                 "random",
                 "50",
                 "nvme",
+                "crc32c",
+                "0",
             ];
             let read = values.iter().any(|value| {
                 let setting = Setting {

@@ -40,7 +40,8 @@ const DRIVE: &str = "there is one drive, and no file system on it";
 const HOST: &str = "the host is modelled, not used";
 const PRIORITY: &str = "commands have no priorities";
 const DATA: &str = "contents of buffers do not matter to the drive";
-const VERIFY: &str = "nothing is verified";
+const VERIFY: &str = "every block carries the number of its write, and all are read back";
+const DUMP: &str = "the message says what was expected and found";
 const SUBMIT: &str = "commands are submitted one by one, and completions taken as they come";
 const STEADY: &str = "runs do not end by a steady state";
 const TARGET: &str = "depths are not searched for";
@@ -105,6 +106,15 @@ const USED: &[OptionInfo] = &[
     used("fsync"),
     used("fdatasync"),
     used("end_fsync"),
+    used("verify"),
+    used("verify_pattern"),
+    used("verify_interval"),
+    used("verify_backlog"),
+    used("verify_fatal"),
+    used("verify_only"),
+    used("do_verify"),
+    used("verify_state_save"),
+    used("verify_state_load"),
     used("initial_zone_reset"),
     also("zone_append", &["append"]),
     used("finish"),
@@ -227,6 +237,8 @@ const NO_MEANING: &[(&str, &[&str])] = &[
             "print_qid_mappings",
             "spdk_tracing",
             "env_context",
+            "verify_async",
+            "verify_async_cpus",
         ],
     ),
     (
@@ -266,18 +278,7 @@ const NO_MEANING: &[(&str, &[&str])] = &[
     (
         VERIFY,
         &[
-            "do_verify",
-            "verify_interval",
-            "verify_offset",
-            "verify_pattern",
-            "verify_fatal",
-            "verify_dump",
-            "verify_async",
-            "verify_async_cpus",
-            "verify_backlog",
             "verify_backlog_batch",
-            "verify_state_load",
-            "verify_state_save",
             "verify_write_sequence",
             "verify_header_seed",
             "verify_pattern_interval",
@@ -290,6 +291,7 @@ const NO_MEANING: &[(&str, &[&str])] = &[
             "trim_backlog_batch",
         ],
     ),
+    (DUMP, &["verify_dump"]),
     (
         SUBMIT,
         &[
@@ -365,7 +367,7 @@ const NO_MEANING: &[(&str, &[&str])] = &[
 
 /// Options that are refused: reason, and names.
 const UNSUPPORTED: &[(&str, &[&str])] = &[
-    (VERIFY, &["verify", "verify_only"]),
+    ("headers are at the start of blocks", &["verify_offset"]),
     (
         TRACE,
         &[

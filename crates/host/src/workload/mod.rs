@@ -29,9 +29,10 @@ pub mod zone_table;
 use zonelab_device::{NamespaceId, Nanos};
 
 use crate::rate::{Counting, Limit};
+use crate::verify::Verify;
 use record::Recording;
 
-pub use job::{JobResult, Shared, WorkloadJob};
+pub use job::{JobResult, Shared, Verified, WorkloadJob, WrongBlock};
 pub use source::slice_of;
 pub use work::{Fill, ReadWork, Work, WriteWork};
 
@@ -81,6 +82,9 @@ pub struct JobSpec<W = Work> {
     pub sleep_slack: Nanos,
     /// What is kept of its operations.
     pub recording: Recording,
+    /// Its writes carry contents that can be checked, and are read back; or what
+    /// it reads is checked. Of work in directions that moves data.
+    pub verify: Option<Box<Verify>>,
 }
 
 impl<W> JobSpec<W> {
@@ -103,6 +107,7 @@ impl<W> JobSpec<W> {
             syncs: Syncs::default(),
             sleep_slack: Nanos::ZERO,
             recording: Recording::default(),
+            verify: None,
         }
     }
 }
@@ -125,6 +130,7 @@ impl From<JobSpec<directed::DirectedWork>> for JobSpec {
             syncs,
             sleep_slack,
             recording,
+            verify,
         } = spec;
         Self {
             name,
@@ -142,6 +148,7 @@ impl From<JobSpec<directed::DirectedWork>> for JobSpec {
             syncs,
             sleep_slack,
             recording,
+            verify,
         }
     }
 }

@@ -103,7 +103,26 @@ fn mistakes_have_their_line_and_all_are_listed() {
         ("", "j.fio: no job in it"),
         ("[a]\nbs\n", "j.fio:2: bs: needs a value"),
         ("[a]\nbs=${NONE}\n", "j.fio:2: bs: needs a value"),
-        ("[a]\nverify=md5\n", "j.fio:2: verify: is not supported"),
+        (
+            "[a]\nverify=crc64\n",
+            "j.fio:2: verify: crc64 is not supported; crc32c, md5, sha256, sha512, pattern",
+        ),
+        (
+            "[a]\nverify=crc99\n",
+            "j.fio:2: verify: \"crc99\" is none of the values; crc32c, md5, sha256, sha512, pattern",
+        ),
+        (
+            "[a]\nverify_pattern=5%x\n",
+            "j.fio:2: verify_pattern: after % only o is known",
+        ),
+        (
+            "[a]\nverify_state_load=1\n",
+            "j.fio:2: verify_state_load: is not supported: a job reads back what it has written",
+        ),
+        (
+            "[a]\nverify_state_save=1\n",
+            "j.fio:2: verify_state_save: is not supported: a run that ends early cannot be",
+        ),
         ("[a]\nrw=write:4k\n", "j.fio:2: rw: a number after `:`"),
         (
             "[a]\nrw=trimwrite\n",
@@ -523,10 +542,10 @@ const MISTAKES: &[Mistake] = &[
     ),
     ("--name", &[], &[], "--name: needs a value; --name=..."),
     (
-        "--name=a --verify=md5",
+        "--name=a --verify=crc7",
         &[],
         &[],
-        "--verify of job a: is not supported: nothing is verified",
+        "--verify of job a: crc7 is not supported; crc32c, md5, sha256, sha512, pattern",
     ),
     (
         "--name=a --size=101%",

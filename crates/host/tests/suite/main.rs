@@ -20,3 +20,4 @@ mod scheduled;
 mod scheduler;
 mod softfinish;
 mod support;
+mod verify;

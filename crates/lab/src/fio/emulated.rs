@@ -68,9 +68,13 @@ fn on_emulated<S: Site>(
     settings: &RunSettings,
     site: impl FnOnce(Emulated) -> S,
 ) -> Result<FioRun, String> {
-    // Jobs neither give data nor look at any.
+    // Without verification jobs neither give data nor look at any.
+    let verifies = plan.jobs.iter().any(|job| job.spec.verify.is_some());
     let config = DriveConfig {
-        data: DataStore::None,
+        data: match verifies {
+            true => DataStore::Memory,
+            false => DataStore::None,
+        },
         ..config.clone()
     };
     let drive = settings.conditions.drive(&config);

@@ -146,7 +146,18 @@ struct JobExtra {
     first_error: Option<String>,
     cleared_zones: u64,
     ended_zones: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verify: Option<Verify>,
     operations: Kinds,
+}
+
+/// What became of blocks that were verified.
+#[derive(Serialize)]
+struct Verify {
+    total_ios: u64,
+    wrong: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_wrong: Option<String>,
 }
 
 /// Operations by kind.
@@ -321,6 +332,11 @@ fn job<'a>(report: &'a Report<'_>, entry: &'a Entry<'_>, with_bins: bool) -> Job
                 .map(|(kind, status)| format!("{}: {status}", kind.name())),
             cleared_zones: entry.cleared_zones,
             ended_zones: entry.ended_zones,
+            verify: entry.verified.as_ref().map(|of| Verify {
+                total_ios: of.operations,
+                wrong: of.wrong,
+                first_wrong: of.first_wrong.as_ref().map(ToString::to_string),
+            }),
             operations: Kinds(entry.kinds),
         },
     }

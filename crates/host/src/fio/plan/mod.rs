@@ -2,6 +2,7 @@
 
 mod end;
 mod shape;
+mod verify;
 
 use std::ops::Range;
 
@@ -294,7 +295,7 @@ impl Planner {
         let zones = self.zones(section, thread)?;
         let style = self.style(section)?;
         let flows = self.flows(section, style, thread)?;
-        let stop = self.end(section, &zones)?;
+        let mut stop = self.end(section, &zones)?;
         let zones_count = u64::from(zones.end - zones.start);
         self.check_depth(section, thread);
         let pattern = if options.rw.random {
@@ -307,7 +308,7 @@ impl Planner {
         };
         let (low, high) = options.startdelay;
         let spread = Rng::new(self.seed, u64::from(number) | 1 << 40).below(high - low + 1);
-        let work = DirectedWork {
+        let mut work = DirectedWork {
             zones,
             flows,
             read_percent: options.rwmixread,
@@ -318,7 +319,9 @@ impl Planner {
             early_reset: self.early_reset(section, zones_count),
             repeats: self.repeats(section),
         };
+        let verify = self.verify(section, (thread, number), &mut work, &mut stop)?;
         Ok(JobSpec {
+            verify,
             namespace: self.plan.namespace,
             queue_depth: if options.is_synchronous() {
                 1

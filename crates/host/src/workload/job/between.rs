@@ -27,6 +27,8 @@ pub(super) enum Sync {
     Due,
     /// One is under way.
     InFlight,
+    /// None is, but nothing else may be issued either: blocks are to be verified.
+    Held,
     /// The last one has been.
     Over,
 }
@@ -64,7 +66,7 @@ impl WorkloadJob {
         {
             self.flush(queue, slot, now);
         }
-        matches!(self.sync, Sync::Due | Sync::InFlight)
+        matches!(self.sync, Sync::Due | Sync::InFlight | Sync::Held)
     }
 
     /// A flush has completed.

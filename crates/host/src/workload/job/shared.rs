@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use zonelab_device::Nanos;
 use zonelab_nvme::Status;
 
+use super::verify::Verified;
 use crate::block::MergeCount;
 use crate::reactor::StopSignal;
 use crate::stats::OpKind;
@@ -68,4 +69,6 @@ pub struct JobResult {
     pub errors: u64,
     /// The first of them, and what failed.
     pub first_error: Option<(OpKind, Status)>,
+    /// What became of blocks that were verified, if any were.
+    pub verified: Option<Box<Verified>>,
 }
