@@ -206,13 +206,20 @@ pub struct Think {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Syncs {
     /// One after so many writes, by each of two counts that do not know of each
-    /// other: fio's `fsync` and `fdatasync`. 0: none.
+    /// other: fio's `fsync` and `fdatasync`. 0: none. Latencies are kept of those
+    /// that come by the first.
     pub every_writes: [u32; 2],
     /// One when the job has ended, if it wrote anything.
     pub at_end: bool,
 }
 
 impl Syncs {
+    /// Whether the latency of one behind that write is kept.
+    fn counts(&self, writes: u64) -> bool {
+        let every = u64::from(self.every_writes[0]);
+        every > 0 && writes.is_multiple_of(every)
+    }
+
     /// Whether one follows the write of that number, counted from 1.
     #[inline]
     fn is_due(&self, writes: u64) -> bool {

@@ -232,12 +232,12 @@ fn jobs_end_as_in_fio() {
     assert_eq!(
         ends,
         [
-            (None, Some(2 * written), None, false),
+            (None, Some(2 * zone), None, false),
             (None, Some(4 * zone), None, true),
-            (five, Some(2 * written), None, false),
+            (five, Some(2 * zone), None, false),
             (five, None, None, true),
             (None, Some(6 * written), None, true),
-            (None, Some(2 * written), Some(7), false),
+            (None, Some(2 * zone), Some(7), false),
         ]
     );
 }
@@ -323,14 +323,14 @@ fn a_share_of_io_is_of_what_the_job_works_on() {
     );
     let zone = 256 << 10;
     let bytes: Vec<_> = plan.jobs.iter().map(|job| job.spec.stop.bytes).collect();
-    let once = Some(240 << 10);
     let expected = [
         Some(2 * zone),
         Some(zone),
         Some(3 * zone),
         Some(200 << 10),
-        once,
-        once,
+        // The zones end it before.
+        Some(zone),
+        Some(zone),
     ];
     assert_eq!(bytes, expected);
     let zones: Vec<_> = plan
@@ -346,17 +346,18 @@ fn a_share_of_io_is_of_what_the_job_works_on() {
 fn passes_end_where_those_of_fio_end() {
     let (zone, capacity) = (256 << 10, 240 << 10);
     for (options, bytes, repeats) in [
-        ("rw=write\nbs=16k", 4 * capacity, false),
+        // Nothing is left of a zone: the zones end it before the size does.
+        ("rw=write\nbs=16k", 4 * zone, false),
         ("rw=read\nbs=16k", 4 * capacity, false),
         // A trim counts as the size of a zone: four of them are a pass.
         ("rw=trim", 4 * zone, false),
         ("rw=randtrim", 4 * zone, false),
-        // 240 KiB are no multiple of these.
-        ("rw=write\nbs=64k", 4 * zone, true),
+        // 240 KiB are no multiple of these: the job goes on from the first zone.
+        ("rw=write\nbs=64k", 4 * zone, false),
         ("rw=write\nbs=28k\nloops=2", 8 * zone, true),
         ("rw=read\nbs=64k", 4 * capacity, false),
         ("rw=rw\nbs=64k", 4 * capacity, false),
-        ("rw=write\nbsrange=16k-64k", 4 * capacity, false),
+        ("rw=write\nbsrange=16k-64k", 4 * zone, false),
     ] {
         let plan = plan(&format!("[a]\nsize=4z\n{options}\n"));
         let spec = &plan.jobs[0].spec;

@@ -146,6 +146,7 @@ struct JobExtra {
     first_error: Option<String>,
     cleared_zones: u64,
     ended_zones: u64,
+    flushes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     verify: Option<Verify>,
     operations: Kinds,
@@ -332,6 +333,7 @@ fn job<'a>(report: &'a Report<'_>, entry: &'a Entry<'_>, with_bins: bool) -> Job
                 .map(|(kind, status)| format!("{}: {status}", kind.name())),
             cleared_zones: entry.cleared_zones,
             ended_zones: entry.ended_zones,
+            flushes: entry.flushes,
             verify: entry.verified.as_ref().map(|of| Verify {
                 total_ios: of.operations,
                 wrong: of.wrong,

@@ -64,8 +64,10 @@ pub struct Entry<'a> {
     pub depths: [u64; DEPTHS],
     /// Operations by kind, in the order of [`OpKind::ALL`].
     pub kinds: [u64; OpKind::ALL.len()],
-    /// Flushes; `None`: there were none.
+    /// Flushes of `fsync`; `None`: there were none.
     pub syncs: Option<Spread>,
+    /// Flushes of any sort.
+    pub flushes: u64,
     /// Zones reset because they were full and written again.
     pub cleared_zones: u64,
     /// Zones finished because what was left of them was too small for a write.
@@ -135,6 +137,7 @@ impl<'a> Entry<'a> {
             depths: [0; DEPTHS],
             kinds: [0; OpKind::ALL.len()],
             syncs: None,
+            flushes: 0,
             cleared_zones: 0,
             ended_zones: 0,
             errors: 0,
@@ -179,6 +182,7 @@ impl<'a> Entry<'a> {
             (Some(all), Some(syncs)) => all.merge(syncs),
             (none, syncs) => *none = none.take().or_else(|| syncs.clone()),
         }
+        self.flushes += result.recorder.flushes;
         self.cleared_zones += result.cleared_zones;
         self.ended_zones += result.ended_zones;
         self.errors += result.errors;

@@ -317,7 +317,7 @@ impl Planner {
             reads_beyond_write_pointer: options.read_beyond_wp,
             open_limit: options.job_max_open_zones,
             early_reset: self.early_reset(section, zones_count),
-            repeats: self.repeats(section),
+            repeats: Self::repeats(section),
         };
         let verify = self.verify(section, (thread, number), &mut work, &mut stop)?;
         Ok(JobSpec {

@@ -71,10 +71,13 @@ impl WorkloadJob {
 
     /// A flush has completed.
     pub(super) fn flushed(&mut self, at: Nanos, latency: Nanos) {
+        let mut counts = false;
         if self.sync == Sync::InFlight {
             self.sync = Sync::None;
+            // Nothing was written since it became due.
+            counts = self.spec.syncs.counts(self.issued_writes);
         }
-        self.result.recorder.record_sync(at, latency);
+        self.result.recorder.record_sync(at, latency, counts);
     }
 
     /// Hands a flush to the device. Whether it was taken.

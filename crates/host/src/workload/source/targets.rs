@@ -31,6 +31,8 @@ pub(super) struct Targets {
     positions: [Option<(Positions, u64)>; 2],
     /// The zone that was drawn for the next write, which could not be issued yet.
     drawn: Option<u32>,
+    /// What was left of the last zone was too small for a write.
+    left_rest: bool,
     early: Option<Early>,
 }
 
@@ -73,6 +75,7 @@ impl Targets {
             cursors: [cursor; 2],
             positions,
             drawn: None,
+            left_rest: false,
             early: work.early_reset.map(|when| Early {
                 when,
                 elsewhere_lbas: elsewhere_lbas(&table, &work.zones),
@@ -230,10 +233,14 @@ impl Targets {
                 // Not by its reset, during which it still counts as full.
                 cursor.entered |= matches!(&pick, Offer::Issue(step)
                     if step.stream == zone && step.kind != OpKind::Reset);
+                self.left_rest |= zone + 1 == work.zones.end
+                    && matches!(&pick, Offer::Issue(step) if step.kind == OpKind::Finish);
                 return pick;
             }
             let last = zone + 1 == work.zones.end;
-            let next = if last && work.repeats {
+            // As in fio, a write that does not fit into the last zone goes on from the
+            // first, where a pass that ends with the last block is over.
+            let next = if last && (std::mem::take(&mut self.left_rest) || work.repeats) {
                 work.zones.start
             } else {
                 zone + 1
