@@ -177,7 +177,7 @@ that are listed above are this program's wherever they stand; all others are tho
 jobs. docs/fio.md has every option, and what differs.
 On an emulated drive each thread runs on a core of its own, in virtual time: a job of
 60 seconds takes as long as its operations take to simulate. With ?clock=real behind
-the profile, and over NVMe/TCP, it takes 60 seconds, and all threads run on one core.
+the profile, and over NVMe/TCP, it takes 60 seconds, and each job is a thread of this program.
 Exit code 5: an operation failed, or the drive went away.
 
   zonelab fio docs/examples/writers-and-finishes.fio --device confznspp --json

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::task::Waker;
 
 use serde_json::Value;
 use zonelab_config::units::fmt_size;
 use zonelab_device::{DeviceInfo, NamespaceId, NamespaceInfo, Nanos, ZonedInfo};
 use zonelab_driver::url::TcpAddress;
-use zonelab_driver::{Options, TcpDevice, TcpDeviceQueue};
+use zonelab_driver::{DetachedQueue, Options, TcpDevice, TcpDeviceQueue, TcpLane};
 use zonelab_host::fio::{JobFile, Plan};
 use zonelab_host::{RealClock, Rng};
-use zonelab_lab::fio::{self, ReportedZone, Site};
+use zonelab_lab::fio::{self, Part, ReportedZone, Site};
 
 use super::target::Ran;
 use super::{Args, warn};
@@ -286,6 +287,49 @@ impl Site for OverTcp {
 
     fn is_lost(device: &TcpDevice) -> bool {
         device.is_lost()
+    }
+
+    type Part = OneQueue;
+    const HAS_THREADS: bool = true;
+
+    fn part(&mut self, _depth: u32) -> Result<OneQueue, String> {
+        let queue = self.0.open_queue_elsewhere();
+        queue.map(OneQueue).map_err(|error| error.to_string())
+    }
+
+    fn take_back(&mut self, part: OneQueue) -> Result<(), String> {
+        self.0.take_back(part.0).map_err(|error| error.to_string())
+    }
+
+    fn waker(&self) -> Waker {
+        self.0.waker()
+    }
+
+    fn real_clock(&self) -> RealClock {
+        RealClock::sharing(self.0.clock())
+    }
+}
+
+/// A queue of such a drive, for a thread.
+struct OneQueue(DetachedQueue);
+
+impl Part for OneQueue {
+    type Device = TcpLane;
+
+    fn open(self) -> Result<(TcpLane, TcpDeviceQueue), String> {
+        TcpLane::new(self.0).map_err(|error| error.to_string())
+    }
+
+    fn waker(device: &TcpLane) -> Waker {
+        device.waker()
+    }
+
+    fn is_lost(device: &TcpLane) -> bool {
+        device.is_lost()
+    }
+
+    fn close(device: TcpLane) -> Option<Self> {
+        device.into_queue().map(Self)
     }
 }
 

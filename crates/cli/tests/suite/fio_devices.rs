@@ -614,7 +614,7 @@ fn a_changed_block_of_a_served_drive_is_found() {
     assert_eq!(verify(&output), [0, 2_000, 0], "{}", stderr(&output));
     // Zone 1 is written again as it was, but for one bit of its fifth block.
     let (controller, mut queue) = served.connect();
-    let zone = queue.info().namespaces[0].zoned.unwrap().zone_size_lbas;
+    let zone = zonelab_device::QueuePair::info(&queue).namespaces[0].zoned.unwrap().zone_size_lbas;
     let mut kept = Vec::new();
     for block in 0..16 {
         let (slba, nlb) = (Lba(zone + block), 1);
@@ -648,4 +648,43 @@ fn a_changed_block_of_a_served_drive_is_found() {
     assert_eq!(verify(&output), [84, 512, 512]);
     let says = "no header: expected magic 0xacca, found 0x0000";
     assert!(stderr(&output).contains(says), "{}", stderr(&output));
+
+/// In real time each job has a thread of its own, which is named after it.
+#[test]
+fn jobs_run_in_threads_of_their_own() {
+    let scratch = Scratch::new("fio-threads");
+    let jobs = "[writer]\nrw=write\nbs=16k\nnumjobs=3\noffset_increment=2z\nsize=2z\n\
+                time_based\nruntime=30\n[reader]\nrw=randread\nbs=4k\nruntime=30\ntime_based\n\
+                read_beyond_wp=1\n";
+    let jobs = scratch.write("threads.fio", jobs);
+    let served = serve(&scratch, &[]);
+    for device in ["confznspp?clock=real", &served.url()] {
+        let args = ["fio", &jobs, "--device", device, "--json"];
+        let mut running = scratch
+            .command(&args)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let tasks = format!("/proc/{}/task", running.id());
+        let names = || -> Vec<String> {
+            let tasks = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
+            let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm"));
+            let mut names: Vec<String> = tasks.filter_map(|task| name(task).ok()).collect();
+            names.retain(|name| ["writer\n", "reader\n"].contains(&name.as_str()));
+            names.sort();
+            names
+        };
+        // They are there once the program has begun; it runs for half a minute.
+        let expected = ["reader\n", "writer\n", "writer\n", "writer\n"];
+        while running.try_wait().unwrap().is_none() && names() != expected {
+            std::thread::yield_now();
+        }
+        assert!(
+            running.try_wait().unwrap().is_none(),
+            "{device}: no threads"
+        );
+        let process = Pid::from_child(&running);
+        kill_process(process, Signal::INT).unwrap();
+        assert_eq!(running.wait().unwrap().code(), Some(130), "{device}");
+    }
 }

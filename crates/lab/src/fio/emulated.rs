@@ -4,8 +4,9 @@ use zonelab_device::{Monotonic, NamespaceId, Nanos};
 use zonelab_host::fio::Plan;
 use zonelab_host::stats::Latency;
 use zonelab_host::workload::zone_table::ZoneTable;
-use zonelab_sim::{Emulated, HostCosts};
+use zonelab_sim::{Emulated, HostCosts, SharedDrive};
 use zonelab_ssd::config::{DataStore, DriveConfig};
+use zonelab_ssd::faults::FaultyDrive;
 use zonelab_ssd::record::RecordLimits;
 use zonelab_ssd::{Control, Drive, snapshot};
 
@@ -22,10 +23,12 @@ use crate::trace::PointTrace;
 /// a text that says so.
 pub fn run(plan: &Plan, config: &DriveConfig, settings: &RunSettings) -> Result<FioRun, String> {
     let costs = settings.costs;
-    on_emulated(plan, config, settings, |device| InVirtualTime {
-        device,
+    let drive = |drive| Emulated::new(drive);
+    let site = |device: &Emulated| InVirtualTime {
+        device: device.clone(),
         costs,
-    })
+    };
+    on_emulated(plan, config, settings, drive, site)
 }
 
 /// The same in real time; the costs of the host are its own.
@@ -37,10 +40,9 @@ pub fn run_in_real_time(
     config: &DriveConfig,
     settings: &RunSettings,
 ) -> Result<FioRun, String> {
-    on_emulated(plan, config, settings, |device| InRealTime {
-        device,
-        clock: Monotonic::new(),
-    })
+    let drive = |drive| SharedDrive::new(drive, Monotonic::new());
+    let site = |drive: &SharedDrive| InRealTime::new(drive.clone());
+    on_emulated(plan, config, settings, drive, site)
 }
 
 /// What an empty command takes ([`empty_commands`]) on a new drive, in virtual or
@@ -54,19 +56,47 @@ pub fn empty_commands_of_emulated(
     costs: HostCosts,
     is_real: bool,
 ) -> Result<Latency, String> {
-    let device = Emulated::new(Drive::new(config));
+    let drive = Drive::new(config);
     if is_real {
-        let clock = Monotonic::new();
-        return empty_commands(&mut InRealTime { device, clock }, namespace);
+        let drive = SharedDrive::new(drive, Monotonic::new());
+        return empty_commands(&mut InRealTime::new(drive), namespace);
     }
+    let device = Emulated::new(drive);
     empty_commands(&mut InVirtualTime { device, costs }, namespace)
 }
 
-fn on_emulated<S: Site>(
+/// Whoever owns a drive that jobs run on.
+trait Owner {
+    fn with_drive<T>(&self, f: impl FnOnce(&mut Drive) -> T) -> T;
+    fn with_faults<T>(&self, f: impl FnOnce(&mut FaultyDrive) -> T) -> T;
+}
+
+impl Owner for Emulated {
+    fn with_drive<T>(&self, f: impl FnOnce(&mut Drive) -> T) -> T {
+        Self::with_drive(self, f)
+    }
+
+    fn with_faults<T>(&self, f: impl FnOnce(&mut FaultyDrive) -> T) -> T {
+        Self::with_faults(self, f)
+    }
+}
+
+impl Owner for SharedDrive {
+    fn with_drive<T>(&self, f: impl FnOnce(&mut Drive) -> T) -> T {
+        Self::with_drive(self, f)
+    }
+
+    fn with_faults<T>(&self, f: impl FnOnce(&mut FaultyDrive) -> T) -> T {
+        Self::with_faults(self, f)
+    }
+}
+
+fn on_emulated<O: Owner, S: Site>(
     plan: &Plan,
     config: &DriveConfig,
     settings: &RunSettings,
-    site: impl FnOnce(Emulated) -> S,
+    owner: impl FnOnce(FaultyDrive) -> O,
+    site: impl FnOnce(&O) -> S,
 ) -> Result<FioRun, String> {
     // Without verification jobs neither give data nor look at any.
     let verifies = plan.jobs.iter().any(|job| job.spec.verify.is_some());
@@ -77,12 +107,12 @@ fn on_emulated<S: Site>(
         },
         ..config.clone()
     };
-    let drive = settings.conditions.drive(&config);
-    let device = Emulated::new(drive?);
+    let device = owner(settings.conditions.drive(&config)?);
     if let Some(limits) = &settings.trace {
         device.with_drive(|drive| drive.record(limits));
     }
-    let namespace = device.info().namespace(plan.namespace);
+    let mut site = site(&device);
+    let namespace = site.info().namespace(plan.namespace);
     let zoned = namespace.and_then(|namespace| namespace.zoned);
     let zoned = zoned.ok_or("the device has no zones")?;
     let mine = config.zones_of(plan.namespace).unwrap_or_default();
@@ -99,7 +129,6 @@ fn on_emulated<S: Site>(
             .map_err(|error| error.to_string())?;
         zones.declare_full(full.clone());
     }
-    let mut site = site(device.clone());
     let mut runner = Runner::new(plan, &mut site, zones, settings.seed, &settings.interrupt);
     let run = runner.run();
     if let Some(failure) = run.failure {
@@ -120,7 +149,7 @@ fn on_emulated<S: Site>(
 
 /// What was recorded, with what it takes to understand it.
 fn trace_of(
-    device: &Emulated,
+    device: &impl Owner,
     limits: RecordLimits,
     config: DriveConfig,
     queues: Vec<String>,
@@ -136,7 +165,7 @@ fn trace_of(
 }
 
 /// The state of a drive once it has done what it does by itself.
-fn saved(device: &Emulated) -> Result<Vec<u8>, String> {
+fn saved(device: &impl Owner) -> Result<Vec<u8>, String> {
     device.with_faults(|faulty| {
         // What faults have in store belongs to this run.
         faulty.clear_faults();

@@ -6,6 +6,7 @@
 //! | `site` | what a run needs of a device, and under which clock it runs |
 //! | `zones` | what the zones of a device hold before the first job, and after the last |
 //! | `watch` | ends waits in real time when there is nothing left to wait for |
+//! | `threads` | jobs in threads of their own, in real time |
 //! | `run` | runs a plan, stage by stage |
 //! | `emulated` | the same on a new emulated drive |
 //! | `report` | what is reported: one entry for each thread or group |
@@ -23,6 +24,7 @@ mod report;
 mod run;
 mod site;
 mod terse;
+mod threads;
 mod watch;
 mod zones;
 
@@ -37,6 +39,7 @@ pub use report::{Entry, Report};
 pub use run::{FioRun, RunSettings, ThreadResult, run_on};
 pub use site::{QueueOf, Site};
 pub use terse::to_terse;
+pub use threads::{NoPart, Part};
 pub use watch::Watched;
 pub(crate) use zones::declare;
 pub use zones::{ReportedZone, at_risk, report_zones, saved_zones, table_of};

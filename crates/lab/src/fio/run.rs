@@ -1,22 +1,24 @@
 //! Runs a plan.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
-use zonelab_device::{Command, Completion, Lba, NamespaceId, Nanos, Op, QueuePair, Tag};
+use zonelab_device::{Command, Completion, Device, Lba, NamespaceId, Nanos, Op, QueuePair, Tag};
 use zonelab_host::fio::{ExitWhat, Plan, PlannedJob};
 use zonelab_host::stats::Latency;
+use zonelab_host::workload::directed::DirectedWork;
 use zonelab_host::workload::zone_table::{SharedZones, ZoneTable};
-use zonelab_host::workload::{HORIZON, JobResult, Shared, WorkloadJob};
-use zonelab_host::{Bell, Clock, CoreId, Job, NextWake, Reactor, Rng, StopSignal};
+use zonelab_host::workload::{HORIZON, JobResult, JobSpec, Shared, WorkloadJob};
+use zonelab_host::{Bell, Clock, CoreId, Job, NextWake, Reactor, RealClock, Rng, StopSignal};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_sim::HostCosts;
 use zonelab_ssd::record::RecordLimits;
 
 use super::site::{QueueOf, Site};
-use super::watch::Watched;
+use super::threads::{Common, Register, Task};
+use super::watch::{LOOK_EVERY, Watched};
 use crate::conditions::Conditions;
 use crate::run::queue_names;
 use crate::trace::PointTrace;
@@ -73,8 +75,8 @@ pub struct FioRun {
     pub snapshot: Option<Vec<u8>>,
 }
 
-/// Runs a plan on any device, whose zones are as `zones` says. All threads of a
-/// stage run on one reactor, in this thread. Jobs end when `interrupt` is set.
+/// Runs a plan on any device, whose zones are as `zones` says. In real time each
+/// thread of a job is a thread of this program. Jobs end when `interrupt` is set.
 ///
 /// A device that fails between the jobs ends the run with what was done, and
 /// with the reason ([`FioRun::failure`]).
@@ -94,6 +96,8 @@ pub(super) struct Runner<'a, S> {
     interrupt: &'a Arc<AtomicBool>,
     site: &'a mut S,
     zones: SharedZones,
+    /// The same for threads of their own, if jobs have them here.
+    table: Option<Arc<Mutex<ZoneTable>>>,
     /// What `exit_what=all` rings: later stages do not begin.
     everybody: StopSignal,
     rng: Rng,
@@ -131,6 +135,15 @@ impl Signals {
     }
 }
 
+/// What a job is made of, wherever it runs.
+struct Told {
+    spec: JobSpec<DirectedWork>,
+    rng: Rng,
+    stop: StopSignal,
+    ends: Vec<StopSignal>,
+    ends_on_error: Vec<StopSignal>,
+}
+
 impl<'a, S: Site> Runner<'a, S> {
     pub(super) fn new(
         plan: &'a Plan,
@@ -139,11 +152,22 @@ impl<'a, S: Site> Runner<'a, S> {
         seed: u64,
         interrupt: &'a Arc<AtomicBool>,
     ) -> Self {
+        let (zones, table) = match S::HAS_THREADS {
+            false => (SharedZones::new(zones), None),
+            true => {
+                let table = Arc::new(Mutex::new(zones));
+                (
+                    SharedZones::between_threads(Arc::clone(&table)),
+                    Some(table),
+                )
+            }
+        };
         Self {
             plan,
             interrupt,
             site,
-            zones: SharedZones::new(zones),
+            zones,
+            table,
             everybody: StopSignal::default(),
             rng: Rng::new(seed, 0),
             now: Nanos::ZERO,
@@ -225,8 +249,19 @@ impl<'a, S: Site> Runner<'a, S> {
             .borrow_mut()
             .start_run(signals.bell.clone(), count);
         self.now = self.site.clock(self.now).now();
-        let mut jobs: Vec<WorkloadJob> =
-            planned.iter().map(|job| self.job(job, &signals)).collect();
+        match self.table.clone() {
+            Some(table) => self.in_threads(planned, &signals, &table),
+            None => self.together(planned, &signals),
+        }
+    }
+
+    /// Runs the jobs of a stage on one reactor, in this thread.
+    fn together(
+        &mut self,
+        planned: &[&PlannedJob],
+        signals: &Signals,
+    ) -> Result<Vec<ThreadResult>, String> {
+        let mut jobs: Vec<WorkloadJob> = planned.iter().map(|job| self.job(job, signals)).collect();
         let mut queues = Vec::with_capacity(jobs.len());
         for job in &jobs {
             let rng = Rng::new(self.rng.next_u64(), 1);
@@ -247,14 +282,110 @@ impl<'a, S: Site> Runner<'a, S> {
             .collect())
     }
 
+    /// Runs the jobs of a stage in threads of their own, while this one looks after
+    /// the device.
+    fn in_threads(
+        &mut self,
+        planned: &[&PlannedJob],
+        signals: &Signals,
+        zones: &Arc<Mutex<ZoneTable>>,
+    ) -> Result<Vec<ThreadResult>, String> {
+        let mut tasks = Vec::with_capacity(planned.len());
+        for job in planned {
+            let Told {
+                spec,
+                rng,
+                stop,
+                ends,
+                ends_on_error,
+            } = self.told(job, signals);
+            tasks.push(Task {
+                name: job.name.clone(),
+                part: self.site.part(spec.queue_depth.max(1))?,
+                spec,
+                rng,
+                number: job.number,
+                stop,
+                ends,
+                ends_on_error,
+            });
+        }
+        let register = Register::new(signals.bell.clone(), tasks.len());
+        signals.bell.also_wakes(self.site.waker());
+        let clock = self.site.real_clock();
+        let common = Common {
+            zones,
+            clock: &clock,
+            interrupt: self.interrupt,
+            signals: &signals.groups,
+            register: &register,
+        };
+        let ended: Vec<_> = std::thread::scope(|scope| {
+            let tasks = (0..).zip(tasks);
+            let threads: Vec<_> = tasks
+                .map(|(me, task)| task.spawn(scope, &common, me))
+                .collect();
+            if threads.iter().any(Result::is_err) {
+                signals.groups.iter().for_each(StopSignal::stop);
+            }
+            self.attend(&register, &signals.groups, &clock);
+            let threads = threads.into_iter();
+            threads.map(|thread| Ok(thread?.join())).collect()
+        });
+        let mut results = Vec::with_capacity(planned.len());
+        for thread in ended {
+            let joined: std::thread::Result<_> =
+                thread.map_err(|error: std::io::Error| format!("no thread for a job: {error}"))?;
+            let left = joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            self.now = self.now.max(left.at);
+            if let Some(lateness) = &mut self.lateness {
+                lateness.merge(&left.lateness);
+            }
+            if let Some(part) = left.part {
+                self.site.take_back(part)?;
+            }
+            results.push(left.thread);
+        }
+        Ok(results)
+    }
+
+    /// Looks after the device until all threads have ended, and lets them end if it
+    /// is gone.
+    fn attend(&mut self, register: &Register, signals: &[StopSignal], clock: &RealClock) {
+        let mut ready = Vec::new();
+        while !register.is_over() {
+            let device = self.site.device();
+            device.wait(LOOK_EVERY);
+            device.advance(clock.now(), &mut ready);
+            ready.clear();
+            if S::is_lost(device) {
+                signals.iter().for_each(StopSignal::stop);
+            }
+        }
+    }
+
     fn start_of(&self, planned: &PlannedJob) -> Nanos {
         self.now.saturating_add(planned.spec.start).min(HORIZON)
     }
 
     fn job(&mut self, planned: &PlannedJob, signals: &Signals) -> WorkloadJob {
+        let told = self.told(planned, signals);
+        let shared = Shared {
+            zones: Some((self.zones.clone(), planned.number)),
+            stop: told.stop,
+            ends: told.ends,
+            ends_on_error: told.ends_on_error,
+            interrupt: Some(Arc::clone(self.interrupt)),
+        };
+        WorkloadJob::new(told.spec, self.site.info(), told.rng, shared)
+    }
+
+    /// What a job is told: it starts from now on.
+    fn told(&mut self, planned: &PlannedJob, signals: &Signals) -> Told {
         let mut spec = planned.spec.clone();
         spec.start = self.start_of(planned);
-        let whom = || match planned.exit_what {
+        let whom = |is_asked: bool| match planned.exit_what {
+            _ if !is_asked => Vec::new(),
             ExitWhat::Group => vec![signals.of_group(planned.group)],
             ExitWhat::Stonewall => signals.groups.clone(),
             ExitWhat::All => {
@@ -263,23 +394,13 @@ impl<'a, S: Site> Runner<'a, S> {
                 all
             }
         };
-        let shared = Shared {
-            zones: Some((self.zones.clone(), planned.number)),
+        Told {
+            spec,
             stop: signals.of_group(planned.group),
-            ends: if self.plan.exitall {
-                whom()
-            } else {
-                Vec::new()
-            },
-            ends_on_error: if self.plan.exitall_on_error {
-                whom()
-            } else {
-                Vec::new()
-            },
-            interrupt: Some(Arc::clone(self.interrupt)),
-        };
-        let rng = Rng::new(self.rng.next_u64() ^ planned.seed, 0);
-        WorkloadJob::new(spec, self.site.info(), rng, shared)
+            ends: whom(self.plan.exitall),
+            ends_on_error: whom(self.plan.exitall_on_error),
+            rng: Rng::new(self.rng.next_u64() ^ planned.seed, 0),
+        }
     }
 
     /// Resets every zone with one command, unless all are empty.

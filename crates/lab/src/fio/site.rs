@@ -1,9 +1,12 @@
 //! What a run of job files needs of a device, and emulated drives as that.
 
-use zonelab_device::{Device, DeviceInfo, Monotonic, Nanos};
-use zonelab_host::{RealClock, Rng, VirtualClock, WaitsFor};
-use zonelab_sim::{Emulated, HostCosts};
+use std::task::Waker;
 
+use zonelab_device::{Device, DeviceInfo, Nanos};
+use zonelab_host::{RealClock, Rng, VirtualClock, WaitsFor};
+use zonelab_sim::{Emulated, HostCosts, Port, PortDevice, PortQueue, SharedDrive};
+
+use super::threads::{NoPart, Part};
 use super::watch::Watched;
 
 /// A device that job files run on, with the clock of the run.
@@ -35,6 +38,32 @@ pub trait Site {
 
     /// What the reactor drives.
     fn device(&mut self) -> &mut Self::Device;
+
+    /// What a thread has of the device, if jobs have threads of their own.
+    type Part: Part;
+
+    /// Whether each job has a thread of this program: in real time. Else all of a
+    /// stage are run by one reactor, and [`Self::part`] and what follows it are not
+    /// called.
+    const HAS_THREADS: bool;
+
+    /// A part for a thread, with a queue pair that holds `depth` commands.
+    ///
+    /// # Errors
+    /// The device has no such queue: a text that says so.
+    fn part(&mut self, depth: u32) -> Result<Self::Part, String>;
+
+    /// Takes a part back.
+    ///
+    /// # Errors
+    /// The system has nothing left that it takes: a text that says so.
+    fn take_back(&mut self, part: Self::Part) -> Result<(), String>;
+
+    /// What ends a wait of the device from another thread.
+    fn waker(&self) -> Waker;
+
+    /// The clock of all threads.
+    fn real_clock(&self) -> RealClock;
 
     /// Whether the device is gone: jobs end, and no further stage begins.
     fn is_lost(_device: &Self::Device) -> bool {
@@ -70,32 +99,101 @@ impl Site for InVirtualTime {
     fn device(&mut self) -> &mut Emulated {
         &mut self.device
     }
+
+    type Part = NoPart<Emulated>;
+    const HAS_THREADS: bool = false;
+
+    fn part(&mut self, _depth: u32) -> Result<Self::Part, String> {
+        Err("virtual time has no threads".to_owned())
+    }
+
+    fn take_back(&mut self, _part: Self::Part) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn waker(&self) -> Waker {
+        Waker::noop().clone()
+    }
+
+    fn real_clock(&self) -> RealClock {
+        RealClock::new()
+    }
 }
 
 /// An emulated drive in real time, where the code of the host takes the time
 /// that it takes.
 pub(super) struct InRealTime {
-    pub(super) device: Emulated,
-    pub(super) clock: Monotonic,
+    drive: SharedDrive,
+    /// Of this thread.
+    device: PortDevice,
+}
+
+impl InRealTime {
+    pub(super) fn new(drive: SharedDrive) -> Self {
+        let (device, _) = drive.port(1).open();
+        Self { drive, device }
+    }
 }
 
 impl Site for InRealTime {
-    type Device = Emulated;
+    type Device = PortDevice;
     type Clock = RealClock;
 
     fn info(&self) -> &DeviceInfo {
-        self.device.info()
+        self.drive.info()
     }
 
     fn clock(&self, _at: Nanos) -> RealClock {
-        RealClock::sharing(self.clock)
+        self.real_clock()
     }
 
-    fn open_queue(&mut self, depth: u32, rng: Rng) -> Result<QueueOf<Self>, String> {
-        Ok(self.device.open_queue(depth, HostCosts::FREE, rng))
+    fn open_queue(&mut self, depth: u32, _rng: Rng) -> Result<QueueOf<Self>, String> {
+        let (device, queue) = self.drive.port(depth).open();
+        self.device = device;
+        Ok(queue)
     }
 
-    fn device(&mut self) -> &mut Emulated {
+    fn device(&mut self) -> &mut PortDevice {
         &mut self.device
+    }
+
+    type Part = Port;
+    const HAS_THREADS: bool = true;
+
+    fn part(&mut self, depth: u32) -> Result<Port, String> {
+        Ok(self.drive.port(depth))
+    }
+
+    fn take_back(&mut self, _part: Port) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn waker(&self) -> Waker {
+        self.device.waker()
+    }
+
+    fn real_clock(&self) -> RealClock {
+        RealClock::sharing(self.drive.clock())
+    }
+}
+
+impl Part for Port {
+    type Device = PortDevice;
+
+    fn open(self) -> Result<(PortDevice, PortQueue), String> {
+        Ok(Port::open(self))
+    }
+
+    fn waker(device: &PortDevice) -> Waker {
+        device.waker()
+    }
+
+    fn is_lost(_device: &PortDevice) -> bool {
+        false
+    }
+
+    /// The drive has as many as there are threads.
+    fn close(_device: PortDevice) -> Option<Self> {
+        None
     }
 }

@@ -28,8 +28,9 @@ pub(crate) struct Directed {
 
 impl Directed {
     pub(super) fn new(work: DirectedWork, zoned: ZonedInfo, table: SharedZones, id: JobId) -> Self {
+        let targets = Targets::new(&work, zoned, &table.borrow(), id);
         Self {
-            targets: Targets::new(&work, zoned, table.clone(), id),
+            targets,
             work,
             table,
             wish: None,
@@ -86,25 +87,36 @@ impl Directed {
     pub(super) fn offer(&mut self, rng: &mut Rng) -> Offer {
         let wish = self.wish(rng);
         let offer = match wish.direction {
-            Direction::Read => {
-                let min = |flow: &crate::workload::directed::Flow| flow.sizes.min;
-                let min = self.work.flow(Direction::Read).map_or(1, min);
-                match self.targets.read(&self.work, wish.lbas, min, rng) {
-                    // A job that writes too makes what it can read.
-                    Offer::Exhausted if self.work.flow(Direction::Write).is_some() => {
-                        let wish = self.wish_for(Direction::Write, rng);
-                        self.targets.write(&self.work, wish.lbas, rng)
-                    }
-                    offer => offer,
-                }
-            }
-            Direction::Write | Direction::Trim => self.targets.write(&self.work, wish.lbas, rng),
+            Direction::Read => self.offer_read(wish.lbas, rng),
+            Direction::Write | Direction::Trim => self.offer_write(wish.lbas, rng),
         };
         // What was wished for comes after what makes a zone fit for it.
         if matches!(&offer, Offer::Issue(step) if step.role == Role::Measured) {
             self.wish = None;
         }
         offer
+    }
+
+    #[inline]
+    fn offer_read(&mut self, lbas: u32, rng: &mut Rng) -> Offer {
+        let smallest = self.work.flow(Direction::Read).map(|flow| flow.sizes.min);
+        let min = smallest.unwrap_or(1);
+        let table = self.table.borrow();
+        let offer = self.targets.read(&self.work, &table, lbas, min, rng);
+        drop(table);
+        // A job that writes too makes what it can read.
+        let makes = self.work.flow(Direction::Write).is_some();
+        if !makes || !matches!(offer, Offer::Exhausted) {
+            return offer;
+        }
+        let wish = self.wish_for(Direction::Write, rng);
+        self.offer_write(wish.lbas, rng)
+    }
+
+    #[inline]
+    fn offer_write(&mut self, lbas: u32, rng: &mut Rng) -> Offer {
+        let table = &mut *self.table.borrow_mut();
+        self.targets.write(&self.work, table, lbas, rng)
     }
 
     #[inline]

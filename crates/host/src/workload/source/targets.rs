@@ -7,7 +7,7 @@ use crate::rng::Rng;
 use crate::stats::OpKind;
 use crate::workload::directed::{DirectedWork, Direction, EarlyReset, Pattern, WriteStyle};
 use crate::workload::distribution::Positions;
-use crate::workload::zone_table::{Admission, JobId, SharedZones};
+use crate::workload::zone_table::{Admission, JobId, ZoneTable};
 
 /// A place in the job's zones.
 #[derive(Clone, Copy, Debug)]
@@ -19,9 +19,9 @@ struct Cursor {
     entered: bool,
 }
 
-/// Chooses addresses of reads and writes.
+/// Chooses addresses of reads and writes. What is chosen is entered in the table
+/// of zones in the same look at it: another thread may have it next.
 pub(super) struct Targets {
-    table: SharedZones,
     /// The job among those that share the zones.
     id: JobId,
     zoned: ZonedInfo,
@@ -49,12 +49,7 @@ struct Early {
 }
 
 impl Targets {
-    pub(super) fn new(
-        work: &DirectedWork,
-        zoned: ZonedInfo,
-        table: SharedZones,
-        id: JobId,
-    ) -> Self {
+    pub(super) fn new(work: &DirectedWork, zoned: ZonedInfo, table: &ZoneTable, id: JobId) -> Self {
         let cursor = Cursor {
             zone: work.zones.start,
             offset: 0,
@@ -78,11 +73,10 @@ impl Targets {
             left_rest: false,
             early: work.early_reset.map(|when| Early {
                 when,
-                elsewhere_lbas: elsewhere_lbas(&table, &work.zones),
+                elsewhere_lbas: elsewhere_lbas(table, &work.zones),
                 left: when.every_writes.max(1),
                 is_due: None,
             }),
-            table,
         }
     }
 
@@ -116,67 +110,72 @@ impl Targets {
     pub(super) fn read(
         &mut self,
         work: &DirectedWork,
+        table: &ZoneTable,
         lbas: u32,
         min: u32,
         rng: &mut Rng,
     ) -> Offer {
         let min = u64::from(min);
         if let Some((zone, block)) = self.random(work, Direction::Read, rng) {
-            let Some(zone) = self.zone_with_data(work, zone, min, true) else {
+            let Some(zone) = self.zone_with_data(work, table, zone, min, true) else {
                 return Offer::Exhausted;
             };
-            let blocks = self.readable(work, zone) / min;
+            let blocks = self.readable(work, table, zone) / min;
             let last = (blocks - 1) * min;
             let offset = (block % blocks * min).min(last);
-            return self.issue_read(work, zone, offset, lbas, min);
+            return self.issue_read(work, table, zone, offset, lbas, min);
         }
         let cursor = self.cursors[Direction::Read as usize];
         let left = self
-            .readable(work, cursor.zone)
+            .readable(work, table, cursor.zone)
             .saturating_sub(cursor.offset);
         if cursor.offset > 0 && left >= min {
-            return self.issue_read(work, cursor.zone, cursor.offset, lbas, min);
+            return self.issue_read(work, table, cursor.zone, cursor.offset, lbas, min);
         }
         let from = cursor.zone + u32::from(cursor.offset > 0);
-        let next = self.zone_with_data(work, from, min, false).or_else(|| {
-            let wraps = work.repeats.then_some(work.zones.start);
-            wraps.and_then(|start| self.zone_with_data(work, start, min, false))
-        });
+        let next = self
+            .zone_with_data(work, table, from, min, false)
+            .or_else(|| {
+                let wraps = work.repeats.then_some(work.zones.start);
+                wraps.and_then(|start| self.zone_with_data(work, table, start, min, false))
+            });
         match next {
-            Some(zone) => self.issue_read(work, zone, 0, lbas, min),
+            Some(zone) => self.issue_read(work, table, zone, 0, lbas, min),
             None => Offer::Exhausted,
         }
     }
 
-    fn readable(&self, work: &DirectedWork, zone: u32) -> u64 {
+    fn readable(&self, work: &DirectedWork, table: &ZoneTable, zone: u32) -> u64 {
         if work.reads_beyond_write_pointer {
             return self.zoned.zone_capacity_lbas;
         }
-        self.table.borrow().readable(zone)
+        table.readable(zone)
     }
 
     /// The first zone from `from` on with at least `min` blocks to read.
     fn zone_with_data(
         &self,
         work: &DirectedWork,
+        table: &ZoneTable,
         from: u32,
         min: u64,
         around: bool,
     ) -> Option<u32> {
         let before = if around { work.zones.start..from } else { 0..0 };
         let mut zones = (from..work.zones.end).chain(before);
-        zones.find(|&zone| self.readable(work, zone) >= min)
+        zones.find(|&zone| self.readable(work, table, zone) >= min)
     }
 
     fn issue_read(
         &mut self,
         work: &DirectedWork,
+        table: &ZoneTable,
         zone: u32,
         offset: u64,
         lbas: u32,
         min: u64,
     ) -> Offer {
-        let left = self.readable(work, zone) - offset;
+        let left = self.readable(work, table, zone) - offset;
         let lbas = u64::from(lbas).min(left / min * min);
         self.cursors[Direction::Read as usize] = Cursor {
             zone,
@@ -197,7 +196,13 @@ impl Targets {
     }
 
     /// The next write, of `lbas` or what fits into its zone.
-    pub(super) fn write(&mut self, work: &DirectedWork, lbas: u32, rng: &mut Rng) -> Offer {
+    pub(super) fn write(
+        &mut self,
+        work: &DirectedWork,
+        table: &mut ZoneTable,
+        lbas: u32,
+        rng: &mut Rng,
+    ) -> Offer {
         let drawn = self.drawn.take().or_else(|| {
             let (zone, _) = self.random(work, Direction::Write, rng)?;
             Some(zone)
@@ -209,7 +214,7 @@ impl Targets {
                 offset: 0,
                 entered: true,
             };
-            let pick = self.write_to(work, zone, lbas);
+            let pick = self.write_to(work, table, zone, lbas);
             self.drawn = match &pick {
                 Offer::Issue(step) if step.kind == OpKind::Finish => {
                     Some(next_of(&work.zones, step.stream))
@@ -226,9 +231,9 @@ impl Targets {
             if zone == work.zones.end {
                 return Offer::Exhausted;
             }
-            let is_full = self.rest(zone) == 0;
+            let is_full = self.rest(table, zone) == 0;
             if !entered || !is_full {
-                let pick = self.write_to(work, zone, lbas);
+                let pick = self.write_to(work, table, zone, lbas);
                 let cursor = &mut self.cursors[Direction::Write as usize];
                 // Not by its reset, during which it still counts as full.
                 cursor.entered |= matches!(&pick, Offer::Issue(step)
@@ -255,15 +260,20 @@ impl Targets {
     }
 
     /// Blocks of a zone that are not written.
-    fn rest(&self, zone: u32) -> u64 {
-        self.zoned.zone_capacity_lbas - self.table.borrow().written(zone)
+    fn rest(&self, table: &ZoneTable, zone: u32) -> u64 {
+        self.zoned.zone_capacity_lbas - table.written(zone)
     }
 
     /// A write to `zone`, to which it must be reset first if it is full, or to
     /// another that is open if no more may be.
-    fn write_to(&mut self, work: &DirectedWork, zone: u32, lbas: u32) -> Offer {
+    fn write_to(
+        &mut self,
+        work: &DirectedWork,
+        table: &mut ZoneTable,
+        zone: u32,
+        lbas: u32,
+    ) -> Offer {
         let append = work.style == WriteStyle::Append;
-        let mut table = self.table.borrow_mut();
         let zone = match table.admit(zone, self.id, append, work.open_limit) {
             Admission::Granted => zone,
             Admission::Busy => {
@@ -289,18 +299,15 @@ impl Targets {
                 }
             }
         };
-        drop(table);
-        let is_early = self.is_reset_early() && self.table.borrow().written(zone) > 0;
-        if self.rest(zone) > 0 && !is_early {
-            return self.issue_write(work, zone, lbas);
+        let is_early = self.is_reset_early(table) && table.written(zone) > 0;
+        if self.rest(table, zone) > 0 && !is_early {
+            return self.issue_write(work, table, zone, lbas);
         }
-        let mut table = self.table.borrow_mut();
         if !table.is_quiet(zone) {
             table.wait(self.id);
             return Offer::Wait;
         }
         table.begin_clearing(zone, self.id);
-        drop(table);
         if let Some(early) = &mut self.early {
             early.is_due = Some(false);
         }
@@ -309,11 +316,11 @@ impl Targets {
 
     /// Whether the next write resets its zone, full or not: found out once for
     /// each write.
-    fn is_reset_early(&mut self) -> bool {
+    fn is_reset_early(&mut self, table: &ZoneTable) -> bool {
         let Some(early) = &mut self.early else {
             return false;
         };
-        let written = self.table.borrow().written_lbas();
+        let written = table.written_lbas();
         *early.is_due.get_or_insert_with(|| {
             if written.saturating_sub(early.elsewhere_lbas) < early.when.threshold_lbas {
                 return false;
@@ -329,18 +336,22 @@ impl Targets {
 
     /// Writes what fits in whole blocks of the smallest size. What is left of a
     /// zone when not even one fits is finished, so that the zone becomes full.
-    fn issue_write(&mut self, work: &DirectedWork, zone: u32, lbas: u32) -> Offer {
+    fn issue_write(
+        &mut self,
+        work: &DirectedWork,
+        table: &mut ZoneTable,
+        zone: u32,
+        lbas: u32,
+    ) -> Offer {
         let smallest = work.flow(Direction::Write);
         let min = smallest.map_or(1, |flow| u64::from(flow.sizes.min.max(1)));
-        let rest = self.rest(zone);
-        let mut table = self.table.borrow_mut();
+        let rest = self.rest(table, zone);
         if rest < min {
             if !table.is_quiet(zone) {
                 table.wait(self.id);
                 return Offer::Wait;
             }
             table.begin_managing(zone, self.id);
-            drop(table);
             return Offer::Issue(self.manage(zone, OpKind::Finish));
         }
         if let Some(early) = &mut self.early {
@@ -382,8 +393,7 @@ impl Targets {
 }
 
 /// Blocks that are written outside of `zones`.
-fn elsewhere_lbas(table: &SharedZones, zones: &std::ops::Range<u32>) -> u64 {
-    let table = table.borrow();
+fn elsewhere_lbas(table: &ZoneTable, zones: &std::ops::Range<u32>) -> u64 {
     let own: u64 = zones.clone().map(|zone| table.written(zone)).sum();
     table.written_lbas().saturating_sub(own)
 }

@@ -9,7 +9,7 @@ use crate::softfinish::asleep;
 use crate::workload::Fill;
 use crate::workload::directed::{DirectedWork, Direction, Pattern, Sizes};
 use crate::workload::distribution::{Distribution, Positions};
-use crate::workload::zone_table::{Admission, JobId, SharedZones};
+use crate::workload::zone_table::{Admission, JobId, SharedZones, ZoneTable};
 
 /// Gives out one zone after another.
 pub(super) enum Turns {
@@ -159,7 +159,9 @@ impl SharedTurns {
         } else {
             self.zones.start
         };
-        self.chosen.is_some() || (from..self.zones.end).any(|zone| self.suits(zone, in_order))
+        let table = self.table.borrow();
+        let mut zones = from..self.zones.end;
+        self.chosen.is_some() || zones.any(|zone| self.suits(&table, zone, in_order))
     }
 
     fn next(&mut self, rng: &mut Rng) -> Next {
@@ -169,10 +171,12 @@ impl SharedTurns {
             (None, None) => 0,
         };
         self.size = Some(block_lbas);
-        let Some(zone) = self.choose(rng) else {
+        // One look for all: another thread may have the table next.
+        let shared = self.table.clone();
+        let mut table = shared.borrow_mut();
+        let Some(zone) = self.choose(&table, rng) else {
             return Next::Exhausted;
         };
-        let mut table = self.table.borrow_mut();
         let admission = match table.is_quiet(zone) {
             false => Admission::Busy,
             true if self.trims => Admission::Granted,
@@ -202,16 +206,20 @@ impl SharedTurns {
     }
 
     /// The zone whose turn it is; `None` if there is none.
-    fn choose(&mut self, rng: &mut Rng) -> Option<u32> {
+    fn choose(&mut self, table: &ZoneTable, rng: &mut Rng) -> Option<u32> {
         let in_order = self.positions.is_none();
         // Who had the zone before may have left nothing to do.
-        if let Some(zone) = self.chosen.filter(|zone| self.suits(*zone, in_order)) {
+        if let Some(zone) = self
+            .chosen
+            .filter(|zone| self.suits(table, *zone, in_order))
+        {
             return Some(zone);
         }
         self.chosen = None;
         let zone = match &self.positions {
             None => {
-                let zone = (self.next..self.zones.end).find(|&zone| self.suits(zone, true))?;
+                let zone =
+                    (self.next..self.zones.end).find(|&zone| self.suits(table, zone, true))?;
                 self.next = zone + 1;
                 zone
             }
@@ -219,7 +227,7 @@ impl SharedTurns {
                 // Fits: fewer zones than 2^32.
                 let from = self.zones.start + positions.next(rng) as u32;
                 let mut around = (from..self.zones.end).chain(self.zones.start..from);
-                around.find(|&zone| self.suits(zone, false))?
+                around.find(|&zone| self.suits(table, zone, false))?
             }
         };
         self.chosen = Some(zone);
@@ -228,8 +236,8 @@ impl SharedTurns {
 
     /// Whether there is something to do to a zone: resets in order take every
     /// zone, at random those with data; anything else those that are not full.
-    fn suits(&self, zone: u32, in_order: bool) -> bool {
-        let written = self.table.borrow().written(zone);
+    fn suits(&self, table: &ZoneTable, zone: u32, in_order: bool) -> bool {
+        let written = table.written(zone);
         if self.trims {
             in_order || written > 0
         } else {
