@@ -614,7 +614,10 @@ fn a_changed_block_of_a_served_drive_is_found() {
     assert_eq!(verify(&output), [0, 2_000, 0], "{}", stderr(&output));
     // Zone 1 is written again as it was, but for one bit of its fifth block.
     let (controller, mut queue) = served.connect();
-    let zone = zonelab_device::QueuePair::info(&queue).namespaces[0].zoned.unwrap().zone_size_lbas;
+    let zone = zonelab_device::QueuePair::info(&queue).namespaces[0]
+        .zoned
+        .unwrap()
+        .zone_size_lbas;
     let mut kept = Vec::new();
     for block in 0..16 {
         let (slba, nlb) = (Lba(zone + block), 1);
@@ -648,6 +651,7 @@ fn a_changed_block_of_a_served_drive_is_found() {
     assert_eq!(verify(&output), [84, 512, 512]);
     let says = "no header: expected magic 0xacca, found 0x0000";
     assert!(stderr(&output).contains(says), "{}", stderr(&output));
+}
 
 /// In real time each job has a thread of its own, which is named after it.
 #[test]

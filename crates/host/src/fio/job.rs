@@ -3,12 +3,13 @@
 use super::options::{self, Treatment};
 use super::setting::{
     distribution, interval, no_verify_state, number, open_zones, percent, percentiles, read_write,
-    share, softfinish_pause, split_sizes, unknown, verify, verify_pattern, writes,
+    share, softfinish_pause, split_sizes, tolerates, unknown, verify, verify_pattern, writes,
 };
 use super::text::{Origin, Setting};
 use super::value::{self, Amount, Wrong, wrong};
 use crate::stats::Latency;
 use crate::verify::{Method, Pattern};
+use crate::workload::Tolerates;
 use crate::workload::distribution::Distribution;
 use zonelab_config::Problem;
 
@@ -24,12 +25,14 @@ const MAX_BYTES: u64 = 1 << 40;
 const MAX_IODEPTH: u64 = 65_535;
 
 /// What a job does: `rw`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReadWrite {
     /// At random, instead of in order.
     pub(super) random: bool,
     /// By direction: read, write, trim.
     pub(super) directions: [bool; 3],
+    /// Operations from one random position on, at least 1.
+    pub(super) in_a_row: u32,
 }
 
 /// Which jobs end with one that ends, under `exitall`.
@@ -96,6 +99,9 @@ pub(super) struct JobOptions {
     pub(super) fsync: u32,
     pub(super) fdatasync: u32,
     pub(super) end_fsync: bool,
+    pub(super) wait_for: Option<String>,
+    pub(super) tolerates: Tolerates,
+    pub(super) fill_device: bool,
     pub(super) verify: Option<Method>,
     pub(super) verify_pattern: Option<Pattern>,
     pub(super) verify_interval: u64,
@@ -133,6 +139,7 @@ impl Default for JobOptions {
             rw: ReadWrite {
                 random: false,
                 directions: [true, false, false],
+                in_a_row: 1,
             },
             bs: [(4_096, 4_096); 3],
             bssplit: [const { Vec::new() }; 3],
@@ -180,6 +187,9 @@ impl Default for JobOptions {
             fsync: 0,
             fdatasync: 0,
             end_fsync: false,
+            wait_for: None,
+            tolerates: Tolerates::default(),
+            fill_device: false,
             verify: None,
             verify_pattern: None,
             verify_interval: 0,
@@ -273,6 +283,7 @@ impl JobOptions {
             "slat_percentiles" => &mut self.slat_percentiles,
             "read_beyond_wp" => &mut self.read_beyond_wp,
             "end_fsync" => &mut self.end_fsync,
+            "fill_device" => &mut self.fill_device,
             "do_verify" => &mut self.do_verify,
             "verify_fatal" => &mut self.verify_fatal,
             "verify_only" => &mut self.verify_only,
@@ -416,6 +427,16 @@ impl JobOptions {
     fn rest(&mut self, name: &str, text: &str) -> Result<(), Wrong> {
         match name {
             "name" => self.name = Some(text.to_owned()),
+            "wait_for" => self.wait_for = Some(text.to_owned()),
+            "continue_on_error" => self.tolerates = tolerates(text)?,
+            "rw_sequencer" => match text {
+                "sequential" => {}
+                "identical" => {
+                    let what = "identical is not supported: a zone is written in order";
+                    return Err(wrong(what, "sequential"));
+                }
+                _ => return Err(unknown(text, &["sequential"])),
+            },
             "description" => self.description = Some(text.to_owned()),
             "filename" => self.filename = Some(text.to_owned()),
             "ioengine" => text.clone_into(&mut self.ioengine),
@@ -482,6 +503,8 @@ mod tests {
                 "nvme",
                 "crc32c",
                 "0",
+                "sequential",
+                "all",
             ];
             let read = values.iter().any(|value| {
                 let setting = Setting {

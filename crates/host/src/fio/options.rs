@@ -106,6 +106,10 @@ const USED: &[OptionInfo] = &[
     used("fsync"),
     used("fdatasync"),
     used("end_fsync"),
+    used("wait_for"),
+    used("continue_on_error"),
+    also("fill_device", &["fill_fs"]),
+    used("rw_sequencer"),
     used("verify"),
     used("verify_pattern"),
     used("verify_interval"),
@@ -337,8 +341,8 @@ const NO_MEANING: &[(&str, &[&str])] = &[
         &["norandommap", "softrandommap", "ba", "blockalign"],
     ),
     (
-        "a job ends at its first failed operation",
-        &["continue_on_error", "ignore_error", "max_latency"],
+        "a job ends at its first failed operation, unless continue_on_error says otherwise",
+        &["ignore_error", "max_latency"],
     ),
     (
         "a limit is only a limit from above",
@@ -406,27 +410,12 @@ const UNSUPPORTED: &[(&str, &[&str])] = &[
     (STRIDED, &["zoneskip"]),
     (
         "jobs are ordered by stonewall and startdelay",
-        &[
-            "wait_for",
-            "flow",
-            "flow_id",
-            "flow_watermark",
-            "flow_sleep",
-        ],
+        &["flow", "flow_id", "flow_watermark", "flow_sleep"],
     ),
-    (
-        "the order within a zone is sequential",
-        &["rw_sequencer", "bs_is_seq_rand"],
-    ),
+    ("the order within a zone is sequential", &["bs_is_seq_rand"]),
     (
         "there is one drive, and no file system on it",
-        &[
-            "opendir",
-            "fill_device",
-            "fill_fs",
-            "create_only",
-            "profile",
-        ],
+        &["opendir", "create_only", "profile"],
     ),
     (
         "streams and data placement directives are no part of the zoned command set",

@@ -6,6 +6,7 @@ use super::job::{MICROSECOND, MILLISECOND, ReadWrite};
 use super::value::{self, Wrong, wrong};
 use crate::softfinish::SoftFinish;
 use crate::verify::{Method, Pattern, VALID_PATTERNS};
+use crate::workload::Tolerates;
 use crate::workload::distribution::Distribution;
 
 pub(super) fn number(text: &str, low: u64, high: u64) -> Result<u64, Wrong> {
@@ -112,10 +113,6 @@ pub(super) fn unknown(text: &str, valid: &[&str]) -> Wrong {
 
 pub(super) fn read_write(text: &str) -> Result<ReadWrite, Wrong> {
     let (name, modifier) = text.split_once(':').unwrap_or((text, ""));
-    if !modifier.is_empty() {
-        let what = "a number after `:` is not supported: zones are written in order";
-        return Err(wrong(what, name));
-    }
     let (random, directions) = match name {
         "read" => (false, [true, false, false]),
         "write" => (false, [false, true, false]),
@@ -143,7 +140,34 @@ pub(super) fn read_write(text: &str) -> Result<ReadWrite, Wrong> {
             return Err(unknown(name, &valid));
         }
     };
-    Ok(ReadWrite { random, directions })
+    let mut in_a_row = 1;
+    if !modifier.is_empty() {
+        if !random || directions[2] {
+            let what = "a number after `:` skips blocks, which zones written in order have none of";
+            return Err(wrong(what, format!("{name}, or randread:N and the like")));
+        }
+        in_a_row = number(modifier, 1, u64::from(u32::MAX))? as u32;
+    }
+    Ok(ReadWrite {
+        random,
+        directions,
+        in_a_row,
+    })
+}
+
+/// Errors that do not end a job. What is verified is compared to its end anyway.
+pub(super) fn tolerates(text: &str) -> Result<Tolerates, Wrong> {
+    let (reads, writes) = match text {
+        "none" | "0" | "verify" => (false, false),
+        "read" => (true, false),
+        "write" => (false, true),
+        "io" | "all" | "1" => (true, true),
+        _ => {
+            let valid = ["none", "read", "write", "io", "verify", "all"];
+            return Err(unknown(text, &valid));
+        }
+    };
+    Ok(Tolerates { reads, writes })
 }
 
 /// `4k/60:64k/40`, by direction. Shares left out are equal parts of the rest.

@@ -27,8 +27,10 @@ mod work;
 pub mod zone_table;
 
 use zonelab_device::{NamespaceId, Nanos};
+use zonelab_nvme::Status;
 
 use crate::rate::{Counting, Limit};
+use crate::stats::OpKind;
 use crate::verify::Verify;
 use record::Recording;
 
@@ -71,6 +73,8 @@ pub struct JobSpec<W = Work> {
     pub ending: Ending,
     /// When this job ends, all others of the run are told to end too.
     pub ends_run: bool,
+    /// Errors that do not end it.
+    pub tolerates: Tolerates,
     /// Pauses.
     pub think: Option<Think>,
     /// Flushes between its writes.
@@ -103,6 +107,7 @@ impl<W> JobSpec<W> {
             stop: Stop::default(),
             ending: Ending::default(),
             ends_run: false,
+            tolerates: Tolerates::default(),
             think: None,
             syncs: Syncs::default(),
             sleep_slack: Nanos::ZERO,
@@ -126,6 +131,7 @@ impl From<JobSpec<directed::DirectedWork>> for JobSpec {
             stop,
             ending,
             ends_run,
+            tolerates,
             think,
             syncs,
             sleep_slack,
@@ -144,6 +150,7 @@ impl From<JobSpec<directed::DirectedWork>> for JobSpec {
             stop,
             ending,
             ends_run,
+            tolerates,
             think,
             syncs,
             sleep_slack,
@@ -188,6 +195,30 @@ pub enum Ending {
     /// The completion of its last operation, as for fio. A job that waits for
     /// its rate ends with its time.
     AtLastCompletion,
+}
+
+/// Failed operations after which a job goes on; they are counted. Of those that
+/// prepare others, and of a device that is gone, none is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tolerates {
+    /// Reads.
+    pub reads: bool,
+    /// Writes, and whatever else is no read.
+    pub writes: bool,
+}
+
+impl Tolerates {
+    fn goes_on_after(self, sent: &source::Sent, status: Status) -> bool {
+        let of_kind = match sent.kind {
+            OpKind::Read => self.reads,
+            _ => self.writes,
+        };
+        let is_single = matches!(
+            sent.role,
+            source::Role::Measured | source::Role::FirstOfZone
+        );
+        of_kind && is_single && status != Status::HOST_PATHING_ERROR
+    }
 }
 
 /// Pauses of a job, between operations. (An operation of several commands, such

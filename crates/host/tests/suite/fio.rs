@@ -104,6 +104,47 @@ fn mistakes_have_their_line_and_all_are_listed() {
         ("[a]\nbs\n", "j.fio:2: bs: needs a value"),
         ("[a]\nbs=${NONE}\n", "j.fio:2: bs: needs a value"),
         (
+            "[a]\nwait_for=b\n[b]\n",
+            "j.fio:2: wait_for: no job before this one has the name b",
+        ),
+        (
+            "[a]\nwait_for=a\n",
+            "j.fio:2: wait_for: a: a job cannot wait for itself",
+        ),
+        (
+            "[a]\n[a]\n[b]\nwait_for=a\n",
+            "j.fio:4: wait_for: several jobs have the name a",
+        ),
+        (
+            "[a]\ncontinue_on_error=some\n",
+            "j.fio:2: continue_on_error: \"some\" is none of the values",
+        ),
+        ("[a]\nrw=randread:0\n", "j.fio:2: rw: 0 is out of range"),
+        (
+            "[a]\nrw_sequencer=identical\n",
+            "j.fio:2: rw_sequencer: identical is not supported",
+        ),
+        (
+            "[a]\nverify=pattern\n",
+            "j.fio:2: verify: pattern, but there is none",
+        ),
+        (
+            "[a]\nverify=md5\nrw=trim\n",
+            "j.fio:2: verify: is for jobs that read or write",
+        ),
+        (
+            "[a]\nverify=md5\nrw=write\nverify_interval=3000\n",
+            "j.fio:4: verify_interval: 3000 bytes do not divide the block size of 4096",
+        ),
+        (
+            "[a]\nverify_only\nverify=md5\nrw=write\nbsrange=4k-16k\n",
+            "j.fio:2: verify_only: nothing says how long blocks of several sizes are",
+        ),
+        (
+            "[a]\nrw=write\nzone_append=1\nverify_pattern=%o\n",
+            "j.fio:4: verify_pattern: %o is the offset of the block, which an append",
+        ),
+        (
             "[a]\nverify=crc64\n",
             "j.fio:2: verify: crc64 is not supported; crc32c, md5, sha256, sha512, pattern",
         ),

@@ -58,6 +58,7 @@ fn spec(direction: Direction, zones: Range<u32>) -> Spec {
 const RANDOM: Pattern = Pattern::Random {
     distribution: Distribution::Uniform,
     percent: [100; 3],
+    in_a_row: 1,
 };
 
 /// Runs jobs side by side on a drive of which `full` zones are full.

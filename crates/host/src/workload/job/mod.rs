@@ -277,7 +277,7 @@ impl WorkloadJob {
             self.source.failed(sent);
         }
         // A workload that gets an error does not do what it was made for.
-        self.stopping = true;
+        self.stopping |= !self.spec.tolerates.goes_on_after(sent, status);
     }
 
     /// Whether the job has come to its end, apart from what is in flight.
@@ -471,6 +471,11 @@ impl Job for WorkloadJob {
             if now < self.spec.start && !self.shared.stop.is_stopped() {
                 // The bell of the run woke it: its time has not come.
                 return NextWake::At(self.spec.start);
+            }
+            let waits = self.shared.starts_after.iter();
+            let waits = waits.filter(|of| !of.is_stopped()).count() > 0;
+            if waits && !self.shared.stop.is_stopped() && !self.is_interrupted() {
+                return NextWake::Completion;
             }
             self.start(now);
         }

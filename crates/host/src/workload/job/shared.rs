@@ -25,6 +25,9 @@ pub struct Shared {
     /// write to as well; work in directions is always of such a table, and has
     /// one of empty zones for itself if none is given.
     pub zones: Option<(SharedZones, JobId)>,
+    /// It starts when these have all been rung: those whose end it waits for. Its
+    /// start, [`JobSpec::start`], is not before that.
+    pub starts_after: Vec<StopSignal>,
     /// What this job tells to end when it has ended, besides
     /// [`JobSpec::ends_run`].
     pub ends: Vec<StopSignal>,

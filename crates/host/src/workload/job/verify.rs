@@ -363,11 +363,11 @@ impl Verifying {
 
     /// The next zone that is to be reset before anything is written.
     fn next_to_clear(&mut self) -> Option<Step> {
-        let zone = self.to_clear.find(|zone| {
-            let table = self.table.borrow();
-            table.written(*zone) > 0 && table.is_quiet(*zone)
-        })?;
-        self.table.borrow_mut().begin_managing(zone, self.id);
+        let mut table = self.table.borrow_mut();
+        let needs = |zone: &u32| table.written(*zone) > 0 && table.is_quiet(*zone);
+        let zone = self.to_clear.find(needs)?;
+        table.begin_managing(zone, self.id);
+        drop(table);
         let slba = Lba(u64::from(zone) * self.zoned.zone_size_lbas);
         Some(Step {
             op: Op::ZoneSend {

@@ -29,6 +29,8 @@ pub(super) struct Targets {
     cursors: [Cursor; 2],
     /// By direction, over whole blocks of the smallest size.
     positions: [Option<(Positions, u64)>; 2],
+    /// By direction: operations that still follow the last random one in order.
+    in_a_row_left: [u32; 2],
     /// The zone that was drawn for the next write, which could not be issued yet.
     drawn: Option<u32>,
     /// What was left of the last zone was too small for a write.
@@ -69,6 +71,7 @@ impl Targets {
             zoned,
             cursors: [cursor; 2],
             positions,
+            in_a_row_left: [0; 2],
             drawn: None,
             left_rest: false,
             early: work.early_reset.map(|when| Early {
@@ -88,13 +91,22 @@ impl Targets {
     /// size in it. `None`: this one is sequential.
     #[inline]
     fn random(
-        &self,
+        &mut self,
         work: &DirectedWork,
         direction: Direction,
         rng: &mut Rng,
     ) -> Option<(u32, u64)> {
         let (positions, per_zone) = self.positions[direction as usize].as_ref()?;
-        if let Pattern::Random { percent, .. } = work.pattern {
+        if let Pattern::Random {
+            percent, in_a_row, ..
+        } = work.pattern
+        {
+            let left = &mut self.in_a_row_left[direction as usize];
+            if *left > 0 {
+                *left -= 1;
+                return None;
+            }
+            *left = in_a_row.saturating_sub(1);
             let percent = percent[direction as usize];
             if percent < 100 && !rng.ratio(u64::from(percent), 100) {
                 return None;
