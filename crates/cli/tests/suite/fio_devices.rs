@@ -599,7 +599,7 @@ fn a_changed_block_of_a_served_drive_is_found() {
         ]
     };
     let write = "[a]\nrw=write\nverify=crc32c\nbs=64k\nsize=2z\nioengine=libaio\niodepth=8\n";
-    let read = "[a]\nrw=randread\nverify=crc32c\nbs=64k\nsize=2z\nnumber_ios=2000\n";
+    let read = "[a]\nrw=randread\nverify=crc32c\nbs=64k\nsize=2z\nnumber_ios=500\n";
     for device in ["confznspp", &served.url()] {
         let more = if device == "confznspp" {
             &SMALL[..]
@@ -611,7 +611,7 @@ fn a_changed_block_of_a_served_drive_is_found() {
         assert_eq!(verify(&output), [0, 512, 0], "{device}");
     }
     let output = fio(read, &served.url(), &[]);
-    assert_eq!(verify(&output), [0, 2_000, 0], "{}", stderr(&output));
+    assert_eq!(verify(&output), [0, 500, 0], "{}", stderr(&output));
     // Zone 1 is written again as it was, but for one bit of its fifth block.
     let (controller, mut queue) = served.connect();
     let zone = zonelab_device::QueuePair::info(&queue).namespaces[0]

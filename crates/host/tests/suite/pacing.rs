@@ -583,7 +583,7 @@ fn operations_in_a_row_follow_each_random_one() {
     let follows = |pair: &[u64]| pair[1] == pair[0] + 2;
     for row in places.chunks(4) {
         // The next of the last block of a zone is in the next zone, or the first.
-        let crosses = |pair: &[u64]| pair[0] % ZONE == CAPACITY - 2 && pair[1] % ZONE == 0;
+        let crosses = |pair: &[u64]| pair[0] % ZONE == CAPACITY - 2 && pair[1].is_multiple_of(ZONE);
         assert!(
             row.windows(2).all(|pair| follows(pair) || crosses(pair)),
             "{row:?}"
