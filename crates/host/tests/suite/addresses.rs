@@ -651,21 +651,24 @@ proptest! {
 }
 
 /// As fio 3.33 does it beside a drive with zones of 8 MiB: what an earlier job of
-/// another size has left of the last zone has a pass go on from the first.
+/// another size has left of a zone has a pass go on from the first.
 #[test]
-fn a_rest_of_the_last_zone_has_a_pass_go_on_from_the_first() {
-    for (left_lbas, block, passes) in [
+fn a_rest_has_a_pass_go_on_from_the_first_zone() {
+    for (zone, left_lbas, block, passes) in [
         // 60 blocks are 10 writes, 55 are 9 and a rest; 3 of 32 writes are done again.
-        (55, 6, vec![10 + 3, 10, 9]),
+        (6, 55, 6, vec![10 + 3, 10, 9]),
+        (4, 55, 6, vec![9 + 3, 10, 10]),
         // Nothing is left over: the pass ends with the last zone.
-        (54, 6, vec![10, 10, 9]),
+        (6, 54, 6, vec![10, 10, 9]),
+        (4, 54, 6, vec![9, 10, 10]),
         // Each zone has a rest. 24 writes are all of the size.
-        (54, 8, vec![7 + 4, 7, 6]),
+        (6, 54, 8, vec![7 + 4, 7, 6]),
     ] {
         let zoned = tiny_info().namespaces[0].zoned.expect("zones");
         let mut table = ZoneTable::new(zoned, None);
-        table.declare_full(4..6);
-        table.declare_written(6, CAPACITY - left_lbas);
+        table.declare_full(4..7);
+        table.declare_empty(zone..zone + 1);
+        table.declare_written(zone, CAPACITY - left_lbas);
         let work = DirectedWork::through(4..7, Direction::Write, Sizes::fixed(block));
         let mut spec = JobSpec::new("pass", work);
         spec.stop.bytes = Some(3 * ZONE * 4096);
@@ -683,7 +686,7 @@ fn a_rest_of_the_last_zone_has_a_pass_go_on_from_the_first() {
         assert_eq!(
             [4, 5, 6].map(writes).to_vec(),
             passes,
-            "{left_lbas} {block}"
+            "{zone} {left_lbas} {block}"
         );
         assert_eq!(job.into_result().errors, 0);
     }

@@ -23,8 +23,8 @@ impl Planner {
         let count = u64::from(zones.end - zones.start);
         let all = count * self.device.zone_bytes();
         let [reads, writes, trims] = options.rw.directions;
-        // A pass of writes that meets a rest too small for it in the last zone goes on
-        // from the first, until all of the size is done. Any other pass in order ends
+        // A pass of writes that meets a rest too small for it in a zone goes on from
+        // the first, until all of the size is done. Any other pass in order ends
         // with the zones, which hold less than that.
         let is_one_pass = options.loops == 1 && writes && !reads;
         let once = match options.rw.random || trims || is_one_pass || self.leaves_rests(section) {

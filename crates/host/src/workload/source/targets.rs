@@ -33,7 +33,7 @@ pub(super) struct Targets {
     in_a_row_left: [u32; 2],
     /// The zone that was drawn for the next write, which could not be issued yet.
     drawn: Option<u32>,
-    /// What was left of the last zone was too small for a write.
+    /// What was left of a zone in this pass was too small for a write.
     left_rest: bool,
     early: Option<Early>,
 }
@@ -250,13 +250,13 @@ impl Targets {
                 // Not by its reset, during which it still counts as full.
                 cursor.entered |= matches!(&pick, Offer::Issue(step)
                     if step.stream == zone && step.kind != OpKind::Reset);
-                self.left_rest |= zone + 1 == work.zones.end
-                    && matches!(&pick, Offer::Issue(step) if step.kind == OpKind::Finish);
+                self.left_rest |=
+                    matches!(&pick, Offer::Issue(step) if step.kind == OpKind::Finish);
                 return pick;
             }
             let last = zone + 1 == work.zones.end;
-            // As in fio, a write that does not fit into the last zone goes on from the
-            // first, where a pass that ends with the last block is over.
+            // As in fio, a pass that had to leave out a rest goes on from the first zone
+            // until its size is done; one that wrote every block to the last is over.
             let next = if last && (std::mem::take(&mut self.left_rest) || work.repeats) {
                 work.zones.start
             } else {

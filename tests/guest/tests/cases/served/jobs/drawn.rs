@@ -119,8 +119,8 @@ const FIXED: &[(&str, Exact, Exact)] = &[
         Exact::Yes,
         Exact::Yes,
     ),
-    // What the first job leaves of the last zone is too small for the second, which
-    // goes on from its first zone on.
+    // What the first job leaves of a zone is too small for the second, which goes on
+    // from its first zone on until it has done all of its size.
     (
         "[a]\nrw=write\nbs=32k\noffset=4z\nsize=3z\nnumber_ios=97\n[b]\nstonewall\n\
          rw=write\nbs=256k\noffset=4z\nsize=3z\nnumber_ios=107\niodepth=2\n",
