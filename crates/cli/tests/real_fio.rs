@@ -414,3 +414,44 @@ fn the_example_is_fio_but_for_the_extension() {
     let output = output.expect("fio is installed: this tier needs it");
     assert!(output.status.success(), "{}", text(&output.stderr));
 }
+
+/// What we log is a trace that fio replays, and what fio logs is one that we do.
+#[test]
+fn logs_of_commands_go_both_ways() {
+    let scratch = std::env::temp_dir().join(format!("zonelab-fio-iolog-{}", std::process::id()));
+    std::fs::create_dir_all(&scratch).unwrap();
+    let out = format!("--out={}", scratch.join("ours").display());
+    let job = "--name=a --rw=write --bs=8k --number_ios=20 --fsync=4 --write_iolog=ours.log";
+    let mut args = vec!["fio", "--device", "small-zones", &out];
+    args.extend(job.split(' '));
+    let ours = zonelab(&args);
+    assert!(ours.status.success(), "{}", text(&ours.stderr));
+    let log = scratch.join("ours/ours.log");
+    let read = format!("--read_iolog={}", log.display());
+    let theirs = fio(&[
+        "--name=a",
+        "--ioengine=null",
+        "--size=32m",
+        "--output-format=json",
+        &read,
+    ]);
+    assert!(theirs.status.success(), "{}", text(&theirs.stderr));
+    let result: Value = serde_json::from_slice(&theirs.stdout).unwrap();
+    assert_eq!(result["jobs"][0]["write"]["total_ios"], 20);
+    assert_eq!(result["jobs"][0]["write"]["io_bytes"], 20 * 8_192);
+
+    let log = scratch.join("theirs.log");
+    let write = format!("--write_iolog={}", log.display());
+    let job = "--name=a --ioengine=null --rw=write --bs=8k --size=160k";
+    let mut args: Vec<&str> = job.split(' ').collect();
+    args.push(&write);
+    let theirs = fio(&args);
+    assert!(theirs.status.success(), "{}", text(&theirs.stderr));
+    let read = format!("--read_iolog={}", log.display());
+    let device = ["fio", "--device", "small-zones", "--json", "--name=a"];
+    let ours = zonelab(&[&device[..], &[&read]].concat());
+    assert!(ours.status.success(), "{}", text(&ours.stderr));
+    let result: Value = serde_json::from_slice(&ours.stdout).unwrap();
+    assert_eq!(result["jobs"][0]["write"]["total_ios"], 20);
+    let _ = std::fs::remove_dir_all(&scratch);
+}

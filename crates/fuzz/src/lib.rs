@@ -11,7 +11,7 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | [`profile`], [`experiment`], [`fio`] | files: read or refused, never a panic |
+//! | [`profile`], [`experiment`], [`fio`], [`trace`] | files: read or refused, never a panic |
 //! | [`units`] | quantities with units: what is printed reads back |
 //! | [`nvme_entry`] | submission queue entries |
 //! | [`pdu_stream`], [`answers`] | what arrives on an NVMe/TCP connection, at its two ends |
@@ -42,6 +42,7 @@ pub mod snapshot;
 pub mod store;
 pub mod system;
 pub mod text;
+pub mod trace;
 pub mod units;
 
 /// A fuzz target.
@@ -137,6 +138,20 @@ pub const TARGETS: &[Target] = &[
         run: fio::run_words,
         max_bytes: 512,
         runs: 1_000,
+    },
+    Target {
+        name: "fio_iolog",
+        description: "logs of fio: refused at a line, or read, printed, and replayed to the end",
+        run: trace::run_iolog,
+        max_bytes: 512,
+        runs: 2_000,
+    },
+    Target {
+        name: "fio_blkparse",
+        description: "text of blkparse: refused at a line, or read and replayed to the end",
+        run: trace::run_blkparse,
+        max_bytes: 512,
+        runs: 2_000,
     },
     Target {
         name: "drive",

@@ -83,6 +83,16 @@ fn experiment() {
 }
 
 #[test]
+fn fio_iolog() {
+    run("fio_iolog");
+}
+
+#[test]
+fn fio_blkparse() {
+    run("fio_blkparse");
+}
+
+#[test]
 fn fio_words() {
     run("fio_words");
 }

@@ -60,10 +60,26 @@ impl<D: Modelled> WaitsFor<D> for VirtualClock {
 /// way back to the core.
 const SPIN: Nanos = Nanos::from_us(80);
 
+/// How long a thread looks whether its device has something before it sleeps: a
+/// wake-up takes as long as a short command, and this much of it is saved.
+const LOOK: Nanos = Nanos::from_us(50);
+
+/// Waits in vain after which a thread does not look first any more, but once in
+/// [`LOOK_AGAIN`] waits: its commands take longer, or whoever would answer needs
+/// this core.
+const IN_VAIN: u32 = 8;
+
+/// Of so many waits one looks first, to see whether that has become worth it.
+const LOOK_AGAIN: u32 = 64;
+
 /// The monotonic clock.
 #[derive(Debug, Clone)]
 pub struct RealClock {
     clock: Monotonic,
+    /// Looks in a row after which it slept all the same.
+    in_vain: u32,
+    /// Waits since the last look.
+    waits: u32,
 }
 
 impl RealClock {
@@ -76,7 +92,21 @@ impl RealClock {
     /// A clock that shows the time of a device that has one of its own.
     #[must_use]
     pub fn sharing(clock: Monotonic) -> Self {
-        Self { clock }
+        Self {
+            clock,
+            in_vain: 0,
+            waits: 0,
+        }
+    }
+
+    /// Whether a wait begins with a look of [`LOOK`].
+    fn looks_first(&mut self) -> bool {
+        self.waits += 1;
+        let looks = self.in_vain < IN_VAIN || self.waits >= LOOK_AGAIN;
+        if looks {
+            self.waits = 0;
+        }
+        looks
     }
 }
 
@@ -98,6 +128,19 @@ impl Clock for RealClock {
 
 impl<D: Device> WaitsFor<D> for RealClock {
     fn wait(&mut self, device: &mut D, until: Nanos) -> Nanos {
+        let mut now = self.now();
+        if now < until && self.looks_first() {
+            let looked = until.min(now.saturating_add(LOOK));
+            while now < looked {
+                if device.wait(Nanos::ZERO) {
+                    self.in_vain = 0;
+                    return self.now();
+                }
+                std::hint::spin_loop();
+                now = self.now();
+            }
+            self.in_vain = self.in_vain.saturating_add(1);
+        }
         loop {
             let now = self.now();
             if now >= until {

@@ -4,14 +4,17 @@
 use std::net::SocketAddr;
 
 use anyhow::Result;
+use zonelab_config::units::parse_size;
 use zonelab_device::Nanos;
 use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::faults::FaultyDrive;
 use zonelab_ssd::profile::{self, Profile};
 use zonelab_target::controller::{Subsystem, SubsystemSettings, TransportLimits};
 use zonelab_target::server::{Server, ServerSettings};
+use zonelab_target::tcp;
 
 use crate::exit::Failure;
+use crate::serve::IN_CAPSULE;
 
 /// The qualified name of what is served.
 pub(super) const NQN: &str = "nqn.2024-01.io.github.zonelab:bench";
@@ -61,8 +64,14 @@ pub(super) fn drive() -> Result<DriveConfig, Failure> {
 /// # Errors
 /// The system has no sockets to spare.
 pub(super) fn server(drive: FaultyDrive) -> Result<(Server, SocketAddr, Subsystem)> {
+    let defaults = tcp::Settings::default();
+    let in_capsule = parse_size(IN_CAPSULE)?;
     let settings = ServerSettings {
         spin: Nanos::from_us(50),
+        tcp: tcp::Settings {
+            in_capsule_bytes: u32::try_from(in_capsule)?,
+            ..defaults
+        },
         ..ServerSettings::default()
     };
     let server = Server::bind(([127, 0, 0, 1], 0).into(), settings)?;

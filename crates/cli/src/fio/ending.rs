@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use zonelab_host::fio::Plan;
+use zonelab_host::fio::{Plan, Section};
 use zonelab_lab::fio::{self, FioRun, Report, log_files};
 use zonelab_lab::output::{Existing, Manifest, ResultDir};
 
@@ -95,6 +95,11 @@ pub(super) fn configuration(input: &Input, of_device: Value) -> Value {
         "jobs": sections,
         "text": input.text,
     });
+    let traces = input.file.sections.iter().flat_map(Section::traces);
+    let traces: Vec<_> = traces.map(|trace| trace.fingerprint()).collect();
+    if !traces.is_empty() {
+        configuration["traces"] = serde_json::json!(traces);
+    }
     if !input.words.is_empty() {
         configuration["words"] = serde_json::json!(input.words);
     }

@@ -1,7 +1,8 @@
 //! Where jobs come from: job files, standard input, and the command line.
 
 use std::ffi::OsString;
-use std::io::Read as _;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args as _, Command};
@@ -157,7 +158,8 @@ impl Input {
                 outside,
             })
             .collect();
-        let file = JobFile::gather(&line, &texts, &args.section).map_err(Failure::input)?;
+        let mut file = JobFile::gather(&line, &texts, &args.section).map_err(Failure::input)?;
+        file.read_traces(&open_trace).map_err(Failure::input)?;
         let first = read.first().map(|(name, _)| name.as_str());
         let name = first.or(line.first_job()).unwrap_or_default();
         let stem = match first {
@@ -218,6 +220,20 @@ fn included_by(name: &str) -> impl Fn(&str) -> Result<String, String> {
         };
         files::read_bounded(&path).map_err(|error| error.to_string())
     }
+}
+
+/// Opens a trace that a job replays, by its name from the current directory, as
+/// fio does. It is read once, a piece at a time, however large it is.
+fn open_trace(name: &str) -> Result<Box<dyn BufRead>, String> {
+    if name == STDIN {
+        return Ok(Box::new(std::io::stdin().lock()));
+    }
+    let path = Path::new(name);
+    if path.is_dir() {
+        return Err("this is a directory; name a file in it".to_owned());
+    }
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    Ok(Box::new(BufReader::new(file)))
 }
 
 fn standard_input() -> Result<String, Failure> {

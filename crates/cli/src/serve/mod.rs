@@ -28,6 +28,10 @@ use authentication::AuthenticationArgs;
 use crate::exit::{Exit, Failure};
 use crate::{console, files, profiles};
 
+/// Writes up to this size bring their data along: those of 128 KiB, which file
+/// systems send most, would else take another round trip.
+pub(crate) const IN_CAPSULE: &str = "128KiB";
+
 /// Options of `serve`.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
@@ -73,7 +77,7 @@ pub(crate) struct Args {
     )]
     queue_depth: u16,
     /// Most data in a command capsule of an I/O queue
-    #[arg(long, value_name = "SIZE", default_value = "8KiB")]
+    #[arg(long, value_name = "SIZE", default_value = IN_CAPSULE)]
     in_capsule: String,
     /// Digests that hosts may have
     #[arg(long, value_enum, default_value_t = Digest::Both)]

@@ -1,6 +1,8 @@
 //! Job files, read, and the jobs of a command line with them.
 
 use std::collections::BTreeMap;
+use std::io::BufRead;
+use std::sync::Arc;
 
 use zonelab_config::{Errors, Problem};
 
@@ -8,7 +10,9 @@ use super::arguments::CommandLine;
 use super::job::JobOptions;
 use super::options;
 use super::text::{self, Origin, Outside};
+use super::trace::read_trace;
 use super::value::shorten;
+use crate::workload::replay::Trace;
 
 /// Options as they were written, by name: what `job options` echoes.
 pub type Echo = BTreeMap<String, String>;
@@ -37,6 +41,8 @@ pub struct Section {
     /// What the section itself sets with a value.
     pub echo: Echo,
     pub(super) options: JobOptions,
+    /// The traces of `read_iolog`, once they have been read.
+    pub(super) traces: Vec<Arc<Trace>>,
 }
 
 /// What a `filename` means.
@@ -71,6 +77,12 @@ impl Section {
     #[must_use]
     pub fn target_origin(&self) -> &Origin {
         self.options.place(&["filename"], &self.origin)
+    }
+
+    /// The traces that it replays, in the order of its threads.
+    #[must_use]
+    pub fn traces(&self) -> &[Arc<Trace>] {
+        &self.traces
     }
 
     /// What the job is for, in the words of its author.
@@ -154,6 +166,49 @@ impl JobFile {
                 warnings: jobs.warnings,
             }),
         }
+    }
+}
+
+impl JobFile {
+    /// Reads the traces that jobs replay, which `open` opens by their names. Each
+    /// file is read once.
+    ///
+    /// # Errors
+    /// Files that cannot be opened, and the first line of each that is wrong.
+    pub fn read_traces(
+        &mut self,
+        open: &dyn Fn(&str) -> Result<Box<dyn BufRead>, String>,
+    ) -> Result<(), Errors> {
+        let mut read: BTreeMap<(String, bool), Arc<Trace>> = BTreeMap::new();
+        let mut errors = Vec::new();
+        for section in &mut self.sections {
+            let joins = section.options.replay.joins_devices;
+            let mut traces = Vec::new();
+            for name in &section.options.replay.read_iolog {
+                let key = (name.clone(), joins);
+                if let Some(trace) = read.get(&key) {
+                    traces.push(Arc::clone(trace));
+                    continue;
+                }
+                let trace = match open(name) {
+                    Ok(input) => read_trace(name, input, joins),
+                    Err(error) => {
+                        let origin = section.options.place(&["read_iolog"], &section.origin);
+                        Err(origin.problem("read_iolog", format!("{name}: {error}"), ""))
+                    }
+                };
+                match trace {
+                    Ok(trace) => {
+                        let trace = Arc::new(trace);
+                        read.insert(key, Arc::clone(&trace));
+                        traces.push(trace);
+                    }
+                    Err(problem) => errors.push(problem),
+                }
+            }
+            section.traces = traces;
+        }
+        Errors::of(errors).map_or(Ok(()), Err)
     }
 }
 
@@ -243,6 +298,7 @@ impl Jobs {
             origin,
             echo,
             options,
+            traces: Vec::new(),
         });
     }
 }

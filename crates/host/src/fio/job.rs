@@ -6,6 +6,7 @@ use super::setting::{
     share, softfinish_pause, split_sizes, tolerates, unknown, verify, verify_pattern, writes,
 };
 use super::text::{Origin, Setting};
+use super::trace::ReplayOptions;
 use super::value::{self, Amount, Wrong, wrong};
 use crate::stats::Latency;
 use crate::verify::{Method, Pattern};
@@ -116,6 +117,8 @@ pub(super) struct JobOptions {
     pub(super) softfinish_granularity: u64,
     pub(super) softfinish_pause: u64,
     pub(super) reset: bool,
+    /// `read_iolog`, `replay_*` and `write_iolog`.
+    pub(super) replay: ReplayOptions,
     pub(super) filename: Option<String>,
     pub(super) description: Option<String>,
     pub(super) ioengine: String,
@@ -204,6 +207,7 @@ impl Default for JobOptions {
             softfinish_granularity: 256 << 10,
             softfinish_pause: 0,
             reset: false,
+            replay: ReplayOptions::default(),
             filename: None,
             description: None,
             ioengine: "psync".to_owned(),
@@ -254,6 +258,7 @@ impl JobOptions {
                     .pattern(option.name, value)
                     .or_else(|| self.extent(option.name, value))
                     .or_else(|| self.pace(option.name, value))
+                    .or_else(|| self.replay.apply(option.name, value, self.kb_base))
                     .unwrap_or_else(|| self.rest(option.name, value)),
             });
         self.places.retain(|(name, _)| *name != option.name);
@@ -297,6 +302,7 @@ impl JobOptions {
             "softfinish" => &mut self.softfinish,
             "reset" => &mut self.reset,
             "log_offset" => &mut self.log_offset,
+            "replay_no_stall" => &mut self.replay.no_stall,
             // Without a value, logs are named after the job.
             "write_lat_log" | "write_bw_log" | "write_iops_log" => {
                 let prefix = Some(value.unwrap_or_default().to_owned());
@@ -505,6 +511,7 @@ mod tests {
                 "0",
                 "sequential",
                 "all",
+                "strict",
             ];
             let read = values.iter().any(|value| {
                 let setting = Setting {

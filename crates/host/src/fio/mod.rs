@@ -17,6 +17,7 @@
 //! | `job` | the options of one job |
 //! | `setting` | values of single options |
 //! | `file` | sections to jobs, with what `[global]` hands down |
+//! | [`trace`] | logs of fio and blkparse that jobs replay |
 //! | `plan` | threads, groups and stages; zones, sizes and limits on a device |
 
 mod arguments;
@@ -26,10 +27,11 @@ pub mod options;
 mod plan;
 mod setting;
 mod text;
+pub mod trace;
 mod value;
 
 pub use arguments::CommandLine;
 pub use file::{Echo, JobFile, JobText, Section, Target};
 pub use job::ExitWhat;
-pub use plan::{Log, Logs, Plan, PlannedJob};
+pub use plan::{IssueLog, Log, Logs, Plan, PlannedJob};
 pub use text::{Origin, Outside};

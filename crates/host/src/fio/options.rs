@@ -46,7 +46,7 @@ const SUBMIT: &str = "commands are submitted one by one, and completions taken a
 const STEADY: &str = "runs do not end by a steady state";
 const TARGET: &str = "depths are not searched for";
 const LOG: &str = "logs are whole and plain text";
-const TRACE: &str = "job files do not replay traces";
+const TRACE: &str = "a job replays a trace as it is: traces are merged by fio or blkparse";
 const STRIDED: &str = "only zonemode=zbd";
 const FLUSH: &str = "flushes come from fsync, fdatasync and end_fsync";
 
@@ -135,6 +135,15 @@ const USED: &[OptionInfo] = &[
     used("log_offset"),
     used("bwavgtime"),
     used("iopsavgtime"),
+    used("read_iolog"),
+    used("write_iolog"),
+    used("replay_no_stall"),
+    used("replay_time_scale"),
+    used("replay_align"),
+    used("replay_scale"),
+    used("replay_skip"),
+    used("replay_redirect"),
+    used("replay_zones"),
 ];
 
 /// Options without meaning: reason, and names.
@@ -325,10 +334,6 @@ const NO_MEANING: &[(&str, &[&str])] = &[
             "per_job_logs",
             "log_issue_time",
             "log_window_value",
-            "write_iolog",
-            "merge_blktrace_file",
-            "merge_blktrace_iters",
-            "merge_blktrace_scalars",
         ],
     ),
     (FLUSH, &["sync_file_range", "sync", "fsync_on_close"]),
@@ -354,6 +359,10 @@ const NO_MEANING: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "traces are read once, and kept in 24 bytes for each operation",
+        &["read_iolog_chunked"],
+    ),
+    (
         "pauses are counted in operations issued",
         &["thinktime_blocks_type"],
     ),
@@ -375,14 +384,9 @@ const UNSUPPORTED: &[(&str, &[&str])] = &[
     (
         TRACE,
         &[
-            "read_iolog",
-            "read_iolog_chunked",
-            "replay_align",
-            "replay_no_stall",
-            "replay_redirect",
-            "replay_scale",
-            "replay_skip",
-            "replay_time_scale",
+            "merge_blktrace_file",
+            "merge_blktrace_iters",
+            "merge_blktrace_scalars",
         ],
     ),
     (

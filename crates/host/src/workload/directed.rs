@@ -14,6 +14,7 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 
 use super::distribution::Distribution;
+use super::replay::Replay;
 use crate::rng::Rng;
 use crate::softfinish::SoftFinish;
 use crate::stats::OpKind;
@@ -78,6 +79,10 @@ pub struct DirectedWork {
     pub early_reset: Option<EarlyReset>,
     /// At the end of its zones, the job starts over.
     pub repeats: bool,
+    /// Its operations are those of a trace. Of the rest, only `zones`,
+    /// `reads_beyond_write_pointer` and `open_limit` matter then; `flows` says
+    /// which directions there are.
+    pub replay: Option<Replay>,
 }
 
 impl DirectedWork {
@@ -96,6 +101,7 @@ impl DirectedWork {
             open_limit: None,
             early_reset: None,
             repeats: false,
+            replay: None,
         }
     }
 

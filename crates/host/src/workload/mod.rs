@@ -22,6 +22,7 @@ pub mod distribution;
 mod job;
 mod pace;
 pub mod record;
+pub mod replay;
 mod source;
 mod work;
 pub mod zone_table;

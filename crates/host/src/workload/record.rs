@@ -5,10 +5,12 @@
 //! experiments report them, and statistics by direction with latency in its
 //! parts, as fio does. What is not asked for costs a branch.
 
-use zonelab_device::Nanos;
+use zonelab_device::{Nanos, Op};
 use zonelab_nvme::Status;
+use zonelab_nvme::zns::ZoneSendAction;
 
 use super::directed::Direction;
+use super::replay::{Action, Operation, Trace};
 use crate::stats::{Confidence, Intervals, JobStats, Latency, Moments, OpKind, Outcome, Statistic};
 
 /// Upper ends of the buckets of completion latency in nanoseconds, as fio has
@@ -47,6 +49,17 @@ pub struct Recording {
     pub kinds: bool,
     /// Statistics by direction.
     pub directions: Option<DirectionRecording>,
+    /// The commands in the order in which they were issued, as a trace.
+    pub issued: Option<TraceRecording>,
+}
+
+/// What a trace of the commands of a job needs to know of the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceRecording {
+    /// Bytes of a logical block.
+    pub lba_bytes: u64,
+    /// Blocks of a zone.
+    pub zone_lbas: u64,
 }
 
 impl Default for Recording {
@@ -55,6 +68,7 @@ impl Default for Recording {
         Self {
             kinds: true,
             directions: None,
+            issued: None,
         }
     }
 }
@@ -296,6 +310,9 @@ pub struct Recorder {
     /// Log of windows.
     pub windows: Vec<WindowSample>,
     open: [Option<WindowSample>; 3],
+    /// The commands that were issued, if they are recorded, and fewer than
+    /// [`Trace::MAX_OPERATIONS`]: resets that prepare writes are among them.
+    pub issued: Option<Box<Trace>>,
 }
 
 impl Recorder {
@@ -316,7 +333,42 @@ impl Recorder {
             log: Vec::new(),
             windows: Vec::new(),
             open: [None; 3],
+            issued: recording.issued.map(|_| Box::default()),
         }
+    }
+
+    /// A command has been handed to the device.
+    #[inline]
+    pub(super) fn issued(&mut self, at: Nanos, op: &Op) {
+        if self.recording.issued.is_some() {
+            self.trace(at, op);
+        }
+    }
+
+    #[cold]
+    fn trace(&mut self, at: Nanos, op: &Op) {
+        let (Some(device), Some(trace)) = (self.recording.issued, &mut self.issued) else {
+            return;
+        };
+        let (action, lbas) = match op {
+            Op::Read { nlb, .. } => (Action::Read, u64::from(*nlb)),
+            Op::Write { nlb, .. } => (Action::Write, u64::from(*nlb)),
+            Op::Append { nlb, .. } => (Action::Append, u64::from(*nlb)),
+            Op::Flush => (Action::Sync, 0),
+            Op::ZoneSend { action, .. } if *action == ZoneSendAction::RESET => {
+                (Action::Trim, device.zone_lbas)
+            }
+            Op::ZoneSend { action, .. } if *action == ZoneSendAction::FINISH => (Action::Finish, 0),
+            _ => return,
+        };
+        let operation = Operation {
+            at: at.saturating_sub(self.started),
+            action,
+            offset: op.first_block() * device.lba_bytes,
+            bytes: lbas * device.lba_bytes,
+        };
+        // What does not fit is left out: the caller can see that it is full.
+        let _ = trace.push(operation, 0);
     }
 
     /// The job starts; operations that complete from `from` on are measured.

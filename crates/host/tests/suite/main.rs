@@ -9,6 +9,7 @@
 //! | `pacing` | when it issues them, and when it ends |
 //! | `softfinish` | finishing a zone by writes: the state machine |
 //! | `fio` | job files: what is read, refused, and planned |
+//! | `traces` | traces that jobs replay: what is read and refused, and what fits a device |
 //! | `scheduled` | a scheduler in front of any queue pair |
 //! | `scheduler` | in which order and when requests go |
 
@@ -20,4 +21,5 @@ mod scheduled;
 mod scheduler;
 mod softfinish;
 mod support;
+mod traces;
 mod verify;

@@ -7,6 +7,7 @@ use serde::ser::{SerializeMap, Serializer};
 use zonelab_host::fio::Echo;
 use zonelab_host::stats::{self, OpKind};
 use zonelab_host::workload::record::{BUCKETS, DirectionStats, Spread};
+use zonelab_host::workload::replay::Replayed;
 
 use super::report::{Entry, LATENESS, Report, Samples};
 
@@ -47,18 +48,7 @@ fn print(report: &Report<'_>, with_bins: bool) -> String {
             real: report.lateness.as_ref().map(|late| RealTime {
                 clock: "real",
                 elapsed_ns: report.took.0,
-                lateness_ns: Latency {
-                    min: late.min().unwrap_or_default().0,
-                    max: late.max().unwrap_or_default().0,
-                    mean: rounded(late.mean_ns().unwrap_or(0.0)),
-                    stddev: rounded(late.stddev_ns().unwrap_or(0.0)),
-                    count: late.count(),
-                    percentile: Some(Percentiles {
-                        all: late,
-                        list: &LATENESS,
-                    }),
-                    bins: with_bins.then_some(Bins(late)),
-                },
+                lateness_ns: lateness(late, with_bins),
             }),
             interrupted: report.interrupted || report.lost.is_some(),
             lost: report.lost.as_deref(),
@@ -135,11 +125,11 @@ struct Job<'a> {
     latency_target: u64,
     latency_percentile: f64,
     latency_window: u64,
-    zonelab: JobExtra,
+    zonelab: JobExtra<'a>,
 }
 
 #[derive(Serialize)]
-struct JobExtra {
+struct JobExtra<'a> {
     threads: u32,
     failed_ios: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -149,6 +139,8 @@ struct JobExtra {
     flushes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     verify: Option<Verify>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replay: Option<Replay<'a>>,
     operations: Kinds,
 }
 
@@ -159,6 +151,46 @@ struct Verify {
     wrong: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     first_wrong: Option<String>,
+}
+
+/// What became of the operations of a trace.
+#[derive(Serialize)]
+struct Replay<'a> {
+    moved_writes: u64,
+    skipped_reads: u64,
+    skipped_trims: u64,
+    split: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lateness_ns: Option<Latency<'a>>,
+}
+
+impl<'a> Replay<'a> {
+    fn of(replayed: &'a Replayed, with_bins: bool) -> Self {
+        let late = &replayed.lateness;
+        Self {
+            moved_writes: replayed.moved_writes,
+            skipped_reads: replayed.skipped_reads,
+            skipped_trims: replayed.skipped_trims,
+            split: replayed.split,
+            lateness_ns: (late.count() > 0).then(|| lateness(late, with_bins)),
+        }
+    }
+}
+
+/// How late something was.
+fn lateness(late: &stats::Latency, with_bins: bool) -> Latency<'_> {
+    Latency {
+        min: late.min().unwrap_or_default().0,
+        max: late.max().unwrap_or_default().0,
+        mean: rounded(late.mean_ns().unwrap_or(0.0)),
+        stddev: rounded(late.stddev_ns().unwrap_or(0.0)),
+        count: late.count(),
+        percentile: Some(Percentiles {
+            all: late,
+            list: &LATENESS,
+        }),
+        bins: with_bins.then_some(Bins(late)),
+    }
 }
 
 /// Operations by kind.
@@ -339,6 +371,7 @@ fn job<'a>(report: &'a Report<'_>, entry: &'a Entry<'_>, with_bins: bool) -> Job
                 wrong: of.wrong,
                 first_wrong: of.first_wrong.as_ref().map(ToString::to_string),
             }),
+            replay: (entry.replayed.as_ref()).map(|replayed| Replay::of(replayed, with_bins)),
             operations: Kinds(entry.kinds),
         },
     }

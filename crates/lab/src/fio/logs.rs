@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use zonelab_device::Nanos;
+use zonelab_host::fio::trace::to_iolog;
 use zonelab_host::fio::{Logs, Plan};
 use zonelab_host::workload::record::{LogSample, Recorder, WindowSample};
 
@@ -34,6 +35,9 @@ pub fn log_files(plan: &Plan, run: &FioRun) -> Vec<(String, String)> {
         }
         if let Some(log) = &logs.iops {
             add(&log.prefix, Kind::Iops);
+        }
+        if let (Some(log), Some(trace)) = (&logs.issued, &result.recorder.issued) {
+            files.push((log.file.clone(), to_iolog(trace, &log.device)));
         }
     }
     files

@@ -69,6 +69,18 @@ fn push_entry(text: &mut String, report: &Report<'_>, entry: &Entry<'_>) {
         text,
         "     issued rwts: total={read},{write},{trim},{syncs} short=0,0,0,0 dropped=0,0,0,0"
     );
+    if let Some(replayed) = &entry.replayed {
+        let _ = writeln!(
+            text,
+            "     replay: moved={}, skipped reads={}, skipped trims={}, split={}, cleared zones={}",
+            replayed.moved_writes,
+            replayed.skipped_reads,
+            replayed.skipped_trims,
+            replayed.split,
+            entry.cleared_zones
+        );
+        push_lateness(text, &replayed.lateness);
+    }
     let kinds: Vec<String> = OpKind::ALL
         .into_iter()
         .filter(|kind| entry.kinds[*kind as usize] > 0)

@@ -6,6 +6,7 @@ use zonelab_host::fio::{JobFile, Plan, PlannedJob};
 use zonelab_host::stats::{Intervals, Latency, Moments, OpKind};
 use zonelab_host::workload::directed::DirectedWork;
 use zonelab_host::workload::record::{BUCKETS, DEPTHS, DirectionStats, Spread};
+use zonelab_host::workload::replay::Replayed;
 use zonelab_host::workload::{JobSpec, Verified};
 use zonelab_nvme::Status;
 
@@ -72,6 +73,8 @@ pub struct Entry<'a> {
     pub cleared_zones: u64,
     /// Zones finished because what was left of them was too small for a write.
     pub ended_zones: u64,
+    /// What became of the operations of a trace.
+    pub replayed: Option<Box<Replayed>>,
     /// Failed operations.
     pub errors: u64,
     /// The first of them.
@@ -140,6 +143,7 @@ impl<'a> Entry<'a> {
             flushes: 0,
             cleared_zones: 0,
             ended_zones: 0,
+            replayed: None,
             errors: 0,
             first_error: None,
             verified: None,
@@ -185,6 +189,10 @@ impl<'a> Entry<'a> {
         self.flushes += result.recorder.flushes;
         self.cleared_zones += result.cleared_zones;
         self.ended_zones += result.ended_zones;
+        match (&mut self.replayed, &result.replayed) {
+            (Some(all), Some(replayed)) => all.merge(replayed),
+            (none, replayed) => *none = none.take().or_else(|| replayed.clone()),
+        }
         self.errors += result.errors;
         self.first_error = self.first_error.or(result.first_error);
         if let Some(verified) = &result.verified {

@@ -6,6 +6,7 @@
 //! | `reading` | experiment files: what is refused, where, with which remedy |
 //! | `determinism` | same seed, same bytes, on any number of threads |
 //! | `running` | what a point measures, and which points cannot be run |
+//! | `replaying` | traces: which commands, when, and to which zones |
 //! | `looking_up` | published values, repeats, and mistakes in asking for them |
 //! | `softfinish` | finishes by writes of the host: keys, refusals, metrics |
 //! | `elsewhere` | ZINC and softfinish on drives that they were not published on |
@@ -25,6 +26,7 @@ mod looking_up;
 mod matrix;
 mod perfetto;
 mod reading;
+mod replaying;
 mod running;
 mod softfinish;
 mod support;

@@ -48,6 +48,7 @@ fn spec(direction: Direction, zones: Range<u32>) -> Spec {
     JobSpec {
         ending: Ending::AtLastCompletion,
         recording: Recording {
+            issued: None,
             kinds: false,
             directions: Some(directions),
         },

@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 use anyhow::{Context, Result, anyhow, ensure};
 use zonelab_device::{Buf, Command, Completion, Lba, NamespaceId, Nanos, Op, QueuePair, Tag};
 use zonelab_driver::url::TcpAddress;
-use zonelab_driver::{Options, TcpController, TcpQueue};
-use zonelab_host::Rng;
+use zonelab_driver::{Options, TcpController, TcpDevice, TcpQueue};
+use zonelab_host::{Clock, CoreId, Job, NextWake, Reactor, RealClock, Rng, StopSignal};
 use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::faults::FaultyDrive;
@@ -80,9 +80,8 @@ impl Drop for Served {
     }
 }
 
-/// One connection and what it does.
+/// What one connection does.
 struct Lane {
-    queue: TcpQueue,
     is_read: bool,
     blocks: u32,
     lba_bytes: usize,
@@ -95,6 +94,8 @@ struct Lane {
     next: u64,
     rng: Rng,
     in_flight: usize,
+    /// The zone of the next block has been reset for it, or is being.
+    is_reset: bool,
     /// Data to be written: not zeros, which the drive would not keep.
     buffers: Vec<Buf>,
 }
@@ -111,31 +112,34 @@ impl Lane {
         Lba(self.start + zone * self.zone_lbas + offset)
     }
 
-    /// The next operation. A zone is left before the next is begun.
-    fn next(&mut self) -> Result<Option<Op>> {
+    /// The next operation. A zone is left before the next is begun, which is reset
+    /// first if it holds data (`None`: what is in flight is waited for).
+    fn next(&mut self) -> Option<Op> {
         let nlb = self.blocks;
         let blocks = u64::from(nlb);
         if self.is_read {
             let nth = self.rng.below(self.held() / blocks) * blocks;
             let slba = self.place(nth);
-            return Ok(Some(Op::Read { slba, nlb }));
+            return Some(Op::Read { slba, nlb });
         }
         let slba = self.place(self.next);
-        if self.next.is_multiple_of(self.capacity_lbas) {
+        let begins = self.next.is_multiple_of(self.capacity_lbas);
+        if begins && !std::mem::take(&mut self.is_reset) {
             if self.in_flight > 0 {
-                return Ok(None);
+                return None;
             }
-            self.one(Op::ZoneSend {
+            self.is_reset = true;
+            return Some(Op::ZoneSend {
                 slba,
                 action: ZoneSendAction::RESET,
                 select_all: false,
-            })?;
+            });
         }
         self.next = (self.next + blocks) % self.held();
-        Ok(Some(Op::Write { slba, nlb }))
+        Some(Op::Write { slba, nlb })
     }
 
-    fn submit(&mut self, op: Op) -> Result<()> {
+    fn submit(&mut self, op: Op, queue: &mut dyn QueuePair) -> Result<()> {
         let command = Command {
             nsid: NamespaceId(1),
             op,
@@ -144,7 +148,7 @@ impl Lane {
             Op::Write { nlb, .. } => Some(self.buffer(nlb)),
             _ => None,
         };
-        self.queue
+        queue
             .submit(command, Tag(0), data)
             .map_err(|rejected| anyhow!("{:?}", rejected.reason))?;
         self.in_flight += 1;
@@ -163,10 +167,8 @@ impl Lane {
         }
     }
 
-    /// Collects what is done, and fills up.
-    fn turn(&mut self, depth: usize, done: &mut Vec<Completion>) -> Result<u64> {
-        done.clear();
-        self.queue.poll(done);
+    /// Takes what is done: how many operations that were.
+    fn collect(&mut self, done: &mut Vec<Completion>) -> Result<u64> {
         for completion in &*done {
             ensure!(completion.status.is_success(), "{}", completion.status);
         }
@@ -174,41 +176,83 @@ impl Lane {
         let ended = done.len() as u64;
         self.buffers
             .extend(done.drain(..).filter_map(|completion| completion.data));
-        while self.in_flight < depth {
-            let Some(op) = self.next()? else { break };
-            self.submit(op)?;
-        }
-        self.queue.ring();
         Ok(ended)
     }
 
+    /// Fills up what is in flight. A reset goes by itself.
+    fn fill_up(&mut self, depth: usize, queue: &mut dyn QueuePair) -> Result<()> {
+        while self.in_flight < depth && !(self.is_reset && self.in_flight > 0) {
+            let Some(op) = self.next() else { break };
+            self.submit(op, queue)?;
+        }
+        queue.ring();
+        Ok(())
+    }
+
     /// One operation by itself.
-    fn one(&mut self, op: Op) -> Result<()> {
-        self.submit(op)?;
-        self.queue.ring();
+    fn one(&mut self, op: Op, queue: &mut dyn QueuePair) -> Result<()> {
+        self.submit(op, queue)?;
+        queue.ring();
         let mut done = Vec::new();
-        while self.queue.poll(&mut done) == 0 {}
-        self.in_flight -= 1;
-        ensure!(done[0].status.is_success(), "{}", done[0].status);
+        while queue.poll(&mut done) == 0 {}
+        self.collect(&mut done)?;
         Ok(())
     }
 
     /// Fills its zones.
-    fn fill(&mut self) -> Result<()> {
+    fn fill(&mut self, queue: &mut dyn QueuePair) -> Result<()> {
         let nlb = 32;
         for nth in (0..self.held()).step_by(nlb as usize) {
             let slba = self.place(nth);
-            self.one(Op::Write { slba, nlb })?;
+            self.one(Op::Write { slba, nlb }, queue)?;
         }
         Ok(())
     }
 }
 
+/// A lane as a job of a reactor, for some time.
+struct Timed<'a> {
+    lane: &'a mut Lane,
+    depth: usize,
+    until: Nanos,
+    operations: u64,
+    failure: Option<anyhow::Error>,
+}
+
+impl Timed<'_> {
+    fn turn(&mut self, done: &mut Vec<Completion>, queue: &mut dyn QueuePair) -> Result<NextWake> {
+        let ended = self.lane.collect(done)?;
+        if queue.now() < self.until {
+            self.operations += ended;
+            self.lane.fill_up(self.depth, queue)?;
+        }
+        // The next round begins with nothing in flight.
+        Ok(match self.lane.in_flight {
+            0 => NextWake::Finished,
+            _ => NextWake::Completion,
+        })
+    }
+}
+
+impl Job for Timed<'_> {
+    fn step(
+        &mut self,
+        _now: Nanos,
+        done: &mut Vec<Completion>,
+        queue: &mut dyn QueuePair,
+    ) -> NextWake {
+        self.turn(done, queue).unwrap_or_else(|failure| {
+            self.failure = Some(failure);
+            NextWake::Finished
+        })
+    }
+}
+
 /// The connections of a case.
 pub(super) struct Load {
-    /// Its connection must stay open.
-    _controller: TcpController,
-    lanes: Vec<Lane>,
+    /// Its connection must stay open, and it has the queue of the reactor.
+    device: TcpDevice,
+    lanes: Vec<(TcpQueue, Lane)>,
     depth: usize,
 }
 
@@ -224,13 +268,14 @@ impl Load {
         let address = TcpAddress::parse(&url)?;
         let mut options = Options::new(address);
         options.kato_ms = 0;
-        options.queues = case.connections as u16;
+        // One more for the reactor.
+        options.queues = case.connections as u16 + 1;
         let mut controller = TcpController::connect(options)?;
         let (zone_lbas, capacity_lbas) = (config.zones.size_lbas, config.zones.capacity_lbas);
         let mut lanes = Vec::new();
         for lane in 0..case.connections as u64 {
+            let mut queue = controller.open_queue()?;
             let mut lane = Lane {
-                queue: controller.open_queue()?,
                 is_read: case.is_read,
                 blocks: case.bytes / config.lba_bytes,
                 capacity_lbas,
@@ -239,28 +284,31 @@ impl Load {
                 next: 0,
                 rng: Rng::new(1, lane),
                 in_flight: 0,
+                is_reset: false,
                 buffers: Vec::new(),
                 lba_bytes: config.lba_bytes as usize,
             };
             if case.is_read && !is_full {
-                lane.fill()?;
+                lane.fill(&mut queue)?;
             }
-            lanes.push(lane);
+            lanes.push((queue, lane));
         }
         Ok(Self {
-            _controller: controller,
+            device: TcpDevice::new(controller)?,
             lanes,
             depth: case.depth,
         })
     }
 
-    /// Runs for some seconds.
+    /// Runs for some seconds, in a loop that looks at its queues in turn.
     pub(super) fn measure(&mut self, served: &Served, seconds: f64) -> Result<Measured> {
         let mut done = Vec::with_capacity(2 * self.depth);
         let (cpu_start, start, mut operations) = (served.cpu_time()?, now(), 0);
         let elapsed = loop {
-            for lane in &mut self.lanes {
-                operations += lane.turn(self.depth, &mut done)?;
+            for (queue, lane) in &mut self.lanes {
+                queue.poll(&mut done);
+                operations += lane.collect(&mut done)?;
+                lane.fill_up(self.depth, queue)?;
             }
             let elapsed = now().duration_since(start).as_secs_f64();
             if elapsed >= seconds {
@@ -269,16 +317,37 @@ impl Load {
         };
         let cpu_s = served.cpu_time()? - cpu_start;
         // The next round begins with nothing in flight.
-        for lane in &mut self.lanes {
+        for (queue, lane) in &mut self.lanes {
             while lane.in_flight > 0 {
-                done.clear();
-                lane.in_flight -= lane.queue.poll(&mut done);
+                queue.poll(&mut done);
+                lane.collect(&mut done)?;
             }
         }
-        Ok(Measured {
-            per_s: operations as f64 / elapsed,
-            cpu_ns: cpu_s * 1e9 / operations as f64,
-            allocations: 0.0,
-        })
+        Ok(Measured::new(operations, elapsed, cpu_s))
+    }
+
+    /// The same work of the first connection on a reactor, over a connection of its own.
+    pub(super) fn measure_reactor(&mut self, served: &Served, seconds: f64) -> Result<Measured> {
+        let queue = self.device.open_queue()?;
+        let clock = RealClock::sharing(self.device.clock());
+        let began = clock.now();
+        let cpu_start = served.cpu_time()?;
+        let (_, lane) = self.lanes.first_mut().context("there is a connection")?;
+        let mut job = Timed {
+            lane,
+            depth: self.depth,
+            until: began.saturating_add(Nanos((seconds * 1e9) as u64)),
+            operations: 0,
+            failure: None,
+        };
+        let mut reactor = Reactor::new(clock, &mut self.device, StopSignal::default());
+        reactor.add(&mut job, queue, CoreId(0), began);
+        reactor.run();
+        let (operations, failure) = (job.operations, job.failure);
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        let cpu_s = served.cpu_time()? - cpu_start;
+        Ok(Measured::new(operations, seconds, cpu_s))
     }
 }

@@ -63,6 +63,17 @@ pub(super) struct Measured {
     allocations: f64,
 }
 
+impl Measured {
+    /// So many operations in `seconds`, of which the server had a core for `cpu_s`.
+    fn new(operations: u64, seconds: f64, cpu_s: f64) -> Self {
+        Self {
+            per_s: operations as f64 / seconds,
+            cpu_ns: cpu_s * 1e9 / operations as f64,
+            allocations: 0.0,
+        }
+    }
+}
+
 /// One line of the result.
 pub(super) struct Row {
     case: Case,
@@ -70,6 +81,8 @@ pub(super) struct Row {
     floor: Measured,
     /// Of the runs of each pair, ours by the floor: the middle one.
     ratio: f64,
+    /// The same by a reactor, of what the loop does; `None`: several connections.
+    by_reactor: Option<f64>,
 }
 
 /// One line about responses at the drive's times.
@@ -103,20 +116,18 @@ fn run((case, cores): (&Case, Cores), config: &DriveConfig, runs: u32) -> anyhow
     cores.pin_client();
     let mut load = Load::connect(&served, config, case, false)?;
     load.measure(&served, RUN_S / 4.0)?;
-    let (mut ours, mut floors) = (Vec::new(), Vec::new());
+    let (mut ours, mut floors, mut reactors) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..runs {
         floors.push(Echo::start(case, cores)?.measure(case, RUN_S)?);
         ours.push(load.measure(&served, RUN_S)?);
+        if case.connections == 1 {
+            reactors.push(load.measure_reactor(&served, RUN_S)?);
+        }
     }
     drop(load);
     let (_, allocations) = served.end()?;
-    let operations: f64 = ours.iter().map(|run| run.per_s * RUN_S).sum();
-    let mut ratios: Vec<f64> = ours
-        .iter()
-        .zip(&floors)
-        .map(|(ours, floor)| ours.per_s / floor.per_s)
-        .collect();
-    ratios.sort_by(f64::total_cmp);
+    let done = |runs: &[Measured]| runs.iter().map(|run| run.per_s * RUN_S).sum::<f64>();
+    let operations = done(&ours) + done(&reactors);
     Ok(Row {
         case: *case,
         ours: Measured {
@@ -124,8 +135,17 @@ fn run((case, cores): (&Case, Cores), config: &DriveConfig, runs: u32) -> anyhow
             ..best(&ours)
         },
         floor: best(&floors),
-        ratio: ratios[ratios.len() / 2],
+        ratio: middle(&ours, &floors),
+        by_reactor: (!reactors.is_empty()).then(|| middle(&reactors, &ours)),
     })
+}
+
+/// The middle one of the ratios of pairs of runs, of which there is one at least.
+fn middle(these: &[Measured], those: &[Measured]) -> f64 {
+    let pairs = these.iter().zip(those);
+    let mut ratios: Vec<f64> = pairs.map(|(a, b)| a.per_s / b.per_s).collect();
+    ratios.sort_by(f64::total_cmp);
+    ratios[ratios.len() / 2]
 }
 
 /// The fastest of some runs, of which there is one at least.
@@ -240,6 +260,7 @@ impl Row {
             "target": measured(&self.ours),
             "echo": measured(&self.floor),
             "of_echo": rounded(self.ratio),
+            "reactor_of_loop": self.by_reactor.map(rounded),
         })
     }
 }
@@ -270,12 +291,14 @@ pub(super) fn text(rows: &[Row], late: &[Late]) -> String {
         Column::number("echo us"),
         Column::number("server us"),
         Column::number("of echo"),
+        Column::number("reactor"),
     ]);
     for Row {
         case,
         ours,
         floor,
         ratio,
+        by_reactor,
     } in rows
     {
         let in_flight = (case.depth * case.connections) as f64;
@@ -291,6 +314,7 @@ pub(super) fn text(rows: &[Row], late: &[Late]) -> String {
                 us(floor),
                 format!("{:.2}", floor.cpu_ns / 1e3),
                 format!("{:.0} %", 100.0 * ratio),
+                by_reactor.map_or("-".to_owned(), |of| format!("{:.0} %", 100.0 * of)),
             ]
             .map(Cell::from),
         );

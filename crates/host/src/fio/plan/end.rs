@@ -36,11 +36,21 @@ impl Planner {
             Amount::Percent(percent) => (u128::from(all) * u128::from(percent) / 100) as u64,
             size => self.device.resolve(size),
         });
+        let operations = options.number_ios.map(|n| n.saturating_mul(options.loops));
+        if !options.replay.read_iolog.is_empty() {
+            // The end of a trace is that of its job.
+            return Ok(Stop {
+                runtime,
+                bytes: io_size,
+                operations,
+                ..Stop::default()
+            });
+        }
         let bytes = io_size.unwrap_or(once.saturating_mul(options.loops));
         Ok(Stop {
             runtime,
             bytes: (!options.time_based).then_some(bytes),
-            operations: options.number_ios.map(|n| n.saturating_mul(options.loops)),
+            operations,
             ..Stop::default()
         })
     }

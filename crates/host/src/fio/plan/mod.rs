@@ -1,6 +1,7 @@
 //! A job file on a device: threads, groups and stages; zones, sizes, limits.
 
 mod end;
+mod replay;
 mod shape;
 mod verify;
 
@@ -14,6 +15,7 @@ use super::job::ExitWhat;
 use super::value::Amount;
 use crate::rng::Rng;
 use crate::workload::directed::{DirectedWork, Pattern};
+use crate::workload::record::Recording;
 use crate::workload::zone_table::JobId;
 use crate::workload::{Ending, JobSpec, Syncs, Think};
 
@@ -90,6 +92,15 @@ pub struct Log {
     pub prefix: String,
 }
 
+/// A log of the commands of a thread, in fio's form (`write_iolog`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IssueLog {
+    /// Name of the file.
+    pub file: String,
+    /// What the device is called in it.
+    pub device: String,
+}
+
 /// The logs of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Logs {
@@ -99,6 +110,8 @@ pub struct Logs {
     pub bandwidth: Option<Log>,
     /// Operations per second.
     pub iops: Option<Log>,
+    /// Commands as they were issued.
+    pub issued: Option<IssueLog>,
     /// With the place on the device.
     pub offset: bool,
     /// Averages over so long; zero: each operation.
@@ -109,7 +122,10 @@ impl Logs {
     /// Whether anything is logged.
     #[must_use]
     pub const fn any(&self) -> bool {
-        self.latency.is_some() || self.bandwidth.is_some() || self.iops.is_some()
+        self.latency.is_some()
+            || self.bandwidth.is_some()
+            || self.iops.is_some()
+            || self.issued.is_some()
     }
 }
 
@@ -356,7 +372,9 @@ impl Planner {
             open_limit: options.job_max_open_zones,
             early_reset: self.early_reset(section, zones_count),
             repeats: Self::repeats(section),
+            replay: None,
         };
+        self.replay(section, thread, &mut work)?;
         let verify = self.verify(section, (thread, number), &mut work, &mut stop)?;
         Ok(JobSpec {
             verify,
@@ -380,7 +398,10 @@ impl Planner {
                 every_writes: [options.fsync, options.fdatasync],
                 at_end: options.end_fsync,
             },
-            recording: shape::recording(options),
+            recording: Recording {
+                issued: self.tracing(section)?,
+                ..shape::recording(options)
+            },
             ..JobSpec::new(section.name.clone(), work)
         })
     }

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use zonelab_config::Problem;
 use zonelab_device::Nanos;
 
-use super::{Log, Logs, Planner};
+use super::{IssueLog, Log, Logs, Planner};
 use crate::fio::file::Section;
 use crate::fio::job::JobOptions;
 use crate::softfinish::SoftFinish;
@@ -209,6 +209,7 @@ pub(super) fn recording(options: &JobOptions) -> Recording {
     Recording {
         kinds: false,
         directions: Some(directions),
+        issued: None,
     }
 }
 
@@ -225,6 +226,13 @@ pub(super) fn logs(section: &Section) -> Logs {
         latency: log(&options.lat_log),
         bandwidth: log(&options.bw_log),
         iops: log(&options.iops_log),
+        issued: options.replay.write_iolog.as_ref().map(|file| IssueLog {
+            file: file.clone(),
+            device: options
+                .filename
+                .clone()
+                .unwrap_or_else(|| "zonelab".to_owned()),
+        }),
         offset: options.log_offset,
         window: Nanos(options.log_avg_msec),
     }

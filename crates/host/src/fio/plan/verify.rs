@@ -29,6 +29,10 @@ impl Planner {
             let what = "is for jobs that read or write: this one resets or finishes zones";
             return Err(origin.problem("verify", what, "rw=write and the like"));
         }
+        if work.replay.is_some() {
+            let what = "and read_iolog: operations of a trace are not verified";
+            return Err(origin.problem("verify", what, "leave out one of them"));
+        }
         let pattern = options.verify_pattern.clone();
         if method == Method::Pattern && pattern.is_none() {
             let what = "pattern, but there is none";

@@ -127,6 +127,7 @@ impl WorkloadJob {
                 operations: 0,
                 cleared_zones: 0,
                 ended_zones: 0,
+                replayed: None,
                 merges: MergeCount::default(),
                 errors: 0,
                 first_error: None,
@@ -156,6 +157,7 @@ impl WorkloadJob {
             verified: self.verify.map(|verify| Box::new(verify.into_result())),
             cleared_zones: by_the_way.cleared,
             ended_zones: by_the_way.ended,
+            replayed: self.source.replayed().cloned().map(Box::new),
             ..self.result
         }
     }
@@ -389,6 +391,7 @@ impl WorkloadJob {
             return false;
         }
         self.free.pop();
+        self.result.recorder.issued(now, &step.op);
         let (submitted, first_block) = if self.result.recorder.splits_latency() {
             (queue.now(), step.op.first_block())
         } else {

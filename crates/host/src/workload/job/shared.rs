@@ -13,6 +13,7 @@ use crate::stats::OpKind;
 #[cfg(doc)]
 use crate::workload::JobSpec;
 use crate::workload::record::Recorder;
+use crate::workload::replay::Replayed;
 use crate::workload::zone_table::{JobId, SharedZones};
 
 /// What a job shares with others.
@@ -65,6 +66,8 @@ pub struct JobResult {
     pub cleared_zones: u64,
     /// Zones finished because what was left of them was too small for a write.
     pub ended_zones: u64,
+    /// What became of the operations of a trace that it replayed.
+    pub replayed: Option<Box<Replayed>>,
     /// What the block layer merged of its requests, the ramp included; set by
     /// who ran it, nothing without a block layer.
     pub merges: MergeCount,

@@ -5,6 +5,7 @@
 
 mod directed;
 mod manage;
+mod replay;
 mod streams;
 mod targets;
 mod turns;
@@ -14,12 +15,14 @@ use zonelab_nvme::zns::ZoneSendAction;
 
 use super::directed::{DirectedWork, Direction, Sizes, WriteStyle};
 use super::pace::Rates;
+use super::replay::Replayed;
 use super::zone_table::{JobId, SharedZones, ZoneTable};
 use super::{JobSpec, Work, WriteWork};
 use crate::rng::Rng;
 use crate::stats::OpKind;
 use directed::Directed;
 use manage::Manage;
+use replay::Replaying;
 use streams::{Reads, Writes};
 use turns::{SharedTurns, Turns};
 
@@ -132,6 +135,8 @@ pub(crate) enum Source {
     Directed(Box<Directed>),
     /// Zone after zone.
     Manage(Box<Manage>),
+    /// A trace.
+    Replay(Box<Replaying>),
 }
 
 impl Source {
@@ -165,6 +170,10 @@ impl Source {
             },
             (Work::Directed(work), shared) => {
                 let (table, id) = shared.unwrap_or_else(|| (empty(zoned), 0));
+                if let Some(replay) = &work.replay {
+                    let replay = Replaying::new(replay.clone(), work, zoned, table, id);
+                    return Self::Replay(Box::new(replay));
+                }
                 match work.managing() {
                     None => Self::directed(work.as_ref().clone(), zoned, table, id),
                     Some((kind, direction)) => {
@@ -238,6 +247,8 @@ impl Source {
         match self {
             Self::Manage(manage) => manage.ready_at(rates, now),
             Self::Directed(directed) => directed.ready_at(rates, now, rng),
+            // Its times are those of the trace.
+            Self::Replay(_) => Nanos::ZERO,
             _ if !self.is_between() => Nanos::ZERO,
             _ => rates.ready_at(Direction::Write),
         }
@@ -260,6 +271,7 @@ impl Source {
             }
             Self::Directed(directed) => directed.offer(rng),
             Self::Manage(manage) => manage.offer(now, rng),
+            Self::Replay(replay) => replay.offer(now),
         }
     }
 
@@ -270,7 +282,7 @@ impl Source {
         match self {
             Self::Manage(manage) => manage.is_between_zones(),
             Self::Write(writes) | Self::Mixed { writes, .. } => !writes.is_under_way(),
-            Self::Read(_) | Self::Directed(_) => true,
+            Self::Read(_) | Self::Directed(_) | Self::Replay(_) => true,
         }
     }
 
@@ -280,7 +292,7 @@ impl Source {
         match self {
             Self::Manage(manage) => manage.is_under_way(),
             Self::Write(writes) | Self::Mixed { writes, .. } => writes.is_under_way(),
-            Self::Read(_) | Self::Directed(_) => false,
+            Self::Read(_) | Self::Directed(_) | Self::Replay(_) => false,
         }
     }
 
@@ -297,6 +309,10 @@ impl Source {
                 true
             }
             Self::Manage(manage) => manage.completed(sent, at),
+            Self::Replay(replay) => {
+                replay.completed(sent);
+                true
+            }
             _ => true,
         }
     }
@@ -310,6 +326,7 @@ impl Source {
             }
             Self::Directed(directed) => directed.failed(sent),
             Self::Manage(manage) => manage.abandon(),
+            Self::Replay(replay) => replay.failed(sent),
             _ => {}
         }
     }
@@ -320,6 +337,7 @@ impl Source {
         match self {
             Self::Directed(directed) => directed.ended(),
             Self::Manage(manage) => manage.ended(),
+            Self::Replay(replay) => replay.ended(),
             Self::Write(_) | Self::Read(_) | Self::Mixed { .. } => {}
         }
     }
@@ -328,7 +346,16 @@ impl Source {
     pub(crate) fn by_the_way(&self) -> ByTheWay {
         match self {
             Self::Directed(directed) => directed.by_the_way(),
+            Self::Replay(replay) => replay.by_the_way(),
             _ => ByTheWay::default(),
+        }
+    }
+
+    /// What became of the operations of a trace.
+    pub(crate) fn replayed(&self) -> Option<&Replayed> {
+        match self {
+            Self::Replay(replay) => Some(replay.replayed()),
+            _ => None,
         }
     }
 }

@@ -46,17 +46,23 @@ impl Estimated {
         Some(Self::within(mean, share))
     }
 
-    /// A percentile in nanoseconds, between the latencies of the ranks where it
-    /// lies in 95 of 100 samples of independent latencies. `None` if fewer than
-    /// ten latencies are beyond it: then it says nothing.
-    pub(super) fn percentile(all: &Latency, percent: f64) -> Option<Self> {
+    /// A percentile of the total latency in nanoseconds, between the latencies of
+    /// the ranks where it lies in 95 of 100 samples. `None` if fewer than ten
+    /// latencies are beyond it: then it says nothing.
+    pub(super) fn percentile(stats: &DirectionStats, percent: f64) -> Option<Self> {
+        Self::of_rank(stats.total.percentiles()?, percent, dependence(stats))
+    }
+
+    /// The same of latencies of which `dependence` times as many would have to be
+    /// taken, squared, to know as much as of independent ones.
+    pub(super) fn of_rank(all: &Latency, percent: f64, dependence: f64) -> Option<Self> {
         let count = all.count() as f64;
         let share = percent / 100.0;
         // A rank is whole: ten of 10,000 are beyond P99.9, whatever 0.999 is in binary.
         if count * (1.0 - share).min(share) < BEYOND - 1e-6 {
             return None;
         }
-        let spread = 100.0 * NORMAL_95 * (share * (1.0 - share) / count).sqrt();
+        let spread = 100.0 * NORMAL_95 * dependence * (share * (1.0 - share) / count).sqrt();
         let at = |percent| all.percentile(percent).map(|ns| ns.0 as f64);
         Some(Self {
             value: at(percent)?,
@@ -96,6 +102,24 @@ impl Estimated {
     /// How far it reaches above the value, as a share of it.
     fn above(self) -> Option<f64> {
         self.high.map(|high| (high / self.value - 1.0).max(0.0))
+    }
+}
+
+/// How much wider the interval of the mean latency is, by batch means, than that of
+/// as many independent latencies: what waits in one queue waits together. At
+/// least 1, and 1 if it is not known.
+fn dependence(stats: &DirectionStats) -> f64 {
+    let moments = stats.total.moments();
+    let known = together(&stats.confidence, Confidence::mean_latency);
+    let (Some(known), Some(mean), Some(stddev)) = (known, moments.mean(), moments.stddev()) else {
+        return 1.0;
+    };
+    let independent = NORMAL_95 * stddev / (moments.count() as f64).sqrt() / mean;
+    let ratio = known / independent;
+    if ratio.is_finite() {
+        ratio.max(1.0)
+    } else {
+        1.0
     }
 }
 

@@ -8,7 +8,7 @@
 //! A verdict takes into account how well a value is known. Throughput and means
 //! have intervals of confidence by batch means
 //! ([`Confidence`](zonelab_host::stats::Confidence)), percentiles by their
-//! ranks. What lies within the tolerance with its whole interval agrees, what
+//! ranks, as much wider as the latencies depend on each other. What lies within the tolerance with its whole interval agrees, what
 //! lies outside with its whole interval differs, and the rest is not decided:
 //! a longer run would tell.
 
@@ -199,7 +199,7 @@ impl Metric {
         match self {
             Self::Throughput => Estimated::throughput(stats, seconds),
             Self::MeanLatency => Estimated::mean_latency(stats),
-            Self::Percentile(percent) => Estimated::percentile(stats.total.percentiles()?, percent),
+            Self::Percentile(percent) => Estimated::percentile(stats, percent),
         }
     }
 }

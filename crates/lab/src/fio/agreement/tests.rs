@@ -99,13 +99,18 @@ fn percentiles_may_differ_by_what_the_way_adds() {
 #[test]
 fn percentiles_are_known_by_their_ranks() {
     let all = latencies(1..=10_000);
-    let p50 = Estimated::percentile(&all, 50.0).unwrap();
+    let p50 = Estimated::of_rank(&all, 50.0, 1.0).unwrap();
     // 98 ranks to either side, and a bucket is a thousandth wide.
     let near = |value: Option<f64>, us: f64| (value.unwrap() / (us * 1e3) - 1.0).abs() < 2e-3;
     assert!(near(Some(p50.value), 5_000.0), "{p50:?}");
     assert!(near(p50.low, 4_902.0) && near(p50.high, 5_098.0), "{p50:?}");
+    let wider = Estimated::of_rank(&all, 50.0, 3.0).unwrap();
+    assert!(
+        near(wider.low, 4_706.0) && near(wider.high, 5_294.0),
+        "{wider:?}"
+    );
     // Ten latencies are beyond P99.9, nine and a half beyond P99.905.
-    assert!(Estimated::percentile(&all, 99.9).is_some());
-    assert_eq!(Estimated::percentile(&all, 99.905), None);
-    assert_eq!(Estimated::percentile(&Latency::new(), 50.0), None);
+    assert!(Estimated::of_rank(&all, 99.9, 1.0).is_some());
+    assert_eq!(Estimated::of_rank(&all, 99.905, 1.0), None);
+    assert_eq!(Estimated::of_rank(&Latency::new(), 50.0, 1.0), None);
 }

@@ -1,0 +1,4 @@
+//! `fio_iolog` under libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| zonelab_fuzz::trace::run_iolog(data));
