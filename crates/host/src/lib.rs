@@ -17,6 +17,7 @@
 //! | [`fio`] | job files of fio: from text to such jobs |
 //! | [`rate`] | limits in bytes or operations per second, as fio keeps them |
 //! | [`softfinish`] | finishing a zone by writes of the host |
+//! | [`verify`] | blocks whose contents can be checked |
 //! | [`stats`] | latency distributions, throughput, confidence intervals |
 //! | [`rng`] | the seeded generator |
 
@@ -31,6 +32,7 @@ mod slices;
 pub mod softfinish;
 pub mod stats;
 pub mod tasks;
+pub mod verify;
 mod wakes;
 pub mod workload;
 

@@ -179,6 +179,14 @@ pub(super) fn outcome(report: &Report<'_>) -> Exit {
                 kind.name()
             );
         }
+        if let Some(verified) = &entry.verified
+            && let Some(first) = &verified.first_wrong
+        {
+            eprintln!(
+                "zonelab: job {}: verify: {} of {} blocks are not what was written, first {first}",
+                entry.job.name, verified.wrong, verified.operations
+            );
+        }
         if entry.stuck > 0 {
             eprintln!(
                 "zonelab: job {}: {} threads waited for ever, for zones that nobody gives back",

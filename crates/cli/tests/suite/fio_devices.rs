@@ -576,6 +576,83 @@ fn what_cannot_be_compared_is_refused() {
     }
 }
 
+/// Blocks that a job has written to a served drive are right until somebody else
+/// changes one, and then it is named; a drive that keeps nothing has none of them.
+#[test]
+fn a_changed_block_of_a_served_drive_is_found() {
+    const LBA: usize = 4096;
+    let scratch = Scratch::new("fio-verify");
+    let served = serve(&scratch, &["--no-timing"]);
+    let fio = |text: &str, device: &str, more: &[&str]| {
+        scratch.write("job.fio", text);
+        scratch.fio(&[&["job.fio", "--json", "--device", device], more].concat())
+    };
+    let verify = |output: &std::process::Output| {
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let job = &result["jobs"][0];
+        let of = |value: &Value| value.as_u64().unwrap();
+        let found = &job["zonelab"]["verify"];
+        [
+            of(&job["error"]),
+            of(&found["total_ios"]),
+            of(&found["wrong"]),
+        ]
+    };
+    let write = "[a]\nrw=write\nverify=crc32c\nbs=64k\nsize=2z\nioengine=libaio\niodepth=8\n";
+    let read = "[a]\nrw=randread\nverify=crc32c\nbs=64k\nsize=2z\nnumber_ios=500\n";
+    for device in ["confznspp", &served.url()] {
+        let more = if device == "confznspp" {
+            &SMALL[..]
+        } else {
+            &[]
+        };
+        let output = fio(write, device, more);
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert_eq!(verify(&output), [0, 512, 0], "{device}");
+    }
+    let output = fio(read, &served.url(), &[]);
+    assert_eq!(verify(&output), [0, 500, 0], "{}", stderr(&output));
+    // Zone 1 is written again as it was, but for one bit of its fifth block.
+    let (controller, mut queue) = served.connect();
+    let zone = zonelab_device::QueuePair::info(&queue).namespaces[0]
+        .zoned
+        .unwrap()
+        .zone_size_lbas;
+    let mut kept = Vec::new();
+    for block in 0..16 {
+        let (slba, nlb) = (Lba(zone + block), 1);
+        let done = run(&mut queue, Op::Read { slba, nlb }, Some(Buf::zeroed(LBA)));
+        kept.push(done.data.unwrap());
+    }
+    let reset = Op::ZoneSend {
+        slba: Lba(zone),
+        action: zonelab_nvme::zns::ZoneSendAction::RESET,
+        select_all: false,
+    };
+    assert!(run(&mut queue, reset, None).status.is_success());
+    kept[5][100] ^= 4;
+    for (block, data) in (0..).zip(kept) {
+        let (slba, nlb) = (Lba(zone + block), 1);
+        let done = run(&mut queue, Op::Write { slba, nlb }, Some(data));
+        assert!(done.status.is_success());
+    }
+    drop((queue, controller));
+    let only = format!("{write}verify_only\n");
+    let output = fio(&only, &served.url(), &[]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(5), "{said}");
+    assert_eq!(verify(&output), [84, 257, 1], "{said}");
+    let says = "job a: verify: 1 of 257 blocks are not what was written, first 65536 bytes at \
+                offset 16777216 (zone 1): crc32c of the data: expected ";
+    assert!(said.contains(says), "{said}");
+    let forgetful = serve(&scratch, &["--no-timing", "--data", "none"]);
+    let output = fio(write, &forgetful.url(), &[]);
+    assert_eq!(output.status.code(), Some(5));
+    assert_eq!(verify(&output), [84, 512, 512]);
+    let says = "no header: expected magic 0xacca, found 0x0000";
+    assert!(stderr(&output).contains(says), "{}", stderr(&output));
+}
+
 /// In real time each job has a thread of its own, which is named after it.
 #[test]
 fn jobs_run_in_threads_of_their_own() {

@@ -2,13 +2,15 @@
 
 use super::options::{self, Treatment};
 use super::setting::{
-    distribution, interval, number, open_zones, percent, percentiles, read_write, share,
-    softfinish_pause, split_sizes, unknown, writes,
+    distribution, interval, no_verify_state, number, open_zones, percent, percentiles, read_write,
+    share, softfinish_pause, split_sizes, tolerates, unknown, verify, verify_pattern, writes,
 };
 use super::text::{Origin, Setting};
 use super::trace::ReplayOptions;
 use super::value::{self, Amount, Wrong, wrong};
 use crate::stats::Latency;
+use crate::verify::{Method, Pattern};
+use crate::workload::Tolerates;
 use crate::workload::distribution::Distribution;
 use zonelab_config::Problem;
 
@@ -24,12 +26,14 @@ const MAX_BYTES: u64 = 1 << 40;
 const MAX_IODEPTH: u64 = 65_535;
 
 /// What a job does: `rw`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReadWrite {
     /// At random, instead of in order.
     pub(super) random: bool,
     /// By direction: read, write, trim.
     pub(super) directions: [bool; 3],
+    /// Operations from one random position on, at least 1.
+    pub(super) in_a_row: u32,
 }
 
 /// Which jobs end with one that ends, under `exitall`.
@@ -96,6 +100,16 @@ pub(super) struct JobOptions {
     pub(super) fsync: u32,
     pub(super) fdatasync: u32,
     pub(super) end_fsync: bool,
+    pub(super) wait_for: Option<String>,
+    pub(super) tolerates: Tolerates,
+    pub(super) fill_device: bool,
+    pub(super) verify: Option<Method>,
+    pub(super) verify_pattern: Option<Pattern>,
+    pub(super) verify_interval: u64,
+    pub(super) verify_backlog: u32,
+    pub(super) verify_fatal: bool,
+    pub(super) verify_only: bool,
+    pub(super) do_verify: bool,
     pub(super) initial_zone_reset: bool,
     pub(super) append: bool,
     pub(super) finish: bool,
@@ -128,6 +142,7 @@ impl Default for JobOptions {
             rw: ReadWrite {
                 random: false,
                 directions: [true, false, false],
+                in_a_row: 1,
             },
             bs: [(4_096, 4_096); 3],
             bssplit: [const { Vec::new() }; 3],
@@ -175,6 +190,16 @@ impl Default for JobOptions {
             fsync: 0,
             fdatasync: 0,
             end_fsync: false,
+            wait_for: None,
+            tolerates: Tolerates::default(),
+            fill_device: false,
+            verify: None,
+            verify_pattern: None,
+            verify_interval: 0,
+            verify_backlog: 0,
+            verify_fatal: false,
+            verify_only: false,
+            do_verify: true,
             initial_zone_reset: false,
             append: false,
             finish: false,
@@ -263,6 +288,14 @@ impl JobOptions {
             "slat_percentiles" => &mut self.slat_percentiles,
             "read_beyond_wp" => &mut self.read_beyond_wp,
             "end_fsync" => &mut self.end_fsync,
+            "fill_device" => &mut self.fill_device,
+            "do_verify" => &mut self.do_verify,
+            "verify_fatal" => &mut self.verify_fatal,
+            "verify_only" => &mut self.verify_only,
+            // fio saves by default, and job files for it say so or not.
+            "verify_state_save" | "verify_state_load" => {
+                return Some(no_verify_state(name, value));
+            }
             "initial_zone_reset" => &mut self.initial_zone_reset,
             "zone_append" => &mut self.append,
             "finish" => &mut self.finish,
@@ -349,6 +382,12 @@ impl JobOptions {
             "zone_reset_frequency" => share(text).map(|x| self.zone_reset_frequency = x),
             "fsync" => writes(text).map(|n| self.fsync = n),
             "fdatasync" => writes(text).map(|n| self.fdatasync = n),
+            "verify" => verify(text).map(|method| self.verify = method),
+            "verify_pattern" => verify_pattern(text).map(|p| self.verify_pattern = Some(p)),
+            "verify_interval" => {
+                value::bounded(text, kb_base, 0, 1 << 30).map(|n| self.verify_interval = n)
+            }
+            "verify_backlog" => writes(text).map(|n| self.verify_backlog = n),
             "max_open_zones" => open_zones(text).map(|n| self.max_open_zones = n),
             "job_max_open_zones" => open_zones(text).map(|n| self.job_max_open_zones = n),
             _ => return None,
@@ -394,6 +433,16 @@ impl JobOptions {
     fn rest(&mut self, name: &str, text: &str) -> Result<(), Wrong> {
         match name {
             "name" => self.name = Some(text.to_owned()),
+            "wait_for" => self.wait_for = Some(text.to_owned()),
+            "continue_on_error" => self.tolerates = tolerates(text)?,
+            "rw_sequencer" => match text {
+                "sequential" => {}
+                "identical" => {
+                    let what = "identical is not supported: a zone is written in order";
+                    return Err(wrong(what, "sequential"));
+                }
+                _ => return Err(unknown(text, &["sequential"])),
+            },
             "description" => self.description = Some(text.to_owned()),
             "filename" => self.filename = Some(text.to_owned()),
             "ioengine" => text.clone_into(&mut self.ioengine),
@@ -458,6 +507,10 @@ mod tests {
                 "random",
                 "50",
                 "nvme",
+                "crc32c",
+                "0",
+                "sequential",
+                "all",
                 "strict",
             ];
             let read = values.iter().any(|value| {

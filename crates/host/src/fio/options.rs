@@ -40,7 +40,8 @@ const DRIVE: &str = "there is one drive, and no file system on it";
 const HOST: &str = "the host is modelled, not used";
 const PRIORITY: &str = "commands have no priorities";
 const DATA: &str = "contents of buffers do not matter to the drive";
-const VERIFY: &str = "nothing is verified";
+const VERIFY: &str = "every block carries the number of its write, and all are read back";
+const DUMP: &str = "the message says what was expected and found";
 const SUBMIT: &str = "commands are submitted one by one, and completions taken as they come";
 const STEADY: &str = "runs do not end by a steady state";
 const TARGET: &str = "depths are not searched for";
@@ -105,6 +106,19 @@ const USED: &[OptionInfo] = &[
     used("fsync"),
     used("fdatasync"),
     used("end_fsync"),
+    used("wait_for"),
+    used("continue_on_error"),
+    also("fill_device", &["fill_fs"]),
+    used("rw_sequencer"),
+    used("verify"),
+    used("verify_pattern"),
+    used("verify_interval"),
+    used("verify_backlog"),
+    used("verify_fatal"),
+    used("verify_only"),
+    used("do_verify"),
+    used("verify_state_save"),
+    used("verify_state_load"),
     used("initial_zone_reset"),
     also("zone_append", &["append"]),
     used("finish"),
@@ -236,6 +250,8 @@ const NO_MEANING: &[(&str, &[&str])] = &[
             "print_qid_mappings",
             "spdk_tracing",
             "env_context",
+            "verify_async",
+            "verify_async_cpus",
         ],
     ),
     (
@@ -275,18 +291,7 @@ const NO_MEANING: &[(&str, &[&str])] = &[
     (
         VERIFY,
         &[
-            "do_verify",
-            "verify_interval",
-            "verify_offset",
-            "verify_pattern",
-            "verify_fatal",
-            "verify_dump",
-            "verify_async",
-            "verify_async_cpus",
-            "verify_backlog",
             "verify_backlog_batch",
-            "verify_state_load",
-            "verify_state_save",
             "verify_write_sequence",
             "verify_header_seed",
             "verify_pattern_interval",
@@ -299,6 +304,7 @@ const NO_MEANING: &[(&str, &[&str])] = &[
             "trim_backlog_batch",
         ],
     ),
+    (DUMP, &["verify_dump"]),
     (
         SUBMIT,
         &[
@@ -340,8 +346,8 @@ const NO_MEANING: &[(&str, &[&str])] = &[
         &["norandommap", "softrandommap", "ba", "blockalign"],
     ),
     (
-        "a job ends at its first failed operation",
-        &["continue_on_error", "ignore_error", "max_latency"],
+        "a job ends at its first failed operation, unless continue_on_error says otherwise",
+        &["ignore_error", "max_latency"],
     ),
     (
         "a limit is only a limit from above",
@@ -374,7 +380,7 @@ const NO_MEANING: &[(&str, &[&str])] = &[
 
 /// Options that are refused: reason, and names.
 const UNSUPPORTED: &[(&str, &[&str])] = &[
-    (VERIFY, &["verify", "verify_only"]),
+    ("headers are at the start of blocks", &["verify_offset"]),
     (
         TRACE,
         &[
@@ -408,27 +414,12 @@ const UNSUPPORTED: &[(&str, &[&str])] = &[
     (STRIDED, &["zoneskip"]),
     (
         "jobs are ordered by stonewall and startdelay",
-        &[
-            "wait_for",
-            "flow",
-            "flow_id",
-            "flow_watermark",
-            "flow_sleep",
-        ],
+        &["flow", "flow_id", "flow_watermark", "flow_sleep"],
     ),
-    (
-        "the order within a zone is sequential",
-        &["rw_sequencer", "bs_is_seq_rand"],
-    ),
+    ("the order within a zone is sequential", &["bs_is_seq_rand"]),
     (
         "there is one drive, and no file system on it",
-        &[
-            "opendir",
-            "fill_device",
-            "fill_fs",
-            "create_only",
-            "profile",
-        ],
+        &["opendir", "create_only", "profile"],
     ),
     (
         "streams and data placement directives are no part of the zoned command set",

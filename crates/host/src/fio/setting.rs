@@ -5,6 +5,8 @@ use zonelab_device::Nanos;
 use super::job::{MICROSECOND, MILLISECOND, ReadWrite};
 use super::value::{self, Wrong, wrong};
 use crate::softfinish::SoftFinish;
+use crate::verify::{Method, Pattern, VALID_PATTERNS};
+use crate::workload::Tolerates;
 use crate::workload::distribution::Distribution;
 
 pub(super) fn number(text: &str, low: u64, high: u64) -> Result<u64, Wrong> {
@@ -19,6 +21,61 @@ pub(super) fn share(text: &str) -> Result<f64, Wrong> {
 /// A number of writes; 0: never.
 pub(super) fn writes(text: &str) -> Result<u32, Wrong> {
     number(text, 0, u64::from(u32::MAX)).map(|n| n as u32)
+}
+
+/// A method of verification; `None`: none.
+pub(super) fn verify(text: &str) -> Result<Option<Method>, Wrong> {
+    let valid = || Method::ALL.map(Method::name).join(", ");
+    match text {
+        "0" | "none" => Ok(None),
+        "crc32c-intel" => Ok(Some(Method::Crc32c)),
+        _ => match Method::ALL.into_iter().find(|method| method.name() == text) {
+            Some(method) => Ok(Some(method)),
+            None if OTHER_METHODS.contains(&text) => {
+                Err(wrong(format!("{text} is not supported"), valid()))
+            }
+            None => Err(wrong(
+                format!("\"{}\" is none of the values", value::shorten(text)),
+                valid(),
+            )),
+        },
+    }
+}
+
+/// Methods of fio's that are not here.
+const OTHER_METHODS: &[&str] = &[
+    "crc64",
+    "crc32",
+    "crc16",
+    "crc7",
+    "xxhash",
+    "sha1",
+    "sha3-224",
+    "sha3-256",
+    "sha3-384",
+    "sha3-512",
+    "meta",
+    "pattern_hdr",
+    "null",
+];
+
+pub(super) fn verify_pattern(text: &str) -> Result<Pattern, Wrong> {
+    Pattern::parse(text).map_err(|error| wrong(error.to_string(), VALID_PATTERNS))
+}
+
+/// States of verification are neither saved nor loaded.
+pub(super) fn no_verify_state(name: &str, text: Option<&str>) -> Result<(), Wrong> {
+    match (value::switch(text)?, name) {
+        (false, _) => Ok(()),
+        (true, "verify_state_load") => Err(wrong(
+            "is not supported: a job reads back what it has written itself",
+            "what an earlier run has written: rw=read with the same verify, or verify_only=1",
+        )),
+        (true, _) => Err(wrong(
+            "is not supported: a run that ends early cannot be continued",
+            "0; what an early run has written is verified by rw=read with the same verify",
+        )),
+    }
 }
 
 /// A limit on open zones; 0: none.
@@ -56,10 +113,6 @@ pub(super) fn unknown(text: &str, valid: &[&str]) -> Wrong {
 
 pub(super) fn read_write(text: &str) -> Result<ReadWrite, Wrong> {
     let (name, modifier) = text.split_once(':').unwrap_or((text, ""));
-    if !modifier.is_empty() {
-        let what = "a number after `:` is not supported: zones are written in order";
-        return Err(wrong(what, name));
-    }
     let (random, directions) = match name {
         "read" => (false, [true, false, false]),
         "write" => (false, [false, true, false]),
@@ -87,7 +140,34 @@ pub(super) fn read_write(text: &str) -> Result<ReadWrite, Wrong> {
             return Err(unknown(name, &valid));
         }
     };
-    Ok(ReadWrite { random, directions })
+    let mut in_a_row = 1;
+    if !modifier.is_empty() {
+        if !random || directions[2] {
+            let what = "a number after `:` skips blocks, which zones written in order have none of";
+            return Err(wrong(what, format!("{name}, or randread:N and the like")));
+        }
+        in_a_row = number(modifier, 1, u64::from(u32::MAX))? as u32;
+    }
+    Ok(ReadWrite {
+        random,
+        directions,
+        in_a_row,
+    })
+}
+
+/// Errors that do not end a job. What is verified is compared to its end anyway.
+pub(super) fn tolerates(text: &str) -> Result<Tolerates, Wrong> {
+    let (reads, writes) = match text {
+        "none" | "0" | "verify" => (false, false),
+        "read" => (true, false),
+        "write" => (false, true),
+        "io" | "all" | "1" => (true, true),
+        _ => {
+            let valid = ["none", "read", "write", "io", "verify", "all"];
+            return Err(unknown(text, &valid));
+        }
+    };
+    Ok(Tolerates { reads, writes })
 }
 
 /// `4k/60:64k/40`, by direction. Shares left out are equal parts of the rest.

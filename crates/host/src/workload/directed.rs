@@ -209,6 +209,8 @@ pub enum Pattern {
         /// By [`Direction`]: operations in a hundred that are random; the
         /// others continue where the last one ended.
         percent: [u32; 3],
+        /// Operations of a direction from one random position on, at least 1.
+        in_a_row: u32,
     },
 }
 

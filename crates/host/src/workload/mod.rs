@@ -28,11 +28,14 @@ mod work;
 pub mod zone_table;
 
 use zonelab_device::{NamespaceId, Nanos};
+use zonelab_nvme::Status;
 
 use crate::rate::{Counting, Limit};
+use crate::stats::OpKind;
+use crate::verify::Verify;
 use record::Recording;
 
-pub use job::{JobResult, Shared, WorkloadJob};
+pub use job::{JobResult, Shared, Verified, WorkloadJob, WrongBlock};
 pub use source::slice_of;
 pub use work::{Fill, ReadWork, Work, WriteWork};
 
@@ -71,6 +74,8 @@ pub struct JobSpec<W = Work> {
     pub ending: Ending,
     /// When this job ends, all others of the run are told to end too.
     pub ends_run: bool,
+    /// Errors that do not end it.
+    pub tolerates: Tolerates,
     /// Pauses.
     pub think: Option<Think>,
     /// Flushes between its writes.
@@ -82,6 +87,9 @@ pub struct JobSpec<W = Work> {
     pub sleep_slack: Nanos,
     /// What is kept of its operations.
     pub recording: Recording,
+    /// Its writes carry contents that can be checked, and are read back; or what
+    /// it reads is checked. Of work in directions that moves data.
+    pub verify: Option<Box<Verify>>,
 }
 
 impl<W> JobSpec<W> {
@@ -100,10 +108,12 @@ impl<W> JobSpec<W> {
             stop: Stop::default(),
             ending: Ending::default(),
             ends_run: false,
+            tolerates: Tolerates::default(),
             think: None,
             syncs: Syncs::default(),
             sleep_slack: Nanos::ZERO,
             recording: Recording::default(),
+            verify: None,
         }
     }
 }
@@ -122,10 +132,12 @@ impl From<JobSpec<directed::DirectedWork>> for JobSpec {
             stop,
             ending,
             ends_run,
+            tolerates,
             think,
             syncs,
             sleep_slack,
             recording,
+            verify,
         } = spec;
         Self {
             name,
@@ -139,10 +151,12 @@ impl From<JobSpec<directed::DirectedWork>> for JobSpec {
             stop,
             ending,
             ends_run,
+            tolerates,
             think,
             syncs,
             sleep_slack,
             recording,
+            verify,
         }
     }
 }
@@ -184,6 +198,30 @@ pub enum Ending {
     AtLastCompletion,
 }
 
+/// Failed operations after which a job goes on; they are counted. Of those that
+/// prepare others, and of a device that is gone, none is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tolerates {
+    /// Reads.
+    pub reads: bool,
+    /// Writes, and whatever else is no read.
+    pub writes: bool,
+}
+
+impl Tolerates {
+    fn goes_on_after(self, sent: &source::Sent, status: Status) -> bool {
+        let of_kind = match sent.kind {
+            OpKind::Read => self.reads,
+            _ => self.writes,
+        };
+        let is_single = matches!(
+            sent.role,
+            source::Role::Measured | source::Role::FirstOfZone
+        );
+        of_kind && is_single && status != Status::HOST_PATHING_ERROR
+    }
+}
+
 /// Pauses of a job, between operations. (An operation of several commands, such
 /// as a softfinish with the write in front of it, is not interrupted.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,13 +238,20 @@ pub struct Think {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Syncs {
     /// One after so many writes, by each of two counts that do not know of each
-    /// other: fio's `fsync` and `fdatasync`. 0: none.
+    /// other: fio's `fsync` and `fdatasync`. 0: none. Latencies are kept of those
+    /// that come by the first.
     pub every_writes: [u32; 2],
     /// One when the job has ended, if it wrote anything.
     pub at_end: bool,
 }
 
 impl Syncs {
+    /// Whether the latency of one behind that write is kept.
+    fn counts(&self, writes: u64) -> bool {
+        let every = u64::from(self.every_writes[0]);
+        every > 0 && writes.is_multiple_of(every)
+    }
+
     /// Whether one follows the write of that number, counted from 1.
     #[inline]
     fn is_due(&self, writes: u64) -> bool {

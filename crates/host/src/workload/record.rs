@@ -295,9 +295,12 @@ pub struct Recorder {
     pub first_writes: Latency,
     /// By direction.
     pub directions: [Option<Box<DirectionStats>>; 3],
-    /// From the decision to flush until the completion is with the job; `None`:
-    /// there was no flush, or directions are not recorded.
+    /// Of flushes by the first count of writes ([`Syncs`](super::Syncs)), from the
+    /// decision until the completion is with the job; `None`: there was none, or
+    /// directions are not recorded.
     pub syncs: Option<Spread>,
+    /// Flushes of any sort, if directions are recorded.
+    pub flushes: u64,
     /// Operations by completion latency: [`BUCKETS`], and what is longer.
     pub buckets: [u64; BUCKETS.len() + 1],
     /// Operations by the number in flight when they were submitted.
@@ -324,6 +327,7 @@ impl Recorder {
             first_writes: Latency::new(),
             directions: [None, None, None],
             syncs: None,
+            flushes: 0,
             buckets: [0; BUCKETS.len() + 1],
             depths: [0; DEPTHS],
             log: Vec::new(),
@@ -453,11 +457,15 @@ impl Recorder {
         }
     }
 
-    /// A flush has completed.
-    pub(super) fn record_sync(&mut self, completed: Nanos, latency: Nanos) {
+    /// A flush has completed, whose latency `counts` or does not.
+    pub(super) fn record_sync(&mut self, completed: Nanos, latency: Nanos, counts: bool) {
         if let Some(recording) = self.recording.directions
             && self.measures(completed)
         {
+            self.flushes += 1;
+            if !counts {
+                return;
+            }
             let percentiles = recording.completion_percentiles;
             let syncs = self.syncs.get_or_insert_with(|| Spread::new(percentiles));
             syncs.record(latency);

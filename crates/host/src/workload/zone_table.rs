@@ -146,6 +146,8 @@ struct Zone {
     opener: JobId,
     /// It is in the list of open zones.
     is_open: bool,
+    /// How often its contents were given up.
+    resets: u32,
 }
 
 /// Whether a job may write to a zone now.
@@ -172,6 +174,7 @@ impl ZoneTable {
             is_managed: false,
             opener: NOBODY,
             is_open: false,
+            resets: 0,
         };
         let mut table = Self {
             zoned,
@@ -269,6 +272,12 @@ impl ZoneTable {
             return 0;
         }
         zone.written - zone.pending
+    }
+
+    /// How often the zone was reset: what was written at another count is gone.
+    #[must_use]
+    pub fn resets(&self, zone: u32) -> u32 {
+        self.zones[zone as usize].resets
     }
 
     /// Whether a reset or finish of the zone can begin: nobody is at work in it.
@@ -411,9 +420,12 @@ impl ZoneTable {
     }
 
     fn set_written(&mut self, zone: u32, lbas: u64) {
-        let written = &mut self.zones[zone as usize].written;
-        self.written_lbas = self.written_lbas - *written + lbas;
-        *written = lbas;
+        let state = &mut self.zones[zone as usize];
+        if lbas < state.written {
+            state.resets = state.resets.wrapping_add(1);
+        }
+        self.written_lbas = self.written_lbas - state.written + lbas;
+        state.written = lbas;
     }
 
     fn open(&mut self, zone: u32) {

@@ -5,8 +5,14 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 use zonelab_device::{Lba, Nanos, Op};
+use zonelab_host::Rng;
 use zonelab_host::stats::OpKind;
-use zonelab_host::workload::{Fill, JobSpec, ReadWork, Stop, Work, WriteWork, slice_of};
+use zonelab_host::workload::directed::{DirectedWork, Direction, Sizes};
+use zonelab_host::workload::record::DirectionRecording;
+use zonelab_host::workload::zone_table::{SharedZones, ZoneTable};
+use zonelab_host::workload::{
+    Ending, Fill, JobSpec, ReadWork, Shared, Stop, Syncs, Work, WorkloadJob, WriteWork, slice_of,
+};
 use zonelab_nvme::zns::ZoneSendAction;
 
 use super::support::{
@@ -641,5 +647,88 @@ proptest! {
         prop_assert_eq!(result.operations, ops.len() as u64);
         prop_assert_eq!(result.recorder.first_writes.count(), u64::from(end - first));
         prop_assert!(queue.deepest <= queue_depth as usize);
+    }
+}
+
+/// As fio 3.33 does it beside a drive with zones of 8 MiB: what an earlier job of
+/// another size has left of a zone has a pass go on from the first.
+#[test]
+fn a_rest_has_a_pass_go_on_from_the_first_zone() {
+    for (zone, left_lbas, block, passes) in [
+        // 60 blocks are 10 writes, 55 are 9 and a rest; 3 of 32 writes are done again.
+        (6, 55, 6, vec![10 + 3, 10, 9]),
+        (4, 55, 6, vec![9 + 3, 10, 10]),
+        // Nothing is left over: the pass ends with the last zone.
+        (6, 54, 6, vec![10, 10, 9]),
+        (4, 54, 6, vec![9, 10, 10]),
+        // Each zone has a rest. 24 writes are all of the size.
+        (6, 54, 8, vec![7 + 4, 7, 6]),
+    ] {
+        let zoned = tiny_info().namespaces[0].zoned.expect("zones");
+        let mut table = ZoneTable::new(zoned, None);
+        table.declare_full(4..7);
+        table.declare_empty(zone..zone + 1);
+        table.declare_written(zone, CAPACITY - left_lbas);
+        let work = DirectedWork::through(4..7, Direction::Write, Sizes::fixed(block));
+        let mut spec = JobSpec::new("pass", work);
+        spec.stop.bytes = Some(3 * ZONE * 4096);
+        let shared = Shared {
+            zones: Some((SharedZones::new(table), 0)),
+            ..Shared::default()
+        };
+        let mut job = WorkloadJob::new(spec, &tiny_info(), Rng::new(1, 0), shared);
+        let mut queue = recorder();
+        queue.run(&mut job, 10_000).expect("it ends");
+        let writes = |zone: u64| {
+            let is_here = |op: &&Op| matches!(op, Op::Write { slba, .. } if slba.0 / ZONE == zone);
+            queue.ops().iter().filter(is_here).count()
+        };
+        assert_eq!(
+            [4, 5, 6].map(writes).to_vec(),
+            passes,
+            "{zone} {left_lbas} {block}"
+        );
+        assert_eq!(job.into_result().errors, 0);
+    }
+}
+
+/// Whether a flush follows the write behind which it is due depends on what ends
+/// the job, as in fio; and only those of the first count have their latencies kept.
+#[test]
+fn flushes_behind_the_last_write_are_those_of_fio() {
+    for (bytes, flushes) in [(2 * ZONE, 12), (2 * CAPACITY, 11)] {
+        for (every_writes, at_end, counted) in [
+            ([10, 0], false, true),
+            ([0, 10], false, false),
+            ([0, 10], true, false),
+        ] {
+            let work = DirectedWork::through(0..2, Direction::Write, Sizes::fixed(1));
+            let mut spec = JobSpec::new("flushes", work);
+            spec.stop.bytes = Some(bytes * 4096);
+            spec.ending = Ending::AtLastCompletion;
+            spec.recording.directions = Some(DirectionRecording {
+                submission_percentiles: false,
+                completion_percentiles: false,
+                total_percentiles: false,
+                bandwidth_interval: US(500),
+                iops_interval: US(500),
+                confidence: false,
+                log: false,
+                log_window: Nanos::ZERO,
+            });
+            spec.syncs = Syncs {
+                every_writes,
+                at_end,
+            };
+            let mut queue = recorder();
+            let (result, _) = record(spec.into(), &mut queue);
+            let of = &result.recorder;
+            assert_eq!(of.flushes, flushes + u64::from(at_end), "{bytes}");
+            let count = of.syncs.as_ref().map_or(0, |all| all.moments().count());
+            assert_eq!(count, if counted { flushes } else { 0 });
+            let is_flush = |op: &&Op| matches!(op, Op::Flush);
+            let sent = queue.ops().iter().filter(is_flush).count() as u64;
+            assert_eq!(sent, of.flushes);
+        }
     }
 }

@@ -103,7 +103,67 @@ fn mistakes_have_their_line_and_all_are_listed() {
         ("", "j.fio: no job in it"),
         ("[a]\nbs\n", "j.fio:2: bs: needs a value"),
         ("[a]\nbs=${NONE}\n", "j.fio:2: bs: needs a value"),
-        ("[a]\nverify=md5\n", "j.fio:2: verify: is not supported"),
+        (
+            "[a]\nwait_for=b\n[b]\n",
+            "j.fio:2: wait_for: no job before this one has the name b",
+        ),
+        (
+            "[a]\nwait_for=a\n",
+            "j.fio:2: wait_for: a: a job cannot wait for itself",
+        ),
+        (
+            "[a]\n[a]\n[b]\nwait_for=a\n",
+            "j.fio:4: wait_for: several jobs have the name a",
+        ),
+        (
+            "[a]\ncontinue_on_error=some\n",
+            "j.fio:2: continue_on_error: \"some\" is none of the values",
+        ),
+        ("[a]\nrw=randread:0\n", "j.fio:2: rw: 0 is out of range"),
+        (
+            "[a]\nrw_sequencer=identical\n",
+            "j.fio:2: rw_sequencer: identical is not supported",
+        ),
+        (
+            "[a]\nverify=pattern\n",
+            "j.fio:2: verify: pattern, but there is none",
+        ),
+        (
+            "[a]\nverify=md5\nrw=trim\n",
+            "j.fio:2: verify: is for jobs that read or write",
+        ),
+        (
+            "[a]\nverify=md5\nrw=write\nverify_interval=3000\n",
+            "j.fio:4: verify_interval: 3000 bytes do not divide the block size of 4096",
+        ),
+        (
+            "[a]\nverify_only\nverify=md5\nrw=write\nbsrange=4k-16k\n",
+            "j.fio:2: verify_only: nothing says how long blocks of several sizes are",
+        ),
+        (
+            "[a]\nrw=write\nzone_append=1\nverify_pattern=%o\n",
+            "j.fio:4: verify_pattern: %o is the offset of the block, which an append",
+        ),
+        (
+            "[a]\nverify=crc64\n",
+            "j.fio:2: verify: crc64 is not supported; crc32c, md5, sha256, sha512, pattern",
+        ),
+        (
+            "[a]\nverify=crc99\n",
+            "j.fio:2: verify: \"crc99\" is none of the values; crc32c, md5, sha256, sha512, pattern",
+        ),
+        (
+            "[a]\nverify_pattern=5%x\n",
+            "j.fio:2: verify_pattern: after % only o is known",
+        ),
+        (
+            "[a]\nverify_state_load=1\n",
+            "j.fio:2: verify_state_load: is not supported: a job reads back what it has written",
+        ),
+        (
+            "[a]\nverify_state_save=1\n",
+            "j.fio:2: verify_state_save: is not supported: a run that ends early cannot be",
+        ),
         ("[a]\nrw=write:4k\n", "j.fio:2: rw: a number after `:`"),
         (
             "[a]\nrw=trimwrite\n",
@@ -213,12 +273,12 @@ fn jobs_end_as_in_fio() {
     assert_eq!(
         ends,
         [
-            (None, Some(2 * written), None, false),
+            (None, Some(2 * zone), None, false),
             (None, Some(4 * zone), None, true),
-            (five, Some(2 * written), None, false),
+            (five, Some(2 * zone), None, false),
             (five, None, None, true),
             (None, Some(6 * written), None, true),
-            (None, Some(2 * written), Some(7), false),
+            (None, Some(2 * zone), Some(7), false),
         ]
     );
 }
@@ -304,14 +364,14 @@ fn a_share_of_io_is_of_what_the_job_works_on() {
     );
     let zone = 256 << 10;
     let bytes: Vec<_> = plan.jobs.iter().map(|job| job.spec.stop.bytes).collect();
-    let once = Some(240 << 10);
     let expected = [
         Some(2 * zone),
         Some(zone),
         Some(3 * zone),
         Some(200 << 10),
-        once,
-        once,
+        // The zones end it before.
+        Some(zone),
+        Some(zone),
     ];
     assert_eq!(bytes, expected);
     let zones: Vec<_> = plan
@@ -327,17 +387,18 @@ fn a_share_of_io_is_of_what_the_job_works_on() {
 fn passes_end_where_those_of_fio_end() {
     let (zone, capacity) = (256 << 10, 240 << 10);
     for (options, bytes, repeats) in [
-        ("rw=write\nbs=16k", 4 * capacity, false),
+        // Nothing is left of a zone: the zones end it before the size does.
+        ("rw=write\nbs=16k", 4 * zone, false),
         ("rw=read\nbs=16k", 4 * capacity, false),
         // A trim counts as the size of a zone: four of them are a pass.
         ("rw=trim", 4 * zone, false),
         ("rw=randtrim", 4 * zone, false),
-        // 240 KiB are no multiple of these.
-        ("rw=write\nbs=64k", 4 * zone, true),
+        // 240 KiB are no multiple of these: the job goes on from the first zone.
+        ("rw=write\nbs=64k", 4 * zone, false),
         ("rw=write\nbs=28k\nloops=2", 8 * zone, true),
         ("rw=read\nbs=64k", 4 * capacity, false),
         ("rw=rw\nbs=64k", 4 * capacity, false),
-        ("rw=write\nbsrange=16k-64k", 4 * capacity, false),
+        ("rw=write\nbsrange=16k-64k", 4 * zone, false),
     ] {
         let plan = plan(&format!("[a]\nsize=4z\n{options}\n"));
         let spec = &plan.jobs[0].spec;
@@ -523,10 +584,10 @@ const MISTAKES: &[Mistake] = &[
     ),
     ("--name", &[], &[], "--name: needs a value; --name=..."),
     (
-        "--name=a --verify=md5",
+        "--name=a --verify=crc7",
         &[],
         &[],
-        "--verify of job a: is not supported: nothing is verified",
+        "--verify of job a: crc7 is not supported; crc32c, md5, sha256, sha512, pattern",
     ),
     (
         "--name=a --size=101%",

@@ -22,3 +22,4 @@ mod scheduler;
 mod softfinish;
 mod support;
 mod traces;
+mod verify;

@@ -7,12 +7,17 @@ use zonelab_device::{
 };
 use zonelab_host::rate::{Counting, Limit};
 use zonelab_host::stats::{GroupStats, OpKind};
-use zonelab_host::workload::{JobResult, JobSpec, ReadWork, Stop, Work, WriteWork};
-use zonelab_host::{Job, NextWake, StopSignal};
+use zonelab_host::workload::directed::{DirectedWork, Direction, Pattern, Sizes};
+use zonelab_host::workload::distribution::Distribution;
+use zonelab_host::workload::zone_table::{SharedZones, ZoneTable};
+use zonelab_host::workload::{
+    JobResult, JobSpec, ReadWork, Shared, Stop, Work, WorkloadJob, WriteWork,
+};
+use zonelab_host::{Job, NextWake, Rng, StopSignal};
 use zonelab_nvme::Status;
 
 use super::support::{
-    CAPACITY, NO_FILL, Recorder, job, large_info, record, spec, tiny_info, writes,
+    CAPACITY, NO_FILL, Recorder, ZONE, job, large_info, record, spec, tiny_info, writes,
 };
 
 const MS: fn(u64) -> Nanos = Nanos::from_ms;
@@ -282,7 +287,7 @@ fn the_last_operations_of_a_deep_queue_are_measured() {
 /// Latencies drawn from two values, 10 us and, one time in ten, 910 us: their
 /// mean is 100 us, and their spread 270 us.
 fn two_valued(seed: u64) -> impl FnMut(&Op) -> (Nanos, Status) + 'static {
-    let mut rng = zonelab_host::Rng::new(seed, 9);
+    let mut rng = Rng::new(seed, 9);
     move |_| {
         (
             US(if rng.below(10) == 0 { 910 } else { 10 }),
@@ -395,8 +400,8 @@ fn a_stop_signal_ends_a_workload() {
     let stop = StopSignal::default();
     let mut queue = Recorder::steady(large_info(), MS(1));
     let info = large_info();
-    let rng = zonelab_host::Rng::new(1, 0);
-    let mut job = zonelab_host::workload::WorkloadJob::new(
+    let rng = Rng::new(1, 0);
+    let mut job = WorkloadJob::new(
         JobSpec {
             queue_depth: 3,
             ..reads()
@@ -549,4 +554,96 @@ fn confidence_is_computed_from_samples_of_any_length() {
         let least = Nanos(32 * sample.unwrap_or(MS(500)).0);
         assert!(end >= least && end < least + MS(10), "{sample:?}: {end:?}");
     }
+}
+
+/// `randread:4` of fio: each random position is followed by three more in order.
+#[test]
+fn operations_in_a_row_follow_each_random_one() {
+    let zoned = tiny_info().namespaces[0].zoned.expect("zones");
+    let mut table = ZoneTable::new(zoned, None);
+    table.declare_full(0..8);
+    let mut work = DirectedWork::through(0..8, Direction::Read, Sizes::fixed(2));
+    work.repeats = true;
+    work.pattern = Pattern::Random {
+        distribution: Distribution::Uniform,
+        percent: [100; 3],
+        in_a_row: 4,
+    };
+    let mut spec = JobSpec::new("rows", work);
+    spec.stop.operations = Some(400);
+    let shared = Shared {
+        zones: Some((SharedZones::new(table), 0)),
+        ..Shared::default()
+    };
+    let mut job = WorkloadJob::new(spec, &tiny_info(), Rng::new(3, 0), shared);
+    let mut queue = Recorder::steady(tiny_info(), Nanos::from_us(10));
+    queue.run(&mut job, 10_000).expect("it ends");
+    let places: Vec<u64> = queue.ops().iter().map(Op::first_block).collect();
+    assert_eq!(places.len(), 400);
+    let follows = |pair: &[u64]| pair[1] == pair[0] + 2;
+    for row in places.chunks(4) {
+        // The next of the last block of a zone is in the next zone, or the first.
+        let crosses = |pair: &[u64]| pair[0] % ZONE == CAPACITY - 2 && pair[1].is_multiple_of(ZONE);
+        assert!(
+            row.windows(2).all(|pair| follows(pair) || crosses(pair)),
+            "{row:?}"
+        );
+    }
+    let rows: Vec<u64> = places.iter().copied().step_by(4).collect();
+    let in_order = places
+        .chunks(4)
+        .zip(&rows[1..])
+        .filter(|(row, next)| follows(&[row[3], **next]));
+    assert!(in_order.count() < 10, "the first of a row is drawn");
+}
+
+/// Reads that fail are counted and do not end a job that tolerates them; a device
+/// that is gone ends it.
+#[test]
+fn tolerated_errors_are_counted_only() {
+    for (reads, status, operations) in [
+        (true, Status::UNRECOVERED_READ_ERROR, 60),
+        (false, Status::UNRECOVERED_READ_ERROR, 1),
+        (true, Status::HOST_PATHING_ERROR, 1),
+    ] {
+        let zoned = tiny_info().namespaces[0].zoned.expect("zones");
+        let mut table = ZoneTable::new(zoned, None);
+        table.declare_full(0..1);
+        let work = DirectedWork::through(0..1, Direction::Read, Sizes::fixed(1));
+        let mut spec = JobSpec::new("reads", work);
+        spec.tolerates.reads = reads;
+        let shared = Shared {
+            zones: Some((SharedZones::new(table), 0)),
+            ..Shared::default()
+        };
+        let mut job = WorkloadJob::new(spec, &tiny_info(), Rng::new(3, 0), shared);
+        let mut queue = Recorder::new(tiny_info(), move |_| (Nanos::from_us(10), status));
+        queue.run(&mut job, 10_000).expect("it ends");
+        assert_eq!(queue.ops().len(), operations);
+        let result = job.into_result();
+        assert_eq!(result.errors, operations as u64);
+        assert_eq!(result.first_error, Some((OpKind::Read, status)));
+    }
+}
+
+/// A job that waits for another starts when that has ended, not before, and its
+/// time counts from then on.
+#[test]
+fn a_job_starts_after_those_that_it_waits_for() {
+    let waited = StopSignal::default();
+    let work = DirectedWork::through(0..1, Direction::Write, Sizes::fixed(1));
+    let spec = JobSpec::new("waits", work);
+    let shared = Shared {
+        starts_after: vec![waited.clone()],
+        ..Shared::default()
+    };
+    let mut job = WorkloadJob::new(spec, &tiny_info(), Rng::new(3, 0), shared);
+    let mut queue = Recorder::steady(tiny_info(), Nanos::from_us(10));
+    assert_eq!(queue.run(&mut job, 10_000), None, "it waits");
+    assert!(queue.ops().is_empty());
+    queue.now = Nanos::from_us(500);
+    waited.stop();
+    let end = queue.run(&mut job, 10_000);
+    assert_eq!(end, Some(Nanos::from_us(500 + 600)));
+    assert_eq!(job.into_result().started, Nanos::from_us(500));
 }

@@ -98,9 +98,13 @@ fn on_emulated<O: Owner, S: Site>(
     owner: impl FnOnce(FaultyDrive) -> O,
     site: impl FnOnce(&O) -> S,
 ) -> Result<FioRun, String> {
-    // Jobs neither give data nor look at any.
+    // Without verification jobs neither give data nor look at any.
+    let verifies = plan.jobs.iter().any(|job| job.spec.verify.is_some());
     let config = DriveConfig {
-        data: DataStore::None,
+        data: match verifies {
+            true => DataStore::Memory,
+            false => DataStore::None,
+        },
         ..config.clone()
     };
     let device = owner(settings.conditions.drive(&config)?);

@@ -136,9 +136,21 @@ struct JobExtra<'a> {
     first_error: Option<String>,
     cleared_zones: u64,
     ended_zones: u64,
+    flushes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verify: Option<Verify>,
     #[serde(skip_serializing_if = "Option::is_none")]
     replay: Option<Replay<'a>>,
     operations: Kinds,
+}
+
+/// What became of blocks that were verified.
+#[derive(Serialize)]
+struct Verify {
+    total_ios: u64,
+    wrong: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_wrong: Option<String>,
 }
 
 /// What became of the operations of a trace.
@@ -353,6 +365,12 @@ fn job<'a>(report: &'a Report<'_>, entry: &'a Entry<'_>, with_bins: bool) -> Job
                 .map(|(kind, status)| format!("{}: {status}", kind.name())),
             cleared_zones: entry.cleared_zones,
             ended_zones: entry.ended_zones,
+            flushes: entry.flushes,
+            verify: entry.verified.as_ref().map(|of| Verify {
+                total_ios: of.operations,
+                wrong: of.wrong,
+                first_wrong: of.first_wrong.as_ref().map(ToString::to_string),
+            }),
             replay: (entry.replayed.as_ref()).map(|replayed| Replay::of(replayed, with_bins)),
             operations: Kinds(entry.kinds),
         },

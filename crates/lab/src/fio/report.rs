@@ -4,16 +4,19 @@
 use zonelab_device::Nanos;
 use zonelab_host::fio::{JobFile, Plan, PlannedJob};
 use zonelab_host::stats::{Intervals, Latency, Moments, OpKind};
-use zonelab_host::workload::JobSpec;
 use zonelab_host::workload::directed::DirectedWork;
 use zonelab_host::workload::record::{BUCKETS, DEPTHS, DirectionStats, Spread};
 use zonelab_host::workload::replay::Replayed;
+use zonelab_host::workload::{JobSpec, Verified};
 use zonelab_nvme::Status;
 
 use super::run::{FioRun, ThreadResult};
 
 /// Error number of an entry with failed operations: EIO, as fio reports it.
 pub(super) const EIO: u32 = 5;
+
+/// That of one whose operations succeeded, but whose blocks were wrong: EILSEQ.
+pub(super) const EILSEQ: u32 = 84;
 
 /// Percentiles of lateness.
 pub(super) const LATENESS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
@@ -62,8 +65,10 @@ pub struct Entry<'a> {
     pub depths: [u64; DEPTHS],
     /// Operations by kind, in the order of [`OpKind::ALL`].
     pub kinds: [u64; OpKind::ALL.len()],
-    /// Flushes; `None`: there were none.
+    /// Flushes of `fsync`; `None`: there were none.
     pub syncs: Option<Spread>,
+    /// Flushes of any sort.
+    pub flushes: u64,
     /// Zones reset because they were full and written again.
     pub cleared_zones: u64,
     /// Zones finished because what was left of them was too small for a write.
@@ -74,6 +79,8 @@ pub struct Entry<'a> {
     pub errors: u64,
     /// The first of them.
     pub first_error: Option<(OpKind, Status)>,
+    /// What became of blocks that were verified; `None`: none were.
+    pub verified: Option<Verified>,
     /// Threads that waited for ever.
     pub stuck: u32,
 }
@@ -133,11 +140,13 @@ impl<'a> Entry<'a> {
             depths: [0; DEPTHS],
             kinds: [0; OpKind::ALL.len()],
             syncs: None,
+            flushes: 0,
             cleared_zones: 0,
             ended_zones: 0,
             replayed: None,
             errors: 0,
             first_error: None,
+            verified: None,
             stuck: 0,
         }
     }
@@ -148,12 +157,22 @@ impl<'a> Entry<'a> {
         let Some(result) = &thread.result else {
             return;
         };
-        let run_time = result.ended.saturating_sub(result.measured_from);
+        let all = result.ended.saturating_sub(result.measured_from);
+        let checking = result.verified.as_ref().map(|of| of.checking);
+        let checking = checking.unwrap_or_default().min(all);
+        // As in fio, what is read back counts as reads, whose time is that of it.
+        let run_time = all.saturating_sub(checking);
+        let reads = self.spec().work.flows[0].is_some();
         self.job_run_time = self.job_run_time.max(run_time);
         let elapsed = result.ended.saturating_sub(began);
         self.elapsed = self.elapsed.max(elapsed);
         for (index, stats) in result.recorder.directions.iter().enumerate() {
             let Some(stats) = stats else { continue };
+            let run_time = match index {
+                0 if reads => all,
+                0 => checking,
+                _ => run_time,
+            };
             self.run_time[index] = self.run_time[index].max(run_time);
             match &mut self.directions[index] {
                 Some(all) => all.merge(stats),
@@ -167,6 +186,7 @@ impl<'a> Entry<'a> {
             (Some(all), Some(syncs)) => all.merge(syncs),
             (none, syncs) => *none = none.take().or_else(|| syncs.clone()),
         }
+        self.flushes += result.recorder.flushes;
         self.cleared_zones += result.cleared_zones;
         self.ended_zones += result.ended_zones;
         match (&mut self.replayed, &result.replayed) {
@@ -175,6 +195,9 @@ impl<'a> Entry<'a> {
         }
         self.errors += result.errors;
         self.first_error = self.first_error.or(result.first_error);
+        if let Some(verified) = &result.verified {
+            self.verified.get_or_insert_default().merge(verified);
+        }
     }
 
     /// What its first thread does.
@@ -196,7 +219,11 @@ impl<'a> Entry<'a> {
     /// The error number of the entry: 0 if nothing failed.
     #[must_use]
     pub const fn error(&self) -> u32 {
-        if self.errors > 0 { EIO } else { 0 }
+        match (self.errors, self.first_error.is_some()) {
+            (0, _) => 0,
+            (_, true) => EIO,
+            (_, false) => EILSEQ,
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Runs a plan.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,7 +9,7 @@ use zonelab_device::{Command, Completion, Device, Lba, NamespaceId, Nanos, Op, Q
 use zonelab_host::fio::{ExitWhat, Plan, PlannedJob};
 use zonelab_host::stats::Latency;
 use zonelab_host::workload::directed::DirectedWork;
-use zonelab_host::workload::zone_table::{SharedZones, ZoneTable};
+use zonelab_host::workload::zone_table::{JobId, SharedZones, ZoneTable};
 use zonelab_host::workload::{HORIZON, JobResult, JobSpec, Shared, WorkloadJob};
 use zonelab_host::{Bell, Clock, CoreId, Job, NextWake, Reactor, RealClock, Rng, StopSignal};
 use zonelab_nvme::Status;
@@ -114,6 +115,8 @@ struct Signals {
     /// By group, from the first of the stage.
     groups: Vec<StopSignal>,
     first_group: u32,
+    /// By thread: rung when it has ended. Of those that others wait for.
+    ended: BTreeMap<JobId, StopSignal>,
 }
 
 impl Signals {
@@ -121,13 +124,23 @@ impl Signals {
         let bell = Bell::default();
         let first_group = jobs.first().map_or(0, |job| job.group);
         let last_group = jobs.last().map_or(0, |job| job.group);
+        let waited_for = jobs.iter().flat_map(|job| job.waits_for.clone());
+        let ended = waited_for.map(|number| (number, StopSignal::over(&bell)));
+        let of_stage = |(number, _): &(JobId, _)| jobs.iter().any(|job| job.number == *number);
         Self {
             groups: (first_group..=last_group)
                 .map(|_| StopSignal::over(&bell))
                 .collect(),
+            ended: ended.filter(of_stage).collect(),
             bell,
             first_group,
         }
+    }
+
+    /// What is rung when each of these threads has ended, if that is waited for.
+    fn ended_of(&self, threads: Range<JobId>) -> Vec<StopSignal> {
+        let each = threads.filter_map(|number| self.ended.get(&number));
+        each.cloned().collect()
     }
 
     fn of_group(&self, group: u32) -> StopSignal {
@@ -140,6 +153,7 @@ struct Told {
     spec: JobSpec<DirectedWork>,
     rng: Rng,
     stop: StopSignal,
+    starts_after: Vec<StopSignal>,
     ends: Vec<StopSignal>,
     ends_on_error: Vec<StopSignal>,
 }
@@ -296,6 +310,7 @@ impl<'a, S: Site> Runner<'a, S> {
                 spec,
                 rng,
                 stop,
+                starts_after,
                 ends,
                 ends_on_error,
             } = self.told(job, signals);
@@ -306,6 +321,7 @@ impl<'a, S: Site> Runner<'a, S> {
                 rng,
                 number: job.number,
                 stop,
+                starts_after,
                 ends,
                 ends_on_error,
             });
@@ -373,6 +389,7 @@ impl<'a, S: Site> Runner<'a, S> {
         let shared = Shared {
             zones: Some((self.zones.clone(), planned.number)),
             stop: told.stop,
+            starts_after: told.starts_after,
             ends: told.ends,
             ends_on_error: told.ends_on_error,
             interrupt: Some(Arc::clone(self.interrupt)),
@@ -394,10 +411,13 @@ impl<'a, S: Site> Runner<'a, S> {
                 all
             }
         };
+        let mut ends = whom(self.plan.exitall);
+        ends.extend(signals.ended_of(planned.number..planned.number + 1));
         Told {
             spec,
             stop: signals.of_group(planned.group),
-            ends: whom(self.plan.exitall),
+            starts_after: signals.ended_of(planned.waits_for.clone()),
+            ends,
             ends_on_error: whom(self.plan.exitall_on_error),
             rng: Rng::new(self.rng.next_u64() ^ planned.seed, 0),
         }

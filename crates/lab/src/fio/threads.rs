@@ -80,6 +80,7 @@ pub(super) struct Task<P> {
     pub(super) rng: Rng,
     pub(super) number: JobId,
     pub(super) stop: StopSignal,
+    pub(super) starts_after: Vec<StopSignal>,
     pub(super) ends: Vec<StopSignal>,
     pub(super) ends_on_error: Vec<StopSignal>,
 }
@@ -143,6 +144,7 @@ impl<P: Part> Task<P> {
                 self.number,
             )),
             stop: self.stop.clone(),
+            starts_after: self.starts_after,
             ends: self.ends,
             ends_on_error: self.ends_on_error,
             interrupt: Some(Arc::clone(common.interrupt)),

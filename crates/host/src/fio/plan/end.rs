@@ -22,10 +22,13 @@ impl Planner {
         }
         let count = u64::from(zones.end - zones.start);
         let all = count * self.device.zone_bytes();
-        let [_, _, trims] = options.rw.directions;
-        let once = match options.rw.random || trims || self.leaves_rests(section) {
+        let [reads, writes, trims] = options.rw.directions;
+        // A pass of writes that meets a rest too small for it in a zone goes on from
+        // the first, until all of the size is done. Any other pass in order ends
+        // with the zones, which hold less than that.
+        let is_one_pass = options.loops == 1 && writes && !reads;
+        let once = match options.rw.random || trims || is_one_pass || self.leaves_rests(section) {
             true => all,
-            // A pass over the zones in order ends with them.
             false => count * self.capacity_bytes(),
         };
         let io_size = options.io_size.map(|size| match size {
@@ -53,17 +56,13 @@ impl Planner {
     }
 
     /// Whether a job starts over at the end of its zones.
-    pub(super) fn repeats(&self, section: &Section) -> bool {
+    pub(super) fn repeats(section: &Section) -> bool {
         let options = &section.options;
-        options.time_based
-            || options.io_size.is_some()
-            || options.loops > 1
-            || self.leaves_rests(section)
+        options.time_based || options.io_size.is_some() || options.loops > 1
     }
 
     /// Whether a pass of writes in order leaves a rest of each zone that is too
-    /// small for a write. As in fio it goes on from the first zone on then, until
-    /// all of the size is done.
+    /// small for a write, so that each of several passes is of all of the size.
     fn leaves_rests(&self, section: &Section) -> bool {
         let options = &section.options;
         let [reads, writes, _] = options.rw.directions;

@@ -3,6 +3,7 @@
 mod end;
 mod replay;
 mod shape;
+mod verify;
 
 use std::ops::Range;
 
@@ -68,6 +69,8 @@ pub struct PlannedJob {
     pub group_reporting: bool,
     /// Whom it ends under `exitall`.
     pub exit_what: ExitWhat,
+    /// It starts when these threads have ended, by number.
+    pub waits_for: Range<JobId>,
     /// Reset all zones before its stage.
     pub resets_device: bool,
     /// Percentiles to report.
@@ -248,6 +251,13 @@ impl Planner {
             self.errors.push(origin.problem("numjobs", what, ""));
             return;
         }
+        let waits_for = match self.waits_for(section) {
+            Ok(waits_for) => waits_for,
+            Err(problem) => {
+                self.errors.push(problem);
+                return;
+            }
+        };
         for thread in 0..options.numjobs {
             let number = self.plan.jobs.len() as u32;
             match self.spec(section, thread, number) {
@@ -258,6 +268,7 @@ impl Planner {
                     stage: self.plan.stages - 1,
                     group_reporting: options.group_reporting,
                     exit_what: options.exit_what,
+                    waits_for: waits_for.clone(),
                     resets_device: options.initial_zone_reset,
                     percentile_list: options.percentile_list.clone(),
                     logs: shape::logs(section),
@@ -272,6 +283,33 @@ impl Planner {
                 }
             }
         }
+    }
+
+    /// The threads whose end a job waits for: those of an earlier job.
+    fn waits_for(&self, section: &Section) -> Result<Range<JobId>, Problem> {
+        let options = &section.options;
+        let Some(name) = &options.wait_for else {
+            return Ok(0..0);
+        };
+        let wrong = |what: String, valid: &str| {
+            let origin = options.place(&["wait_for"], &section.origin);
+            Err(origin.problem("wait_for", what, valid))
+        };
+        if *name == section.name {
+            return wrong(format!("{name}: a job cannot wait for itself"), "");
+        }
+        let of_name = || self.plan.jobs.iter().filter(|job| job.name == *name);
+        let (Some(first), Some(last)) = (of_name().next(), of_name().next_back()) else {
+            let what = format!("no job before this one has the name {name}");
+            return wrong(what, "the name of an earlier job");
+        };
+        if first.section != last.section {
+            return wrong(
+                format!("several jobs have the name {name}"),
+                "a name that one job has",
+            );
+        }
+        Ok(first.number..last.number + 1)
     }
 
     /// The limit of zones written in part, which is one for all jobs.
@@ -310,13 +348,14 @@ impl Planner {
         let zones = self.zones(section, thread)?;
         let style = self.style(section)?;
         let flows = self.flows(section, style, thread)?;
-        let stop = self.end(section, &zones)?;
+        let mut stop = self.end(section, &zones)?;
         let zones_count = u64::from(zones.end - zones.start);
         self.check_depth(section, thread);
         let pattern = if options.rw.random {
             Pattern::Random {
                 distribution: options.random_distribution,
                 percent: options.percentage_random,
+                in_a_row: options.rw.in_a_row,
             }
         } else {
             Pattern::Sequential
@@ -332,11 +371,13 @@ impl Planner {
             reads_beyond_write_pointer: options.read_beyond_wp,
             open_limit: options.job_max_open_zones,
             early_reset: self.early_reset(section, zones_count),
-            repeats: self.repeats(section),
+            repeats: Self::repeats(section),
             replay: None,
         };
         self.replay(section, thread, &mut work)?;
+        let verify = self.verify(section, (thread, number), &mut work, &mut stop)?;
         Ok(JobSpec {
+            verify,
             namespace: self.plan.namespace,
             queue_depth: if options.is_synchronous() {
                 1
@@ -344,6 +385,7 @@ impl Planner {
                 options.iodepth
             },
             start: Nanos(low + spread),
+            tolerates: options.tolerates,
             ramp: Nanos(options.ramp_time),
             stop,
             ending: Ending::AtLastCompletion,
@@ -397,9 +439,8 @@ impl Planner {
             let valid = format!("the device has {} zones, {all} bytes", device.zoned.zones);
             return Err(origin.problem("offset", what, valid));
         }
-        let size = options
-            .size
-            .map_or(all - offset, |size| device.resolve(size));
+        let size = options.size.filter(|_| !options.fill_device);
+        let size = size.map_or(all - offset, |size| device.resolve(size));
         let end = offset.saturating_add(size);
         let first = offset.div_ceil(zone);
         let last = end.min(all) / zone;

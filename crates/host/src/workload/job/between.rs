@@ -27,6 +27,8 @@ pub(super) enum Sync {
     Due,
     /// One is under way.
     InFlight,
+    /// None is, but nothing else may be issued either: blocks are to be verified.
+    Held,
     /// The last one has been.
     Over,
 }
@@ -64,15 +66,18 @@ impl WorkloadJob {
         {
             self.flush(queue, slot, now);
         }
-        matches!(self.sync, Sync::Due | Sync::InFlight)
+        matches!(self.sync, Sync::Due | Sync::InFlight | Sync::Held)
     }
 
     /// A flush has completed.
     pub(super) fn flushed(&mut self, at: Nanos, latency: Nanos) {
+        let mut counts = false;
         if self.sync == Sync::InFlight {
             self.sync = Sync::None;
+            // Nothing was written since it became due.
+            counts = self.spec.syncs.counts(self.issued_writes);
         }
-        self.result.recorder.record_sync(at, latency);
+        self.result.recorder.record_sync(at, latency, counts);
     }
 
     /// Hands a flush to the device. Whether it was taken.

@@ -3,6 +3,7 @@
 mod between;
 mod flight;
 mod shared;
+mod verify;
 
 use std::sync::atomic::Ordering;
 
@@ -19,8 +20,10 @@ use crate::rng::Rng;
 use crate::stats::{Confidence, Intervals, OpKind, Statistic};
 use between::Sync;
 use flight::{InFlight, Whole};
+use verify::Verifying;
 
 pub use shared::{JobResult, Shared};
+pub use verify::{Verified, WrongBlock};
 
 /// A running [`JobSpec`].
 pub struct WorkloadJob {
@@ -49,6 +52,8 @@ pub struct WorkloadJob {
     stopping: bool,
     /// A command that the source offered and the queue refused.
     postponed: Option<Step>,
+    /// What is done about contents, if they are verified.
+    verify: Option<Box<Verifying>>,
     result: JobResult,
 }
 
@@ -71,7 +76,8 @@ impl WorkloadJob {
             .namespace(spec.namespace)
             .expect("the namespace of a job exists");
         let zoned = namespace.zoned.expect("workloads are for zoned namespaces");
-        let zones = shared.zones.take();
+        let mut zones = shared.zones.take();
+        let verify = Verifying::of(&spec, namespace, &mut zones, rng.clone());
         let source = Source::new(&spec, zoned, namespace.lba_bytes, &mut rng, zones);
         let depth = if source.is_one_by_one() {
             1
@@ -111,6 +117,7 @@ impl WorkloadJob {
             paused_until: Nanos::ZERO,
             stopping: false,
             postponed: None,
+            verify,
             result: JobResult {
                 name: spec.name.clone(),
                 recorder: Recorder::new(spec.recording),
@@ -124,6 +131,7 @@ impl WorkloadJob {
                 merges: MergeCount::default(),
                 errors: 0,
                 first_error: None,
+                verified: None,
             },
             spec,
         }
@@ -146,6 +154,7 @@ impl WorkloadJob {
     pub fn into_result(self) -> JobResult {
         let by_the_way = self.source.by_the_way();
         JobResult {
+            verified: self.verify.map(|verify| Box::new(verify.into_result())),
             cleared_zones: by_the_way.cleared,
             ended_zones: by_the_way.ended,
             replayed: self.source.replayed().cloned().map(Box::new),
@@ -176,10 +185,13 @@ impl WorkloadJob {
     }
 
     #[inline]
-    fn handle(&mut self, completion: &Completion) {
+    fn handle(&mut self, completion: &mut Completion) {
         let Tag(slot) = completion.tag;
         let op = self.slots[slot as usize];
         self.free.push(slot);
+        if self.verify.is_some() && self.verified(slot, &op, completion) {
+            return;
+        }
         if !completion.status.is_success() {
             self.failed(&op, completion);
             return;
@@ -200,7 +212,7 @@ impl WorkloadJob {
                 self.record(&op, at, link_bytes);
             }
             Role::FirstPart | Role::Part => self.part_completed(op, at, has_ended),
-            Role::Preparation | Role::Sync => {}
+            Role::Preparation | Role::Sync | Role::Check => {}
         }
     }
 
@@ -263,11 +275,11 @@ impl WorkloadJob {
         self.result.errors += 1;
         self.result.first_error.get_or_insert((sent.kind, status));
         self.whole = None;
-        if sent.role != Role::Sync {
+        if !matches!(sent.role, Role::Sync | Role::Check) {
             self.source.failed(sent);
         }
         // A workload that gets an error does not do what it was made for.
-        self.stopping = true;
+        self.stopping |= !self.spec.tolerates.goes_on_after(sent, status);
     }
 
     /// Whether the job has come to its end, apart from what is in flight.
@@ -360,7 +372,14 @@ impl WorkloadJob {
             nsid: self.spec.namespace,
             op: step.op,
         };
-        if let Err(rejected) = queue.submit(command, Tag(slot), None) {
+        let data = match &mut self.verify {
+            None => None,
+            Some(verify) => verify.data_of(slot, &step, &mut self.sync),
+        };
+        if let Err(rejected) = queue.submit(command, Tag(slot), data) {
+            if let Some(verify) = &mut self.verify {
+                verify.take_back(rejected.data);
+            }
             match rejected.reason {
                 // Everything in flight comes back, so this will go later.
                 RejectReason::QueueFull { .. } => self.postponed = Some(step),
@@ -456,12 +475,20 @@ impl Job for WorkloadJob {
                 // The bell of the run woke it: its time has not come.
                 return NextWake::At(self.spec.start);
             }
+            let waits = self.shared.starts_after.iter();
+            let waits = waits.filter(|of| !of.is_stopped()).count() > 0;
+            if waits && !self.shared.stop.is_stopped() && !self.is_interrupted() {
+                return NextWake::Completion;
+            }
             self.start(now);
         }
-        for completion in done.iter() {
+        for completion in done.iter_mut() {
             self.handle(completion);
         }
-        let resume = self.issue(queue);
+        let resume = match &self.verify {
+            Some(verify) if !verify.is_writing() => self.issue_checks(queue),
+            _ => self.issue(queue),
+        };
         queue.ring();
         let is_idle = self.in_flight() == 0;
         if self.stopping {
@@ -469,6 +496,11 @@ impl Job for WorkloadJob {
                 self.close(queue.now().min(self.deadline));
             }
             if is_idle && !self.flushes_at_end(queue) {
+                if self.verify.is_some()
+                    && let Some(next) = self.verifies_more(queue)
+                {
+                    return next;
+                }
                 return self.end(queue.now());
             }
             return NextWake::Completion;

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use zonelab_device::Nanos;
 use zonelab_nvme::Status;
 
+use super::verify::Verified;
 use crate::block::MergeCount;
 use crate::reactor::StopSignal;
 use crate::stats::OpKind;
@@ -25,6 +26,9 @@ pub struct Shared {
     /// write to as well; work in directions is always of such a table, and has
     /// one of empty zones for itself if none is given.
     pub zones: Option<(SharedZones, JobId)>,
+    /// It starts when these have all been rung: those whose end it waits for. Its
+    /// start, [`JobSpec::start`], is not before that.
+    pub starts_after: Vec<StopSignal>,
     /// What this job tells to end when it has ended, besides
     /// [`JobSpec::ends_run`].
     pub ends: Vec<StopSignal>,
@@ -71,4 +75,6 @@ pub struct JobResult {
     pub errors: u64,
     /// The first of them, and what failed.
     pub first_error: Option<(OpKind, Status)>,
+    /// What became of blocks that were verified, if any were.
+    pub verified: Option<Box<Verified>>,
 }

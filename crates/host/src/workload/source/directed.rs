@@ -123,7 +123,7 @@ impl Directed {
     pub(super) fn completed(&mut self, sent: &Sent) {
         let zone = sent.stream;
         match (sent.role, sent.kind) {
-            (Role::Measured, OpKind::Read) | (Role::Sync, _) => {}
+            (Role::Measured, OpKind::Read) | (Role::Sync | Role::Check, _) => {}
             (Role::Measured, _) => self.table.borrow_mut().end_write(zone, sent.lbas),
             (_, OpKind::Finish) => {
                 self.table.borrow_mut().end_finishing(zone);
@@ -140,7 +140,7 @@ impl Directed {
         let zone = sent.stream;
         let mut table = self.table.borrow_mut();
         match (sent.role, sent.kind) {
-            (Role::Measured, OpKind::Read) | (Role::Sync, _) => {}
+            (Role::Measured, OpKind::Read) | (Role::Sync | Role::Check, _) => {}
             (Role::Measured, _) => table.end_write(zone, sent.lbas),
             _ => {
                 let written = table.written(zone);

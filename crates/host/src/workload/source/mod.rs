@@ -88,6 +88,8 @@ pub(crate) enum Role {
     Part,
     /// A flush between writes: measured by itself.
     Sync,
+    /// A command about blocks that are verified, of which the source knows nothing.
+    Check,
 }
 
 impl Role {

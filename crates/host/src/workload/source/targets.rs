@@ -29,8 +29,12 @@ pub(super) struct Targets {
     cursors: [Cursor; 2],
     /// By direction, over whole blocks of the smallest size.
     positions: [Option<(Positions, u64)>; 2],
+    /// By direction: operations that still follow the last random one in order.
+    in_a_row_left: [u32; 2],
     /// The zone that was drawn for the next write, which could not be issued yet.
     drawn: Option<u32>,
+    /// What was left of a zone in this pass was too small for a write.
+    left_rest: bool,
     early: Option<Early>,
 }
 
@@ -67,7 +71,9 @@ impl Targets {
             zoned,
             cursors: [cursor; 2],
             positions,
+            in_a_row_left: [0; 2],
             drawn: None,
+            left_rest: false,
             early: work.early_reset.map(|when| Early {
                 when,
                 elsewhere_lbas: elsewhere_lbas(table, &work.zones),
@@ -85,13 +91,22 @@ impl Targets {
     /// size in it. `None`: this one is sequential.
     #[inline]
     fn random(
-        &self,
+        &mut self,
         work: &DirectedWork,
         direction: Direction,
         rng: &mut Rng,
     ) -> Option<(u32, u64)> {
         let (positions, per_zone) = self.positions[direction as usize].as_ref()?;
-        if let Pattern::Random { percent, .. } = work.pattern {
+        if let Pattern::Random {
+            percent, in_a_row, ..
+        } = work.pattern
+        {
+            let left = &mut self.in_a_row_left[direction as usize];
+            if *left > 0 {
+                *left -= 1;
+                return None;
+            }
+            *left = in_a_row.saturating_sub(1);
             let percent = percent[direction as usize];
             if percent < 100 && !rng.ratio(u64::from(percent), 100) {
                 return None;
@@ -235,10 +250,14 @@ impl Targets {
                 // Not by its reset, during which it still counts as full.
                 cursor.entered |= matches!(&pick, Offer::Issue(step)
                     if step.stream == zone && step.kind != OpKind::Reset);
+                self.left_rest |=
+                    matches!(&pick, Offer::Issue(step) if step.kind == OpKind::Finish);
                 return pick;
             }
             let last = zone + 1 == work.zones.end;
-            let next = if last && work.repeats {
+            // As in fio, a pass that had to leave out a rest goes on from the first zone
+            // until its size is done; one that wrote every block to the last is over.
+            let next = if last && (std::mem::take(&mut self.left_rest) || work.repeats) {
                 work.zones.start
             } else {
                 zone + 1

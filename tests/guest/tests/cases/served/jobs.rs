@@ -37,7 +37,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 /// Size of the zones, whatever their capacity is.
 const ZONE_SIZE: &str = "zones.size=8MiB";
 /// Job files that are drawn for each drive.
-const DRAWN: u64 = 24;
+const DRAWN: u64 = 12;
 
 /// What one job did, by direction: operations and bytes.
 type Amounts = [(u64, u64); 3];

@@ -107,6 +107,26 @@ const FIXED: &[(&str, Exact, Exact)] = &[
         Exact::Yes,
         Exact::Yes,
     ),
+    // Whether a flush follows the last write depends on what ends the job.
+    (
+        "[a]\nrw=write\nbs=64k\nsize=2z\nfsync=16\n",
+        Exact::Yes,
+        Exact::Yes,
+    ),
+    // fio counts neither of these.
+    (
+        "[a]\nrw=write\nbs=64k\nsize=2z\nfdatasync=16\nend_fsync=1\n",
+        Exact::Yes,
+        Exact::Yes,
+    ),
+    // What the first job leaves of a zone is too small for the second, which goes on
+    // from its first zone on until it has done all of its size.
+    (
+        "[a]\nrw=write\nbs=32k\noffset=4z\nsize=3z\nnumber_ios=97\n[b]\nstonewall\n\
+         rw=write\nbs=256k\noffset=4z\nsize=3z\nnumber_ios=107\niodepth=2\n",
+        Exact::Yes,
+        Exact::Total,
+    ),
     (
         "[a]\nrw=write\nbs=256k\nsize=4z\n[b]\nstonewall\n\
          rw=randread\nbs=4k\nsize=4z\nnumber_ios=500\niodepth=16\n",
@@ -154,11 +174,9 @@ fn job(draw: &mut Draw) -> Job {
     let (offset, zones) = (draw.below(8), 1 + draw.below(4));
     let place = format!("offset={offset}z\nsize={zones}z\n");
     let count = 1 + draw.below(3);
-    // Writes of one size: the rest of a zone that is too small for a write of a later
-    // job has fio go on from the first zone on, where zonelab ends.
-    let write_kib = [16, 32, 64, 128, 256][draw.below(5) as usize];
     for number in 0..count {
         let depth = [1, 2, 4, 8][draw.below(4) as usize];
+        let write_kib = [16, 32, 64, 128, 256][draw.below(5) as usize];
         let read_kib = [4, 16, 64, 128][draw.below(4) as usize];
         let (ops, mib) = (1 + draw.below(150), 1 + draw.below(24));
         let kind = match (number, job.zones) {
