@@ -92,6 +92,10 @@ impl Section {
     }
 }
 
+/// Opens the file of a trace by the name that a job file gives it, or says why that
+/// is not possible.
+pub type OpenTrace<'a> = dyn Fn(&str) -> Result<Box<dyn BufRead>, String> + 'a;
+
 impl JobFile {
     /// Reads a job file.
     ///
@@ -175,10 +179,7 @@ impl JobFile {
     ///
     /// # Errors
     /// Files that cannot be opened, and the first line of each that is wrong.
-    pub fn read_traces(
-        &mut self,
-        open: &dyn Fn(&str) -> Result<Box<dyn BufRead>, String>,
-    ) -> Result<(), Errors> {
+    pub fn read_traces(&mut self, open: &OpenTrace<'_>) -> Result<(), Errors> {
         let mut read: BTreeMap<(String, bool), Arc<Trace>> = BTreeMap::new();
         let mut errors = Vec::new();
         for section in &mut self.sections {

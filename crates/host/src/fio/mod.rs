@@ -31,7 +31,7 @@ pub mod trace;
 mod value;
 
 pub use arguments::CommandLine;
-pub use file::{Echo, JobFile, JobText, Section, Target};
+pub use file::{Echo, JobFile, JobText, OpenTrace, Section, Target};
 pub use job::ExitWhat;
 pub use plan::{IssueLog, Log, Logs, Plan, PlannedJob};
 pub use text::{Origin, Outside};

@@ -29,10 +29,10 @@ fn result(options: &str, trace: &str, full_zones: u32) -> JobResult {
         include: &|_| Err("no files".to_owned()),
     };
     let text = format!("[r]\nwrite_iolog=w\n{options}\n");
-    let mut file = JobFile::parse("j.fio", &text, &outside).unwrap();
+    let mut file = JobFile::parse("j.fio", &text, &outside).expect("the job file is right");
     file.read_traces(&|_| Ok(Box::new(std::io::Cursor::new(trace.to_owned())) as Box<dyn BufRead>))
-        .unwrap();
-    let profile = Tiny.load("tiny", &[]).unwrap();
+        .expect("the trace is right");
+    let profile = Tiny.load("tiny", &[]).expect("it is a profile");
     let info = Drive::new(&profile.config).info().clone();
     let plan = file
         .plan(&info, 1)
@@ -46,18 +46,24 @@ fn result(options: &str, trace: &str, full_zones: u32) -> JobResult {
         full_zones: (full_zones > 0).then_some(0..full_zones),
         interrupt: std::sync::Arc::default(),
     };
-    let mut run = run(&plan, &profile.config, &settings).unwrap();
-    run.threads.remove(0).result.unwrap()
+    let mut run = run(&plan, &profile.config, &settings).expect("it runs");
+    run.threads.remove(0).result.expect("it has begun")
 }
 
 fn issued(result: &JobResult) -> Vec<Operation> {
-    result.recorder.issued.as_ref().unwrap().iter().collect()
+    result
+        .recorder
+        .issued
+        .as_ref()
+        .expect("they are recorded")
+        .iter()
+        .collect()
 }
 
 fn log(operations: &[Operation]) -> String {
     let mut trace = Trace::new("t");
     for operation in operations {
-        trace.push(*operation, 1).unwrap();
+        trace.push(*operation, 1).expect("there is room");
     }
     to_iolog(&trace, "a")
 }
@@ -291,10 +297,16 @@ fn a_log_of_a_job_replays_as_the_same_log() {
     .enumerate()
     {
         let first = result(job, "", 2);
-        let text = to_iolog(first.recorder.issued.as_ref().unwrap(), "a");
+        let text = to_iolog(
+            first.recorder.issued.as_ref().expect("they are recorded"),
+            "a",
+        );
         assert!(text.lines().count() > 4, "{text}");
         let again = result("read_iolog=t\nioengine=libaio\niodepth=64", &text, 2);
-        let replayed = to_iolog(again.recorder.issued.as_ref().unwrap(), "a");
+        let replayed = to_iolog(
+            again.recorder.issued.as_ref().expect("they are recorded"),
+            "a",
+        );
         assert_eq!(again.errors, 0, "job {seed}: {:?}", again.first_error);
         assert_eq!(actions_of(&text), actions_of(&replayed), "job {seed}");
     }
@@ -303,7 +315,12 @@ fn a_log_of_a_job_replays_as_the_same_log() {
 /// The lines of a log without their times: a reset that the zone waits for makes
 /// what follows late.
 fn actions_of(text: &str) -> Vec<String> {
-    let without_time = |line: &str| line.split_once(' ').unwrap().1.to_owned();
+    let without_time = |line: &str| {
+        line.split_once(' ')
+            .expect("a time comes first")
+            .1
+            .to_owned()
+    };
     text.lines().skip(1).map(without_time).collect()
 }
 

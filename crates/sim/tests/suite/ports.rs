@@ -8,17 +8,18 @@ use zonelab_device::{
 };
 use zonelab_host::{Bell, Clock, CoreId, Job, NextWake, Reactor, RealClock, StopSignal};
 use zonelab_sim::{Port, SharedDrive};
-use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::{Drive, profile};
 
 const DEPTH: u32 = 8;
 
 /// A drive whose flash takes microseconds: the tests wait for it.
 fn drive() -> SharedDrive {
-    let mut config = profile::builtin("confznspp").unwrap().config;
+    let mut config = profile::builtin("confznspp")
+        .expect("it is built in")
+        .config;
     config.media.read_ns = Nanos::from_us(2);
     config.media.program_ns = Nanos::from_us(3);
-    SharedDrive::new(Drive::new(&DriveConfig { ..config }), Monotonic::new())
+    SharedDrive::new(Drive::new(&config), Monotonic::new())
 }
 
 /// Commands of either kind that each thread sends.
@@ -63,8 +64,10 @@ impl Job for Worker {
             };
             let tag = (0..DEPTH)
                 .find(|tag| !self.in_flight.contains(tag))
-                .unwrap();
-            queue.submit(Command::new(op), Tag(tag), None).unwrap();
+                .expect("fewer than DEPTH are in flight");
+            queue
+                .submit(Command::new(op), Tag(tag), None)
+                .expect("the queue holds DEPTH commands");
             self.in_flight.insert(tag);
             self.next += 1;
         }
