@@ -13,6 +13,8 @@ mod fio;
 mod host_keys;
 mod kv;
 mod nvme;
+mod on_device;
+mod over_tcp;
 mod profiles;
 mod report;
 mod reproduce;

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use zonelab_host::stats::Latency;
 use zonelab_lab::catalogue;
 use zonelab_lab::compare;
 use zonelab_lab::experiment::Experiment;
@@ -17,6 +18,7 @@ use crate::conditions::{self, ConditionArgs};
 use crate::console;
 use crate::exit::{Exit, Failure};
 use crate::files;
+use crate::on_device::{self, DeviceArgs, On};
 use crate::report::{self, Asked, Invocation};
 use crate::results::{self, Destination, Outcome};
 use crate::session::{self, Finished, Loaded, Work};
@@ -107,6 +109,8 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     conditions: ConditionArgs,
     #[command(flatten)]
+    device: DeviceArgs,
+    #[command(flatten)]
     common: Common,
 }
 
@@ -152,7 +156,7 @@ pub(crate) fn reproduce(args: &Args) -> Result<Exit, Failure> {
             whole: all,
         },
     };
-    execute(loaded, &args.common, &plan)
+    execute(loaded, &args.common, &plan, On::Virtual)
 }
 
 /// Runs one experiment file.
@@ -160,15 +164,27 @@ pub(crate) fn reproduce(args: &Args) -> Result<Exit, Failure> {
 /// # Errors
 /// [`Failure`] with its exit code.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
-    let Opened { loaded, base } = open(&args.experiment, &args.set, args.common.quick)?;
+    let opened = open(&args.experiment, &args.set, args.common.quick)?;
+    let Opened { mut loaded, base } = opened;
     let asked = Asked::Run(args.experiment.clone(), args.set.clone());
+    let profile = loaded.experiment.profile.clone();
+    let options = on_device::Options {
+        set: &args.set,
+        conditions: &args.conditions,
+        is_traced: args.common.tracing.is_asked(),
+    };
+    let on = args.device.open(&mut loaded, &options)?;
+    let is_other = loaded
+        .points
+        .iter()
+        .any(|p| p.experiment().profile != profile);
     let conditions = args.conditions.load()?;
     let mut invocation = args.common.invocation(asked);
-    invocation.options.clone_from(&conditions.words);
+    invocation.options = [args.device.words(), conditions.words.clone()].concat();
     let plan = Plan {
         name: results::file_name(&loaded.experiment.id),
         base: base.as_deref(),
-        altered: !args.set.is_empty() || conditions.configuration.is_some(),
+        altered: !args.set.is_empty() || is_other || conditions.configuration.is_some(),
         invocation,
         conditions,
         skipped: Vec::new(),
@@ -177,7 +193,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
             whole: false,
         },
     };
-    execute(vec![loaded], &args.common, &plan)
+    execute(vec![loaded], &args.common, &plan, on)
 }
 
 /// An experiment that was named on the command line.
@@ -325,7 +341,12 @@ fn not_built(word: &str) -> Result<Option<Failure>, Failure> {
 }
 
 /// Runs experiments, writes their results and shows them.
-fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<Exit, Failure> {
+fn execute(
+    mut loaded: Vec<Loaded>,
+    common: &Common,
+    plan: &Plan<'_>,
+    on: On,
+) -> Result<Exit, Failure> {
     let (base, altered) = (plan.base, plan.altered);
     let path = common.out.clone();
     let path = path.unwrap_or_else(|| Path::new("results").join(&plan.name));
@@ -350,12 +371,12 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
         on_figure: &on_figure,
     };
     // What can go wrong should do so before anything runs, not after.
-    session::check(&loaded, base)?;
+    on.check(&loaded, base)?;
     for one in &loaded {
         references.check(&one.experiment).map_err(Failure::input)?;
     }
     common.tracing.mark(&mut loaded)?;
-    let configuration = configuration(&loaded, plan)?;
+    let configuration = configuration(&loaded, plan, &on)?;
     let to = Destination {
         path: &path,
         seed: common.work.seed,
@@ -364,17 +385,25 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
         trace_file: common.tracing.file(),
     };
     results::prepare(&to)?;
-    let (finished, interrupted) = session::run(loaded, &settings)?;
-    let rows = rows_of(&finished, &references, interrupted)?;
+    let is_real = on.is_real();
+    let (finished, interrupted, lost) = match is_real {
+        false => {
+            let (finished, interrupted) = session::run(loaded, &settings)?;
+            (finished, interrupted, None)
+        }
+        true => in_real_time(loaded, &settings, on)?,
+    };
+    let is_partial = interrupted || lost.is_some();
+    let rows = rows_of(&finished, &references, is_partial)?;
     let scope = Scope {
-        whole: scope.whole && !interrupted,
+        whole: scope.whole && !is_partial,
         ..scope
     };
     let Judged {
         rows,
         summary,
         outdated,
-    } = judged(rows, scope, altered, &misfits);
+    } = judged(rows, scope, (altered, is_real), &misfits);
     let failures = failures(&finished);
     let ended_early = ended_early(&finished);
     for text in failures.iter().chain(&ended_early).chain(&plan.skipped) {
@@ -391,9 +420,10 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
         notices: notices(
             plan,
             interrupted,
+            lost.as_deref(),
             &[failures.as_slice(), &ended_early].concat(),
         ),
-        complete: !interrupted,
+        complete: !is_partial,
     };
     let figures = results::write(&to, outcome)?;
     if common.json {
@@ -410,7 +440,35 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
             .iter()
             .for_each(|entry| eprintln!("zonelab: {entry}"));
     }
+    if let Some(lost) = &lost {
+        let path = path.display();
+        eprintln!("zonelab: {lost}\nzonelab: {path} holds the points that were done before");
+        return Ok(Exit::Device);
+    }
     Ok(exit(&path, interrupted, !failures.is_empty(), &summary))
+}
+
+/// Runs experiments in real time: what they came to, whether the run was interrupted, and
+/// what failed on the device.
+fn in_real_time(
+    loaded: Vec<Loaded>,
+    settings: &session::Settings<'_>,
+    mut on: On,
+) -> Result<(Vec<Finished>, bool, Option<String>), Failure> {
+    let run = session::run_in_real_time(loaded, settings, &mut on);
+    let left = on.leave();
+    let run = run?;
+    // A connection that is lost says more than the command that was.
+    let lost = match (run.failure, left) {
+        (Some(failure), Some(lost)) => Some(format!("{failure}: {lost}")),
+        (Some(failure), None) => Some(failure),
+        (None, Some(lost)) => {
+            eprintln!("zonelab: warning: when the device was left: {lost}");
+            None
+        }
+        (None, None) => None,
+    };
+    Ok((run.finished, run.is_interrupted, lost))
 }
 
 /// How it ended.
@@ -439,7 +497,12 @@ struct Judged {
 
 /// Marks what the list knows of `rows`, and sums them up. Of an altered run,
 /// published values are shown.
-fn judged(mut rows: Vec<Row>, scope: Scope, altered: bool, misfits: &Misfits) -> Judged {
+fn judged(
+    mut rows: Vec<Row>,
+    scope: Scope,
+    (altered, is_real): (bool, bool),
+    misfits: &Misfits,
+) -> Judged {
     rows::count_once(&mut rows);
     let mut outdated = misfits.apply(&mut rows, scope);
     if altered {
@@ -454,7 +517,8 @@ fn judged(mut rows: Vec<Row>, scope: Scope, altered: bool, misfits: &Misfits) ->
         // Points are left out, and shorter runs may meet a bar by luck.
         outdated.retain(|entry| !matches!(entry, Outdated::NotNeeded { .. }));
     }
-    if altered {
+    // The list is about the emulated drives.
+    if altered || is_real {
         outdated.clear();
     }
     Judged {
@@ -465,8 +529,12 @@ fn judged(mut rows: Vec<Row>, scope: Scope, altered: bool, misfits: &Misfits) ->
 }
 
 /// All that results depend on, besides the seed.
-fn configuration(loaded: &[Loaded], plan: &Plan<'_>) -> Result<results::Configuration, Failure> {
-    let mut configuration = results::configuration(loaded, plan.base)?;
+fn configuration(
+    loaded: &[Loaded],
+    plan: &Plan<'_>,
+    on: &On,
+) -> Result<results::Configuration, Failure> {
+    let mut configuration = on.configuration(loaded, plan.base)?;
     let list = configuration.value.as_array_mut();
     if let (Some(list), Some(conditions)) = (list, &plan.conditions.configuration) {
         list.push(conditions.clone());
@@ -508,7 +576,12 @@ fn ended_early(finished: &[Finished]) -> Vec<String> {
 }
 
 /// What a reader of the report must know first.
-fn notices(plan: &Plan<'_>, interrupted: bool, failures: &[String]) -> Vec<String> {
+fn notices(
+    plan: &Plan<'_>,
+    interrupted: bool,
+    lost: Option<&str>,
+    failures: &[String],
+) -> Vec<String> {
     let notices = [
         (interrupted, "The run was interrupted: points are missing."),
         (
@@ -522,6 +595,7 @@ fn notices(plan: &Plan<'_>, interrupted: bool, failures: &[String]) -> Vec<Strin
     ];
     let holds = notices.into_iter().filter(|(holds, _)| *holds);
     let mut notices: Vec<String> = holds.map(|(_, text)| text.to_owned()).collect();
+    notices.extend(lost.map(|lost| format!("The device failed, and points are missing: {lost}")));
     notices.extend(plan.skipped.iter().cloned());
     notices.extend(failures.iter().take(FAILURES_SHOWN).cloned());
     if let Some(more) = failures.len().checked_sub(FAILURES_SHOWN + 1) {
@@ -591,6 +665,9 @@ fn text(shown: &Shown<'_>, path: &Path, figures: &[String]) -> String {
         text.push_str(table::page(rows, summary, &style).trim_end());
         text.push('\n');
     }
+    if let Some(late) = lateness(finished) {
+        text.push_str(&late);
+    }
     // Writing to a string does not fail.
     let _ = writeln!(text, "\nresults: {}", path.display());
     for figure in figures.iter().filter(|_| every_row) {
@@ -598,6 +675,23 @@ fn text(shown: &Shown<'_>, path: &Path, figures: &[String]) -> String {
     }
     let _ = writeln!(text, "report:  {}", path.join(report::FILE).display());
     text
+}
+
+/// How late the host was, of a run in real time.
+fn lateness(finished: &[Finished]) -> Option<String> {
+    let results = finished.iter().flat_map(|one| &one.results);
+    let mut all = Latency::new();
+    let each = results.filter_map(|result| result.lateness.as_ref());
+    each.for_each(|late| all.merge(late));
+    let us = |percent| {
+        let value = all.percentile(percent).map(|late| late.as_us_f64());
+        value.map(table::number)
+    };
+    let (half, most, max) = (us(50.0)?, us(99.0)?, all.max()?.as_us_f64());
+    Some(format!(
+        "\nThe host handled what was due late by {half} us (P50), {most} us (P99), {} us at most.\n",
+        table::number(max)
+    ))
 }
 
 /// The measurements of an experiment that is compared with nothing.

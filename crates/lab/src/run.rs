@@ -5,12 +5,16 @@
 //! are the same in any order and on any number of threads.
 //!
 //! * `identity`: when two points are the same.
+//! * `real`: points in real time, on emulated drives and on devices from outside.
 //! * `phase`: the jobs of a phase, side by side.
+//! * `prepare`: zones of a device made those of a new drive.
 //! * `sharers`: what threads know together of the zones that they share.
 //! * `specs`: from the jobs of a file to those of a phase, for a drive.
 
 mod identity;
 mod phase;
+mod prepare;
+mod real;
 mod sharers;
 mod specs;
 
@@ -20,7 +24,7 @@ use rayon::prelude::*;
 use zonelab_config::{Errors, Override};
 use zonelab_device::Nanos;
 use zonelab_host::Rng;
-use zonelab_host::stats::OpKind;
+use zonelab_host::stats::{Latency, OpKind};
 use zonelab_sim::Emulated;
 use zonelab_ssd::account::{Cause, Totals};
 use zonelab_ssd::profile::Profile;
@@ -31,11 +35,13 @@ use zonelab_ssd::{Control, Drive};
 use crate::conditions::{Conditions, JobFailure};
 use crate::detail::{JobDetail, PointDetail};
 use crate::experiment::{AxisValue, Experiment, HostModel, JobTemplate, SeriesSpec, WorkTemplate};
+use crate::kv::Wear;
 use crate::metrics::Metrics;
 use crate::trace::PointTrace;
 pub use phase::STORE_DEPTH;
-use phase::run_phase;
-use specs::{specs, stores};
+use phase::{PhaseMeasured, run_phase};
+pub use real::{Attached, RealError, run_point_in_real_time};
+use specs::{Shape, specs, stores};
 
 /// Most changes of zone states that a point keeps ([`PointResult::zone_history`]).
 pub const ZONE_HISTORY_LIMIT: usize = 4096;
@@ -49,28 +55,38 @@ pub struct PointResult {
     pub x: AxisValue,
     /// By job, in the order of the phases.
     pub jobs: Vec<JobMeasured>,
-    /// Bytes and operations of the drive in this run.
-    pub totals: Totals,
-    /// Busy time of all channels, and of all units, by cause, in nanoseconds.
-    pub busy_ns: (BTreeMap<&'static str, u64>, BTreeMap<&'static str, u64>),
-    /// Number of channels and units.
-    pub resources: (u32, u32),
-    /// Simulated time.
-    pub simulated: Nanos,
-    /// Operations simulated, measured or not.
+    /// What the drive did; `None`: it is not emulated, and does not tell.
+    pub drive: Option<DriveMeasured>,
+    /// How long it took: simulated time, or real time.
+    pub took: Nanos,
+    /// In real time, how long what was due waited for its handling by the host; `None`:
+    /// time was virtual.
+    pub lateness: Option<Box<Latency>>,
+    /// Operations of all jobs, measured or not.
     pub operations: u64,
-    /// Where time and wear went.
-    pub detail: PointDetail,
     /// Jobs that ended early because of a fault, by phase; none without faults.
     pub failures: Vec<JobFailure>,
     /// Key-value workloads that ended early, for want of zones or space.
     pub ended_early: Vec<EndedEarly>,
     /// How often faults have struck.
     pub faults_struck: u64,
-    /// The first [`ZONE_HISTORY_LIMIT`] changes of zone states.
-    pub zone_history: ZoneHistory,
     /// Its trace, if it was asked for ([`Point::trace`]).
     pub trace: Option<Box<PointTrace>>,
+}
+
+/// What an emulated drive did while a point ran.
+#[derive(Clone, Debug)]
+pub struct DriveMeasured {
+    /// Bytes and operations of the drive in this run.
+    pub totals: Totals,
+    /// Busy time of all channels, and of all units, by cause, in nanoseconds.
+    pub busy_ns: (BTreeMap<&'static str, u64>, BTreeMap<&'static str, u64>),
+    /// Number of channels and units.
+    pub resources: (u32, u32),
+    /// Where time and wear went.
+    pub detail: PointDetail,
+    /// The first [`ZONE_HISTORY_LIMIT`] changes of zone states.
+    pub zone_history: ZoneHistory,
 }
 
 impl PointResult {
@@ -88,16 +104,19 @@ impl PointResult {
             series: self.series.clone(),
             x: self.x.clone(),
             jobs: jobs.collect(),
-            totals: self.totals,
-            busy_ns: self.busy_ns.clone(),
-            resources: self.resources,
-            simulated: self.simulated,
+            drive: self.drive.as_ref().map(|drive| DriveMeasured {
+                totals: drive.totals,
+                busy_ns: drive.busy_ns.clone(),
+                resources: drive.resources,
+                detail: PointDetail::default(),
+                zone_history: ZoneHistory::default(),
+            }),
+            took: self.took,
+            lateness: None,
             operations: self.operations,
-            detail: PointDetail::default(),
             failures: Vec::new(),
             ended_early: Vec::new(),
             faults_struck: self.faults_struck,
-            zone_history: ZoneHistory::default(),
             trace: None,
         }
     }
@@ -323,10 +342,15 @@ impl Point {
             let built = scheduler.spec.build(&Drive::info_of(&profile.config));
             built.map_err(|error| self.unfit(error.to_string()))?;
         }
+        self.fits(&Shape::of_drive(&profile.config))
+    }
+
+    /// Whether its jobs fit a device.
+    fn fits(&self, shape: &Shape) -> Result<(), RunError> {
         for phase in &self.series.phases {
             let templates = self.templates(phase);
-            specs(&templates, &profile.config).map_err(|what| self.unfit(what))?;
-            stores(&templates, &profile.config).map_err(|what| self.unfit(what))?;
+            specs(&templates, shape).map_err(|what| self.unfit(what))?;
+            stores(&templates, shape).map_err(|what| self.unfit(what))?;
         }
         Ok(())
     }
@@ -414,19 +438,13 @@ pub fn run(
 /// # Errors
 /// The drive's configuration is wrong, or the jobs do not fit the drive.
 pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult, RunError> {
-    let Point {
-        experiment,
-        series,
-        x,
-        trace,
-    } = point;
+    let Point { series, trace, .. } = point;
     let unfit = |what| point.unfit(what);
     let profile = point.drive(options.profiles)?;
     let drive = options.conditions.drive(&profile.config);
     let host = point.host();
     let device = host_device(Emulated::new(drive.map_err(unfit)?), &host).map_err(unfit)?;
     let before = device.with_drive(|drive| drive.totals());
-    let mut failures = Vec::new();
     let limits = trace.unwrap_or(RecordLimits::zones_only(ZONE_HISTORY_LIMIT));
     device.with_drive(|drive| drive.record(&limits));
     for zones in &series.full_zones {
@@ -437,19 +455,17 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
             .with_drive(|drive| drive.control(Nanos::ZERO, &full))
             .map_err(|error| unfit(error.to_string()))?;
     }
-    let mut rng = Rng::new(
-        options.seed,
-        name_hash(&[&experiment.id, &series.name, &x.text]),
-    );
-    let mut measured = Vec::new();
-    let mut ended_early = Vec::new();
+    let shape = Shape::of_drive(&profile.config);
+    let has_faults = options.conditions.faults.is_some();
+    let wear = || Some(device.with_drive(|drive| Wear::of(drive.flash().erase_counts())));
+    let mut rng = point.rng(options.seed);
+    let mut measured = PhaseMeasured::default();
     let mut queues = Vec::new();
-    let mut operations = 0;
     let mut simulated = Nanos::ZERO;
     for phase in &series.phases {
         let templates = point.templates(phase);
-        let specs = specs(&templates, &profile.config).map_err(unfit)?;
-        let stores = stores(&templates, &profile.config).map_err(unfit)?;
+        let specs = specs(&templates, &shape).map_err(unfit)?;
+        let stores = stores(&templates, &shape).map_err(unfit)?;
         if trace.is_some() {
             let names = specs.iter().map(|thread| thread.spec.name.as_str());
             let stores = stores.iter().map(|template| template.name.as_str());
@@ -463,34 +479,16 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
             simulated,
             &mut rng,
         );
-        simulated = phase.end.at;
-        let mut of_phase = phase.measured(point, &templates, &device, options)?;
-        for job in &mut of_phase.jobs {
-            device.with_drive(|drive| {
-                job.metrics.add_erasures(drive, erased);
-                job.metrics.add_pool(drive);
-            });
-        }
-        measured.extend(of_phase.jobs);
-        failures.extend(of_phase.failures);
-        ended_early.extend(of_phase.ended_early);
-        operations += of_phase.operations;
+        simulated = phase.at;
+        let of_phase = phase.measured(&templates, &wear, has_faults);
+        let mut of_phase = of_phase.map_err(unfit)?;
+        device.with_drive(|drive| of_phase.add_drive(drive, erased));
+        measured.extend(of_phase);
     }
     let record = device.with_drive(Drive::take_record);
-    let mut result =
-        device.with_drive(|drive| point_result(point, drive, measured, simulated, operations));
-    result.totals = result.totals.since(&before);
-    for job in &mut result.jobs {
-        // Key-value workloads say themselves what of it was theirs.
-        let of = experiment.job_of_result(&job.name);
-        if !of.is_some_and(|job| matches!(job.work, WorkTemplate::Kv(_))) {
-            job.metrics.add_totals(&result.totals);
-        }
-    }
-    result.failures = failures;
-    result.ended_early = ended_early;
+    let of_drive = device.with_drive(|drive| DriveMeasured::of(drive, &before, &record.zones));
+    let mut result = point.result(measured, Some(of_drive), simulated);
     result.faults_struck = device.with_faults(|drive| drive.faults_struck());
-    result.zone_history = first_changes(&record.zones);
     result.trace = trace.map(|limits| {
         Box::new(PointTrace {
             title: point.title(),
@@ -533,40 +531,61 @@ fn first_changes(history: &ZoneHistory) -> ZoneHistory {
     }
 }
 
-fn point_result(
-    point: &Point,
-    drive: &Drive,
-    jobs: Vec<JobMeasured>,
-    simulated: Nanos,
-    operations: u64,
-) -> PointResult {
-    let ledger = drive.flash().media().ledger();
-    let by_cause = |rows: &[[u64; Cause::ALL.len()]]| -> BTreeMap<&'static str, u64> {
-        Cause::ALL
-            .iter()
-            .map(|cause| {
-                (
-                    cause.name(),
-                    rows.iter().map(|row| row[*cause as usize]).sum(),
-                )
-            })
-            .collect()
-    };
-    PointResult {
-        series: point.series.name.clone(),
-        x: point.x.clone(),
-        jobs,
-        totals: drive.totals(),
-        busy_ns: (by_cause(&ledger.channels), by_cause(&ledger.units)),
-        resources: (ledger.channels.len() as u32, ledger.units.len() as u32),
-        simulated,
-        operations,
-        detail: PointDetail::of(drive),
-        failures: Vec::new(),
-        ended_early: Vec::new(),
-        faults_struck: 0,
-        zone_history: ZoneHistory::default(),
-        trace: None,
+impl DriveMeasured {
+    /// What `drive` did since its totals were `before`.
+    fn of(drive: &Drive, before: &Totals, zones: &ZoneHistory) -> Self {
+        let ledger = drive.flash().media().ledger();
+        let by_cause = |rows: &[[u64; Cause::ALL.len()]]| -> BTreeMap<&'static str, u64> {
+            let sum = |cause: &Cause| rows.iter().map(|row| row[*cause as usize]).sum();
+            let all = Cause::ALL.iter();
+            all.map(|cause| (cause.name(), sum(cause))).collect()
+        };
+        Self {
+            totals: drive.totals().since(before),
+            busy_ns: (by_cause(&ledger.channels), by_cause(&ledger.units)),
+            resources: (ledger.channels.len() as u32, ledger.units.len() as u32),
+            detail: PointDetail::of(drive),
+            zone_history: first_changes(zones),
+        }
+    }
+}
+
+impl Point {
+    /// The randomness of its run: it depends on the seed and the names only.
+    fn rng(&self, seed: u64) -> Rng {
+        let (id, series) = (&self.experiment.id, &self.series.name);
+        Rng::new(seed, name_hash(&[id, series, &self.x.text]))
+    }
+
+    /// What was measured, with what the drive did if that is known.
+    fn result(
+        &self,
+        measured: PhaseMeasured,
+        drive: Option<DriveMeasured>,
+        took: Nanos,
+    ) -> PointResult {
+        let mut jobs = measured.jobs;
+        for job in &mut jobs {
+            // Key-value workloads say themselves what of it was theirs.
+            let of = self.experiment.job_of_result(&job.name);
+            let is_kv = of.is_some_and(|job| matches!(job.work, WorkTemplate::Kv(_)));
+            if let Some(drive) = drive.as_ref().filter(|_| !is_kv) {
+                job.metrics.add_totals(&drive.totals);
+            }
+        }
+        PointResult {
+            series: self.series.name.clone(),
+            x: self.x.clone(),
+            jobs,
+            drive,
+            took,
+            lateness: None,
+            operations: measured.operations,
+            failures: measured.failures,
+            ended_early: measured.ended_early,
+            faults_struck: 0,
+            trace: None,
+        }
     }
 }
 
