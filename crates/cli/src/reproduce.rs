@@ -1,9 +1,10 @@
 //! `zonelab reproduce` and `zonelab run`.
 
-use std::fmt::Write as _;
+mod said;
+mod shown;
+
 use std::path::{Path, PathBuf};
 
-use zonelab_host::stats::Latency;
 use zonelab_lab::catalogue;
 use zonelab_lab::compare;
 use zonelab_lab::experiment::Experiment;
@@ -12,20 +13,19 @@ use zonelab_lab::published::References;
 use zonelab_lab::rows::{self, Misfits, Outdated, Row, Scope, Stats, Summary};
 use zonelab_lab::run::PointResult;
 use zonelab_lab::settings::Settings;
-use zonelab_lab::table::{self, Cell, Column, Style, Table};
+use zonelab_lab::table::{self, Cell, Column, Table};
 
 use crate::conditions::{self, ConditionArgs};
 use crate::console;
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::on_device::{self, DeviceArgs, On};
-use crate::report::{self, Asked, Invocation};
+use crate::report::{Asked, Invocation};
 use crate::results::{self, Destination, Outcome};
 use crate::session::{self, Finished, Loaded, Work};
 use crate::trace::Tracing;
-
-/// Failed jobs that the report names.
-const FAILURES_SHOWN: usize = 10;
+use said::{ended_early, failures, notices};
+use shown::{Shown, text};
 
 /// Options of both commands.
 #[derive(clap::Args)]
@@ -424,6 +424,7 @@ fn execute(
             &[failures.as_slice(), &ended_early].concat(),
         ),
         complete: !is_partial,
+        lost: lost.as_deref(),
     };
     let figures = results::write(&to, outcome)?;
     if common.json {
@@ -434,6 +435,7 @@ fn execute(
             rows: &rows,
             summary: &summary,
             every_row: common.rows || finished.len() == 1,
+            is_partial,
         };
         console::print(&text(&shown, &path, &figures))?;
         outdated
@@ -542,71 +544,6 @@ fn configuration(
     Ok(configuration)
 }
 
-/// The jobs that ended because an operation failed, in words.
-fn failures(finished: &[Finished]) -> Vec<String> {
-    let results = finished.iter().flat_map(|one| &one.results);
-    results
-        .flat_map(|result| result.failures.iter().map(move |failure| (result, failure)))
-        .map(|(result, failure)| {
-            format!(
-                "{}, {}: job \"{}\" ended: a {} failed: {}",
-                result.series,
-                result.x.text,
-                failure.job,
-                failure.kind.name(),
-                failure.status
-            )
-        })
-        .collect()
-}
-
-/// Key-value workloads that ended for want of zones or space, which is a result.
-fn ended_early(finished: &[Finished]) -> Vec<String> {
-    let results = finished.iter().flat_map(|one| &one.results);
-    results
-        .flat_map(|result| result.ended_early.iter().map(move |ended| (result, ended)))
-        .map(|(result, ended)| {
-            let (series, x) = (&result.series, &result.x.text);
-            format!(
-                "{series}, {x}: job \"{}\" ended early: {}",
-                ended.job, ended.why
-            )
-        })
-        .collect()
-}
-
-/// What a reader of the report must know first.
-fn notices(
-    plan: &Plan<'_>,
-    interrupted: bool,
-    lost: Option<&str>,
-    failures: &[String],
-) -> Vec<String> {
-    let notices = [
-        (interrupted, "The run was interrupted: points are missing."),
-        (
-            plan.altered,
-            "Settings or conditions differ from the file's: published values are shown, not judged.",
-        ),
-        (
-            plan.invocation.quick,
-            "Quick: what is steady was run for a shorter time. Rare latencies need the whole run.",
-        ),
-    ];
-    let holds = notices.into_iter().filter(|(holds, _)| *holds);
-    let mut notices: Vec<String> = holds.map(|(_, text)| text.to_owned()).collect();
-    notices.extend(lost.map(|lost| format!("The device failed, and points are missing: {lost}")));
-    notices.extend(plan.skipped.iter().cloned());
-    notices.extend(failures.iter().take(FAILURES_SHOWN).cloned());
-    if let Some(more) = failures.len().checked_sub(FAILURES_SHOWN + 1) {
-        notices.push(format!(
-            "And {} more jobs ended so: see points.json.",
-            more + 1
-        ));
-    }
-    notices
-}
-
 /// The rows of all experiments. Of an interrupted run, only those that need no
 /// missing point.
 fn rows_of(
@@ -623,121 +560,4 @@ fn rows_of(
         rows.extend(of_one.map_err(Failure::input)?);
     }
     Ok(rows)
-}
-
-/// What a person is shown.
-struct Shown<'a> {
-    finished: &'a [Finished],
-    rows: &'a [Row],
-    summary: &'a Summary,
-    /// Every row, before the page that sums them up.
-    every_row: bool,
-}
-
-/// What a person sees.
-fn text(shown: &Shown<'_>, path: &Path, figures: &[String]) -> String {
-    let Shown {
-        finished,
-        rows,
-        summary,
-        every_row,
-    } = *shown;
-    let style = console::style();
-    let mut text = String::new();
-    for one in finished.iter().filter(|_| every_row) {
-        let uncompared = rows
-            .iter()
-            .all(|row| row.id != one.experiment.id || row.published.is_none());
-        // The points of a matrix are hundreds: they are in points.csv, and its
-        // levels in its own file.
-        if uncompared && one.matrix.is_none() {
-            text.push_str(&measured(one, &style));
-        }
-        if let Some(matrix) = &one.matrix {
-            text.push_str(&matrix.to_text(&style));
-            text.push('\n');
-        }
-    }
-    if !rows.is_empty() && every_row {
-        text.push_str(&table::comparison(rows, summary, &style));
-    }
-    if !rows.is_empty() {
-        text.push_str(table::page(rows, summary, &style).trim_end());
-        text.push('\n');
-    }
-    if let Some(late) = lateness(finished) {
-        text.push_str(&late);
-    }
-    // Writing to a string does not fail.
-    let _ = writeln!(text, "\nresults: {}", path.display());
-    for figure in figures.iter().filter(|_| every_row) {
-        let _ = writeln!(text, "figure:  {}", path.join(figure).display());
-    }
-    let _ = writeln!(text, "report:  {}", path.join(report::FILE).display());
-    text
-}
-
-/// How late the host was, of a run in real time.
-fn lateness(finished: &[Finished]) -> Option<String> {
-    let results = finished.iter().flat_map(|one| &one.results);
-    let mut all = Latency::new();
-    let each = results.filter_map(|result| result.lateness.as_ref());
-    each.for_each(|late| all.merge(late));
-    let us = |percent| {
-        let value = all.percentile(percent).map(|late| late.as_us_f64());
-        value.map(table::number)
-    };
-    let (half, most, max) = (us(50.0)?, us(99.0)?, all.max()?.as_us_f64());
-    Some(format!(
-        "\nThe host handled what was due late by {half} us (P50), {most} us (P99), {} us at most.\n",
-        table::number(max)
-    ))
-}
-
-/// The measurements of an experiment that is compared with nothing.
-fn measured(one: &Finished, style: &Style) -> String {
-    let mut table = Table::new([
-        Column::text("series"),
-        Column::number(&one.experiment.axis.name),
-        Column::text("job"),
-        Column::number("ops"),
-        Column::number("KIOPS"),
-        Column::number("MiB/s"),
-        Column::number("mean us"),
-        Column::number("P50 us"),
-        Column::number("P95 us"),
-        Column::number("P99.9 us"),
-    ]);
-    for result in &one.results {
-        for job in &result.jobs {
-            let value = |metric: &str| {
-                job.metrics
-                    .get(metric)
-                    .map_or(String::from("-"), table::number)
-            };
-            table.push(
-                [
-                    result.series.clone(),
-                    result.x.text.clone(),
-                    job.name.clone(),
-                    job.metrics
-                        .get("ops")
-                        .map_or(String::from("-"), |ops| format!("{ops:.0}")),
-                    value("kiops"),
-                    value("mib_s"),
-                    value("lat_mean_us"),
-                    value("lat_p50_us"),
-                    value("lat_p95_us"),
-                    value("lat_p99_9_us"),
-                ]
-                .map(Cell::from),
-            );
-        }
-    }
-    format!(
-        "{}: {}\n{}\n",
-        one.experiment.id,
-        one.experiment.title,
-        table.to_text(style)
-    )
 }

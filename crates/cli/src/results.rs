@@ -60,6 +60,8 @@ pub(crate) struct Outcome<'a> {
     pub(crate) notices: Vec<String>,
     /// Whether every point was run.
     pub(crate) complete: bool,
+    /// What failed on the device, after which no point was run.
+    pub(crate) lost: Option<&'a str>,
 }
 
 impl Destination<'_> {
@@ -147,7 +149,7 @@ pub(crate) fn write(to: &Destination<'_>, outcome: Outcome<'_>) -> Result<Vec<St
     put(
         &mut dir,
         "points.json",
-        &points_json(finished, to.seed, &to.configuration),
+        &points_json(finished, to, outcome.lost),
     )?;
     put(&mut dir, "points.csv", &points_csv(finished))?;
     let mut names = Vec::new();
@@ -283,7 +285,7 @@ pub(crate) fn drive_data(toml: &str) -> Result<Value, Failure> {
     Ok(document.to_json())
 }
 
-fn points_json(finished: &[Finished], seed: u64, configuration: &Value) -> String {
+fn points_json(finished: &[Finished], to: &Destination<'_>, lost: Option<&str>) -> String {
     let points: Vec<Value> = finished
         .iter()
         .flat_map(|one| {
@@ -292,12 +294,15 @@ fn points_json(finished: &[Finished], seed: u64, configuration: &Value) -> Strin
                 .map(|result| point_json(&one.experiment.id, result))
         })
         .collect();
-    let value = json!({
+    let mut value = json!({
         "schema": POINTS_SCHEMA,
-        "seed": seed,
-        "configuration": configuration,
+        "seed": to.seed,
+        "configuration": to.configuration,
         "points": points,
     });
+    if let Some(lost) = lost {
+        value["lost"] = json!(lost);
+    }
     let mut text = serde_json::to_string_pretty(&value).unwrap_or_default();
     text.push('\n');
     text

@@ -283,7 +283,7 @@ pub(crate) fn run_in_real_time(
     let profiles = ProfileFiles {
         base: settings.base,
     };
-    let interrupt = console::interruptible("at once; the point that runs is left out")?;
+    let interrupt = console::interruptible("the jobs that run; their point is left out")?;
     let options = RunOptions {
         conditions: settings.conditions,
         seed: settings.seed,

@@ -6,15 +6,19 @@
 //!
 //! * `identity`: when two points are the same.
 //! * `real`: points in real time, on emulated drives and on devices from outside.
+//! * `needs`: what points need of a device from outside.
 //! * `phase`: the jobs of a phase, side by side.
 //! * `prepare`: zones of a device made those of a new drive.
+//! * `result`: what a point measured.
 //! * `sharers`: what threads know together of the zones that they share.
 //! * `specs`: from the jobs of a file to those of a phase, for a drive.
 
 mod identity;
+mod needs;
 mod phase;
 mod prepare;
 mod real;
+mod result;
 mod sharers;
 mod specs;
 
@@ -24,125 +28,23 @@ use rayon::prelude::*;
 use zonelab_config::{Errors, Override};
 use zonelab_device::Nanos;
 use zonelab_host::Rng;
-use zonelab_host::stats::{Latency, OpKind};
 use zonelab_sim::Emulated;
-use zonelab_ssd::account::{Cause, Totals};
 use zonelab_ssd::profile::Profile;
 use zonelab_ssd::record::RecordLimits;
-pub use zonelab_ssd::record::ZoneHistory;
 use zonelab_ssd::{Control, Drive};
 
-use crate::conditions::{Conditions, JobFailure};
-use crate::detail::{JobDetail, PointDetail};
+use crate::conditions::Conditions;
 use crate::experiment::{AxisValue, Experiment, HostModel, JobTemplate, SeriesSpec, WorkTemplate};
 use crate::kv::Wear;
-use crate::metrics::Metrics;
 use crate::trace::PointTrace;
 pub use phase::STORE_DEPTH;
 use phase::{PhaseMeasured, run_phase};
 pub use real::{Attached, RealError, run_point_in_real_time};
+pub use result::{DriveMeasured, EndedEarly, JobMeasured, PointResult, ZoneHistory};
 use specs::{Shape, specs, stores};
 
 /// Most changes of zone states that a point keeps ([`PointResult::zone_history`]).
 pub const ZONE_HISTORY_LIMIT: usize = 4096;
-
-/// What a point measured.
-#[derive(Clone, Debug)]
-pub struct PointResult {
-    /// Series.
-    pub series: String,
-    /// Axis value.
-    pub x: AxisValue,
-    /// By job, in the order of the phases.
-    pub jobs: Vec<JobMeasured>,
-    /// What the drive did; `None`: it is not emulated, and does not tell.
-    pub drive: Option<DriveMeasured>,
-    /// How long it took: simulated time, or real time.
-    pub took: Nanos,
-    /// In real time, how long what was due waited for its handling by the host; `None`:
-    /// time was virtual.
-    pub lateness: Option<Box<Latency>>,
-    /// Operations of all jobs, measured or not.
-    pub operations: u64,
-    /// Jobs that ended early because of a fault, by phase; none without faults.
-    pub failures: Vec<JobFailure>,
-    /// Key-value workloads that ended early, for want of zones or space.
-    pub ended_early: Vec<EndedEarly>,
-    /// How often faults have struck.
-    pub faults_struck: u64,
-    /// Its trace, if it was asked for ([`Point::trace`]).
-    pub trace: Option<Box<PointTrace>>,
-}
-
-/// What an emulated drive did while a point ran.
-#[derive(Clone, Debug)]
-pub struct DriveMeasured {
-    /// Bytes and operations of the drive in this run.
-    pub totals: Totals,
-    /// Busy time of all channels, and of all units, by cause, in nanoseconds.
-    pub busy_ns: (BTreeMap<&'static str, u64>, BTreeMap<&'static str, u64>),
-    /// Number of channels and units.
-    pub resources: (u32, u32),
-    /// Where time and wear went.
-    pub detail: PointDetail,
-    /// The first [`ZONE_HISTORY_LIMIT`] changes of zone states.
-    pub zone_history: ZoneHistory,
-}
-
-impl PointResult {
-    /// The same without what is large: the metrics of its jobs, for whoever only
-    /// compares.
-    #[must_use]
-    pub fn metrics_only(&self) -> Self {
-        let jobs = self.jobs.iter().map(|job| JobMeasured {
-            name: job.name.clone(),
-            kind: job.kind,
-            metrics: job.metrics.clone(),
-            detail: JobDetail::default(),
-        });
-        Self {
-            series: self.series.clone(),
-            x: self.x.clone(),
-            jobs: jobs.collect(),
-            drive: self.drive.as_ref().map(|drive| DriveMeasured {
-                totals: drive.totals,
-                busy_ns: drive.busy_ns.clone(),
-                resources: drive.resources,
-                detail: PointDetail::default(),
-                zone_history: ZoneHistory::default(),
-            }),
-            took: self.took,
-            lateness: None,
-            operations: self.operations,
-            failures: Vec::new(),
-            ended_early: Vec::new(),
-            faults_struck: self.faults_struck,
-            trace: None,
-        }
-    }
-}
-
-/// A job that could not go on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EndedEarly {
-    /// The job.
-    pub job: String,
-    /// What it lacked, and how far it got.
-    pub why: String,
-}
-
-/// What one job of a point measured.
-#[derive(Clone, Debug)]
-pub struct JobMeasured {
-    /// Job.
-    pub name: String,
-    /// What it did.
-    pub kind: OpKind,
-    /// Its metrics; empty if it completed nothing while it was measured.
-    pub metrics: Metrics,
-    /// Its latencies and its throughput over time.
-    pub detail: JobDetail,
-}
 
 /// Why a point could not be run, or what went wrong in it.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -520,34 +422,6 @@ pub(crate) fn queue_names<'a>(jobs: impl Iterator<Item = &'a str> + Clone) -> Ve
         }
     };
     jobs.map(name).collect()
-}
-
-/// As much of a zone history as every point keeps, whether it is traced or not.
-fn first_changes(history: &ZoneHistory) -> ZoneHistory {
-    let kept = history.records.len().min(ZONE_HISTORY_LIMIT);
-    ZoneHistory {
-        records: history.records[..kept].to_vec(),
-        dropped: history.dropped + (history.records.len() - kept) as u64,
-    }
-}
-
-impl DriveMeasured {
-    /// What `drive` did since its totals were `before`.
-    fn of(drive: &Drive, before: &Totals, zones: &ZoneHistory) -> Self {
-        let ledger = drive.flash().media().ledger();
-        let by_cause = |rows: &[[u64; Cause::ALL.len()]]| -> BTreeMap<&'static str, u64> {
-            let sum = |cause: &Cause| rows.iter().map(|row| row[*cause as usize]).sum();
-            let all = Cause::ALL.iter();
-            all.map(|cause| (cause.name(), sum(cause))).collect()
-        };
-        Self {
-            totals: drive.totals().since(before),
-            busy_ns: (by_cause(&ledger.channels), by_cause(&ledger.units)),
-            resources: (ledger.channels.len() as u32, ledger.units.len() as u32),
-            detail: PointDetail::of(drive),
-            zone_history: first_changes(zones),
-        }
-    }
 }
 
 impl Point {

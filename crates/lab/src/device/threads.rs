@@ -111,6 +111,9 @@ struct Left<P, T> {
     part: Option<P>,
 }
 
+/// How a thread ends: with what it leaves, or because its part could not be opened.
+type Ran<P, J> = Result<Left<P, <J as Program>::Output>, String>;
+
 /// What threads that ran side by side leave.
 pub(crate) struct Ended<T> {
     /// In the order of the tasks.
@@ -200,7 +203,7 @@ impl<P: Part, J: Program> Task<P, J> {
         scope: &'s Scope<'s, 'e>,
         common: &'s Common<'_>,
         me: usize,
-    ) -> std::io::Result<ScopedJoinHandle<'s, Result<Left<P, J::Output>, String>>>
+    ) -> std::io::Result<ScopedJoinHandle<'s, Ran<P, J>>>
     where
         P: 's,
         J: 's,
@@ -221,11 +224,7 @@ impl<P: Part, J: Program> Task<P, J> {
     ///
     /// # Errors
     /// The part could not be opened.
-    fn run(
-        self,
-        common: &Common<'_>,
-        attending: &Attending<'_>,
-    ) -> Result<Left<P, J::Output>, String> {
+    fn run(self, common: &Common<'_>, attending: &Attending<'_>) -> Ran<P, J> {
         let (mut device, queue) = self.part.open()?;
         self.stop.bell().also_wakes(P::waker(&device));
         let mut job = (self.make)(queue.info());
