@@ -23,8 +23,8 @@ use crate::session::Loaded;
 /// Where an experiment runs.
 #[derive(clap::Args)]
 pub(crate) struct DeviceArgs {
-    /// Run on this device instead of the file's profile: a profile (virtual time),
-    /// PROFILE?clock=real, or tcp://HOST:PORT/NQN
+    /// Run on this device instead of the file's profile: PROFILE (virtual time),
+    /// PROFILE?clock=real, or tcp://HOST:PORT/NQN (both in real time)
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
     /// The zones of the drive behind tcp:// that the experiment uses may be reset and

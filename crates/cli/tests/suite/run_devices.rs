@@ -220,10 +220,8 @@ fn a_profile_as_device_is_the_experiment_on_that_drive() {
     };
     let plain = points("plain", &[]);
     assert_eq!(points("same", &["--device", "confznspp"]), plain);
-    let profile = scratch.zonelab(&["profiles", "confznspp"]);
-    assert!(profile.status.success());
-    let text = String::from_utf8(profile.stdout).unwrap();
-    scratch.write("own.toml", &text);
+    let profile = concat!(env!("CARGO_MANIFEST_DIR"), "/../../profiles/confznspp.toml");
+    scratch.write("own.toml", &std::fs::read_to_string(profile).unwrap());
     let own = ["--device", "./own.toml", "--set", "drive.media.read=200us"];
     assert_ne!(points("own", &own), plain);
 }
