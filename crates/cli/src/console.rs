@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use zonelab_device::Nanos;
 use zonelab_lab::table::Style;
 
 use crate::exit::{Exit, Failure};
@@ -43,6 +44,53 @@ pub(crate) fn operations(quiet: bool) -> ProgressBar {
         bar.set_style(style);
     }
     bar
+}
+
+/// Progress through points that run one after another in real time: a bar on a terminal,
+/// a line for each elsewhere.
+pub(crate) struct Points {
+    bar: ProgressBar,
+    count: usize,
+    /// Lines instead of a bar.
+    prints: bool,
+}
+
+impl Points {
+    pub(crate) fn new(count: usize, quiet: bool) -> Self {
+        let bar = progress(count as u64, quiet);
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}  {elapsed} elapsed") {
+            bar.set_style(style);
+        }
+        Self {
+            prints: !quiet && bar.is_hidden(),
+            bar,
+            count,
+        }
+    }
+
+    /// The next point begins; it and what follows take `left` at most, if that is known.
+    pub(crate) fn begins(&self, point: &str, left: Option<Nanos>) {
+        let left = left.map(|left| {
+            let seconds = left.0.div_ceil(1_000_000_000);
+            format!(", at most {seconds} s to go")
+        });
+        let number = self.bar.position() + 1;
+        let left = left.unwrap_or_default();
+        let text = format!("point {number} of {}: {point}{left}", self.count);
+        if self.prints {
+            eprintln!("zonelab: {text}");
+        }
+        self.bar.set_message(text);
+    }
+
+    /// It has ended.
+    pub(crate) fn ended(&self) {
+        self.bar.inc(1);
+    }
+
+    pub(crate) fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
 }
 
 /// Progress through candidates, on standard error: a bar on a terminal, a line

@@ -13,6 +13,8 @@ mod fio;
 mod host_keys;
 mod kv;
 mod nvme;
+mod on_device;
+mod over_tcp;
 mod profiles;
 mod report;
 mod reproduce;
@@ -46,7 +48,8 @@ Exit codes: 0 done, 1 an expectation failed, 2 usage, 3 invalid input file,
 enum Command {
     /// Reproduce published results and set them beside ours
     Reproduce(reproduce::Args),
-    /// Run one experiment file
+    /// Run one experiment file, in virtual time, in real time, or on a drive over
+    /// NVMe/TCP
     Run(reproduce::RunArgs),
     /// Run one point of an experiment, and write what every die, channel and
     /// job did as a timeline for ui.perfetto.dev

@@ -1,6 +1,8 @@
 //! `zonelab reproduce` and `zonelab run`.
 
-use std::fmt::Write as _;
+mod said;
+mod shown;
+
 use std::path::{Path, PathBuf};
 
 use zonelab_lab::catalogue;
@@ -11,19 +13,19 @@ use zonelab_lab::published::References;
 use zonelab_lab::rows::{self, Misfits, Outdated, Row, Scope, Stats, Summary};
 use zonelab_lab::run::PointResult;
 use zonelab_lab::settings::Settings;
-use zonelab_lab::table::{self, Cell, Column, Style, Table};
+use zonelab_lab::table::{self, Cell, Column, Table};
 
 use crate::conditions::{self, ConditionArgs};
 use crate::console;
 use crate::exit::{Exit, Failure};
 use crate::files;
-use crate::report::{self, Asked, Invocation};
+use crate::on_device::{self, DeviceArgs, On};
+use crate::report::{Asked, Invocation};
 use crate::results::{self, Destination, Outcome};
 use crate::session::{self, Finished, Loaded, Work};
 use crate::trace::Tracing;
-
-/// Failed jobs that the report names.
-const FAILURES_SHOWN: usize = 10;
+use said::{ended_early, failures, notices};
+use shown::{Shown, text};
 
 /// Options of both commands.
 #[derive(clap::Args)]
@@ -107,6 +109,8 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     conditions: ConditionArgs,
     #[command(flatten)]
+    device: DeviceArgs,
+    #[command(flatten)]
     common: Common,
 }
 
@@ -152,7 +156,7 @@ pub(crate) fn reproduce(args: &Args) -> Result<Exit, Failure> {
             whole: all,
         },
     };
-    execute(loaded, &args.common, &plan)
+    execute(loaded, &args.common, &plan, On::Virtual)
 }
 
 /// Runs one experiment file.
@@ -160,15 +164,27 @@ pub(crate) fn reproduce(args: &Args) -> Result<Exit, Failure> {
 /// # Errors
 /// [`Failure`] with its exit code.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
-    let Opened { loaded, base } = open(&args.experiment, &args.set, args.common.quick)?;
+    let opened = open(&args.experiment, &args.set, args.common.quick)?;
+    let Opened { mut loaded, base } = opened;
     let asked = Asked::Run(args.experiment.clone(), args.set.clone());
+    let profile = loaded.experiment.profile.clone();
+    let options = on_device::Options {
+        set: &args.set,
+        conditions: &args.conditions,
+        is_traced: args.common.tracing.is_asked(),
+    };
+    let on = args.device.open(&mut loaded, &options)?;
+    let is_other = loaded
+        .points
+        .iter()
+        .any(|p| p.experiment().profile != profile);
     let conditions = args.conditions.load()?;
     let mut invocation = args.common.invocation(asked);
-    invocation.options.clone_from(&conditions.words);
+    invocation.options = [args.device.words(), conditions.words.clone()].concat();
     let plan = Plan {
         name: results::file_name(&loaded.experiment.id),
         base: base.as_deref(),
-        altered: !args.set.is_empty() || conditions.configuration.is_some(),
+        altered: !args.set.is_empty() || is_other || conditions.configuration.is_some(),
         invocation,
         conditions,
         skipped: Vec::new(),
@@ -177,7 +193,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
             whole: false,
         },
     };
-    execute(vec![loaded], &args.common, &plan)
+    execute(vec![loaded], &args.common, &plan, on)
 }
 
 /// An experiment that was named on the command line.
@@ -325,7 +341,12 @@ fn not_built(word: &str) -> Result<Option<Failure>, Failure> {
 }
 
 /// Runs experiments, writes their results and shows them.
-fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<Exit, Failure> {
+fn execute(
+    mut loaded: Vec<Loaded>,
+    common: &Common,
+    plan: &Plan<'_>,
+    on: On,
+) -> Result<Exit, Failure> {
     let (base, altered) = (plan.base, plan.altered);
     let path = common.out.clone();
     let path = path.unwrap_or_else(|| Path::new("results").join(&plan.name));
@@ -350,12 +371,12 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
         on_figure: &on_figure,
     };
     // What can go wrong should do so before anything runs, not after.
-    session::check(&loaded, base)?;
+    on.check(&loaded, base)?;
     for one in &loaded {
         references.check(&one.experiment).map_err(Failure::input)?;
     }
     common.tracing.mark(&mut loaded)?;
-    let configuration = configuration(&loaded, plan)?;
+    let configuration = configuration(&loaded, plan, &on)?;
     let to = Destination {
         path: &path,
         seed: common.work.seed,
@@ -364,17 +385,25 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
         trace_file: common.tracing.file(),
     };
     results::prepare(&to)?;
-    let (finished, interrupted) = session::run(loaded, &settings)?;
-    let rows = rows_of(&finished, &references, interrupted)?;
+    let is_real = on.is_real();
+    let (finished, interrupted, lost) = match is_real {
+        false => {
+            let (finished, interrupted) = session::run(loaded, &settings)?;
+            (finished, interrupted, None)
+        }
+        true => in_real_time(loaded, &settings, on)?,
+    };
+    let is_partial = interrupted || lost.is_some();
+    let rows = rows_of(&finished, &references, is_partial)?;
     let scope = Scope {
-        whole: scope.whole && !interrupted,
+        whole: scope.whole && !is_partial,
         ..scope
     };
     let Judged {
         rows,
         summary,
         outdated,
-    } = judged(rows, scope, altered, &misfits);
+    } = judged(rows, scope, (altered, is_real), &misfits);
     let failures = failures(&finished);
     let ended_early = ended_early(&finished);
     for text in failures.iter().chain(&ended_early).chain(&plan.skipped) {
@@ -391,9 +420,11 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
         notices: notices(
             plan,
             interrupted,
+            lost.as_deref(),
             &[failures.as_slice(), &ended_early].concat(),
         ),
-        complete: !interrupted,
+        complete: !is_partial,
+        lost: lost.as_deref(),
     };
     let figures = results::write(&to, outcome)?;
     if common.json {
@@ -404,13 +435,42 @@ fn execute(mut loaded: Vec<Loaded>, common: &Common, plan: &Plan<'_>) -> Result<
             rows: &rows,
             summary: &summary,
             every_row: common.rows || finished.len() == 1,
+            is_partial,
         };
         console::print(&text(&shown, &path, &figures))?;
         outdated
             .iter()
             .for_each(|entry| eprintln!("zonelab: {entry}"));
     }
+    if let Some(lost) = &lost {
+        let path = path.display();
+        eprintln!("zonelab: {lost}\nzonelab: {path} holds the points that were done before");
+        return Ok(Exit::Device);
+    }
     Ok(exit(&path, interrupted, !failures.is_empty(), &summary))
+}
+
+/// Runs experiments in real time: what they came to, whether the run was interrupted, and
+/// what failed on the device.
+fn in_real_time(
+    loaded: Vec<Loaded>,
+    settings: &session::Settings<'_>,
+    mut on: On,
+) -> Result<(Vec<Finished>, bool, Option<String>), Failure> {
+    let run = session::run_in_real_time(loaded, settings, &mut on);
+    let left = on.leave();
+    let run = run?;
+    // A connection that is lost says more than the command that was.
+    let lost = match (run.failure, left) {
+        (Some(failure), Some(lost)) => Some(format!("{failure}: {lost}")),
+        (Some(failure), None) => Some(failure),
+        (None, Some(lost)) => {
+            eprintln!("zonelab: warning: when the device was left: {lost}");
+            None
+        }
+        (None, None) => None,
+    };
+    Ok((run.finished, run.is_interrupted, lost))
 }
 
 /// How it ended.
@@ -439,7 +499,12 @@ struct Judged {
 
 /// Marks what the list knows of `rows`, and sums them up. Of an altered run,
 /// published values are shown.
-fn judged(mut rows: Vec<Row>, scope: Scope, altered: bool, misfits: &Misfits) -> Judged {
+fn judged(
+    mut rows: Vec<Row>,
+    scope: Scope,
+    (altered, is_real): (bool, bool),
+    misfits: &Misfits,
+) -> Judged {
     rows::count_once(&mut rows);
     let mut outdated = misfits.apply(&mut rows, scope);
     if altered {
@@ -454,7 +519,8 @@ fn judged(mut rows: Vec<Row>, scope: Scope, altered: bool, misfits: &Misfits) ->
         // Points are left out, and shorter runs may meet a bar by luck.
         outdated.retain(|entry| !matches!(entry, Outdated::NotNeeded { .. }));
     }
-    if altered {
+    // The list is about the emulated drives.
+    if altered || is_real {
         outdated.clear();
     }
     Judged {
@@ -465,72 +531,17 @@ fn judged(mut rows: Vec<Row>, scope: Scope, altered: bool, misfits: &Misfits) ->
 }
 
 /// All that results depend on, besides the seed.
-fn configuration(loaded: &[Loaded], plan: &Plan<'_>) -> Result<results::Configuration, Failure> {
-    let mut configuration = results::configuration(loaded, plan.base)?;
+fn configuration(
+    loaded: &[Loaded],
+    plan: &Plan<'_>,
+    on: &On,
+) -> Result<results::Configuration, Failure> {
+    let mut configuration = on.configuration(loaded, plan.base)?;
     let list = configuration.value.as_array_mut();
     if let (Some(list), Some(conditions)) = (list, &plan.conditions.configuration) {
         list.push(conditions.clone());
     }
     Ok(configuration)
-}
-
-/// The jobs that ended because an operation failed, in words.
-fn failures(finished: &[Finished]) -> Vec<String> {
-    let results = finished.iter().flat_map(|one| &one.results);
-    results
-        .flat_map(|result| result.failures.iter().map(move |failure| (result, failure)))
-        .map(|(result, failure)| {
-            format!(
-                "{}, {}: job \"{}\" ended: a {} failed: {}",
-                result.series,
-                result.x.text,
-                failure.job,
-                failure.kind.name(),
-                failure.status
-            )
-        })
-        .collect()
-}
-
-/// Key-value workloads that ended for want of zones or space, which is a result.
-fn ended_early(finished: &[Finished]) -> Vec<String> {
-    let results = finished.iter().flat_map(|one| &one.results);
-    results
-        .flat_map(|result| result.ended_early.iter().map(move |ended| (result, ended)))
-        .map(|(result, ended)| {
-            let (series, x) = (&result.series, &result.x.text);
-            format!(
-                "{series}, {x}: job \"{}\" ended early: {}",
-                ended.job, ended.why
-            )
-        })
-        .collect()
-}
-
-/// What a reader of the report must know first.
-fn notices(plan: &Plan<'_>, interrupted: bool, failures: &[String]) -> Vec<String> {
-    let notices = [
-        (interrupted, "The run was interrupted: points are missing."),
-        (
-            plan.altered,
-            "Settings or conditions differ from the file's: published values are shown, not judged.",
-        ),
-        (
-            plan.invocation.quick,
-            "Quick: what is steady was run for a shorter time. Rare latencies need the whole run.",
-        ),
-    ];
-    let holds = notices.into_iter().filter(|(holds, _)| *holds);
-    let mut notices: Vec<String> = holds.map(|(_, text)| text.to_owned()).collect();
-    notices.extend(plan.skipped.iter().cloned());
-    notices.extend(failures.iter().take(FAILURES_SHOWN).cloned());
-    if let Some(more) = failures.len().checked_sub(FAILURES_SHOWN + 1) {
-        notices.push(format!(
-            "And {} more jobs ended so: see points.json.",
-            more + 1
-        ));
-    }
-    notices
 }
 
 /// The rows of all experiments. Of an interrupted run, only those that need no
@@ -549,101 +560,4 @@ fn rows_of(
         rows.extend(of_one.map_err(Failure::input)?);
     }
     Ok(rows)
-}
-
-/// What a person is shown.
-struct Shown<'a> {
-    finished: &'a [Finished],
-    rows: &'a [Row],
-    summary: &'a Summary,
-    /// Every row, before the page that sums them up.
-    every_row: bool,
-}
-
-/// What a person sees.
-fn text(shown: &Shown<'_>, path: &Path, figures: &[String]) -> String {
-    let Shown {
-        finished,
-        rows,
-        summary,
-        every_row,
-    } = *shown;
-    let style = console::style();
-    let mut text = String::new();
-    for one in finished.iter().filter(|_| every_row) {
-        let uncompared = rows
-            .iter()
-            .all(|row| row.id != one.experiment.id || row.published.is_none());
-        // The points of a matrix are hundreds: they are in points.csv, and its
-        // levels in its own file.
-        if uncompared && one.matrix.is_none() {
-            text.push_str(&measured(one, &style));
-        }
-        if let Some(matrix) = &one.matrix {
-            text.push_str(&matrix.to_text(&style));
-            text.push('\n');
-        }
-    }
-    if !rows.is_empty() && every_row {
-        text.push_str(&table::comparison(rows, summary, &style));
-    }
-    if !rows.is_empty() {
-        text.push_str(table::page(rows, summary, &style).trim_end());
-        text.push('\n');
-    }
-    // Writing to a string does not fail.
-    let _ = writeln!(text, "\nresults: {}", path.display());
-    for figure in figures.iter().filter(|_| every_row) {
-        let _ = writeln!(text, "figure:  {}", path.join(figure).display());
-    }
-    let _ = writeln!(text, "report:  {}", path.join(report::FILE).display());
-    text
-}
-
-/// The measurements of an experiment that is compared with nothing.
-fn measured(one: &Finished, style: &Style) -> String {
-    let mut table = Table::new([
-        Column::text("series"),
-        Column::number(&one.experiment.axis.name),
-        Column::text("job"),
-        Column::number("ops"),
-        Column::number("KIOPS"),
-        Column::number("MiB/s"),
-        Column::number("mean us"),
-        Column::number("P50 us"),
-        Column::number("P95 us"),
-        Column::number("P99.9 us"),
-    ]);
-    for result in &one.results {
-        for job in &result.jobs {
-            let value = |metric: &str| {
-                job.metrics
-                    .get(metric)
-                    .map_or(String::from("-"), table::number)
-            };
-            table.push(
-                [
-                    result.series.clone(),
-                    result.x.text.clone(),
-                    job.name.clone(),
-                    job.metrics
-                        .get("ops")
-                        .map_or(String::from("-"), |ops| format!("{ops:.0}")),
-                    value("kiops"),
-                    value("mib_s"),
-                    value("lat_mean_us"),
-                    value("lat_p50_us"),
-                    value("lat_p95_us"),
-                    value("lat_p99_9_us"),
-                ]
-                .map(Cell::from),
-            );
-        }
-    }
-    format!(
-        "{}: {}\n{}\n",
-        one.experiment.id,
-        one.experiment.title,
-        table.to_text(style)
-    )
 }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 use zonelab_config::Document;
+use zonelab_host::stats::Latency;
 use zonelab_lab::compare;
 use zonelab_lab::conditions::JobFailure;
 use zonelab_lab::metrics::unit_of;
@@ -24,6 +25,9 @@ use crate::trace;
 
 /// Version of the format of `points.json`.
 const POINTS_SCHEMA: u32 = 2;
+
+/// Percentiles of lateness.
+const LATENESS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
 /// Program and version that wrote the results.
 pub(crate) const TOOL: &str = concat!("zonelab ", env!("CARGO_PKG_VERSION"));
@@ -56,6 +60,8 @@ pub(crate) struct Outcome<'a> {
     pub(crate) notices: Vec<String>,
     /// Whether every point was run.
     pub(crate) complete: bool,
+    /// What failed on the device, after which no point was run.
+    pub(crate) lost: Option<&'a str>,
 }
 
 impl Destination<'_> {
@@ -143,7 +149,7 @@ pub(crate) fn write(to: &Destination<'_>, outcome: Outcome<'_>) -> Result<Vec<St
     put(
         &mut dir,
         "points.json",
-        &points_json(finished, to.seed, &to.configuration),
+        &points_json(finished, to, outcome.lost),
     )?;
     put(&mut dir, "points.csv", &points_csv(finished))?;
     let mut names = Vec::new();
@@ -217,13 +223,15 @@ pub(crate) struct Configuration {
 }
 
 /// What the results of experiments depend on. Jobs and hosts are those of the
-/// experiment files; a drive stands there once for all points that run on it.
+/// experiment files; a drive stands there once for all points that run on it. A device
+/// from outside is said by `device`, and then no point has a drive of its own.
 ///
 /// # Errors
 /// A drive's profile is wrong.
 pub(crate) fn configuration(
     loaded: &[Loaded],
     base: Option<&Path>,
+    device: Option<Rc<str>>,
 ) -> Result<Configuration, Failure> {
     let profiles = ProfileFiles { base };
     let mut experiments = Vec::new();
@@ -233,11 +241,16 @@ pub(crate) fn configuration(
         let mut of_points = Vec::new();
         let mut points = Vec::new();
         for point in &one.points {
-            let profile = point.drive(&profiles).map_err(Failure::input)?;
-            let text = to_toml(&profile.config);
+            let text = match &device {
+                Some(device) => Rc::clone(device),
+                None => {
+                    let profile = point.drive(&profiles).map_err(Failure::input)?;
+                    to_toml(&profile.config).into()
+                }
+            };
             let known = texts.iter().position(|known| **known == *text);
             let drive = known.unwrap_or_else(|| {
-                texts.push(text.into());
+                texts.push(text);
                 texts.len() - 1
             });
             of_points.push(texts[drive].clone());
@@ -272,7 +285,7 @@ pub(crate) fn drive_data(toml: &str) -> Result<Value, Failure> {
     Ok(document.to_json())
 }
 
-fn points_json(finished: &[Finished], seed: u64, configuration: &Value) -> String {
+fn points_json(finished: &[Finished], to: &Destination<'_>, lost: Option<&str>) -> String {
     let points: Vec<Value> = finished
         .iter()
         .flat_map(|one| {
@@ -281,12 +294,15 @@ fn points_json(finished: &[Finished], seed: u64, configuration: &Value) -> Strin
                 .map(|result| point_json(&one.experiment.id, result))
         })
         .collect();
-    let value = json!({
+    let mut value = json!({
         "schema": POINTS_SCHEMA,
-        "seed": seed,
-        "configuration": configuration,
+        "seed": to.seed,
+        "configuration": to.configuration,
         "points": points,
     });
+    if let Some(lost) = lost {
+        value["lost"] = json!(lost);
+    }
     let mut text = serde_json::to_string_pretty(&value).unwrap_or_default();
     text.push('\n');
     text
@@ -304,15 +320,17 @@ fn point_json(experiment: &str, result: &PointResult) -> Value {
             json!({ "name": job.name, "kind": job.kind.name(), "metrics": metrics })
         })
         .collect();
-    let totals = &result.totals;
     let mut point = json!({
         "experiment": experiment,
         "series": result.series,
         "x": significant(result.x.number),
         "x_label": result.x.text,
         "jobs": jobs,
-        "drive": {
-            "simulated_ns": result.simulated.0,
+    });
+    if let Some(drive) = &result.drive {
+        let totals = &drive.totals;
+        point["drive"] = json!({
+            "simulated_ns": result.took.0,
             "host_write_bytes": totals.host_write_bytes,
             "host_read_bytes": totals.host_read_bytes,
             "host_program_bytes": totals.host_program_bytes,
@@ -322,12 +340,22 @@ fn point_json(experiment: &str, result: &PointResult) -> Value {
             "resets": totals.resets,
             "finishes": totals.finishes,
             "implicit_closes": totals.implicit_closes,
-            "channels": result.resources.0,
-            "channel_busy_ns": result.busy_ns.0,
-            "units": result.resources.1,
-            "unit_busy_ns": result.busy_ns.1,
-        },
-    });
+            "channels": drive.resources.0,
+            "channel_busy_ns": drive.busy_ns.0,
+            "units": drive.resources.1,
+            "unit_busy_ns": drive.busy_ns.1,
+        });
+    }
+    if let Some(late) = &result.lateness {
+        // Real time takes the place of simulated time.
+        if let Some(drive) = point.get_mut("drive").and_then(Value::as_object_mut) {
+            drive.remove("simulated_ns");
+        }
+        point["real"] = json!({
+            "elapsed_ns": result.took.0,
+            "lateness_ns": lateness(late),
+        });
+    }
     if !result.ended_early.is_empty() {
         let ended = |ended: &EndedEarly| json!({ "job": ended.job, "why": ended.why });
         point["ended_early"] = result.ended_early.iter().map(ended).collect();
@@ -342,6 +370,23 @@ fn point_json(experiment: &str, result: &PointResult) -> Value {
         point["failures"] = result.failures.iter().map(failure).collect();
     }
     point
+}
+
+/// How late the host was, in the shape of fio's latencies.
+fn lateness(late: &Latency) -> Value {
+    let percentile = |percent: &f64| {
+        let value = late.percentile(*percent).unwrap_or_default();
+        (format!("{percent:.6}"), json!(value.0))
+    };
+    let percentiles: serde_json::Map<String, Value> = LATENESS.iter().map(percentile).collect();
+    json!({
+        "min": late.min().unwrap_or_default().0,
+        "max": late.max().unwrap_or_default().0,
+        "mean": significant(late.mean_ns().unwrap_or_default()),
+        "stddev": significant(late.stddev_ns().unwrap_or_default()),
+        "N": late.count(),
+        "percentile": percentiles,
+    })
 }
 
 fn points_csv(finished: &[Finished]) -> String {

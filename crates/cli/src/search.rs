@@ -234,7 +234,7 @@ fn configuration(search: &Search, base: Option<&Path>) -> Result<Value, Failure>
     let over = over.map(|knob| json!({ "key": knob.key, "values": knob.describe() }));
     Ok(json!({
         "over": over.collect::<Vec<_>>(),
-        "experiment": results::configuration(std::slice::from_ref(&loaded), base)?.value,
+        "experiment": results::configuration(std::slice::from_ref(&loaded), base, None)?.value,
     }))
 }
 

@@ -10,11 +10,12 @@ use zonelab_config::{Document, Override};
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::experiment::{Experiment, Measured, Quick};
 use zonelab_lab::matrix::{self, Explanation, Matrix};
-use zonelab_lab::run::{self, Point, PointResult, RunOptions};
+use zonelab_lab::run::{self, Point, PointResult, RealError, RunOptions};
 
 use crate::console;
 use crate::exit::Failure;
 use crate::files::ProfileFiles;
+use crate::on_device::{self, On};
 
 /// An experiment file, read.
 pub(crate) struct Loaded {
@@ -229,11 +230,19 @@ pub(crate) fn run(
         .collect::<Result<_, _>>()
         .map_err(Failure::input)?;
     bar.finish_and_clear();
+    let finished = finished(loaded, explanations, results);
+    Ok((finished, interrupted.load(Ordering::Relaxed)))
+}
 
+/// Experiments with what their points measured; `None` stands for one that was not run.
+fn finished(
+    loaded: Vec<Loaded>,
+    explanations: Vec<Vec<Explanation>>,
+    results: Vec<Option<PointResult>>,
+) -> Vec<Finished> {
     let mut results = results.into_iter();
-    let finished = loaded
-        .into_iter()
-        .zip(explanations)
+    let loaded = loaded.into_iter().zip(explanations);
+    loaded
         .map(|(one, explanations)| {
             let Loaded {
                 text,
@@ -251,6 +260,67 @@ pub(crate) fn run(
                 matrix,
             }
         })
+        .collect()
+}
+
+/// A run in real time.
+pub(crate) struct InRealTime {
+    pub(crate) finished: Vec<Finished>,
+    pub(crate) is_interrupted: bool,
+    /// What failed on the device, after which no point was run.
+    pub(crate) failure: Option<String>,
+}
+
+/// Runs experiments in real time, point after point.
+///
+/// # Errors
+/// A point cannot be run.
+pub(crate) fn run_in_real_time(
+    loaded: Vec<Loaded>,
+    settings: &Settings<'_>,
+    on: &mut On,
+) -> Result<InRealTime, Failure> {
+    let profiles = ProfileFiles {
+        base: settings.base,
+    };
+    let interrupt = console::interruptible("the jobs that run; their point is left out")?;
+    let options = RunOptions {
+        conditions: settings.conditions,
+        seed: settings.seed,
+        profiles: &profiles,
+        on_point: &|_, _| {},
+        interrupted: &|| false,
+    };
+    let all: Vec<Point> = loaded
+        .iter()
+        .flat_map(|one| one.points.iter().cloned())
         .collect();
-    Ok((finished, interrupted.load(Ordering::Relaxed)))
+    let progress = console::Points::new(all.len(), settings.quiet);
+    let mut results: Vec<Option<PointResult>> = Vec::with_capacity(all.len());
+    let mut failure = None;
+    let mut runner = on.runner(&interrupt);
+    for (index, point) in all.iter().enumerate() {
+        let Some(runner) = &mut runner else { break };
+        let left = on_device::longest(&all[index..]);
+        progress.begins(&format!("{} {}", point.series(), point.x().text), left);
+        match runner.run(point, &options) {
+            Ok(result) => results.push(Some(result)),
+            Err(RealError::Interrupted) => break,
+            Err(RealError::Device(what)) => {
+                failure = Some(what);
+                break;
+            }
+            Err(RealError::Unfit(error)) => return Err(Failure::input(error)),
+        }
+        progress.ended();
+    }
+    progress.clear();
+    results.resize_with(all.len(), || None);
+    // Explanations come from traces, which real time does not have.
+    let explanations = vec![Vec::new(); loaded.len()];
+    Ok(InRealTime {
+        finished: finished(loaded, explanations, results),
+        is_interrupted: interrupt.load(Ordering::Relaxed),
+        failure,
+    })
 }

@@ -104,6 +104,11 @@ impl Tracing {
         Ok(())
     }
 
+    /// Whether traces are asked for.
+    pub(crate) const fn is_asked(&self) -> bool {
+        self.trace.is_some()
+    }
+
     /// The file that the only trace goes to, if it is not among the results.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.trace.as_ref()?.as_deref()
@@ -348,7 +353,7 @@ pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
         results::file_name(&loaded.experiment.id)
     ));
     let configuration = serde_json::json!({
-        "points": results::configuration(std::slice::from_ref(&loaded), base)?.value,
+        "points": results::configuration(std::slice::from_ref(&loaded), base, None)?.value,
         "conditions": conditions.configuration,
         "window": {
             "limit": args.window.trace_limit,

@@ -18,6 +18,7 @@
 //! | [`reference`](mod@reference) | tables of published measurements |
 //! | [`figure`] | SVG charts |
 //! | [`trace`] | timelines of dies, channels and jobs for Perfetto |
+//! | [`mod@device`] | devices that jobs run on |
 //! | [`fio`] | job files of fio, and results in its shape |
 //! | [`kv`] | key-value workloads on drives |
 //! | [`table`] | tables for a terminal |
@@ -34,6 +35,7 @@ pub mod catalogue;
 pub mod compare;
 pub mod conditions;
 pub mod detail;
+pub mod device;
 pub mod evaluations;
 pub mod experiment;
 pub mod figure;

@@ -5,12 +5,20 @@
 //! are the same in any order and on any number of threads.
 //!
 //! * `identity`: when two points are the same.
+//! * `real`: points in real time, on emulated drives and on devices from outside.
+//! * `needs`: what points need of a device from outside.
 //! * `phase`: the jobs of a phase, side by side.
+//! * `prepare`: zones of a device made those of a new drive.
+//! * `result`: what a point measured.
 //! * `sharers`: what threads know together of the zones that they share.
 //! * `specs`: from the jobs of a file to those of a phase, for a drive.
 
 mod identity;
+mod needs;
 mod phase;
+mod prepare;
+mod real;
+mod result;
 mod sharers;
 mod specs;
 
@@ -20,110 +28,23 @@ use rayon::prelude::*;
 use zonelab_config::{Errors, Override};
 use zonelab_device::Nanos;
 use zonelab_host::Rng;
-use zonelab_host::stats::OpKind;
 use zonelab_sim::Emulated;
-use zonelab_ssd::account::{Cause, Totals};
 use zonelab_ssd::profile::Profile;
 use zonelab_ssd::record::RecordLimits;
-pub use zonelab_ssd::record::ZoneHistory;
 use zonelab_ssd::{Control, Drive};
 
-use crate::conditions::{Conditions, JobFailure};
-use crate::detail::{JobDetail, PointDetail};
+use crate::conditions::Conditions;
 use crate::experiment::{AxisValue, Experiment, HostModel, JobTemplate, SeriesSpec, WorkTemplate};
-use crate::metrics::Metrics;
+use crate::kv::Wear;
 use crate::trace::PointTrace;
 pub use phase::STORE_DEPTH;
-use phase::run_phase;
-use specs::{specs, stores};
+use phase::{PhaseMeasured, run_phase};
+pub use real::{Attached, RealError, run_point_in_real_time};
+pub use result::{DriveMeasured, EndedEarly, JobMeasured, PointResult, ZoneHistory};
+use specs::{Shape, specs, stores};
 
 /// Most changes of zone states that a point keeps ([`PointResult::zone_history`]).
 pub const ZONE_HISTORY_LIMIT: usize = 4096;
-
-/// What a point measured.
-#[derive(Clone, Debug)]
-pub struct PointResult {
-    /// Series.
-    pub series: String,
-    /// Axis value.
-    pub x: AxisValue,
-    /// By job, in the order of the phases.
-    pub jobs: Vec<JobMeasured>,
-    /// Bytes and operations of the drive in this run.
-    pub totals: Totals,
-    /// Busy time of all channels, and of all units, by cause, in nanoseconds.
-    pub busy_ns: (BTreeMap<&'static str, u64>, BTreeMap<&'static str, u64>),
-    /// Number of channels and units.
-    pub resources: (u32, u32),
-    /// Simulated time.
-    pub simulated: Nanos,
-    /// Operations simulated, measured or not.
-    pub operations: u64,
-    /// Where time and wear went.
-    pub detail: PointDetail,
-    /// Jobs that ended early because of a fault, by phase; none without faults.
-    pub failures: Vec<JobFailure>,
-    /// Key-value workloads that ended early, for want of zones or space.
-    pub ended_early: Vec<EndedEarly>,
-    /// How often faults have struck.
-    pub faults_struck: u64,
-    /// The first [`ZONE_HISTORY_LIMIT`] changes of zone states.
-    pub zone_history: ZoneHistory,
-    /// Its trace, if it was asked for ([`Point::trace`]).
-    pub trace: Option<Box<PointTrace>>,
-}
-
-impl PointResult {
-    /// The same without what is large: the metrics of its jobs, for whoever only
-    /// compares.
-    #[must_use]
-    pub fn metrics_only(&self) -> Self {
-        let jobs = self.jobs.iter().map(|job| JobMeasured {
-            name: job.name.clone(),
-            kind: job.kind,
-            metrics: job.metrics.clone(),
-            detail: JobDetail::default(),
-        });
-        Self {
-            series: self.series.clone(),
-            x: self.x.clone(),
-            jobs: jobs.collect(),
-            totals: self.totals,
-            busy_ns: self.busy_ns.clone(),
-            resources: self.resources,
-            simulated: self.simulated,
-            operations: self.operations,
-            detail: PointDetail::default(),
-            failures: Vec::new(),
-            ended_early: Vec::new(),
-            faults_struck: self.faults_struck,
-            zone_history: ZoneHistory::default(),
-            trace: None,
-        }
-    }
-}
-
-/// A job that could not go on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EndedEarly {
-    /// The job.
-    pub job: String,
-    /// What it lacked, and how far it got.
-    pub why: String,
-}
-
-/// What one job of a point measured.
-#[derive(Clone, Debug)]
-pub struct JobMeasured {
-    /// Job.
-    pub name: String,
-    /// What it did.
-    pub kind: OpKind,
-    /// Its metrics; empty if it completed nothing while it was measured.
-    pub metrics: Metrics,
-    /// Its latencies and its throughput over time.
-    pub detail: JobDetail,
-}
 
 /// Why a point could not be run, or what went wrong in it.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -323,10 +244,15 @@ impl Point {
             let built = scheduler.spec.build(&Drive::info_of(&profile.config));
             built.map_err(|error| self.unfit(error.to_string()))?;
         }
+        self.fits(&Shape::of_drive(&profile.config))
+    }
+
+    /// Whether its jobs fit a device.
+    fn fits(&self, shape: &Shape) -> Result<(), RunError> {
         for phase in &self.series.phases {
             let templates = self.templates(phase);
-            specs(&templates, &profile.config).map_err(|what| self.unfit(what))?;
-            stores(&templates, &profile.config).map_err(|what| self.unfit(what))?;
+            specs(&templates, shape).map_err(|what| self.unfit(what))?;
+            stores(&templates, shape).map_err(|what| self.unfit(what))?;
         }
         Ok(())
     }
@@ -414,19 +340,13 @@ pub fn run(
 /// # Errors
 /// The drive's configuration is wrong, or the jobs do not fit the drive.
 pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult, RunError> {
-    let Point {
-        experiment,
-        series,
-        x,
-        trace,
-    } = point;
+    let Point { series, trace, .. } = point;
     let unfit = |what| point.unfit(what);
     let profile = point.drive(options.profiles)?;
     let drive = options.conditions.drive(&profile.config);
     let host = point.host();
     let device = host_device(Emulated::new(drive.map_err(unfit)?), &host).map_err(unfit)?;
     let before = device.with_drive(|drive| drive.totals());
-    let mut failures = Vec::new();
     let limits = trace.unwrap_or(RecordLimits::zones_only(ZONE_HISTORY_LIMIT));
     device.with_drive(|drive| drive.record(&limits));
     for zones in &series.full_zones {
@@ -437,19 +357,17 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
             .with_drive(|drive| drive.control(Nanos::ZERO, &full))
             .map_err(|error| unfit(error.to_string()))?;
     }
-    let mut rng = Rng::new(
-        options.seed,
-        name_hash(&[&experiment.id, &series.name, &x.text]),
-    );
-    let mut measured = Vec::new();
-    let mut ended_early = Vec::new();
+    let shape = Shape::of_drive(&profile.config);
+    let has_faults = options.conditions.faults.is_some();
+    let wear = || Some(device.with_drive(|drive| Wear::of(drive.flash().erase_counts())));
+    let mut rng = point.rng(options.seed);
+    let mut measured = PhaseMeasured::default();
     let mut queues = Vec::new();
-    let mut operations = 0;
     let mut simulated = Nanos::ZERO;
     for phase in &series.phases {
         let templates = point.templates(phase);
-        let specs = specs(&templates, &profile.config).map_err(unfit)?;
-        let stores = stores(&templates, &profile.config).map_err(unfit)?;
+        let specs = specs(&templates, &shape).map_err(unfit)?;
+        let stores = stores(&templates, &shape).map_err(unfit)?;
         if trace.is_some() {
             let names = specs.iter().map(|thread| thread.spec.name.as_str());
             let stores = stores.iter().map(|template| template.name.as_str());
@@ -463,34 +381,16 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
             simulated,
             &mut rng,
         );
-        simulated = phase.end.at;
-        let mut of_phase = phase.measured(point, &templates, &device, options)?;
-        for job in &mut of_phase.jobs {
-            device.with_drive(|drive| {
-                job.metrics.add_erasures(drive, erased);
-                job.metrics.add_pool(drive);
-            });
-        }
-        measured.extend(of_phase.jobs);
-        failures.extend(of_phase.failures);
-        ended_early.extend(of_phase.ended_early);
-        operations += of_phase.operations;
+        simulated = phase.at;
+        let of_phase = phase.measured(&templates, &wear, has_faults);
+        let mut of_phase = of_phase.map_err(unfit)?;
+        device.with_drive(|drive| of_phase.add_drive(drive, erased));
+        measured.extend(of_phase);
     }
     let record = device.with_drive(Drive::take_record);
-    let mut result =
-        device.with_drive(|drive| point_result(point, drive, measured, simulated, operations));
-    result.totals = result.totals.since(&before);
-    for job in &mut result.jobs {
-        // Key-value workloads say themselves what of it was theirs.
-        let of = experiment.job_of_result(&job.name);
-        if !of.is_some_and(|job| matches!(job.work, WorkTemplate::Kv(_))) {
-            job.metrics.add_totals(&result.totals);
-        }
-    }
-    result.failures = failures;
-    result.ended_early = ended_early;
+    let of_drive = device.with_drive(|drive| DriveMeasured::of(drive, &before, &record.zones));
+    let mut result = point.result(measured, Some(of_drive), simulated);
     result.faults_struck = device.with_faults(|drive| drive.faults_struck());
-    result.zone_history = first_changes(&record.zones);
     result.trace = trace.map(|limits| {
         Box::new(PointTrace {
             title: point.title(),
@@ -524,49 +424,42 @@ pub(crate) fn queue_names<'a>(jobs: impl Iterator<Item = &'a str> + Clone) -> Ve
     jobs.map(name).collect()
 }
 
-/// As much of a zone history as every point keeps, whether it is traced or not.
-fn first_changes(history: &ZoneHistory) -> ZoneHistory {
-    let kept = history.records.len().min(ZONE_HISTORY_LIMIT);
-    ZoneHistory {
-        records: history.records[..kept].to_vec(),
-        dropped: history.dropped + (history.records.len() - kept) as u64,
+impl Point {
+    /// The randomness of its run: it depends on the seed and the names only.
+    fn rng(&self, seed: u64) -> Rng {
+        let (id, series) = (&self.experiment.id, &self.series.name);
+        Rng::new(seed, name_hash(&[id, series, &self.x.text]))
     }
-}
 
-fn point_result(
-    point: &Point,
-    drive: &Drive,
-    jobs: Vec<JobMeasured>,
-    simulated: Nanos,
-    operations: u64,
-) -> PointResult {
-    let ledger = drive.flash().media().ledger();
-    let by_cause = |rows: &[[u64; Cause::ALL.len()]]| -> BTreeMap<&'static str, u64> {
-        Cause::ALL
-            .iter()
-            .map(|cause| {
-                (
-                    cause.name(),
-                    rows.iter().map(|row| row[*cause as usize]).sum(),
-                )
-            })
-            .collect()
-    };
-    PointResult {
-        series: point.series.name.clone(),
-        x: point.x.clone(),
-        jobs,
-        totals: drive.totals(),
-        busy_ns: (by_cause(&ledger.channels), by_cause(&ledger.units)),
-        resources: (ledger.channels.len() as u32, ledger.units.len() as u32),
-        simulated,
-        operations,
-        detail: PointDetail::of(drive),
-        failures: Vec::new(),
-        ended_early: Vec::new(),
-        faults_struck: 0,
-        zone_history: ZoneHistory::default(),
-        trace: None,
+    /// What was measured, with what the drive did if that is known.
+    fn result(
+        &self,
+        measured: PhaseMeasured,
+        drive: Option<DriveMeasured>,
+        took: Nanos,
+    ) -> PointResult {
+        let mut jobs = measured.jobs;
+        for job in &mut jobs {
+            // Key-value workloads say themselves what of it was theirs.
+            let of = self.experiment.job_of_result(&job.name);
+            let is_kv = of.is_some_and(|job| matches!(job.work, WorkTemplate::Kv(_)));
+            if let Some(drive) = drive.as_ref().filter(|_| !is_kv) {
+                job.metrics.add_totals(&drive.totals);
+            }
+        }
+        PointResult {
+            series: self.series.name.clone(),
+            x: self.x.clone(),
+            jobs,
+            drive,
+            took,
+            lateness: None,
+            operations: measured.operations,
+            failures: measured.failures,
+            ended_early: measured.ended_early,
+            faults_struck: 0,
+            trace: None,
+        }
     }
 }
 

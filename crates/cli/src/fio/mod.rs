@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use zonelab_config::Problem;
 use zonelab_host::fio::{self, JobFile};
-use zonelab_lab::fio::{FioRun, Report, ReportedZone};
+use zonelab_lab::device::ReportedZone;
+use zonelab_lab::fio::{FioRun, Report};
 use zonelab_lab::output;
 
 use crate::conditions::ConditionArgs;

@@ -2,31 +2,20 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::task::Waker;
 
 use serde_json::Value;
-use zonelab_config::units::fmt_size;
-use zonelab_device::{DeviceInfo, NamespaceId, NamespaceInfo, Nanos, ZonedInfo};
+use zonelab_device::{NamespaceId, NamespaceInfo, ZonedInfo};
+use zonelab_driver::Options;
 use zonelab_driver::url::TcpAddress;
-use zonelab_driver::{DetachedQueue, Options, TcpDevice, TcpDeviceQueue, TcpLane};
 use zonelab_host::fio::{JobFile, Plan};
-use zonelab_host::{RealClock, Rng};
-use zonelab_lab::fio::{self, Part, ReportedZone, Site};
+use zonelab_lab::device::{self, ReportedZone, Site};
+use zonelab_lab::fio;
 
 use super::target::Ran;
 use super::{Args, warn};
 use crate::devices;
 use crate::exit::{Exit, Failure};
-
-/// Threads of a plan at most, so queues; the drive grants as many as it likes.
-const QUEUES: u16 = 4096;
-
-/// Entries of a queue to ask for: 1,024 commands in flight. The limit of the
-/// drive applies.
-const QUEUE_ENTRIES: u32 = 1025;
-
-/// Ranges of zones that a message names at most.
-const MAX_RANGES: usize = 8;
+use crate::over_tcp::{self, OverTcp};
 
 /// A drive over NVMe/TCP, with the plan of the jobs for it.
 pub(super) struct Remote {
@@ -52,11 +41,7 @@ impl Remote {
         address: TcpAddress,
     ) -> Result<(Self, Plan), Failure> {
         let nsid = NamespaceId(address.nsid);
-        let options = Options {
-            queues: QUEUES,
-            queue_entries: QUEUE_ENTRIES,
-            ..args.host.options(address)?
-        };
+        let options = over_tcp::options(&args.host, address)?;
         let mut site = OverTcp::connect(&options)?;
         let plan = file.plan_on(site.info(), nsid, args.seed);
         let plan = plan.map_err(Failure::input)?;
@@ -87,7 +72,7 @@ impl Remote {
         if !args.overwrite {
             let bytes = prepared.namespace.size_lbas;
             let bytes = bytes.saturating_mul(prepared.namespace.lba_bytes.into());
-            may_destroy(device, bytes, zoned, &fio::at_risk(&plan, &zones))?;
+            over_tcp::may_destroy(device, bytes, zoned, &fio::at_risk(&plan, &zones))?;
         }
         Ok((prepared, plan))
     }
@@ -118,7 +103,7 @@ impl Remote {
             Some(site) => site,
             None => OverTcp::connect(&self.options)?,
         };
-        match fio::report_zones(&mut site, NamespaceId(self.options.address.nsid)) {
+        match device::report_zones(&mut site, NamespaceId(self.options.address.nsid)) {
             Ok(zones) => Ok((site, zones)),
             Err(what) => Err(Self::failed(site, &self.device, &what)),
         }
@@ -155,7 +140,7 @@ impl Remote {
         let is_there = !OverTcp::is_lost(site.device());
         let after = match self.reports_zones && is_there {
             false => None,
-            true => match fio::report_zones(&mut site, nsid) {
+            true => match device::report_zones(&mut site, nsid) {
                 Ok(zones) => Some(zones),
                 Err(what) => return Err(Self::failed(site, &self.device, &what)),
             },
@@ -196,42 +181,6 @@ pub(super) fn refuse(args: &Args, device: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Data are destroyed only if the user says so.
-fn may_destroy(device: &str, bytes: u64, zoned: ZonedInfo, risk: &[u32]) -> Result<(), Failure> {
-    if risk.is_empty() {
-        return Ok(());
-    }
-    let size = fmt_size(bytes);
-    let (count, zones, list) = (risk.len(), zoned.zones, ranges(risk));
-    Err(Failure::usage(format!(
-        "{device}: jobs write or reset zones that are not empty ({list}): {count} of {zones} \
-         zones, {size}; say --overwrite if what they hold may be lost"
-    )))
-}
-
-/// Ascending numbers as ranges.
-fn ranges(numbers: &[u32]) -> String {
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for number in numbers {
-        match ranges.last_mut() {
-            Some((_, last)) if last.checked_add(1) == Some(*number) => *last = *number,
-            _ => ranges.push((*number, *number)),
-        }
-    }
-    let shown = ranges.iter().take(MAX_RANGES);
-    let texts: Vec<String> = shown
-        .map(|(first, last)| match first == last {
-            true => first.to_string(),
-            false => format!("{first} to {last}"),
-        })
-        .collect();
-    let more = match ranges.len() > MAX_RANGES {
-        true => ", ...",
-        false => "",
-    };
-    texts.join(", ") + more
-}
-
 /// Whether the drive has the queues for all threads.
 fn fits(plan: &Plan, granted: u16, depth: u16) -> Result<(), String> {
     for stage in 0..plan.stages {
@@ -252,98 +201,5 @@ fn fits(plan: &Plan, granted: u16, depth: u16) -> Result<(), String> {
             job.spec.queue_depth, job.name
         )),
         _ => Ok(()),
-    }
-}
-
-/// A drive over NVMe/TCP that job files run on.
-struct OverTcp(TcpDevice);
-
-impl OverTcp {
-    fn connect(options: &Options) -> Result<Self, Failure> {
-        devices::connect(options.clone()).map(Self)
-    }
-}
-
-impl Site for OverTcp {
-    type Device = TcpDevice;
-    type Clock = RealClock;
-
-    fn info(&self) -> &DeviceInfo {
-        self.0.info()
-    }
-
-    fn clock(&self, _at: Nanos) -> RealClock {
-        RealClock::sharing(self.0.clock())
-    }
-
-    /// As deep as the drive has them, which is enough: [`fits`].
-    fn open_queue(&mut self, _depth: u32, _rng: Rng) -> Result<TcpDeviceQueue, String> {
-        self.0.open_queue().map_err(|error| error.to_string())
-    }
-
-    fn device(&mut self) -> &mut TcpDevice {
-        &mut self.0
-    }
-
-    fn is_lost(device: &TcpDevice) -> bool {
-        device.is_lost()
-    }
-
-    type Part = OneQueue;
-    const HAS_THREADS: bool = true;
-
-    fn part(&mut self, _depth: u32) -> Result<OneQueue, String> {
-        let queue = self.0.open_queue_elsewhere();
-        queue.map(OneQueue).map_err(|error| error.to_string())
-    }
-
-    fn take_back(&mut self, part: OneQueue) -> Result<(), String> {
-        self.0.take_back(part.0).map_err(|error| error.to_string())
-    }
-
-    fn waker(&self) -> Waker {
-        self.0.waker()
-    }
-
-    fn real_clock(&self) -> RealClock {
-        RealClock::sharing(self.0.clock())
-    }
-}
-
-/// A queue of such a drive, for a thread.
-struct OneQueue(DetachedQueue);
-
-impl Part for OneQueue {
-    type Device = TcpLane;
-
-    fn open(self) -> Result<(TcpLane, TcpDeviceQueue), String> {
-        TcpLane::new(self.0).map_err(|error| error.to_string())
-    }
-
-    fn waker(device: &TcpLane) -> Waker {
-        device.waker()
-    }
-
-    fn is_lost(device: &TcpLane) -> bool {
-        device.is_lost()
-    }
-
-    fn close(device: TcpLane) -> Option<Self> {
-        device.into_queue().map(Self)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::ranges;
-
-    #[test]
-    fn numbers_are_shown_as_ranges() {
-        assert_eq!(ranges(&[3]), "3");
-        assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "0 to 2, 5, 7 to 8");
-        let even: Vec<u32> = (0..9).map(|n| 2 * n).collect();
-        assert_eq!(ranges(&even[..8]), "0, 2, 4, 6, 8, 10, 12, 14");
-        assert_eq!(ranges(&even), "0, 2, 4, 6, 8, 10, 12, 14, ...");
-        assert_eq!(ranges(&[u32::MAX]), u32::MAX.to_string());
     }
 }

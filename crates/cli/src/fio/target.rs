@@ -11,7 +11,8 @@ use zonelab_driver::DriverError;
 use zonelab_host::fio::{JobFile, Plan, PlannedJob};
 use zonelab_host::stats::Latency;
 use zonelab_host::workload::directed::Direction;
-use zonelab_lab::fio::{self, FioRun, ReportedZone, RunSettings};
+use zonelab_lab::device::{self, ReportedZone};
+use zonelab_lab::fio::{self, FioRun, RunSettings};
 use zonelab_sim::HostCosts;
 use zonelab_sim::stack::{Stack, stacks};
 use zonelab_ssd::Drive;
@@ -204,7 +205,7 @@ impl EmulatedTarget {
         let zones = match (&run.snapshot, self.reports_zones) {
             (Some(bytes), true) => {
                 let mine = config.zones_of(self.nsid).unwrap_or_default();
-                Some(fio::saved_zones(config, mine, bytes).map_err(unfit)?)
+                Some(device::saved_zones(config, mine, bytes).map_err(unfit)?)
             }
             _ => None,
         };

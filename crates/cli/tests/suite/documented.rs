@@ -97,7 +97,12 @@ fn every_column_and_key_is_documented() {
     let file = scratch.write("small.toml", EXPERIMENT);
     let output = scratch.zonelab(&["run", &file, "--out", "out"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    let read = |name: &str| std::fs::read_to_string(scratch.0.join("out").join(name)).unwrap();
+    let real = ["--device", "confznspp?clock=real", "--out", "real"];
+    let output = scratch.zonelab(&[&["run", &file], &real[..]].concat());
+    let code = output.status.code();
+    assert!(matches!(code, Some(0 | 1)), "{}", stderr(&output));
+    let read_of = |out: &str, name: &str| scratch.read(&format!("{out}/{name}"));
+    let read = |name: &str| read_of("out", name);
     for name in ["rows.csv", "points.csv"] {
         let text = read(name);
         let columns: Vec<_> = text.lines().next().unwrap_or_default().split(',').collect();
@@ -109,7 +114,10 @@ fn every_column_and_key_is_documented() {
         let mut found = BTreeSet::new();
         paths(&serde_json::from_str(&read(name)).unwrap(), "", &mut found);
         let names = documented(name);
-        for path in &found {
+        let mut in_real_time = BTreeSet::new();
+        let value = serde_json::from_str(&read_of("real", name)).unwrap();
+        paths(&value, "", &mut in_real_time);
+        for path in found.union(&in_real_time) {
             // Of what is null or empty, what is below is not there.
             let below = [format!("{path}."), format!("{path}[]")];
             let known = names.iter().any(|(name, _)| {

@@ -17,6 +17,7 @@ mod fio_words;
 mod keys;
 mod kv;
 mod nvme;
+mod run_devices;
 mod scratch;
 mod search;
 mod serve_web;

@@ -12,8 +12,9 @@ use zonelab_ssd::{Control, Drive, snapshot};
 
 use super::agreement::empty_commands;
 use super::run::{FioRun, RunSettings, Runner};
-use super::site::{InRealTime, InVirtualTime, Site};
-use super::zones::declare;
+use crate::device::Site;
+use crate::device::site::{InRealTime, InVirtualTime};
+use crate::device::zones::declare;
 use crate::trace::PointTrace;
 
 /// Runs a plan on a new drive, which keeps no data, in virtual time.

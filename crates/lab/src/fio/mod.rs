@@ -3,10 +3,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | `agreement` | whether two devices agree about a job file |
-//! | `site` | what a run needs of a device, and under which clock it runs |
-//! | `zones` | what the zones of a device hold before the first job, and after the last |
-//! | `watch` | ends waits in real time when there is nothing left to wait for |
-//! | `threads` | jobs in threads of their own, in real time |
+//! | `zones` | what the zones of a device hold before the first job |
 //! | `run` | runs a plan, stage by stage |
 //! | `emulated` | the same on a new emulated drive |
 //! | `report` | what is reported: one entry for each thread or group |
@@ -22,10 +19,7 @@ mod logs;
 mod normal;
 mod report;
 mod run;
-mod site;
 mod terse;
-mod threads;
-mod watch;
 mod zones;
 
 pub use agreement::{
@@ -37,9 +31,5 @@ pub use logs::log_files;
 pub use normal::to_text;
 pub use report::{Entry, Report};
 pub use run::{FioRun, RunSettings, ThreadResult, run_on};
-pub use site::{QueueOf, Site};
 pub use terse::to_terse;
-pub use threads::{NoPart, Part};
-pub use watch::Watched;
-pub(crate) use zones::declare;
-pub use zones::{ReportedZone, at_risk, report_zones, saved_zones, table_of};
+pub use zones::{at_risk, table_of};

@@ -5,22 +5,21 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use zonelab_device::{Command, Completion, Device, Lba, NamespaceId, Nanos, Op, QueuePair, Tag};
+use zonelab_device::{Command, Completion, Lba, NamespaceId, Nanos, Op, QueuePair, Tag};
 use zonelab_host::fio::{ExitWhat, Plan, PlannedJob};
 use zonelab_host::stats::Latency;
 use zonelab_host::workload::directed::DirectedWork;
 use zonelab_host::workload::zone_table::{JobId, SharedZones, ZoneTable};
 use zonelab_host::workload::{HORIZON, JobResult, JobSpec, Shared, WorkloadJob};
-use zonelab_host::{Bell, Clock, CoreId, Job, NextWake, Reactor, RealClock, Rng, StopSignal};
+use zonelab_host::{Bell, Clock, CoreId, Job, NextWake, Reactor, Rng, StopSignal};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_sim::HostCosts;
 use zonelab_ssd::record::RecordLimits;
 
-use super::site::{QueueOf, Site};
-use super::threads::{Common, Register, Task};
-use super::watch::{LOOK_EVERY, Watched};
 use crate::conditions::Conditions;
+use crate::device::threads::{self, Program, Task};
+use crate::device::{QueueOf, Site, Watched};
 use crate::run::queue_names;
 use crate::trace::PointTrace;
 
@@ -50,6 +49,17 @@ pub struct ThreadResult {
     pub result: Option<JobResult>,
     /// It waited for something that could not happen any more.
     pub is_stuck: bool,
+}
+
+impl Program for WorkloadJob {
+    type Output = ThreadResult;
+
+    fn into_output(self) -> ThreadResult {
+        ThreadResult {
+            is_stuck: !self.has_ended(),
+            result: Some(self.into_result()),
+        }
+    }
 }
 
 /// A plan that has been run.
@@ -287,13 +297,7 @@ impl<'a, S: Site> Runner<'a, S> {
             &signals.groups,
             driven.map(|((job, queue), start)| (job as &mut dyn Job, queue, start)),
         );
-        Ok(jobs
-            .into_iter()
-            .map(|job| ThreadResult {
-                is_stuck: !job.has_ended(),
-                result: Some(job.into_result()),
-            })
-            .collect())
+        Ok(jobs.into_iter().map(Program::into_output).collect())
     }
 
     /// Runs the jobs of a stage in threads of their own, while this one looks after
@@ -306,78 +310,37 @@ impl<'a, S: Site> Runner<'a, S> {
     ) -> Result<Vec<ThreadResult>, String> {
         let mut tasks = Vec::with_capacity(planned.len());
         for job in planned {
-            let Told {
-                spec,
-                rng,
-                stop,
-                starts_after,
-                ends,
-                ends_on_error,
-            } = self.told(job, signals);
+            let told = self.told(job, signals);
+            let (spec, rng, number) = (told.spec, told.rng, job.number);
+            let shared = (Arc::clone(zones), Arc::clone(self.interrupt));
+            let (stop, starts_after) = (told.stop.clone(), told.starts_after);
+            let (ends, ends_on_error) = (told.ends, told.ends_on_error);
             tasks.push(Task {
                 name: job.name.clone(),
                 part: self.site.part(spec.queue_depth.max(1))?,
-                spec,
-                rng,
-                number: job.number,
-                stop,
-                starts_after,
-                ends,
-                ends_on_error,
+                start: spec.start,
+                stop: told.stop,
+                make: Box::new(move |info| {
+                    let (zones, interrupt) = shared;
+                    let shared = Shared {
+                        zones: Some((SharedZones::between_threads(zones), number)),
+                        stop,
+                        starts_after,
+                        ends,
+                        ends_on_error,
+                        interrupt: Some(interrupt),
+                    };
+                    WorkloadJob::new(spec, info, rng, shared)
+                }),
             });
         }
-        let register = Register::new(signals.bell.clone(), tasks.len());
-        signals.bell.also_wakes(self.site.waker());
-        let clock = self.site.real_clock();
-        let common = Common {
-            zones,
-            clock: &clock,
-            interrupt: self.interrupt,
-            signals: &signals.groups,
-            register: &register,
-        };
-        let ended: Vec<_> = std::thread::scope(|scope| {
-            let tasks = (0..).zip(tasks);
-            let threads: Vec<_> = tasks
-                .map(|(me, task)| task.spawn(scope, &common, me))
-                .collect();
-            if threads.iter().any(Result::is_err) {
-                signals.groups.iter().for_each(StopSignal::stop);
-            }
-            self.attend(&register, &signals.groups, &clock);
-            let threads = threads.into_iter();
-            threads.map(|thread| Ok(thread?.join())).collect()
-        });
-        let mut results = Vec::with_capacity(planned.len());
-        for thread in ended {
-            let joined: std::thread::Result<_> =
-                thread.map_err(|error: std::io::Error| format!("no thread for a job: {error}"))?;
-            let left = joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            self.now = self.now.max(left.at);
-            if let Some(lateness) = &mut self.lateness {
-                lateness.merge(&left.lateness);
-            }
-            if let Some(part) = left.part {
-                self.site.take_back(part)?;
-            }
-            results.push(left.thread);
+        let (bell, groups) = (&signals.bell, &signals.groups);
+        let ended = threads::run(self.site, tasks, bell, groups, self.interrupt)?;
+        self.now = self.now.max(ended.at);
+        if let Some(lateness) = &mut self.lateness {
+            lateness.merge(&ended.lateness);
         }
-        Ok(results)
-    }
-
-    /// Looks after the device until all threads have ended, and lets them end if it
-    /// is gone.
-    fn attend(&mut self, register: &Register, signals: &[StopSignal], clock: &RealClock) {
-        let mut ready = Vec::new();
-        while !register.is_over() {
-            let device = self.site.device();
-            device.wait(LOOK_EVERY);
-            device.advance(clock.now(), &mut ready);
-            ready.clear();
-            if S::is_lost(device) {
-                signals.iter().for_each(StopSignal::stop);
-            }
-        }
+        Ok(ended.outputs)
     }
 
     fn start_of(&self, planned: &PlannedJob) -> Nanos {

@@ -1,212 +1,19 @@
-//! What the zones of a device hold before the first job, and after the last.
+//! What job files have to do with the zones of a device before the first job.
 
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
 
-use zonelab_device::{
-    Buf, Command, Completion, Lba, NamespaceId, Nanos, Op, QueuePair, Tag, ZoneId, ZonedInfo,
-};
+use zonelab_device::ZonedInfo;
 use zonelab_host::fio::Plan;
 use zonelab_host::workload::directed::Direction;
 use zonelab_host::workload::zone_table::ZoneTable;
-use zonelab_host::{Clock, CoreId, Job, NextWake, Reactor, Rng, StopSignal};
-use zonelab_nvme::zerocopy::FromBytes;
-use zonelab_nvme::zns::{ReportFilter, ReportHeader, ZoneDescriptor, ZoneState};
-use zonelab_ssd::config::{DataStore, DriveConfig};
-use zonelab_ssd::{Drive, snapshot};
+use zonelab_nvme::zns::ZoneState;
 
-use super::site::Site;
-use super::watch::Watched;
-
-/// Bytes of one zone report at most: longer ones come in pieces.
-const REPORT_BYTES: u32 = 64 << 10;
-
-/// A zone as its device reports it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReportedZone {
-    /// Its state.
-    pub state: ZoneState,
-    /// Logical blocks that are written, from its start; the capacity, if no more
-    /// can be written.
-    pub written_lbas: u64,
-}
-
-impl ReportedZone {
-    fn new(descriptor: &ZoneDescriptor, zoned: ZonedInfo) -> Self {
-        let state = descriptor.zs.zs();
-        let capacity = zoned.zone_capacity_lbas;
-        let written_lbas = match state {
-            ZoneState::EMPTY => 0,
-            ZoneState::FULL | ZoneState::READ_ONLY | ZoneState::OFFLINE => capacity,
-            _ => {
-                let pointer = descriptor.wp.get();
-                pointer.saturating_sub(descriptor.zslba.get()).min(capacity)
-            }
-        };
-        Self {
-            state,
-            written_lbas,
-        }
-    }
-}
-
-/// The zones `mine` of a drive, by the state of it that a run has saved.
-///
-/// # Errors
-/// It is not the state of a drive of this configuration: a text that says so.
-pub fn saved_zones(
-    config: &DriveConfig,
-    mine: Range<u32>,
-    snapshot: &[u8],
-) -> Result<Vec<ReportedZone>, String> {
-    let config = DriveConfig {
-        data: DataStore::None,
-        ..config.clone()
-    };
-    let drive = snapshot::restore(&config, snapshot).map_err(|error| error.to_string())?;
-    let zones = drive.zones();
-    let zone = |zone| ReportedZone {
-        state: zones.state(zone),
-        written_lbas: match zones.state(zone) {
-            ZoneState::FULL | ZoneState::READ_ONLY | ZoneState::OFFLINE => {
-                config.zones.capacity_lbas
-            }
-            _ => zones.written_lbas(zone),
-        },
-    };
-    Ok(mine.map(ZoneId).map(zone).collect())
-}
-
-/// Asks a device for the zones of a namespace.
-///
-/// # Errors
-/// The namespace has no zones, or the device does not report them: a text that
-/// says so.
-pub fn report_zones<S: Site>(
-    site: &mut S,
-    namespace: NamespaceId,
-) -> Result<Vec<ReportedZone>, String> {
-    let zoned = site.info().namespace(namespace).and_then(|of| of.zoned);
-    let zoned = zoned.ok_or_else(|| format!("namespace {} has no zones", namespace.0))?;
-    let entry = size_of::<ZoneDescriptor>() as u32;
-    let bytes = site.info().max_transfer_bytes.min(REPORT_BYTES);
-    let mut job = Report {
-        namespace,
-        zoned,
-        most: (bytes.saturating_sub(size_of::<ReportHeader>() as u32) / entry).max(1),
-        is_under_way: false,
-        zones: Vec::new(),
-        failure: None,
-    };
-    let queue = site.open_queue(1, Rng::new(0, 0))?;
-    let clock = site.clock(Nanos::ZERO);
-    let start = clock.now();
-    let goes_on = AtomicBool::new(false);
-    let watched = Watched::new(site.device(), S::is_lost, &goes_on, Vec::new());
-    let mut reactor = Reactor::new(clock, watched, StopSignal::default());
-    reactor.add(&mut job, queue, CoreId(0), start);
-    reactor.run();
-    match job.failure {
-        Some(failure) => Err(format!("the report of zones failed: {failure}")),
-        None if (job.zones.len() as u64) < u64::from(zoned.zones) => {
-            Err("the report of zones never ended".to_owned())
-        }
-        None => Ok(job.zones),
-    }
-}
-
-/// Reads the report of all zones, piece by piece.
-struct Report {
-    namespace: NamespaceId,
-    zoned: ZonedInfo,
-    /// Zones of one piece.
-    most: u32,
-    is_under_way: bool,
-    zones: Vec<ReportedZone>,
-    failure: Option<String>,
-}
-
-impl Report {
-    /// Takes what there is. Whether there may be more.
-    fn take(&mut self, completion: &Completion) -> bool {
-        self.is_under_way = false;
-        if !completion.status.is_success() {
-            self.failure = Some(completion.status.to_string());
-            return false;
-        }
-        let bytes = completion.data.as_deref().unwrap_or_default();
-        let header = ReportHeader::ref_from_prefix(bytes);
-        let count = header.map_or(0, |(header, _)| header.nr_zones.get());
-        let before = self.zones.len();
-        let rest = bytes.get(size_of::<ReportHeader>()..).unwrap_or_default();
-        let wanted = (self.zoned.zones as usize).saturating_sub(before);
-        let entries = rest.chunks_exact(size_of::<ZoneDescriptor>()).take(wanted);
-        let count = usize::try_from(count).unwrap_or(usize::MAX);
-        let zones = entries
-            .take(count)
-            .filter_map(|bytes| ZoneDescriptor::read_from_bytes(bytes).ok());
-        let zoned = self.zoned;
-        self.zones
-            .extend(zones.map(|zone| ReportedZone::new(&zone, zoned)));
-        if self.zones.len() == before {
-            self.failure = Some(format!("there is no zone {before} in it"));
-            return false;
-        }
-        self.zones.len() < self.zoned.zones as usize
-    }
-}
-
-impl Job for Report {
-    fn step(
-        &mut self,
-        _now: Nanos,
-        done: &mut Vec<Completion>,
-        queue: &mut dyn QueuePair,
-    ) -> NextWake {
-        if let Some(completion) = done.first()
-            && !self.take(completion)
-        {
-            return NextWake::Finished;
-        }
-        if self.is_under_way {
-            return NextWake::Completion;
-        }
-        let next = self.zones.len() as u32;
-        let count = self.most.min(self.zoned.zones - next) as usize;
-        let bytes = size_of::<ReportHeader>() + count * size_of::<ZoneDescriptor>();
-        let op = Op::ZoneReceive {
-            slba: Lba(u64::from(next) * self.zoned.zone_size_lbas),
-            filter: ReportFilter::ALL,
-            partial: true,
-            extended: false,
-        };
-        let nsid = self.namespace;
-        let buffer = Some(Buf::zeroed(bytes));
-        if let Err(refused) = queue.submit(Command { nsid, op }, Tag(0), buffer) {
-            self.failure = Some(refused.reason.to_string());
-            return NextWake::Finished;
-        }
-        self.is_under_way = true;
-        queue.ring();
-        NextWake::Completion
-    }
-}
+use crate::device::{ReportedZone, zones};
 
 /// The table of zones that a device reported, for a run of `plan`.
 #[must_use]
-pub fn table_of(plan: &Plan, zoned: ZonedInfo, zones: &[ReportedZone]) -> ZoneTable {
-    let mut table = ZoneTable::new(zoned, plan.max_open_zones);
-    for (index, zone) in (0..zoned.zones).zip(zones) {
-        table.declare_written(index, zone.written_lbas);
-        let is_active = matches!(
-            zone.state,
-            ZoneState::IMPLICITLY_OPENED | ZoneState::EXPLICITLY_OPENED | ZoneState::CLOSED
-        );
-        if is_active && zone.written_lbas == 0 {
-            table.declare_open(index);
-        }
-    }
-    table
+pub fn table_of(plan: &Plan, zoned: ZonedInfo, reported: &[ReportedZone]) -> ZoneTable {
+    zones::table_of(zoned, plan.max_open_zones, reported)
 }
 
 /// The zones that jobs of the plan may write or reset, and that are not empty:
@@ -231,17 +38,4 @@ pub fn at_risk(plan: &Plan, zones: &[ReportedZone]) -> Vec<u32> {
         .map(|(index, _)| index)
         .filter(is_touched)
         .collect()
-}
-
-/// Tells the table of zones what the zones `mine` of a drive hold that was restored.
-pub(crate) fn declare(drive: &Drive, mine: Range<u32>, table: &mut ZoneTable) {
-    let capacity = drive.config().zones.capacity_lbas;
-    for (index, zone) in (0..).zip(mine.map(ZoneId)) {
-        let written = match drive.zones().state(zone) {
-            // They cannot be written any more.
-            ZoneState::READ_ONLY | ZoneState::OFFLINE => capacity,
-            _ => drive.zones().written_lbas(zone),
-        };
-        table.declare_written(index, written);
-    }
 }

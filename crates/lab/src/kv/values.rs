@@ -148,13 +148,17 @@ const MIB: f64 = (1 << 20) as f64;
 
 /// The results of a workload as those of jobs: all operations together, and
 /// each kind of them. Of one that ended early only how far it got: what the whole
-/// would have measured is not known.
+/// would have measured is not known. Without the `wear` of the drive nothing is known
+/// of what the drive did.
 #[must_use]
-pub fn jobs(name: &str, run: &KvRun, wear: Wear) -> Vec<JobMeasured> {
+pub fn jobs(name: &str, run: &KvRun, wear: Option<Wear>) -> Vec<JobMeasured> {
     let measured = &run.outcome.measured;
     let is_whole = run.outcome.failure.is_none();
     let mut whole = kind_of(name.to_owned(), run, &Kind::ALL, OpKind::Write);
-    whole.metrics.values.extend(values(run, wear));
+    whole.metrics.values.extend(values(run));
+    if let Some(wear) = wear {
+        whole.metrics.values.extend(of_drive(run, wear));
+    }
     let kinds = measured.all().map(|(kind, _)| {
         let like = match kind {
             Kind::Get | Kind::Scan => OpKind::Read,
@@ -186,11 +190,10 @@ fn kind_of(name: String, run: &KvRun, kinds: &[Kind], like: OpKind) -> JobMeasur
 }
 
 /// Metrics beyond those of operations.
-fn values(run: &KvRun, wear: Wear) -> impl Iterator<Item = (&'static str, f64)> {
+fn values(run: &KvRun) -> impl Iterator<Item = (&'static str, f64)> {
     let outcome = &run.outcome;
     let tree = TreeWork::of(&outcome.stores);
     let space = space(run);
-    let totals = &run.totals;
     let done = outcome.measured.operations() as f64;
     let values = [
         ("work_s", Some(outcome.measured.elapsed().as_secs_f64())),
@@ -205,6 +208,16 @@ fn values(run: &KvRun, wear: Wear) -> impl Iterator<Item = (&'static str, f64)> 
         ("invalid_mean_mib", Some(space.mean_invalid_bytes() / MIB)),
         ("valid_mean_mib", Some(space.mean_valid_bytes() / MIB)),
         ("unusable_mean_mib", Some(space.mean_unusable_bytes() / MIB)),
+    ];
+    values
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+}
+
+/// What the drive did meanwhile.
+fn of_drive(run: &KvRun, wear: Wear) -> impl Iterator<Item = (&'static str, f64)> {
+    let totals = &run.totals;
+    let values = [
         ("dlwa", totals.dlwa()),
         ("host_write_mib", Some(totals.host_write_bytes as f64 / MIB)),
         ("fill_mib", Some(totals.fill_program_bytes as f64 / MIB)),

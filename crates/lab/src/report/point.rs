@@ -27,12 +27,19 @@ pub(super) struct PointData<'a> {
     /// Position of its drive.
     drive: usize,
     command: &'a str,
-    simulated_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    simulated_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elapsed_ns: Option<u64>,
     operations: u64,
     jobs: Vec<JobData<'a>>,
-    channels: BusyData,
-    units: BusyData,
-    totals: TotalsData,
+    /// Those of an emulated drive only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    channels: Option<BusyData>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    units: Option<BusyData>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    totals: Option<TotalsData>,
     /// `[least, greatest, blocks]`: blocks erased so often.
     wear: Vec<(u32, u32, u64)>,
     /// Where; none if nothing was erased.
@@ -92,7 +99,8 @@ struct TotalsData {
 impl<'a> PointData<'a> {
     pub(super) fn of(experiment: &Experiment, point: &'a PointSection<'a>, drive: usize) -> Self {
         let result = point.result;
-        let totals = &result.totals;
+        let drive_did = result.drive.as_ref();
+        let is_real = result.lateness.is_some();
         let series = experiment.series.iter();
         Self {
             // Results are those of the experiment's series.
@@ -103,12 +111,13 @@ impl<'a> PointData<'a> {
             n: result.x.number,
             drive,
             command: &point.command,
-            simulated_ns: result.simulated.0,
+            simulated_ns: (!is_real).then_some(result.took.0),
+            elapsed_ns: is_real.then_some(result.took.0),
             operations: result.operations,
             jobs: result.jobs.iter().map(JobData::of).collect(),
-            channels: BusyData::of(&result.detail.channels),
-            units: BusyData::of(&result.detail.units),
-            totals: TotalsData {
+            channels: drive_did.map(|of| BusyData::of(&of.detail.channels)),
+            units: drive_did.map(|of| BusyData::of(&of.detail.units)),
+            totals: drive_did.map(|of| &of.totals).map(|totals| TotalsData {
                 host_write_bytes: totals.host_write_bytes,
                 host_read_bytes: totals.host_read_bytes,
                 host_program_bytes: totals.host_program_bytes,
@@ -118,16 +127,13 @@ impl<'a> PointData<'a> {
                 resets: totals.resets,
                 finishes: totals.finishes,
                 implicit_closes: totals.implicit_closes,
-            },
-            wear: wear(
-                result
-                    .detail
-                    .erasures
-                    .iter()
-                    .map(|(&count, &blocks)| (count, blocks)),
-            ),
-            wear_map: WearData::of(&result.detail),
-            zones: ZoneMap::of(&result.zone_history, result.simulated),
+            }),
+            wear: drive_did.map_or_else(Vec::new, |of| {
+                let erasures = of.detail.erasures.iter();
+                wear(erasures.map(|(&count, &blocks)| (count, blocks)))
+            }),
+            wear_map: drive_did.and_then(|of| WearData::of(&of.detail)),
+            zones: drive_did.and_then(|of| ZoneMap::of(&of.zone_history, result.took)),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::experiment::Experiment;
 use crate::metrics::Metrics;
 use crate::published::References;
 use crate::rows::{Scope, Summary};
-use crate::run::{JobMeasured, ZoneHistory};
+use crate::run::{DriveMeasured, JobMeasured, ZoneHistory};
 
 const EXPERIMENT: &str = r#"# What it is
 # about.
@@ -69,21 +69,24 @@ fn result(x: usize, kiops: f64, experiment: &Experiment) -> PointResult {
                 throughput: vec![slot(0, 4), slot(500, 6)],
             },
         }],
-        totals: Totals::default(),
-        busy_ns: Default::default(),
-        resources: (1, 2),
-        simulated: Nanos(1_000),
+        drive: Some(DriveMeasured {
+            totals: Totals::default(),
+            busy_ns: Default::default(),
+            resources: (1, 2),
+            detail: PointDetail {
+                channels: vec![[1, 0, 0, 0, 0]],
+                units: vec![[2, 0, 0, 0, 0]; 2],
+                erasures: [(0, 8)].into(),
+                wear_map: None,
+            },
+            zone_history: ZoneHistory::default(),
+        }),
+        took: Nanos(1_000),
+        lateness: None,
         operations: 12,
-        detail: PointDetail {
-            channels: vec![[1, 0, 0, 0, 0]],
-            units: vec![[2, 0, 0, 0, 0]; 2],
-            erasures: [(0, 8)].into(),
-            wear_map: None,
-        },
         failures: Vec::new(),
         ended_early: Vec::new(),
         faults_struck: 0,
-        zone_history: ZoneHistory::default(),
         trace: None,
     }
 }

@@ -9,11 +9,12 @@ use zonelab_host::workload::{JobResult, Shared, WorkloadJob};
 use zonelab_host::{CoreId, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_kv::files::FilesError;
 use zonelab_sim::{Emulated, HostCosts};
+use zonelab_ssd::Drive;
 use zonelab_ssd::config::{DataStore, DriveConfig};
 
 use super::sharers::Sharers;
 use super::specs::Thread;
-use super::{EndedEarly, JobMeasured, Point, RunError, RunOptions};
+use super::{EndedEarly, JobMeasured};
 use crate::conditions::JobFailure;
 use crate::detail::JobDetail;
 use crate::experiment::{HostModel, JobTemplate, WorkTemplate};
@@ -23,13 +24,17 @@ use crate::metrics::Metrics;
 /// What jobs that ran side by side came to.
 pub(super) struct PhaseEnd {
     /// Threads of jobs.
-    jobs: Vec<JobResult>,
+    pub(super) jobs: Vec<JobResult>,
     /// Key-value workloads by job.
-    stores: Vec<(String, Result<KvRun, FilesError>)>,
-    pub(super) end: zonelab_host::RunEnd,
+    pub(super) stores: Vec<(String, Result<KvRun, FilesError>)>,
+    /// When the last of them ended.
+    pub(super) at: Nanos,
+    /// Jobs that wait for something that cannot happen any more.
+    pub(super) stuck_jobs: u32,
 }
 
-/// What the jobs of a phase measured.
+/// What the jobs of a phase, or of several, measured.
+#[derive(Default)]
 pub(super) struct PhaseMeasured {
     pub(super) jobs: Vec<JobMeasured>,
     pub(super) failures: Vec<JobFailure>,
@@ -39,31 +44,37 @@ pub(super) struct PhaseMeasured {
 }
 
 impl PhaseEnd {
-    /// The measurements of the jobs, in the order of `templates`.
+    /// The measurements of the jobs, in the order of `templates`, on a drive that may
+    /// have faults. How worn its blocks are says `wear`, if that is known.
+    ///
+    /// # Errors
+    /// A job failed on a drive without faults, or waits for ever: a text that says so.
     pub(super) fn measured(
         self,
-        point: &Point,
         templates: &[&JobTemplate],
-        device: &Emulated,
-        options: &RunOptions<'_>,
-    ) -> Result<PhaseMeasured, RunError> {
-        let Self { jobs, stores, end } = self;
-        let unfit = |what| point.unfit(what);
-        let faults = &options.conditions.faults;
-        if end.stuck_jobs > 0 {
-            let why = match faults {
-                Some(_) => ": completions were lost; give those faults a timeout",
-                None => "",
+        wear: &dyn Fn() -> Option<Wear>,
+        has_faults: bool,
+    ) -> Result<PhaseMeasured, String> {
+        let Self {
+            jobs,
+            stores,
+            stuck_jobs,
+            ..
+        } = self;
+        if stuck_jobs > 0 {
+            let why = match has_faults {
+                true => ": completions were lost; give those faults a timeout",
+                false => "",
             };
-            return Err(unfit(format!("{} jobs wait for ever{why}", end.stuck_jobs)));
+            return Err(format!("{stuck_jobs} jobs wait for ever{why}"));
         }
         let failures: Vec<JobFailure> = jobs.iter().filter_map(failure).collect();
-        if let (None, Some(failure)) = (faults, failures.first()) {
+        if let (false, Some(failure)) = (has_faults, failures.first()) {
             let JobFailure { job, kind, status } = failure;
-            return Err(unfit(format!(
+            return Err(format!(
                 "a {} of job \"{job}\" failed: {status}",
                 kind.name()
-            )));
+            ));
         }
         let mut of_phase = PhaseMeasured {
             operations: jobs.iter().map(|job| job.operations).sum(),
@@ -73,22 +84,37 @@ impl PhaseEnd {
         };
         let mut runs: BTreeMap<String, KvRun> = BTreeMap::new();
         for (name, run) in stores {
-            let run = run.map_err(|error| unfit(format!("job \"{name}\": {error}")))?;
+            let run = run.map_err(|error| format!("job \"{name}\": {error}"))?;
             of_phase.operations += run.outcome.measured.operations();
-            let ended = run.ended_early(&name, faults.is_some()).map_err(unfit)?;
+            let ended = run.ended_early(&name, has_faults)?;
             of_phase.ended_early.extend(ended);
             runs.insert(name, run);
         }
         for template in templates {
             match runs.get(&template.name) {
-                Some(run) => {
-                    let wear = device.with_drive(|drive| Wear::of(drive.flash().erase_counts()));
-                    of_phase.jobs.extend(kv::jobs(&template.name, run, wear));
-                }
+                Some(run) => of_phase.jobs.extend(kv::jobs(&template.name, run, wear())),
                 None => of_phase.jobs.push(measure(template, &jobs)),
             }
         }
         Ok(of_phase)
+    }
+}
+
+impl PhaseMeasured {
+    /// Adds what the drive erased in the phase, of which it had `erased` blocks before.
+    pub(super) fn add_drive(&mut self, drive: &Drive, erased: u64) {
+        for job in &mut self.jobs {
+            job.metrics.add_erasures(drive, erased);
+            job.metrics.add_pool(drive);
+        }
+    }
+
+    /// Adds the next phase.
+    pub(super) fn extend(&mut self, next: Self) {
+        self.jobs.extend(next.jobs);
+        self.failures.extend(next.failures);
+        self.ended_early.extend(next.ended_early);
+        self.operations += next.operations;
     }
 }
 
@@ -164,7 +190,8 @@ pub(super) fn run_phase(
     PhaseEnd {
         jobs: results.collect(),
         stores: stores.into_iter().filter_map(ended).collect(),
-        end,
+        at: end.at,
+        stuck_jobs: end.stuck_jobs,
     }
 }
 
@@ -190,7 +217,7 @@ fn store_job(
     Some(KvJob::new(kv, surroundings, template.ends_run))
 }
 
-fn rng_within(rng: &mut Rng, spread: Nanos) -> Nanos {
+pub(super) fn rng_within(rng: &mut Rng, spread: Nanos) -> Nanos {
     if spread == Nanos::ZERO {
         Nanos::ZERO
     } else {

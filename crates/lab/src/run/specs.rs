@@ -1,13 +1,45 @@
 //! The jobs of an experiment file as jobs for a drive.
 
 use zonelab_config::Problem;
-use zonelab_device::Nanos;
+use zonelab_device::{DeviceInfo, Nanos, ZonedInfo};
 use zonelab_host::workload::{JobSpec, ReadWork, Stop, Work, WriteWork, slice_of};
 use zonelab_ssd::Drive;
-use zonelab_ssd::config::{DataStore, DriveConfig, NamespaceConfig, NamespaceKind};
+use zonelab_ssd::config::{DataStore, DriveConfig};
 
 use crate::experiment::{JobTemplate, StackModel, WorkTemplate};
 use crate::kv::KvTemplate;
+
+/// What jobs have to know of the device that they run on.
+#[derive(Clone, Debug)]
+pub(super) struct Shape {
+    /// What it is.
+    pub(super) info: DeviceInfo,
+    /// It keeps data.
+    pub(super) keeps_data: bool,
+    /// Shares of a zone's capacity are rounded up to so many bytes; `None`: to a
+    /// logical block, since a device from outside does not tell the size of its pages.
+    page_bytes: Option<u32>,
+}
+
+impl Shape {
+    /// That of an emulated drive.
+    pub(super) fn of_drive(config: &DriveConfig) -> Self {
+        Self {
+            info: Drive::info_of(config),
+            keeps_data: config.data == DataStore::Memory,
+            page_bytes: Some(config.geometry.page_bytes),
+        }
+    }
+
+    /// That of any other device, which keeps data.
+    pub(super) fn of_device(info: &DeviceInfo) -> Self {
+        Self {
+            info: info.clone(),
+            keeps_data: true,
+            page_bytes: None,
+        }
+    }
+}
 
 /// A thread of a job.
 pub(super) struct Thread {
@@ -22,10 +54,7 @@ pub(super) struct Thread {
 }
 
 /// The jobs of a phase, thread by thread.
-pub(super) fn specs(
-    templates: &[&JobTemplate],
-    config: &DriveConfig,
-) -> Result<Vec<Thread>, String> {
+pub(super) fn specs(templates: &[&JobTemplate], shape: &Shape) -> Result<Vec<Thread>, String> {
     check_ends(templates)?;
     let mut specs = Vec::new();
     for template in templates {
@@ -34,7 +63,7 @@ pub(super) fn specs(
         }
         for thread in 0..template.threads {
             specs.push(Thread {
-                spec: spec(template, thread, config)?,
+                spec: spec(template, thread, shape)?,
                 delay: template.start,
                 stack: template.stack,
                 shares_zones: template.shares_zones(),
@@ -47,7 +76,7 @@ pub(super) fn specs(
 /// The key-value workloads of a phase.
 pub(super) fn stores<'a>(
     templates: &[&'a JobTemplate],
-    config: &DriveConfig,
+    shape: &Shape,
 ) -> Result<Vec<&'a JobTemplate>, String> {
     let stores = templates
         .iter()
@@ -55,9 +84,8 @@ pub(super) fn stores<'a>(
             WorkTemplate::Kv(kv) => Some((*template, kv)),
             _ => None,
         });
-    let info = Drive::info_of(config);
     let check = |(template, kv): (&'a JobTemplate, &KvTemplate)| {
-        let ok = kv.check(&info, config.data == DataStore::Memory);
+        let ok = kv.check(&shape.info, shape.keeps_data);
         ok.map_err(|error| format!("job \"{}\": {error}", template.name))?;
         Ok(template)
     };
@@ -95,7 +123,7 @@ fn check_ends(templates: &[&JobTemplate]) -> Result<(), String> {
     }
 }
 
-fn spec(template: &JobTemplate, thread: u32, config: &DriveConfig) -> Result<JobSpec, String> {
+fn spec(template: &JobTemplate, thread: u32, shape: &Shape) -> Result<JobSpec, String> {
     let JobTemplate {
         name,
         zones,
@@ -117,26 +145,23 @@ fn spec(template: &JobTemplate, thread: u32, config: &DriveConfig) -> Result<Job
         ));
     }
     let nsid = template.namespace;
-    let Some(of_drive) = config.zones_of(nsid) else {
-        let have = config.namespaces().len();
+    let have = shape.info.namespaces.len();
+    let Some(namespace) = shape.info.namespace(nsid) else {
         return Err(format!(
             "job \"{name}\": there is no namespace {}: the drive has {have}",
             nsid.0
         ));
     };
-    let info = config.namespaces();
-    let is_zoned = |of: &NamespaceConfig| of.kind == NamespaceKind::Zoned;
-    // There is one, since it has zones.
-    if !info.get(nsid.0 as usize - 1).is_some_and(is_zoned) {
+    let Some(zoned) = namespace.zoned else {
         return Err(format!(
             "job \"{name}\": namespace {} is conventional, and jobs are for zones",
             nsid.0
         ));
-    }
-    let count = of_drive.end - of_drive.start;
+    };
+    let count = zoned.zones;
     if mine.end > zones.end || mine.end > count {
-        let whose = match config.namespaces.len() {
-            0 => "the drive's".to_owned(),
+        let whose = match have {
+            1 => "the drive's".to_owned(),
             _ => format!("those of namespace {}", nsid.0),
         };
         return Err(format!(
@@ -147,7 +172,7 @@ fn spec(template: &JobTemplate, thread: u32, config: &DriveConfig) -> Result<Job
             count - 1,
         ));
     }
-    let lba_bytes = u64::from(config.lba_bytes);
+    let lba_bytes = u64::from(namespace.lba_bytes);
     if !template.block_bytes.is_multiple_of(lba_bytes) {
         return Err(format!(
             "job \"{name}\": block of {} bytes is no multiple of the logical block of {lba_bytes}",
@@ -155,7 +180,12 @@ fn spec(template: &JobTemplate, thread: u32, config: &DriveConfig) -> Result<Job
         ));
     }
     let block_lbas = u32::try_from(template.block_bytes / lba_bytes).unwrap_or(u32::MAX);
-    let work = work(template, mine, block_lbas, config)
+    let bytes = Bytes {
+        lba: namespace.lba_bytes,
+        page: shape.page_bytes.unwrap_or(namespace.lba_bytes),
+        max_transfer: shape.info.max_transfer_bytes,
+    };
+    let work = work(template, mine, block_lbas, (zoned, bytes))
         .map_err(|problem| format!("job \"{name}\": {problem}"))?;
     Ok(JobSpec {
         namespace: nsid,
@@ -169,15 +199,22 @@ fn spec(template: &JobTemplate, thread: u32, config: &DriveConfig) -> Result<Job
     })
 }
 
+/// Sizes of a device.
+#[derive(Clone, Copy)]
+struct Bytes {
+    lba: u32,
+    page: u32,
+    max_transfer: u32,
+}
+
 fn work(
     template: &JobTemplate,
     zones: std::ops::Range<u32>,
     block_lbas: u32,
-    config: &DriveConfig,
+    (zoned, bytes): (ZonedInfo, Bytes),
 ) -> Result<Work, Problem> {
-    let page_bytes = config.geometry.page_bytes;
-    let capacity_lbas = config.zones.capacity_lbas;
-    let max_transfer = config.front_end.max_transfer_bytes.unwrap_or(u32::MAX);
+    let capacity_lbas = zoned.zone_capacity_lbas;
+    let (lba_bytes, page_bytes, max_transfer) = (bytes.lba, bytes.page, bytes.max_transfer);
     Ok(match template.work {
         WorkTemplate::Write {
             append,
@@ -189,7 +226,7 @@ fn work(
         } => Work::Write(WriteWork {
             command_lbas: match &template.command {
                 None => None,
-                Some(command) => Some(command.resolve(config.lba_bytes, max_transfer)?),
+                Some(command) => Some(command.resolve(lba_bytes, max_transfer)?),
             },
             zones,
             block_lbas,
@@ -206,29 +243,29 @@ fn work(
         }),
         WorkTemplate::Finish { fill } => Work::Finish {
             zones,
-            fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),
+            fill: fill.resolve(capacity_lbas, lba_bytes, page_bytes),
             soft: None,
         },
         WorkTemplate::SoftFinish { fill, ref soft } => Work::Finish {
             zones,
-            fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),
-            soft: Some(soft.resolve(config.lba_bytes, max_transfer)?),
+            fill: fill.resolve(capacity_lbas, lba_bytes, page_bytes),
+            soft: Some(soft.resolve(lba_bytes, max_transfer)?),
         },
         WorkTemplate::Reset { shuffled, fill } => Work::Reset {
             zones,
             shuffled,
-            fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),
+            fill: fill.resolve(capacity_lbas, lba_bytes, page_bytes),
         },
         WorkTemplate::Open { fill } => Work::Open {
             zones,
-            fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),
+            fill: fill.resolve(capacity_lbas, lba_bytes, page_bytes),
         },
         WorkTemplate::Kv(_) => {
             unreachable!("key-value workloads are jobs of another sort, and were left out")
         }
         WorkTemplate::Close { fill } => Work::Close {
             zones,
-            fill: fill.resolve(capacity_lbas, config.lba_bytes, page_bytes),
+            fill: fill.resolve(capacity_lbas, lba_bytes, page_bytes),
         },
     })
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use zonelab_host::stats::OpKind;
 use zonelab_lab::conditions::Conditions;
-use zonelab_lab::run::{self, RunOptions};
+use zonelab_lab::run::{self, DriveMeasured, PointResult, RunOptions};
 use zonelab_lab::wear::WearUnit;
 
 use super::support::{SMALL, Tiny, points, run, with};
@@ -17,6 +17,11 @@ fn unfit(text: &str) -> String {
     said.expect("one point cannot be run").to_string()
 }
 
+/// What the drive of a point did: all of these are emulated.
+fn drive_of(result: &PointResult) -> &DriveMeasured {
+    result.drive.as_ref().expect("it is emulated")
+}
+
 #[test]
 fn a_point_counts_what_its_drive_did() {
     let results = run(SMALL, 1, 2).unwrap();
@@ -25,19 +30,21 @@ fn a_point_counts_what_its_drive_did() {
     let reads = alone.jobs[0].metrics.get("ops").unwrap();
     // 20 ms of reads that take 85 us of flash and 5 us of host, and jitter.
     assert!((190.0..=222.0).contains(&reads), "{reads} reads");
-    assert_eq!(alone.totals.host_read_bytes / 16_384, alone.operations);
-    assert_eq!((alone.totals.resets, alone.totals.host_write_bytes), (0, 0));
+    let drive = drive_of(alone);
+    assert_eq!(drive.totals.host_read_bytes / 16_384, alone.operations);
+    assert_eq!((drive.totals.resets, drive.totals.host_write_bytes), (0, 0));
 
     let beside = &results[1];
     let resets = beside.jobs[1].metrics.get("ops").unwrap();
     assert_eq!(beside.jobs[1].kind, OpKind::Reset);
-    assert_eq!((resets as u64, beside.totals.resets), (4, 4));
+    let drive = drive_of(beside);
+    assert_eq!((resets as u64, drive.totals.resets), (4, 4));
     assert_eq!(
-        beside.totals.host_write_bytes,
+        drive.totals.host_write_bytes,
         4 * 16_384,
         "a page before each"
     );
-    assert!(beside.busy_ns.1["reset-erase"] > 0, "{:?}", beside.busy_ns);
+    assert!(drive.busy_ns.1["reset-erase"] > 0, "{:?}", drive.busy_ns);
 }
 
 /// Metrics of a host and a drive that are exact: reads of 85 us, 5 us of host.
@@ -112,8 +119,9 @@ fn a_map_of_wear_has_every_erasure() {
         let results = run(&text, 1, 1).unwrap();
         let beside = results.iter().find(|result| result.series != "alone");
         let beside = beside.expect("there is such a series");
-        let erased = beside.totals.erased_blocks;
-        let Some(map) = &beside.detail.wear_map else {
+        let of_drive = drive_of(beside);
+        let erased = of_drive.totals.erased_blocks;
+        let Some(map) = &of_drive.detail.wear_map else {
             panic!("{drive}: {erased} blocks erased, and no map");
         };
         assert_eq!(
@@ -127,7 +135,7 @@ fn a_map_of_wear_has_every_erasure() {
     }
     let results = run(SMALL, 1, 1).unwrap();
     let alone = results.iter().find(|result| result.series == "alone");
-    assert!(alone.is_some_and(|alone| alone.detail.wear_map.is_none()));
+    assert!(alone.is_some_and(|alone| drive_of(alone).detail.wear_map.is_none()));
 }
 
 /// Phases follow one another on one drive; each job is measured by itself.
@@ -143,7 +151,7 @@ fn phases_follow_one_another() {
     let names: Vec<_> = point.jobs.iter().map(|job| job.name.as_str()).collect();
     assert_eq!(names, ["reset", "read"]);
     assert!(
-        point.simulated > zonelab_device::Nanos::from_ms(30),
+        point.took > zonelab_device::Nanos::from_ms(30),
         "one after the other"
     );
 }

@@ -55,9 +55,10 @@ fn a_softfinish_is_measured_as_a_whole() {
         assert_eq!(metric(result, "host", "ops"), Some(3.0));
         let link = LEFT as f64 / 256.0;
         assert_eq!(metric(result, "host", "link_mib_per_op"), Some(link));
-        assert_eq!(result.totals.finishes, 2);
+        let totals = result.drive.as_ref().expect("it is emulated").totals;
+        assert_eq!(totals.finishes, 2);
         let (by_device, by_host) = (2 * 4, 3 * 60);
-        assert_eq!(result.totals.host_write_bytes, (by_device + by_host) * 4096);
+        assert_eq!(totals.host_write_bytes, (by_device + by_host) * 4096);
         // What a write takes varies, as some are parts of pages; pauses do not.
         let pauses = 50.0 * (LEFT.div_ceil(granularity) - 1) as f64;
         let latency = metric(result, "host", "lat_mean_us").expect("three");

@@ -6,8 +6,7 @@ use zonelab_device::{Command, Completion, NamespaceId, Nanos, Op, QueuePair, Tag
 use zonelab_host::stats::Latency;
 use zonelab_host::{Clock, CoreId, Job, NextWake, Reactor, Rng, StopSignal};
 
-use crate::fio::site::Site;
-use crate::fio::watch::Watched;
+use crate::device::{Site, Watched};
 
 /// Commands that are measured.
 pub const EMPTY_COMMANDS: u64 = 2_000;

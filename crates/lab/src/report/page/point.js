@@ -3,19 +3,23 @@
 const part = (title, wide, ...content) => el('div', { class: wide ? 'wide' : null }, el('h3', {}, title), content);
 
 const pointDetails = (data, experiment, point) => {
-  const seconds = point.simulated_ns / 1e9;
+  const is_real = point.simulated_ns === undefined;
+  const took = is_real ? point.elapsed_ns : point.simulated_ns;
+  const seconds = took / 1e9;
+  const drive = point.totals !== undefined;
+  // Parts about a drive that tells what it did: an emulated one.
+  const ofDrive = (...parts) => (drive ? parts.map((make) => make()) : []);
   return el('div', { class: 'inside' },
     el('p', { class: 'small soft' },
-      `${duration(point.simulated_ns)} of simulated time, ${count(point.operations)} operations, seed ${data.seed}.`),
+      `${duration(took)} of ${is_real ? 'real' : 'simulated'} time, ${count(point.operations)} operations, seed ${data.seed}.${drive ? '' : ' What the drive did inside is not known.'}`),
     el('div', { class: 'parts' },
       ...compared(data, experiment, point),
-      part('Where the time of the flash went', true, ...timeByCause(data, point)),
+      ...ofDrive(() => part('Where the time of the flash went', true, ...timeByCause(data, point, took))),
       part('Latency by percentile', false, ...latencies(data, point)),
       part('Throughput over time', false, ...throughput(data, point, seconds)),
-      part('Writes and erasures', false, writes(point)),
-      part('Wear: erasures by block', false, ...wear(point)),
+      ...ofDrive(() => part('Writes and erasures', false, writes(point)), () => part('Wear: erasures by block', false, ...wear(point))),
       ...(point.wear_map ? [part('Wear map', true, wearMap(point.wear_map))] : []),
-      part('Zone states over time', true, ...(point.zones ? [zoneMap(point.zones)] : [none('No zone changed its state, or changes were not recorded.')])),
+      ...ofDrive(() => part('Zone states over time', true, ...(point.zones ? [zoneMap(point.zones)] : [none('No zone changed its state, or changes were not recorded.')]))),
       part('Measurements', true, metrics(point)),
       part('Run it again', true, command(point.command),
         el('p', { class: 'soft small' }, 'Runs this axis value of every series, with the same seed and the same results. The whole experiment: '),
@@ -44,11 +48,11 @@ const compared = (data, experiment, point) => {
 
 const none = (text) => el('p', { class: 'soft small' }, text);
 
-const timeByCause = (data, point) => {
+const timeByCause = (data, point, took) => {
   const sums = (busy) => data.causes.map((_, cause) => busy.busy_ns.reduce((sum, row) => sum + row[cause], 0));
   const [channels, units] = [sums(point.channels), sums(point.units)];
-  const of = (ns, busy) => percent(ns / (point.simulated_ns * busy.count), 2);
-  const rest = (all, busy) => Math.max(0, point.simulated_ns * busy.count - all.reduce((sum, ns) => sum + ns, 0));
+  const of = (ns, busy) => percent(ns / (took * busy.count), 2);
+  const rest = (all, busy) => Math.max(0, took * busy.count - all.reduce((sum, ns) => sum + ns, 0));
   const line = (look, name, inChannels, inUnits) => el('tr', {},
     el('th', { scope: 'row' }, swatch(look, ` ${name}`)),
     el('td', { class: 'number' }, of(inChannels, point.channels)),
@@ -61,11 +65,11 @@ const timeByCause = (data, point) => {
       line('idle', 'idle', rest(channels, point.channels), rest(units, point.units)))));
   const late = [point.channels, point.units].some((busy) => busy.busy_ns.some((row, index) => {
     const used = row.reduce((sum, ns) => sum + ns, 0);
-    return used > point.simulated_ns * membersOf(busy, index);
+    return used > took * membersOf(busy, index);
   }));
   return [
-    busyBars('Channels', 'channel', point.channels, point.simulated_ns, data.causes),
-    busyBars('Units', 'unit', point.units, point.simulated_ns, data.causes, [nameOf('channel', point.channels, 0).length]),
+    busyBars('Channels', 'channel', point.channels, took, data.causes),
+    busyBars('Units', 'unit', point.units, took, data.causes, [nameOf('channel', point.channels, 0).length]),
     table,
     none(`A unit is a plane, or a die if its planes do not work independently.${late ? ' Work that was begun goes on beyond the end of the run.' : ''}`),
   ];

@@ -1,4 +1,4 @@
-//! What a run of job files needs of a device, and emulated drives as that.
+//! What a run needs of a device, and emulated drives as that.
 
 use std::task::Waker;
 
@@ -9,7 +9,7 @@ use zonelab_sim::{Emulated, HostCosts, Port, PortDevice, PortQueue, SharedDrive}
 use super::threads::{NoPart, Part};
 use super::watch::Watched;
 
-/// A device that job files run on, with the clock of the run.
+/// A device that jobs run on, with the clock of the run.
 ///
 /// Everything else that jobs do is the same on all devices. What a device is
 /// before the first job (what its zones hold) is the [`ZoneTable`] that the run
@@ -75,9 +75,9 @@ pub trait Site {
 pub type QueueOf<S> = <<S as Site>::Device as Device>::Queue;
 
 /// An emulated drive in virtual time.
-pub(super) struct InVirtualTime {
-    pub(super) device: Emulated,
-    pub(super) costs: HostCosts,
+pub(crate) struct InVirtualTime {
+    pub(crate) device: Emulated,
+    pub(crate) costs: HostCosts,
 }
 
 impl Site for InVirtualTime {
@@ -122,14 +122,14 @@ impl Site for InVirtualTime {
 
 /// An emulated drive in real time, where the code of the host takes the time
 /// that it takes.
-pub(super) struct InRealTime {
+pub(crate) struct InRealTime {
     drive: SharedDrive,
     /// Of this thread.
     device: PortDevice,
 }
 
 impl InRealTime {
-    pub(super) fn new(drive: SharedDrive) -> Self {
+    pub(crate) fn new(drive: SharedDrive) -> Self {
         let (device, _) = drive.port(1).open();
         Self { drive, device }
     }

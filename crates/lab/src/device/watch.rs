@@ -6,7 +6,7 @@ use zonelab_device::{Device, Modelled, Nanos, QueueId};
 use zonelab_host::StopSignal;
 
 /// Longest wait without a look at whether somebody interrupted the run.
-pub(super) const LOOK_EVERY: Nanos = Nanos::from_ms(100);
+pub(crate) const LOOK_EVERY: Nanos = Nanos::from_ms(100);
 
 /// The device of a run, which tells jobs to end when the run was interrupted or
 /// the device is gone: those that pause for minutes would not notice before.
@@ -22,7 +22,7 @@ pub struct Watched<'a, D> {
 }
 
 impl<'a, D> Watched<'a, D> {
-    pub(super) fn new(
+    pub(crate) fn new(
         device: &'a mut D,
         is_lost: fn(&D) -> bool,
         interrupt: &'a AtomicBool,

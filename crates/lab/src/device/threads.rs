@@ -3,19 +3,16 @@
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::thread::{Scope, ScopedJoinHandle};
 
-use zonelab_device::{Completion, Device, Nanos, QueueId, QueuePair};
+use zonelab_device::{Completion, Device, DeviceInfo, Nanos, QueueId, QueuePair};
 use zonelab_host::stats::Latency;
-use zonelab_host::workload::directed::DirectedWork;
-use zonelab_host::workload::zone_table::{JobId, SharedZones, ZoneTable};
-use zonelab_host::workload::{JobSpec, Shared, WorkloadJob};
-use zonelab_host::{Bell, CoreId, Job, NextWake, Reactor, RealClock, Rng, StopSignal};
+use zonelab_host::{Bell, Clock, CoreId, Job, NextWake, Reactor, RealClock, StopSignal};
 
-use super::run::ThreadResult;
-use super::watch::Watched;
+use super::site::Site;
+use super::watch::{LOOK_EVERY, Watched};
 
 /// What a thread has of a device. It is made before the thread, sent there, and is
 /// a device there.
@@ -72,52 +69,145 @@ impl<D: Device + 'static> Part for NoPart<D> {
     }
 }
 
-/// A job on its way to its thread: all that it is made of there.
-pub(super) struct Task<P> {
-    pub(super) name: String,
-    pub(super) part: P,
-    pub(super) spec: JobSpec<DirectedWork>,
-    pub(super) rng: Rng,
-    pub(super) number: JobId,
-    pub(super) stop: StopSignal,
-    pub(super) starts_after: Vec<StopSignal>,
-    pub(super) ends: Vec<StopSignal>,
-    pub(super) ends_on_error: Vec<StopSignal>,
+/// A job whose results can be sent to another thread.
+pub(crate) trait Program: Job {
+    /// What it leaves.
+    type Output: Send;
+
+    /// What it leaves, once its reactor has ended.
+    fn into_output(self) -> Self::Output;
 }
 
-/// What the threads of a stage have in common.
-pub(super) struct Common<'a> {
-    pub(super) zones: &'a Arc<Mutex<ZoneTable>>,
-    pub(super) clock: &'a RealClock,
-    pub(super) interrupt: &'a Arc<AtomicBool>,
+/// Makes a job in its thread, for the device of that thread.
+pub(crate) type Make<J> = Box<dyn FnOnce(&DeviceInfo) -> J + Send>;
+
+/// A job on its way to its thread.
+pub(crate) struct Task<P, J> {
+    /// Name of the thread.
+    pub(crate) name: String,
+    pub(crate) part: P,
+    /// When it starts.
+    pub(crate) start: Nanos,
+    /// What tells it to end; the bell of it wakes its thread.
+    pub(crate) stop: StopSignal,
+    pub(crate) make: Make<J>,
+}
+
+/// What threads have in common.
+struct Common<'a> {
+    clock: &'a RealClock,
+    interrupt: &'a AtomicBool,
     /// Everybody who is told when the run is interrupted.
-    pub(super) signals: &'a [StopSignal],
-    pub(super) register: &'a Register,
+    signals: &'a [StopSignal],
+    register: &'a Register,
 }
 
 /// What a thread leaves.
-pub(super) struct Left<P> {
-    pub(super) thread: ThreadResult,
-    pub(super) lateness: Latency,
+struct Left<P, T> {
+    output: T,
+    lateness: Latency,
     /// When it ended.
-    pub(super) at: Nanos,
-    pub(super) part: Option<P>,
+    at: Nanos,
+    part: Option<P>,
 }
 
-impl<P: Part> Task<P> {
+/// How a thread ends: with what it leaves, or because its part could not be opened.
+type Ran<P, J> = Result<Left<P, <J as Program>::Output>, String>;
+
+/// What threads that ran side by side leave.
+pub(crate) struct Ended<T> {
+    /// In the order of the tasks.
+    pub(crate) outputs: Vec<T>,
+    /// How long what was due waited for its handling.
+    pub(crate) lateness: Latency,
+    /// When the last of them ended.
+    pub(crate) at: Nanos,
+}
+
+/// Runs jobs in threads of their own until all have ended, while this thread looks
+/// after the device. All hear `bell`. They are told to end by `signals` if the run is
+/// interrupted or the device is lost.
+///
+/// # Errors
+/// A part could not be opened, or the system has no more threads: a text that says so.
+pub(crate) fn run<S: Site, J: Program>(
+    site: &mut S,
+    tasks: Vec<Task<S::Part, J>>,
+    bell: &Bell,
+    signals: &[StopSignal],
+    interrupt: &AtomicBool,
+) -> Result<Ended<J::Output>, String> {
+    let register = Register::new(bell.clone(), tasks.len());
+    bell.also_wakes(site.waker());
+    let clock = site.real_clock();
+    let mut ended = Ended {
+        outputs: Vec::with_capacity(tasks.len()),
+        lateness: Latency::new(),
+        at: clock.now(),
+    };
+    let common = Common {
+        clock: &clock,
+        interrupt,
+        signals,
+        register: &register,
+    };
+    let joined: Vec<_> = std::thread::scope(|scope| {
+        let tasks = (0..).zip(tasks);
+        let threads: Vec<_> = tasks
+            .map(|(me, task)| task.spawn(scope, &common, me))
+            .collect();
+        if threads.iter().any(Result::is_err) {
+            signals.iter().for_each(StopSignal::stop);
+        }
+        attend(site, &common);
+        let threads = threads.into_iter();
+        threads.map(|thread| Ok(thread?.join())).collect()
+    });
+    for thread in joined {
+        let joined: std::thread::Result<_> =
+            thread.map_err(|error: std::io::Error| format!("no thread for a job: {error}"))?;
+        let left = joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        ended.at = ended.at.max(left.at);
+        ended.lateness.merge(&left.lateness);
+        if let Some(part) = left.part {
+            site.take_back(part)?;
+        }
+        ended.outputs.push(left.output);
+    }
+    Ok(ended)
+}
+
+/// Looks after the device until all threads have ended, and lets them end if it is
+/// gone.
+fn attend<S: Site>(site: &mut S, common: &Common<'_>) {
+    let mut ready = Vec::new();
+    while !common.register.is_over() {
+        let device = site.device();
+        device.wait(LOOK_EVERY);
+        device.advance(common.clock.now(), &mut ready);
+        ready.clear();
+        if S::is_lost(device) {
+            common.signals.iter().for_each(StopSignal::stop);
+        }
+    }
+}
+
+impl<P: Part, J: Program> Task<P, J> {
     /// Runs the job in a thread of `scope`, named after it, with the place `me` in
     /// the register.
     ///
     /// # Errors
     /// The system has no more threads.
-    pub(super) fn spawn<'s, 'e>(
+    fn spawn<'s, 'e>(
         self,
         scope: &'s Scope<'s, 'e>,
         common: &'s Common<'_>,
         me: usize,
-    ) -> std::io::Result<ScopedJoinHandle<'s, Result<Left<P>, String>>>
+    ) -> std::io::Result<ScopedJoinHandle<'s, Ran<P, J>>>
     where
         P: 's,
+        J: 's,
+        J::Output: 's,
     {
         let name = self.name.replace('\0', "");
         let attending = Attending {
@@ -134,22 +224,10 @@ impl<P: Part> Task<P> {
     ///
     /// # Errors
     /// The part could not be opened.
-    fn run(self, common: &Common<'_>, attending: &Attending<'_>) -> Result<Left<P>, String> {
+    fn run(self, common: &Common<'_>, attending: &Attending<'_>) -> Ran<P, J> {
         let (mut device, queue) = self.part.open()?;
         self.stop.bell().also_wakes(P::waker(&device));
-        let start = self.spec.start;
-        let shared = Shared {
-            zones: Some((
-                SharedZones::between_threads(Arc::clone(common.zones)),
-                self.number,
-            )),
-            stop: self.stop.clone(),
-            starts_after: self.starts_after,
-            ends: self.ends,
-            ends_on_error: self.ends_on_error,
-            interrupt: Some(Arc::clone(common.interrupt)),
-        };
-        let mut job = WorkloadJob::new(self.spec, queue.info(), self.rng, shared);
+        let mut job = (self.make)(queue.info());
         let mut lateness = Latency::new();
         // It starts by itself.
         let last = LastStep {
@@ -171,13 +249,10 @@ impl<P: Part> Task<P> {
         };
         let reactor = Reactor::new(common.clock.clone(), attended, self.stop);
         let mut reactor = reactor.recording_lateness(&mut lateness);
-        reactor.add(&mut seen, queue, CoreId(0), start);
+        reactor.add(&mut seen, queue, CoreId(0), self.start);
         let at = reactor.run().at;
         Ok(Left {
-            thread: ThreadResult {
-                is_stuck: !job.has_ended(),
-                result: Some(job.into_result()),
-            },
+            output: job.into_output(),
             lateness,
             at,
             part: P::close(device),
@@ -187,7 +262,7 @@ impl<P: Part> Task<P> {
 
 /// Which threads are at work, and which wait for others. Threads that all wait for
 /// each other would do so for ever: nothing is under way for any of them.
-pub(super) struct Register {
+struct Register {
     bell: Bell,
     threads: Mutex<Vec<State>>,
 }
@@ -204,7 +279,7 @@ enum State {
 
 impl Register {
     /// So many threads that hear `bell`.
-    pub(super) fn new(bell: Bell, threads: usize) -> Self {
+    fn new(bell: Bell, threads: usize) -> Self {
         Self {
             bell,
             threads: Mutex::new(vec![State::AtWork; threads]),
@@ -212,7 +287,7 @@ impl Register {
     }
 
     /// Whether all threads have come to their ends.
-    pub(super) fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.threads().iter().all(|state| *state == State::Gone)
     }
 
@@ -262,13 +337,13 @@ struct LastStep {
 }
 
 /// A job that lets its device know of its steps.
-struct Seen<'a> {
-    job: &'a mut WorkloadJob,
+struct Seen<'a, J> {
+    job: &'a mut J,
     bell: Bell,
     last: &'a LastStep,
 }
 
-impl Job for Seen<'_> {
+impl<J: Job> Job for Seen<'_, J> {
     fn step(
         &mut self,
         now: Nanos,

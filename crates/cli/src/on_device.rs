@@ -1,0 +1,380 @@
+//! `zonelab run --device`: an experiment on another drive, in real time, or on a drive
+//! over NVMe/TCP.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use serde_json::{Value, json};
+use zonelab_device::{NamespaceId, Nanos};
+use zonelab_lab::device::{ReportedZone, Site, report_zones};
+use zonelab_lab::run::{self, Attached, Point, PointResult, RealError, RunOptions};
+use zonelab_nvme::zns::ZoneState;
+
+use crate::conditions::ConditionArgs;
+use crate::devices::{self, HostArgs, Named};
+use crate::exit::{Exit, Failure};
+use crate::over_tcp::{self, OverTcp};
+use crate::results::Configuration;
+use crate::session::Loaded;
+
+/// Where an experiment runs.
+#[derive(clap::Args)]
+pub(crate) struct DeviceArgs {
+    /// Run on this device instead of the file's profile: PROFILE (virtual time),
+    /// PROFILE?clock=real, or tcp://HOST:PORT/NQN (both in real time)
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
+    /// The zones of the drive behind tcp:// that the experiment uses may be reset and
+    /// written: what they hold is lost
+    #[arg(long)]
+    overwrite: bool,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+/// What the options of a run are, for what a device may refuse.
+pub(crate) struct Options<'a> {
+    pub(crate) set: &'a [String],
+    pub(crate) conditions: &'a ConditionArgs,
+    pub(crate) is_traced: bool,
+}
+
+/// The device of a run.
+pub(crate) enum On {
+    /// Emulated drives, in virtual time.
+    Virtual,
+    /// Emulated drives, in real time.
+    Real,
+    /// A drive over NVMe/TCP, in real time.
+    Tcp(Box<Remote>),
+}
+
+/// A drive over NVMe/TCP that points run on.
+pub(crate) struct Remote {
+    device: String,
+    site: OverTcp,
+}
+
+impl DeviceArgs {
+    /// The options, to give the command again.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let device = self.device.iter();
+        let mut words: Vec<String> = device
+            .flat_map(|device| ["--device".to_owned(), device.clone()])
+            .collect();
+        if self.overwrite {
+            words.push("--overwrite".to_owned());
+        }
+        words
+    }
+
+    /// The device, and the points made ready for it.
+    ///
+    /// # Errors
+    /// There is no such device, it does not have what an option or the experiment asks
+    /// for, or it holds data that would be lost.
+    pub(crate) fn open(&self, loaded: &mut Loaded, options: &Options<'_>) -> Result<On, Failure> {
+        let Some(device) = &self.device else {
+            return Ok(On::Virtual);
+        };
+        match Named::parse(device)? {
+            Named::Emulated {
+                profile,
+                nsid,
+                is_real,
+            } => {
+                in_first_namespace(device, nsid.unwrap_or(NamespaceId::FIRST))?;
+                let profile = from_here(profile)?;
+                for point in &mut loaded.points {
+                    point.set_profile(&profile);
+                }
+                if !is_real {
+                    return Ok(On::Virtual);
+                }
+                in_real_time(device, &loaded.points, options)?;
+                Ok(On::Real)
+            }
+            Named::Tcp(address) => {
+                let nsid = NamespaceId(address.nsid);
+                in_first_namespace(device, nsid)?;
+                only_emulated(device, &loaded.points, options)?;
+                in_real_time(device, &loaded.points, options)?;
+                let site = OverTcp::connect(&over_tcp::options(&self.host, address)?)?;
+                let mut remote = Remote {
+                    device: device.clone(),
+                    site,
+                };
+                remote.fits(&loaded.points)?;
+                if !self.overwrite {
+                    remote.may_destroy(&loaded.points)?;
+                }
+                Ok(On::Tcp(Box::new(remote)))
+            }
+        }
+    }
+}
+
+/// Jobs of experiments say themselves in which namespace they work.
+fn in_first_namespace(device: &str, nsid: NamespaceId) -> Result<(), Failure> {
+    match nsid == NamespaceId::FIRST {
+        true => Ok(()),
+        false => Err(Failure::usage(format!(
+            "{device}: jobs of experiments name their namespaces themselves: leave out nsid={nsid}, \
+             and say --set job.0.namespace={nsid} (full_zones counts over all zoned namespaces)",
+            nsid = nsid.0
+        ))),
+    }
+}
+
+/// The profile as it is found from the directory of the command: one that an experiment
+/// names is relative to its file.
+fn from_here(profile: &str) -> Result<String, Failure> {
+    let is_file = profile.contains('/') || Path::new(profile).extension().is_some();
+    if !is_file {
+        return Ok(profile.to_owned());
+    }
+    let path = std::path::absolute(profile).map_err(Failure::environment)?;
+    Ok(path.display().to_string())
+}
+
+/// Refuses what only emulated drives have, by options or by the file.
+fn only_emulated(device: &str, points: &[Point], options: &Options<'_>) -> Result<(), Failure> {
+    let set = options.set.iter();
+    let set: Vec<String> = set
+        .filter(|set| set.starts_with("drive."))
+        .cloned()
+        .collect();
+    let restore =
+        "its zones are reset for each point; full_zones = \"0..=9\" of a series fills some";
+    devices::refuse_making(device, &set, options.conditions, restore)?;
+    for point in points {
+        if let Some(setting) = point.drive_settings().next() {
+            return Err(Failure::usage(format!(
+                "{}: drive = [\"{setting}\"] is for emulated drives, and {device} is none: serve \
+                 one with `zonelab serve --set {setting}` and leave the setting out \
+                 (--set drive= or --set series.0.drive=)",
+                point.title()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses what belongs to virtual time, and says once what has no meaning in real time.
+fn in_real_time(device: &str, points: &[Point], options: &Options<'_>) -> Result<(), Failure> {
+    if options.is_traced {
+        return Err(Failure::usage(format!(
+            "--trace is for virtual time, and {device} is not in it: name a profile \
+             without ?clock=real"
+        )));
+    }
+    let mut costs: Vec<String> = Vec::new();
+    for point in points {
+        if point.host().scheduler.is_some() {
+            return Err(Failure::usage(format!(
+                "{}: its scheduler is one of the modelled host, and on {device} the host is \
+                 real: leave out `scheduler` of [host] and of the series (--set \
+                 host.scheduler= or --set series.0.scheduler=)",
+                point.title()
+            )));
+        }
+        for cost in point.modelled_costs() {
+            if !costs.contains(&cost) {
+                costs.push(cost);
+            }
+        }
+    }
+    if !costs.is_empty() {
+        eprintln!(
+            "zonelab: warning: {device}: in real time the host takes the time that it takes: {} \
+             do not count",
+            costs.join(", ")
+        );
+    }
+    Ok(())
+}
+
+impl Remote {
+    /// Whether the drive has zones and queues for all jobs.
+    fn fits(&mut self, points: &[Point]) -> Result<(), Failure> {
+        let device = &self.device;
+        let unfit = |what: String| Failure::input(anyhow::anyhow!("{device}: {what}"));
+        let info = self.site.info().clone();
+        let granted = self.site.0.granted_queues();
+        // It is opened for good by the first thread.
+        let depth = self.site.0.open_queue().map_err(devices::gone)?.depth();
+        for point in points {
+            point
+                .check_on(&info)
+                .map_err(|error| unfit(error.to_string()))?;
+            let ((threads, last), (deepest, job)) = (point.threads(), point.deepest());
+            let title = point.title();
+            if threads > u32::from(granted) {
+                return Err(unfit(format!(
+                    "{title}: {threads} threads run at the same time, the last of job \"{last}\", \
+                     and the drive grants {granted} queues: one thread has one"
+                )));
+            }
+            if deepest > u32::from(depth) {
+                return Err(unfit(format!(
+                    "{title}: queue_depth = {deepest} of job \"{job}\": queues of the drive hold \
+                     {depth} commands"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses to reset zones that are not empty.
+    fn may_destroy(&mut self, points: &[Point]) -> Result<(), Failure> {
+        let info = self.site.info().clone();
+        let mut used: BTreeMap<NamespaceId, Vec<u32>> = BTreeMap::new();
+        let mut all: Vec<_> = points
+            .iter()
+            .flat_map(|point| point.zones_on(&info))
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        for (nsid, zone) in all {
+            used.entry(nsid).or_default().push(zone);
+        }
+        for (nsid, zones) in used {
+            let namespace = info.namespace(nsid);
+            let Some((namespace, zoned)) = namespace.and_then(|of| Some((of, of.zoned?))) else {
+                continue;
+            };
+            let reported = report_zones(&mut self.site, nsid);
+            let reported = reported.map_err(|what| self.failed(&what))?;
+            let is_used = |zone: &u32| {
+                let of: Option<&ReportedZone> = reported.get(*zone as usize);
+                of.is_some_and(|of| of.state != ZoneState::EMPTY)
+            };
+            let risk: Vec<u32> = zones.into_iter().filter(is_used).collect();
+            let bytes = namespace.size_lbas;
+            let bytes = bytes.saturating_mul(namespace.lba_bytes.into());
+            over_tcp::may_destroy(&self.device, bytes, zoned, &risk)?;
+        }
+        Ok(())
+    }
+
+    fn failed(&self, what: &str) -> Failure {
+        Failure::new(Exit::Device, anyhow::anyhow!("{}: {what}", self.device))
+    }
+
+    /// Ends the connection. Why it is lost, if it is.
+    pub(crate) fn close(self) -> Result<(), String> {
+        match self.site.0.close() {
+            Ok(controller) => controller.disconnect().map_err(|error| error.to_string()),
+            Err(lost) => Err(lost.to_string()),
+        }
+    }
+
+    /// What results depend on.
+    fn describe(&self) -> String {
+        let info = self.site.info();
+        let mut table = toml_line("device", &self.device) + &toml_line("model", &info.model);
+        for (nsid, namespace) in (1..).zip(&info.namespaces) {
+            if let Some(zoned) = namespace.zoned {
+                table += &format!(
+                    "\n[namespace_{nsid}]\nzones = {}\nzone_capacity_lbas = {}\nlba_bytes = {}\n",
+                    zoned.zones, zoned.zone_capacity_lbas, namespace.lba_bytes
+                );
+            }
+        }
+        table
+    }
+}
+
+fn toml_line(key: &str, text: &str) -> String {
+    // A JSON string of printable characters is a TOML string.
+    let plain: String = text.chars().filter(|c| !c.is_control()).collect();
+    format!("{key} = {}\n", Value::from(plain))
+}
+
+impl On {
+    /// Whether time is real.
+    pub(crate) fn is_real(&self) -> bool {
+        !matches!(self, Self::Virtual)
+    }
+
+    /// Checks that every point can be run.
+    ///
+    /// # Errors
+    /// The first that cannot.
+    pub(crate) fn check(&self, loaded: &[Loaded], base: Option<&Path>) -> Result<(), Failure> {
+        match self {
+            Self::Virtual | Self::Real => crate::session::check(loaded, base),
+            // It was checked when it was opened.
+            Self::Tcp(_) => Ok(()),
+        }
+    }
+
+    /// What results depend on.
+    ///
+    /// # Errors
+    /// A drive's profile is wrong.
+    pub(crate) fn configuration(
+        &self,
+        loaded: &[Loaded],
+        base: Option<&Path>,
+    ) -> Result<Configuration, Failure> {
+        let drive: Option<Rc<str>> = match self {
+            Self::Tcp(remote) => Some(remote.describe().into()),
+            _ => None,
+        };
+        let mut configuration = crate::results::configuration(loaded, base, drive)?;
+        if let (Self::Real, Some(list)) = (self, configuration.value.as_array_mut()) {
+            list.push(json!({ "clock": "real" }));
+        }
+        Ok(configuration)
+    }
+
+    /// Something that runs points in real time, one after another.
+    pub(crate) fn runner<'a>(&'a mut self, interrupt: &'a Arc<AtomicBool>) -> Option<Runner<'a>> {
+        match self {
+            Self::Virtual => None,
+            Self::Real => Some(Runner::Emulated(interrupt)),
+            Self::Tcp(remote) => Some(Runner::Tcp(Attached::new(&mut remote.site, interrupt))),
+        }
+    }
+
+    /// Leaves the device; why it is lost, if it is.
+    pub(crate) fn leave(self) -> Option<String> {
+        match self {
+            Self::Virtual | Self::Real => None,
+            Self::Tcp(remote) => remote.close().err(),
+        }
+    }
+}
+
+/// Runs points in real time.
+pub(crate) enum Runner<'a> {
+    Emulated(&'a Arc<AtomicBool>),
+    Tcp(Attached<'a, OverTcp>),
+}
+
+impl Runner<'_> {
+    /// Runs a point.
+    ///
+    /// # Errors
+    /// It cannot be run, the device failed, or the run was interrupted.
+    pub(crate) fn run(
+        &mut self,
+        point: &Point,
+        options: &RunOptions<'_>,
+    ) -> Result<PointResult, RealError> {
+        match self {
+            Self::Emulated(interrupt) => run::run_point_in_real_time(point, options, interrupt),
+            Self::Tcp(attached) => attached.run(point, options.seed),
+        }
+    }
+}
+
+/// How long `points` take at most; `None`: some end by what they do.
+pub(crate) fn longest(points: &[Point]) -> Option<Nanos> {
+    let each: Option<Vec<Nanos>> = points.iter().map(Point::longest).collect();
+    Some(each?.into_iter().fold(Nanos::ZERO, Nanos::saturating_add))
+}

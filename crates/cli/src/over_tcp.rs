@@ -1,0 +1,177 @@
+//! A drive over NVMe/TCP that jobs run on, in threads of their own.
+
+use std::task::Waker;
+
+use zonelab_config::units::fmt_size;
+use zonelab_device::{DeviceInfo, Nanos, ZonedInfo};
+use zonelab_driver::url::TcpAddress;
+use zonelab_driver::{DetachedQueue, Options, TcpDevice, TcpDeviceQueue, TcpLane};
+use zonelab_host::{RealClock, Rng};
+use zonelab_lab::device::{Part, Site};
+
+use crate::devices::{self, HostArgs};
+use crate::exit::Failure;
+
+/// Threads at most, so queues; the drive grants as many as it likes.
+const QUEUES: u16 = 4096;
+
+/// Entries of a queue to ask for: 1,024 commands in flight. The limit of the
+/// drive applies.
+const QUEUE_ENTRIES: u32 = 1025;
+
+/// Ranges of zones that a message names at most.
+const MAX_RANGES: usize = 8;
+
+/// How to connect to a drive that threads share.
+///
+/// # Errors
+/// The file of keys cannot be read, is wrong, or has no key of this host.
+pub(crate) fn options(host: &HostArgs, address: TcpAddress) -> Result<Options, Failure> {
+    Ok(Options {
+        queues: QUEUES,
+        queue_entries: QUEUE_ENTRIES,
+        ..host.options(address)?
+    })
+}
+
+/// Data are destroyed only if the user says so: `risk` are the zones that jobs use and
+/// that are not empty, of a namespace of `bytes`.
+///
+/// # Errors
+/// There are such zones.
+pub(crate) fn may_destroy(
+    device: &str,
+    bytes: u64,
+    zoned: ZonedInfo,
+    risk: &[u32],
+) -> Result<(), Failure> {
+    if risk.is_empty() {
+        return Ok(());
+    }
+    let size = fmt_size(bytes);
+    let (count, zones, list) = (risk.len(), zoned.zones, ranges(risk));
+    Err(Failure::usage(format!(
+        "{device}: jobs write or reset zones that are not empty ({list}): {count} of {zones} \
+         zones, {size}; say --overwrite if what they hold may be lost"
+    )))
+}
+
+/// Ascending numbers as ranges.
+fn ranges(numbers: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(*number) => *last = *number,
+            _ => ranges.push((*number, *number)),
+        }
+    }
+    let shown = ranges.iter().take(MAX_RANGES);
+    let texts: Vec<String> = shown
+        .map(|(first, last)| match first == last {
+            true => first.to_string(),
+            false => format!("{first} to {last}"),
+        })
+        .collect();
+    let more = match ranges.len() > MAX_RANGES {
+        true => ", ...",
+        false => "",
+    };
+    texts.join(", ") + more
+}
+
+/// A drive over NVMe/TCP that jobs run on.
+pub(crate) struct OverTcp(pub(crate) TcpDevice);
+
+impl OverTcp {
+    /// Connects.
+    ///
+    /// # Errors
+    /// Nobody is there, or not what it should be: exit code 5.
+    pub(crate) fn connect(options: &Options) -> Result<Self, Failure> {
+        devices::connect(options.clone()).map(Self)
+    }
+}
+
+impl Site for OverTcp {
+    type Device = TcpDevice;
+    type Clock = RealClock;
+
+    fn info(&self) -> &DeviceInfo {
+        self.0.info()
+    }
+
+    fn clock(&self, _at: Nanos) -> RealClock {
+        RealClock::sharing(self.0.clock())
+    }
+
+    /// As deep as the drive has them, which callers see to.
+    fn open_queue(&mut self, _depth: u32, _rng: Rng) -> Result<TcpDeviceQueue, String> {
+        self.0.open_queue().map_err(|error| error.to_string())
+    }
+
+    fn device(&mut self) -> &mut TcpDevice {
+        &mut self.0
+    }
+
+    fn is_lost(device: &TcpDevice) -> bool {
+        device.is_lost()
+    }
+
+    type Part = OneQueue;
+    const HAS_THREADS: bool = true;
+
+    fn part(&mut self, _depth: u32) -> Result<OneQueue, String> {
+        let queue = self.0.open_queue_elsewhere();
+        queue.map(OneQueue).map_err(|error| error.to_string())
+    }
+
+    fn take_back(&mut self, part: OneQueue) -> Result<(), String> {
+        self.0.take_back(part.0).map_err(|error| error.to_string())
+    }
+
+    fn waker(&self) -> Waker {
+        self.0.waker()
+    }
+
+    fn real_clock(&self) -> RealClock {
+        RealClock::sharing(self.0.clock())
+    }
+}
+
+/// A queue of such a drive, for a thread.
+pub(crate) struct OneQueue(DetachedQueue);
+
+impl Part for OneQueue {
+    type Device = TcpLane;
+
+    fn open(self) -> Result<(TcpLane, TcpDeviceQueue), String> {
+        TcpLane::new(self.0).map_err(|error| error.to_string())
+    }
+
+    fn waker(device: &TcpLane) -> Waker {
+        device.waker()
+    }
+
+    fn is_lost(device: &TcpLane) -> bool {
+        device.is_lost()
+    }
+
+    fn close(device: TcpLane) -> Option<Self> {
+        device.into_queue().map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ranges;
+
+    #[test]
+    fn numbers_are_shown_as_ranges() {
+        assert_eq!(ranges(&[3]), "3");
+        assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "0 to 2, 5, 7 to 8");
+        let even: Vec<u32> = (0..9).map(|n| 2 * n).collect();
+        assert_eq!(ranges(&even[..8]), "0, 2, 4, 6, 8, 10, 12, 14");
+        assert_eq!(ranges(&even), "0, 2, 4, 6, 8, 10, 12, 14, ...");
+        assert_eq!(ranges(&[u32::MAX]), u32::MAX.to_string());
+    }
+}

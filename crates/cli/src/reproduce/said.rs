@@ -1,0 +1,72 @@
+//! What is said of a run besides its results.
+
+use super::Plan;
+use crate::session::Finished;
+
+/// Failed jobs that the report names.
+const FAILURES_SHOWN: usize = 10;
+
+/// The jobs that ended because an operation failed, in words.
+pub(super) fn failures(finished: &[Finished]) -> Vec<String> {
+    let results = finished.iter().flat_map(|one| &one.results);
+    results
+        .flat_map(|result| result.failures.iter().map(move |failure| (result, failure)))
+        .map(|(result, failure)| {
+            format!(
+                "{}, {}: job \"{}\" ended: a {} failed: {}",
+                result.series,
+                result.x.text,
+                failure.job,
+                failure.kind.name(),
+                failure.status
+            )
+        })
+        .collect()
+}
+
+/// Key-value workloads that ended for want of zones or space, which is a result.
+pub(super) fn ended_early(finished: &[Finished]) -> Vec<String> {
+    let results = finished.iter().flat_map(|one| &one.results);
+    results
+        .flat_map(|result| result.ended_early.iter().map(move |ended| (result, ended)))
+        .map(|(result, ended)| {
+            let (series, x) = (&result.series, &result.x.text);
+            format!(
+                "{series}, {x}: job \"{}\" ended early: {}",
+                ended.job, ended.why
+            )
+        })
+        .collect()
+}
+
+/// What a reader of the report must know first.
+pub(super) fn notices(
+    plan: &Plan<'_>,
+    interrupted: bool,
+    lost: Option<&str>,
+    failures: &[String],
+) -> Vec<String> {
+    let notices = [
+        (interrupted, "The run was interrupted: points are missing."),
+        (
+            plan.altered,
+            "Settings or conditions differ from the file's: published values are shown, not judged.",
+        ),
+        (
+            plan.invocation.quick,
+            "Quick: what is steady was run for a shorter time. Rare latencies need the whole run.",
+        ),
+    ];
+    let holds = notices.into_iter().filter(|(holds, _)| *holds);
+    let mut notices: Vec<String> = holds.map(|(_, text)| text.to_owned()).collect();
+    notices.extend(lost.map(|lost| format!("The device failed, and points are missing: {lost}")));
+    notices.extend(plan.skipped.iter().cloned());
+    notices.extend(failures.iter().take(FAILURES_SHOWN).cloned());
+    if let Some(more) = failures.len().checked_sub(FAILURES_SHOWN + 1) {
+        notices.push(format!(
+            "And {} more jobs ended so: see points.json.",
+            more + 1
+        ));
+    }
+    notices
+}

@@ -1,0 +1,138 @@
+//! What a person sees at the end of a run.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use zonelab_host::stats::Latency;
+use zonelab_lab::rows::{Row, Summary};
+use zonelab_lab::table::{self, Cell, Column, Style, Table};
+
+use crate::console;
+use crate::report;
+use crate::session::Finished;
+
+/// What a person is shown.
+pub(super) struct Shown<'a> {
+    pub(super) finished: &'a [Finished],
+    pub(super) rows: &'a [Row],
+    pub(super) summary: &'a Summary,
+    /// Every row, before the page that sums them up.
+    pub(super) every_row: bool,
+    /// Points are missing.
+    pub(super) is_partial: bool,
+}
+
+/// What a person sees.
+pub(super) fn text(shown: &Shown<'_>, path: &Path, figures: &[String]) -> String {
+    let Shown {
+        finished,
+        rows,
+        summary,
+        every_row,
+        is_partial,
+    } = *shown;
+    let style = console::style();
+    let mut text = String::new();
+    for one in finished.iter().filter(|_| every_row) {
+        let uncompared = rows
+            .iter()
+            .all(|row| row.id != one.experiment.id || row.published.is_none());
+        // The points of a matrix are hundreds: they are in points.csv, and its
+        // levels in its own file.
+        if uncompared && one.matrix.is_none() {
+            text.push_str(&measured(one, &style));
+        }
+        if let Some(matrix) = &one.matrix {
+            text.push_str(&matrix.to_text(&style));
+            text.push('\n');
+        }
+    }
+    if !rows.is_empty() && every_row {
+        text.push_str(&table::comparison(rows, summary, &style));
+    }
+    if !rows.is_empty() {
+        text.push_str(table::page(rows, summary, &style).trim_end());
+        text.push('\n');
+    }
+    if is_partial {
+        let done: usize = finished.iter().map(|one| one.results.len()).sum();
+        let all: usize = finished.iter().map(|one| one.points.len()).sum();
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "PARTIAL: {done} of {all} points were run.");
+    }
+    if let Some(late) = lateness(finished) {
+        text.push_str(&late);
+    }
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "\nresults: {}", path.display());
+    for figure in figures.iter().filter(|_| every_row) {
+        let _ = writeln!(text, "figure:  {}", path.join(figure).display());
+    }
+    let _ = writeln!(text, "report:  {}", path.join(report::FILE).display());
+    text
+}
+
+/// How late the host was, of a run in real time.
+fn lateness(finished: &[Finished]) -> Option<String> {
+    let results = finished.iter().flat_map(|one| &one.results);
+    let mut all = Latency::new();
+    let each = results.filter_map(|result| result.lateness.as_ref());
+    each.for_each(|late| all.merge(late));
+    let us = |percent| {
+        let value = all.percentile(percent).map(|late| late.as_us_f64());
+        value.map(table::number)
+    };
+    let (half, most, max) = (us(50.0)?, us(99.0)?, all.max()?.as_us_f64());
+    Some(format!(
+        "\nThe host handled what was due late by {half} us (P50), {most} us (P99), {} us at most.\n",
+        table::number(max)
+    ))
+}
+
+/// The measurements of an experiment that is compared with nothing.
+fn measured(one: &Finished, style: &Style) -> String {
+    let mut table = Table::new([
+        Column::text("series"),
+        Column::number(&one.experiment.axis.name),
+        Column::text("job"),
+        Column::number("ops"),
+        Column::number("KIOPS"),
+        Column::number("MiB/s"),
+        Column::number("mean us"),
+        Column::number("P50 us"),
+        Column::number("P95 us"),
+        Column::number("P99.9 us"),
+    ]);
+    for result in &one.results {
+        for job in &result.jobs {
+            let value = |metric: &str| {
+                job.metrics
+                    .get(metric)
+                    .map_or(String::from("-"), table::number)
+            };
+            table.push(
+                [
+                    result.series.clone(),
+                    result.x.text.clone(),
+                    job.name.clone(),
+                    job.metrics
+                        .get("ops")
+                        .map_or(String::from("-"), |ops| format!("{ops:.0}")),
+                    value("kiops"),
+                    value("mib_s"),
+                    value("lat_mean_us"),
+                    value("lat_p50_us"),
+                    value("lat_p95_us"),
+                    value("lat_p99_9_us"),
+                ]
+                .map(Cell::from),
+            );
+        }
+    }
+    format!(
+        "{}: {}\n{}\n",
+        one.experiment.id,
+        one.experiment.title,
+        table.to_text(style)
+    )
+}

@@ -1,0 +1,249 @@
+//! Making the zones of a device those of a new drive, for a point.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use zonelab_device::{
+    Command, Completion, Lba, NamespaceId, NamespaceInfo, Nanos, Op, QueuePair, Tag, ZonedInfo,
+};
+use zonelab_host::workload::{JobSpec, Shared, Work, WorkloadJob, WriteWork};
+use zonelab_host::{Clock, CoreId, Job, NextWake, Reactor, Rng, StopSignal};
+use zonelab_nvme::Status;
+use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
+
+use crate::device::{Site, Watched, report_zones};
+
+/// Commands in flight while zones are filled.
+const FILL_DEPTH: u32 = 8;
+
+/// Bytes of a command that fills a zone, if the device takes as much.
+const FILL_BYTES: u32 = 256 << 10;
+
+/// What is known of the zones of a device from the points before.
+#[derive(Default)]
+pub(super) struct Preparation {
+    /// Zones that were filled for a point, and that no job has changed since.
+    filled: BTreeSet<(NamespaceId, u32)>,
+}
+
+impl Preparation {
+    /// Makes zones what they are on a new drive: those of `full` written to their capacity,
+    /// and the others of `all` empty.
+    ///
+    /// # Errors
+    /// A command failed, or a zone can neither be reset nor written: a text that says so.
+    pub(super) fn prepare<S: Site>(
+        &mut self,
+        site: &mut S,
+        all: &BTreeSet<(NamespaceId, u32)>,
+        full: &BTreeSet<(NamespaceId, u32)>,
+        interrupt: &Arc<AtomicBool>,
+    ) -> Result<(), String> {
+        let mut of_namespaces: BTreeMap<NamespaceId, Vec<u32>> = BTreeMap::new();
+        for &(nsid, zone) in all {
+            of_namespaces.entry(nsid).or_default().push(zone);
+        }
+        for (nsid, zones) in of_namespaces {
+            let namespace = site.info().namespace(nsid).cloned();
+            let Some((namespace, zoned)) = namespace.and_then(|of| Some((of.clone(), of.zoned?)))
+            else {
+                continue;
+            };
+            let reported = report_zones(site, nsid)?;
+            let (mut reset, mut fill) = (Vec::new(), Vec::new());
+            for zone in zones {
+                let wanted_full = full.contains(&(nsid, zone));
+                let state = reported.get(zone as usize).map(|zone| zone.state);
+                if matches!(state, Some(ZoneState::READ_ONLY | ZoneState::OFFLINE)) {
+                    return Err(format!(
+                        "zone {zone} of namespace {} is read only or offline: choose others",
+                        nsid.0
+                    ));
+                }
+                if wanted_full && self.filled.contains(&(nsid, zone)) {
+                    continue;
+                }
+                self.filled.remove(&(nsid, zone));
+                if state != Some(ZoneState::EMPTY) {
+                    reset.push(zone);
+                }
+                if wanted_full {
+                    fill.push(zone);
+                }
+            }
+            self.reset(site, nsid, zoned, reset, interrupt)?;
+            for range in runs_of(&fill) {
+                let zones = range.clone();
+                fill_zones(site, nsid, &namespace, range, interrupt)?;
+                self.filled.extend(zones.map(|zone| (nsid, zone)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Jobs may change these zones.
+    pub(super) fn changed(&mut self, zones: &BTreeSet<(NamespaceId, u32)>) {
+        self.filled.retain(|zone| !zones.contains(zone));
+    }
+
+    fn reset<S: Site>(
+        &self,
+        site: &mut S,
+        nsid: NamespaceId,
+        zoned: ZonedInfo,
+        zones: Vec<u32>,
+        interrupt: &Arc<AtomicBool>,
+    ) -> Result<(), String> {
+        if zones.is_empty() {
+            return Ok(());
+        }
+        let mut job = Resets {
+            nsid,
+            zoned,
+            zones,
+            done: 0,
+            is_under_way: false,
+            failed: None,
+        };
+        drive(site, &mut job, 1, interrupt)?;
+        match job.failed {
+            Some((zone, status)) => Err(format!("resetting zone {zone} failed: {status}")),
+            None if job.done < job.zones.len() => Err("resetting zones did not end".to_owned()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Runs a job in this thread.
+fn drive<S: Site>(
+    site: &mut S,
+    job: &mut dyn Job,
+    depth: u32,
+    interrupt: &Arc<AtomicBool>,
+) -> Result<(), String> {
+    let queue = site.open_queue(depth, Rng::new(0, 0))?;
+    let clock = site.clock(Nanos::ZERO);
+    let start = clock.now();
+    let stop = StopSignal::default();
+    let watched = Watched::new(site.device(), S::is_lost, interrupt, vec![stop.clone()]);
+    let mut reactor = Reactor::new(clock, watched, stop);
+    reactor.add(job, queue, CoreId(0), start);
+    reactor.run();
+    Ok(())
+}
+
+/// Writes zones that are empty to their capacity.
+fn fill_zones<S: Site>(
+    site: &mut S,
+    nsid: NamespaceId,
+    namespace: &NamespaceInfo,
+    zones: Range<u32>,
+    interrupt: &Arc<AtomicBool>,
+) -> Result<(), String> {
+    let info = site.info().clone();
+    let most = info.max_append_bytes.min(info.max_transfer_bytes);
+    let block_lbas = (FILL_BYTES.min(most) / namespace.lba_bytes).max(1);
+    // Appends may arrive in any order.
+    let work = Work::Write(WriteWork {
+        zones: zones.clone(),
+        block_lbas,
+        append: true,
+        open_zones: 1,
+        repeat: false,
+        reset_first: false,
+        open_first: false,
+        command_lbas: None,
+    });
+    let spec = JobSpec {
+        namespace: nsid,
+        queue_depth: FILL_DEPTH,
+        ..JobSpec::new("fill", work)
+    };
+    let shared = Shared {
+        interrupt: Some(Arc::clone(interrupt)),
+        ..Shared::default()
+    };
+    let mut job = WorkloadJob::new(spec, &info, Rng::new(0, 0), shared);
+    drive(site, &mut job, FILL_DEPTH, interrupt)?;
+    let has_ended = job.has_ended();
+    let of = format!("filling zones {} to {}", zones.start, zones.end - 1);
+    match job.into_result().first_error {
+        Some((kind, status)) => Err(format!("{of}: a {} failed: {status}", kind.name())),
+        None if !has_ended => Err(format!("{of} did not end")),
+        None => Ok(()),
+    }
+}
+
+/// Ascending numbers as ranges.
+fn runs_of(numbers: &[u32]) -> Vec<Range<u32>> {
+    let mut runs: Vec<Range<u32>> = Vec::new();
+    for &number in numbers {
+        match runs.last_mut() {
+            Some(run) if run.end == number => run.end += 1,
+            _ => runs.push(number..number + 1),
+        }
+    }
+    runs
+}
+
+/// Resets zones, one after another.
+struct Resets {
+    nsid: NamespaceId,
+    zoned: ZonedInfo,
+    zones: Vec<u32>,
+    done: usize,
+    is_under_way: bool,
+    failed: Option<(u32, Status)>,
+}
+
+impl Job for Resets {
+    fn step(
+        &mut self,
+        _now: Nanos,
+        done: &mut Vec<Completion>,
+        queue: &mut dyn QueuePair,
+    ) -> NextWake {
+        if let Some(completion) = done.first() {
+            self.is_under_way = false;
+            if !completion.status.is_success() {
+                self.failed = Some((self.zones[self.done], completion.status));
+                return NextWake::Finished;
+            }
+            self.done += 1;
+        }
+        if self.is_under_way {
+            return NextWake::Completion;
+        }
+        let Some(&zone) = self.zones.get(self.done) else {
+            return NextWake::Finished;
+        };
+        let op = Op::ZoneSend {
+            slba: Lba(u64::from(zone) * self.zoned.zone_size_lbas),
+            action: ZoneSendAction::RESET,
+            select_all: false,
+        };
+        let nsid = self.nsid;
+        if queue.submit(Command { nsid, op }, Tag(0), None).is_err() {
+            // It holds a command: the device is gone.
+            self.failed = Some((zone, Status::HOST_PATHING_ERROR));
+            return NextWake::Finished;
+        }
+        self.is_under_way = true;
+        queue.ring();
+        NextWake::Completion
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::runs_of;
+
+    #[test]
+    fn ascending_numbers_are_ranges() {
+        assert!(runs_of(&[]).is_empty());
+        assert_eq!(runs_of(&[3]), vec![3..4]);
+        assert_eq!(runs_of(&[0, 1, 2, 5, 7, 8]), [0..3, 5..6, 7..9]);
+    }
+}

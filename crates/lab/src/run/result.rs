@@ -1,0 +1,144 @@
+//! What a point measured.
+
+use std::collections::BTreeMap;
+
+use zonelab_device::Nanos;
+use zonelab_host::stats::{Latency, OpKind};
+use zonelab_ssd::Drive;
+use zonelab_ssd::account::{Cause, Totals};
+pub use zonelab_ssd::record::ZoneHistory;
+
+#[cfg(doc)]
+use super::Point;
+use super::ZONE_HISTORY_LIMIT;
+use crate::conditions::JobFailure;
+use crate::detail::{JobDetail, PointDetail};
+use crate::experiment::AxisValue;
+use crate::metrics::Metrics;
+use crate::trace::PointTrace;
+
+/// What a point measured.
+#[derive(Clone, Debug)]
+pub struct PointResult {
+    /// Series.
+    pub series: String,
+    /// Axis value.
+    pub x: AxisValue,
+    /// By job, in the order of the phases.
+    pub jobs: Vec<JobMeasured>,
+    /// What the drive did; `None`: it is not emulated, and does not tell.
+    pub drive: Option<DriveMeasured>,
+    /// How long it took: simulated time, or real time.
+    pub took: Nanos,
+    /// In real time, how long what was due waited for its handling by the host; `None`:
+    /// time was virtual.
+    pub lateness: Option<Box<Latency>>,
+    /// Operations of all jobs, measured or not.
+    pub operations: u64,
+    /// Jobs that ended early because of a fault, by phase; none without faults.
+    pub failures: Vec<JobFailure>,
+    /// Key-value workloads that ended early, for want of zones or space.
+    pub ended_early: Vec<EndedEarly>,
+    /// How often faults have struck.
+    pub faults_struck: u64,
+    /// Its trace, if it was asked for ([`Point::trace`]).
+    pub trace: Option<Box<PointTrace>>,
+}
+
+/// What an emulated drive did while a point ran.
+#[derive(Clone, Debug)]
+pub struct DriveMeasured {
+    /// Bytes and operations of the drive in this run.
+    pub totals: Totals,
+    /// Busy time of all channels, and of all units, by cause, in nanoseconds.
+    pub busy_ns: (BTreeMap<&'static str, u64>, BTreeMap<&'static str, u64>),
+    /// Number of channels and units.
+    pub resources: (u32, u32),
+    /// Where time and wear went.
+    pub detail: PointDetail,
+    /// The first [`ZONE_HISTORY_LIMIT`] changes of zone states.
+    pub zone_history: ZoneHistory,
+}
+
+impl PointResult {
+    /// The same without what is large: the metrics of its jobs, for whoever only
+    /// compares.
+    #[must_use]
+    pub fn metrics_only(&self) -> Self {
+        let jobs = self.jobs.iter().map(|job| JobMeasured {
+            name: job.name.clone(),
+            kind: job.kind,
+            metrics: job.metrics.clone(),
+            detail: JobDetail::default(),
+        });
+        Self {
+            series: self.series.clone(),
+            x: self.x.clone(),
+            jobs: jobs.collect(),
+            drive: self.drive.as_ref().map(|drive| DriveMeasured {
+                totals: drive.totals,
+                busy_ns: drive.busy_ns.clone(),
+                resources: drive.resources,
+                detail: PointDetail::default(),
+                zone_history: ZoneHistory::default(),
+            }),
+            took: self.took,
+            lateness: None,
+            operations: self.operations,
+            failures: Vec::new(),
+            ended_early: Vec::new(),
+            faults_struck: self.faults_struck,
+            trace: None,
+        }
+    }
+}
+
+/// A job that could not go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedEarly {
+    /// The job.
+    pub job: String,
+    /// What it lacked, and how far it got.
+    pub why: String,
+}
+
+/// What one job of a point measured.
+#[derive(Clone, Debug)]
+pub struct JobMeasured {
+    /// Job.
+    pub name: String,
+    /// What it did.
+    pub kind: OpKind,
+    /// Its metrics; empty if it completed nothing while it was measured.
+    pub metrics: Metrics,
+    /// Its latencies and its throughput over time.
+    pub detail: JobDetail,
+}
+
+impl DriveMeasured {
+    /// What `drive` did since its totals were `before`.
+    pub(super) fn of(drive: &Drive, before: &Totals, zones: &ZoneHistory) -> Self {
+        let ledger = drive.flash().media().ledger();
+        let by_cause = |rows: &[[u64; Cause::ALL.len()]]| -> BTreeMap<&'static str, u64> {
+            let sum = |cause: &Cause| rows.iter().map(|row| row[*cause as usize]).sum();
+            let all = Cause::ALL.iter();
+            all.map(|cause| (cause.name(), sum(cause))).collect()
+        };
+        Self {
+            totals: drive.totals().since(before),
+            busy_ns: (by_cause(&ledger.channels), by_cause(&ledger.units)),
+            resources: (ledger.channels.len() as u32, ledger.units.len() as u32),
+            detail: PointDetail::of(drive),
+            zone_history: first_changes(zones),
+        }
+    }
+}
+
+/// As much of a zone history as every point keeps, whether it is traced or not.
+fn first_changes(history: &ZoneHistory) -> ZoneHistory {
+    let kept = history.records.len().min(ZONE_HISTORY_LIMIT);
+    ZoneHistory {
+        records: history.records[..kept].to_vec(),
+        dropped: history.dropped + (history.records.len() - kept) as u64,
+    }
+}
