@@ -372,9 +372,8 @@ fn execute(
     };
     // What can go wrong should do so before anything runs, not after.
     on.check(&loaded, base)?;
-    for one in &loaded {
-        references.check(&one.experiment).map_err(Failure::input)?;
-    }
+    let check = |one: &Loaded| references.check(&one.experiment);
+    loaded.iter().try_for_each(check).map_err(Failure::input)?;
     common.tracing.mark(&mut loaded)?;
     let configuration = configuration(&loaded, plan, &on)?;
     let to = Destination {
@@ -386,15 +385,9 @@ fn execute(
     };
     results::prepare(&to)?;
     let is_real = on.is_real();
-    let (finished, interrupted, lost) = match is_real {
-        false => {
-            let (finished, interrupted) = session::run(loaded, &settings)?;
-            (finished, interrupted, None)
-        }
-        true => in_real_time(loaded, &settings, on)?,
-    };
-    let is_partial = interrupted || lost.is_some();
-    let rows = rows_of(&finished, &references, is_partial)?;
+    let ran = run_points(loaded, &settings, on)?;
+    let (finished, is_partial) = (&ran.finished, ran.is_partial());
+    let rows = rows_of(finished, &references, is_partial)?;
     let scope = Scope {
         whole: scope.whole && !is_partial,
         ..scope
@@ -404,59 +397,69 @@ fn execute(
         summary,
         outdated,
     } = judged(rows, scope, (altered, is_real), &misfits);
-    let failures = failures(&finished);
-    let ended_early = ended_early(&finished);
-    for text in failures.iter().chain(&ended_early).chain(&plan.skipped) {
-        eprintln!("zonelab: {text}");
-    }
+    let failures = failures(finished);
+    let ended_early = ended_early(finished);
+    let said = failures.iter().chain(&ended_early).chain(&plan.skipped);
+    said.for_each(|text| eprintln!("zonelab: {text}"));
     let outcome = Outcome {
-        finished: &finished,
+        finished,
         rows: &rows,
         summary: &summary,
         drives: &configuration.drives,
         references: &references,
         misfits: &misfits,
         invocation: &plan.invocation,
-        notices: notices(
-            plan,
-            interrupted,
-            lost.as_deref(),
-            &[failures.as_slice(), &ended_early].concat(),
-        ),
+        notices: notices(plan, &ran, &[failures.as_slice(), &ended_early].concat()),
         complete: !is_partial,
-        lost: lost.as_deref(),
+        lost: ran.lost.as_deref(),
     };
     let figures = results::write(&to, outcome)?;
     if common.json {
         console::print(&rows::to_json(&rows, &summary, common.work.seed))?;
     } else {
         let shown = Shown {
-            finished: &finished,
+            finished,
             rows: &rows,
             summary: &summary,
             every_row: common.rows || finished.len() == 1,
             is_partial,
         };
         console::print(&text(&shown, &path, &figures))?;
-        outdated
-            .iter()
-            .for_each(|entry| eprintln!("zonelab: {entry}"));
+        let outdated = outdated.iter();
+        outdated.for_each(|entry| eprintln!("zonelab: {entry}"));
     }
-    if let Some(lost) = &lost {
-        let path = path.display();
-        eprintln!("zonelab: {lost}\nzonelab: {path} holds the points that were done before");
-        return Ok(Exit::Device);
-    }
-    Ok(exit(&path, interrupted, !failures.is_empty(), &summary))
+    Ok(exit(&path, &ran, !failures.is_empty(), &summary))
 }
 
-/// Runs experiments in real time: what they came to, whether the run was interrupted, and
-/// what failed on the device.
-fn in_real_time(
+/// What was run.
+struct Ran {
+    finished: Vec<Finished>,
+    is_interrupted: bool,
+    /// What failed on the device, after which no point was run.
+    lost: Option<String>,
+}
+
+impl Ran {
+    /// Whether points are missing.
+    const fn is_partial(&self) -> bool {
+        self.is_interrupted || self.lost.is_some()
+    }
+}
+
+/// Runs experiments, under either clock.
+fn run_points(
     loaded: Vec<Loaded>,
     settings: &session::Settings<'_>,
     mut on: On,
-) -> Result<(Vec<Finished>, bool, Option<String>), Failure> {
+) -> Result<Ran, Failure> {
+    if !on.is_real() {
+        let (finished, is_interrupted) = session::run(loaded, settings)?;
+        return Ok(Ran {
+            finished,
+            is_interrupted,
+            lost: None,
+        });
+    }
     let run = session::run_in_real_time(loaded, settings, &mut on);
     let left = on.leave();
     let run = run?;
@@ -470,12 +473,21 @@ fn in_real_time(
         }
         (None, None) => None,
     };
-    Ok((run.finished, run.is_interrupted, lost))
+    Ok(Ran {
+        finished: run.finished,
+        is_interrupted: run.is_interrupted,
+        lost,
+    })
 }
 
 /// How it ended.
-fn exit(path: &Path, interrupted: bool, failed: bool, summary: &Summary) -> Exit {
-    if interrupted {
+fn exit(path: &Path, ran: &Ran, failed: bool, summary: &Summary) -> Exit {
+    if let Some(lost) = &ran.lost {
+        let path = path.display();
+        eprintln!("zonelab: {lost}\nzonelab: {path} holds the points that were done before");
+        return Exit::Device;
+    }
+    if ran.is_interrupted {
         eprintln!(
             "zonelab: interrupted: {} holds what was done",
             path.display()

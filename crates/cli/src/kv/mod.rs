@@ -216,9 +216,10 @@ fn emulated(
     let device = Emulated::new(drive);
     let progress = Progress::new(args.quiet)?;
     let stop = StopSignal::default();
+    let drive = device.clone();
     let surroundings = Surroundings {
         info,
-        drive: Some(device.clone()),
+        totals: Some(Box::new(move || drive.with_drive(|drive| drive.totals()))),
         keeps_data,
         stop: stop.clone(),
         seed: args.seed,

@@ -35,7 +35,7 @@ pub(super) fn kv(args: &Args, template: &KvTemplate, address: TcpAddress) -> Res
     let stop = StopSignal::default();
     let surroundings = Surroundings {
         info,
-        drive: None,
+        totals: None,
         keeps_data: true,
         on_moment: progress.watch(&stop),
         stop: stop.clone(),

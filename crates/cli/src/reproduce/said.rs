@@ -1,6 +1,6 @@
 //! What is said of a run besides its results.
 
-use super::Plan;
+use super::{Plan, Ran};
 use crate::session::Finished;
 
 /// Failed jobs that the report names.
@@ -40,14 +40,12 @@ pub(super) fn ended_early(finished: &[Finished]) -> Vec<String> {
 }
 
 /// What a reader of the report must know first.
-pub(super) fn notices(
-    plan: &Plan<'_>,
-    interrupted: bool,
-    lost: Option<&str>,
-    failures: &[String],
-) -> Vec<String> {
+pub(super) fn notices(plan: &Plan<'_>, ran: &Ran, failures: &[String]) -> Vec<String> {
     let notices = [
-        (interrupted, "The run was interrupted: points are missing."),
+        (
+            ran.is_interrupted,
+            "The run was interrupted: points are missing.",
+        ),
         (
             plan.altered,
             "Settings or conditions differ from the file's: published values are shown, not judged.",
@@ -59,7 +57,11 @@ pub(super) fn notices(
     ];
     let holds = notices.into_iter().filter(|(holds, _)| *holds);
     let mut notices: Vec<String> = holds.map(|(_, text)| text.to_owned()).collect();
-    notices.extend(lost.map(|lost| format!("The device failed, and points are missing: {lost}")));
+    notices.extend(
+        ran.lost
+            .as_ref()
+            .map(|lost| format!("The device failed, and points are missing: {lost}")),
+    );
     notices.extend(plan.skipped.iter().cloned());
     notices.extend(failures.iter().take(FAILURES_SHOWN).cloned());
     if let Some(more) = failures.len().checked_sub(FAILURES_SHOWN + 1) {

@@ -257,19 +257,27 @@ fn what_zones_hold_is_not_lost_unasked() {
     assert_eq!(report.status.code(), Some(2), "zone 20 still holds data");
 }
 
-#[test]
-fn what_only_emulated_drives_have_is_refused_by_name() {
-    let scratch = Scratch::new("run-refused");
+/// The files that devices are to refuse.
+fn write_refused(scratch: &Scratch) {
     scratch.write("plain.toml", BOUNDED);
     let series = "full_zones = \"4..=5\"";
     let with = |line: &str| BOUNDED.replace(series, &format!("{series}\n{line}"));
     scratch.write("drive.toml", &with("drive = [\"media.read=60us\"]"));
     scratch.write("scheduler.toml", &with("scheduler = \"mq-deadline\""));
     scratch.write("faults.toml", "");
+}
+
+/// File, device, further options, exit code, and what is said.
+type Refused<'a> = (&'a str, &'a str, &'a [&'a str], i32, &'a [&'a str]);
+
+#[test]
+fn what_only_emulated_drives_have_is_refused_by_name() {
+    let scratch = Scratch::new("run-refused");
+    write_refused(&scratch);
     // Nobody listens there: these are refused before anything is connected.
     let nobody = "tcp://127.0.0.1:1/nqn.2014-08.org.x:y";
     let real = "confznspp?clock=real";
-    let cases: [(&str, &str, &[&str], i32, &[&str]); 14] = [
+    let cases: [Refused<'_>; 14] = [
         (
             "plain",
             nobody,
@@ -499,5 +507,66 @@ fn a_run_that_is_cut_off_leaves_the_points_that_were_done() {
         assert_eq!(jobs.len(), 1);
         assert_eq!((&*jobs[0].0, jobs[0].3), ("first", Some(100)));
         assert_eq!(points["lost"].is_string(), !is_interrupted, "{points}");
+    }
+}
+
+const STORE: &str = r#"
+schema = 1
+id = "store"
+title = "A small store"
+profile = "confznspp"
+
+[[job]]
+name = "kv"
+work = "kv"
+
+  [job.kv]
+  workload = "fillrandom"
+  operations = 2000
+
+[[series]]
+name = "alone"
+jobs = ["kv"]
+"#;
+
+/// Key-value workloads are jobs in real time, too. What they did to a drive from outside
+/// is not known.
+#[test]
+fn key_value_workloads_run_on_devices() {
+    let scratch = Scratch::new("run-store");
+    scratch.write("store.toml", STORE);
+    let served = serve_small(&scratch);
+    let url = served.url();
+    let data = ["--set", "drive.data.store=memory"];
+    let emulated = [&data[..], &SMALL_DRIVE].concat();
+    let cases: [(&str, &[&str]); 2] = [("confznspp?clock=real", &emulated), (&url, &[])];
+    for (device, more) in cases {
+        let args = [
+            "run",
+            "store.toml",
+            "--device",
+            device,
+            "--out",
+            "out",
+            "--force",
+        ];
+        succeeds(&scratch.zonelab(&[&args, more].concat()));
+        let points = json(&scratch, "out/points.json");
+        let jobs = amounts(&points);
+        assert_eq!((&*jobs[0].2, jobs[0].3), ("kv", Some(2_000)), "{device}");
+        let metrics = &points["points"][0]["jobs"][0]["metrics"];
+        assert_eq!(metrics["completed_share"], 1.0, "{device}");
+        let is_known = device != url;
+        assert_eq!(points["points"][0].get("drive").is_some(), is_known);
+        for metric in ["zone_resets", "host_write_mib", "erases_max"] {
+            assert_eq!(
+                metrics.get(metric).is_some(),
+                is_known,
+                "{device}: {metric}"
+            );
+        }
+        if is_known {
+            assert!(metrics["host_write_mib"].as_f64() > Some(0.0), "{metrics}");
+        }
     }
 }

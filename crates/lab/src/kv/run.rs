@@ -10,7 +10,6 @@ use zonelab_host::{Job, NextWake, StopSignal};
 use zonelab_kv::files::{FilesError, Scarce, ZoneCounts};
 use zonelab_kv::lsm::DbError;
 use zonelab_kv::work::run::{Moment, Outcome, Stage};
-use zonelab_sim::Emulated;
 use zonelab_ssd::account::Totals;
 
 use super::KvTemplate;
@@ -43,8 +42,8 @@ pub struct Sample {
 pub struct Surroundings {
     /// What the device is.
     pub info: DeviceInfo,
-    /// The drive, if it is emulated.
-    pub drive: Option<Emulated>,
+    /// Tells what the drive did, if that is known: it is emulated.
+    pub totals: Option<Box<dyn Fn() -> Totals>>,
     /// The device keeps data.
     pub keeps_data: bool,
     /// Ends the run early.
@@ -124,7 +123,7 @@ impl KvJob {
     pub fn new(template: &KvTemplate, surroundings: Surroundings, ends_run: bool) -> Self {
         let Surroundings {
             info,
-            drive,
+            totals,
             keeps_data,
             stop,
             seed,
@@ -137,9 +136,9 @@ impl KvJob {
         let watch = {
             let (seen, stop) = (Rc::clone(&seen), stop.clone());
             move |moment: Moment<'_>| {
-                let totals = drive
+                let totals = totals
                     .as_ref()
-                    .map_or_else(Totals::default, |drive| drive.with_drive(|d| d.totals()));
+                    .map_or_else(Totals::default, |totals| totals());
                 seen.borrow_mut().note(&moment, totals);
                 on_moment(&moment);
                 match stop.is_stopped() {

@@ -206,9 +206,10 @@ fn store_job(
     let WorkTemplate::Kv(kv) = &template.work else {
         return None;
     };
+    let drive = device.clone();
     let surroundings = Surroundings {
         info: device.info().clone(),
-        drive: Some(device.clone()),
+        totals: Some(Box::new(move || drive.with_drive(|drive| drive.totals()))),
         keeps_data: config.data == DataStore::Memory,
         stop: stop.clone(),
         seed: rng.next_u64(),

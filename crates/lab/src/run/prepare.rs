@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn ascending_numbers_are_ranges() {
         assert!(runs_of(&[]).is_empty());
-        assert_eq!(runs_of(&[3]), vec![3..4]);
+        assert_eq!(runs_of(&[3, 5]), [3..4, 5..6]);
         assert_eq!(runs_of(&[0, 1, 2, 5, 7, 8]), [0..3, 5..6, 7..9]);
     }
 }

@@ -15,6 +15,7 @@ use zonelab_host::workload::{JobResult, Shared, WorkloadJob};
 use zonelab_host::{Bell, Clock, Job, NextWake, Rng, StopSignal};
 use zonelab_kv::files::FilesError;
 use zonelab_sim::SharedDrive;
+use zonelab_ssd::account::Totals;
 use zonelab_ssd::record::RecordLimits;
 use zonelab_ssd::{Control, Drive};
 
@@ -245,7 +246,13 @@ impl<S: Site> Phases<'_, S> {
             let seed = rng.next_u64();
             let start = from + template.start + rng_within(rng, start_spread);
             names.push(template.name.clone());
-            let make = store(kv, seed, self.shape.keeps_data, &stop, template.ends_run);
+            let make = store(
+                kv,
+                seed,
+                (self.shape.keeps_data, self.emulated),
+                &stop,
+                template.ends_run,
+            );
             tasks.push(Task {
                 name: template.name.clone(),
                 part: self.site.part(STORE_DEPTH)?,
@@ -287,15 +294,17 @@ impl<S: Site> Phases<'_, S> {
 fn store(
     kv: &KvTemplate,
     seed: u64,
-    keeps_data: bool,
+    (keeps_data, drive): (bool, Option<&SharedDrive>),
     stop: &StopSignal,
     ends_run: bool,
 ) -> impl FnOnce(&DeviceInfo) -> PhaseJob + Send + use<> {
-    let (kv, stop) = (kv.clone(), stop.clone());
+    let (kv, stop, drive) = (kv.clone(), stop.clone(), drive.cloned());
     move |info| {
         let surroundings = Surroundings {
             info: info.clone(),
-            drive: None,
+            totals: drive.map(|drive| -> Box<dyn Fn() -> Totals> {
+                Box::new(move || drive.with_drive(|drive| drive.totals()))
+            }),
             keeps_data,
             stop,
             seed,
