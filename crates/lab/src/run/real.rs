@@ -24,7 +24,7 @@ use super::prepare::Preparation;
 use super::specs::{Shape, Thread, specs, stores};
 use super::{DriveMeasured, Point, PointResult, RunError, RunOptions, ZONE_HISTORY_LIMIT};
 use crate::device::site::InRealTime;
-use crate::device::threads::{self, Program, Task};
+use crate::device::threads::{self, Ended, Program, Task};
 use crate::device::{ReportedZone, Site, report_zones, zones};
 use crate::experiment::{JobTemplate, WorkTemplate};
 use crate::kv::{KvJob, KvRun, KvTemplate, Surroundings, Wear};
@@ -264,30 +264,35 @@ impl<S: Site> Phases<'_, S> {
         let signals = [stop.clone()];
         let ended = threads::run(self.site, tasks, stop.bell(), &signals, self.interrupt)?;
         lateness.merge(&ended.lateness);
-        let mut end = PhaseEnd {
-            jobs: Vec::new(),
-            stores: Vec::new(),
-            at: ended.at,
-            stuck_jobs: 0,
-        };
-        let mut names = names.into_iter();
-        for output in ended.outputs {
-            match output {
-                Output::Workload { result, is_stuck } => {
-                    end.stuck_jobs += u32::from(is_stuck);
-                    end.jobs.push(*result);
-                }
-                Output::Kv(run) => {
-                    let name = names.next().unwrap_or_default();
-                    match run {
-                        Some(run) => end.stores.push((name, *run)),
-                        None => end.stuck_jobs += 1,
-                    }
+        Ok(phase_end(ended, names))
+    }
+}
+
+/// What the threads of a phase left; `stores` are the names of its key-value workloads.
+fn phase_end(ended: Ended<Output>, stores: Vec<String>) -> PhaseEnd {
+    let mut end = PhaseEnd {
+        jobs: Vec::new(),
+        stores: Vec::new(),
+        at: ended.at,
+        stuck_jobs: 0,
+    };
+    let mut stores = stores.into_iter();
+    for output in ended.outputs {
+        match output {
+            Output::Workload { result, is_stuck } => {
+                end.stuck_jobs += u32::from(is_stuck);
+                end.jobs.push(*result);
+            }
+            Output::Kv(run) => {
+                let name = stores.next().unwrap_or_default();
+                match run {
+                    Some(run) => end.stores.push((name, *run)),
+                    None => end.stuck_jobs += 1,
                 }
             }
         }
-        Ok(end)
     }
+    end
 }
 
 /// Makes a key-value workload in its thread.
