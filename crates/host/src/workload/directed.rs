@@ -77,7 +77,9 @@ pub struct DirectedWork {
     pub open_limit: Option<u32>,
     /// Zones are reset to be written again although they are not full.
     pub early_reset: Option<EarlyReset>,
-    /// At the end of its zones, the job starts over.
+    /// At the end of its zones, the job starts over. Writes in order that had to leave
+    /// out the rest of a zone do so in any case, as in fio: the end of such a pass is
+    /// its size, which its [`Stop`](super::Stop) must bound.
     pub repeats: bool,
     /// Its operations are those of a trace. Of the rest, only `zones`,
     /// `reads_beyond_write_pointer` and `open_limit` matter then; `flows` says

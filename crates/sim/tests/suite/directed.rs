@@ -189,13 +189,12 @@ fn a_rest_that_is_too_small_for_a_write_is_finished() {
     for pattern in [Pattern::Sequential, RANDOM] {
         let mut writer = writer.clone();
         writer.work.pattern = pattern;
-        writer.stop.operations = (pattern == RANDOM).then_some(21);
+        // The size of a pass is its end: without one it would go on from the first zone.
+        writer.stop.operations = Some(21);
         let (results, end, zones) = run_on(&tiny(&[]), 0..0, Some(1), FREE, &[writer]);
         assert_eq!((results[0].first_error, end.stuck_jobs), (None, 0));
         assert_eq!(count(&results[0], Direction::Write), 21);
-        let is_sequential = pattern == Pattern::Sequential;
-        assert_eq!(results[0].ended_zones, if is_sequential { 3 } else { 2 });
-        assert_eq!(results[0].cleared_zones, 0);
+        assert_eq!((results[0].ended_zones, results[0].cleared_zones), (2, 0));
         let full = (0..3).filter(|zone| zones.borrow().written(*zone) == 15 * BLOCKS_PER_PAGE);
         assert_eq!(full.count() as u64, results[0].ended_zones);
     }

@@ -8,9 +8,9 @@
 //! A verdict takes into account how well a value is known. Throughput and means
 //! have intervals of confidence by batch means
 //! ([`Confidence`](zonelab_host::stats::Confidence)), percentiles by their
-//! ranks, as much wider as the latencies depend on each other. What lies within the tolerance with its whole interval agrees, what
-//! lies outside with its whole interval differs, and the rest is not decided:
-//! a longer run would tell.
+//! ranks, as much wider as the latencies depend on each other. What lies within
+//! the tolerance with its whole interval agrees, what lies outside with its whole
+//! interval differs, and the rest is not decided: a longer run would tell.
 
 mod empty;
 mod estimate;
