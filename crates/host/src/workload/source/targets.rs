@@ -33,8 +33,11 @@ pub(super) struct Targets {
     in_a_row_left: [u32; 2],
     /// The zone that was drawn for the next write, which could not be issued yet.
     drawn: Option<u32>,
-    /// What was left of a zone in this pass was too small for a write.
-    left_rest: bool,
+    /// What was left of a zone in this pass, and of the zone that is being written,
+    /// was too small for a write.
+    left_rest: [bool; 2],
+    /// The pass has gone on from the first zone for that reason.
+    goes_on: bool,
     early: Option<Early>,
 }
 
@@ -73,7 +76,8 @@ impl Targets {
             positions,
             in_a_row_left: [0; 2],
             drawn: None,
-            left_rest: false,
+            left_rest: [false; 2],
+            goes_on: false,
             early: work.early_reset.map(|when| Early {
                 when,
                 elsewhere_lbas: elsewhere_lbas(table, &work.zones),
@@ -250,14 +254,22 @@ impl Targets {
                 // Not by its reset, during which it still counts as full.
                 cursor.entered |= matches!(&pick, Offer::Issue(step)
                     if step.stream == zone && step.kind != OpKind::Reset);
-                self.left_rest |=
-                    matches!(&pick, Offer::Issue(step) if step.kind == OpKind::Finish);
+                if matches!(&pick, Offer::Issue(step) if step.kind == OpKind::Finish) {
+                    self.left_rest = [true; 2];
+                }
                 return pick;
             }
             let last = zone + 1 == work.zones.end;
             // As in fio, a pass that had to leave out a rest goes on from the first zone
-            // until its size is done; one that wrote every block to the last is over.
-            let next = if last && (std::mem::take(&mut self.left_rest) || work.repeats) {
+            // until its size is done, or a zone is written to its end; one that wrote
+            // every block to the last is over.
+            let [of_pass, of_zone] = self.left_rest;
+            self.left_rest = [of_pass && !last, false];
+            if self.goes_on && !of_zone && !work.repeats {
+                return Offer::Exhausted;
+            }
+            self.goes_on |= last && of_pass;
+            let next = if last && (of_pass || work.repeats) {
                 work.zones.start
             } else {
                 zone + 1
