@@ -43,7 +43,7 @@ pub use real::{Attached, RealError, run_point_in_real_time};
 pub use result::{DriveMeasured, EndedEarly, JobMeasured, PointResult, ZoneHistory};
 use specs::{Shape, specs, stores};
 
-/// Most changes of zone states that a point keeps ([`PointResult::zone_history`]).
+/// Most changes of zone states that a point keeps ([`DriveMeasured::zone_history`]).
 pub const ZONE_HISTORY_LIMIT: usize = 4096;
 
 /// Why a point could not be run, or what went wrong in it.

@@ -1,7 +1,7 @@
 //! Blocks whose contents can be checked: fio's `verify`.
 //!
 //! A [`Verify`] says what writes carry. Each write is cut into chunks (one, unless
-//! there is an interval), and each chunk begins with a [header](header) that says
+//! there is an interval), and each chunk begins with a header that says
 //! where it belongs, which write it is of, and what the checksum of the rest is.
 //! [`Verify::fill`] makes the bytes of a write, and [`Verify::check`] compares
 //! what a read brought with them. Bytes are a function of the place and of the
