@@ -21,7 +21,7 @@ mod freeing;
 mod preemptive;
 mod tasks;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use zonelab_device::{Nanos, ZoneId};
 
@@ -381,6 +381,30 @@ impl Drive {
                 Task::Fill(fill) => Some((fill.physical, fill.erase_end)),
                 _ => None,
             })
+    }
+
+    /// The blocks before `end` of a physical zone that the background has taken to
+    /// erase and has not handed to the flash, in order.
+    pub(crate) fn blocks_to_issue(&self, physical: u32, end: u32) -> BTreeSet<u32> {
+        let width = self.flash.layout().width();
+        let tasks = self.background.tasks.iter();
+        let of_tasks = tasks.filter_map(|(_, task)| match task {
+            Task::EraseAll(all) if all.physical == physical && !all.issued => {
+                Some((0..all.end_block).step_by(1))
+            }
+            Task::Step(step) => {
+                let erase = &self.background.erasures[step.erasure];
+                let blocks = (step.next_block..erase.end_block).step_by(width as usize);
+                (erase.physical == physical).then_some(blocks)
+            }
+            _ => None,
+        });
+        let promised = self.promised_blocks(physical).flatten();
+        of_tasks
+            .flatten()
+            .chain(promised)
+            .filter(|block| *block < end)
+            .collect()
     }
 
     /// Something is about to be programmed on `physical`: what is left of a

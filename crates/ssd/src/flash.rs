@@ -282,8 +282,17 @@ impl Flash {
         zone.erased_blocks = zone.erased_blocks.max(end);
     }
 
-    /// Programs `range` without time passing, while the drive is off or going off.
-    pub(crate) fn settle(&mut self, physical: u32, range: BlockRange) {
+    /// Programs `range` without time passing, while the drive is off or going off,
+    /// behind the erasure of `unerased`, blocks that the background has taken.
+    pub(crate) fn settle(
+        &mut self,
+        physical: u32,
+        range: BlockRange,
+        unerased: impl IntoIterator<Item = u32>,
+    ) {
+        for block in unerased {
+            self.count_erasure(self.layout.block_index(physical, block));
+        }
         let last_page = self.layout.page_of(range.first + range.count - 1);
         let pages = last_page - self.layout.page_of(range.first) + 1;
         self.programmed_bytes += u64::from(pages) * u64::from(self.page_bytes);

@@ -377,6 +377,15 @@ impl Drive {
             .collect()
     }
 
+    /// What of a physical zone is to be erased before S2 ends.
+    pub(super) fn promised_blocks(&self, physical: u32) -> impl Iterator<Item = Range<u32>> {
+        let groups = self.background.preemptive.iter().flat_map(|of| &of.groups);
+        let promised = groups.flat_map(|of| &of.promised);
+        promised
+            .filter(move |(of, _)| *of == physical)
+            .map(|(_, blocks)| blocks.clone())
+    }
+
     // ---- states ----------------------------------------------------------
 
     /// `Z_invalid` or `Z_free` has changed: goes between S0 and S1 if that follows.

@@ -1,5 +1,6 @@
 //! What the drive does with its write buffer.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use zonelab_device::{Lba, Nanos, Op, ZoneId};
@@ -696,11 +697,20 @@ impl Drive {
                 continue;
             }
             let physical = self.mapping.physical(zone);
+            let physical = physical.expect("a zone with blocks has flash");
             let range = BlockRange {
                 first: started,
                 count: end - started,
             };
-            flash.settle(physical.expect("a zone with blocks has flash"), range);
+            // A write hurries erasures when it starts, which these have not.
+            let unerased = match flash.elements() {
+                None => {
+                    let pages = end.div_ceil(flash.layout().page_lbas());
+                    self.blocks_to_issue(physical, flash.layout().blocks_touched(pages))
+                }
+                Some(_) => BTreeSet::new(),
+            };
+            flash.settle(physical, range, unerased);
         }
     }
 }
