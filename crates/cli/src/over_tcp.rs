@@ -1,5 +1,6 @@
 //! A drive over NVMe/TCP that jobs run on, in threads of their own.
 
+use std::ops::Range;
 use std::task::Waker;
 
 use zonelab_config::units::fmt_size;
@@ -7,7 +8,7 @@ use zonelab_device::{DeviceInfo, Nanos, ZonedInfo};
 use zonelab_driver::url::TcpAddress;
 use zonelab_driver::{DetachedQueue, Options, TcpDevice, TcpDeviceQueue, TcpLane};
 use zonelab_host::{RealClock, Rng};
-use zonelab_lab::device::{Part, Site};
+use zonelab_lab::device::{Part, Site, runs_of};
 
 use crate::devices::{self, HostArgs};
 use crate::exit::Failure;
@@ -56,27 +57,18 @@ pub(crate) fn may_destroy(
     )))
 }
 
-/// Ascending numbers as ranges.
+/// Ascending numbers as ranges, as many as a message can have.
 fn ranges(numbers: &[u32]) -> String {
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for number in numbers {
-        match ranges.last_mut() {
-            Some((_, last)) if last.checked_add(1) == Some(*number) => *last = *number,
-            _ => ranges.push((*number, *number)),
-        }
-    }
-    let shown = ranges.iter().take(MAX_RANGES);
-    let texts: Vec<String> = shown
-        .map(|(first, last)| match first == last {
-            true => first.to_string(),
-            false => format!("{first} to {last}"),
-        })
-        .collect();
-    let more = match ranges.len() > MAX_RANGES {
-        true => ", ...",
-        false => "",
+    let runs = runs_of(numbers);
+    let text = |run: &Range<u32>| match run.len() {
+        1 => run.start.to_string(),
+        _ => format!("{} to {}", run.start, run.end - 1),
     };
-    texts.join(", ") + more
+    let mut texts: Vec<String> = runs.iter().take(MAX_RANGES).map(text).collect();
+    if runs.len() > MAX_RANGES {
+        texts.push("...".to_owned());
+    }
+    texts.join(", ")
 }
 
 /// A drive over NVMe/TCP that jobs run on.

@@ -92,15 +92,7 @@ fn execute(file: &JobFile, mut plan: Plan, profile: &Profile) {
             job.spec.ramp = zonelab_device::Nanos::ZERO;
         }
     }
-    let settings = zonelab_lab::fio::RunSettings {
-        conditions: Default::default(),
-        trace: None,
-        saves: false,
-        seed: 1,
-        costs: zonelab_sim::HostCosts::FREE,
-        full_zones: Some(0..2),
-        interrupt: std::sync::Arc::default(),
-    };
+    let settings = settings();
     let run = zonelab_lab::fio::run(&plan, &profile.config, &settings).expect("it runs");
     let report = zonelab_lab::fio::Report::new(file, &plan, &run, "fuzz", 1);
     let failed = report.entries.iter().find_map(|entry| entry.first_error);
@@ -120,6 +112,19 @@ fn execute(file: &JobFile, mut plan: Plan, profile: &Profile) {
         assert!(line.split(';').count() >= TERSE_FIELDS, "{line}");
     }
     drop(zonelab_lab::fio::log_files(&plan, &run));
+}
+
+/// How plans are run: on a drive of which two zones are full.
+pub(crate) fn settings() -> zonelab_lab::fio::RunSettings {
+    zonelab_lab::fio::RunSettings {
+        conditions: Default::default(),
+        trace: None,
+        saves: false,
+        seed: 1,
+        costs: zonelab_sim::HostCosts::FREE,
+        full_zones: Some(0..2),
+        interrupt: std::sync::Arc::default(),
+    }
 }
 
 /// Options of jobs on a command line, one in each line.

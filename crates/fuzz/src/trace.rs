@@ -6,7 +6,7 @@ use zonelab_config::Place;
 use zonelab_host::fio::trace::{read_trace, to_iolog};
 use zonelab_host::fio::{JobFile, Outside};
 use zonelab_host::workload::replay::{Action, Operation, Trace};
-use zonelab_lab::fio::RunSettings;
+
 use zonelab_ssd::Drive;
 use zonelab_ssd::profile::Profile;
 
@@ -121,15 +121,7 @@ fn replay(text: &str, options: &str, joins: bool) {
     let Ok(plan) = file.plan(&info, 1) else {
         return;
     };
-    let settings = RunSettings {
-        conditions: Default::default(),
-        trace: None,
-        saves: false,
-        seed: 1,
-        costs: zonelab_sim::HostCosts::FREE,
-        full_zones: Some(0..2),
-        interrupt: std::sync::Arc::default(),
-    };
+    let settings = crate::fio::settings();
     let run = zonelab_lab::fio::run(&plan, &profile.config, &settings).expect("it runs");
     assert!(!run.threads[0].is_stuck, "it never ended");
     let report = zonelab_lab::fio::Report::new(&file, &plan, &run, "fuzz", 1);

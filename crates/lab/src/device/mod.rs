@@ -3,17 +3,20 @@
 //!
 //! | module | what |
 //! | --- | --- |
+//! | `alone` | one program by itself, before and between the jobs |
 //! | `site` | what a run needs of a device, and under which clock it runs |
 //! | `threads` | jobs in threads of their own, in real time |
 //! | `watch` | ends waits in real time when there is nothing left to wait for |
 //! | `zones` | what the zones of a device hold |
 
+mod alone;
 pub(crate) mod site;
 pub(crate) mod threads;
 pub(crate) mod watch;
 pub(crate) mod zones;
 
+pub(crate) use alone::run_alone;
 pub use site::{QueueOf, Site};
 pub use threads::{NoPart, Part};
 pub use watch::Watched;
-pub use zones::{ReportedZone, report_zones, saved_zones};
+pub use zones::{ReportedZone, report_zones, runs_of, saved_zones};

@@ -7,14 +7,14 @@ use zonelab_device::{
     Buf, Command, Completion, Lba, NamespaceId, Nanos, Op, QueuePair, Tag, ZoneId, ZonedInfo,
 };
 use zonelab_host::workload::zone_table::ZoneTable;
-use zonelab_host::{Clock, CoreId, Job, NextWake, Reactor, Rng, StopSignal};
+use zonelab_host::{Job, NextWake};
 use zonelab_nvme::zerocopy::FromBytes;
 use zonelab_nvme::zns::{ReportFilter, ReportHeader, ZoneDescriptor, ZoneState};
 use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::{Drive, snapshot};
 
+use super::alone::run_alone;
 use super::site::Site;
-use super::watch::Watched;
 
 /// Bytes of one zone report at most: longer ones come in pieces.
 const REPORT_BYTES: u32 = 64 << 10;
@@ -96,14 +96,7 @@ pub fn report_zones<S: Site>(
         zones: Vec::new(),
         failure: None,
     };
-    let queue = site.open_queue(1, Rng::new(0, 0))?;
-    let clock = site.clock(Nanos::ZERO);
-    let start = clock.now();
-    let goes_on = AtomicBool::new(false);
-    let watched = Watched::new(site.device(), S::is_lost, &goes_on, Vec::new());
-    let mut reactor = Reactor::new(clock, watched, StopSignal::default());
-    reactor.add(&mut job, queue, CoreId(0), start);
-    reactor.run();
+    run_alone(site, 1, &mut job, &AtomicBool::new(false))?;
     match job.failure {
         Some(failure) => Err(format!("the report of zones failed: {failure}")),
         None if (job.zones.len() as u64) < u64::from(zoned.zones) => {
@@ -221,5 +214,30 @@ pub(crate) fn declare(drive: &Drive, mine: Range<u32>, table: &mut ZoneTable) {
             _ => drive.zones().written_lbas(zone),
         };
         table.declare_written(index, written);
+    }
+}
+
+/// Ascending numbers as ranges.
+#[must_use]
+pub fn runs_of(numbers: &[u32]) -> Vec<Range<u32>> {
+    let mut runs: Vec<Range<u32>> = Vec::new();
+    for &number in numbers {
+        match runs.last_mut() {
+            Some(run) if run.end == number => run.end += 1,
+            _ => runs.push(number..number + 1),
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::runs_of;
+
+    #[test]
+    fn ascending_numbers_are_ranges() {
+        assert!(runs_of(&[]).is_empty());
+        assert_eq!(runs_of(&[3, 5]), [3..4, 5..6]);
+        assert_eq!(runs_of(&[0, 1, 2, 5, 7, 8]), [0..3, 5..6, 7..9]);
     }
 }

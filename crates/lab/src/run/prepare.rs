@@ -9,11 +9,11 @@ use zonelab_device::{
     Command, Completion, Lba, NamespaceId, NamespaceInfo, Nanos, Op, QueuePair, Tag, ZonedInfo,
 };
 use zonelab_host::workload::{JobSpec, Shared, Work, WorkloadJob, WriteWork};
-use zonelab_host::{Clock, CoreId, Job, NextWake, Reactor, Rng, StopSignal};
+use zonelab_host::{Job, NextWake, Rng};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 
-use crate::device::{Site, Watched, report_zones};
+use crate::device::{Site, report_zones, run_alone, runs_of};
 
 /// Commands in flight while zones are filled.
 const FILL_DEPTH: u32 = 8;
@@ -107,31 +107,13 @@ impl Preparation {
             is_under_way: false,
             failed: None,
         };
-        drive(site, &mut job, 1, interrupt)?;
+        run_alone(site, 1, &mut job, interrupt)?;
         match job.failed {
             Some((zone, status)) => Err(format!("resetting zone {zone} failed: {status}")),
             None if job.done < job.zones.len() => Err("resetting zones did not end".to_owned()),
             None => Ok(()),
         }
     }
-}
-
-/// Runs a job in this thread.
-fn drive<S: Site>(
-    site: &mut S,
-    job: &mut dyn Job,
-    depth: u32,
-    interrupt: &Arc<AtomicBool>,
-) -> Result<(), String> {
-    let queue = site.open_queue(depth, Rng::new(0, 0))?;
-    let clock = site.clock(Nanos::ZERO);
-    let start = clock.now();
-    let stop = StopSignal::default();
-    let watched = Watched::new(site.device(), S::is_lost, interrupt, vec![stop.clone()]);
-    let mut reactor = Reactor::new(clock, watched, stop);
-    reactor.add(job, queue, CoreId(0), start);
-    reactor.run();
-    Ok(())
 }
 
 /// Writes zones that are empty to their capacity.
@@ -166,7 +148,7 @@ fn fill_zones<S: Site>(
         ..Shared::default()
     };
     let mut job = WorkloadJob::new(spec, &info, Rng::new(0, 0), shared);
-    drive(site, &mut job, FILL_DEPTH, interrupt)?;
+    run_alone(site, FILL_DEPTH, &mut job, interrupt)?;
     let has_ended = job.has_ended();
     let of = format!("filling zones {} to {}", zones.start, zones.end - 1);
     match job.into_result().first_error {
@@ -174,18 +156,6 @@ fn fill_zones<S: Site>(
         None if !has_ended => Err(format!("{of} did not end")),
         None => Ok(()),
     }
-}
-
-/// Ascending numbers as ranges.
-fn runs_of(numbers: &[u32]) -> Vec<Range<u32>> {
-    let mut runs: Vec<Range<u32>> = Vec::new();
-    for &number in numbers {
-        match runs.last_mut() {
-            Some(run) if run.end == number => run.end += 1,
-            _ => runs.push(number..number + 1),
-        }
-    }
-    runs
 }
 
 /// Resets zones, one after another.
@@ -233,17 +203,5 @@ impl Job for Resets {
         self.is_under_way = true;
         queue.ring();
         NextWake::Completion
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::runs_of;
-
-    #[test]
-    fn ascending_numbers_are_ranges() {
-        assert!(runs_of(&[]).is_empty());
-        assert_eq!(runs_of(&[3, 5]), [3..4, 5..6]);
-        assert_eq!(runs_of(&[0, 1, 2, 5, 7, 8]), [0..3, 5..6, 7..9]);
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::page::lines;
-use super::sized;
+use super::{missed, sized};
 use crate::rows::{Missing, Summary};
 
 /// The lines of [`super::page()`] as a list, and the known gaps as a table, in
@@ -27,10 +27,11 @@ pub fn markdown(summary: &Summary) -> String {
         ours,
         unit,
         needs,
+        miss,
         ..
     } in &summary.missing
     {
-        let (published, ours) = (sized(*published, unit), sized(*ours, unit));
+        let (published, ours) = (sized(*published, unit), missed(*ours, unit, *miss));
         let says = escaped(says);
         let _ = writeln!(out, "| {id} | {says} | {published} | {ours} | {needs} |");
     }

@@ -335,6 +335,19 @@ pub(crate) fn sized(value: Option<f64>, unit: &str) -> String {
     }
 }
 
+/// The same of a value that misses what it would take by `miss`, relative to that.
+/// An error that misses by less than is usually shown is shown more exactly: 3.03 %
+/// is not 3.0 % where 3 % are allowed.
+pub(crate) fn missed(value: Option<f64>, unit: &str, miss: Option<f64>) -> String {
+    const LITTLE: f64 = 0.02;
+    match (value, miss) {
+        (Some(value), Some(miss)) if unit == UNIT_ERROR && miss < LITTLE => {
+            format!("{:.3} %", value * 100.0)
+        }
+        _ => sized(value, unit),
+    }
+}
+
 /// `text` as one paragraph: words that do not fit go to the next line.
 fn paragraph(text: &str, style: &Style) -> String {
     let mut out = String::new();

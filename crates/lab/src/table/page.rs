@@ -1,12 +1,12 @@
 //! The page at the end: what all rows come to.
 
 use super::{
-    Cell, Column, Style, Table, colour_of, counted, group_table, number, paragraph, percent,
-    sentence, share, short, sized,
+    Cell, Column, Style, Table, colour_of, counted, group_table, missed, number, paragraph,
+    percent, sentence, share, short, sized,
 };
 use crate::rows::{
     BarResult, Beyond, DriveSummary, Errors, FigureErrors, Kind, Missing, Quantity, Row, Summary,
-    Verdict,
+    UNIT_ERROR, Verdict,
 };
 
 /// Rows of a real drive far off that the page names; the report has all.
@@ -93,17 +93,9 @@ fn bar_line(bar: &BarResult, is_whole: bool) -> String {
         (false, _, false) | (false, true, true) => "MISSED",
         (false, false, true) => "FAIL",
     };
-    format!("bar: {}: {verdict}, {}", bar.says, value_of(bar))
-}
-
-/// The value of a bar. One that is missed by less than is usually shown is shown
-/// more exactly: 3.03 % is not 3.0 % where 3 % are allowed.
-fn value_of(bar: &BarResult) -> String {
-    let value = share(Some(bar.value));
-    match !bar.holds && value == share(Some(bar.most)) {
-        true => format!("{:.3} %", bar.value * 100.0),
-        false => value,
-    }
+    let miss = (!bar.holds).then(|| bar.value / bar.most - 1.0);
+    let value = missed(Some(bar.value), UNIT_ERROR, miss);
+    format!("bar: {}: {verdict}, {value}", bar.says)
 }
 
 /// Verdicts by id with the median and the 90th percentile of the errors. Verdicts
@@ -247,7 +239,7 @@ fn missing(missing: &[Missing]) -> Table {
             one.id.as_str().into(),
             one.says.as_str().into(),
             sized(one.published, &one.unit).into(),
-            sized(one.ours, &one.unit).into(),
+            missed(one.ours, &one.unit, one.miss).into(),
             one.needs.as_str().into(),
             Cell {
                 colour: Some(colour_of(verdict)),

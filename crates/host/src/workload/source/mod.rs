@@ -378,6 +378,15 @@ fn together(work: &WriteWork) -> DirectedWork {
     }
 }
 
+/// A write of `nlb` blocks at `slba`, or an append to the zone that it is in.
+#[inline]
+fn write_op(append: bool, zslba: Lba, slba: Lba, nlb: u32) -> (Op, OpKind) {
+    match append {
+        true => (Op::Append { zslba, nlb }, OpKind::Append),
+        false => (Op::Write { slba, nlb }, OpKind::Write),
+    }
+}
+
 /// The command of a kind that changes the state of the zone at `slba`.
 fn send(slba: Lba, kind: OpKind) -> Op {
     let action = match kind {

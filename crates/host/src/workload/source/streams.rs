@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use zonelab_device::{Lba, Op, ZonedInfo};
 
-use super::{Offer, Role, Sent, Step, send};
+use super::{Offer, Role, Sent, Step, send, write_op};
 use crate::rng::Rng;
 use crate::stats::OpKind;
 use crate::workload::directed::Direction;
@@ -178,11 +178,7 @@ impl Writes {
         whole.left -= u64::from(nlb);
         stream.offset += u64::from(nlb);
         stream.in_flight += 1;
-        let (op, kind) = if self.work.append {
-            (Op::Append { zslba, nlb }, OpKind::Append)
-        } else {
-            (Op::Write { slba, nlb }, OpKind::Write)
-        };
+        let (op, kind) = write_op(self.work.append, zslba, slba, nlb);
         Step {
             op,
             kind,
@@ -217,11 +213,7 @@ impl Writes {
         stream.in_flight += 1;
         // Fits: at most `block_lbas`.
         let nlb = lbas as u32;
-        let (op, kind) = if self.work.append {
-            (Op::Append { zslba, nlb }, OpKind::Append)
-        } else {
-            (Op::Write { slba, nlb }, OpKind::Write)
-        };
+        let (op, kind) = write_op(self.work.append, zslba, slba, nlb);
         Step {
             op,
             kind,

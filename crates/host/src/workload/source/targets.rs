@@ -2,7 +2,7 @@
 
 use zonelab_device::{Lba, Op, ZonedInfo};
 
-use super::{Offer, Role, Step, send};
+use super::{Offer, Role, Step, send, write_op};
 use crate::rng::Rng;
 use crate::stats::OpKind;
 use crate::workload::directed::{DirectedWork, Direction, EarlyReset, Pattern, WriteStyle};
@@ -386,13 +386,8 @@ impl Targets {
         let zslba = Lba(self.start_of(zone));
         // Fits: at most the `lbas` asked for.
         let nlb = lbas as u32;
-        let (op, kind) = match work.style {
-            WriteStyle::Append => (Op::Append { zslba, nlb }, OpKind::Append),
-            _ => {
-                let slba = Lba(zslba.0 + at);
-                (Op::Write { slba, nlb }, OpKind::Write)
-            }
-        };
+        let append = work.style == WriteStyle::Append;
+        let (op, kind) = write_op(append, zslba, Lba(zslba.0 + at), nlb);
         Offer::Issue(Step {
             op,
             kind,

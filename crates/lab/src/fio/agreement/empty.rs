@@ -4,9 +4,9 @@ use std::sync::atomic::AtomicBool;
 
 use zonelab_device::{Command, Completion, NamespaceId, Nanos, Op, QueuePair, Tag};
 use zonelab_host::stats::Latency;
-use zonelab_host::{Clock, CoreId, Job, NextWake, Reactor, Rng, StopSignal};
+use zonelab_host::{Job, NextWake};
 
-use crate::device::{Site, Watched};
+use crate::device::{Site, run_alone};
 
 /// Commands that are measured.
 pub const EMPTY_COMMANDS: u64 = 2_000;
@@ -27,14 +27,7 @@ pub fn empty_commands<S: Site>(site: &mut S, namespace: NamespaceId) -> Result<L
         latency: Latency::new(),
         failure: None,
     };
-    let queue = site.open_queue(1, Rng::new(0, 0))?;
-    let clock = site.clock(Nanos::ZERO);
-    let start = clock.now();
-    let goes_on = AtomicBool::new(false);
-    let watched = Watched::new(site.device(), S::is_lost, &goes_on, Vec::new());
-    let mut reactor = Reactor::new(clock, watched, StopSignal::default());
-    reactor.add(&mut job, queue, CoreId(0), start);
-    reactor.run();
+    run_alone(site, 1, &mut job, &AtomicBool::new(false))?;
     match job.failure {
         Some(failure) => Err(format!("a Flush failed: {failure}")),
         None => Ok(job.latency),
