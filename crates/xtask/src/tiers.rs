@@ -113,6 +113,18 @@ fn policy(keep_going: bool) -> Policy {
     }
 }
 
+/// From what seed property tests draw. It is shown with the step, so that a failure
+/// that comes with few seeds can be had again.
+const PROPERTY_SEED: &str = "PROPTEST_RNG_SEED";
+
+/// A seed that is another one each time.
+fn new_seed() -> u32 {
+    use std::hash::{BuildHasher, RandomState};
+
+    // Fits: the lower half.
+    (RandomState::new().hash_one(()) & u64::from(u32::MAX)) as u32
+}
+
 /// The steps of the tier `fast`; `has` says which components are installed.
 fn fast(keep_going: bool, has: impl Fn(&'static str) -> bool) -> Vec<Step> {
     let step = |name, args: &[&str], component: Option<&'static str>| {
@@ -129,6 +141,9 @@ fn fast(keep_going: bool, has: impl Fn(&'static str) -> bool) -> Vec<Step> {
     let mut tests = step("tests and fuzz targets", &["test", "--workspace"], None);
     if keep_going {
         tests.command.arg("--no-fail-fast");
+    }
+    if std::env::var_os(PROPERTY_SEED).is_none() {
+        tests.command.env(PROPERTY_SEED, new_seed().to_string());
     }
     vec![
         step("formatting", &["fmt", "--all", "--check"], Some("rustfmt")),
