@@ -57,6 +57,23 @@ pub(crate) fn may_destroy(
     )))
 }
 
+/// The same of a namespace without zones, of which nobody can say what it holds: the
+/// bytes that jobs may write or trim.
+///
+/// # Errors
+/// There are any.
+pub(crate) fn may_destroy_bytes(device: &str, risk: Option<Range<u64>>) -> Result<(), Failure> {
+    let Some(risk) = risk else {
+        return Ok(());
+    };
+    let (size, start, end) = (fmt_size(risk.end - risk.start), risk.start, risk.end);
+    Err(Failure::usage(format!(
+        "{device}: jobs write or trim bytes {start} to {end} ({size}) of a namespace without \
+         zones, of which nobody can say whether they are in use; say --overwrite if what they \
+         hold may be lost"
+    )))
+}
+
 /// Ascending numbers as ranges, as many as a message can have.
 fn ranges(numbers: &[u32]) -> String {
     let runs = runs_of(numbers);

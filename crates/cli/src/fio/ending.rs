@@ -187,6 +187,12 @@ pub(super) fn outcome(report: &Report<'_>) -> Exit {
                 entry.job.name, verified.wrong, verified.operations
             );
         }
+        if let Some(late) = &entry.too_late {
+            eprintln!(
+                "zonelab: job {}: an operation took {}, and may take {}",
+                entry.job.name, late.latency, late.limit
+            );
+        }
         if entry.stuck > 0 {
             eprintln!(
                 "zonelab: job {}: {} threads waited for ever, for zones that nobody gives back",

@@ -8,10 +8,11 @@ use zonelab_device::{NamespaceId, NamespaceInfo, ZonedInfo};
 use zonelab_driver::Options;
 use zonelab_driver::url::TcpAddress;
 use zonelab_host::fio::{JobFile, Plan};
+use zonelab_host::workload::zone_table::ZoneTable;
 use zonelab_lab::device::{self, ReportedZone, Site};
 use zonelab_lab::fio;
 
-use super::target::Ran;
+use super::target::{self, Ran};
 use super::{Args, warn};
 use crate::devices;
 use crate::exit::{Exit, Failure};
@@ -27,7 +28,8 @@ pub(super) struct Remote {
     /// `None`: it is connected to again when the jobs run.
     site: Option<OverTcp>,
     namespace: NamespaceInfo,
-    zoned: ZonedInfo,
+    /// `None`: it is conventional.
+    zoned: Option<ZonedInfo>,
     /// Whether the zones at the end are wanted.
     reports_zones: bool,
 }
@@ -46,14 +48,19 @@ impl Remote {
         let plan = file.plan_on(site.info(), nsid, args.seed);
         let plan = plan.map_err(Failure::input)?;
         warn(&plan.warnings);
+        target::processors(&plan)?;
         let unfit = |what: String| Failure::input(anyhow::anyhow!("{device}: {what}"));
         // It is opened for good by the first thread.
         let depth = site.0.open_queue().map_err(devices::gone)?.depth();
         fits(&plan, site.0.granted_queues(), depth).map_err(unfit)?;
         let of_site = site.info().namespace(nsid).cloned();
-        let Some((namespace, zoned)) = of_site.and_then(|of| Some((of.clone(), of.zoned?))) else {
-            return Err(unfit(format!("namespace {} has no zones", nsid.0)));
+        let Some(namespace) = of_site else {
+            return Err(unfit(format!("there is no namespace {}", nsid.0)));
         };
+        let zoned = namespace.zoned;
+        if zoned.is_none() {
+            target::no_zones(args, nsid)?;
+        }
         let mut prepared = Self {
             options,
             device: device.to_owned(),
@@ -69,10 +76,14 @@ impl Remote {
         }
         let (site, zones) = prepared.zones()?;
         prepared.site = Some(site);
-        if !args.overwrite {
-            let bytes = prepared.namespace.size_lbas;
-            let bytes = bytes.saturating_mul(prepared.namespace.lba_bytes.into());
-            over_tcp::may_destroy(device, bytes, zoned, &fio::at_risk(&plan, &zones))?;
+        let lba_bytes = u64::from(prepared.namespace.lba_bytes);
+        match zoned {
+            _ if args.overwrite => {}
+            Some(zoned) => {
+                let bytes = prepared.namespace.size_lbas.saturating_mul(lba_bytes);
+                over_tcp::may_destroy(device, bytes, zoned, &fio::at_risk(&plan, &zones))?;
+            }
+            None => over_tcp::may_destroy_bytes(device, fio::bytes_at_risk(&plan, lba_bytes))?,
         }
         Ok((prepared, plan))
     }
@@ -81,8 +92,9 @@ impl Remote {
     pub(super) fn configuration(&self) -> Value {
         let (namespace, zoned) = (&self.namespace, self.zoned);
         serde_json::json!({
-            "device": self.device, "model": self.model, "zones": zoned.zones,
-            "zone_capacity_lbas": zoned.zone_capacity_lbas, "lba_bytes": namespace.lba_bytes,
+            "device": self.device, "model": self.model, "zones": zoned.map(|of| of.zones),
+            "zone_capacity_lbas": zoned.map(|of| of.zone_capacity_lbas),
+            "lba_bytes": namespace.lba_bytes, "size_lbas": namespace.size_lbas,
         })
     }
 
@@ -97,12 +109,15 @@ impl Remote {
         }
     }
 
-    /// The connection, and what the zones hold now.
+    /// The connection, and what the zones, if there are any, hold now.
     fn zones(&mut self) -> Result<(OverTcp, Vec<ReportedZone>), Failure> {
         let mut site = match self.site.take() {
             Some(site) => site,
             None => OverTcp::connect(&self.options)?,
         };
+        if self.zoned.is_none() {
+            return Ok((site, Vec::new()));
+        }
         match device::report_zones(&mut site, NamespaceId(self.options.address.nsid)) {
             Ok(zones) => Ok((site, zones)),
             Err(what) => Err(Self::failed(site, &self.device, &what)),
@@ -135,7 +150,10 @@ impl Remote {
                 Err(what) => return Err(Self::failed(site, &self.device, &what)),
             },
         };
-        let table = fio::table_of(plan, self.zoned, &zones);
+        let table = match self.zoned {
+            Some(zoned) => fio::table_of(plan, zoned, &zones),
+            None => ZoneTable::of_none(),
+        };
         let run = fio::run_on(plan, &mut site, table, seed, interrupt);
         let is_there = !OverTcp::is_lost(site.device());
         let after = match self.reports_zones && is_there {

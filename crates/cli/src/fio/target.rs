@@ -142,6 +142,10 @@ impl EmulatedTarget {
             .plan_on(&info, nsid, args.seed)
             .map_err(Failure::input)?;
         warn(&plan.warnings);
+        match is_real {
+            true => processors(&plan)?,
+            false => warn(&plan.in_virtual_time),
+        }
         let conditions = match args.parse_only {
             true => conditions::Loaded::default(),
             false => args.conditions.load()?,
@@ -225,6 +229,11 @@ fn settings(
     conditions: &conditions::Loaded,
 ) -> Result<RunSettings, Failure> {
     let costs = costs(args)?;
+    let drive = Drive::new(&profile.config);
+    let namespace = drive.info().namespace(nsid);
+    if namespace.is_some_and(|namespace| namespace.zoned.is_none()) {
+        no_zones(args, nsid)?;
+    }
     let zones = profile.config.zones_of(nsid).unwrap_or_default().len() as u32;
     let full = args.full_zones.as_deref();
     Ok(RunSettings {
@@ -236,6 +245,34 @@ fn settings(
         saves: args.snapshot.is_some() || args.zone_report.is_some(),
         interrupt: Arc::new(AtomicBool::new(false)),
     })
+}
+
+/// Whether the machine has the processors that jobs are to run on.
+///
+/// # Errors
+/// It has not.
+pub(super) fn processors(plan: &Plan) -> Result<(), Failure> {
+    let wrong = |what: String| Failure::input(anyhow::anyhow!(what));
+    let mut jobs = plan.jobs.iter();
+    jobs.try_for_each(|job| device::processors(job).map(drop).map_err(wrong))
+}
+
+/// Refuses options about zones on a namespace that has none.
+///
+/// # Errors
+/// One of them is given.
+pub(super) fn no_zones(args: &Args, nsid: NamespaceId) -> Result<(), Failure> {
+    let given = [
+        ("--full-zones", args.full_zones.is_some()),
+        ("--zone-report", args.zone_report.is_some()),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((option, _)) => Err(Failure::usage(format!(
+            "{option}: namespace {} has no zones: leave it out",
+            nsid.0
+        ))),
+    }
 }
 
 /// What the host costs: a stack by name, with what is given otherwise.

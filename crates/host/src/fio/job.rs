@@ -1,9 +1,11 @@
 //! The options of one job, read.
 
+use super::cpus::{self, Cpus};
 use super::options::{self, Treatment};
 use super::setting::{
     distribution, interval, no_verify_state, number, open_zones, percent, percentiles, read_write,
-    share, softfinish_pause, split_sizes, tolerates, unknown, verify, verify_pattern, writes,
+    share, signed, softfinish_pause, split_sizes, tolerates, unknown, verify, verify_pattern,
+    writes,
 };
 use super::text::{Origin, Setting};
 use super::trace::ReplayOptions;
@@ -34,6 +36,30 @@ pub(super) struct ReadWrite {
     pub(super) directions: [bool; 3],
     /// Operations from one random position on, at least 1.
     pub(super) in_a_row: u32,
+    /// What operations in order leave out between them.
+    pub(super) hole_bytes: u64,
+}
+
+/// What zones are to a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ZoneMode {
+    /// Nothing: it works on blocks.
+    None,
+    /// Parts of a range of blocks.
+    Strided,
+    /// Those of the device, with their write pointers.
+    Zbd,
+}
+
+impl ZoneMode {
+    /// The value that means it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Strided => "strided",
+            Self::Zbd => "zbd",
+        }
+    }
 }
 
 /// Which jobs end with one that ends, under `exitall`.
@@ -86,8 +112,12 @@ pub(super) struct JobOptions {
     pub(super) clat_percentiles: bool,
     pub(super) lat_percentiles: bool,
     pub(super) slat_percentiles: bool,
-    /// Not `zonemode=none`.
-    pub(super) is_zoned: bool,
+    /// `None`: what the device has.
+    pub(super) zone_mode: Option<ZoneMode>,
+    pub(super) zone_skip: u64,
+    pub(super) norandommap: bool,
+    /// `rw_sequencer=identical`.
+    pub(super) is_identical: bool,
     pub(super) zonesize: Option<u64>,
     pub(super) max_open_zones: Option<u32>,
     pub(super) job_max_open_zones: Option<u32>,
@@ -97,6 +127,15 @@ pub(super) struct JobOptions {
     /// Shares of the zones and of the writes; 0: off.
     pub(super) zone_reset_threshold: f64,
     pub(super) zone_reset_frequency: f64,
+    pub(super) flow: u32,
+    pub(super) flow_id: i64,
+    pub(super) flow_sleep: u64,
+    pub(super) latency_target: u64,
+    pub(super) latency_window: u64,
+    pub(super) latency_percentile: f64,
+    pub(super) latency_run: bool,
+    pub(super) max_latency: [u64; 3],
+    pub(super) cpus: Cpus,
     pub(super) fsync: u32,
     pub(super) fdatasync: u32,
     pub(super) end_fsync: bool,
@@ -143,6 +182,7 @@ impl Default for JobOptions {
                 random: false,
                 directions: [true, false, false],
                 in_a_row: 1,
+                hole_bytes: 0,
             },
             bs: [(4_096, 4_096); 3],
             bssplit: [const { Vec::new() }; 3],
@@ -178,7 +218,10 @@ impl Default for JobOptions {
             clat_percentiles: true,
             lat_percentiles: false,
             slat_percentiles: false,
-            is_zoned: true,
+            zone_mode: None,
+            zone_skip: 0,
+            norandommap: false,
+            is_identical: false,
             zonesize: None,
             max_open_zones: None,
             job_max_open_zones: None,
@@ -187,6 +230,15 @@ impl Default for JobOptions {
             zonerange: None,
             zone_reset_threshold: 0.0,
             zone_reset_frequency: 0.0,
+            flow: 0,
+            flow_id: 0,
+            flow_sleep: 0,
+            latency_target: 0,
+            latency_window: 0,
+            latency_percentile: 100.0,
+            latency_run: false,
+            max_latency: [0; 3],
+            cpus: Cpus::default(),
             fsync: 0,
             fdatasync: 0,
             end_fsync: false,
@@ -258,6 +310,7 @@ impl JobOptions {
                     .pattern(option.name, value)
                     .or_else(|| self.extent(option.name, value))
                     .or_else(|| self.pace(option.name, value))
+                    .or_else(|| self.beside(option.name, value))
                     .or_else(|| self.replay.apply(option.name, value, self.kb_base))
                     .unwrap_or_else(|| self.rest(option.name, value)),
             });
@@ -287,6 +340,8 @@ impl JobOptions {
             "lat_percentiles" => &mut self.lat_percentiles,
             "slat_percentiles" => &mut self.slat_percentiles,
             "read_beyond_wp" => &mut self.read_beyond_wp,
+            "latency_run" => &mut self.latency_run,
+            "norandommap" => &mut self.norandommap,
             "end_fsync" => &mut self.end_fsync,
             "fill_device" => &mut self.fill_device,
             "do_verify" => &mut self.do_verify,
@@ -324,7 +379,7 @@ impl JobOptions {
         let size =
             |text: &str| value::bounded(text, kb_base, 1, MAX_BYTES).map(|bytes| (bytes, bytes));
         Some(match name {
-            "rw" => read_write(text).map(|rw| self.rw = rw),
+            "rw" => read_write(text, kb_base).map(|rw| self.rw = rw),
             "bs" => {
                 self.bssplit = Default::default();
                 value::by_direction(text, &mut self.bs, size)
@@ -378,6 +433,7 @@ impl JobOptions {
             "zonerange" => value::integer(text, kb_base).map(|n| {
                 self.zonerange = (n > 0).then_some(n);
             }),
+            "zoneskip" => value::integer(text, kb_base).map(|n| self.zone_skip = n),
             "zone_reset_threshold" => share(text).map(|x| self.zone_reset_threshold = x),
             "zone_reset_frequency" => share(text).map(|x| self.zone_reset_frequency = x),
             "fsync" => writes(text).map(|n| self.fsync = n),
@@ -430,18 +486,48 @@ impl JobOptions {
         })
     }
 
+    /// Beside which others, on which processors, and with which latencies.
+    fn beside(&mut self, name: &str, text: &str) -> Option<Result<(), Wrong>> {
+        let micros = |text: &str| value::time(text, MICROSECOND);
+        Some(match name {
+            "flow" => number(text, 0, 1_000).map(|n| self.flow = n as u32),
+            "flow_id" => signed(text).map(|n| self.flow_id = n),
+            "flow_sleep" => micros(text).map(|ns| self.flow_sleep = ns),
+            "latency_target" => micros(text).map(|ns| self.latency_target = ns),
+            "latency_window" => micros(text).map(|ns| self.latency_window = ns),
+            "latency_percentile" => {
+                value::float(text, 0.0, 100.0).map(|share| self.latency_percentile = share)
+            }
+            "max_latency" => value::by_direction(text, &mut self.max_latency, micros),
+            "cpus_allowed" => cpus::list(text).map(|list| self.cpus.list = list),
+            "cpumask" => value::integer(text, 1024)
+                .and_then(cpus::mask)
+                .map(|list| self.cpus.list = list),
+            "cpus_allowed_policy" => match text {
+                "shared" | "split" => {
+                    self.cpus.is_split = text == "split";
+                    Ok(())
+                }
+                _ => Err(unknown(text, &["shared", "split"])),
+            },
+            "numa_cpu_nodes" if text == "all" => {
+                self.cpus.all_nodes = true;
+                Ok(())
+            }
+            "numa_cpu_nodes" => cpus::list(text).map(|nodes| self.cpus.nodes = nodes),
+            _ => return None,
+        })
+    }
+
     fn rest(&mut self, name: &str, text: &str) -> Result<(), Wrong> {
         match name {
             "name" => self.name = Some(text.to_owned()),
             "wait_for" => self.wait_for = Some(text.to_owned()),
             "continue_on_error" => self.tolerates = tolerates(text)?,
             "rw_sequencer" => match text {
-                "sequential" => {}
-                "identical" => {
-                    let what = "identical is not supported: a zone is written in order";
-                    return Err(wrong(what, "sequential"));
-                }
-                _ => return Err(unknown(text, &["sequential"])),
+                "sequential" => self.is_identical = false,
+                "identical" => self.is_identical = true,
+                _ => return Err(unknown(text, &["sequential", "identical"])),
             },
             "description" => self.description = Some(text.to_owned()),
             "filename" => self.filename = Some(text.to_owned()),
@@ -458,10 +544,10 @@ impl JobOptions {
             "cmd_type" if text == "nvme" => {}
             "cmd_type" => return Err(unknown(text, &["nvme"])),
             "zonemode" => match text {
-                "zbd" => self.is_zoned = true,
-                "none" => self.is_zoned = false,
-                "strided" => return Err(wrong("strided is not supported", "zonemode=zbd")),
-                _ => return Err(unknown(text, &["zbd", "none"])),
+                "zbd" => self.zone_mode = Some(ZoneMode::Zbd),
+                "none" => self.zone_mode = Some(ZoneMode::None),
+                "strided" => self.zone_mode = Some(ZoneMode::Strided),
+                _ => return Err(unknown(text, &["zbd", "none", "strided"])),
             },
             "exit_what" => {
                 self.exit_what = match text {
@@ -512,6 +598,7 @@ mod tests {
                 "sequential",
                 "all",
                 "strict",
+                "shared",
             ];
             let read = values.iter().any(|value| {
                 let setting = Setting {

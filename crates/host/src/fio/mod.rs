@@ -13,6 +13,7 @@
 //! | `text` | sections, options, includes, comments, variables |
 //! | `arguments` | the same on a command line |
 //! | `value` | numbers with fio's suffixes, times, percentages, zones |
+//! | `cpus` | processors that jobs may run on |
 //! | [`options`] | all options: used, without meaning, refused |
 //! | `job` | the options of one job |
 //! | `setting` | values of single options |
@@ -21,6 +22,7 @@
 //! | `plan` | threads, groups and stages; zones, sizes and limits on a device |
 
 mod arguments;
+mod cpus;
 mod file;
 mod job;
 pub mod options;
@@ -31,7 +33,8 @@ pub mod trace;
 mod value;
 
 pub use arguments::CommandLine;
+pub use cpus::Cpus;
 pub use file::{Echo, JobFile, JobText, OpenTrace, Section, Target};
 pub use job::ExitWhat;
-pub use plan::{IssueLog, Log, Logs, Plan, PlannedJob};
+pub use plan::{IssueLog, Log, Logs, Plan, PlannedJob, PlannedShare};
 pub use text::{Origin, Outside};

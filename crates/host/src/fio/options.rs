@@ -44,10 +44,8 @@ const VERIFY: &str = "every block carries the number of its write, and all are r
 const DUMP: &str = "the message says what was expected and found";
 const SUBMIT: &str = "commands are submitted one by one, and completions taken as they come";
 const STEADY: &str = "runs do not end by a steady state";
-const TARGET: &str = "depths are not searched for";
 const LOG: &str = "logs are whole and plain text";
 const TRACE: &str = "a job replays a trace as it is: traces are merged by fio or blkparse";
-const STRIDED: &str = "only zonemode=zbd";
 const FLUSH: &str = "flushes come from fsync, fdatasync and end_fsync";
 
 /// Used options.
@@ -99,10 +97,24 @@ const USED: &[OptionInfo] = &[
     used("max_open_zones"),
     used("job_max_open_zones"),
     used("read_beyond_wp"),
+    used("zoneskip"),
+    used("norandommap"),
     used("zonecapacity"),
     used("zonerange"),
     used("zone_reset_threshold"),
     used("zone_reset_frequency"),
+    used("flow"),
+    used("flow_id"),
+    used("flow_sleep"),
+    used("latency_target"),
+    used("latency_window"),
+    used("latency_percentile"),
+    used("latency_run"),
+    used("max_latency"),
+    used("cpus_allowed"),
+    used("cpumask"),
+    used("cpus_allowed_policy"),
+    used("numa_cpu_nodes"),
     used("fsync"),
     used("fdatasync"),
     used("end_fsync"),
@@ -197,10 +209,6 @@ const NO_MEANING: &[(&str, &[&str])] = &[
             "iomem_align",
             "lockmem",
             "nice",
-            "cpumask",
-            "cpus_allowed",
-            "cpus_allowed_policy",
-            "numa_cpu_nodes",
             "numa_mem_policy",
             "cgroup",
             "cgroup_weight",
@@ -342,12 +350,12 @@ const NO_MEANING: &[(&str, &[&str])] = &[
         &["randrepeat", "allrandrepeat", "random_generator"],
     ),
     (
-        "random positions are drawn independently, as with norandommap",
-        &["norandommap", "softrandommap", "ba", "blockalign"],
+        "positions are multiples of the smallest bs, and a map of them is in memory",
+        &["softrandommap", "ba", "blockalign"],
     ),
     (
         "a job ends at its first failed operation, unless continue_on_error says otherwise",
-        &["ignore_error", "max_latency"],
+        &["ignore_error"],
     ),
     (
         "a limit is only a limit from above",
@@ -390,15 +398,6 @@ const UNSUPPORTED: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        TARGET,
-        &[
-            "latency_target",
-            "latency_window",
-            "latency_percentile",
-            "latency_run",
-        ],
-    ),
-    (
         STEADY,
         &[
             "steadystate",
@@ -411,10 +410,9 @@ const UNSUPPORTED: &[(&str, &[&str])] = &[
             "ss_interval",
         ],
     ),
-    (STRIDED, &["zoneskip"]),
     (
-        "jobs are ordered by stonewall and startdelay",
-        &["flow", "flow_id", "flow_watermark", "flow_sleep"],
+        "weights alone decide who goes on, as in fio 3.33, which does not have it either",
+        &["flow_watermark"],
     ),
     ("the order within a zone is sequential", &["bs_is_seq_rand"]),
     (

@@ -13,6 +13,14 @@ pub(super) fn number(text: &str, low: u64, high: u64) -> Result<u64, Wrong> {
     value::bounded(text, 1024, low, high)
 }
 
+/// A number that may be negative.
+pub(super) fn signed(text: &str) -> Result<i64, Wrong> {
+    text.parse().map_err(|_| {
+        let what = format!("\"{}\" is not a number", value::shorten(text));
+        wrong(what, "a whole number")
+    })
+}
+
 /// A share from 0 to 1.
 pub(super) fn share(text: &str) -> Result<f64, Wrong> {
     value::float(text, 0.0, 1.0)
@@ -111,7 +119,7 @@ pub(super) fn unknown(text: &str, valid: &[&str]) -> Wrong {
     )
 }
 
-pub(super) fn read_write(text: &str) -> Result<ReadWrite, Wrong> {
+pub(super) fn read_write(text: &str, kb_base: u32) -> Result<ReadWrite, Wrong> {
     let (name, modifier) = text.split_once(':').unwrap_or((text, ""));
     let (random, directions) = match name {
         "read" => (false, [true, false, false]),
@@ -122,10 +130,8 @@ pub(super) fn read_write(text: &str) -> Result<ReadWrite, Wrong> {
         "randtrim" => (true, [false, false, true]),
         "rw" | "readwrite" => (false, [true, true, false]),
         "randrw" => (true, [true, true, false]),
-        "trimwrite" | "randtrimwrite" => {
-            let valid = "a trim is a zone reset: use a job for each";
-            return Err(wrong(format!("{name} is not supported"), valid));
-        }
+        "trimwrite" => (false, [false, true, true]),
+        "randtrimwrite" => (true, [false, true, true]),
         _ => {
             let valid = [
                 "read",
@@ -136,22 +142,30 @@ pub(super) fn read_write(text: &str) -> Result<ReadWrite, Wrong> {
                 "randtrim",
                 "rw",
                 "randrw",
+                "trimwrite",
+                "randtrimwrite",
             ];
             return Err(unknown(name, &valid));
         }
     };
-    let mut in_a_row = 1;
-    if !modifier.is_empty() {
-        if !random || directions[2] {
-            let what = "a number after `:` skips blocks, which zones written in order have none of";
-            return Err(wrong(what, format!("{name}, or randread:N and the like")));
+    let (mut in_a_row, mut hole_bytes) = (1, 0);
+    match random {
+        _ if modifier.is_empty() => {}
+        true => in_a_row = number(modifier, 1, u64::from(u32::MAX))? as u32,
+        false if modifier.starts_with('-') => {
+            let what = format!(
+                "{}: going backwards is not supported",
+                value::shorten(modifier)
+            );
+            return Err(wrong(what, "what is left out between operations: 4k"));
         }
-        in_a_row = number(modifier, 1, u64::from(u32::MAX))? as u32;
+        false => hole_bytes = value::bounded(modifier, kb_base, 0, 1 << 50)?,
     }
     Ok(ReadWrite {
         random,
         directions,
         in_a_row,
+        hole_bytes,
     })
 }
 

@@ -13,6 +13,7 @@
 use std::num::NonZeroU64;
 use std::ops::Range;
 
+use super::blocks::BlockRange;
 use super::distribution::Distribution;
 use super::replay::Replay;
 use crate::rng::Rng;
@@ -60,10 +61,11 @@ impl Direction {
 /// What a job does in directions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DirectedWork {
-    /// The zones it works on; not empty.
+    /// The zones it works on; not empty, unless it works on `blocks`.
     pub zones: Range<u32>,
     /// By [`Direction`]: how, if it works in that direction at all. Reads and
-    /// writes may be combined; trims are alone.
+    /// writes may be combined, and writes and trims: what is written has been
+    /// trimmed before.
     pub flows: [Option<Flow>; 3],
     /// Of a job that reads and writes, reads in a hundred operations.
     pub read_percent: u32,
@@ -85,6 +87,11 @@ pub struct DirectedWork {
     /// `reads_beyond_write_pointer` and `open_limit` matter then; `flows` says
     /// which directions there are.
     pub replay: Option<Replay>,
+    /// It works on these blocks instead of zones. Of the rest, only `flows`,
+    /// `read_percent`, `pattern` and `hole_lbas` matter then.
+    pub blocks: Option<BlockRange>,
+    /// Operations in order leave out so many blocks before each but the first.
+    pub hole_lbas: u64,
 }
 
 impl DirectedWork {
@@ -104,6 +111,8 @@ impl DirectedWork {
             early_reset: None,
             repeats: false,
             replay: None,
+            blocks: None,
+            hole_lbas: 0,
         }
     }
 
@@ -113,9 +122,19 @@ impl DirectedWork {
         self.flows[direction as usize].as_ref()
     }
 
+    /// Whether what is written has been trimmed before.
+    #[must_use]
+    pub const fn trims_first(&self) -> bool {
+        let [_, writes, trims] = &self.flows;
+        writes.is_some() && trims.is_some()
+    }
+
     /// The kind of operation that is done to zones one by one, and the direction
     /// that it counts as; `None` if the job transfers data.
     pub(super) fn managing(&self) -> Option<(OpKind, Direction)> {
+        if self.blocks.is_some() || self.trims_first() {
+            return None;
+        }
         if self.flow(Direction::Trim).is_some() {
             return Some((OpKind::Reset, Direction::Trim));
         }
@@ -213,6 +232,9 @@ pub enum Pattern {
         percent: [u32; 3],
         /// Operations of a direction from one random position on, at least 1.
         in_a_row: u32,
+        /// These go to the same place, instead of one behind the other. (A write to
+        /// a zone goes to its write pointer: to the same zone.)
+        is_identical: bool,
     },
 }
 

@@ -10,19 +10,23 @@
 //! * **planned streams** ([`WriteWork`], [`ReadWork`]) through zones that belong
 //!   to the job alone, whose state it knows without asking anybody;
 //! * **work in directions** ([`directed::DirectedWork`]) over a table of zones
-//!   ([`zone_table`]) that jobs share: fio's view of a workload.
+//!   ([`zone_table`]) that jobs share, or over blocks without write pointers
+//!   ([`blocks`]): fio's view of a workload.
 //!
 //! Both finish, reset, open and close zones by the same code. What front ends
 //! want differently is data: [`Ending`], [`Recording`], [`Think`], [`Syncs`],
 //! limits of the whole ([`JobSpec::rate`]) or of a direction
 //! ([`directed::Flow`]), a confidence interval ([`Stop::confidence`]).
 
+pub mod blocks;
 pub mod directed;
 pub mod distribution;
 mod job;
+pub mod latency;
 mod pace;
 pub mod record;
 pub mod replay;
+pub mod share;
 mod source;
 mod work;
 pub mod zone_table;
@@ -33,6 +37,7 @@ use zonelab_nvme::Status;
 use crate::rate::{Counting, Limit};
 use crate::stats::OpKind;
 use crate::verify::Verify;
+use latency::LatencyGoals;
 use record::Recording;
 
 pub use job::{JobResult, Shared, Verified, WorkloadJob, WrongBlock};
@@ -80,6 +85,8 @@ pub struct JobSpec<W = Work> {
     pub think: Option<Think>,
     /// Flushes between its writes.
     pub syncs: Syncs,
+    /// What latencies it may have.
+    pub latency: LatencyGoals,
     /// Sleeps of its thread last this much longer than asked for
     /// ([`asleep`](crate::softfinish::asleep)): the pauses of a softfinish, and
     /// [`Fill::settle`]. Waiting for a rate is no such sleep: it ends at a time,
@@ -111,6 +118,7 @@ impl<W> JobSpec<W> {
             tolerates: Tolerates::default(),
             think: None,
             syncs: Syncs::default(),
+            latency: LatencyGoals::default(),
             sleep_slack: Nanos::ZERO,
             recording: Recording::default(),
             verify: None,
@@ -135,6 +143,7 @@ impl From<JobSpec<directed::DirectedWork>> for JobSpec {
             tolerates,
             think,
             syncs,
+            latency,
             sleep_slack,
             recording,
             verify,
@@ -154,6 +163,7 @@ impl From<JobSpec<directed::DirectedWork>> for JobSpec {
             tolerates,
             think,
             syncs,
+            latency,
             sleep_slack,
             recording,
             verify,

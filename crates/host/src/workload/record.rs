@@ -337,16 +337,16 @@ impl Recorder {
         }
     }
 
-    /// A command has been handed to the device.
+    /// A command has been handed to the device; of a trim of blocks, they are given.
     #[inline]
-    pub(super) fn issued(&mut self, at: Nanos, op: &Op) {
+    pub(super) fn issued(&mut self, at: Nanos, op: &Op, trim: Option<(u64, u32)>) {
         if self.recording.issued.is_some() {
-            self.trace(at, op);
+            self.trace(at, op, trim);
         }
     }
 
     #[cold]
-    fn trace(&mut self, at: Nanos, op: &Op) {
+    fn trace(&mut self, at: Nanos, op: &Op, trim: Option<(u64, u32)>) {
         let (Some(device), Some(trace)) = (self.recording.issued, &mut self.issued) else {
             return;
         };
@@ -359,12 +359,17 @@ impl Recorder {
                 (Action::Trim, device.zone_lbas)
             }
             Op::ZoneSend { action, .. } if *action == ZoneSendAction::FINISH => (Action::Finish, 0),
+            Op::Deallocate { .. } => (Action::Trim, trim.map_or(0, |(_, nlb)| nlb.into())),
             _ => return,
+        };
+        let first_block = match (op, trim) {
+            (Op::Deallocate { .. }, Some((slba, _))) => slba,
+            _ => op.first_block(),
         };
         let operation = Operation {
             at: at.saturating_sub(self.started),
             action,
-            offset: op.first_block() * device.lba_bytes,
+            offset: first_block * device.lba_bytes,
             bytes: lbas * device.lba_bytes,
         };
         // What does not fit is left out: the caller can see that it is full.

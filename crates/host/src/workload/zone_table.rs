@@ -190,6 +190,22 @@ impl ZoneTable {
         table
     }
 
+    /// The table of a device that has no zones.
+    #[must_use]
+    pub fn of_none() -> Self {
+        let none = ZonedInfo {
+            zones: 0,
+            zone_size_lbas: 1,
+            zone_capacity_lbas: 1,
+            max_active: None,
+            max_open: None,
+            read_across_zones: false,
+            descriptor_extension_bytes: 0,
+            zrwa: None,
+        };
+        Self::new(none, None)
+    }
+
     /// Changes the limit on zones written in part.
     pub fn set_limit(&mut self, limit: Option<u32>) {
         // A zone that is written in part holds an active resource of the drive,

@@ -568,6 +568,7 @@ fn operations_in_a_row_follow_each_random_one() {
         distribution: Distribution::Uniform,
         percent: [100; 3],
         in_a_row: 4,
+        is_identical: false,
     };
     let mut spec = JobSpec::new("rows", work);
     spec.stop.operations = Some(400);

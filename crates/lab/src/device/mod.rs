@@ -4,18 +4,21 @@
 //! | module | what |
 //! | --- | --- |
 //! | `alone` | one program by itself, before and between the jobs |
+//! | `pin` | processors that threads run on |
 //! | `site` | what a run needs of a device, and under which clock it runs |
 //! | `threads` | jobs in threads of their own, in real time |
 //! | `watch` | ends waits in real time when there is nothing left to wait for |
 //! | `zones` | what the zones of a device hold |
 
 mod alone;
+mod pin;
 pub(crate) mod site;
 pub(crate) mod threads;
 pub(crate) mod watch;
 pub(crate) mod zones;
 
 pub(crate) use alone::run_alone;
+pub use pin::processors;
 pub use site::{QueueOf, Site};
 pub use threads::{NoPart, Part};
 pub use watch::Watched;

@@ -11,6 +11,7 @@ use zonelab_device::{Completion, Device, DeviceInfo, Nanos, QueueId, QueuePair};
 use zonelab_host::stats::Latency;
 use zonelab_host::{Bell, Clock, CoreId, Job, NextWake, Reactor, RealClock, StopSignal};
 
+use super::pin;
 use super::site::Site;
 use super::watch::{LOOK_EVERY, Watched};
 
@@ -86,6 +87,8 @@ pub(crate) struct Task<P, J> {
     /// Name of the thread.
     pub(crate) name: String,
     pub(crate) part: P,
+    /// The processors that it may run on; `None`: any.
+    pub(crate) cpus: Option<Vec<u32>>,
     /// When it starts.
     pub(crate) start: Nanos,
     /// What tells it to end; the bell of it wakes its thread.
@@ -223,8 +226,11 @@ impl<P: Part, J: Program> Task<P, J> {
     /// Runs the job in this thread.
     ///
     /// # Errors
-    /// The part could not be opened.
+    /// The part could not be opened, or the thread not kept to its processors.
     fn run(self, common: &Common<'_>, attending: &Attending<'_>) -> Ran<P, J> {
+        if let Some(cpus) = &self.cpus {
+            pin::pin(cpus)?;
+        }
         let (mut device, queue) = self.part.open()?;
         self.stop.bell().also_wakes(P::waker(&device));
         let mut job = (self.make)(queue.info());

@@ -115,13 +115,15 @@ fn on_emulated<O: Owner, S: Site>(
     let mut site = site(&device);
     let namespace = site.info().namespace(plan.namespace);
     let zoned = namespace.and_then(|namespace| namespace.zoned);
-    let zoned = zoned.ok_or("the device has no zones")?;
     let mine = config.zones_of(plan.namespace).unwrap_or_default();
-    let mut zones = ZoneTable::new(zoned, plan.max_open_zones);
-    if settings.conditions.restore.is_some() {
+    let mut zones = zoned.map_or_else(ZoneTable::of_none, |zoned| {
+        ZoneTable::new(zoned, plan.max_open_zones)
+    });
+    if settings.conditions.restore.is_some() && zoned.is_some() {
         device.with_drive(|drive| declare(drive, mine.clone(), &mut zones));
     }
     if let Some(full) = &settings.full_zones {
+        zoned.ok_or("the namespace has no zones that could be full")?;
         let control = Control::PreconditionFull {
             zones: full.start.saturating_add(mine.start)..full.end.saturating_add(mine.start),
         };

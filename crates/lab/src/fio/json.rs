@@ -325,6 +325,7 @@ fn job<'a>(report: &'a Report<'_>, entry: &'a Entry<'_>, with_bins: bool) -> Job
     let [read, write, trim] = [0, 1, 2].map(|index| direction(entry, index, with_bins));
     let operations = entry.operations();
     let all = |value: f64| if operations > 0 { value } else { 0.0 };
+    let target = entry.spec().latency.target;
     Job {
         jobname: &entry.job.name,
         desc: section.description(),
@@ -353,10 +354,11 @@ fn job<'a>(report: &'a Report<'_>, entry: &'a Entry<'_>, with_bins: bool) -> Job
         latency_ns: Shares(bucket_shares(entry, 0)),
         latency_us: Shares(bucket_shares(entry, 10)),
         latency_ms: Shares(bucket_shares_ms(entry)),
-        latency_depth: entry.spec().queue_depth,
-        latency_target: 0,
-        latency_percentile: 100.0,
-        latency_window: 0,
+        latency_depth: entry.depth_found.unwrap_or(entry.spec().queue_depth),
+        // fio has microseconds here.
+        latency_target: target.map_or(0, |target| target.latency.0 / 1_000),
+        latency_percentile: target.map_or(100.0, |target| target.percent),
+        latency_window: target.map_or(0, |target| target.window.0 / 1_000),
         zonelab: JobExtra {
             threads: entry.threads,
             failed_ios: entry.errors,

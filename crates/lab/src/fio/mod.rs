@@ -32,4 +32,4 @@ pub use normal::to_text;
 pub use report::{Entry, Report};
 pub use run::{FioRun, RunSettings, ThreadResult, run_on};
 pub use terse::to_terse;
-pub use zones::{at_risk, table_of};
+pub use zones::{at_risk, bytes_at_risk, table_of};

@@ -69,6 +69,20 @@ fn push_entry(text: &mut String, report: &Report<'_>, entry: &Entry<'_>) {
         text,
         "     issued rwts: total={read},{write},{trim},{syncs} short=0,0,0,0 dropped=0,0,0,0"
     );
+    if let (Some(target), Some(depth)) = (entry.spec().latency.target, entry.depth_found) {
+        let _ = writeln!(
+            text,
+            "     latency   : target={}, window={}, percentile={:.2}%, depth={depth}",
+            target.latency.0, target.window.0, target.percent
+        );
+    }
+    if let Some(late) = entry.too_late {
+        let _ = writeln!(
+            text,
+            "     too late   : {} is longer than {}",
+            late.latency, late.limit
+        );
+    }
     if let Some(replayed) = &entry.replayed {
         let _ = writeln!(
             text,

@@ -5,6 +5,7 @@ use zonelab_device::Nanos;
 use zonelab_host::fio::{JobFile, Plan, PlannedJob};
 use zonelab_host::stats::{Intervals, Latency, Moments, OpKind};
 use zonelab_host::workload::directed::DirectedWork;
+use zonelab_host::workload::latency::TooLate;
 use zonelab_host::workload::record::{BUCKETS, DEPTHS, DirectionStats, Spread};
 use zonelab_host::workload::replay::Replayed;
 use zonelab_host::workload::{JobSpec, Verified};
@@ -17,6 +18,9 @@ pub(super) const EIO: u32 = 5;
 
 /// That of one whose operations succeeded, but whose blocks were wrong: EILSEQ.
 pub(super) const EILSEQ: u32 = 84;
+
+/// That of one with a latency that was longer than it may be.
+pub(super) const ETIMEDOUT: u32 = 110;
 
 /// Percentiles of lateness.
 pub(super) const LATENESS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
@@ -79,6 +83,10 @@ pub struct Entry<'a> {
     pub errors: u64,
     /// The first of them.
     pub first_error: Option<(OpKind, Status)>,
+    /// The first latency that was longer than it may be.
+    pub too_late: Option<TooLate>,
+    /// The depth that a search for a latency came to, of the last thread.
+    pub depth_found: Option<u32>,
     /// What became of blocks that were verified; `None`: none were.
     pub verified: Option<Verified>,
     /// Threads that waited for ever.
@@ -146,6 +154,8 @@ impl<'a> Entry<'a> {
             replayed: None,
             errors: 0,
             first_error: None,
+            too_late: None,
+            depth_found: None,
             verified: None,
             stuck: 0,
         }
@@ -195,6 +205,8 @@ impl<'a> Entry<'a> {
         }
         self.errors += result.errors;
         self.first_error = self.first_error.or(result.first_error);
+        self.too_late = self.too_late.or(result.too_late);
+        self.depth_found = result.depth_found.or(self.depth_found);
         if let Some(verified) = &result.verified {
             self.verified.get_or_insert_default().merge(verified);
         }
@@ -219,10 +231,11 @@ impl<'a> Entry<'a> {
     /// The error number of the entry: 0 if nothing failed.
     #[must_use]
     pub const fn error(&self) -> u32 {
-        match (self.errors, self.first_error.is_some()) {
-            (0, _) => 0,
-            (_, true) => EIO,
-            (_, false) => EILSEQ,
+        match (self.errors, self.first_error, self.too_late) {
+            (0, ..) => 0,
+            (_, Some(_), _) => EIO,
+            (_, None, Some(_)) => ETIMEDOUT,
+            (_, None, None) => EILSEQ,
         }
     }
 }

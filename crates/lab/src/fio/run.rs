@@ -9,6 +9,7 @@ use zonelab_device::{Command, Completion, Lba, NamespaceId, Nanos, Op, QueuePair
 use zonelab_host::fio::{ExitWhat, Plan, PlannedJob};
 use zonelab_host::stats::Latency;
 use zonelab_host::workload::directed::DirectedWork;
+use zonelab_host::workload::share::{Share, ShareGroup};
 use zonelab_host::workload::zone_table::{JobId, SharedZones, ZoneTable};
 use zonelab_host::workload::{HORIZON, JobResult, JobSpec, Shared, WorkloadJob};
 use zonelab_host::{Bell, Clock, CoreId, Job, NextWake, Reactor, Rng, StopSignal};
@@ -19,7 +20,7 @@ use zonelab_ssd::record::RecordLimits;
 
 use crate::conditions::Conditions;
 use crate::device::threads::{self, Program, Task};
-use crate::device::{QueueOf, Site, Watched};
+use crate::device::{QueueOf, Site, Watched, processors};
 use crate::run::queue_names;
 use crate::trace::PointTrace;
 
@@ -112,6 +113,8 @@ pub(super) struct Runner<'a, S> {
     /// What `exit_what=all` rings: later stages do not begin.
     everybody: StopSignal,
     rng: Rng,
+    /// By number: jobs that keep to shares of what they do together.
+    shares: BTreeMap<i64, ShareGroup>,
     now: Nanos,
     /// In real time, how late what was due was handled.
     lateness: Option<Box<Latency>>,
@@ -166,6 +169,7 @@ struct Told {
     starts_after: Vec<StopSignal>,
     ends: Vec<StopSignal>,
     ends_on_error: Vec<StopSignal>,
+    share: Option<Share>,
 }
 
 impl<'a, S: Site> Runner<'a, S> {
@@ -194,6 +198,7 @@ impl<'a, S: Site> Runner<'a, S> {
             table,
             everybody: StopSignal::default(),
             rng: Rng::new(seed, 0),
+            shares: BTreeMap::new(),
             now: Nanos::ZERO,
             lateness: None,
             queues: Vec::new(),
@@ -315,8 +320,10 @@ impl<'a, S: Site> Runner<'a, S> {
             let shared = (Arc::clone(zones), Arc::clone(self.interrupt));
             let (stop, starts_after) = (told.stop.clone(), told.starts_after);
             let (ends, ends_on_error) = (told.ends, told.ends_on_error);
+            let share = told.share;
             tasks.push(Task {
                 name: job.name.clone(),
+                cpus: processors(job)?,
                 part: self.site.part(spec.queue_depth.max(1))?,
                 start: spec.start,
                 stop: told.stop,
@@ -328,6 +335,7 @@ impl<'a, S: Site> Runner<'a, S> {
                         starts_after,
                         ends,
                         ends_on_error,
+                        share,
                         interrupt: Some(interrupt),
                     };
                     WorkloadJob::new(spec, info, rng, shared)
@@ -355,6 +363,7 @@ impl<'a, S: Site> Runner<'a, S> {
             starts_after: told.starts_after,
             ends: told.ends,
             ends_on_error: told.ends_on_error,
+            share: told.share,
             interrupt: Some(Arc::clone(self.interrupt)),
         };
         WorkloadJob::new(told.spec, self.site.info(), told.rng, shared)
@@ -382,6 +391,11 @@ impl<'a, S: Site> Runner<'a, S> {
             starts_after: signals.ended_of(planned.waits_for.clone()),
             ends,
             ends_on_error: whom(self.plan.exitall_on_error),
+            share: planned.share.map(|share| Share {
+                group: self.shares.entry(share.group).or_default().clone(),
+                weight: share.weight,
+                sleep: share.sleep,
+            }),
             rng: Rng::new(self.rng.next_u64() ^ planned.seed, 0),
         }
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use zonelab_device::ZonedInfo;
-use zonelab_host::fio::Plan;
+use zonelab_host::fio::{Plan, PlannedJob};
 use zonelab_host::workload::directed::Direction;
 use zonelab_host::workload::zone_table::ZoneTable;
 use zonelab_nvme::zns::ZoneState;
@@ -16,14 +16,36 @@ pub fn table_of(plan: &Plan, zoned: ZonedInfo, reported: &[ReportedZone]) -> Zon
     zones::table_of(zoned, plan.max_open_zones, reported)
 }
 
+/// Whether a job changes what the device holds.
+fn changes(job: &&PlannedJob) -> bool {
+    let of = |direction: Direction| job.spec.work.flows[direction as usize].is_some();
+    of(Direction::Write) || of(Direction::Trim)
+}
+
+/// Bytes of a namespace without zones that jobs of the plan may write or trim, from
+/// the first to the last. What they hold, nobody can say.
+#[must_use]
+pub fn bytes_at_risk(plan: &Plan, lba_bytes: u64) -> Option<Range<u64>> {
+    let of_job = |job: &PlannedJob| {
+        let range = job.spec.work.blocks?;
+        // The last operation of a pass may end behind the range.
+        let flows = job.spec.work.flows.iter().flatten();
+        let largest = flows.map(|flow| u64::from(flow.sizes.max)).max();
+        let end = match range.stride {
+            Some(_) => range.namespace_lbas,
+            None => range.first + range.lbas + largest.unwrap_or(0),
+        };
+        let end = end.min(range.namespace_lbas);
+        Some(range.first * lba_bytes..end * lba_bytes)
+    };
+    let ranges = plan.jobs.iter().filter(changes).filter_map(of_job);
+    ranges.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
+}
+
 /// The zones that jobs of the plan may write or reset, and that are not empty:
 /// what the run may destroy.
 #[must_use]
 pub fn at_risk(plan: &Plan, zones: &[ReportedZone]) -> Vec<u32> {
-    let changes = |job: &&zonelab_host::fio::PlannedJob| {
-        let of = |direction: Direction| job.spec.work.flows[direction as usize].is_some();
-        of(Direction::Write) || of(Direction::Trim)
-    };
     let resets_all = plan.jobs.iter().any(|job| job.resets_device);
     let ranges: Vec<Range<u32>> = plan
         .jobs

@@ -223,6 +223,7 @@ impl<S: Site> Phases<'_, S> {
             let (ends, interrupt) = (stop.clone(), Arc::clone(self.interrupt));
             tasks.push(Task {
                 name: spec.name.clone(),
+                cpus: None,
                 part: self.site.part(spec.queue_depth.max(1))?,
                 start,
                 stop: stop.clone(),
@@ -255,6 +256,7 @@ impl<S: Site> Phases<'_, S> {
             );
             tasks.push(Task {
                 name: template.name.clone(),
+                cpus: None,
                 part: self.site.part(STORE_DEPTH)?,
                 start,
                 stop: stop.clone(),

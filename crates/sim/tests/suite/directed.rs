@@ -60,6 +60,7 @@ const RANDOM: Pattern = Pattern::Random {
     distribution: Distribution::Uniform,
     percent: [100; 3],
     in_a_row: 1,
+    is_identical: false,
 };
 
 /// Runs jobs side by side on a drive of which `full` zones are full.

@@ -12,30 +12,50 @@ use crate::workload::Stop;
 use crate::workload::directed::Direction;
 
 impl Planner {
-    pub(super) fn end(&self, section: &Section, zones: &Range<u32>) -> Result<Stop, Problem> {
+    /// How long a job runs at most, in nanoseconds.
+    ///
+    /// # Errors
+    /// It would never end.
+    pub(super) fn runtime(section: &Section) -> Result<Option<u64>, Problem> {
         let options = &section.options;
-        let runtime = (options.runtime > 0).then_some(Nanos(options.runtime));
+        let runtime = (options.runtime > 0).then_some(options.runtime);
         if options.time_based && runtime.is_none() {
             let origin = options.place(&["time_based"], &section.origin);
             let what = "without runtime, the job never ends";
             return Err(origin.problem("time_based", what, "add for example runtime=60"));
         }
+        Ok(runtime)
+    }
+
+    pub(super) fn end(&self, section: &Section, zones: &Range<u32>) -> Result<Stop, Problem> {
+        let options = &section.options;
+        let runtime = Self::runtime(section)?.map(Nanos);
         let count = u64::from(zones.end - zones.start);
         let all = count * self.device.zone_bytes();
         let [reads, writes, trims] = options.rw.directions;
         // A pass of writes that meets a rest too small for it in a zone goes on from
         // the first, until all of the size is done. Any other pass in order ends
         // with the zones, which hold less than that.
+        let trims_first = writes && trims;
         let is_one_pass = options.loops == 1 && writes && !reads;
         let once = match options.rw.random || trims || is_one_pass || self.leaves_rests(section) {
             true => all,
             false => count * self.capacity_bytes(),
+        };
+        // Each zone counts as it is reset, and what is written to it.
+        let once = match trims_first {
+            true => all + count * self.capacity_bytes(),
+            false => once,
         };
         let io_size = options.io_size.map(|size| match size {
             // As in fio, of what offset and size leave of the device.
             Amount::Percent(percent) => (u128::from(all) * u128::from(percent) / 100) as u64,
             size => self.device.resolve(size),
         });
+        let io_size = match trims_first {
+            true => io_size.map(|bytes| bytes.saturating_mul(2)),
+            false => io_size,
+        };
         let operations = options.number_ios.map(|n| n.saturating_mul(options.loops));
         if !options.replay.read_iolog.is_empty() {
             // The end of a trace is that of its job.

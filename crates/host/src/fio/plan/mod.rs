@@ -1,6 +1,8 @@
 //! A job file on a device: threads, groups and stages; zones, sizes, limits.
 
+mod blocks;
 mod end;
+mod goals;
 mod replay;
 mod shape;
 mod verify;
@@ -8,8 +10,9 @@ mod verify;
 use std::ops::Range;
 
 use zonelab_config::{Errors, Problem};
-use zonelab_device::{DeviceInfo, NamespaceId, Nanos, ZonedInfo};
+use zonelab_device::{DeviceInfo, NamespaceId, NamespaceInfo, Nanos, ZonedInfo};
 
+use super::cpus::Cpus;
 use super::file::{JobFile, Section};
 use super::job::ExitWhat;
 use super::value::Amount;
@@ -39,6 +42,8 @@ pub struct Plan {
     pub exitall_on_error: bool,
     /// What the device changes about the jobs.
     pub warnings: Vec<Problem>,
+    /// What has no meaning in virtual time.
+    pub in_virtual_time: Vec<Problem>,
 }
 
 impl Plan {
@@ -79,10 +84,25 @@ pub struct PlannedJob {
     pub logs: Logs,
     /// Seed that its options name.
     pub seed: u64,
+    /// The processors that its thread may run on, in real time.
+    pub cpus: Cpus,
+    /// Its share of what some jobs do together.
+    pub share: Option<PlannedShare>,
     /// Its number among the threads of the run, from 0.
     pub number: JobId,
     /// What it does. Its start counts from that of the stage.
     pub spec: JobSpec<DirectedWork>,
+}
+
+/// A share of what jobs do together (`flow`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedShare {
+    /// The jobs: those of the same number (`flow_id`).
+    pub group: i64,
+    /// Weight among them, at least 1.
+    pub weight: u32,
+    /// How long a job sleeps that has done more (`flow_sleep`).
+    pub sleep: Nanos,
 }
 
 /// A log of a thread: the file name up to `_lat.1.log` or the like.
@@ -142,22 +162,18 @@ impl JobFile {
     /// delays that are ranges.
     ///
     /// # Errors
-    /// There is no such namespace, or it has no zones; what does not fit it,
-    /// what contradicts itself, and jobs that would never end.
+    /// There is no such namespace; what does not fit it, what contradicts itself,
+    /// and jobs that would never end.
     pub fn plan_on(&self, info: &DeviceInfo, nsid: NamespaceId, seed: u64) -> Result<Plan, Errors> {
         let Some(namespace) = info.namespace(nsid) else {
             let what = format!("there is no namespace {}", nsid.0);
             let valid = format!("the device has {}", info.namespaces.len());
             return Err(Problem::of_file(&self.file, what, valid).into());
         };
-        let Some(zoned) = namespace.zoned else {
-            let what = format!("namespace {} has no zones", nsid.0);
-            let valid = "jobs run on zoned namespaces: name one, as in confznspp?nsid=1";
-            return Err(Problem::of_file(&self.file, what, valid).into());
-        };
         let mut planner = Planner {
             device: Device {
-                zoned,
+                zoned: namespace.zoned.unwrap_or(as_one_zone(namespace)),
+                is_conventional: namespace.zoned.is_none(),
                 lba_bytes: u64::from(namespace.lba_bytes),
                 max_transfer: u64::from(info.max_transfer_bytes),
                 max_append: u64::from(info.max_append_bytes),
@@ -170,6 +186,7 @@ impl JobFile {
                 exitall: false,
                 exitall_on_error: false,
                 warnings: Vec::new(),
+                in_virtual_time: Vec::new(),
             },
             errors: Vec::new(),
             group: 0,
@@ -186,9 +203,26 @@ impl JobFile {
     }
 }
 
+/// A conventional namespace as if all of it were one zone.
+const fn as_one_zone(namespace: &NamespaceInfo) -> ZonedInfo {
+    ZonedInfo {
+        zones: 1,
+        zone_size_lbas: namespace.size_lbas,
+        zone_capacity_lbas: namespace.size_lbas,
+        max_active: None,
+        max_open: None,
+        read_across_zones: true,
+        descriptor_extension_bytes: 0,
+        zrwa: None,
+    }
+}
+
 /// What the jobs must fit.
 struct Device {
+    /// The zones; of a namespace that has none, one for all of it.
     zoned: ZonedInfo,
+    /// It has none.
+    is_conventional: bool,
     lba_bytes: u64,
     max_transfer: u64,
     max_append: u64,
@@ -238,13 +272,7 @@ impl Planner {
         self.plan.exitall |= options.exitall;
         self.plan.exitall_on_error |= options.exitall_on_error;
         self.open_zones(section);
-        if !options.is_zoned {
-            let origin = options.place(&["zonemode"], &section.origin);
-            let what = "none, but the namespace is zoned, and writes go to write pointers";
-            let valid = "zonemode=zbd, or leave it out";
-            self.errors.push(origin.problem("zonemode", what, valid));
-            return;
-        }
+        self.note_cpus(section);
         if self.plan.jobs.len() + options.numjobs as usize > MAX_THREADS {
             let origin = options.place(&["numjobs"], &section.origin);
             let what = format!("more than {MAX_THREADS} threads in all");
@@ -273,6 +301,8 @@ impl Planner {
                     percentile_list: options.percentile_list.clone(),
                     logs: shape::logs(section),
                     seed: options.randseed,
+                    cpus: options.cpus.clone(),
+                    share: Self::share(section),
                     number,
                     spec,
                 }),
@@ -345,17 +375,30 @@ impl Planner {
         number: u32,
     ) -> Result<JobSpec<DirectedWork>, Problem> {
         let options = &section.options;
-        let zones = self.zones(section, thread)?;
+        let is_of_blocks = self.is_of_blocks(section)?;
+        if is_of_blocks {
+            self.check_blocks(section)?;
+        }
         let style = self.style(section)?;
-        let flows = self.flows(section, style, thread)?;
-        let mut stop = self.end(section, &zones)?;
+        let (zones, blocks, flows, mut stop);
+        if is_of_blocks {
+            flows = self.flows(section, style, None)?;
+            let (range, end) = self.blocks(section, thread, &flows)?;
+            (zones, blocks, stop) = (0..0, Some(range), end);
+        } else {
+            zones = self.zones(section, thread)?;
+            flows = self.flows(section, style, Some(thread))?;
+            (blocks, stop) = (None, self.end(section, &zones)?);
+        }
         let zones_count = u64::from(zones.end - zones.start);
         self.check_depth(section, thread);
+        self.check_latencies(section, thread);
         let pattern = if options.rw.random {
             Pattern::Random {
                 distribution: options.random_distribution,
                 percent: options.percentage_random,
                 in_a_row: options.rw.in_a_row,
+                is_identical: options.is_identical,
             }
         } else {
             Pattern::Sequential
@@ -373,6 +416,8 @@ impl Planner {
             early_reset: self.early_reset(section, zones_count),
             repeats: Self::repeats(section),
             replay: None,
+            blocks,
+            hole_lbas: self.hole_lbas(section)?,
         };
         self.replay(section, thread, &mut work)?;
         let verify = self.verify(section, (thread, number), &mut work, &mut stop)?;
@@ -386,6 +431,7 @@ impl Planner {
             },
             start: Nanos(low + spread),
             tolerates: options.tolerates,
+            latency: Self::latency_goals(section)?,
             ramp: Nanos(options.ramp_time),
             stop,
             ending: Ending::AtLastCompletion,
@@ -411,6 +457,12 @@ impl Planner {
         let options = &section.options;
         let device = &self.device;
         let (zone, all) = (device.zone_bytes(), device.bytes());
+        if options.zone_skip > 0 {
+            let origin = options.place(&["zoneskip"], &section.origin);
+            let what = "is for zonemode=strided";
+            let valid = "0 with zonemode=zbd; rw=write:N leaves out N bytes between operations";
+            return Err(origin.problem("zoneskip", what, valid));
+        }
         // fio wants both to be the same with `zonemode=zbd`.
         for (key, bytes) in [
             ("zonesize", options.zonesize),

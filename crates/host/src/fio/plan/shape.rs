@@ -42,6 +42,11 @@ impl Planner {
             .filter(|(_, on)| *on)
             .map(|(name, _)| name);
         let Some(name) = chosen.next() else {
+            if trims && writes && options.append {
+                let origin = options.place(&["zone_append"], &section.origin);
+                let what = "is for jobs that write without trims";
+                return Err(origin.problem("zone_append", what, "rw=write"));
+            }
             return Ok(if options.append {
                 WriteStyle::Append
             } else {
@@ -56,7 +61,7 @@ impl Planner {
             let what = format!("and {other}: one job does one of them");
             return Err(origin.problem(name, what, ""));
         }
-        if reads || options.append {
+        if reads || trims || options.append {
             let what = "is for jobs that only write, without append";
             return Err(origin.problem(name, what, "rw=write or rw=randwrite"));
         }
@@ -76,11 +81,12 @@ impl Planner {
         })
     }
 
+    /// What a job does by direction; `of_zones`: on zones, as this thread.
     pub(super) fn flows(
         &mut self,
         section: &Section,
         style: WriteStyle,
-        thread: u32,
+        of_zones: Option<u32>,
     ) -> Result<[Option<Flow>; 3], Problem> {
         let options = &section.options;
         let mut flows = [None, None, None];
@@ -89,11 +95,12 @@ impl Planner {
             if !options.rw.directions[index] {
                 continue;
             }
-            let sizes = if direction == Direction::Trim {
-                self.check_trim_size(section, thread);
-                Sizes::fixed(1)
-            } else {
-                self.sizes(section, direction, style)?
+            let sizes = match of_zones {
+                Some(thread) if direction == Direction::Trim => {
+                    self.check_trim_size(section, thread);
+                    Sizes::fixed(1)
+                }
+                _ => self.sizes(section, direction, style)?,
             };
             flows[index] = Some(Flow {
                 sizes,
@@ -125,7 +132,8 @@ impl Planner {
         let options = &section.options;
         let zone = self.device.zone_bytes();
         let is_stated = options.places.iter().any(|(name, _)| *name == "bs");
-        if thread == 0 && is_stated && options.bs[2] != (zone, zone) {
+        let is_alone = !options.rw.directions[1];
+        if thread == 0 && is_alone && is_stated && options.bs[2] != (zone, zone) {
             let origin = options.place(&["bs"], &section.origin);
             let what = format!("trims are resets of whole zones and count as {zone} bytes");
             self.plan.warnings.push(origin.problem("bs", what, ""));
@@ -142,6 +150,10 @@ impl Planner {
         let index = direction as usize;
         let max = match (direction, style) {
             (Direction::Write, WriteStyle::Append) => self.device.max_append,
+            // A range of Dataset Management is as long as its number of blocks says.
+            (Direction::Trim, _) if !options.rw.directions[1] => {
+                u64::from(u32::MAX) * self.device.lba_bytes
+            }
             _ => self.device.max_transfer,
         };
         let max = max.min(self.device.zoned.zone_capacity_lbas * self.device.lba_bytes);

@@ -1,11 +1,13 @@
-//! What comes between the operations of a job: pauses, and flushes, of which
-//! one can come at its end too.
+//! What comes between the operations of a job: pauses, shares of others, latencies
+//! that are too long, and flushes, of which one can come at its end too.
 
 use zonelab_device::{Nanos, Op, QueuePair};
 
 use super::WorkloadJob;
 use crate::stats::OpKind;
 use crate::workload::directed::Direction;
+use crate::workload::latency::Verdict;
+use crate::workload::record::Recorder;
 use crate::workload::source::{Role, Step};
 
 /// A flush.
@@ -55,6 +57,60 @@ impl WorkloadJob {
         self.paused_until = now.saturating_add(think.time);
         self.worked_from = self.paused_until;
         (think.time > Nanos::ZERO).then_some(Some(self.paused_until))
+    }
+
+    /// A latency was longer than it may be.
+    #[cold]
+    pub(super) fn is_too_late(&mut self) {
+        if !self.stopping {
+            self.result.errors += 1;
+        }
+        self.stopping = true;
+    }
+
+    /// Looks at the latencies of a job that searches for a depth.
+    #[cold]
+    pub(super) fn check_goals(&mut self, now: Nanos) {
+        let Some(goals) = &mut self.goals else {
+            return;
+        };
+        match goals.check(now) {
+            Verdict::GoOn => {}
+            Verdict::Done => self.stopping = true,
+            Verdict::Restart => {
+                // Only what is done at the depth that was found is reported.
+                let recorder = Recorder::new(self.spec.recording);
+                self.result.recorder = recorder;
+                self.result.recorder.start(self.result.started, now);
+                self.result.measured_from = now;
+            }
+        }
+    }
+
+    /// `Some` if the job has done more than its share, or has as much in flight as
+    /// latencies allow: until when, if something is to be waited for.
+    #[inline]
+    pub(super) fn is_held(&mut self, now: Nanos) -> Option<Option<Nanos>> {
+        let in_flight = self.in_flight();
+        if let Some(goals) = &mut self.goals
+            && goals.holds(in_flight)
+        {
+            return Some(None);
+        }
+        let sharing = self.sharing.as_ref()?;
+        if now < self.paused_until {
+            return Some(Some(self.paused_until.min(self.deadline)));
+        }
+        if !self.source.is_between() || !sharing.is_ahead() {
+            return None;
+        }
+        let sleep = sharing.sleep();
+        if sleep == Nanos::ZERO || in_flight > 0 {
+            // What is in flight is waited for before it sleeps.
+            return Some(None);
+        }
+        self.paused_until = now.saturating_add(sleep);
+        Some(Some(self.paused_until.min(self.deadline)))
     }
 
     /// Whether a flush is under way, so that nothing else is issued: one that is

@@ -3,15 +3,18 @@
 mod between;
 mod flight;
 mod shared;
+mod trim;
 mod verify;
 
 use std::sync::atomic::Ordering;
 
-use zonelab_device::{Command, Completion, DeviceInfo, Nanos, QueuePair, RejectReason, Tag};
+use zonelab_device::{Command, Completion, DeviceInfo, Nanos, Op, QueuePair, RejectReason, Tag};
 use zonelab_nvme::Status;
 
+use super::latency::Goals;
 use super::pace::Rates;
 use super::record::{Done, Recorder};
+use super::share::Sharing;
 use super::source::{Offer, Role, Sent, Source, Step};
 use super::{Ending, HORIZON, JobSpec};
 use crate::block::MergeCount;
@@ -31,6 +34,8 @@ pub struct WorkloadJob {
     source: Source,
     rng: Rng,
     rates: Rates,
+    goals: Option<Box<Goals>>,
+    sharing: Option<Box<Sharing>>,
     confidence: Option<Confidence>,
     shared: Shared,
     lba_bytes: u64,
@@ -63,7 +68,7 @@ impl WorkloadJob {
     /// `rng` is for its choices; `shared` is at least what tells it to end.
     ///
     /// # Panics
-    /// If its namespace does not exist or is not zoned.
+    /// If its namespace does not exist, or is not zoned and the job is not of blocks.
     #[must_use]
     pub fn new(
         spec: impl Into<JobSpec>,
@@ -75,10 +80,14 @@ impl WorkloadJob {
         let namespace = info
             .namespace(spec.namespace)
             .expect("the namespace of a job exists");
-        let zoned = namespace.zoned.expect("workloads are for zoned namespaces");
         let mut zones = shared.zones.take();
         let verify = Verifying::of(&spec, namespace, &mut zones, rng.clone());
-        let source = Source::new(&spec, zoned, namespace.lba_bytes, &mut rng, zones);
+        let source = Source::of_blocks(&spec, &zones).unwrap_or_else(|| {
+            let zoned = namespace
+                .zoned
+                .expect("work on zones is on zoned namespaces");
+            Source::new(&spec, zoned, namespace.lba_bytes, &mut rng, zones)
+        });
         let depth = if source.is_one_by_one() {
             1
         } else {
@@ -95,6 +104,11 @@ impl WorkloadJob {
         Self {
             source,
             rates: Rates::new(&spec, lba_bytes),
+            goals: Goals::new(&spec.latency, depth),
+            sharing: shared
+                .share
+                .take()
+                .map(|share| Box::new(Sharing::new(share))),
             confidence: spec.stop.confidence.map(|target| {
                 // Parts per million: an experiment file cannot ask for less.
                 Confidence::new(Statistic::Both, (target * 1e6) as u32)
@@ -131,6 +145,8 @@ impl WorkloadJob {
                 merges: MergeCount::default(),
                 errors: 0,
                 first_error: None,
+                too_late: None,
+                depth_found: None,
                 verified: None,
             },
             spec,
@@ -153,7 +169,10 @@ impl WorkloadJob {
     #[must_use]
     pub fn into_result(self) -> JobResult {
         let by_the_way = self.source.by_the_way();
+        let goals = self.goals.as_ref();
         JobResult {
+            too_late: goals.and_then(|goals| goals.too_late()),
+            depth_found: goals.and_then(|goals| goals.depth()),
             verified: self.verify.map(|verify| Box::new(verify.into_result())),
             cleared_zones: by_the_way.cleared,
             ended_zones: by_the_way.ended,
@@ -170,6 +189,12 @@ impl WorkloadJob {
         self.result.started = now;
         self.result.measured_from = measured_from;
         self.result.recorder.start(now, measured_from);
+        if let Some(goals) = &mut self.goals {
+            goals.start(measured_from);
+        }
+        if let Some(sharing) = &mut self.sharing {
+            sharing.begin(self.shared.stop.bell());
+        }
         if let Some(confidence) = &mut self.confidence {
             let sample = self.spec.stop.confidence_sample;
             confidence.start(measured_from, sample.unwrap_or(Intervals::DEFAULT_LENGTH));
@@ -249,6 +274,11 @@ impl WorkloadJob {
             depth: op.depth,
             is_first: sent.role == Role::FirstOfZone,
         });
+        if let Some(goals) = &mut self.goals
+            && goals.completed(sent.direction, at - op.decided, at)
+        {
+            self.is_too_late();
+        }
         if let Some(confidence) = &mut self.confidence
             && at >= self.result.measured_from
         {
@@ -346,6 +376,9 @@ impl WorkloadJob {
         if let Some(pause) = self.think(now) {
             return Some(pause.map(|until| until.min(self.deadline)));
         }
+        if let Some(held) = self.is_held(now) {
+            return Some(held);
+        }
         if self.rates.exist {
             let ready = self.source.ready_at(&self.rates, now, &mut self.rng);
             if ready > now {
@@ -373,6 +406,7 @@ impl WorkloadJob {
             op: step.op,
         };
         let data = match &mut self.verify {
+            None if matches!(step.op, Op::Deallocate { .. }) => self.trim_data(),
             None => None,
             Some(verify) => verify.data_of(slot, &step, &mut self.sync),
         };
@@ -391,9 +425,11 @@ impl WorkloadJob {
             return false;
         }
         self.free.pop();
-        self.result.recorder.issued(now, &step.op);
+        self.result
+            .recorder
+            .issued(now, &step.op, self.source.trim());
         let (submitted, first_block) = if self.result.recorder.splits_latency() {
-            (queue.now(), step.op.first_block())
+            (queue.now(), self.first_block(&step.op))
         } else {
             (now, 0)
         };
@@ -430,6 +466,9 @@ impl WorkloadJob {
                 link_bytes: 0,
             });
         }
+        if let Some(sharing) = &mut self.sharing {
+            sharing.begun(self.shared.stop.bell());
+        }
         let direction = step.direction;
         self.rates.issued(direction, now, bytes, &mut self.rng);
     }
@@ -455,6 +494,9 @@ impl WorkloadJob {
                 self.source.failed(&step.sent());
             }
             self.source.ended();
+            if let Some(sharing) = &mut self.sharing {
+                sharing.end(self.shared.stop.bell());
+            }
             self.result.ended = now;
             self.close(now);
         }
@@ -484,6 +526,9 @@ impl Job for WorkloadJob {
         }
         for completion in done.iter_mut() {
             self.handle(completion);
+        }
+        if self.goals.is_some() {
+            self.check_goals(now);
         }
         let resume = match &self.verify {
             Some(verify) if !verify.is_writing() => self.issue_checks(queue),

@@ -12,8 +12,10 @@ use crate::reactor::StopSignal;
 use crate::stats::OpKind;
 #[cfg(doc)]
 use crate::workload::JobSpec;
+use crate::workload::latency::TooLate;
 use crate::workload::record::Recorder;
 use crate::workload::replay::Replayed;
+use crate::workload::share::Share;
 use crate::workload::zone_table::{JobId, SharedZones};
 
 /// What a job shares with others.
@@ -34,6 +36,8 @@ pub struct Shared {
     pub ends: Vec<StopSignal>,
     /// The same, if an operation of it failed.
     pub ends_on_error: Vec<StopSignal>,
+    /// What it may do beside others.
+    pub share: Option<Share>,
     /// Tells every job to end, from another thread.
     pub interrupt: Option<Arc<AtomicBool>>,
 }
@@ -75,6 +79,10 @@ pub struct JobResult {
     pub errors: u64,
     /// The first of them, and what failed.
     pub first_error: Option<(OpKind, Status)>,
+    /// The latency that ended it, if it was longer than it may be.
+    pub too_late: Option<TooLate>,
+    /// The depth that a search for a latency came to.
+    pub depth_found: Option<u32>,
     /// What became of blocks that were verified, if any were.
     pub verified: Option<Box<Verified>>,
 }

@@ -3,6 +3,7 @@
 use zonelab_device::{Nanos, ZonedInfo};
 
 use super::targets::Targets;
+use super::wishes::Wishes;
 use super::{ByTheWay, Offer, Role, Sent};
 use crate::rng::Rng;
 use crate::stats::OpKind;
@@ -10,19 +11,12 @@ use crate::workload::directed::{DirectedWork, Direction};
 use crate::workload::pace::Rates;
 use crate::workload::zone_table::{JobId, SharedZones};
 
-/// What the job wants to do next, once drawn.
-#[derive(Clone, Copy, Debug)]
-struct Wish {
-    direction: Direction,
-    lbas: u32,
-}
-
 /// Chooses direction and size, and leaves places to [`Targets`].
 pub(crate) struct Directed {
     work: DirectedWork,
     targets: Targets,
     table: SharedZones,
-    wish: Option<Wish>,
+    wishes: Wishes,
     by_the_way: ByTheWay,
 }
 
@@ -33,66 +27,26 @@ impl Directed {
             targets,
             work,
             table,
-            wish: None,
+            wishes: Wishes::default(),
             by_the_way: ByTheWay::default(),
         }
     }
 
-    /// Direction and size of the next operation.
-    #[inline]
-    fn wish(&mut self, rng: &mut Rng) -> Wish {
-        if let Some(wish) = self.wish {
-            return wish;
-        }
-        let reads = self.work.flow(Direction::Read).is_some();
-        let writes = self.work.flow(Direction::Write).is_some();
-        let direction = match (reads, writes) {
-            (true, true) if rng.below(100) < u64::from(self.work.read_percent) => Direction::Read,
-            (true, false) => Direction::Read,
-            _ => Direction::Write,
-        };
-        self.wish_for(direction, rng)
-    }
-
-    fn wish_for(&mut self, direction: Direction, rng: &mut Rng) -> Wish {
-        let flow = self.work.flow(direction);
-        let lbas = flow.map_or(1, |flow| flow.sizes.draw(rng));
-        *self.wish.insert(Wish { direction, lbas })
-    }
-
-    /// When the wish may go ahead; one of the other direction takes its place
-    /// if that may go ahead now.
+    /// When the next operation may go ahead.
     pub(super) fn ready_at(&mut self, rates: &Rates, now: Nanos, rng: &mut Rng) -> Nanos {
-        let wish = self.wish(rng);
-        let ready = rates.ready_at(wish.direction);
-        if ready <= now {
-            return ready;
-        }
-        let other = match wish.direction {
-            Direction::Read => Direction::Write,
-            Direction::Write | Direction::Trim => Direction::Read,
-        };
-        if self.work.flow(other).is_none() {
-            return ready;
-        }
-        let at = rates.ready_at(other);
-        if at > now {
-            return ready.min(at);
-        }
-        self.wish_for(other, rng);
-        at
+        self.wishes.ready_at(&self.work, rates, now, rng)
     }
 
     #[inline]
     pub(super) fn offer(&mut self, rng: &mut Rng) -> Offer {
-        let wish = self.wish(rng);
+        let wish = self.wishes.next(&self.work, rng);
         let offer = match wish.direction {
             Direction::Read => self.offer_read(wish.lbas, rng),
             Direction::Write | Direction::Trim => self.offer_write(wish.lbas, rng),
         };
         // What was wished for comes after what makes a zone fit for it.
         if matches!(&offer, Offer::Issue(step) if step.role == Role::Measured) {
-            self.wish = None;
+            self.wishes.granted();
         }
         offer
     }
@@ -109,7 +63,7 @@ impl Directed {
         if !makes || !matches!(offer, Offer::Exhausted) {
             return offer;
         }
-        let wish = self.wish_for(Direction::Write, rng);
+        let wish = self.wishes.of(Direction::Write, &self.work, rng);
         self.offer_write(wish.lbas, rng)
     }
 

@@ -3,12 +3,16 @@
 //! A [`Source`] knows addresses and the order of commands; of time it knows what
 //! it is told. It offers a [`Step`] at a time, and hears how each ended.
 
+mod blocks;
 mod directed;
+mod free_blocks;
 mod manage;
 mod replay;
+mod rewrites;
 mod streams;
 mod targets;
 mod turns;
+mod wishes;
 
 use zonelab_device::{Lba, Nanos, Op, ZonedInfo};
 use zonelab_nvme::zns::ZoneSendAction;
@@ -20,9 +24,11 @@ use super::zone_table::{JobId, SharedZones, ZoneTable};
 use super::{JobSpec, Work, WriteWork};
 use crate::rng::Rng;
 use crate::stats::OpKind;
+use blocks::Blocks;
 use directed::Directed;
 use manage::Manage;
 use replay::Replaying;
+use rewrites::Rewrites;
 use streams::{Reads, Writes};
 use turns::{SharedTurns, Turns};
 
@@ -137,9 +143,23 @@ pub(crate) enum Source {
     Manage(Box<Manage>),
     /// A trace.
     Replay(Box<Replaying>),
+    /// Blocks without write pointers.
+    Blocks(Box<Blocks>),
+    /// Zones that are reset and written.
+    Rewrite(Box<Rewrites>),
 }
 
 impl Source {
+    /// The operations of work on blocks, if `spec` is that.
+    pub(crate) fn of_blocks(spec: &JobSpec, shared: &Option<(SharedZones, JobId)>) -> Option<Self> {
+        let Work::Directed(work) = &spec.work else {
+            return None;
+        };
+        let table = shared.as_ref().map(|(table, _)| table.clone());
+        let blocks = Blocks::new(work.as_ref().clone(), work.blocks?, table);
+        Some(Self::Blocks(Box::new(blocks)))
+    }
+
     /// The operations of `spec` on a namespace of `zoned`, with logical blocks
     /// of `lba_bytes`. `shared`: what is known of the zones, together with
     /// others of which the job is one; writes alone make use of it.
@@ -173,6 +193,10 @@ impl Source {
                 if let Some(replay) = &work.replay {
                     let replay = Replaying::new(replay.clone(), work, zoned, table, id);
                     return Self::Replay(Box::new(replay));
+                }
+                if work.trims_first() {
+                    let work = work.as_ref().clone();
+                    return Self::Rewrite(Box::new(Rewrites::new(work, zoned, table, id)));
                 }
                 match work.managing() {
                     None => Self::directed(work.as_ref().clone(), zoned, table, id),
@@ -247,6 +271,8 @@ impl Source {
         match self {
             Self::Manage(manage) => manage.ready_at(rates, now),
             Self::Directed(directed) => directed.ready_at(rates, now, rng),
+            Self::Blocks(blocks) => blocks.ready_at(rates, now, rng),
+            Self::Rewrite(rewrites) => rewrites.ready_at(rates),
             // Its times are those of the trace.
             Self::Replay(_) => Nanos::ZERO,
             _ if !self.is_between() => Nanos::ZERO,
@@ -272,6 +298,8 @@ impl Source {
             Self::Directed(directed) => directed.offer(rng),
             Self::Manage(manage) => manage.offer(now, rng),
             Self::Replay(replay) => replay.offer(now),
+            Self::Blocks(blocks) => blocks.offer(rng),
+            Self::Rewrite(rewrites) => rewrites.offer(rng),
         }
     }
 
@@ -282,7 +310,11 @@ impl Source {
         match self {
             Self::Manage(manage) => manage.is_between_zones(),
             Self::Write(writes) | Self::Mixed { writes, .. } => !writes.is_under_way(),
-            Self::Read(_) | Self::Directed(_) | Self::Replay(_) => true,
+            Self::Read(_)
+            | Self::Directed(_)
+            | Self::Replay(_)
+            | Self::Blocks(_)
+            | Self::Rewrite(_) => true,
         }
     }
 
@@ -292,7 +324,11 @@ impl Source {
         match self {
             Self::Manage(manage) => manage.is_under_way(),
             Self::Write(writes) | Self::Mixed { writes, .. } => writes.is_under_way(),
-            Self::Read(_) | Self::Directed(_) | Self::Replay(_) => false,
+            Self::Read(_)
+            | Self::Directed(_)
+            | Self::Replay(_)
+            | Self::Blocks(_)
+            | Self::Rewrite(_) => false,
         }
     }
 
@@ -313,6 +349,14 @@ impl Source {
                 replay.completed(sent);
                 true
             }
+            Self::Blocks(blocks) => {
+                blocks.completed(sent);
+                true
+            }
+            Self::Rewrite(rewrites) => {
+                rewrites.completed(sent);
+                true
+            }
             _ => true,
         }
     }
@@ -327,6 +371,8 @@ impl Source {
             Self::Directed(directed) => directed.failed(sent),
             Self::Manage(manage) => manage.abandon(),
             Self::Replay(replay) => replay.failed(sent),
+            Self::Blocks(blocks) => blocks.failed(sent),
+            Self::Rewrite(rewrites) => rewrites.failed(sent),
             _ => {}
         }
     }
@@ -338,6 +384,8 @@ impl Source {
             Self::Directed(directed) => directed.ended(),
             Self::Manage(manage) => manage.ended(),
             Self::Replay(replay) => replay.ended(),
+            Self::Blocks(blocks) => blocks.ended(),
+            Self::Rewrite(rewrites) => rewrites.ended(),
             Self::Write(_) | Self::Read(_) | Self::Mixed { .. } => {}
         }
     }
@@ -348,6 +396,14 @@ impl Source {
             Self::Directed(directed) => directed.by_the_way(),
             Self::Replay(replay) => replay.by_the_way(),
             _ => ByTheWay::default(),
+        }
+    }
+
+    /// First block, and number of blocks, of the trim of blocks that was offered last.
+    pub(crate) fn trim(&self) -> Option<(u64, u32)> {
+        match self {
+            Self::Blocks(blocks) => Some(blocks.trim()),
+            _ => None,
         }
     }
 

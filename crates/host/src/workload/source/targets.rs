@@ -31,6 +31,8 @@ pub(super) struct Targets {
     positions: [Option<(Positions, u64)>; 2],
     /// By direction: operations that still follow the last random one in order.
     in_a_row_left: [u32; 2],
+    /// By direction, the last random position.
+    last_random: [(u32, u64); 2],
     /// The zone that was drawn for the next write, which could not be issued yet.
     drawn: Option<u32>,
     /// What was left of a zone in this pass, and of the zone that is being written,
@@ -75,6 +77,7 @@ impl Targets {
             cursors: [cursor; 2],
             positions,
             in_a_row_left: [0; 2],
+            last_random: [(work.zones.start, 0); 2],
             drawn: None,
             left_rest: [false; 2],
             goes_on: false,
@@ -102,13 +105,16 @@ impl Targets {
     ) -> Option<(u32, u64)> {
         let (positions, per_zone) = self.positions[direction as usize].as_ref()?;
         if let Pattern::Random {
-            percent, in_a_row, ..
+            percent,
+            in_a_row,
+            is_identical,
+            ..
         } = work.pattern
         {
             let left = &mut self.in_a_row_left[direction as usize];
             if *left > 0 {
                 *left -= 1;
-                return None;
+                return is_identical.then_some(self.last_random[direction as usize]);
             }
             *left = in_a_row.saturating_sub(1);
             let percent = percent[direction as usize];
@@ -119,7 +125,9 @@ impl Targets {
         let block = positions.next(rng);
         // Fits: fewer zones than 2^32.
         let zone = work.zones.start + (block / per_zone) as u32;
-        Some((zone, block % per_zone))
+        let position = (zone, block % per_zone);
+        self.last_random[direction as usize] = position;
+        Some(position)
     }
 
     /// The next read, of `lbas` or what there is.
@@ -142,11 +150,11 @@ impl Targets {
             return self.issue_read(work, table, zone, offset, lbas, min);
         }
         let cursor = self.cursors[Direction::Read as usize];
-        let left = self
-            .readable(work, table, cursor.zone)
-            .saturating_sub(cursor.offset);
-        if cursor.offset > 0 && left >= min {
-            return self.issue_read(work, table, cursor.zone, cursor.offset, lbas, min);
+        if cursor.offset > 0 {
+            let readable = self.readable(work, table, cursor.zone);
+            if readable.saturating_sub(cursor.offset) >= min {
+                return self.issue_read(work, table, cursor.zone, cursor.offset, lbas, min);
+            }
         }
         let from = cursor.zone + u32::from(cursor.offset > 0);
         let next = self
@@ -198,6 +206,9 @@ impl Targets {
             offset: offset + lbas,
             entered: true,
         };
+        if work.hole_lbas > 0 {
+            self.leave_out_read(work);
+        }
         let slba = Lba(self.start_of(zone) + offset);
         // Fits: at most the `lbas` asked for.
         let nlb = lbas as u32;
@@ -209,6 +220,47 @@ impl Targets {
             stream: zone,
             role: Role::Measured,
         })
+    }
+
+    /// The next read in order comes behind a hole.
+    fn leave_out_read(&mut self, work: &DirectedWork) {
+        let size = self.zoned.zone_size_lbas;
+        let cursor = &mut self.cursors[Direction::Read as usize];
+        let at = cursor.offset.saturating_add(work.hole_lbas);
+        let zone = u64::from(cursor.zone) + at / size;
+        let is_inside = zone < u64::from(work.zones.end);
+        *cursor = Cursor {
+            // Fits: it is one of the zones.
+            zone: if is_inside {
+                zone as u32
+            } else {
+                work.zones.end
+            },
+            offset: if is_inside { at % size } else { 0 },
+            entered: true,
+        };
+    }
+
+    /// The next write in order goes to the zone behind a hole, if that is another
+    /// one: within a zone there are no holes.
+    fn leave_out_write(&mut self, work: &DirectedWork, table: &ZoneTable, zone: u32) {
+        let size = self.zoned.zone_size_lbas;
+        let at = table.written(zone).saturating_add(work.hole_lbas);
+        let next = u64::from(zone) + at / size;
+        if next == u64::from(zone) {
+            return;
+        }
+        let is_inside = next < u64::from(work.zones.end);
+        self.cursors[Direction::Write as usize] = Cursor {
+            zone: match (is_inside, work.repeats) {
+                // Fits: it is one of the zones.
+                (true, _) => next as u32,
+                (false, true) => work.zones.start,
+                (false, false) => work.zones.end,
+            },
+            offset: 0,
+            entered: false,
+        };
     }
 
     /// The next write, of `lbas` or what fits into its zone.
@@ -256,6 +308,12 @@ impl Targets {
                     if step.stream == zone && step.kind != OpKind::Reset);
                 if matches!(&pick, Offer::Issue(step) if step.kind == OpKind::Finish) {
                     self.left_rest = [true; 2];
+                }
+                if work.hole_lbas > 0
+                    && let Offer::Issue(step) = &pick
+                    && step.role == Role::Measured
+                {
+                    self.leave_out_write(work, table, step.stream);
                 }
                 return pick;
             }

@@ -164,7 +164,7 @@ impl SharedTurns {
         self.chosen.is_some() || zones.any(|zone| self.suits(&table, zone, in_order))
     }
 
-    fn next(&mut self, rng: &mut Rng) -> Next {
+    pub(super) fn next(&mut self, rng: &mut Rng) -> Next {
         let block_lbas = match (&self.sizes, self.size) {
             (_, Some(lbas)) => lbas,
             (Some(sizes), None) => sizes.draw(rng),

@@ -1,0 +1,93 @@
+//! What a job may do beside others, and which latencies it may have.
+
+use zonelab_config::Problem;
+use zonelab_device::Nanos;
+
+use super::{PlannedShare, Planner};
+use crate::fio::file::Section;
+use crate::workload::directed::Direction;
+use crate::workload::latency::{LatencyGoals, LatencyTarget};
+
+impl Planner {
+    /// The latencies that a job may have.
+    ///
+    /// # Errors
+    /// A search without windows, or of an engine that has no depth.
+    pub(super) fn latency_goals(section: &Section) -> Result<LatencyGoals, Problem> {
+        let options = &section.options;
+        let max = options.max_latency.map(Nanos);
+        if options.latency_target == 0 {
+            return Ok(LatencyGoals { max, target: None });
+        }
+        let origin = options.place(&["latency_target"], &section.origin);
+        if options.latency_window == 0 {
+            let what = "nothing says how long each depth is tried";
+            return Err(origin.problem(
+                "latency_target",
+                what,
+                "add for example latency_window=1s",
+            ));
+        }
+        let is_of_zones = options.finish || options.softfinish || options.reset;
+        let [_, writes, trims] = options.rw.directions;
+        if is_of_zones || trims && !writes || options.verify.is_some() {
+            let what = "is for jobs whose operations can be in flight together, without verify";
+            return Err(origin.problem("latency_target", what, "rw=read, rw=write and the like"));
+        }
+        Ok(LatencyGoals {
+            max,
+            target: Some(LatencyTarget {
+                latency: Nanos(options.latency_target),
+                window: Nanos(options.latency_window),
+                percent: options.latency_percentile,
+                goes_on: options.latency_run,
+            }),
+        })
+    }
+
+    /// Whose share of what is done together a job has, if it has one.
+    pub(super) fn share(section: &Section) -> Option<PlannedShare> {
+        let options = &section.options;
+        (options.flow > 0).then_some(PlannedShare {
+            group: options.flow_id,
+            weight: options.flow,
+            sleep: Nanos(options.flow_sleep),
+        })
+    }
+
+    /// Options whose meaning depends on the clock.
+    pub(super) fn note_cpus(&mut self, section: &Section) {
+        let options = &section.options;
+        if !options.cpus.any() {
+            return;
+        }
+        let names = ["cpus_allowed", "cpumask", "numa_cpu_nodes"];
+        let mut places = options.places.iter();
+        if let Some((name, origin)) = places.find(|(name, _)| names.contains(name)) {
+            let what = "has no meaning in virtual time: each thread has a modelled core of its own";
+            let warning = origin.problem(name, what, "?clock=real, or a drive over NVMe/TCP");
+            if !self.plan.in_virtual_time.contains(&warning) {
+                self.plan.in_virtual_time.push(warning);
+            }
+        }
+    }
+
+    /// Whether latencies of a direction are bounded that the job does not have.
+    pub(super) fn check_latencies(&mut self, section: &Section, thread: u32) {
+        let options = &section.options;
+        let bounds = || Direction::ALL.map(|of| options.max_latency[of as usize] > 0);
+        let has_any = bounds().contains(&true);
+        let does = options.rw.directions;
+        let has_used = bounds()
+            .iter()
+            .zip(does)
+            .any(|(bound, does)| *bound && does);
+        if thread == 0 && has_any && !has_used {
+            let origin = options.place(&["max_latency"], &section.origin);
+            let what = "has no meaning: the job does nothing in that direction";
+            self.plan
+                .warnings
+                .push(origin.problem("max_latency", what, ""));
+        }
+    }
+}
