@@ -1,6 +1,6 @@
 //! Job files of fio.
 
-use zonelab_config::{Errors, Place};
+use zonelab_config::{Errors, Override, Place};
 use zonelab_host::fio::{CommandLine, JobFile, JobText, Outside, Plan};
 use zonelab_ssd::Drive;
 use zonelab_ssd::profile::Profile;
@@ -18,7 +18,23 @@ const BASES: &[&str] = &[
      [b]\nrw=randtrim\nsize=2z\nstonewall\n\
      [c]\nrw=write\nsoftfinish=1\nsoftfinish_granularity=8k\nsoftfinish_pause=50\nloops=2\n\
      include more.fio\njob_max_open_zones=3\nwrite_bw_log\nlog_avg_msec=5\n",
+    "[a]\nrw=randtrimwrite\nsize=2z\nflow=3\nflow_id=1\nflow_sleep=20\n\
+     [b]\nrw=write:64k\nbs=16k\nflow=1\nflow_id=1\nmax_latency=1s,2s\ncpus_allowed=0-1,3\n\
+     [c]\nrw=randread:4\nrw_sequencer=identical\nioengine=libaio\niodepth=16\nstonewall\n\
+     latency_target=500\nlatency_window=1ms\nlatency_percentile=99.5\nlatency_run=1\n\
+     [d]\nrw=trimwrite\nbs=64k\ncpumask=3\ncpus_allowed_policy=split\nnuma_cpu_nodes=all\n",
+    "[a]\nzonemode=none\nrw=randrw\nbsrange=4k-64k\nsize=25%\noffset=10%\nloops=2\n\
+     [b]\nzonemode=strided\nzonesize=64k\nzonerange=128k\nzoneskip=32k\nrw=randread\n\
+     [c]\nrw=read:8k\nnorandommap=1\nio_size=3m\n[d]\nrw=trimwrite\nbs=16k\nnumber_ios=9\n",
 ];
+
+/// A drive with one namespace, which has no zones.
+fn conventional() -> Profile {
+    let set = "namespaces=[{kind=\"conventional\", zones=48, spare_zones=3}]";
+    let set = Override::parse(set).expect("it is a setting");
+    Profile::load("confznspp", &[set], |_| Err::<String, &str>("no files"))
+        .expect("all its zones can be those of a log")
+}
 
 /// Fields of a line of the terse form.
 const TERSE_FIELDS: usize = 121;
@@ -35,6 +51,7 @@ pub fn run(data: &[u8]) {
     let mut draw = Draw::new(data);
     let verbatim = text::verbatim(data);
     let runs = draw.flag() || verbatim.is_some();
+    let is_conventional = verbatim.is_none() && draw.one_in(4);
     let name = draw.pick(&["small-zones", "confznspp", "qlc-large"]);
     let text = verbatim.unwrap_or_else(|| text::draw(&mut draw, BASES));
     let outside = Outside {
@@ -49,8 +66,11 @@ pub fn run(data: &[u8]) {
         Ok(file) => file,
         Err(errors) => return check(&errors, &text),
     };
-    let profile = Profile::load(name, &[], |_| Err::<String, &str>("no files"))
-        .expect("built-in profiles are right");
+    let profile = match is_conventional {
+        true => conventional(),
+        false => Profile::load(name, &[], |_| Err::<String, &str>("no files"))
+            .expect("built-in profiles are right"),
+    };
     let info = Drive::new(&profile.config).info().clone();
     match file.plan(&info, 1) {
         Ok(plan) if runs => execute(&file, plan, &profile),
@@ -92,7 +112,11 @@ fn execute(file: &JobFile, mut plan: Plan, profile: &Profile) {
             job.spec.ramp = zonelab_device::Nanos::ZERO;
         }
     }
-    let settings = settings();
+    let mut settings = settings();
+    let info = Drive::new(&profile.config).info().clone();
+    if info.namespaces[0].zoned.is_none() {
+        settings.full_zones = None;
+    }
     let run = zonelab_lab::fio::run(&plan, &profile.config, &settings).expect("it runs");
     let report = zonelab_lab::fio::Report::new(file, &plan, &run, "fuzz", 1);
     let failed = report.entries.iter().find_map(|entry| entry.first_error);

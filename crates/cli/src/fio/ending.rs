@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use zonelab_host::fio::{Plan, Section};
+use zonelab_host::workload::AT_ONCE;
 use zonelab_lab::fio::{self, FioRun, Report, log_files};
 use zonelab_lab::output::{Existing, Manifest, ResultDir};
 
@@ -185,6 +186,14 @@ pub(super) fn outcome(report: &Report<'_>) -> Exit {
             eprintln!(
                 "zonelab: job {}: verify: {} of {} blocks are not what was written, first {first}",
                 entry.job.name, verified.wrong, verified.operations
+            );
+        }
+        if entry.is_timeless {
+            eprintln!(
+                "zonelab: job {}: {AT_ONCE} operations began at one time and none of them took \
+                 any, so that time would never go on; give the host costs (--host-stack), or \
+                 the job an end that counts (number_ios, size without time_based)",
+                entry.job.name
             );
         }
         if let Some(late) = &entry.too_late {

@@ -103,11 +103,8 @@ fn mistakes_have_their_line_and_all_are_listed() {
         ("", "j.fio: no job in it"),
         ("[a]\nbs\n", "j.fio:2: bs: needs a value"),
         ("[a]\nbs=${NONE}\n", "j.fio:2: bs: needs a value"),
-        ("[a]\nrw=write:4k\n", "j.fio:2: rw: a number after `:`"),
-        (
-            "[a]\nrw=trimwrite\n",
-            "j.fio:2: rw: trimwrite is not supported",
-        ),
+        ("[a]\nrw=write:-4k\n", "j.fio:2: rw: -4k: going backwards"),
+        ("[a]\nrw=write:1k\n", "j.fio:2: rw: 1024 bytes after `:`"),
         ("[a]\n\nsize=99999999999999999999z\n", "j.fio:3: size: "),
         ("[a]\nbs=4kib\n", "j.fio:2: bs: 4000 bytes are no multiple"),
         (
@@ -165,8 +162,40 @@ fn mistakes_in_verification_and_order_have_their_line() {
         ),
         ("[a]\nrw=randread:0\n", "j.fio:2: rw: 0 is out of range"),
         (
-            "[a]\nrw_sequencer=identical\n",
-            "j.fio:2: rw_sequencer: identical is not supported",
+            "[a]\nrw_sequencer=random\n",
+            "j.fio:2: rw_sequencer: \"random\" is none of the values; sequential, identical",
+        ),
+        (
+            "[a]\nlatency_target=100\n",
+            "j.fio:2: latency_target: nothing says how long each depth is tried",
+        ),
+        (
+            "[a]\nrw=trim\nlatency_target=1\nlatency_window=1s\n",
+            "j.fio:3: latency_target: is for jobs whose operations",
+        ),
+        (
+            "[a]\nflow=1001\n",
+            "j.fio:2: flow: 1001 is out of range; 0 to 1000",
+        ),
+        (
+            "[a]\nflow_id=x\n",
+            "j.fio:2: flow_id: \"x\" is not a number",
+        ),
+        (
+            "[a]\ncpus_allowed=3-1\n",
+            "j.fio:2: cpus_allowed: \"3-1\" is no list of numbers",
+        ),
+        (
+            "[a]\ncpumask=0\n",
+            "j.fio:2: cpumask: 0 allows no processor",
+        ),
+        (
+            "[a]\nzoneskip=1m\n",
+            "j.fio:2: zoneskip: is for zonemode=strided; 0 with zonemode=zbd",
+        ),
+        (
+            "[a]\nrw=trimwrite\nzone_append=1\n",
+            "j.fio:3: zone_append: is for jobs that write without trims",
         ),
         (
             "[a]\nverify=pattern\n",
@@ -217,10 +246,12 @@ fn mistakes_in_verification_and_order_have_their_line() {
 fn what_has_no_meaning_is_named_with_its_line() {
     let file = parse("[global]\ndirect=1\n[a]\nrw=write\nsize=100z\ncpus_allowed=0\n").unwrap();
     let warnings: Vec<String> = file.warnings.iter().map(ToString::to_string).collect();
-    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].starts_with("j.fio:2: direct: has no meaning here"));
-    assert!(warnings[1].starts_with("j.fio:6: cpus_allowed: has no meaning here"));
     let plan = file.plan(&tiny_info(), 1).unwrap();
+    let warning = plan.in_virtual_time[0].to_string();
+    let says = "j.fio:6: cpus_allowed: has no meaning in virtual time";
+    assert!(warning.starts_with(says), "{warning}");
     let warning = plan.warnings[0].to_string();
     assert_eq!(
         warning,
@@ -425,21 +456,58 @@ fn zones_are_what_the_mode_says() {
     assert_eq!(
         refused("[a]\nzonemode=none\nrw=write\n"),
         "j.fio:2: zonemode: none, but the namespace is zoned, and writes go to write pointers; \
-         zonemode=zbd, or leave it out"
+         zonemode=zbd, or leave it out; without it jobs may read"
     );
-    assert_eq!(
-        refused("[a]\nzonemode=strided\n"),
-        "j.fio:2: zonemode: strided is not supported; zonemode=zbd"
+    is_refused(
+        "[a]\nzonemode=none\n",
+        "j.fio:2: zonemode: and zones hold less than their size",
     );
     assert_eq!(plan("[a]\nzonemode=none\nzonemode=zbd\n").jobs.len(), 1);
     let mut info = tiny_info();
     info.namespaces[0].zoned = None;
-    let error = parse("[a]\nzonemode=none\n").and_then(|file| file.plan(&info, 1));
-    assert_eq!(
-        error.expect_err("no zones").to_string(),
-        "j.fio: namespace 1 has no zones; jobs run on zoned namespaces: name one, as in \
-         confznspp?nsid=1"
-    );
+    for (text, says) in [
+        (
+            "[a]\nzonemode=zbd\n",
+            "j.fio:2: zonemode: zbd, but the namespace has no zones",
+        ),
+        (
+            "[a]\nrw=write\nfinish=1\n",
+            "j.fio:3: finish: is for zones, on which this job does not work; rw=write",
+        ),
+        (
+            "[a]\nsize=2z\n",
+            "j.fio:2: size: counts in zones, of which there are none",
+        ),
+        (
+            "[a]\nverify=md5\n",
+            "j.fio:2: verify: is not supported on blocks without zones",
+        ),
+        (
+            "[a]\noffset=1000\n",
+            "j.fio:2: offset: 1000 bytes are no multiple",
+        ),
+        (
+            "[a]\noffset=100%\n",
+            "j.fio:2: offset: thread 1 begins at byte 2097152",
+        ),
+        ("[a]\nbs=64k\nsize=4k\n", "j.fio:3: size: 1 blocks"),
+        (
+            "[a]\nzonemode=strided\n",
+            "j.fio:2: zonemode: strided, but nothing says how much",
+        ),
+        (
+            "[a]\nzonemode=none\nzonesize=8k\n",
+            "j.fio:3: zonesize: and zonemode=none",
+        ),
+        (
+            "[a]\nzonesize=8k\nzonerange=8k\nbs=16k\n",
+            "j.fio:3: zonerange: 8192 bytes are less than an operation",
+        ),
+    ] {
+        let error = parse(text).and_then(|file| file.plan(&info, 1));
+        let error = error.expect_err(text).to_string();
+        assert!(error.starts_with(says), "{error}");
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@
 //! | `scheduler` | in which order and when requests go |
 
 mod addresses;
+mod blocks;
 mod fio;
 mod pacing;
 mod reactor;

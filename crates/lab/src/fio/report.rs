@@ -85,6 +85,8 @@ pub struct Entry<'a> {
     pub first_error: Option<(OpKind, Status)>,
     /// The first latency that was longer than it may be.
     pub too_late: Option<TooLate>,
+    /// A thread was ended since its operations took no time.
+    pub is_timeless: bool,
     /// The depth that a search for a latency came to, of the last thread.
     pub depth_found: Option<u32>,
     /// What became of blocks that were verified; `None`: none were.
@@ -155,6 +157,7 @@ impl<'a> Entry<'a> {
             errors: 0,
             first_error: None,
             too_late: None,
+            is_timeless: false,
             depth_found: None,
             verified: None,
             stuck: 0,
@@ -206,6 +209,7 @@ impl<'a> Entry<'a> {
         self.errors += result.errors;
         self.first_error = self.first_error.or(result.first_error);
         self.too_late = self.too_late.or(result.too_late);
+        self.is_timeless |= result.is_timeless;
         self.depth_found = result.depth_found.or(self.depth_found);
         if let Some(verified) = &result.verified {
             self.verified.get_or_insert_default().merge(verified);
@@ -235,6 +239,7 @@ impl<'a> Entry<'a> {
             (0, ..) => 0,
             (_, Some(_), _) => EIO,
             (_, None, Some(_)) => ETIMEDOUT,
+            (_, None, None) if self.is_timeless => EIO,
             (_, None, None) => EILSEQ,
         }
     }

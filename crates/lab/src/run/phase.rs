@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use zonelab_device::{DeviceQueue, Nanos};
 use zonelab_host::block::MergeCount;
 use zonelab_host::stats::{GroupStats, Latency, OpKind};
-use zonelab_host::workload::{JobResult, Shared, WorkloadJob};
+use zonelab_host::workload::{AT_ONCE, JobResult, Shared, WorkloadJob};
 use zonelab_host::{CoreId, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_kv::files::FilesError;
 use zonelab_sim::{Emulated, HostCosts};
@@ -61,6 +61,7 @@ impl PhaseEnd {
             stuck_jobs,
             ..
         } = self;
+        check_time(&jobs)?;
         if stuck_jobs > 0 {
             let why = match has_faults {
                 true => ": completions were lost; give those faults a timeout",
@@ -258,6 +259,19 @@ fn measure(template: &JobTemplate, results: &[JobResult]) -> JobMeasured {
         kind,
         metrics,
         detail,
+    }
+}
+
+/// Whether a job was ended since its operations took no time.
+fn check_time(jobs: &[JobResult]) -> Result<(), String> {
+    match jobs.iter().find(|job| job.is_timeless) {
+        None => Ok(()),
+        Some(job) => Err(format!(
+            "job \"{}\": {AT_ONCE} operations began at one time and none of them took any, so \
+             that time would never go on: nothing of what it reads is written, and the host \
+             costs nothing; fill the zones that it reads, or give the host costs",
+            job.name
+        )),
     }
 }
 

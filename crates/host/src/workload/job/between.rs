@@ -3,7 +3,7 @@
 
 use zonelab_device::{Nanos, Op, QueuePair};
 
-use super::WorkloadJob;
+use super::{AT_ONCE, WorkloadJob};
 use crate::stats::OpKind;
 use crate::workload::directed::Direction;
 use crate::workload::latency::Verdict;
@@ -57,6 +57,17 @@ impl WorkloadJob {
         self.paused_until = now.saturating_add(think.time);
         self.worked_from = self.paused_until;
         (think.time > Nanos::ZERO).then_some(Some(self.paused_until))
+    }
+
+    /// One more operation has begun at the same time as the last.
+    pub(super) fn begun_at_once(&mut self) {
+        self.at_once.1 = self.at_once.1.saturating_add(1);
+        let stop = &self.spec.stop;
+        if self.at_once.1 >= AT_ONCE && stop.bytes.is_none() && stop.operations.is_none() {
+            self.result.errors += u64::from(!self.result.is_timeless);
+            self.result.is_timeless = true;
+            self.stopping = true;
+        }
     }
 
     /// A latency was longer than it may be.

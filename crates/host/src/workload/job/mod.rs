@@ -25,7 +25,7 @@ use between::Sync;
 use flight::{InFlight, Whole};
 use verify::Verifying;
 
-pub use shared::{JobResult, Shared};
+pub use shared::{AT_ONCE, JobResult, Shared};
 pub use verify::{Verified, WrongBlock};
 
 /// A running [`JobSpec`].
@@ -51,6 +51,8 @@ pub struct WorkloadJob {
     sync: Sync,
     /// Operations since the last pause.
     since_pause: u32,
+    /// When the last operation began, and how many had begun at that time before it.
+    at_once: (Nanos, u32),
     /// When the last pause ended.
     worked_from: Nanos,
     paused_until: Nanos,
@@ -127,6 +129,7 @@ impl WorkloadJob {
             issued_writes: 0,
             sync: Sync::None,
             since_pause: 0,
+            at_once: (Nanos::ZERO, 0),
             worked_from: Nanos::ZERO,
             paused_until: Nanos::ZERO,
             stopping: false,
@@ -146,6 +149,7 @@ impl WorkloadJob {
                 errors: 0,
                 first_error: None,
                 too_late: None,
+                is_timeless: false,
                 depth_found: None,
                 verified: None,
             },
@@ -452,6 +456,11 @@ impl WorkloadJob {
         let bytes = step.lbas * self.lba_bytes;
         self.issued_ops += 1;
         self.issued_bytes += bytes;
+        if self.at_once.0 == now {
+            self.begun_at_once();
+        } else {
+            self.at_once = (now, 0);
+        }
         self.since_pause = self.since_pause.saturating_add(1);
         if matches!(step.kind, OpKind::Write | OpKind::Append) {
             self.issued_writes += 1;

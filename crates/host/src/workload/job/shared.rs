@@ -18,6 +18,11 @@ use crate::workload::replay::Replayed;
 use crate::workload::share::Share;
 use crate::workload::zone_table::{JobId, SharedZones};
 
+/// Operations that a job without a bound on their number or bytes may begin at one
+/// time. One that goes on, on a host without costs with reads of what was never
+/// written, would keep virtual time from ever going on: it ends with an error.
+pub const AT_ONCE: u32 = 1 << 20;
+
 /// What a job shares with others.
 #[derive(Clone, Debug, Default)]
 pub struct Shared {
@@ -81,6 +86,8 @@ pub struct JobResult {
     pub first_error: Option<(OpKind, Status)>,
     /// The latency that ended it, if it was longer than it may be.
     pub too_late: Option<TooLate>,
+    /// It was ended since its operations took no time ([`AT_ONCE`]).
+    pub is_timeless: bool,
     /// The depth that a search for a latency came to.
     pub depth_found: Option<u32>,
     /// What became of blocks that were verified, if any were.

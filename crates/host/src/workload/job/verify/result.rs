@@ -1,0 +1,55 @@
+//! What verification came to.
+
+use std::fmt;
+
+use zonelab_device::Nanos;
+
+/// What verification came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// Operations whose blocks were compared.
+    pub operations: u64,
+    /// Those that were not what was written.
+    pub wrong: u64,
+    /// The first of them.
+    pub first_wrong: Option<WrongBlock>,
+    /// Time that was spent with reading back.
+    pub checking: Nanos,
+}
+
+impl Verified {
+    /// Adds what another job came to.
+    pub fn merge(&mut self, other: &Self) {
+        self.operations += other.operations;
+        self.wrong += other.wrong;
+        if self.first_wrong.is_none() {
+            self.first_wrong.clone_from(&other.first_wrong);
+        }
+        self.checking = self.checking.max(other.checking);
+    }
+}
+
+/// A block that is not what was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrongBlock {
+    /// Its first byte in the namespace.
+    pub offset: u64,
+    /// Its bytes.
+    pub len: u64,
+    /// Its zone.
+    pub zone: u32,
+    /// What was expected and what was found.
+    pub what: String,
+}
+
+impl fmt::Display for WrongBlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            offset,
+            len,
+            zone,
+            what,
+        } = self;
+        write!(f, "{len} bytes at offset {offset} (zone {zone}): {what}")
+    }
+}
