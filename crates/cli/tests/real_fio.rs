@@ -6,6 +6,9 @@
     reason = "a test that cannot set itself up should fail"
 )]
 
+#[path = "real_fio/blocks.rs"]
+mod blocks;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -11,6 +11,7 @@ mod command;
 mod conditions;
 mod documented;
 mod fault;
+mod fio_blocks;
 mod fio_devices;
 mod fio_jobs;
 mod fio_words;

@@ -143,6 +143,14 @@ const FIXED: &[(&str, Exact, Exact)] = &[
         Exact::Yes,
         Exact::Total,
     ),
+    // Reads in order with holes, and at the same place.
+    (
+        "[a]\nrw=write\nbs=256k\nsize=3z\n[b]\nstonewall\nrw=read:64k\nbs=64k\nsize=1z\n\
+         number_ios=20\n[c]\nstonewall\nrw=randread:4\nrw_sequencer=identical\nbs=16k\n\
+         size=3z\nnumber_ios=100\n",
+        Exact::Yes,
+        Exact::Yes,
+    ),
 ];
 
 /// The job files for a seed.

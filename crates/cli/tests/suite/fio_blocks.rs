@@ -1,0 +1,187 @@
+//! `zonelab fio` on a namespace without zones, and what jobs may have of latencies,
+//! processors and each other.
+
+use super::fio_jobs::job;
+use super::scratch::{Scratch, stderr};
+use super::store::Served;
+
+/// A drive without zones, of 720 MiB.
+const CONVENTIONAL: [&str; 6] = [
+    "--set",
+    "zones.capacity=16MiB",
+    "--set",
+    "zones.size=16MiB",
+    "--set",
+    "namespaces=[{kind=\"conventional\", zones=48, spare_zones=3}]",
+];
+
+const JOBS: &str = "
+[global]
+ioengine=libaio
+[fill]
+rw=write
+bs=64k
+size=8m
+iodepth=4
+[again]
+stonewall
+rw=randwrite
+bs=4k
+size=4m
+iodepth=8
+[mix]
+stonewall
+rw=randrw
+bs=16k
+size=8m
+[parts]
+stonewall
+rw=read
+zonemode=strided
+zonesize=64k
+zoneskip=64k
+bs=16k
+size=4m
+[trim]
+stonewall
+rw=trim
+bs=1m
+offset=4m
+size=4m
+[rewrite]
+stonewall
+rw=randtrimwrite
+bs=32k
+size=2m
+iodepth=4
+";
+
+/// Operations of all directions that each of [`JOBS`] does.
+const OPERATIONS: [(&str, u64); 6] = [
+    ("fill", 128),
+    ("again", 1024),
+    ("mix", 512),
+    ("parts", 256),
+    ("trim", 4),
+    ("rewrite", 128),
+];
+
+fn assert_all_done(result: &serde_json::Value) {
+    for (name, operations) in OPERATIONS {
+        let job = job(result, name);
+        let of = |direction: &str| job[direction]["total_ios"].as_u64().unwrap();
+        let all: u64 = ["read", "write", "trim"].map(of).iter().sum();
+        assert_eq!(
+            (all, job["error"].as_u64()),
+            (operations, Some(0)),
+            "{name}"
+        );
+    }
+    assert_eq!(job(result, "rewrite")["trim"]["io_bytes"], 2 << 20);
+}
+
+#[test]
+fn jobs_run_on_a_namespace_without_zones() {
+    let scratch = Scratch::new("fio-blocks");
+    scratch.write("job.fio", JOBS);
+    for device in ["confznspp", "confznspp?clock=real"] {
+        let args = [&["job.fio", "--device", device], &CONVENTIONAL[..]].concat();
+        assert_all_done(&scratch.json(&args));
+    }
+    for (option, says) in [
+        (
+            ["--full-zones", "all"],
+            "--full-zones: namespace 1 has no zones",
+        ),
+        (
+            ["--zone-report", "z.csv"],
+            "--zone-report: namespace 1 has no zones",
+        ),
+    ] {
+        let args = [
+            &["job.fio", "--device", "confznspp"],
+            &CONVENTIONAL[..],
+            &option,
+        ];
+        let output = scratch.fio(&args.concat());
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(says), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_served_namespace_without_zones_is_not_overwritten_unasked() {
+    let scratch = Scratch::new("fio-blocks-tcp");
+    scratch.write("job.fio", JOBS);
+    let serve = ["serve", "confznspp", "--log", "warn", "--json"];
+    let listen = ["--listen", "127.0.0.1:0"];
+    let served = [&serve[..], &listen, &CONVENTIONAL].concat();
+    let served = Served::start(scratch.command(&served));
+    let url = served.url();
+    let args = ["job.fio", "--device", &url];
+    let output = scratch.fio(&args);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let says = "jobs write or trim bytes 0 to 8454144";
+    assert!(stderr(&output).contains(says), "{}", stderr(&output));
+    assert_all_done(&scratch.json(&[&args[..], &["--overwrite"]].concat()));
+}
+
+#[test]
+fn shares_and_latencies_are_kept_to() {
+    let scratch = Scratch::new("fio-shares");
+    let full = ["--device", "confznspp", "--full-zones", "0..2"];
+    let shares = "[global]\nrw=randread\nsize=2z\ntime_based\nruntime=20ms\n\
+                  [a]\nflow=3\n[b]\nflow=1\n[alone]\nflow=5\nflow_id=7\n";
+    scratch.write("shares.fio", shares);
+    let result = scratch.json(&[&["shares.fio"], &full[..]].concat());
+    let reads = |name: &str| job(&result, name)["read"]["total_ios"].as_u64().unwrap();
+    let (a, b) = (reads("a"), reads("b"));
+    assert!(a.abs_diff(3 * b) <= 3, "{a} and {b}");
+    assert!(reads("alone") > 2 * b, "it shares with nobody");
+
+    scratch.write("late.fio", "[a]\nrw=randread\nsize=2z\nmax_latency=20\n");
+    let output = scratch.fio(&[&["late.fio", "--json"], &full[..]].concat());
+    assert_eq!(output.status.code(), Some(5));
+    let says = "zonelab: job a: an operation took ";
+    assert!(stderr(&output).starts_with(says), "{}", stderr(&output));
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(job(&result, "a")["error"], 110);
+}
+
+#[test]
+fn threads_run_on_processors_that_there_are() {
+    let scratch = Scratch::new("fio-cpus");
+    let run = |device: &str, cpus: &str| {
+        let text = format!("[a]\nrw=write\nsize=1z\nio_size=1m\nnumjobs=2\ncpus_allowed={cpus}\n");
+        scratch.write("job.fio", &text);
+        scratch.fio(&["job.fio", "--device", device])
+    };
+    let output = run("confznspp?clock=real", "1023");
+    assert_eq!(output.status.code(), Some(3));
+    let says = "job a: cpus_allowed: there is no processor 1023";
+    assert!(stderr(&output).contains(says), "{}", stderr(&output));
+    let output = run("confznspp", "1023");
+    assert!(output.status.success(), "{}", stderr(&output));
+    let says = "cpus_allowed: has no meaning in virtual time";
+    assert!(stderr(&output).contains(says), "{}", stderr(&output));
+}
+
+#[test]
+fn a_job_that_takes_no_time_ends() {
+    let scratch = Scratch::new("fio-timeless");
+    let text = "[a]\nrw=randread\nsize=2z\nread_beyond_wp=1\ntime_based\nruntime=10ms\n";
+    scratch.write("job.fio", text);
+    // Its front end takes no time either.
+    let output = scratch.fio(&["job.fio", "--device", "confznspp"]);
+    assert_eq!(output.status.code(), Some(5));
+    let says = "job a: 1048576 operations began at one time and none of them took any";
+    assert!(stderr(&output).contains(says), "{}", stderr(&output));
+    let output = scratch.fio(&[
+        "job.fio",
+        "--device",
+        "confznspp",
+        "--host-stack",
+        "io_uring",
+    ]);
+    assert!(output.status.success(), "{}", stderr(&output));
+}
