@@ -86,6 +86,8 @@ fn logged(path: &Path) -> Vec<Logged> {
 fn both(scratch: &Path, options: &str) -> [Vec<Logged>; 2] {
     let words: Vec<&str> = options.split(' ').collect();
     let job = ["--name=a", "--ioengine=psync", "--write_iolog=a.log"];
+    // fio goes on with a log that is there.
+    let _ = std::fs::remove_file(scratch.join("a.log"));
     let theirs = Command::new("fio")
         .current_dir(scratch)
         .args([&job[..], &["--filename=file"], &words].concat())

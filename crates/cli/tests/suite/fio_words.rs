@@ -198,7 +198,7 @@ const EXITS: &[(&str, i32, &str)] = &[
         "--size of job a: no whole zone",
     ),
     (
-        "--name=a --zonemode=none --device small-zones",
+        "--name=a --rw=write --zonemode=none --device small-zones",
         3,
         "--zonemode of job a: none, but the namespace is zoned",
     ),

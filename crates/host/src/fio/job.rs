@@ -1,16 +1,14 @@
 //! The options of one job, read.
 
-use super::cpus::{self, Cpus};
+use super::beside::Beside;
 use super::options::{self, Treatment};
 use super::setting::{
     distribution, interval, no_verify_state, number, open_zones, percent, percentiles, read_write,
-    share, signed, softfinish_pause, split_sizes, tolerates, unknown, verify, verify_pattern,
-    writes,
+    share, softfinish_pause, split_sizes, tolerates, unknown, verify, verify_pattern, writes,
 };
 use super::text::{Origin, Setting};
 use super::trace::ReplayOptions;
 use super::value::{self, Amount, Wrong, wrong};
-use crate::stats::Latency;
 use crate::verify::{Method, Pattern};
 use crate::workload::Tolerates;
 use crate::workload::distribution::Distribution;
@@ -127,15 +125,8 @@ pub(super) struct JobOptions {
     /// Shares of the zones and of the writes; 0: off.
     pub(super) zone_reset_threshold: f64,
     pub(super) zone_reset_frequency: f64,
-    pub(super) flow: u32,
-    pub(super) flow_id: i64,
-    pub(super) flow_sleep: u64,
-    pub(super) latency_target: u64,
-    pub(super) latency_window: u64,
-    pub(super) latency_percentile: f64,
-    pub(super) latency_run: bool,
-    pub(super) max_latency: [u64; 3],
-    pub(super) cpus: Cpus,
+    /// `flow`, `latency_*`, `cpus_allowed` and the like.
+    pub(super) beside: Beside,
     pub(super) fsync: u32,
     pub(super) fdatasync: u32,
     pub(super) end_fsync: bool,
@@ -168,113 +159,11 @@ pub(super) struct JobOptions {
     pub(super) log_offset: bool,
     pub(super) bwavgtime: u64,
     pub(super) iopsavgtime: u64,
-    kb_base: u32,
+    pub(super) kb_base: u32,
     /// Where options were set that others are checked against.
     pub(super) places: Vec<(&'static str, Origin)>,
     /// Name that an option gave the job.
     pub(super) name: Option<String>,
-}
-
-impl Default for JobOptions {
-    fn default() -> Self {
-        Self {
-            rw: ReadWrite {
-                random: false,
-                directions: [true, false, false],
-                in_a_row: 1,
-                hole_bytes: 0,
-            },
-            bs: [(4_096, 4_096); 3],
-            bssplit: [const { Vec::new() }; 3],
-            iodepth: 1,
-            numjobs: 1,
-            size: None,
-            io_size: None,
-            offset: Amount::Bytes(0),
-            offset_increment: Amount::Bytes(0),
-            number_ios: None,
-            loops: 1,
-            runtime: 0,
-            time_based: false,
-            ramp_time: 0,
-            startdelay: (0, 0),
-            stonewall: false,
-            new_group: false,
-            group_reporting: false,
-            exitall: false,
-            exitall_on_error: false,
-            exit_what: ExitWhat::Group,
-            thinktime: 0,
-            thinktime_blocks: 1,
-            thinktime_iotime: None,
-            rate: [0; 3],
-            rate_iops: [0; 3],
-            poisson: false,
-            rwmixread: 50,
-            percentage_random: [100; 3],
-            random_distribution: Distribution::Uniform,
-            randseed: 0,
-            percentile_list: Latency::PERCENTILES.to_vec(),
-            clat_percentiles: true,
-            lat_percentiles: false,
-            slat_percentiles: false,
-            zone_mode: None,
-            zone_skip: 0,
-            norandommap: false,
-            is_identical: false,
-            zonesize: None,
-            max_open_zones: None,
-            job_max_open_zones: None,
-            read_beyond_wp: false,
-            zonecapacity: None,
-            zonerange: None,
-            zone_reset_threshold: 0.0,
-            zone_reset_frequency: 0.0,
-            flow: 0,
-            flow_id: 0,
-            flow_sleep: 0,
-            latency_target: 0,
-            latency_window: 0,
-            latency_percentile: 100.0,
-            latency_run: false,
-            max_latency: [0; 3],
-            cpus: Cpus::default(),
-            fsync: 0,
-            fdatasync: 0,
-            end_fsync: false,
-            wait_for: None,
-            tolerates: Tolerates::default(),
-            fill_device: false,
-            verify: None,
-            verify_pattern: None,
-            verify_interval: 0,
-            verify_backlog: 0,
-            verify_fatal: false,
-            verify_only: false,
-            do_verify: true,
-            initial_zone_reset: false,
-            append: false,
-            finish: false,
-            softfinish: false,
-            softfinish_granularity: 256 << 10,
-            softfinish_pause: 0,
-            reset: false,
-            replay: ReplayOptions::default(),
-            filename: None,
-            description: None,
-            ioengine: "psync".to_owned(),
-            lat_log: None,
-            bw_log: None,
-            iops_log: None,
-            log_avg_msec: 0,
-            log_offset: false,
-            bwavgtime: 500 * MILLISECOND,
-            iopsavgtime: 500 * MILLISECOND,
-            kb_base: 1024,
-            places: Vec::new(),
-            name: None,
-        }
-    }
 }
 
 /// Engines that wait for each operation: their depth is 1.
@@ -310,7 +199,7 @@ impl JobOptions {
                     .pattern(option.name, value)
                     .or_else(|| self.extent(option.name, value))
                     .or_else(|| self.pace(option.name, value))
-                    .or_else(|| self.beside(option.name, value))
+                    .or_else(|| self.beside.apply(option.name, value))
                     .or_else(|| self.replay.apply(option.name, value, self.kb_base))
                     .unwrap_or_else(|| self.rest(option.name, value)),
             });
@@ -340,7 +229,7 @@ impl JobOptions {
             "lat_percentiles" => &mut self.lat_percentiles,
             "slat_percentiles" => &mut self.slat_percentiles,
             "read_beyond_wp" => &mut self.read_beyond_wp,
-            "latency_run" => &mut self.latency_run,
+            "latency_run" => &mut self.beside.latency_run,
             "norandommap" => &mut self.norandommap,
             "end_fsync" => &mut self.end_fsync,
             "fill_device" => &mut self.fill_device,
@@ -482,39 +371,6 @@ impl JobOptions {
             "bwavgtime" => interval(text).map(|ns| self.bwavgtime = ns),
             "iopsavgtime" => interval(text).map(|ns| self.iopsavgtime = ns),
             "log_avg_msec" => value::time(text, MILLISECOND).map(|ns| self.log_avg_msec = ns),
-            _ => return None,
-        })
-    }
-
-    /// Beside which others, on which processors, and with which latencies.
-    fn beside(&mut self, name: &str, text: &str) -> Option<Result<(), Wrong>> {
-        let micros = |text: &str| value::time(text, MICROSECOND);
-        Some(match name {
-            "flow" => number(text, 0, 1_000).map(|n| self.flow = n as u32),
-            "flow_id" => signed(text).map(|n| self.flow_id = n),
-            "flow_sleep" => micros(text).map(|ns| self.flow_sleep = ns),
-            "latency_target" => micros(text).map(|ns| self.latency_target = ns),
-            "latency_window" => micros(text).map(|ns| self.latency_window = ns),
-            "latency_percentile" => {
-                value::float(text, 0.0, 100.0).map(|share| self.latency_percentile = share)
-            }
-            "max_latency" => value::by_direction(text, &mut self.max_latency, micros),
-            "cpus_allowed" => cpus::list(text).map(|list| self.cpus.list = list),
-            "cpumask" => value::integer(text, 1024)
-                .and_then(cpus::mask)
-                .map(|list| self.cpus.list = list),
-            "cpus_allowed_policy" => match text {
-                "shared" | "split" => {
-                    self.cpus.is_split = text == "split";
-                    Ok(())
-                }
-                _ => Err(unknown(text, &["shared", "split"])),
-            },
-            "numa_cpu_nodes" if text == "all" => {
-                self.cpus.all_nodes = true;
-                Ok(())
-            }
-            "numa_cpu_nodes" => cpus::list(text).map(|nodes| self.cpus.nodes = nodes),
             _ => return None,
         })
     }

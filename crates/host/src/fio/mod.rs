@@ -13,16 +13,19 @@
 //! | `text` | sections, options, includes, comments, variables |
 //! | `arguments` | the same on a command line |
 //! | `value` | numbers with fio's suffixes, times, percentages, zones |
+//! | `beside` | those about other jobs, processors and latencies |
 //! | `cpus` | processors that jobs may run on |
 //! | [`options`] | all options: used, without meaning, refused |
-//! | `job` | the options of one job |
+//! | `job`, `defaults` | the options of one job |
 //! | `setting` | values of single options |
 //! | `file` | sections to jobs, with what `[global]` hands down |
 //! | [`trace`] | logs of fio and blkparse that jobs replay |
 //! | `plan` | threads, groups and stages; zones, sizes and limits on a device |
 
 mod arguments;
+mod beside;
 mod cpus;
+mod defaults;
 mod file;
 mod job;
 pub mod options;

@@ -146,7 +146,8 @@ fn counts(ops: &[String]) -> Vec<u32> {
     let mut counts = vec![0; BLOCKS as usize];
     for op in ops {
         let (at, nlb) = op[1..].split_once('+').expect("a range");
-        let (at, nlb): (usize, usize) = (at.parse().unwrap(), nlb.parse().unwrap());
+        let number = |text: &str| text.parse::<usize>().expect("a number");
+        let (at, nlb) = (number(at), number(nlb));
         counts[at..at + nlb]
             .iter_mut()
             .for_each(|count| *count += 1);

@@ -162,42 +162,6 @@ fn mistakes_in_verification_and_order_have_their_line() {
         ),
         ("[a]\nrw=randread:0\n", "j.fio:2: rw: 0 is out of range"),
         (
-            "[a]\nrw_sequencer=random\n",
-            "j.fio:2: rw_sequencer: \"random\" is none of the values; sequential, identical",
-        ),
-        (
-            "[a]\nlatency_target=100\n",
-            "j.fio:2: latency_target: nothing says how long each depth is tried",
-        ),
-        (
-            "[a]\nrw=trim\nlatency_target=1\nlatency_window=1s\n",
-            "j.fio:3: latency_target: is for jobs whose operations",
-        ),
-        (
-            "[a]\nflow=1001\n",
-            "j.fio:2: flow: 1001 is out of range; 0 to 1000",
-        ),
-        (
-            "[a]\nflow_id=x\n",
-            "j.fio:2: flow_id: \"x\" is not a number",
-        ),
-        (
-            "[a]\ncpus_allowed=3-1\n",
-            "j.fio:2: cpus_allowed: \"3-1\" is no list of numbers",
-        ),
-        (
-            "[a]\ncpumask=0\n",
-            "j.fio:2: cpumask: 0 allows no processor",
-        ),
-        (
-            "[a]\nzoneskip=1m\n",
-            "j.fio:2: zoneskip: is for zonemode=strided; 0 with zonemode=zbd",
-        ),
-        (
-            "[a]\nrw=trimwrite\nzone_append=1\n",
-            "j.fio:3: zone_append: is for jobs that write without trims",
-        ),
-        (
             "[a]\nverify=pattern\n",
             "j.fio:2: verify: pattern, but there is none",
         ),
@@ -236,6 +200,50 @@ fn mistakes_in_verification_and_order_have_their_line() {
         (
             "[a]\nverify_state_save=1\n",
             "j.fio:2: verify_state_save: is not supported: a run that ends early cannot be",
+        ),
+    ] {
+        is_refused(text, says);
+    }
+}
+
+#[test]
+fn mistakes_beside_others_have_their_line() {
+    for (text, says) in [
+        (
+            "[a]\nrw_sequencer=random\n",
+            "j.fio:2: rw_sequencer: \"random\" is none of the values; sequential, identical",
+        ),
+        (
+            "[a]\nlatency_target=100\n",
+            "j.fio:2: latency_target: nothing says how long each depth is tried",
+        ),
+        (
+            "[a]\nrw=trim\nlatency_target=1\nlatency_window=1s\n",
+            "j.fio:3: latency_target: is for jobs whose operations",
+        ),
+        (
+            "[a]\nflow=1001\n",
+            "j.fio:2: flow: 1001 is out of range; 0 to 1000",
+        ),
+        (
+            "[a]\nflow_id=x\n",
+            "j.fio:2: flow_id: \"x\" is not a number",
+        ),
+        (
+            "[a]\ncpus_allowed=3-1\n",
+            "j.fio:2: cpus_allowed: \"3-1\" is no list of numbers",
+        ),
+        (
+            "[a]\ncpumask=0\n",
+            "j.fio:2: cpumask: 0 allows no processor",
+        ),
+        (
+            "[a]\nzoneskip=1m\n",
+            "j.fio:2: zoneskip: is for zonemode=strided; 0 with zonemode=zbd",
+        ),
+        (
+            "[a]\nrw=trimwrite\nzone_append=1\n",
+            "j.fio:3: zone_append: is for jobs that write without trims",
         ),
     ] {
         is_refused(text, says);

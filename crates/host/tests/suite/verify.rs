@@ -465,7 +465,8 @@ proptest! {
         }
         if is_random {
             let distribution = Distribution::Uniform;
-            work.pattern = Places::Random { distribution, percent: [100; 3], in_a_row: 1, is_identical: false };
+            let (percent, in_a_row, is_identical) = ([100; 3], 1, false);
+            work.pattern = Places::Random { distribution, percent, in_a_row, is_identical };
         }
         let faults: Vec<_> = fault.map(|(at, byte)| (at, Fault::Flip(byte))).into_iter().collect();
         let mut device = Memory::new(&faults);

@@ -30,10 +30,10 @@ pub fn bytes_at_risk(plan: &Plan, lba_bytes: u64) -> Option<Range<u64>> {
         let range = job.spec.work.blocks?;
         // The last operation of a pass may end behind the range.
         let flows = job.spec.work.flows.iter().flatten();
-        let largest = flows.map(|flow| u64::from(flow.sizes.max)).max();
+        let ends = flows.map(|flow| range.lbas.next_multiple_of(flow.sizes.max.into()));
         let end = match range.stride {
             Some(_) => range.namespace_lbas,
-            None => range.first + range.lbas + largest.unwrap_or(0),
+            None => range.first + ends.max().unwrap_or(range.lbas),
         };
         let end = end.min(range.namespace_lbas);
         Some(range.first * lba_bytes..end * lba_bytes)

@@ -74,7 +74,7 @@ impl Planner {
             return wrong("read_iolog", what, "a zoned namespace, with zonemode=zbd");
         }
         if options.verify.is_some() || options.verify_pattern.is_some() {
-            let what = "is not supported on blocks without zones, which may be written twice";
+            let what = "is not supported on blocks without zones: they may be written twice";
             return wrong("verify", what, "a zoned namespace, with zonemode=zbd");
         }
         let amounts = [
@@ -83,8 +83,8 @@ impl Planner {
             ("offset", Some(options.offset)),
             ("offset_increment", Some(options.offset_increment)),
         ];
-        let in_zones = |(_, amount): &(&str, Option<Amount>)| matches!(amount, Some(Amount::Zones(zones)) if *zones > 0);
-        match amounts.iter().find(|of| in_zones(of)) {
+        let in_zones = |amount: Amount| matches!(amount, Amount::Zones(1..));
+        match amounts.iter().find(|(_, of)| of.is_some_and(in_zones)) {
             Some((name, _)) if self.device.is_conventional => wrong(
                 name,
                 "counts in zones, of which there are none",

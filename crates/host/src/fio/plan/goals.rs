@@ -15,12 +15,12 @@ impl Planner {
     /// A search without windows, or of an engine that has no depth.
     pub(super) fn latency_goals(section: &Section) -> Result<LatencyGoals, Problem> {
         let options = &section.options;
-        let max = options.max_latency.map(Nanos);
-        if options.latency_target == 0 {
+        let max = options.beside.max_latency.map(Nanos);
+        if options.beside.latency_target == 0 {
             return Ok(LatencyGoals { max, target: None });
         }
         let origin = options.place(&["latency_target"], &section.origin);
-        if options.latency_window == 0 {
+        if options.beside.latency_window == 0 {
             let what = "nothing says how long each depth is tried";
             return Err(origin.problem(
                 "latency_target",
@@ -37,10 +37,10 @@ impl Planner {
         Ok(LatencyGoals {
             max,
             target: Some(LatencyTarget {
-                latency: Nanos(options.latency_target),
-                window: Nanos(options.latency_window),
-                percent: options.latency_percentile,
-                goes_on: options.latency_run,
+                latency: Nanos(options.beside.latency_target),
+                window: Nanos(options.beside.latency_window),
+                percent: options.beside.latency_percentile,
+                goes_on: options.beside.latency_run,
             }),
         })
     }
@@ -48,17 +48,17 @@ impl Planner {
     /// Whose share of what is done together a job has, if it has one.
     pub(super) fn share(section: &Section) -> Option<PlannedShare> {
         let options = &section.options;
-        (options.flow > 0).then_some(PlannedShare {
-            group: options.flow_id,
-            weight: options.flow,
-            sleep: Nanos(options.flow_sleep),
+        (options.beside.flow > 0).then_some(PlannedShare {
+            group: options.beside.flow_id,
+            weight: options.beside.flow,
+            sleep: Nanos(options.beside.flow_sleep),
         })
     }
 
     /// Options whose meaning depends on the clock.
     pub(super) fn note_cpus(&mut self, section: &Section) {
         let options = &section.options;
-        if !options.cpus.any() {
+        if !options.beside.cpus.any() {
             return;
         }
         let names = ["cpus_allowed", "cpumask", "numa_cpu_nodes"];
@@ -75,7 +75,7 @@ impl Planner {
     /// Whether latencies of a direction are bounded that the job does not have.
     pub(super) fn check_latencies(&mut self, section: &Section, thread: u32) {
         let options = &section.options;
-        let bounds = || Direction::ALL.map(|of| options.max_latency[of as usize] > 0);
+        let bounds = || Direction::ALL.map(|of| options.beside.max_latency[of as usize] > 0);
         let has_any = bounds().contains(&true);
         let does = options.rw.directions;
         let has_used = bounds()

@@ -301,7 +301,7 @@ impl Planner {
                     percentile_list: options.percentile_list.clone(),
                     logs: shape::logs(section),
                     seed: options.randseed,
-                    cpus: options.cpus.clone(),
+                    cpus: options.beside.cpus.clone(),
                     share: Self::share(section),
                     number,
                     spec,
