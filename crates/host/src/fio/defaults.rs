@@ -11,12 +11,7 @@ use crate::workload::distribution::Distribution;
 impl Default for JobOptions {
     fn default() -> Self {
         Self {
-            rw: ReadWrite {
-                random: false,
-                directions: [true, false, false],
-                in_a_row: 1,
-                hole_bytes: 0,
-            },
+            rw: ReadWrite::READ,
             bs: [(4_096, 4_096); 3],
             bssplit: [const { Vec::new() }; 3],
             iodepth: 1,

@@ -38,6 +38,16 @@ pub(super) struct ReadWrite {
     pub(super) hole_bytes: u64,
 }
 
+impl ReadWrite {
+    /// What fio does if nothing is said.
+    pub(super) const READ: Self = Self {
+        random: false,
+        directions: [true, false, false],
+        in_a_row: 1,
+        hole_bytes: 0,
+    };
+}
+
 /// What zones are to a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ZoneMode {

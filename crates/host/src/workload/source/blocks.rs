@@ -62,7 +62,10 @@ impl Blocks {
         let sizes = |direction| Some(u64::from(work.flow(direction)?.sizes.min.max(1)));
         let unit = Direction::ALL.into_iter().filter_map(sizes).min();
         let unit = unit.unwrap_or(1);
-        let drawn_lbas = range.stride.map_or(range.lbas, |stride| stride.range_lbas);
+        // A part may be said to be larger than the namespace.
+        let most = range.namespace_lbas - range.first;
+        let of_part = range.stride.map(|stride| stride.range_lbas.min(most));
+        let drawn_lbas = of_part.unwrap_or(range.lbas);
         let distribution = match work.pattern {
             Pattern::Random { distribution, .. } => Some(distribution),
             Pattern::Sequential => None,
