@@ -58,6 +58,8 @@ struct Search {
     low: u32,
     high: u32,
     stable: u32,
+    /// A depth was too much.
+    has_failed: bool,
     /// Since when, and how many operations and failures there were since.
     since: Nanos,
     operations: u64,
@@ -86,6 +88,7 @@ impl Goals {
             low: 1,
             high: depth,
             stable: 0,
+            has_failed: false,
             since: Nanos::ZERO,
             operations: 0,
             late: 0,
@@ -180,6 +183,7 @@ impl Search {
             return false;
         }
         self.high = self.depth;
+        self.has_failed = true;
         if self.depth == self.low {
             self.low -= 1;
         }
@@ -203,9 +207,10 @@ impl Search {
             }
         }
         // Doubled until it was too much once, then between what was good and that.
-        let next = match self.high == self.most {
-            true => self.depth.saturating_mul(2),
-            false => self.depth.midpoint(self.high),
+        // (fio doubles again if what was too much is the largest depth, and does not end.)
+        let next = match self.has_failed {
+            false => self.depth.saturating_mul(2),
+            true => self.depth.midpoint(self.high),
         };
         self.depth = next.clamp(1, self.most);
         self.begin_window(now);
