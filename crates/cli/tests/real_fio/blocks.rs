@@ -23,7 +23,7 @@ const DRIVE: [&str; 8] = [
 const IN_ORDER: &[&str] = &[
     "--rw=write --bs=4k --size=64k",
     "--rw=write --bs=12k --size=64k",
-    "--rw=write --bs=12k --offset=754944k",
+    "--rw=write --bs=12k --offset=737248k",
     "--rw=write --bs=4k --size=64k --io_size=100k",
     "--rw=write --bs=4k --size=64k --loops=2",
     "--rw=write --bs=4k --size=30k",
@@ -39,7 +39,6 @@ const IN_ORDER: &[&str] = &[
     "--rw=write --bs=4k --zonemode=strided --zonesize=8k --zonerange=16k --zoneskip=8k --size=64k",
     "--rw=write --bs=4k --zonemode=strided --zonesize=32k --zonerange=16k --zoneskip=8k --size=128k",
     "--rw=read --bs=1m --zonemode=strided --zonesize=2m --zoneskip=40m --io_size=60m",
-    "--rw=write --bs=4k --zonesize=8k --size=32k",
 ];
 
 /// Jobs whose places are drawn, and whether each block is had as often by both.

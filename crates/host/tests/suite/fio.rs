@@ -507,9 +507,10 @@ fn zones_are_what_the_mode_says() {
             "[a]\nzonemode=none\nzonesize=8k\n",
             "j.fio:3: zonesize: and zonemode=none",
         ),
+        ("[a]\nzonesize=8k\n", "j.fio:2: zonesize: and zonemode=none"),
         (
-            "[a]\nzonesize=8k\nzonerange=8k\nbs=16k\n",
-            "j.fio:3: zonerange: 8192 bytes are less than an operation",
+            "[a]\nzonemode=strided\nzonesize=8k\nzonerange=8k\nbs=16k\n",
+            "j.fio:4: zonerange: 8192 bytes are less than an operation",
         ),
     ] {
         let error = parse(text).and_then(|file| file.plan(&info, 1));

@@ -203,11 +203,7 @@ impl Planner {
             let origin = options.place(&[name, "zonemode"], &section.origin);
             Err(origin.problem(name, what, valid))
         };
-        // As in fio, a size of parts alone means them.
-        let is_strided = match options.zone_mode {
-            Some(mode) => mode == ZoneMode::Strided,
-            None => options.zonesize.is_some(),
-        };
+        let is_strided = options.zone_mode == Some(ZoneMode::Strided);
         let Some(transfer) = options.zonesize.filter(|_| is_strided) else {
             return match (is_strided, options.zonesize) {
                 (true, _) => wrong(
