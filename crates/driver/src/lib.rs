@@ -10,6 +10,7 @@
 //! | [`TcpLane`] | an I/O queue alone as a device, for a thread of its own |
 //! | [`HostSecrets`] | what a host authenticates itself with, if it is asked |
 //! | [`Identity`] | what a controller says of itself |
+//! | [`pcie`] | the driver for controllers on PCIe: rings, DMA memory, doorbells |
 //!
 //! Calls of the controller wait, and so does who asks a queue or the device to;
 //! all of them to the nanosecond that they are told, as far as the kernel goes.
@@ -18,8 +19,11 @@ mod authentication;
 mod clock;
 mod controller;
 mod device;
+mod entry;
 mod error;
+mod identify;
 mod identity;
+pub mod pcie;
 mod poller;
 mod queue;
 mod socket;

@@ -4,17 +4,12 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use zonelab_device::{
-    Buf, Command, Completion, DeviceInfo, NamespaceId, Nanos, Op, QueueId, QueuePair, RejectReason,
-    Rejected, Tag,
+    Buf, Command, Completion, DeviceInfo, Nanos, QueueId, QueuePair, RejectReason, Rejected, Tag,
 };
 use zonelab_nvme::Status;
-use zonelab_nvme::command::{
-    Compare, CopyCommand, CopyRange, DatasetManagement, DatasetRange, Flush, OutOfRange, Read,
-    Verify, Write, WriteZeroes, ZoneAppend, ZoneManagementReceive, ZoneManagementSend,
-};
 use zonelab_nvme::queue::{StatusField, SubmissionEntry};
-use zonelab_nvme::zns::ZoneReceiveAction;
 
+use crate::entry::{self, Direction};
 use crate::error::DriverError;
 use crate::socket::{Reply, Socket};
 use crate::tcp::{RefuseReason, Transfer};
@@ -156,97 +151,6 @@ impl TcpQueue {
         self.socket.close();
     }
 
-    /// The entry of a command, and how many bytes of data it has: in blocks of
-    /// the namespace, or by its buffer.
-    fn entry(&self, command: &Command, buffer_bytes: usize) -> Result<Prepared, Status> {
-        let nsid = command.nsid.0;
-        let bytes = |nlb: u32| {
-            let namespace = self.info.namespace(NamespaceId(nsid));
-            let lba_bytes = namespace.map(|namespace| u64::from(namespace.lba_bytes));
-            // The controller knows what to say of a namespace that is not there.
-            usize::try_from(u64::from(nlb) * lba_bytes.unwrap_or(0))
-                .map_err(|_| Status::INVALID_FIELD)
-        };
-        let (entry, bytes, direction) = match command.op {
-            Op::Read { slba, nlb } => {
-                let entry = Read::new(nsid, slba.0, nlb).to_entry();
-                (entry.map_err(out_of_range)?, bytes(nlb)?, Direction::ToHost)
-            }
-            Op::Write { slba, nlb } => {
-                let entry = Write::new(nsid, slba.0, nlb).to_entry();
-                let entry = entry.map_err(out_of_range)?;
-                (entry, bytes(nlb)?, Direction::ToController)
-            }
-            Op::Append { zslba, nlb } => {
-                let entry = ZoneAppend::new(nsid, zslba.0, nlb).to_entry();
-                let entry = entry.map_err(out_of_range)?;
-                (entry, bytes(nlb)?, Direction::ToController)
-            }
-            Op::WriteZeroes { slba, nlb } => {
-                let entry = WriteZeroes::new(nsid, slba.0, nlb).to_entry();
-                (entry.map_err(out_of_range)?, 0, Direction::None)
-            }
-            Op::Compare { slba, nlb } => {
-                let entry = Compare::new(nsid, slba.0, nlb).to_entry();
-                let entry = entry.map_err(out_of_range)?;
-                (entry, bytes(nlb)?, Direction::ToController)
-            }
-            Op::Verify { slba, nlb } => {
-                let entry = Verify::new(nsid, slba.0, nlb).to_entry();
-                (entry.map_err(out_of_range)?, 0, Direction::None)
-            }
-            Op::Deallocate { ranges } => {
-                let entry = DatasetManagement::deallocate(nsid, ranges).to_entry();
-                let bytes = usize::from(ranges) * size_of::<DatasetRange>();
-                (entry.map_err(out_of_range)?, bytes, Direction::ToController)
-            }
-            Op::Copy { sdlba, ranges } => {
-                let entry = CopyCommand::new(nsid, sdlba.0, ranges).to_entry();
-                let bytes = usize::from(ranges) * size_of::<CopyRange>();
-                (entry.map_err(out_of_range)?, bytes, Direction::ToController)
-            }
-            Op::Flush => (Flush { nsid }.to_entry(), 0, Direction::None),
-            Op::ZoneSend {
-                slba,
-                action,
-                select_all,
-            } => {
-                let mut send = ZoneManagementSend::new(nsid, slba.0, action);
-                send.select_all = select_all;
-                (send.to_entry(), buffer_bytes, Direction::ToController)
-            }
-            Op::ZrwaSend { slba, action } => {
-                let mut send = ZoneManagementSend::new(nsid, slba.0, action);
-                send.zsaso = true;
-                (send.to_entry(), buffer_bytes, Direction::ToController)
-            }
-            Op::ZoneReceive {
-                slba,
-                filter,
-                partial,
-                extended,
-            } => {
-                let zra = match extended {
-                    true => ZoneReceiveAction::EXTENDED_REPORT_ZONES,
-                    false => ZoneReceiveAction::REPORT_ZONES,
-                };
-                let receive = ZoneManagementReceive {
-                    zra,
-                    filter,
-                    partial,
-                    ..ZoneManagementReceive::new(nsid, slba.0, buffer_bytes as u64 / 4)
-                };
-                let entry = receive.to_entry().map_err(out_of_range)?;
-                (entry, buffer_bytes, Direction::ToHost)
-            }
-        };
-        Ok(Prepared {
-            entry,
-            bytes,
-            direction,
-        })
-    }
-
     /// A command that fails before it is sent completes at the next poll.
     fn complete_locally(&mut self, tag: Tag, status: Status, data: Option<Buf>) {
         let at = self.now();
@@ -288,24 +192,6 @@ impl TcpQueue {
     }
 }
 
-/// Zero blocks, or more than NLB holds.
-fn out_of_range(_: OutOfRange) -> Status {
-    Status::INVALID_FIELD
-}
-
-/// Where the data of a command goes.
-enum Direction {
-    None,
-    ToHost,
-    ToController,
-}
-
-struct Prepared {
-    entry: SubmissionEntry,
-    bytes: usize,
-    direction: Direction,
-}
-
 fn tag_of(token: u64) -> Tag {
     Tag((token & u64::from(u32::MAX)) as u32)
 }
@@ -325,16 +211,7 @@ impl QueuePair for TcpQueue {
             return Err(Rejected { reason, data });
         }
         let given = data.as_ref().map(|buf| buf.len());
-        let is_wrong = |bytes| match command.op {
-            // What is in the buffer decides what they do.
-            Op::Compare { .. } | Op::Deallocate { .. } | Op::Copy { .. } => given != Some(bytes),
-            _ => given.is_some_and(|given| given != bytes),
-        };
-        let prepared = match self.entry(&command, given.unwrap_or(0)) {
-            Ok(prepared) if is_wrong(prepared.bytes) => Err(Status::INVALID_FIELD),
-            prepared => prepared,
-        };
-        let prepared = match prepared {
+        let prepared = match entry::prepare(&self.info, &command, given) {
             Ok(prepared) => prepared,
             Err(status) => {
                 self.complete_locally(tag, status, data);

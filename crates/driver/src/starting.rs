@@ -7,28 +7,23 @@ use zonelab_nvme::fabrics::{
     PropertySet,
 };
 use zonelab_nvme::feature::FeatureId;
-use zonelab_nvme::identify::{
-    Cns, CommandSet, ControllerType, IdentifyController, IdentifyControllerZns, IdentifyNamespace,
-    IdentifyNamespaceZns, NamespaceList, Nqn,
-};
+use zonelab_nvme::identify::{Cns, CommandSet, Nqn};
 use zonelab_nvme::property::{
     Capabilities, CommandSetSelected, Configuration, ControllerStatus, Property,
     ShutdownNotification, ShutdownStatus,
 };
 use zonelab_nvme::queue::SubmissionEntry;
-use zonelab_nvme::zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+use zonelab_nvme::zerocopy::{FromBytes, FromZeros, IntoBytes};
 use zonelab_nvme::zns::{ReportHeader, ZoneDescriptor};
 
 use crate::authentication::authenticate;
 use crate::clock::sleep;
 use crate::controller::{Options, kato_ms};
 use crate::error::DriverError;
-use crate::identity::{Identity, Namespace, command_set};
+use crate::identify::{IDENTIFY_BYTES, Identifies};
+use crate::identity::Identity;
 use crate::socket::{Reply, Socket};
 use crate::tcp::{Settings, Transfer};
-
-/// Bytes of every structure that Identify returns.
-const IDENTIFY_BYTES: usize = 4096;
 
 /// A connection to a controller that is not known yet, or no longer.
 pub(crate) struct Starting {
@@ -152,95 +147,14 @@ impl Starting {
             .saturating_add(1)
             .min(wanted.max(1)))
     }
+}
 
-    fn identify<T>(&mut self, nsid: u32, cns: Cns, csi: CommandSet) -> Result<Box<T>, DriverError>
-    where
-        T: FromBytes + IntoBytes + KnownLayout + Immutable,
-    {
+impl Identifies for Starting {
+    fn identify_bytes(&mut self, nsid: u32, cns: Cns, csi: CommandSet) -> Result<Buf, DriverError> {
         let entry = Identify::new(nsid, cns, csi).to_entry()?;
         let buf = Buf::zeroed(IDENTIFY_BYTES);
         let reply = self.call("Identify", entry, Transfer::ToHost(buf))?;
-        let buf = whole("Identify", reply.ok("Identify")?)?;
-        T::read_from_bytes(&buf)
-            .map(Box::new)
-            .map_err(|_| DriverError::Unusable {
-                field: "an Identify structure of bytes:",
-                value: buf.len() as u64,
-                needs: "4096",
-            })
-    }
-
-    /// Controller, namespaces, and what is zoned of them.
-    pub(crate) fn identity(&mut self, cap: Capabilities) -> Result<Identity, DriverError> {
-        let (nvm, zns) = (CommandSet::NVM, CommandSet::ZNS);
-        let controller: Box<IdentifyController> = self.identify(0, Cns::CONTROLLER, nvm)?;
-        let mut identity = Identity {
-            cap,
-            controller,
-            zoned: None,
-            namespaces: Vec::new(),
-        };
-        if identity.controller.cntrltype == ControllerType::DISCOVERY {
-            return Ok(identity);
-        }
-        let mut after = 0;
-        loop {
-            let list: Box<NamespaceList> = self.identify(after, Cns::ACTIVE_NAMESPACES, nvm)?;
-            let mut found = 0;
-            for nsid in list.iter() {
-                if nsid <= after {
-                    return Err(DriverError::Unusable {
-                        field: "in its list of namespaces NSID",
-                        value: nsid.into(),
-                        needs: "rising ones",
-                    });
-                }
-                let namespace = self.namespace(nsid, cap)?;
-                identity.namespaces.push(namespace);
-                after = nsid;
-                found += 1;
-            }
-            if found < list.nsid.len() {
-                break;
-            }
-        }
-        if identity
-            .namespaces
-            .iter()
-            .any(|namespace| namespace.zns.is_some())
-        {
-            identity.zoned = Some(self.identify::<IdentifyControllerZns>(
-                0,
-                Cns::COMMAND_SET_CONTROLLER,
-                zns,
-            )?);
-        }
-        Ok(identity)
-    }
-
-    fn namespace(&mut self, nsid: u32, cap: Capabilities) -> Result<Namespace, DriverError> {
-        let nvm: Box<IdentifyNamespace> = self.identify(nsid, Cns::NAMESPACE, CommandSet::NVM)?;
-        let mut csi = CommandSet::NVM;
-        if cap.css_io() {
-            let cns = Cns::NAMESPACE_ID_DESCRIPTORS;
-            let bytes = self.identify::<[u8; IDENTIFY_BYTES]>(nsid, cns, CommandSet::NVM)?;
-            csi = command_set(&bytes[..]);
-        }
-        let zns = match csi {
-            CommandSet::ZNS => Some(self.identify::<IdentifyNamespaceZns>(
-                nsid,
-                Cns::COMMAND_SET_NAMESPACE,
-                csi,
-            )?),
-            _ => None,
-        };
-        Ok(Namespace {
-            nsid,
-            csi,
-            nvm,
-            zns,
-            zone_capacity_lbas: None,
-        })
+        whole("Identify", reply.ok("Identify")?)
     }
 }
 
