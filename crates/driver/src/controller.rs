@@ -13,6 +13,7 @@ use zonelab_nvme::zerocopy::FromBytes;
 use crate::authentication::HostSecrets;
 use crate::clock::sleep;
 use crate::error::DriverError;
+use crate::identify::Identifies;
 use crate::identity::Identity;
 use crate::queue::TcpQueue;
 use crate::socket::{Reply, Socket};

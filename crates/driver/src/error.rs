@@ -5,6 +5,7 @@ use zonelab_device::Nanos;
 use zonelab_nvme::Status;
 use zonelab_nvme::command::OutOfRange;
 
+use crate::pcie::PcieError;
 use crate::tcp::{ProtocolError, RefuseReason};
 
 /// Why a drive could not be used.
@@ -27,6 +28,9 @@ pub enum DriverError {
     /// The controller violated the protocol, or did not answer in time.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
+    /// A controller on PCIe is not as it should be.
+    #[error(transparent)]
+    Pcie(#[from] PcieError),
     /// A command ended with an error status.
     #[error("{what} failed: {name} ({:#x}){}", status.0, if *dnr { ", do not retry" } else { "" })]
     Command {

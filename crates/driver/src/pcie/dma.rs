@@ -145,9 +145,10 @@ impl DmaRegion {
         copy_out(self.words(), 0, to);
     }
 
-    /// Gives the memory up without freeing it: the device may still write to it.
-    pub fn leak(self) {
-        core::mem::forget(self);
+    /// Keeps the memory for as long as the program runs: the device may still write to
+    /// it after `self` is gone.
+    pub fn leak(&self) {
+        core::mem::forget(Arc::clone(&self.keeper));
     }
 }
 
@@ -241,6 +242,11 @@ impl DmaBuf {
     #[inline]
     pub const fn domain(&self) -> Domain {
         self.region.domain
+    }
+
+    /// As [`DmaRegion::leak`].
+    pub(crate) fn leak(&self) {
+        self.region.leak();
     }
 
     /// Says whether a command is in flight that lets the device access the buffer.
