@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "makes regions of memory that it owns")]
 
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -77,6 +77,17 @@ impl Window {
         words
             .and_then(|words| words.get(..self.bytes / 8))
             .unwrap_or_default()
+    }
+
+    /// The word of 32 bits at `index`. A part of memory that is accessed by these is
+    /// never accessed by [`Self::words`].
+    #[must_use]
+    pub fn dword(&self, index: usize) -> Option<&AtomicU32> {
+        let word = self.words().get(index / 2)?;
+        let first = core::ptr::from_ref(word).cast::<AtomicU32>();
+        // SAFETY: a word is two halves, aligned better than one, and borrowed as long as
+        // `self` is.
+        Some(unsafe { &*first.wrapping_add(index % 2) })
     }
 }
 
