@@ -6,6 +6,7 @@
 //! | [`dma`] | memory that is shared with the device, and [`DmaBuf`] behind a `Buf` |
 //! | [`mmio`] | registers that are mapped into memory |
 //! | [`memory`] | DMA memory in ordinary memory, for controllers that are models |
+//! | [`vfio`] | functions that the kernel hands over, behind an IOMMU |
 //! | [`prp`] | where data lies: PRPs and their lists |
 //! | [`ids`] | command identifiers with generations |
 //! | [`doorbell`] | doorbell registers and their shadows in memory |
@@ -35,6 +36,7 @@ pub mod prp;
 mod queue;
 pub mod rings;
 mod slot;
+pub mod vfio;
 
 pub use admin::Event;
 pub use bus::{DmaError, DmaMemory, Function, ModelledFunction, Registers};
