@@ -65,6 +65,8 @@ pub(crate) enum Named<'a> {
         nsid: Option<NamespaceId>,
         /// Its time is real; else virtual.
         is_real: bool,
+        /// Programs reach it through the driver for PCIe, on a controller in memory.
+        is_over_pcie: bool,
     },
     /// A drive over NVMe/TCP, in real time.
     Tcp(TcpAddress),
@@ -93,11 +95,12 @@ impl<'a> Named<'a> {
             )));
         }
         let (profile, query) = device.split_once('?').unwrap_or((device, ""));
-        let (mut nsid, mut is_real) = (None, false);
+        let (mut nsid, mut is_real, mut is_over_pcie) = (None, false, false);
         for part in query.split('&').filter(|part| !part.is_empty()) {
             match part.split_once('=') {
                 Some(("clock", "virtual")) => is_real = false,
                 Some(("clock", "real")) => is_real = true,
+                Some(("via", "pcie")) => is_over_pcie = true,
                 Some(("nsid", number)) => {
                     let number = number.parse().map_err(|_| {
                         let message =
@@ -109,16 +112,37 @@ impl<'a> Named<'a> {
                 _ => {
                     return Err(Failure::usage(format!(
                         "{device}: \"{part}\" is unknown behind a profile; it takes \
-                         {profile}?nsid=1, {profile}?clock=real or {profile}?clock=virtual"
+                         {profile}?nsid=1, {profile}?clock=real, {profile}?clock=virtual or \
+                         {profile}?via=pcie"
                     )));
                 }
             }
+        }
+        if is_real && is_over_pcie {
+            return Err(Failure::usage(format!(
+                "{device}: via=pcie is for virtual time so far: leave out clock=real"
+            )));
         }
         Ok(Self::Emulated {
             profile,
             nsid,
             is_real,
+            is_over_pcie,
         })
+    }
+}
+
+/// Refuses a drive that is to be reached through the driver for PCIe where programs do
+/// not do that yet.
+///
+/// # Errors
+/// It is such a drive.
+pub(crate) fn refuse_pcie(device: &str, is_over_pcie: bool) -> Result<(), Failure> {
+    match is_over_pcie {
+        false => Ok(()),
+        true => Err(Failure::usage(format!(
+            "{device}: via=pcie is for `zonelab fio` so far: leave it out"
+        ))),
     }
 }
 

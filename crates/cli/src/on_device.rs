@@ -85,7 +85,9 @@ impl DeviceArgs {
                 profile,
                 nsid,
                 is_real,
+                is_over_pcie,
             } => {
+                devices::refuse_pcie(device, is_over_pcie)?;
                 in_first_namespace(device, nsid.unwrap_or(NamespaceId::FIRST))?;
                 let profile = from_here(profile)?;
                 for point in &mut loaded.points {

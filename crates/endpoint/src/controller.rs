@@ -98,6 +98,9 @@ impl Controller {
     /// The device is pulled out: what it has begun ends unseen.
     pub(crate) fn remove(&mut self) {
         self.is_removed = true;
+        self.submission.fill_with(|| None);
+        self.completion.fill_with(|| None);
+        self.shadows = None;
     }
 
     /// The controller gives up until it is reset.

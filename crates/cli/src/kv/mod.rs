@@ -18,7 +18,7 @@ use zonelab_ssd::config::DataStore;
 use zonelab_ssd::profile::{Profile, to_toml};
 
 use crate::conditions::{self, ConditionArgs};
-use crate::devices::{HostArgs, Named};
+use crate::devices::{self, HostArgs, Named};
 use crate::exit::{Exit, Failure};
 use crate::{console, files, profiles, results};
 
@@ -110,7 +110,9 @@ pub(crate) fn kv(args: &Args) -> Result<Exit, Failure> {
             profile,
             nsid,
             is_real,
+            is_over_pcie,
         } => {
+            devices::refuse_pcie(&args.device, is_over_pcie)?;
             let mut template = template;
             if let Some(nsid) = nsid {
                 template.setup.files.namespace = nsid;

@@ -46,7 +46,10 @@ impl PageSize {
     #[must_use]
     #[inline]
     pub const fn touched(self, address: u64, bytes: u64) -> u64 {
-        (self.offset(address) + bytes).div_ceil(self.bytes())
+        match bytes {
+            0 => 0,
+            _ => (self.offset(address) + bytes).div_ceil(self.bytes()),
+        }
     }
 
     /// Pages of a list that is long enough for any `bytes` bytes.

@@ -4,12 +4,14 @@
 //! | module | what |
 //! | --- | --- |
 //! | `alone` | one program by itself, before and between the jobs |
+//! | `over_pcie` | emulated drives behind the driver for PCIe, in virtual time |
 //! | `site` | what a run needs of a device, and under which clock it runs |
 //! | `threads` | jobs in threads of their own, in real time |
 //! | `watch` | ends waits in real time when there is nothing left to wait for |
 //! | `zones` | what the zones of a device hold |
 
 mod alone;
+pub(crate) mod over_pcie;
 pub(crate) mod site;
 pub(crate) mod threads;
 pub(crate) mod watch;
