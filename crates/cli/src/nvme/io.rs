@@ -5,6 +5,7 @@ use std::io::{Read as _, Write as _};
 
 use serde_json::json;
 use zonelab_device::Buf;
+use zonelab_driver::Controller as _;
 use zonelab_driver::tcp::Transfer;
 use zonelab_nvme::command::{Flush, Read, Write};
 

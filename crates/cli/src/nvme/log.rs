@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Write as _;
 
 use serde_json::{Value, json};
+use zonelab_driver::Controller as _;
 use zonelab_nvme::log::{ErrorEntry, LogPageId, SmartLog};
 use zonelab_nvme::zerocopy::FromBytes;
 

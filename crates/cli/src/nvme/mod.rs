@@ -9,8 +9,8 @@ mod io;
 mod log;
 mod zones;
 
-use zonelab_driver::url::TcpAddress;
-use zonelab_driver::{DriverError, Reply, TcpController, TcpQueue};
+use zonelab_driver::url::Address;
+use zonelab_driver::{AnyController, AnyQueue, Controller as _, DriverError, IoQueue as _, Reply};
 use zonelab_nvme::Status;
 
 use crate::console;
@@ -31,15 +31,16 @@ pub(crate) struct Args {
 
 const AFTER_HELP: &str = "\
 A drive is tcp://HOST:PORT/NQN?nsid=1, with any of nsid, hostnqn, hostid, hdgst=1,
-ddgst=1 behind the question mark. Without NQN it is the discovery subsystem.
+ddgst=1 behind the question mark; without NQN it is the discovery subsystem. Or it is
+linux:///dev/ng0n1, a namespace of this machine that nobody else uses.
 
-Exit codes: 0 done, 2 usage, 3 input file, 4 no connection, 5 the drive failed the
+Exit codes: 0 done, 2 usage, 3 input file, 4 no connection or in use, 5 the drive failed the
 command, or violated the protocol.";
 
 /// Options of all commands.
 #[derive(clap::Args)]
 struct DeviceArgs {
-    /// The drive: tcp://HOST:PORT/NQN?nsid=1
+    /// The drive: tcp://HOST:PORT/NQN?nsid=1 or linux:///dev/ng0n1
     #[arg(long, short = 'd', value_name = "URL", global = true)]
     device: Option<String>,
     /// Namespace, instead of the one in the URL
@@ -121,9 +122,9 @@ pub(crate) fn nvme(args: &Args) -> Result<Exit, Failure> {
 
 /// A drive that is connected, and how to speak of it.
 struct Session {
-    controller: TcpController,
-    queue: Option<TcpQueue>,
-    address: TcpAddress,
+    controller: AnyController,
+    queue: Option<AnyQueue>,
+    address: Address,
     nsid: u32,
     json: bool,
 }
@@ -132,18 +133,21 @@ impl Session {
     fn connect(args: &DeviceArgs) -> Result<Self, Failure> {
         let Some(url) = &args.device else {
             return Err(Failure::usage(
-                "--device is missing: name the drive, as in --device tcp://127.0.0.1:4420/NQN"
+                "--device is missing: name the drive, as in --device tcp://127.0.0.1:4420/NQN or \
+                 --device linux:///dev/ng0n1"
                     .to_owned(),
             ));
         };
-        let address = TcpAddress::parse(url).map_err(|e| Failure::usage(e.to_string()))?;
-        let nsid = args.namespace_id.unwrap_or(address.nsid);
-        if nsid == 0 || nsid == u32::MAX {
+        let address = Address::parse(url).map_err(|e| Failure::usage(e.to_string()))?;
+        if let Some(nsid) = args.namespace_id
+            && (nsid == 0 || nsid == u32::MAX)
+        {
             let message = format!("--namespace-id {nsid} is none: 1 to 4294967294 is valid");
             return Err(Failure::usage(message));
         }
         let options = args.host.options(address.clone())?;
-        let controller = TcpController::connect(options).map_err(failure)?;
+        let controller = AnyController::connect(options).map_err(failure)?;
+        let nsid = args.namespace_id.unwrap_or(controller.nsid());
         Ok(Self {
             controller,
             queue: None,
@@ -167,7 +171,7 @@ impl Session {
     }
 
     /// The I/O queue, opened at the first use.
-    fn queue(&mut self) -> Result<&mut TcpQueue, Failure> {
+    fn queue(&mut self) -> Result<&mut AnyQueue, Failure> {
         self.controller.keep_alive().map_err(failure)?;
         let queue = match self.queue.take() {
             Some(queue) => queue,
@@ -190,7 +194,7 @@ impl Session {
 
 /// The exit code that goes with an error of a drive.
 pub(crate) fn failure(error: DriverError) -> Failure {
-    let exit = match error.is_unreachable() {
+    let exit = match error.is_unreachable() || error.is_of_machine() {
         true => Exit::Environment,
         false => Exit::Device,
     };

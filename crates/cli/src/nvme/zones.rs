@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use zonelab_device::Buf;
+use zonelab_driver::Controller as _;
 use zonelab_driver::Namespace;
 use zonelab_driver::tcp::Transfer;
 use zonelab_nvme::command::{ZoneAppend, ZoneManagementReceive, ZoneManagementSend};
