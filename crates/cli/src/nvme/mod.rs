@@ -6,7 +6,10 @@ mod fields;
 mod gen_key;
 mod identify;
 mod io;
+mod lists;
 mod log;
+mod media;
+mod raw;
 mod zones;
 
 use zonelab_driver::url::Address;
@@ -48,9 +51,21 @@ struct DeviceArgs {
     namespace_id: Option<u32>,
     #[command(flatten)]
     host: HostArgs,
-    /// As JSON
+    /// As JSON: the same as -o json
     #[arg(long, global = true)]
     json: bool,
+    /// How results are shown
+    #[arg(long, short = 'o', value_enum, global = true, value_name = "FORMAT")]
+    output_format: Option<OutputFormat>,
+}
+
+/// Forms of results.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum OutputFormat {
+    /// For people
+    Normal,
+    /// JSON
+    Json,
 }
 
 #[derive(clap::Subcommand)]
@@ -59,6 +74,10 @@ enum Command {
     Discover,
     /// The namespaces of the drive
     List,
+    /// The namespace identifiers that the controller has
+    ListNs(lists::NamespaceArgs),
+    /// The subsystem of the drive, and the path to it
+    ListSubsys,
     /// Identify Controller
     IdCtrl,
     /// Identify Namespace
@@ -70,6 +89,16 @@ enum Command {
     Read(io::ReadArgs),
     /// Write blocks
     Write(io::WriteArgs),
+    /// Write zeroes without sending them
+    WriteZeroes(media::ZeroesArgs),
+    /// Compare blocks with a file
+    Compare(media::CompareArgs),
+    /// See whether blocks can be read
+    Verify(media::BlockArgs),
+    /// Copy ranges of blocks inside the drive
+    Copy(media::CopyArgs),
+    /// Dataset management: what is going to happen to ranges of blocks
+    Dsm(media::DsmArgs),
     /// Make written data durable
     Flush,
     /// Read any log page
@@ -82,6 +111,10 @@ enum Command {
     GetFeature(feature::GetArgs),
     /// Set a feature
     SetFeature(feature::SetArgs),
+    /// Send any I/O command
+    IoPassthru(raw::Args),
+    /// Send any admin command
+    AdminPassthru(raw::Args),
     /// Make a key for authentication; needs no drive
     GenDhchapKey(gen_key::Args),
 }
@@ -100,11 +133,20 @@ pub(crate) fn nvme(args: &Args) -> Result<Exit, Failure> {
     let text = match &args.command {
         Command::Discover => discover::discover(&mut session),
         Command::List => identify::list(&session),
+        Command::ListNs(args) => lists::namespaces(&mut session, args),
+        Command::ListSubsys => Ok(lists::subsystems(&session)),
         Command::IdCtrl => Ok(identify::controller(&session)),
         Command::IdNs => identify::namespace(&session),
         Command::Zns(command) => zones::zones(&mut session, command),
         Command::Read(args) => io::read(&mut session, args),
         Command::Write(args) => io::write(&mut session, args),
+        Command::WriteZeroes(args) => media::write_zeroes(&mut session, args),
+        Command::Compare(args) => media::compare(&mut session, args),
+        Command::Verify(args) => media::verify(&mut session, args),
+        Command::Copy(args) => media::copy(&mut session, args),
+        Command::Dsm(args) => media::dsm(&mut session, args),
+        Command::IoPassthru(args) => raw::io(&mut session, args),
+        Command::AdminPassthru(args) => raw::admin(&mut session, args),
         Command::Flush => io::flush(&mut session),
         Command::GetLog(args) => log::get(&mut session, args),
         Command::SmartLog => log::smart(&mut session),
@@ -153,7 +195,7 @@ impl Session {
             queue: None,
             address,
             nsid,
-            json: args.json,
+            json: args.json || args.output_format == Some(OutputFormat::Json),
         })
     }
 

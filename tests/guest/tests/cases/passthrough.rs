@@ -417,12 +417,11 @@ fn amounts(report: &Value) -> Result<Vec<(String, [(u64, u64); 2])>> {
         .map(|job| {
             let name = job["jobname"].as_str().context("no name")?;
             ensure!(job["error"] == 0, "{name} failed: {}", job["error"]);
-            let of = |direction: &str| {
+            let of = |direction: &str| -> Result<(u64, u64)> {
                 let number = |key: &str| job[direction][key].as_u64().context("no number");
                 Ok((number("total_ios")?, number("io_bytes")?))
             };
-            let both: Result<_> = Ok([of("read")?, of("write")?]);
-            Ok((name.to_owned(), both?))
+            Ok((name.to_owned(), [of("read")?, of("write")?]))
         })
         .collect()
 }
