@@ -1,4 +1,4 @@
-//! Commands of a queue pair as entries, for every transport.
+//! Commands of host software as submission queue entries.
 
 use zonelab_device::{Command, DeviceInfo, NamespaceId, Op};
 use zonelab_nvme::Status;
@@ -9,45 +9,52 @@ use zonelab_nvme::command::{
 use zonelab_nvme::queue::SubmissionEntry;
 use zonelab_nvme::zns::ZoneReceiveAction;
 
+/// Zero blocks, or more than NLB holds.
+fn out_of_range(_: OutOfRange) -> Status {
+    Status::INVALID_FIELD
+}
+
 /// Where the data of a command goes.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     None,
     ToHost,
     ToController,
 }
 
-/// A command as it goes to the controller, but for its identifier and data pointer.
-#[derive(Debug)]
+/// A command that can be sent, whatever the transport.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Prepared {
+    /// Its entry, without identifier and data pointer.
     pub(crate) entry: SubmissionEntry,
-    /// Bytes of data.
+    /// Bytes of its data.
     pub(crate) bytes: usize,
     pub(crate) direction: Direction,
 }
 
-/// The entry of a command that came with a buffer of `given` bytes, if with one.
-///
-/// # Errors
-/// The status with which it completes: it has no entry, or a buffer of the wrong
-/// length.
-#[inline]
-pub(crate) fn prepare(
-    info: &DeviceInfo,
-    command: &Command,
-    given: Option<usize>,
-) -> Result<Prepared, Status> {
-    let prepared = entry(info, command, given.unwrap_or(0))?;
-    let is_right = match command.op {
-        // What is in the buffer decides what they do.
-        Op::Compare { .. } | Op::Deallocate { .. } | Op::Copy { .. } => {
-            given == Some(prepared.bytes)
+impl Prepared {
+    /// The entry of a command that came with a buffer of `given` bytes.
+    ///
+    /// # Errors
+    /// The status it ends with: a value has no place in the entry, or the buffer
+    /// has another length than the command moves.
+    pub(crate) fn new(
+        info: &DeviceInfo,
+        command: &Command,
+        given: Option<usize>,
+    ) -> Result<Self, Status> {
+        let prepared = entry(info, command, given.unwrap_or(0))?;
+        let is_wrong = match command.op {
+            // What is in the buffer decides what they do.
+            Op::Compare { .. } | Op::Deallocate { .. } | Op::Copy { .. } => {
+                given != Some(prepared.bytes)
+            }
+            _ => given.is_some_and(|given| given != prepared.bytes),
+        };
+        match is_wrong {
+            true => Err(Status::INVALID_FIELD),
+            false => Ok(prepared),
         }
-        _ => given.is_none_or(|given| given == prepared.bytes),
-    };
-    match is_right {
-        true => Ok(prepared),
-        false => Err(Status::INVALID_FIELD),
     }
 }
 
@@ -139,9 +146,4 @@ fn entry(info: &DeviceInfo, command: &Command, buffer_bytes: usize) -> Result<Pr
         bytes,
         direction,
     })
-}
-
-/// Zero blocks, or more than NLB holds.
-fn out_of_range(_: OutOfRange) -> Status {
-    Status::INVALID_FIELD
 }

@@ -9,10 +9,11 @@ use zonelab_device::{
 use zonelab_nvme::Status;
 use zonelab_nvme::queue::{StatusField, SubmissionEntry};
 
-use crate::entry::{self, Direction};
+use crate::entry::{Direction, Prepared};
 use crate::error::DriverError;
 use crate::socket::{Reply, Socket};
 use crate::tcp::{RefuseReason, Transfer};
+use crate::transport::IoQueue;
 
 /// In a token: the buffer is one of the queue's own. The low half is the tag.
 const SCRATCH: u64 = 1 << 32;
@@ -21,7 +22,7 @@ const SCRATCH: u64 = 1 << 32;
 ///
 /// Commands that were in flight when the connection broke complete with
 /// [`Status::HOST_PATHING_ERROR`]; after that nothing is taken any more, and
-/// [`TcpQueue::error`] says why.
+/// [`IoQueue::error`] says why.
 ///
 /// A read, write or append without a buffer gets one of the queue's own, which
 /// is used again: for loads that do not look at the data.
@@ -54,24 +55,6 @@ impl TcpQueue {
         }
     }
 
-    /// Its identifier.
-    #[must_use]
-    pub fn id(&self) -> QueueId {
-        self.id
-    }
-
-    /// Commands in flight at most.
-    #[must_use]
-    pub fn depth(&self) -> u16 {
-        self.socket.connection.depth()
-    }
-
-    /// Why the connection is gone, if it is.
-    #[must_use]
-    pub fn error(&self) -> Option<&DriverError> {
-        self.error.as_ref()
-    }
-
     /// Status field of the completion that [`QueuePair::poll`] moved last, with
     /// its DNR and CRD.
     #[must_use]
@@ -89,61 +72,6 @@ impl TcpQueue {
             true => self.socket.wait(until),
             false => Ok(()),
         }
-    }
-
-    /// Sends any command and waits for its end. Its identifier and data pointer
-    /// are filled in. The status is the caller's to look at.
-    ///
-    /// # Errors
-    /// The command was not taken, or the connection broke.
-    pub fn passthrough(
-        &mut self,
-        entry: SubmissionEntry,
-        transfer: Transfer,
-    ) -> Result<Reply, DriverError> {
-        let reply = self
-            .socket
-            .call("the I/O command", entry, transfer, self.timeout);
-        if let Err(error) = &reply
-            && !matches!(error, DriverError::NotTaken { .. })
-        {
-            self.lose(DriverError::Closed);
-        }
-        reply
-    }
-
-    /// When something of it is due by time alone: a completion that is not the
-    /// controller's, or a command that is late. `None`: nothing is under way.
-    pub(crate) fn next_event(&self) -> Option<Nanos> {
-        if let Some(local) = self.local.first() {
-            return Some(local.at);
-        }
-        let connection = &self.socket.connection;
-        let is_under_way = self.error.is_none() && connection.in_flight() > 0;
-        is_under_way.then(|| connection.next_deadline())
-    }
-
-    /// True if something waits for room in the socket.
-    pub(crate) fn has_output(&self) -> bool {
-        self.error.is_none() && self.socket.connection.has_output()
-    }
-
-    /// What the system calls its socket.
-    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.socket.descriptor()
-    }
-
-    /// Ends the connection from this side, unless it is gone: what is in flight ends.
-    pub(crate) fn abandon(&mut self) {
-        if self.error.is_none() {
-            self.lose(DriverError::Closed);
-        }
-    }
-
-    /// Why the connection is gone, if it is. It stays gone.
-    pub(crate) fn take_error(&mut self) -> Option<DriverError> {
-        let error = self.error.as_mut()?;
-        Some(core::mem::replace(error, DriverError::Closed))
     }
 
     /// Ends the connection, and with it the queue.
@@ -192,6 +120,64 @@ impl TcpQueue {
     }
 }
 
+impl IoQueue for TcpQueue {
+    fn id(&self) -> QueueId {
+        self.id
+    }
+
+    fn depth(&self) -> u16 {
+        self.socket.connection.depth()
+    }
+
+    fn error(&self) -> Option<&DriverError> {
+        self.error.as_ref()
+    }
+
+    fn passthrough(
+        &mut self,
+        entry: SubmissionEntry,
+        transfer: Transfer,
+    ) -> Result<Reply, DriverError> {
+        let reply = self
+            .socket
+            .call("the I/O command", entry, transfer, self.timeout);
+        if let Err(error) = &reply
+            && !matches!(error, DriverError::NotTaken { .. })
+        {
+            self.lose(DriverError::Closed);
+        }
+        reply
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        if let Some(local) = self.local.first() {
+            return Some(local.at);
+        }
+        let connection = &self.socket.connection;
+        let is_under_way = self.error.is_none() && connection.in_flight() > 0;
+        is_under_way.then(|| connection.next_deadline())
+    }
+
+    fn has_output(&self) -> bool {
+        self.error.is_none() && self.socket.connection.has_output()
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.descriptor()
+    }
+
+    fn abandon(&mut self) {
+        if self.error.is_none() {
+            self.lose(DriverError::Closed);
+        }
+    }
+
+    fn take_error(&mut self) -> Option<DriverError> {
+        let error = self.error.as_mut()?;
+        Some(core::mem::replace(error, DriverError::Closed))
+    }
+}
+
 fn tag_of(token: u64) -> Tag {
     Tag((token & u64::from(u32::MAX)) as u32)
 }
@@ -211,7 +197,7 @@ impl QueuePair for TcpQueue {
             return Err(Rejected { reason, data });
         }
         let given = data.as_ref().map(|buf| buf.len());
-        let prepared = match entry::prepare(&self.info, &command, given) {
+        let prepared = match Prepared::new(&self.info, &command, given) {
             Ok(prepared) => prepared,
             Err(status) => {
                 self.complete_locally(tag, status, data);

@@ -1,27 +1,26 @@
 //! How a connection becomes a controller that can be used, and ends again.
 
 use zonelab_device::{Buf, Monotonic, Nanos};
-use zonelab_nvme::command::{Identify, SetFeatures, ZoneManagementReceive};
+use zonelab_nvme::command::SetFeatures;
 use zonelab_nvme::fabrics::{
     CNTLID_DYNAMIC, Connect, ConnectAttributes, ConnectData, ConnectResponse, PropertyGet,
     PropertySet,
 };
 use zonelab_nvme::feature::FeatureId;
-use zonelab_nvme::identify::{Cns, CommandSet, Nqn};
+use zonelab_nvme::identify::Nqn;
 use zonelab_nvme::property::{
     Capabilities, CommandSetSelected, Configuration, ControllerStatus, Property,
     ShutdownNotification, ShutdownStatus,
 };
 use zonelab_nvme::queue::SubmissionEntry;
-use zonelab_nvme::zerocopy::{FromBytes, FromZeros, IntoBytes};
-use zonelab_nvme::zns::{ReportHeader, ZoneDescriptor};
+use zonelab_nvme::zerocopy::{FromZeros, IntoBytes};
 
 use crate::authentication::authenticate;
 use crate::clock::sleep;
 use crate::controller::{Options, kato_ms};
 use crate::error::DriverError;
-use crate::identify::{IDENTIFY_BYTES, Identifies};
 use crate::identity::Identity;
+use crate::inquiry::Asks;
 use crate::socket::{Reply, Socket};
 use crate::tcp::{Settings, Transfer};
 
@@ -30,6 +29,17 @@ pub(crate) struct Starting {
     pub(crate) admin: Socket,
     pub(crate) cntlid: u16,
     pub(crate) timeout: Nanos,
+}
+
+impl Asks for Starting {
+    fn ask(
+        &mut self,
+        what: &'static str,
+        entry: SubmissionEntry,
+        transfer: Transfer,
+    ) -> Result<Reply, DriverError> {
+        self.admin.call(what, entry, transfer, self.timeout)
+    }
 }
 
 impl Starting {
@@ -55,24 +65,15 @@ impl Starting {
         })
     }
 
-    fn call(
-        &mut self,
-        what: &'static str,
-        entry: SubmissionEntry,
-        transfer: Transfer,
-    ) -> Result<Reply, DriverError> {
-        self.admin.call(what, entry, transfer, self.timeout)
-    }
-
     fn property(&mut self, property: Property) -> Result<u64, DriverError> {
         let entry = PropertyGet::new(property).to_entry()?;
-        let reply = self.call("Property Get", entry, Transfer::None)?;
+        let reply = self.ask("Property Get", entry, Transfer::None)?;
         Ok(reply.fabrics_ok("Property Get")?.entry.result())
     }
 
     fn set_property(&mut self, property: Property, value: u64) -> Result<(), DriverError> {
         let entry = PropertySet::new(property, value).to_entry()?;
-        let reply = self.call("Property Set", entry, Transfer::None)?;
+        let reply = self.ask("Property Set", entry, Transfer::None)?;
         reply.fabrics_ok("Property Set").map(drop)
     }
 
@@ -139,7 +140,7 @@ impl Starting {
         let fid = FeatureId::NUMBER_OF_QUEUES;
         let entry = SetFeatures::new(0, fid, wanted_z | wanted_z << 16).to_entry()?;
         let what = "Set Features, number of queues";
-        let reply = self.call(what, entry, Transfer::None)?.ok(what)?;
+        let reply = self.ask(what, entry, Transfer::None)?.ok(what)?;
         let granted = reply.entry.dw0.get();
         let (submission_z, completion_z) = (granted as u16, (granted >> 16) as u16);
         Ok(submission_z
@@ -147,31 +148,6 @@ impl Starting {
             .saturating_add(1)
             .min(wanted.max(1)))
     }
-}
-
-impl Identifies for Starting {
-    fn identify_bytes(&mut self, nsid: u32, cns: Cns, csi: CommandSet) -> Result<Buf, DriverError> {
-        let entry = Identify::new(nsid, cns, csi).to_entry()?;
-        let buf = Buf::zeroed(IDENTIFY_BYTES);
-        let reply = self.call("Identify", entry, Transfer::ToHost(buf))?;
-        whole("Identify", reply.ok("Identify")?)
-    }
-}
-
-/// The buffer of a reply that moved all of it.
-pub(crate) fn whole(what: &'static str, reply: Reply) -> Result<Buf, DriverError> {
-    let buf = reply.data.unwrap_or_else(|| Buf::zeroed(0));
-    if reply.transferred as usize == buf.len() {
-        return Ok(buf);
-    }
-    Err(DriverError::Unusable {
-        field: match what {
-            "Identify" => "in answer to Identify bytes of data:",
-            _ => "in answer to Get Log Page bytes of data:",
-        },
-        value: reply.transferred.into(),
-        needs: "as many as it asked for",
-    })
 }
 
 /// Makes a connection a queue: sends Connect, authenticates if the controller
@@ -234,28 +210,4 @@ pub(crate) fn open_queue(
     let mut socket = Socket::open(place, settings, clock, options.connect_timeout)?;
     fabrics_connect(&mut socket, options, Connect::new(qid, entries), cntlid)?;
     Ok(socket)
-}
-
-/// Capacity of the first zone in blocks; `None` if there is no zone.
-pub(crate) fn zone_capacity(
-    queue: &mut Socket,
-    nsid: u32,
-    timeout: Nanos,
-) -> Result<Option<u64>, DriverError> {
-    let bytes = size_of::<ReportHeader>() + size_of::<ZoneDescriptor>();
-    let report = ZoneManagementReceive {
-        partial: true,
-        ..ZoneManagementReceive::new(nsid, 0, bytes as u64 / 4)
-    };
-    let what = "Zone Management Receive";
-    let transfer = Transfer::ToHost(Buf::zeroed(bytes));
-    let reply = queue.call(what, report.to_entry()?, transfer, timeout)?;
-    let buf = whole(what, reply.ok(what)?)?;
-    let Ok((header, rest)) = ReportHeader::read_from_prefix(&buf) else {
-        return Ok(None);
-    };
-    let zone = ZoneDescriptor::read_from_prefix(rest).ok();
-    Ok(zone
-        .filter(|_| header.nr_zones.get() > 0)
-        .map(|(zone, _)| zone.zcap.get()))
 }

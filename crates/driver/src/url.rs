@@ -1,4 +1,4 @@
-//! Where a drive is: `tcp://host:port/nqn?nsid=1`.
+//! Where a drive is: `tcp://host:port/nqn?nsid=1`, `linux:///dev/ng0n1`.
 
 use core::fmt;
 
@@ -6,8 +6,11 @@ use zonelab_nvme::fabrics::{DISCOVERY_NQN, UUID_NQN_PREFIX};
 use zonelab_nvme::identify::Nqn;
 use zonelab_nvme::tcp::{DISCOVERY_PORT, IO_PORT};
 
-/// What a URL of a drive starts with.
+/// What a URL of a drive over NVMe/TCP starts with.
 pub const SCHEME: &str = "tcp://";
+
+/// What a URL of a drive of this machine starts with.
+pub const LINUX_SCHEME: &str = "linux://";
 
 /// The name of a host that was given none. Every zonelab without `hostnqn` has
 /// the same, so that runs do not differ.
@@ -20,9 +23,20 @@ const KEYS: &str = "nsid, hostnqn, hostid, hdgst, ddgst";
 /// Why a URL names no drive.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
-    /// It does not start with [`SCHEME`].
-    #[error("\"{0}\" does not start with tcp://; an address is tcp://host:port/nqn?nsid=1")]
+    /// It starts with neither [`SCHEME`] nor [`LINUX_SCHEME`].
+    #[error(
+        "\"{0}\" does not start with tcp:// or linux://; an address is tcp://host:port/nqn?nsid=1 or \
+         linux:///dev/ng0n1"
+    )]
     Scheme(String),
+    /// It starts with [`LINUX_SCHEME`], and no path of a device node follows.
+    #[error(
+        "\"{0}\" names no device node; an address is linux:///dev/ng0n1 or linux:///dev/nvme0n1"
+    )]
+    NoNode(String),
+    /// There is no such key for a drive of this machine.
+    #[error("there is no key \"{0}\" behind linux://: poll there is; the node names the namespace")]
+    UnknownLinuxKey(String),
     /// There is no host.
     #[error("\"{0}\" names no host; an address is tcp://host:port/nqn?nsid=1")]
     NoHost(String),
@@ -220,6 +234,103 @@ impl fmt::Display for TcpAddress {
     }
 }
 
+/// A drive of this machine: `linux:///dev/ng0n1?poll=1`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinuxAddress {
+    /// Path of the device node of a namespace.
+    pub path: String,
+    /// Completions are looked for rather than announced by interrupts.
+    pub polled: bool,
+}
+
+impl LinuxAddress {
+    /// Reads a URL.
+    ///
+    /// # Errors
+    /// [`UrlError`] names the part that is wrong.
+    pub fn parse(url: &str) -> Result<Self, UrlError> {
+        let none = || UrlError::NoNode(url.to_owned());
+        let rest = url.strip_prefix(LINUX_SCHEME).ok_or_else(none)?;
+        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let path = unescape(path)?;
+        if path.strip_prefix("/dev/").is_none_or(str::is_empty) {
+            return Err(none());
+        }
+        let mut polled = None;
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, "1"));
+            if key != "poll" {
+                return Err(UrlError::UnknownLinuxKey(key.to_owned()));
+            }
+            if polled.replace(switch("poll", unescape(value)?)?).is_some() {
+                return Err(UrlError::Twice(key.to_owned()));
+            }
+        }
+        Ok(Self {
+            path,
+            polled: polled.unwrap_or(false),
+        })
+    }
+}
+
+impl fmt::Display for LinuxAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{LINUX_SCHEME}{}", self.path)
+    }
+}
+
+/// An address of any transport.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// Over NVMe/TCP.
+    Tcp(TcpAddress),
+    /// Of this machine.
+    Linux(LinuxAddress),
+}
+
+impl Address {
+    /// True if `text` is meant as an address of a drive.
+    #[must_use]
+    pub fn is_meant(text: &str) -> bool {
+        text.starts_with(SCHEME) || text.starts_with(LINUX_SCHEME)
+    }
+
+    /// Reads a URL.
+    ///
+    /// # Errors
+    /// [`UrlError`] names the part that is wrong.
+    pub fn parse(url: &str) -> Result<Self, UrlError> {
+        match url.starts_with(LINUX_SCHEME) {
+            true => LinuxAddress::parse(url).map(Self::Linux),
+            false => TcpAddress::parse(url).map(Self::Tcp),
+        }
+    }
+
+    /// The namespace that it names; `None`: the node tells.
+    #[must_use]
+    pub fn nsid(&self) -> Option<u32> {
+        match self {
+            Self::Tcp(address) => Some(address.nsid),
+            Self::Linux(_) => None,
+        }
+    }
+
+    /// True if it names a discovery subsystem.
+    #[must_use]
+    pub fn is_discovery(&self) -> bool {
+        matches!(self, Self::Tcp(address) if address.is_discovery())
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Linux(address) => address.fmt(f),
+        }
+    }
+}
+
 /// Host and port of `host:port`, `[v6]:port` and either without port.
 fn split_port(authority: &str) -> (&str, Option<&str>) {
     if let Some((host, rest)) = authority
@@ -322,5 +433,26 @@ mod tests {
         assert!(message("tcp://a/nqn.a?hdgst=maybe").contains("1 or 0"));
         assert!(message("tcp://a/nqn.a?hostid=12").contains("32 hexadecimal"));
         assert!(message("tcp://a/nqn.%zz").contains("after %"));
+    }
+
+    #[test]
+    fn a_node_of_this_machine() {
+        let address = LinuxAddress::parse("linux:///dev/ng0n1?poll=1").unwrap();
+        assert_eq!(
+            (address.path.as_str(), address.polled),
+            ("/dev/ng0n1", true)
+        );
+        assert_eq!(address.to_string(), "linux:///dev/ng0n1");
+        let address = Address::parse("linux:///dev/nvme0n1").unwrap();
+        assert!(matches!(
+            address,
+            Address::Linux(LinuxAddress { polled: false, .. })
+        ));
+        let message = |url: &str| Address::parse(url).unwrap_err().to_string();
+        assert!(message("linux://ng0n1").contains("names no device node"));
+        assert!(message("linux:///dev/").contains("names no device node"));
+        assert!(message("linux:///dev/ng0n1?nsid=2").contains("the node names the namespace"));
+        assert!(message("linux:///dev/ng0n1?poll=perhaps").contains("1 or 0"));
+        assert!(message("linux:///dev/ng0n1?poll&poll").contains("twice"));
     }
 }

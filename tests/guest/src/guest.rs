@@ -45,6 +45,7 @@ pub struct Guest {
     limit: Duration,
     last_job: u32,
     is_broken: bool,
+    is_spent: bool,
 }
 
 impl Guest {
@@ -70,6 +71,7 @@ impl Guest {
             limit: LIMIT,
             last_job: 0,
             is_broken: false,
+            is_spent: false,
         })
     }
 
@@ -206,6 +208,26 @@ impl Guest {
     /// There is none.
     pub fn end_capture(&mut self) -> Result<()> {
         self.monitor.end_capture()
+    }
+
+    /// Removes the NVMe drive that QEMU emulates, as if it were pulled. No case can
+    /// use this guest afterwards: see [`Self::spend`].
+    ///
+    /// # Errors
+    ///
+    /// QEMU refuses.
+    pub fn remove_drive(&mut self) -> Result<()> {
+        self.monitor.remove(qemu::DRIVE)
+    }
+
+    /// Says that this guest is of no use to the next case.
+    pub fn spend(&mut self) {
+        self.is_spent = true;
+    }
+
+    /// Whether it is of no use to the next case.
+    pub fn is_spent(&self) -> bool {
+        self.is_spent
     }
 
     /// Faults of the kernel itself since this was last asked.

@@ -15,6 +15,8 @@ use crate::Image;
 
 /// The emulator.
 const PROGRAM: &str = "qemu-system-x86_64";
+/// What QEMU calls the NVMe drive.
+pub(crate) const DRIVE: &str = "nvme";
 /// Memory of the guest. What it runs takes less than a tenth of it, and its
 /// file system, all in memory, another.
 const MEMORY: &str = "1G";
@@ -236,7 +238,8 @@ fn add_disks(command: &mut Command, disks: &[Disk], directory: &Path) -> Result<
     if disks.is_empty() {
         return Ok(());
     }
-    option(command, "-device", "nvme,id=nvme,serial=emulated,mdts=7");
+    let controller = format!("nvme,id={DRIVE},serial=emulated,mdts=7");
+    option(command, "-device", &controller);
     for (index, disk) in disks.iter().enumerate() {
         let id = index + 1;
         let file = directory.join(format!("disk{id}.raw"));

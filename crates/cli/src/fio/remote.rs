@@ -1,12 +1,12 @@
-//! Job files on a drive over NVMe/TCP, in real time.
+//! Job files on a real drive, in real time.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use serde_json::Value;
 use zonelab_device::{NamespaceId, NamespaceInfo, ZonedInfo};
-use zonelab_driver::Options;
-use zonelab_driver::url::TcpAddress;
+use zonelab_driver::url::Address;
+use zonelab_driver::{AnyOptions, Controller as _};
 use zonelab_host::fio::{JobFile, Plan};
 use zonelab_lab::device::{self, ReportedZone, Site};
 use zonelab_lab::fio;
@@ -15,17 +15,18 @@ use super::target::Ran;
 use super::{Args, warn};
 use crate::devices;
 use crate::exit::{Exit, Failure};
-use crate::over_tcp::{self, OverTcp};
+use crate::real_drive::{self, RealDrive};
 
-/// A drive over NVMe/TCP, with the plan of the jobs for it.
+/// A real drive, with the plan of the jobs for it.
 pub(super) struct Remote {
-    options: Options,
+    options: AnyOptions,
+    nsid: NamespaceId,
     /// What it was called.
     device: String,
     /// Its model, as it identifies itself.
     model: String,
     /// `None`: it is connected to again when the jobs run.
-    site: Option<OverTcp>,
+    site: Option<RealDrive>,
     namespace: NamespaceInfo,
     zoned: ZonedInfo,
     /// Whether the zones at the end are wanted.
@@ -38,11 +39,11 @@ impl Remote {
         args: &Args,
         file: &JobFile,
         device: &str,
-        address: TcpAddress,
+        address: Address,
     ) -> Result<(Self, Plan), Failure> {
-        let nsid = NamespaceId(address.nsid);
-        let options = over_tcp::options(&args.host, address)?;
-        let mut site = OverTcp::connect(&options)?;
+        let options = real_drive::options(&args.host, address)?;
+        let mut site = RealDrive::connect(&options)?;
+        let nsid = NamespaceId(site.0.controller().nsid());
         let plan = file.plan_on(site.info(), nsid, args.seed);
         let plan = plan.map_err(Failure::input)?;
         warn(&plan.warnings);
@@ -56,6 +57,7 @@ impl Remote {
         };
         let mut prepared = Self {
             options,
+            nsid,
             device: device.to_owned(),
             model: site.info().model.clone(),
             site: Some(site),
@@ -72,7 +74,7 @@ impl Remote {
         if !args.overwrite {
             let bytes = prepared.namespace.size_lbas;
             let bytes = bytes.saturating_mul(prepared.namespace.lba_bytes.into());
-            over_tcp::may_destroy(device, bytes, zoned, &fio::at_risk(&plan, &zones))?;
+            real_drive::may_destroy(device, bytes, zoned, &fio::at_risk(&plan, &zones))?;
         }
         Ok((prepared, plan))
     }
@@ -98,19 +100,19 @@ impl Remote {
     }
 
     /// The connection, and what the zones hold now.
-    fn zones(&mut self) -> Result<(OverTcp, Vec<ReportedZone>), Failure> {
+    fn zones(&mut self) -> Result<(RealDrive, Vec<ReportedZone>), Failure> {
         let mut site = match self.site.take() {
             Some(site) => site,
-            None => OverTcp::connect(&self.options)?,
+            None => RealDrive::connect(&self.options)?,
         };
-        match device::report_zones(&mut site, NamespaceId(self.options.address.nsid)) {
+        match device::report_zones(&mut site, self.nsid) {
             Ok(zones) => Ok((site, zones)),
             Err(what) => Err(Self::failed(site, &self.device, &what)),
         }
     }
 
     /// Something failed before the first job.
-    fn failed(site: OverTcp, device: &str, what: &str) -> Failure {
+    fn failed(site: RealDrive, device: &str, what: &str) -> Failure {
         match site.0.close() {
             // A connection that is lost says more than the command that was.
             Err(lost) => devices::gone(lost),
@@ -127,7 +129,7 @@ impl Remote {
         interrupt: &Arc<AtomicBool>,
     ) -> Result<Ran, Failure> {
         let (mut site, zones) = self.zones()?;
-        let nsid = NamespaceId(self.options.address.nsid);
+        let nsid = self.nsid;
         let empty = match compares {
             false => None,
             true => match fio::empty_commands(&mut site, nsid) {
@@ -137,7 +139,7 @@ impl Remote {
         };
         let table = fio::table_of(plan, self.zoned, &zones);
         let run = fio::run_on(plan, &mut site, table, seed, interrupt);
-        let is_there = !OverTcp::is_lost(site.device());
+        let is_there = !RealDrive::is_lost(site.device());
         let after = match self.reports_zones && is_there {
             false => None,
             true => match device::report_zones(&mut site, nsid) {

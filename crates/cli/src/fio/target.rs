@@ -102,7 +102,7 @@ impl Target {
         beside_emulated: bool,
     ) -> Result<(Self, Plan), Failure> {
         match Named::parse(device)? {
-            Named::Tcp(address) => {
+            Named::Real(address) => {
                 if !beside_emulated {
                     remote::refuse(args, device)?;
                 }

@@ -6,7 +6,7 @@ use zonelab_device::{Buf, DeviceInfo};
 use zonelab_nvme::Status;
 use zonelab_nvme::command::{
     CreateIoCompletionQueue, CreateIoSubmissionQueue, DeleteIoQueue, DoorbellBufferConfig,
-    Identify, SetFeatures, ZoneManagementReceive,
+    Identify, SetFeatures,
 };
 use zonelab_nvme::feature::{
     AsyncEventConfiguration, CommandSetProfile, FeatureId, NumberOfQueues,
@@ -16,7 +16,6 @@ use zonelab_nvme::identify::{
 };
 use zonelab_nvme::queue::SubmissionEntry;
 use zonelab_nvme::zerocopy::FromBytes;
-use zonelab_nvme::zns::{ReportHeader, ZoneDescriptor};
 
 use super::admin::{self, Admin, Event};
 use super::bringup::Bringup;
@@ -29,8 +28,8 @@ use super::options::{Access, PcieOptions};
 use super::pair::{PairSettings, RingPair};
 use super::queue::PcieQueue;
 use crate::error::DriverError;
-use crate::identify::{IDENTIFY_BYTES, Identifies};
 use crate::identity::Identity;
+use crate::inquiry::{Asks, IDENTIFY_BYTES, identity, zone_capacity};
 use crate::socket::Reply;
 use crate::tcp::Transfer;
 
@@ -144,12 +143,15 @@ impl<F: Function> Starting<'_, F> {
     }
 }
 
-impl<F: Function> Identifies for Starting<'_, F> {
-    fn identify_bytes(&mut self, nsid: u32, cns: Cns, csi: CommandSet) -> Result<Buf, DriverError> {
-        let entry = Identify::new(nsid, cns, csi).to_entry()?;
-        let transfer = Transfer::ToHost(Buf::zeroed(IDENTIFY_BYTES));
-        let reply = self.call("Identify", entry, transfer)?;
-        Ok(reply.data.unwrap_or_else(|| Buf::zeroed(IDENTIFY_BYTES)))
+impl<F: Function> Asks for Starting<'_, F> {
+    fn ask(
+        &mut self,
+        _: &'static str,
+        entry: SubmissionEntry,
+        transfer: Transfer,
+    ) -> Result<Reply, DriverError> {
+        self.admin
+            .call(entry, transfer, self.options.command_timeout)
     }
 }
 
@@ -501,7 +503,7 @@ impl<F: Function> Unfinished<F> {
         if cap.css_io() {
             starting.select_command_sets()?;
         }
-        let identity = starting.identity(cap)?;
+        let identity = identity(&mut starting, cap)?;
         let cntrltype = identity.controller.cntrltype;
         if cntrltype == ControllerType::DISCOVERY {
             return Err(DriverError::Unusable {
@@ -574,34 +576,4 @@ fn limit_transfers(info: &mut DeviceInfo, options: &PcieOptions) {
     let most = options.max_transfer_bytes.max(PAGE_BYTES as u32);
     info.max_transfer_bytes = info.max_transfer_bytes.min(most);
     info.max_append_bytes = info.max_append_bytes.min(info.max_transfer_bytes);
-}
-
-/// Capacity of the first zone in blocks; `None` if there is no zone.
-fn zone_capacity<F: Function>(
-    queue: &mut PcieQueue<F>,
-    nsid: u32,
-) -> Result<Option<u64>, DriverError> {
-    let bytes = size_of::<ReportHeader>() + size_of::<ZoneDescriptor>();
-    let report = ZoneManagementReceive {
-        partial: true,
-        ..ZoneManagementReceive::new(nsid, 0, bytes as u64 / 4)
-    };
-    let data = Some(Buf::zeroed(bytes));
-    let (entry, data) = queue.passthrough(report.to_entry()?, true, data)?;
-    let reply = Reply {
-        entry,
-        data,
-        transferred: bytes as u32,
-    };
-    let buf = reply
-        .ok("Zone Management Receive")?
-        .data
-        .unwrap_or_else(|| Buf::zeroed(0));
-    let Ok((header, rest)) = ReportHeader::read_from_prefix(&buf) else {
-        return Ok(None);
-    };
-    let zone = ZoneDescriptor::read_from_prefix(rest).ok();
-    Ok(zone
-        .filter(|_| header.nr_zones.get() > 0)
-        .map(|(zone, _)| zone.zcap.get()))
 }

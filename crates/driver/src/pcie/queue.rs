@@ -16,7 +16,11 @@ use super::options::Access;
 use super::pair::{PairCounts, RingPair};
 use super::prp::{self, PageSize, PrpList};
 use super::slot::Slot;
-use crate::entry::{self, Direction};
+use crate::entry::{Direction, Prepared};
+use crate::error::DriverError;
+use crate::inquiry::Asks;
+use crate::socket::Reply;
+use crate::tcp::Transfer;
 
 /// The memory page that the driver sets.
 pub(crate) const PAGE: PageSize = PageSize::from_mps(0);
@@ -239,23 +243,23 @@ impl<F: Function> PcieQueue<F> {
     }
 
     /// Sends any command and waits for its end. Its identifier and data pointer are
-    /// filled in; `to_host` is the direction of the data. Completions of other
-    /// commands meanwhile are kept for the next poll.
+    /// filled in; the status is the caller's to look at. Completions of other commands
+    /// meanwhile are kept for the next poll.
     ///
     /// # Errors
     /// The queue takes no commands, or the command is not over in time.
     pub fn passthrough(
         &mut self,
         entry: SubmissionEntry,
-        to_host: bool,
-        data: Option<Buf>,
-    ) -> Result<(CompletionEntry, Option<Buf>), PcieError> {
-        let bytes = data.as_ref().map_or(0, |data| data.len());
-        let direction = match (bytes, to_host) {
-            (0, _) => Direction::None,
-            (_, true) => Direction::ToHost,
-            (_, false) => Direction::ToController,
+        transfer: Transfer,
+    ) -> Result<Reply, PcieError> {
+        let bytes = transfer.len();
+        let direction = match (bytes, &transfer) {
+            (0, _) | (_, Transfer::None) => Direction::None,
+            (_, Transfer::ToHost(_)) => Direction::ToHost,
+            (_, Transfer::ToController(_)) => Direction::ToController,
         };
+        let data = transfer.into_buf();
         let late = PcieError::Late {
             timeout: self.timeout,
         };
@@ -273,7 +277,13 @@ impl<F: Function> PcieQueue<F> {
                 let (tag, data) = self.finish(popped.slot, &popped.entry);
                 if popped.slot == slot {
                     self.pair.ring_completion(&self.function);
-                    return Ok((popped.entry, data));
+                    let is_success = popped.entry.status.status().is_success();
+                    return Ok(Reply {
+                        entry: popped.entry,
+                        data,
+                        // Fits: transfers have limits far below.
+                        transferred: if is_success { bytes as u32 } else { 0 },
+                    });
                 }
                 let status = popped.entry.status.status();
                 self.complete_locally(tag, status, data);
@@ -372,7 +382,7 @@ impl<F: Function> QueuePair for PcieQueue<F> {
             return Err(Rejected { reason, data });
         }
         let given = data.as_ref().map(|data| data.len());
-        let prepared = entry::prepare(&self.info, &command, given).and_then(|prepared| {
+        let prepared = Prepared::new(&self.info, &command, given).and_then(|prepared| {
             let is_possible = prepared.bytes as u64 <= u64::from(self.most(&command.op));
             is_possible.then_some(prepared).ok_or(Status::INVALID_FIELD)
         });
@@ -446,5 +456,16 @@ impl<F: Function> Drop for PcieQueue<F> {
             self.lists.leak();
             self.slots.iter().for_each(Slot::leak);
         }
+    }
+}
+
+impl<F: Function> Asks for PcieQueue<F> {
+    fn ask(
+        &mut self,
+        _: &'static str,
+        entry: SubmissionEntry,
+        transfer: Transfer,
+    ) -> Result<Reply, DriverError> {
+        Ok(self.passthrough(entry, transfer)?)
     }
 }
