@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use zonelab_device::NamespaceId;
 use zonelab_driver::linux::LinuxOptions;
+use zonelab_driver::pcie::vfio::VfioOptions;
 use zonelab_driver::url::{Address, TcpAddress};
 use zonelab_driver::{AnyController, AnyOptions, DriverError, HostSecrets, Options};
 use zonelab_target::controller::HostSecret;
@@ -38,6 +39,13 @@ impl HostArgs {
                 "--host-key is for drives over NVMe/TCP, and {address} is of this machine"
             ))),
             Address::Linux(address) => Ok(AnyOptions::Linux(LinuxOptions::new(address))),
+            Address::Pcie(address) if self.host_key.is_some() => Err(Failure::usage(format!(
+                "--host-key is for drives over NVMe/TCP, and {address} is of this machine"
+            ))),
+            Address::Pcie(address) => {
+                let options = VfioOptions::new(address);
+                Ok(AnyOptions::Pcie(Box::new(options)))
+            }
         }
     }
 
@@ -103,8 +111,8 @@ impl<'a> Named<'a> {
         if device.contains("://") {
             return Err(Failure::usage(format!(
                 "{device}: programs run on emulated drives, over NVMe/TCP and on drives of this \
-                 machine: name a profile (--device confznspp), tcp://HOST:PORT/NQN?nsid=1 or \
-                 linux:///dev/ng0n1"
+                 machine: name a profile (--device confznspp), tcp://HOST:PORT/NQN?nsid=1, \
+                 linux:///dev/ng0n1 or pcie://0000:01:00.0?nsid=1"
             )));
         }
         let (profile, query) = device.split_once('?').unwrap_or((device, ""));

@@ -45,6 +45,11 @@ pub(crate) fn options(host: &HostArgs, address: Address) -> Result<AnyOptions, F
             depth: (QUEUE_ENTRIES - 1) as u16,
             ..options
         }),
+        AnyOptions::Pcie(mut options) => {
+            options.pcie.queues = QUEUES;
+            options.pcie.queue_entries = QUEUE_ENTRIES.into();
+            AnyOptions::Pcie(options)
+        }
     })
 }
 

@@ -12,6 +12,7 @@ use crate::controller::{Options, TcpController};
 use crate::error::DriverError;
 use crate::identity::Identity;
 use crate::linux::{LinuxController, LinuxOptions, LinuxQueue};
+use crate::pcie::vfio::{VfioController, VfioOptions, VfioQueue};
 use crate::queue::TcpQueue;
 use crate::socket::Reply;
 use crate::tcp::Transfer;
@@ -25,6 +26,8 @@ pub enum AnyOptions {
     Tcp(Box<Options>),
     /// Of this machine, through Linux.
     Linux(LinuxOptions),
+    /// Of this machine, by this program.
+    Pcie(Box<VfioOptions>),
 }
 
 /// A controller of any transport.
@@ -34,6 +37,8 @@ pub enum AnyController {
     Tcp(Box<TcpController>),
     /// Of this machine, through Linux.
     Linux(Box<LinuxController>),
+    /// Of this machine, by this program.
+    Pcie(Box<VfioController>),
 }
 
 /// An I/O queue of such a controller.
@@ -43,6 +48,8 @@ pub enum AnyQueue {
     Tcp(Box<TcpQueue>),
     /// Of this machine, through Linux.
     Linux(Box<LinuxQueue>),
+    /// Of this machine, by this program.
+    Pcie(Box<VfioQueue>),
 }
 
 impl AnyOptions {
@@ -52,6 +59,7 @@ impl AnyOptions {
         match self {
             Self::Tcp(options) => Address::Tcp(options.address.clone()),
             Self::Linux(options) => Address::Linux(options.address.clone()),
+            Self::Pcie(options) => Address::Pcie(options.address.clone()),
         }
     }
 }
@@ -64,6 +72,7 @@ impl AnyController {
         match self {
             Self::Tcp(it) => it.address().nsid,
             Self::Linux(it) => it.nsid(),
+            Self::Pcie(it) => it.nsid(),
         }
     }
 
@@ -76,6 +85,7 @@ impl AnyController {
         Ok(match options {
             AnyOptions::Tcp(options) => Self::Tcp(Box::new(TcpController::connect(*options)?)),
             AnyOptions::Linux(options) => Self::Linux(Box::new(LinuxController::open(&options)?)),
+            AnyOptions::Pcie(options) => Self::Pcie(Box::new(VfioController::connect(*options)?)),
         })
     }
 }
@@ -86,6 +96,7 @@ macro_rules! either {
         match $self {
             Self::Tcp($it) => $call,
             Self::Linux($it) => $call,
+            Self::Pcie($it) => $call,
         }
     };
 }
@@ -113,6 +124,7 @@ impl Controller for AnyController {
         Ok(match self {
             Self::Tcp(it) => AnyQueue::Tcp(Box::new(it.open_queue()?)),
             Self::Linux(it) => AnyQueue::Linux(Box::new(it.open_queue()?)),
+            Self::Pcie(it) => AnyQueue::Pcie(Box::new(it.open_queue()?)),
         })
     }
 

@@ -6,6 +6,7 @@ use zonelab_nvme::Status;
 use zonelab_nvme::command::OutOfRange;
 
 use crate::pcie::PcieError;
+use crate::pcie::vfio::VfioError;
 use crate::tcp::{ProtocolError, RefuseReason};
 
 /// Why a drive could not be used.
@@ -98,6 +99,9 @@ pub enum DriverError {
     /// A controller on PCIe is not as it should be.
     #[error(transparent)]
     Pcie(#[from] PcieError),
+    /// A PCI function cannot be used.
+    #[error(transparent)]
+    Vfio(#[from] VfioError),
     /// A command ended with an error status.
     #[error("{what} failed: {name} ({:#x}){}", status.0, if *dnr { ", do not retry" } else { "" })]
     Command {

@@ -1,4 +1,5 @@
-//! Where a drive is: `tcp://host:port/nqn?nsid=1`, `linux:///dev/ng0n1`.
+//! Where a drive is: `tcp://host:port/nqn?nsid=1`, `linux:///dev/ng0n1`,
+//! `pcie://0000:01:00.0?nsid=1`.
 
 use core::fmt;
 
@@ -6,11 +7,16 @@ use zonelab_nvme::fabrics::{DISCOVERY_NQN, UUID_NQN_PREFIX};
 use zonelab_nvme::identify::Nqn;
 use zonelab_nvme::tcp::{DISCOVERY_PORT, IO_PORT};
 
+use crate::pcie::vfio::{BadAddress, PciAddress};
+
 /// What a URL of a drive over NVMe/TCP starts with.
 pub const SCHEME: &str = "tcp://";
 
 /// What a URL of a drive of this machine starts with.
 pub const LINUX_SCHEME: &str = "linux://";
+
+/// What a URL of a controller on PCIe starts with.
+pub const PCIE_SCHEME: &str = "pcie://";
 
 /// The name of a host that was given none. Every zonelab without `hostnqn` has
 /// the same, so that runs do not differ.
@@ -23,10 +29,10 @@ const KEYS: &str = "nsid, hostnqn, hostid, hdgst, ddgst";
 /// Why a URL names no drive.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
-    /// It starts with neither [`SCHEME`] nor [`LINUX_SCHEME`].
+    /// It starts with none of [`SCHEME`], [`LINUX_SCHEME`] and [`PCIE_SCHEME`].
     #[error(
-        "\"{0}\" does not start with tcp:// or linux://; an address is tcp://host:port/nqn?nsid=1 or \
-         linux:///dev/ng0n1"
+        "\"{0}\" does not start with tcp://, linux:// or pcie://; an address is \
+         tcp://host:port/nqn?nsid=1, linux:///dev/ng0n1 or pcie://0000:01:00.0?nsid=1"
     )]
     Scheme(String),
     /// It starts with [`LINUX_SCHEME`], and no path of a device node follows.
@@ -34,6 +40,12 @@ pub enum UrlError {
         "\"{0}\" names no device node; an address is linux:///dev/ng0n1 or linux:///dev/nvme0n1"
     )]
     NoNode(String),
+    /// There is no such PCI function.
+    #[error(transparent)]
+    PciAddress(#[from] BadAddress),
+    /// There is no such key for a controller on PCIe.
+    #[error("there is no key \"{0}\" behind pcie://: nsid there is")]
+    UnknownPcieKey(String),
     /// There is no such key for a drive of this machine.
     #[error("there is no key \"{0}\" behind linux://: poll there is; the node names the namespace")]
     UnknownLinuxKey(String),
@@ -193,12 +205,7 @@ impl TcpAddress {
             }
             seen.push(key);
             match key {
-                "nsid" => {
-                    let nsid = value.parse().ok();
-                    let valid = "1 to 4294967294";
-                    let nsid = nsid.filter(|nsid| (1..u32::MAX).contains(nsid));
-                    self.nsid = nsid.ok_or_else(|| invalid("nsid", value, valid))?;
-                }
+                "nsid" => self.nsid = namespace(value)?,
                 "hostnqn" => self.hostnqn = nqn("hostnqn", value)?,
                 "hostid" => {
                     let id = Uuid::parse(&value);
@@ -279,6 +286,47 @@ impl fmt::Display for LinuxAddress {
     }
 }
 
+/// A controller on PCIe that this program drives by itself: `pcie://0000:01:00.0?nsid=1`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PcieAddress {
+    /// Its PCI function.
+    pub function: PciAddress,
+    /// Namespace that commands are for: 1 if the URL has none.
+    pub nsid: u32,
+}
+
+impl PcieAddress {
+    /// Reads a URL.
+    ///
+    /// # Errors
+    /// [`UrlError`] names the part that is wrong.
+    pub fn parse(url: &str) -> Result<Self, UrlError> {
+        let rest = url.strip_prefix(PCIE_SCHEME);
+        let rest = rest.ok_or_else(|| UrlError::Scheme(url.to_owned()))?;
+        let (function, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let mut nsid = None;
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            if key != "nsid" {
+                return Err(UrlError::UnknownPcieKey(key.to_owned()));
+            }
+            if nsid.replace(namespace(unescape(value)?)?).is_some() {
+                return Err(UrlError::Twice(key.to_owned()));
+            }
+        }
+        Ok(Self {
+            function: function.parse()?,
+            nsid: nsid.unwrap_or(1),
+        })
+    }
+}
+
+impl fmt::Display for PcieAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{PCIE_SCHEME}{}", self.function)
+    }
+}
+
 /// An address of any transport.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
@@ -286,13 +334,17 @@ pub enum Address {
     Tcp(TcpAddress),
     /// Of this machine.
     Linux(LinuxAddress),
+    /// Of this machine, without the kernel's driver.
+    Pcie(PcieAddress),
 }
 
 impl Address {
     /// True if `text` is meant as an address of a drive.
     #[must_use]
     pub fn is_meant(text: &str) -> bool {
-        text.starts_with(SCHEME) || text.starts_with(LINUX_SCHEME)
+        [SCHEME, LINUX_SCHEME, PCIE_SCHEME]
+            .iter()
+            .any(|scheme| text.starts_with(scheme))
     }
 
     /// Reads a URL.
@@ -300,10 +352,13 @@ impl Address {
     /// # Errors
     /// [`UrlError`] names the part that is wrong.
     pub fn parse(url: &str) -> Result<Self, UrlError> {
-        match url.starts_with(LINUX_SCHEME) {
-            true => LinuxAddress::parse(url).map(Self::Linux),
-            false => TcpAddress::parse(url).map(Self::Tcp),
+        if url.starts_with(LINUX_SCHEME) {
+            return LinuxAddress::parse(url).map(Self::Linux);
         }
+        if url.starts_with(PCIE_SCHEME) {
+            return PcieAddress::parse(url).map(Self::Pcie);
+        }
+        TcpAddress::parse(url).map(Self::Tcp)
     }
 
     /// The namespace that it names; `None`: the node tells.
@@ -312,6 +367,7 @@ impl Address {
         match self {
             Self::Tcp(address) => Some(address.nsid),
             Self::Linux(_) => None,
+            Self::Pcie(address) => Some(address.nsid),
         }
     }
 
@@ -327,6 +383,7 @@ impl fmt::Display for Address {
         match self {
             Self::Tcp(address) => address.fmt(f),
             Self::Linux(address) => address.fmt(f),
+            Self::Pcie(address) => address.fmt(f),
         }
     }
 }
@@ -357,6 +414,12 @@ fn nqn(key: &'static str, value: String) -> Result<String, UrlError> {
 
 fn invalid(key: &'static str, value: String, valid: &'static str) -> UrlError {
     UrlError::Value { key, value, valid }
+}
+
+fn namespace(value: String) -> Result<u32, UrlError> {
+    let nsid = value.parse().ok();
+    let nsid = nsid.filter(|nsid| (1..u32::MAX).contains(nsid));
+    nsid.ok_or_else(|| invalid("nsid", value, "1 to 4294967294"))
 }
 
 fn switch(key: &'static str, value: String) -> Result<bool, UrlError> {

@@ -66,6 +66,7 @@ pub(super) fn subsystems(session: &Session) -> String {
     let (transport, address) = match &session.address {
         Address::Tcp(tcp) => ("tcp", format!("traddr={},trsvcid={}", tcp.host, tcp.port)),
         Address::Linux(linux) => ("linux", linux.path.clone()),
+        Address::Pcie(pcie) => ("pcie", pcie.function.to_string()),
     };
     if session.json {
         let path = json!({

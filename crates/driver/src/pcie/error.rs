@@ -51,6 +51,9 @@ pub enum PcieError {
     /// Registers read as all ones.
     #[error("the device is gone: its registers read as all ones")]
     Gone,
+    /// The host wants it back.
+    #[error("the host asks for the device back: it is to be removed, or bound to another driver")]
+    AskedFor,
     /// No memory.
     #[error(transparent)]
     Dma(#[from] DmaError),

@@ -197,6 +197,13 @@ impl<F: Function> PcieQueue<F> {
         })
     }
 
+    /// That a command is in flight for too long at `now`, if one is: for transports that
+    /// do not abort it.
+    pub(crate) fn late_error(&mut self, now: Nanos) -> Option<PcieError> {
+        let timeout = self.timeout;
+        self.late(now).map(|_| PcieError::Late { timeout })
+    }
+
     /// An Abort is on its way for a command.
     pub(crate) fn aborting(&mut self, late: Late) {
         self.slots[usize::from(late.slot)].is_aborted = true;

@@ -8,9 +8,10 @@ mod ioctl;
 mod iova;
 mod memory;
 mod sysfs;
+mod transport;
 
 use std::fs::{File, OpenOptions};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ pub use address::{BadAddress, PciAddress};
 pub use bind::KERNEL_DRIVER;
 pub use error::VfioError;
 pub use sysfs::{PciBus, VFIO_DRIVER};
+pub use transport::{VfioController, VfioOptions, VfioQueue};
 
 use super::bus::{DmaError, DmaMemory, Function, Registers};
 use super::dma::DmaRegion;
@@ -34,6 +36,8 @@ use memory::AddressSpace;
 const COMMAND: u64 = 4;
 const MEMORY_SPACE: u16 = 1 << 1;
 const BUS_MASTER: u16 = 1 << 2;
+/// The register CSTS, of which no value is all ones.
+const CONTROLLER_STATUS: u64 = 0x1c;
 
 /// An NVMe controller that VFIO has handed to this program.
 ///
@@ -53,7 +57,7 @@ struct Device {
     file: File,
     config: ioctl::Region,
     /// Readable when the host wants the device back.
-    requests: Option<OwnedFd>,
+    requests: OwnedFd,
 }
 
 impl VfioFunction {
@@ -112,6 +116,17 @@ impl VfioFunction {
     pub fn is_asked_for(&self) -> bool {
         self.device.is_asked_for(Nanos::ZERO)
     }
+
+    /// Whether the device is gone: its registers read as all ones.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.read32(CONTROLLER_STATUS) == u32::MAX
+    }
+
+    /// What becomes readable when the host asks for the device.
+    fn requests(&self) -> BorrowedFd<'_> {
+        self.device.requests.as_fd()
+    }
 }
 
 fn open(path: &str) -> Result<File, VfioError> {
@@ -147,9 +162,7 @@ impl Device {
         let config = ioctl::region(&device, ioctl::CONFIG_SPACE)?;
         let requests = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         // Kernels can be older than this signal.
-        let requests = ioctl::watch_requests(&device, requests.as_raw_fd())
-            .is_ok()
-            .then_some(requests);
+        let _older = ioctl::watch_requests(&device, requests.as_raw_fd());
         let device = Self {
             file: device.into(),
             config,
@@ -175,12 +188,7 @@ impl Device {
 
     /// Whether the host asks for the device, now or within `span`.
     fn is_asked_for(&self, span: Nanos) -> bool {
-        let mut watched: Vec<PollFd<'_>> = Vec::with_capacity(1);
-        watched.extend(
-            self.requests
-                .iter()
-                .map(|of| PollFd::new(of, PollFlags::IN)),
-        );
+        let mut watched = [PollFd::new(&self.requests, PollFlags::IN)];
         // Whatever ended the wait, the signal stays.
         let polled = rustix::event::poll(&mut watched, Some(&time_limit(span)));
         polled.is_ok() && watched.iter().any(|of| !of.revents().is_empty())
