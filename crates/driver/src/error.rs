@@ -213,6 +213,7 @@ impl DriverError {
                 | Self::Held { .. }
                 | Self::NoIoUring { .. }
                 | Self::NoPolledQueues { .. }
+                | Self::Vfio(_)
         )
     }
 

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::channel::Channel;
 use crate::console::Console;
 use crate::monitor::Monitor;
-use crate::qemu::{self, Machine};
+use crate::qemu::{self, Chassis, Machine};
 use crate::{Disk, Image, image};
 
 /// How long a guest may take to boot: ten times what it takes.
@@ -56,8 +56,17 @@ impl Guest {
     ///
     /// QEMU is not there, or the guest does not come up; with its console.
     pub fn boot(image: &Image, disks: &[Disk]) -> Result<Self> {
+        Self::boot_in(image, Chassis::Plain, disks)
+    }
+
+    /// The same in another chassis.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::boot`].
+    pub fn boot_in(image: &Image, chassis: Chassis, disks: &[Disk]) -> Result<Self> {
         let directory = qemu::new_directory(&image::directory().join("run"));
-        let (mut machine, agent, monitor) = Machine::start(image, disks, directory)?;
+        let (mut machine, agent, monitor) = Machine::start(image, chassis, disks, directory)?;
         let console = Console::new(machine.console());
         let channel = Channel::open(agent, BOOT);
         let channel = channel.with_context(|| console.tail().unwrap_or_default())?;

@@ -1,5 +1,6 @@
 //! `zonelab nvme`.
 
+mod bind;
 mod discover;
 mod feature;
 mod fields;
@@ -35,7 +36,8 @@ pub(crate) struct Args {
 const AFTER_HELP: &str = "\
 A drive is tcp://HOST:PORT/NQN?nsid=1, with any of nsid, hostnqn, hostid, hdgst=1,
 ddgst=1 behind the question mark; without NQN it is the discovery subsystem. Or it is
-linux:///dev/ng0n1, a namespace of this machine that nobody else uses.
+linux:///dev/ng0n1, a namespace of this machine that nobody else uses, or
+pcie://0000:01:00.0?nsid=1, a controller that `zonelab nvme bind` has taken from the kernel.
 
 Exit codes: 0 done, 2 usage, 3 input file, 4 no connection or in use, 5 the drive failed the
 command, or violated the protocol.";
@@ -43,7 +45,7 @@ command, or violated the protocol.";
 /// Options of all commands.
 #[derive(clap::Args)]
 struct DeviceArgs {
-    /// The drive: tcp://HOST:PORT/NQN?nsid=1 or linux:///dev/ng0n1
+    /// The drive: tcp://HOST:PORT/NQN?nsid=1, linux:///dev/ng0n1 or pcie://0000:01:00.0?nsid=1
     #[arg(long, short = 'd', value_name = "URL", global = true)]
     device: Option<String>,
     /// Namespace, instead of the one in the URL
@@ -57,6 +59,12 @@ struct DeviceArgs {
     /// How results are shown
     #[arg(long, short = 'o', value_enum, global = true, value_name = "FORMAT")]
     output_format: Option<OutputFormat>,
+}
+
+impl DeviceArgs {
+    fn is_json(&self) -> bool {
+        self.json || self.output_format == Some(OutputFormat::Json)
+    }
 }
 
 /// Forms of results.
@@ -115,6 +123,10 @@ enum Command {
     IoPassthru(raw::Args),
     /// Send any admin command
     AdminPassthru(raw::Args),
+    /// Take a controller from the kernel's driver, for pcie://; needs root
+    Bind(bind::Args),
+    /// Give such a controller back to the kernel's driver
+    Release(bind::Args),
     /// Make a key for authentication; needs no drive
     GenDhchapKey(gen_key::Args),
 }
@@ -125,8 +137,14 @@ enum Command {
 /// [`Failure`] with its exit code.
 pub(crate) fn nvme(args: &Args) -> Result<Exit, Failure> {
     let device = &args.device;
-    if let Command::GenDhchapKey(args) = &args.command {
-        console::print(&gen_key::generate(args)?)?;
+    let is_json = device.is_json();
+    if let Some(text) = match &args.command {
+        Command::Bind(args) => Some(bind::bind(args, is_json)?),
+        Command::Release(args) => Some(bind::release(args, is_json)?),
+        Command::GenDhchapKey(args) => Some(gen_key::generate(args)?),
+        _ => None,
+    } {
+        console::print(&text)?;
         return Ok(Exit::Done);
     }
     let mut session = Session::connect(device)?;
@@ -153,7 +171,7 @@ pub(crate) fn nvme(args: &Args) -> Result<Exit, Failure> {
         Command::ErrorLog(args) => log::errors(&mut session, args),
         Command::GetFeature(args) => feature::get(&mut session, args),
         Command::SetFeature(args) => feature::set(&mut session, args),
-        Command::GenDhchapKey(args) => gen_key::generate(args),
+        Command::Bind(_) | Command::Release(_) | Command::GenDhchapKey(_) => Ok(String::new()),
     };
     // Print what there is before leaving, whether or not leaving goes well.
     let printed = text.and_then(|text| console::print(&text));
@@ -195,7 +213,7 @@ impl Session {
             queue: None,
             address,
             nsid,
-            json: args.json || args.output_format == Some(OutputFormat::Json),
+            json: args.is_json(),
         })
     }
 

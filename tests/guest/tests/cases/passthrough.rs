@@ -30,13 +30,13 @@ pub(crate) const CASES: &[(&str, ServedCase)] = &[
 ];
 
 /// How long a job file may take.
-const LIMIT: Duration = Duration::from_secs(300);
+pub(crate) const LIMIT: Duration = Duration::from_secs(300);
 
 /// The program in the guest.
-const ZONELAB: &str = "/zonelab/run";
+pub(crate) const ZONELAB: &str = "/zonelab/run";
 
 /// A job file whose second job resets the zones that the first wrote.
-const JOBS: &str = "\
+pub(crate) const JOBS: &str = "\
 [global]
 zonemode=zbd
 direct=1
@@ -66,7 +66,7 @@ bs=4k
 ";
 
 /// Puts the program into the guest, unless it is there.
-fn install(guest: &mut Guest) -> Result<()> {
+pub(crate) fn install(guest: &mut Guest) -> Result<()> {
     if guest.run(&format!("[ -x {ZONELAB} ]"))?.code == 0 {
         return Ok(());
     }
@@ -129,13 +129,13 @@ fn nvme(node: &str, command: &str) -> String {
     format!("{ZONELAB} nvme {command} --device linux://{node}")
 }
 
-fn json(guest: &mut Guest, script: &str) -> Result<Value> {
+pub(crate) fn json(guest: &mut Guest, script: &str) -> Result<Value> {
     let text = guest.ok(script)?;
     serde_json::from_str(&text).with_context(|| format!("`{script}` printed\n{text}"))
 }
 
 /// Runs a script that has to fail with `code` and say `words`.
-fn refuses(guest: &mut Guest, script: &str, code: i32, words: &str) -> Result<()> {
+pub(crate) fn refuses(guest: &mut Guest, script: &str, code: i32, words: &str) -> Result<()> {
     let output = guest.run(script)?;
     ensure!(
         output.code == code && output.text.contains(words),
@@ -349,45 +349,32 @@ fn leaves_alone_what_is_held(guest: &mut Guest) -> Result<()> {
 
 /// What a job file came to.
 #[derive(Debug, PartialEq, Eq)]
-struct Outcome {
+pub(crate) struct Outcome {
     /// Name, operations and bytes of each job, read and written.
-    jobs: Vec<(String, [(u64, u64); 2])>,
+    pub(crate) jobs: Vec<(String, [(u64, u64); 2])>,
     /// Zones that jobs emptied.
-    resets: u64,
+    pub(crate) resets: u64,
     /// State and write pointer of the zones that jobs use, and of one beyond.
-    zones: Vec<(State, u64)>,
+    pub(crate) zones: Vec<(State, u64)>,
+}
+
+impl Outcome {
+    /// The same where zones that are open count as closed.
+    pub(crate) fn without_closing(mut self) -> Self {
+        for (state, _) in &mut self.zones {
+            if matches!(state, State::ImplicitlyOpen | State::ExplicitlyOpen) {
+                *state = State::Closed;
+            }
+        }
+        self
+    }
 }
 
 /// The same job file by the guest's fio on the block device, and by `zonelab fio`
 /// through either node.
 fn jobs_do_what_fio_does(guest: &mut Guest) -> Result<()> {
     let drive = prepare(guest)?;
-    guest.ok(&format!(
-        "cat > /scratch/job.fio <<'END OF JOB'\n{JOBS}\nEND OF JOB"
-    ))?;
-    let text = guest.ok_for(
-        LIMIT,
-        &format!(
-            "fio --output-format=json,normal --filename={} /scratch/job.fio 2> /scratch/err || \
-             {{ cat /scratch/err; exit 1; }}",
-            drive.block()
-        ),
-    )?;
-    let begin = text.find('{').context("no JSON")?;
-    let mut values = serde_json::Deserializer::from_str(&text[begin..]).into_iter::<Value>();
-    let report = values.next().context("no JSON")??;
-    let resets = text[begin + values.byte_offset()..]
-        .lines()
-        .filter_map(|line| {
-            let (_, rest) = line.split_once("; ")?;
-            rest.strip_suffix(" zone resets")?.parse::<u64>().ok()
-        });
-    let theirs = Outcome {
-        jobs: amounts(&report)?,
-        resets: resets.sum(),
-        zones: zones(guest, &drive)?,
-    };
-    ensure!(theirs.resets > 0, "the jobs are to reset zones: {theirs:?}");
+    let theirs = fio(guest, &drive)?;
     for node in [drive.generic(), drive.block()] {
         drive.reset_all(guest)?;
         let script = format!(
@@ -411,7 +398,38 @@ fn jobs_do_what_fio_does(guest: &mut Guest) -> Result<()> {
     drive.reset_all(guest)
 }
 
-fn amounts(report: &Value) -> Result<Vec<(String, [(u64, u64); 2])>> {
+/// What [`JOBS`] come to by the guest's fio on the kernel's driver.
+pub(crate) fn fio(guest: &mut Guest, drive: &Drive) -> Result<Outcome> {
+    guest.ok(&format!(
+        "cat > /scratch/job.fio <<'END OF JOB'\n{JOBS}\nEND OF JOB"
+    ))?;
+    let text = guest.ok_for(
+        LIMIT,
+        &format!(
+            "fio --output-format=json,normal --filename={} /scratch/job.fio 2> /scratch/err || \
+             {{ cat /scratch/err; exit 1; }}",
+            drive.block()
+        ),
+    )?;
+    let begin = text.find('{').context("no JSON")?;
+    let mut values = serde_json::Deserializer::from_str(&text[begin..]).into_iter::<Value>();
+    let report = values.next().context("no JSON")??;
+    let resets = text[begin + values.byte_offset()..]
+        .lines()
+        .filter_map(|line| {
+            let (_, rest) = line.split_once("; ")?;
+            rest.strip_suffix(" zone resets")?.parse::<u64>().ok()
+        });
+    let theirs = Outcome {
+        jobs: amounts(&report)?,
+        resets: resets.sum(),
+        zones: zones(guest, drive)?,
+    };
+    ensure!(theirs.resets > 0, "the jobs are to reset zones: {theirs:?}");
+    Ok(theirs)
+}
+
+pub(crate) fn amounts(report: &Value) -> Result<Vec<(String, [(u64, u64); 2])>> {
     let jobs = report["jobs"].as_array().context("no jobs")?;
     jobs.iter()
         .map(|job| {
@@ -426,7 +444,7 @@ fn amounts(report: &Value) -> Result<Vec<(String, [(u64, u64); 2])>> {
         .collect()
 }
 
-fn zones(guest: &mut Guest, drive: &Drive) -> Result<Vec<(State, u64)>> {
+pub(crate) fn zones(guest: &mut Guest, drive: &Drive) -> Result<Vec<(State, u64)>> {
     let report = drive.report(guest, 0, 5)?;
     let pointer = |zone: &Zone| match zone.state {
         State::Full => zone.start_lba + zone.capacity_lbas,
