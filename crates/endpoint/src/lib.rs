@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | [`Endpoint`] | the emulated drive with a whole controller (`target`) behind rings |
 //! | [`Fault`] | what it does wrong if it is asked to |
-//! | [`Instant`] | a controller that completes everything at once, and does nothing else: for measuring the driver |
+//! | [`Immediate`] | a controller that completes everything at once, and does nothing else: for measuring the driver |
 //! | [`prp`] | the way along PRPs, as the specification describes it |
 //!
 //! An endpoint knows the time that it is told: in virtual time that of the reactor, so
@@ -18,11 +18,11 @@ mod clock;
 mod controller;
 mod endpoint;
 mod fault;
-mod instant;
+mod immediate;
 pub mod prp;
 mod queues;
 mod registers;
 
 pub use endpoint::{Endpoint, EndpointError, EndpointSettings};
 pub use fault::{Fault, Stuck};
-pub use instant::Instant;
+pub use immediate::Immediate;

@@ -7,7 +7,7 @@ use serde_json::json;
 use zonelab_device::{Buf, Command, Completion, Lba, Monotonic, Op, QueuePair, Tag};
 use zonelab_driver::DriverError;
 use zonelab_driver::pcie::{PcieController, PcieOptions, PcieQueue, Registers};
-use zonelab_endpoint::{Endpoint, EndpointSettings, Instant};
+use zonelab_endpoint::{Endpoint, EndpointSettings, Immediate};
 use zonelab_lab::table::{Cell, Column, Table};
 use zonelab_ssd::{Drive, profile};
 
@@ -90,10 +90,10 @@ pub(super) struct Row {
 
 /// A queue, and the buffers that go round through it.
 struct Load {
-    queue: PcieQueue<Instant>,
-    instant: Instant,
+    queue: PcieQueue<Immediate>,
+    immediate: Immediate,
     /// Disables the controller when it goes.
-    _controller: PcieController<Instant>,
+    _controller: PcieController<Immediate>,
     command: Command,
     depth: u32,
     buffers: Vec<Option<Buf>>,
@@ -106,14 +106,14 @@ impl Load {
         let config = config.ok_or(DriverError::Closed)?;
         let settings = EndpointSettings::default();
         let endpoint = Endpoint::in_real_time(Drive::new(&config), settings, Monotonic::new());
-        let instant = Instant::new(endpoint.map_err(|_| DriverError::Closed)?);
+        let immediate = Immediate::new(endpoint.map_err(|_| DriverError::Closed)?);
         let options = PcieOptions {
             queue_entries: 128,
             ..PcieOptions::default()
         };
-        let mut controller = PcieController::connect(instant.clone(), options)?;
+        let mut controller = PcieController::connect(immediate.clone(), options)?;
         let queue = controller.open_queue()?;
-        instant.attach();
+        immediate.attach();
         let lba_bytes = controller
             .info()
             .namespaces
@@ -135,7 +135,7 @@ impl Load {
         }
         Ok(Self {
             queue,
-            instant,
+            immediate,
             _controller: controller,
             command: Command::new(op),
             depth: case.depth,
@@ -170,7 +170,7 @@ impl Load {
         let mut tail = 0;
         for _ in 0..operations.div_ceil(self.depth.into()) {
             tail = (tail + self.depth) % entries;
-            self.instant.write32(0x1008, tail);
+            self.immediate.write32(0x1008, tail);
         }
     }
 }

@@ -16,8 +16,12 @@ use crate::error::DriverError;
 /// Unit of CAP.TO and CRTO.
 const READY_UNIT_MS: u64 = 500;
 
+/// Longest time that is waited, in that unit: the largest CAP.TO, two minutes. CRTO could
+/// say nine hours, which is an error of the controller rather than a wish.
+const MAX_READY_UNITS: u64 = 255;
+
 /// How long to wait before CSTS is read again.
-const LOOK_EVERY: Nanos = Nanos::from_us(100);
+const LOOK_EVERY: Nanos = Nanos::from_ms(1);
 
 /// Where a register is in the BAR: properties have the same offsets.
 const fn offset(property: Property) -> u64 {
@@ -234,5 +238,5 @@ fn ready_timeout(function: &impl Registers, cap: Capabilities) -> Nanos {
         }
         false => 0,
     };
-    Nanos::from_ms(READY_UNIT_MS * to.max(crto).max(1))
+    Nanos::from_ms(READY_UNIT_MS * to.max(crto).clamp(1, MAX_READY_UNITS))
 }

@@ -206,7 +206,8 @@ impl Controller {
             }
             if !queue.ring(tail) {
                 self.bad_doorbells += 1;
-                break;
+                // It would be looked at for ever.
+                return self.fail();
             }
             self.publish_event_index(of, tail);
         }

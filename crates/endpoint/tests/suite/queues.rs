@@ -105,7 +105,22 @@ fn bad_queues_are_refused() {
         let entry = create.to_entry().unwrap();
         assert_eq!(status(&mut controller, entry), expected, "{create:?}");
     }
-    let without = CreateIoSubmissionQueue {
+}
+
+/// A submission queue needs its completion queue, which goes after it.
+#[test]
+fn queues_are_made_and_deleted_in_order() {
+    let endpoint = endpoint(EndpointSettings::default());
+    let mut controller = connect(&endpoint, PcieOptions::default());
+    let ring = endpoint.allocate(64 * 1024).unwrap();
+    let completion = CreateIoCompletionQueue {
+        qid: 2,
+        entries: 16,
+        prp1: ring.iova(),
+        contiguous: true,
+        vector: None,
+    };
+    let submission = CreateIoSubmissionQueue {
         qid: 2,
         entries: 16,
         prp1: ring.iova(),
@@ -113,42 +128,26 @@ fn bad_queues_are_refused() {
         priority: 0,
         cqid: 2,
     };
-    assert_eq!(
-        status(&mut controller, without.to_entry().unwrap()),
-        Status::CQ_INVALID
-    );
-    assert_eq!(
-        status(&mut controller, good.to_entry().unwrap()),
-        Status::SUCCESS
-    );
-    assert_eq!(
-        status(&mut controller, without.to_entry().unwrap()),
-        Status::SUCCESS
-    );
-    let completion = DeleteIoQueue {
-        qid: 2,
-        is_submission: false,
+    let delete = |is_submission| {
+        let qid = 2;
+        DeleteIoQueue { qid, is_submission }.to_entry()
     };
-    let submission = DeleteIoQueue {
-        qid: 2,
-        is_submission: true,
-    };
-    let early = status(&mut controller, completion.to_entry());
-    assert_eq!(
-        early,
-        Status::INVALID_QUEUE_DELETION,
-        "its submission queue is there"
+    let (completion, submission) = (
+        completion.to_entry().unwrap(),
+        submission.to_entry().unwrap(),
     );
-    assert_eq!(
-        status(&mut controller, submission.to_entry()),
-        Status::SUCCESS
-    );
-    assert_eq!(
-        status(&mut controller, completion.to_entry()),
-        Status::SUCCESS
-    );
-    let twice = status(&mut controller, completion.to_entry());
-    assert_eq!(twice, Status::INVALID_QUEUE_IDENTIFIER);
+    for (entry, expected) in [
+        (submission, Status::CQ_INVALID),
+        (completion, Status::SUCCESS),
+        (submission, Status::SUCCESS),
+        (submission, Status::INVALID_QUEUE_IDENTIFIER),
+        (delete(false), Status::INVALID_QUEUE_DELETION),
+        (delete(true), Status::SUCCESS),
+        (delete(false), Status::SUCCESS),
+        (delete(false), Status::INVALID_QUEUE_IDENTIFIER),
+    ] {
+        assert_eq!(status(&mut controller, entry), expected);
+    }
 }
 
 /// Two queues at once do not get into each other's way.

@@ -22,9 +22,9 @@ const QID: u16 = 1;
 const SQE_WORDS: usize = 8;
 
 /// An endpoint whose first I/O queue completes all commands at once, with success, once
-/// it has been [attached](Instant::attach).
+/// it has been [attached](Immediate::attach).
 #[derive(Clone, Debug)]
-pub struct Instant {
+pub struct Immediate {
     endpoint: Endpoint,
     rings: Rc<OnceCell<Rings>>,
 }
@@ -74,7 +74,7 @@ fn wrap(at: u32, entries: u32) -> u32 {
     if at + 1 == entries { 0 } else { at + 1 }
 }
 
-impl Instant {
+impl Immediate {
     /// An endpoint that does what it always does until a queue is attached.
     #[must_use]
     pub fn new(endpoint: Endpoint) -> Self {
@@ -110,7 +110,7 @@ impl Instant {
     }
 }
 
-impl Registers for Instant {
+impl Registers for Immediate {
     fn bar_bytes(&self) -> u64 {
         self.endpoint.bar_bytes()
     }
@@ -134,13 +134,13 @@ impl Registers for Instant {
     }
 }
 
-impl DmaMemory for Instant {
+impl DmaMemory for Immediate {
     fn allocate(&self, bytes: usize) -> Result<DmaRegion, DmaError> {
         self.endpoint.allocate(bytes)
     }
 }
 
-impl Function for Instant {
+impl Function for Immediate {
     #[inline]
     fn now(&self) -> Nanos {
         self.endpoint.now()
