@@ -207,7 +207,7 @@ pub fn copy_out(words: &[AtomicU64], offset: usize, to: &mut [u8]) {
 /// A data buffer in DMA memory: what a queue need not copy.
 ///
 /// The plain bytes are there only through the [`Buf`] that owns this. A queue that
-/// submits the buffer keeps that `Buf`, and calls [`DmaBuf::lend`] around the
+/// submits the buffer keeps that `Buf`, and lends it to the device for the time of the
 /// command.
 #[derive(Debug)]
 pub struct DmaBuf {
