@@ -3,13 +3,16 @@
 use std::path::PathBuf;
 
 use zonelab_device::NamespaceId;
-use zonelab_driver::url::TcpAddress;
-use zonelab_driver::{DriverError, HostSecrets, Options, TcpController, TcpDevice};
+use zonelab_driver::linux::LinuxOptions;
+use zonelab_driver::pcie::vfio::VfioOptions;
+use zonelab_driver::url::{Address, TcpAddress};
+use zonelab_driver::{AnyController, AnyOptions, DriverError, HostSecrets, Options};
 use zonelab_target::controller::HostSecret;
 
 use crate::conditions::ConditionArgs;
 use crate::exit::{Exit, Failure};
 use crate::host_keys;
+use crate::real_drive::Drive;
 
 /// Who the host is to a drive over NVMe/TCP.
 #[derive(clap::Args)]
@@ -26,12 +29,24 @@ impl HostArgs {
     ///
     /// # Errors
     /// The file of keys cannot be read, is wrong, or has no key of this host.
-    pub(crate) fn options(&self, address: TcpAddress) -> Result<Options, Failure> {
-        let secrets = self.secrets(&address)?;
-        Ok(Options {
-            secrets,
-            ..Options::new(address)
-        })
+    pub(crate) fn options(&self, address: Address) -> Result<AnyOptions, Failure> {
+        match address {
+            Address::Tcp(address) => Ok(AnyOptions::Tcp(Box::new(Options {
+                secrets: self.secrets(&address)?,
+                ..Options::new(address)
+            }))),
+            Address::Linux(address) if self.host_key.is_some() => Err(Failure::usage(format!(
+                "--host-key is for drives over NVMe/TCP, and {address} is of this machine"
+            ))),
+            Address::Linux(address) => Ok(AnyOptions::Linux(LinuxOptions::new(address))),
+            Address::Pcie(address) if self.host_key.is_some() => Err(Failure::usage(format!(
+                "--host-key is for drives over NVMe/TCP, and {address} is of this machine"
+            ))),
+            Address::Pcie(address) => {
+                let options = VfioOptions::new(address);
+                Ok(AnyOptions::Pcie(Box::new(options)))
+            }
+        }
     }
 
     /// The secrets in the file of keys, if there is one.
@@ -65,9 +80,11 @@ pub(crate) enum Named<'a> {
         nsid: Option<NamespaceId>,
         /// Its time is real; else virtual.
         is_real: bool,
+        /// Programs reach it through the driver for PCIe, on a controller in memory.
+        is_over_pcie: bool,
     },
-    /// A drive over NVMe/TCP, in real time.
-    Tcp(TcpAddress),
+    /// A real drive, over NVMe/TCP or of this machine, in real time.
+    Real(Address),
 }
 
 impl<'a> Named<'a> {
@@ -76,28 +93,35 @@ impl<'a> Named<'a> {
     /// # Errors
     /// It names none, or one of a kind that is yet to come: what would be valid.
     pub(crate) fn parse(device: &'a str) -> Result<Self, Failure> {
-        if device.starts_with(zonelab_driver::url::SCHEME) {
-            let address = TcpAddress::parse(device).map_err(|e| Failure::usage(e.to_string()))?;
+        if Address::is_meant(device) {
+            let address = Address::parse(device).map_err(|e| Failure::usage(e.to_string()))?;
             if address.is_discovery() {
                 return Err(Failure::usage(format!(
                     "{device}: this is a discovery subsystem; `zonelab nvme discover` lists the \
                      drives that it knows, and one of them is tcp://HOST:PORT/NQN?nsid=1"
                 )));
             }
-            return Ok(Self::Tcp(address));
+            return Ok(Self::Real(address));
         }
-        if device.contains("://") || device.starts_with("/dev/") {
+        if device.starts_with("/dev/") {
             return Err(Failure::usage(format!(
-                "{device}: programs run on emulated drives and over NVMe/TCP: name a profile \
-                 (--device confznspp) or tcp://HOST:PORT/NQN?nsid=1"
+                "{device}: a drive of this machine is named with its scheme: linux://{device}"
+            )));
+        }
+        if device.contains("://") {
+            return Err(Failure::usage(format!(
+                "{device}: programs run on emulated drives, over NVMe/TCP and on drives of this \
+                 machine: name a profile (--device confznspp), tcp://HOST:PORT/NQN?nsid=1, \
+                 linux:///dev/ng0n1 or pcie://0000:01:00.0?nsid=1"
             )));
         }
         let (profile, query) = device.split_once('?').unwrap_or((device, ""));
-        let (mut nsid, mut is_real) = (None, false);
+        let (mut nsid, mut is_real, mut is_over_pcie) = (None, false, false);
         for part in query.split('&').filter(|part| !part.is_empty()) {
             match part.split_once('=') {
                 Some(("clock", "virtual")) => is_real = false,
                 Some(("clock", "real")) => is_real = true,
+                Some(("via", "pcie")) => is_over_pcie = true,
                 Some(("nsid", number)) => {
                     let number = number.parse().map_err(|_| {
                         let message =
@@ -109,26 +133,48 @@ impl<'a> Named<'a> {
                 _ => {
                     return Err(Failure::usage(format!(
                         "{device}: \"{part}\" is unknown behind a profile; it takes \
-                         {profile}?nsid=1, {profile}?clock=real or {profile}?clock=virtual"
+                         {profile}?nsid=1, {profile}?clock=real, {profile}?clock=virtual or \
+                         {profile}?via=pcie"
                     )));
                 }
             }
+        }
+        if is_real && is_over_pcie {
+            return Err(Failure::usage(format!(
+                "{device}: via=pcie is for virtual time so far: leave out clock=real"
+            )));
         }
         Ok(Self::Emulated {
             profile,
             nsid,
             is_real,
+            is_over_pcie,
         })
     }
 }
 
-/// Connects to a drive over NVMe/TCP.
+/// Refuses a drive that is to be reached through the driver for PCIe where programs do
+/// not do that yet.
 ///
 /// # Errors
-/// Nobody is there, or not what it should be: exit code 5.
-pub(crate) fn connect(options: Options) -> Result<TcpDevice, Failure> {
-    let controller = TcpController::connect(options).map_err(gone)?;
-    TcpDevice::new(controller).map_err(gone)
+/// It is such a drive.
+pub(crate) fn refuse_pcie(device: &str, is_over_pcie: bool) -> Result<(), Failure> {
+    match is_over_pcie {
+        false => Ok(()),
+        true => Err(Failure::usage(format!(
+            "{device}: via=pcie is for `zonelab fio` so far: leave it out"
+        ))),
+    }
+}
+
+/// Connects to a real drive.
+///
+/// # Errors
+/// Nobody is there, or not what it should be: exit code 5. A drive of this machine
+/// is not there, in use, or not ours to open: exit code 4.
+pub(crate) fn connect(options: AnyOptions) -> Result<Drive, Failure> {
+    let controller = AnyController::connect(options).map_err(gone)?;
+    Drive::new(controller).map_err(gone)
 }
 
 /// A device that cannot be used, or not any more.
@@ -137,10 +183,14 @@ pub(crate) fn gone(error: DriverError) -> Failure {
         true => "; is the drive served there? (`zonelab serve PROFILE` serves one)",
         false => "",
     };
-    Failure::new(Exit::Device, anyhow::anyhow!("{error}{advice}"))
+    let exit = match error.is_of_machine() {
+        true => Exit::Environment,
+        false => Exit::Device,
+    };
+    Failure::new(exit, anyhow::anyhow!("{error}{advice}"))
 }
 
-/// Refuses what makes or changes an emulated drive on one over NVMe/TCP;
+/// Refuses what makes or changes an emulated drive on a real one;
 /// `restore` says what the program does instead of restoring a drive.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
-//! `zonelab run --device`: an experiment on another drive, in real time, or on a drive
-//! over NVMe/TCP.
+//! `zonelab run --device`: an experiment on another drive, in real time, or on a real
+//! drive.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use serde_json::{Value, json};
 use zonelab_device::{NamespaceId, Nanos};
+use zonelab_driver::Controller as _;
 use zonelab_lab::device::{ReportedZone, Site, report_zones};
 use zonelab_lab::run::{self, Attached, Point, PointResult, RealError, RunOptions};
 use zonelab_nvme::zns::ZoneState;
@@ -16,7 +17,7 @@ use zonelab_nvme::zns::ZoneState;
 use crate::conditions::ConditionArgs;
 use crate::devices::{self, HostArgs, Named};
 use crate::exit::{Exit, Failure};
-use crate::over_tcp::{self, OverTcp};
+use crate::real_drive::{self, RealDrive};
 use crate::results::Configuration;
 use crate::session::Loaded;
 
@@ -24,10 +25,10 @@ use crate::session::Loaded;
 #[derive(clap::Args)]
 pub(crate) struct DeviceArgs {
     /// Run on this device instead of the file's profile: PROFILE (virtual time),
-    /// PROFILE?clock=real, or tcp://HOST:PORT/NQN (both in real time)
+    /// PROFILE?clock=real, tcp://HOST:PORT/NQN or linux:///dev/ng0n1 (all in real time)
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
-    /// The zones of the drive behind tcp:// that the experiment uses may be reset and
+    /// The zones of the real drive that the experiment uses may be reset and
     /// written: what they hold is lost
     #[arg(long)]
     overwrite: bool,
@@ -48,14 +49,14 @@ pub(crate) enum On {
     Virtual,
     /// Emulated drives, in real time.
     Real,
-    /// A drive over NVMe/TCP, in real time.
-    Tcp(Box<Remote>),
+    /// A real drive, in real time.
+    Drive(Box<Remote>),
 }
 
-/// A drive over NVMe/TCP that points run on.
+/// A real drive that points run on.
 pub(crate) struct Remote {
     device: String,
-    site: OverTcp,
+    site: RealDrive,
 }
 
 impl DeviceArgs {
@@ -85,7 +86,9 @@ impl DeviceArgs {
                 profile,
                 nsid,
                 is_real,
+                is_over_pcie,
             } => {
+                devices::refuse_pcie(device, is_over_pcie)?;
                 in_first_namespace(device, nsid.unwrap_or(NamespaceId::FIRST))?;
                 let profile = from_here(profile)?;
                 for point in &mut loaded.points {
@@ -97,12 +100,13 @@ impl DeviceArgs {
                 in_real_time(device, &loaded.points, options)?;
                 Ok(On::Real)
             }
-            Named::Tcp(address) => {
-                let nsid = NamespaceId(address.nsid);
-                in_first_namespace(device, nsid)?;
+            Named::Real(address) => {
+                if let Some(nsid) = address.nsid() {
+                    in_first_namespace(device, NamespaceId(nsid))?;
+                }
                 only_emulated(device, &loaded.points, options)?;
                 in_real_time(device, &loaded.points, options)?;
-                let site = OverTcp::connect(&over_tcp::options(&self.host, address)?)?;
+                let site = RealDrive::connect(&real_drive::options(&self.host, address)?)?;
                 let mut remote = Remote {
                     device: device.clone(),
                     site,
@@ -111,7 +115,7 @@ impl DeviceArgs {
                 if !self.overwrite {
                     remote.may_destroy(&loaded.points)?;
                 }
-                Ok(On::Tcp(Box::new(remote)))
+                Ok(On::Drive(Box::new(remote)))
             }
         }
     }
@@ -255,7 +259,7 @@ impl Remote {
             let risk: Vec<u32> = zones.into_iter().filter(is_used).collect();
             let bytes = namespace.size_lbas;
             let bytes = bytes.saturating_mul(namespace.lba_bytes.into());
-            over_tcp::may_destroy(&self.device, bytes, zoned, &risk)?;
+            real_drive::may_destroy(&self.device, bytes, zoned, &risk)?;
         }
         Ok(())
     }
@@ -308,7 +312,7 @@ impl On {
         match self {
             Self::Virtual | Self::Real => crate::session::check(loaded, base),
             // It was checked when it was opened.
-            Self::Tcp(_) => Ok(()),
+            Self::Drive(_) => Ok(()),
         }
     }
 
@@ -322,7 +326,7 @@ impl On {
         base: Option<&Path>,
     ) -> Result<Configuration, Failure> {
         let drive: Option<Rc<str>> = match self {
-            Self::Tcp(remote) => Some(remote.describe().into()),
+            Self::Drive(remote) => Some(remote.describe().into()),
             _ => None,
         };
         let mut configuration = crate::results::configuration(loaded, base, drive)?;
@@ -337,7 +341,7 @@ impl On {
         match self {
             Self::Virtual => None,
             Self::Real => Some(Runner::Emulated(interrupt)),
-            Self::Tcp(remote) => Some(Runner::Tcp(Attached::new(&mut remote.site, interrupt))),
+            Self::Drive(remote) => Some(Runner::Drive(Attached::new(&mut remote.site, interrupt))),
         }
     }
 
@@ -345,7 +349,7 @@ impl On {
     pub(crate) fn leave(self) -> Option<String> {
         match self {
             Self::Virtual | Self::Real => None,
-            Self::Tcp(remote) => remote.close().err(),
+            Self::Drive(remote) => remote.close().err(),
         }
     }
 }
@@ -353,7 +357,7 @@ impl On {
 /// Runs points in real time.
 pub(crate) enum Runner<'a> {
     Emulated(&'a Arc<AtomicBool>),
-    Tcp(Attached<'a, OverTcp>),
+    Drive(Attached<'a, RealDrive>),
 }
 
 impl Runner<'_> {
@@ -368,7 +372,7 @@ impl Runner<'_> {
     ) -> Result<PointResult, RealError> {
         match self {
             Self::Emulated(interrupt) => run::run_point_in_real_time(point, options, interrupt),
-            Self::Tcp(attached) => attached.run(point, options.seed),
+            Self::Drive(attached) => attached.run(point, options.seed),
         }
     }
 }

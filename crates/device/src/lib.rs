@@ -9,7 +9,7 @@
 //! * [`Completion`]: how it ended. [`Rejected`]: it was not even taken.
 //! * [`Device`]: the other side of its queue pairs, for the reactor that runs
 //!   programs: when something may happen, and how to wait for it.
-//! * [`Buf`]: data that is handed over, never shared.
+//! * [`Buf`]: data that is handed over, never shared; [`BufMemory`]: where a driver keeps it.
 //! * [`Nanos`]: time; [`Lba`], [`ZoneId`], [`QueueId`], [`Tag`]: things that
 //!   are numbers but must not be confused.
 //!
@@ -24,7 +24,7 @@ mod device;
 mod queue;
 mod time;
 
-pub use buf::Buf;
+pub use buf::{Buf, BufMemory};
 pub use clock::Monotonic;
 pub use command::{Command, Lba, NamespaceId, Op, QueueId, Tag, ZoneId};
 pub use device::{Device, DeviceQueue, Modelled};

@@ -3,8 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use zonelab_device::{Buf, DeviceInfo, Monotonic, Nanos, QueueId};
-use zonelab_nvme::command::GetLogPage;
+use zonelab_device::{DeviceInfo, Monotonic, Nanos, QueueId};
 use zonelab_nvme::identify::ControllerType;
 use zonelab_nvme::log::{DiscoveryEntry, DiscoveryHeader, LogPageId};
 use zonelab_nvme::queue::{AdminOpcode, SubmissionEntry};
@@ -14,10 +13,12 @@ use crate::authentication::HostSecrets;
 use crate::clock::sleep;
 use crate::error::DriverError;
 use crate::identity::Identity;
+use crate::inquiry::{Asks, identity, zone_capacity};
 use crate::queue::TcpQueue;
 use crate::socket::{Reply, Socket};
-use crate::starting::{Starting, open_queue, whole, zone_capacity};
+use crate::starting::{Starting, open_queue};
 use crate::tcp::Transfer;
+use crate::transport::Controller;
 use crate::url::TcpAddress;
 
 /// Entries of a discovery log that are read.
@@ -97,7 +98,7 @@ impl Default for Backoff {
 /// A controller with its admin queue.
 ///
 /// The admin calls wait for their ends. Whoever does I/O meanwhile calls
-/// [`TcpController::keep_alive`] now and then, which does not wait.
+/// [`Controller::keep_alive`] now and then, which does not wait.
 #[derive(Debug)]
 pub struct TcpController {
     options: Options,
@@ -132,6 +133,21 @@ fn half_kato(options: &Options) -> Nanos {
 /// Token of keep alive commands.
 const KEEP_ALIVE: u64 = 1 << 62;
 
+/// A queue that is asked, and how long an answer may take.
+struct Patient<'a>(&'a mut Socket, Nanos);
+
+impl Asks for Patient<'_> {
+    fn ask(
+        &mut self,
+        what: &'static str,
+        entry: SubmissionEntry,
+        transfer: Transfer,
+    ) -> Result<Reply, DriverError> {
+        let Self(socket, timeout) = self;
+        socket.call(what, entry, transfer, *timeout)
+    }
+}
+
 impl TcpController {
     /// Connects, enables the controller, and asks it what it is.
     ///
@@ -147,7 +163,7 @@ impl TcpController {
     fn connect_at(options: Options, clock: Monotonic) -> Result<Self, DriverError> {
         let mut starting = Starting::open(&options, clock)?;
         let cap = starting.enable()?;
-        let mut identity = starting.identity(cap)?;
+        let mut identity = identity(&mut starting, cap)?;
         let is_discovery = identity.controller.cntrltype == ControllerType::DISCOVERY
             || options.address.is_discovery();
         let mut granted = 0;
@@ -159,8 +175,10 @@ impl TcpController {
                 let mut queue = open_queue(&options, clock, starting.cntlid, &identity, 1)?;
                 for namespace in &mut identity.namespaces {
                     if namespace.zns.is_some() {
-                        namespace.zone_capacity_lbas =
-                            zone_capacity(&mut queue, namespace.nsid, options.command_timeout)?;
+                        namespace.zone_capacity_lbas = zone_capacity(
+                            &mut Patient(&mut queue, options.command_timeout),
+                            namespace.nsid,
+                        )?;
                     }
                 }
                 first_queue = Some(queue);
@@ -182,65 +200,16 @@ impl TcpController {
         })
     }
 
-    /// What workloads plan with.
+    /// Where it is.
     #[must_use]
-    pub fn info(&self) -> &Arc<DeviceInfo> {
-        &self.info
-    }
-
-    /// What the controller says of itself.
-    #[must_use]
-    pub fn identity(&self) -> &Identity {
-        &self.identity
+    pub fn address(&self) -> &TcpAddress {
+        &self.options.address
     }
 
     /// Identifier of the controller in its subsystem.
     #[must_use]
     pub fn cntlid(&self) -> u16 {
         self.cntlid
-    }
-
-    /// I/O queues that the controller grants; 0 if it is one for discovery.
-    #[must_use]
-    pub fn granted_queues(&self) -> u16 {
-        self.granted
-    }
-
-    /// Sends any admin command and waits for its end. Its identifier and data
-    /// pointer are filled in. The status is the caller's to look at.
-    ///
-    /// # Errors
-    /// The command was not taken, or the connection broke.
-    pub fn admin(
-        &mut self,
-        what: &'static str,
-        entry: SubmissionEntry,
-        transfer: Transfer,
-    ) -> Result<Reply, DriverError> {
-        let timeout = self.options.command_timeout;
-        let reply = self.admin.call(what, entry, transfer, timeout)?;
-        self.settle();
-        Ok(reply)
-    }
-
-    /// Reads a part of a log page: `bytes` from `offset`, both multiples of 4.
-    ///
-    /// # Errors
-    /// The controller does not have it, or the connection broke.
-    pub fn log_page(
-        &mut self,
-        nsid: u32,
-        lid: LogPageId,
-        offset: u64,
-        bytes: usize,
-    ) -> Result<Buf, DriverError> {
-        let get = GetLogPage {
-            lpo: offset,
-            ..GetLogPage::new(nsid, lid, bytes as u64 / 4)
-        };
-        let transfer = Transfer::ToHost(Buf::zeroed(bytes));
-        let reply = self.admin("Get Log Page", get.to_entry()?, transfer)?;
-        whole("Get Log Page", reply.ok("Get Log Page")?)
     }
 
     /// Reads the discovery log of a discovery controller: which subsystems there
@@ -285,86 +254,6 @@ impl TcpController {
         })
     }
 
-    /// Opens the next I/O queue.
-    ///
-    /// # Errors
-    /// The controller grants no more, or refuses.
-    pub fn open_queue(&mut self) -> Result<TcpQueue, DriverError> {
-        if self.opened >= self.granted {
-            return Err(DriverError::Unusable {
-                field: "the number of I/O queues",
-                value: self.granted.into(),
-                needs: "one more",
-            });
-        }
-        let qid = self.opened + 1;
-        let socket = match self.first_queue.take() {
-            Some(socket) => socket,
-            None => open_queue(&self.options, self.clock, self.cntlid, &self.identity, qid)?,
-        };
-        self.opened = qid;
-        Ok(TcpQueue::new(
-            socket,
-            QueueId(qid),
-            Arc::clone(&self.info),
-            self.options.command_timeout,
-        ))
-    }
-
-    /// Tells the controller that we are here, if it is time to: once half of
-    /// the keep alive timeout is over. Does not wait.
-    ///
-    /// # Errors
-    /// The connection broke, or the last keep alive was not answered.
-    pub fn keep_alive(&mut self) -> Result<(), DriverError> {
-        if half_kato(&self.options) == Nanos::ZERO {
-            return Ok(());
-        }
-        self.admin.pump()?;
-        self.settle();
-        let now = self.clock.now();
-        if self.keep_alive_in_flight || now < self.alive_until {
-            return Ok(());
-        }
-        let entry = SubmissionEntry::new(AdminOpcode::KEEP_ALIVE.0);
-        let half = half_kato(&self.options);
-        let deadline = now.saturating_add(half).saturating_add(half);
-        let taken = self
-            .admin
-            .connection
-            .submit(entry, Transfer::None, KEEP_ALIVE, deadline);
-        taken.map_err(|refused| DriverError::NotTaken {
-            what: "Keep Alive",
-            reason: refused.reason,
-        })?;
-        self.keep_alive_in_flight = true;
-        self.alive_until = now.saturating_add(half);
-        self.admin.flush()
-    }
-
-    /// When [`Self::keep_alive`] has something to do next; [`Nanos::MAX`] if there
-    /// is no keep alive timer.
-    pub(crate) fn next_keep_alive(&self) -> Nanos {
-        if half_kato(&self.options) == Nanos::ZERO {
-            return Nanos::MAX;
-        }
-        match self.keep_alive_in_flight {
-            true => self.admin.connection.next_deadline(),
-            false => self.alive_until,
-        }
-    }
-
-    /// What the system calls the socket of the admin queue.
-    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.admin.descriptor()
-    }
-
-    /// The clock of the controller and its queues.
-    #[must_use]
-    pub fn clock(&self) -> Monotonic {
-        self.clock
-    }
-
     /// Looks at what finished that nobody waits for: keep alives.
     fn settle(&mut self) {
         while let Some(done) = self.admin.next_done() {
@@ -401,14 +290,102 @@ impl TcpController {
             last: Box::new(last),
         })
     }
+}
 
-    /// Shuts the controller down and closes the connection. Queues that are
-    /// still open lose theirs.
-    ///
-    /// # Errors
-    /// The controller did not shut down in time; the connection is closed
-    /// nevertheless.
-    pub fn disconnect(mut self) -> Result<(), DriverError> {
+impl Controller for TcpController {
+    type Queue = TcpQueue;
+
+    fn info(&self) -> &Arc<DeviceInfo> {
+        &self.info
+    }
+
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn granted_queues(&self) -> u16 {
+        self.granted
+    }
+
+    fn admin(
+        &mut self,
+        what: &'static str,
+        entry: SubmissionEntry,
+        transfer: Transfer,
+    ) -> Result<Reply, DriverError> {
+        let timeout = self.options.command_timeout;
+        let reply = self.admin.call(what, entry, transfer, timeout)?;
+        self.settle();
+        Ok(reply)
+    }
+
+    fn open_queue(&mut self) -> Result<Self::Queue, DriverError> {
+        if self.opened >= self.granted {
+            return Err(DriverError::Unusable {
+                field: "the number of I/O queues",
+                value: self.granted.into(),
+                needs: "one more",
+            });
+        }
+        let qid = self.opened + 1;
+        let socket = match self.first_queue.take() {
+            Some(socket) => socket,
+            None => open_queue(&self.options, self.clock, self.cntlid, &self.identity, qid)?,
+        };
+        self.opened = qid;
+        Ok(TcpQueue::new(
+            socket,
+            QueueId(qid),
+            Arc::clone(&self.info),
+            self.options.command_timeout,
+        ))
+    }
+
+    fn keep_alive(&mut self) -> Result<(), DriverError> {
+        if half_kato(&self.options) == Nanos::ZERO {
+            return Ok(());
+        }
+        self.admin.pump()?;
+        self.settle();
+        let now = self.clock.now();
+        if self.keep_alive_in_flight || now < self.alive_until {
+            return Ok(());
+        }
+        let entry = SubmissionEntry::new(AdminOpcode::KEEP_ALIVE.0);
+        let half = half_kato(&self.options);
+        let deadline = now.saturating_add(half).saturating_add(half);
+        let taken = self
+            .admin
+            .connection
+            .submit(entry, Transfer::None, KEEP_ALIVE, deadline);
+        taken.map_err(|refused| DriverError::NotTaken {
+            what: "Keep Alive",
+            reason: refused.reason,
+        })?;
+        self.keep_alive_in_flight = true;
+        self.alive_until = now.saturating_add(half);
+        self.admin.flush()
+    }
+
+    fn next_keep_alive(&self) -> Nanos {
+        if half_kato(&self.options) == Nanos::ZERO {
+            return Nanos::MAX;
+        }
+        match self.keep_alive_in_flight {
+            true => self.admin.connection.next_deadline(),
+            false => self.alive_until,
+        }
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.admin.descriptor())
+    }
+
+    fn clock(&self) -> Monotonic {
+        self.clock
+    }
+
+    fn disconnect(mut self) -> Result<(), DriverError> {
         if let Some(mut queue) = self.first_queue.take() {
             queue.close();
         }

@@ -11,12 +11,11 @@ use zonelab_device::{
     QueuePair, Rejected, Tag,
 };
 
-use crate::controller::TcpController;
 use crate::error::DriverError;
 use crate::poller::{Poller, Shared};
-use crate::queue::TcpQueue;
+use crate::transport::{Controller, IoQueue};
 
-/// A controller over NVMe/TCP and the I/O queues that were opened through it.
+/// A controller of any transport and the I/O queues that were opened through it.
 ///
 /// Whoever runs programs on it shares its clock ([`Self::clock`]). It keeps the
 /// controller's keep alive timer by itself while it is driven.
@@ -25,26 +24,34 @@ use crate::queue::TcpQueue;
 /// [`Status::HOST_PATHING_ERROR`](zonelab_nvme::Status::HOST_PATHING_ERROR), and
 /// nothing is taken any more; with the admin queue all others end. Why is said
 /// by [`Self::close`].
-pub struct TcpDevice {
-    controller: TcpController,
+pub struct DriverDevice<C: Controller> {
+    controller: C,
     /// Why the controller, or a queue that other threads had, is gone.
     error: Option<DriverError>,
-    poller: Poller,
+    poller: Poller<C::Queue>,
 }
 
-impl TcpDevice {
+impl<C: Controller> DriverDevice<C> {
     /// Takes a controller over.
     ///
     /// # Errors
     /// The system has no more file descriptors.
-    pub fn new(controller: TcpController) -> Result<Self, DriverError> {
+    pub fn new(controller: C) -> Result<Self, DriverError> {
         let poller = Poller::new()?;
-        poller.watch_admin(controller.descriptor())?;
+        if let Some(admin) = controller.descriptor() {
+            poller.watch_admin(admin)?;
+        }
         Ok(Self {
             controller,
             error: None,
             poller,
         })
+    }
+
+    /// The controller.
+    #[must_use]
+    pub fn controller(&self) -> &C {
+        &self.controller
     }
 
     /// What workloads plan with.
@@ -81,7 +88,7 @@ impl TcpDevice {
     ///
     /// # Errors
     /// The controller grants no more, or refuses.
-    pub fn open_queue(&mut self) -> Result<TcpDeviceQueue, DriverError> {
+    pub fn open_queue(&mut self) -> Result<DriverQueue<C::Queue>, DriverError> {
         if let Some(shared) = self.poller.free() {
             return Ok(self.queue_of(shared));
         }
@@ -91,11 +98,11 @@ impl TcpDevice {
     }
 
     /// Opens an I/O queue that another thread is going to drive
-    /// ([`TcpLane::new`]). This device goes on to keep the controller alive.
+    /// ([`Lane::new`]). This device goes on to keep the controller alive.
     ///
     /// # Errors
     /// The controller grants no more, or refuses.
-    pub fn open_queue_elsewhere(&mut self) -> Result<DetachedQueue, DriverError> {
+    pub fn open_queue_elsewhere(&mut self) -> Result<DetachedQueue<C::Queue>, DriverError> {
         let queue = match self.poller.take_free() {
             Some(queue) => queue,
             None => self.controller.open_queue()?,
@@ -111,7 +118,7 @@ impl TcpDevice {
     ///
     /// # Errors
     /// The system has no more file descriptors.
-    pub fn take_back(&mut self, detached: DetachedQueue) -> Result<(), DriverError> {
+    pub fn take_back(&mut self, detached: DetachedQueue<C::Queue>) -> Result<(), DriverError> {
         let mut queue = detached.queue;
         match queue.take_error() {
             Some(error) => {
@@ -124,8 +131,8 @@ impl TcpDevice {
     }
 
     /// A queue from the side of the programs.
-    fn queue_of(&self, shared: &Rc<RefCell<Shared>>) -> TcpDeviceQueue {
-        TcpDeviceQueue::new(shared, self.info(), self.clock())
+    fn queue_of(&self, shared: &Rc<RefCell<Shared<C::Queue>>>) -> DriverQueue<C::Queue> {
+        DriverQueue::new(shared, self.info(), self.clock())
     }
 
     /// Ends the run: gives the controller back, and closes the queues.
@@ -133,7 +140,7 @@ impl TcpDevice {
     /// # Errors
     /// Why the controller, or the first of the queues that lost its connection,
     /// is gone.
-    pub fn close(self) -> Result<TcpController, DriverError> {
+    pub fn close(self) -> Result<C, DriverError> {
         let mut error = self.error;
         for shared in self.poller.queues() {
             let queue = &mut shared.borrow_mut().queue;
@@ -152,7 +159,9 @@ impl TcpDevice {
             && let Err(error) = self.controller.keep_alive()
         {
             self.error = Some(error);
-            self.poller.forget_admin(self.controller.descriptor());
+            if let Some(admin) = self.controller.descriptor() {
+                self.poller.forget_admin(admin);
+            }
             for shared in self.poller.queues() {
                 shared.borrow_mut().queue.abandon();
             }
@@ -168,8 +177,8 @@ impl TcpDevice {
     }
 }
 
-impl Device for TcpDevice {
-    type Queue = TcpDeviceQueue;
+impl<C: Controller> Device for DriverDevice<C> {
+    type Queue = DriverQueue<C::Queue>;
 
     /// When a command that is under way is late.
     fn next_event(&self) -> Option<Nanos> {
@@ -198,13 +207,13 @@ impl Device for TcpDevice {
 
 /// An I/O queue on its way from one thread to another.
 #[derive(Debug)]
-pub struct DetachedQueue {
-    queue: TcpQueue,
+pub struct DetachedQueue<Q> {
+    queue: Q,
     info: Arc<DeviceInfo>,
     clock: Monotonic,
 }
 
-impl DetachedQueue {
+impl<Q: IoQueue> DetachedQueue<Q> {
     /// Commands in flight at most.
     #[must_use]
     pub fn depth(&self) -> u16 {
@@ -219,23 +228,23 @@ impl DetachedQueue {
 }
 
 /// One I/O queue as a device that a thread drives by itself, while another keeps
-/// the controller alive ([`TcpDevice::open_queue_elsewhere`]).
-pub struct TcpLane {
-    poller: Poller,
+/// the controller alive ([`DriverDevice::open_queue_elsewhere`]).
+pub struct Lane<Q: IoQueue> {
+    poller: Poller<Q>,
     info: Arc<DeviceInfo>,
     clock: Monotonic,
 }
 
-impl TcpLane {
+impl<Q: IoQueue> Lane<Q> {
     /// The queue as a device, and for programs.
     ///
     /// # Errors
     /// The system has no more file descriptors.
-    pub fn new(detached: DetachedQueue) -> Result<(Self, TcpDeviceQueue), DriverError> {
+    pub fn new(detached: DetachedQueue<Q>) -> Result<(Self, DriverQueue<Q>), DriverError> {
         let DetachedQueue { queue, info, clock } = detached;
         let mut poller = Poller::new()?;
         let shared = poller.add(queue)?;
-        let queue = TcpDeviceQueue::new(&shared, &info, clock);
+        let queue = DriverQueue::new(&shared, &info, clock);
         let lane = Self {
             poller,
             info,
@@ -258,7 +267,7 @@ impl TcpLane {
 
     /// The queue, to be given back; `None`: a program has it still.
     #[must_use]
-    pub fn into_queue(self) -> Option<DetachedQueue> {
+    pub fn into_queue(self) -> Option<DetachedQueue<Q>> {
         let Self {
             poller,
             info,
@@ -269,8 +278,8 @@ impl TcpLane {
     }
 }
 
-impl Device for TcpLane {
-    type Queue = TcpDeviceQueue;
+impl<Q: IoQueue> Device for Lane<Q> {
+    type Queue = DriverQueue<Q>;
 
     fn next_event(&self) -> Option<Nanos> {
         self.poller.next_event()
@@ -285,18 +294,18 @@ impl Device for TcpLane {
     }
 }
 
-/// An I/O queue of a [`TcpDevice`] or [`TcpLane`]. What it completes is received when the
+/// An I/O queue of a [`DriverDevice`] or [`Lane`]. What it completes is received when the
 /// device is driven.
 #[derive(Debug)]
-pub struct TcpDeviceQueue {
-    shared: Rc<RefCell<Shared>>,
+pub struct DriverQueue<Q> {
+    shared: Rc<RefCell<Shared<Q>>>,
     id: QueueId,
     info: Arc<DeviceInfo>,
     clock: Monotonic,
 }
 
-impl TcpDeviceQueue {
-    fn new(shared: &Rc<RefCell<Shared>>, info: &Arc<DeviceInfo>, clock: Monotonic) -> Self {
+impl<Q: IoQueue> DriverQueue<Q> {
+    fn new(shared: &Rc<RefCell<Shared<Q>>>, info: &Arc<DeviceInfo>, clock: Monotonic) -> Self {
         Self {
             shared: Rc::clone(shared),
             id: shared.borrow().queue.id(),
@@ -312,7 +321,7 @@ impl TcpDeviceQueue {
     }
 }
 
-impl DeviceQueue for TcpDeviceQueue {
+impl<Q: IoQueue> DeviceQueue for DriverQueue<Q> {
     fn id(&self) -> QueueId {
         self.id
     }
@@ -321,7 +330,7 @@ impl DeviceQueue for TcpDeviceQueue {
     fn enter(&mut self, _now: Nanos) {}
 }
 
-impl QueuePair for TcpDeviceQueue {
+impl<Q: IoQueue> QueuePair for DriverQueue<Q> {
     fn info(&self) -> &DeviceInfo {
         &self.info
     }

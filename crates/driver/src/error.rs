@@ -5,6 +5,8 @@ use zonelab_device::Nanos;
 use zonelab_nvme::Status;
 use zonelab_nvme::command::OutOfRange;
 
+use crate::pcie::PcieError;
+use crate::pcie::vfio::VfioError;
 use crate::tcp::{ProtocolError, RefuseReason};
 
 /// Why a drive could not be used.
@@ -18,6 +20,73 @@ pub enum DriverError {
         /// Why.
         source: std::io::Error,
     },
+    /// The node of a drive of this machine cannot be opened.
+    #[error("{path}: {source}{}", advice(source))]
+    Node {
+        /// The node.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A path names no namespace of a drive of this machine.
+    #[error(
+        "{path} {what}; a namespace is /dev/ng0n1 (generic device) or /dev/nvme0n1 (block device)"
+    )]
+    NotANamespace {
+        /// The path.
+        path: String,
+        /// What it is.
+        what: String,
+    },
+    /// A drive of this machine is in use.
+    #[error("{path} is in use and not touched: {by}")]
+    Held {
+        /// The node.
+        path: String,
+        /// Who uses it, and which part of it.
+        by: String,
+    },
+    /// The kernel has no io_uring, or not for NVMe commands.
+    #[error(
+        "no io_uring for NVMe commands: {source}; Linux 5.19 or later is needed, with \
+         kernel.io_uring_disabled = 0 (`zonelab doctor` says what this machine has)"
+    )]
+    NoIoUring {
+        /// What the kernel says.
+        source: std::io::Error,
+    },
+    /// Polling was asked for, and the kernel's driver has no queues for it.
+    #[error(
+        "{path}: poll=1 needs the generic device (/dev/ng0n1), and queues that are polled: load \
+         the driver with `modprobe nvme poll_queues=1`"
+    )]
+    NoPolledQueues {
+        /// The node.
+        path: String,
+    },
+    /// A drive of this machine was removed, or unbound from its driver.
+    #[error("{path}: the drive is gone")]
+    Removed {
+        /// The node.
+        path: String,
+    },
+    /// The kernel cancelled commands: the drive was removed, or did not answer in
+    /// time and its controller was reset.
+    #[error("{path}: the kernel cancelled a command; the drive is gone, or was reset")]
+    Cancelled {
+        /// The node.
+        path: String,
+    },
+    /// The kernel did not pass a command on.
+    #[error("{path}: the kernel refused {what}: {source}{}", advice(source))]
+    Kernel {
+        /// Which command.
+        what: &'static str,
+        /// The node.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
     /// The TCP connection broke.
     #[error("the connection broke: {0}")]
     Io(#[from] std::io::Error),
@@ -27,6 +96,12 @@ pub enum DriverError {
     /// The controller violated the protocol, or did not answer in time.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
+    /// A controller on PCIe is not as it should be.
+    #[error(transparent)]
+    Pcie(#[from] PcieError),
+    /// A PCI function cannot be used.
+    #[error(transparent)]
+    Vfio(#[from] VfioError),
     /// A command ended with an error status.
     #[error("{what} failed: {name} ({:#x}){}", status.0, if *dnr { ", do not retry" } else { "" })]
     Command {
@@ -114,7 +189,34 @@ pub enum DriverError {
     },
 }
 
+/// What helps against an error of the system.
+fn advice(error: &std::io::Error) -> &'static str {
+    use std::io::ErrorKind;
+    match error.kind() {
+        ErrorKind::PermissionDenied => {
+            "; NVMe commands are for root, or for whom the node may be written by since Linux 6.2"
+        }
+        ErrorKind::NotFound => "; `zonelab doctor` lists the drives of this machine",
+        _ => "",
+    }
+}
+
 impl DriverError {
+    /// True if this machine lacks something, and the drive was not touched: it is
+    /// not there, in use, or not ours to open.
+    #[must_use]
+    pub fn is_of_machine(&self) -> bool {
+        matches!(
+            self,
+            Self::Node { .. }
+                | Self::NotANamespace { .. }
+                | Self::Held { .. }
+                | Self::NoIoUring { .. }
+                | Self::NoPolledQueues { .. }
+                | Self::Vfio(_)
+        )
+    }
+
     /// True if there was no connection to begin with: the address is wrong, or
     /// nobody listens there.
     #[must_use]

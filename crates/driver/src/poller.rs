@@ -8,11 +8,11 @@ use std::task::{Wake, Waker};
 use rustix::buffer::spare_capacity;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::fd::{BorrowedFd, OwnedFd};
-use zonelab_device::{Completion, Nanos, QueueId, QueuePair};
+use zonelab_device::{Completion, Nanos, QueueId};
 
 use crate::clock::time_limit;
 use crate::error::DriverError;
-use crate::queue::TcpQueue;
+use crate::transport::IoQueue;
 
 /// What epoll calls the admin queue; I/O queues are called by their places.
 const ADMIN: u64 = u64::MAX;
@@ -25,11 +25,11 @@ const EVENTS: usize = 64;
 
 /// The I/O queues of one thread, and the descriptor of an admin queue if that
 /// thread looks after it.
-pub(crate) struct Poller {
+pub(crate) struct Poller<Q> {
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
     /// `None`: the queue was taken away.
-    lanes: Vec<Option<Lane>>,
+    lanes: Vec<Option<Lane<Q>>>,
     alarm: Arc<Alarm>,
     /// Epoll was asked since the last [`Self::receive`].
     has_looked: bool,
@@ -38,8 +38,8 @@ pub(crate) struct Poller {
 
 /// A queue, with those who use it.
 #[derive(Debug)]
-struct Lane {
-    shared: Rc<RefCell<Shared>>,
+struct Lane<Q> {
+    shared: Rc<RefCell<Shared<Q>>>,
     /// Epoll tells when it can be sent to, besides.
     wants_room: bool,
     /// Epoll does not tell of it any more: the connection is gone.
@@ -50,8 +50,8 @@ struct Lane {
 
 /// What a queue's owner and the thread's poller share.
 #[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) queue: TcpQueue,
+pub(crate) struct Shared<Q> {
+    pub(crate) queue: Q,
     /// What completed and was not polled.
     pub(crate) inbox: Vec<Completion>,
 }
@@ -71,7 +71,7 @@ impl Wake for Alarm {
     }
 }
 
-impl Poller {
+impl<Q: IoQueue> Poller<Q> {
     /// # Errors
     /// The system has no more file descriptors.
     pub(crate) fn new() -> Result<Self, DriverError> {
@@ -114,7 +114,7 @@ impl Poller {
     ///
     /// # Errors
     /// The system has no room for it.
-    pub(crate) fn add(&mut self, queue: TcpQueue) -> Result<Rc<RefCell<Shared>>, DriverError> {
+    pub(crate) fn add(&mut self, queue: Q) -> Result<Rc<RefCell<Shared<Q>>>, DriverError> {
         let free = self.lanes.iter().position(Option::is_none);
         let place = free.unwrap_or(self.lanes.len());
         let mark = epoll::EventData::new_u64(place as u64);
@@ -139,24 +139,24 @@ impl Poller {
     }
 
     /// A queue that nobody has, and of whose last owner nothing is left.
-    pub(crate) fn free(&self) -> Option<&Rc<RefCell<Shared>>> {
+    pub(crate) fn free(&self) -> Option<&Rc<RefCell<Shared<Q>>>> {
         let mut lanes = self.lanes.iter().flatten();
         lanes.find(|lane| lane.is_free()).map(|lane| &lane.shared)
     }
 
     /// Takes such a queue away, for another thread.
-    pub(crate) fn take_free(&mut self) -> Option<TcpQueue> {
-        let is_free = |lane: &Option<Lane>| lane.as_ref().is_some_and(Lane::is_free);
+    pub(crate) fn take_free(&mut self) -> Option<Q> {
+        let is_free = |lane: &Option<Lane<Q>>| lane.as_ref().is_some_and(Lane::is_free);
         let place = self.lanes.iter().position(is_free)?;
         self.take(place)
     }
 
     /// Takes the only queue away, if nobody has it any more.
-    pub(crate) fn into_queue(mut self) -> Option<TcpQueue> {
+    pub(crate) fn into_queue(mut self) -> Option<Q> {
         self.take(0)
     }
 
-    fn take(&mut self, place: usize) -> Option<TcpQueue> {
+    fn take(&mut self, place: usize) -> Option<Q> {
         let lane = self.lanes.get_mut(place)?.take()?;
         let is_gone = lane.is_gone;
         let shared = Rc::into_inner(lane.shared)?.into_inner();
@@ -167,7 +167,7 @@ impl Poller {
     }
 
     /// The queues.
-    pub(crate) fn queues(&self) -> impl Iterator<Item = &Rc<RefCell<Shared>>> {
+    pub(crate) fn queues(&self) -> impl Iterator<Item = &Rc<RefCell<Shared<Q>>>> {
         self.lanes.iter().flatten().map(|lane| &lane.shared)
     }
 
@@ -210,7 +210,14 @@ impl Poller {
         }
         self.events.clear();
         self.has_looked = true;
-        let limit = time_limit(span);
+        // Who is polled is asked by `receive`, at once.
+        let mut is_polled = false;
+        for lane in self.lanes.iter_mut().flatten() {
+            let is_under_way = lane.is_polled() && lane.next_event().is_some();
+            lane.is_ready |= is_under_way;
+            is_polled |= is_under_way;
+        }
+        let limit = time_limit(if is_polled { Nanos::ZERO } else { span });
         // What epoll could refuse is wrong use. A signal ends the wait early.
         let told = epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&limit));
         debug_assert!(!matches!(told, Err(error) if error != rustix::io::Errno::INTR));
@@ -225,7 +232,7 @@ impl Poller {
                 }
             }
         }
-        !self.events.is_empty()
+        is_polled || !self.events.is_empty()
     }
 }
 
@@ -235,7 +242,7 @@ impl Alarm {
     }
 }
 
-impl Lane {
+impl<Q: IoQueue> Lane<Q> {
     /// Receives what is there.
     fn poll(&mut self, epoll: &OwnedFd, ready: &mut Vec<QueueId>) {
         let Shared { queue, inbox } = &mut *self.shared.borrow_mut();
@@ -264,6 +271,10 @@ impl Lane {
         // It was added, so it can be changed.
         self.wants_room = wants_room;
         let _known = epoll::modify(epoll, queue.descriptor(), mark, flags);
+    }
+
+    fn is_polled(&self) -> bool {
+        self.shared.borrow().queue.is_polled()
     }
 
     fn next_event(&self) -> Option<Nanos> {

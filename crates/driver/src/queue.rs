@@ -4,20 +4,16 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use zonelab_device::{
-    Buf, Command, Completion, DeviceInfo, NamespaceId, Nanos, Op, QueueId, QueuePair, RejectReason,
-    Rejected, Tag,
+    Buf, Command, Completion, DeviceInfo, Nanos, QueueId, QueuePair, RejectReason, Rejected, Tag,
 };
 use zonelab_nvme::Status;
-use zonelab_nvme::command::{
-    Compare, CopyCommand, CopyRange, DatasetManagement, DatasetRange, Flush, OutOfRange, Read,
-    Verify, Write, WriteZeroes, ZoneAppend, ZoneManagementReceive, ZoneManagementSend,
-};
 use zonelab_nvme::queue::{StatusField, SubmissionEntry};
-use zonelab_nvme::zns::ZoneReceiveAction;
 
+use crate::entry::{Direction, Prepared};
 use crate::error::DriverError;
 use crate::socket::{Reply, Socket};
 use crate::tcp::{RefuseReason, Transfer};
+use crate::transport::IoQueue;
 
 /// In a token: the buffer is one of the queue's own. The low half is the tag.
 const SCRATCH: u64 = 1 << 32;
@@ -26,7 +22,7 @@ const SCRATCH: u64 = 1 << 32;
 ///
 /// Commands that were in flight when the connection broke complete with
 /// [`Status::HOST_PATHING_ERROR`]; after that nothing is taken any more, and
-/// [`TcpQueue::error`] says why.
+/// [`IoQueue::error`] says why.
 ///
 /// A read, write or append without a buffer gets one of the queue's own, which
 /// is used again: for loads that do not look at the data.
@@ -59,24 +55,6 @@ impl TcpQueue {
         }
     }
 
-    /// Its identifier.
-    #[must_use]
-    pub fn id(&self) -> QueueId {
-        self.id
-    }
-
-    /// Commands in flight at most.
-    #[must_use]
-    pub fn depth(&self) -> u16 {
-        self.socket.connection.depth()
-    }
-
-    /// Why the connection is gone, if it is.
-    #[must_use]
-    pub fn error(&self) -> Option<&DriverError> {
-        self.error.as_ref()
-    }
-
     /// Status field of the completion that [`QueuePair::poll`] moved last, with
     /// its DNR and CRD.
     #[must_use]
@@ -96,155 +74,9 @@ impl TcpQueue {
         }
     }
 
-    /// Sends any command and waits for its end. Its identifier and data pointer
-    /// are filled in. The status is the caller's to look at.
-    ///
-    /// # Errors
-    /// The command was not taken, or the connection broke.
-    pub fn passthrough(
-        &mut self,
-        entry: SubmissionEntry,
-        transfer: Transfer,
-    ) -> Result<Reply, DriverError> {
-        let reply = self
-            .socket
-            .call("the I/O command", entry, transfer, self.timeout);
-        if let Err(error) = &reply
-            && !matches!(error, DriverError::NotTaken { .. })
-        {
-            self.lose(DriverError::Closed);
-        }
-        reply
-    }
-
-    /// When something of it is due by time alone: a completion that is not the
-    /// controller's, or a command that is late. `None`: nothing is under way.
-    pub(crate) fn next_event(&self) -> Option<Nanos> {
-        if let Some(local) = self.local.first() {
-            return Some(local.at);
-        }
-        let connection = &self.socket.connection;
-        let is_under_way = self.error.is_none() && connection.in_flight() > 0;
-        is_under_way.then(|| connection.next_deadline())
-    }
-
-    /// True if something waits for room in the socket.
-    pub(crate) fn has_output(&self) -> bool {
-        self.error.is_none() && self.socket.connection.has_output()
-    }
-
-    /// What the system calls its socket.
-    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.socket.descriptor()
-    }
-
-    /// Ends the connection from this side, unless it is gone: what is in flight ends.
-    pub(crate) fn abandon(&mut self) {
-        if self.error.is_none() {
-            self.lose(DriverError::Closed);
-        }
-    }
-
-    /// Why the connection is gone, if it is. It stays gone.
-    pub(crate) fn take_error(&mut self) -> Option<DriverError> {
-        let error = self.error.as_mut()?;
-        Some(core::mem::replace(error, DriverError::Closed))
-    }
-
     /// Ends the connection, and with it the queue.
     pub fn close(mut self) {
         self.socket.close();
-    }
-
-    /// The entry of a command, and how many bytes of data it has: in blocks of
-    /// the namespace, or by its buffer.
-    fn entry(&self, command: &Command, buffer_bytes: usize) -> Result<Prepared, Status> {
-        let nsid = command.nsid.0;
-        let bytes = |nlb: u32| {
-            let namespace = self.info.namespace(NamespaceId(nsid));
-            let lba_bytes = namespace.map(|namespace| u64::from(namespace.lba_bytes));
-            // The controller knows what to say of a namespace that is not there.
-            usize::try_from(u64::from(nlb) * lba_bytes.unwrap_or(0))
-                .map_err(|_| Status::INVALID_FIELD)
-        };
-        let (entry, bytes, direction) = match command.op {
-            Op::Read { slba, nlb } => {
-                let entry = Read::new(nsid, slba.0, nlb).to_entry();
-                (entry.map_err(out_of_range)?, bytes(nlb)?, Direction::ToHost)
-            }
-            Op::Write { slba, nlb } => {
-                let entry = Write::new(nsid, slba.0, nlb).to_entry();
-                let entry = entry.map_err(out_of_range)?;
-                (entry, bytes(nlb)?, Direction::ToController)
-            }
-            Op::Append { zslba, nlb } => {
-                let entry = ZoneAppend::new(nsid, zslba.0, nlb).to_entry();
-                let entry = entry.map_err(out_of_range)?;
-                (entry, bytes(nlb)?, Direction::ToController)
-            }
-            Op::WriteZeroes { slba, nlb } => {
-                let entry = WriteZeroes::new(nsid, slba.0, nlb).to_entry();
-                (entry.map_err(out_of_range)?, 0, Direction::None)
-            }
-            Op::Compare { slba, nlb } => {
-                let entry = Compare::new(nsid, slba.0, nlb).to_entry();
-                let entry = entry.map_err(out_of_range)?;
-                (entry, bytes(nlb)?, Direction::ToController)
-            }
-            Op::Verify { slba, nlb } => {
-                let entry = Verify::new(nsid, slba.0, nlb).to_entry();
-                (entry.map_err(out_of_range)?, 0, Direction::None)
-            }
-            Op::Deallocate { ranges } => {
-                let entry = DatasetManagement::deallocate(nsid, ranges).to_entry();
-                let bytes = usize::from(ranges) * size_of::<DatasetRange>();
-                (entry.map_err(out_of_range)?, bytes, Direction::ToController)
-            }
-            Op::Copy { sdlba, ranges } => {
-                let entry = CopyCommand::new(nsid, sdlba.0, ranges).to_entry();
-                let bytes = usize::from(ranges) * size_of::<CopyRange>();
-                (entry.map_err(out_of_range)?, bytes, Direction::ToController)
-            }
-            Op::Flush => (Flush { nsid }.to_entry(), 0, Direction::None),
-            Op::ZoneSend {
-                slba,
-                action,
-                select_all,
-            } => {
-                let mut send = ZoneManagementSend::new(nsid, slba.0, action);
-                send.select_all = select_all;
-                (send.to_entry(), buffer_bytes, Direction::ToController)
-            }
-            Op::ZrwaSend { slba, action } => {
-                let mut send = ZoneManagementSend::new(nsid, slba.0, action);
-                send.zsaso = true;
-                (send.to_entry(), buffer_bytes, Direction::ToController)
-            }
-            Op::ZoneReceive {
-                slba,
-                filter,
-                partial,
-                extended,
-            } => {
-                let zra = match extended {
-                    true => ZoneReceiveAction::EXTENDED_REPORT_ZONES,
-                    false => ZoneReceiveAction::REPORT_ZONES,
-                };
-                let receive = ZoneManagementReceive {
-                    zra,
-                    filter,
-                    partial,
-                    ..ZoneManagementReceive::new(nsid, slba.0, buffer_bytes as u64 / 4)
-                };
-                let entry = receive.to_entry().map_err(out_of_range)?;
-                (entry, buffer_bytes, Direction::ToHost)
-            }
-        };
-        Ok(Prepared {
-            entry,
-            bytes,
-            direction,
-        })
     }
 
     /// A command that fails before it is sent completes at the next poll.
@@ -288,22 +120,62 @@ impl TcpQueue {
     }
 }
 
-/// Zero blocks, or more than NLB holds.
-fn out_of_range(_: OutOfRange) -> Status {
-    Status::INVALID_FIELD
-}
+impl IoQueue for TcpQueue {
+    fn id(&self) -> QueueId {
+        self.id
+    }
 
-/// Where the data of a command goes.
-enum Direction {
-    None,
-    ToHost,
-    ToController,
-}
+    fn depth(&self) -> u16 {
+        self.socket.connection.depth()
+    }
 
-struct Prepared {
-    entry: SubmissionEntry,
-    bytes: usize,
-    direction: Direction,
+    fn error(&self) -> Option<&DriverError> {
+        self.error.as_ref()
+    }
+
+    fn passthrough(
+        &mut self,
+        entry: SubmissionEntry,
+        transfer: Transfer,
+    ) -> Result<Reply, DriverError> {
+        let reply = self
+            .socket
+            .call("the I/O command", entry, transfer, self.timeout);
+        if let Err(error) = &reply
+            && !matches!(error, DriverError::NotTaken { .. })
+        {
+            self.lose(DriverError::Closed);
+        }
+        reply
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        if let Some(local) = self.local.first() {
+            return Some(local.at);
+        }
+        let connection = &self.socket.connection;
+        let is_under_way = self.error.is_none() && connection.in_flight() > 0;
+        is_under_way.then(|| connection.next_deadline())
+    }
+
+    fn has_output(&self) -> bool {
+        self.error.is_none() && self.socket.connection.has_output()
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.descriptor()
+    }
+
+    fn abandon(&mut self) {
+        if self.error.is_none() {
+            self.lose(DriverError::Closed);
+        }
+    }
+
+    fn take_error(&mut self) -> Option<DriverError> {
+        let error = self.error.as_mut()?;
+        Some(core::mem::replace(error, DriverError::Closed))
+    }
 }
 
 fn tag_of(token: u64) -> Tag {
@@ -325,16 +197,7 @@ impl QueuePair for TcpQueue {
             return Err(Rejected { reason, data });
         }
         let given = data.as_ref().map(|buf| buf.len());
-        let is_wrong = |bytes| match command.op {
-            // What is in the buffer decides what they do.
-            Op::Compare { .. } | Op::Deallocate { .. } | Op::Copy { .. } => given != Some(bytes),
-            _ => given.is_some_and(|given| given != bytes),
-        };
-        let prepared = match self.entry(&command, given.unwrap_or(0)) {
-            Ok(prepared) if is_wrong(prepared.bytes) => Err(Status::INVALID_FIELD),
-            prepared => prepared,
-        };
-        let prepared = match prepared {
+        let prepared = match Prepared::new(&self.info, &command, given) {
             Ok(prepared) => prepared,
             Err(status) => {
                 self.complete_locally(tag, status, data);

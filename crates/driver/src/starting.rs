@@ -1,40 +1,45 @@
 //! How a connection becomes a controller that can be used, and ends again.
 
 use zonelab_device::{Buf, Monotonic, Nanos};
-use zonelab_nvme::command::{Identify, SetFeatures, ZoneManagementReceive};
+use zonelab_nvme::command::SetFeatures;
 use zonelab_nvme::fabrics::{
     CNTLID_DYNAMIC, Connect, ConnectAttributes, ConnectData, ConnectResponse, PropertyGet,
     PropertySet,
 };
 use zonelab_nvme::feature::FeatureId;
-use zonelab_nvme::identify::{
-    Cns, CommandSet, ControllerType, IdentifyController, IdentifyControllerZns, IdentifyNamespace,
-    IdentifyNamespaceZns, NamespaceList, Nqn,
-};
+use zonelab_nvme::identify::Nqn;
 use zonelab_nvme::property::{
     Capabilities, CommandSetSelected, Configuration, ControllerStatus, Property,
     ShutdownNotification, ShutdownStatus,
 };
 use zonelab_nvme::queue::SubmissionEntry;
-use zonelab_nvme::zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
-use zonelab_nvme::zns::{ReportHeader, ZoneDescriptor};
+use zonelab_nvme::zerocopy::{FromZeros, IntoBytes};
 
 use crate::authentication::authenticate;
 use crate::clock::sleep;
 use crate::controller::{Options, kato_ms};
 use crate::error::DriverError;
-use crate::identity::{Identity, Namespace, command_set};
+use crate::identity::Identity;
+use crate::inquiry::Asks;
 use crate::socket::{Reply, Socket};
 use crate::tcp::{Settings, Transfer};
-
-/// Bytes of every structure that Identify returns.
-const IDENTIFY_BYTES: usize = 4096;
 
 /// A connection to a controller that is not known yet, or no longer.
 pub(crate) struct Starting {
     pub(crate) admin: Socket,
     pub(crate) cntlid: u16,
     pub(crate) timeout: Nanos,
+}
+
+impl Asks for Starting {
+    fn ask(
+        &mut self,
+        what: &'static str,
+        entry: SubmissionEntry,
+        transfer: Transfer,
+    ) -> Result<Reply, DriverError> {
+        self.admin.call(what, entry, transfer, self.timeout)
+    }
 }
 
 impl Starting {
@@ -60,24 +65,15 @@ impl Starting {
         })
     }
 
-    fn call(
-        &mut self,
-        what: &'static str,
-        entry: SubmissionEntry,
-        transfer: Transfer,
-    ) -> Result<Reply, DriverError> {
-        self.admin.call(what, entry, transfer, self.timeout)
-    }
-
     fn property(&mut self, property: Property) -> Result<u64, DriverError> {
         let entry = PropertyGet::new(property).to_entry()?;
-        let reply = self.call("Property Get", entry, Transfer::None)?;
+        let reply = self.ask("Property Get", entry, Transfer::None)?;
         Ok(reply.fabrics_ok("Property Get")?.entry.result())
     }
 
     fn set_property(&mut self, property: Property, value: u64) -> Result<(), DriverError> {
         let entry = PropertySet::new(property, value).to_entry()?;
-        let reply = self.call("Property Set", entry, Transfer::None)?;
+        let reply = self.ask("Property Set", entry, Transfer::None)?;
         reply.fabrics_ok("Property Set").map(drop)
     }
 
@@ -144,7 +140,7 @@ impl Starting {
         let fid = FeatureId::NUMBER_OF_QUEUES;
         let entry = SetFeatures::new(0, fid, wanted_z | wanted_z << 16).to_entry()?;
         let what = "Set Features, number of queues";
-        let reply = self.call(what, entry, Transfer::None)?.ok(what)?;
+        let reply = self.ask(what, entry, Transfer::None)?.ok(what)?;
         let granted = reply.entry.dw0.get();
         let (submission_z, completion_z) = (granted as u16, (granted >> 16) as u16);
         Ok(submission_z
@@ -152,112 +148,6 @@ impl Starting {
             .saturating_add(1)
             .min(wanted.max(1)))
     }
-
-    fn identify<T>(&mut self, nsid: u32, cns: Cns, csi: CommandSet) -> Result<Box<T>, DriverError>
-    where
-        T: FromBytes + IntoBytes + KnownLayout + Immutable,
-    {
-        let entry = Identify::new(nsid, cns, csi).to_entry()?;
-        let buf = Buf::zeroed(IDENTIFY_BYTES);
-        let reply = self.call("Identify", entry, Transfer::ToHost(buf))?;
-        let buf = whole("Identify", reply.ok("Identify")?)?;
-        T::read_from_bytes(&buf)
-            .map(Box::new)
-            .map_err(|_| DriverError::Unusable {
-                field: "an Identify structure of bytes:",
-                value: buf.len() as u64,
-                needs: "4096",
-            })
-    }
-
-    /// Controller, namespaces, and what is zoned of them.
-    pub(crate) fn identity(&mut self, cap: Capabilities) -> Result<Identity, DriverError> {
-        let (nvm, zns) = (CommandSet::NVM, CommandSet::ZNS);
-        let controller: Box<IdentifyController> = self.identify(0, Cns::CONTROLLER, nvm)?;
-        let mut identity = Identity {
-            cap,
-            controller,
-            zoned: None,
-            namespaces: Vec::new(),
-        };
-        if identity.controller.cntrltype == ControllerType::DISCOVERY {
-            return Ok(identity);
-        }
-        let mut after = 0;
-        loop {
-            let list: Box<NamespaceList> = self.identify(after, Cns::ACTIVE_NAMESPACES, nvm)?;
-            let mut found = 0;
-            for nsid in list.iter() {
-                if nsid <= after {
-                    return Err(DriverError::Unusable {
-                        field: "in its list of namespaces NSID",
-                        value: nsid.into(),
-                        needs: "rising ones",
-                    });
-                }
-                let namespace = self.namespace(nsid, cap)?;
-                identity.namespaces.push(namespace);
-                after = nsid;
-                found += 1;
-            }
-            if found < list.nsid.len() {
-                break;
-            }
-        }
-        if identity
-            .namespaces
-            .iter()
-            .any(|namespace| namespace.zns.is_some())
-        {
-            identity.zoned = Some(self.identify::<IdentifyControllerZns>(
-                0,
-                Cns::COMMAND_SET_CONTROLLER,
-                zns,
-            )?);
-        }
-        Ok(identity)
-    }
-
-    fn namespace(&mut self, nsid: u32, cap: Capabilities) -> Result<Namespace, DriverError> {
-        let nvm: Box<IdentifyNamespace> = self.identify(nsid, Cns::NAMESPACE, CommandSet::NVM)?;
-        let mut csi = CommandSet::NVM;
-        if cap.css_io() {
-            let cns = Cns::NAMESPACE_ID_DESCRIPTORS;
-            let bytes = self.identify::<[u8; IDENTIFY_BYTES]>(nsid, cns, CommandSet::NVM)?;
-            csi = command_set(&bytes[..]);
-        }
-        let zns = match csi {
-            CommandSet::ZNS => Some(self.identify::<IdentifyNamespaceZns>(
-                nsid,
-                Cns::COMMAND_SET_NAMESPACE,
-                csi,
-            )?),
-            _ => None,
-        };
-        Ok(Namespace {
-            nsid,
-            csi,
-            nvm,
-            zns,
-            zone_capacity_lbas: None,
-        })
-    }
-}
-
-/// The buffer of a reply that moved all of it.
-pub(crate) fn whole(what: &'static str, reply: Reply) -> Result<Buf, DriverError> {
-    let buf = reply.data.unwrap_or_else(|| Buf::zeroed(0));
-    if reply.transferred as usize == buf.len() {
-        return Ok(buf);
-    }
-    Err(DriverError::Unusable {
-        field: match what {
-            "Identify" => "in answer to Identify bytes of data:",
-            _ => "in answer to Get Log Page bytes of data:",
-        },
-        value: reply.transferred.into(),
-        needs: "as many as it asked for",
-    })
 }
 
 /// Makes a connection a queue: sends Connect, authenticates if the controller
@@ -320,28 +210,4 @@ pub(crate) fn open_queue(
     let mut socket = Socket::open(place, settings, clock, options.connect_timeout)?;
     fabrics_connect(&mut socket, options, Connect::new(qid, entries), cntlid)?;
     Ok(socket)
-}
-
-/// Capacity of the first zone in blocks; `None` if there is no zone.
-pub(crate) fn zone_capacity(
-    queue: &mut Socket,
-    nsid: u32,
-    timeout: Nanos,
-) -> Result<Option<u64>, DriverError> {
-    let bytes = size_of::<ReportHeader>() + size_of::<ZoneDescriptor>();
-    let report = ZoneManagementReceive {
-        partial: true,
-        ..ZoneManagementReceive::new(nsid, 0, bytes as u64 / 4)
-    };
-    let what = "Zone Management Receive";
-    let transfer = Transfer::ToHost(Buf::zeroed(bytes));
-    let reply = queue.call(what, report.to_entry()?, transfer, timeout)?;
-    let buf = whole(what, reply.ok(what)?)?;
-    let Ok((header, rest)) = ReportHeader::read_from_prefix(&buf) else {
-        return Ok(None);
-    };
-    let zone = ZoneDescriptor::read_from_prefix(rest).ok();
-    Ok(zone
-        .filter(|_| header.nr_zones.get() > 0)
-        .map(|(zone, _)| zone.zcap.get()))
 }

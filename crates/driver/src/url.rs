@@ -1,4 +1,5 @@
-//! Where a drive is: `tcp://host:port/nqn?nsid=1`.
+//! Where a drive is: `tcp://host:port/nqn?nsid=1`, `linux:///dev/ng0n1`,
+//! `pcie://0000:01:00.0?nsid=1`.
 
 use core::fmt;
 
@@ -6,8 +7,16 @@ use zonelab_nvme::fabrics::{DISCOVERY_NQN, UUID_NQN_PREFIX};
 use zonelab_nvme::identify::Nqn;
 use zonelab_nvme::tcp::{DISCOVERY_PORT, IO_PORT};
 
-/// What a URL of a drive starts with.
+use crate::pcie::vfio::{BadAddress, PciAddress};
+
+/// What a URL of a drive over NVMe/TCP starts with.
 pub const SCHEME: &str = "tcp://";
+
+/// What a URL of a drive of this machine starts with.
+pub const LINUX_SCHEME: &str = "linux://";
+
+/// What a URL of a controller on PCIe starts with.
+pub const PCIE_SCHEME: &str = "pcie://";
 
 /// The name of a host that was given none. Every zonelab without `hostnqn` has
 /// the same, so that runs do not differ.
@@ -20,9 +29,26 @@ const KEYS: &str = "nsid, hostnqn, hostid, hdgst, ddgst";
 /// Why a URL names no drive.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
-    /// It does not start with [`SCHEME`].
-    #[error("\"{0}\" does not start with tcp://; an address is tcp://host:port/nqn?nsid=1")]
+    /// It starts with none of [`SCHEME`], [`LINUX_SCHEME`] and [`PCIE_SCHEME`].
+    #[error(
+        "\"{0}\" does not start with tcp://, linux:// or pcie://; an address is \
+         tcp://host:port/nqn?nsid=1, linux:///dev/ng0n1 or pcie://0000:01:00.0?nsid=1"
+    )]
     Scheme(String),
+    /// It starts with [`LINUX_SCHEME`], and no path of a device node follows.
+    #[error(
+        "\"{0}\" names no device node; an address is linux:///dev/ng0n1 or linux:///dev/nvme0n1"
+    )]
+    NoNode(String),
+    /// There is no such PCI function.
+    #[error(transparent)]
+    PciAddress(#[from] BadAddress),
+    /// There is no such key for a controller on PCIe.
+    #[error("there is no key \"{0}\" behind pcie://: nsid there is")]
+    UnknownPcieKey(String),
+    /// There is no such key for a drive of this machine.
+    #[error("there is no key \"{0}\" behind linux://: poll there is; the node names the namespace")]
+    UnknownLinuxKey(String),
     /// There is no host.
     #[error("\"{0}\" names no host; an address is tcp://host:port/nqn?nsid=1")]
     NoHost(String),
@@ -179,12 +205,7 @@ impl TcpAddress {
             }
             seen.push(key);
             match key {
-                "nsid" => {
-                    let nsid = value.parse().ok();
-                    let valid = "1 to 4294967294";
-                    let nsid = nsid.filter(|nsid| (1..u32::MAX).contains(nsid));
-                    self.nsid = nsid.ok_or_else(|| invalid("nsid", value, valid))?;
-                }
+                "nsid" => self.nsid = namespace(value)?,
                 "hostnqn" => self.hostnqn = nqn("hostnqn", value)?,
                 "hostid" => {
                     let id = Uuid::parse(&value);
@@ -220,6 +241,153 @@ impl fmt::Display for TcpAddress {
     }
 }
 
+/// A drive of this machine: `linux:///dev/ng0n1?poll=1`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinuxAddress {
+    /// Path of the device node of a namespace.
+    pub path: String,
+    /// Completions are looked for rather than announced by interrupts.
+    pub polled: bool,
+}
+
+impl LinuxAddress {
+    /// Reads a URL.
+    ///
+    /// # Errors
+    /// [`UrlError`] names the part that is wrong.
+    pub fn parse(url: &str) -> Result<Self, UrlError> {
+        let none = || UrlError::NoNode(url.to_owned());
+        let rest = url.strip_prefix(LINUX_SCHEME).ok_or_else(none)?;
+        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let path = unescape(path)?;
+        if path.strip_prefix("/dev/").is_none_or(str::is_empty) {
+            return Err(none());
+        }
+        let mut polled = None;
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, "1"));
+            if key != "poll" {
+                return Err(UrlError::UnknownLinuxKey(key.to_owned()));
+            }
+            if polled.replace(switch("poll", unescape(value)?)?).is_some() {
+                return Err(UrlError::Twice(key.to_owned()));
+            }
+        }
+        Ok(Self {
+            path,
+            polled: polled.unwrap_or(false),
+        })
+    }
+}
+
+impl fmt::Display for LinuxAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{LINUX_SCHEME}{}", self.path)
+    }
+}
+
+/// A controller on PCIe that this program drives by itself: `pcie://0000:01:00.0?nsid=1`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PcieAddress {
+    /// Its PCI function.
+    pub function: PciAddress,
+    /// Namespace that commands are for: 1 if the URL has none.
+    pub nsid: u32,
+}
+
+impl PcieAddress {
+    /// Reads a URL.
+    ///
+    /// # Errors
+    /// [`UrlError`] names the part that is wrong.
+    pub fn parse(url: &str) -> Result<Self, UrlError> {
+        let rest = url.strip_prefix(PCIE_SCHEME);
+        let rest = rest.ok_or_else(|| UrlError::Scheme(url.to_owned()))?;
+        let (function, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let mut nsid = None;
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            if key != "nsid" {
+                return Err(UrlError::UnknownPcieKey(key.to_owned()));
+            }
+            if nsid.replace(namespace(unescape(value)?)?).is_some() {
+                return Err(UrlError::Twice(key.to_owned()));
+            }
+        }
+        Ok(Self {
+            function: function.parse()?,
+            nsid: nsid.unwrap_or(1),
+        })
+    }
+}
+
+impl fmt::Display for PcieAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{PCIE_SCHEME}{}", self.function)
+    }
+}
+
+/// An address of any transport.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// Over NVMe/TCP.
+    Tcp(TcpAddress),
+    /// Of this machine.
+    Linux(LinuxAddress),
+    /// Of this machine, without the kernel's driver.
+    Pcie(PcieAddress),
+}
+
+impl Address {
+    /// True if `text` is meant as an address of a drive.
+    #[must_use]
+    pub fn is_meant(text: &str) -> bool {
+        [SCHEME, LINUX_SCHEME, PCIE_SCHEME]
+            .iter()
+            .any(|scheme| text.starts_with(scheme))
+    }
+
+    /// Reads a URL.
+    ///
+    /// # Errors
+    /// [`UrlError`] names the part that is wrong.
+    pub fn parse(url: &str) -> Result<Self, UrlError> {
+        if url.starts_with(LINUX_SCHEME) {
+            return LinuxAddress::parse(url).map(Self::Linux);
+        }
+        if url.starts_with(PCIE_SCHEME) {
+            return PcieAddress::parse(url).map(Self::Pcie);
+        }
+        TcpAddress::parse(url).map(Self::Tcp)
+    }
+
+    /// The namespace that it names; `None`: the node tells.
+    #[must_use]
+    pub fn nsid(&self) -> Option<u32> {
+        match self {
+            Self::Tcp(address) => Some(address.nsid),
+            Self::Linux(_) => None,
+            Self::Pcie(address) => Some(address.nsid),
+        }
+    }
+
+    /// True if it names a discovery subsystem.
+    #[must_use]
+    pub fn is_discovery(&self) -> bool {
+        matches!(self, Self::Tcp(address) if address.is_discovery())
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Linux(address) => address.fmt(f),
+            Self::Pcie(address) => address.fmt(f),
+        }
+    }
+}
+
 /// Host and port of `host:port`, `[v6]:port` and either without port.
 fn split_port(authority: &str) -> (&str, Option<&str>) {
     if let Some((host, rest)) = authority
@@ -246,6 +414,12 @@ fn nqn(key: &'static str, value: String) -> Result<String, UrlError> {
 
 fn invalid(key: &'static str, value: String, valid: &'static str) -> UrlError {
     UrlError::Value { key, value, valid }
+}
+
+fn namespace(value: String) -> Result<u32, UrlError> {
+    let nsid = value.parse().ok();
+    let nsid = nsid.filter(|nsid| (1..u32::MAX).contains(nsid));
+    nsid.ok_or_else(|| invalid("nsid", value, "1 to 4294967294"))
 }
 
 fn switch(key: &'static str, value: String) -> Result<bool, UrlError> {
@@ -322,5 +496,26 @@ mod tests {
         assert!(message("tcp://a/nqn.a?hdgst=maybe").contains("1 or 0"));
         assert!(message("tcp://a/nqn.a?hostid=12").contains("32 hexadecimal"));
         assert!(message("tcp://a/nqn.%zz").contains("after %"));
+    }
+
+    #[test]
+    fn a_node_of_this_machine() {
+        let address = LinuxAddress::parse("linux:///dev/ng0n1?poll=1").unwrap();
+        assert_eq!(
+            (address.path.as_str(), address.polled),
+            ("/dev/ng0n1", true)
+        );
+        assert_eq!(address.to_string(), "linux:///dev/ng0n1");
+        let address = Address::parse("linux:///dev/nvme0n1").unwrap();
+        assert!(matches!(
+            address,
+            Address::Linux(LinuxAddress { polled: false, .. })
+        ));
+        let message = |url: &str| Address::parse(url).unwrap_err().to_string();
+        assert!(message("linux://ng0n1").contains("names no device node"));
+        assert!(message("linux:///dev/").contains("names no device node"));
+        assert!(message("linux:///dev/ng0n1?nsid=2").contains("the node names the namespace"));
+        assert!(message("linux:///dev/ng0n1?poll=perhaps").contains("1 or 0"));
+        assert!(message("linux:///dev/ng0n1?poll&poll").contains("twice"));
     }
 }

@@ -15,6 +15,7 @@
 //! | [`units`] | quantities with units: what is printed reads back |
 //! | [`nvme_entry`] | submission queue entries |
 //! | [`pdu_stream`], [`answers`] | what arrives on an NVMe/TCP connection, at its two ends |
+//! | [`pcie_device`] | whatever a device on PCIe does to our driver |
 //! | [`commands`] | whatever a host sends as commands |
 //! | [`drive`] | commands into a drive, both drawn, against a shadow of the drive |
 //! | [`faults`], [`snapshot`] | fault plans and snapshots: refused, or they work |
@@ -35,6 +36,7 @@ pub mod fio;
 pub mod harness;
 pub mod kv;
 pub mod nvme_entry;
+pub mod pcie_device;
 pub mod pdu_stream;
 pub mod profile;
 pub mod selftest;
@@ -96,6 +98,13 @@ pub const TARGETS: &[Target] = &[
         run: answers::run,
         max_bytes: 1_024,
         runs: 10_000,
+    },
+    Target {
+        name: "pcie_device",
+        description: "a hostile device on PCIe: our driver never panics, each command ends once",
+        run: pcie_device::run,
+        max_bytes: 1_024,
+        runs: 1_000,
     },
     Target {
         name: "admin_commands",

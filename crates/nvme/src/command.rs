@@ -13,6 +13,7 @@ mod features;
 mod log_page;
 mod media;
 mod nvm;
+mod queues;
 mod ranges;
 mod zoned;
 
@@ -22,6 +23,9 @@ pub use features::{GetFeatures, SetFeatures};
 pub use log_page::GetLogPage;
 pub use media::{Compare, Verify, WriteZeroes};
 pub use nvm::{Flush, Protection, Read, Write};
+pub use queues::{
+    CreateIoCompletionQueue, CreateIoSubmissionQueue, DeleteIoQueue, DoorbellBufferConfig,
+};
 pub use ranges::{
     CopyCommand, CopyRange, CopyReadProtection, DatasetManagement, DatasetRange, RangeContext,
 };

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::channel::Channel;
 use crate::console::Console;
 use crate::monitor::Monitor;
-use crate::qemu::{self, Machine};
+use crate::qemu::{self, Chassis, Machine};
 use crate::{Disk, Image, image};
 
 /// How long a guest may take to boot: ten times what it takes.
@@ -45,6 +45,7 @@ pub struct Guest {
     limit: Duration,
     last_job: u32,
     is_broken: bool,
+    is_spent: bool,
 }
 
 impl Guest {
@@ -55,8 +56,17 @@ impl Guest {
     ///
     /// QEMU is not there, or the guest does not come up; with its console.
     pub fn boot(image: &Image, disks: &[Disk]) -> Result<Self> {
+        Self::boot_in(image, Chassis::Plain, disks)
+    }
+
+    /// The same in another chassis.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::boot`].
+    pub fn boot_in(image: &Image, chassis: Chassis, disks: &[Disk]) -> Result<Self> {
         let directory = qemu::new_directory(&image::directory().join("run"));
-        let (mut machine, agent, monitor) = Machine::start(image, disks, directory)?;
+        let (mut machine, agent, monitor) = Machine::start(image, chassis, disks, directory)?;
         let console = Console::new(machine.console());
         let channel = Channel::open(agent, BOOT);
         let channel = channel.with_context(|| console.tail().unwrap_or_default())?;
@@ -70,6 +80,7 @@ impl Guest {
             limit: LIMIT,
             last_job: 0,
             is_broken: false,
+            is_spent: false,
         })
     }
 
@@ -206,6 +217,26 @@ impl Guest {
     /// There is none.
     pub fn end_capture(&mut self) -> Result<()> {
         self.monitor.end_capture()
+    }
+
+    /// Removes the NVMe drive that QEMU emulates, as if it were pulled. No case can
+    /// use this guest afterwards: see [`Self::spend`].
+    ///
+    /// # Errors
+    ///
+    /// QEMU refuses.
+    pub fn remove_drive(&mut self) -> Result<()> {
+        self.monitor.remove(qemu::DRIVE)
+    }
+
+    /// Says that this guest is of no use to the next case.
+    pub fn spend(&mut self) {
+        self.is_spent = true;
+    }
+
+    /// Whether it is of no use to the next case.
+    pub fn is_spent(&self) -> bool {
+        self.is_spent
     }
 
     /// Faults of the kernel itself since this was last asked.

@@ -17,7 +17,7 @@ mod qemu;
 pub use drive::Drive;
 pub use guest::{Guest, Job, Output};
 pub use image::{Image, Kernel};
-pub use qemu::Disk;
+pub use qemu::{Chassis, Disk};
 
 /// Address under which the guest reaches the loopback of its host.
 pub const HOST: &str = "10.0.2.2";

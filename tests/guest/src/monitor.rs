@@ -56,6 +56,11 @@ impl Monitor {
         self.call("object-del", json!({ "id": CAPTURE })).map(drop)
     }
 
+    /// Takes a device out of the machine. The guest is told, and lets go of it.
+    pub(crate) fn remove(&mut self, id: &str) -> Result<()> {
+        self.call("device_del", json!({ "id": id })).map(drop)
+    }
+
     fn human(&mut self, line: &str) -> Result<String> {
         let answer = self.call("human-monitor-command", json!({ "command-line": line }))?;
         Ok(answer.as_str().unwrap_or_default().to_owned())

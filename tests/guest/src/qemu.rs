@@ -15,6 +15,8 @@ use crate::Image;
 
 /// The emulator.
 const PROGRAM: &str = "qemu-system-x86_64";
+/// What QEMU calls the NVMe drive.
+pub(crate) const DRIVE: &str = "nvme";
 /// Memory of the guest. What it runs takes less than a tenth of it, and its
 /// file system, all in memory, another.
 const MEMORY: &str = "1G";
@@ -63,6 +65,49 @@ impl Disk {
     ];
 }
 
+/// What the guest's devices are plugged into.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Chassis {
+    /// PCI without an IOMMU.
+    #[default]
+    Plain,
+    /// PCI Express with an IOMMU, which lets programs drive devices.
+    Iommu,
+}
+
+impl Chassis {
+    /// The type of the machine, and what it has besides.
+    fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::Plain => &["-machine", "pc"],
+            Self::Iommu => &[
+                "-machine",
+                "q35",
+                "-device",
+                "intel-iommu,intremap=on",
+                "-device",
+                "pcie-root-port,id=port,chassis=1",
+            ],
+        }
+    }
+
+    /// What the kernel is told besides.
+    fn kernel_line(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Iommu => " intel_iommu=on",
+        }
+    }
+
+    /// Where the NVMe drive is plugged in.
+    fn slot(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Iommu => ",bus=port",
+        }
+    }
+}
+
 /// A QEMU process, which ends with this value.
 #[derive(Debug)]
 pub(crate) struct Machine {
@@ -80,6 +125,7 @@ impl Machine {
     /// that (`setpriv`).
     pub(crate) fn start(
         image: &Image,
+        chassis: Chassis,
         disks: &[Disk],
         directory: PathBuf,
     ) -> Result<(Self, TcpStream, TcpStream)> {
@@ -89,10 +135,10 @@ impl Machine {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", PROGRAM]);
         command.args(["-nodefaults", "-no-user-config", "-no-reboot", "-nographic"]);
-        command.args([
-            "-machine", "pc", "-accel", "tcg", "-cpu", "max", "-smp", "1",
-        ]);
-        command.args(["-m", MEMORY, "-append", KERNEL_LINE]);
+        command.args(chassis.options());
+        command.args(["-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", MEMORY]);
+        let kernel_line = format!("{KERNEL_LINE}{}", chassis.kernel_line());
+        option(&mut command, "-append", &kernel_line);
         command.arg("-kernel").arg(&image.vmlinuz);
         command.arg("-initrd").arg(&image.initramfs);
         option(
@@ -111,7 +157,7 @@ impl Machine {
             "-device",
             "virtio-net-pci,netdev=net,romfile=",
         );
-        add_disks(&mut command, disks, &directory)?;
+        add_disks(&mut command, chassis, disks, &directory)?;
         let errors = File::create(directory.join("qemu.log"))?;
         command
             .stdin(Stdio::null())
@@ -232,11 +278,18 @@ fn path(path: &Path) -> Result<String> {
 }
 
 /// Adds the namespaces, 1 and on, of one private NVMe controller.
-fn add_disks(command: &mut Command, disks: &[Disk], directory: &Path) -> Result<()> {
+fn add_disks(
+    command: &mut Command,
+    chassis: Chassis,
+    disks: &[Disk],
+    directory: &Path,
+) -> Result<()> {
     if disks.is_empty() {
         return Ok(());
     }
-    option(command, "-device", "nvme,id=nvme,serial=emulated,mdts=7");
+    let slot = chassis.slot();
+    let controller = format!("nvme,id={DRIVE},serial=emulated,mdts=7{slot}");
+    option(command, "-device", &controller);
     for (index, disk) in disks.iter().enumerate() {
         let id = index + 1;
         let file = directory.join(format!("disk{id}.raw"));

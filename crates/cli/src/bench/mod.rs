@@ -1,6 +1,7 @@
 //! `zonelab bench`: our own speed, beside a yardstick.
 
 mod allocation;
+mod driver;
 mod live;
 mod schedulers;
 mod served;
@@ -65,7 +66,9 @@ pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
         .collect();
     let live = live::cases(wanted);
     let stores = store::cases(wanted);
-    let count = cases.len() + schedulers.len() + allocations.len() + live.len() + stores.len();
+    let drivers = driver::cases(wanted);
+    let virtual_cases = cases.len() + schedulers.len() + allocations.len();
+    let count = virtual_cases + live.len() + stores.len() + drivers.len();
     if count == 0 {
         return Err(unknown(args.only.as_deref().unwrap_or_default()));
     }
@@ -93,6 +96,12 @@ pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
         allocation_rows.push(allocation::measure(case, args));
         bar.inc(1);
     }
+    let mut driver_rows = Vec::new();
+    for case in &drivers {
+        bar.set_message(driver::DRIVER);
+        driver_rows.push(driver::measure(case, args)?);
+        bar.inc(1);
+    }
     let cores = live::Cores::first();
     let mut live_rows = Vec::new();
     for case in &live {
@@ -115,6 +124,7 @@ pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
         rows,
         schedulers: scheduler_rows,
         allocations: allocation_rows,
+        drivers: driver_rows,
         live: live_rows,
         late,
         stores: store_rows,
@@ -132,6 +142,7 @@ struct Results {
     rows: Vec<Row>,
     schedulers: Vec<schedulers::Row>,
     allocations: Vec<allocation::Row>,
+    drivers: Vec<driver::Row>,
     live: Vec<live::Row>,
     late: Vec<live::Late>,
     stores: Vec<store::Row>,
@@ -146,6 +157,7 @@ impl Results {
             "rows": self.rows.iter().map(Row::to_json).collect::<Vec<_>>(),
             "schedulers": self.schedulers.iter().map(schedulers::Row::to_json).collect::<Vec<_>>(),
             "allocation": self.allocations.iter().map(allocation::Row::to_json).collect::<Vec<_>>(),
+            "driver": self.drivers.iter().map(driver::Row::to_json).collect::<Vec<_>>(),
             "live": self.live.iter().map(live::Row::to_json).collect::<Vec<_>>(),
             "lateness": self.late.iter().map(live::Late::to_json).collect::<Vec<_>>(),
             "store": self.stores.iter().map(store::Row::to_json).collect::<Vec<_>>(),
@@ -168,6 +180,9 @@ impl Results {
         if !self.allocations.is_empty() {
             tables.push(allocation::text(&self.allocations));
         }
+        if !self.drivers.is_empty() {
+            tables.push(driver::text(&self.drivers));
+        }
         if !self.live.is_empty() {
             tables.push(live::text(&self.live, &self.late));
         }
@@ -185,6 +200,7 @@ fn unknown(only: &str) -> Failure {
     let names: Vec<String> = cases
         .chain(schedulers)
         .chain(allocations)
+        .chain(driver::names())
         .chain(live::names())
         .chain(store::names())
         .collect();

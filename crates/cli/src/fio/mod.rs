@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use zonelab_config::Problem;
+use zonelab_driver::url::LINUX_SCHEME;
 use zonelab_host::fio::{self, JobFile};
 use zonelab_lab::device::ReportedZone;
 use zonelab_lab::fio::{FioRun, Report};
@@ -39,7 +40,8 @@ pub(crate) struct Args {
     #[arg(value_name = "JOB.fio | --OPTION=VALUE", required = true)]
     jobs: Vec<String>,
     /// The drive: a built-in profile or a profile file, with ?clock=real in real
-    /// time; or tcp://HOST:PORT/NQN?nsid=1 [default: the job file's `filename`]
+    /// time; tcp://HOST:PORT/NQN?nsid=1; linux:///dev/ng0n1 [default: the job file's
+    /// `filename`]
     #[arg(long, value_name = "DEV")]
     device: Option<String>,
     /// Run the jobs on this device too, and say whether the two agree: table or
@@ -103,7 +105,7 @@ pub(crate) struct Args {
     trace: Option<PathBuf>,
     #[command(flatten)]
     window: trace::Window,
-    /// The jobs may write and reset zones of the drive behind tcp:// that are not
+    /// The jobs may write and reset zones of the real drive that are not
     /// empty: what these hold is lost
     #[arg(long)]
     overwrite: bool,
@@ -266,7 +268,8 @@ fn device(args: &Args, input: &Input) -> Result<String, Failure> {
         None => named_device(&input.file)?.ok_or_else(|| {
             Failure::usage(format!(
                 "{}: on which drive? --device PROFILE, for example --device confznspp \
-                 (`zonelab profiles` lists them), or tcp://HOST:PORT/NQN?nsid=1",
+                 (`zonelab profiles` lists them), tcp://HOST:PORT/NQN?nsid=1 or \
+                 linux:///dev/ng0n1",
                 input.name
             ))
         }),
@@ -280,9 +283,11 @@ fn named_device(file: &JobFile) -> Result<Option<String>, Failure> {
         let name = match section.target() {
             None => continue,
             Some(fio::Target::Profile(name)) => name,
-            Some(fio::Target::Spdk(name) | fio::Target::Device(name)) => {
-                let what = format!("\"{name}\" is a drive of this machine: those come later");
-                let valid = "name a profile (--device confznspp) or tcp://HOST:PORT/NQN?nsid=1";
+            Some(fio::Target::Device(path)) => format!("{LINUX_SCHEME}{path}"),
+            Some(fio::Target::Spdk(name)) => {
+                let what = format!("\"{name}\" is a drive that SPDK would drive");
+                let valid = "name a profile (--device confznspp), tcp://HOST:PORT/NQN?nsid=1 or \
+                             linux:///dev/ng0n1";
                 let problem = section.target_origin().problem("filename", what, valid);
                 return Err(Failure::input(problem));
             }

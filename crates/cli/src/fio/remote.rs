@@ -1,12 +1,12 @@
-//! Job files on a drive over NVMe/TCP, in real time.
+//! Job files on a real drive, in real time.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use serde_json::Value;
 use zonelab_device::{NamespaceId, NamespaceInfo, ZonedInfo};
-use zonelab_driver::Options;
-use zonelab_driver::url::TcpAddress;
+use zonelab_driver::url::Address;
+use zonelab_driver::{AnyOptions, Controller as _};
 use zonelab_host::fio::{JobFile, Plan};
 use zonelab_host::workload::zone_table::ZoneTable;
 use zonelab_lab::device::{self, ReportedZone, Site};
@@ -16,17 +16,18 @@ use super::target::{self, Ran};
 use super::{Args, warn};
 use crate::devices;
 use crate::exit::{Exit, Failure};
-use crate::over_tcp::{self, OverTcp};
+use crate::real_drive::{self, RealDrive};
 
-/// A drive over NVMe/TCP, with the plan of the jobs for it.
+/// A real drive, with the plan of the jobs for it.
 pub(super) struct Remote {
-    options: Options,
+    options: AnyOptions,
+    nsid: NamespaceId,
     /// What it was called.
     device: String,
     /// Its model, as it identifies itself.
     model: String,
     /// `None`: it is connected to again when the jobs run.
-    site: Option<OverTcp>,
+    site: Option<RealDrive>,
     namespace: NamespaceInfo,
     /// `None`: it is conventional.
     zoned: Option<ZonedInfo>,
@@ -40,11 +41,11 @@ impl Remote {
         args: &Args,
         file: &JobFile,
         device: &str,
-        address: TcpAddress,
+        address: Address,
     ) -> Result<(Self, Plan), Failure> {
-        let nsid = NamespaceId(address.nsid);
-        let options = over_tcp::options(&args.host, address)?;
-        let mut site = OverTcp::connect(&options)?;
+        let options = real_drive::options(&args.host, address)?;
+        let mut site = RealDrive::connect(&options)?;
+        let nsid = NamespaceId(site.0.controller().nsid());
         let plan = file.plan_on(site.info(), nsid, args.seed);
         let plan = plan.map_err(Failure::input)?;
         warn(&plan.warnings);
@@ -63,6 +64,7 @@ impl Remote {
         }
         let mut prepared = Self {
             options,
+            nsid,
             device: device.to_owned(),
             model: site.info().model.clone(),
             site: Some(site),
@@ -81,9 +83,9 @@ impl Remote {
             _ if args.overwrite => {}
             Some(zoned) => {
                 let bytes = prepared.namespace.size_lbas.saturating_mul(lba_bytes);
-                over_tcp::may_destroy(device, bytes, zoned, &fio::at_risk(&plan, &zones))?;
+                real_drive::may_destroy(device, bytes, zoned, &fio::at_risk(&plan, &zones))?;
             }
-            None => over_tcp::may_destroy_bytes(device, fio::bytes_at_risk(&plan, lba_bytes))?,
+            None => real_drive::may_destroy_bytes(device, fio::bytes_at_risk(&plan, lba_bytes))?,
         }
         Ok((prepared, plan))
     }
@@ -110,22 +112,22 @@ impl Remote {
     }
 
     /// The connection, and what the zones, if there are any, hold now.
-    fn zones(&mut self) -> Result<(OverTcp, Vec<ReportedZone>), Failure> {
+    fn zones(&mut self) -> Result<(RealDrive, Vec<ReportedZone>), Failure> {
         let mut site = match self.site.take() {
             Some(site) => site,
-            None => OverTcp::connect(&self.options)?,
+            None => RealDrive::connect(&self.options)?,
         };
         if self.zoned.is_none() {
             return Ok((site, Vec::new()));
         }
-        match device::report_zones(&mut site, NamespaceId(self.options.address.nsid)) {
+        match device::report_zones(&mut site, self.nsid) {
             Ok(zones) => Ok((site, zones)),
             Err(what) => Err(Self::failed(site, &self.device, &what)),
         }
     }
 
     /// Something failed before the first job.
-    fn failed(site: OverTcp, device: &str, what: &str) -> Failure {
+    fn failed(site: RealDrive, device: &str, what: &str) -> Failure {
         match site.0.close() {
             // A connection that is lost says more than the command that was.
             Err(lost) => devices::gone(lost),
@@ -142,7 +144,7 @@ impl Remote {
         interrupt: &Arc<AtomicBool>,
     ) -> Result<Ran, Failure> {
         let (mut site, zones) = self.zones()?;
-        let nsid = NamespaceId(self.options.address.nsid);
+        let nsid = self.nsid;
         let empty = match compares {
             false => None,
             true => match fio::empty_commands(&mut site, nsid) {
@@ -155,7 +157,7 @@ impl Remote {
             None => ZoneTable::of_none(),
         };
         let run = fio::run_on(plan, &mut site, table, seed, interrupt);
-        let is_there = !OverTcp::is_lost(site.device());
+        let is_there = !RealDrive::is_lost(site.device());
         let after = match self.reports_zones && is_there {
             false => None,
             true => match device::report_zones(&mut site, nsid) {

@@ -31,12 +31,44 @@ pub(super) enum Target {
     Remote(Box<Remote>),
 }
 
+/// How jobs reach an emulated drive.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Way {
+    /// In virtual time, with modelled costs of the host.
+    Virtual,
+    /// In real time.
+    Real,
+    /// In virtual time through the driver for PCIe.
+    Pcie,
+}
+
+impl Way {
+    /// Both together are refused where the name of the device is read.
+    const fn of(is_real: bool, is_over_pcie: bool) -> Self {
+        match (is_real, is_over_pcie) {
+            (true, _) => Self::Real,
+            (false, true) => Self::Pcie,
+            (false, false) => Self::Virtual,
+        }
+    }
+
+    /// What options of the modelled host are for, and why they have no meaning, if they
+    /// have none.
+    const fn has_no_costs(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Virtual => None,
+            Self::Real => Some(("virtual time", "the host takes the time that it takes")),
+            Self::Pcie => Some(("the modelled host", "the driver has no modelled costs")),
+        }
+    }
+}
+
 /// An emulated drive.
 pub(super) struct EmulatedTarget {
     device: String,
     profile: Profile,
     nsid: NamespaceId,
-    is_real: bool,
+    way: Way,
     settings: RunSettings,
     /// What the results say of faults and of the state to start from.
     conditions: Option<Value>,
@@ -70,7 +102,7 @@ impl Target {
         beside_emulated: bool,
     ) -> Result<(Self, Plan), Failure> {
         match Named::parse(device)? {
-            Named::Tcp(address) => {
+            Named::Real(address) => {
                 if !beside_emulated {
                     remote::refuse(args, device)?;
                 }
@@ -82,9 +114,10 @@ impl Target {
                 profile,
                 nsid,
                 is_real,
+                is_over_pcie,
             } => {
                 let nsid = nsid.unwrap_or(NamespaceId::FIRST);
-                let of = (profile, nsid, is_real);
+                let of = (profile, nsid, Way::of(is_real, is_over_pcie));
                 let (target, plan) = EmulatedTarget::prepare(args, file, device, of)?;
                 only_reads(args, &plan)?;
                 Ok((Self::Emulated(Box::new(target)), plan))
@@ -134,7 +167,7 @@ impl EmulatedTarget {
         args: &Args,
         file: &JobFile,
         device: &str,
-        (name, nsid, is_real): (&str, NamespaceId, bool),
+        (name, nsid, way): (&str, NamespaceId, Way),
     ) -> Result<(Self, Plan), Failure> {
         let profile = profiles::load(name, &args.set)?;
         let info = Drive::new(&profile.config).info().clone();
@@ -142,9 +175,9 @@ impl EmulatedTarget {
             .plan_on(&info, nsid, args.seed)
             .map_err(Failure::input)?;
         warn(&plan.warnings);
-        match is_real {
-            true => processors(&plan)?,
-            false => warn(&plan.in_virtual_time),
+        match way {
+            Way::Real => processors(&plan)?,
+            Way::Virtual | Way::Pcie => warn(&plan.in_virtual_time),
         }
         let conditions = match args.parse_only {
             true => conditions::Loaded::default(),
@@ -152,16 +185,17 @@ impl EmulatedTarget {
         };
         let settings = settings(args, (&profile, nsid), &conditions)?;
         let mut host = args.host_options().into_iter();
-        if let (true, Some((option, _))) = (is_real, host.find(|(_, is_given)| *is_given)) {
+        let given = host.find(|(_, is_given)| *is_given);
+        if let (Some((of, why)), Some((option, _))) = (way.has_no_costs(), given) {
             return Err(Failure::usage(format!(
-                "{option} is for virtual time: on {device} the host takes the time that it takes"
+                "{option} is for {of}: on {device} {why}"
             )));
         }
         let target = Self {
             device: device.to_owned(),
             profile,
             nsid,
-            is_real,
+            way,
             settings,
             conditions: conditions.configuration,
             reports_zones: args.zone_report.is_some(),
@@ -183,8 +217,10 @@ impl EmulatedTarget {
             let times = [costs.submit_ns, costs.path_ns, costs.complete_ns];
             of_device["host_stack_ns"] = serde_json::json!(times.map(|time| time.0));
         }
-        if self.is_real {
-            of_device["clock"] = serde_json::json!("real");
+        match self.way {
+            Way::Virtual => {}
+            Way::Real => of_device["clock"] = serde_json::json!("real"),
+            Way::Pcie => of_device["via"] = serde_json::json!("pcie"),
         }
         of_device
     }
@@ -198,12 +234,14 @@ impl EmulatedTarget {
             ..self.settings
         };
         let empty = compares.then(|| {
-            fio::empty_commands_of_emulated(config, plan.namespace, settings.costs, self.is_real)
+            let is_real = self.way == Way::Real;
+            fio::empty_commands_of_emulated(config, plan.namespace, settings.costs, is_real)
         });
         let empty = empty.transpose().map_err(unfit)?;
-        let run = match self.is_real {
-            true => fio::run_in_real_time(plan, config, &settings),
-            false => fio::run(plan, config, &settings),
+        let run = match self.way {
+            Way::Virtual => fio::run(plan, config, &settings),
+            Way::Real => fio::run_in_real_time(plan, config, &settings),
+            Way::Pcie => fio::run_over_pcie(plan, config, &settings),
         };
         let run = run.map_err(unfit)?;
         let zones = match (&run.snapshot, self.reports_zones) {

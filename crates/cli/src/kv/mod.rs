@@ -18,7 +18,7 @@ use zonelab_ssd::config::DataStore;
 use zonelab_ssd::profile::{Profile, to_toml};
 
 use crate::conditions::{self, ConditionArgs};
-use crate::devices::{HostArgs, Named};
+use crate::devices::{self, HostArgs, Named};
 use crate::exit::{Exit, Failure};
 use crate::{console, files, profiles, results};
 
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(value_name = "WORKLOAD")]
     workload: String,
     /// The drive: a built-in profile or a profile file, with ?clock=real in real
-    /// time; or tcp://HOST:PORT/NQN?nsid=1
+    /// time; tcp://HOST:PORT/NQN?nsid=1; or linux:///dev/ng0n1
     #[arg(long, value_name = "DEV")]
     device: String,
     /// Change a setting of the drive
@@ -67,7 +67,7 @@ pub(crate) struct Args {
     seed: u64,
     #[command(flatten)]
     conditions: ConditionArgs,
-    /// The drive behind tcp:// is formatted for the store: what it holds is lost
+    /// The real drive is formatted for the store: what it holds is lost
     #[arg(long)]
     overwrite: bool,
     #[command(flatten)]
@@ -105,12 +105,14 @@ pub(crate) fn kv(args: &Args) -> Result<Exit, Failure> {
     }
     let template = template(args)?;
     match Named::parse(&args.device)? {
-        Named::Tcp(address) => remote::kv(args, &template, address),
+        Named::Real(address) => remote::kv(args, &template, address),
         Named::Emulated {
             profile,
             nsid,
             is_real,
+            is_over_pcie,
         } => {
+            devices::refuse_pcie(&args.device, is_over_pcie)?;
             let mut template = template;
             if let Some(nsid) = nsid {
                 template.setup.files.namespace = nsid;

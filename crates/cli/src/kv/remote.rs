@@ -1,8 +1,8 @@
-//! A store on a drive over NVMe/TCP, in real time.
+//! A store on a real drive, in real time.
 
 use zonelab_device::NamespaceId;
-use zonelab_driver::TcpController;
-use zonelab_driver::url::TcpAddress;
+use zonelab_driver::Controller;
+use zonelab_driver::url::Address;
 use zonelab_host::{Clock, CoreId, Reactor, RealClock, StopSignal};
 use zonelab_lab::kv::{KvJob, KvTemplate, Report, Surroundings};
 
@@ -11,7 +11,7 @@ use crate::devices;
 use crate::exit::{Exit, Failure};
 use crate::results;
 
-pub(super) fn kv(args: &Args, template: &KvTemplate, address: TcpAddress) -> Result<Exit, Failure> {
+pub(super) fn kv(args: &Args, template: &KvTemplate, address: Address) -> Result<Exit, Failure> {
     let restore = "the store begins on empty zones";
     devices::refuse_making(&args.device, &args.set, &args.conditions, restore)?;
     if !args.overwrite {
@@ -21,8 +21,8 @@ pub(super) fn kv(args: &Args, template: &KvTemplate, address: TcpAddress) -> Res
         )));
     }
     let mut template = template.clone();
-    template.setup.files.namespace = NamespaceId(address.nsid);
     let mut device = devices::connect(args.host.options(address)?)?;
+    template.setup.files.namespace = NamespaceId(device.controller().nsid());
     let info = device.info().as_ref().clone();
     let unfit = |what: String| Failure::input(anyhow::anyhow!("{}: {what}", args.device));
     template.check(&info, true).map_err(unfit)?;
@@ -50,7 +50,7 @@ pub(super) fn kv(args: &Args, template: &KvTemplate, address: TcpAddress) -> Res
     progress.clear();
     device
         .close()
-        .and_then(TcpController::disconnect)
+        .and_then(Controller::disconnect)
         .map_err(devices::gone)?;
     let result = job.into_run();
     let lost = || {

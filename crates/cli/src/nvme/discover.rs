@@ -1,6 +1,7 @@
 //! `zonelab nvme discover`.
 
 use serde_json::{Value, json};
+use zonelab_driver::AnyController;
 use zonelab_nvme::log::DiscoveryEntry;
 use zonelab_nvme::tcp::IO_PORT;
 
@@ -10,7 +11,13 @@ use crate::exit::Failure;
 
 /// The discovery log.
 pub(super) fn discover(session: &mut Session) -> Result<String, Failure> {
-    let log = session.controller.discovery_log().map_err(failure)?;
+    let AnyController::Tcp(controller) = &mut session.controller else {
+        return Err(Failure::usage(format!(
+            "{}: discovery is for tcp://HOST:PORT; `zonelab doctor` lists the drives of this machine",
+            session.address
+        )));
+    };
+    let log = controller.discovery_log().map_err(failure)?;
     let entries: Vec<Fields> = log.entries.iter().map(fields).collect();
     if session.json {
         let records: Vec<Value> = entries.iter().map(Fields::to_json).collect();

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use zonelab_device::Buf;
+use zonelab_driver::Controller as _;
 use zonelab_driver::tcp::Transfer;
 use zonelab_nvme::command::{GetFeatures, SetFeatures};
 use zonelab_nvme::feature::{FeatureId, FeatureSelect};

@@ -1,6 +1,7 @@
 //! `zonelab nvme list`, `id-ctrl`, `id-ns`.
 
 use serde_json::{Value, json};
+use zonelab_driver::Controller as _;
 use zonelab_driver::Namespace;
 use zonelab_lab::table::{Cell, Column, Table};
 use zonelab_nvme::identify::{CommandSet, Version};

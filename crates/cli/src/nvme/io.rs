@@ -5,6 +5,7 @@ use std::io::{Read as _, Write as _};
 
 use serde_json::json;
 use zonelab_device::Buf;
+use zonelab_driver::Controller as _;
 use zonelab_driver::tcp::Transfer;
 use zonelab_nvme::command::{Flush, Read, Write};
 
@@ -35,7 +36,7 @@ pub(super) struct WriteArgs {
     /// First block: in a zone, its write pointer
     #[arg(long, short = 's', value_parser = number, default_value = "0")]
     start_block: u64,
-    /// The data; - is standard input. What is missing in the last block is zero
+    /// The data: whole blocks; - is standard input
     #[arg(long, value_name = "FILE")]
     data: String,
     /// Write through to the media (FUA)
@@ -88,14 +89,14 @@ pub(super) fn flush(session: &mut Session) -> Result<String, Failure> {
 }
 
 /// What a command did.
-fn report(session: &Session, what: &str, slba: u64, blocks: u32) -> String {
+pub(super) fn report(session: &Session, what: &str, slba: u64, blocks: u32) -> String {
     match session.json {
         true => pretty(&json!({ "command": what, "slba": slba, "blocks": blocks })),
         false => format!("{what}: success, {blocks} blocks at {slba:#x}\n"),
     }
 }
 
-/// A file, filled up to whole blocks of the namespace, and how many they are.
+/// A file of whole blocks of the namespace, and how many they are.
 pub(super) fn blocks_of(session: &Session, path: &str) -> Result<(Buf, u32), Failure> {
     let lba_bytes = session.namespace()?.lba_bytes().map_err(failure)? as usize;
     let most = session.controller.info().max_transfer_bytes;
@@ -111,8 +112,13 @@ pub(super) fn blocks_of(session: &Session, path: &str) -> Result<(Buf, u32), Fai
             "{path}: there is no data in it"
         )));
     }
-    bytes.resize(bytes.len().next_multiple_of(lba_bytes), 0);
     check_transfer(session, bytes.len() as u64)?;
+    if !bytes.len().is_multiple_of(lba_bytes) {
+        return Err(Failure::input(anyhow::anyhow!(
+            "{path}: {} bytes are not a whole number of blocks of {lba_bytes} bytes",
+            bytes.len()
+        )));
+    }
     let blocks = (bytes.len() / lba_bytes) as u32;
     Ok((Buf::from(bytes), blocks))
 }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Write as _;
 
 use serde_json::{Value, json};
+use zonelab_driver::Controller as _;
 use zonelab_nvme::log::{ErrorEntry, LogPageId, SmartLog};
 use zonelab_nvme::zerocopy::FromBytes;
 
@@ -24,7 +25,7 @@ pub(super) struct GetArgs {
     #[arg(long, short = 'l', value_parser = number32)]
     log_len: u32,
     /// Start at this byte: a multiple of 4
-    #[arg(long, short = 'o', value_parser = number, default_value = "0")]
+    #[arg(long, short = 'L', value_parser = number, default_value = "0")]
     lpo: u64,
     /// Write the page to this file rather than show it
     #[arg(long, value_name = "FILE")]

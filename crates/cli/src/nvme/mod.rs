@@ -1,16 +1,20 @@
 //! `zonelab nvme`.
 
+mod bind;
 mod discover;
 mod feature;
 mod fields;
 mod gen_key;
 mod identify;
 mod io;
+mod lists;
 mod log;
+mod media;
+mod raw;
 mod zones;
 
-use zonelab_driver::url::TcpAddress;
-use zonelab_driver::{DriverError, Reply, TcpController, TcpQueue};
+use zonelab_driver::url::Address;
+use zonelab_driver::{AnyController, AnyQueue, Controller as _, DriverError, IoQueue as _, Reply};
 use zonelab_nvme::Status;
 
 use crate::console;
@@ -31,15 +35,17 @@ pub(crate) struct Args {
 
 const AFTER_HELP: &str = "\
 A drive is tcp://HOST:PORT/NQN?nsid=1, with any of nsid, hostnqn, hostid, hdgst=1,
-ddgst=1 behind the question mark. Without NQN it is the discovery subsystem.
+ddgst=1 behind the question mark; without NQN it is the discovery subsystem. Or it is
+linux:///dev/ng0n1, a namespace of this machine that nobody else uses, or
+pcie://0000:01:00.0?nsid=1, a controller that `zonelab nvme bind` has taken from the kernel.
 
-Exit codes: 0 done, 2 usage, 3 input file, 4 no connection, 5 the drive failed the
+Exit codes: 0 done, 2 usage, 3 input file, 4 no connection or in use, 5 the drive failed the
 command, or violated the protocol.";
 
 /// Options of all commands.
 #[derive(clap::Args)]
 struct DeviceArgs {
-    /// The drive: tcp://HOST:PORT/NQN?nsid=1
+    /// The drive: tcp://HOST:PORT/NQN?nsid=1, linux:///dev/ng0n1 or pcie://0000:01:00.0?nsid=1
     #[arg(long, short = 'd', value_name = "URL", global = true)]
     device: Option<String>,
     /// Namespace, instead of the one in the URL
@@ -47,9 +53,27 @@ struct DeviceArgs {
     namespace_id: Option<u32>,
     #[command(flatten)]
     host: HostArgs,
-    /// As JSON
+    /// As JSON: the same as -o json
     #[arg(long, global = true)]
     json: bool,
+    /// How results are shown
+    #[arg(long, short = 'o', value_enum, global = true, value_name = "FORMAT")]
+    output_format: Option<OutputFormat>,
+}
+
+impl DeviceArgs {
+    fn is_json(&self) -> bool {
+        self.json || self.output_format == Some(OutputFormat::Json)
+    }
+}
+
+/// Forms of results.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum OutputFormat {
+    /// For people
+    Normal,
+    /// JSON
+    Json,
 }
 
 #[derive(clap::Subcommand)]
@@ -58,6 +82,10 @@ enum Command {
     Discover,
     /// The namespaces of the drive
     List,
+    /// The namespace identifiers that the controller has
+    ListNs(lists::NamespaceArgs),
+    /// The subsystem of the drive, and the path to it
+    ListSubsys,
     /// Identify Controller
     IdCtrl,
     /// Identify Namespace
@@ -69,6 +97,16 @@ enum Command {
     Read(io::ReadArgs),
     /// Write blocks
     Write(io::WriteArgs),
+    /// Write zeroes without sending them
+    WriteZeroes(media::ZeroesArgs),
+    /// Compare blocks with a file
+    Compare(media::CompareArgs),
+    /// See whether blocks can be read
+    Verify(media::BlockArgs),
+    /// Copy ranges of blocks inside the drive
+    Copy(media::CopyArgs),
+    /// Dataset management: what is going to happen to ranges of blocks
+    Dsm(media::DsmArgs),
     /// Make written data durable
     Flush,
     /// Read any log page
@@ -81,6 +119,14 @@ enum Command {
     GetFeature(feature::GetArgs),
     /// Set a feature
     SetFeature(feature::SetArgs),
+    /// Send any I/O command
+    IoPassthru(raw::Args),
+    /// Send any admin command
+    AdminPassthru(raw::Args),
+    /// Take a controller from the kernel's driver, for pcie://; needs root
+    Bind(bind::Args),
+    /// Give such a controller back to the kernel's driver
+    Release(bind::Args),
     /// Make a key for authentication; needs no drive
     GenDhchapKey(gen_key::Args),
 }
@@ -91,26 +137,41 @@ enum Command {
 /// [`Failure`] with its exit code.
 pub(crate) fn nvme(args: &Args) -> Result<Exit, Failure> {
     let device = &args.device;
-    if let Command::GenDhchapKey(args) = &args.command {
-        console::print(&gen_key::generate(args)?)?;
+    let is_json = device.is_json();
+    if let Some(text) = match &args.command {
+        Command::Bind(args) => Some(bind::bind(args, is_json)?),
+        Command::Release(args) => Some(bind::release(args, is_json)?),
+        Command::GenDhchapKey(args) => Some(gen_key::generate(args)?),
+        _ => None,
+    } {
+        console::print(&text)?;
         return Ok(Exit::Done);
     }
     let mut session = Session::connect(device)?;
     let text = match &args.command {
         Command::Discover => discover::discover(&mut session),
         Command::List => identify::list(&session),
+        Command::ListNs(args) => lists::namespaces(&mut session, args),
+        Command::ListSubsys => Ok(lists::subsystems(&session)),
         Command::IdCtrl => Ok(identify::controller(&session)),
         Command::IdNs => identify::namespace(&session),
         Command::Zns(command) => zones::zones(&mut session, command),
         Command::Read(args) => io::read(&mut session, args),
         Command::Write(args) => io::write(&mut session, args),
+        Command::WriteZeroes(args) => media::write_zeroes(&mut session, args),
+        Command::Compare(args) => media::compare(&mut session, args),
+        Command::Verify(args) => media::verify(&mut session, args),
+        Command::Copy(args) => media::copy(&mut session, args),
+        Command::Dsm(args) => media::dsm(&mut session, args),
+        Command::IoPassthru(args) => raw::io(&mut session, args),
+        Command::AdminPassthru(args) => raw::admin(&mut session, args),
         Command::Flush => io::flush(&mut session),
         Command::GetLog(args) => log::get(&mut session, args),
         Command::SmartLog => log::smart(&mut session),
         Command::ErrorLog(args) => log::errors(&mut session, args),
         Command::GetFeature(args) => feature::get(&mut session, args),
         Command::SetFeature(args) => feature::set(&mut session, args),
-        Command::GenDhchapKey(args) => gen_key::generate(args),
+        Command::Bind(_) | Command::Release(_) | Command::GenDhchapKey(_) => Ok(String::new()),
     };
     // Print what there is before leaving, whether or not leaving goes well.
     let printed = text.and_then(|text| console::print(&text));
@@ -121,9 +182,9 @@ pub(crate) fn nvme(args: &Args) -> Result<Exit, Failure> {
 
 /// A drive that is connected, and how to speak of it.
 struct Session {
-    controller: TcpController,
-    queue: Option<TcpQueue>,
-    address: TcpAddress,
+    controller: AnyController,
+    queue: Option<AnyQueue>,
+    address: Address,
     nsid: u32,
     json: bool,
 }
@@ -132,24 +193,27 @@ impl Session {
     fn connect(args: &DeviceArgs) -> Result<Self, Failure> {
         let Some(url) = &args.device else {
             return Err(Failure::usage(
-                "--device is missing: name the drive, as in --device tcp://127.0.0.1:4420/NQN"
+                "--device is missing: name the drive, as in --device tcp://127.0.0.1:4420/NQN or \
+                 --device linux:///dev/ng0n1"
                     .to_owned(),
             ));
         };
-        let address = TcpAddress::parse(url).map_err(|e| Failure::usage(e.to_string()))?;
-        let nsid = args.namespace_id.unwrap_or(address.nsid);
-        if nsid == 0 || nsid == u32::MAX {
+        let address = Address::parse(url).map_err(|e| Failure::usage(e.to_string()))?;
+        if let Some(nsid) = args.namespace_id
+            && (nsid == 0 || nsid == u32::MAX)
+        {
             let message = format!("--namespace-id {nsid} is none: 1 to 4294967294 is valid");
             return Err(Failure::usage(message));
         }
         let options = args.host.options(address.clone())?;
-        let controller = TcpController::connect(options).map_err(failure)?;
+        let controller = AnyController::connect(options).map_err(failure)?;
+        let nsid = args.namespace_id.unwrap_or(controller.nsid());
         Ok(Self {
             controller,
             queue: None,
             address,
             nsid,
-            json: args.json,
+            json: args.is_json(),
         })
     }
 
@@ -167,7 +231,7 @@ impl Session {
     }
 
     /// The I/O queue, opened at the first use.
-    fn queue(&mut self) -> Result<&mut TcpQueue, Failure> {
+    fn queue(&mut self) -> Result<&mut AnyQueue, Failure> {
         self.controller.keep_alive().map_err(failure)?;
         let queue = match self.queue.take() {
             Some(queue) => queue,
@@ -190,7 +254,7 @@ impl Session {
 
 /// The exit code that goes with an error of a drive.
 pub(crate) fn failure(error: DriverError) -> Failure {
-    let exit = match error.is_unreachable() {
+    let exit = match error.is_unreachable() || error.is_of_machine() {
         true => Exit::Environment,
         false => Exit::Device,
     };

@@ -2,17 +2,20 @@
 
 use serde_json::{Value, json};
 use zonelab_device::Buf;
+use zonelab_driver::Controller as _;
 use zonelab_driver::Namespace;
 use zonelab_driver::tcp::Transfer;
 use zonelab_nvme::command::{ZoneAppend, ZoneManagementReceive, ZoneManagementSend};
 use zonelab_nvme::identify::IdentifyNamespaceZns;
+use zonelab_nvme::log::LogPageId;
 use zonelab_nvme::zerocopy::FromBytes;
 use zonelab_nvme::zns::{
-    ReportFilter, ReportHeader, ZoneDescriptor, ZoneSendAction, ZoneState, ZoneType,
+    ChangedZoneList, ReportFilter, ReportHeader, ZoneDescriptor, ZoneSendAction, ZoneState,
+    ZoneType,
 };
 
 use super::fields::{Fields, pretty};
-use super::{Session, io, number, out_of_range, refused};
+use super::{Session, failure, io, number, out_of_range, refused};
 use crate::exit::Failure;
 
 /// Bytes of one zone report at most: longer ones come in pieces.
@@ -28,7 +31,7 @@ pub(super) enum Command {
     /// The zones with state and write pointer
     ReportZones(ReportArgs),
     /// Open a zone explicitly
-    OpenZone(ZoneArgs),
+    OpenZone(OpenArgs),
     /// Close a zone
     CloseZone(ZoneArgs),
     /// Make a zone full
@@ -39,6 +42,10 @@ pub(super) enum Command {
     OfflineZone(ZoneArgs),
     /// Write at the write pointer of a zone, wherever that is
     ZoneAppend(AppendArgs),
+    /// Commit blocks of a zone's random write area
+    ZrwaFlushZone(FlushArgs),
+    /// The zones that the drive changed by itself since this was last read
+    ChangedZoneList,
 }
 
 /// Which zone.
@@ -49,6 +56,24 @@ pub(super) struct ZoneArgs {
     /// All zones in a state that the action selects
     #[arg(long, short = 'a', conflicts_with_all = ["start_lba", "zone"])]
     all: bool,
+}
+
+/// Options of `nvme zns open-zone`.
+#[derive(clap::Args)]
+pub(super) struct OpenArgs {
+    #[command(flatten)]
+    which: ZoneArgs,
+    /// With a random write area (ZRWA)
+    #[arg(long, conflicts_with = "all")]
+    zrwaa: bool,
+}
+
+/// Options of `nvme zns zrwa-flush-zone`.
+#[derive(clap::Args)]
+pub(super) struct FlushArgs {
+    /// Last block to commit
+    #[arg(long, short = 'l', value_parser = number)]
+    lba: u64,
 }
 
 /// A zone by address or by number.
@@ -108,7 +133,7 @@ impl StateFilter {
 pub(super) struct AppendArgs {
     #[command(flatten)]
     zone: ZonePlace,
-    /// The data; - is standard input. What is missing in the last block is zero
+    /// The data: whole blocks; - is standard input
     #[arg(long, value_name = "FILE")]
     data: String,
 }
@@ -119,7 +144,10 @@ pub(super) fn zones(session: &mut Session, command: &Command) -> Result<String, 
         Command::IdCtrl => controller(session),
         Command::IdNs => namespace(session),
         Command::ReportZones(args) => report(session, args),
-        Command::OpenZone(args) => send(session, args, ZoneSendAction::OPEN, "zns-open-zone"),
+        Command::OpenZone(args) => {
+            let (action, name) = (ZoneSendAction::OPEN, "zns-open-zone");
+            send_with(session, &args.which, action, name, args.zrwaa)
+        }
         Command::CloseZone(args) => send(session, args, ZoneSendAction::CLOSE, "zns-close-zone"),
         Command::FinishZone(args) => send(session, args, ZoneSendAction::FINISH, "zns-finish-zone"),
         Command::ResetZone(args) => send(session, args, ZoneSendAction::RESET, "zns-reset-zone"),
@@ -127,6 +155,8 @@ pub(super) fn zones(session: &mut Session, command: &Command) -> Result<String, 
             send(session, args, ZoneSendAction::OFFLINE, "zns-offline-zone")
         }
         Command::ZoneAppend(args) => append(session, args),
+        Command::ZrwaFlushZone(args) => flush(session, args),
+        Command::ChangedZoneList => changed(session),
     }
 }
 
@@ -209,6 +239,16 @@ fn send(
     action: ZoneSendAction,
     name: &'static str,
 ) -> Result<String, Failure> {
+    send_with(session, args, action, name, false)
+}
+
+fn send_with(
+    session: &mut Session,
+    args: &ZoneArgs,
+    action: ZoneSendAction,
+    name: &'static str,
+    zsaso: bool,
+) -> Result<String, Failure> {
     let start = start_of(session, &args.zone)?;
     let missing = || Failure::usage("which zone? Give --start-lba, --zone or --all".to_owned());
     let slba = match args.all {
@@ -217,6 +257,7 @@ fn send(
     };
     let entry = ZoneManagementSend {
         select_all: args.all,
+        zsaso,
         ..ZoneManagementSend::new(session.nsid, slba, action)
     };
     session.io(name, entry.to_entry(), Transfer::None)?;
@@ -231,6 +272,49 @@ fn send(
             )
         }
     })
+}
+
+fn flush(session: &mut Session, args: &FlushArgs) -> Result<String, Failure> {
+    let (nsid, lba, name) = (session.nsid, args.lba, "zns-zrwa-flush-zone");
+    let entry = ZoneManagementSend::new(nsid, lba, ZoneSendAction::ZRWA_FLUSH);
+    session.io(name, entry.to_entry(), Transfer::None)?;
+    Ok(match session.json {
+        true => pretty(&json!({ "command": name, "lba": lba, "nsid": nsid })),
+        false => format!("{name}: Success, lba:{lba:#x} nsid:{nsid}\n"),
+    })
+}
+
+/// Reading the page empties it.
+fn changed(session: &mut Session) -> Result<String, Failure> {
+    let nsid = zoned(session)?.0.nsid;
+    let bytes = size_of::<ChangedZoneList>();
+    let page = session
+        .controller
+        .log_page(nsid, LogPageId::CHANGED_ZONES, 0, bytes);
+    let page = page.map_err(failure)?;
+    let list = ChangedZoneList::read_from_bytes(&page);
+    let list = list.map_err(|_| refused("the page is too short".to_owned()))?;
+    let zones: Vec<u64> = list
+        .zones()
+        .unwrap_or_default()
+        .iter()
+        .map(|zid| zid.get())
+        .collect();
+    // More than the page holds.
+    let has_more = list.nrzid.get() == ChangedZoneList::OVERFLOW;
+    if session.json {
+        return Ok(pretty(
+            &json!({ "nrzid": list.nrzid.get(), "overflow": has_more, "zones": zones }),
+        ));
+    }
+    let mut text = match has_more {
+        true => "nrzid: more than the page holds; read the report of all zones\n".to_owned(),
+        false => format!("nrzid: {}\n", zones.len()),
+    };
+    for slba in zones {
+        text.push_str(&format!("SLBA: {slba:#x}\n"));
+    }
+    Ok(text)
 }
 
 fn append(session: &mut Session, args: &AppendArgs) -> Result<String, Failure> {

@@ -276,6 +276,21 @@ fn zones_that_were_written_before_can_be_read() {
     assert_eq!(read["jobs"][0]["read"]["total_ios"], 10);
 }
 
+/// The same operations at the same times through the driver for PCIe.
+#[test]
+fn the_driver_for_pcie_changes_nothing() {
+    let scratch = Scratch::new("fio-over-pcie");
+    scratch.write("job.fio", BOUNDED);
+    let on = |device: &str| {
+        let args = ["job.fio", "--device", device];
+        let result = scratch.json(&[&args[..], &SMALL].concat());
+        result["jobs"].clone()
+    };
+    let (direct, over_pcie) = (on("confznspp"), on("confznspp?via=pcie"));
+    assert!(direct.as_array().is_some_and(|jobs| jobs.len() == 7));
+    assert_eq!(over_pcie, direct);
+}
+
 #[test]
 fn what_only_emulated_drives_have_is_refused_by_name() {
     let scratch = Scratch::new("fio-refused");

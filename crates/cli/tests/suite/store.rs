@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use zonelab_device::{Buf, Command as Of, Completion, Lba, Nanos, Op, QueuePair, Tag};
 use zonelab_driver::url::TcpAddress;
+use zonelab_driver::{Controller as _, IoQueue as _};
 use zonelab_driver::{Options, TcpController, TcpQueue};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;

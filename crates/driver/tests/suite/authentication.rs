@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 
 use zonelab_device::{Lba, Nanos, Op, QueuePair, Tag};
+use zonelab_driver::Controller as _;
 use zonelab_driver::url::TcpAddress;
 use zonelab_driver::{DriverError, HostSecrets, Options, TcpController};
 use zonelab_nvme::auth::{DhGroup, Hash, Secret};

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use zonelab_device::{
     Buf, Command, Completion, DeviceQueue, Lba, Nanos, Op, QueuePair, RejectReason, Tag,
 };
+use zonelab_driver::Controller as _;
 use zonelab_driver::tcp::ProtocolError;
 use zonelab_driver::url::TcpAddress;
 use zonelab_driver::{DriverError, Options, TcpController, TcpDevice};

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use zonelab_device::{Buf, Command, Completion, DeviceInfo, Lba, Nanos, Op, QueuePair, Tag};
+use zonelab_driver::Controller as _;
 use zonelab_driver::url::TcpAddress;
 use zonelab_driver::{Options, TcpController, TcpQueue};
 use zonelab_nvme::Status;

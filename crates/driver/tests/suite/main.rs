@@ -10,6 +10,7 @@ mod bytes;
 mod connection;
 mod device;
 mod emulated;
+mod holders;
 mod hostile;
 mod peer;
 mod session;

@@ -5,6 +5,7 @@ use zonelab_device::{
 };
 use zonelab_driver::url::TcpAddress;
 use zonelab_driver::{Backoff, DriverError, Options, TcpController, TcpQueue};
+use zonelab_driver::{Controller as _, IoQueue as _};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ReportFilter;
 

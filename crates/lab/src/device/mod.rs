@@ -4,6 +4,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | `alone` | one program by itself, before and between the jobs |
+//! | `over_pcie` | emulated drives behind the driver for PCIe, in virtual time |
 //! | `pin` | processors that threads run on |
 //! | `site` | what a run needs of a device, and under which clock it runs |
 //! | `threads` | jobs in threads of their own, in real time |
@@ -11,6 +12,7 @@
 //! | `zones` | what the zones of a device hold |
 
 mod alone;
+pub(crate) mod over_pcie;
 mod pin;
 pub(crate) mod site;
 pub(crate) mod threads;

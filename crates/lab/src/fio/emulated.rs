@@ -1,6 +1,7 @@
 //! Runs a plan on an emulated drive, under either clock.
 
-use zonelab_device::{Monotonic, NamespaceId, Nanos};
+use zonelab_device::{Monotonic, NamespaceId};
+use zonelab_endpoint::Endpoint;
 use zonelab_host::fio::Plan;
 use zonelab_host::stats::Latency;
 use zonelab_host::workload::zone_table::ZoneTable;
@@ -13,6 +14,7 @@ use zonelab_ssd::{Control, Drive, snapshot};
 use super::agreement::empty_commands;
 use super::run::{FioRun, RunSettings, Runner};
 use crate::device::Site;
+use crate::device::over_pcie::{self, OverPcie, endpoint_of};
 use crate::device::site::{InRealTime, InVirtualTime};
 use crate::device::zones::declare;
 use crate::trace::PointTrace;
@@ -24,10 +26,10 @@ use crate::trace::PointTrace;
 /// a text that says so.
 pub fn run(plan: &Plan, config: &DriveConfig, settings: &RunSettings) -> Result<FioRun, String> {
     let costs = settings.costs;
-    let drive = |drive| Emulated::new(drive);
-    let site = |device: &Emulated| InVirtualTime {
-        device: device.clone(),
-        costs,
+    let drive = |drive| Ok(Emulated::new(drive));
+    let site = |device: &Emulated| {
+        let device = device.clone();
+        Ok(InVirtualTime { device, costs })
     };
     on_emulated(plan, config, settings, drive, site)
 }
@@ -41,9 +43,22 @@ pub fn run_in_real_time(
     config: &DriveConfig,
     settings: &RunSettings,
 ) -> Result<FioRun, String> {
-    let drive = |drive| SharedDrive::new(drive, Monotonic::new());
-    let site = |drive: &SharedDrive| InRealTime::new(drive.clone());
+    let drive = |drive| Ok(SharedDrive::new(drive, Monotonic::new()));
+    let site = |drive: &SharedDrive| Ok(InRealTime::new(drive.clone()));
     on_emulated(plan, config, settings, drive, site)
+}
+
+/// The same in virtual time through the driver for PCIe, on a controller in memory. The
+/// driver's own code has no modelled costs.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_over_pcie(
+    plan: &Plan,
+    config: &DriveConfig,
+    settings: &RunSettings,
+) -> Result<FioRun, String> {
+    on_emulated(plan, config, settings, endpoint_of, OverPcie::new)
 }
 
 /// What an empty command takes ([`empty_commands`]) on a new drive, in virtual or
@@ -92,12 +107,22 @@ impl Owner for SharedDrive {
     }
 }
 
+impl Owner for Endpoint {
+    fn with_drive<T>(&self, f: impl FnOnce(&mut Drive) -> T) -> T {
+        over_pcie::with_drive(self, f)
+    }
+
+    fn with_faults<T>(&self, f: impl FnOnce(&mut FaultyDrive) -> T) -> T {
+        over_pcie::with_faults(self, f)
+    }
+}
+
 fn on_emulated<O: Owner, S: Site>(
     plan: &Plan,
     config: &DriveConfig,
     settings: &RunSettings,
-    owner: impl FnOnce(FaultyDrive) -> O,
-    site: impl FnOnce(&O) -> S,
+    owner: impl FnOnce(FaultyDrive) -> Result<O, String>,
+    site: impl FnOnce(&O) -> Result<S, String>,
 ) -> Result<FioRun, String> {
     // Without verification jobs neither give data nor look at any.
     let verifies = plan.jobs.iter().any(|job| job.spec.verify.is_some());
@@ -108,11 +133,11 @@ fn on_emulated<O: Owner, S: Site>(
         },
         ..config.clone()
     };
-    let device = owner(settings.conditions.drive(&config)?);
+    let device = owner(settings.conditions.drive(&config)?)?;
     if let Some(limits) = &settings.trace {
         device.with_drive(|drive| drive.record(limits));
     }
-    let mut site = site(&device);
+    let mut site = site(&device)?;
     let namespace = site.info().namespace(plan.namespace);
     let zoned = namespace.and_then(|namespace| namespace.zoned);
     let mine = config.zones_of(plan.namespace).unwrap_or_default();
@@ -128,7 +153,7 @@ fn on_emulated<O: Owner, S: Site>(
             zones: full.start.saturating_add(mine.start)..full.end.saturating_add(mine.start),
         };
         device
-            .with_drive(|drive| drive.control(Nanos::ZERO, &control))
+            .with_drive(|drive| drive.control(drive.now(), &control))
             .map_err(|error| error.to_string())?;
         zones.declare_full(full.clone());
     }

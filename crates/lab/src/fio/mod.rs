@@ -25,7 +25,7 @@ mod zones;
 pub use agreement::{
     Agreement, EMPTY_COMMANDS, Estimated, Metric, PERCENTILES, Side, Verdict, empty_commands,
 };
-pub use emulated::{empty_commands_of_emulated, run, run_in_real_time};
+pub use emulated::{empty_commands_of_emulated, run, run_in_real_time, run_over_pcie};
 pub use json::{to_json, to_json_plus};
 pub use logs::log_files;
 pub use normal::to_text;

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use zonelab_device::Buf;
 use zonelab_driver::tcp::Transfer;
 use zonelab_driver::url::TcpAddress;
-use zonelab_driver::{Options, TcpController, TcpQueue};
+use zonelab_driver::{Controller as _, IoQueue as _, Options, TcpController, TcpQueue};
 use zonelab_live::http::Listener;
 use zonelab_live::web;
 use zonelab_nvme::Status;

@@ -1,5 +1,6 @@
 //! `/metrics`: well formed, and what happened.
 
+use zonelab_driver::IoQueue as _;
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
 

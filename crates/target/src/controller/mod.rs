@@ -28,6 +28,7 @@
 //! | `events` | what a controller has to tell its host |
 //! | [`activity`] | counts and latencies of I/O commands |
 //! | `plan` | what an I/O command asks for, and whether it may |
+//! | `moves` | how much data a command moves, for transports with PRPs |
 //! | `io` | I/O commands, to the drive and back |
 //! | `faults` | what no host asked for: faults, loss of power, a controller that gives up |
 //! | `fuzz` | any bytes as commands, for fuzzing |
@@ -48,6 +49,7 @@ mod fuzz;
 mod identify;
 mod io;
 mod logs;
+mod moves;
 mod names;
 mod plan;
 mod properties;
@@ -70,6 +72,7 @@ pub use authentication::{
 pub use faults::NoSuchController;
 pub use format::formatted;
 pub use fuzz::fuzz_command;
+pub use moves::Moves;
 pub use settings::{
     DISCOVERY_TRANSFER_BYTES, DiscoveryAddress, SettingsError, SubsystemSettings, TransportLimits,
 };

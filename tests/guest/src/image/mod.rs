@@ -55,7 +55,7 @@ const PROGRAMS: [&str; 13] = [
 ];
 
 /// Modules that go into the guest; those that they depend on follow.
-const MODULES: [&str; 24] = [
+const MODULES: [&str; 26] = [
     "blake2b_generic",
     "btrfs",
     "configfs",
@@ -74,6 +74,8 @@ const MODULES: [&str; 24] = [
     "nvmet",
     "nvmet_tcp",
     "sha256_generic",
+    "vfio_iommu_type1",
+    "vfio_pci",
     "virtio_console",
     "virtio_net",
     "virtio_pci",

@@ -12,9 +12,11 @@ mod file_systems;
 mod initiator;
 mod killed;
 mod limits;
+mod passthrough;
 mod served;
 mod states;
 mod target;
+mod vfio;
 mod workload;
 
 use std::process::ExitCode;
@@ -22,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
 use libtest_mimic::{Arguments, Trial};
-use zonelab_guest_tests::{Disk, Drive, Guest, Image, Kernel, image};
+use zonelab_guest_tests::{Chassis, Disk, Drive, Guest, Image, Kernel, image};
 
 /// Cases about the guest itself.
 type BootCase = fn(&mut Guest, &Image) -> Result<()>;
@@ -115,7 +117,7 @@ fn main() -> ExitCode {
         if let Ok(image) = Image::open(&image::directory(), kernel) {
             eprintln!("{}: Linux {}", kernel.name(), image.release);
         }
-        let machine = Arc::new(Machine::new(kernel));
+        let machine = Arc::new(Machine::new(kernel, Chassis::Plain));
         for &(name, case) in BOOT {
             trials.push(trial(&machine, name, move |guest, image| {
                 case(guest, image)
@@ -151,6 +153,14 @@ fn main() -> ExitCode {
         trials.push(trial(&machine, name, |guest, _| {
             initiator::uses_the_target_of_the_kernel(guest)
         }));
+        // Their last case takes the drive away.
+        for &(name, case) in passthrough::CASES {
+            trials.push(trial(&machine, name, move |guest, _| case(guest)));
+        }
+        let machine = Arc::new(Machine::new(kernel, Chassis::Iommu));
+        for &(name, case) in vfio::CASES {
+            trials.push(trial(&machine, name, move |guest, _| case(guest)));
+        }
     }
     libtest_mimic::run(&arguments, trials).exit_code()
 }
@@ -165,13 +175,15 @@ fn emulated(guest: &mut Guest, case: DriveCase) -> Result<()> {
 /// A kernel, and the guest that runs it once a case needs one.
 struct Machine {
     kernel: Kernel,
+    chassis: Chassis,
     guest: Mutex<Option<Guest>>,
 }
 
 impl Machine {
-    fn new(kernel: Kernel) -> Self {
+    fn new(kernel: Kernel, chassis: Chassis) -> Self {
         Self {
             kernel,
+            chassis,
             guest: Mutex::new(None),
         }
     }
@@ -187,13 +199,16 @@ impl Machine {
         }
         let guest = match &mut *slot {
             Some(guest) => guest,
-            empty => empty.insert(Guest::boot(&image, &Disk::PAIR)?),
+            empty => empty.insert(Guest::boot_in(&image, self.chassis, &Disk::PAIR)?),
         };
         // No case finds what an earlier one left.
         guest.ok("rm -rf /scratch/*")?;
         let result = case(guest, &image);
         let complaints = guest.complaints()?;
         if result.is_ok() && complaints.is_empty() {
+            if guest.is_spent() {
+                *slot = None;
+            }
             return Ok(());
         }
         let note = format!("the whole console is in {}", guest.keep().display());

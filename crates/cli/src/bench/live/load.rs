@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use zonelab_device::{Buf, Command, Completion, Lba, NamespaceId, Nanos, Op, QueuePair, Tag};
+use zonelab_driver::Controller as _;
 use zonelab_driver::url::TcpAddress;
 use zonelab_driver::{Options, TcpController, TcpDevice, TcpQueue};
 use zonelab_host::{Clock, CoreId, Job, NextWake, Reactor, RealClock, Rng, StopSignal};

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use anyhow::{Result, anyhow, ensure};
 use zonelab_device::{Buf, Command, Completion, NamespaceId, Op, QueuePair, Tag};
+use zonelab_driver::Controller as _;
 use zonelab_driver::url::TcpAddress;
 use zonelab_driver::{Options, TcpController, TcpQueue};
 use zonelab_ssd::config::DriveConfig;

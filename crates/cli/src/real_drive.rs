@@ -1,17 +1,24 @@
-//! A drive over NVMe/TCP that jobs run on, in threads of their own.
+//! A real drive that jobs run on, over NVMe/TCP or of this machine, in threads of
+//! their own.
 
 use std::ops::Range;
 use std::task::Waker;
 
 use zonelab_config::units::fmt_size;
 use zonelab_device::{DeviceInfo, Nanos, ZonedInfo};
-use zonelab_driver::url::TcpAddress;
-use zonelab_driver::{DetachedQueue, Options, TcpDevice, TcpDeviceQueue, TcpLane};
+use zonelab_driver::linux::LinuxOptions;
+use zonelab_driver::url::Address;
+use zonelab_driver::{
+    AnyController, AnyOptions, AnyQueue, DetachedQueue, DriverDevice, DriverQueue, Lane, Options,
+};
 use zonelab_host::{RealClock, Rng};
 use zonelab_lab::device::{Part, Site, runs_of};
 
 use crate::devices::{self, HostArgs};
 use crate::exit::Failure;
+
+/// A drive of any transport as a device.
+pub(crate) type Drive = DriverDevice<AnyController>;
 
 /// Threads at most, so queues; the drive grants as many as it likes.
 const QUEUES: u16 = 4096;
@@ -27,11 +34,22 @@ const MAX_RANGES: usize = 8;
 ///
 /// # Errors
 /// The file of keys cannot be read, is wrong, or has no key of this host.
-pub(crate) fn options(host: &HostArgs, address: TcpAddress) -> Result<Options, Failure> {
-    Ok(Options {
-        queues: QUEUES,
-        queue_entries: QUEUE_ENTRIES,
-        ..host.options(address)?
+pub(crate) fn options(host: &HostArgs, address: Address) -> Result<AnyOptions, Failure> {
+    Ok(match host.options(address)? {
+        AnyOptions::Tcp(options) => AnyOptions::Tcp(Box::new(Options {
+            queues: QUEUES,
+            queue_entries: QUEUE_ENTRIES,
+            ..*options
+        })),
+        AnyOptions::Linux(options) => AnyOptions::Linux(LinuxOptions {
+            depth: (QUEUE_ENTRIES - 1) as u16,
+            ..options
+        }),
+        AnyOptions::Pcie(mut options) => {
+            options.pcie.queues = QUEUES;
+            options.pcie.queue_entries = QUEUE_ENTRIES.into();
+            AnyOptions::Pcie(options)
+        }
     })
 }
 
@@ -88,21 +106,21 @@ fn ranges(numbers: &[u32]) -> String {
     texts.join(", ")
 }
 
-/// A drive over NVMe/TCP that jobs run on.
-pub(crate) struct OverTcp(pub(crate) TcpDevice);
+/// A real drive that jobs run on.
+pub(crate) struct RealDrive(pub(crate) Drive);
 
-impl OverTcp {
+impl RealDrive {
     /// Connects.
     ///
     /// # Errors
     /// Nobody is there, or not what it should be: exit code 5.
-    pub(crate) fn connect(options: &Options) -> Result<Self, Failure> {
+    pub(crate) fn connect(options: &AnyOptions) -> Result<Self, Failure> {
         devices::connect(options.clone()).map(Self)
     }
 }
 
-impl Site for OverTcp {
-    type Device = TcpDevice;
+impl Site for RealDrive {
+    type Device = Drive;
     type Clock = RealClock;
 
     fn info(&self) -> &DeviceInfo {
@@ -114,15 +132,15 @@ impl Site for OverTcp {
     }
 
     /// As deep as the drive has them, which callers see to.
-    fn open_queue(&mut self, _depth: u32, _rng: Rng) -> Result<TcpDeviceQueue, String> {
+    fn open_queue(&mut self, _depth: u32, _rng: Rng) -> Result<DriverQueue<AnyQueue>, String> {
         self.0.open_queue().map_err(|error| error.to_string())
     }
 
-    fn device(&mut self) -> &mut TcpDevice {
+    fn device(&mut self) -> &mut Drive {
         &mut self.0
     }
 
-    fn is_lost(device: &TcpDevice) -> bool {
+    fn is_lost(device: &Drive) -> bool {
         device.is_lost()
     }
 
@@ -148,24 +166,24 @@ impl Site for OverTcp {
 }
 
 /// A queue of such a drive, for a thread.
-pub(crate) struct OneQueue(DetachedQueue);
+pub(crate) struct OneQueue(DetachedQueue<AnyQueue>);
 
 impl Part for OneQueue {
-    type Device = TcpLane;
+    type Device = Lane<AnyQueue>;
 
-    fn open(self) -> Result<(TcpLane, TcpDeviceQueue), String> {
-        TcpLane::new(self.0).map_err(|error| error.to_string())
+    fn open(self) -> Result<(Lane<AnyQueue>, DriverQueue<AnyQueue>), String> {
+        Lane::new(self.0).map_err(|error| error.to_string())
     }
 
-    fn waker(device: &TcpLane) -> Waker {
+    fn waker(device: &Lane<AnyQueue>) -> Waker {
         device.waker()
     }
 
-    fn is_lost(device: &TcpLane) -> bool {
+    fn is_lost(device: &Lane<AnyQueue>) -> bool {
         device.is_lost()
     }
 
-    fn close(device: TcpLane) -> Option<Self> {
+    fn close(device: Lane<AnyQueue>) -> Option<Self> {
         device.into_queue().map(Self)
     }
 }
