@@ -86,7 +86,7 @@ impl Chassis {
                 "-device",
                 "intel-iommu,intremap=on",
                 "-device",
-                "pcie-root-port,id=port,chassis=1",
+                "pcie-root-port,id=rootport,chassis=1",
             ],
         }
     }
@@ -103,7 +103,7 @@ impl Chassis {
     fn slot(self) -> &'static str {
         match self {
             Self::Plain => "",
-            Self::Iommu => ",bus=port",
+            Self::Iommu => ",bus=rootport",
         }
     }
 }
