@@ -47,7 +47,7 @@ pub(crate) fn options(host: &HostArgs, address: Address) -> Result<AnyOptions, F
         }),
         AnyOptions::Pcie(mut options) => {
             options.pcie.queues = QUEUES;
-            options.pcie.queue_entries = QUEUE_ENTRIES.into();
+            options.pcie.queue_entries = QUEUE_ENTRIES;
             AnyOptions::Pcie(options)
         }
     })

@@ -31,8 +31,8 @@ pub(crate) const CASES: &[(&str, ServedCase)] = &[
 fn prepare(guest: &mut Guest) -> Result<(Drive, String)> {
     install(guest)?;
     guest.ok("modprobe vfio_iommu_type1 && modprobe vfio_pci")?;
-    let path = "readlink -f /sys/bus/pci/devices/*/ | while read -r device; do \
-                grep -q 0x010802 $device/class && basename $device; done";
+    let path = "for device in /sys/bus/pci/devices/*; do \
+                if grep -q 0x010802 $device/class; then basename $device; fi; done";
     let address = guest.ok(path)?.trim().to_owned();
     ensure!(address.len() == 12, "one controller: {address}");
     // A case that failed has left it to us.
@@ -89,7 +89,8 @@ fn hands_over_what_nobody_uses(guest: &mut Guest) -> Result<()> {
     ensure!(again["before"] == "vfio-pci", "{again}");
     release(guest, &address)?;
     // What has no class of NVMe, and what is not there.
-    let other = guest.ok("basename $(readlink -f /sys/class/net/eth0/device/..)")?;
+    let other = guest.ok("for device in /sys/bus/pci/devices/*; do \
+         if grep -q 0x020000 $device/class; then basename $device; fi; done")?;
     let refused = format!("{ZONELAB} nvme bind {}", other.trim());
     refuses(guest, &refused, 4, "is no NVMe controller")?;
     refuses(

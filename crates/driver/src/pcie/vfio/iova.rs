@@ -22,7 +22,7 @@ impl Iovas {
         let whole_pages = |(first, last): (u64, u64)| {
             let first = first.max(NEVER_BYTES).checked_next_multiple_of(page)?;
             // The very last page stays free: no end of a range is 2^64.
-            let end = last.checked_add(1).unwrap_or(u64::MAX) / page * page;
+            let end = last.saturating_add(1) / page * page;
             (first < end).then(|| (first, end - first))
         };
         Self {
