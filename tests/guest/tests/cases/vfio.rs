@@ -177,7 +177,6 @@ fn manages_zones_and_moves_data(guest: &mut Guest) -> Result<()> {
     ))?;
     for (zone, actions) in [
         (2, &["open-zone"][..]),
-        (3, &["open-zone", "close-zone"]),
         (4, &["finish-zone"]),
         (5, &["finish-zone", "reset-zone"]),
     ] {
@@ -194,14 +193,13 @@ fn manages_zones_and_moves_data(guest: &mut Guest) -> Result<()> {
     guest.ok(&act("flush"))?;
     release(guest, &address)?;
     let theirs = drive.report(guest, 0, 6)?;
-    // A controller that is shut down may close zones, and QEMU's does.
+    // QEMU's controller closes zones when it is shut down, as each of these commands does.
     let states: Vec<State> = theirs.iter().map(|zone| zone.state).collect();
-    let (empty, closed) = (State::Empty, State::Closed);
+    let empty = State::Empty;
     ensure!(
         states[0] == empty && states[4] == State::Full && states[5] == empty,
         "{states:?}"
     );
-    ensure!(states[3] == closed || states[3] == empty, "{states:?}");
     ensure!(theirs[1].write_pointer_lba == start + 9, "{:?}", theirs[1]);
     for (ours, theirs) in ours.iter().zip(&theirs) {
         ensure!(
@@ -237,7 +235,7 @@ fn jobs_do_what_fio_does(guest: &mut Guest) -> Result<()> {
     guest.ok_for(
         LIMIT,
         &format!(
-            "{ZONELAB} fio --name=several --zonemode=zbd --rw=write --bs=64k --size=8m --offset=256m \
+            "{ZONELAB} fio --name=several --zonemode=zbd --rw=write --bs=64k --size=16m --io_size=8m --offset=256m \
              --offset_increment=16m --numjobs=4 --iodepth=4 --verify=crc32c --do_verify=1 \
              --ioengine=libaio --device pcie://{address} --overwrite 2> /scratch/err || \
              {{ cat /scratch/err; exit 1; }}"

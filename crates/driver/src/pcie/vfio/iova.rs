@@ -78,7 +78,9 @@ mod tests {
         /// Whatever is taken and given back: nothing that is out overlaps, and when all
         /// is back, all can be taken at once.
         #[test]
-        fn addresses_are_given_out_once(steps in prop::collection::vec((any::<bool>(), 1..9_u64, any::<usize>()), 1..200)) {
+        fn addresses_are_given_out_once(
+            steps in prop::collection::vec((any::<bool>(), 1..9_u64, any::<usize>()), 1..200),
+        ) {
             let whole = 64 * PAGE;
             let mut iovas = Iovas::new([(NEVER_BYTES, NEVER_BYTES + whole - 1)]);
             let mut out: Vec<(u64, u64)> = Vec::new();
