@@ -68,7 +68,7 @@ pub(super) struct DsmArgs {
     #[command(flatten)]
     ranges: RangeArgs,
     /// Deallocate (AD)
-    #[arg(long, short = 'd')]
+    #[arg(long)]
     ad: bool,
     /// They are going to be written as one (IDW)
     #[arg(long, short = 'w')]

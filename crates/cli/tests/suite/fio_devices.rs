@@ -299,7 +299,7 @@ fn what_only_emulated_drives_have_is_refused_by_name() {
     // Nobody listens there: these are refused before anything is connected.
     let nobody = "tcp://127.0.0.1:1/nqn.2014-08.org.x:y";
     let real = "confznspp?clock=real";
-    let cases: [(&str, &[&str], i32, &str); 17] = [
+    let cases: [(&str, &[&str], i32, &str); 19] = [
         (nobody, &["--set", "zones.count=4"], 2, "serve --set"),
         (nobody, &["--faults", "faults.toml"], 2, "zonelab fault"),
         (nobody, &["--restore", "x"], 2, "rw=write"),
@@ -314,9 +314,16 @@ fn what_only_emulated_drives_have_is_refused_by_name() {
         (nobody, &[], 5, "no connection to 127.0.0.1:1"),
         (nobody, &["--parse-only"], 5, "is the drive served there?"),
         ("tcp://127.0.0.1:1", &[], 2, "zonelab nvme discover"),
-        ("pcie://0000:01:00.0", &[], 2, "tcp://HOST:PORT/NQN"),
-        ("linux:///dev/ng0n1", &[], 2, "tcp://HOST:PORT/NQN"),
-        ("/dev/nvme0n1", &[], 2, "tcp://HOST:PORT/NQN"),
+        ("pcie://1:0.0", &[], 2, "written as in 0000:01:00.0"),
+        (
+            "pcie://0000:7f:1f.7",
+            &[],
+            4,
+            "no PCI function 0000:7f:1f.7",
+        ),
+        ("spdk://0000:01:00.0", &[], 2, "tcp://HOST:PORT/NQN"),
+        ("/dev/nvme0n1", &[], 2, "linux:///dev/nvme0n1"),
+        ("linux:///dev/nonexistent", &[], 4, "/dev/nonexistent"),
     ];
     for (device, more, code, says) in cases {
         let output = scratch.fio(&[&["job.fio", "--device", device], more].concat());

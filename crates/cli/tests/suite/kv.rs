@@ -106,7 +106,11 @@ fn what_is_wrong_is_said_with_what_would_be_right() {
         2,
         "no_such",
     );
-    refused(&["ycsb-a", "--device", "/dev/nvme0n1"], 2, "name a profile");
+    refused(
+        &["ycsb-a", "--device", "/dev/nvme0n1"],
+        2,
+        "linux:///dev/nvme0n1",
+    );
     refused(
         &[
             "ycsb-a",

@@ -18,6 +18,7 @@ mod fio_words;
 mod keys;
 mod kv;
 mod nvme;
+mod nvme_commands;
 mod run_devices;
 mod scratch;
 mod search;

@@ -59,7 +59,8 @@ fn a_drive_is_identified() {
 fn data_is_written_appended_and_read() {
     let (scratch, peer) = (Scratch::new("nvme"), Peer::start());
     let url = peer.url("?hdgst=1&ddgst=1");
-    let file = scratch.write("in", "zones of a drive");
+    let text = format!("{:\0<512}", "zones of a drive");
+    let file = scratch.write("in", &text);
     let text = stdout(
         &scratch,
         &["write", "--data", &file, "--start-block", "0x2"],

@@ -277,7 +277,7 @@ fn what_only_emulated_drives_have_is_refused_by_name() {
     // Nobody listens there: these are refused before anything is connected.
     let nobody = "tcp://127.0.0.1:1/nqn.2014-08.org.x:y";
     let real = "confznspp?clock=real";
-    let cases: [Refused<'_>; 14] = [
+    let cases: [Refused<'_>; 16] = [
         (
             "plain",
             nobody,
@@ -337,7 +337,21 @@ fn what_only_emulated_drives_have_is_refused_by_name() {
             2,
             &["zonelab nvme discover"],
         ),
-        ("plain", "/dev/nvme0n1", &[], 2, &["tcp://HOST:PORT/NQN"]),
+        ("plain", "/dev/nvme0n1", &[], 2, &["linux:///dev/nvme0n1"]),
+        (
+            "plain",
+            "pcie://0000:7f:1f.7",
+            &[],
+            4,
+            &["there is no PCI function 0000:7f:1f.7"],
+        ),
+        (
+            "plain",
+            "linux:///dev/null",
+            &[],
+            4,
+            &["/dev/null is no NVMe device"],
+        ),
         ("plain", "confznspq", &[], 3, &["confznspq"]),
         ("plain", "confznspp?clock=slow", &[], 2, &["clock=slow"]),
     ];

@@ -468,7 +468,7 @@ fn outlives_the_drive(guest: &mut Guest) -> Result<()> {
     ))?;
     // Jobs run once something is written.
     guest.ok(&format!(
-        "until nvme zns report-zones {node} -d 1 | grep -q IMP_OPENED; do sleep 0.2; done"
+        "while nvme zns report-zones {node} -d 1 | grep -q EMPTY; do sleep 0.2; done"
     ))?;
     guest.remove_drive()?;
     let output = guest.wait(&job, LIMIT)?;
