@@ -277,7 +277,7 @@ fn what_only_emulated_drives_have_is_refused_by_name() {
     // Nobody listens there: these are refused before anything is connected.
     let nobody = "tcp://127.0.0.1:1/nqn.2014-08.org.x:y";
     let real = "confznspp?clock=real";
-    let cases: [Refused<'_>; 16] = [
+    let cases: [Refused<'_>; 9] = [
         (
             "plain",
             nobody,
@@ -329,6 +329,16 @@ fn what_only_emulated_drives_have_is_refused_by_name() {
             &["series \"beside\"", "scheduler"],
         ),
         ("plain", "confznspp?nsid=2", &[], 2, &["job.0.namespace=2"]),
+    ];
+    are_refused(&scratch, &cases);
+}
+
+#[test]
+fn devices_that_are_not_there_are_refused_by_name() {
+    let scratch = Scratch::new("run-nobody");
+    write_refused(&scratch);
+    let nobody = "tcp://127.0.0.1:1/nqn.2014-08.org.x:y";
+    let cases: [Refused<'_>; 7] = [
         ("plain", nobody, &[], 5, &["no connection to 127.0.0.1:1"]),
         (
             "plain",
@@ -355,7 +365,12 @@ fn what_only_emulated_drives_have_is_refused_by_name() {
         ("plain", "confznspq", &[], 3, &["confznspq"]),
         ("plain", "confznspp?clock=slow", &[], 2, &["clock=slow"]),
     ];
-    for (file, device, more, code, says) in cases {
+    are_refused(&scratch, &cases);
+}
+
+/// Runs each, and sees that nothing is written.
+fn are_refused(scratch: &Scratch, cases: &[Refused<'_>]) {
+    for &(file, device, more, code, says) in cases {
         let file = format!("{file}.toml");
         let args = ["run", &file, "--device", device, "--out", "out"];
         let output = scratch.zonelab(&[&args, more].concat());
