@@ -143,6 +143,13 @@ const FIXED: &[(&str, Exact, Exact)] = &[
         Exact::Yes,
         Exact::Total,
     ),
+    // A limit of zones for each thread: over full zones each resets as many.
+    (
+        "[a]\nrw=write\nbs=256k\nsize=16z\n[b]\nstonewall\nrw=randwrite\nbs=4k\nsize=16z\n\
+         number_ios=60\nnumjobs=4\njob_max_open_zones=2\ngroup_reporting\n",
+        Exact::Yes,
+        Exact::Total,
+    ),
     // Reads in order with holes, and at the same place.
     (
         "[a]\nrw=write\nbs=256k\nsize=3z\n[b]\nstonewall\nrw=read:64k\nbs=64k\nsize=1z\n\
