@@ -1,7 +1,7 @@
 //! A real drive that jobs run on, over NVMe/TCP or of this machine, in threads of
 //! their own.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::task::Waker;
 
 use zonelab_config::units::fmt_size;
@@ -95,9 +95,9 @@ pub(crate) fn may_destroy_bytes(device: &str, risk: Option<Range<u64>>) -> Resul
 /// Ascending numbers as ranges, as many as a message can have.
 fn ranges(numbers: &[u32]) -> String {
     let runs = runs_of(numbers);
-    let text = |run: &Range<u32>| match run.len() {
-        1 => run.start.to_string(),
-        _ => format!("{} to {}", run.start, run.end - 1),
+    let text = |run: &RangeInclusive<u32>| match run.start() == run.end() {
+        true => run.start().to_string(),
+        false => format!("{} to {}", run.start(), run.end()),
     };
     let mut texts: Vec<String> = runs.iter().take(MAX_RANGES).map(text).collect();
     if runs.len() > MAX_RANGES {

@@ -12,7 +12,7 @@ use zonelab_lab::experiment::Experiment;
 use zonelab_lab::published::References;
 use zonelab_lab::report::{PointSection, Report, Section};
 use zonelab_lab::rows::{Misfits, Scope, Summary};
-use zonelab_lab::run::{self, PointResult, Profiles, RunOptions, ZoneHistory};
+use zonelab_lab::run::{self, DriveMeasured, PointResult, Profiles, RunOptions, ZoneHistory};
 use zonelab_nvme::zns::ZoneState;
 use zonelab_ssd::profile::{self, Profile};
 use zonelab_ssd::record::ZoneRecord;
@@ -115,6 +115,11 @@ fn report(name: &str, change: impl Fn(&mut PointResult)) -> Result<PathBuf> {
     Ok(file)
 }
 
+/// What the drive of a point did.
+fn drive(result: &mut PointResult) -> &mut DriveMeasured {
+    result.drive.as_mut().expect("the drive is emulated")
+}
+
 fn record(at_ms: u64, zone: u32, from: ZoneState, to: ZoneState) -> ZoneRecord {
     ZoneRecord {
         at: Nanos::from_ms(at_ms),
@@ -168,8 +173,8 @@ fn zone_states_are_painted() -> Result<()> {
         dropped: 12_345,
     };
     let file = report("zones", |result| {
-        result.simulated = Nanos::from_ms(1_000);
-        result.zone_history = history.clone();
+        result.took = Nanos::from_ms(1_000);
+        drive(result).zone_history = history.clone();
     })?;
     let mut page = Page::open(&file, View::DESK)?;
     page.click("details.point > summary")?;
@@ -205,12 +210,13 @@ fn zone_states_are_painted() -> Result<()> {
 #[test]
 fn many_resources_and_much_wear_stay_readable() -> Result<()> {
     let file = report("many", |result| {
-        result.detail.units = (0..500).map(|n| [n, 0, 1_000, 0, 0]).collect();
-        result.detail.erasures = (0..1_000)
+        let of = drive(result);
+        of.detail.units = (0..500).map(|n| [n, 0, 1_000, 0, 0]).collect();
+        of.detail.erasures = (0..1_000)
             .map(|count| (count, u64::from(count % 7)))
             .collect();
         let zones = 0..2_000;
-        result.zone_history.records = zones
+        of.zone_history.records = zones
             .map(|zone| {
                 record(
                     u64::from(zone % 900),

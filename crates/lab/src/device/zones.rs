@@ -1,6 +1,6 @@
 //! What the zones of a device hold, before jobs and after them.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::AtomicBool;
 
 use zonelab_device::{
@@ -217,17 +217,12 @@ pub(crate) fn declare(drive: &Drive, mine: Range<u32>, table: &mut ZoneTable) {
     }
 }
 
-/// Ascending numbers as ranges.
+/// Ascending numbers as ranges, whose ends are among them.
 #[must_use]
-pub fn runs_of(numbers: &[u32]) -> Vec<Range<u32>> {
-    let mut runs: Vec<Range<u32>> = Vec::new();
-    for &number in numbers {
-        match runs.last_mut() {
-            Some(run) if run.end == number => run.end += 1,
-            _ => runs.push(number..number + 1),
-        }
-    }
-    runs
+pub fn runs_of(numbers: &[u32]) -> Vec<RangeInclusive<u32>> {
+    let follows = |a: &u32, b: &u32| a.checked_add(1) == Some(*b);
+    let runs = numbers.chunk_by(follows);
+    runs.map(|run| run[0]..=run[run.len() - 1]).collect()
 }
 
 #[cfg(test)]
@@ -237,7 +232,8 @@ mod tests {
     #[test]
     fn ascending_numbers_are_ranges() {
         assert!(runs_of(&[]).is_empty());
-        assert_eq!(runs_of(&[3, 5]), [3..4, 5..6]);
-        assert_eq!(runs_of(&[0, 1, 2, 5, 7, 8]), [0..3, 5..6, 7..9]);
+        assert_eq!(runs_of(&[u32::MAX]), [u32::MAX..=u32::MAX]);
+        assert_eq!(runs_of(&[3, 5]), [3..=3, 5..=5]);
+        assert_eq!(runs_of(&[0, 1, 2, 5, 7, 8]), [0..=2, 5..=5, 7..=8]);
     }
 }

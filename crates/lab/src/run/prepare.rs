@@ -74,8 +74,9 @@ impl Preparation {
                 }
             }
             self.reset(site, nsid, zoned, reset, interrupt)?;
-            for range in runs_of(&fill) {
-                let zones = range.clone();
+            for zones in runs_of(&fill) {
+                // No zone has the highest number.
+                let range = *zones.start()..zones.end() + 1;
                 fill_zones(site, nsid, &namespace, range, interrupt)?;
                 self.filled.extend(zones.map(|zone| (nsid, zone)));
             }

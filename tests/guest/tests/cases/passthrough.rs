@@ -347,11 +347,14 @@ fn leaves_alone_what_is_held(guest: &mut Guest) -> Result<()> {
     drive.reset_all(guest)
 }
 
+/// Name of a job, and its operations and bytes, read and written.
+pub(crate) type Amounts = (String, [(u64, u64); 2]);
+
 /// What a job file came to.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// Name, operations and bytes of each job, read and written.
-    pub(crate) jobs: Vec<(String, [(u64, u64); 2])>,
+    /// Amounts of each job.
+    pub(crate) jobs: Vec<Amounts>,
     /// Zones that jobs emptied.
     pub(crate) resets: u64,
     /// State and write pointer of the zones that jobs use, and of one beyond.
@@ -429,7 +432,7 @@ pub(crate) fn fio(guest: &mut Guest, drive: &Drive) -> Result<Outcome> {
     Ok(theirs)
 }
 
-pub(crate) fn amounts(report: &Value) -> Result<Vec<(String, [(u64, u64); 2])>> {
+pub(crate) fn amounts(report: &Value) -> Result<Vec<Amounts>> {
     let jobs = report["jobs"].as_array().context("no jobs")?;
     jobs.iter()
         .map(|job| {
