@@ -131,3 +131,8 @@ fn kv() {
 fn system() {
     run("system");
 }
+
+#[test]
+fn pcie_device() {
+    run("pcie_device");
+}
