@@ -15,7 +15,7 @@ const PROFILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/
 /// How often a condition is looked at, some thirty times a second.
 const LOOKS: u32 = 1000;
 /// 100 KiB less a bit: 25 blocks.
-const BYTES: usize = 100_000;
+const BYTES: usize = 25 * 4096;
 
 fn program() -> Result<PathBuf> {
     let program = std::env::var_os("ZONELAB").map(PathBuf::from);
