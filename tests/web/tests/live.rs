@@ -14,7 +14,7 @@ use zonelab_web_tests::{Page, View};
 const PROFILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/live.toml");
 /// How often a condition is looked at, some thirty times a second.
 const LOOKS: u32 = 1000;
-/// 100 KiB less a bit: 25 blocks.
+/// 25 blocks.
 const BYTES: usize = 25 * 4096;
 
 fn program() -> Result<PathBuf> {
