@@ -141,8 +141,8 @@ fn reads_what_it_wrote(remote: &Remote, drive: &Drive, zone: u64) -> Result<()> 
     ensure!(report["nr_zones"] == drive.zones, "{report}");
     let start = drive.start_lba(zone);
     let number = zone.to_string();
-    // More than a capsule holds, so that the controller asks for it, and then
-    // less than a block.
+    // More than a capsule holds, so that the controller asks for it, and then a
+    // block.
     let block = usize::try_from(drive.lba_bytes)?;
     let large: Vec<u8> = (0..24 * block)
         .map(|at| (at * 7 + at / 251) as u8)
@@ -157,6 +157,7 @@ fn reads_what_it_wrote(remote: &Remote, drive: &Drive, zone: u64) -> Result<()> 
         large_file,
     ])?;
     let mut small = b"what was appended".to_vec();
+    small.resize(block, 0);
     let file = remote.scratch.write("small", &small)?;
     let append = [
         "zns",
@@ -168,7 +169,6 @@ fn reads_what_it_wrote(remote: &Remote, drive: &Drive, zone: u64) -> Result<()> 
     ];
     let appended = remote.json(&append)?;
     ensure!(appended["lba"] == start + 24, "{appended}");
-    small.resize(block, 0);
     remote.compare(start, 24, &large)?;
     remote.compare(start + 24, 1, &small)?;
     let report = ["zns", "report-zones", "--zone", &number, "--descs", "1"];
