@@ -49,7 +49,7 @@ pub enum DriverError {
     /// The kernel has no io_uring, or not for NVMe commands.
     #[error(
         "no io_uring for NVMe commands: {source}; Linux 5.19 or later is needed, with \
-         kernel.io_uring_disabled = 0 (`zonelab doctor` says what this machine has)"
+         kernel.io_uring_disabled = 0"
     )]
     NoIoUring {
         /// What the kernel says.
@@ -196,7 +196,7 @@ fn advice(error: &std::io::Error) -> &'static str {
         ErrorKind::PermissionDenied => {
             "; NVMe commands are for root, or for whom the node may be written by since Linux 6.2"
         }
-        ErrorKind::NotFound => "; `zonelab doctor` lists the drives of this machine",
+        ErrorKind::NotFound => "; `ls /dev/ng* /dev/nvme*` lists the drives of this machine",
         _ => "",
     }
 }

@@ -13,7 +13,7 @@ use crate::exit::Failure;
 pub(super) fn discover(session: &mut Session) -> Result<String, Failure> {
     let AnyController::Tcp(controller) = &mut session.controller else {
         return Err(Failure::usage(format!(
-            "{}: discovery is for tcp://HOST:PORT; `zonelab doctor` lists the drives of this machine",
+            "{}: discovery is for tcp://HOST:PORT; `ls /dev/ng*` lists the drives of this machine",
             session.address
         )));
     };
