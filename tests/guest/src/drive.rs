@@ -354,7 +354,8 @@ fn namespace(guest: &mut Guest, controller: &str, id: u32) -> Result<String> {
         "for look in $(seq 200); do
             for path in /sys/block/{controller}n*; do
                 name=${{path##*/}}
-                [ \"$(cat $path/nsid 2> /dev/null)\" = {id} ] && [ -b /dev/$name ] && echo $name && exit
+                [ \"$(cat $path/nsid 2> /dev/null)\" = {id} ] && [ -b /dev/$name ] && \
+                    [ -c /dev/ng${{name#nvme}} ] && echo $name && exit
             done
             sleep 0.1
         done

@@ -37,17 +37,16 @@ fn prepare(guest: &mut Guest) -> Result<(Drive, String)> {
     ensure!(address.len() == 12, "one controller: {address}");
     // A case that failed has left it to us.
     guest.run(&format!("{ZONELAB} nvme release {address}"))?;
-    await_kernel(guest)?;
-    let drive = Drive::open(guest, "nvme0", 1, Some(2))?;
+    let drive = open(guest)?;
     drive.reset_all(guest)?;
     Ok((drive, address))
 }
 
-/// Waits until the kernel's driver has found the namespaces.
-fn await_kernel(guest: &mut Guest) -> Result<()> {
-    guest
-        .ok("until [ -e /dev/nvme0n1 ] && [ -e /dev/nvme0n2 ]; do sleep 0.1; done")
-        .map(drop)
+/// The drive under the kernel's driver, once that has found its namespaces. Their names
+/// are new each time: Linux looks for namespaces in parallel since 6.12, and numbers them
+/// as it comes across them.
+fn open(guest: &mut Guest) -> Result<Drive> {
+    Drive::open(guest, "nvme0", 1, Some(2))
 }
 
 fn bind(guest: &mut Guest, address: &str) -> Result<()> {
@@ -56,9 +55,9 @@ fn bind(guest: &mut Guest, address: &str) -> Result<()> {
         .map(drop)
 }
 
-fn release(guest: &mut Guest, address: &str) -> Result<()> {
+fn release(guest: &mut Guest, address: &str) -> Result<Drive> {
     guest.ok(&format!("{ZONELAB} nvme release {address}"))?;
-    await_kernel(guest)
+    open(guest)
 }
 
 fn nvme(address: &str, command: &str) -> String {
@@ -84,7 +83,7 @@ fn hands_over_what_nobody_uses(guest: &mut Guest) -> Result<()> {
         "{bound}"
     );
     ensure!(bound["iommu_group"].is_string(), "{bound}");
-    guest.ok("[ ! -e /dev/nvme0n1 ]")?;
+    guest.ok("[ ! -e /dev/nvme0n1 ] && [ ! -e /dev/nvme0n2 ]")?;
     let again = json(guest, &format!("{bind_it} --json"))?;
     ensure!(again["before"] == "vfio-pci", "{again}");
     release(guest, &address)?;
@@ -121,13 +120,14 @@ fn identifies_the_drive(guest: &mut Guest) -> Result<()> {
         ),
         ("zns id-ns", 1, &["ozcs"]),
     ];
-    let (_, address) = prepare(guest)?;
+    let (drive, address) = prepare(guest)?;
     let mut theirs = Vec::new();
     for (command, nsid, _) in FIELDS {
-        theirs.push(json(
-            guest,
-            &format!("nvme {command} /dev/nvme0n{nsid} -o json"),
-        )?);
+        let device = match nsid {
+            1 => drive.block(),
+            _ => drive.conventional()?,
+        };
+        theirs.push(json(guest, &format!("nvme {command} {device} -o json"))?);
     }
     bind(guest, &address)?;
     for ((command, nsid, fields), theirs) in FIELDS.iter().zip(&theirs) {
@@ -145,7 +145,7 @@ fn identifies_the_drive(guest: &mut Guest) -> Result<()> {
     }
     let words = "no active namespace 3";
     refuses(guest, &(nvme(&address, "id-ns") + "?nsid=3"), 5, words)?;
-    release(guest, &address)
+    release(guest, &address).map(drop)
 }
 
 /// Every action on zones, appends and reads, and the errors of each; the kernel's driver
@@ -191,7 +191,7 @@ fn manages_zones_and_moves_data(guest: &mut Guest) -> Result<()> {
     let report = json(guest, &act("zns report-zones --json"))?;
     let ours = report["zone_list"].as_array().context("no zones")?.clone();
     guest.ok(&act("flush"))?;
-    release(guest, &address)?;
+    let drive = release(guest, &address)?;
     let theirs = drive.report(guest, 0, 6)?;
     // QEMU's controller closes zones when it is shut down, as each of these commands does.
     let states: Vec<State> = theirs.iter().map(|zone| zone.state).collect();
@@ -241,7 +241,7 @@ fn jobs_do_what_fio_does(guest: &mut Guest) -> Result<()> {
              {{ cat /scratch/err; exit 1; }}"
         ),
     )?;
-    release(guest, &address)?;
+    let drive = release(guest, &address)?;
     let jobs = report["jobs"].as_array().context("no jobs")?;
     let resets: Option<u64> = jobs
         .iter()
