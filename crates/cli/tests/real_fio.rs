@@ -409,7 +409,6 @@ fn the_example_is_fio_but_for_the_extension() {
     let file = std::env::temp_dir().join(format!("zonelab-example-{}.fio", std::process::id()));
     std::fs::write(&file, plain).unwrap();
     let output = Command::new("fio")
-        .env("WRITERS", "4")
         .arg("--parse-only")
         .arg(&file)
         .output();

@@ -10,7 +10,6 @@ use super::scratch::{Scratch, stderr};
 impl Scratch {
     pub(crate) fn fio(&self, args: &[&str]) -> Output {
         self.command(&["fio"])
-            .env("WRITERS", "4")
             .env_remove("NOT_SET")
             .args(args)
             .output()
@@ -259,6 +258,12 @@ const EXITS: &[(&str, &[&str], i32, &str)] = &[
         &["--parse-only"],
         3,
         "needs a value",
+    ),
+    (
+        "[a]\nbs=${NOT_SET}\n",
+        &["--parse-only"],
+        3,
+        "job.fio:2: the environment has no variable NOT_SET",
     ),
     (
         "[a]\nrw=read\ndirect=1\n",

@@ -161,6 +161,10 @@ impl JobFile {
             };
             jobs.errors.push(Problem::of_file(name, what, valid));
         }
+        if !jobs.errors.is_empty() {
+            jobs.errors.splice(0..0, std::mem::take(&mut jobs.unset));
+        }
+        jobs.warnings.splice(0..0, jobs.unset);
         match Errors::of(jobs.errors) {
             Some(errors) => Err(errors),
             None => Ok(Self {
@@ -236,6 +240,9 @@ struct Jobs {
     begins_stage: bool,
     errors: Vec<Problem>,
     warnings: Vec<Problem>,
+    /// Variables that the environment does not have: a reason for errors if there are
+    /// any, and otherwise a warning.
+    unset: Vec<Problem>,
 }
 
 impl Jobs {
@@ -243,11 +250,11 @@ impl Jobs {
         let text::Read {
             mut sections,
             errors,
-            warnings,
+            unset,
             ..
         } = text::read(text.file, text.text, text.outside);
         self.errors.extend(errors);
-        self.warnings.extend(warnings);
+        self.unset.extend(unset);
         let first = sections.first().map(|section| section.origin.clone());
         let names = sections.iter().filter(|section| !section.is_global());
         let names: Vec<String> = names.map(|section| section.name.clone()).collect();

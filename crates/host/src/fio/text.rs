@@ -82,7 +82,8 @@ impl Section {
 pub(super) struct Read {
     pub(super) sections: Vec<Section>,
     pub(super) errors: Vec<Problem>,
-    pub(super) warnings: Vec<Problem>,
+    /// Variables that the environment does not have.
+    pub(super) unset: Vec<Problem>,
     lines: usize,
 }
 
@@ -185,7 +186,7 @@ impl Read {
                 Some(value) => out.push_str(&value),
                 None => {
                     let what = format!("the environment has no variable {name}: taken as empty");
-                    self.warnings.push(origin.problem("", what, ""));
+                    self.unset.push(origin.problem("", what, ""));
                 }
             }
             rest = after;
