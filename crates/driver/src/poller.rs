@@ -23,6 +23,10 @@ const WOKEN: u64 = u64::MAX - 1;
 /// Sockets of which one look at epoll tells.
 const EVENTS: usize = 64;
 
+/// How often a queue that is polled is looked at while nothing of it is under way: its
+/// controller may have been reset.
+const LOOK_EVERY: Nanos = Nanos::from_ms(100);
+
 /// The I/O queues of one thread, and the descriptor of an admin queue if that
 /// thread looks after it.
 pub(crate) struct Poller<Q> {
@@ -210,14 +214,22 @@ impl<Q: IoQueue> Poller<Q> {
         }
         self.events.clear();
         self.has_looked = true;
-        // Who is polled is asked by `receive`, at once.
-        let mut is_polled = false;
-        for lane in self.lanes.iter_mut().flatten() {
-            let is_under_way = lane.is_polled() && lane.next_event().is_some();
-            lane.is_ready |= is_under_way;
-            is_polled |= is_under_way;
+        // Who is polled is asked by `receive`: at once if something is under way, and now
+        // and then if not, since only that shows that its controller was reset.
+        let mut is_under_way = false;
+        let mut limit = span;
+        for lane in self
+            .lanes
+            .iter_mut()
+            .flatten()
+            .filter(|lane| lane.is_polled())
+        {
+            lane.is_ready = true;
+            limit = limit.min(LOOK_EVERY);
+            is_under_way |= lane.next_event().is_some();
         }
-        let limit = time_limit(if is_polled { Nanos::ZERO } else { span });
+        let is_shorter = limit < span;
+        let limit = time_limit(if is_under_way { Nanos::ZERO } else { limit });
         // What epoll could refuse is wrong use. A signal ends the wait early.
         let told = epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&limit));
         debug_assert!(!matches!(told, Err(error) if error != rustix::io::Errno::INTR));
@@ -232,7 +244,7 @@ impl<Q: IoQueue> Poller<Q> {
                 }
             }
         }
-        is_polled || !self.events.is_empty()
+        is_under_way || is_shorter || !self.events.is_empty()
     }
 }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use zonelab_device::{Buf, DeviceInfo};
-use zonelab_nvme::Status;
 use zonelab_nvme::command::{
     CreateIoCompletionQueue, CreateIoSubmissionQueue, DeleteIoQueue, DoorbellBufferConfig,
     Identify, SetFeatures,
@@ -344,7 +343,7 @@ impl<F: Function> PcieController<F> {
     }
 
     /// Rings that the controller knows as queue `qid`.
-    fn make_rings(&mut self, qid: u16) -> Result<RingPair, DriverError> {
+    pub(crate) fn make_rings(&mut self, qid: u16) -> Result<RingPair, DriverError> {
         let most = u32::from(self.bringup.cap.mqes_z()) + 1;
         let most = most.min(u32::from(MAX_SLOTS) + 1);
         let settings = PairSettings {
@@ -404,26 +403,23 @@ impl<F: Function> PcieController<F> {
         Ok(())
     }
 
-    /// Resets the controller and enables it again with the same queues. All commands
-    /// of `queues` complete with `status`, before a new one is taken.
+    /// Disables the controller: from then on it accesses no memory, and its I/O queues
+    /// are not there any more.
     ///
     /// # Errors
-    /// The controller does not stop or does not start, or is gone. The queues take
-    /// nothing then.
-    pub(crate) fn reset(
-        &mut self,
-        queues: &mut [&mut PcieQueue<F>],
-        status: Status,
-    ) -> Result<(), DriverError> {
-        let stopped = self.bringup.disable();
-        for queue in queues.iter_mut() {
-            queue.give_up(status);
-        }
-        let not_quiet = |error| match error {
+    /// It does not stop, or is gone.
+    pub(crate) fn stop(&mut self) -> Result<(), DriverError> {
+        self.bringup.disable().map_err(|error| match error {
             DriverError::Pcie(PcieError::Gone) => error,
             error => PcieError::NotQuiet(Box::new(error)).into(),
-        };
-        stopped.map_err(not_quiet)?;
+        })
+    }
+
+    /// Enables the controller after [`Self::stop`]. It has no I/O queues.
+    ///
+    /// # Errors
+    /// It does not start, or is gone.
+    pub(crate) fn start_again(&mut self) -> Result<(), DriverError> {
         self.shadows = None;
         let settings = admin_settings(&self.bringup, &self.options, None);
         self.admin.restart(&settings).map_err(PcieError::from)?;
@@ -443,10 +439,6 @@ impl<F: Function> PcieController<F> {
         self.shadows = shadow_doorbells(&self.bringup, &mut self.admin, &self.options, controller)?;
         // One that nobody has asked for is not there any more either.
         self.first_queue = None;
-        for queue in queues {
-            let pair = self.make_rings(queue.id().0)?;
-            queue.restart(pair);
-        }
         Ok(())
     }
 

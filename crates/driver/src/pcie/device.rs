@@ -1,6 +1,6 @@
 //! A controller and its I/O queues as a device that a reactor drives.
 
-use std::cell::{RefCell, RefMut};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -8,45 +8,34 @@ use zonelab_device::{
     Buf, Command, Completion, Device, DeviceInfo, DeviceQueue, Modelled, Nanos, QueueId, QueuePair,
     Rejected, Tag,
 };
-use zonelab_nvme::Status;
 
 use super::bus::{Function, ModelledFunction};
 use super::controller::PcieController;
-use super::error::PcieError;
-use super::queue::PcieQueue;
+use super::recovering::{RecoveringController, RecoveringQueue};
 use crate::error::DriverError;
 
 /// How often a controller that has work and does not answer is looked at, if nothing
 /// else happens: whether it is still there.
 const LOOK_EVERY: Nanos = Nanos::from_ms(100);
 
-/// Resets without a completion in between, before a controller is given up.
-const MAX_RESETS: u32 = 3;
-
 /// A queue, and what it has completed.
 struct Shared<F: Function> {
-    queue: PcieQueue<F>,
+    queue: RecoveringQueue<F>,
     inbox: Vec<Completion>,
 }
 
 /// A controller on PCIe and the I/O queues that were opened through it.
 ///
-/// A command that takes too long is aborted. If that does not help, or the controller
-/// reports a fatal error or breaks the protocol, the controller is reset: commands in
-/// flight complete with [`Status::ABORTED_BY_HOST`], and the queues go on. When the
-/// device is gone or does not come back, they complete with
-/// [`Status::HOST_PATHING_ERROR`], nothing is taken any more, and [`Self::close`] says
-/// why.
+/// It is reset if it has to be, as [`RecoveringController`] describes. When the device is
+/// gone or does not come back, commands complete with [`Status::HOST_PATHING_ERROR`](zonelab_nvme::Status::HOST_PATHING_ERROR),
+/// nothing is taken any more, and [`Self::close`] says why.
 pub struct PcieDevice<F: Function> {
     // First: it is dropped first, which disables the controller, and then the queues can
     // free what it knew of.
-    controller: PcieController<F>,
+    controller: RecoveringController<F>,
     lanes: Vec<Rc<RefCell<Shared<F>>>>,
     error: Option<DriverError>,
     look_at: Nanos,
-    /// Since the last completion.
-    resets: u32,
-    all_resets: u64,
 }
 
 impl<F: Function> PcieDevice<F> {
@@ -54,30 +43,28 @@ impl<F: Function> PcieDevice<F> {
     #[must_use]
     pub fn new(controller: PcieController<F>) -> Self {
         Self {
-            controller,
+            controller: RecoveringController::new(controller),
             lanes: Vec::new(),
             error: None,
             look_at: Nanos::ZERO,
-            resets: 0,
-            all_resets: 0,
         }
     }
 
     /// What workloads plan with.
     #[must_use]
     pub const fn info(&self) -> &Arc<DeviceInfo> {
-        self.controller.info()
+        self.controller.get().info()
     }
 
     /// The controller.
     #[must_use]
     pub const fn controller(&self) -> &PcieController<F> {
-        &self.controller
+        self.controller.get()
     }
 
     /// The controller, for admin commands and events.
     pub const fn controller_mut(&mut self) -> &mut PcieController<F> {
-        &mut self.controller
+        self.controller.get_mut()
     }
 
     /// Whether the controller is gone for good: [`Self::close`] says why.
@@ -89,7 +76,7 @@ impl<F: Function> PcieDevice<F> {
     /// How often the controller was reset because of what it did.
     #[must_use]
     pub const fn resets(&self) -> u64 {
-        self.all_resets
+        self.controller.resets()
     }
 
     /// Opens an I/O queue: one that its owner has dropped, or the next.
@@ -99,14 +86,14 @@ impl<F: Function> PcieDevice<F> {
     pub fn open_queue(&mut self) -> Result<PcieDeviceQueue<F>, DriverError> {
         let is_free = |lane: &&Rc<RefCell<Shared<F>>>| {
             let shared = lane.borrow();
-            let is_idle = shared.queue.next_deadline().is_none() && shared.inbox.is_empty();
+            let is_idle = shared.queue.is_idle() && shared.inbox.is_empty();
             Rc::strong_count(lane) == 1 && is_idle
         };
         if let Some(lane) = self.lanes.iter().find(is_free) {
             return Ok(PcieDeviceQueue::new(lane, self.info()));
         }
         let queue = self.controller.open_queue()?;
-        let inbox = Vec::with_capacity(queue.depth().into());
+        let inbox = Vec::with_capacity(queue.get().depth().into());
         let lane = Rc::new(RefCell::new(Shared { queue, inbox }));
         let queue = PcieDeviceQueue::new(&lane, self.info());
         self.lanes.push(lane);
@@ -125,71 +112,34 @@ impl<F: Function> PcieDevice<F> {
         self.controller.shut_down()
     }
 
+    /// Receives what the queues have.
+    fn receive(&mut self, ready: &mut Vec<QueueId>) {
+        for lane in &self.lanes {
+            let Shared { queue, inbox } = &mut *lane.borrow_mut();
+            let was_empty = inbox.is_empty();
+            if queue.poll(inbox) > 0 && was_empty {
+                ready.push(queue.get().id());
+            }
+        }
+    }
+
     /// Looks at the admin queue, and at what is late or broken.
-    fn tend(&mut self, now: Nanos) {
-        let pumped = self.controller.pump().map_err(DriverError::from);
-        let checked = pumped.and_then(|()| match now >= self.look_at {
-            true => {
-                self.look_at = now.saturating_add(LOOK_EVERY);
-                self.controller.check()
+    fn tend(&mut self, now: Nanos, ready: &mut Vec<QueueId>) {
+        let is_due = now >= self.look_at;
+        if is_due {
+            self.look_at = now.saturating_add(LOOK_EVERY);
+        }
+        loop {
+            if let Err(error) = self.controller.tend(is_due) {
+                self.error.get_or_insert(error);
+                return self.receive(ready);
             }
-            false => Ok(()),
-        });
-        match checked.and_then(|()| self.tend_queues(now)) {
-            Ok(()) => {}
-            Err(DriverError::Pcie(PcieError::Gone)) => self.lose(PcieError::Gone.into()),
-            Err(error) => self.recover(error),
-        }
-    }
-
-    /// What is wrong with a queue, if it is more than an Abort could mend.
-    fn tend_queues(&mut self, now: Nanos) -> Result<(), DriverError> {
-        for lane in &self.lanes {
-            let queue = &mut lane.borrow_mut().queue;
-            if let Some(error) = queue.take_error() {
-                return Err(error.into());
+            if !self.controller.is_stopped() {
+                return;
             }
-            let Some(late) = queue.late(now) else {
-                continue;
-            };
-            self.controller.check()?;
-            if late.is_aborted {
-                let timeout = self.controller.options().command_timeout;
-                return Err(PcieError::Late { timeout }.into());
-            }
-            self.controller.abort(queue.id().0, late.cid);
-            queue.aborting(late);
+            // All queues are here: each is quiet after this, and has new rings next time.
+            self.receive(ready);
         }
-        Ok(())
-    }
-
-    /// Resets the controller because of `error`.
-    fn recover(&mut self, error: DriverError) {
-        if self.resets >= MAX_RESETS {
-            return self.lose(error);
-        }
-        self.resets += 1;
-        self.all_resets += 1;
-        let mut shared: Vec<RefMut<'_, Shared<F>>> =
-            self.lanes.iter().map(|lane| lane.borrow_mut()).collect();
-        let mut queues: Vec<&mut PcieQueue<F>> =
-            shared.iter_mut().map(|of| &mut of.queue).collect();
-        let reset = self.controller.reset(&mut queues, Status::ABORTED_BY_HOST);
-        drop(queues);
-        drop(shared);
-        if let Err(error) = reset {
-            self.lose(error);
-        }
-    }
-
-    /// The controller is gone for good.
-    fn lose(&mut self, error: DriverError) {
-        for lane in &self.lanes {
-            let queue = &mut lane.borrow_mut().queue;
-            queue.give_up(Status::HOST_PATHING_ERROR);
-            queue.fail(PcieError::Gone);
-        }
-        self.error.get_or_insert(error);
     }
 }
 
@@ -203,7 +153,7 @@ impl<F: Function> Device for PcieDevice<F> {
             .filter_map(|lane| lane.borrow().queue.next_deadline());
         // What is under way ends when the device says so, or when it is late.
         let deadline = deadlines.min();
-        let device = self.controller.function().next_event();
+        let device = self.controller.get().function().next_event();
         match (deadline, device) {
             (None, Some(Nanos::MAX)) => None,
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -212,24 +162,15 @@ impl<F: Function> Device for PcieDevice<F> {
     }
 
     fn advance(&mut self, now: Nanos, ready: &mut Vec<QueueId>) {
-        self.controller.function().advance(now);
-        for lane in &self.lanes {
-            let Shared { queue, inbox } = &mut *lane.borrow_mut();
-            let (was_empty, before) = (inbox.is_empty(), queue.counts().completions);
-            if queue.poll(inbox) > 0 && was_empty {
-                ready.push(queue.id());
-            }
-            if queue.counts().completions > before {
-                self.resets = 0;
-            }
-        }
+        self.controller.get().function().advance(now);
+        self.receive(ready);
         if self.error.is_none() {
-            self.tend(now);
+            self.tend(now, ready);
         }
     }
 
     fn wait(&mut self, span: Nanos) -> bool {
-        self.controller.function().wait(span)
+        self.controller.get().function().wait(span)
     }
 }
 
@@ -247,7 +188,7 @@ impl<F: Function> PcieDeviceQueue<F> {
     fn new(shared: &Rc<RefCell<Shared<F>>>, info: &Arc<DeviceInfo>) -> Self {
         Self {
             shared: Rc::clone(shared),
-            id: shared.borrow().queue.id(),
+            id: shared.borrow().queue.get().id(),
             info: Arc::clone(info),
         }
     }
@@ -255,7 +196,7 @@ impl<F: Function> PcieDeviceQueue<F> {
     /// Commands in flight at most.
     #[must_use]
     pub fn depth(&self) -> u16 {
-        self.shared.borrow().queue.depth()
+        self.shared.borrow().queue.get().depth()
     }
 }
 

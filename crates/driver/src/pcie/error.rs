@@ -66,6 +66,9 @@ pub enum PcieError {
         /// How long it may take.
         timeout: zonelab_device::Nanos,
     },
+    /// The controller is disabled, and not enabled again yet.
+    #[error("the controller is being reset")]
+    Resetting,
     /// The controller cannot be disabled, so that it may still access memory.
     #[error(
         "the controller did not become disabled; memory of commands in flight is not used again"

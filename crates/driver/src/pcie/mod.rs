@@ -14,6 +14,7 @@
 //! | [`pair`] | a pair of rings and what is in flight between them |
 //! | [`PcieQueue`] | an I/O queue: a [`QueuePair`](zonelab_device::QueuePair) |
 //! | [`PcieController`] | bring-up, admin queue, events, reset, shutdown |
+//! | [`RecoveringController`] | the same with time-outs, Abort and reset; [`RecoveringQueue`] |
 //! | [`PcieDevice`] | both as a [`Device`](zonelab_device::Device), for a reactor |
 //!
 //! All `unsafe` code is in `dma`, `memory` and `mmio`. Why it is as it is:
@@ -34,6 +35,8 @@ mod options;
 pub mod pair;
 pub mod prp;
 mod queue;
+mod recovering;
+mod recovery;
 pub mod rings;
 mod slot;
 pub mod vfio;
@@ -48,3 +51,4 @@ pub use memory::HostMemory;
 pub use mmio::MappedBar;
 pub use options::PcieOptions;
 pub use queue::{Late, PcieQueue};
+pub use recovering::{RecoveringController, RecoveringQueue};

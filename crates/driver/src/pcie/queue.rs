@@ -197,11 +197,14 @@ impl<F: Function> PcieQueue<F> {
         })
     }
 
-    /// That a command is in flight for too long at `now`, if one is: for transports that
-    /// do not abort it.
-    pub(crate) fn late_error(&mut self, now: Nanos) -> Option<PcieError> {
-        let timeout = self.timeout;
-        self.late(now).map(|_| PcieError::Late { timeout })
+    /// Longest time of a command.
+    pub(crate) const fn timeout(&self) -> Nanos {
+        self.timeout
+    }
+
+    /// The time of the last poll or ring.
+    pub(crate) const fn last_look(&self) -> Nanos {
+        self.now
     }
 
     /// An Abort is on its way for a command.
@@ -353,7 +356,7 @@ impl<F: Function> PcieQueue<F> {
     }
 
     /// A command that the controller has no part in completes at the next poll.
-    fn complete_locally(&mut self, tag: Tag, status: Status, data: Option<Buf>) {
+    pub(crate) fn complete_locally(&mut self, tag: Tag, status: Status, data: Option<Buf>) {
         self.local.push(Completion {
             queue: self.id,
             tag,

@@ -245,7 +245,7 @@ fn buffers_of_a_controller_that_does_not_stop_are_kept() {
     let done = bench.drain();
     let kept: Vec<bool> = done.iter().map(|done| done.data.is_none()).collect();
     assert_eq!(kept, [true, true, false]);
-    let gone = [Status::ABORTED_BY_HOST; 3];
+    let gone = [Status::HOST_PATHING_ERROR; 3];
     assert_eq!(
         done.iter().map(|done| done.status).collect::<Vec<_>>(),
         gone

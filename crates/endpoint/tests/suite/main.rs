@@ -12,3 +12,4 @@ mod faults;
 mod queues;
 mod random;
 mod reactor;
+mod recovery;

@@ -6,20 +6,22 @@ use std::sync::Arc;
 use zonelab_device::{
     Buf, Command, Completion, DeviceInfo, Monotonic, Nanos, QueueId, QueuePair, Rejected, Tag,
 };
-use zonelab_nvme::Status;
 use zonelab_nvme::queue::SubmissionEntry;
 
 use super::VfioFunction;
 use crate::error::DriverError;
 use crate::identity::Identity;
-use crate::pcie::{PcieController, PcieError, PcieOptions, PcieQueue};
+use crate::pcie::{PcieController, PcieError, PcieOptions, RecoveringController, RecoveringQueue};
 use crate::socket::Reply;
 use crate::tcp::Transfer;
 use crate::transport::{Controller, IoQueue};
 use crate::url::PcieAddress;
 
-/// How often it is asked whether the device is still there.
+/// How often it is asked whether the device is still there, and what queues that other
+/// threads drive want of the controller.
 const LOOK_EVERY: Nanos = Nanos::from_ms(100);
+/// The same while the controller is being reset.
+const LOOK_FOR_QUIET_EVERY: Nanos = Nanos::from_ms(1);
 
 /// How a controller behind VFIO is to be used.
 #[derive(Debug, Clone)]
@@ -46,7 +48,7 @@ impl VfioOptions {
 /// An NVMe controller that this program drives by itself.
 #[derive(Debug)]
 pub struct VfioController {
-    controller: PcieController<VfioFunction>,
+    controller: RecoveringController<VfioFunction>,
     clock: Monotonic,
     nsid: u32,
     look_at: Nanos,
@@ -63,7 +65,7 @@ impl VfioController {
         let function = VfioFunction::open(address.function, clock)?;
         let controller = PcieController::connect(function, pcie)?;
         Ok(Self {
-            controller,
+            controller: RecoveringController::new(controller),
             clock,
             nsid: address.nsid,
             look_at: Nanos::ZERO,
@@ -81,11 +83,11 @@ impl Controller for VfioController {
     type Queue = VfioQueue;
 
     fn info(&self) -> &Arc<DeviceInfo> {
-        self.controller.info()
+        self.controller.get().info()
     }
 
     fn identity(&self) -> &Identity {
-        self.controller.identity()
+        self.controller.get().identity()
     }
 
     fn clock(&self) -> Monotonic {
@@ -93,12 +95,12 @@ impl Controller for VfioController {
     }
 
     fn granted_queues(&self) -> u16 {
-        self.controller.granted_queues()
+        self.controller.get().granted_queues()
     }
 
     fn open_queue(&mut self) -> Result<VfioQueue, DriverError> {
         let queue = self.controller.open_queue()?;
-        let function = self.controller.function();
+        let function = self.controller.get().function();
         Ok(VfioQueue {
             requests: function.requests().try_clone_to_owned()?,
             function: function.clone(),
@@ -114,17 +116,26 @@ impl Controller for VfioController {
         entry: SubmissionEntry,
         transfer: Transfer,
     ) -> Result<Reply, DriverError> {
-        self.controller.admin(entry, transfer)
+        self.controller.get_mut().admin(entry, transfer)
     }
 
-    /// Looks at the admin queue, and whether the device is there and ours.
+    /// Looks at the admin queue, whether the device is there and ours, and what its queues
+    /// want.
     fn keep_alive(&mut self) -> Result<(), DriverError> {
-        self.look_at = self.clock.now().saturating_add(LOOK_EVERY);
-        if self.controller.function().is_asked_for() {
+        if self.controller.get().function().is_asked_for() {
+            self.controller.abandon();
             return Err(PcieError::AskedFor.into());
         }
-        self.controller.pump()?;
-        self.controller.check()
+        let now = self.clock.now();
+        let is_due = now >= self.look_at;
+        if is_due {
+            self.look_at = now.saturating_add(LOOK_EVERY);
+        }
+        self.controller.tend(is_due)?;
+        if self.controller.is_stopped() {
+            self.look_at = now.saturating_add(LOOK_FOR_QUIET_EVERY);
+        }
+        Ok(())
     }
 
     fn next_keep_alive(&self) -> Nanos {
@@ -132,7 +143,7 @@ impl Controller for VfioController {
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.controller.function().requests())
+        Some(self.controller.get().function().requests())
     }
 
     fn disconnect(self) -> Result<(), DriverError> {
@@ -142,12 +153,12 @@ impl Controller for VfioController {
 
 /// An I/O queue of such a controller. It is polled.
 ///
-/// A command that is not over in time ends the queue, and so does a device that is gone
-/// or that the host wants back: what is in flight completes with
-/// [`Status::HOST_PATHING_ERROR`].
+/// It takes part in resets of the controller, and ends with a device that is gone or that
+/// the host wants back: what is in flight completes with
+/// [`Status::HOST_PATHING_ERROR`](zonelab_nvme::Status::HOST_PATHING_ERROR) then.
 #[derive(Debug)]
 pub struct VfioQueue {
-    queue: PcieQueue<VfioFunction>,
+    queue: RecoveringQueue<VfioFunction>,
     function: VfioFunction,
     /// A descriptor of its own for what the function signals.
     requests: OwnedFd,
@@ -156,14 +167,12 @@ pub struct VfioQueue {
 }
 
 impl VfioQueue {
-    /// Why the queue cannot go on at `now`, if it cannot.
-    fn trouble(&mut self, now: Nanos) -> Option<PcieError> {
-        if self.queue.error().is_some() {
-            return self.queue.take_error();
+    /// Why the queue cannot go on, if it cannot.
+    fn trouble(&mut self) -> Option<PcieError> {
+        if self.queue.has_ended() {
+            return Some(PcieError::Gone);
         }
-        if let Some(late) = self.queue.late_error(now) {
-            return Some(late);
-        }
+        let now = self.queue.get().last_look();
         if now < self.look_at {
             return None;
         }
@@ -177,8 +186,7 @@ impl VfioQueue {
     fn end(&mut self, error: PcieError) {
         if self.error.is_none() {
             self.error = Some(error.into());
-            self.queue.fail(PcieError::Gone);
-            self.queue.give_up(Status::HOST_PATHING_ERROR);
+            self.queue.end();
         }
     }
 }
@@ -203,15 +211,14 @@ impl QueuePair for VfioQueue {
     fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
         let found = self.queue.poll(done);
         // What completes shows that the device is there.
-        if found > 0 || self.error.is_some() {
+        if self.error.is_some() || (found > 0 && !self.queue.has_ended()) {
             return found;
         }
-        let now = self.queue.now();
-        match self.trouble(now) {
-            None => 0,
+        match self.trouble() {
+            None => found,
             Some(error) => {
                 self.end(error);
-                self.queue.poll(done)
+                found + self.queue.poll(done)
             }
         }
     }
@@ -219,11 +226,11 @@ impl QueuePair for VfioQueue {
 
 impl IoQueue for VfioQueue {
     fn id(&self) -> QueueId {
-        self.queue.id()
+        self.queue.get().id()
     }
 
     fn depth(&self) -> u16 {
-        self.queue.depth()
+        self.queue.get().depth()
     }
 
     fn error(&self) -> Option<&DriverError> {
