@@ -408,10 +408,7 @@ fn the_example_is_fio_but_for_the_extension() {
         .collect();
     let file = std::env::temp_dir().join(format!("zonelab-example-{}.fio", std::process::id()));
     std::fs::write(&file, plain).unwrap();
-    let output = Command::new("fio")
-        .arg("--parse-only")
-        .arg(&file)
-        .output();
+    let output = Command::new("fio").arg("--parse-only").arg(&file).output();
     let _ = std::fs::remove_file(&file);
     let output = output.expect("fio is installed: this tier needs it");
     assert!(output.status.success(), "{}", text(&output.stderr));

@@ -1,6 +1,6 @@
 //! What time an endpoint thinks it is.
 
-use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use zonelab_device::{Monotonic, Nanos};
 
@@ -8,7 +8,7 @@ use zonelab_device::{Monotonic, Nanos};
 #[derive(Debug)]
 pub(crate) enum Clock {
     /// It stands at what the endpoint was told.
-    Virtual(Cell<Nanos>),
+    Virtual(AtomicU64),
     /// It goes by itself.
     Real(Monotonic),
 }
@@ -16,7 +16,7 @@ pub(crate) enum Clock {
 impl Clock {
     pub(crate) fn now(&self) -> Nanos {
         match self {
-            Self::Virtual(now) => now.get(),
+            Self::Virtual(now) => Nanos(now.load(Ordering::Relaxed)),
             Self::Real(clock) => clock.now(),
         }
     }
@@ -24,7 +24,7 @@ impl Clock {
     /// It is `now`, or later.
     pub(crate) fn reach(&self, now: Nanos) {
         if let Self::Virtual(at) = self {
-            at.set(at.get().max(now));
+            at.fetch_max(now.0, Ordering::Relaxed);
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The endpoint as the driver sees it: a PCI function.
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use zonelab_device::{Monotonic, Nanos};
@@ -79,11 +78,11 @@ pub enum EndpointError {
 
 /// An emulated drive with a controller behind registers, doorbells and rings.
 ///
-/// Copies share it.
+/// Copies share it, in whichever threads they are.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    controller: Rc<RefCell<Controller>>,
-    clock: Rc<Clock>,
+    controller: Arc<Mutex<Controller>>,
+    clock: Arc<Clock>,
     memory: HostMemory,
 }
 
@@ -98,7 +97,7 @@ impl Endpoint {
     ) -> Result<Self, EndpointError> {
         let drive = drive.into();
         let now = drive.drive().now();
-        Self::with_clock(drive, settings, Clock::Virtual(now.into()))
+        Self::with_clock(drive, settings, Clock::Virtual(now.0.into()))
     }
 
     /// An endpoint in real time, on a clock that it shares with whoever uses it.
@@ -134,10 +133,18 @@ impl Endpoint {
         let memory = HostMemory::new();
         let controller = Controller::new(subsystem, settings, memory.clone());
         Ok(Self {
-            controller: Rc::new(RefCell::new(controller)),
-            clock: Rc::new(clock),
+            controller: Arc::new(Mutex::new(controller)),
+            clock: Arc::new(clock),
             memory,
         })
+    }
+
+    /// The controller, which one thread has at a time.
+    fn controller(&self) -> MutexGuard<'_, Controller> {
+        // Whoever panics in it has lost its run; the others end theirs.
+        self.controller
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The memory that it accesses.
@@ -148,38 +155,38 @@ impl Endpoint {
 
     /// Lets the I/O completion after `after` more have a fault.
     pub fn inject(&self, after: u64, fault: Fault) {
-        self.controller.borrow_mut().faults.plan(after, fault);
+        self.controller().faults.plan(after, fault);
     }
 
     /// Lets a bit be stuck, or none.
     pub fn stick(&self, stuck: Option<Stuck>) {
-        self.controller.borrow_mut().stuck = stuck;
+        self.controller().stuck = stuck;
     }
 
     /// Pulls the device out.
     pub fn remove(&self) {
-        self.controller.borrow_mut().remove();
+        self.controller().remove();
     }
 
     /// The controller reports a fatal error of its own.
     pub fn fail(&self) {
-        self.controller.borrow_mut().fail();
+        self.controller().fail();
     }
 
     /// Doorbells with values or of queues that there are not.
     #[must_use]
     pub fn bad_doorbells(&self) -> u64 {
-        self.controller.borrow().bad_doorbells
+        self.controller().bad_doorbells
     }
 
     /// Where the rings of queue `qid` are, and their entries: submission, completion.
     pub(crate) fn rings(&self, qid: u16) -> Option<[(Window, u32); 2]> {
-        self.controller.borrow().rings(qid)
+        self.controller().rings(qid)
     }
 
     /// Lets `f` look at the subsystem behind it.
     pub fn with_subsystem<T>(&self, f: impl FnOnce(&mut Subsystem) -> T) -> T {
-        f(self.controller.borrow_mut().subsystem_mut())
+        f(self.controller().subsystem_mut())
     }
 }
 
@@ -202,12 +209,12 @@ impl Registers for Endpoint {
 
     fn read32(&self, offset: u64) -> u32 {
         let now = self.clock.now();
-        self.controller.borrow_mut().read(now, offset)
+        self.controller().read(now, offset)
     }
 
     fn write32(&self, offset: u64, value: u32) {
         let now = self.clock.now();
-        self.controller.borrow_mut().write(now, offset, value);
+        self.controller().write(now, offset, value);
     }
 }
 
@@ -227,7 +234,7 @@ impl Function for Endpoint {
         let now = self.clock.now();
         let end = now.saturating_add(span);
         self.advance(now);
-        let next = self.controller.borrow().next_event(now);
+        let next = self.controller().next_event(now);
         let next = next.unwrap_or(end).clamp(now, end);
         match &*self.clock {
             Clock::Virtual(_) => self.advance(next.max(now + Nanos(1)).min(end)),
@@ -239,12 +246,12 @@ impl Function for Endpoint {
     }
 
     fn next_event(&self) -> Option<Nanos> {
-        self.controller.borrow().next_event(self.clock.now())
+        self.controller().next_event(self.clock.now())
     }
 
     fn advance(&self, now: Nanos) {
         self.clock.reach(now);
-        self.controller.borrow_mut().advance(self.clock.now());
+        self.controller().advance(self.clock.now());
     }
 
     /// Nothing comes from outside.

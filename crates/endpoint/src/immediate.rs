@@ -4,9 +4,8 @@
 //! little as can be done. It reads one word of each submission entry, writes the two of
 //! a completion, and moves no data.
 
-use core::sync::atomic::Ordering;
-use std::cell::{Cell, OnceCell};
-use std::rc::Rc;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use zonelab_device::Nanos;
 use zonelab_driver::pcie::memory::Window;
@@ -15,39 +14,45 @@ use zonelab_driver::pcie::{DmaError, DmaMemory, DmaRegion, Function, Registers};
 use crate::endpoint::Endpoint;
 use crate::registers::FIRST_DOORBELL;
 
-/// The queue that it completes: the first I/O queue.
-const QID: u16 = 1;
+/// Most queues that it completes.
+const QUEUES: usize = 8;
 
 /// Words of a submission queue entry.
 const SQE_WORDS: usize = 8;
 
-/// An endpoint whose first I/O queue completes all commands at once, with success, once
-/// it has been [attached](Immediate::attach).
+/// An endpoint whose first I/O queues complete all commands at once, with success, once
+/// they have been [attached](Immediate::attach).
+///
+/// Copies share it. A queue is completed by the thread that writes its doorbell, and
+/// shares nothing with other queues that is written to.
 #[derive(Clone, Debug)]
 pub struct Immediate {
     endpoint: Endpoint,
-    rings: Rc<OnceCell<Rings>>,
+    queues: Arc<[OnceLock<Rings>; QUEUES]>,
 }
 
-/// The rings of the queue, and how far they have got.
+/// The rings of a queue, and how far they have got. One thread writes its doorbells, so
+/// that nothing has to be exchanged: the atomics are for what the type says.
 #[derive(Debug)]
+#[repr(align(128))]
 struct Rings {
-    tail_doorbell: u64,
+    qid: u16,
     submission: Window,
     completion: Window,
     entries: u32,
-    head: Cell<u32>,
-    tail: Cell<u32>,
-    phase: Cell<u64>,
-    doorbells: Cell<u64>,
+    head: AtomicU32,
+    tail: AtomicU32,
+    phase: AtomicU64,
+    doorbells: AtomicU64,
 }
 
 impl Rings {
     /// Completes all commands up to `tail`.
     fn complete(&self, tail: u32) {
         let (submissions, completions) = (self.submission.words(), self.completion.words());
-        let (mut head, mut at) = (self.head.get(), self.tail.get());
-        let mut phase = self.phase.get();
+        let order = Ordering::Relaxed;
+        let (mut head, mut at) = (self.head.load(order), self.tail.load(order));
+        let mut phase = self.phase.load(order);
         while head != tail {
             let Some(word) = submissions.get(head as usize * SQE_WORDS) else {
                 return;
@@ -58,15 +63,15 @@ impl Rings {
             let Some([low, high]) = completions.get(first..first + 2) else {
                 return;
             };
-            let value = phase << 48 | cid << 32 | u64::from(QID) << 16 | u64::from(head);
+            let value = phase << 48 | cid << 32 | u64::from(self.qid) << 16 | u64::from(head);
             low.store(0, Ordering::Relaxed);
             high.store(value.to_le(), Ordering::Release);
             at = wrap(at, self.entries);
             phase ^= u64::from(at == 0);
         }
-        self.head.set(head);
-        self.tail.set(at);
-        self.phase.set(phase);
+        self.head.store(head, order);
+        self.tail.store(at, order);
+        self.phase.store(phase, order);
     }
 }
 
@@ -80,33 +85,50 @@ impl Immediate {
     pub fn new(endpoint: Endpoint) -> Self {
         Self {
             endpoint,
-            rings: Rc::default(),
+            queues: Arc::default(),
         }
     }
 
-    /// From now on the first I/O queue, which has just been made, is completed at once.
-    /// False: there is no such queue, or it is attached already.
-    pub fn attach(&self) -> bool {
-        let Some([(submission, entries), (completion, _)]) = self.endpoint.rings(QID) else {
+    /// From now on I/O queue `qid`, which has just been made, is completed at once.
+    /// False: there is no such queue among the first, or it is attached already.
+    pub fn attach(&self, qid: u16) -> bool {
+        let Some(place) = qid
+            .checked_sub(1)
+            .and_then(|at| self.queues.get(usize::from(at)))
+        else {
+            return false;
+        };
+        let Some([(submission, entries), (completion, _)]) = self.endpoint.rings(qid) else {
             return false;
         };
         let rings = Rings {
-            tail_doorbell: FIRST_DOORBELL + 8 * u64::from(QID),
+            qid,
             submission,
             completion,
             entries,
-            head: Cell::new(0),
-            tail: Cell::new(0),
-            phase: Cell::new(1),
-            doorbells: Cell::new(0),
+            head: AtomicU32::new(0),
+            tail: AtomicU32::new(0),
+            phase: AtomicU64::new(1),
+            doorbells: AtomicU64::new(0),
         };
-        self.rings.set(rings).is_ok()
+        place.set(rings).is_ok()
     }
 
-    /// Doorbells of both rings of the queue that were written.
+    /// Doorbells of both rings of queue `qid` that were written.
     #[must_use]
-    pub fn doorbells(&self) -> u64 {
-        self.rings.get().map_or(0, |rings| rings.doorbells.get())
+    pub fn doorbells(&self, qid: u16) -> u64 {
+        let place = FIRST_DOORBELL + 8 * u64::from(qid);
+        let count = |(rings, _): (&Rings, bool)| rings.doorbells.load(Ordering::Relaxed);
+        self.doorbell(place).map_or(0, count)
+    }
+
+    /// The queue that has the doorbell at `offset`, and whether that is of its completion
+    /// ring.
+    #[inline]
+    fn doorbell(&self, offset: u64) -> Option<(&Rings, bool)> {
+        let at = offset.checked_sub(FIRST_DOORBELL + 8)?;
+        let rings = self.queues.get((at / 8) as usize)?.get()?;
+        Some((rings, at % 8 != 0))
     }
 }
 
@@ -121,15 +143,13 @@ impl Registers for Immediate {
 
     #[inline]
     fn write32(&self, offset: u64, value: u32) {
-        match self.rings.get() {
-            Some(rings) if offset == rings.tail_doorbell => {
-                rings.doorbells.set(rings.doorbells.get() + 1);
-                rings.complete(value);
-            }
-            Some(rings) if offset == rings.tail_doorbell + 4 => {
-                rings.doorbells.set(rings.doorbells.get() + 1);
-            }
-            _ => self.endpoint.write32(offset, value),
+        let Some((rings, is_completion)) = self.doorbell(offset) else {
+            return self.endpoint.write32(offset, value);
+        };
+        let doorbells = rings.doorbells.load(Ordering::Relaxed);
+        rings.doorbells.store(doorbells + 1, Ordering::Relaxed);
+        if !is_completion {
+            rings.complete(value);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What the driver for PCIe costs the core that runs it: from handing a command over to
 //! having its completion, against a controller that completes at once.
 
+use std::sync::Barrier;
 use std::time::Duration;
 
 use serde_json::json;
@@ -11,6 +12,7 @@ use zonelab_endpoint::{Endpoint, EndpointSettings, Immediate};
 use zonelab_lab::table::{Cell, Column, Table};
 use zonelab_ssd::{Drive, profile};
 
+use super::live::Cores;
 use super::{Args, timed};
 use crate::console;
 use crate::exit::{Exit, Failure};
@@ -41,6 +43,8 @@ pub(super) struct Case {
     is_read: bool,
     depth: u32,
     memory: Memory,
+    /// Threads, each with a queue of the same controller.
+    threads: u16,
 }
 
 impl Case {
@@ -51,20 +55,32 @@ impl Case {
             Memory::Dma => "dma",
             Memory::Heap => "heap",
         };
-        format!("{DRIVER}/{kind}/{}/{memory}", self.depth)
+        let threads = match self.threads {
+            1 => String::new(),
+            threads => format!("/{threads}-threads"),
+        };
+        format!("{DRIVER}/{kind}/{}/{memory}{threads}", self.depth)
     }
 }
 
 fn all() -> impl Iterator<Item = Case> {
-    [Memory::None, Memory::Dma, Memory::Heap]
-        .into_iter()
-        .flat_map(|memory| {
-            [(true, 1), (false, 1), (true, 32), (false, 32)].map(|(is_read, depth)| Case {
-                is_read,
-                depth,
-                memory,
-            })
+    let memories = [Memory::None, Memory::Dma, Memory::Heap];
+    let loads = [(true, 1), (false, 1), (true, 32), (false, 32)];
+    let alone = memories.into_iter().flat_map(move |memory| {
+        loads.map(|(is_read, depth)| Case {
+            is_read,
+            depth,
+            memory,
+            threads: 1,
         })
+    });
+    let together = [true, false].map(|is_read| Case {
+        is_read,
+        depth: 32,
+        memory: Memory::Dma,
+        threads: 2,
+    });
+    alone.chain(together)
 }
 
 /// The cases whose names are wanted.
@@ -83,24 +99,22 @@ pub(super) struct Row {
     depth: u32,
     ns_per_op: f64,
     peer_ns_per_op: f64,
+    /// How many times what one thread does the threads do together.
+    scaling: Option<f64>,
     allocs_per_op: f64,
     submission_doorbells: f64,
     completion_doorbells: f64,
 }
 
-/// A queue, and the buffers that go round through it.
-struct Load {
-    queue: PcieQueue<Immediate>,
+/// A controller, and the loads of its queues.
+struct Rig {
+    loads: Vec<Load>,
     immediate: Immediate,
     /// Disables the controller when it goes.
     _controller: PcieController<Immediate>,
-    command: Command,
-    depth: u32,
-    buffers: Vec<Option<Buf>>,
-    done: Vec<Completion>,
 }
 
-impl Load {
+impl Rig {
     fn new(case: &Case) -> Result<Self, DriverError> {
         let config = profile::builtin("confznspp").map(|profile| profile.config);
         let config = config.ok_or(DriverError::Closed)?;
@@ -109,17 +123,76 @@ impl Load {
         let immediate = Immediate::new(endpoint.map_err(|_| DriverError::Closed)?);
         let options = PcieOptions {
             queue_entries: 128,
+            queues: case.threads,
             ..PcieOptions::default()
         };
         let mut controller = PcieController::connect(immediate.clone(), options)?;
-        let queue = controller.open_queue()?;
-        immediate.attach();
-        let lba_bytes = controller
-            .info()
-            .namespaces
-            .first()
-            .map_or(4096, |of| of.lba_bytes);
-        let nlb = BYTES as u32 / lba_bytes;
+        let mut loads = Vec::new();
+        for _ in 0..case.threads {
+            let queue = controller.open_queue()?;
+            let is_attached = immediate.attach(queue.id().0);
+            debug_assert!(is_attached, "a queue that was just made");
+            loads.push(Load::new(case, &controller, queue)?);
+        }
+        Ok(Self {
+            loads,
+            immediate,
+            _controller: controller,
+        })
+    }
+
+    /// What the peer alone takes for as many operations: the doorbells, without the driver.
+    fn run_peer(&mut self, operations: u64, depth: u32) {
+        let entries = u32::from(self.loads[0].queue.depth()) + 1;
+        let mut tail = 0;
+        for _ in 0..operations.div_ceil(depth.into()) {
+            tail = (tail + depth) % entries;
+            self.immediate.write32(0x1008, tail);
+        }
+    }
+
+    /// Lets the first `threads` loads run beside each other, each on a core of its own if
+    /// there are so many. How long the slowest took.
+    fn run_together(&mut self, threads: usize, operations: u64, cores: Cores) -> Duration {
+        let barrier = Barrier::new(threads);
+        std::thread::scope(|scope| {
+            let loads = self.loads.iter_mut().take(threads).enumerate();
+            let running: Vec<_> = loads
+                .map(|(index, load)| {
+                    let barrier = &barrier;
+                    scope.spawn(move || {
+                        cores.pin(index % 2);
+                        load.run(operations / 10);
+                        barrier.wait();
+                        timed(|| load.run(operations)).0
+                    })
+                })
+                .collect();
+            let times = running.into_iter().map(|thread| thread.join());
+            // A thread that panicked has taken for ever.
+            times.map(|time| time.unwrap_or(Duration::MAX)).max()
+        })
+        .unwrap_or(Duration::MAX)
+    }
+}
+
+/// A queue, and the buffers that go round through it.
+struct Load {
+    queue: PcieQueue<Immediate>,
+    command: Command,
+    depth: u32,
+    buffers: Vec<Option<Buf>>,
+    done: Vec<Completion>,
+}
+
+impl Load {
+    fn new(
+        case: &Case,
+        controller: &PcieController<Immediate>,
+        queue: PcieQueue<Immediate>,
+    ) -> Result<Self, DriverError> {
+        let first = controller.info().namespaces.first();
+        let nlb = BYTES as u32 / first.map_or(4096, |of| of.lba_bytes);
         let slba = Lba(0);
         let op = match case.is_read {
             true => Op::Read { slba, nlb },
@@ -135,8 +208,6 @@ impl Load {
         }
         Ok(Self {
             queue,
-            immediate,
-            _controller: controller,
             command: Command::new(op),
             depth: case.depth,
             buffers,
@@ -163,30 +234,32 @@ impl Load {
         }
         succeeded
     }
+}
 
-    /// What the peer alone takes for as many: the doorbells, without the driver.
-    fn run_peer(&mut self, operations: u64) {
-        let entries = u32::from(self.queue.depth()) + 1;
-        let mut tail = 0;
-        for _ in 0..operations.div_ceil(self.depth.into()) {
-            tail = (tail + self.depth) % entries;
-            self.immediate.write32(0x1008, tail);
-        }
+/// How many times what one thread does the threads of a case do, in turn with one alone.
+fn scaling(case: &Case, operations: u64, runs: u32, cores: Cores) -> Result<f64, DriverError> {
+    let (mut alone, mut together) = (Duration::MAX, Duration::MAX);
+    for _ in 0..runs {
+        let mut rig = Rig::new(case)?;
+        alone = alone.min(rig.run_together(1, operations, cores));
+        together = together.min(rig.run_together(case.threads.into(), operations, cores));
     }
+    Ok(f64::from(case.threads) * alone.as_secs_f64() / together.as_secs_f64())
 }
 
 /// Measures; the fastest of the runs counts.
 ///
 /// # Errors
 /// The controller in memory does not start.
-pub(super) fn measure(case: &Case, args: &Args) -> Result<Row, Failure> {
+pub(super) fn measure(case: &Case, cores: Cores, args: &Args) -> Result<Row, Failure> {
     let failed = |error| Failure::new(Exit::Device, anyhow::Error::new(error));
     let operations = args.operations.next_multiple_of(case.depth.into());
     let (mut best, mut peer) = (Duration::MAX, Duration::MAX);
     let mut counts = (0.0, 0.0);
     let mut allocations = 0;
     for _ in 0..args.runs {
-        let mut load = Load::new(case).map_err(failed)?;
+        let mut rig = Rig::new(case).map_err(failed)?;
+        let load = &mut rig.loads[0];
         load.run(operations / 10);
         let before = load.queue.counts();
         let (time, succeeded) = timed(|| load.run(operations));
@@ -201,13 +274,18 @@ pub(super) fn measure(case: &Case, args: &Args) -> Result<Row, Failure> {
             load.run(operations / 10);
         });
         allocations = counted.count_total;
-        let (time, ()) = timed(|| load.run_peer(operations));
+        let (time, ()) = timed(|| rig.run_peer(operations, case.depth));
         peer = peer.min(time);
     }
+    let scaling = match case.threads {
+        1 => None,
+        _ => Some(scaling(case, operations, args.runs, cores).map_err(failed)?),
+    };
     let each = |total: f64| total / operations as f64;
     Ok(Row {
         name: case.name(),
         depth: case.depth,
+        scaling,
         ns_per_op: each(best.as_nanos() as f64),
         peer_ns_per_op: each(peer.as_nanos() as f64),
         allocs_per_op: allocations as f64 / (operations / 10) as f64,
@@ -224,6 +302,7 @@ impl Row {
             "depth": self.depth,
             "ns_per_op": rounded(self.ns_per_op),
             "peer_ns_per_op": rounded(self.peer_ns_per_op),
+            "scaling": self.scaling.map(rounded),
             "allocs_per_op": rounded(self.allocs_per_op),
             "submission_doorbells_per_op": rounded(self.submission_doorbells),
             "completion_doorbells_per_op": rounded(self.completion_doorbells),
@@ -242,6 +321,7 @@ pub(super) fn text(rows: &[Row]) -> String {
         Column::number("allocs/op"),
         Column::number("SQ doorbells/op"),
         Column::number("CQ doorbells/op"),
+        Column::number("of one thread"),
     ]);
     for row in rows {
         let driver = (row.ns_per_op - row.peer_ns_per_op).max(0.0);
@@ -255,6 +335,8 @@ pub(super) fn text(rows: &[Row]) -> String {
                 format!("{:.4}", row.allocs_per_op),
                 format!("{:.4}", row.submission_doorbells),
                 format!("{:.4}", row.completion_doorbells),
+                row.scaling
+                    .map_or(String::new(), |times| format!("{times:.2}")),
             ]
             .map(Cell::from),
         );

@@ -96,13 +96,13 @@ pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
         allocation_rows.push(allocation::measure(case, args));
         bar.inc(1);
     }
+    let cores = live::Cores::first();
     let mut driver_rows = Vec::new();
     for case in &drivers {
         bar.set_message(driver::DRIVER);
-        driver_rows.push(driver::measure(case, args)?);
+        driver_rows.push(driver::measure(case, cores, args)?);
         bar.inc(1);
     }
-    let cores = live::Cores::first();
     let mut live_rows = Vec::new();
     for case in &live {
         bar.set_message(live::LIVE);

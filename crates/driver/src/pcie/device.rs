@@ -27,8 +27,7 @@ struct Shared<F: Function> {
 /// A controller on PCIe and the I/O queues that were opened through it.
 ///
 /// It is reset if it has to be, as [`RecoveringController`] describes. When the device is
-/// gone or does not come back, commands complete with [`Status::HOST_PATHING_ERROR`](zonelab_nvme::Status::HOST_PATHING_ERROR),
-/// nothing is taken any more, and [`Self::close`] says why.
+/// gone or does not come back, nothing is taken any more, and [`Self::close`] says why.
 pub struct PcieDevice<F: Function> {
     // First: it is dropped first, which disables the controller, and then the queues can
     // free what it knew of.

@@ -229,7 +229,8 @@ impl Cores {
         self.pin(1);
     }
 
-    fn pin(self, end: usize) {
+    /// Keeps this thread on the first (0) or second (1) of them.
+    pub(super) fn pin(self, end: usize) {
         if let Self(Some(cores)) = self {
             let mut one = CpuSet::new();
             one.set(cores[end]);
