@@ -96,8 +96,8 @@ impl PciBus {
         }
     }
 
-    /// Gives a function back to the driver that the kernel has for it. Does nothing if no
-    /// driver for programs has it.
+    /// Gives a function back to the driver that the kernel has for it. Does nothing if such a
+    /// driver has it already.
     ///
     /// With `vfio-pci` the kernel waits until programs that use it have ended.
     ///
@@ -105,12 +105,15 @@ impl PciBus {
     /// As of [`Self::bind`].
     pub fn release(&self, address: PciAddress) -> Result<(), HandoverError> {
         self.check(address)?;
-        let ours = || Reach::of(self.driver(address).as_deref());
-        if ours().is_some() {
+        let is_back = || {
+            let driver = self.driver(address);
+            driver.is_some() && Reach::of(driver.as_deref()).is_none()
+        };
+        if !is_back() {
             let _held = self.hold(address)?;
             self.rebind(address, None)?;
         }
-        if ours().is_some() || self.driver(address).is_none() {
+        if !is_back() {
             return Err(HandoverError::NotTaken {
                 address,
                 driver: KERNEL_DRIVER,
