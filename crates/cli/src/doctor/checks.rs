@@ -325,6 +325,11 @@ fn uio(machine: &Machine) -> Vec<Check> {
         pages,
         privilege,
     ];
+    if machine.is_locked_down {
+        let found = "the kernel is locked down, so that registers are out of reach";
+        let help = "Secure Boot switched off in the firmware";
+        all.push(Check::missing(WAY, "lockdown", found, help));
+    }
     all.extend(handed(machine, Reach::Uio));
     all
 }

@@ -23,6 +23,8 @@ pub(super) struct Machine {
     pub(super) vfio_node: Node,
     /// Huge pages of 2 MiB: free ones, and all.
     pub(super) huge_pages: (u64, u64),
+    /// Whether the kernel is locked down, as with Secure Boot: registers are out of reach.
+    pub(super) is_locked_down: bool,
     /// Bytes that a process may lock; none if there is no limit.
     pub(super) locked_bytes: Option<u64>,
     /// Effective capabilities of this process.
@@ -85,6 +87,7 @@ impl Machine {
         let release = line(&root.join("proc/sys/kernel/osrelease"));
         let module = |name| module(root, &release, name);
         let huge = root.join("sys/kernel/mm/hugepages/hugepages-2048kB");
+        let lockdown = line(&root.join("sys/kernel/security/lockdown"));
         let status = text(&root.join("proc/self/status"));
         let capabilities = field(&status, "CapEff:").map_or("", str::trim);
         let allowed = field(&status, "Cpus_allowed_list:").unwrap_or_default();
@@ -101,6 +104,8 @@ impl Machine {
                 number(&huge.join("free_hugepages")),
                 number(&huge.join("nr_hugepages")),
             ),
+            // The state that holds is in brackets.
+            is_locked_down: lockdown.contains('[') && !lockdown.contains("[none]"),
             locked_bytes: locked_bytes(&text(&root.join("proc/self/limits"))),
             capabilities: u64::from_str_radix(capabilities, 16).unwrap_or(0),
             io_uring_disabled: number(&root.join("proc/sys/kernel/io_uring_disabled")) as u8,

@@ -227,6 +227,11 @@ fn a_machine_without_iommu_needs_huge_pages_and_root() {
     assert_eq!(open(&machine), [false, false, true]);
     let lines = checks(&machine);
     assert_eq!(named(&lines, Way::Uio, "/dev/uio0").state, State::Ok);
+    let lockdown = "sys/kernel/security/lockdown";
+    root.write(lockdown, "[none] integrity confidentiality\n");
+    assert_eq!(open(&root.machine()), [false, false, true]);
+    root.write(lockdown, "none [integrity] confidentiality\n");
+    assert_eq!(open(&root.machine()), [false, false, false]);
 }
 
 #[test]
