@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use zonelab_device::NamespaceId;
 use zonelab_driver::linux::LinuxOptions;
-use zonelab_driver::pcie::vfio::VfioOptions;
+use zonelab_driver::pcie::LocalOptions;
 use zonelab_driver::url::{Address, TcpAddress};
 use zonelab_driver::{AnyController, AnyOptions, DriverError, HostSecrets, Options};
 use zonelab_target::controller::HostSecret;
@@ -14,7 +14,7 @@ use crate::exit::{Exit, Failure};
 use crate::host_keys;
 use crate::real_drive::Drive;
 
-/// Who the host is to a drive over NVMe/TCP.
+/// Who the host is to a drive over NVMe/TCP, and what a drive on PCIe may do to it.
 #[derive(clap::Args)]
 pub(crate) struct HostArgs {
     /// Keys to authenticate with, if the controller asks for it: lines HOSTNQN
@@ -22,6 +22,11 @@ pub(crate) struct HostArgs {
     /// hostnqn)
     #[arg(long, value_name = "FILE", global = true)]
     host_key: Option<PathBuf>,
+    /// Use a drive on PCIe that is behind no IOMMU (pcie://, bound to
+    /// uio_pci_generic): a fault of the drive or of this program can then overwrite
+    /// any memory of this machine
+    #[arg(long, global = true)]
+    unsafe_dma: bool,
 }
 
 impl HostArgs {
@@ -30,22 +35,36 @@ impl HostArgs {
     /// # Errors
     /// The file of keys cannot be read, is wrong, or has no key of this host.
     pub(crate) fn options(&self, address: Address) -> Result<AnyOptions, Failure> {
-        match address {
-            Address::Tcp(address) => Ok(AnyOptions::Tcp(Box::new(Options {
+        let is_tcp = matches!(address, Address::Tcp(_));
+        if self.host_key.is_some() && !is_tcp {
+            return Err(Failure::usage(format!(
+                "--host-key is for drives over NVMe/TCP, and {address} is of this machine"
+            )));
+        }
+        if self.unsafe_dma && !matches!(address, Address::Pcie(_)) {
+            return Err(Failure::usage(format!(
+                "--unsafe-dma is for drives on PCIe that this program drives itself \
+                 (pcie://0000:01:00.0), and {address} is none"
+            )));
+        }
+        Ok(match address {
+            Address::Tcp(address) => AnyOptions::Tcp(Box::new(Options {
                 secrets: self.secrets(&address)?,
                 ..Options::new(address)
-            }))),
-            Address::Linux(address) if self.host_key.is_some() => Err(Failure::usage(format!(
-                "--host-key is for drives over NVMe/TCP, and {address} is of this machine"
-            ))),
-            Address::Linux(address) => Ok(AnyOptions::Linux(LinuxOptions::new(address))),
-            Address::Pcie(address) if self.host_key.is_some() => Err(Failure::usage(format!(
-                "--host-key is for drives over NVMe/TCP, and {address} is of this machine"
-            ))),
-            Address::Pcie(address) => {
-                let options = VfioOptions::new(address);
-                Ok(AnyOptions::Pcie(Box::new(options)))
-            }
+            })),
+            Address::Linux(address) => AnyOptions::Linux(LinuxOptions::new(address)),
+            Address::Pcie(address) => AnyOptions::Pcie(Box::new(LocalOptions {
+                is_unsafe_dma_allowed: self.unsafe_dma,
+                ..LocalOptions::new(address)
+            })),
+        })
+    }
+
+    /// The options that a command has to be given with again; keys are the host's own.
+    pub(crate) fn words(&self) -> Vec<String> {
+        match self.unsafe_dma {
+            true => vec!["--unsafe-dma".to_owned()],
+            false => Vec::new(),
         }
     }
 

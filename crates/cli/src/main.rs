@@ -6,6 +6,7 @@ mod check;
 mod conditions;
 mod console;
 mod devices;
+mod doctor;
 mod exit;
 mod fault;
 mod files;
@@ -75,6 +76,8 @@ enum Command {
     /// Ask a drive over NVMe/TCP, as nvme-cli does: identify, zones, reads and
     /// writes, logs, features
     Nvme(nvme::Args),
+    /// Say what this machine has and lacks for its drives, and what helps
+    Doctor(doctor::Args),
     /// Measure the speed of zonelab itself
     Bench(bench::Args),
 }
@@ -95,6 +98,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::check(&args),
         Command::Profiles(args) => profiles::profiles(&args),
         Command::Nvme(args) => nvme::nvme(&args),
+        Command::Doctor(args) => doctor::doctor(&args),
         Command::Bench(args) => bench::bench(&args),
     };
     match result {

@@ -69,6 +69,7 @@ impl DeviceArgs {
         if self.overwrite {
             words.push("--overwrite".to_owned());
         }
+        words.extend(self.host.words());
         words
     }
 

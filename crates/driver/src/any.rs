@@ -12,7 +12,7 @@ use crate::controller::{Options, TcpController};
 use crate::error::DriverError;
 use crate::identity::Identity;
 use crate::linux::{LinuxController, LinuxOptions, LinuxQueue};
-use crate::pcie::vfio::{VfioController, VfioOptions, VfioQueue};
+use crate::pcie::{LocalController, LocalOptions, LocalQueue};
 use crate::queue::TcpQueue;
 use crate::socket::Reply;
 use crate::tcp::Transfer;
@@ -27,7 +27,7 @@ pub enum AnyOptions {
     /// Of this machine, through Linux.
     Linux(LinuxOptions),
     /// Of this machine, by this program.
-    Pcie(Box<VfioOptions>),
+    Pcie(Box<LocalOptions>),
 }
 
 /// A controller of any transport.
@@ -38,7 +38,7 @@ pub enum AnyController {
     /// Of this machine, through Linux.
     Linux(Box<LinuxController>),
     /// Of this machine, by this program.
-    Pcie(Box<VfioController>),
+    Pcie(Box<LocalController>),
 }
 
 /// An I/O queue of such a controller.
@@ -49,7 +49,7 @@ pub enum AnyQueue {
     /// Of this machine, through Linux.
     Linux(Box<LinuxQueue>),
     /// Of this machine, by this program.
-    Pcie(Box<VfioQueue>),
+    Pcie(Box<LocalQueue>),
 }
 
 impl AnyOptions {
@@ -85,7 +85,7 @@ impl AnyController {
         Ok(match options {
             AnyOptions::Tcp(options) => Self::Tcp(Box::new(TcpController::connect(*options)?)),
             AnyOptions::Linux(options) => Self::Linux(Box::new(LinuxController::open(&options)?)),
-            AnyOptions::Pcie(options) => Self::Pcie(Box::new(VfioController::connect(*options)?)),
+            AnyOptions::Pcie(options) => Self::Pcie(Box::new(LocalController::connect(*options)?)),
         })
     }
 }

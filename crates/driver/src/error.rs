@@ -6,7 +6,7 @@ use zonelab_nvme::Status;
 use zonelab_nvme::command::OutOfRange;
 
 use crate::pcie::PcieError;
-use crate::pcie::vfio::VfioError;
+use crate::pcie::pci::HandoverError;
 use crate::tcp::{ProtocolError, RefuseReason};
 
 /// Why a drive could not be used.
@@ -101,7 +101,7 @@ pub enum DriverError {
     Pcie(#[from] PcieError),
     /// A PCI function cannot be used.
     #[error(transparent)]
-    Vfio(#[from] VfioError),
+    Handover(#[from] HandoverError),
     /// A command ended with an error status.
     #[error("{what} failed: {name} ({:#x}){}", status.0, if *dnr { ", do not retry" } else { "" })]
     Command {
@@ -213,7 +213,7 @@ impl DriverError {
                 | Self::Held { .. }
                 | Self::NoIoUring { .. }
                 | Self::NoPolledQueues { .. }
-                | Self::Vfio(_)
+                | Self::Handover(_)
         )
     }
 

@@ -7,7 +7,7 @@ use zonelab_nvme::fabrics::{DISCOVERY_NQN, UUID_NQN_PREFIX};
 use zonelab_nvme::identify::Nqn;
 use zonelab_nvme::tcp::{DISCOVERY_PORT, IO_PORT};
 
-use crate::pcie::vfio::{BadAddress, PciAddress};
+use crate::pcie::pci::{BadAddress, PciAddress};
 
 /// What a URL of a drive over NVMe/TCP starts with.
 pub const SCHEME: &str = "tcp://";

@@ -229,6 +229,15 @@ impl Guest {
         self.monitor.remove(qemu::DRIVE)
     }
 
+    /// How many writes the first namespace of the NVMe drive has done, whoever drives it.
+    ///
+    /// # Errors
+    ///
+    /// QEMU does not say.
+    pub fn drive_writes(&mut self) -> Result<u64> {
+        self.monitor.writes("disk1")
+    }
+
     /// Says that this guest is of no use to the next case.
     pub fn spend(&mut self) {
         self.is_spent = true;

@@ -61,6 +61,15 @@ impl Monitor {
         self.call("device_del", json!({ "id": id })).map(drop)
     }
 
+    /// How many writes a disk has done.
+    pub(crate) fn writes(&mut self, disk: &str) -> Result<u64> {
+        let disks = self.call("query-blockstats", json!({}))?;
+        let mut disks = disks.as_array().into_iter().flatten();
+        let found = disks.find(|found| found["device"] == disk);
+        let count = found.and_then(|found| found["stats"]["wr_operations"].as_u64());
+        count.with_context(|| format!("QEMU has no disk {disk}"))
+    }
+
     fn human(&mut self, line: &str) -> Result<String> {
         let answer = self.call("human-monitor-command", json!({ "command-line": line }))?;
         Ok(answer.as_str().unwrap_or_default().to_owned())

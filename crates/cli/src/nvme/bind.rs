@@ -4,20 +4,53 @@ use std::path::Path;
 
 use serde_json::json;
 use zonelab_driver::linux::holders::holders;
-use zonelab_driver::pcie::vfio::{PciAddress, PciBus, VFIO_DRIVER, VfioError};
+use zonelab_driver::pcie::pci::{
+    BadAddress, HandoverError, PciAddress, PciBus, Reach, UIO_DRIVER, VFIO_DRIVER,
+};
 
 use super::fields::pretty;
 use crate::exit::{Exit, Failure};
 
-/// Options of both.
+/// Options of `release`.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub(super) struct ReleaseArgs {
     /// The PCI function, as in 0000:01:00.0; pcie://0000:01:00.0 is the same
     #[arg(value_name = "ADDRESS")]
     address: String,
 }
 
-impl Args {
+/// Options of `bind`.
+#[derive(clap::Args)]
+pub(super) struct BindArgs {
+    #[command(flatten)]
+    function: ReleaseArgs,
+    /// By which driver of the kernel. uio_pci_generic is for drives without an IOMMU,
+    /// which can then overwrite any memory of this machine: see --unsafe-dma
+    #[arg(long, value_enum, value_name = "DRIVER", default_value = VFIO_DRIVER)]
+    driver: Driver,
+}
+
+/// The drivers that hand a controller to programs.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Driver {
+    /// Behind an IOMMU
+    #[value(name = VFIO_DRIVER)]
+    Vfio,
+    /// Without one
+    #[value(name = UIO_DRIVER)]
+    Uio,
+}
+
+impl From<Driver> for Reach {
+    fn from(driver: Driver) -> Self {
+        match driver {
+            Driver::Vfio => Self::Vfio,
+            Driver::Uio => Self::Uio,
+        }
+    }
+}
+
+impl ReleaseArgs {
     fn address(&self) -> Result<PciAddress, Failure> {
         let address = self
             .address
@@ -26,9 +59,7 @@ impl Args {
         let address = address.split('?').next().unwrap_or_default();
         address
             .parse()
-            .map_err(|error: zonelab_driver::pcie::vfio::BadAddress| {
-                Failure::usage(error.to_string())
-            })
+            .map_err(|error: BadAddress| Failure::usage(error.to_string()))
     }
 }
 
@@ -37,8 +68,10 @@ impl Args {
 ///
 /// # Errors
 /// It is in use, is no controller, or cannot be handed over.
-pub(super) fn bind(args: &Args, is_json: bool) -> Result<String, Failure> {
-    let address = args.address()?;
+pub(super) fn bind(args: &BindArgs, is_json: bool) -> Result<String, Failure> {
+    let address = args.function.address()?;
+    let reach = Reach::from(args.driver);
+    let driver = reach.driver();
     let bus = PciBus::default();
     bus.check(address).map_err(failure)?;
     let blocks = bus.block_devices(address);
@@ -51,27 +84,32 @@ pub(super) fn bind(args: &Args, is_json: bool) -> Result<String, Failure> {
         );
         return Err(Failure::new(Exit::Environment, anyhow::anyhow!(message)));
     }
-    let before = bus.bind(address).map_err(failure)?;
+    let before = bus.bind(address, reach).map_err(failure)?;
     let others = bus.neighbours(address);
     if is_json {
         return Ok(pretty(&json!({
             "address": address.to_string(),
-            "driver": VFIO_DRIVER,
+            "driver": driver,
             "before": before,
             "iommu_group": bus.group(address),
             "group_members": others.iter().map(PciAddress::to_string).collect::<Vec<_>>(),
         })));
     }
     let mut text = match before.as_deref() {
-        Some(VFIO_DRIVER) => format!("{address} is bound to {VFIO_DRIVER} already\n"),
-        Some(before) => format!("{address} is bound to {VFIO_DRIVER}; before, {before} had it\n"),
-        None => format!("{address} is bound to {VFIO_DRIVER}; before, no driver had it\n"),
+        Some(before) if before == driver => format!("{address} is bound to {driver} already\n"),
+        Some(before) => format!("{address} is bound to {driver}; before, {before} had it\n"),
+        None => format!("{address} is bound to {driver}; before, no driver had it\n"),
     };
-    if bus.group(address).is_none() {
-        text += "There is no IOMMU for it, which pcie:// needs: see docs/driver.md\n";
-    }
-    text += &format!("To use it:        --device pcie://{address}?nsid=1\n");
+    let flag = match reach {
+        Reach::Vfio => "",
+        Reach::Uio => " --unsafe-dma",
+    };
+    text += &format!("To use it:        --device pcie://{address}?nsid=1{flag}\n");
     text += &format!("To give it back:  zonelab nvme release {address}\n");
+    if reach == Reach::Uio {
+        text += "No IOMMU is between the drive and memory: a fault of the drive or of a program that\n\
+                 uses it can overwrite any memory of this machine (docs/driver.md)\n";
+    }
     Ok(text)
 }
 
@@ -79,7 +117,7 @@ pub(super) fn bind(args: &Args, is_json: bool) -> Result<String, Failure> {
 ///
 /// # Errors
 /// It is no controller, or the driver does not take it.
-pub(super) fn release(args: &Args, is_json: bool) -> Result<String, Failure> {
+pub(super) fn release(args: &ReleaseArgs, is_json: bool) -> Result<String, Failure> {
     let address = args.address()?;
     let bus = PciBus::default();
     bus.release(address).map_err(failure)?;
@@ -93,6 +131,6 @@ pub(super) fn release(args: &Args, is_json: bool) -> Result<String, Failure> {
     Ok(format!("{address} is bound to {driver}\n"))
 }
 
-fn failure(error: VfioError) -> Failure {
+fn failure(error: HandoverError) -> Failure {
     Failure::new(Exit::Environment, error)
 }

@@ -124,9 +124,9 @@ enum Command {
     /// Send any admin command
     AdminPassthru(raw::Args),
     /// Take a controller from the kernel's driver, for pcie://; needs root
-    Bind(bind::Args),
+    Bind(bind::BindArgs),
     /// Give such a controller back to the kernel's driver
-    Release(bind::Args),
+    Release(bind::ReleaseArgs),
     /// Make a key for authentication; needs no drive
     GenDhchapKey(gen_key::Args),
 }

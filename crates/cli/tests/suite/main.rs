@@ -9,6 +9,7 @@ mod bench;
 mod calibrate;
 mod command;
 mod conditions;
+mod doctor;
 mod documented;
 mod fault;
 mod fio_blocks;

@@ -26,3 +26,12 @@ mod ring;
 pub use controller::{LinuxController, LinuxOptions};
 pub use node::NodeKind;
 pub use queue::LinuxQueue;
+
+/// Whether this process may make an io_uring, of the kind that takes NVMe commands; it is
+/// closed at once.
+///
+/// # Errors
+/// What the kernel says: it is too old, or io_uring is switched off or forbidden.
+pub fn try_io_uring() -> std::io::Result<()> {
+    ring::try_one()
+}

@@ -117,6 +117,12 @@ struct Flying {
     memory: Memory,
 }
 
+/// Makes the smallest ring of the kind that [`Ring`] has, and closes it.
+pub(super) fn try_one() -> io::Result<()> {
+    let ring = IoUring::<squeue::Entry128, cqueue::Entry32>::builder().build(1);
+    ring.map(drop)
+}
+
 /// An io_uring.
 pub(super) struct Ring {
     ring: IoUring<squeue::Entry128, cqueue::Entry32>,

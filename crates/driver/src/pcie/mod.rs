@@ -6,7 +6,10 @@
 //! | [`dma`] | memory that is shared with the device, and [`DmaBuf`] behind a `Buf` |
 //! | [`mmio`] | registers that are mapped into memory |
 //! | [`memory`] | DMA memory in ordinary memory, for controllers that are models |
+//! | [`pci`] | PCI functions of this machine, and which driver has them |
 //! | [`vfio`] | functions that the kernel hands over, behind an IOMMU |
+//! | [`uio`] | the same without an IOMMU: the device can reach all memory |
+//! | [`LocalFunction`] | whichever of both, for [`LocalController`] |
 //! | [`prp`] | where data lies: PRPs and their lists |
 //! | [`ids`] | command identifiers with generations |
 //! | [`doorbell`] | doorbell registers and their shadows in memory |
@@ -17,8 +20,9 @@
 //! | [`RecoveringController`] | the same with time-outs, Abort and reset; [`RecoveringQueue`] |
 //! | [`PcieDevice`] | both as a [`Device`](zonelab_device::Device), for a reactor |
 //!
-//! All `unsafe` code is in `dma`, `memory` and `mmio`. Why it is as it is:
-//! `docs/decisions/0028-pcie-driver.md`.
+//! The `unsafe` code is in `dma`, `memory`, `mmio` and `mapping`, and for drives of this
+//! machine in `vfio` and `uio`. Why it is as it is: `docs/decisions/0028-pcie-driver.md` and
+//! `0030-drives-without-an-iommu.md`.
 
 mod admin;
 mod bringup;
@@ -29,16 +33,21 @@ pub mod dma;
 pub mod doorbell;
 mod error;
 pub mod ids;
+mod iova;
+mod local;
+mod mapping;
 pub mod memory;
 pub mod mmio;
 mod options;
 pub mod pair;
+pub mod pci;
 pub mod prp;
 mod queue;
 mod recovering;
 mod recovery;
 pub mod rings;
 mod slot;
+pub mod uio;
 pub mod vfio;
 
 pub use admin::Event;
@@ -47,6 +56,7 @@ pub use controller::PcieController;
 pub use device::{PcieDevice, PcieDeviceQueue};
 pub use dma::{DmaBuf, DmaRegion, Domain, Keeper, PAGE_BYTES};
 pub use error::{PcieError, Violation};
+pub use local::{LocalController, LocalFunction, LocalOptions, LocalQueue};
 pub use memory::HostMemory;
 pub use mmio::MappedBar;
 pub use options::PcieOptions;

@@ -55,7 +55,7 @@ const PROGRAMS: [&str; 13] = [
 ];
 
 /// Modules that go into the guest; those that they depend on follow.
-const MODULES: [&str; 26] = [
+const MODULES: [&str; 27] = [
     "blake2b_generic",
     "btrfs",
     "configfs",
@@ -74,6 +74,7 @@ const MODULES: [&str; 26] = [
     "nvmet",
     "nvmet_tcp",
     "sha256_generic",
+    "uio_pci_generic",
     "vfio_iommu_type1",
     "vfio_pci",
     "virtio_console",

@@ -13,9 +13,11 @@ mod initiator;
 mod killed;
 mod limits;
 mod passthrough;
+mod pcie;
 mod served;
 mod states;
 mod target;
+mod uio;
 mod vfio;
 mod workload;
 
@@ -24,6 +26,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
 use libtest_mimic::{Arguments, Trial};
+use pcie::{PcieCase, Way};
 use zonelab_guest_tests::{Chassis, Disk, Drive, Guest, Image, Kernel, image};
 
 /// Cases about the guest itself.
@@ -155,14 +158,15 @@ fn main() -> ExitCode {
         trials.push(trial(&machine, name, |guest, _| {
             initiator::uses_the_target_of_the_kernel(guest)
         }));
-        // Their last case takes the drive away.
+        // The last case of each takes the drive away.
         for &(name, case) in passthrough::CASES {
             trials.push(trial(&machine, name, move |guest, _| case(guest)));
         }
+        let by_uio = uio::CASES.iter().chain(pcie::CASES);
+        trials.extend(by_uio.map(|case| handed_over(&machine, &uio::WAY, case)));
         let machine = Arc::new(Machine::new(kernel, Chassis::Iommu));
-        for &(name, case) in vfio::CASES {
-            trials.push(trial(&machine, name, move |guest, _| case(guest)));
-        }
+        let by_vfio = vfio::CASES.iter().chain(pcie::CASES);
+        trials.extend(by_vfio.map(|case| handed_over(&machine, &vfio::WAY, case)));
     }
     libtest_mimic::run(&arguments, trials).exit_code()
 }
@@ -223,6 +227,16 @@ impl Machine {
         );
         result.context(note)
     }
+}
+
+/// A case about a drive that is handed over by `way`.
+fn handed_over(
+    machine: &Arc<Machine>,
+    way: &'static Way,
+    &(name, case): &(&str, PcieCase),
+) -> Trial {
+    let name = format!("{}::{name}", way.name);
+    trial(machine, &name, move |guest, _| case(guest, way))
 }
 
 fn trial(

@@ -2,92 +2,26 @@
 
 #![expect(unsafe_code, reason = "maps memory and shares it with a device")]
 
-use core::ffi::c_void;
 use core::fmt;
-use core::ptr::NonNull;
 use core::sync::atomic::AtomicU64;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use super::ioctl::{self, Place};
-use super::iova::Iovas;
 use crate::pcie::bus::DmaError;
 use crate::pcie::dma::{DmaRegion, Domain, Keeper, PAGE_BYTES};
+use crate::pcie::iova::Iovas;
+use crate::pcie::mapping::{self, Pages};
 use crate::pcie::mmio::MappedBar;
-
-/// From this length on the memory should be in huge pages: the IOMMU translates a page
-/// at a time.
-const HUGE_BYTES: usize = 2 << 20;
-
-/// Pages of this process at an address that stays.
-struct Pages {
-    first: NonNull<c_void>,
-    bytes: usize,
-}
-
-// SAFETY: memory that is mapped belongs to no thread.
-unsafe impl Send for Pages {}
-// SAFETY: as for `Send`; a shared `Pages` accesses nothing.
-unsafe impl Sync for Pages {}
-
-impl Pages {
-    /// Zeroed memory of whole pages.
-    fn zeroed(bytes: usize) -> Result<Self, Errno> {
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        let private = MapFlags::PRIVATE;
-        // SAFETY: a new mapping where the kernel likes it touches no other.
-        let first =
-            unsafe { rustix::mm::mmap_anonymous(core::ptr::null_mut(), bytes, access, private) }?;
-        let pages = Self::at(first, bytes)?;
-        if bytes >= HUGE_BYTES {
-            // SAFETY: the range is the mapping just made; what it holds stays the same.
-            // Whether there are huge pages makes no other difference than speed.
-            let _ = unsafe { rustix::mm::madvise(first, bytes, Advice::LinuxHugepage) };
-        }
-        Ok(pages)
-    }
-
-    /// A part of the file of a device.
-    fn of_device(device: impl AsFd, offset: u64, bytes: usize) -> Result<Self, Errno> {
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping where the kernel likes it touches no other.
-        let first = unsafe {
-            rustix::mm::mmap(
-                core::ptr::null_mut(),
-                bytes,
-                access,
-                MapFlags::SHARED,
-                device,
-                offset,
-            )
-        }?;
-        Self::at(first, bytes)
-    }
-
-    fn at(first: *mut c_void, bytes: usize) -> Result<Self, Errno> {
-        let first = NonNull::new(first).ok_or(Errno::NOMEM)?;
-        Ok(Self { first, bytes })
-    }
-}
-
-impl Drop for Pages {
-    fn drop(&mut self) {
-        // SAFETY: nobody has a pointer to it: who keeps this keeps them. It can only fail
-        // for a range that is no mapping.
-        let _ = unsafe { rustix::mm::munmap(self.first.as_ptr(), self.bytes) };
-    }
-}
 
 /// The registers of BAR 0, which a region of the device's file has.
 pub(super) fn registers(device: impl AsFd, region: ioctl::Region) -> Result<MappedBar, Errno> {
     let bytes = usize::try_from(region.bytes).map_err(|_| Errno::OVERFLOW)?;
-    let pages = Pages::of_device(device, region.offset, bytes)?;
-    let first = pages.first.cast();
-    // SAFETY: the kernel maps BARs uncached and at whole pages, and `pages` keeps it.
-    Ok(unsafe { MappedBar::new(first, region.bytes, Arc::new(pages)) })
+    let pages = Arc::new(Pages::of_file(device, region.offset, bytes)?);
+    // SAFETY: the region is BAR 0, and the mapping keeps itself.
+    Ok(unsafe { mapping::bar(&pages, Arc::clone(&pages) as _) })
 }
 
 /// What the devices of a container can reach.
@@ -123,7 +57,7 @@ impl AddressSpace {
         let pages = Pages::zeroed(whole).map_err(|error| exhausted(&error.to_string()))?;
         let iova = self.iovas(|iovas| iovas.take(whole as u64));
         let iova = iova.ok_or_else(|| exhausted("no addresses of the IOMMU are left"))?;
-        let first = pages.first;
+        let first = pages.first();
         let place = Place {
             address: first.as_ptr().addr() as u64,
             iova,

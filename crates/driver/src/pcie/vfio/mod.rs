@@ -1,14 +1,8 @@
 //! PCI functions by VFIO: the kernel hands a device to this program, and an IOMMU lets
 //! the device reach only the memory that was mapped for it.
 
-mod address;
-mod bind;
-mod error;
 mod ioctl;
-mod iova;
 mod memory;
-mod sysfs;
-mod transport;
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -19,15 +13,10 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use rustix::io::Errno;
 use zonelab_device::{Monotonic, Nanos};
 
-pub use address::{BadAddress, PciAddress};
-pub use bind::KERNEL_DRIVER;
-pub use error::VfioError;
-pub use sysfs::{PciBus, VFIO_DRIVER};
-pub use transport::{VfioController, VfioOptions, VfioQueue};
-
 use super::bus::{DmaError, DmaMemory, Function, Registers};
 use super::dma::DmaRegion;
 use super::mmio::MappedBar;
+use super::pci::{HandoverError, PciAddress, PciBus, VFIO_DRIVER};
 use crate::clock::time_limit;
 use memory::AddressSpace;
 
@@ -64,19 +53,19 @@ impl VfioFunction {
     /// Takes a function that is bound to `vfio-pci`. `clock` is that of the run.
     ///
     /// # Errors
-    /// [`VfioError`], with what can be done about it.
-    pub fn open(address: PciAddress, clock: Monotonic) -> Result<Self, VfioError> {
+    /// [`HandoverError`], with what can be done about it.
+    pub fn open(address: PciAddress, clock: Monotonic) -> Result<Self, HandoverError> {
         let bus = PciBus::default();
         bus.check(address)?;
         let driver = bus.driver(address);
         if driver.as_deref() != Some(VFIO_DRIVER) {
-            return Err(VfioError::NotBound { address, driver });
+            return Err(HandoverError::NotBound { address, driver });
         }
         let Some(group) = bus.group(address) else {
-            return Err(VfioError::NoIommu { address });
+            return Err(HandoverError::NoIommu { address });
         };
         let call = |what| {
-            move |source: Errno| VfioError::Call {
+            move |source: Errno| HandoverError::Call {
                 what,
                 address,
                 source: source.into(),
@@ -87,7 +76,7 @@ impl VfioFunction {
         let group = open(&format!("/dev/vfio/{group}"))?;
         if !ioctl::is_viable(&group).map_err(call("state of the IOMMU group"))? {
             let others = bus.neighbours(address);
-            return Err(VfioError::GroupInUse { address, others });
+            return Err(HandoverError::GroupInUse { address, others });
         }
         let joined = ioctl::set_container(&group, container.as_raw_fd());
         joined.map_err(call("use of the IOMMU group"))?;
@@ -97,7 +86,9 @@ impl VfioFunction {
         let device = Device::new(device).map_err(call("setting up"))?;
         let bar = ioctl::region(&device.file, ioctl::BAR0).map_err(call("BAR 0"))?;
         if !bar.can_be_mapped || bar.bytes == 0 {
-            return Err(VfioError::Unsupported("does not map BAR 0 of the device"));
+            return Err(HandoverError::Unsupported(
+                "does not map BAR 0 of the device",
+            ));
         }
         let bar = memory::registers(&device.file, bar).map_err(call("mapping BAR 0"))?;
         let space = AddressSpace::new(container.into(), group.into());
@@ -124,27 +115,29 @@ impl VfioFunction {
     }
 
     /// What becomes readable when the host asks for the device.
-    fn requests(&self) -> BorrowedFd<'_> {
+    pub(super) fn requests(&self) -> BorrowedFd<'_> {
         self.device.requests.as_fd()
     }
 }
 
-fn open(path: &str) -> Result<File, VfioError> {
+fn open(path: &str) -> Result<File, HandoverError> {
     let opened = OpenOptions::new().read(true).write(true).open(path);
-    opened.map_err(|source| VfioError::Open {
+    opened.map_err(|source| HandoverError::Open {
         path: path.to_owned(),
         source,
     })
 }
 
 /// Whether VFIO is the one that this program knows.
-fn check_interface(container: &File) -> Result<Result<(), VfioError>, Errno> {
+fn check_interface(container: &File) -> Result<Result<(), HandoverError>, Errno> {
     if ioctl::api_version(container)? != ioctl::API_VERSION {
-        return Ok(Err(VfioError::Unsupported("has another version than 0")));
+        return Ok(Err(HandoverError::Unsupported(
+            "has another version than 0",
+        )));
     }
     Ok(match ioctl::has_extension(container, ioctl::TYPE1V2)? {
         true => Ok(()),
-        false => Err(VfioError::Unsupported(
+        false => Err(HandoverError::Unsupported(
             "knows no IOMMU of its type 1, version 2; `modprobe vfio_iommu_type1` may help",
         )),
     })

@@ -3,10 +3,12 @@
 use std::io;
 
 use super::address::{BadAddress, PciAddress};
+use super::sysfs::{UIO_DRIVER, VFIO_DRIVER};
+use crate::pcie::uio::HugePageError;
 
 /// Why a PCI function cannot be used by this program.
 #[derive(Debug, thiserror::Error)]
-pub enum VfioError {
+pub enum HandoverError {
     /// A text that is no address.
     #[error(transparent)]
     Address(#[from] BadAddress),
@@ -40,12 +42,61 @@ pub enum VfioError {
     },
     /// No IOMMU.
     #[error(
-        "{address} is behind no IOMMU: switch it on in the firmware (VT-d or AMD-Vi) and on the \
-         kernel's command line (intel_iommu=on on Intel)"
+        "{address} is behind no IOMMU, which vfio-pci needs: switch it on in the firmware (VT-d or \
+         AMD-Vi) and on the kernel's command line (intel_iommu=on on Intel); without one, \
+         `zonelab nvme bind --driver uio_pci_generic {address}` hands the drive over, and it can \
+         then reach all memory of this machine"
     )]
     NoIommu {
         /// The address.
         address: PciAddress,
+    },
+    /// An IOMMU translates, so that addresses of memory mean nothing to the device.
+    #[error(
+        "{address} is behind an IOMMU that translates addresses (its group has type {kind}): by \
+         {UIO_DRIVER} each of its accesses to memory would fault; \
+         `zonelab nvme bind --driver {VFIO_DRIVER} {address}` uses the IOMMU"
+    )]
+    Translated {
+        /// The address.
+        address: PciAddress,
+        /// How it translates, as the kernel names it.
+        kind: String,
+    },
+    /// Nothing would keep the device from any memory, and nobody has said that this may be.
+    #[error(
+        "{address} is bound to {UIO_DRIVER}, without an IOMMU: a fault of the drive, or of this \
+         program, could overwrite any memory of this machine, that of the kernel included, and \
+         lose data on any of its drives; --unsafe-dma says that this may be"
+    )]
+    UnsafeDma {
+        /// The address.
+        address: PciAddress,
+    },
+    /// A program uses it.
+    #[error("{address} is used by another program; nothing was changed")]
+    InUse {
+        /// The address.
+        address: PciAddress,
+    },
+    /// The controller cannot be stopped.
+    #[error(
+        "the controller at {address} was left enabled and does not stop: {state}; \
+         `echo 1 > /sys/bus/pci/devices/{address}/reset` may help"
+    )]
+    NotQuiet {
+        /// The address.
+        address: PciAddress,
+        /// What its registers say.
+        state: String,
+    },
+    /// No memory whose place is known.
+    #[error("memory for {address}: {source}")]
+    Memory {
+        /// The address.
+        address: PciAddress,
+        /// Why.
+        source: HugePageError,
     },
     /// Other functions of the group have drivers of the kernel.
     #[error(
@@ -62,7 +113,7 @@ pub enum VfioError {
     /// VFIO is not as this program knows it.
     #[error("VFIO of this kernel {0}")]
     Unsupported(&'static str),
-    /// A file of VFIO cannot be opened.
+    /// A file by which the kernel hands functions over cannot be opened.
     #[error("{path}: {source}{}", advice(source))]
     Open {
         /// The file.
@@ -113,7 +164,9 @@ fn listed(all: &[PciAddress]) -> String {
 /// What helps when a file cannot be opened.
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::NotFound => "; `modprobe vfio-pci` loads the driver",
+        io::ErrorKind::NotFound => {
+            "; `modprobe vfio-pci` or `modprobe uio_pci_generic` loads the driver"
+        }
         io::ErrorKind::PermissionDenied => "; run as root, or give your user access to the file",
         io::ErrorKind::ResourceBusy => "; another program uses the device",
         _ => "",

@@ -4,40 +4,47 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use super::address::PciAddress;
-use super::error::VfioError;
+use super::error::HandoverError;
 
 /// Class, subclass and programming interface of an NVMe I/O controller (PCIe transport,
 /// Class Code).
 const NVME_CLASS: &str = "0x010802";
 
-/// The driver that hands functions to programs.
+/// The driver that hands functions behind an IOMMU to programs.
 pub const VFIO_DRIVER: &str = "vfio-pci";
+
+/// The driver that hands any function to programs, without an IOMMU.
+pub const UIO_DRIVER: &str = "uio_pci_generic";
 
 /// The PCI functions of a machine, as `/sys` shows them.
 #[derive(Clone, Debug)]
 pub struct PciBus {
     devices: PathBuf,
     drivers: PathBuf,
+    nodes: PathBuf,
 }
 
 impl Default for PciBus {
     fn default() -> Self {
-        Self::at(Path::new("/sys"))
+        Self::at(Path::new("/"))
     }
 }
 
 impl PciBus {
-    /// That of the tree at `sys`, which is `/sys` but for tests.
+    /// That of the tree at `root`, which is `/` but for tests.
     #[must_use]
-    pub fn at(sys: &Path) -> Self {
+    pub fn at(root: &Path) -> Self {
+        let sys = root.join("sys");
         Self {
             devices: sys.join("bus/pci/devices"),
             drivers: sys.join("bus/pci/drivers"),
+            nodes: root.join("dev"),
         }
     }
 
     /// The directory of a function.
-    pub(super) fn path(&self, address: PciAddress) -> PathBuf {
+    #[must_use]
+    pub fn path(&self, address: PciAddress) -> PathBuf {
         self.devices.join(address.to_string())
     }
 
@@ -78,14 +85,14 @@ impl PciBus {
     ///
     /// # Errors
     /// It is not.
-    pub fn check(&self, address: PciAddress) -> Result<(), VfioError> {
+    pub fn check(&self, address: PciAddress) -> Result<(), HandoverError> {
         if !self.path(address).exists() {
             let known = self.controllers().unwrap_or_default();
-            return Err(VfioError::NoSuchDevice { address, known });
+            return Err(HandoverError::NoSuchDevice { address, known });
         }
         match self.is_nvme(address) {
             true => Ok(()),
-            false => Err(VfioError::NotNvme { address }),
+            false => Err(HandoverError::NotNvme { address }),
         }
     }
 
@@ -99,6 +106,27 @@ impl PciBus {
     #[must_use]
     pub fn group(&self, address: PciAddress) -> Option<String> {
         self.link(address, "iommu_group")
+    }
+
+    /// The way in which an IOMMU translates the addresses that the function uses, as the
+    /// kernel names it (`DMA`, `DMA-FQ`); none if they are those of memory: there is no
+    /// IOMMU, or it passes them on as they are.
+    #[must_use]
+    pub fn translation(&self, address: PciAddress) -> Option<String> {
+        self.group(address)?;
+        let path = self.path(address).join("iommu_group/type");
+        // A kernel that does not say counts as one that translates, as is usual.
+        let kind = fs::read_to_string(path).unwrap_or_else(|_| "unknown".to_owned());
+        let kind = kind.trim();
+        (kind != "identity").then(|| kind.to_owned())
+    }
+
+    /// The node by which `uio_pci_generic` offers a function, as in `/dev/uio0`.
+    #[must_use]
+    pub fn uio_node(&self, address: PciAddress) -> Option<PathBuf> {
+        let mut entries = fs::read_dir(self.path(address).join("uio")).ok()?;
+        let name = entries.find_map(|entry| entry.ok()?.file_name().into_string().ok())?;
+        Some(self.nodes.join(name))
     }
 
     /// The other functions of its IOMMU group, which can only be handed over together.

@@ -1,4 +1,5 @@
-//! A controller behind VFIO among the other transports: `pcie://0000:01:00.0`.
+//! A controller of this machine among the other transports, whichever driver of the kernel
+//! has handed it over: `pcie://0000:01:00.0`.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -8,14 +9,22 @@ use zonelab_device::{
 };
 use zonelab_nvme::queue::SubmissionEntry;
 
-use super::VfioFunction;
+use super::bus::{DmaError, DmaMemory, Function, Registers};
+use super::dma::{DmaRegion, PAGE_BYTES};
+use super::pci::{HandoverError, PciAddress, PciBus, Reach};
+use super::uio::{HUGE_PAGE_BYTES, UioFunction};
+use super::vfio::VfioFunction;
+use super::{PcieController, PcieError, PcieOptions, RecoveringController, RecoveringQueue};
 use crate::error::DriverError;
 use crate::identity::Identity;
-use crate::pcie::{PcieController, PcieError, PcieOptions, RecoveringController, RecoveringQueue};
 use crate::socket::Reply;
 use crate::tcp::Transfer;
 use crate::transport::{Controller, IoQueue};
 use crate::url::PcieAddress;
+
+/// Most entries of a queue without an IOMMU: the lists of PRPs, a page for each command, are
+/// in one piece, which is a huge page at most.
+const MAX_ENTRIES_WITHOUT_IOMMU: u32 = (HUGE_PAGE_BYTES / PAGE_BYTES) as u32;
 
 /// How often it is asked whether the device is still there, and what queues that other
 /// threads drive want of the controller.
@@ -23,16 +32,19 @@ const LOOK_EVERY: Nanos = Nanos::from_ms(100);
 /// The same while the controller is being reset.
 const LOOK_FOR_QUIET_EVERY: Nanos = Nanos::from_ms(1);
 
-/// How a controller behind VFIO is to be used.
+/// How a controller of this machine is to be used.
 #[derive(Debug, Clone)]
-pub struct VfioOptions {
+pub struct LocalOptions {
     /// Where it is.
     pub address: PcieAddress,
     /// How it is used.
     pub pcie: PcieOptions,
+    /// Somebody has accepted that the drive can reach all memory of the machine: it may be
+    /// one without an IOMMU.
+    pub is_unsafe_dma_allowed: bool,
 }
 
-impl VfioOptions {
+impl LocalOptions {
     /// The defaults of [`PcieOptions`], and as many queues as there are threads to be
     /// expected.
     #[must_use]
@@ -41,28 +53,132 @@ impl VfioOptions {
             queues: 64,
             ..PcieOptions::default()
         };
-        Self { address, pcie }
+        Self {
+            address,
+            pcie,
+            is_unsafe_dma_allowed: false,
+        }
+    }
+}
+
+/// A PCI function that a driver of the kernel has handed to this program.
+#[derive(Clone, Debug)]
+pub enum LocalFunction {
+    /// Behind an IOMMU.
+    Vfio(VfioFunction),
+    /// Without one.
+    Uio(UioFunction),
+}
+
+/// The same call of either.
+macro_rules! either {
+    ($self:expr, $it:ident => $call:expr) => {
+        match $self {
+            Self::Vfio($it) => $call,
+            Self::Uio($it) => $call,
+        }
+    };
+}
+
+impl LocalFunction {
+    /// Takes a function from whichever driver has it for programs. `clock` is that of the
+    /// run.
+    ///
+    /// # Errors
+    /// No such driver has it, or as of [`VfioFunction::open`] and [`UioFunction::open`].
+    pub fn open(
+        address: PciAddress,
+        clock: Monotonic,
+        is_unsafe_dma_allowed: bool,
+    ) -> Result<Self, HandoverError> {
+        let bus = PciBus::default();
+        bus.check(address)?;
+        let driver = bus.driver(address);
+        match Reach::of(driver.as_deref()) {
+            Some(Reach::Vfio) => VfioFunction::open(address, clock).map(Self::Vfio),
+            Some(Reach::Uio) => {
+                UioFunction::open(address, clock, is_unsafe_dma_allowed).map(Self::Uio)
+            }
+            None => Err(HandoverError::NotBound { address, driver }),
+        }
+    }
+
+    /// Whether the host has asked for the device back, or has given it to another driver.
+    #[must_use]
+    pub fn is_asked_for(&self) -> bool {
+        either!(self, it => it.is_asked_for())
+    }
+
+    /// Whether the device is gone: its registers read as all ones.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        either!(self, it => it.is_gone())
+    }
+
+    /// What becomes readable when the host asks for the device, where it does.
+    fn requests(&self) -> BorrowedFd<'_> {
+        either!(self, it => it.requests())
+    }
+}
+
+impl Registers for LocalFunction {
+    fn bar_bytes(&self) -> u64 {
+        either!(self, it => it.bar_bytes())
+    }
+
+    #[inline]
+    fn read32(&self, offset: u64) -> u32 {
+        either!(self, it => it.read32(offset))
+    }
+
+    #[inline]
+    fn write32(&self, offset: u64, value: u32) {
+        either!(self, it => it.write32(offset, value));
+    }
+}
+
+impl DmaMemory for LocalFunction {
+    fn allocate(&self, bytes: usize) -> Result<DmaRegion, DmaError> {
+        either!(self, it => it.allocate(bytes))
+    }
+}
+
+impl Function for LocalFunction {
+    fn now(&self) -> Nanos {
+        either!(self, it => it.now())
+    }
+
+    fn pause(&self, span: Nanos) {
+        either!(self, it => it.pause(span));
     }
 }
 
 /// An NVMe controller that this program drives by itself.
 #[derive(Debug)]
-pub struct VfioController {
-    controller: RecoveringController<VfioFunction>,
+pub struct LocalController {
+    controller: RecoveringController<LocalFunction>,
     clock: Monotonic,
     nsid: u32,
     look_at: Nanos,
 }
 
-impl VfioController {
-    /// Takes a controller that was bound to `vfio-pci`, starts it, and asks it what it is.
+impl LocalController {
+    /// Takes a controller that was bound to a driver for programs, starts it, and asks it
+    /// what it is.
     ///
     /// # Errors
     /// It is not there, not handed over, or not what it should be.
-    pub fn connect(options: VfioOptions) -> Result<Self, DriverError> {
+    pub fn connect(options: LocalOptions) -> Result<Self, DriverError> {
         let clock = Monotonic::new();
-        let VfioOptions { address, pcie } = options;
-        let function = VfioFunction::open(address.function, clock)?;
+        let LocalOptions {
+            address,
+            mut pcie,
+            is_unsafe_dma_allowed,
+        } = options;
+        let function = LocalFunction::open(address.function, clock, is_unsafe_dma_allowed)?;
+        if matches!(function, LocalFunction::Uio(_)) {
+            pcie.queue_entries = pcie.queue_entries.min(MAX_ENTRIES_WITHOUT_IOMMU);
+        }
         let controller = PcieController::connect(function, pcie)?;
         Ok(Self {
             controller: RecoveringController::new(controller),
@@ -79,8 +195,8 @@ impl VfioController {
     }
 }
 
-impl Controller for VfioController {
-    type Queue = VfioQueue;
+impl Controller for LocalController {
+    type Queue = LocalQueue;
 
     fn info(&self) -> &Arc<DeviceInfo> {
         self.controller.get().info()
@@ -98,10 +214,10 @@ impl Controller for VfioController {
         self.controller.get().granted_queues()
     }
 
-    fn open_queue(&mut self) -> Result<VfioQueue, DriverError> {
+    fn open_queue(&mut self) -> Result<LocalQueue, DriverError> {
         let queue = self.controller.open_queue()?;
         let function = self.controller.get().function();
-        Ok(VfioQueue {
+        Ok(LocalQueue {
             requests: function.requests().try_clone_to_owned()?,
             function: function.clone(),
             queue,
@@ -157,16 +273,16 @@ impl Controller for VfioController {
 /// the host wants back: what is in flight completes with
 /// [`Status::HOST_PATHING_ERROR`](zonelab_nvme::Status::HOST_PATHING_ERROR) then.
 #[derive(Debug)]
-pub struct VfioQueue {
-    queue: RecoveringQueue<VfioFunction>,
-    function: VfioFunction,
+pub struct LocalQueue {
+    queue: RecoveringQueue<LocalFunction>,
+    function: LocalFunction,
     /// A descriptor of its own for what the function signals.
     requests: OwnedFd,
     error: Option<DriverError>,
     look_at: Nanos,
 }
 
-impl VfioQueue {
+impl LocalQueue {
     /// Why the queue cannot go on, if it cannot.
     fn trouble(&mut self) -> Option<PcieError> {
         if self.queue.has_ended() {
@@ -191,7 +307,7 @@ impl VfioQueue {
     }
 }
 
-impl QueuePair for VfioQueue {
+impl QueuePair for LocalQueue {
     fn info(&self) -> &DeviceInfo {
         self.queue.info()
     }
@@ -224,7 +340,7 @@ impl QueuePair for VfioQueue {
     }
 }
 
-impl IoQueue for VfioQueue {
+impl IoQueue for LocalQueue {
     fn id(&self) -> QueueId {
         self.queue.get().id()
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::dma::PAGE_BYTES;
+use super::dma::PAGE_BYTES;
 
 /// Pages at the start of the address space that nothing is mapped to: a driver that
 /// gives a device the address 0 by mistake is found out.
@@ -10,14 +10,14 @@ const NEVER_BYTES: u64 = 1 << 20;
 
 /// The addresses that are free, in ranges that do not touch each other.
 #[derive(Debug)]
-pub(super) struct Iovas {
+pub(in crate::pcie) struct Iovas {
     /// Bytes by first address.
     free: BTreeMap<u64, u64>,
 }
 
 impl Iovas {
     /// `ranges` of usable addresses, first and last. They must not overlap.
-    pub(super) fn new(ranges: impl IntoIterator<Item = (u64, u64)>) -> Self {
+    pub(in crate::pcie) fn new(ranges: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let page = PAGE_BYTES as u64;
         let whole_pages = |(first, last): (u64, u64)| {
             let first = first.max(NEVER_BYTES).checked_next_multiple_of(page)?;
@@ -31,7 +31,7 @@ impl Iovas {
     }
 
     /// The first `bytes` addresses in a row that are free. `bytes` are whole pages.
-    pub(super) fn take(&mut self, bytes: u64) -> Option<u64> {
+    pub(in crate::pcie) fn take(&mut self, bytes: u64) -> Option<u64> {
         debug_assert!(bytes > 0 && bytes.is_multiple_of(PAGE_BYTES as u64));
         let (&first, &length) = self.free.iter().find(|(_, length)| **length >= bytes)?;
         self.free.remove(&first);
@@ -42,7 +42,7 @@ impl Iovas {
     }
 
     /// Gives addresses back that [`Self::take`] gave out.
-    pub(super) fn give_back(&mut self, first: u64, bytes: u64) {
+    pub(in crate::pcie) fn give_back(&mut self, first: u64, bytes: u64) {
         let (mut first, mut bytes) = (first, bytes);
         let before = self.free.range(..first).next_back();
         if let Some((&start, &length)) = before
