@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use zonelab_device::NamespaceId;
+use zonelab_config::units::parse_duration;
+use zonelab_device::{NamespaceId, Nanos};
 use zonelab_driver::linux::LinuxOptions;
 use zonelab_driver::pcie::LocalOptions;
 use zonelab_driver::url::{Address, TcpAddress};
-use zonelab_driver::{AnyController, AnyOptions, DriverError, HostSecrets, Options};
+use zonelab_driver::{AnyController, AnyOptions, Controller, DriverError, HostSecrets, Options};
 use zonelab_target::controller::HostSecret;
 
 use crate::conditions::ConditionArgs;
@@ -27,6 +28,29 @@ pub(crate) struct HostArgs {
     /// any memory of this machine
     #[arg(long, global = true)]
     unsafe_dma: bool,
+    /// Longest time of a command of a real drive. Over pcie:// it is aborted then, and the
+    /// controller is reset after as long again; over tcp:// the connection ends; on
+    /// linux:// it is the kernel's limit of admin commands
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "30s",
+        value_parser = command_timeout,
+        global = true
+    )]
+    command_timeout: Nanos,
+}
+
+/// Shortest and longest limit of a command.
+const COMMAND_TIMEOUTS: [Nanos; 2] = [Nanos::from_ms(1), Nanos::from_secs(86_400)];
+
+fn command_timeout(text: &str) -> Result<Nanos, String> {
+    let span = Nanos(parse_duration(text).map_err(|error| error.to_string())?);
+    let [least, most] = COMMAND_TIMEOUTS;
+    match (least..=most).contains(&span) {
+        true => Ok(span),
+        false => Err(format!("a command may take {least} to {most}")),
+    }
 }
 
 impl HostArgs {
@@ -47,16 +71,23 @@ impl HostArgs {
                  (pcie://0000:01:00.0), and {address} is none"
             )));
         }
+        let command_timeout = self.command_timeout;
         Ok(match address {
             Address::Tcp(address) => AnyOptions::Tcp(Box::new(Options {
                 secrets: self.secrets(&address)?,
+                command_timeout,
                 ..Options::new(address)
             })),
-            Address::Linux(address) => AnyOptions::Linux(LinuxOptions::new(address)),
-            Address::Pcie(address) => AnyOptions::Pcie(Box::new(LocalOptions {
-                is_unsafe_dma_allowed: self.unsafe_dma,
-                ..LocalOptions::new(address)
-            })),
+            Address::Linux(address) => AnyOptions::Linux(LinuxOptions {
+                command_timeout,
+                ..LinuxOptions::new(address)
+            }),
+            Address::Pcie(address) => {
+                let mut options = LocalOptions::new(address);
+                options.is_unsafe_dma_allowed = self.unsafe_dma;
+                options.pcie.command_timeout = command_timeout;
+                AnyOptions::Pcie(Box::new(options))
+            }
         })
     }
 
@@ -194,6 +225,21 @@ pub(crate) fn refuse_pcie(device: &str, is_over_pcie: bool) -> Result<(), Failur
 pub(crate) fn connect(options: AnyOptions) -> Result<Drive, Failure> {
     let controller = AnyController::connect(options).map_err(gone)?;
     Drive::new(controller).map_err(gone)
+}
+
+/// Leaves a controller in order, and says if it was not in order itself.
+///
+/// # Errors
+/// It could not be left in order.
+pub(crate) fn leave(controller: impl Controller) -> Result<(), DriverError> {
+    match controller.resets() {
+        0 => {}
+        resets => eprintln!(
+            "zonelab: warning: the controller was reset {resets} times: commands took too long, \
+             or it failed; those in flight were aborted"
+        ),
+    }
+    controller.disconnect()
 }
 
 /// A device that cannot be used, or not any more.

@@ -9,7 +9,6 @@ use std::sync::atomic::AtomicBool;
 
 use serde_json::{Value, json};
 use zonelab_device::{NamespaceId, Nanos};
-use zonelab_driver::Controller as _;
 use zonelab_lab::device::{ReportedZone, Site, report_zones};
 use zonelab_lab::run::{self, Attached, Point, PointResult, RealError, RunOptions};
 use zonelab_nvme::zns::ZoneState;
@@ -272,7 +271,7 @@ impl Remote {
     /// Ends the connection. Why it is lost, if it is.
     pub(crate) fn close(self) -> Result<(), String> {
         match self.site.0.close() {
-            Ok(controller) => controller.disconnect().map_err(|error| error.to_string()),
+            Ok(controller) => devices::leave(controller).map_err(|error| error.to_string()),
             Err(lost) => Err(lost.to_string()),
         }
     }

@@ -137,6 +137,10 @@ impl Controller for AnyController {
         either!(self, it => it.admin(what, entry, transfer))
     }
 
+    fn resets(&self) -> u64 {
+        either!(self, it => it.resets())
+    }
+
     fn keep_alive(&mut self) -> Result<(), DriverError> {
         either!(self, it => it.keep_alive())
     }

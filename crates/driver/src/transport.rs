@@ -86,6 +86,11 @@ pub trait Controller {
     /// What becomes readable when [`Self::keep_alive`] has something to do early.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 
+    /// How often the controller had to be reset because of what it did, or did not do.
+    fn resets(&self) -> u64 {
+        0
+    }
+
     /// Leaves the controller. Queues that are still open end.
     ///
     /// # Errors

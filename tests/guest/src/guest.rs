@@ -229,6 +229,16 @@ impl Guest {
         self.monitor.remove(qemu::DRIVE)
     }
 
+    /// Lets the first namespace of the NVMe drive do so many writes a second; 0: as many as
+    /// it can.
+    ///
+    /// # Errors
+    ///
+    /// QEMU refuses.
+    pub fn throttle_drive(&mut self, writes_per_s: u32) -> Result<()> {
+        self.monitor.throttle("disk1", writes_per_s)
+    }
+
     /// How many writes the first namespace of the NVMe drive has done, whoever drives it.
     ///
     /// # Errors

@@ -61,6 +61,15 @@ impl Monitor {
         self.call("device_del", json!({ "id": id })).map(drop)
     }
 
+    /// Lets a disk do so many writes a second; 0: as many as it can.
+    pub(crate) fn throttle(&mut self, disk: &str, writes_per_s: u32) -> Result<()> {
+        let arguments = json!({
+            "device": disk, "iops_wr": writes_per_s,
+            "bps": 0, "bps_rd": 0, "bps_wr": 0, "iops": 0, "iops_rd": 0,
+        });
+        self.call("block_set_io_throttle", arguments).map(drop)
+    }
+
     /// How many writes a disk has done.
     pub(crate) fn writes(&mut self, disk: &str) -> Result<u64> {
         let disks = self.call("query-blockstats", json!({}))?;

@@ -166,7 +166,7 @@ impl Remote {
             },
         };
         let (lost, left) = match site.0.close() {
-            Ok(controller) => (None, controller.disconnect().err()),
+            Ok(controller) => (None, devices::leave(controller).err()),
             Err(lost) => (Some(lost.to_string()), None),
         };
         Ok(Ran {

@@ -1,7 +1,6 @@
 //! A store on a real drive, in real time.
 
 use zonelab_device::NamespaceId;
-use zonelab_driver::Controller;
 use zonelab_driver::url::Address;
 use zonelab_host::{Clock, CoreId, Reactor, RealClock, StopSignal};
 use zonelab_lab::kv::{KvJob, KvTemplate, Report, Surroundings};
@@ -50,7 +49,7 @@ pub(super) fn kv(args: &Args, template: &KvTemplate, address: Address) -> Result
     progress.clear();
     device
         .close()
-        .and_then(Controller::disconnect)
+        .and_then(devices::leave)
         .map_err(devices::gone)?;
     let result = job.into_run();
     let lost = || {

@@ -235,6 +235,10 @@ impl Controller for LocalController {
         self.controller.get_mut().admin(entry, transfer)
     }
 
+    fn resets(&self) -> u64 {
+        self.controller.resets()
+    }
+
     /// Looks at the admin queue, whether the device is there and ours, and what its queues
     /// want.
     fn keep_alive(&mut self) -> Result<(), DriverError> {

@@ -34,6 +34,7 @@ pub(crate) const CASES: &[(&str, PcieCase)] = &[
     ("jobs_do_what_fio_does", jobs_do_what_fio_does),
     ("appends_from_several_queues", appends_from_several_queues),
     ("is_taken_again_after_a_kill", is_taken_again_after_a_kill),
+    ("goes_on_after_a_reset", goes_on_after_a_reset),
     // The last: no drive is left after it.
     ("outlives_the_drive", outlives_the_drive),
 ];
@@ -331,11 +332,17 @@ fn appends_from_several_queues(guest: &mut Guest, way: &Way) -> Result<()> {
 
 /// A job that runs, with the number of its process in `/run/pid`.
 fn running(guest: &mut Guest, way: &Way, address: &str) -> Result<Job> {
+    let options = "--size=128m --time_based --runtime=200";
+    running_with(guest, way, address, options)
+}
+
+/// The same with options of its own.
+fn running_with(guest: &mut Guest, way: &Way, address: &str, options: &str) -> Result<Job> {
     let before = guest.drive_writes()?;
     let run = jobs(way, address);
     let job = guest.spawn(&format!(
-        "echo $$ > /run/pid\nexec {run} --name=long --zonemode=zbd --rw=write --bs=16k --size=128m \
-         --iodepth=4 --time_based --runtime=200"
+        "echo $$ > /run/pid\nexec {run} --name=long --zonemode=zbd --rw=write --bs=16k --iodepth=4 \
+         {options}"
     ))?;
     for _ in 0..300 {
         if guest.drive_writes()? > before {
@@ -369,6 +376,33 @@ fn is_taken_again_after_a_kill(guest: &mut Guest, way: &Way) -> Result<()> {
     ensure!(report["zone_list"][0]["wp"] == 0, "{report}");
     let drive = release(guest, &address)?;
     drive.expect(guest, 0, State::Empty).map(drop)
+}
+
+/// A drive that stops answering in time is reset under load; the jobs of both queues go on,
+/// and each command is accounted for.
+fn goes_on_after_a_reset(guest: &mut Guest, way: &Way) -> Result<()> {
+    let (_, address) = prepare(guest, way)?;
+    bind(guest, way, &address)?;
+    let options = "--ioengine=libaio --zone_append=1 --size=64m --offset_increment=64m \
+                   --numjobs=2 --time_based --runtime=10 --continue_on_error=all --command-timeout 500ms";
+    let job = running_with(guest, way, &address, options)?;
+    // A write a second: all but the first are late, and so is their abortion.
+    guest.throttle_drive(1)?;
+    guest.ok("sleep 2.5")?;
+    guest.throttle_drive(0)?;
+    let before = guest.drive_writes()?;
+    let output = guest.wait(&job, LIMIT)?;
+    ensure!(
+        output.text.contains("the controller was reset"),
+        "{output:?}"
+    );
+    let after = guest.drive_writes()?;
+    ensure!(
+        after > before + 100,
+        "{before} to {after} writes: {output:?}"
+    );
+    let drive = release(guest, &address)?;
+    drive.reset_all(guest)
 }
 
 /// A drive that is removed while jobs run ends them with the exit code of a drive that
