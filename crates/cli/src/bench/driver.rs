@@ -99,8 +99,7 @@ pub(super) struct Row {
     depth: u32,
     ns_per_op: f64,
     peer_ns_per_op: f64,
-    /// How many times what one thread does the threads do together.
-    scaling: Option<f64>,
+    scaling: Option<Scaling>,
     allocs_per_op: f64,
     submission_doorbells: f64,
     completion_doorbells: f64,
@@ -150,30 +149,36 @@ impl Rig {
             self.immediate.write32(0x1008, tail);
         }
     }
+}
 
-    /// Lets the first `threads` loads run beside each other, each on a core of its own if
-    /// there are so many. How long the slowest took.
-    fn run_together(&mut self, threads: usize, operations: u64, cores: Cores) -> Duration {
-        let barrier = Barrier::new(threads);
-        std::thread::scope(|scope| {
-            let loads = self.loads.iter_mut().take(threads).enumerate();
-            let running: Vec<_> = loads
-                .map(|(index, load)| {
-                    let barrier = &barrier;
-                    scope.spawn(move || {
-                        cores.pin(index % 2);
-                        load.run(operations / 10);
-                        barrier.wait();
-                        timed(|| load.run(operations)).0
-                    })
+/// Lets loads run beside each other, each on a core of its own if there are so many. How
+/// long the slowest took.
+fn run_together<'a>(
+    loads: impl Iterator<Item = &'a mut Load>,
+    operations: u64,
+    cores: Cores,
+) -> Duration {
+    let loads: Vec<&mut Load> = loads.collect();
+    let barrier = Barrier::new(loads.len());
+    std::thread::scope(|scope| {
+        let running: Vec<_> = loads
+            .into_iter()
+            .enumerate()
+            .map(|(index, load)| {
+                let barrier = &barrier;
+                scope.spawn(move || {
+                    cores.pin(index % 2);
+                    load.run(operations / 10);
+                    barrier.wait();
+                    timed(|| load.run(operations)).0
                 })
-                .collect();
-            let times = running.into_iter().map(|thread| thread.join());
-            // A thread that panicked has taken for ever.
-            times.map(|time| time.unwrap_or(Duration::MAX)).max()
-        })
-        .unwrap_or(Duration::MAX)
-    }
+            })
+            .collect();
+        let times = running.into_iter().map(|thread| thread.join());
+        // A thread that panicked has taken for ever.
+        times.map(|time| time.unwrap_or(Duration::MAX)).max()
+    })
+    .unwrap_or(Duration::MAX)
 }
 
 /// A queue, and the buffers that go round through it.
@@ -236,15 +241,35 @@ impl Load {
     }
 }
 
-/// How many times what one thread does the threads of a case do, in turn with one alone.
-fn scaling(case: &Case, operations: u64, runs: u32, cores: Cores) -> Result<f64, DriverError> {
-    let (mut alone, mut together) = (Duration::MAX, Duration::MAX);
-    for _ in 0..runs {
-        let mut rig = Rig::new(case)?;
-        alone = alone.min(rig.run_together(1, operations, cores));
-        together = together.min(rig.run_together(case.threads.into(), operations, cores));
+/// How many times what one thread does two threads do.
+#[derive(Copy, Clone, Debug)]
+struct Scaling {
+    /// With a queue each of one controller.
+    together: f64,
+    /// With a controller each: what the machine makes of two threads that share nothing.
+    apart: f64,
+}
+
+impl Scaling {
+    /// Measures one thread and two in turn.
+    fn measure(case: &Case, args: &Args, cores: Cores) -> Result<Self, DriverError> {
+        let operations = args.operations.next_multiple_of(case.depth.into());
+        let [mut alone, mut together, mut apart] = [Duration::MAX; 3];
+        for _ in 0..args.runs {
+            let mut rigs = [Rig::new(case)?, Rig::new(case)?];
+            let firsts = rigs.iter_mut().filter_map(|rig| rig.loads.first_mut());
+            apart = apart.min(run_together(firsts, operations, cores));
+            let loads = rigs[0].loads.iter_mut();
+            together = together.min(run_together(loads, operations, cores));
+            let first = rigs[0].loads.iter_mut().take(1);
+            alone = alone.min(run_together(first, operations, cores));
+        }
+        let times = |two: Duration| 2.0 * alone.as_secs_f64() / two.as_secs_f64();
+        Ok(Self {
+            together: times(together),
+            apart: times(apart),
+        })
     }
-    Ok(f64::from(case.threads) * alone.as_secs_f64() / together.as_secs_f64())
 }
 
 /// Measures; the fastest of the runs counts.
@@ -279,7 +304,7 @@ pub(super) fn measure(case: &Case, cores: Cores, args: &Args) -> Result<Row, Fai
     }
     let scaling = match case.threads {
         1 => None,
-        _ => Some(scaling(case, operations, args.runs, cores).map_err(failed)?),
+        _ => Some(Scaling::measure(case, args, cores).map_err(failed)?),
     };
     let each = |total: f64| total / operations as f64;
     Ok(Row {
@@ -302,7 +327,8 @@ impl Row {
             "depth": self.depth,
             "ns_per_op": rounded(self.ns_per_op),
             "peer_ns_per_op": rounded(self.peer_ns_per_op),
-            "scaling": self.scaling.map(rounded),
+            "threads_of_one": self.scaling.map(|of| rounded(of.together)),
+            "threads_of_one_with_a_controller_each": self.scaling.map(|of| rounded(of.apart)),
             "allocs_per_op": rounded(self.allocs_per_op),
             "submission_doorbells_per_op": rounded(self.submission_doorbells),
             "completion_doorbells_per_op": rounded(self.completion_doorbells),
@@ -322,9 +348,14 @@ pub(super) fn text(rows: &[Row]) -> String {
         Column::number("SQ doorbells/op"),
         Column::number("CQ doorbells/op"),
         Column::number("of one thread"),
+        Column::number("with a controller each"),
     ]);
     for row in rows {
         let driver = (row.ns_per_op - row.peer_ns_per_op).max(0.0);
+        let times = |of: fn(&Scaling) -> f64| {
+            let scaling = row.scaling.as_ref();
+            scaling.map_or(String::new(), |it| format!("{:.2}", of(it)))
+        };
         table.push(
             [
                 row.name.clone(),
@@ -335,8 +366,8 @@ pub(super) fn text(rows: &[Row]) -> String {
                 format!("{:.4}", row.allocs_per_op),
                 format!("{:.4}", row.submission_doorbells),
                 format!("{:.4}", row.completion_doorbells),
-                row.scaling
-                    .map_or(String::new(), |times| format!("{times:.2}")),
+                times(|of| of.together),
+                times(|of| of.apart),
             ]
             .map(Cell::from),
         );
