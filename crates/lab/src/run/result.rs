@@ -91,7 +91,7 @@ impl PointResult {
             failures: Vec::new(),
             ended_early: Vec::new(),
             faults_struck: self.faults_struck,
-            zones: None,
+            zones: self.zones.clone(),
             trace: None,
         }
     }
