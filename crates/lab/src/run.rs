@@ -444,7 +444,7 @@ fn run_reached<R: Reached>(
     let mut rng = point.rng(options.seed);
     let mut measured = PhaseMeasured::default();
     let mut queues = Vec::new();
-    let mut at = began;
+    let (mut at, mut simulated) = (began, Nanos::ZERO);
     for phase in &series.phases {
         let templates = point.templates(phase);
         let specs = specs(&templates, &shape).map_err(unfit)?;
@@ -458,6 +458,7 @@ fn run_reached<R: Reached>(
         let of_drive = (&mut reached, config);
         let phase = run_phase(of_drive, (specs, &stores), &host, at, &mut rng).map_err(unfit)?;
         at = phase.at;
+        simulated += phase.at - phase.from;
         let of_phase = phase.measured(&templates, &wear, has_faults);
         let mut of_phase = of_phase.map_err(unfit)?;
         owner.with_drive(|drive| of_phase.add_drive(drive, erased));
@@ -465,7 +466,7 @@ fn run_reached<R: Reached>(
     }
     let record = owner.with_drive(Drive::take_record);
     let of_drive = owner.with_drive(|drive| DriveMeasured::of(drive, &before, &record.zones));
-    let mut result = point.result(measured, Some(of_drive), at - began);
+    let mut result = point.result(measured, Some(of_drive), simulated);
     if point.has_listing() {
         result.zones = Some(zones_of(&mut reached, at).map_err(unfit)?);
     }
@@ -487,6 +488,7 @@ fn run_reached<R: Reached>(
 fn zones_of<R: Reached>(reached: &mut R, at: Nanos) -> Result<Vec<String>, String> {
     let mut job = ReportJob::new(&reached.info(), NamespaceId::FIRST)?;
     let queue = reached.open_queue(1, HostCosts::FREE, Rng::new(0, 0))?;
+    let at = at.max(reached.ready_at());
     let clock = VirtualClock::starting_at(at);
     let mut reactor = Reactor::new(clock, reached.device(), StopSignal::default());
     reactor.add(&mut job, queue, CoreId(0), at);

@@ -129,6 +129,14 @@ fn a_trace_through_the_driver_has_the_names_of_the_jobs() {
     ];
     let output = scratch.zonelab(&args);
     assert!(output.status.success(), "{}", stderr(&output));
+    let traces: Vec<_> = std::fs::read_dir(scratch.0.join("out/traces")).unwrap().collect();
+    assert_eq!(traces.len(), 1);
+    let path = traces[0].as_ref().unwrap().path();
+    let trace = std::fs::read(path).unwrap();
+    for name in ["shared 1", "shared 3", "read"] {
+        let has = trace.windows(name.len()).any(|of| of == name.as_bytes());
+        assert!(has, "there is no queue of \"{name}\"");
+    }
 }
 
 #[test]
@@ -151,17 +159,15 @@ fn what_the_driver_does_not_do_is_refused_by_name() {
     let scheduler = ("[host]\n", "[host]\nscheduler = \"mq-deadline\"\n");
     refused(scheduler, &via, &["via = \"pcie\"", "host.scheduler="]);
     let threads = ("values = [1, 3]", "values = [1, 64]");
-    let edit = ["65 threads", "\"read\"", "64 queues"];
+    let edit = ["65 threads", "\"finish\"", "64 queues"];
     refused(threads, &via, &edit);
     let depth = ("queue_depth = 8", "queue_depth = 1025");
     refused(depth, &via, &["queue_depth = 1025", "\"shared\"", "1024"]);
     let unknown = ("[host]\n", "[host]\nvia = \"usb\"\n");
     refused(unknown, &[], &["via", "\"direct\" or \"pcie\""]);
-    refused(
-        unknown,
-        &["--device", "confznspp?via=pcie&clock=real"],
-        &["via=pcie is for virtual time so far"],
-    );
+    let same = ("[host]\n", "[host]\n");
+    let real = ["--device", "confznspp?via=pcie&clock=real"];
+    refused(same, &real, &["via=pcie is for virtual time so far"]);
 }
 
 /// Listing 4.1 of the thesis, in nvme-cli's words, byte for byte: zones that are full, open

@@ -41,7 +41,7 @@ pub(crate) trait Reached {
     /// Requests of a queue that a block layer merged.
     fn merges(&self, queue: QueueId) -> MergeCount;
 
-    /// The time at which jobs can begin.
+    /// The time at which jobs can begin: that of the device, if opening queues takes time.
     fn ready_at(&self) -> Nanos;
 
     /// Adds the names of those who open queues in the next phase, in their order, to the

@@ -29,7 +29,8 @@ pub(super) struct PhaseEnd {
     pub(super) jobs: Vec<JobResult>,
     /// Key-value workloads by job.
     pub(super) stores: Vec<(String, Result<KvRun, FilesError>)>,
-    /// When the last of them ended.
+    /// When they could begin, and when the last of them ended.
+    pub(super) from: Nanos,
     pub(super) at: Nanos,
     /// Jobs that wait for something that cannot happen any more.
     pub(super) stuck_jobs: u32,
@@ -142,7 +143,7 @@ pub(super) fn run_phase<R: Reached>(
     let mut jobs: Vec<(WorkloadJob, Nanos, HostCosts)> = threads
         .into_iter()
         .map(|mut thread| {
-            let start = from + thread.delay + rng_within(rng, host.start_spread);
+            let start = thread.delay + rng_within(rng, host.start_spread);
             let addresses = Rng::new(rng.next_u64(), 0);
             let stack = thread.stack.unwrap_or(host.stack);
             thread.spec.sleep_slack = stack.sleep_slack;
@@ -172,11 +173,13 @@ pub(super) fn run_phase<R: Reached>(
         queues.push((queue, *start));
     }
     for (template, _) in &stores {
-        let start = from + template.start + rng_within(rng, host.start_spread);
+        let start = template.start + rng_within(rng, host.start_spread);
         let costs = template.stack.unwrap_or(host.stack).costs;
         let queue = reached.open_queue(STORE_DEPTH, costs, Rng::new(rng.next_u64(), 1))?;
         queues.push((queue, start));
     }
+    // Opening queues may have taken time.
+    let from = from.max(reached.ready_at());
     let mut reactor = Reactor::new(VirtualClock::starting_at(from), reached.device(), stop);
     if let Some((_, slice)) = host.cores {
         reactor = reactor.in_slices(slice);
@@ -188,7 +191,7 @@ pub(super) fn run_phase<R: Reached>(
         ids.push(queue.id());
         // Fits: templates have at most 4096 threads.
         let core = host.cores.map_or(thread, |(cores, _)| thread % cores);
-        reactor.add(job, queue, CoreId(core), start);
+        reactor.add(job, queue, CoreId(core), from + start);
     }
     let end = reactor.run();
     let results = jobs.into_iter().zip(ids).map(|((job, ..), queue)| {
@@ -203,6 +206,7 @@ pub(super) fn run_phase<R: Reached>(
     Ok(PhaseEnd {
         jobs: results.collect(),
         stores: stores.into_iter().filter_map(ended).collect(),
+        from,
         at: end.at,
         stuck_jobs: end.stuck_jobs,
     })
