@@ -129,7 +129,9 @@ fn a_trace_through_the_driver_has_the_names_of_the_jobs() {
     ];
     let output = scratch.zonelab(&args);
     assert!(output.status.success(), "{}", stderr(&output));
-    let traces: Vec<_> = std::fs::read_dir(scratch.0.join("out/traces")).unwrap().collect();
+    let traces: Vec<_> = std::fs::read_dir(scratch.0.join("out/traces"))
+        .unwrap()
+        .collect();
     assert_eq!(traces.len(), 1);
     let path = traces[0].as_ref().unwrap().path();
     let trace = std::fs::read(path).unwrap();
