@@ -112,6 +112,31 @@ fn the_driver_gives_the_same_results_with_the_same_costs() {
     assert_eq!(own["points"], direct["points"]);
 }
 
+/// A finish page by page of nearly a whole zone takes longer than the driver gives a command
+/// of a real drive.
+#[test]
+fn operations_that_take_long_are_waited_for() {
+    let scratch = Scratch::new("run-pcie-long");
+    let text = FILE
+        .replace("zones.capacity=16MiB", "finish.granularity=16KiB")
+        .replace("zones.size=16MiB", "zones.count=48")
+        .replace("fill = \"25%\"", "fill = \"16KiB\"");
+    scratch.write("long.toml", &text);
+    let args = [
+        "long.toml",
+        "--set",
+        "series.0.phases=[[\"finish\"]]",
+        "--set",
+        "axis.values=[1]",
+    ];
+    let direct = points(&scratch, &args);
+    let device = ["--device", "confznspp?via=pcie"];
+    let over_pcie = points(&scratch, &[&args[..], &device].concat());
+    assert_eq!(over_pcie["points"], direct["points"]);
+    let longest = &direct["points"][0]["jobs"][0]["metrics"]["lat_max_us"];
+    assert!(longest.as_f64().unwrap() > 40e6, "{longest}");
+}
+
 /// The trace names queues as the drive numbers them there.
 #[test]
 fn a_trace_through_the_driver_has_the_names_of_the_jobs() {

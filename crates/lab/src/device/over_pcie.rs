@@ -22,6 +22,11 @@ pub(crate) const QUEUE_DEPTH: u16 = 1024;
 /// Entries of a queue, of which one is always free.
 const QUEUE_ENTRIES: u16 = QUEUE_DEPTH + 1;
 
+/// Longest time of one command: that of the slowest operation that a model has, with much
+/// to spare. (A finish on the emulator of ConfZNS++ takes 48.6 s, and the driver gives up
+/// commands of real drives sooner.)
+const COMMAND_TIMEOUT: Nanos = Nanos::from_secs(3600);
+
 /// The queue pairs that jobs have.
 type Queue = HostedQueue<PcieDeviceQueue<Endpoint>>;
 
@@ -57,6 +62,7 @@ impl OverPcie {
     /// It does not start: a text that says so.
     pub(crate) fn new(endpoint: &Endpoint, costs: HostCosts) -> Result<Self, String> {
         let options = PcieOptions {
+            command_timeout: COMMAND_TIMEOUT,
             queues: QUEUES,
             queue_entries: QUEUE_ENTRIES.into(),
             max_transfer_bytes: 1 << 24,
