@@ -212,7 +212,7 @@ pub(crate) fn refuse_pcie(device: &str, is_over_pcie: bool) -> Result<(), Failur
     match is_over_pcie {
         false => Ok(()),
         true => Err(Failure::usage(format!(
-            "{device}: via=pcie is for `zonelab fio` so far: leave it out"
+            "{device}: via=pcie is for `zonelab fio` and `zonelab run` so far: leave it out"
         ))),
     }
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use serde_json::{Value, json};
 use zonelab_device::{NamespaceId, Nanos};
 use zonelab_lab::device::{ReportedZone, Site, report_zones};
+use zonelab_lab::experiment::Via;
 use zonelab_lab::run::{self, Attached, Point, PointResult, RealError, RunOptions};
 use zonelab_nvme::zns::ZoneState;
 
@@ -24,7 +25,8 @@ use crate::session::Loaded;
 #[derive(clap::Args)]
 pub(crate) struct DeviceArgs {
     /// Run on this device instead of the file's profile: PROFILE (virtual time),
-    /// PROFILE?clock=real, tcp://HOST:PORT/NQN or linux:///dev/ng0n1 (all in real time)
+    /// PROFILE?via=pcie (the same through the driver for PCIe), PROFILE?clock=real,
+    /// tcp://HOST:PORT/NQN or linux:///dev/ng0n1 (all in real time)
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
     /// The zones of the real drive that the experiment uses may be reset and
@@ -88,11 +90,13 @@ impl DeviceArgs {
                 is_real,
                 is_over_pcie,
             } => {
-                devices::refuse_pcie(device, is_over_pcie)?;
                 in_first_namespace(device, nsid.unwrap_or(NamespaceId::FIRST))?;
                 let profile = from_here(profile)?;
                 for point in &mut loaded.points {
                     point.set_profile(&profile);
+                    if is_over_pcie {
+                        point.set_via(Via::Pcie);
+                    }
                 }
                 if !is_real {
                     return Ok(On::Virtual);

@@ -9,6 +9,7 @@ use zonelab_config::Document;
 use zonelab_host::stats::Latency;
 use zonelab_lab::compare;
 use zonelab_lab::conditions::JobFailure;
+use zonelab_lab::experiment::Via;
 use zonelab_lab::metrics::unit_of;
 use zonelab_lab::output::{Existing, Manifest, ResultDir, csv_field};
 use zonelab_lab::published::References;
@@ -254,12 +255,17 @@ pub(crate) fn configuration(
                 texts.len() - 1
             });
             of_points.push(texts[drive].clone());
-            points.push(json!({
+            let mut entry = json!({
                 "series": point.series(),
                 "x": significant(point.x().number),
                 "x_label": point.x().text,
                 "drive": drive,
-            }));
+            });
+            // Of a device from outside it says nothing.
+            if device.is_none() && point.via() != Via::Direct {
+                entry["via"] = json!(point.via().name());
+            }
+            points.push(entry);
         }
         let as_data = texts.iter().map(|text| drive_data(text));
         experiments.push(json!({

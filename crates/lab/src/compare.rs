@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::detail::quantiles;
 use crate::experiment::{
-    Axis, AxisValue, Check, Compare, Derived, Experiment, FigureSpec, Interference, Measured,
-    Needs, SeriesSpec,
+    Axis, AxisValue, Check, Compare, Derived, Experiment, FigureSpec, Interference, Listing,
+    ListingLine, Measured, Needs, SeriesSpec,
 };
 use crate::figure::{Axis as FigureAxis, Figure, Panel, Point as FigurePoint, Series};
 use crate::metrics::{interference, percentile_of, unit_of};
@@ -46,7 +46,34 @@ pub fn rows(
         .judged()
     }));
     rows.extend(statements(experiment, results));
+    for listing in &experiment.listings {
+        rows.extend(listing_rows(experiment, listing, results));
+    }
     Ok(rows)
+}
+
+/// A statement for each line of a listing of zones: that ours has all of its fields. Our
+/// line is the one that begins with the same field.
+fn listing_rows(experiment: &Experiment, listing: &Listing, results: &[PointResult]) -> Vec<Row> {
+    let mut results = results.iter();
+    let Some(result) = results.find(|result| result.series == listing.series) else {
+        return Vec::new();
+    };
+    let zones = result.zones.iter().flatten();
+    let ours: Vec<ListingLine> = zones.filter_map(|line| ListingLine::parse(line)).collect();
+    let row = |line: &ListingLine| {
+        let same = ours
+            .iter()
+            .find(|of| of.fields.first() == line.fields.first());
+        let has = |field: &&(String, String)| same.is_some_and(|of| of.fields.contains(field));
+        let agree = line.fields.iter().filter(has).count() as f64;
+        let all = line.fields.len() as f64;
+        let says = format!("{} has the fields of \"{}\"", listing.name, line.text);
+        let of = (says.as_str(), "fields");
+        let row = Row::new(&experiment.id, kind(experiment), "check", of, agree);
+        row.published(all).statement(Bound::AtLeast(all)).judged()
+    };
+    listing.lines.iter().map(row).collect()
 }
 
 fn kind(experiment: &Experiment) -> Kind {
@@ -249,6 +276,9 @@ fn statements(experiment: &Experiment, results: &[PointResult]) -> Vec<Row> {
         let id = check.id.as_ref().unwrap_or(&experiment.id);
         let mut row = Row::new(id, kind(experiment), "check", (&check.says, unit), ours);
         row.published = check.published;
+        if let Some(reason) = &check.input {
+            row = row.standing(Standing::Input(reason.clone()));
+        }
         Some(row.statement(bound).judged())
     };
     experiment.checks.iter().filter_map(row).collect()

@@ -53,6 +53,8 @@ const BUILTIN: &[(&str, &str)] = &[
     ("S4d", include_str!("../../../experiments/S4d.toml")),
     ("V1", include_str!("../../../experiments/V1.toml")),
     ("V2", include_str!("../../../experiments/V2.toml")),
+    ("V4", include_str!("../../../experiments/V4.toml")),
+    ("V10", include_str!("../../../experiments/V10.toml")),
 ];
 
 /// Results that are panels of another experiment: of the same points.

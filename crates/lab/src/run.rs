@@ -26,15 +26,23 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use zonelab_config::{Errors, Override};
-use zonelab_device::Nanos;
-use zonelab_host::Rng;
-use zonelab_sim::Emulated;
+use zonelab_device::{NamespaceId, Nanos};
+use zonelab_host::{CoreId, Reactor, Rng, StopSignal, VirtualClock};
+use zonelab_sim::{Emulated, HostCosts};
+use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::profile::Profile;
 use zonelab_ssd::record::RecordLimits;
 use zonelab_ssd::{Control, Drive};
 
 use crate::conditions::Conditions;
-use crate::experiment::{AxisValue, Experiment, HostModel, JobTemplate, SeriesSpec, WorkTemplate};
+use crate::device::over_pcie::{self, OverPcie, endpoint_of};
+use crate::device::owner::Owner;
+use crate::device::reached::Reached;
+use crate::device::zones::ReportJob;
+use crate::device::{zone_count_line, zone_line};
+use crate::experiment::{
+    AxisValue, Experiment, HostModel, JobTemplate, SeriesSpec, Via, WorkTemplate,
+};
 use crate::kv::Wear;
 use crate::trace::PointTrace;
 pub use phase::STORE_DEPTH;
@@ -163,6 +171,17 @@ impl Point {
         self.experiment.host_of(&self.series)
     }
 
+    /// How its jobs reach an emulated drive in virtual time.
+    #[must_use]
+    pub fn via(&self) -> Via {
+        self.experiment.via_of(&self.series)
+    }
+
+    /// Lets its jobs reach the drive in that way.
+    pub fn set_via(&mut self, via: Via) {
+        self.series.via = Some(via);
+    }
+
     /// The jobs of the point, phase by phase, in a stable text that says all of them.
     #[must_use]
     pub fn describe_jobs(&self) -> String {
@@ -199,6 +218,12 @@ impl Point {
                 job.ramp = job.ramp.min(Nanos(runtime.0 / 2));
             }
         }
+    }
+
+    /// Whether the zones at its end are to be compared with a listing.
+    fn has_listing(&self) -> bool {
+        let mut listings = self.experiment.listings.iter();
+        listings.any(|listing| listing.series == self.series.name)
     }
 
     fn jobs(&self) -> impl Iterator<Item = &JobTemplate> {
@@ -244,7 +269,39 @@ impl Point {
             let built = scheduler.spec.build(&Drive::info_of(&profile.config));
             built.map_err(|error| self.unfit(error.to_string()))?;
         }
+        if self.via() == Via::Pcie {
+            self.fits_pcie()?;
+        }
         self.fits(&Shape::of_drive(&profile.config))
+    }
+
+    /// Whether its jobs and its host fit the driver for PCIe.
+    fn fits_pcie(&self) -> Result<(), RunError> {
+        if self.host().scheduler.is_some() {
+            return Err(self.unfit(
+                "via = \"pcie\": a scheduler is in the kernel, which a driver in user space goes \
+                 past: leave out `scheduler` (--set host.scheduler= or --set series.0.scheduler=) \
+                 or say via = \"direct\""
+                    .to_owned(),
+            ));
+        }
+        let (threads, last) = self.threads();
+        let queues = over_pcie::QUEUES;
+        if threads > queues.into() {
+            return Err(self.unfit(format!(
+                "via = \"pcie\": {threads} threads run at the same time, the last of job \
+                 \"{last}\", and the controller has {queues} queues: one thread has one"
+            )));
+        }
+        let (deepest, job) = self.deepest();
+        let depth = over_pcie::QUEUE_DEPTH;
+        if deepest > depth.into() {
+            return Err(self.unfit(format!(
+                "via = \"pcie\": queue_depth = {deepest} of job \"{job}\": queues hold {depth} \
+                 commands"
+            )));
+        }
+        Ok(())
     }
 
     /// Whether its jobs fit a device.
@@ -340,30 +397,54 @@ pub fn run(
 /// # Errors
 /// The drive's configuration is wrong, or the jobs do not fit the drive.
 pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult, RunError> {
-    let Point { series, trace, .. } = point;
     let unfit = |what| point.unfit(what);
     let profile = point.drive(options.profiles)?;
     let drive = options.conditions.drive(&profile.config);
+    let drive = drive.map_err(unfit)?;
+    let run = (options, &profile.config);
+    match point.via() {
+        Via::Direct => {
+            let device = host_device(Emulated::new(drive), &point.host());
+            run_reached(point, run, device.map_err(unfit)?)
+        }
+        Via::Pcie => {
+            point.fits_pcie()?;
+            let endpoint = endpoint_of(drive).map_err(unfit)?;
+            let device = OverPcie::new(&endpoint, HostCosts::FREE);
+            run_reached(point, run, device.map_err(unfit)?)
+        }
+    }
+}
+
+/// Runs one point on a new drive, which its jobs reach in one way or another.
+fn run_reached<R: Reached>(
+    point: &Point,
+    (options, config): (&RunOptions<'_>, &DriveConfig),
+    mut reached: R,
+) -> Result<PointResult, RunError> {
+    let Point { series, trace, .. } = point;
+    let unfit = |what| point.unfit(what);
     let host = point.host();
-    let device = host_device(Emulated::new(drive.map_err(unfit)?), &host).map_err(unfit)?;
-    let before = device.with_drive(|drive| drive.totals());
+    let owner = reached.owner().clone();
+    let before = owner.with_drive(|drive| drive.totals());
     let limits = trace.unwrap_or(RecordLimits::zones_only(ZONE_HISTORY_LIMIT));
-    device.with_drive(|drive| drive.record(&limits));
+    owner.with_drive(|drive| drive.record(&limits));
+    let began = reached.ready_at();
     for zones in &series.full_zones {
         let full = Control::PreconditionFull {
             zones: zones.clone(),
         };
-        device
-            .with_drive(|drive| drive.control(Nanos::ZERO, &full))
+        owner
+            .with_drive(|drive| drive.control(began, &full))
             .map_err(|error| unfit(error.to_string()))?;
     }
-    let shape = Shape::of_drive(&profile.config);
+    let shape = Shape::of_drive(config);
     let has_faults = options.conditions.faults.is_some();
-    let wear = || Some(device.with_drive(|drive| Wear::of(drive.flash().erase_counts())));
+    let wear = || Some(owner.with_drive(|drive| Wear::of(drive.flash().erase_counts())));
     let mut rng = point.rng(options.seed);
     let mut measured = PhaseMeasured::default();
     let mut queues = Vec::new();
-    let mut simulated = Nanos::ZERO;
+    let (mut at, mut simulated) = (began, Nanos::ZERO);
     for phase in &series.phases {
         let templates = point.templates(phase);
         let specs = specs(&templates, &shape).map_err(unfit)?;
@@ -371,37 +452,51 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
         if trace.is_some() {
             let names = specs.iter().map(|thread| thread.spec.name.as_str());
             let stores = stores.iter().map(|template| template.name.as_str());
-            queues.extend(queue_names(names.chain(stores)));
+            R::name_queues(&mut queues, queue_names(names.chain(stores)));
         }
-        let erased = device.with_drive(|drive| drive.totals().erased_blocks);
-        let phase = run_phase(
-            (&device, &profile.config),
-            (specs, &stores),
-            &host,
-            simulated,
-            &mut rng,
-        );
-        simulated = phase.at;
+        let erased = owner.with_drive(|drive| drive.totals().erased_blocks);
+        let of_drive = (&mut reached, config);
+        let phase = run_phase(of_drive, (specs, &stores), &host, at, &mut rng).map_err(unfit)?;
+        at = phase.at;
+        simulated += phase.at - phase.from;
         let of_phase = phase.measured(&templates, &wear, has_faults);
         let mut of_phase = of_phase.map_err(unfit)?;
-        device.with_drive(|drive| of_phase.add_drive(drive, erased));
+        owner.with_drive(|drive| of_phase.add_drive(drive, erased));
         measured.extend(of_phase);
     }
-    let record = device.with_drive(Drive::take_record);
-    let of_drive = device.with_drive(|drive| DriveMeasured::of(drive, &before, &record.zones));
+    let record = owner.with_drive(Drive::take_record);
+    let of_drive = owner.with_drive(|drive| DriveMeasured::of(drive, &before, &record.zones));
     let mut result = point.result(measured, Some(of_drive), simulated);
-    result.faults_struck = device.with_faults(|drive| drive.faults_struck());
+    if point.has_listing() {
+        result.zones = Some(zones_of(&mut reached, at).map_err(unfit)?);
+    }
+    result.faults_struck = owner.with_faults(|drive| drive.faults_struck());
     result.trace = trace.map(|limits| {
         Box::new(PointTrace {
             title: point.title(),
-            config: profile.config,
+            config: config.clone(),
             limits,
             record,
             queues,
-            end: device.with_drive(|drive| drive.now()),
+            end: owner.with_drive(|drive| drive.now()),
         })
     });
     Ok(result)
+}
+
+/// The report of the zones of the first namespace, at `at`.
+fn zones_of<R: Reached>(reached: &mut R, at: Nanos) -> Result<Vec<String>, String> {
+    let mut job = ReportJob::new(&reached.info(), NamespaceId::FIRST)?;
+    let queue = reached.open_queue(1, HostCosts::FREE, Rng::new(0, 0))?;
+    let at = at.max(reached.ready_at());
+    let clock = VirtualClock::starting_at(at);
+    let mut reactor = Reactor::new(clock, reached.device(), StopSignal::default());
+    reactor.add(&mut job, queue, CoreId(0), at);
+    reactor.run();
+    let zones = job.into_zones()?;
+    let mut lines = vec![zone_count_line(zones.len())];
+    lines.extend(zones.iter().map(zone_line));
+    Ok(lines)
 }
 
 /// The thread behind each queue, in the order in which queues are opened, from
@@ -458,6 +553,7 @@ impl Point {
             failures: measured.failures,
             ended_early: measured.ended_early,
             faults_struck: 0,
+            zones: None,
             trace: None,
         }
     }

@@ -4,6 +4,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`emulated`] | the drive, its queue pairs, and the block layer between them |
+//! | [`hosted`] | the same costs in front of any other model: the driver for PCIe on a controller in memory |
 //! | [`ports`] | the drive for several threads, in real time |
 //! | [`costs`] | what using them costs a host, as occupancy of its cores and locks |
 //! | [`stack`] | storage stacks by name, with what they cost |
@@ -35,9 +36,11 @@
 
 pub mod costs;
 pub mod emulated;
+pub mod hosted;
 pub mod ports;
 pub mod stack;
 
 pub use costs::{BlockCosts, HostCosts};
 pub use emulated::{Emulated, EmulatedQueue};
+pub use hosted::{Hosted, HostedQueue};
 pub use ports::{Port, PortDevice, PortQueue, SharedDrive};

@@ -13,14 +13,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use zonelab_config::Problem;
 use zonelab_driver::url::LINUX_SCHEME;
 use zonelab_host::fio::{self, JobFile};
-use zonelab_lab::device::ReportedZone;
+use zonelab_lab::device::{ReportedZone, state_name};
 use zonelab_lab::fio::{FioRun, Report};
 use zonelab_lab::output;
 
 use crate::conditions::ConditionArgs;
 use crate::devices::HostArgs;
 use crate::exit::{Exit, Failure};
-use crate::nvme::state_name;
 use crate::trace;
 
 use ending::{Ending, configuration};

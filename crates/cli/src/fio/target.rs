@@ -52,14 +52,9 @@ impl Way {
         }
     }
 
-    /// What options of the modelled host are for, and why they have no meaning, if they
-    /// have none.
-    const fn has_no_costs(self) -> Option<(&'static str, &'static str)> {
-        match self {
-            Self::Virtual => None,
-            Self::Real => Some(("virtual time", "the host takes the time that it takes")),
-            Self::Pcie => Some(("the modelled host", "the driver has no modelled costs")),
-        }
+    /// Whether what the host costs is modelled.
+    const fn has_modelled_host(self) -> bool {
+        !matches!(self, Self::Real)
     }
 }
 
@@ -186,9 +181,9 @@ impl EmulatedTarget {
         let settings = settings(args, (&profile, nsid), &conditions)?;
         let mut host = args.host_options().into_iter();
         let given = host.find(|(_, is_given)| *is_given);
-        if let (Some((of, why)), Some((option, _))) = (way.has_no_costs(), given) {
+        if let (false, Some((option, _))) = (way.has_modelled_host(), given) {
             return Err(Failure::usage(format!(
-                "{option} is for {of}: on {device} {why}"
+                "{option} is for virtual time: on {device} the host takes the time that it takes"
             )));
         }
         let target = Self {

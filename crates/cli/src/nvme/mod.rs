@@ -21,8 +21,6 @@ use crate::console;
 use crate::devices::HostArgs;
 use crate::exit::{Exit, Failure};
 
-pub(crate) use zones::state_name;
-
 /// Options of `nvme`.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]

@@ -5,13 +5,13 @@ use zonelab_device::Buf;
 use zonelab_driver::Controller as _;
 use zonelab_driver::Namespace;
 use zonelab_driver::tcp::Transfer;
+use zonelab_lab::device::{state_name, zone_count_line, zone_line, zone_type_name};
 use zonelab_nvme::command::{ZoneAppend, ZoneManagementReceive, ZoneManagementSend};
 use zonelab_nvme::identify::IdentifyNamespaceZns;
 use zonelab_nvme::log::LogPageId;
 use zonelab_nvme::zerocopy::FromBytes;
 use zonelab_nvme::zns::{
-    ChangedZoneList, ReportFilter, ReportHeader, ZoneDescriptor, ZoneSendAction, ZoneState,
-    ZoneType,
+    ChangedZoneList, ReportFilter, ReportHeader, ZoneDescriptor, ZoneSendAction,
 };
 
 use super::fields::{Fields, pretty};
@@ -374,7 +374,7 @@ fn report(session: &mut Session, args: &ReportArgs) -> Result<String, Failure> {
         ));
     }
     let lines = zones.iter().map(as_line);
-    Ok(format!("nr_zones: {}\n", zones.len()) + &lines.collect::<String>())
+    Ok(zone_count_line(zones.len()) + "\n" + &lines.collect::<String>())
 }
 
 /// The descriptors of a partial report.
@@ -392,48 +392,14 @@ fn descriptors(report: &[u8]) -> Vec<ZoneDescriptor> {
     zones
 }
 
-fn state(zone: &ZoneDescriptor) -> String {
-    state_name(zone.zs.zs())
-}
-
-/// The name that nvme-cli gives a state.
-pub(crate) fn state_name(state: ZoneState) -> String {
-    let name = match state {
-        ZoneState::EMPTY => "EMPTY",
-        ZoneState::IMPLICITLY_OPENED => "IMP_OPENED",
-        ZoneState::EXPLICITLY_OPENED => "EXP_OPENED",
-        ZoneState::CLOSED => "CLOSED",
-        ZoneState::READ_ONLY => "READONLY",
-        ZoneState::FULL => "FULL",
-        ZoneState::OFFLINE => "OFFLINE",
-        _ => return format!("{:#x}", state.0),
-    };
-    name.to_owned()
-}
-
-fn zone_type(zone: &ZoneDescriptor) -> String {
-    match zone.zt.zt() {
-        ZoneType::SEQUENTIAL_WRITE_REQUIRED => "SEQWRITE_REQ".to_owned(),
-        other => format!("{:#x}", other.0),
-    }
-}
-
 fn as_line(zone: &ZoneDescriptor) -> String {
-    format!(
-        "SLBA: {:<#10x} WP: {:<#10x} Cap: {:<#10x} State: {:<12} Type: {:<14} Attrs: {:#x}\n",
-        zone.zslba.get(),
-        zone.wp.get(),
-        zone.zcap.get(),
-        state(zone),
-        zone_type(zone),
-        zone.za.bits(),
-    )
+    zone_line(zone) + "\n"
 }
 
 fn as_json(zone: &ZoneDescriptor) -> Value {
     json!({
         "slba": zone.zslba.get(), "wp": zone.wp.get(), "cap": zone.zcap.get(),
-        "state": state(zone), "type": zone_type(zone), "attrs": zone.za.bits(),
+        "state": state_name(zone.zs.zs()), "type": zone_type_name(zone.zt.zt()), "attrs": zone.za.bits(),
     })
 }
 
@@ -441,6 +407,7 @@ fn as_json(zone: &ZoneDescriptor) -> Value {
 mod tests {
     use super::*;
     use zonelab_nvme::zerocopy::IntoBytes;
+    use zonelab_nvme::zns::ZoneState;
 
     #[test]
     fn a_report_is_read_as_far_as_it_goes() {

@@ -281,14 +281,19 @@ fn zones_that_were_written_before_can_be_read() {
 fn the_driver_for_pcie_changes_nothing() {
     let scratch = Scratch::new("fio-over-pcie");
     scratch.write("job.fio", BOUNDED);
-    let on = |device: &str| {
+    let on = |device: &str, host: &[&str]| {
         let args = ["job.fio", "--device", device];
-        let result = scratch.json(&[&args[..], &SMALL].concat());
+        let result = scratch.json(&[&args[..], &SMALL, host].concat());
         result["jobs"].clone()
     };
-    let (direct, over_pcie) = (on("confznspp"), on("confznspp?via=pcie"));
-    assert!(direct.as_array().is_some_and(|jobs| jobs.len() == 7));
-    assert_eq!(over_pcie, direct);
+    let stack = ["--host-stack", "io_uring", "--host-jitter", "300ns"];
+    let [free, with_costs] = [&[][..], &stack].map(|host| {
+        let (direct, over_pcie) = (on("confznspp", host), on("confznspp?via=pcie", host));
+        assert!(direct.as_array().is_some_and(|jobs| jobs.len() == 7));
+        assert_eq!(over_pcie, direct, "{host:?}");
+        direct
+    });
+    assert_ne!(free, with_costs);
 }
 
 #[test]

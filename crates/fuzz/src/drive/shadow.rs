@@ -812,7 +812,7 @@ impl Shadow {
             let zone = &self.zones[index];
             let start = (index - self.space.first) as u64 * self.config.zones.size_lbas;
             let pointer = if zone.state == State::Full {
-                u64::MAX
+                start + self.config.zones.capacity_lbas
             } else {
                 start + zone.pointer
             };

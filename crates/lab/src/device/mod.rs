@@ -5,18 +5,24 @@
 //! | --- | --- |
 //! | `alone` | one program by itself, before and between the jobs |
 //! | `over_pcie` | emulated drives behind the driver for PCIe, in virtual time |
+//! | `owner` | whoever owns an emulated drive that jobs run on |
 //! | `pin` | processors that threads run on |
+//! | `reached` | emulated drives in virtual time, as jobs of experiments reach them |
 //! | `site` | what a run needs of a device, and under which clock it runs |
 //! | `threads` | jobs in threads of their own, in real time |
 //! | `watch` | ends waits in real time when there is nothing left to wait for |
+//! | `zone_text` | zones of a report as text |
 //! | `zones` | what the zones of a device hold |
 
 mod alone;
 pub(crate) mod over_pcie;
+pub(crate) mod owner;
 mod pin;
+pub(crate) mod reached;
 pub(crate) mod site;
 pub(crate) mod threads;
 pub(crate) mod watch;
+mod zone_text;
 pub(crate) mod zones;
 
 pub(crate) use alone::run_alone;
@@ -24,4 +30,5 @@ pub use pin::processors;
 pub use site::{QueueOf, Site};
 pub use threads::{NoPart, Part};
 pub use watch::Watched;
+pub use zone_text::{state_name, zone_count_line, zone_line, zone_type_name};
 pub use zones::{ReportedZone, report_zones, runs_of, saved_zones};

@@ -4,7 +4,8 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::AtomicBool;
 
 use zonelab_device::{
-    Buf, Command, Completion, Lba, NamespaceId, Nanos, Op, QueuePair, Tag, ZoneId, ZonedInfo,
+    Buf, Command, Completion, DeviceInfo, Lba, NamespaceId, Nanos, Op, QueuePair, Tag, ZoneId,
+    ZonedInfo,
 };
 use zonelab_host::workload::zone_table::ZoneTable;
 use zonelab_host::{Job, NextWake};
@@ -84,40 +85,59 @@ pub fn report_zones<S: Site>(
     site: &mut S,
     namespace: NamespaceId,
 ) -> Result<Vec<ReportedZone>, String> {
-    let zoned = site.info().namespace(namespace).and_then(|of| of.zoned);
-    let zoned = zoned.ok_or_else(|| format!("namespace {} has no zones", namespace.0))?;
-    let entry = size_of::<ZoneDescriptor>() as u32;
-    let bytes = site.info().max_transfer_bytes.min(REPORT_BYTES);
-    let mut job = Report {
-        namespace,
-        zoned,
-        most: (bytes.saturating_sub(size_of::<ReportHeader>() as u32) / entry).max(1),
-        is_under_way: false,
-        zones: Vec::new(),
-        failure: None,
-    };
+    let mut job = ReportJob::new(site.info(), namespace)?;
+    let zoned = job.zoned;
     run_alone(site, 1, &mut job, &AtomicBool::new(false))?;
-    match job.failure {
-        Some(failure) => Err(format!("the report of zones failed: {failure}")),
-        None if (job.zones.len() as u64) < u64::from(zoned.zones) => {
-            Err("the report of zones never ended".to_owned())
-        }
-        None => Ok(job.zones),
-    }
+    let zones = job.into_zones()?;
+    let zones = zones.iter().map(|zone| ReportedZone::new(zone, zoned));
+    Ok(zones.collect())
 }
 
 /// Reads the report of all zones, piece by piece.
-struct Report {
+pub(crate) struct ReportJob {
     namespace: NamespaceId,
     zoned: ZonedInfo,
     /// Zones of one piece.
     most: u32,
     is_under_way: bool,
-    zones: Vec<ReportedZone>,
+    zones: Vec<ZoneDescriptor>,
     failure: Option<String>,
 }
 
-impl Report {
+impl ReportJob {
+    /// Of the zones of a namespace.
+    ///
+    /// # Errors
+    /// The namespace has no zones: a text that says so.
+    pub(crate) fn new(info: &DeviceInfo, namespace: NamespaceId) -> Result<Self, String> {
+        let zoned = info.namespace(namespace).and_then(|of| of.zoned);
+        let zoned = zoned.ok_or_else(|| format!("namespace {} has no zones", namespace.0))?;
+        let entry = size_of::<ZoneDescriptor>() as u32;
+        let bytes = info.max_transfer_bytes.min(REPORT_BYTES);
+        Ok(Self {
+            namespace,
+            zoned,
+            most: (bytes.saturating_sub(size_of::<ReportHeader>() as u32) / entry).max(1),
+            is_under_way: false,
+            zones: Vec::new(),
+            failure: None,
+        })
+    }
+
+    /// The zones, once it has run.
+    ///
+    /// # Errors
+    /// The device does not report them: a text that says so.
+    pub(crate) fn into_zones(self) -> Result<Vec<ZoneDescriptor>, String> {
+        match self.failure {
+            Some(failure) => Err(format!("the report of zones failed: {failure}")),
+            None if (self.zones.len() as u64) < u64::from(self.zoned.zones) => {
+                Err("the report of zones never ended".to_owned())
+            }
+            None => Ok(self.zones),
+        }
+    }
+
     /// Takes what there is. Whether there may be more.
     fn take(&mut self, completion: &Completion) -> bool {
         self.is_under_way = false;
@@ -136,9 +156,7 @@ impl Report {
         let zones = entries
             .take(count)
             .filter_map(|bytes| ZoneDescriptor::read_from_bytes(bytes).ok());
-        let zoned = self.zoned;
-        self.zones
-            .extend(zones.map(|zone| ReportedZone::new(&zone, zoned)));
+        self.zones.extend(zones);
         if self.zones.len() == before {
             self.failure = Some(format!("there is no zone {before} in it"));
             return false;
@@ -147,7 +165,7 @@ impl Report {
     }
 }
 
-impl Job for Report {
+impl Job for ReportJob {
     fn step(
         &mut self,
         _now: Nanos,

@@ -69,6 +69,9 @@ pub(super) fn names(
         names.known("quick.series".to_owned(), name, &series);
     }
     names.of_checks(experiment, &series, &results);
+    for (i, listing) in experiment.listings.iter().enumerate() {
+        names.known(format!("listing.{i}.series"), &listing.series, &series);
+    }
     for (i, figure) in experiment.figures.iter().enumerate() {
         let path = match experiment.figures.len() {
             1 => "figure.job".to_owned(),

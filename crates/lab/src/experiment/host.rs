@@ -58,19 +58,53 @@ pub struct SchedulerTemplate {
     pub model: SchedulerModel,
 }
 
-/// The host, and the name of its scheduler. If it depends on the axis value, it
-/// is read once that is put in.
-pub(super) fn host(
-    table: &Table<'_>,
-    with_values: bool,
-) -> Result<(HostModel, Option<String>), Reported> {
+/// How jobs reach an emulated drive in virtual time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Via {
+    /// Commands go to the drive as they are.
+    #[default]
+    Direct,
+    /// Through the driver for PCIe: rings, doorbells and PRPs, with a controller in memory
+    /// at the other end.
+    Pcie,
+}
+
+impl Via {
+    /// Names in files, and what they stand for.
+    pub(super) const NAMES: [(&str, Self); 2] = [("direct", Self::Direct), ("pcie", Self::Pcie)];
+
+    /// Its name in files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Pcie => "pcie",
+        }
+    }
+}
+
+/// The table of the host.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HostTable {
+    /// The host, without a scheduler.
+    pub(super) model: HostModel,
+    /// Name of its scheduler.
+    pub(super) scheduler: Option<String>,
+    /// How jobs reach the drive.
+    pub(super) via: Via,
+}
+
+/// The table of the host. If it depends on the axis value, it is read once that is put
+/// in.
+pub(super) fn host(table: &Table<'_>, with_values: bool) -> Result<HostTable, Reported> {
     let varies = |key| table.get(key, |item| Ok(item.is_text("$x"))).or(false);
     if !with_values && table.keys().into_iter().any(|key| varies(key) == Ok(true)) {
-        return Ok((HostModel::default(), None));
+        return Ok(HostTable::default());
     }
     let stack = stack(table, &StackModel::default());
     let spread = time(table, "start_spread", LONGEST).or(0);
     let scheduler = table.string("scheduler").optional();
+    let via = table.choice("via", &Via::NAMES).or(Via::Direct);
     let cores = table.u32("cores").within(1..=4096).optional()?;
     let cores = match cores.and_then(NonZeroU32::new) {
         None => {
@@ -92,7 +126,11 @@ pub(super) fn host(
         cores,
         scheduler: None,
     };
-    Ok((model, scheduler?))
+    Ok(HostTable {
+        model,
+        scheduler: scheduler?,
+        via: via?,
+    })
 }
 
 /// A stack: one by name, or `base`, with what the table says otherwise.

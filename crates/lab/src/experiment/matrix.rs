@@ -341,6 +341,7 @@ fn side_by_side(name: String, front: &Operation, back: Option<&Operation>) -> Se
         name,
         drive: Vec::new(),
         scheduler: None,
+        via: None,
         phases: vec![jobs],
         full_zones,
         x: front.levels.clone(),

@@ -10,6 +10,7 @@
 
 mod check;
 mod host;
+mod listing;
 mod matrix;
 mod published;
 mod read;
@@ -33,7 +34,7 @@ use zonelab_kv::work::Kind;
 
 use crate::kv::KvTemplate;
 
-pub use host::{HostModel, SchedulerModel, SchedulerTemplate, StackModel};
+pub use host::{HostModel, SchedulerModel, SchedulerTemplate, StackModel, Via};
 pub use matrix::{ExplainSpec, MatrixSpec};
 pub(crate) use read::{LONGEST, time};
 pub use search::{MAX_BUDGET, PublishedSetting, SearchSpec};
@@ -60,6 +61,8 @@ pub struct Experiment {
     pub host: HostModel,
     /// Name of the scheduler of series that choose none.
     pub scheduler: Option<String>,
+    /// How the jobs of series that do not say it reach the drive.
+    pub via: Via,
     /// The schedulers that series choose from, besides those that go by their
     /// own names.
     pub schedulers: Vec<SchedulerTemplate>,
@@ -77,6 +80,8 @@ pub struct Experiment {
     pub worked: Vec<Worked>,
     /// Statements about our results that must hold.
     pub checks: Vec<Check>,
+    /// Listings of zones that were published.
+    pub listings: Vec<Listing>,
     /// What `--quick` makes of it.
     pub quick: Quick,
     /// How it is drawn: the panels of one figure.
@@ -372,6 +377,8 @@ pub struct SeriesSpec {
     pub drive: Vec<Override>,
     /// Name of its scheduler; `None`: the experiment's.
     pub scheduler: Option<String>,
+    /// How its jobs reach the drive; `None`: as in the experiment.
+    pub via: Option<Via>,
     /// Jobs that run side by side, one such list after another.
     pub phases: Vec<Vec<String>>,
     /// Axis values at which it is run; empty: all.
@@ -500,6 +507,31 @@ pub struct Check {
     pub needs: Needs,
     /// The published size.
     pub published: Option<f64>,
+    /// Why the statement is no evidence, if an input of the profile or of the host makes it
+    /// true: then it is shown, and not judged.
+    pub input: Option<String>,
+}
+
+/// A line of a listing of zones that was published, as a zone report in nvme-cli's form
+/// has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listing {
+    /// What it is called.
+    pub name: String,
+    /// The series whose drive is asked for its zones when its jobs have ended.
+    pub series: String,
+    /// The lines, in any order: each is compared with the line of ours that begins with
+    /// the same field.
+    pub lines: Vec<ListingLine>,
+}
+
+/// A line of a listing: fields with their values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListingLine {
+    /// As it was published.
+    pub text: String,
+    /// Its fields, in their order: `("SLBA", "0x80000")`.
+    pub fields: Vec<(String, String)>,
 }
 
 /// A value that is calculated from measurements.
@@ -649,6 +681,12 @@ impl Experiment {
             scheduler: name.and_then(|name| self.scheduler_named(name)),
             ..self.host
         }
+    }
+
+    /// How the jobs of a series reach an emulated drive in virtual time.
+    #[must_use]
+    pub fn via_of(&self, series: &SeriesSpec) -> Via {
+        series.via.unwrap_or(self.via)
     }
 
     /// A scheduler: of the file, or one that goes by its own name.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use zonelab_config::{Item, Reported, Table};
 
+use super::host::Via;
 use super::read::{axis_text, set, tables, text, zone_range};
 use super::{PublishedPoint, PublishedTable, SeriesSpec};
 
@@ -12,6 +13,7 @@ pub(super) fn series(table: &Table<'_>) -> Result<SeriesSpec, Reported> {
     let name = table.string("name").required();
     let drive = table.list("drive", set).or(Vec::new());
     let scheduler = table.string("scheduler").optional();
+    let via = table.choice("via", &Via::NAMES).optional();
     let jobs = table.list("jobs", text).optional();
     let names = |item: &Item<'_>| {
         item.items()?
@@ -45,6 +47,7 @@ pub(super) fn series(table: &Table<'_>) -> Result<SeriesSpec, Reported> {
         name: name?,
         drive: drive?,
         scheduler: scheduler?,
+        via: via?,
         phases,
         x: x?,
         full_zones: full_zones?.into_iter().collect(),

@@ -16,7 +16,7 @@ use super::{
     Axis, AxisValue, CommandSize, Compare, Experiment, FigureSpec, Informative, Interference,
     JobTemplate, Quick, WorkTemplate, Worked,
 };
-use super::{check, matrix, search, statement};
+use super::{check, listing, matrix, search, statement};
 
 /// Version of the format that this program reads.
 const SCHEMA: u32 = 1;
@@ -62,7 +62,7 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
     // A host that is wrong does not keep the rest from being read.
     let stack = host
         .as_ref()
-        .map_or_else(|_| StackModel::default(), |(host, _)| host.stack);
+        .map_or_else(|_| StackModel::default(), |host| host.model.stack);
     let reader = JobReader {
         stack: &stack,
         with_values: with_jobs,
@@ -74,11 +74,12 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
     let matrix = matrix::matrix(&root.table("matrix"), reader);
     let worked = tables(&root, "worked", worked);
     let checks = tables(&root, "check", statement::check);
+    let listings = tables(&root, "listing", listing::listing);
     let quick = quick(&root.table("quick"));
     let figures = figures(&root);
     let search = search::search(&root.table("search"));
     schema?;
-    let (host, scheduler) = host?;
+    let host = host?;
     let (mut jobs, mut series, mut interference) = (jobs?, series?, interference?);
     let matrix = matrix?.map(|expanded| {
         jobs.extend(expanded.jobs);
@@ -94,8 +95,9 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
         profile: profile?,
         drive: drive?,
         axis: axis?,
-        host,
-        scheduler,
+        host: host.model,
+        scheduler: host.scheduler,
+        via: host.via,
         schedulers: schedulers?,
         jobs,
         series,
@@ -104,6 +106,7 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
         matrix,
         worked: worked?,
         checks: checks?,
+        listings: listings?,
         quick: quick?,
         figures: figures?,
         search: search?,

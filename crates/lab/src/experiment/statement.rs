@@ -17,10 +17,11 @@ pub(super) fn check(table: &Table<'_>) -> Result<Check, Reported> {
     let says = table.string("says").required();
     let value = derived(table);
     let published = table.get("published", Item::f64).optional();
+    let input = table.string("input").optional();
     let at_least = table.get("at_least", Item::f64).optional();
     let at_most = table.get("at_most", Item::f64).optional();
     let (published, at_least, at_most) = (published?, at_least?, at_most?);
-    let (value, factor) = value?;
+    let (input, (value, factor)) = (input?, value?);
     if factor.is_some() {
         table.refuse("at_least", "`smaller` and `larger` are bounded by `factor`")?;
     }
@@ -52,6 +53,7 @@ pub(super) fn check(table: &Table<'_>) -> Result<Check, Reported> {
         value,
         needs,
         published,
+        input,
     })
 }
 

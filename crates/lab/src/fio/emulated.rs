@@ -1,7 +1,6 @@
 //! Runs a plan on an emulated drive, under either clock.
 
 use zonelab_device::{Monotonic, NamespaceId};
-use zonelab_endpoint::Endpoint;
 use zonelab_host::fio::Plan;
 use zonelab_host::stats::Latency;
 use zonelab_host::workload::zone_table::ZoneTable;
@@ -14,7 +13,8 @@ use zonelab_ssd::{Control, Drive, snapshot};
 use super::agreement::empty_commands;
 use super::run::{FioRun, RunSettings, Runner};
 use crate::device::Site;
-use crate::device::over_pcie::{self, OverPcie, endpoint_of};
+use crate::device::over_pcie::{OverPcie, endpoint_of};
+use crate::device::owner::Owner;
 use crate::device::site::{InRealTime, InVirtualTime};
 use crate::device::zones::declare;
 use crate::trace::PointTrace;
@@ -48,8 +48,9 @@ pub fn run_in_real_time(
     on_emulated(plan, config, settings, drive, site)
 }
 
-/// The same in virtual time through the driver for PCIe, on a controller in memory. The
-/// driver's own code has no modelled costs.
+/// The same in virtual time through the driver for PCIe, on a controller in memory: the
+/// driver's own code takes no time of the model, and the host has the costs that
+/// `settings` say.
 ///
 /// # Errors
 /// As [`run`].
@@ -58,7 +59,9 @@ pub fn run_over_pcie(
     config: &DriveConfig,
     settings: &RunSettings,
 ) -> Result<FioRun, String> {
-    on_emulated(plan, config, settings, endpoint_of, OverPcie::new)
+    let costs = settings.costs;
+    let site = |endpoint: &_| OverPcie::new(endpoint, costs);
+    on_emulated(plan, config, settings, endpoint_of, site)
 }
 
 /// What an empty command takes ([`empty_commands`]) on a new drive, in virtual or
@@ -79,42 +82,6 @@ pub fn empty_commands_of_emulated(
     }
     let device = Emulated::new(drive);
     empty_commands(&mut InVirtualTime { device, costs }, namespace)
-}
-
-/// Whoever owns a drive that jobs run on.
-trait Owner {
-    fn with_drive<T>(&self, f: impl FnOnce(&mut Drive) -> T) -> T;
-    fn with_faults<T>(&self, f: impl FnOnce(&mut FaultyDrive) -> T) -> T;
-}
-
-impl Owner for Emulated {
-    fn with_drive<T>(&self, f: impl FnOnce(&mut Drive) -> T) -> T {
-        Self::with_drive(self, f)
-    }
-
-    fn with_faults<T>(&self, f: impl FnOnce(&mut FaultyDrive) -> T) -> T {
-        Self::with_faults(self, f)
-    }
-}
-
-impl Owner for SharedDrive {
-    fn with_drive<T>(&self, f: impl FnOnce(&mut Drive) -> T) -> T {
-        Self::with_drive(self, f)
-    }
-
-    fn with_faults<T>(&self, f: impl FnOnce(&mut FaultyDrive) -> T) -> T {
-        Self::with_faults(self, f)
-    }
-}
-
-impl Owner for Endpoint {
-    fn with_drive<T>(&self, f: impl FnOnce(&mut Drive) -> T) -> T {
-        over_pcie::with_drive(self, f)
-    }
-
-    fn with_faults<T>(&self, f: impl FnOnce(&mut FaultyDrive) -> T) -> T {
-        over_pcie::with_faults(self, f)
-    }
 }
 
 fn on_emulated<O: Owner, S: Site>(

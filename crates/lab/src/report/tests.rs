@@ -87,6 +87,7 @@ fn result(x: usize, kiops: f64, experiment: &Experiment) -> PointResult {
         failures: Vec::new(),
         ended_early: Vec::new(),
         faults_struck: 0,
+        zones: None,
         trace: None,
     }
 }

@@ -1,10 +1,11 @@
 //! When two points are the same.
 
+use serde_json::Value;
 use zonelab_config::Errors;
 use zonelab_ssd::profile::to_toml;
 
 use super::{Point, Profiles};
-use crate::experiment::{Experiment, SeriesSpec};
+use crate::experiment::{Experiment, SeriesSpec, Via};
 use crate::output::digest;
 
 impl Point {
@@ -26,6 +27,7 @@ impl Point {
             id,      // names make the seed
             host: _, // with the series' scheduler: below
             scheduler: _,
+            via: _, // that of the series: below
             schedulers: _,
             jobs: _,    // those of the series: below
             profile: _, // in the drive, as are settings of it
@@ -40,6 +42,7 @@ impl Point {
             matrix: _,
             worked: _,
             checks: _,
+            listings: _, // zones are asked for when the jobs have ended
             quick: _,
             figures: _,
             search: _,
@@ -50,18 +53,23 @@ impl Point {
             full_zones: _,
             drive: _,
             scheduler: _,
+            via: _,
             x: _,
             published: _,
             points: _,
         } = series;
-        let parts = serde_json::json!([
-            id,
-            name,
-            x.text,
+        let mut parts = vec![
+            id.clone(),
+            name.clone(),
+            x.text.clone(),
             format!("{:?}", self.host()),
             self.describe_jobs(),
             to_toml(&self.drive(profiles)?.config),
-        ]);
-        Ok(digest(parts.to_string().as_bytes()))
+        ];
+        // Of the direct way, the identity that points have always had.
+        if self.via() != Via::Direct {
+            parts.push(self.via().name().to_owned());
+        }
+        Ok(digest(Value::from(parts).to_string().as_bytes()))
     }
 }

@@ -6,7 +6,7 @@ use zonelab_device::{DeviceInfo, NamespaceId, Nanos};
 
 use super::specs::Shape;
 use super::{Point, RunError};
-use crate::experiment::{JobTemplate, StackModel, WorkTemplate};
+use crate::experiment::{JobTemplate, StackModel, Via, WorkTemplate};
 
 impl Point {
     /// Whether its jobs fit a device that is not emulated here.
@@ -50,6 +50,9 @@ impl Point {
         }
         if host.cores.is_some() {
             keys.push("host.cores".to_owned());
+        }
+        if self.via() != Via::Direct {
+            keys.push("host.via".to_owned());
         }
         let own = self.jobs().filter(|job| job.stack.is_some());
         keys.extend(own.map(|job| format!("[job.host] of \"{}\"", job.name)));

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use zonelab_device::{DeviceQueue, Nanos};
+use zonelab_device::{DeviceInfo, DeviceQueue, Nanos};
 use zonelab_host::block::MergeCount;
 use zonelab_host::stats::{GroupStats, Latency, OpKind};
 use zonelab_host::workload::{AT_ONCE, JobResult, Shared, WorkloadJob};
-use zonelab_host::{CoreId, Reactor, Rng, StopSignal, VirtualClock};
+use zonelab_host::{CoreId, Job, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_kv::files::FilesError;
-use zonelab_sim::{Emulated, HostCosts};
+use zonelab_sim::HostCosts;
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::{DataStore, DriveConfig};
 
@@ -17,6 +17,8 @@ use super::specs::Thread;
 use super::{EndedEarly, JobMeasured};
 use crate::conditions::JobFailure;
 use crate::detail::JobDetail;
+use crate::device::owner::Owner;
+use crate::device::reached::Reached;
 use crate::experiment::{HostModel, JobTemplate, WorkTemplate};
 use crate::kv::{self, KvJob, KvRun, Surroundings, Wear};
 use crate::metrics::Metrics;
@@ -27,7 +29,8 @@ pub(super) struct PhaseEnd {
     pub(super) jobs: Vec<JobResult>,
     /// Key-value workloads by job.
     pub(super) stores: Vec<(String, Result<KvRun, FilesError>)>,
-    /// When the last of them ended.
+    /// When they could begin, and when the last of them ended.
+    pub(super) from: Nanos,
     pub(super) at: Nanos,
     /// Jobs that wait for something that cannot happen any more.
     pub(super) stuck_jobs: u32,
@@ -124,19 +127,23 @@ pub const STORE_DEPTH: u32 = 1024;
 
 /// Runs jobs side by side until all have ended, each thread on a core of its
 /// own or, if there are fewer, in turn with others.
-pub(super) fn run_phase(
-    (device, config): (&Emulated, &DriveConfig),
+///
+/// # Errors
+/// The drive has no queue for one of them: a text that says so.
+pub(super) fn run_phase<R: Reached>(
+    (reached, config): (&mut R, &DriveConfig),
     (threads, stores): (Vec<Thread>, &[&JobTemplate]),
     host: &HostModel,
     from: Nanos,
     rng: &mut Rng,
-) -> PhaseEnd {
+) -> Result<PhaseEnd, String> {
     let stop = StopSignal::default();
-    let mut sharers = Sharers::of(device, config);
+    let (info, owner) = (reached.info(), reached.owner().clone());
+    let mut sharers = Sharers::of(&owner, &info, config);
     let mut jobs: Vec<(WorkloadJob, Nanos, HostCosts)> = threads
         .into_iter()
         .map(|mut thread| {
-            let start = from + thread.delay + rng_within(rng, host.start_spread);
+            let start = thread.delay + rng_within(rng, host.start_spread);
             let addresses = Rng::new(rng.next_u64(), 0);
             let stack = thread.stack.unwrap_or(host.stack);
             thread.spec.sleep_slack = stack.sleep_slack;
@@ -148,58 +155,67 @@ pub(super) fn run_phase(
                 zones: sharing,
                 ..Shared::from(stop.clone())
             };
-            let job = WorkloadJob::new(thread.spec, device.info(), addresses, shared);
+            let job = WorkloadJob::new(thread.spec, &info, addresses, shared);
             (job, start, stack.costs)
         })
         .collect();
     let mut stores: Vec<(&JobTemplate, KvJob)> = stores
         .iter()
-        .filter_map(|template| Some((*template, store_job(template, device, config, &stop, rng)?)))
+        .filter_map(|template| {
+            let job = store_job(template, (&owner, &info), config, &stop, rng)?;
+            Some((*template, job))
+        })
         .collect();
     sharers.start(stop.bell());
-    let mut reactor = Reactor::new(VirtualClock::starting_at(from), device.clone(), stop);
+    let mut queues = Vec::with_capacity(jobs.len() + stores.len());
+    for (job, start, costs) in &jobs {
+        let queue = reached.open_queue(job.depth(), *costs, Rng::new(rng.next_u64(), 1))?;
+        queues.push((queue, *start));
+    }
+    for (template, _) in &stores {
+        let start = template.start + rng_within(rng, host.start_spread);
+        let costs = template.stack.unwrap_or(host.stack).costs;
+        let queue = reached.open_queue(STORE_DEPTH, costs, Rng::new(rng.next_u64(), 1))?;
+        queues.push((queue, start));
+    }
+    // Opening queues may have taken time.
+    let from = from.max(reached.ready_at());
+    let mut reactor = Reactor::new(VirtualClock::starting_at(from), reached.device(), stop);
     if let Some((_, slice)) = host.cores {
         reactor = reactor.in_slices(slice);
     }
-    let mut queues = Vec::with_capacity(jobs.len());
-    for (index, (job, start, costs)) in jobs.iter_mut().enumerate() {
-        let queue = device.open_queue(job.depth(), *costs, Rng::new(rng.next_u64(), 1));
-        queues.push(queue.id());
+    let workloads = jobs.iter_mut().map(|(job, ..)| job as &mut dyn Job);
+    let all = workloads.chain(stores.iter_mut().map(|(_, job)| job as &mut dyn Job));
+    let mut ids = Vec::with_capacity(queues.len());
+    for ((thread, job), (queue, start)) in (0..).zip(all).zip(queues) {
+        ids.push(queue.id());
         // Fits: templates have at most 4096 threads.
-        let thread = index as u32;
         let core = host.cores.map_or(thread, |(cores, _)| thread % cores);
-        reactor.add(job, queue, CoreId(core), *start);
-    }
-    let threads = queues.len() as u32;
-    for (thread, (template, job)) in (threads..).zip(&mut stores) {
-        let start = from + template.start + rng_within(rng, host.start_spread);
-        let costs = template.stack.unwrap_or(host.stack).costs;
-        let queue = device.open_queue(STORE_DEPTH, costs, Rng::new(rng.next_u64(), 1));
-        let core = host.cores.map_or(thread, |(cores, _)| thread % cores);
-        reactor.add(job, queue, CoreId(core), start);
+        reactor.add(job, queue, CoreId(core), from + start);
     }
     let end = reactor.run();
-    let results = jobs.into_iter().zip(queues).map(|((job, ..), queue)| {
+    let results = jobs.into_iter().zip(ids).map(|((job, ..), queue)| {
         let mut result = job.into_result();
-        result.merges = device.merges(queue);
+        result.merges = reached.merges(queue);
         result
     });
     let ended = |(template, job): (&JobTemplate, KvJob)| {
         // One that waits for ever has no result, and is counted among the stuck.
         Some((template.name.clone(), job.into_run()?))
     };
-    PhaseEnd {
+    Ok(PhaseEnd {
         jobs: results.collect(),
         stores: stores.into_iter().filter_map(ended).collect(),
+        from,
         at: end.at,
         stuck_jobs: end.stuck_jobs,
-    }
+    })
 }
 
-/// A key-value workload on `device`, as a job.
-fn store_job(
+/// A key-value workload on the drive of `owner`, as a job.
+fn store_job<O: Owner + Clone + 'static>(
     template: &JobTemplate,
-    device: &Emulated,
+    (owner, info): (&O, &DeviceInfo),
     config: &DriveConfig,
     stop: &StopSignal,
     rng: &mut Rng,
@@ -207,9 +223,9 @@ fn store_job(
     let WorkTemplate::Kv(kv) = &template.work else {
         return None;
     };
-    let drive = device.clone();
+    let drive = owner.clone();
     let surroundings = Surroundings {
-        info: device.info().clone(),
+        info: info.clone(),
         totals: Some(Box::new(move || drive.with_drive(|drive| drive.totals()))),
         keeps_data: config.data == DataStore::Memory,
         stop: stop.clone(),

@@ -275,6 +275,7 @@ fn phase_end(ended: Ended<Output>, stores: Vec<String>) -> PhaseEnd {
     let mut end = PhaseEnd {
         jobs: Vec::new(),
         stores: Vec::new(),
+        from: Nanos::ZERO,
         at: ended.at,
         stuck_jobs: 0,
     };

@@ -41,6 +41,9 @@ pub struct PointResult {
     pub ended_early: Vec<EndedEarly>,
     /// How often faults have struck.
     pub faults_struck: u64,
+    /// The report of zones at its end, line by line, if the experiment has a listing to
+    /// compare it with.
+    pub zones: Option<Vec<String>>,
     /// Its trace, if it was asked for ([`Point::trace`]).
     pub trace: Option<Box<PointTrace>>,
 }
@@ -88,6 +91,7 @@ impl PointResult {
             failures: Vec::new(),
             ended_early: Vec::new(),
             faults_struck: self.faults_struck,
+            zones: self.zones.clone(),
             trace: None,
         }
     }

@@ -2,25 +2,28 @@
 
 use std::collections::BTreeMap;
 
+use zonelab_device::DeviceInfo;
 use zonelab_host::Bell;
 use zonelab_host::workload::JobSpec;
 use zonelab_host::workload::zone_table::{SharedZones, ZoneTable};
-use zonelab_sim::Emulated;
 use zonelab_ssd::config::DriveConfig;
 
+use crate::device::owner::Owner;
 use crate::device::zones::declare;
 
 /// The tables of the jobs of a phase whose threads share zones, by their names.
-pub(super) struct Sharers<'a> {
-    device: &'a Emulated,
+pub(super) struct Sharers<'a, O> {
+    owner: &'a O,
+    info: &'a DeviceInfo,
     config: &'a DriveConfig,
     tables: BTreeMap<String, (SharedZones, u32)>,
 }
 
-impl<'a> Sharers<'a> {
-    pub(super) fn of(device: &'a Emulated, config: &'a DriveConfig) -> Self {
+impl<'a, O: Owner> Sharers<'a, O> {
+    pub(super) fn of(owner: &'a O, info: &'a DeviceInfo, config: &'a DriveConfig) -> Self {
         Self {
-            device,
+            owner,
+            info,
             config,
             tables: BTreeMap::new(),
         }
@@ -33,10 +36,10 @@ impl<'a> Sharers<'a> {
             *threads += 1;
             return Some((table.clone(), *threads - 1));
         }
-        let zoned = self.device.info().namespace(spec.namespace)?.zoned?;
+        let zoned = self.info.namespace(spec.namespace)?.zoned?;
         let mine = self.config.zones_of(spec.namespace)?;
         let mut table = ZoneTable::new(zoned, None);
-        self.device
+        self.owner
             .with_drive(|drive| declare(drive, mine, &mut table));
         let table = SharedZones::new(table);
         self.tables.insert(spec.name.clone(), (table.clone(), 1));

@@ -55,7 +55,7 @@ pub(crate) fn lines(summary: &Summary) -> Vec<String> {
             count => format!(", {count} {word}"),
         };
         lines.push(format!(
-            "statements: {}{}{}{}{}",
+            "statements: {}{}{}{}{}{}",
             stats.count,
             count(
                 Verdict::Ok,
@@ -66,6 +66,7 @@ pub(crate) fn lines(summary: &Summary) -> Vec<String> {
             ),
             count(Verdict::Missed, "MISSED"),
             count(Verdict::Fail, "FAIL"),
+            count(Verdict::Input, "input"),
             count(Verdict::Info, "info"),
         ));
     }

@@ -35,7 +35,7 @@ const SILENT: [&str; 4] = ["S3a", "S4a", "S4b", "S4d"];
 const STORES: [&str; 2] = ["S3b", "S3d"];
 
 /// Of the larger ZN540, thesis.
-const DRIVE_V: [&str; 2] = ["V1", "V2"];
+const DRIVE_V: [&str; 4] = ["V1", "V2", "V4", "V10"];
 
 fn all() -> impl Iterator<Item = &'static str> {
     EMULATOR
@@ -68,10 +68,10 @@ fn they_are_all_there_under_their_ids() {
         let experiment = experiment(id);
         let kind = match id {
             // What is published of C5 is that there is interference at all.
-            "C5" | "P6" | "P7" | "P8" | "P9b" | "P10" | "V1" | "V2" | "S4a" | "S4d" => "S",
+            "C5" | "P6" | "P7" | "P8" | "P9b" | "P10" | "S4a" | "S4d" => "S",
             "S3a" | "S4b" => "E",
             _ if SHAPES.contains(&id) => "S",
-            _ if STORES.contains(&id) => "S",
+            _ if STORES.contains(&id) || DRIVE_V.contains(&id) => "S",
             _ if EMULATOR.contains(&id) || COSMOS.contains(&id) => "E",
             _ => "D",
         };

@@ -36,7 +36,9 @@ fn rows() -> BTreeMap<String, BTreeSet<String>> {
         let compared = compared.map(|compare| compare.id.clone().unwrap_or_else(own));
         let checked = experiment.checks.iter();
         let checked = checked.map(|check| check.id.clone().unwrap_or_else(own));
-        let of_itself = !experiment.interference.is_empty() || !experiment.worked.is_empty();
+        let of_itself = !experiment.interference.is_empty()
+            || !experiment.worked.is_empty()
+            || !experiment.listings.is_empty();
         let ids: BTreeSet<String> = compared.chain(checked).chain(of_itself.then(own)).collect();
         rows.insert(own(), ids);
     }

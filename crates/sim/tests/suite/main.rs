@@ -13,6 +13,7 @@
 //! | `softfinish` | finishing a zone by writes: data and buffers |
 //! | `softfinish_jobs` | the same as the work of a job |
 //! | `directed` | jobs in directions, which share zones |
+//! | `hosted` | the same costs in front of any other model |
 //! | `tasks` | programs as async code |
 //! | `block` | schedulers between queues and a drive: costs, data, switches |
 //! | `side_by_side` | zones that are written at the same time, on drives with a write buffer |
@@ -20,6 +21,7 @@
 mod block;
 mod cores;
 mod directed;
+mod hosted;
 mod on_a_drive;
 mod ports;
 mod queue;

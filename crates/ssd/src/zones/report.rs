@@ -8,8 +8,8 @@ use zonelab_nvme::zns::{ReportFilter, ReportHeader, ZoneAttributes, ZoneDescript
 use super::table::State;
 use super::{Finished, Zones};
 
-/// A write pointer without meaning. The specification leaves its value open;
-/// hosts are used to this one (QEMU reports it).
+/// The write pointer of a zone that cannot be used any more. The specification leaves its
+/// value open; hosts are used to this one (QEMU reports it).
 const NO_WRITE_POINTER: u64 = u64::MAX;
 
 impl Zones {
@@ -76,6 +76,10 @@ impl Zones {
         let start = self.start_of(index).0 - first_lba;
         let pointer = if zone.state.has_write_pointer() {
             start + zone.written_lbas(self.capacity_lbas)
+        } else if zone.state == State::Full {
+            // The specification leaves it open, too. A ZN540 reports the end of the capacity
+            // (ZNS in a user-space driver, listing 4.1).
+            start + self.capacity_lbas
         } else {
             NO_WRITE_POINTER
         };

@@ -375,7 +375,9 @@ impl Reference {
         let area = if zone.area.is_some() { 0x08 } else { 0 };
         let attributes = extension | area;
         let pointer = match zone.state {
-            ZoneState::FULL | ZoneState::READ_ONLY | ZoneState::OFFLINE => 0xffff_ffff_ffff_ffff,
+            ZoneState::READ_ONLY | ZoneState::OFFLINE => 0xffff_ffff_ffff_ffff,
+            // The specification leaves it open; a ZN540 says the end of its capacity.
+            ZoneState::FULL => self.end(index),
             _ => zone.pointer,
         };
         let mut bytes = vec![2, zone.state.0 << 4, attributes, 0, 0, 0, 0, 0];

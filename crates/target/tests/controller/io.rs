@@ -127,7 +127,7 @@ fn zones_go_through_their_states() {
     for (action, state, pointer) in [
         (ZoneSendAction::OPEN, ZoneState::EXPLICITLY_OPENED, 0),
         (ZoneSendAction::CLOSE, ZoneState::CLOSED, 0),
-        (ZoneSendAction::FINISH, ZoneState::FULL, u64::MAX),
+        (ZoneSendAction::FINISH, ZoneState::FULL, 128),
         (ZoneSendAction::RESET, ZoneState::EMPTY, 0),
     ] {
         assert_eq!(send(&mut host, 0, action).status(), Status::SUCCESS);
