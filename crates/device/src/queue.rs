@@ -163,3 +163,26 @@ pub trait QueuePair {
     /// Moves finished commands to the end of `done` and returns their number.
     fn poll(&mut self, done: &mut Vec<Completion>) -> usize;
 }
+
+/// For programs that choose the kind of their device when they run.
+impl<Q: QueuePair + ?Sized> QueuePair for Box<Q> {
+    fn info(&self) -> &DeviceInfo {
+        Q::info(self)
+    }
+
+    fn now(&self) -> Nanos {
+        Q::now(self)
+    }
+
+    fn submit(&mut self, command: Command, tag: Tag, data: Option<Buf>) -> Result<(), Rejected> {
+        Q::submit(self, command, tag, data)
+    }
+
+    fn ring(&mut self) {
+        Q::ring(self);
+    }
+
+    fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
+        Q::poll(self, done)
+    }
+}

@@ -14,6 +14,7 @@
 //! | [`HostSecrets`] | what a host authenticates itself with, if it is asked |
 //! | [`Identity`] | what a controller says of itself |
 //! | [`pcie`] | the driver for controllers on PCIe: rings, DMA memory, doorbells |
+//! | [`zones`] | zones as values, on a queue pair of any kind |
 //!
 //! Calls of the controller wait, and so does who asks a queue or the device to;
 //! all of them to the nanosecond that they are told, as far as the kernel goes.
@@ -36,6 +37,7 @@ mod starting;
 pub mod tcp;
 mod transport;
 pub mod url;
+pub mod zones;
 
 pub use any::{AnyController, AnyOptions, AnyQueue};
 pub use authentication::HostSecrets;

@@ -1,0 +1,165 @@
+//! The states of a zone as types.
+
+use core::fmt;
+
+use zonelab_device::{QueuePair, ZoneId};
+use zonelab_nvme::zns::ZoneState;
+
+use super::error::{MoveFailed, ZoneError};
+use super::zone::{Core, Zone};
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A state of a [`Zone`]: one of the types of this module.
+pub trait State: sealed::Sealed {}
+
+/// States in which a zone can have data that can be read.
+pub trait Readable: State {}
+
+/// States from which a zone is reset.
+pub trait Resettable: State {}
+
+/// States from which a zone is finished.
+pub trait Finishable: State {}
+
+macro_rules! states {
+    ($($(#[$doc:meta])* $name:ident: $($trait:ident),*;)*) => {$(
+        $(#[$doc])*
+        #[derive(Copy, Clone, Debug)]
+        pub enum $name {}
+        impl sealed::Sealed for $name {}
+        impl State for $name {}
+        $(impl $trait for $name {})*
+    )*};
+}
+
+states! {
+    /// Nothing is written. It takes no resources of the drive.
+    Empty: Finishable;
+    /// It can be written, and takes an open resource. Whether it was opened explicitly or by a
+    /// write makes no difference to what can be done.
+    Open: Readable, Resettable, Finishable;
+    /// It has data and room for more, and takes an active resource. It is opened before it is
+    /// written.
+    Closed: Readable, Resettable, Finishable;
+    /// Nothing more can be written.
+    Full: Readable, Resettable;
+    /// The drive lets nobody write to it any more, nor reset it.
+    ReadOnly: Readable;
+    /// The drive has lost it.
+    Offline: ;
+    /// A command failed, and only [`Zone::refresh`] tells what the zone is like.
+    Unknown: ;
+}
+
+/// A zone in a state that the program does not know yet.
+pub enum AnyZone<'ns, Q: QueuePair> {
+    /// Nothing is written.
+    Empty(Zone<'ns, Q, Empty>),
+    /// It can be written.
+    Open(Zone<'ns, Q, Open>),
+    /// It has data and room for more.
+    Closed(Zone<'ns, Q, Closed>),
+    /// Nothing more can be written.
+    Full(Zone<'ns, Q, Full>),
+    /// It can only be read.
+    ReadOnly(Zone<'ns, Q, ReadOnly>),
+    /// It can only be looked at.
+    Offline(Zone<'ns, Q, Offline>),
+}
+
+impl<'ns, Q: QueuePair> AnyZone<'ns, Q> {
+    /// Which zone.
+    #[must_use]
+    pub fn id(&self) -> ZoneId {
+        match self {
+            Self::Empty(zone) => zone.id(),
+            Self::Open(zone) => zone.id(),
+            Self::Closed(zone) => zone.id(),
+            Self::Full(zone) => zone.id(),
+            Self::ReadOnly(zone) => zone.id(),
+            Self::Offline(zone) => zone.id(),
+        }
+    }
+
+    /// Its state, for messages. An open zone counts as opened explicitly.
+    #[must_use]
+    pub const fn state(&self) -> ZoneState {
+        match self {
+            Self::Empty(_) => ZoneState::EMPTY,
+            Self::Open(_) => ZoneState::EXPLICITLY_OPENED,
+            Self::Closed(_) => ZoneState::CLOSED,
+            Self::Full(_) => ZoneState::FULL,
+            Self::ReadOnly(_) => ZoneState::READ_ONLY,
+            Self::Offline(_) => ZoneState::OFFLINE,
+        }
+    }
+
+    /// Makes it writable: opens it unless it is open.
+    ///
+    /// # Errors
+    /// [`ZoneError::WrongState`]: it is full, read only or offline. Else as [`Zone::refresh`].
+    pub fn open(self) -> Result<Zone<'ns, Q, Open>, MoveFailed<'ns, Q>> {
+        match self {
+            Self::Empty(zone) => zone.open(),
+            Self::Closed(zone) => zone.open(),
+            Self::Open(zone) => Ok(zone),
+            other => Err(other.wrong_state()),
+        }
+    }
+
+    /// Empties it, with all that it holds, unless it is empty.
+    ///
+    /// # Errors
+    /// [`ZoneError::WrongState`]: it is read only or offline. Else as [`Zone::refresh`].
+    pub fn reset(self) -> Result<Zone<'ns, Q, Empty>, MoveFailed<'ns, Q>> {
+        match self {
+            Self::Empty(zone) => Ok(zone),
+            Self::Open(zone) => zone.reset(),
+            Self::Closed(zone) => zone.reset(),
+            Self::Full(zone) => zone.reset(),
+            other => Err(other.wrong_state()),
+        }
+    }
+
+    /// Asks the drive again, as [`Zone::refresh`].
+    ///
+    /// # Errors
+    /// As of [`Zone::refresh`].
+    pub fn refresh(self) -> Result<Self, MoveFailed<'ns, Q>> {
+        self.into_core().refresh()
+    }
+
+    fn wrong_state(self) -> MoveFailed<'ns, Q> {
+        let (zone, state) = (self.id(), self.state());
+        let error = ZoneError::WrongState { zone, state };
+        self.into_core().failed(error)
+    }
+
+    fn into_core(self) -> Core<'ns, Q> {
+        match self {
+            Self::Empty(zone) => zone.core,
+            Self::Open(zone) => zone.core,
+            Self::Closed(zone) => zone.core,
+            Self::Full(zone) => zone.core,
+            Self::ReadOnly(zone) => zone.core,
+            Self::Offline(zone) => zone.core,
+        }
+    }
+}
+
+impl<Q: QueuePair> fmt::Debug for AnyZone<'_, Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, zone): (_, &dyn fmt::Debug) = match self {
+            Self::Empty(zone) => ("Empty", zone),
+            Self::Open(zone) => ("Open", zone),
+            Self::Closed(zone) => ("Closed", zone),
+            Self::Full(zone) => ("Full", zone),
+            Self::ReadOnly(zone) => ("ReadOnly", zone),
+            Self::Offline(zone) => ("Offline", zone),
+        };
+        f.debug_tuple(name).field(zone).finish()
+    }
+}
