@@ -7,8 +7,8 @@ use zonelab_device::{
     Buf, Command, Completion, DeviceInfo, Lba, NamespaceId, Nanos, Op, QueuePair, Rejected, Tag,
 };
 use zonelab_driver::pcie::{Function as _, PcieController, PcieOptions, PcieQueue};
-use zonelab_driver::zones::{Empty, Open};
-use zonelab_driver::zones::{Settings, Zone, ZonedNamespace};
+
+use zonelab_driver::zones::{Settings, ZonedNamespace};
 use zonelab_endpoint::{Endpoint, EndpointSettings};
 use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_ssd::config::DataStore;
