@@ -102,7 +102,7 @@ pub(crate) fn on_emulated(
 }
 
 /// Runs `example` on the drive at an address.
-fn on_real(
+pub(crate) fn on_real(
     address: &str,
     (zone, may_overwrite): (Option<ZoneId>, bool),
     example: impl FnOnce(Drive) -> Result<(), Failure>,

@@ -61,8 +61,12 @@ impl Target {
         }
     }
 
+    pub(crate) fn url(&self) -> String {
+        format!("tcp://127.0.0.1:{}/{NQN}", self.port)
+    }
+
     pub(crate) fn options(&self, query: &str) -> Options {
-        let url = format!("tcp://127.0.0.1:{}/{NQN}{query}", self.port);
+        let url = self.url() + query;
         Options::new(TcpAddress::parse(&url).unwrap())
     }
 

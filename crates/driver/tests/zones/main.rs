@@ -6,7 +6,6 @@
 )]
 
 mod appends;
-mod examples;
 mod faults;
 mod handles;
 mod oracle;

@@ -432,7 +432,7 @@ fn run(actions: &[(u32, Action)]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(10000) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn handles_are_what_the_state_machine_says(actions in actions()) {
