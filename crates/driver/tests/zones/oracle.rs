@@ -216,7 +216,7 @@ const fn sizes(action: Action) -> (u64, u64) {
     match action {
         Action::Write(count) | Action::Append(count) => (1, count),
         Action::Appends(count) => (4, count),
-        _ => (0, 0),
+        _ => (0, 1),
     }
 }
 
@@ -339,11 +339,7 @@ impl<'ns> Run<'ns> {
         let ended = put(&mut open, action, byte);
         let (commands, count) = sizes(action);
         // Each command is sent if there is room for it.
-        let sent = if count == 0 {
-            0
-        } else {
-            commands.min(room / count)
-        };
+        let sent = commands.min(room / count);
         if sent == 0 {
             let error = ended.unwrap_err();
             assert!(
