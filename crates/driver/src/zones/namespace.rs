@@ -26,7 +26,8 @@ pub struct Settings {
     /// Commands in flight at most, of all zones together; at least 1. More than the queue
     /// pair takes is no error: it says so itself.
     pub in_flight: u16,
-    /// What to do while nothing happens.
+    /// What to do while nothing happens. The time of a model goes on only if this lets it: with
+    /// the default a call on one would wait forever.
     pub pause: Pause,
 }
 
