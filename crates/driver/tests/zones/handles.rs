@@ -3,7 +3,7 @@
 use zonelab_device::{Lba, NamespaceId, ZoneId};
 use zonelab_driver::zones::{AnyZone, Settings, ZoneError, ZonedNamespace};
 use zonelab_nvme::Status;
-use zonelab_nvme::zns::{ReportFilter, ZoneState};
+use zonelab_nvme::zns::ZoneState;
 
 use crate::rig::{CAPACITY, LBA, Rig, ZONE, ZONES, blocks};
 
@@ -173,29 +173,6 @@ fn a_full_zone_is_not_closed() {
     let failed = zone.close().unwrap_err();
     assert!(matches!(failed.error, ZoneError::WrongState { .. }));
     assert!(matches!(failed.zone.refresh().unwrap(), AnyZone::Full(_)));
-}
-
-#[test]
-fn reports_come_in_pages_and_by_state() {
-    let rig = Rig::new();
-    rig.namespace
-        .zone(ZoneId(4))
-        .unwrap()
-        .open()
-        .unwrap()
-        .finish()
-        .unwrap();
-    let zones = |first, filter| -> Vec<u32> {
-        let report = rig.namespace.report_from(ZoneId(first), filter);
-        report.map(|info| info.unwrap().zone.0).collect()
-    };
-    assert_eq!(zones(0, ReportFilter::ALL), [0, 1, 2, 3, 4, 5]);
-    assert_eq!(zones(2, ReportFilter::EMPTY), [2, 3, 5]);
-    assert_eq!(zones(0, ReportFilter::FULL), [4]);
-    assert!(zones(5, ReportFilter::FULL).is_empty());
-    assert!(zones(6, ReportFilter::ALL).is_empty());
-    assert_eq!(rig.namespace.zone_of(Lba(ZONE * 5 + 1)), Some(ZoneId(5)));
-    assert_eq!(rig.namespace.zone_of(Lba(ZONE * 6)), None);
 }
 
 #[test]

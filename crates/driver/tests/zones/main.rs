@@ -9,4 +9,5 @@ mod appends;
 mod faults;
 mod handles;
 mod oracle;
+mod reports;
 mod rig;

@@ -26,6 +26,9 @@ pub(crate) const ZONES: u32 = 6;
 pub(crate) const MAX_OPEN: usize = 3;
 pub(crate) const MAX_ACTIVE: usize = 4;
 
+/// What the tags of reports have besides.
+const REPORT: u32 = 1 << 16;
+
 /// What may be done to completions on their way.
 #[derive(Clone, Default)]
 pub(crate) struct Meddling {
@@ -33,18 +36,23 @@ pub(crate) struct Meddling {
     pub(crate) together: Rc<Cell<usize>>,
     /// This is added to results.
     pub(crate) shift: Rc<Cell<u64>>,
+    /// This is done to reports.
+    pub(crate) report: Rc<Cell<Option<fn(&mut [u8])>>>,
+    /// Reports that were asked for.
+    pub(crate) reports: Rc<Cell<u64>>,
 }
 
 /// A queue whose completions are meddled with.
 pub(crate) struct Queue {
     inner: PcieQueue<Endpoint>,
+    info: DeviceInfo,
     meddling: Meddling,
     held: Vec<Completion>,
 }
 
 impl QueuePair for Queue {
     fn info(&self) -> &DeviceInfo {
-        self.inner.info()
+        &self.info
     }
 
     fn now(&self) -> Nanos {
@@ -52,6 +60,8 @@ impl QueuePair for Queue {
     }
 
     fn submit(&mut self, command: Command, tag: Tag, data: Option<Buf>) -> Result<(), Rejected> {
+        let is_report = matches!(command.op, Op::ZoneReceive { .. });
+        let tag = Tag(tag.0 | if is_report { REPORT } else { 0 });
         self.inner.submit(command, tag, data)
     }
 
@@ -65,10 +75,17 @@ impl QueuePair for Queue {
         if count < self.meddling.together.get() {
             return 0;
         }
-        let shift = self.meddling.shift.get();
-        done.extend(self.held.drain(..).rev().map(|of| Completion {
-            result: of.result + shift,
-            ..of
+        let meddling = &self.meddling;
+        done.extend(self.held.drain(..).rev().map(|mut of| {
+            of.result += meddling.shift.get();
+            if of.tag.0 & REPORT != 0 {
+                of.tag.0 -= REPORT;
+                meddling.reports.set(meddling.reports.get() + 1);
+                if let (Some(change), Some(data)) = (meddling.report.get(), &mut of.data) {
+                    change(data);
+                }
+            }
+            of
         }));
         count
     }
@@ -91,8 +108,17 @@ impl Rig {
         Self::with(Settings::default())
     }
 
-    /// Six small zones.
+    /// One whose transfers are so long at most.
+    pub(crate) fn moving(max_transfer_bytes: u32) -> Self {
+        Self::made(Settings::default(), max_transfer_bytes)
+    }
+
     pub(crate) fn with(settings: Settings) -> Self {
+        Self::made(settings, 1 << 20)
+    }
+
+    /// Six small zones.
+    fn made(settings: Settings, max_transfer_bytes: u32) -> Self {
         let mut config = profile::builtin("confznspp").unwrap().config;
         config.geometry.pages_per_block = 4;
         config.geometry.blocks_per_plane = 64;
@@ -109,8 +135,13 @@ impl Rig {
         };
         let mut controller = PcieController::connect(endpoint.clone(), options).unwrap();
         let meddling = Meddling::default();
+        let inner = controller.open_queue().unwrap();
         let queue = Queue {
-            inner: controller.open_queue().unwrap(),
+            info: DeviceInfo {
+                max_transfer_bytes,
+                ..inner.info().clone()
+            },
+            inner,
             meddling: meddling.clone(),
             held: Vec::new(),
         };
