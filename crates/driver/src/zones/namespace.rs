@@ -101,11 +101,14 @@ impl<Q: QueuePair> ZonedNamespace<Q> {
         let not_zoned = ZoneError::NotZoned { nsid };
         let namespace = info.namespace(nsid).ok_or(not_zoned)?;
         let zoned = namespace.zoned.ok_or(not_zoned)?;
+        let zone_size_lbas = zoned.zone_size_lbas.max(1);
+        // Zones beyond the last possible address are none.
+        let most = u32::try_from(u64::MAX / zone_size_lbas).unwrap_or(u32::MAX);
         let facts = Facts {
             nsid,
             lba_bytes: namespace.lba_bytes.max(1),
-            zones: zoned.zones,
-            zone_size_lbas: zoned.zone_size_lbas.max(1),
+            zones: zoned.zones.min(most),
+            zone_size_lbas,
             max_transfer_bytes: info.max_transfer_bytes,
             max_append_bytes: info.max_append_bytes,
         };
