@@ -10,8 +10,8 @@ use std::rc::Rc;
 
 use zonelab_device::{Buf, NamespaceId, QueuePair, ZoneId};
 use zonelab_driver::linux::LinuxOptions;
-use zonelab_driver::pcie::vfio::VfioOptions;
-use zonelab_driver::pcie::{Function as _, PcieController, PcieOptions};
+
+use zonelab_driver::pcie::{Function as _, LocalOptions, PcieController, PcieOptions};
 use zonelab_driver::url::Address;
 use zonelab_driver::zones::{
     AnyZone, Empty, Pause, Settings, Zone, ZoneError, ZonedNamespace, driving,
@@ -110,7 +110,7 @@ pub(crate) fn on_real(
     let options = match Address::parse(address)? {
         Address::Tcp(address) => AnyOptions::Tcp(Box::new(Options::new(address))),
         Address::Linux(address) => AnyOptions::Linux(LinuxOptions::new(address)),
-        Address::Pcie(address) => AnyOptions::Pcie(Box::new(VfioOptions::new(address))),
+        Address::Pcie(address) => AnyOptions::Pcie(Box::new(LocalOptions::new(address))),
     };
     let controller = AnyController::connect(options)?;
     let nsid = NamespaceId(controller.nsid());
