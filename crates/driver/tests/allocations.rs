@@ -29,12 +29,12 @@ std::thread_local! {
 /// The system's allocator, and a count.
 struct Counting;
 
-// SAFETY: all calls go to the system's allocator as they came; the count has no destructor and
-// needs no allocation.
 #[expect(
     unsafe_code,
     reason = "an allocator is the only one who sees allocations"
 )]
+// SAFETY: all calls go to the system's allocator as they came; the count has no destructor and
+// needs no allocation.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
@@ -110,8 +110,10 @@ impl QueuePair for Nowhere {
             Op::ZoneReceive { .. } => {
                 let mut zone = ZoneDescriptor::sequential(ZoneState::EMPTY);
                 zone.zcap = ZONE.into();
-                let mut header = ReportHeader::default();
-                header.nr_zones = 1.into();
+                let header = ReportHeader {
+                    nr_zones: 1.into(),
+                    ..ReportHeader::default()
+                };
                 let report = data.as_deref_mut().unwrap();
                 report[..64].copy_from_slice(header.as_bytes());
                 report[64..128].copy_from_slice(zone.as_bytes());
