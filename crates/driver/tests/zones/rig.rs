@@ -29,6 +29,9 @@ pub(crate) const MAX_ACTIVE: usize = 4;
 /// What the tags of reports have besides.
 const REPORT: u32 = 1 << 16;
 
+/// Changes a report.
+pub(crate) type Change = fn(&mut [u8]);
+
 /// What may be done to completions on their way.
 #[derive(Clone, Default)]
 pub(crate) struct Meddling {
@@ -37,7 +40,7 @@ pub(crate) struct Meddling {
     /// This is added to results.
     pub(crate) shift: Rc<Cell<u64>>,
     /// This is done to reports.
-    pub(crate) report: Rc<Cell<Option<fn(&mut [u8])>>>,
+    pub(crate) report: Rc<Cell<Option<Change>>>,
     /// Reports that were asked for.
     pub(crate) reports: Rc<Cell<u64>>,
 }
