@@ -181,7 +181,9 @@ fn run_together<'a>(
     .unwrap_or(Duration::MAX)
 }
 
-/// A queue, and the buffers that go round through it.
+/// A queue, and the buffers that go round through it. Its lists have room to spare, so
+/// that two threads write to no cache line of each other.
+#[repr(align(128))]
 struct Load {
     queue: PcieQueue<Immediate>,
     command: Command,
@@ -203,7 +205,8 @@ impl Load {
             true => Op::Read { slba, nlb },
             false => Op::Write { slba, nlb },
         };
-        let mut buffers = Vec::new();
+        let room = 2 * case.depth as usize;
+        let mut buffers = Vec::with_capacity(room);
         for _ in 0..case.depth {
             buffers.push(match case.memory {
                 Memory::None => None,
@@ -216,7 +219,7 @@ impl Load {
             command: Command::new(op),
             depth: case.depth,
             buffers,
-            done: Vec::with_capacity(case.depth as usize),
+            done: Vec::with_capacity(room),
         })
     }
 

@@ -21,15 +21,28 @@ const FREE: u32 = u32::MAX;
 /// the slot protects.
 #[derive(Debug)]
 pub struct CommandIds {
+    // Each has a cache line to spare at its end, so that the queues of two threads do not
+    // write to one.
     /// By slot: the identifier in flight, or [`FREE`].
-    expected: Box<[u32]>,
+    expected: Vec<u32>,
     /// By slot: the next identifier.
-    next: Box<[u16]>,
+    next: Vec<u16>,
     /// Free slots; the one that was freed last is in the cache.
     free: Vec<u16>,
     /// One generation.
     step: u16,
     slot_mask: u16,
+}
+
+/// Bytes that processors move between their caches at once: two lines of 64 where they
+/// fetch neighbours.
+const CACHE_BYTES: usize = 128;
+
+/// A list with room for that many bytes more.
+fn padded<T>(items: impl ExactSizeIterator<Item = T>) -> Vec<T> {
+    let mut list = Vec::with_capacity(items.len() + CACHE_BYTES / size_of::<T>());
+    list.extend(items);
+    list
 }
 
 impl CommandIds {
@@ -39,9 +52,9 @@ impl CommandIds {
         let slots = slots.clamp(1, MAX_SLOTS);
         let bits = 16 - (slots - 1).leading_zeros();
         Self {
-            expected: vec![FREE; slots.into()].into_boxed_slice(),
-            next: (0..slots).collect(),
-            free: (0..slots).rev().collect(),
+            expected: padded((0..slots).map(|_| FREE)),
+            next: padded(0..slots),
+            free: padded((0..slots).rev()),
             step: if has_generations { 1 << bits } else { 0 },
             slot_mask: ((1_u32 << bits) - 1) as u16,
         }

@@ -35,7 +35,10 @@ pub(crate) const PAGE: PageSize = PageSize::from_mps(0);
 /// for loads that do not look at the data. Buffers of
 /// [`PcieController::buffer`](super::PcieController::buffer) are accessed by the device
 /// itself; all others are copied.
+///
+/// Threads that have a queue each write to no cache line of each other.
 #[derive(Debug)]
+#[repr(align(128))]
 pub struct PcieQueue<F: Function> {
     pair: RingPair,
     slots: Box<[Slot]>,

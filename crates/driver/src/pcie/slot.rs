@@ -25,6 +25,7 @@ enum Way {
 /// Invariant: from [`Slot::fill`] to [`Slot::empty`] the caller's buffer is in here and
 /// nowhere else, and the bounce memory is not replaced.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct Slot {
     pub(crate) tag: Tag,
     pub(crate) began: Nanos,
