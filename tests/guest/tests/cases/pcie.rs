@@ -384,11 +384,11 @@ fn goes_on_after_a_reset(guest: &mut Guest, way: &Way) -> Result<()> {
     let (_, address) = prepare(guest, way)?;
     bind(guest, way, &address)?;
     let options = "--ioengine=libaio --zone_append=1 --size=64m --offset_increment=64m \
-                   --numjobs=2 --time_based --runtime=10 --continue_on_error=all --command-timeout 500ms";
+                   --numjobs=2 --time_based --runtime=12 --continue_on_error=all --command-timeout 1s";
     let job = running_with(guest, way, &address, options)?;
     // A write a second: all but the first are late, and so is their abortion.
     guest.throttle_drive(1)?;
-    guest.ok("sleep 2.5")?;
+    guest.ok("sleep 4.5")?;
     guest.throttle_drive(0)?;
     let before = guest.drive_writes()?;
     let output = guest.wait(&job, LIMIT)?;
