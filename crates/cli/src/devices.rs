@@ -232,13 +232,15 @@ pub(crate) fn connect(options: AnyOptions) -> Result<Drive, Failure> {
 /// # Errors
 /// It could not be left in order.
 pub(crate) fn leave(controller: impl Controller) -> Result<(), DriverError> {
-    match controller.resets() {
-        0 => {}
-        resets => eprintln!(
-            "zonelab: warning: the controller was reset {resets} times: commands took too long, \
-             or it failed; those in flight were aborted"
-        ),
-    }
+    let times = match controller.resets() {
+        0 => return controller.disconnect(),
+        1 => "once".to_owned(),
+        resets => format!("{resets} times"),
+    };
+    eprintln!(
+        "zonelab: warning: the controller was reset {times}: commands took too long, or it \
+         failed; those in flight were aborted"
+    );
     controller.disconnect()
 }
 

@@ -4,7 +4,10 @@
 //! above a controller in ordinary memory. Nothing in them is `Send` or `Sync` by
 //! itself: a queue pair needs only what its own thread has.
 
+use std::io;
+
 use zonelab_device::Nanos;
+use zonelab_nvme::property::Property;
 
 use super::dma::DmaRegion;
 
@@ -37,6 +40,11 @@ pub trait Registers {
     fn write64(&self, offset: u64, value: u64) {
         self.write32(offset, value as u32);
         self.write32(offset + 4, (value >> 32) as u32);
+    }
+
+    /// Whether the device is gone: CSTS, of which no value is all ones, reads as that.
+    fn is_gone(&self) -> bool {
+        self.read32(Property::CSTS.0.into()) == u32::MAX
     }
 }
 
@@ -82,6 +90,16 @@ pub trait DmaMemory {
 /// hardware, which goes on by itself; a controller that is a model does something
 /// only when it is told the time.
 pub trait Function: Registers + DmaMemory + Clone {
+    /// Lets the device access memory. This is called once the controller has been seen to
+    /// be disabled: the queues of one that somebody left enabled are in memory that belongs
+    /// to others by now. Models need nothing of the kind.
+    ///
+    /// # Errors
+    /// The system refuses.
+    fn let_access_memory(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// The time: of the clock of the run.
     fn now(&self) -> Nanos;
 

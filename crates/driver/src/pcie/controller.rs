@@ -167,6 +167,7 @@ impl<F: Function> PcieController<F> {
         let bringup = Bringup::new(function.clone(), access.clone())?;
         // It may be in use from before, by memory that is nobody's any more.
         bringup.disable()?;
+        bringup.function.let_access_memory()?;
         let settings = admin_settings(&bringup, &options, None);
         let admin = Admin::new(function, &settings, access.clone()).map_err(PcieError::from)?;
         let mut starting = Unfinished { bringup, admin };

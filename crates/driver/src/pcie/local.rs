@@ -1,6 +1,7 @@
 //! A controller of this machine among the other transports, whichever driver of the kernel
 //! has handed it over: `pcie://0000:01:00.0`.
 
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -109,12 +110,6 @@ impl LocalFunction {
         either!(self, it => it.is_asked_for())
     }
 
-    /// Whether the device is gone: its registers read as all ones.
-    #[must_use]
-    pub fn is_gone(&self) -> bool {
-        either!(self, it => it.is_gone())
-    }
-
     /// What becomes readable when the host asks for the device, where it does.
     fn requests(&self) -> BorrowedFd<'_> {
         either!(self, it => it.requests())
@@ -144,6 +139,10 @@ impl DmaMemory for LocalFunction {
 }
 
 impl Function for LocalFunction {
+    fn let_access_memory(&self) -> io::Result<()> {
+        either!(self, it => it.let_access_memory())
+    }
+
     fn now(&self) -> Nanos {
         either!(self, it => it.now())
     }

@@ -139,9 +139,9 @@ impl<F: Function> RecoveringController<F> {
     /// Enables it again if all queues are quiet.
     fn start(&mut self) -> Result<(), DriverError> {
         let Some(queues) = self.recovery.quiet_queues() else {
-            return match self.controller.function().read32(CONTROLLER_STATUS) {
-                u32::MAX => Err(PcieError::Gone.into()),
-                _ => Ok(()),
+            return match self.controller.function().is_gone() {
+                true => Err(PcieError::Gone.into()),
+                false => Ok(()),
             };
         };
         self.controller.start_again()?;
@@ -167,9 +167,6 @@ impl<F: Function> RecoveringController<F> {
         self.recovery.lose();
     }
 }
-
-/// The register CSTS.
-const CONTROLLER_STATUS: u64 = 0x1c;
 
 /// An I/O queue of a [`RecoveringController`], which any thread may drive.
 ///
@@ -273,7 +270,7 @@ impl<F: Function> RecoveringQueue<F> {
             Phase::Stopped => {
                 self.queue.give_up(Status::ABORTED_BY_HOST);
                 self.epoch = epoch;
-                self.recovery.is_quiet(self.queue.id());
+                self.recovery.note_quiet(self.queue.id());
             }
             Phase::Working => {
                 // Two resets at once: the next look finds the other.
@@ -372,7 +369,7 @@ impl<F: Function> QueuePair for RecoveringQueue<F> {
         let mut found = self.queue.poll(done);
         if !self.has_worked && self.queue.counts().completions > before {
             self.has_worked = true;
-            self.recovery.has_worked();
+            self.recovery.note_progress();
         }
         if self.has_ended {
             return found;

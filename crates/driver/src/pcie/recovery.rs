@@ -145,12 +145,12 @@ impl Recovery {
     }
 
     /// A queue has had a completion.
-    pub(crate) fn has_worked(&self) {
+    pub(crate) fn note_progress(&self) {
         self.has_progress.store(true, Ordering::Relaxed);
     }
 
     /// Nothing of a queue is in flight, and it submits nothing in this epoch.
-    pub(crate) fn is_quiet(&self, id: QueueId) {
+    pub(crate) fn note_quiet(&self, id: QueueId) {
         if let Some(stage) = self.state().of(id) {
             *stage = Stage::Quiet;
         }

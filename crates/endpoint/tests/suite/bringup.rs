@@ -154,8 +154,11 @@ struct Altered {
     endpoint: Endpoint,
     cap_or: u64,
     cap_and: u64,
-    /// Writes of CC that changed EN while RDY did not agree with it.
+    /// Writes of CC that changed EN while RDY did not agree with it; and steps in the wrong
+    /// order where it matters who may access memory.
     rash: Rc<Cell<u32>>,
+    /// It may access memory.
+    may_access: Rc<Cell<bool>>,
 }
 
 impl Altered {
@@ -171,7 +174,17 @@ impl Altered {
             cap_or,
             cap_and,
             rash,
+            may_access: Rc::default(),
         }
+    }
+
+    fn is_rash(&self) {
+        self.rash.set(self.rash.get() + 1);
+    }
+
+    fn is_ready(&self) -> bool {
+        let csts = self.endpoint.read32(Property::CSTS.0.into());
+        ControllerStatus::from_bits(csts).rdy()
     }
 }
 
@@ -192,10 +205,10 @@ impl Registers for Altered {
     fn write32(&self, offset: u64, value: u32) {
         if offset == u64::from(Property::CC.0) {
             let was = self.endpoint.read32(offset) & 1 != 0;
-            let csts = self.endpoint.read32(Property::CSTS.0.into());
-            let is_change = was != (value & 1 != 0);
-            if is_change && ControllerStatus::from_bits(csts).rdy() != was {
-                self.rash.set(self.rash.get() + 1);
+            let is_on = value & 1 != 0;
+            let is_early = is_on && !self.may_access.get();
+            if is_early || (was != is_on && self.is_ready() != was) {
+                self.is_rash();
             }
         }
         self.endpoint.write32(offset, value);
@@ -209,6 +222,14 @@ impl DmaMemory for Altered {
 }
 
 impl Function for Altered {
+    fn let_access_memory(&self) -> std::io::Result<()> {
+        if self.is_ready() || self.endpoint.read32(Property::CC.0.into()) & 1 != 0 {
+            self.is_rash();
+        }
+        self.may_access.set(true);
+        Ok(())
+    }
+
     fn now(&self) -> Nanos {
         self.endpoint.now()
     }
@@ -216,6 +237,18 @@ impl Function for Altered {
     fn pause(&self, span: Nanos) {
         self.endpoint.pause(span);
     }
+}
+
+/// One that somebody has left enabled may not access memory before it is disabled.
+#[test]
+fn a_controller_that_was_left_enabled_is_disabled_before_it_may_access_memory() {
+    let altered = Altered::new(0, u64::MAX);
+    core::mem::forget(connect(&altered.endpoint, PcieOptions::default()));
+    assert!(altered.is_ready());
+    let controller = PcieController::connect(altered.clone(), PcieOptions::default()).unwrap();
+    controller.check().unwrap();
+    assert!(altered.may_access.get());
+    assert_eq!(altered.rash.get(), 0);
 }
 
 #[test]
@@ -242,8 +275,7 @@ fn a_controller_that_is_being_enabled_is_let_come_to_that_end() {
     altered.write32(Property::AQA.0.into(), 1 << 16 | 1);
     altered.write64(Property::ASQ.0.into(), asq.iova());
     altered.write64(Property::ACQ.0.into(), acq.iova());
-    altered.write32(Property::CC.0.into(), 0x0046_0061);
-    assert_eq!(altered.rash.get(), 0);
+    altered.endpoint.write32(Property::CC.0.into(), 0x0046_0061);
     let controller = PcieController::connect(altered.clone(), PcieOptions::default()).unwrap();
     assert_eq!(controller.info().namespaces.len(), 1);
     drop(controller);

@@ -384,18 +384,8 @@ fn jobs_do_what_fio_does(guest: &mut Guest) -> Result<()> {
             "{ZONELAB} fio /scratch/job.fio --device linux://{node} --overwrite --json \
              2> /scratch/err || {{ cat /scratch/err; exit 1; }}"
         );
-        let text = guest.ok_for(LIMIT, &script)?;
-        let report: Value = serde_json::from_str(&text).with_context(|| text.clone())?;
-        let jobs = report["jobs"].as_array().context("no jobs")?;
-        let resets: Option<u64> = jobs
-            .iter()
-            .map(|job| job["zonelab"]["cleared_zones"].as_u64())
-            .sum();
-        let ours = Outcome {
-            jobs: amounts(&report)?,
-            resets: resets.context("no resets")?,
-            zones: zones(guest, &drive)?,
-        };
+        let report = run_json(guest, &script)?;
+        let ours = ours(guest, &report, &drive)?;
         ensure!(ours == theirs, "{node}: fio\n{theirs:?}\nzonelab\n{ours:?}");
     }
     drive.reset_all(guest)
@@ -447,7 +437,27 @@ pub(crate) fn amounts(report: &Value) -> Result<Vec<Amounts>> {
         .collect()
 }
 
-pub(crate) fn zones(guest: &mut Guest, drive: &Drive) -> Result<Vec<(State, u64)>> {
+/// Runs a script that prints a report in JSON.
+pub(crate) fn run_json(guest: &mut Guest, script: &str) -> Result<Value> {
+    let text = guest.ok_for(LIMIT, script)?;
+    serde_json::from_str(&text).with_context(|| text.clone())
+}
+
+/// What `zonelab fio` says of its jobs in `report`, and the zones that they left.
+pub(crate) fn ours(guest: &mut Guest, report: &Value, drive: &Drive) -> Result<Outcome> {
+    let jobs = report["jobs"].as_array().context("no jobs")?;
+    let resets: Option<u64> = jobs
+        .iter()
+        .map(|job| job["zonelab"]["cleared_zones"].as_u64())
+        .sum();
+    Ok(Outcome {
+        jobs: amounts(report)?,
+        resets: resets.context("no resets")?,
+        zones: zones(guest, drive)?,
+    })
+}
+
+fn zones(guest: &mut Guest, drive: &Drive) -> Result<Vec<(State, u64)>> {
     let report = drive.report(guest, 0, 5)?;
     let pointer = |zone: &Zone| match zone.state {
         State::Full => zone.start_lba + zone.capacity_lbas,

@@ -4,12 +4,11 @@
 //! The cases are the same whichever driver of the kernel hands the drive over: [`Way`].
 
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::Value;
 use zonelab_guest_tests::drive::State;
 use zonelab_guest_tests::{Drive, Guest, Job};
 
 use crate::passthrough::{
-    JOBS, LIMIT, Outcome, ZONELAB, amounts, fio, install, json, refuses, zones,
+    JOBS, LIMIT, ZONELAB, amounts, fio, install, json, ours, refuses, run_json,
 };
 
 /// How a drive is handed to a program.
@@ -260,19 +259,9 @@ fn jobs_do_what_fio_does(guest: &mut Guest, way: &Way) -> Result<()> {
         "cat > /scratch/job.fio <<'END OF JOB'\n{JOBS}\nEND OF JOB\n\
          {run} /scratch/job.fio --json 2> /scratch/err || {{ cat /scratch/err; exit 1; }}"
     );
-    let text = guest.ok_for(LIMIT, &script)?;
-    let report: Value = serde_json::from_str(&text).with_context(|| text.clone())?;
+    let report = run_json(guest, &script)?;
     let drive = release(guest, &address)?;
-    let jobs = report["jobs"].as_array().context("no jobs")?;
-    let resets: Option<u64> = jobs
-        .iter()
-        .map(|job| job["zonelab"]["cleared_zones"].as_u64())
-        .sum();
-    let ours = Outcome {
-        jobs: amounts(&report)?,
-        resets: resets.context("no resets")?,
-        zones: zones(guest, &drive)?,
-    };
+    let ours = ours(guest, &report, &drive)?;
     // A controller that is shut down closes its zones.
     let (ours, theirs) = (ours.without_closing(), theirs.without_closing());
     ensure!(ours == theirs, "fio\n{theirs:?}\nzonelab\n{ours:?}");
@@ -294,9 +283,7 @@ fn appends_from_several_queues(guest: &mut Guest, way: &Way) -> Result<()> {
             "{run} --name=appends {what} {options} 2> /scratch/err || \
              {{ cat /scratch/err; exit 1; }}"
         );
-        let text = guest.ok_for(LIMIT, &script)?;
-        let report: Value = serde_json::from_str(&text).with_context(|| text.clone())?;
-        Ok(amounts(&report)?
+        Ok(amounts(&run_json(guest, &script)?)?
             .iter()
             .map(|(_, [_, (_, bytes)])| bytes)
             .sum())

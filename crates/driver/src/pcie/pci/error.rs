@@ -79,17 +79,6 @@ pub enum HandoverError {
         /// The address.
         address: PciAddress,
     },
-    /// The controller cannot be stopped.
-    #[error(
-        "the controller at {address} was left enabled and does not stop: {state}; \
-         `echo 1 > /sys/bus/pci/devices/{address}/reset` may help"
-    )]
-    NotQuiet {
-        /// The address.
-        address: PciAddress,
-        /// What its registers say.
-        state: String,
-    },
     /// No memory whose place is known.
     #[error("memory for {address}: {source}")]
     Memory {

@@ -1,9 +1,9 @@
 //! PCI functions by UIO (`uio_pci_generic`): without an IOMMU, so that the device can reach
 //! all memory of the machine.
 //!
-//! What an IOMMU would do is done by order here: a controller that somebody left enabled is
-//! stopped before it may access memory, and may no longer access any before the first page
-//! is given back. Why it is as it is: `docs/decisions/0030-drives-without-an-iommu.md`.
+//! What an IOMMU would do is done by order here: the device may not access memory before its
+//! controller has been disabled, and may no longer access any before the first page is given
+//! back. Why it is as it is: `docs/decisions/0030-drives-without-an-iommu.md`.
 
 mod memory;
 mod pagemap;
@@ -18,7 +18,6 @@ use std::sync::Arc;
 
 use rustix::event::EventfdFlags;
 use zonelab_device::{Monotonic, Nanos};
-use zonelab_nvme::property::{Capabilities, Configuration, ControllerStatus, Property};
 
 pub use memory::HugePageError;
 
@@ -37,11 +36,6 @@ const BUS_MASTER: u16 = 1 << 2;
 const INTERRUPT_DISABLE: u16 = 1 << 10;
 /// Of a function that is gone, all registers read as this.
 const GONE: u16 = u16::MAX;
-
-/// Unit of CAP.TO.
-const READY_UNIT_MS: u64 = 500;
-/// How long to wait before CSTS is read again.
-const LOOK_EVERY: Nanos = Nanos::from_ms(1);
 
 /// The longest piece of memory that the device finds in one piece: a huge page.
 pub use memory::HUGE_PAGE_BYTES;
@@ -100,11 +94,8 @@ impl UioFunction {
         };
         let bar = registers(&bus.path(address).join("resource0"))?;
         let device = Device::new(bus, address, node)?;
-        // Not before nobody can make it access memory that is no longer its own.
-        stop(&bar, clock).map_err(|state| HandoverError::NotQuiet { address, state })?;
         let memory = HugeMemory::new(device);
         let memory = memory.map_err(|source| HandoverError::Memory { address, source })?;
-        memory.device().let_access_memory()?;
         Ok(Self {
             bar,
             memory: Arc::new(memory),
@@ -117,12 +108,6 @@ impl UioFunction {
     #[must_use]
     pub fn is_asked_for(&self) -> bool {
         !self.memory.device().is_ours()
-    }
-
-    /// Whether the device is gone: its registers read as all ones.
-    #[must_use]
-    pub fn is_gone(&self) -> bool {
-        self.read32(Property::CSTS.0.into()) == u32::MAX
     }
 
     /// Something to wait for that never comes.
@@ -151,37 +136,6 @@ fn registers(path: &Path) -> Result<MappedBar, HandoverError> {
     removed::map_registers(&file, bytes).map_err(|errno| failed(errno.into()))
 }
 
-/// Stops a controller that a program has left enabled: its queues are in memory that
-/// belongs to others by now.
-///
-/// # Errors
-/// It does not stop; what its registers say.
-fn stop(bar: &MappedBar, clock: Monotonic) -> Result<(), String> {
-    let at = |property: Property| u64::from(property.0);
-    let cap = bar.read64(at(Property::CAP));
-    let status = || bar.read32(at(Property::CSTS));
-    if cap == u64::MAX || status() == u32::MAX {
-        return Err("all of its registers read as ones".to_owned());
-    }
-    let configuration = Configuration::from_bits(bar.read32(at(Property::CC)));
-    if configuration.en() {
-        let off = configuration.with_en(false);
-        bar.write32(at(Property::CC), off.bits());
-    }
-    let units = u64::from(Capabilities::from_bits(cap).to()).max(1);
-    let end = clock
-        .now()
-        .saturating_add(Nanos::from_ms(units * READY_UNIT_MS));
-    while ControllerStatus::from_bits(status()).rdy() {
-        if clock.now() >= end {
-            let csts = status();
-            return Err(format!("CSTS is {csts:#010x} after {units} times 500 ms"));
-        }
-        clock::sleep(clock, LOOK_EVERY);
-    }
-    Ok(())
-}
-
 impl Device {
     /// Sets a device up, as far as that its registers can be accessed. It may not access
     /// memory yet.
@@ -193,7 +147,12 @@ impl Device {
             address,
             source: errno.into(),
         })?;
-        let before = command(&config).map_err(|source| call(address, source))?;
+        let call = |source| HandoverError::Call {
+            what: "the command register",
+            address,
+            source,
+        };
+        let before = command(&config).map_err(call)?;
         let device = Self {
             bus,
             address,
@@ -202,19 +161,13 @@ impl Device {
             _node: node,
             requests,
         };
-        device.set_command(device.before | MEMORY_SPACE | INTERRUPT_DISABLE)?;
+        let bits = device.before | MEMORY_SPACE | INTERRUPT_DISABLE;
+        device.set_command(bits).map_err(call)?;
         Ok(device)
     }
 
-    /// The device may access memory from here on, and does once the controller is enabled.
-    fn let_access_memory(&self) -> Result<(), HandoverError> {
-        let bits = self.before | MEMORY_SPACE | INTERRUPT_DISABLE | BUS_MASTER;
-        self.set_command(bits)
-    }
-
-    fn set_command(&self, bits: u16) -> Result<(), HandoverError> {
-        let written = self.config.write_all_at(&bits.to_le_bytes(), COMMAND);
-        written.map_err(|source| call(self.address, source))
+    fn set_command(&self, bits: u16) -> io::Result<()> {
+        self.config.write_all_at(&bits.to_le_bytes(), COMMAND)
     }
 
     /// Whether the driver still has the function that handed it to us.
@@ -253,14 +206,6 @@ fn command(config: &File) -> io::Result<u16> {
     Ok(u16::from_le_bytes(bytes))
 }
 
-fn call(address: PciAddress, source: io::Error) -> HandoverError {
-    HandoverError::Call {
-        what: "the command register",
-        address,
-        source,
-    }
-}
-
 impl Registers for UioFunction {
     fn bar_bytes(&self) -> u64 {
         self.bar.bar_bytes()
@@ -284,6 +229,11 @@ impl DmaMemory for UioFunction {
 }
 
 impl Function for UioFunction {
+    fn let_access_memory(&self) -> io::Result<()> {
+        let device = self.memory.device();
+        device.set_command(device.before | MEMORY_SPACE | INTERRUPT_DISABLE | BUS_MASTER)
+    }
+
     fn now(&self) -> Nanos {
         self.clock.now()
     }

@@ -5,6 +5,7 @@ mod ioctl;
 mod memory;
 
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -25,8 +26,6 @@ use memory::AddressSpace;
 const COMMAND: u64 = 4;
 const MEMORY_SPACE: u16 = 1 << 1;
 const BUS_MASTER: u16 = 1 << 2;
-/// The register CSTS, of which no value is all ones.
-const CONTROLLER_STATUS: u64 = 0x1c;
 
 /// An NVMe controller that VFIO has handed to this program.
 ///
@@ -108,12 +107,6 @@ impl VfioFunction {
         self.device.is_asked_for(Nanos::ZERO)
     }
 
-    /// Whether the device is gone: its registers read as all ones.
-    #[must_use]
-    pub fn is_gone(&self) -> bool {
-        self.read32(CONTROLLER_STATUS) == u32::MAX
-    }
-
     /// What becomes readable when the host asks for the device.
     pub(super) fn requests(&self) -> BorrowedFd<'_> {
         self.device.requests.as_fd()
@@ -144,7 +137,8 @@ fn check_interface(container: &File) -> Result<Result<(), HandoverError>, Errno>
 }
 
 impl Device {
-    /// Sets a device up: from here on it may access memory that is mapped for it.
+    /// Sets a device up, as far as that its registers can be accessed. It may not access
+    /// memory yet.
     fn new(device: OwnedFd) -> Result<Self, Errno> {
         if !ioctl::is_pci(&device)? {
             return Err(Errno::NODEV);
@@ -161,8 +155,8 @@ impl Device {
             config,
             requests,
         };
-        let command = device.command()? | MEMORY_SPACE | BUS_MASTER;
-        device.set_command(command)?;
+        let command = device.command()? & !BUS_MASTER;
+        device.set_command(command | MEMORY_SPACE)?;
         Ok(device)
     }
 
@@ -198,7 +192,7 @@ impl Drop for Device {
     }
 }
 
-fn errno(error: std::io::Error) -> Errno {
+fn errno(error: io::Error) -> Errno {
     Errno::from_io_error(&error).unwrap_or(Errno::IO)
 }
 
@@ -225,6 +219,12 @@ impl DmaMemory for VfioFunction {
 }
 
 impl Function for VfioFunction {
+    /// The memory that is mapped for it, that is.
+    fn let_access_memory(&self) -> io::Result<()> {
+        let command = self.device.command()?;
+        Ok(self.device.set_command(command | BUS_MASTER)?)
+    }
+
     fn now(&self) -> Nanos {
         self.clock.now()
     }
