@@ -61,6 +61,20 @@ pub enum FtlError {
         /// For what.
         what: &'static str,
     },
+    /// Each queue writes a zone of its own, and there are no more of them.
+    #[error(
+        "{queues} queues write a zone each, and there can be no more with {active} active zones \
+         for data and {reserved} reserved ones: let queues share a zone (shared-append), or \
+         format with more reserved zones"
+    )]
+    TooManyQueues {
+        /// Queues that there are.
+        queues: u32,
+        /// Zones that can be active for data.
+        active: u32,
+        /// Reserved zones.
+        reserved: u32,
+    },
     /// No anchor was found.
     #[error("zones 0 and 1 hold no anchor: format the drive first (`zonelab ftl format`)")]
     NotFormatted,
@@ -104,6 +118,9 @@ pub enum FtlError {
         /// How it ended.
         status: Status,
     },
+    /// The device has not answered, and never will.
+    #[error("the device does not answer")]
+    Stuck,
     /// The device is gone.
     #[error("the device does not take commands: {0}")]
     Gone(RejectReason),

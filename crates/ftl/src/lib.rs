@@ -5,19 +5,48 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | [`shape`] | which zones of the drive are for what |
+//! | [`device`] | the conventional namespace as a device |
+//! | [`queue`] | its queue pairs: what each write and read takes |
+//! | `upkeep` | commits, footers, collecting, checkpoints |
+//! | [`durable`] | anchors, journal and images of the map, and what a mount makes of them |
+//! | [`format`] | blocks of metadata, byte by byte |
 //! | [`map`] | where each logical block is |
+//! | `changes` | changes of the map, in the order of the journal |
+//! | `epochs` | which reads may still be under way to a zone |
+//! | [`zones`] | the data zones |
+//! | [`victims`] | which zone the collector empties next |
+//! | [`shape`] | which zones of the drive are for what |
 //! | [`settings`] | what a user decides |
 
 pub mod blocks;
+mod changes;
+mod core;
+pub mod device;
+pub mod durable;
+mod epochs;
 pub mod error;
+pub mod format;
+mod frontier;
 pub mod map;
+pub mod media;
+pub mod metrics;
+mod mount;
+pub mod queue;
 pub mod settings;
 pub mod shape;
 mod sync;
+mod upkeep;
+pub mod victims;
+pub mod zones;
 
 pub use blocks::{DataZone, LogicalBlock, MapChange, PhysicalBlock};
+pub use device::FtlDevice;
+pub use durable::Durable;
 pub use error::FtlError;
 pub use map::ForwardMap;
-pub use settings::FormatSettings;
+pub use metrics::Metrics;
+pub use mount::Start;
+pub use queue::FtlQueue;
+pub use settings::{FormatSettings, FtlSettings, Placement};
 pub use shape::{ImageSlot, Shape};
+pub use victims::Policy;

@@ -18,8 +18,9 @@ const WORD_BYTES: u32 = 4;
 const CHANGE_BYTES: u32 = 12;
 /// Bytes in front of the entries of a block of metadata.
 pub const HEADER_BYTES: u32 = 64;
-/// Zones that are reserved if nobody says how many.
-const RESERVED_ZONES: u32 = 8;
+/// Zones that are reserved if nobody says how many, unless the drive allows fewer to be
+/// active: as many as can usefully be written at a time.
+const RESERVED_ZONES: u32 = 16;
 /// Fewest reserved zones: one that a program writes, one that the collector writes,
 /// and one that is free, so that a victim can always be emptied.
 const RESERVED_ZONES_LEAST: u32 = 3;
@@ -71,9 +72,12 @@ impl Shape {
         shape.size_metadata();
         let data_zones = shape.data_zones();
         let most = data_zones.saturating_sub(1);
+        let zoned = info.namespace(settings.nsid).and_then(|namespace| namespace.zoned);
+        let active = zoned.and_then(|zoned| zoned.max_active).unwrap_or(u32::MAX);
+        let usual = RESERVED_ZONES.min(active).min(data_zones / 4);
         let reserved = settings
             .reserved_zones
-            .unwrap_or_else(|| RESERVED_ZONES.min(data_zones / 4).max(RESERVED_ZONES_LEAST));
+            .unwrap_or_else(|| usual.max(RESERVED_ZONES_LEAST));
         if reserved < RESERVED_ZONES_LEAST || reserved > most {
             return Err(match settings.reserved_zones {
                 Some(_) => FtlError::setting(

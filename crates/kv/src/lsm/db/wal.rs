@@ -14,7 +14,6 @@ use super::super::error::DbError;
 use super::super::log::{encode_record, record_len};
 use crate::Content;
 use crate::files::Writer;
-use crate::files::notify::Notify;
 
 /// The log of a store.
 pub(crate) struct Wal {

@@ -1,0 +1,363 @@
+//! What queues and upkeep share.
+
+use std::sync::Arc;
+
+use zonelab_device::QueueId;
+
+use crate::blocks::{DataZone, MapChange};
+use crate::changes::{Changes, Lane};
+use crate::epochs::Epochs;
+use crate::frontier::Frontier;
+use crate::map::ForwardMap;
+use crate::metrics::Counters;
+use crate::settings::{FtlSettings, Placement};
+use crate::shape::Shape;
+use crate::sync::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Mutex, Ordering, lock};
+use crate::zones::ZoneTable;
+use crate::{FtlError, durable::Durable};
+
+/// Changes of a queue from which on a commit is due, although nobody asks for one:
+/// so many hold up nothing, and a commit of them writes about 100 KiB.
+pub(crate) const COMMIT_AT: usize = 8 * 1024;
+/// Changes of a queue from which on it takes no more writes until a commit is over.
+pub(crate) const MOST_PENDING: usize = 4 * COMMIT_AT;
+/// Free zones that queues leave to the collector.
+const KEPT_FREE: u32 = 1;
+/// Active zones that queues leave to the collector: the one that it writes, and one
+/// whose footer is written.
+const KEPT_ACTIVE: u32 = 2;
+
+/// What queues and upkeep share. Whatever is in here can be used from any thread.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) shape: Shape,
+    pub(crate) settings: FtlSettings,
+    pub(crate) changes: Changes,
+    pub(crate) epochs: Arc<Epochs>,
+    pub(crate) zones: ZoneTable,
+    pub(crate) counters: Counters,
+    /// Zones that can be active for data.
+    active_limit: u32,
+    /// Free zones below which the collector works.
+    pub(crate) collect_below: u32,
+    /// Zones to be closed: written by a queue as far as they will be.
+    written: Mutex<Vec<Frontier>>,
+    /// Zones that were found partly written.
+    partial: Mutex<Vec<Frontier>>,
+    /// The zone that queues share, if they do.
+    pub(crate) shared: Mutex<Option<Frontier>>,
+    /// Commits that were asked for, and those that are over.
+    asked: AtomicU64,
+    committed: AtomicU64,
+    /// Blocks that queues may write before the collector has got further.
+    credit: AtomicI64,
+    has_victim: AtomicBool,
+    /// Queues that have a zone each.
+    writers: AtomicU32,
+    /// Upkeep has something to do.
+    attention: AtomicBool,
+    /// Upkeep waits for reads to end.
+    awaits_reads: AtomicBool,
+    /// Queues that wait for something that upkeep does.
+    waiting: Mutex<Vec<QueueId>>,
+    /// Why nothing is written any more.
+    failed: Mutex<Option<FtlError>>,
+    has_failed: AtomicBool,
+}
+
+impl Core {
+    /// # Errors
+    /// The drive allows too few zones, or a setting is out of its range.
+    pub(crate) fn new(
+        shape: &Shape,
+        settings: &FtlSettings,
+        limit: Option<u32>,
+        map: ForwardMap,
+    ) -> Result<Self, FtlError> {
+        let needed = Durable::ACTIVE_ZONES + KEPT_ACTIVE + 1;
+        let limit = limit.unwrap_or(u32::MAX);
+        if limit < needed {
+            return Err(FtlError::TooFewActive {
+                limit,
+                needed,
+                what: "metadata, a program and the collector",
+            });
+        }
+        let most = shape.reserved_zones - 1;
+        let collect_below = settings
+            .collect_below
+            .unwrap_or((shape.reserved_zones / 2).max(2));
+        if !(2..=most).contains(&collect_below) {
+            return Err(FtlError::setting(
+                "collect_below",
+                collect_below,
+                format!("2 to {most} with {} reserved zones", shape.reserved_zones),
+            ));
+        }
+        Ok(Self {
+            shape: shape.clone(),
+            settings: settings.clone(),
+            changes: Changes::new(map),
+            epochs: Arc::new(Epochs::new()),
+            zones: ZoneTable::new(shape.data_zones()),
+            counters: Counters::default(),
+            active_limit: limit - Durable::ACTIVE_ZONES,
+            collect_below,
+            written: Mutex::default(),
+            partial: Mutex::default(),
+            shared: Mutex::default(),
+            asked: AtomicU64::new(0),
+            committed: AtomicU64::new(0),
+            credit: AtomicI64::new(0),
+            has_victim: AtomicBool::new(true),
+            writers: AtomicU32::new(0),
+            attention: AtomicBool::new(false),
+            awaits_reads: AtomicBool::new(false),
+            waiting: Mutex::default(),
+            failed: Mutex::default(),
+            has_failed: AtomicBool::new(false),
+        })
+    }
+
+    /// Most queues, if each has a zone of its own: as many as the drive allows, and as
+    /// the reserve has room for beside the zone that the collector writes and a free
+    /// one. (So zones that are written never hold up what the collector needs.)
+    pub(crate) fn most_writers(&self) -> u32 {
+        match self.settings.placement {
+            Placement::SharedAppend => u32::MAX,
+            _ => (self.active_limit - KEPT_ACTIVE).min(self.shape.reserved_zones - 2),
+        }
+    }
+
+    /// A queue more.
+    ///
+    /// # Errors
+    /// There are as many as can be.
+    pub(crate) fn join(&self) -> Result<(), FtlError> {
+        let most = self.most_writers();
+        let joined = self.writers.fetch_update(Ordering::AcqRel, Ordering::Acquire, |queues| {
+            (queues < most).then_some(queues + 1)
+        });
+        joined.map(drop).map_err(|queues| FtlError::TooManyQueues {
+            queues,
+            active: self.active_limit,
+            reserved: self.shape.reserved_zones,
+        })
+    }
+
+    /// A queue less.
+    pub(crate) fn leave(&self) {
+        self.writers.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    // Zones to write.
+
+    /// A zone for a queue to write; `None`: not now. The queue has to wait then.
+    pub(crate) fn zone_for_queue(&self) -> Option<Frontier> {
+        if let Some(partial) = lock(&self.partial).pop() {
+            return Some(partial);
+        }
+        let limit = self.active_limit - KEPT_ACTIVE;
+        let zone = self.zones.take_free(KEPT_FREE, limit)?;
+        if self.is_short() {
+            self.call();
+        }
+        Some(Frontier::new(zone, &self.shape))
+    }
+
+    /// A zone for the collector to write; `None`: not now.
+    pub(crate) fn zone_for_collector(&self) -> Option<Frontier> {
+        let zone = self.zones.take_free(0, self.active_limit)?;
+        Some(Frontier::new(zone, &self.shape))
+    }
+
+    /// A queue is closed before its zone is full.
+    pub(crate) fn give_back(&self, frontier: Frontier) {
+        lock(&self.partial).push(frontier);
+    }
+
+    /// A zone was found partly written.
+    pub(crate) fn add_partial(&self, frontier: Frontier) {
+        self.zones.note_open(frontier.zone);
+        lock(&self.partial).push(frontier);
+    }
+
+    /// Partly written zones beyond `most`, to be closed.
+    pub(crate) fn partial_beyond(&self, most: usize) -> Vec<Frontier> {
+        let mut partial = lock(&self.partial);
+        let keep = partial.len().min(most);
+        partial.split_off(keep)
+    }
+
+    /// Fewer zones are free than should be: the collector works, and queues may write
+    /// what it gains.
+    #[inline]
+    pub(crate) fn is_short(&self) -> bool {
+        self.zones.free() < self.collect_below
+    }
+
+    /// How many of `blocks` a queue may write now: all, unless zones are short and the
+    /// collector has gained less.
+    #[inline]
+    pub(crate) fn allowance(&self, blocks: u32) -> u32 {
+        if !self.is_short() || !self.has_victim.load(Ordering::Acquire) {
+            return blocks;
+        }
+        let credit = self.credit.load(Ordering::Acquire).max(0);
+        blocks.min(u32::try_from(credit).unwrap_or(u32::MAX))
+    }
+
+    /// Whether there is anything for the collector to gain. If not, all garbage is in
+    /// zones that are being written, and writing them to their ends helps.
+    pub(crate) fn set_has_victim(&self, has: bool) {
+        self.has_victim.store(has, Ordering::Release);
+    }
+
+    /// A queue writes blocks.
+    #[inline]
+    pub(crate) fn spend(&self, blocks: u32) {
+        if self.is_short() {
+            self.credit.fetch_sub(i64::from(blocks), Ordering::AcqRel);
+        }
+    }
+
+    /// The collector has gained blocks: space that nothing valid is in.
+    pub(crate) fn earn(&self, blocks: u32) {
+        self.credit.fetch_add(i64::from(blocks), Ordering::AcqRel);
+    }
+
+    /// The collector begins to work after a pause: queues may go on while it empties its
+    /// first victim.
+    pub(crate) fn start_credit(&self) {
+        let blocks = i64::from(self.shape.data_blocks());
+        self.credit.store(blocks, Ordering::Release);
+    }
+
+    // Zones that were written.
+
+    /// A queue has written a zone as far as it will be.
+    pub(crate) fn hand_in(&self, frontier: Frontier) {
+        lock(&self.written).push(frontier);
+        self.call();
+    }
+
+    /// Zones that queues handed in.
+    pub(crate) fn take_written(&self) -> Vec<Frontier> {
+        std::mem::take(&mut *lock(&self.written))
+    }
+
+    // Changes of the map.
+
+    /// Changes the map, and counts the blocks that zones gain and lose.
+    #[inline]
+    pub(crate) fn put(&self, lane: &Lane, change: MapChange) {
+        if let Some(to) = change.to {
+            let (zone, _) = self.shape.place_of(to);
+            self.zones.add_valid(zone, change.count);
+        }
+        self.changes.put(lane, change, |left| {
+            let (zone, _) = self.shape.place_of(left);
+            self.lose_valid(zone);
+        });
+    }
+
+    #[inline]
+    pub(crate) fn lose_valid(&self, zone: DataZone) {
+        if self.zones.lose_valid(zone) && self.is_short() {
+            self.call();
+        }
+    }
+
+    // Commits.
+
+    /// Asks for a commit of all changes that were made; returns the ticket to wait with.
+    pub(crate) fn ask_commit(&self) -> u64 {
+        let ticket = self.asked.fetch_add(1, Ordering::AcqRel) + 1;
+        self.call();
+        ticket
+    }
+
+    /// The commits that were asked for.
+    pub(crate) fn asked(&self) -> u64 {
+        self.asked.load(Ordering::Acquire)
+    }
+
+    /// Whether the commit of a ticket is over.
+    #[inline]
+    pub(crate) fn is_committed(&self, ticket: u64) -> bool {
+        self.committed() >= ticket
+    }
+
+    /// The commits that are over.
+    pub(crate) fn committed(&self) -> u64 {
+        self.committed.load(Ordering::Acquire)
+    }
+
+    /// All commits up to this ticket are over.
+    pub(crate) fn set_committed(&self, ticket: u64) {
+        self.committed.store(ticket, Ordering::Release);
+    }
+
+    // Waiting for each other.
+
+    /// Upkeep has something to do.
+    pub(crate) fn call(&self) {
+        self.attention.store(true, Ordering::Release);
+    }
+
+    /// Whether upkeep has something to do.
+    #[inline]
+    pub(crate) fn wants_attention(&self) -> bool {
+        self.attention.load(Ordering::Acquire)
+    }
+
+    /// Upkeep looks at everything now.
+    pub(crate) fn answer_call(&self) {
+        self.attention.store(false, Ordering::Release);
+    }
+
+    /// Upkeep waits for reads to end, or does no longer.
+    pub(crate) fn set_awaits_reads(&self, awaits: bool) {
+        self.awaits_reads.store(awaits, Ordering::SeqCst);
+    }
+
+    /// The oldest reads of a queue have ended.
+    #[inline]
+    pub(crate) fn note_reads_ended(&self) {
+        if self.awaits_reads.load(Ordering::SeqCst) {
+            self.call();
+        }
+    }
+
+    /// A queue cannot go on before upkeep has done something.
+    pub(crate) fn wait(&self, queue: QueueId) {
+        let mut waiting = lock(&self.waiting);
+        if !waiting.contains(&queue) {
+            waiting.push(queue);
+        }
+    }
+
+    /// The queues that wait, which are to look again.
+    pub(crate) fn take_waiting(&self) -> Vec<QueueId> {
+        std::mem::take(&mut *lock(&self.waiting))
+    }
+
+    // Failure.
+
+    /// Nothing is written any more.
+    pub(crate) fn fail(&self, error: FtlError) {
+        lock(&self.failed).get_or_insert(error);
+        self.has_failed.store(true, Ordering::Release);
+    }
+
+    /// Whether nothing is written any more.
+    #[inline]
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Acquire)
+    }
+
+    /// Why nothing is written any more.
+    pub(crate) fn failure(&self) -> Option<FtlError> {
+        lock(&self.failed).clone()
+    }
+}

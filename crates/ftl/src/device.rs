@@ -1,0 +1,275 @@
+//! The conventional namespace as a device.
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::future::pending;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use zonelab_device::{
+    Completion, Device, DeviceInfo, DeviceQueue, Modelled, NamespaceInfo, Nanos, QueueId, QueuePair,
+};
+use zonelab_host::notify::Notify;
+use zonelab_host::tasks::{Tasks, TasksConfig};
+use zonelab_host::{CoreId, Job, NextWake, Reactor, StopSignal, WaitsFor};
+
+use crate::FtlError;
+use crate::core::Core;
+use crate::metrics::Metrics;
+use crate::mount::{Start, mount};
+use crate::queue::{Announced, FtlQueue};
+use crate::settings::FtlSettings;
+use crate::shape::Shape;
+use crate::upkeep::Upkeep;
+use crate::zones::ZoneTable;
+
+/// What a mount comes to.
+type Mounted = Rc<RefCell<Option<Result<Arc<Core>, FtlError>>>>;
+
+/// A conventional namespace on the zones of a device: a device itself.
+///
+/// Upkeep runs in [`Device::advance`], over a queue pair of its own.
+pub struct FtlDevice<D: Device> {
+    inner: D,
+    core: Arc<Core>,
+    info: Rc<DeviceInfo>,
+    announced: Announced,
+    upkeep: Tasks<Infallible>,
+    bell: Rc<Notify>,
+    queue: D::Queue,
+    /// Upkeep has something to do that is not to wait for its core.
+    is_due: bool,
+    /// When upkeep wants to go on.
+    wake: Option<Nanos>,
+    /// When the core of upkeep is free.
+    core_free: Nanos,
+    now: Nanos,
+    ready: Vec<QueueId>,
+    done: Vec<Completion>,
+}
+
+/// The program of upkeep, up to where everything is mounted.
+struct Mounting<'a> {
+    upkeep: &'a mut Tasks<Infallible>,
+    mounted: Mounted,
+}
+
+impl Job for Mounting<'_> {
+    fn step(
+        &mut self,
+        now: Nanos,
+        done: &mut Vec<Completion>,
+        queue: &mut dyn QueuePair,
+    ) -> NextWake {
+        let next = self.upkeep.step(now, done, queue);
+        match self.mounted.borrow().is_some() {
+            true => NextWake::Finished,
+            false => next,
+        }
+    }
+}
+
+impl<D: Device> FtlDevice<D> {
+    /// Mounts, or formats and mounts, what is on `inner`. `open` opens a queue pair of
+    /// it, and is called twice: for the mount, and for upkeep. Waits by `clock` until
+    /// that is done; returns when.
+    ///
+    /// # Errors
+    /// The device has no such zones, or not enough, or what is on it cannot be mounted.
+    pub fn start<C>(
+        mut inner: D,
+        clock: C,
+        mut open: impl FnMut(&mut D) -> D::Queue,
+        start: Start,
+        settings: FtlSettings,
+    ) -> Result<(Self, Nanos), FtlError>
+    where
+        C: for<'d> WaitsFor<&'d mut D>,
+    {
+        let queue = open(&mut inner);
+        let info = queue.info().clone();
+        let bell = Rc::new(Notify::default());
+        let mounted: Mounted = Rc::default();
+        let (rings, says) = (Rc::clone(&bell), Rc::clone(&mounted));
+        let mut upkeep = Tasks::new(&info, TasksConfig::default(), async move |io| {
+            let seen = rings.changes();
+            match mount(&io, &start, &settings, &rings).await {
+                Ok((core, upkeep)) => {
+                    *says.borrow_mut() = Some(Ok(core));
+                    rings.after(seen).await;
+                    Upkeep::start(&upkeep);
+                }
+                Err(error) => *says.borrow_mut() = Some(Err(error)),
+            }
+            pending().await
+        });
+        let at = clock.now();
+        let mut mounting = Mounting {
+            upkeep: &mut upkeep,
+            mounted: Rc::clone(&mounted),
+        };
+        let mut reactor = Reactor::new(clock, &mut inner, StopSignal::default());
+        reactor.add(&mut mounting, queue, CoreId(0), at);
+        let end = reactor.run();
+        let mounted = mounted.borrow_mut().take();
+        let core = mounted.unwrap_or(Err(FtlError::Stuck))?;
+        let queue = open(&mut inner);
+        let device = Self {
+            info: Rc::new(info_of(&info, &core.shape)),
+            inner,
+            core,
+            announced: Announced::default(),
+            upkeep,
+            bell,
+            queue,
+            is_due: true,
+            wake: None,
+            core_free: Nanos::ZERO,
+            now: end.at,
+            ready: Vec::new(),
+            done: Vec::new(),
+        };
+        device.bell.ring();
+        Ok((device, end.at))
+    }
+
+    /// A queue pair that holds `depth` commands, over `queue` of the device below.
+    ///
+    /// # Errors
+    /// Each queue has a zone of its own, and there are no more.
+    pub fn queue(&self, queue: D::Queue, depth: u32) -> Result<FtlQueue<D::Queue>, FtlError> {
+        self.core.join()?;
+        Ok(FtlQueue::new(
+            queue,
+            Arc::clone(&self.core),
+            Rc::clone(&self.info),
+            Rc::clone(&self.announced),
+            depth,
+        ))
+    }
+
+    /// The device below.
+    #[must_use]
+    pub const fn inner(&self) -> &D {
+        &self.inner
+    }
+
+    /// The device below, to open queues of it.
+    pub const fn inner_mut(&mut self) -> &mut D {
+        &mut self.inner
+    }
+
+    /// What programs plan with: a device of one conventional namespace.
+    #[must_use]
+    pub fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    /// Which zones are for what.
+    #[must_use]
+    pub fn shape(&self) -> &Shape {
+        &self.core.shape
+    }
+
+    /// The data zones.
+    #[must_use]
+    pub fn zones(&self) -> &ZoneTable {
+        &self.core.zones
+    }
+
+    /// What has been done since the mount.
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        let zones = &self.core.zones;
+        self.core.counters.metrics(zones.free(), zones.active())
+    }
+
+    /// Why nothing is written any more; `None`: nothing is wrong.
+    #[must_use]
+    pub fn failure(&self) -> Option<FtlError> {
+        self.core.failure()
+    }
+
+    /// Whether upkeep or a queue has something that no event of the device announces.
+    fn has_something(&self) -> bool {
+        self.is_due || self.core.wants_attention() || !self.announced.borrow().is_empty()
+    }
+
+    /// Lets upkeep go on.
+    fn step_upkeep(&mut self, now: Nanos, ready: &mut Vec<QueueId>) {
+        self.queue.enter(now);
+        self.queue.poll(&mut self.done);
+        let next = self.upkeep.step(now, &mut self.done, &mut self.queue);
+        self.done.clear();
+        self.core_free = self.queue.now();
+        self.wake = match next {
+            NextWake::At(at) => Some(at.max(now)),
+            NextWake::Completion | NextWake::Finished => None,
+        };
+        ready.extend(self.core.take_waiting());
+    }
+}
+
+/// What programs see of a device of this shape.
+fn info_of(inner: &DeviceInfo, shape: &Shape) -> DeviceInfo {
+    DeviceInfo {
+        model: inner.model.clone(),
+        namespaces: vec![NamespaceInfo {
+            lba_bytes: shape.block_bytes,
+            size_lbas: u64::from(shape.logical_blocks),
+            zoned: None,
+            copy: None,
+        }],
+        max_transfer_bytes: u32::MAX,
+        max_append_bytes: u32::MAX,
+    }
+}
+
+impl<D: Device> Device for FtlDevice<D> {
+    type Queue = FtlQueue<D::Queue>;
+
+    fn next_event(&self) -> Option<Nanos> {
+        if self.has_something() {
+            return Some(match self.announced.borrow().is_empty() {
+                true => self.now.max(self.core_free),
+                false => self.now,
+            });
+        }
+        match (self.inner.next_event(), self.wake) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn advance(&mut self, now: Nanos, ready: &mut Vec<QueueId>) {
+        self.now = now;
+        self.inner.advance(now, &mut self.ready);
+        for id in self.ready.drain(..) {
+            match id == self.queue.id() {
+                true => self.is_due = true,
+                false => ready.push(id),
+            }
+        }
+        if self.wake.is_some_and(|at| at <= now) {
+            self.is_due = true;
+        }
+        while self.is_due || self.core.wants_attention() {
+            if self.core_free > now {
+                break;
+            }
+            self.is_due = false;
+            if self.core.wants_attention() {
+                self.core.answer_call();
+                self.bell.ring();
+            }
+            self.step_upkeep(now, ready);
+        }
+        ready.append(&mut self.announced.borrow_mut());
+    }
+
+    fn wait(&mut self, span: Nanos) -> bool {
+        self.has_something() || self.inner.wait(span)
+    }
+}
+
+impl<D: Modelled> Modelled for FtlDevice<D> {}
