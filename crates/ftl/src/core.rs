@@ -7,7 +7,7 @@ use zonelab_device::QueueId;
 use crate::blocks::{DataZone, MapChange};
 use crate::changes::{Changes, Lane};
 use crate::epochs::Epochs;
-use crate::frontier::Frontier;
+use crate::frontier::{Frontier, Writer};
 use crate::map::ForwardMap;
 use crate::metrics::Counters;
 use crate::settings::{FtlSettings, Placement};
@@ -45,7 +45,7 @@ pub(crate) struct Core {
     /// Zones that were found partly written.
     partial: Mutex<Vec<Frontier>>,
     /// The zone that queues share, if they do.
-    pub(crate) shared: Mutex<Option<Frontier>>,
+    pub(crate) shared: Mutex<Writer>,
     /// Commits that were asked for, and those that are over.
     asked: AtomicU64,
     committed: AtomicU64,

@@ -59,8 +59,8 @@ impl Upkeep {
             bytes.extend(footer::encode(shape, self.durable.uuid(), zone, index, held));
         }
         let at = shape.data_blocks() + frontier.footer_written;
-        let written = self.media().write(zone, at, bytes).await;
         let blocks = shape.footer_blocks - frontier.footer_written;
+        let written = self.media().write(zone, at, blocks, &bytes).await;
         Counters::add(&self.core.counters.footers, blocks.into());
         written.is_ok()
     }

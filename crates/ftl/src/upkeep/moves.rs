@@ -160,10 +160,11 @@ impl Upkeep {
                 _ => {
                     let shape = &self.core.shape;
                     let _at = frontier.begin(some.len() as u32);
-                    let from = shape.bytes(done as u32);
-                    let len = shape.bytes(some.len() as u32);
-                    let bytes = data.as_ref().map(|data| data[from..from + len].to_vec());
-                    (some, self.write(&frontier, next, bytes, len).await)
+                    let bytes = data.as_deref().unwrap_or_default();
+                    let from = shape.bytes(done as u32).min(bytes.len());
+                    let zone = shape.zone_of(frontier.zone);
+                    let written = self.media().write(zone, next, some.len() as u32, &bytes[from..]);
+                    (some, written.await)
                 }
             };
             frontier.in_flight -= 1;
@@ -187,18 +188,6 @@ impl Upkeep {
             }
         }
         Ok(())
-    }
-
-    async fn write(
-        &self,
-        frontier: &Frontier,
-        next: u32,
-        bytes: Option<Vec<u8>>,
-        len: usize,
-    ) -> Result<(), FtlError> {
-        let zone = self.core.shape.zone_of(frontier.zone);
-        let bytes = bytes.unwrap_or_else(|| vec![0; len]);
-        self.media().write(zone, next, bytes).await
     }
 
     /// The zone that the collector writes, with room for a block at least.
