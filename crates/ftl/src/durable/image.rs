@@ -218,6 +218,7 @@ pub(super) async fn read(
     let shape = media.shape();
     let map = ForwardMap::empty(shape.logical_blocks);
     let mut next = 0;
+    let mut unreadable = None;
     for zone in shape.image(anchor.slot) {
         let end = reported[zone as usize].written;
         let mut offset = 0;
@@ -231,7 +232,14 @@ pub(super) async fn read(
                 .zip(offset..)
             {
                 read.image += 1;
-                let Found::Valid(found) = image::decode(shape, uuid, &block?) else {
+                let block = match block {
+                    Ok(block) => block,
+                    Err(error) => {
+                        unreadable = Some(error);
+                        break 'zone;
+                    }
+                };
+                let Found::Valid(found) = image::decode(shape, uuid, &block) else {
                     break 'zone;
                 };
                 if found.checkpoint != anchor.checkpoint || found.index > next {
@@ -249,7 +257,8 @@ pub(super) async fn read(
         let zone = shape.image(anchor.slot).start;
         let offset = next % shape.zone_capacity_lbas;
         let zone = zone + next / shape.zone_capacity_lbas;
-        return Err(media.corrupt(zone, offset, "a block of the image of the map is damaged"));
+        let damaged = media.corrupt(zone, offset, "a block of the image of the map is damaged");
+        return Err(unreadable.unwrap_or(damaged));
     }
     Ok(map)
 }

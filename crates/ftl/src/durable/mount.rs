@@ -123,6 +123,8 @@ async fn last_anchor(
         let block = read_each(media, zone, at, 1).await?.remove(0);
         read.anchors += 1;
         let suspect = match block {
+            // The write that made its zone read only may have left it so.
+            Err(_) if of.state == ZoneUse::ReadOnly => continue,
             Err(error) => error,
             Ok(block) => match anchor::decode(&block)? {
                 Found::Valid(raw) => {

@@ -116,6 +116,8 @@ impl Scan<'_> {
                 self.pass(Position { zone, offset: at })?;
                 let found = match block {
                     Ok(block) => journal::decode(shape, uuid, &block),
+                    // The write that made its zone read only may have left it so.
+                    Err(_) if of.state == ZoneUse::ReadOnly => continue,
                     Err(error) => {
                         self.suspect(error);
                         continue;
