@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::blocks::{LogicalBlock, MapChange, PhysicalBlock};
 use crate::map::ForwardMap;
-use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
+use crate::sync::{AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, lock};
 
 /// Consecutive blocks that share a stripe.
 const STRIPE_BLOCKS: u32 = 1024;
@@ -29,13 +29,6 @@ pub(crate) struct Lane {
     pending: Mutex<Vec<(u64, MapChange)>>,
 }
 
-impl Lane {
-    /// Changes that no commit has taken.
-    pub(crate) fn len(&self) -> usize {
-        lock(&self.pending).len()
-    }
-}
-
 /// The map, and what the journal does not have yet.
 #[derive(Debug)]
 pub(crate) struct Changes {
@@ -44,6 +37,8 @@ pub(crate) struct Changes {
     /// Numbers changes; of one block in the order in which they were made.
     sequence: AtomicU64,
     lanes: Mutex<Vec<Arc<Lane>>>,
+    /// Changes in all lists.
+    pending: AtomicU32,
 }
 
 impl Changes {
@@ -53,6 +48,7 @@ impl Changes {
             stripes: (0..STRIPES).map(|_| Stripe::default()).collect(),
             sequence: AtomicU64::new(0),
             lanes: Mutex::default(),
+            pending: AtomicU32::new(0),
         }
     }
 
@@ -120,6 +116,13 @@ impl Changes {
             return;
         }
         pending.push((sequence, change));
+        self.pending.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Changes that no commit has taken.
+    #[inline]
+    pub(crate) fn pending(&self) -> u32 {
+        self.pending.load(Ordering::Relaxed)
     }
 
     /// Takes all changes that were written down, in order.
@@ -133,6 +136,7 @@ impl Changes {
         for list in &mut lists {
             all.append(list);
         }
+        self.pending.fetch_sub(all.len() as u32, Ordering::Relaxed);
         drop(lists);
         all.sort_unstable_by_key(|(sequence, _)| *sequence);
         taken.extend(all.into_iter().map(|(_, change)| change));

@@ -16,11 +16,9 @@ use crate::sync::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Mutex, Ordering, 
 use crate::zones::ZoneTable;
 use crate::{FtlError, durable::Durable};
 
-/// Changes of a queue from which on a commit is due, although nobody asks for one:
-/// so many hold up nothing, and a commit of them writes about 100 KiB.
-pub(crate) const COMMIT_AT: usize = 8 * 1024;
-/// Changes of a queue from which on it takes no more writes until a commit is over.
-pub(crate) const MOST_PENDING: usize = 4 * COMMIT_AT;
+/// Most changes that wait for a commit, however many the journal has room for: these
+/// hold up nothing, and a commit of them writes about 400 KiB.
+const MOST_PENDING: u32 = 32 * 1024;
 /// Free zones that queues leave to the collector.
 const KEPT_FREE: u32 = 1;
 /// Active zones that queues leave to the collector: the one that it writes, and one
@@ -38,6 +36,8 @@ pub(crate) struct Core {
     pub(crate) counters: Counters,
     /// Zones that can be active for data.
     active_limit: u32,
+    /// Changes from which on queues write no more until a commit is over.
+    most_pending: u32,
     /// Free zones below which the collector works.
     pub(crate) collect_below: u32,
     /// Zones to be closed: written by a queue as far as they will be.
@@ -72,6 +72,7 @@ impl Core {
         shape: &Shape,
         settings: &FtlSettings,
         limit: Option<u32>,
+        most_pending: u32,
         map: ForwardMap,
     ) -> Result<Self, FtlError> {
         let needed = Durable::ACTIVE_ZONES + KEPT_ACTIVE + 1;
@@ -102,6 +103,8 @@ impl Core {
             zones: ZoneTable::new(shape.data_zones()),
             counters: Counters::default(),
             active_limit: limit - Durable::ACTIVE_ZONES,
+            // What is under way when it is reached comes on top.
+            most_pending: (most_pending / 4 * 3).clamp(1, MOST_PENDING),
             collect_below,
             written: Mutex::default(),
             partial: Mutex::default(),
@@ -270,11 +273,29 @@ impl Core {
 
     // Commits.
 
+    /// Whether a commit is due although nobody has asked for one.
+    #[inline]
+    pub(crate) fn should_commit(&self) -> bool {
+        self.changes.pending() >= self.most_pending / 2
+    }
+
+    /// Whether a commit is needed before anything more is written.
+    #[inline]
+    pub(crate) fn must_commit(&self) -> bool {
+        self.changes.pending() >= self.most_pending
+    }
+
     /// Asks for a commit of all changes that were made; returns the ticket to wait with.
     pub(crate) fn ask_commit(&self) -> u64 {
         let ticket = self.asked.fetch_add(1, Ordering::AcqRel) + 1;
         self.call();
         ticket
+    }
+
+    /// Whether a commit was asked for that is not over.
+    #[inline]
+    pub(crate) fn has_asked(&self) -> bool {
+        self.asked() != self.committed()
     }
 
     /// The commits that were asked for.

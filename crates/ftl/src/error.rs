@@ -121,6 +121,28 @@ pub enum FtlError {
     /// The device has not answered, and never will.
     #[error("the device does not answer")]
     Stuck,
+    /// The zones of the journal are too small.
+    #[error("a zone of the journal has {blocks} blocks: at least {least} are needed")]
+    JournalTooSmall {
+        /// Blocks of the smallest.
+        blocks: u32,
+        /// Fewest that do.
+        least: u32,
+    },
+    /// A zone that metadata cannot do without cannot be written.
+    #[error("zone {zone} cannot be used: {what}")]
+    DeadZone {
+        /// The zone of the namespace.
+        zone: u32,
+        /// What it is needed for.
+        what: &'static str,
+    },
+    /// More changes are pending than a checkpoint has room for.
+    #[error("the journal is full: at most {most} changes may be pending during a checkpoint")]
+    JournalFull {
+        /// How many may be pending.
+        most: u32,
+    },
     /// The device is gone.
     #[error("the device does not take commands: {0}")]
     Gone(RejectReason),

@@ -17,6 +17,9 @@
 //! | [`victims`] | which zone the collector empties next |
 //! | [`shape`] | which zones of the drive are for what |
 //! | [`settings`] | what a user decides |
+//! | [`media`] | commands on zones |
+//! | [`format`] | metadata byte by byte |
+//! | [`durable`] | metadata that survive a loss of power: anchors, journal, images |
 
 pub mod blocks;
 mod changes;
@@ -35,15 +38,17 @@ pub mod queue;
 pub mod settings;
 pub mod shape;
 mod sync;
+mod turns;
 mod upkeep;
 pub mod victims;
 pub mod zones;
 
 pub use blocks::{DataZone, LogicalBlock, MapChange, PhysicalBlock};
 pub use device::FtlDevice;
-pub use durable::Durable;
+pub use durable::{Durable, Facts};
 pub use error::FtlError;
 pub use map::ForwardMap;
+pub use media::Media;
 pub use metrics::Metrics;
 pub use mount::Start;
 pub use queue::FtlQueue;

@@ -44,11 +44,7 @@ impl ForwardMap {
     /// # Panics
     /// If there is no such block.
     #[inline]
-    pub(crate) fn set(
-        &self,
-        block: LogicalBlock,
-        to: Option<PhysicalBlock>,
-    ) -> Option<PhysicalBlock> {
+    pub fn set(&self, block: LogicalBlock, to: Option<PhysicalBlock>) -> Option<PhysicalBlock> {
         let word = &self.words[block.0 as usize];
         PhysicalBlock::from_word(word.swap(PhysicalBlock::word(to), Ordering::AcqRel))
     }

@@ -47,7 +47,8 @@ pub(crate) async fn mount(
         _ => Durable::open(io, settings.nsid).await?,
     };
     let shape = Shape::clone(durable.shape());
-    let core = Arc::new(Core::new(&shape, settings, active_limit(io, &shape), map)?);
+    let most_pending = durable.most_pending();
+    let core = Arc::new(Core::new(&shape, settings, active_limit(io, &shape), most_pending, map)?);
     let upkeep = Upkeep::new(io, &core, durable.clone(), Rc::clone(bell));
     let zones = durable.media().report().await?;
     let to_evacuate = take_over(&core, &zones)?;

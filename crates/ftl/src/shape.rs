@@ -95,7 +95,11 @@ impl Shape {
         let blocks = f64::from(data_zones - reserved) * f64::from(shape.data_blocks());
         shape.logical_blocks = (blocks / (1.0 + spare)) as u32;
         if shape.logical_blocks == 0 {
-            return Err(FtlError::setting("spare", spare, "less: no block would be left"));
+            return Err(FtlError::setting(
+                "spare",
+                spare,
+                "less: no block would be left",
+            ));
         }
         Ok(shape)
     }

@@ -6,7 +6,6 @@ use zonelab_nvme::Status;
 use super::FtlQueue;
 use super::operation::{Flight, Kind, Part};
 use crate::blocks::{DataZone, LogicalBlock, MapChange, PhysicalBlock};
-use crate::core::COMMIT_AT;
 use crate::metrics::Counters;
 
 /// Zones that may fail under one operation before it fails.
@@ -117,7 +116,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
             self.operations[part.operation].note(part.count, Status::SUCCESS);
             self.settle(part.operation);
         }
-        if self.lane.len() >= COMMIT_AT {
+        if self.core.should_commit() && !self.core.has_asked() {
             self.core.ask_commit();
         }
     }

@@ -8,7 +8,7 @@ use zonelab_nvme::Status;
 use super::FtlQueue;
 use super::operation::{Flight, Part};
 use crate::blocks::DataZone;
-use crate::core::{Core, MOST_PENDING};
+use crate::core::Core;
 use crate::frontier::Writer;
 use crate::metrics::Counters;
 use crate::settings::Placement;
@@ -101,7 +101,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
 
     /// Takes room in a zone for the next command.
     fn reserve(&mut self) -> Result<Room, Hold> {
-        if self.lane.len() >= MOST_PENDING {
+        if self.core.must_commit() {
             self.core.ask_commit();
             return Err(Hold::Upkeep);
         }

@@ -150,9 +150,8 @@ impl Upkeep {
     /// Writes the map whenever the journal has grown long.
     async fn checkpoints(&self) -> Result<(), FtlError> {
         loop {
-            let seen = self.bell.changes();
             if !self.durable.wants_checkpoint() {
-                self.bell.after(seen).await;
+                self.durable.changed().await;
                 continue;
             }
             let commit = async || self.commit().await;

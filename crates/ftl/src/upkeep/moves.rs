@@ -141,6 +141,9 @@ impl Upkeep {
         let mut done = 0;
         let mut failures = 0;
         while done < batch.blocks.len() {
+            if self.core.must_commit() {
+                self.commit().await?;
+            }
             if data.is_none() && !self.copies.get() && self.media().keeps_data() {
                 // The drive was to copy them, and did not.
                 batch.blocks.drain(..done);
