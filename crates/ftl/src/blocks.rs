@@ -46,7 +46,7 @@ pub struct MapChange {
     pub first: LogicalBlock,
     /// How many, at least 1.
     pub count: u32,
-    /// Where the first of them is now, with the others behind it;
+    /// Where the first of them is now, with the others behind it in the same zone;
     /// `None`: they hold nothing any more.
     pub to: Option<PhysicalBlock>,
 }

@@ -33,6 +33,8 @@ pub(crate) struct Lane {
 #[derive(Debug)]
 pub(crate) struct Changes {
     pub(crate) map: ForwardMap,
+    /// Data blocks of a zone.
+    zone_blocks: u32,
     stripes: Box<[Stripe]>,
     /// Numbers changes; of one block in the order in which they were made.
     sequence: AtomicU64,
@@ -42,9 +44,10 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    pub(crate) fn new(map: ForwardMap) -> Self {
+    pub(crate) fn new(map: ForwardMap, zone_blocks: u32) -> Self {
         Self {
             map,
+            zone_blocks,
             stripes: (0..STRIPES).map(|_| Stripe::default()).collect(),
             sequence: AtomicU64::new(0),
             lanes: Mutex::default(),
@@ -109,7 +112,7 @@ impl Changes {
         let mut pending = lock(&lane.pending);
         if let Some((last, before)) = pending.last_mut()
             && *last + 1 == sequence
-            && follows(*before, change)
+            && self.follows(*before, change)
         {
             *last = sequence;
             before.count += change.count;
@@ -117,6 +120,20 @@ impl Changes {
         }
         pending.push((sequence, change));
         self.pending.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether `next` goes on where `before` ends, on both sides and in one zone, so that
+    /// one entry can say both.
+    fn follows(&self, before: MapChange, next: MapChange) -> bool {
+        let is_next = before.first.0.checked_add(before.count) == Some(next.first.0);
+        is_next
+            && match (before.to, next.to) {
+                (None, None) => true,
+                (Some(before_to), Some(to)) => {
+                    before_to.0 + before.count == to.0 && to.0 % self.zone_blocks != 0
+                }
+                _ => false,
+            }
     }
 
     /// Changes that no commit has taken.
@@ -141,18 +158,6 @@ impl Changes {
         all.sort_unstable_by_key(|(sequence, _)| *sequence);
         taken.extend(all.into_iter().map(|(_, change)| change));
     }
-}
-
-/// Whether `next` goes on where `before` ends, on both sides, so that one entry can say
-/// both. (In one zone: the caller's changes are.)
-fn follows(before: MapChange, next: MapChange) -> bool {
-    let is_next = before.first.0.checked_add(before.count) == Some(next.first.0);
-    is_next
-        && match (before.to, next.to) {
-            (None, None) => true,
-            (Some(before_to), Some(to)) => before_to.0 + before.count == to.0,
-            _ => false,
-        }
 }
 
 /// A change by stripes.

@@ -13,7 +13,7 @@ use crate::metrics::Counters;
 use crate::settings::{FtlSettings, Placement};
 use crate::shape::Shape;
 use crate::sync::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Mutex, Ordering, lock};
-use crate::zones::ZoneTable;
+use crate::zones::{By, ZoneTable};
 use crate::{FtlError, durable::Durable};
 
 /// Most changes that wait for a commit, however many the journal has room for: these
@@ -21,7 +21,7 @@ use crate::{FtlError, durable::Durable};
 const MOST_PENDING: u32 = 32 * 1024;
 /// Free zones that queues leave to the collector.
 const KEPT_FREE: u32 = 1;
-/// Active zones that queues leave to the collector: the one that it writes, and one
+/// Active zones that are the collector's: the one that it writes, and one
 /// whose footer is written.
 const KEPT_ACTIVE: u32 = 2;
 
@@ -58,6 +58,8 @@ pub(crate) struct Core {
     attention: AtomicBool,
     /// Upkeep waits for reads to end.
     awaits_reads: AtomicBool,
+    /// Upkeep has done something that queues may wait for.
+    has_released: AtomicBool,
     /// Queues that wait for something that upkeep does.
     waiting: Mutex<Vec<QueueId>>,
     /// Why nothing is written any more.
@@ -98,7 +100,7 @@ impl Core {
         Ok(Self {
             shape: shape.clone(),
             settings: settings.clone(),
-            changes: Changes::new(map),
+            changes: Changes::new(map, shape.data_blocks()),
             epochs: Arc::new(Epochs::new()),
             zones: ZoneTable::new(shape.data_zones()),
             counters: Counters::default(),
@@ -116,6 +118,7 @@ impl Core {
             writers: AtomicU32::new(0),
             attention: AtomicBool::new(false),
             awaits_reads: AtomicBool::new(false),
+            has_released: AtomicBool::new(false),
             waiting: Mutex::default(),
             failed: Mutex::default(),
             has_failed: AtomicBool::new(false),
@@ -161,17 +164,17 @@ impl Core {
             return Some(partial);
         }
         let limit = self.active_limit - KEPT_ACTIVE;
-        let zone = self.zones.take_free(KEPT_FREE, limit)?;
+        let zone = self.zones.take_free(By::Queues, KEPT_FREE, limit)?;
         if self.is_short() {
             self.call();
         }
-        Some(Frontier::new(zone, &self.shape))
+        Some(Frontier::new(zone, By::Queues, &self.shape))
     }
 
     /// A zone for the collector to write; `None`: not now.
     pub(crate) fn zone_for_collector(&self) -> Option<Frontier> {
-        let zone = self.zones.take_free(0, self.active_limit)?;
-        Some(Frontier::new(zone, &self.shape))
+        let zone = self.zones.take_free(By::Collector, 0, KEPT_ACTIVE)?;
+        Some(Frontier::new(zone, By::Collector, &self.shape))
     }
 
     /// A queue is closed before its zone is full.
@@ -181,7 +184,7 @@ impl Core {
 
     /// A zone was found partly written.
     pub(crate) fn add_partial(&self, frontier: Frontier) {
-        self.zones.note_open(frontier.zone);
+        self.zones.note_open(frontier.zone, frontier.by);
         lock(&self.partial).push(frontier);
     }
 
@@ -213,7 +216,9 @@ impl Core {
     /// Whether there is anything for the collector to gain. If not, all garbage is in
     /// zones that are being written, and writing them to their ends helps.
     pub(crate) fn set_has_victim(&self, has: bool) {
-        self.has_victim.store(has, Ordering::Release);
+        if self.has_victim.swap(has, Ordering::AcqRel) != has {
+            self.release();
+        }
     }
 
     /// A queue writes blocks.
@@ -227,6 +232,7 @@ impl Core {
     /// The collector has gained blocks: space that nothing valid is in.
     pub(crate) fn earn(&self, blocks: u32) {
         self.credit.fetch_add(i64::from(blocks), Ordering::AcqRel);
+        self.release();
     }
 
     /// The collector begins to work after a pause: queues may go on while it empties its
@@ -234,6 +240,7 @@ impl Core {
     pub(crate) fn start_credit(&self) {
         let blocks = i64::from(self.shape.data_blocks());
         self.credit.store(blocks, Ordering::Release);
+        self.release();
     }
 
     // Zones that were written.
@@ -317,6 +324,7 @@ impl Core {
     /// All commits up to this ticket are over.
     pub(crate) fn set_committed(&self, ticket: u64) {
         self.committed.store(ticket, Ordering::Release);
+        self.release();
     }
 
     // Waiting for each other.
@@ -358,9 +366,17 @@ impl Core {
         }
     }
 
-    /// The queues that wait, which are to look again.
+    /// Something has changed that queues may wait for: room, a commit, a failure.
+    pub(crate) fn release(&self) {
+        self.has_released.store(true, Ordering::Release);
+    }
+
+    /// The queues that wait, if there is a reason for them to look again.
     pub(crate) fn take_waiting(&self) -> Vec<QueueId> {
-        std::mem::take(&mut *lock(&self.waiting))
+        match self.has_released.swap(false, Ordering::AcqRel) {
+            true => std::mem::take(&mut *lock(&self.waiting)),
+            false => Vec::new(),
+        }
     }
 
     // Failure.
@@ -369,6 +385,7 @@ impl Core {
     pub(crate) fn fail(&self, error: FtlError) {
         lock(&self.failed).get_or_insert(error);
         self.has_failed.store(true, Ordering::Release);
+        self.release();
     }
 
     /// Whether nothing is written any more.

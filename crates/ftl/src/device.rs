@@ -148,6 +148,12 @@ impl<D: Device> FtlDevice<D> {
         ))
     }
 
+    /// Most queue pairs at a time.
+    #[must_use]
+    pub fn most_queues(&self) -> u32 {
+        self.core.most_writers()
+    }
+
     /// The device below.
     #[must_use]
     pub const fn inner(&self) -> &D {

@@ -2,12 +2,15 @@
 
 use crate::blocks::{DataZone, LogicalBlock, PhysicalBlock};
 use crate::shape::Shape;
+use crate::zones::By;
 
 /// A zone that is being written, and which logical blocks went where in it: what its
 /// footer will say.
 #[derive(Debug)]
 pub(crate) struct Frontier {
     pub(crate) zone: DataZone,
+    /// Who writes it.
+    pub(crate) by: By,
     /// Blocks that were written, or that writes under way will have written.
     pub(crate) next: u32,
     /// Commands under way.
@@ -23,9 +26,10 @@ pub(crate) struct Frontier {
 
 impl Frontier {
     /// An empty zone.
-    pub(crate) fn new(zone: DataZone, shape: &Shape) -> Self {
+    pub(crate) fn new(zone: DataZone, by: By, shape: &Shape) -> Self {
         Self {
             zone,
+            by,
             next: 0,
             in_flight: 0,
             has_failed: false,

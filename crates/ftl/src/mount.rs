@@ -16,7 +16,7 @@ use crate::media;
 use crate::settings::{FormatSettings, FtlSettings};
 use crate::shape::Shape;
 use crate::upkeep::Upkeep;
-use crate::zones::ZoneUse;
+use crate::zones::{By, ZoneUse};
 
 /// What to begin with.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,7 +118,7 @@ fn partial_zones(shape: &Shape, zones: &[media::Zone]) -> Vec<Frontier> {
     let partial = data.filter_map(|zone| {
         let reported = &zones[shape.zone_of(zone) as usize];
         reported.is_active().then(|| {
-            let mut frontier = Frontier::new(zone, shape);
+            let mut frontier = Frontier::new(zone, By::Queues, shape);
             frontier.next = reported.written.min(shape.data_blocks());
             frontier.footer_written = reported.written - frontier.next;
             frontier

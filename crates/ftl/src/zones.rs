@@ -47,8 +47,17 @@ pub struct ZoneTable {
     free_count: AtomicU32,
     /// Zones that were closed.
     closings: AtomicU64,
-    /// Zones that the drive counts as active for data.
-    active: AtomicU32,
+    /// Zones that the drive counts as active for data, by who writes them.
+    active: [AtomicU32; 2],
+}
+
+/// Who writes a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// What programs write.
+    Queues,
+    /// What the collector moves.
+    Collector,
 }
 
 impl ZoneTable {
@@ -64,7 +73,7 @@ impl ZoneTable {
             free: Mutex::default(),
             free_count: AtomicU32::new(0),
             closings: AtomicU64::new(0),
-            active: AtomicU32::new(0),
+            active: [AtomicU32::new(0), AtomicU32::new(0)],
         }
     }
 
@@ -128,7 +137,8 @@ impl ZoneTable {
     /// Zones that the drive counts as active for data.
     #[must_use]
     pub fn active(&self) -> u32 {
-        self.active.load(Ordering::Acquire)
+        let each = self.active.iter();
+        each.map(|zones| zones.load(Ordering::Acquire)).sum()
     }
 
     /// It is empty and can be written.
@@ -140,27 +150,28 @@ impl ZoneTable {
     }
 
     /// Takes a zone to write, if more than `keep` are free and fewer than `active` are
-    /// active.
-    pub(crate) fn take_free(&self, keep: u32, active: u32) -> Option<DataZone> {
+    /// active of those that the same write.
+    pub(crate) fn take_free(&self, by: By, keep: u32, active: u32) -> Option<DataZone> {
         let mut free = lock(&self.free);
-        if free.len() as u32 <= keep || self.active() >= active {
+        let written = self.active[by as usize].load(Ordering::Acquire);
+        if free.len() as u32 <= keep || written >= active {
             return None;
         }
         let zone = free.pop_front()?;
         self.free_count.store(free.len() as u32, Ordering::Release);
-        self.note_open(zone);
+        self.note_open(zone, by);
         Some(zone)
     }
 
     /// It is open: taken, or found so.
-    pub(crate) fn note_open(&self, zone: DataZone) {
-        self.active.fetch_add(1, Ordering::AcqRel);
+    pub(crate) fn note_open(&self, zone: DataZone, by: By) {
+        self.active[by as usize].fetch_add(1, Ordering::AcqRel);
         self.set_state(zone, ZoneUse::Open);
     }
 
     /// An open zone is written as far as it will be, and not active any more.
-    pub(crate) fn note_closed(&self, zone: DataZone) {
-        self.active.fetch_sub(1, Ordering::AcqRel);
+    pub(crate) fn note_closed(&self, zone: DataZone, by: By) {
+        self.active[by as usize].fetch_sub(1, Ordering::AcqRel);
         self.note_found_closed(zone);
     }
 
@@ -172,8 +183,8 @@ impl ZoneTable {
     }
 
     /// An open zone can be written no more, and never again.
-    pub(crate) fn note_lost(&self, zone: DataZone) {
-        self.active.fetch_sub(1, Ordering::AcqRel);
+    pub(crate) fn note_lost(&self, zone: DataZone, by: By) {
+        self.active[by as usize].fetch_sub(1, Ordering::AcqRel);
         self.set_state(zone, ZoneUse::Retired);
     }
 }

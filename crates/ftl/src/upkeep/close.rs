@@ -23,7 +23,7 @@ impl Upkeep {
     /// Closes a zone beside everything else.
     pub(super) fn close(self: &Rc<Self>, frontier: Frontier) {
         self.spawn(async move |upkeep| {
-            let zone = frontier.zone;
+            let (zone, by) = (frontier.zone, frontier.by);
             let is_whole = match frontier.has_failed {
                 false => upkeep.write_footer(&frontier).await,
                 true => false,
@@ -34,12 +34,13 @@ impl Upkeep {
                 footers[zone.0 as usize] = Some(frontier.holds);
             }
             match is_closed {
-                true => upkeep.core.zones.note_closed(zone),
+                true => upkeep.core.zones.note_closed(zone, by),
                 false => {
-                    upkeep.core.zones.note_lost(zone);
+                    upkeep.core.zones.note_lost(zone, by);
                     upkeep.to_evacuate.borrow_mut().push(zone);
                 }
             }
+            upkeep.core.release();
             upkeep.bell.ring();
             Ok(())
         });

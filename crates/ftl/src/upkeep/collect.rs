@@ -98,7 +98,10 @@ impl Upkeep {
         assert_eq!(core.zones.valid(zone), 0, "{zone:?} is reset with valid blocks");
         self.footers.borrow_mut()[zone.0 as usize] = None;
         match self.media().reset(core.shape.zone_of(zone)).await {
-            Ok(()) => core.zones.add_free(zone),
+            Ok(()) => {
+                core.zones.add_free(zone);
+                core.release();
+            }
             Err(error @ FtlError::Gone(_)) => return Err(error),
             Err(_) => core.zones.set_state(zone, ZoneUse::Retired),
         }

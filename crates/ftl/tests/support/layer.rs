@@ -126,6 +126,19 @@ impl Fuse {
         self.lost_at.get().is_some()
     }
 
+    /// Power is lost now.
+    pub(crate) fn lose(&self, drive: &Emulated, now: Nanos) {
+        let loss = drive.with_drive(|drive| drive.power_cut(now, Nanos::from_ms(1), self.seed));
+        self.ready_at.set(loss.ready_at);
+        self.lost_at.set(Some(now));
+        self.bell.ring();
+    }
+
+    /// When power is back.
+    pub(crate) fn ready(&self) -> Nanos {
+        self.ready_at.get()
+    }
+
     /// An event comes. Whether power is there.
     fn event(&self, now: Nanos, drive: &Emulated) -> bool {
         if self.is_lost() {
@@ -136,10 +149,7 @@ impl Fuse {
             self.events.set(left - 1);
             return true;
         }
-        let loss = drive.with_drive(|drive| drive.power_cut(now, Nanos::from_ms(1), self.seed));
-        self.ready_at.set(loss.ready_at);
-        self.lost_at.set(Some(now));
-        self.bell.ring();
+        self.lose(drive, now);
         false
     }
 }
@@ -286,7 +296,7 @@ impl Machine {
         &mut self,
         ftl: FtlDevice<Emulated>,
         fuse: &Rc<Fuse>,
-        programs: Vec<Box<dyn FnOnce(Io) -> Running>>,
+        programs: Vec<Main>,
     ) -> FtlDevice<Emulated> {
         let info = ftl.info().clone();
         let mut fused = Fused {
@@ -328,6 +338,8 @@ impl Machine {
     }
 }
 
+/// A program that is about to run.
+pub(crate) type Main = Box<dyn FnOnce(Io) -> Running>;
 /// A program that runs.
 pub(crate) type Running = std::pin::Pin<Box<dyn Future<Output = ()>>>;
 
@@ -484,6 +496,46 @@ pub(crate) async fn check_all(io: Io, shadow: Shadow) {
             floor: found,
         };
     }
+}
+
+/// Programs of several workers each, with blocks of their own.
+pub(crate) fn clients(
+    shadow: &Shadow,
+    blocks: u32,
+    programs: u32,
+    workers: u32,
+    operations: u32,
+    rng: &mut Rng,
+) -> Vec<Main> {
+    let all = programs * workers;
+    let is_striped = rng.below(2) == 0;
+    let mut clients: Vec<Main> = Vec::new();
+    for program in 0..programs {
+        let shadow = Rc::clone(shadow);
+        let seed = rng.next_u64();
+        clients.push(Box::new(move |io| {
+            Box::pin(async move {
+                let tasks = (0..workers).map(|worker| {
+                    let index = program * workers + worker;
+                    let own = blocks / all;
+                    let (first, step) = match is_striped {
+                        true => (index, all),
+                        false => (index * own, 1),
+                    };
+                    let worker = Worker {
+                        first,
+                        step,
+                        own,
+                        operations,
+                    };
+                    let rng = Rng::new(seed, index.into());
+                    io.spawn(worker.run(io.clone(), Rc::clone(&shadow), rng))
+                });
+                futures_util::future::join_all(tasks.collect::<Vec<_>>()).await;
+            })
+        }));
+    }
+    clients
 }
 
 /// The settings of a format.
