@@ -19,8 +19,9 @@ use crate::{FtlError, durable::Durable};
 /// Most changes that wait for a commit, however many the journal has room for: these
 /// hold up nothing, and a commit of them writes about 400 KiB.
 const MOST_PENDING: u32 = 32 * 1024;
-/// Free zones that queues leave to the collector.
-const KEPT_FREE: u32 = 1;
+/// Free zones that queues leave to the collector: one into which it moves a victim, and
+/// one for what losses of power make it move again.
+pub(crate) const KEPT_FREE: u32 = 2;
 /// Active zones that are the collector's: the one that it writes, and one
 /// whose footer is written.
 const KEPT_ACTIVE: u32 = 2;
@@ -89,12 +90,16 @@ impl Core {
         let most = shape.reserved_zones - 1;
         let collect_below = settings
             .collect_below
-            .unwrap_or((shape.reserved_zones / 2).max(2));
-        if !(2..=most).contains(&collect_below) {
+            .unwrap_or((shape.reserved_zones / 2).max(KEPT_FREE + 1));
+        if !(KEPT_FREE + 1..=most).contains(&collect_below) {
             return Err(FtlError::setting(
                 "collect_below",
                 collect_below,
-                format!("2 to {most} with {} reserved zones", shape.reserved_zones),
+                format!(
+                    "{} to {most} with {} reserved zones",
+                    KEPT_FREE + 1,
+                    shape.reserved_zones
+                ),
             ));
         }
         Ok(Self {
@@ -126,12 +131,12 @@ impl Core {
     }
 
     /// Most queues, if each has a zone of its own: as many as the drive allows, and as
-    /// the reserve has room for beside the zone that the collector writes and a free
-    /// one. (So zones that are written never hold up what the collector needs.)
+    /// the reserve has room for beside the zone that the collector writes and the free
+    /// ones that it needs. (So zones that are written never hold up what the collector needs.)
     pub(crate) fn most_writers(&self) -> u32 {
         match self.settings.placement {
             Placement::SharedAppend => u32::MAX,
-            _ => (self.active_limit - KEPT_ACTIVE).min(self.shape.reserved_zones - 2),
+            _ => (self.active_limit - KEPT_ACTIVE).min(self.shape.reserved_zones - 1 - KEPT_FREE),
         }
     }
 
@@ -169,6 +174,12 @@ impl Core {
             self.call();
         }
         Some(Frontier::new(zone, By::Queues, &self.shape))
+    }
+
+    /// So few zones are free that the collector must not waste any: what it moves has to
+    /// be durable before it moves more, so that a loss of power costs little room.
+    pub(crate) fn is_critical(&self) -> bool {
+        self.zones.free() <= KEPT_FREE
     }
 
     /// A zone for the collector to write; `None`: not now.

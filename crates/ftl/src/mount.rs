@@ -8,7 +8,7 @@ use zonelab_host::tasks::Io;
 
 use crate::FtlError;
 use crate::blocks::{DataZone, LogicalBlock, PhysicalBlock};
-use crate::core::Core;
+use crate::core::{Core, KEPT_FREE};
 use crate::durable::Durable;
 use crate::frontier::Frontier;
 use crate::map::ForwardMap;
@@ -51,8 +51,7 @@ pub(crate) async fn mount(
     let core = Arc::new(Core::new(&shape, settings, active_limit(io, &shape), most_pending, map)?);
     let upkeep = Upkeep::new(io, &core, durable.clone(), Rc::clone(bell));
     let zones = durable.media().report().await?;
-    let to_evacuate = take_over(&core, &zones)?;
-    upkeep.adopt(to_evacuate);
+    upkeep.adopt(take_over(&core, &zones)?);
     Ok((core, upkeep))
 }
 
@@ -65,9 +64,17 @@ fn active_limit(io: &Io, shape: &Shape) -> Option<u32> {
     }
 }
 
-/// Says of each data zone what it is, from the report and the map. Returns zones that
-/// can be read only, and hold something.
-fn take_over(core: &Core, zones: &[media::Zone]) -> Result<Vec<DataZone>, FtlError> {
+/// What the collector finds to begin with.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Zones that can be read only.
+    pub(crate) to_evacuate: Vec<DataZone>,
+    /// A zone that is partly written.
+    pub(crate) frontier: Option<Frontier>,
+}
+
+/// Says of each data zone what it is, from the report and the map.
+fn take_over(core: &Core, zones: &[media::Zone]) -> Result<Found, FtlError> {
     let shape = &core.shape;
     let mut partial = partial_zones(shape, zones);
     let mut found: Vec<Option<&mut Frontier>> = Vec::new();
@@ -100,16 +107,26 @@ fn take_over(core: &Core, zones: &[media::Zone]) -> Result<Vec<DataZone>, FtlErr
             media::ZoneUse::Offline => core.zones.set_state(zone, ZoneUse::Retired),
         }
     }
+    // The collector goes on where it has most room, so that it has as much as before.
+    partial.sort_by_key(Frontier::left);
+    let collectors = partial.pop().map(|mut frontier| {
+        frontier.by = By::Collector;
+        core.zones.note_open(frontier.zone, frontier.by);
+        frontier
+    });
     for frontier in partial {
         core.add_partial(frontier);
     }
     // More than are written again are closed.
-    let most = core.most_writers().min(shape.reserved_zones - 2);
+    let most = core.most_writers().min(shape.reserved_zones - 1 - KEPT_FREE);
     for mut frontier in core.partial_beyond(most as usize) {
         frontier.has_failed |= frontier.left() > 0;
         core.hand_in(frontier);
     }
-    Ok(to_evacuate)
+    Ok(Found {
+        to_evacuate,
+        frontier: collectors,
+    })
 }
 
 /// Data zones that are partly written, with nothing in them yet.

@@ -17,7 +17,7 @@ pub struct FormatSettings {
     pub spare: f64,
     /// Data zones that are kept out of that count: open ones, and those that the
     /// collector needs free. Default: as many as may be active, up to 16 and up to a
-    /// quarter of the data zones; at least 3.
+    /// quarter of the data zones; at least 4.
     pub reserved_zones: Option<u32>,
     /// Identifies what was formatted: mounts refuse blocks with another one. Drawn by
     /// whoever formats.
@@ -50,7 +50,7 @@ pub struct FtlSettings {
     /// The collector lets the drive copy blocks, where it can. Default: yes.
     pub device_copy: bool,
     /// Free zones below which the collector works. Default: half of the reserved zones;
-    /// at least 2, at most the reserved zones less 1.
+    /// at least 3, at most the reserved zones less 1.
     pub collect_below: Option<u32>,
     /// The device keeps what is written to it; if not, nothing can be mounted that was
     /// not just formatted. Default: yes.

@@ -22,8 +22,9 @@ pub const HEADER_BYTES: u32 = 64;
 /// active: as many as can usefully be written at a time.
 const RESERVED_ZONES: u32 = 16;
 /// Fewest reserved zones: one that a program writes, one that the collector writes,
-/// and one that is free, so that a victim can always be emptied.
-const RESERVED_ZONES_LEAST: u32 = 3;
+/// and two that are free, so that a victim can always be emptied, also after losses of
+/// power.
+const RESERVED_ZONES_LEAST: u32 = 4;
 
 /// Which zones of a namespace are for what. Follows from the namespace and
 /// [`FormatSettings`]; an anchor keeps what a mount cannot derive.

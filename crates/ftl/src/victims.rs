@@ -104,14 +104,21 @@ impl Victims {
     }
 
     /// The next victim: a closed zone of which a block at least is not valid; `None`:
-    /// there is none.
-    pub fn choose(&mut self, zones: &ZoneTable) -> Option<DataZone> {
+    /// there is none. A zone that holds nothing valid comes first, whatever the policy;
+    /// and if the least possible is to be moved (`is_critical`), the one with the fewest
+    /// valid blocks.
+    pub fn choose(&mut self, zones: &ZoneTable, is_critical: bool) -> Option<DataZone> {
         let blocks = self.blocks;
         let candidates = zones.all().filter(|zone| {
             zones.state(*zone) == ZoneUse::Closed && zones.valid(*zone) < blocks
         });
         let greedy = |zone: &DataZone| (zones.valid(*zone), zones.closed_as(*zone));
+        let is_empty = |zone: &DataZone| zones.valid(*zone) == 0;
+        if let Some(empty) = candidates.clone().find(is_empty) {
+            return Some(empty);
+        }
         match self.policy {
+            _ if is_critical => candidates.min_by_key(greedy),
             Policy::Greedy => candidates.min_by_key(greedy),
             Policy::Fifo => candidates.min_by_key(|zone| zones.closed_as(*zone)),
             Policy::CostBenefit => candidates.reduce(|best, zone| {

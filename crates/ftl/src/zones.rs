@@ -78,7 +78,7 @@ impl ZoneTable {
     }
 
     /// All data zones.
-    pub fn all(&self) -> impl Iterator<Item = DataZone> + use<> {
+    pub fn all(&self) -> impl Iterator<Item = DataZone> + Clone + use<> {
         (0..self.cells.len() as u32).map(DataZone)
     }
 

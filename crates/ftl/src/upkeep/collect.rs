@@ -12,6 +12,9 @@ use crate::format::footer;
 use crate::metrics::Counters;
 use crate::zones::ZoneUse;
 
+/// If zones are critically short, this share of a zone is moved before it has to be
+/// durable: so many losses of power in a row, each before anything was, cost a zone.
+const CRITICAL_SHARE: u32 = 16;
 /// Blocks of the map that are looked at before others may go on.
 const SCAN_AT_ONCE: u32 = 1 << 20;
 
@@ -33,7 +36,11 @@ impl Upkeep {
                 self.bell.after(seen).await;
                 continue;
             }
-            let victim = self.victims.borrow_mut().choose(&self.core.zones);
+            let victim = {
+                let is_critical = self.core.is_critical();
+                let mut victims = self.victims.borrow_mut();
+                victims.choose(&self.core.zones, is_critical)
+            };
             self.core.set_has_victim(victim.is_some());
             let Some(victim) = victim else {
                 self.bell.after(seen).await;
@@ -133,7 +140,13 @@ impl Upkeep {
                     let data = self.read_batch(&mut batch).await;
                     data.map(|data| (batch, data))
                 },
-                self.write_batch(batch, data),
+                async {
+                    self.write_batch(batch, data).await?;
+                    match self.core.is_critical() {
+                        true => self.commit().await,
+                        false => Ok(()),
+                    }
+                },
             )
             .await;
             moved?;
@@ -148,7 +161,11 @@ impl Upkeep {
         let shape = &self.core.shape;
         let mut batch = Batch::default();
         let first = *next;
-        while batch.len() < shape.max_transfer_blocks && *next < holds.len() as u32 {
+        let most = match self.core.is_critical() {
+            true => (shape.data_blocks() / CRITICAL_SHARE).clamp(1, shape.max_transfer_blocks),
+            false => shape.max_transfer_blocks,
+        };
+        while batch.len() < most && *next < holds.len() as u32 {
             let block = LogicalBlock(holds[*next as usize]);
             let at = shape.block_at(zone, *next);
             // A block that is nowhere is in no place either.

@@ -22,6 +22,7 @@ use crate::durable::Durable;
 use crate::frontier::Frontier;
 use crate::media::Media;
 use crate::metrics::Counters;
+use crate::mount::Found;
 use crate::victims::Victims;
 
 /// The tasks of upkeep, and what they share.
@@ -79,8 +80,12 @@ impl Upkeep {
     }
 
     /// Zones that a mount found in need of something.
-    pub(crate) fn adopt(&self, to_evacuate: Vec<DataZone>) {
-        *self.to_evacuate.borrow_mut() = to_evacuate;
+    pub(crate) fn adopt(self: &Rc<Self>, found: Found) {
+        *self.to_evacuate.borrow_mut() = found.to_evacuate;
+        match found.frontier {
+            Some(full) if full.left() == 0 => self.core.hand_in(full),
+            frontier => *self.frontier.borrow_mut() = frontier,
+        }
     }
 
     /// Starts the tasks. They end with their program.

@@ -6,14 +6,15 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use zonelab_device::{
-    Buf, Command, Completion, Device, Lba, Modelled, Nanos, Op, QueueId, QueuePair,
+    Buf, Command, Completion, Device, DeviceInfo, DeviceQueue, Lba, Modelled, Nanos, Op, QueueId,
+    QueuePair, RejectReason, Rejected, Tag,
 };
 use zonelab_ftl::{FormatSettings, FtlDevice, FtlError, FtlSettings, Placement, Policy, Start};
 use zonelab_host::tasks::{Io, Tasks, TasksConfig};
 use zonelab_host::{Bell, CoreId, Job, NextWake, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_nvme::Status;
 use zonelab_nvme::command::DatasetRange;
-use zonelab_sim::{Emulated, HostCosts};
+use zonelab_sim::{Emulated, EmulatedQueue, HostCosts};
 use zonelab_ssd::config::{
     BufferRelease, DataStore, DriveConfig, MappingConfig, Placement as Programs, WriteBufferConfig,
 };
@@ -183,8 +184,52 @@ struct FusedDrive {
     fuse: Rc<Fuse>,
 }
 
+/// A queue pair of a drive that takes nothing without power.
+struct FusedQueue {
+    queue: EmulatedQueue,
+    fuse: Rc<Fuse>,
+}
+
+impl QueuePair for FusedQueue {
+    fn info(&self) -> &DeviceInfo {
+        self.queue.info()
+    }
+
+    fn now(&self) -> Nanos {
+        self.queue.now()
+    }
+
+    fn submit(&mut self, command: Command, tag: Tag, data: Option<Buf>) -> Result<(), Rejected> {
+        match self.fuse.is_lost() {
+            true => Err(Rejected {
+                reason: RejectReason::Disconnected,
+                data,
+            }),
+            false => self.queue.submit(command, tag, data),
+        }
+    }
+
+    fn ring(&mut self) {
+        self.queue.ring();
+    }
+
+    fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
+        self.queue.poll(done)
+    }
+}
+
+impl DeviceQueue for FusedQueue {
+    fn id(&self) -> QueueId {
+        self.queue.id()
+    }
+
+    fn enter(&mut self, now: Nanos) {
+        self.queue.enter(now);
+    }
+}
+
 impl Device for FusedDrive {
-    type Queue = <Emulated as Device>::Queue;
+    type Queue = FusedQueue;
 
     fn next_event(&self) -> Option<Nanos> {
         match self.fuse.is_lost() {
@@ -244,7 +289,7 @@ impl Machine {
         }
     }
 
-    fn open(drive: &Emulated) -> zonelab_sim::EmulatedQueue {
+    fn open(drive: &Emulated) -> EmulatedQueue {
         drive.open_queue(256, HostCosts::FREE, Rng::new(1, 0))
     }
 
@@ -262,7 +307,10 @@ impl Machine {
             fuse: Rc::clone(fuse),
         };
         let clock = VirtualClock::starting_at(self.now);
-        let open = |drive: &mut FusedDrive| Self::open(&drive.drive);
+        let open = |drive: &mut FusedDrive| FusedQueue {
+            queue: Self::open(&drive.drive),
+            fuse: Rc::clone(&drive.fuse),
+        };
         let tried = FtlDevice::start(below, clock, open, start, settings.clone());
         if fuse.is_lost() {
             self.now = fuse.ready_at.get();
