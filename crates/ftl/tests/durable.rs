@@ -85,7 +85,6 @@ struct Run {
     shadow: Shared,
     /// Changes in the map, and in no append yet.
     pending: RefCell<Vec<MapChange>>,
-    turn: futures_util::lock::Mutex<()>,
     writes_data: bool,
     is_over: Cell<bool>,
     wants: Cell<bool>,
@@ -116,14 +115,19 @@ impl Run {
         self.shadow.borrow_mut().changes.push(change);
     }
 
-    /// Appends all that is pending.
+    /// Appends all that is pending, behind what others append.
     async fn commit(&self) -> Result<(), FtlError> {
-        let _turn = self.turn.lock().await;
         let changes = self.pending.take();
-        let data = self.write_data().await?;
         self.durable.append(&changes).await?;
+        self.shadow.borrow_mut().durable += changes.len();
+        Ok(())
+    }
+
+    /// The same, with a block of data before.
+    async fn commit_with_data(&self) -> Result<(), FtlError> {
+        let data = self.write_data().await?;
+        self.commit().await?;
         let mut shadow = self.shadow.borrow_mut();
-        shadow.durable += changes.len();
         shadow.data = shadow.data.max(data);
         Ok(())
     }
@@ -169,7 +173,7 @@ impl Run {
                         .await;
                 }
                 1 => self.wants.set(true),
-                _ => self.commit().await?,
+                _ => self.commit_with_data().await?,
             }
         }
         self.is_over.set(true);
@@ -228,7 +232,6 @@ async fn work(io: Io, shadow: Shared, mut rng: Rng, actions: u64) -> Result<(), 
         map,
         shadow,
         pending: RefCell::default(),
-        turn: futures_util::lock::Mutex::new(()),
         writes_data: zoned
             .max_active
             .is_none_or(|most| most > Durable::ACTIVE_ZONES),
