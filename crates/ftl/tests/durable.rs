@@ -297,7 +297,7 @@ fn case(config: &DriveConfig, rng: &mut Rng, rounds: u64) -> Shared {
 #[test]
 fn losses_of_power_at_any_moment_lose_nothing_that_was_appended() {
     let all = RefCell::new(Shadow::default());
-    each_seed("losses_of_power_at_any_moment", 150, |seed| {
+    each_seed("losses_of_power_at_any_moment", 500, |seed| {
         let mut rng = Rng::new(seed, 0);
         let config = any_tiny(&mut rng);
         let shadow = case(&config, &mut rng, 20);
