@@ -58,7 +58,10 @@ pub(super) async fn open(io: &Io, nsid: NamespaceId) -> Result<(Durable, Forward
         slot: anchor.slot,
         checkpoint: anchor.checkpoint,
     };
-    let anchors = AnchorEnd::new(zone, &reported).after(anchor.sequence);
+    // An anchor that was torn, and is not seen now, may be seen later: none of those that
+    // there can be has the number of a later one.
+    let torn = 2 * u64::from(media.shape().zone_capacity_lbas);
+    let anchors = AnchorEnd::new(zone, &reported).after(anchor.sequence + torn);
     let durable = Durable::with(media, raw.uuid, now, ring, anchors, read);
     durable.settle(&reported, zone, &replayed).await?;
     durable.inner.write_anchor(|_| ()).await?;

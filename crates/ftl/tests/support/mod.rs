@@ -93,6 +93,8 @@ pub(crate) struct Machine {
 struct Torn {
     /// First block and number of blocks, by tag.
     flying: Rc<RefCell<BTreeMap<u32, (u64, u32)>>>,
+    /// Commands in the order in which they were given.
+    given: Rc<RefCell<Vec<Op>>>,
     /// Commands on their way.
     in_flight: Rc<Cell<usize>>,
     /// Blocks that read as zeros.
@@ -117,6 +119,13 @@ impl Torn {
             }
             _ => {}
         }
+    }
+
+    /// What could not be read until now may be read from now on.
+    fn settle(&self, seed: u64) {
+        let rng = Rng::new(seed, 4);
+        let appears = |lba: &u64| Rng::new(rng.clone().next_u64() ^ lba, 5).below(4) == 0;
+        self.holes.borrow_mut().retain(|lba| !appears(lba));
     }
 
     fn lose(&self, seed: u64) {
@@ -200,6 +209,11 @@ impl Machine {
         }
     }
 
+    /// The commands of all programs until now.
+    pub(crate) fn take_commands(&self) -> Vec<Op> {
+        self.torn.given.take()
+    }
+
     /// Runs a program until it ends or power is lost. In that case nothing of
     /// it is left, and the drive has power again.
     pub(crate) fn run_until<T: 'static, F: Future<Output = T> + 'static>(
@@ -207,6 +221,7 @@ impl Machine {
         cut: Option<Cut>,
         main: impl FnOnce(Io) -> F,
     ) -> End<T> {
+        self.torn.settle(self.now.0);
         let info = self.device.info().clone();
         let queue = self.device.open_queue(64, HostCosts::FREE, Rng::new(1, 0));
         let mut program = Program {
@@ -386,6 +401,7 @@ impl QueuePair for Meddler<'_> {
         }
         let op = command.op;
         self.inner.submit(command, tag, data)?;
+        self.torn.given.borrow_mut().push(op);
         self.torn.note(&op, tag, self.zone_lbas);
         self.torn.in_flight.set(self.torn.in_flight.get() + 1);
         Ok(())
