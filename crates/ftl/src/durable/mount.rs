@@ -65,6 +65,10 @@ pub(super) async fn open(io: &Io, nsid: NamespaceId) -> Result<(Durable, Forward
     let durable = Durable::with(media, raw.uuid, now, ring, anchors, read);
     durable.settle(&reported, zone, &replayed).await?;
     durable.inner.write_anchor(|_| ()).await?;
+    if durable.room_blocks() == 0 {
+        // Failures have used up the reserve: now nothing is pending that needs it.
+        durable.checkpoint(&map, async || Ok(())).await?;
+    }
     Ok((durable, map))
 }
 
