@@ -9,7 +9,7 @@
 //! | [`map`] | where each logical block is |
 //! | [`settings`] | what a user decides |
 //! | [`media`] | commands on zones |
-//! | [`format`] | metadata byte by byte |
+//! | [`mod@format`] | metadata byte by byte |
 //! | [`durable`] | metadata that survive a loss of power: anchors, journal, images |
 
 pub mod blocks;
