@@ -137,7 +137,8 @@ pub enum FtlError {
         /// What it is needed for.
         what: &'static str,
     },
-    /// More changes are pending than a checkpoint has room for.
+    /// More changes are pending than a checkpoint has room for, or several zones of the
+    /// journal failed during one. What is durable can be opened again, which makes room.
     #[error("the journal is full: at most {most} changes may be pending during a checkpoint")]
     JournalFull {
         /// How many may be pending.

@@ -18,7 +18,7 @@
 //! | [`shape`] | which zones of the drive are for what |
 //! | [`settings`] | what a user decides |
 //! | [`media`] | commands on zones |
-//! | [`format`] | metadata byte by byte |
+//! | [`mod@format`] | metadata byte by byte |
 //! | [`durable`] | metadata that survive a loss of power: anchors, journal, images |
 
 pub mod blocks;

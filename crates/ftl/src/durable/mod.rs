@@ -282,7 +282,8 @@ impl Durable {
     /// turns in the order in which they are first polled.
     ///
     /// It waits while the journal is full, for a [checkpoint](Self::checkpoint) that
-    /// somebody else has to run. Of a call that did not return, or failed, a mount
+    /// somebody else has to run. Without changes it waits for earlier calls and no
+    /// more. Of a call that did not return, or failed, a mount
     /// may find some changes from its start: whole blocks of
     /// [`Shape::changes_per_block`].
     ///
@@ -333,8 +334,10 @@ impl Durable {
     ///
     /// Whoever changes the map changes it before the change is appended.
     /// `commit_pending` is called when the image is written: it returns when all
-    /// changes that were in the map when it was called are appended, at most
-    /// [`Self::most_pending`] of them.
+    /// changes that were in the map when it was called are appended. From its call until
+    /// it returns, at most [`Self::most_pending`] changes may be appended: so whoever
+    /// appends meanwhile must not get in before it again and again. It must fail if an
+    /// append of such a change did.
     ///
     /// # Errors
     /// A command failed, `commit_pending` did, or the device is gone: what was

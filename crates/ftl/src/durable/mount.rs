@@ -58,10 +58,17 @@ pub(super) async fn open(io: &Io, nsid: NamespaceId) -> Result<(Durable, Forward
         slot: anchor.slot,
         checkpoint: anchor.checkpoint,
     };
-    let anchors = AnchorEnd::new(zone, &reported).after(anchor.sequence);
+    // An anchor that was torn, and is not seen now, may be seen later: none of those that
+    // there can be has the number of a later one.
+    let torn = 2 * u64::from(media.shape().zone_capacity_lbas);
+    let anchors = AnchorEnd::new(zone, &reported).after(anchor.sequence + torn);
     let durable = Durable::with(media, raw.uuid, now, ring, anchors, read);
     durable.settle(&reported, zone, &replayed).await?;
     durable.inner.write_anchor(|_| ()).await?;
+    if durable.room_blocks() == 0 {
+        // Failures have used up the reserve: now nothing is pending that needs it.
+        durable.checkpoint(&map, async || Ok(())).await?;
+    }
     Ok((durable, map))
 }
 

@@ -70,6 +70,10 @@ pub(super) async fn read(
         }
         let from = if step == 0 { anchor.start_at.offset } else { 0 };
         if scan.zone(uuid, zone, from, of, read).await? == Then::Old {
+            // A dead zone keeps what is old for ever, and the journal goes on behind it.
+            if of.is_dead() {
+                continue;
+            }
             break;
         }
         live.push(zone);

@@ -2,8 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part of it")]
 
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::future::Future;
 use std::rc::Rc;
 
@@ -11,6 +11,7 @@ use zonelab_device::{Buf, Command, Completion, DeviceInfo, Nanos, Op, QueuePair,
 use zonelab_ftl::FormatSettings;
 use zonelab_host::tasks::{Io, Tasks, TasksConfig};
 use zonelab_host::{CoreId, Job, NextWake, Reactor, Rng, StopSignal, VirtualClock};
+use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_sim::{Emulated, HostCosts};
 use zonelab_ssd::config::{BufferRelease, DataStore, DriveConfig, Placement, WriteBufferConfig};
 use zonelab_ssd::faults::FaultyDrive;
@@ -83,6 +84,61 @@ pub(crate) struct Machine {
     pub(crate) now: Nanos,
     /// What is done to commands and their data on the way.
     pub(crate) meddling: Meddling,
+    torn: Torn,
+}
+
+/// Writes on their way, and what a loss of power left of them: any of their blocks,
+/// as on a drive that programs them in any order.
+#[derive(Clone, Default)]
+struct Torn {
+    /// First block and number of blocks, by tag.
+    flying: Rc<RefCell<BTreeMap<u32, (u64, u32)>>>,
+    /// Commands in the order in which they were given.
+    given: Rc<RefCell<Vec<Op>>>,
+    /// Commands on their way.
+    in_flight: Rc<Cell<usize>>,
+    /// Blocks that read as zeros.
+    holes: Rc<RefCell<HashSet<u64>>>,
+}
+
+impl Torn {
+    fn note(&self, op: &Op, tag: Tag, zone_lbas: u64) {
+        let mut holes = self.holes.borrow_mut();
+        match op {
+            Op::Write { slba, nlb } => {
+                self.flying.borrow_mut().insert(tag.0, (slba.0, *nlb));
+                holes.retain(|lba| !(slba.0..slba.0 + u64::from(*nlb)).contains(lba));
+            }
+            Op::ZoneSend {
+                slba,
+                action,
+                select_all,
+            } if *action == ZoneSendAction::RESET => {
+                let zone = slba.0..slba.0 + zone_lbas;
+                holes.retain(|lba| !*select_all && !zone.contains(lba));
+            }
+            _ => {}
+        }
+    }
+
+    /// What could not be read until now may be read from now on.
+    fn settle(&self, seed: u64) {
+        let rng = Rng::new(seed, 4);
+        let appears = |lba: &u64| Rng::new(rng.clone().next_u64() ^ lba, 5).below(4) == 0;
+        self.holes.borrow_mut().retain(|lba| !appears(lba));
+    }
+
+    fn lose(&self, seed: u64) {
+        self.in_flight.set(0);
+        let mut rng = Rng::new(seed, 3);
+        for (_, (first, blocks)) in core::mem::take(&mut *self.flying.borrow_mut()) {
+            if rng.below(2) == 0 {
+                continue;
+            }
+            let lost = (first..first + u64::from(blocks)).filter(|_| rng.below(2) == 0);
+            self.holes.borrow_mut().extend(lost);
+        }
+    }
 }
 
 /// What stands between programs and the drive.
@@ -102,6 +158,8 @@ pub(crate) struct Cut {
     pub(crate) delay: Nanos,
     /// Decides what is left of writes on their way.
     pub(crate) seed: u64,
+    /// The drive keeps its power: it is the program that dies.
+    pub(crate) is_crash: bool,
 }
 
 impl Cut {
@@ -112,6 +170,7 @@ impl Cut {
             // Up to the time of a page's program.
             delay: Nanos(rng.below(800_000)),
             seed: rng.next_u64(),
+            is_crash: rng.below(4) == 0,
         }
     }
 }
@@ -135,6 +194,7 @@ impl Machine {
             device: Emulated::new(drive),
             now: Nanos::ZERO,
             meddling: Meddling::default(),
+            torn: Torn::default(),
         }
     }
 
@@ -149,6 +209,11 @@ impl Machine {
         }
     }
 
+    /// The commands of all programs until now.
+    pub(crate) fn take_commands(&self) -> Vec<Op> {
+        self.torn.given.take()
+    }
+
     /// Runs a program until it ends or power is lost. In that case nothing of
     /// it is left, and the drive has power again.
     pub(crate) fn run_until<T: 'static, F: Future<Output = T> + 'static>(
@@ -156,6 +221,7 @@ impl Machine {
         cut: Option<Cut>,
         main: impl FnOnce(Io) -> F,
     ) -> End<T> {
+        self.torn.settle(self.now.0);
         let info = self.device.info().clone();
         let queue = self.device.open_queue(64, HostCosts::FREE, Rng::new(1, 0));
         let mut program = Program {
@@ -166,6 +232,10 @@ impl Machine {
             ready_at: None,
             meddling: self.meddling,
             reads: Rc::default(),
+            torn: self.torn.clone(),
+            zone_lbas: info.namespaces[0]
+                .zoned
+                .map_or(0, |zoned| zoned.zone_size_lbas),
             lba_bytes: info.namespaces[0].lba_bytes as usize,
         };
         let device = self.device.clone();
@@ -197,19 +267,44 @@ struct Program<T> {
     meddling: Meddling,
     /// Reads on their way, by tag: first block.
     reads: Rc<RefCell<HashMap<u32, u64>>>,
+    torn: Torn,
+    zone_lbas: u64,
     lba_bytes: usize,
 }
 
 impl<T> Program<T> {
-    fn flip(&self, done: &mut [Completion]) {
-        let Some((lba, byte, bits)) = self.meddling.flip else {
-            return;
-        };
+    /// The program is gone; its commands end all the same.
+    fn wait_for_the_last(&mut self, now: Nanos, done: &mut Vec<Completion>) -> NextWake {
+        self.meddle(done);
+        self.torn
+            .in_flight
+            .set(self.torn.in_flight.get() - done.len());
+        done.clear();
+        if self.torn.in_flight.get() > 0 {
+            return NextWake::Completion;
+        }
+        self.ready_at = Some(now);
+        NextWake::Finished
+    }
+
+    fn meddle(&self, done: &mut [Completion]) {
         for completion in done {
+            self.torn.flying.borrow_mut().remove(&completion.tag.0);
             let Some(first) = self.reads.borrow_mut().remove(&completion.tag.0) else {
                 continue;
             };
             let Some(data) = &mut completion.data else {
+                continue;
+            };
+            let holes = self.torn.holes.borrow();
+            if !holes.is_empty() {
+                for (block, lba) in data.chunks_mut(self.lba_bytes).zip(first..) {
+                    if holes.contains(&lba) {
+                        block.fill(0);
+                    }
+                }
+            }
+            let Some((lba, byte, bits)) = self.meddling.flip else {
                 continue;
             };
             let at = lba.checked_sub(first);
@@ -231,20 +326,29 @@ impl<T: 'static> Job for Program<T> {
         if let (Some(cut), Some(at)) = (self.cut, self.cut_at)
             && now >= at
         {
+            self.tasks = None;
+            if cut.is_crash {
+                return self.wait_for_the_last(now, done);
+            }
+            self.torn.lose(cut.seed);
             let off = Nanos::from_ms(1);
             let loss = self
                 .device
                 .with_drive(|drive| drive.power_cut(now, off, cut.seed));
             self.ready_at = Some(loss.ready_at);
-            self.tasks = None;
             return NextWake::Finished;
         }
-        self.flip(done);
+        self.meddle(done);
+        self.torn
+            .in_flight
+            .set(self.torn.in_flight.get() - done.len());
         let tasks = self.tasks.as_mut().expect("power is lost once");
         let mut queue = Meddler {
             inner: queue,
             keeps_drive: self.meddling.keeps_drive,
             reads: Rc::clone(&self.reads),
+            torn: self.torn.clone(),
+            zone_lbas: self.zone_lbas,
         };
         let next = tasks.step(now, done, &mut queue);
         if let Some(cut) = &mut self.cut
@@ -268,6 +372,8 @@ struct Meddler<'a> {
     inner: &'a mut dyn QueuePair,
     keeps_drive: bool,
     reads: Rc<RefCell<HashMap<u32, u64>>>,
+    torn: Torn,
+    zone_lbas: u64,
 }
 
 impl QueuePair for Meddler<'_> {
@@ -289,9 +395,16 @@ impl QueuePair for Meddler<'_> {
                 op: Op::Flush,
                 ..command
             };
-            return self.inner.submit(flush, tag, None);
+            self.inner.submit(flush, tag, None)?;
+            self.torn.in_flight.set(self.torn.in_flight.get() + 1);
+            return Ok(());
         }
-        self.inner.submit(command, tag, data)
+        let op = command.op;
+        self.inner.submit(command, tag, data)?;
+        self.torn.given.borrow_mut().push(op);
+        self.torn.note(&op, tag, self.zone_lbas);
+        self.torn.in_flight.set(self.torn.in_flight.get() + 1);
+        Ok(())
     }
 
     fn ring(&mut self) {
