@@ -110,8 +110,9 @@ impl Core {
             zones: ZoneTable::new(shape.data_zones()),
             counters: Counters::default(),
             active_limit: limit - Durable::ACTIVE_ZONES,
-            // What is under way when it is reached comes on top.
-            most_pending: (most_pending / 4 * 3).clamp(1, MOST_PENDING),
+            // A checkpoint may have to wait for two commits, and what is under way when
+            // this is reached comes on top.
+            most_pending: (most_pending / 4).clamp(1, MOST_PENDING),
             collect_below,
             written: Mutex::default(),
             partial: Mutex::default(),

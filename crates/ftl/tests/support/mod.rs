@@ -23,7 +23,7 @@ pub(crate) const UUID: u128 = 0x1122_3344_5566_7788_99aa_bbcc_ddee_ff00;
 /// Settings for tiny drives.
 pub(crate) fn settings() -> FormatSettings {
     FormatSettings {
-        reserved_zones: Some(3),
+        reserved_zones: Some(4),
         ..FormatSettings::new(UUID)
     }
 }
