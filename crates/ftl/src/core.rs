@@ -53,6 +53,8 @@ pub(crate) struct Core {
     /// Blocks that queues may write before the collector has got further.
     credit: AtomicI64,
     has_victim: AtomicBool,
+    /// There is no room, and nothing under way that makes any.
+    is_full: AtomicBool,
     /// Queues that have a zone each.
     writers: AtomicU32,
     /// Upkeep has something to do.
@@ -121,6 +123,7 @@ impl Core {
             committed: AtomicU64::new(0),
             credit: AtomicI64::new(0),
             has_victim: AtomicBool::new(true),
+            is_full: AtomicBool::new(false),
             writers: AtomicU32::new(0),
             attention: AtomicBool::new(false),
             awaits_reads: AtomicBool::new(false),
@@ -235,6 +238,19 @@ impl Core {
         }
     }
 
+    /// There is no room, and nothing under way that makes any; or there is again. (So
+    /// many zones have been lost that what is left cannot hold what programs see.)
+    pub(crate) fn set_full(&self, is_full: bool) {
+        if self.is_full.swap(is_full, Ordering::AcqRel) != is_full {
+            self.release();
+        }
+    }
+
+    /// Whether writes fail for want of room.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full.load(Ordering::Acquire)
+    }
+
     /// A queue writes blocks.
     #[inline]
     pub(crate) fn spend(&self, blocks: u32) {
@@ -287,7 +303,8 @@ impl Core {
 
     #[inline]
     pub(crate) fn lose_valid(&self, zone: DataZone) {
-        if self.zones.lose_valid(zone) && self.is_short() {
+        let is_empty = self.zones.lose_valid(zone);
+        if (is_empty || self.is_full()) && self.is_short() {
             self.call();
         }
     }

@@ -53,7 +53,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
     pub(super) fn issue_writes(&mut self) {
         while !self.to_write.is_empty() {
             if self.core.has_failed() {
-                self.fail_writes();
+                self.fail_writes(Status::WRITE_FAULT);
                 return;
             }
             let room = match self.reserve() {
@@ -64,7 +64,14 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
                 }
                 reserved => reserved,
             };
-            let Ok(room) = room else { return };
+            let room = match room {
+                Ok(room) => room,
+                Err(Hold::Upkeep) if self.core.is_full() => {
+                    self.fail_writes(Status::CAPACITY_EXCEEDED);
+                    return;
+                }
+                Err(_) => return,
+            };
             let parts = self.gather(room.blocks);
             if !self.issue_write(room, parts) {
                 return;
@@ -170,7 +177,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
                 self.with_writer(|writer| writer.zone(room.zone).cancel(nlb));
                 self.take_back(flight, rejected.data);
                 if !matches!(rejected.reason, RejectReason::QueueFull { .. }) {
-                    self.fail_writes();
+                    self.fail_writes(Status::HOST_PATHING_ERROR);
                 }
                 false
             }
@@ -233,10 +240,10 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
         }
     }
 
-    /// Nothing is written any more.
-    fn fail_writes(&mut self) {
+    /// What waits to be written cannot be.
+    fn fail_writes(&mut self, status: Status) {
         while let Some(part) = self.to_write.pop_front() {
-            self.operations[part.operation].note(part.count, Status::WRITE_FAULT);
+            self.operations[part.operation].note(part.count, status);
             self.settle(part.operation);
         }
     }

@@ -22,6 +22,7 @@ impl Upkeep {
 
     /// Closes a zone beside everything else.
     pub(super) fn close(self: &Rc<Self>, frontier: Frontier) {
+        self.closing.set(self.closing.get() + 1);
         self.spawn(async move |upkeep| {
             let (zone, by) = (frontier.zone, frontier.by);
             let is_whole = match frontier.has_failed {
@@ -40,6 +41,7 @@ impl Upkeep {
                     upkeep.to_evacuate.borrow_mut().push(zone);
                 }
             }
+            upkeep.closing.set(upkeep.closing.get() - 1);
             upkeep.core.release();
             upkeep.bell.ring();
             Ok(())

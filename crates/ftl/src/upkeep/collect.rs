@@ -43,9 +43,11 @@ impl Upkeep {
             };
             self.core.set_has_victim(victim.is_some());
             let Some(victim) = victim else {
+                self.note_room();
                 self.bell.after(seen).await;
                 continue;
             };
+            self.core.set_full(false);
             if std::mem::take(&mut is_idle) {
                 self.core.start_credit();
             }
@@ -65,6 +67,24 @@ impl Upkeep {
         self.empty(zone).await.map(drop)
     }
 
+    /// Says whether there is any room left, now that the collector cannot go on.
+    pub(super) fn note_room(&self) {
+        let is_under_way = self.recycling.get() + self.closing.get() > 0;
+        let is_full = self.core.is_critical() && !is_under_way;
+        self.core.set_full(is_full);
+    }
+
+    /// Resets zones in which nothing is valid any more.
+    pub(super) fn recycle_empty(self: &Rc<Self>) {
+        let zones = &self.core.zones;
+        let is_empty =
+            |zone: &DataZone| zones.state(*zone) == ZoneUse::Closed && zones.valid(*zone) == 0;
+        for zone in zones.all().filter(is_empty) {
+            zones.set_state(zone, ZoneUse::Collecting);
+            self.recycle(zone);
+        }
+    }
+
     /// Zones that could not be emptied may be empty by now, since their blocks were
     /// written elsewhere.
     fn retry_stuck(self: &Rc<Self>) {
@@ -77,7 +97,7 @@ impl Upkeep {
     }
 
     /// Resets a zone without valid blocks as soon as that may be, beside everything else.
-    fn recycle(self: &Rc<Self>, zone: DataZone) {
+    pub(super) fn recycle(self: &Rc<Self>, zone: DataZone) {
         self.recycling.set(self.recycling.get() + 1);
         self.spawn(async move |upkeep| {
             upkeep.make_free(zone).await?;
@@ -111,6 +131,7 @@ impl Upkeep {
         match self.media().reset(core.shape.zone_of(zone)).await {
             Ok(()) => {
                 core.zones.add_free(zone);
+                core.set_full(false);
                 core.release();
             }
             Err(error @ FtlError::Gone(_)) => return Err(error),

@@ -38,6 +38,8 @@ pub(crate) struct Upkeep {
     frontier: RefCell<Option<Frontier>>,
     /// Zones that are empty of valid blocks, and are being reset.
     recycling: Cell<u32>,
+    /// Zones that are being closed.
+    closing: Cell<u32>,
     /// Zones that wait for reads to end.
     awaiting: Cell<i32>,
     /// Zones that can be written and reset no more, with blocks to be moved.
@@ -67,6 +69,7 @@ impl Upkeep {
             victims: RefCell::new(Victims::new(settings.victims, shape.data_blocks(), rng)),
             frontier: RefCell::new(None),
             recycling: Cell::new(0),
+            closing: Cell::new(0),
             awaiting: Cell::new(0),
             to_evacuate: RefCell::default(),
             stuck: RefCell::default(),

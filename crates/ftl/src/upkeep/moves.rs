@@ -210,7 +210,7 @@ impl Upkeep {
     }
 
     /// The zone that the collector writes, with room for a block at least.
-    async fn zone_to_write(&self) -> Result<Frontier, FtlError> {
+    async fn zone_to_write(self: &Rc<Self>) -> Result<Frontier, FtlError> {
         loop {
             let seen = self.bell.changes();
             if let Some(frontier) = self.frontier.borrow_mut().take() {
@@ -222,6 +222,8 @@ impl Upkeep {
             if let Some(error) = self.core.failure() {
                 return Err(error);
             }
+            self.recycle_empty();
+            self.note_room();
             self.bell.after(seen).await;
         }
     }
