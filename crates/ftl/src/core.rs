@@ -1,6 +1,7 @@
 //! What queues and upkeep share.
 
 use std::sync::Arc;
+use std::task::Waker;
 
 use zonelab_device::QueueId;
 
@@ -25,6 +26,42 @@ pub(crate) const KEPT_FREE: u32 = 2;
 /// Active zones that are the collector's: the one that it writes, and one
 /// whose footer is written.
 const KEPT_ACTIVE: u32 = 2;
+
+/// Queues of one thread, as far as they wait for upkeep.
+#[derive(Debug)]
+pub(crate) struct Port {
+    waiting: Mutex<Vec<QueueId>>,
+    /// Upkeep has done something that they may wait for.
+    is_released: AtomicBool,
+    waker: Waker,
+}
+
+impl Port {
+    /// A queue cannot go on before upkeep has done something.
+    pub(crate) fn wait(&self, queue: QueueId) {
+        let mut waiting = lock(&self.waiting);
+        if !waiting.contains(&queue) {
+            waiting.push(queue);
+        }
+    }
+
+    /// Whether a queue waits.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !lock(&self.waiting).is_empty()
+    }
+
+    /// Whether queues that wait are to look again.
+    pub(crate) fn is_released(&self) -> bool {
+        self.is_released.load(Ordering::Acquire) && self.has_waiting()
+    }
+
+    /// The queues that wait, if there is a reason for them to look again.
+    pub(crate) fn take_waiting(&self, ready: &mut Vec<QueueId>) {
+        if self.is_released.swap(false, Ordering::AcqRel) {
+            ready.append(&mut lock(&self.waiting));
+        }
+    }
+}
 
 /// What queues and upkeep share. Whatever is in here can be used from any thread.
 #[derive(Debug)]
@@ -61,10 +98,10 @@ pub(crate) struct Core {
     attention: AtomicBool,
     /// Upkeep waits for reads to end.
     awaits_reads: AtomicBool,
-    /// Upkeep has done something that queues may wait for.
-    has_released: AtomicBool,
-    /// Queues that wait for something that upkeep does.
-    waiting: Mutex<Vec<QueueId>>,
+    /// Wakes the thread of upkeep.
+    upkeep: Mutex<Waker>,
+    /// Where queues are that may wait for upkeep.
+    ports: Mutex<Vec<Arc<Port>>>,
     /// Why nothing is written any more.
     failed: Mutex<Option<FtlError>>,
     has_failed: AtomicBool,
@@ -127,8 +164,8 @@ impl Core {
             writers: AtomicU32::new(0),
             attention: AtomicBool::new(false),
             awaits_reads: AtomicBool::new(false),
-            has_released: AtomicBool::new(false),
-            waiting: Mutex::default(),
+            upkeep: Mutex::new(Waker::noop().clone()),
+            ports: Mutex::default(),
             failed: Mutex::default(),
             has_failed: AtomicBool::new(false),
         })
@@ -362,7 +399,14 @@ impl Core {
 
     /// Upkeep has something to do.
     pub(crate) fn call(&self) {
-        self.attention.store(true, Ordering::Release);
+        if !self.attention.swap(true, Ordering::AcqRel) {
+            lock(&self.upkeep).wake_by_ref();
+        }
+    }
+
+    /// What wakes the thread of upkeep.
+    pub(crate) fn set_waker(&self, waker: Waker) {
+        *lock(&self.upkeep) = waker;
     }
 
     /// Whether upkeep has something to do.
@@ -389,24 +433,28 @@ impl Core {
         }
     }
 
-    /// A queue cannot go on before upkeep has done something.
-    pub(crate) fn wait(&self, queue: QueueId) {
-        let mut waiting = lock(&self.waiting);
-        if !waiting.contains(&queue) {
-            waiting.push(queue);
-        }
+    /// A place where queues are, with what wakes its thread.
+    pub(crate) fn open_port(&self, waker: Waker) -> Arc<Port> {
+        let port = Arc::new(Port {
+            waiting: Mutex::default(),
+            is_released: AtomicBool::new(false),
+            waker,
+        });
+        lock(&self.ports).push(Arc::clone(&port));
+        port
+    }
+
+    /// A place is given up.
+    pub(crate) fn close_port(&self, port: &Arc<Port>) {
+        lock(&self.ports).retain(|other| !Arc::ptr_eq(other, port));
     }
 
     /// Something has changed that queues may wait for: room, a commit, a failure.
     pub(crate) fn release(&self) {
-        self.has_released.store(true, Ordering::Release);
-    }
-
-    /// The queues that wait, if there is a reason for them to look again.
-    pub(crate) fn take_waiting(&self) -> Vec<QueueId> {
-        match self.has_released.swap(false, Ordering::AcqRel) {
-            true => std::mem::take(&mut *lock(&self.waiting)),
-            false => Vec::new(),
+        for port in &*lock(&self.ports) {
+            if !port.is_released.swap(true, Ordering::AcqRel) {
+                port.waker.wake_by_ref();
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Waker;
 
 use zonelab_device::{
     Completion, Device, DeviceInfo, DeviceQueue, Modelled, NamespaceInfo, Nanos, QueueId, QueuePair,
@@ -14,9 +15,10 @@ use zonelab_host::tasks::{Tasks, TasksConfig};
 use zonelab_host::{CoreId, Job, NextWake, Reactor, StopSignal, WaitsFor};
 
 use crate::FtlError;
-use crate::core::Core;
+use crate::core::{Core, Port};
 use crate::metrics::Metrics;
 use crate::mount::{Start, mount};
+use crate::part::FtlShare;
 use crate::queue::{Announced, FtlQueue};
 use crate::settings::FtlSettings;
 use crate::shape::Shape;
@@ -34,6 +36,7 @@ pub struct FtlDevice<D: Device> {
     core: Arc<Core>,
     info: Rc<DeviceInfo>,
     announced: Announced,
+    port: Arc<Port>,
     upkeep: Tasks<Infallible>,
     bell: Rc<Notify>,
     queue: D::Queue,
@@ -47,6 +50,27 @@ pub struct FtlDevice<D: Device> {
     ready: Vec<QueueId>,
     done: Vec<Completion>,
 }
+
+/// A device that is lent with its queue pair, while it is mounted.
+pub struct Lent<'a, D>(&'a mut D);
+
+impl<'a, D: Device> Device for Lent<'a, D> {
+    type Queue = &'a mut D::Queue;
+
+    fn next_event(&self) -> Option<Nanos> {
+        self.0.next_event()
+    }
+
+    fn advance(&mut self, now: Nanos, ready: &mut Vec<QueueId>) {
+        self.0.advance(now, ready);
+    }
+
+    fn wait(&mut self, span: Nanos) -> bool {
+        self.0.wait(span)
+    }
+}
+
+impl<D: Modelled> Modelled for Lent<'_, D> {}
 
 /// The program of upkeep, up to where everything is mounted.
 struct Mounting<'a> {
@@ -70,23 +94,22 @@ impl Job for Mounting<'_> {
 }
 
 impl<D: Device> FtlDevice<D> {
-    /// Mounts, or formats and mounts, what is on `inner`. `open` opens a queue pair of
-    /// it, and is called twice: for the mount, and for upkeep. Waits by `clock` until
-    /// that is done; returns when.
+    /// Mounts, or formats and mounts, what is on `inner`. `queue` is a queue pair of it
+    /// for that, and for upkeep afterwards. Waits by `clock` until that is done; returns
+    /// when.
     ///
     /// # Errors
     /// The device has no such zones, or not enough, or what is on it cannot be mounted.
     pub fn start<C>(
         mut inner: D,
         clock: C,
-        mut open: impl FnMut(&mut D) -> D::Queue,
+        mut queue: D::Queue,
         start: Start,
         settings: FtlSettings,
     ) -> Result<(Self, Nanos), FtlError>
     where
-        C: for<'d> WaitsFor<&'d mut D>,
+        C: for<'d> WaitsFor<Lent<'d, D>>,
     {
-        let queue = open(&mut inner);
         let info = queue.info().clone();
         let bell = Rc::new(Notify::default());
         let mounted: Mounted = Rc::default();
@@ -108,15 +131,15 @@ impl<D: Device> FtlDevice<D> {
             upkeep: &mut upkeep,
             mounted: Rc::clone(&mounted),
         };
-        let mut reactor = Reactor::new(clock, &mut inner, StopSignal::default());
-        reactor.add(&mut mounting, queue, CoreId(0), at);
+        let mut reactor = Reactor::new(clock, Lent(&mut inner), StopSignal::default());
+        reactor.add(&mut mounting, &mut queue, CoreId(0), at);
         let end = reactor.run();
         let mounted = mounted.borrow_mut().take();
         let core = mounted.unwrap_or(Err(FtlError::Stuck))?;
-        let queue = open(&mut inner);
         let device = Self {
             info: Rc::new(info_of(&info, &core.shape)),
             inner,
+            port: core.open_port(Waker::noop().clone()),
             core,
             announced: Announced::default(),
             upkeep,
@@ -133,6 +156,21 @@ impl<D: Device> FtlDevice<D> {
         Ok((device, end.at))
     }
 
+    /// What wakes the thread of this device, if other threads have
+    /// [parts](Self::share) of it.
+    pub fn wakes(&self, waker: Waker) {
+        self.core.set_waker(waker);
+    }
+
+    /// For other threads, of which each can have a [part](FtlShare::part).
+    #[must_use]
+    pub fn share(&self) -> FtlShare {
+        FtlShare {
+            core: Arc::clone(&self.core),
+            info: DeviceInfo::clone(&self.info),
+        }
+    }
+
     /// A queue pair that holds `depth` commands, over `queue` of the device below.
     ///
     /// # Errors
@@ -144,6 +182,7 @@ impl<D: Device> FtlDevice<D> {
             Arc::clone(&self.core),
             Rc::clone(&self.info),
             Rc::clone(&self.announced),
+            Arc::clone(&self.port),
             depth,
         ))
     }
@@ -198,11 +237,14 @@ impl<D: Device> FtlDevice<D> {
 
     /// Whether upkeep or a queue has something that no event of the device announces.
     fn has_something(&self) -> bool {
-        self.is_due || self.core.wants_attention() || !self.announced.borrow().is_empty()
+        self.is_due
+            || self.core.wants_attention()
+            || self.port.is_released()
+            || !self.announced.borrow().is_empty()
     }
 
     /// Lets upkeep go on.
-    fn step_upkeep(&mut self, now: Nanos, ready: &mut Vec<QueueId>) {
+    fn step_upkeep(&mut self, now: Nanos) {
         self.queue.enter(now);
         self.queue.poll(&mut self.done);
         let next = self.upkeep.step(now, &mut self.done, &mut self.queue);
@@ -212,7 +254,6 @@ impl<D: Device> FtlDevice<D> {
             NextWake::At(at) => Some(at.max(now)),
             NextWake::Completion | NextWake::Finished => None,
         };
-        ready.extend(self.core.take_waiting());
     }
 }
 
@@ -236,9 +277,10 @@ impl<D: Device> Device for FtlDevice<D> {
 
     fn next_event(&self) -> Option<Nanos> {
         if self.has_something() {
-            return Some(match self.announced.borrow().is_empty() {
-                true => self.now.max(self.core_free),
-                false => self.now,
+            let is_for_queues = self.port.is_released() || !self.announced.borrow().is_empty();
+            return Some(match is_for_queues {
+                true => self.now,
+                false => self.now.max(self.core_free),
             });
         }
         match (self.inner.next_event(), self.wake) {
@@ -268,8 +310,9 @@ impl<D: Device> Device for FtlDevice<D> {
                 self.core.answer_call();
                 self.bell.ring();
             }
-            self.step_upkeep(now, ready);
+            self.step_upkeep(now);
         }
+        self.port.take_waiting(ready);
         ready.append(&mut self.announced.borrow_mut());
     }
 

@@ -6,6 +6,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`device`] | the conventional namespace as a device |
+//! | [`part`] | the same for further threads |
 //! | [`queue`] | its queue pairs: what each write and read takes |
 //! | `upkeep` | commits, footers, collecting, checkpoints |
 //! | [`durable`] | anchors, journal and images of the map, and what a mount makes of them |
@@ -34,6 +35,7 @@ pub mod map;
 pub mod media;
 pub mod metrics;
 mod mount;
+pub mod part;
 pub mod queue;
 pub mod settings;
 pub mod shape;
@@ -51,6 +53,7 @@ pub use map::ForwardMap;
 pub use media::Media;
 pub use metrics::Metrics;
 pub use mount::Start;
+pub use part::{FtlPart, FtlShare};
 pub use queue::FtlQueue;
 pub use settings::{FormatSettings, FtlSettings, Placement};
 pub use shape::{ImageSlot, Shape};

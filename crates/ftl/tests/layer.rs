@@ -11,7 +11,7 @@ use zonelab_host::Rng;
 
 #[test]
 fn blocks_hold_what_was_written() {
-    each_seed("--test layer blocks_hold_what_was_written", 60, |seed| {
+    each_seed("--test layer blocks_hold_what_was_written", 600, |seed| {
         let mut rng = Rng::new(seed, 0);
         let config = layer::any_drive(&mut rng);
         let settings = layer::any_settings(&mut rng);

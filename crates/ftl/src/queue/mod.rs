@@ -21,7 +21,7 @@ use zonelab_nvme::command::DatasetRange;
 
 use crate::blocks::{LogicalBlock, MapChange};
 use crate::changes::Lane;
-use crate::core::Core;
+use crate::core::{Core, Port};
 use crate::epochs::Reads;
 use crate::frontier::Writer;
 use crate::metrics::Counters;
@@ -42,6 +42,7 @@ pub struct FtlQueue<Q> {
     core: Arc<Core>,
     info: Rc<DeviceInfo>,
     announced: Announced,
+    port: Arc<Port>,
     lane: Arc<Lane>,
     reads: Reads,
     /// The zones that this queue writes, unless all share one.
@@ -68,6 +69,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
         core: Arc<Core>,
         info: Rc<DeviceInfo>,
         announced: Announced,
+        port: Arc<Port>,
         depth: u32,
     ) -> Self {
         let lane = core.changes.join();
@@ -76,6 +78,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
             inner,
             info,
             announced,
+            port,
             lane,
             reads,
             writer: Writer::default(),
@@ -105,7 +108,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
 
     /// Upkeep has to do something before this queue can go on.
     fn wait(&mut self) {
-        self.core.wait(self.inner.id());
+        self.port.wait(self.inner.id());
         self.is_waiting = true;
     }
 

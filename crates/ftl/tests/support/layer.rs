@@ -303,11 +303,11 @@ impl Machine {
             fuse: Rc::clone(fuse),
         };
         let clock = VirtualClock::starting_at(self.now);
-        let open = |drive: &mut FusedDrive| FusedQueue {
-            queue: Self::open(&drive.drive),
-            fuse: Rc::clone(&drive.fuse),
+        let queue = FusedQueue {
+            queue: Self::open(&self.drive),
+            fuse: Rc::clone(fuse),
         };
-        let tried = FtlDevice::start(below, clock, open, start, settings.clone());
+        let tried = FtlDevice::start(below, clock, queue, start, settings.clone());
         if fuse.is_lost() {
             self.now = fuse.ready_at.get();
             return None;
@@ -329,8 +329,9 @@ impl Machine {
         settings: &FtlSettings,
     ) -> Result<FtlDevice<Emulated>, FtlError> {
         let clock = VirtualClock::starting_at(self.now);
-        let open = |drive: &mut Emulated| Self::open(drive);
-        let (ftl, at) = FtlDevice::start(self.drive.clone(), clock, open, start, settings.clone())?;
+        let queue = Self::open(&self.drive);
+        let (ftl, at) =
+            FtlDevice::start(self.drive.clone(), clock, queue, start, settings.clone())?;
         self.now = at;
         Ok(ftl)
     }
