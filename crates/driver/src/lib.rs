@@ -45,9 +45,10 @@ pub use controller::{Backoff, DiscoveryLog, Options, TcpController};
 pub use device::{DetachedQueue, DriverDevice, DriverQueue, Lane};
 pub use error::DriverError;
 pub use identity::{Identity, Namespace};
+pub use poller::WaitCounts;
 pub use queue::TcpQueue;
 pub use socket::Reply;
-pub use transport::{Controller, IoQueue};
+pub use transport::{Announcement, Controller, IoQueue};
 
 /// A controller over NVMe/TCP and its queues as a device.
 pub type TcpDevice = DriverDevice<TcpController>;

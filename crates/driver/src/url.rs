@@ -44,7 +44,7 @@ pub enum UrlError {
     #[error(transparent)]
     PciAddress(#[from] BadAddress),
     /// There is no such key for a controller on PCIe.
-    #[error("there is no key \"{0}\" behind pcie://: nsid there is")]
+    #[error("there is no key \"{0}\" behind pcie://: nsid, interrupts and sgls there are")]
     UnknownPcieKey(String),
     /// There is no such key for a drive of this machine.
     #[error("there is no key \"{0}\" behind linux://: poll there is; the node names the namespace")]
@@ -293,6 +293,10 @@ pub struct PcieAddress {
     pub function: PciAddress,
     /// Namespace that commands are for: 1 if the URL has none.
     pub nsid: u32,
+    /// Completions are announced by interrupts rather than looked for.
+    pub has_interrupts: bool,
+    /// Long transfers have SGL descriptors, if the controller takes them.
+    pub has_sgls: bool,
 }
 
 impl PcieAddress {
@@ -304,19 +308,27 @@ impl PcieAddress {
         let rest = url.strip_prefix(PCIE_SCHEME);
         let rest = rest.ok_or_else(|| UrlError::Scheme(url.to_owned()))?;
         let (function, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let mut nsid = None;
+        let (mut nsid, mut has_interrupts, mut has_sgls) = (None, None, None);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            if key != "nsid" {
-                return Err(UrlError::UnknownPcieKey(key.to_owned()));
-            }
-            if nsid.replace(namespace(unescape(value)?)?).is_some() {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, "1"));
+            let value = unescape(value)?;
+            let is_twice = match key {
+                "nsid" => nsid.replace(namespace(value)?).is_some(),
+                "interrupts" => has_interrupts
+                    .replace(switch("interrupts", value)?)
+                    .is_some(),
+                "sgls" => has_sgls.replace(switch("sgls", value)?).is_some(),
+                _ => return Err(UrlError::UnknownPcieKey(key.to_owned())),
+            };
+            if is_twice {
                 return Err(UrlError::Twice(key.to_owned()));
             }
         }
         Ok(Self {
             function: function.parse()?,
             nsid: nsid.unwrap_or(1),
+            has_interrupts: has_interrupts.unwrap_or(false),
+            has_sgls: has_sgls.unwrap_or(true),
         })
     }
 }

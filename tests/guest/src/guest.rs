@@ -219,6 +219,26 @@ impl Guest {
         self.monitor.end_capture()
     }
 
+    /// Runs `f`, and counts how often QEMU has traced `event` meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// There is no such event, or as `f`.
+    pub fn count<T>(
+        &mut self,
+        event: &str,
+        f: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<(usize, T)> {
+        let file = self.machine.console().with_file_name("trace.log");
+        let name = file.to_str().context("a path that is text")?;
+        self.monitor.trace(Some((event, name)))?;
+        let done = f(self);
+        self.monitor.trace(None)?;
+        let log = std::fs::read_to_string(&file)?;
+        let count = log.lines().filter(|line| line.contains(event)).count();
+        Ok((count, done?))
+    }
+
     /// Removes the NVMe drive that QEMU emulates, as if it were pulled. No case can
     /// use this guest afterwards: see [`Self::spend`].
     ///
