@@ -46,6 +46,8 @@ pub struct Guest {
     last_job: u32,
     is_broken: bool,
     is_spent: bool,
+    /// Times that QEMU was asked to trace.
+    traces: u32,
 }
 
 impl Guest {
@@ -81,6 +83,7 @@ impl Guest {
             last_job: 0,
             is_broken: false,
             is_spent: false,
+            traces: 0,
         })
     }
 
@@ -229,7 +232,10 @@ impl Guest {
         event: &str,
         f: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<(usize, T)> {
-        let file = self.machine.console().with_file_name("trace.log");
+        // One for each time: QEMU goes on in a file that it knows.
+        self.traces += 1;
+        let name = format!("trace-{}.log", self.traces);
+        let file = self.machine.console().with_file_name(name);
         let name = file.to_str().context("a path that is text")?;
         self.monitor.trace(Some((event, name)))?;
         let done = f(self);

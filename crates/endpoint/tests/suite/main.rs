@@ -15,3 +15,4 @@ mod random;
 mod reactor;
 mod recovery;
 mod sgls;
+mod split;
