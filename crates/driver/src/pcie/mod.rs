@@ -49,6 +49,7 @@ mod recovering;
 mod recovery;
 pub mod rings;
 mod slot;
+mod sync;
 pub mod uio;
 pub mod vfio;
 
