@@ -530,4 +530,23 @@ mod tests {
         assert!(message("linux:///dev/ng0n1?poll=perhaps").contains("1 or 0"));
         assert!(message("linux:///dev/ng0n1?poll&poll").contains("twice"));
     }
+
+    #[test]
+    fn a_controller_on_pcie() {
+        let address = PcieAddress::parse("pcie://0000:01:00.0").unwrap();
+        let defaults = (address.nsid, address.has_interrupts, address.has_sgls);
+        assert_eq!(defaults, (1, false, true));
+        let url = "pcie://0000:01:00.0?nsid=2&interrupts&sgls=0";
+        let Ok(Address::Pcie(address)) = Address::parse(url) else {
+            panic!("{url} is one");
+        };
+        let said = (address.nsid, address.has_interrupts, address.has_sgls);
+        assert_eq!(said, (2, true, false));
+        assert_eq!(address.to_string(), "pcie://0000:01:00.0");
+        let message = |url: &str| Address::parse(url).unwrap_err().to_string();
+        assert!(message("pcie://0000:01:00.0?poll=1").contains("nsid, interrupts and sgls"));
+        assert!(message("pcie://0000:01:00.0?interrupts=maybe").contains("1 or 0"));
+        assert!(message("pcie://0000:01:00.0?sgls=1&sgls=0").contains("twice"));
+        assert!(message("pcie://0000:01:00.0?nsid=0").contains("nsid"));
+    }
 }

@@ -179,7 +179,7 @@ fn no_shadow_doorbell_is_missed() {
         let told = bar.read32(0x1000);
         // Told after it has slept, it looks again, and sees all.
         assert!(
-            seen == COMMANDS.into() || told > seen,
+            seen == u32::from(COMMANDS) || told > seen,
             "it sleeps with {seen} of {COMMANDS}, and was told of {told}"
         );
     });

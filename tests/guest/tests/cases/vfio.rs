@@ -67,7 +67,7 @@ fn interrupts_do_what_polling_does(guest: &mut Guest, way: &Way) -> Result<()> {
 /// is polled, the device signals nothing.
 fn completions_are_interrupts(guest: &mut Guest, way: &Way) -> Result<()> {
     /// Writes of each run, of which QEMU carries out ten a second.
-    const WRITES: u64 = 30;
+    const WRITES: u64 = 20;
     let (_, address) = prepare(guest, way)?;
     bind(guest, way, &address)?;
     guest.throttle_drive(10)?;
