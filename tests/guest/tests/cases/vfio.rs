@@ -108,7 +108,7 @@ fn long_transfers_have_sgls(guest: &mut Guest, way: &Way) -> Result<()> {
     const COMMANDS: u64 = 16;
     let (_, address) = prepare(guest, way)?;
     bind(guest, way, &address)?;
-    let mut run = |query: &str, rw: &str| {
+    let mut run = |query: &str, rw: &str| -> Result<(u64, u64)> {
         let run = jobs(way, &format!("{address}{query}"));
         let script = format!(
             "{run} --name=long --zonemode=zbd --rw={rw} --bs=64k --iodepth=4 --size=16m \
@@ -116,24 +116,18 @@ fn long_transfers_have_sgls(guest: &mut Guest, way: &Way) -> Result<()> {
              {{ cat /scratch/err; exit 1; }}",
             COMMANDS << 16
         );
-        guest.count("pci_nvme_map_sgl", |guest| {
+        let (sgls, amounts) = guest.count("pci_nvme_map_sgl", |guest| {
             amounts(&run_json(guest, &script)?)
-        })
-    };
-    for (query, is_by_sgl) in [("", true), ("?sgls=0", false)] {
-        // `verify` reads what was written.
-        let (count, amounts) = run(query, "write --do_verify=1")?;
+        })?;
         let done = amounts.iter().flat_map(|(_, both)| both);
-        let commands: u64 = done.map(|(count, _)| count).sum();
-        ensure!(commands == 2 * COMMANDS, "{amounts:?}");
-        let expected = if is_by_sgl { commands } else { 0 };
-        ensure!(
-            count as u64 == expected,
-            "{count} SGLs in {commands} commands, with \"{query}\""
-        );
-        let other = if is_by_sgl { "?sgls=0" } else { "" };
-        run(other, "read")?;
-    }
+        Ok((sgls as u64, done.map(|(count, _)| count).sum()))
+    };
+    // `verify` reads what was written.
+    let found = run("", "write --do_verify=1")?;
+    let all = 2 * COMMANDS;
+    ensure!(found == (all, all), "SGLs and commands: {found:?}");
+    let found = run("?sgls=0", "read")?;
+    ensure!(found == (0, COMMANDS), "SGLs and commands: {found:?}");
     let drive = release(guest, &address)?;
     drive.reset_all(guest)
 }
