@@ -203,20 +203,6 @@ impl<'a> Named<'a> {
     }
 }
 
-/// Refuses a drive that is to be reached through the driver for PCIe where programs do
-/// not do that yet.
-///
-/// # Errors
-/// It is such a drive.
-pub(crate) fn refuse_pcie(device: &str, is_over_pcie: bool) -> Result<(), Failure> {
-    match is_over_pcie {
-        false => Ok(()),
-        true => Err(Failure::usage(format!(
-            "{device}: via=pcie is for `zonelab fio` and `zonelab run` so far: leave it out"
-        ))),
-    }
-}
-
 /// Connects to a real drive.
 ///
 /// # Errors

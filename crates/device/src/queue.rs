@@ -51,6 +51,18 @@ pub enum RejectReason {
         /// The queue asked for.
         queue: QueueId,
     },
+    /// An append is longer than the device takes, and cannot be sent in parts: other data
+    /// could come between them.
+    #[error(
+        "an append of {bytes} bytes is longer than the device takes ({most}, ZASL), and its \
+         parts would not be adjacent"
+    )]
+    CannotSplit {
+        /// Bytes of the append.
+        bytes: u64,
+        /// Most bytes of one.
+        most: u32,
+    },
     /// The connection to the device is gone.
     #[error("the device is gone")]
     Disconnected,

@@ -32,6 +32,8 @@ pub(crate) fn copy(drive: Drive) -> Result<(), Failure> {
     let copied = match &source {
         AnyZone::Open(zone) => copy_data(zone, to, lba_bytes)?,
         AnyZone::Closed(zone) => copy_data(zone, to, lba_bytes)?,
+        AnyZone::OpenRandom(zone) => copy_data(zone, to, lba_bytes)?,
+        AnyZone::ClosedRandom(zone) => copy_data(zone, to, lba_bytes)?,
         AnyZone::Full(zone) => copy_data(zone, to, lba_bytes)?,
         AnyZone::ReadOnly(zone) => copy_data(zone, to, lba_bytes)?,
         // These two have no `read`, so that nobody can pass them on.

@@ -26,6 +26,8 @@ pub(crate) fn read(drive: Drive) -> Result<(), Failure> {
     let (start, end) = match drive.zone_with_data()? {
         AnyZone::Open(zone) => (zone.start(), zone.end_of_data()),
         AnyZone::Closed(zone) => (zone.start(), zone.end_of_data()),
+        AnyZone::OpenRandom(zone) => (zone.start(), zone.end_of_data()),
+        AnyZone::ClosedRandom(zone) => (zone.start(), zone.end_of_data()),
         AnyZone::Full(zone) => (zone.start(), zone.end_of_data()),
         AnyZone::ReadOnly(zone) => (zone.start(), zone.end_of_data()),
         AnyZone::Empty(_) | AnyZone::Offline(_) => return Err("there is nothing to read".into()),

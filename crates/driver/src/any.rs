@@ -16,7 +16,7 @@ use crate::pcie::{LocalController, LocalOptions, LocalQueue};
 use crate::queue::TcpQueue;
 use crate::socket::Reply;
 use crate::tcp::Transfer;
-use crate::transport::{Controller, IoQueue};
+use crate::transport::{Announcement, Controller, IoQueue};
 use crate::url::Address;
 
 /// How any controller is to be used.
@@ -217,8 +217,8 @@ impl IoQueue for AnyQueue {
         either!(self, it => it.descriptor())
     }
 
-    fn is_polled(&self) -> bool {
-        either!(self, it => it.is_polled())
+    fn announcement(&self) -> Announcement {
+        either!(self, it => it.announcement())
     }
 
     fn abandon(&mut self) {

@@ -12,7 +12,7 @@ use zonelab_device::{
 };
 
 use crate::error::DriverError;
-use crate::poller::{Poller, Shared};
+use crate::poller::{Poller, Shared, WaitCounts};
 use crate::transport::{Controller, IoQueue};
 
 /// A controller of any transport and the I/O queues that were opened through it.
@@ -76,6 +76,12 @@ impl<C: Controller> DriverDevice<C> {
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.error.is_some() || self.poller.is_lost()
+    }
+
+    /// How the thread has waited so far.
+    #[must_use]
+    pub fn waits(&self) -> WaitCounts {
+        self.poller.waits()
     }
 
     /// Ends a wait of this device from another thread.
@@ -257,6 +263,12 @@ impl<Q: IoQueue> Lane<Q> {
     #[must_use]
     pub fn waker(&self) -> Waker {
         self.poller.waker()
+    }
+
+    /// How the thread has waited so far.
+    #[must_use]
+    pub fn waits(&self) -> WaitCounts {
+        self.poller.waits()
     }
 
     /// Whether the connection broke: who takes the queue back learns why.

@@ -14,6 +14,7 @@
 //! | [`HostSecrets`] | what a host authenticates itself with, if it is asked |
 //! | [`Identity`] | what a controller says of itself |
 //! | [`pcie`] | the driver for controllers on PCIe: rings, DMA memory, doorbells |
+//! | [`split`] | commands longer than a device takes, in parts |
 //! | [`zones`] | zones as values, on a queue pair of any kind |
 //!
 //! Calls of the controller wait, and so does who asks a queue or the device to;
@@ -33,6 +34,7 @@ pub mod pcie;
 mod poller;
 mod queue;
 mod socket;
+pub mod split;
 mod starting;
 pub mod tcp;
 mod transport;
@@ -45,9 +47,10 @@ pub use controller::{Backoff, DiscoveryLog, Options, TcpController};
 pub use device::{DetachedQueue, DriverDevice, DriverQueue, Lane};
 pub use error::DriverError;
 pub use identity::{Identity, Namespace};
+pub use poller::WaitCounts;
 pub use queue::TcpQueue;
 pub use socket::Reply;
-pub use transport::{Controller, IoQueue};
+pub use transport::{Announcement, Controller, IoQueue};
 
 /// A controller over NVMe/TCP and its queues as a device.
 pub type TcpDevice = DriverDevice<TcpController>;

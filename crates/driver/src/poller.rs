@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 
 use rustix::buffer::spare_capacity;
-use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::event::epoll;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use zonelab_device::{Completion, Nanos, QueueId};
 
 use crate::clock::time_limit;
 use crate::error::DriverError;
-use crate::transport::IoQueue;
+use crate::pcie::Interrupt;
+use crate::transport::{Announcement, IoQueue};
 
 /// What epoll calls the admin queue; I/O queues are called by their places.
 const ADMIN: u64 = u64::MAX;
@@ -23,8 +24,8 @@ const WOKEN: u64 = u64::MAX - 1;
 /// Sockets of which one look at epoll tells.
 const EVENTS: usize = 64;
 
-/// How often a queue that is polled is looked at while nothing of it is under way: its
-/// controller may have been reset.
+/// How often a queue that is polled is looked at while nothing of it is under way, and one
+/// with interrupts in any case: its controller may have been reset, or be gone.
 const LOOK_EVERY: Nanos = Nanos::from_ms(100);
 
 /// The I/O queues of one thread, and the descriptor of an admin queue if that
@@ -37,7 +38,17 @@ pub(crate) struct Poller<Q> {
     alarm: Arc<Alarm>,
     /// Epoll was asked since the last [`Self::receive`].
     has_looked: bool,
+    waits: WaitCounts,
     admin_is_ready: bool,
+}
+
+/// How a thread has waited for its queues.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct WaitCounts {
+    /// Waits in which the thread could sleep: nothing was there, and time was left.
+    pub sleeps: u64,
+    /// Those of them that something ended before their time.
+    pub announced: u64,
 }
 
 /// A queue, with those who use it.
@@ -62,7 +73,7 @@ pub(crate) struct Shared<Q> {
 
 /// Ends a wait from another thread.
 #[derive(Debug)]
-struct Alarm(OwnedFd);
+struct Alarm(Interrupt);
 
 impl Wake for Alarm {
     fn wake(self: Arc<Self>) {
@@ -70,8 +81,7 @@ impl Wake for Alarm {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // A count that is full has not been heard yet: nothing is lost.
-        let _heard = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+        self.0.signal();
     }
 }
 
@@ -80,8 +90,7 @@ impl<Q: IoQueue> Poller<Q> {
     /// The system has no more file descriptors.
     pub(crate) fn new() -> Result<Self, DriverError> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(std::io::Error::from)?;
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let alarm = eventfd(0, flags).map_err(std::io::Error::from)?;
+        let alarm = Interrupt::new()?;
         let mark = epoll::EventData::new_u64(WOKEN);
         epoll::add(&epoll, &alarm, mark, epoll::EventFlags::IN).map_err(std::io::Error::from)?;
         Ok(Self {
@@ -90,6 +99,7 @@ impl<Q: IoQueue> Poller<Q> {
             lanes: Vec::new(),
             alarm: Arc::new(Alarm(alarm)),
             has_looked: false,
+            waits: WaitCounts::default(),
             admin_is_ready: false,
         })
     }
@@ -109,6 +119,11 @@ impl<Q: IoQueue> Poller<Q> {
         let _known = epoll::delete(&self.epoll, admin);
     }
 
+    /// How the thread has waited.
+    pub(crate) const fn waits(&self) -> WaitCounts {
+        self.waits
+    }
+
     /// What ends a wait from another thread.
     pub(crate) fn waker(&self) -> Waker {
         Waker::from(Arc::clone(&self.alarm))
@@ -122,8 +137,11 @@ impl<Q: IoQueue> Poller<Q> {
         let free = self.lanes.iter().position(Option::is_none);
         let place = free.unwrap_or(self.lanes.len());
         let mark = epoll::EventData::new_u64(place as u64);
-        epoll::add(&self.epoll, queue.descriptor(), mark, epoll::EventFlags::IN)
-            .map_err(std::io::Error::from)?;
+        let flags = match queue.announcement() {
+            Announcement::Interrupt => epoll::EventFlags::IN | epoll::EventFlags::ET,
+            _ => epoll::EventFlags::IN,
+        };
+        epoll::add(&self.epoll, queue.descriptor(), mark, flags).map_err(std::io::Error::from)?;
         let depth = queue.depth();
         let shared = Rc::new(RefCell::new(Shared {
             queue,
@@ -214,29 +232,29 @@ impl<Q: IoQueue> Poller<Q> {
         }
         self.events.clear();
         self.has_looked = true;
-        // Who is polled is asked by `receive`: at once if something is under way, and now
-        // and then if not, since only that shows that its controller was reset.
-        let mut is_under_way = false;
+        let mut has_work = false;
         let mut limit = span;
-        for lane in self
-            .lanes
-            .iter_mut()
-            .flatten()
-            .filter(|lane| lane.is_polled())
-        {
-            lane.is_ready = true;
-            limit = limit.min(LOOK_EVERY);
-            is_under_way |= lane.next_event().is_some();
+        for lane in self.lanes.iter_mut().flatten() {
+            // `receive` looks at the ring after epoll has taken note of interrupts, so that
+            // none is lost.
+            if lane.announcement() != Announcement::Readable {
+                // Looking costs little, and only that shows that the controller was reset
+                // or is gone.
+                lane.is_ready = true;
+                limit = limit.min(LOOK_EVERY);
+                has_work |= lane.must_be_polled();
+            }
         }
         let is_shorter = limit < span;
-        let limit = time_limit(if is_under_way { Nanos::ZERO } else { limit });
+        let may_sleep = !has_work && limit > Nanos::ZERO;
+        let limit = time_limit(if has_work { Nanos::ZERO } else { limit });
         // What epoll could refuse is wrong use. A signal ends the wait early.
         let told = epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&limit));
         debug_assert!(!matches!(told, Err(error) if error != rustix::io::Errno::INTR));
         for event in &self.events {
             match event.data.u64() {
                 ADMIN => self.admin_is_ready = true,
-                WOKEN => self.alarm.heard(),
+                WOKEN => drop(self.alarm.0.clear()),
                 place => {
                     if let Some(Some(lane)) = self.lanes.get_mut(place as usize) {
                         lane.is_ready = true;
@@ -244,13 +262,9 @@ impl<Q: IoQueue> Poller<Q> {
                 }
             }
         }
-        is_under_way || is_shorter || !self.events.is_empty()
-    }
-}
-
-impl Alarm {
-    fn heard(&self) {
-        let _count = rustix::io::read(&self.0, &mut [0_u8; 8]);
+        self.waits.sleeps += u64::from(may_sleep);
+        self.waits.announced += u64::from(may_sleep && !self.events.is_empty());
+        has_work || is_shorter || !self.events.is_empty()
     }
 }
 
@@ -285,8 +299,13 @@ impl<Q: IoQueue> Lane<Q> {
         let _known = epoll::modify(epoll, queue.descriptor(), mark, flags);
     }
 
-    fn is_polled(&self) -> bool {
-        self.shared.borrow().queue.is_polled()
+    fn announcement(&self) -> Announcement {
+        self.shared.borrow().queue.announcement()
+    }
+
+    /// Whether something may complete that epoll does not tell of.
+    fn must_be_polled(&self) -> bool {
+        self.announcement() == Announcement::Polled && self.next_event().is_some()
     }
 
     fn next_event(&self) -> Option<Nanos> {

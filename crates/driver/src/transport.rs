@@ -100,7 +100,19 @@ pub trait Controller {
         Self: Sized;
 }
 
-/// An I/O queue whose completions a file descriptor announces.
+/// How somebody who sleeps learns that an I/O queue has something.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Announcement {
+    /// [`IoQueue::descriptor`] is readable as long as there is something.
+    Readable,
+    /// [`IoQueue::descriptor`] is signalled with each completion, and stays readable: an
+    /// epoll watches it edge-triggered. That the queue is gone is not signalled.
+    Interrupt,
+    /// By looking only.
+    Polled,
+}
+
+/// An I/O queue, and what announces its completions.
 pub trait IoQueue: QueuePair {
     /// Its identifier.
     fn id(&self) -> QueueId;
@@ -136,10 +148,9 @@ pub trait IoQueue: QueuePair {
     /// What becomes readable when something may have completed.
     fn descriptor(&self) -> BorrowedFd<'_>;
 
-    /// True if completions are found by looking for them only: nothing announces
-    /// them.
-    fn is_polled(&self) -> bool {
-        false
+    /// What announces completions.
+    fn announcement(&self) -> Announcement {
+        Announcement::Readable
     }
 
     /// Ends the queue from this side, unless it is gone: what is in flight ends.

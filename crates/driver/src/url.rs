@@ -44,7 +44,7 @@ pub enum UrlError {
     #[error(transparent)]
     PciAddress(#[from] BadAddress),
     /// There is no such key for a controller on PCIe.
-    #[error("there is no key \"{0}\" behind pcie://: nsid there is")]
+    #[error("there is no key \"{0}\" behind pcie://: nsid, interrupts and sgls there are")]
     UnknownPcieKey(String),
     /// There is no such key for a drive of this machine.
     #[error("there is no key \"{0}\" behind linux://: poll there is; the node names the namespace")]
@@ -293,6 +293,10 @@ pub struct PcieAddress {
     pub function: PciAddress,
     /// Namespace that commands are for: 1 if the URL has none.
     pub nsid: u32,
+    /// Completions are announced by interrupts rather than looked for.
+    pub has_interrupts: bool,
+    /// Long transfers have SGL descriptors, if the controller takes them.
+    pub has_sgls: bool,
 }
 
 impl PcieAddress {
@@ -304,19 +308,27 @@ impl PcieAddress {
         let rest = url.strip_prefix(PCIE_SCHEME);
         let rest = rest.ok_or_else(|| UrlError::Scheme(url.to_owned()))?;
         let (function, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let mut nsid = None;
+        let (mut nsid, mut has_interrupts, mut has_sgls) = (None, None, None);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            if key != "nsid" {
-                return Err(UrlError::UnknownPcieKey(key.to_owned()));
-            }
-            if nsid.replace(namespace(unescape(value)?)?).is_some() {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, "1"));
+            let value = unescape(value)?;
+            let is_twice = match key {
+                "nsid" => nsid.replace(namespace(value)?).is_some(),
+                "interrupts" => has_interrupts
+                    .replace(switch("interrupts", value)?)
+                    .is_some(),
+                "sgls" => has_sgls.replace(switch("sgls", value)?).is_some(),
+                _ => return Err(UrlError::UnknownPcieKey(key.to_owned())),
+            };
+            if is_twice {
                 return Err(UrlError::Twice(key.to_owned()));
             }
         }
         Ok(Self {
             function: function.parse()?,
             nsid: nsid.unwrap_or(1),
+            has_interrupts: has_interrupts.unwrap_or(false),
+            has_sgls: has_sgls.unwrap_or(true),
         })
     }
 }
@@ -517,5 +529,24 @@ mod tests {
         assert!(message("linux:///dev/ng0n1?nsid=2").contains("the node names the namespace"));
         assert!(message("linux:///dev/ng0n1?poll=perhaps").contains("1 or 0"));
         assert!(message("linux:///dev/ng0n1?poll&poll").contains("twice"));
+    }
+
+    #[test]
+    fn a_controller_on_pcie() {
+        let address = PcieAddress::parse("pcie://0000:01:00.0").unwrap();
+        let defaults = (address.nsid, address.has_interrupts, address.has_sgls);
+        assert_eq!(defaults, (1, false, true));
+        let url = "pcie://0000:01:00.0?nsid=2&interrupts&sgls=0";
+        let Ok(Address::Pcie(address)) = Address::parse(url) else {
+            panic!("{url} is one");
+        };
+        let said = (address.nsid, address.has_interrupts, address.has_sgls);
+        assert_eq!(said, (2, true, false));
+        assert_eq!(address.to_string(), "pcie://0000:01:00.0");
+        let message = |url: &str| Address::parse(url).unwrap_err().to_string();
+        assert!(message("pcie://0000:01:00.0?poll=1").contains("nsid, interrupts and sgls"));
+        assert!(message("pcie://0000:01:00.0?interrupts=maybe").contains("1 or 0"));
+        assert!(message("pcie://0000:01:00.0?sgls=1&sgls=0").contains("twice"));
+        assert!(message("pcie://0000:01:00.0?nsid=0").contains("nsid"));
     }
 }

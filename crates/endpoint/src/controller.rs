@@ -2,14 +2,14 @@
 //!
 //! The subsystem knows fabrics: queues are made by Connect, properties are got and set
 //! by commands, data has SGLs. What differs on PCIe is here: registers become those
-//! commands, commands that make queues become Connect, and PRPs are followed.
+//! commands, commands that make queues become Connect, and PRPs and SGLs are followed.
 
 mod admin;
 mod io;
 
 use zonelab_device::Nanos;
-use zonelab_driver::pcie::HostMemory;
 use zonelab_driver::pcie::memory::Window;
+use zonelab_driver::pcie::{HostMemory, Interrupt};
 use zonelab_nvme::fabrics::{
     CNTLID_DYNAMIC, Connect, ConnectData, ConnectResponse, PropertyGet, PropertySet,
 };
@@ -59,6 +59,9 @@ pub(crate) struct Controller {
     pub(crate) stuck: Option<Stuck>,
     pub(crate) faults: Faults,
     pub(crate) bad_doorbells: u64,
+    pub(crate) sgl_commands: u64,
+    /// What its vectors signal.
+    pub(crate) interrupts: Vec<Option<Interrupt>>,
     /// Scratch for what the subsystem completes.
     done: Vec<Done>,
     closed: Vec<QueueHandle>,
@@ -86,9 +89,15 @@ impl Controller {
             stuck: None,
             faults: Faults::default(),
             bad_doorbells: 0,
+            sgl_commands: 0,
+            interrupts: Vec::new(),
             done: Vec::new(),
             closed: Vec::new(),
         }
+    }
+
+    pub(crate) const fn settings(&self) -> &EndpointSettings {
+        &self.settings
     }
 
     pub(crate) const fn subsystem_mut(&mut self) -> &mut Subsystem {
@@ -211,14 +220,32 @@ impl Controller {
                     .and_then(Option::as_mut)
                     .is_some_and(|queue| queue.ring(value))
             }
-            Doorbell::CompletionHead(qid) => {
-                let queue = self.completion.get_mut(usize::from(qid));
-                queue
-                    .and_then(Option::as_mut)
-                    .is_some_and(|queue| queue.ring(value))
-            }
+            Doorbell::CompletionHead(qid) => self.ring_completion(qid.into(), value),
         };
         self.bad_doorbells += u64::from(!is_valid);
+    }
+
+    /// The head of a completion queue moves. False: there is no such queue or entry.
+    fn ring_completion(&mut self, qid: usize, head: u32) -> bool {
+        let Some(queue) = self.completion.get_mut(qid).and_then(Option::as_mut) else {
+            return false;
+        };
+        let before = queue.posted();
+        let is_valid = queue.ring(head);
+        self.signal(qid, before);
+        is_valid
+    }
+
+    /// Signals the vector of a completion queue, if more was posted to it than `before`.
+    fn signal(&self, cqid: usize, before: u64) {
+        let queue = self.completion.get(cqid).and_then(Option::as_ref);
+        let vector = queue
+            .filter(|queue| queue.posted() > before)
+            .and_then(CompletionQueue::vector);
+        let interrupt = vector.and_then(|vector| self.interrupts.get(usize::from(vector)));
+        if let Some(Some(interrupt)) = interrupt {
+            interrupt.signal();
+        }
     }
 
     /// CC was written.
@@ -263,7 +290,8 @@ impl Controller {
         let (handle, cntlid) = self.connect(now, 0, entries).ok()?;
         self.cntlid = cntlid;
         self.submission[0] = Some(SubmissionQueue::new((0, 0), handle, submission, entries));
-        self.completion[0] = Some(CompletionQueue::new(completion, completions));
+        let vector = Some(0);
+        self.completion[0] = Some(CompletionQueue::new(completion, completions, vector));
         self.set_configuration(now, cc);
         Some(())
     }

@@ -1,12 +1,13 @@
 //! The endpoint as the driver sees it: a PCI function.
 
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use zonelab_device::{Monotonic, Nanos};
 use zonelab_driver::pcie::memory::Window;
 use zonelab_driver::pcie::{
-    DmaError, DmaMemory, DmaRegion, Function, HostMemory, ModelledFunction, Registers,
+    DmaError, DmaMemory, DmaRegion, Function, HostMemory, Interrupt, ModelledFunction, Registers,
 };
 use zonelab_ssd::faults::FaultyDrive;
 use zonelab_target::controller::{SettingsError, Subsystem, SubsystemSettings, TransportLimits};
@@ -35,13 +36,17 @@ pub struct EndpointSettings {
     pub crto: Option<u16>,
     /// Whether it has Doorbell Buffer Config.
     pub has_shadow_doorbells: bool,
+    /// Whether I/O commands may have SGLs.
+    pub has_sgls: bool,
+    /// Interrupt vectors (MSI-X), 0 to 2048.
+    pub interrupt_vectors: u16,
     /// Most data of a command in bytes (MDTS is the largest power of two of pages that
     /// is not larger).
     pub max_transfer_bytes: u32,
 }
 
 impl Default for EndpointSettings {
-    /// 16 queues of 1024 entries, ready at once.
+    /// 16 queues of 1024 entries with a vector each, ready at once, and PRPs alone.
     fn default() -> Self {
         Self {
             queue_entries: 1024,
@@ -51,6 +56,8 @@ impl Default for EndpointSettings {
             cap_to: 15,
             crto: Some(15),
             has_shadow_doorbells: false,
+            has_sgls: false,
+            interrupt_vectors: 17,
             max_transfer_bytes: 1 << 20,
         }
     }
@@ -119,6 +126,12 @@ impl Endpoint {
     ) -> Result<Self, EndpointError> {
         check("io_queues", settings.io_queues.into(), 1, 64)?;
         check("dstrd", settings.dstrd.into(), 0, 4)?;
+        check(
+            "interrupt_vectors",
+            settings.interrupt_vectors.into(),
+            0,
+            2048,
+        )?;
         let of_subsystem = SubsystemSettings {
             limits: TransportLimits {
                 queue_depth: settings.queue_entries,
@@ -179,6 +192,12 @@ impl Endpoint {
         self.controller().bad_doorbells
     }
 
+    /// I/O commands with SGLs so far.
+    #[must_use]
+    pub fn sgl_commands(&self) -> u64 {
+        self.controller().sgl_commands
+    }
+
     /// Where the rings of queue `qid` are, and their entries: submission, completion.
     pub(crate) fn rings(&self, qid: u16) -> Option<[(Window, u32); 2]> {
         self.controller().rings(qid)
@@ -225,6 +244,18 @@ impl DmaMemory for Endpoint {
 }
 
 impl Function for Endpoint {
+    fn interrupt_vectors(&self) -> u16 {
+        self.controller().settings().interrupt_vectors
+    }
+
+    fn connect_interrupts(&self, vectors: &[Option<Interrupt>]) -> io::Result<()> {
+        if vectors.len() > usize::from(self.interrupt_vectors()) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        self.controller().interrupts = vectors.to_vec();
+        Ok(())
+    }
+
     fn now(&self) -> Nanos {
         self.clock.now()
     }

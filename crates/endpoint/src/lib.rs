@@ -10,6 +10,7 @@
 //! | [`Fault`] | what it does wrong if it is asked to |
 //! | [`Immediate`] | a controller that completes everything at once, and does nothing else: for measuring the driver |
 //! | [`prp`] | the way along PRPs, as the specification describes it |
+//! | [`sgl`] | the same along SGLs |
 //!
 //! An endpoint knows the time that it is told: in virtual time that of the reactor, so
 //! that a run is the same each time, in real time that of the monotonic clock.
@@ -22,6 +23,7 @@ mod immediate;
 pub mod prp;
 mod queues;
 mod registers;
+pub mod sgl;
 
 pub use endpoint::{Endpoint, EndpointError, EndpointSettings};
 pub use fault::{Fault, Stuck};

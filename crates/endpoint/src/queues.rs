@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use zonelab_driver::pcie::memory::Window;
 use zonelab_driver::pcie::rings::{load_submission, store_completion};
-use zonelab_nvme::queue::{CompletionEntry, SubmissionEntry};
+use zonelab_nvme::queue::{CompletionEntry, PointerKind, SglDescriptor, SubmissionEntry};
 use zonelab_target::controller::QueueHandle;
 
 /// Words of a submission queue entry.
@@ -12,12 +12,36 @@ const SQE_WORDS: usize = size_of::<SubmissionEntry>() / 8;
 /// Words of a completion queue entry.
 const CQE_WORDS: usize = size_of::<CompletionEntry>() / 8;
 
+/// Where the host says that the data of a command is.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Place {
+    Prps(u64, u64),
+    Sgl(SglDescriptor),
+}
+
+impl Place {
+    /// As PSDT says; `None`: it says nothing that there is.
+    pub(crate) fn of(entry: &SubmissionEntry) -> Option<Self> {
+        match entry.cdw0.psdt() {
+            PointerKind::PRP => {
+                let dptr = entry.dptr;
+                Some(Self::Prps(dptr.prp1.get(), dptr.prp2.get()))
+            }
+            // They differ in what the metadata pointer is, and there is no metadata.
+            PointerKind::SGL_MPTR_BUFFER | PointerKind::SGL_MPTR_SEGMENT => {
+                Some(Self::Sgl(entry.dptr.as_sgl()))
+            }
+            _ => None,
+        }
+    }
+}
+
 /// A command that has been fetched and has not completed.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Pending {
     pub(crate) cid: u16,
     /// Where data for the host goes.
-    pub(crate) prps: (u64, u64),
+    pub(crate) place: Place,
     /// Identify Controller: what it says is of a fabric.
     pub(crate) is_identify: bool,
 }
@@ -108,18 +132,24 @@ pub(crate) struct CompletionQueue {
     head: u16,
     tail: u16,
     phase: bool,
+    /// The interrupt vector that tells of entries.
+    vector: Option<u16>,
+    /// Entries so far.
+    posted: u64,
     /// Completions that find no room, until the host makes some.
     waiting: VecDeque<CompletionEntry>,
 }
 
 impl CompletionQueue {
-    pub(crate) fn new(window: Window, entries: u32) -> Self {
+    pub(crate) fn new(window: Window, entries: u32, vector: Option<u16>) -> Self {
         Self {
             window,
             entries,
             head: 0,
             tail: 0,
             phase: true,
+            vector,
+            posted: 0,
             waiting: VecDeque::new(),
         }
     }
@@ -127,6 +157,15 @@ impl CompletionQueue {
     /// Where the ring is, and its entries.
     pub(crate) fn place(&self) -> (Window, u32) {
         (self.window.clone(), self.entries)
+    }
+
+    pub(crate) const fn vector(&self) -> Option<u16> {
+        self.vector
+    }
+
+    /// Entries that the host can see, since the queue was made.
+    pub(crate) const fn posted(&self) -> u64 {
+        self.posted
     }
 
     /// A doorbell. False: there is no such entry.
@@ -168,6 +207,7 @@ impl CompletionQueue {
         }
         self.write(entry, self.phase);
         self.tail = next;
+        self.posted += 1;
         self.phase ^= next == 0;
         Ok(())
     }

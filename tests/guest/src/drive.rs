@@ -353,8 +353,10 @@ fn namespace(guest: &mut Guest, controller: &str, id: u32) -> Result<String> {
     let script = format!(
         "for look in $(seq 200); do
             for path in /sys/block/{controller}n*; do
+                # What matches nothing stays a pattern, and must not match a moment later.
+                [ -e \"$path/nsid\" ] || continue
                 name=${{path##*/}}
-                [ \"$(cat $path/nsid 2> /dev/null)\" = {id} ] && [ -b /dev/$name ] && \
+                [ \"$(cat \"$path/nsid\" 2> /dev/null)\" = {id} ] && [ -b /dev/$name ] && \
                     [ -c /dev/ng${{name#nvme}} ] && echo $name && exit
             done
             sleep 0.1

@@ -46,6 +46,8 @@ pub struct Guest {
     last_job: u32,
     is_broken: bool,
     is_spent: bool,
+    /// Times that QEMU was asked to trace.
+    traces: u32,
 }
 
 impl Guest {
@@ -81,6 +83,7 @@ impl Guest {
             last_job: 0,
             is_broken: false,
             is_spent: false,
+            traces: 0,
         })
     }
 
@@ -217,6 +220,29 @@ impl Guest {
     /// There is none.
     pub fn end_capture(&mut self) -> Result<()> {
         self.monitor.end_capture()
+    }
+
+    /// Runs `f`, and counts how often QEMU has traced `event` meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// There is no such event, or as `f`.
+    pub fn count<T>(
+        &mut self,
+        event: &str,
+        f: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<(usize, T)> {
+        // One for each time: QEMU goes on in a file that it knows.
+        self.traces += 1;
+        let name = format!("trace-{}.log", self.traces);
+        let file = self.machine.console().with_file_name(name);
+        let name = file.to_str().context("a path that is text")?;
+        self.monitor.trace(Some((event, name)))?;
+        let done = f(self);
+        self.monitor.trace(None)?;
+        let log = std::fs::read_to_string(&file)?;
+        let count = log.lines().filter(|line| line.contains(event)).count();
+        Ok((count, done?))
     }
 
     /// Removes the NVMe drive that QEMU emulates, as if it were pulled. No case can

@@ -70,6 +70,20 @@ impl Monitor {
         self.call("block_set_io_throttle", arguments).map(drop)
     }
 
+    /// Writes each of these events of QEMU to a file from now on, one a line; without a
+    /// name, ends that.
+    pub(crate) fn trace(&mut self, event: Option<(&str, &str)>) -> Result<()> {
+        let lines = match event {
+            Some((event, file)) => [format!("logfile {file}"), format!("log trace:{event}")],
+            None => ["log none".to_owned(), "trace-event * off".to_owned()],
+        };
+        for line in lines {
+            let answer = self.human(&line)?;
+            ensure!(answer.trim().is_empty(), "QEMU, to `{line}`: {answer}");
+        }
+        Ok(())
+    }
+
     /// How many writes a disk has done.
     pub(crate) fn writes(&mut self, disk: &str) -> Result<u64> {
         let disks = self.call("query-blockstats", json!({}))?;

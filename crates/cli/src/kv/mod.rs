@@ -7,18 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use zonelab_config::Override;
-use zonelab_host::{CoreId, Reactor, RealClock, Rng, RunEnd, StopSignal, VirtualClock, WaitsFor};
+use zonelab_host::StopSignal;
 use zonelab_kv::work::run::{Moment, Stage};
 use zonelab_kv::work::{NAMES, builtin};
-use zonelab_lab::kv::{self, KvJob, KvRun, KvTemplate, Report, Surroundings, Wear};
-use zonelab_lab::run::STORE_DEPTH;
-use zonelab_sim::{Emulated, HostCosts};
+use zonelab_lab::kv::{self, Alone, KvRun, KvTemplate, Report, Surroundings, Way};
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::DataStore;
 use zonelab_ssd::profile::{Profile, to_toml};
 
 use crate::conditions::{self, ConditionArgs};
-use crate::devices::{self, HostArgs, Named};
+use crate::devices::{HostArgs, Named};
 use crate::exit::{Exit, Failure};
 use crate::{console, files, profiles, results};
 
@@ -31,7 +29,8 @@ pub(crate) struct Args {
     #[arg(value_name = "WORKLOAD")]
     workload: String,
     /// The drive: a built-in profile or a profile file, with ?clock=real in real
-    /// time; tcp://HOST:PORT/NQN?nsid=1; or linux:///dev/ng0n1
+    /// time or ?via=pcie through the driver for PCIe; tcp://HOST:PORT/NQN?nsid=1; or
+    /// linux:///dev/ng0n1
     #[arg(long, value_name = "DEV")]
     device: String,
     /// Change a setting of the drive
@@ -112,13 +111,17 @@ pub(crate) fn kv(args: &Args) -> Result<Exit, Failure> {
             is_real,
             is_over_pcie,
         } => {
-            devices::refuse_pcie(&args.device, is_over_pcie)?;
             let mut template = template;
             if let Some(nsid) = nsid {
                 template.setup.files.namespace = nsid;
             }
             let profile = profiles::load(profile, &args.set)?;
-            emulated(args, &template, &profile, is_real)
+            let way = match (is_real, is_over_pcie) {
+                (true, _) => Way::Real,
+                (false, true) => Way::Pcie,
+                (false, false) => Way::Virtual,
+            };
+            emulated(args, &template, &profile, way)
         }
     }
 }
@@ -196,7 +199,7 @@ fn emulated(
     args: &Args,
     template: &KvTemplate,
     profile: &Profile,
-    is_real: bool,
+    way: Way,
 ) -> Result<Exit, Failure> {
     let info = Drive::info_of(&profile.config);
     let keeps_data = profile.config.data == DataStore::Memory;
@@ -215,36 +218,30 @@ fn emulated(
         .conditions
         .drive(&profile.config)
         .map_err(unfit)?;
-    let device = Emulated::new(drive);
     let progress = Progress::new(args.quiet)?;
     let stop = StopSignal::default();
-    let drive = device.clone();
     let surroundings = Surroundings {
         info,
-        totals: Some(Box::new(move || drive.with_drive(|drive| drive.totals()))),
+        totals: None,
         keeps_data,
         stop: stop.clone(),
         seed: args.seed,
         on_moment: progress.watch(&stop),
     };
-    let mut job = KvJob::new(template, surroundings, false);
-    let end = match is_real {
-        true => run_under(RealClock::new(), &device, &mut job, args.seed, stop),
-        false => run_under(VirtualClock::default(), &device, &mut job, args.seed, stop),
-    };
+    let Alone { run, end, wear } =
+        kv::run_alone(drive, way, template, surroundings).map_err(unfit)?;
     progress.clear();
-    if is_real && !args.quiet {
+    if way == Way::Real && !args.quiet {
         let late = zonelab_config::units::fmt_duration(end.lateness_max.0);
         eprintln!("zonelab: in real time; what was to happen was at most {late} late");
     }
-    let Some(result) = job.into_run() else {
+    let Some(result) = run else {
         let at = zonelab_config::units::fmt_duration(end.at.0);
         return Err(unfit(format!(
             "the store waits for ever, since {at}: completions were lost"
         )));
     };
     let run = result.map_err(|error| Failure::new(Exit::Device, error))?;
-    let wear = device.with_drive(|drive| Wear::of(drive.flash().erase_counts()));
     let report = Report {
         template,
         run: &run,
@@ -255,21 +252,6 @@ fn emulated(
         interrupted: progress.is_interrupted(),
     };
     finish(args, to.as_ref(), &report)
-}
-
-/// Runs a store alone on an emulated drive.
-fn run_under<C: WaitsFor<Emulated>>(
-    clock: C,
-    device: &Emulated,
-    job: &mut KvJob,
-    seed: u64,
-    stop: StopSignal,
-) -> RunEnd {
-    let start = clock.now();
-    let queue = device.open_queue(STORE_DEPTH, HostCosts::FREE, Rng::new(seed, 1));
-    let mut reactor = Reactor::new(clock, device.clone(), stop);
-    reactor.add(job, queue, CoreId(0), start);
-    reactor.run()
 }
 
 fn configuration(

@@ -296,8 +296,8 @@ fn serve(scratch: &Scratch) -> Served {
     ]))
 }
 
-/// The same store does the same in virtual time, in real time, and over
-/// NVMe/TCP, where each value that is read is compared with its key.
+/// The same store does the same in virtual time, in real time, through the driver for PCIe, and
+/// over NVMe/TCP, where each value that is read is compared with its key.
 #[test]
 fn a_store_runs_on_any_device_under_either_clock() {
     let scratch = Scratch::new("kv-clocks");
@@ -309,6 +309,7 @@ fn a_store_runs_on_any_device_under_either_clock() {
     assert_eq!(expected[4], Some(6_000));
     assert_eq!(on("confznspp?clock=virtual", &[]), expected);
     assert_eq!(on("confznspp?clock=real", &[]), expected);
+    assert_eq!(on("confznspp?via=pcie", &[]), expected);
     let served = serve(&scratch);
     assert_eq!(on(&served.url(), &["--overwrite"]), expected);
 }

@@ -167,6 +167,41 @@ fn parts_of_blocks_are_refused() {
     drive.refused(&read, 2, "says 2 blocks of 4096 bytes, which are 8192");
 }
 
+/// What is longer than the drive takes goes in parts, and says how far it came.
+#[test]
+fn long_reads_and_writes_go_in_parts() {
+    let drive = Drive::new("zn540", &["--set", "front_end.max_transfer=16KiB"]);
+    let report = drive.json(&["zns", "report-zones", "--descs", "2"]);
+    let zone = report["zone_list"][1]["slba"].as_u64().unwrap();
+    let capacity = report["zone_list"][0]["cap"].as_u64().unwrap();
+    let data: String = ('a'..='j')
+        .flat_map(|letter| std::iter::repeat_n(letter, BLOCK))
+        .collect();
+    let data = drive.scratch.write("data", &data);
+    let expected = drive.scratch.read("data").into_bytes();
+    drive.ok(&["write", "--data", &data]);
+    assert!(drive.read(0, 10) == expected);
+    drive.ok(&["write", "-s", &zone.to_string(), "--data", &data]);
+    assert!(
+        zone > capacity,
+        "blocks that are never written are before it"
+    );
+    let across = drive.read(zone - 7, 17);
+    assert!(across[7 * BLOCK..] == expected, "across the end of a zone");
+    assert!(across[..7 * BLOCK].iter().all(|byte| *byte == 0));
+    // The first part fails: it is not at the write pointer.
+    drive.refused(
+        &["write", "-s", "3", "--data", &data],
+        5,
+        "after 0 of 10 blocks",
+    );
+    let fua = ["write", "-s", "10", "--data", &data, "--force-unit-access"];
+    drive.refused(&fua, 5, "16384 (MDTS)");
+    let append = ["zns", "zone-append", "--data", &data, "--zone", "0"];
+    drive.refused(&append, 5, "16384 (MDTS)");
+    drive.refused(&["read", "--blocks", "0x100000"], 2, "1024 MiB");
+}
+
 #[test]
 fn any_command_can_be_sent() {
     let drive = Drive::new("zn540", &[]);

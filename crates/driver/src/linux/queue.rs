@@ -18,7 +18,7 @@ use crate::entry::{Direction, Prepared};
 use crate::error::DriverError;
 use crate::socket::Reply;
 use crate::tcp::{RefuseReason, Transfer};
-use crate::transport::IoQueue;
+use crate::transport::{Announcement, IoQueue};
 
 /// Token of the command that somebody waits for. Tags have 32 bits.
 const CALL: u64 = 1 << 32;
@@ -373,8 +373,11 @@ impl IoQueue for LinuxQueue {
         self.ring.descriptor()
     }
 
-    fn is_polled(&self) -> bool {
-        self.is_polled
+    fn announcement(&self) -> Announcement {
+        match self.is_polled {
+            true => Announcement::Polled,
+            false => Announcement::Readable,
+        }
     }
 
     fn abandon(&mut self) {

@@ -10,6 +10,7 @@ use zonelab_device::Nanos;
 use zonelab_nvme::property::Property;
 
 use super::dma::DmaRegion;
+use super::interrupt::Interrupt;
 
 /// The registers of a controller: BAR 0 of its PCI function.
 ///
@@ -98,6 +99,23 @@ pub trait Function: Registers + DmaMemory + Clone {
     /// The system refuses.
     fn let_access_memory(&self) -> io::Result<()> {
         Ok(())
+    }
+
+    /// Interrupt vectors (MSI-X) that [`Self::connect_interrupts`] can connect; 0: none.
+    fn interrupt_vectors(&self) -> u16 {
+        0
+    }
+
+    /// Lets the device signal these vectors, from vector 0 on; `None`: that vector is not
+    /// used. At most [`Self::interrupt_vectors`], and once for a function.
+    ///
+    /// # Errors
+    /// The system refuses.
+    fn connect_interrupts(&self, vectors: &[Option<Interrupt>]) -> io::Result<()> {
+        match vectors {
+            [] => Ok(()),
+            _ => Err(io::ErrorKind::Unsupported.into()),
+        }
     }
 
     /// The time: of the clock of the run.

@@ -23,6 +23,7 @@ use super::dma::{DmaBuf, DmaRegion, PAGE_BYTES};
 use super::doorbell::ShadowBuffers;
 use super::error::PcieError;
 use super::ids::MAX_SLOTS;
+use super::interrupt::Interrupt;
 use super::options::{Access, PcieOptions};
 use super::pair::{PairSettings, RingPair};
 use super::queue::PcieQueue;
@@ -54,6 +55,8 @@ pub struct PcieController<F: Function> {
     /// Numbers of queues that were opened and closed.
     closed: Vec<u16>,
     access: Access,
+    /// By queue; none, if queues are polled.
+    interrupts: Vec<Option<Interrupt>>,
 }
 
 /// The admin queue while the controller is not known yet.
@@ -175,6 +178,7 @@ impl<F: Function> PcieController<F> {
         let Unfinished { bringup, admin } = starting;
         let mut controller = Self {
             granted: started.granted.min(bringup.last_queue()),
+            interrupts: Vec::new(),
             bringup,
             options,
             admin,
@@ -186,8 +190,30 @@ impl<F: Function> PcieController<F> {
             closed: Vec::new(),
             access,
         };
+        if controller.options.has_interrupts {
+            controller.connect_interrupts()?;
+        }
         controller.read_zone_capacities()?;
         Ok(controller)
+    }
+
+    /// Gives each I/O queue an interrupt vector. There are at most as many queues then as
+    /// there are vectors besides the admin queue's, which whoever waits for it polls.
+    fn connect_interrupts(&mut self) -> Result<(), DriverError> {
+        let function = &self.bringup.function;
+        let vectors = function.interrupt_vectors();
+        if vectors < 2 {
+            return Err(PcieError::NoInterrupts { vectors }.into());
+        }
+        self.granted = self.granted.min(vectors - 1);
+        let mut interrupts = vec![None];
+        for _ in 0..self.granted {
+            interrupts.push(Some(Interrupt::new()?));
+        }
+        let connected = function.connect_interrupts(&interrupts);
+        connected.map_err(PcieError::Interrupts)?;
+        self.interrupts = interrupts;
+        Ok(())
     }
 
     /// Asks for the capacity of a zone of each zoned namespace.
@@ -339,7 +365,10 @@ impl<F: Function> PcieController<F> {
         let function = self.bringup.function.clone();
         let (info, access) = (Arc::clone(&self.info), self.access.clone());
         let timeout = self.options.command_timeout;
-        let queue = PcieQueue::new(function, pair, info, (qid, timeout), access);
+        let interrupt = self.interrupts.get(usize::from(qid)).cloned().flatten();
+        let has_sgls = self.options.has_sgls && self.identity.controller.sgls.support() != 0;
+        let ways = (interrupt, has_sgls);
+        let queue = PcieQueue::new(function, pair, info, (qid, timeout), access, ways);
         Ok(queue.map_err(PcieError::from)?)
     }
 
@@ -361,7 +390,8 @@ impl<F: Function> PcieController<F> {
             entries: pair.entries(),
             prp1: completion,
             contiguous: true,
-            vector: None,
+            // The vector of a queue has its number: 0 is the admin queue's.
+            vector: (!self.interrupts.is_empty()).then_some(qid),
         };
         let made = self.create("Create I/O Completion Queue", create.to_entry()?);
         made.inspect_err(|error| self.keep_if_known(error, &pair))?;

@@ -1,10 +1,8 @@
 //! Doorbells: registers, and their shadows in memory.
 
-use core::sync::atomic::{AtomicU32, Ordering, fence};
-use std::sync::Arc;
-
 use super::bus::Registers;
 use super::dma::DmaRegion;
+use super::sync::{Arc, AtomicU32, Ordering, fence};
 
 /// Where the doorbell registers begin (PCIe transport 1.0, section 3.1.2).
 const FIRST_DOORBELL: u64 = 0x1000;

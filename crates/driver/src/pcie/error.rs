@@ -57,6 +57,19 @@ pub enum PcieError {
     /// No memory.
     #[error(transparent)]
     Dma(#[from] DmaError),
+    /// Interrupts were asked for, and there are too few vectors.
+    #[error(
+        "interrupts need 2 vectors of MSI-X, for the admin queue and an I/O queue, and \
+         {vectors} can be used here (uio_pci_generic has none): without interrupts queues \
+         are polled"
+    )]
+    NoInterrupts {
+        /// Vectors that there are.
+        vectors: u16,
+    },
+    /// The system does not connect the vectors.
+    #[error("interrupt vectors of the device cannot be connected")]
+    Interrupts(#[source] std::io::Error),
     /// The controller broke the protocol.
     #[error("the controller broke the protocol: {0}")]
     Violation(#[from] Violation),

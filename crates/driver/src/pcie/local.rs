@@ -12,6 +12,7 @@ use zonelab_nvme::queue::SubmissionEntry;
 
 use super::bus::{DmaError, DmaMemory, Function, Registers};
 use super::dma::{DmaRegion, PAGE_BYTES};
+use super::interrupt::Interrupt;
 use super::pci::{HandoverError, PciAddress, PciBus, Reach};
 use super::uio::{HUGE_PAGE_BYTES, UioFunction};
 use super::vfio::VfioFunction;
@@ -20,7 +21,7 @@ use crate::error::DriverError;
 use crate::identity::Identity;
 use crate::socket::Reply;
 use crate::tcp::Transfer;
-use crate::transport::{Controller, IoQueue};
+use crate::transport::{Announcement, Controller, IoQueue};
 use crate::url::PcieAddress;
 
 /// Most entries of a queue without an IOMMU: the lists of PRPs, a page for each command, are
@@ -52,6 +53,8 @@ impl LocalOptions {
     pub fn new(address: PcieAddress) -> Self {
         let pcie = PcieOptions {
             queues: 64,
+            has_interrupts: address.has_interrupts,
+            has_sgls: address.has_sgls,
             ..PcieOptions::default()
         };
         Self {
@@ -145,6 +148,14 @@ impl Function for LocalFunction {
 
     fn now(&self) -> Nanos {
         either!(self, it => it.now())
+    }
+
+    fn interrupt_vectors(&self) -> u16 {
+        either!(self, it => it.interrupt_vectors())
+    }
+
+    fn connect_interrupts(&self, vectors: &[Option<Interrupt>]) -> io::Result<()> {
+        either!(self, it => it.connect_interrupts(vectors))
     }
 
     fn pause(&self, span: Nanos) {
@@ -270,7 +281,8 @@ impl Controller for LocalController {
     }
 }
 
-/// An I/O queue of such a controller. It is polled.
+/// An I/O queue of such a controller. It is polled, or announced by interrupts if
+/// [`PcieOptions::has_interrupts`] was set.
 ///
 /// It takes part in resets of the controller, and ends with a device that is gone or that
 /// the host wants back: what is in flight completes with
@@ -380,11 +392,17 @@ impl IoQueue for LocalQueue {
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {
-        self.requests.as_fd()
+        match self.queue.get().interrupt() {
+            Some(interrupt) => interrupt.as_fd(),
+            None => self.requests.as_fd(),
+        }
     }
 
-    fn is_polled(&self) -> bool {
-        true
+    fn announcement(&self) -> Announcement {
+        match self.queue.get().interrupt() {
+            Some(_) => Announcement::Interrupt,
+            None => Announcement::Polled,
+        }
     }
 
     fn abandon(&mut self) {

@@ -11,6 +11,7 @@
 //! | [`uio`] | the same without an IOMMU: the device can reach all memory |
 //! | [`LocalFunction`] | whichever of both, for [`LocalController`] |
 //! | [`prp`] | where data lies: PRPs and their lists |
+//! | [`Interrupt`] | vectors that a thread can sleep on |
 //! | [`ids`] | command identifiers with generations |
 //! | [`doorbell`] | doorbell registers and their shadows in memory |
 //! | [`rings`] | submission and completion rings |
@@ -33,6 +34,7 @@ pub mod dma;
 pub mod doorbell;
 mod error;
 pub mod ids;
+mod interrupt;
 mod iova;
 mod local;
 mod mapping;
@@ -47,6 +49,7 @@ mod recovering;
 mod recovery;
 pub mod rings;
 mod slot;
+mod sync;
 pub mod uio;
 pub mod vfio;
 
@@ -56,6 +59,7 @@ pub use controller::PcieController;
 pub use device::{PcieDevice, PcieDeviceQueue};
 pub use dma::{DmaBuf, DmaRegion, Domain, Keeper, PAGE_BYTES};
 pub use error::{PcieError, Violation};
+pub use interrupt::Interrupt;
 pub use local::{LocalController, LocalFunction, LocalOptions, LocalQueue};
 pub use memory::HostMemory;
 pub use mmio::MappedBar;

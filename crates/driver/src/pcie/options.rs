@@ -26,10 +26,16 @@ pub struct PcieOptions {
     pub has_generations: bool,
     /// Whether doorbells have shadows in memory, if the controller can do that.
     pub has_shadow_doorbells: bool,
+    /// Whether data for which PRPs would need a list has an SGL descriptor instead, if the
+    /// controller takes them.
+    pub has_sgls: bool,
+    /// Whether each I/O queue has an interrupt vector, so that a thread can sleep until
+    /// something completes. Without, queues are polled.
+    pub has_interrupts: bool,
 }
 
 impl Default for PcieOptions {
-    /// One I/O queue for 127 commands of up to 1 MiB, 30 s for a command.
+    /// One I/O queue for 127 commands of up to 1 MiB, 30 s for a command, polled.
     fn default() -> Self {
         Self {
             command_timeout: Nanos::from_secs(30),
@@ -39,6 +45,8 @@ impl Default for PcieOptions {
             max_transfer_bytes: 1 << 20,
             has_generations: true,
             has_shadow_doorbells: true,
+            has_sgls: true,
+            has_interrupts: false,
         }
     }
 }

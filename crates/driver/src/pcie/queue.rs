@@ -7,11 +7,12 @@ use zonelab_device::{
     Tag,
 };
 use zonelab_nvme::Status;
-use zonelab_nvme::queue::{CompletionEntry, StatusField, SubmissionEntry};
+use zonelab_nvme::queue::{CompletionEntry, SglDescriptor, StatusField, SubmissionEntry};
 
 use super::bus::{DmaError, Function};
 use super::dma::{DmaRegion, Domain, PAGE_BYTES};
 use super::error::{PcieError, Violation};
+use super::interrupt::Interrupt;
 use super::options::Access;
 use super::pair::{PairCounts, RingPair};
 use super::prp::{self, PageSize, PrpList};
@@ -21,6 +22,9 @@ use crate::error::DriverError;
 use crate::inquiry::Asks;
 use crate::socket::Reply;
 use crate::tcp::Transfer;
+
+/// Pages whose addresses fit in a command without a list.
+const PAGES_IN_COMMAND: u64 = 2;
 
 /// The memory page that the driver sets.
 pub(crate) const PAGE: PageSize = PageSize::from_mps(0);
@@ -44,7 +48,7 @@ pub struct PcieQueue<F: Function> {
     slots: Box<[Slot]>,
     function: F,
     info: Arc<DeviceInfo>,
-    /// Lists of PRPs, of every slot `list_bytes`.
+    /// Lists of PRPs, of every slot `list_bytes`: none, if there are SGLs.
     lists: DmaRegion,
     list_bytes: usize,
     domain: Domain,
@@ -59,6 +63,10 @@ pub struct PcieQueue<F: Function> {
     error: Option<PcieError>,
     last_status: StatusField,
     access: Access,
+    /// What the controller signals when something completes, if it does.
+    interrupt: Option<Interrupt>,
+    /// The controller takes SGLs.
+    has_sgls: bool,
 }
 
 /// A command that was in flight for too long.
@@ -79,11 +87,15 @@ impl<F: Function> PcieQueue<F> {
         info: Arc<DeviceInfo>,
         (qid, timeout): (u16, Nanos),
         access: Access,
+        (interrupt, has_sgls): (Option<Interrupt>, bool),
     ) -> Result<Self, DmaError> {
         let slots = usize::from(pair.ids().slots());
-        let pages = PAGE.list_pages(info.max_transfer_bytes.into()).max(1) as usize;
+        let pages = match has_sgls {
+            true => 0,
+            false => PAGE.list_pages(info.max_transfer_bytes.into()).max(1) as usize,
+        };
         let list_bytes = pages * PAGE_BYTES;
-        let lists = function.allocate(list_bytes * slots)?;
+        let lists = function.allocate((list_bytes * slots).max(PAGE_BYTES))?;
         let now = function.now();
         Ok(Self {
             slots: (0..slots).map(|_| Slot::new()).collect(),
@@ -101,6 +113,8 @@ impl<F: Function> PcieQueue<F> {
             error: None,
             last_status: StatusField::default(),
             access,
+            interrupt,
+            has_sgls,
         })
     }
 
@@ -133,6 +147,12 @@ impl<F: Function> PcieQueue<F> {
     #[must_use]
     pub const fn last_status(&self) -> StatusField {
         self.last_status
+    }
+
+    /// What the controller signals when something completes, if it has interrupts.
+    #[must_use]
+    pub const fn interrupt(&self) -> Option<&Interrupt> {
+        self.interrupt.as_ref()
     }
 
     /// What it counts.
@@ -328,25 +348,43 @@ impl<F: Function> PcieQueue<F> {
         let iova = at.fill((&self.function, self.domain), transfer, data)?;
         at.tag = tag;
         at.began = self.now;
-        let words = self.list_bytes / 8;
+        let Some(entry) = self.point(entry, slot, (iova, transfer.0 as u64)) else {
+            let why = "its list of PRPs has no room".to_owned();
+            let bytes = transfer.0;
+            let data = self.slots[place].empty(false);
+            return Err((DmaError::Exhausted { bytes, why }, data));
+        };
+        let pushed = self.pair.push(entry);
+        debug_assert_eq!(pushed, Some(slot), "next_slot has said so");
+        if self.look_at == Nanos::MAX {
+            self.look_at = self.now.saturating_add(self.timeout);
+        }
+        Ok(())
+    }
+
+    /// A command with the way to its data: the address in one piece, and its bytes. `None`:
+    /// it is too long.
+    #[inline]
+    fn point(
+        &self,
+        entry: SubmissionEntry,
+        slot: u16,
+        (iova, bytes): (u64, u64),
+    ) -> Option<SubmissionEntry> {
+        // In one piece, a descriptor holds any length; up to two pages PRPs do as well.
+        if self.has_sgls && PAGE.touched(iova, bytes) > PAGES_IN_COMMAND {
+            let length = u32::try_from(bytes).ok()?;
+            return Some(entry.with_sgl(SglDescriptor::data_block(iova, length)));
+        }
+        let (place, words) = (usize::from(slot), self.list_bytes / 8);
         let first = place * words;
         let list = PrpList {
             words: &self.lists.words()[first..first + words],
             iova: self.lists.iova() + (place * self.list_bytes) as u64,
         };
         // Regions begin with pages, and lists have room for the largest transfer.
-        let prps = prp::describe(PAGE, iova, transfer.0 as u64, list);
-        let Ok((prp1, prp2)) = prps else {
-            let why = "its list of PRPs has no room".to_owned();
-            let bytes = transfer.0;
-            return Err((DmaError::Exhausted { bytes, why }, at.empty(false)));
-        };
-        let pushed = self.pair.push(entry.with_prps(prp1, prp2));
-        debug_assert_eq!(pushed, Some(slot), "next_slot has said so");
-        if self.look_at == Nanos::MAX {
-            self.look_at = self.now.saturating_add(self.timeout);
-        }
-        Ok(())
+        let (prp1, prp2) = prp::describe(PAGE, iova, bytes, list).ok()?;
+        Some(entry.with_prps(prp1, prp2))
     }
 
     /// The command of a slot is over.

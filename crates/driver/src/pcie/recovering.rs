@@ -1,7 +1,5 @@
 //! Controllers and queues that come back after a reset.
 
-use std::sync::Arc;
-
 use zonelab_device::{
     Buf, Command, Completion, DeviceInfo, Nanos, QueuePair, RejectReason, Rejected, Tag,
 };
@@ -13,6 +11,7 @@ use super::controller::PcieController;
 use super::error::PcieError;
 use super::queue::PcieQueue;
 use super::recovery::{Epoch, Member, Phase, Recovery};
+use super::sync::Arc;
 use crate::error::DriverError;
 use crate::socket::Reply;
 use crate::tcp::Transfer;

@@ -14,16 +14,14 @@
 //!
 //! So no command of before the reset can be carried out after one of after it, and no
 //! thread waits for another: on the path of I/O a queue loads one word that is written
-//! at resets only.
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+//! at resets only. `tests/schedules` takes this file and `recovering.rs` through every
+//! schedule of few switches between threads.
 
 use zonelab_device::QueueId;
 
 use super::error::PcieError;
 use super::pair::RingPair;
+use super::sync::{Arc, AtomicBool, AtomicU32, Mutex, MutexGuard, Ordering, PoisonError};
 
 /// The epoch of a controller that does not come back.
 const LOST: u32 = u32::MAX;

@@ -4,8 +4,6 @@
 //! instruction as a plain move, and the device at the other end can do what it likes
 //! without undefined behaviour in here.
 
-use core::sync::atomic::{AtomicU64, Ordering};
-
 use zonelab_nvme::queue::{CompletionEntry, SubmissionEntry};
 use zonelab_nvme::zerocopy::{FromBytes, IntoBytes};
 
@@ -13,6 +11,7 @@ use super::bus::Registers;
 use super::dma::DmaRegion;
 use super::doorbell::Doorbell;
 use super::error::Violation;
+use super::sync::{AtomicU64, Ordering};
 
 /// Words of a submission queue entry.
 const SQE_WORDS: usize = size_of::<SubmissionEntry>() / 8;

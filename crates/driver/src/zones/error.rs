@@ -75,6 +75,56 @@ pub enum ZoneError {
         /// The block behind the last that can be read.
         end: Lba,
     },
+    /// Zones cannot have random write areas that are committed explicitly.
+    #[error("zone {} can have no random write area: {why}", .zone.0)]
+    NoArea {
+        /// The zone.
+        zone: ZoneId,
+        /// What is missing.
+        why: &'static str,
+    },
+    /// The zone has a random write area: its write pointer moves by commits.
+    #[error("zone {} has a random write area, so that writes do not move its write pointer", .zone.0)]
+    HasArea {
+        /// The zone.
+        zone: ZoneId,
+    },
+    /// A write would leave the random write area.
+    #[error(
+        "{blocks} blocks from {} are not all in the random write area of zone {}, blocks {} to {} \
+         (exclusive)",
+        .lba.0, .zone.0, .start.0, .end.0
+    )]
+    NotInArea {
+        /// The zone.
+        zone: ZoneId,
+        /// First block of the write.
+        lba: Lba,
+        /// Blocks of the write.
+        blocks: u64,
+        /// First block of the area: the write pointer.
+        start: Lba,
+        /// The block behind the last of the area.
+        end: Lba,
+    },
+    /// The write pointer cannot be moved there.
+    #[error(
+        "zone {} cannot be committed up to block {} (exclusive): from {} in steps of \
+         {granularity_lbas} blocks to {} is possible",
+        .zone.0, .end.0, .start.0, .most.0
+    )]
+    NotCommittable {
+        /// The zone.
+        zone: ZoneId,
+        /// The block behind the last to be committed.
+        end: Lba,
+        /// The write pointer.
+        start: Lba,
+        /// The end of the area.
+        most: Lba,
+        /// Blocks by which write pointers move (ZRWAFG).
+        granularity_lbas: u32,
+    },
     /// The zone is in a state that does not allow it.
     #[error("zone {} is in state {:#x}, which does not allow this", .zone.0, .state.0)]
     WrongState {

@@ -34,6 +34,9 @@
 //! * **Many appends at once.** An [`Appender`] has them in flight, and checks the addresses that
 //!   the drive assigned.
 //!
+//! * **Random write areas are a state of their own.** [`OpenRandom`] has `write_at` and `commit`
+//!   instead of `write`: its write pointer moves by commits alone, as the drive's does.
+//!
 //! The checks hold for what goes through one [`ZonedNamespace`]. Another host, or another queue of
 //! this program, may still change a zone; the handle finds out when the drive refuses a command, or
 //! when an append lands where it should not.
@@ -47,6 +50,7 @@ mod append;
 mod engine;
 mod error;
 mod namespace;
+mod random;
 mod report;
 mod state;
 mod zone;
@@ -56,7 +60,7 @@ pub use error::{MoveFailed, Refused, ZoneError};
 pub use namespace::{Pause, Settings, ZonedNamespace, driving};
 pub use report::{Report, ZoneInfo};
 pub use state::{
-    AnyZone, Closed, Empty, Finishable, Full, Offline, Open, ReadOnly, Readable, Resettable, State,
-    Unknown,
+    AnyZone, Closed, ClosedRandom, Empty, Finishable, Full, Offline, Open, OpenRandom, ReadOnly,
+    Readable, Resettable, State, Unknown,
 };
 pub use zone::{Written, Zone};

@@ -4,7 +4,7 @@ use core::cell::{RefCell, RefMut};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use zonelab_device::{Device, Lba, Monotonic, NamespaceId, Nanos, QueuePair, ZoneId};
+use zonelab_device::{Device, Lba, Monotonic, NamespaceId, Nanos, QueuePair, ZoneId, ZrwaInfo};
 use zonelab_nvme::zns::ReportFilter;
 
 use super::engine::Engine;
@@ -65,6 +65,8 @@ pub(super) struct Facts {
     pub(super) zone_size_lbas: u64,
     pub(super) max_transfer_bytes: u32,
     pub(super) max_append_bytes: u32,
+    /// Random write areas, if zones can have them.
+    pub(super) zrwa: Option<ZrwaInfo>,
 }
 
 /// A zoned namespace on a queue pair, which hands out its zones.
@@ -111,6 +113,7 @@ impl<Q: QueuePair> ZonedNamespace<Q> {
             zone_size_lbas,
             max_transfer_bytes: info.max_transfer_bytes,
             max_append_bytes: info.max_append_bytes,
+            zrwa: zoned.zrwa,
         };
         Ok(Self {
             facts,

@@ -8,7 +8,7 @@ use super::error::ZoneError;
 use super::namespace::{Facts, ZonedNamespace};
 
 /// Bytes of a page of a report at most.
-const PAGE_BYTES: usize = 64 << 10;
+const PAGE_BYTES: usize = 4 << 10;
 const HEADER_BYTES: usize = size_of::<ReportHeader>();
 const DESCRIPTOR_BYTES: usize = size_of::<ZoneDescriptor>();
 

@@ -44,6 +44,12 @@ states! {
     /// It has data and room for more, and takes an active resource. It is opened before it is
     /// written.
     Closed: Readable, Resettable, Finishable;
+    /// It can be written, and has a random write area: writes go anywhere in the area, and
+    /// commits move the write pointer. It takes an open resource and one for areas.
+    OpenRandom: Readable, Resettable, Finishable;
+    /// It has a random write area, and takes an active resource and one for areas. It is opened
+    /// before it is written.
+    ClosedRandom: Readable, Resettable, Finishable;
     /// Nothing more can be written.
     Full: Readable, Resettable;
     /// The drive lets nobody write to it any more, nor reset it.
@@ -62,6 +68,10 @@ pub enum AnyZone<'ns, Q: QueuePair> {
     Open(Zone<'ns, Q, Open>),
     /// It has data and room for more.
     Closed(Zone<'ns, Q, Closed>),
+    /// It can be written in its random write area.
+    OpenRandom(Zone<'ns, Q, OpenRandom>),
+    /// It has a random write area, and room for more.
+    ClosedRandom(Zone<'ns, Q, ClosedRandom>),
     /// Nothing more can be written.
     Full(Zone<'ns, Q, Full>),
     /// It can only be read.
@@ -78,6 +88,8 @@ impl<'ns, Q: QueuePair> AnyZone<'ns, Q> {
             Self::Empty(zone) => zone.id(),
             Self::Open(zone) => zone.id(),
             Self::Closed(zone) => zone.id(),
+            Self::OpenRandom(zone) => zone.id(),
+            Self::ClosedRandom(zone) => zone.id(),
             Self::Full(zone) => zone.id(),
             Self::ReadOnly(zone) => zone.id(),
             Self::Offline(zone) => zone.id(),
@@ -89,8 +101,8 @@ impl<'ns, Q: QueuePair> AnyZone<'ns, Q> {
     pub const fn state(&self) -> ZoneState {
         match self {
             Self::Empty(_) => ZoneState::EMPTY,
-            Self::Open(_) => ZoneState::EXPLICITLY_OPENED,
-            Self::Closed(_) => ZoneState::CLOSED,
+            Self::Open(_) | Self::OpenRandom(_) => ZoneState::EXPLICITLY_OPENED,
+            Self::Closed(_) | Self::ClosedRandom(_) => ZoneState::CLOSED,
             Self::Full(_) => ZoneState::FULL,
             Self::ReadOnly(_) => ZoneState::READ_ONLY,
             Self::Offline(_) => ZoneState::OFFLINE,
@@ -100,12 +112,31 @@ impl<'ns, Q: QueuePair> AnyZone<'ns, Q> {
     /// Makes it writable: opens it unless it is open.
     ///
     /// # Errors
-    /// [`ZoneError::WrongState`]: it is full, read only or offline. Else as [`Zone::refresh`].
+    /// [`ZoneError::WrongState`]: it is full, read only or offline. [`ZoneError::HasArea`]: see
+    /// [`Self::open_random`]. Else as [`Zone::refresh`].
     pub fn open(self) -> Result<Zone<'ns, Q, Open>, MoveFailed<'ns, Q>> {
         match self {
             Self::Empty(zone) => zone.open(),
             Self::Closed(zone) => zone.open(),
             Self::Open(zone) => Ok(zone),
+            other @ (Self::OpenRandom(_) | Self::ClosedRandom(_)) => {
+                let zone = other.id();
+                Err(other.into_core().failed(ZoneError::HasArea { zone }))
+            }
+            other => Err(other.wrong_state()),
+        }
+    }
+
+    /// Makes it writable with a random write area. One that has none has to be empty.
+    ///
+    /// # Errors
+    /// [`ZoneError::WrongState`]: it is neither empty nor has an area.
+    /// [`ZoneError::NoArea`]: zones of this namespace have none. Else as [`Zone::refresh`].
+    pub fn open_random(self) -> Result<Zone<'ns, Q, OpenRandom>, MoveFailed<'ns, Q>> {
+        match self {
+            Self::Empty(zone) => zone.open_random(),
+            Self::ClosedRandom(zone) => zone.open(),
+            Self::OpenRandom(zone) => Ok(zone),
             other => Err(other.wrong_state()),
         }
     }
@@ -119,6 +150,8 @@ impl<'ns, Q: QueuePair> AnyZone<'ns, Q> {
             Self::Empty(zone) => Ok(zone),
             Self::Open(zone) => zone.reset(),
             Self::Closed(zone) => zone.reset(),
+            Self::OpenRandom(zone) => zone.reset(),
+            Self::ClosedRandom(zone) => zone.reset(),
             Self::Full(zone) => zone.reset(),
             other => Err(other.wrong_state()),
         }
@@ -143,6 +176,8 @@ impl<'ns, Q: QueuePair> AnyZone<'ns, Q> {
             Self::Empty(zone) => zone.core,
             Self::Open(zone) => zone.core,
             Self::Closed(zone) => zone.core,
+            Self::OpenRandom(zone) => zone.core,
+            Self::ClosedRandom(zone) => zone.core,
             Self::Full(zone) => zone.core,
             Self::ReadOnly(zone) => zone.core,
             Self::Offline(zone) => zone.core,
@@ -156,6 +191,8 @@ impl<Q: QueuePair> fmt::Debug for AnyZone<'_, Q> {
             Self::Empty(zone) => ("Empty", zone),
             Self::Open(zone) => ("Open", zone),
             Self::Closed(zone) => ("Closed", zone),
+            Self::OpenRandom(zone) => ("OpenRandom", zone),
+            Self::ClosedRandom(zone) => ("ClosedRandom", zone),
             Self::Full(zone) => ("Full", zone),
             Self::ReadOnly(zone) => ("ReadOnly", zone),
             Self::Offline(zone) => ("Offline", zone),

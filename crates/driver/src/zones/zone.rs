@@ -11,6 +11,7 @@ use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 use super::append::Appender;
 use super::error::{MoveFailed, Refused, ZoneError};
 use super::namespace::ZonedNamespace;
+use super::random::Area;
 use super::report::ZoneInfo;
 use super::state::{AnyZone, Closed, Empty, Finishable, Full, Open, Readable, Resettable, State};
 
@@ -35,6 +36,8 @@ pub(super) struct Core<'ns, Q: QueuePair> {
     /// Appends in flight, and blocks of those started since there were none.
     pub(super) appends: u32,
     pub(super) appended: u64,
+    /// What this handle has written to the random write area of the zone; empty: it has none.
+    pub(super) area: Area,
     /// False after a command that failed.
     known: Cell<bool>,
 }
@@ -56,6 +59,7 @@ impl<'ns, Q: QueuePair> Core<'ns, Q> {
             wp: 0,
             appends: 0,
             appended: 0,
+            area: Area::default(),
             known: Cell::new(false),
         }
     }
@@ -65,7 +69,7 @@ impl<'ns, Q: QueuePair> Core<'ns, Q> {
         match self.namespace.look(self.id) {
             Ok(info) => {
                 self.learn(&info);
-                Ok(self.into_state(info.state))
+                Ok(self.into_state(info.state, info.attributes.zrwav()))
             }
             Err(error) => Err(self.failed(error)),
         }
@@ -76,11 +80,16 @@ impl<'ns, Q: QueuePair> Core<'ns, Q> {
         self.capacity = info.capacity_lbas;
         self.wp = info.write_pointer.map_or(self.end(), |lba| lba.0);
         (self.appends, self.appended) = (0, 0);
+        self.area = Area::default();
         self.known.set(true);
     }
 
-    fn into_state(self, state: ZoneState) -> AnyZone<'ns, Q> {
+    fn into_state(self, state: ZoneState, has_area: bool) -> AnyZone<'ns, Q> {
         match state {
+            ZoneState::IMPLICITLY_OPENED | ZoneState::EXPLICITLY_OPENED if has_area => {
+                AnyZone::OpenRandom(self.into())
+            }
+            ZoneState::CLOSED if has_area => AnyZone::ClosedRandom(self.into()),
             ZoneState::EMPTY => AnyZone::Empty(self.into()),
             ZoneState::CLOSED => AnyZone::Closed(self.into()),
             ZoneState::FULL => AnyZone::Full(self.into()),
@@ -122,7 +131,7 @@ impl<'ns, Q: QueuePair> Core<'ns, Q> {
     }
 
     /// The blocks of a buffer that one command of at most `most` bytes moves.
-    fn blocks(&self, data: &Buf, most: u32) -> Result<u32, ZoneError> {
+    pub(super) fn blocks(&self, data: &Buf, most: u32) -> Result<u32, ZoneError> {
         let lba_bytes = self.namespace.lba_bytes();
         let bytes = data.len();
         if bytes == 0 || !bytes.is_multiple_of(lba_bytes as usize) {
@@ -148,7 +157,13 @@ impl<'ns, Q: QueuePair> Core<'ns, Q> {
     fn blocks_that_are_there(&self, lba: Lba, into: &Buf) -> Result<u32, ZoneError> {
         let blocks = self.blocks(into, self.namespace.facts().max_transfer_bytes)?;
         let end = lba.0.checked_add(blocks.into());
-        if lba.0 >= self.start && end.is_some_and(|end| end <= self.wp) {
+        let is_written = end.is_some_and(|end| {
+            end <= self.wp
+                || self
+                    .area
+                    .is_written(lba.0.max(self.wp) - self.wp, end - self.wp)
+        });
+        if lba.0 >= self.start && is_written {
             return Ok(blocks);
         }
         Err(ZoneError::NotWritten {
@@ -162,7 +177,7 @@ impl<'ns, Q: QueuePair> Core<'ns, Q> {
 
     /// Sends a command with data. What was sent and failed leaves the handle in doubt if it
     /// `changes` the zone or says that the zone is not what the handle takes it for.
-    fn transfer(
+    pub(super) fn transfer(
         &self,
         command: &'static str,
         op: Op,
@@ -193,7 +208,7 @@ impl<'ns, Q: QueuePair> Core<'ns, Q> {
     }
 
     /// Sends an action that moves the zone.
-    fn act(
+    pub(super) fn act(
         self,
         command: &'static str,
         action: ZoneSendAction,
@@ -203,6 +218,11 @@ impl<'ns, Q: QueuePair> Core<'ns, Q> {
             action,
             select_all: false,
         };
+        self.act_by(command, op)
+    }
+
+    /// Sends a command that moves the zone.
+    pub(super) fn act_by(self, command: &'static str, op: Op) -> Result<Self, MoveFailed<'ns, Q>> {
         if let Err(error) = self.check_known() {
             return Err(self.failed(error));
         }
@@ -233,9 +253,11 @@ fn contradicts(status: Status) -> bool {
 ///
 /// | state | moves | and besides |
 /// | --- | --- | --- |
-/// | [`Empty`] | `open`, `finish` | |
+/// | [`Empty`] | `open`, `open_random`, `finish` | |
 /// | [`Open`] | `close`, `finish`, `reset`, `seal` | `write`, `append`, `appender`, `read` |
 /// | [`Closed`] | `open`, `finish`, `reset` | `read` |
+/// | [`OpenRandom`](super::OpenRandom) | `close`, `finish`, `reset`, `seal` | `write_at`, `commit`, `read` |
+/// | [`ClosedRandom`](super::ClosedRandom) | `open`, `finish`, `reset` | `read` |
 /// | [`Full`] | `reset` | `read` |
 /// | [`ReadOnly`](super::ReadOnly) | | `read` |
 /// | [`Offline`](super::Offline), [`Unknown`](super::Unknown) | | |
@@ -372,6 +394,7 @@ impl<'ns, Q: QueuePair, S: Resettable> Zone<'ns, Q, S> {
     pub fn reset(self) -> Result<Zone<'ns, Q, Empty>, MoveFailed<'ns, Q>> {
         let mut core = self.core.act("the reset", ZoneSendAction::RESET)?;
         core.wp = core.start;
+        core.area = Area::default();
         Ok(core.into())
     }
 }
@@ -388,8 +411,9 @@ impl<'ns, Q: QueuePair, S: Finishable> Zone<'ns, Q, S> {
 }
 
 impl<'ns, Q: QueuePair> Core<'ns, Q> {
-    fn full(mut self) -> Zone<'ns, Q, Full> {
+    pub(super) fn full(mut self) -> Zone<'ns, Q, Full> {
         self.wp = self.end();
+        self.area = Area::default();
         self.into()
     }
 

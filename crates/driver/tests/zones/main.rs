@@ -9,5 +9,6 @@ mod appends;
 mod faults;
 mod handles;
 mod oracle;
+mod random;
 mod reports;
 mod rig;

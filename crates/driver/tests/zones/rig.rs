@@ -11,7 +11,7 @@ use zonelab_driver::pcie::{Function as _, PcieController, PcieOptions, PcieQueue
 use zonelab_driver::zones::{Settings, ZonedNamespace};
 use zonelab_endpoint::{Endpoint, EndpointSettings};
 use zonelab_nvme::zns::ZoneSendAction;
-use zonelab_ssd::config::DataStore;
+use zonelab_ssd::config::{BufferRelease, DataStore, Placement, WriteBufferConfig, ZrwaConfig};
 use zonelab_ssd::{Drive, profile};
 
 /// Bytes of a block.
@@ -113,15 +113,20 @@ impl Rig {
 
     /// One whose transfers are so long at most.
     pub(crate) fn moving(max_transfer_bytes: u32) -> Self {
-        Self::made(Settings::default(), max_transfer_bytes)
+        Self::made(Settings::default(), max_transfer_bytes, None)
     }
 
     pub(crate) fn with(settings: Settings) -> Self {
-        Self::made(settings, 1 << 20)
+        Self::made(settings, 1 << 20, None)
+    }
+
+    /// One whose zones can have random write areas.
+    pub(crate) fn with_areas(areas: ZrwaConfig) -> Self {
+        Self::made(Settings::default(), 1 << 20, Some(areas))
     }
 
     /// Six small zones.
-    fn made(settings: Settings, max_transfer_bytes: u32) -> Self {
+    fn made(settings: Settings, max_transfer_bytes: u32, areas: Option<ZrwaConfig>) -> Self {
         let mut config = profile::builtin("confznspp").unwrap().config;
         config.geometry.pages_per_block = 4;
         config.geometry.blocks_per_plane = 64;
@@ -130,6 +135,16 @@ impl Rig {
         config.zones.size_lbas = ZONE;
         config.zones.max_open = Some(MAX_OPEN as u32);
         config.zones.max_active = Some(MAX_ACTIVE as u32);
+        config.write_buffer = areas.as_ref().map(|_| WriteBufferConfig {
+            size_bytes: 4 << 20,
+            appends_per_zone: None,
+            power_loss_protection: true,
+            release: BufferRelease::Program,
+            drain_bytes_per_s: None,
+            turn_bytes: None,
+            placement: Placement::InOrder,
+        });
+        config.zones.zrwa = areas;
         config.data = DataStore::Memory;
         let endpoint = Endpoint::new(Drive::new(&config), EndpointSettings::default()).unwrap();
         let options = PcieOptions {

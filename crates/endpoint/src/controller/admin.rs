@@ -77,7 +77,12 @@ impl Controller {
         let bytes = size_of::<CompletionEntry>();
         let window = self.ring_window(create.prp1, create.entries, bytes);
         let window = window.ok_or(Failed(Status::DATA_TRANSFER_ERROR))?;
-        self.completion[place] = Some(CompletionQueue::new(window, create.entries));
+        let vectors = self.settings.interrupt_vectors;
+        if create.vector.is_some_and(|vector| vector >= vectors) {
+            return Err(Failed(Status::INVALID_INTERRUPT_VECTOR));
+        }
+        let queue = CompletionQueue::new(window, create.entries, create.vector);
+        self.completion[place] = Some(queue);
         Ok(())
     }
 
@@ -123,7 +128,9 @@ impl Controller {
         let mut queue = queue.ok_or_else(invalid)?;
         self.subsystem.disconnect(now, queue.handle);
         let ended = queue.end_all();
-        if let Some(completion) = &mut self.completion[usize::from(queue.cqid)] {
+        let cqid = usize::from(queue.cqid);
+        if let Some(completion) = &mut self.completion[cqid] {
+            let before = completion.posted();
             for pending in ended {
                 let entry = CompletionEntry::new(pending.cid, Status::ABORTED_SQ_DELETION);
                 completion.post(CompletionEntry {
@@ -132,6 +139,7 @@ impl Controller {
                     ..entry
                 });
             }
+            self.signal(cqid, before);
         }
         Ok(())
     }

@@ -5,15 +5,16 @@ use core::sync::atomic::{Ordering, fence};
 use zonelab_device::{Buf, Nanos};
 use zonelab_nvme::Status;
 use zonelab_nvme::command::Identify;
-use zonelab_nvme::identify::{Cns, IdentifyController};
-use zonelab_nvme::queue::{CompletionEntry, PointerKind, SglDescriptor, SubmissionEntry};
-use zonelab_nvme::zerocopy::{FromBytes, FromZeros};
+use zonelab_nvme::identify::{Cns, IdentifyController, SglSupport};
+use zonelab_nvme::queue::{CompletionEntry, SglDescriptor, SubmissionEntry};
+use zonelab_nvme::zerocopy::FromBytes;
 use zonelab_target::controller::Moves;
 
 use super::Controller;
 use crate::fault::Fault;
-use crate::prp::{self, PrpFault};
-use crate::queues::{Pending, SubmissionQueue};
+use crate::prp::{self, Piece, PrpFault};
+use crate::queues::{Pending, Place, SubmissionQueue};
+use crate::sgl::{self, SglFault};
 
 impl From<PrpFault> for Failed {
     fn from(fault: PrpFault) -> Self {
@@ -24,6 +25,12 @@ impl From<PrpFault> for Failed {
     }
 }
 
+impl From<SglFault> for Failed {
+    fn from(fault: SglFault) -> Self {
+        Self(fault.status())
+    }
+}
+
 /// A command that the subsystem never sees, or whose data does not arrive.
 pub(super) struct Failed(pub(super) Status);
 
@@ -31,54 +38,83 @@ impl Controller {
     /// A command that was fetched from queue `qid`.
     pub(super) fn command(&mut self, now: Nanos, qid: usize, entry: SubmissionEntry) {
         let cid = entry.cdw0.cid();
-        let prps = (entry.dptr.prp1.get(), entry.dptr.prp2.get());
+        let place = self.place(qid, &entry);
         if let Some(queue) = &mut self.submission[qid] {
             let is_identify =
                 qid == 0 && Identify::parse(&entry).is_ok_and(|of| of.cns == Cns::CONTROLLER);
             queue.begin(Pending {
                 cid,
-                prps,
+                place: place.unwrap_or(Place::Prps(0, 0)),
                 is_identify,
             });
         }
-        let handled = match qid {
-            0 => self.admin_command(now, &entry),
+        let handled = match (place, qid) {
+            (None, _) => Err(Failed(Status::INVALID_FIELD)),
+            (Some(_), 0) => self.admin_command(now, &entry),
             _ => Ok(None),
         };
-        let failed = match handled {
-            Ok(Some(entry)) => return self.complete(qid, entry, None),
-            Ok(None) => self.pass_on(now, qid, &entry).err(),
-            Err(failed) => Some(failed),
+        let failed = match (handled, place) {
+            (Ok(Some(entry)), _) => return self.complete(qid, entry, None),
+            (Ok(None), Some(place)) => self.pass_on(now, qid, (&entry, place)).err(),
+            (Ok(None), None) => None,
+            (Err(failed), _) => Some(failed),
         };
         if let Some(Failed(status)) = failed {
             self.complete(qid, CompletionEntry::new(cid, status), None);
         }
     }
 
+    /// Where the data of a command is. `None`: not where the controller has said that it
+    /// may be. Admin commands have PRPs.
+    fn place(&mut self, qid: usize, entry: &SubmissionEntry) -> Option<Place> {
+        let place = Place::of(entry)?;
+        if let Place::Sgl(_) = place {
+            if qid == 0 || !self.settings.has_sgls {
+                return None;
+            }
+            self.sgl_commands += 1;
+        }
+        Some(place)
+    }
+
     /// Hands a command to the subsystem, with its data.
-    fn pass_on(&mut self, now: Nanos, qid: usize, entry: &SubmissionEntry) -> Result<(), Failed> {
+    fn pass_on(
+        &mut self,
+        now: Nanos,
+        qid: usize,
+        (entry, place): (&SubmissionEntry, Place),
+    ) -> Result<(), Failed> {
         let Some(handle) = self.submission[qid].as_ref().map(|queue| queue.handle) else {
             return Ok(());
         };
-        if entry.cdw0.psdt() != PointerKind::PRP {
-            // SGLS says that there are no SGLs.
-            return Err(Failed(Status::INVALID_FIELD));
-        }
-        let prps = (entry.dptr.prp1.get(), entry.dptr.prp2.get());
         let entry = entry.with_sgl(SglDescriptor::transport(0));
         let (data, room) = match self.subsystem.moves(handle, &entry) {
             Moves::Nothing => (None, 0),
-            Moves::FromHost(bytes) => (Some(self.read_data(prps, bytes)?), bytes),
-            Moves::ToHost(bytes) => (None, bytes),
+            Moves::FromHost(bytes) => (Some(self.read_data(place, bytes)?), bytes),
+            Moves::ToHost(bytes) => {
+                // An SGL is wrong whatever the drive finds. PRPs are followed at the end.
+                if let Place::Sgl(_) = place {
+                    self.pieces(place, bytes as usize)?;
+                }
+                (None, bytes)
+            }
         };
         self.subsystem.submit(now, handle, &entry, data, room);
         Ok(())
     }
 
-    fn read_data(&self, prps: (u64, u64), bytes: u32) -> Result<Buf, Failed> {
+    /// Where the pieces of the data are.
+    fn pieces(&self, place: Place, bytes: usize) -> Result<Vec<Piece>, Failed> {
+        Ok(match place {
+            Place::Prps(prp1, prp2) => prp::pieces(&self.memory, (prp1, prp2), bytes)?,
+            Place::Sgl(first) => sgl::pieces(&self.memory, first, bytes)?,
+        })
+    }
+
+    fn read_data(&self, place: Place, bytes: u32) -> Result<Buf, Failed> {
         let mut buf = Buf::zeroed(bytes as usize);
         let mut rest = &mut buf[..];
-        for (iova, bytes) in prp::pieces(&self.memory, prps, bytes as usize)? {
+        for (iova, bytes) in self.pieces(place, bytes as usize)? {
             let (piece, after) = rest.split_at_mut(bytes);
             self.memory.read(iova, piece).map_err(PrpFault::from)?;
             rest = after;
@@ -86,9 +122,9 @@ impl Controller {
         Ok(buf)
     }
 
-    pub(super) fn write_data(&self, prps: (u64, u64), data: &[u8]) -> Result<(), Failed> {
+    fn write_data(&self, place: Place, data: &[u8]) -> Result<(), Failed> {
         let mut rest = data;
-        for (iova, bytes) in prp::pieces(&self.memory, prps, data.len())? {
+        for (iova, bytes) in self.pieces(place, data.len())? {
             let (piece, after) = rest.split_at(bytes);
             self.memory.write(iova, piece).map_err(PrpFault::from)?;
             rest = after;
@@ -119,7 +155,7 @@ impl Controller {
                 self.identify_on_pcie(&mut data);
             }
             if entry.status.status().is_success()
-                && let Err(Failed(status)) = self.write_data(pending.prps, &data)
+                && let Err(Failed(status)) = self.write_data(pending.place, &data)
             {
                 entry = entry_with(entry, status);
             }
@@ -140,8 +176,9 @@ impl Controller {
         };
         let has_shadows = self.settings.has_shadow_doorbells;
         controller.oacs = controller.oacs.with_doorbell_buffer(has_shadows);
-        // PRPs only.
-        controller.sgls = FromZeros::new_zeroed();
+        // Data blocks of any alignment, and nothing of what fabrics have.
+        let support = u8::from(self.settings.has_sgls);
+        controller.sgls = SglSupport::default().with_support(support);
     }
 
     /// Posts a completion, or what a fault makes of it.
@@ -172,10 +209,12 @@ impl Controller {
             Some(Fault::WrongPhase) => return queue.post_stale(entry),
             _ => entry,
         };
+        let before = queue.posted();
         queue.post(entry);
         if fault == Some(Fault::Repeated) {
             queue.post(entry);
         }
+        self.signal(cqid, before);
     }
 
     /// Whether the shadow doorbell of a queue says more than its register did.
@@ -236,12 +275,8 @@ impl Controller {
             .shadow
             .dword(index)
             .map(|of| of.load(Ordering::Acquire));
-        let queue = self
-            .completion
-            .get_mut(usize::from(qid))
-            .and_then(Option::as_mut);
-        if let (Some(head), Some(queue)) = (head, queue) {
-            queue.ring(head);
+        if let Some(head) = head {
+            self.ring_completion(qid.into(), head);
         }
     }
 }

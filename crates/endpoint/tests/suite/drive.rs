@@ -51,6 +51,22 @@ pub(crate) fn read(slba: u64, nlb: u32) -> Command {
     command(Op::Read { slba, nlb })
 }
 
+fn send(zone: u64, action: ZoneSendAction) -> Command {
+    command(Op::ZoneSend {
+        slba: Lba(zone * ZONE),
+        action,
+        select_all: false,
+    })
+}
+
+pub(crate) fn reset(zone: u64) -> Command {
+    send(zone, ZoneSendAction::RESET)
+}
+
+pub(crate) fn close(zone: u64) -> Command {
+    send(zone, ZoneSendAction::CLOSE)
+}
+
 pub(crate) fn reset_all() -> Command {
     command(Op::ZoneSend {
         slba: Lba(0),

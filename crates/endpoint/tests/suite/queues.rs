@@ -101,6 +101,13 @@ fn bad_queues_are_refused() {
             CreateIoCompletionQueue { prp1: 0, ..good },
             Status::DATA_TRANSFER_ERROR,
         ),
+        (
+            CreateIoCompletionQueue {
+                vector: Some(EndpointSettings::default().interrupt_vectors),
+                ..good
+            },
+            Status::INVALID_INTERRUPT_VECTOR,
+        ),
     ] {
         let entry = create.to_entry().unwrap();
         assert_eq!(status(&mut controller, entry), expected, "{create:?}");

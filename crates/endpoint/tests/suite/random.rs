@@ -69,9 +69,14 @@ proptest! {
     fn rings_change_nothing(
         steps in proptest::collection::vec((commands(), proptest::bool::ANY), 1..60),
         has_shadow_doorbells in proptest::bool::ANY,
+        has_sgls in proptest::bool::ANY,
         queue_entries in 2_u32..20,
     ) {
-        let settings = EndpointSettings { has_shadow_doorbells, ..EndpointSettings::default() };
+        let settings = EndpointSettings {
+            has_shadow_doorbells,
+            has_sgls,
+            ..EndpointSettings::default()
+        };
         let endpoint: Endpoint = endpoint(settings);
         let options = PcieOptions { queue_entries, ..PcieOptions::default() };
         let mut controller = connect(&endpoint, options);

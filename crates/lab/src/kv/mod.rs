@@ -1,10 +1,12 @@
 //! Key-value workloads on drives: as jobs of experiments, and for `zonelab kv`.
 //!
+//! * `alone`: a workload by itself on an emulated drive, however that is reached.
 //! * `read`: the keys of a workload and of its store.
 //! * `run`: a workload on an emulated drive, with what it did to the drive.
 //! * `values`: its metrics.
 //! * `show`: results for people, and as JSON.
 
+mod alone;
 mod read;
 mod run;
 mod show;
@@ -17,6 +19,7 @@ use zonelab_kv::lsm::DbError;
 use zonelab_kv::work::Spec;
 use zonelab_kv::work::run::Setup;
 
+pub use alone::{Alone, Way, run_alone};
 pub use run::{KvJob, KvRun, Sample, Surroundings};
 pub use show::{Report, to_json, to_text};
 pub use values::{TreeWork, Wear, jobs, space};

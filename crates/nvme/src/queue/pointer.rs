@@ -97,6 +97,23 @@ impl SglDescriptor {
         Self::block(SglType::DATA_BLOCK, SglId::OFFSET, offset, length)
     }
 
+    /// `length` bytes of memory at `address`: an [`SglType::DATA_BLOCK`].
+    #[must_use]
+    pub fn data_block(address: u64, length: u32) -> Self {
+        Self::block(SglType::DATA_BLOCK, SglId::ADDRESS, address, length)
+    }
+
+    /// The next segment of a list: `length` bytes of descriptors at `address`, after which
+    /// no other segment comes if it is the last.
+    #[must_use]
+    pub fn segment(address: u64, length: u32, is_last: bool) -> Self {
+        let sgl_type = match is_last {
+            true => SglType::LAST_SEGMENT,
+            false => SglType::SEGMENT,
+        };
+        Self::block(sgl_type, SglId::ADDRESS, address, length)
+    }
+
     /// `length` bytes that the transport moves: on TCP by data PDUs.
     #[must_use]
     pub fn transport(length: u32) -> Self {

@@ -81,7 +81,7 @@ pub(crate) fn nvme(way: &Way, address: &str, command: &str) -> String {
 }
 
 /// The command that runs jobs, all but their options.
-fn jobs(way: &Way, address: &str) -> String {
+pub(crate) fn jobs(way: &Way, address: &str) -> String {
     let flag = way.flag;
     format!("{ZONELAB} fio --device pcie://{address} {flag} --overwrite")
 }

@@ -49,6 +49,8 @@ fn is_refused_unless_the_danger_is_accepted(guest: &mut Guest, way: &Way) -> Res
     refuses(guest, &identify, 4, &format!("`echo 64 > {pages}`"))?;
     guest.ok(&format!("echo 32 > {pages}"))?;
     ensure!(json(guest, &identify)?["sn"].is_string());
+    let sleeping = nvme(way, &format!("{address}?interrupts=1"), "id-ctrl");
+    refuses(guest, &sleeping, 5, "uio_pci_generic has none")?;
     // Every huge page was given back.
     guest.ok(way.prepare)?;
     release(guest, &address).map(drop)

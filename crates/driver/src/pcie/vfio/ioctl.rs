@@ -6,7 +6,7 @@
 )]
 
 use core::ffi::c_void;
-use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::io::Errno;
 use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl, opcode};
@@ -19,6 +19,8 @@ pub(super) const TYPE1V2: usize = 3;
 pub(super) const BAR0: u32 = 0;
 /// `VFIO_PCI_CONFIG_REGION_INDEX`.
 pub(super) const CONFIG_SPACE: u32 = 7;
+/// `VFIO_PCI_MSIX_IRQ_INDEX`.
+const MSIX_IRQ: u32 = 2;
 /// `VFIO_PCI_REQ_IRQ_INDEX`: the host asks for the device back.
 const REQUEST_IRQ: u32 = 4;
 
@@ -46,6 +48,7 @@ const GROUP_SET_CONTAINER: Opcode = code(4);
 const GROUP_GET_DEVICE_FD: Opcode = code(6);
 const DEVICE_GET_INFO: Opcode = code(7);
 const DEVICE_GET_REGION_INFO: Opcode = code(8);
+const DEVICE_GET_IRQ_INFO: Opcode = code(9);
 const DEVICE_SET_IRQS: Opcode = code(10);
 const DEVICE_RESET: Opcode = code(11);
 const IOMMU_GET_INFO: Opcode = code(12);
@@ -247,6 +250,44 @@ pub(super) fn watch_requests(device: impl AsFd, eventfd: RawFd) -> Result<(), Er
     };
     // SAFETY: this call reads a header and as many descriptors as that says, here one.
     unsafe { call(device, DEVICE_SET_IRQS, &mut set) }.map(drop)
+}
+
+/// Vectors of MSI-X that the device has, and the host can use.
+pub(super) fn vectors(device: impl AsFd) -> Result<u32, Errno> {
+    #[repr(C)]
+    struct Info {
+        argsz: u32,
+        flags: u32,
+        index: u32,
+        count: u32,
+    }
+    let mut info = Info {
+        argsz: argsz::<Info>(),
+        flags: 0,
+        index: MSIX_IRQ,
+        count: 0,
+    };
+    // SAFETY: this call fills an `Info`, whose length it is told.
+    unsafe { call(device, DEVICE_GET_IRQ_INFO, &mut info) }?;
+    Ok(info.count)
+}
+
+/// Switches MSI-X on, and has the eventfd of each vector signalled by it; `None`: that
+/// vector signals nothing.
+pub(super) fn connect_vectors(
+    device: impl AsFd,
+    eventfds: &[Option<BorrowedFd<'_>>],
+) -> Result<(), Errno> {
+    const HEADER_WORDS: usize = 5;
+    const NO_EVENTFD: RawFd = -1;
+    // `struct vfio_irq_set`: argsz, flags, index, start, count, and the descriptors.
+    let bytes = 4 * (HEADER_WORDS + eventfds.len());
+    let flags = IRQ_SET_DATA_EVENTFD | IRQ_SET_ACTION_TRIGGER;
+    let mut set = vec![bytes as u32, flags, MSIX_IRQ, 0, eventfds.len() as u32];
+    let number = |fd: &Option<BorrowedFd<'_>>| fd.map_or(NO_EVENTFD, |fd| fd.as_raw_fd());
+    set.extend(eventfds.iter().map(|fd| number(fd).cast_unsigned()));
+    // SAFETY: this call reads a header and as many descriptors as that says, which follow.
+    unsafe { call(device, DEVICE_SET_IRQS, set.as_mut_slice()) }.map(drop)
 }
 
 /// Resets the function, if it can be reset alone.

@@ -16,6 +16,7 @@ use zonelab_device::{Monotonic, Nanos};
 
 use super::bus::{DmaError, DmaMemory, Function, Registers};
 use super::dma::DmaRegion;
+use super::interrupt::Interrupt;
 use super::mmio::MappedBar;
 use super::pci::{HandoverError, PciAddress, PciBus, VFIO_DRIVER};
 use crate::clock::time_limit;
@@ -223,6 +224,19 @@ impl Function for VfioFunction {
     fn let_access_memory(&self) -> io::Result<()> {
         let command = self.device.command()?;
         Ok(self.device.set_command(command | BUS_MASTER)?)
+    }
+
+    fn interrupt_vectors(&self) -> u16 {
+        let vectors = ioctl::vectors(&self.device.file).unwrap_or(0);
+        u16::try_from(vectors).unwrap_or(u16::MAX)
+    }
+
+    fn connect_interrupts(&self, vectors: &[Option<Interrupt>]) -> io::Result<()> {
+        let eventfds: Vec<_> = vectors
+            .iter()
+            .map(|of| of.as_ref().map(AsFd::as_fd))
+            .collect();
+        Ok(ioctl::connect_vectors(&self.device.file, &eventfds)?)
     }
 
     fn now(&self) -> Nanos {

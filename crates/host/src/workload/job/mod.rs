@@ -421,6 +421,9 @@ impl WorkloadJob {
             match rejected.reason {
                 // Everything in flight comes back, so this will go later.
                 RejectReason::QueueFull { .. } => self.postponed = Some(step),
+                RejectReason::CannotSplit { .. } => {
+                    self.give_up(&step.sent(), Status::INVALID_FIELD);
+                }
                 // It would be refused for ever.
                 RejectReason::NoSuchQueue { .. } | RejectReason::Disconnected => {
                     self.give_up(&step.sent(), Status::HOST_PATHING_ERROR);
