@@ -124,38 +124,3 @@ impl Drop for Reads {
         readers.retain(|reader| !Arc::ptr_eq(reader, &self.word));
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_epoch_is_over_when_its_reads_are() {
-        let epochs = Arc::new(Epochs::new());
-        let (mut one, mut two) = (epochs.join(), epochs.join());
-        let first = one.begin();
-        let epoch = epochs.end();
-        let second = one.begin();
-        let other = two.begin();
-        assert!(!epochs.are_over(epoch));
-        assert!(!one.end(second), "the older read is still under way");
-        assert!(!epochs.are_over(epoch));
-        assert!(one.end(first));
-        assert!(
-            epochs.are_over(epoch),
-            "the read of the other queue is younger"
-        );
-        assert!(two.end(other));
-    }
-
-    #[test]
-    fn a_queue_that_is_closed_holds_nothing() {
-        let epochs = Arc::new(Epochs::new());
-        let mut reads = epochs.join();
-        let _under_way = reads.begin();
-        let epoch = epochs.end();
-        assert!(!epochs.are_over(epoch));
-        drop(reads);
-        assert!(epochs.are_over(epoch));
-    }
-}
