@@ -10,7 +10,7 @@
 //! | [`queue`] | its queue pairs: what each write and read takes |
 //! | `upkeep` | commits, footers, collecting, checkpoints |
 //! | [`durable`] | anchors, journal and images of the map, and what a mount makes of them |
-//! | [`format`] | blocks of metadata, byte by byte |
+//! | [`mod@format`] | blocks of metadata, byte by byte |
 //! | [`map`] | where each logical block is |
 //! | `changes` | changes of the map, in the order of the journal |
 //! | `epochs` | which reads may still be under way to a zone |

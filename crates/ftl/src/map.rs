@@ -6,7 +6,7 @@ use crate::sync::{AtomicU32, Ordering};
 /// Where each logical block is: four bytes a block, read without a lock.
 ///
 /// Whoever changes an entry holds the lock of its stripe
-/// ([`crate::changes::Changes`]), so that the order of changes is that of the
+/// (module `changes`), so that the order of changes is that of the
 /// journal; readers look at any time.
 #[derive(Debug)]
 pub struct ForwardMap {

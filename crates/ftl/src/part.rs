@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 
-use zonelab_device::{Device, DeviceInfo, Nanos, QueueId};
+use zonelab_device::{Device, DeviceInfo, Modelled, Nanos, QueueId};
 
 use crate::FtlError;
 use crate::core::{Core, Port};
@@ -102,6 +102,9 @@ impl<D: Device> Device for FtlPart<D> {
         self.has_something() || self.inner.wait(span) || self.has_something()
     }
 }
+
+/// In virtual time, upkeep is in a time of its own, and what needs it does not end: reads do not.
+impl<D: Modelled> Modelled for FtlPart<D> {}
 
 impl<D: Device> Drop for FtlPart<D> {
     fn drop(&mut self) {

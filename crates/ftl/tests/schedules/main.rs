@@ -9,10 +9,10 @@
 //! $ ZONELAB_SCHEDULES=7 cargo test -p zonelab-ftl --test schedules
 //! ```
 //!
-//! Defects that were planted to see whether it finds them, and were found: either of the two fences
-//! removed, the epoch loaded without acquire, reads of the same epoch taken for over, the epoch of the oldest read given up with a
-//! newer one, lists of changes taken one after the other, changes written down or blocks moved
-//! without the lock of their stripe.
+//! Defects that were planted to see whether it finds them, and were found: either of the two
+//! fences removed, the epoch loaded without acquire, reads of the same epoch taken for over, the
+//! epoch of the oldest read given up with a newer one, lists of changes taken one after the
+//! other, changes written down or blocks moved without the lock of their stripe.
 
 #![expect(
     dead_code,
