@@ -41,6 +41,16 @@ pub trait DeviceQueue: QueuePair {
     fn enter(&mut self, now: Nanos);
 }
 
+impl<Q: DeviceQueue> DeviceQueue for &mut Q {
+    fn id(&self) -> QueueId {
+        Q::id(self)
+    }
+
+    fn enter(&mut self, now: Nanos) {
+        Q::enter(self, now);
+    }
+}
+
 /// A reactor may borrow a device whose owner has questions afterwards.
 impl<D: Device> Device for &mut D {
     type Queue = D::Queue;

@@ -198,3 +198,26 @@ impl<Q: QueuePair + ?Sized> QueuePair for Box<Q> {
         Q::poll(self, done)
     }
 }
+
+/// For programs whose queue pair belongs to somebody else.
+impl<Q: QueuePair + ?Sized> QueuePair for &mut Q {
+    fn info(&self) -> &DeviceInfo {
+        Q::info(self)
+    }
+
+    fn now(&self) -> Nanos {
+        Q::now(self)
+    }
+
+    fn submit(&mut self, command: Command, tag: Tag, data: Option<Buf>) -> Result<(), Rejected> {
+        Q::submit(self, command, tag, data)
+    }
+
+    fn ring(&mut self) {
+        Q::ring(self);
+    }
+
+    fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
+        Q::poll(self, done)
+    }
+}

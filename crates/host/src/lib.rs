@@ -13,6 +13,7 @@
 //! | [`scheduler`] | in which order requests go to a device |
 //! | [`block`] | the block layer: many queues, one scheduler, one device |
 //! | [`tasks`] | programs written as async code, run as a job |
+//! | [`notify`] | tells tasks that something has changed |
 //! | [`workload`] | jobs that read, write, append, finish and reset |
 //! | [`fio`] | job files of fio: from text to such jobs |
 //! | [`rate`] | limits in bytes or operations per second, as fio keeps them |
@@ -24,6 +25,7 @@
 pub mod block;
 pub mod clock;
 pub mod fio;
+pub mod notify;
 pub mod rate;
 pub mod reactor;
 pub mod rng;

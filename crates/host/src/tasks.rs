@@ -181,6 +181,20 @@ impl Io {
         .await;
     }
 
+    /// Lets those go on who were woken before.
+    pub async fn yield_now(&self) {
+        let mut has_waited = false;
+        poll_fn(|context| {
+            if has_waited {
+                return Poll::Ready(());
+            }
+            has_waited = true;
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+    }
+
     /// Computes for `span` on the first core that is free.
     pub async fn work(&self, span: Nanos) {
         if span == Nanos::ZERO {

@@ -1,9 +1,7 @@
 //! The device as files use it: commands on zones, and how they end.
 
 use std::cell::Cell;
-use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::Poll;
 
 use futures_util::future::join_all;
 use zerocopy::FromBytes;
@@ -180,7 +178,7 @@ impl Device {
         let flight = self.io.begin(self.command(Op::Flush), None);
         self.end(flight, "flush", 0, 0).await?;
         // Others may just learn that their commands were aborted before.
-        yield_now().await;
+        self.io.yield_now().await;
         Ok(())
     }
 
@@ -288,18 +286,4 @@ impl Device {
             written_lbas,
         }
     }
-}
-
-/// Lets those go on who were woken before.
-async fn yield_now() {
-    let mut has_waited = false;
-    poll_fn(|context| {
-        if has_waited {
-            return Poll::Ready(());
-        }
-        has_waited = true;
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }

@@ -44,7 +44,6 @@ mod device;
 mod error;
 mod log;
 mod mount;
-pub(crate) mod notify;
 mod reader;
 mod records;
 mod table;
@@ -68,7 +67,7 @@ pub use writer::Writer;
 
 use device::{Device, Reported};
 use log::{Log, MetaZone};
-use notify::Notify;
+use zonelab_host::notify::Notify;
 use table::{File, MAX_NAME_BYTES, Record, Table};
 use zones::{Choice, Manage, WriterId, Zones};
 

@@ -14,6 +14,7 @@ use std::rc::Rc;
 
 use futures_util::lock::Mutex;
 use zonelab_device::Nanos;
+use zonelab_host::notify::Notify;
 use zonelab_host::tasks::Io;
 
 use super::cache::BlockCache;
@@ -25,7 +26,6 @@ use super::stall::{Condition, Pressure, WriteController};
 use super::stats::{DbStats, LevelStats, StallCause};
 use super::table::TableFormat;
 use super::version::{Graveyard, Version, total_size};
-use crate::files::notify::Notify;
 use crate::files::{Files, Writer};
 use wal::Wal;
 

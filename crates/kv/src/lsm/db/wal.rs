@@ -5,6 +5,7 @@
 //! or when the log ends. A log that ended becomes durable before anything of
 //! the next one does, so that what survives a crash has no gap.
 
+use zonelab_host::notify::Notify;
 use std::cell::{Cell, RefCell};
 
 use futures_util::lock::{Mutex, MutexGuard};
@@ -14,7 +15,6 @@ use super::super::error::DbError;
 use super::super::log::{encode_record, record_len};
 use crate::Content;
 use crate::files::Writer;
-use crate::files::notify::Notify;
 
 /// The log of a store.
 pub(crate) struct Wal {

@@ -1,4 +1,6 @@
 //! Tells tasks that something has changed.
+//!
+//! For the tasks of one [program](crate::tasks): on one thread.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -6,14 +8,14 @@ use std::task::{Poll, Waker};
 
 /// Wakes everybody who waits.
 #[derive(Debug, Default)]
-pub(crate) struct Notify {
+pub struct Notify {
     changes: Cell<u64>,
     waiting: RefCell<Vec<Waker>>,
 }
 
 impl Notify {
     /// Something has changed.
-    pub(crate) fn ring(&self) {
+    pub fn ring(&self) {
         self.changes.set(self.changes.get() + 1);
         for waker in self.waiting.take() {
             waker.wake();
@@ -21,17 +23,17 @@ impl Notify {
     }
 
     /// Changes until now: to be asked for before one looks whether to wait.
-    pub(crate) fn changes(&self) -> u64 {
+    pub fn changes(&self) -> u64 {
         self.changes.get()
     }
 
     /// Waits for the next change.
-    pub(crate) async fn next(&self) {
+    pub async fn next(&self) {
         self.after(self.changes()).await;
     }
 
     /// Waits for a change after the first `seen`.
-    pub(crate) async fn after(&self, seen: u64) {
+    pub async fn after(&self, seen: u64) {
         poll_fn(|context| {
             if self.changes.get() != seen {
                 return Poll::Ready(());

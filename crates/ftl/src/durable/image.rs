@@ -1,0 +1,282 @@
+//! Images of the map, and checkpoints.
+
+use zonelab_nvme::Status;
+
+use super::reads::{BlocksRead, read_each};
+use super::{Inner, Now};
+use crate::blocks::{LogicalBlock, PhysicalBlock};
+use crate::error::FtlError;
+use crate::format::Found;
+use crate::format::anchor::Anchor;
+use crate::format::image::{self, ImageBlock};
+use crate::map::ForwardMap;
+use crate::media::{Media, Zone, ZoneUse};
+use crate::shape::{ImageSlot, Shape};
+
+/// Bytes of an image that are made and written before others get their turn.
+const CHUNK_BYTES: u32 = 128 << 10;
+
+/// Blocks of an image.
+pub(super) const fn blocks(shape: &Shape) -> u32 {
+    shape.logical_blocks.div_ceil(shape.words_per_block())
+}
+
+/// Sets a flag until it is dropped.
+struct Flag<'a>(&'a std::cell::Cell<bool>);
+
+impl<'a> Flag<'a> {
+    fn raise(flag: &'a std::cell::Cell<bool>) -> Self {
+        flag.set(true);
+        Self(flag)
+    }
+}
+
+impl Drop for Flag<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
+}
+
+impl Inner {
+    pub(super) async fn checkpoint(
+        &self,
+        map: &ForwardMap,
+        commit_pending: impl AsyncFn() -> Result<(), FtlError>,
+    ) -> Result<(), FtlError> {
+        let _turn = self.checkpoints.take().await;
+        self.failed.replace(None);
+        let running = Flag::raise(&self.is_running);
+        let end = self.run_checkpoint(map, commit_pending).await;
+        drop(running);
+        if let Err(error) = &end {
+            self.failed.replace(Some(error.clone()));
+        }
+        self.room.ring();
+        end
+    }
+
+    async fn run_checkpoint(
+        &self,
+        map: &ForwardMap,
+        commit_pending: impl AsyncFn() -> Result<(), FtlError>,
+    ) -> Result<(), FtlError> {
+        if self.is_unsure.get() {
+            // The other image may be the one that counts.
+            self.write_anchor(|_| ()).await?;
+        }
+        // What was appended before is in the map already.
+        let Now { next, next_at, .. } = self.now.get();
+        let slot = self.now.get().slot.other();
+        let checkpoint = self.now.get().checkpoint + 1;
+        let aborts = self.media.aborts();
+        self.write_image(map, slot, checkpoint).await?;
+        // The image may hold changes that are not in the journal.
+        let committing = Flag::raise(&self.is_committing);
+        self.room.ring();
+        let committed = commit_pending().await;
+        drop(committing);
+        committed?;
+        self.media.flush().await?;
+        if self.media.aborts() != aborts {
+            let zone = self.shape().image(slot).start;
+            return Err(FtlError::Command {
+                action: "flush",
+                zone,
+                lba: self.shape().lba(zone, 0).0,
+                status: Status::ABORTED_BY_HOST,
+            });
+        }
+        self.write_anchor(|now| {
+            now.slot = slot;
+            now.checkpoint = checkpoint;
+            now.start = next;
+            now.start_at = next_at;
+        })
+        .await?;
+        self.free_journal(next_at.zone).await
+    }
+
+    /// Empties what a mount does not need any more. What cannot be emptied now is
+    /// emptied before it is written.
+    async fn free_journal(&self, start: u32) -> Result<(), FtlError> {
+        let freed = self.ring.borrow_mut().free_before(start);
+        self.room.ring();
+        for zone in freed {
+            // It may have been taken, and emptied for that, meanwhile.
+            if !self.ring.borrow().is_stale(zone) {
+                continue;
+            }
+            match self.empty_journal_zone(zone).await {
+                Ok(()) | Err(FtlError::Command { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_image(
+        &self,
+        map: &ForwardMap,
+        slot: ImageSlot,
+        checkpoint: u64,
+    ) -> Result<(), FtlError> {
+        let shape = self.shape();
+        let mut index = 0;
+        let mut last = None;
+        for zone in shape.image(slot) {
+            let of = self.media.report_of(zone).await?;
+            if of.is_dead() {
+                continue;
+            }
+            if of.state != ZoneUse::Empty {
+                self.media.reset(zone).await?;
+            }
+            if index == blocks(shape) {
+                continue;
+            }
+            match self
+                .fill_image_zone(map, zone, &of, checkpoint, &mut index)
+                .await
+            {
+                Ok(()) => {}
+                Err(error @ FtlError::Command { .. }) => {
+                    last = Some(error);
+                    let of = self.media.report_of(zone).await?;
+                    if of.is_active() {
+                        self.media.finish(zone).await?;
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if index == blocks(shape) {
+            return Ok(());
+        }
+        Err(last.unwrap_or(FtlError::DeadZone {
+            zone: shape.image(slot).start,
+            what: "images of the map have too few zones left",
+        }))
+    }
+
+    /// Writes blocks from `index` on to an empty zone, and makes it full.
+    async fn fill_image_zone(
+        &self,
+        map: &ForwardMap,
+        zone: u32,
+        of: &Zone,
+        checkpoint: u64,
+        index: &mut u32,
+    ) -> Result<(), FtlError> {
+        let shape = self.shape();
+        let chunk = (CHUNK_BYTES / shape.block_bytes).clamp(1, shape.max_transfer_blocks);
+        let mut offset = 0;
+        while offset < of.capacity && *index < blocks(shape) {
+            let some = chunk.min(of.capacity - offset).min(blocks(shape) - *index);
+            let mut bytes = Vec::new();
+            if self.media.keeps_data() {
+                for at in *index..*index + some {
+                    bytes.extend(self.image_block(map, checkpoint, at));
+                }
+            }
+            self.media.write(zone, offset, some, &bytes).await?;
+            self.count(|counts| counts.image_blocks += u64::from(some));
+            offset += some;
+            *index += some;
+        }
+        if offset < of.capacity {
+            // Images that are complete have no active zone.
+            self.media.finish(zone).await?;
+        }
+        Ok(())
+    }
+
+    fn image_block(&self, map: &ForwardMap, checkpoint: u64, index: u32) -> Vec<u8> {
+        let shape = self.shape();
+        let first = index * shape.words_per_block();
+        let end = (first + shape.words_per_block()).min(shape.logical_blocks);
+        let words = (first..end).map(|block| PhysicalBlock::word(map.get(LogicalBlock(block))));
+        let block = ImageBlock {
+            checkpoint,
+            index,
+            words: words.collect(),
+        };
+        image::encode(shape, self.uuid, &block)
+    }
+}
+
+/// Reads the image that an anchor names.
+///
+/// # Errors
+/// It is not whole, or a command failed.
+pub(super) async fn read(
+    media: &Media,
+    uuid: u128,
+    anchor: &Anchor,
+    reported: &[Zone],
+    read: &mut BlocksRead,
+) -> Result<ForwardMap, FtlError> {
+    let shape = media.shape();
+    let map = ForwardMap::empty(shape.logical_blocks);
+    let mut next = 0;
+    let mut unreadable = None;
+    for zone in shape.image(anchor.slot) {
+        let end = reported[zone as usize].written;
+        let mut offset = 0;
+        // A zone whose writing failed ends early, and the next one goes on.
+        'zone: while offset < end && next < anchor.image_blocks {
+            let some = (end - offset).min(shape.max_transfer_blocks);
+            let some = some.min(anchor.image_blocks - next);
+            for (block, at) in read_each(media, zone, offset, some)
+                .await?
+                .into_iter()
+                .zip(offset..)
+            {
+                read.image += 1;
+                let block = match block {
+                    Ok(block) => block,
+                    Err(error) => {
+                        unreadable = Some(error);
+                        break 'zone;
+                    }
+                };
+                let Found::Valid(found) = image::decode(shape, uuid, &block) else {
+                    break 'zone;
+                };
+                if found.checkpoint != anchor.checkpoint || found.index > next {
+                    break 'zone;
+                }
+                place(&map, shape, &found).ok_or_else(|| {
+                    media.corrupt(zone, at, "an image names a block that cannot be")
+                })?;
+                next = next.max(found.index + 1);
+            }
+            offset += some;
+        }
+    }
+    if next < anchor.image_blocks {
+        let zone = shape.image(anchor.slot).start;
+        let offset = next % shape.zone_capacity_lbas;
+        let zone = zone + next / shape.zone_capacity_lbas;
+        let damaged = media.corrupt(zone, offset, "a block of the image of the map is damaged");
+        return Err(unreadable.unwrap_or(damaged));
+    }
+    Ok(map)
+}
+
+/// Takes the words of a block; `None`: one of them cannot be.
+fn place(map: &ForwardMap, shape: &Shape, block: &ImageBlock) -> Option<()> {
+    let first = block.index * shape.words_per_block();
+    let end = (first + shape.words_per_block()).min(shape.logical_blocks);
+    if block.words.len() as u32 != end - first {
+        return None;
+    }
+    let most = shape.data_zones() * shape.data_blocks();
+    for (at, word) in (first..end).zip(&block.words) {
+        let to = PhysicalBlock::from_word(*word);
+        if to.is_some_and(|to| to.0 >= most) {
+            return None;
+        }
+        map.set(LogicalBlock(at), to);
+    }
+    Some(())
+}

@@ -1,0 +1,52 @@
+//! Reading blocks of metadata when a namespace is opened.
+
+use zonelab_nvme::Status;
+
+use crate::error::FtlError;
+use crate::media::Media;
+
+/// Blocks that opening a namespace has read. All in all these are at most the image,
+/// the journal zones as far as they are written, and the anchor zones; a healthy drive
+/// needs two anchors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlocksRead {
+    /// In anchor zones.
+    pub anchors: u64,
+    /// Of the image.
+    pub image: u64,
+    /// In journal zones.
+    pub journal: u64,
+}
+
+/// Reads blocks of a zone, each of which is there or why it cannot be read. A block
+/// that the device calls unwritten is zeros.
+pub(super) async fn read_each(
+    media: &Media,
+    zone: u32,
+    offset: u32,
+    blocks: u32,
+) -> Result<Vec<Result<Vec<u8>, FtlError>>, FtlError> {
+    let block_bytes = media.shape().bytes(1);
+    match media.read(zone, offset, blocks).await {
+        Ok(bytes) => {
+            let each = bytes.chunks_exact(block_bytes);
+            return Ok(each.map(|block| Ok(block.to_vec())).collect());
+        }
+        Err(FtlError::Command { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    let mut each = Vec::with_capacity(blocks as usize);
+    for at in offset..offset + blocks {
+        each.push(match media.read(zone, at, 1).await {
+            Err(FtlError::Command { status, .. })
+                if status == Status::DEALLOCATED_OR_UNWRITTEN_BLOCK =>
+            {
+                Ok(vec![0; block_bytes])
+            }
+            Err(error @ FtlError::Command { .. }) => Err(error),
+            Err(error) => return Err(error),
+            Ok(bytes) => Ok(bytes),
+        });
+    }
+    Ok(each)
+}

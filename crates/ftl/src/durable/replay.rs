@@ -1,0 +1,244 @@
+//! Reading the journal: which of its blocks count.
+
+use super::reads::{BlocksRead, read_each};
+use crate::error::FtlError;
+use crate::format::Found;
+use crate::format::anchor::{Anchor, Position};
+use crate::format::journal::{self, JournalBlock};
+use crate::media::{Media, Zone, ZoneUse};
+
+/// What the journal says.
+#[derive(Debug)]
+pub(super) struct Replayed {
+    /// The blocks that count, in order.
+    pub(super) blocks: Vec<JournalBlock>,
+    /// The number of the next one.
+    pub(super) next: u64,
+    /// Zones that are needed, the oldest first: the last is where the journal goes on.
+    pub(super) live: Vec<u32>,
+    /// Blocks written there.
+    pub(super) offset: u32,
+}
+
+/// Whether to read on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    Continue,
+    /// What follows is older than the start of the journal.
+    Old,
+}
+
+struct Scan<'a> {
+    media: &'a Media,
+    anchor: &'a Anchor,
+    blocks: Vec<JournalBlock>,
+    next: u64,
+    /// The place has been passed where the epoch of the anchor begins.
+    is_in_epoch: bool,
+    /// A block that may be missing.
+    suspect: Option<FtlError>,
+}
+
+/// Reads the journal from the start that an anchor names.
+///
+/// # Errors
+/// A block that was durable is missing, or may be; or a command failed.
+pub(super) async fn read(
+    media: &Media,
+    uuid: u128,
+    anchor: &Anchor,
+    reported: &[Zone],
+    read: &mut BlocksRead,
+) -> Result<Replayed, FtlError> {
+    let ring = media.shape().journal();
+    let count = ring.end - ring.start;
+    let mut scan = Scan {
+        media,
+        anchor,
+        blocks: Vec::new(),
+        next: anchor.start,
+        is_in_epoch: anchor.epoch_start < anchor.start,
+        suspect: None,
+    };
+    let mut live = Vec::new();
+    let mut offset = 0;
+    for step in 0..count {
+        let zone = ring.start + (anchor.start_at.zone - ring.start + step) % count;
+        let of = &reported[zone as usize];
+        if step > 0 && anchor.dead.contains(&zone) && of.state == ZoneUse::Offline {
+            continue;
+        }
+        let from = if step == 0 { anchor.start_at.offset } else { 0 };
+        if scan.zone(uuid, zone, from, of, read).await? == Then::Old {
+            // A dead zone keeps what is old for ever, and the journal goes on behind it.
+            if of.is_dead() {
+                continue;
+            }
+            break;
+        }
+        live.push(zone);
+        offset = of.written;
+        // The journal leaves a zone when it is full or dead, not before.
+        if matches!(of.state, ZoneUse::Empty | ZoneUse::Open | ZoneUse::Closed) {
+            break;
+        }
+    }
+    scan.end()?;
+    Ok(Replayed {
+        blocks: scan.blocks,
+        next: scan.next,
+        live,
+        offset,
+    })
+}
+
+impl Scan<'_> {
+    async fn zone(
+        &mut self,
+        uuid: u128,
+        zone: u32,
+        from: u32,
+        of: &Zone,
+        read: &mut BlocksRead,
+    ) -> Result<Then, FtlError> {
+        let shape = self.media.shape();
+        let mut offset = from;
+        if of.state == ZoneUse::Offline {
+            self.suspect(
+                self.media
+                    .corrupt(zone, 0, "a zone of the journal is offline"),
+            );
+        }
+        while offset < of.written {
+            let some = (of.written - offset).min(shape.max_transfer_blocks);
+            for (block, at) in read_each(self.media, zone, offset, some)
+                .await?
+                .into_iter()
+                .zip(offset..)
+            {
+                read.journal += 1;
+                self.pass(Position { zone, offset: at })?;
+                let found = match block {
+                    Ok(block) => journal::decode(shape, uuid, &block),
+                    // The write that made its zone read only may have left it so.
+                    Err(_) if of.state == ZoneUse::ReadOnly => continue,
+                    Err(error) => {
+                        self.suspect(error);
+                        continue;
+                    }
+                };
+                match found {
+                    Found::Foreign => {}
+                    Found::Damaged => {
+                        self.suspect(self.media.corrupt(
+                            zone,
+                            at,
+                            "a block of the journal is damaged",
+                        ));
+                    }
+                    Found::Valid(block) => {
+                        if self.take(block, Position { zone, offset: at })? == Then::Old {
+                            return Ok(Then::Old);
+                        }
+                    }
+                }
+            }
+            offset += some;
+        }
+        if self.anchor.epoch_at.zone == zone {
+            self.begin_epoch(Position { zone, offset })?;
+        }
+        Ok(Then::Continue)
+    }
+
+    fn suspect(&mut self, error: FtlError) {
+        self.suspect.get_or_insert(error);
+    }
+
+    /// Comes to a block.
+    fn pass(&mut self, at: Position) -> Result<(), FtlError> {
+        if at == self.anchor.epoch_at {
+            self.begin_epoch(at)?;
+        }
+        Ok(())
+    }
+
+    /// From here on blocks are of the epoch of the anchor. Those before that have its
+    /// numbers are remains: whoever began it did not count them.
+    fn begin_epoch(&mut self, at: Position) -> Result<(), FtlError> {
+        if self.is_in_epoch {
+            return Ok(());
+        }
+        self.is_in_epoch = true;
+        let start = self.anchor.epoch_start;
+        if self.next < start {
+            return Err(self.missing(at));
+        }
+        self.truncate(start);
+        self.suspect = None;
+        Ok(())
+    }
+
+    fn truncate(&mut self, next: u64) {
+        self.blocks.truncate((next - self.anchor.start) as usize);
+        self.next = next;
+    }
+
+    fn missing(&mut self, at: Position) -> FtlError {
+        let what = "a block of the journal before this one is missing";
+        let missing = self.media.corrupt(at.zone, at.offset, what);
+        self.suspect.take().unwrap_or(missing)
+    }
+
+    fn take(&mut self, block: JournalBlock, at: Position) -> Result<Then, FtlError> {
+        if block.sequence < self.anchor.start {
+            return Ok(
+                match at.zone == self.anchor.start_at.zone && self.blocks.is_empty() {
+                    // Remains of a write that failed, in front of the start.
+                    true => Then::Continue,
+                    false => {
+                        self.suspect = None;
+                        Then::Old
+                    }
+                },
+            );
+        }
+        let what = if block.epoch > self.anchor.epoch {
+            Some("a block of the journal is newer than the newest anchor")
+        } else if self.is_in_epoch != (block.epoch == self.anchor.epoch) {
+            Some("a block of the journal is not in its place")
+        } else {
+            None
+        };
+        if let Some(what) = what {
+            return Err(self.media.corrupt(at.zone, at.offset, what));
+        }
+        if block.sequence > self.next {
+            // Of a commit that has no end: or else the block before was durable.
+            return match block.commit <= self.next {
+                true => Ok(Then::Continue),
+                false => Err(self.missing(at)),
+            };
+        }
+        let last_epoch = self.blocks.last().map_or(0, |last| last.epoch);
+        if block.epoch < last_epoch || (block.epoch == last_epoch && block.sequence < self.next) {
+            let what = "blocks of the journal are not in order";
+            return Err(self.media.corrupt(at.zone, at.offset, what));
+        }
+        // A later epoch began where its mount found the end.
+        self.truncate(block.sequence);
+        self.suspect = None;
+        self.next += 1;
+        self.blocks.push(block);
+        Ok(Then::Continue)
+    }
+
+    fn end(&mut self) -> Result<(), FtlError> {
+        let at = self.anchor.epoch_at;
+        self.begin_epoch(at)?;
+        if self.next < self.anchor.committed {
+            return Err(self.missing(at));
+        }
+        self.suspect.take().map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,369 @@
+//! Queue pairs of the conventional namespace that programs see.
+
+mod land;
+mod operation;
+mod read;
+mod write;
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use slab::Slab;
+use zerocopy::FromBytes;
+use zonelab_device::{
+    Buf, Command, Completion, DeviceInfo, DeviceQueue, Nanos, Op, QueueId, QueuePair, RejectReason,
+    Rejected, Tag,
+};
+use zonelab_nvme::Status;
+use zonelab_nvme::command::DatasetRange;
+
+use crate::blocks::{LogicalBlock, MapChange};
+use crate::changes::Lane;
+use crate::core::{Core, Port};
+use crate::epochs::Reads;
+use crate::frontier::Writer;
+use crate::metrics::Counters;
+use crate::settings::Placement;
+use operation::{Flight, Kind, Operation, Part, Spare};
+
+/// Queues that have completions which no event of the drive announces.
+pub(crate) type Announced = Rc<RefCell<Vec<QueueId>>>;
+
+/// A queue pair of the conventional namespace, over a queue pair of the zoned one.
+///
+/// It does its own share of the work: it looks up and changes the map, splits and
+/// gathers commands, and writes zones. What takes the drive as a whole (commits,
+/// collecting, footers, checkpoints) is upkeep's.
+#[derive(Debug)]
+pub struct FtlQueue<Q> {
+    inner: Q,
+    core: Arc<Core>,
+    info: Rc<DeviceInfo>,
+    announced: Announced,
+    port: Arc<Port>,
+    lane: Arc<Lane>,
+    reads: Reads,
+    /// The zones that this queue writes, unless all share one.
+    writer: Writer,
+    operations: Slab<Operation>,
+    flights: Slab<Flight>,
+    to_read: VecDeque<Part>,
+    to_write: VecDeque<Part>,
+    /// Flushes, by the ticket of their commit.
+    flushes: VecDeque<(usize, u64)>,
+    finished: Vec<Completion>,
+    arrived: Vec<Completion>,
+    spare: Spare,
+    depth: u32,
+    /// Commands were submitted below that the drive has not been told of.
+    has_submitted: bool,
+    /// Upkeep will announce the queue when it has done something.
+    is_waiting: bool,
+}
+
+impl<Q: DeviceQueue> FtlQueue<Q> {
+    pub(crate) fn new(
+        inner: Q,
+        core: Arc<Core>,
+        info: Rc<DeviceInfo>,
+        announced: Announced,
+        port: Arc<Port>,
+        depth: u32,
+    ) -> Self {
+        let lane = core.changes.join();
+        let reads = core.epochs.join();
+        Self {
+            inner,
+            info,
+            announced,
+            port,
+            lane,
+            reads,
+            writer: Writer::default(),
+            operations: Slab::with_capacity(depth as usize),
+            flights: Slab::with_capacity(depth as usize),
+            to_read: VecDeque::new(),
+            to_write: VecDeque::new(),
+            flushes: VecDeque::new(),
+            finished: Vec::new(),
+            arrived: Vec::new(),
+            spare: Spare::new(core.shape.block_bytes),
+            core,
+            depth,
+            has_submitted: false,
+            is_waiting: false,
+        }
+    }
+
+    /// Runs `f` with the zones that this queue writes to.
+    #[inline]
+    fn with_writer<T>(&mut self, f: impl FnOnce(&mut Writer) -> T) -> T {
+        match self.core.settings.placement {
+            Placement::SharedAppend => f(&mut crate::sync::lock(&self.core.shared)),
+            Placement::Write | Placement::Append => f(&mut self.writer),
+        }
+    }
+
+    /// Upkeep has to do something before this queue can go on.
+    fn wait(&mut self) {
+        self.port.wait(self.inner.id());
+        self.is_waiting = true;
+    }
+
+    /// An operation has ended if nothing of it is left.
+    #[inline]
+    fn settle(&mut self, index: usize) {
+        let operation = &self.operations[index];
+        if operation.left > 0 {
+            return;
+        }
+        let operation = self.operations.remove(index);
+        if let Some(epoch) = operation.epoch
+            && self.reads.end(epoch)
+        {
+            self.core.note_reads_ended();
+        }
+        self.finished.push(Completion {
+            queue: self.inner.id(),
+            tag: operation.tag,
+            status: operation.status,
+            at: self.inner.now(),
+            result: 0,
+            data: operation.data,
+        });
+    }
+
+    /// Ends the flushes whose commits are over.
+    fn end_flushes(&mut self) {
+        while let Some(&(index, ticket)) = self.flushes.front() {
+            let is_over = self.core.is_committed(ticket);
+            if !is_over && !self.core.has_failed() {
+                self.wait();
+                break;
+            }
+            self.flushes.pop_front();
+            let operation = &mut self.operations[index];
+            operation.left = 0;
+            if !is_over {
+                operation.status = Status::WRITE_FAULT;
+            }
+            self.settle(index);
+        }
+    }
+
+    /// Does what can be done now.
+    fn go_on(&mut self) {
+        if !self.flushes.is_empty() {
+            self.end_flushes();
+        }
+        if !self.to_read.is_empty() {
+            self.issue_reads();
+        }
+        if !self.to_write.is_empty() {
+            self.issue_writes();
+        }
+        if self.has_submitted {
+            self.has_submitted = false;
+            self.inner.ring();
+        }
+    }
+
+    /// Sees to it that finished operations are asked for.
+    fn announce(&self) {
+        if !self.finished.is_empty() {
+            self.announced.borrow_mut().push(self.inner.id());
+        }
+    }
+
+    /// What is wrong with a command, if something is.
+    fn refusal(&self, command: &Command, data: Option<&Buf>) -> Option<Status> {
+        if command.nsid.0 != 1 {
+            return Some(Status::INVALID_NAMESPACE_OR_FORMAT);
+        }
+        let (has_data, nlb) = match command.op {
+            Op::Read { nlb, .. } | Op::Write { nlb, .. } | Op::Compare { nlb, .. } => (true, nlb),
+            Op::Verify { nlb, .. } | Op::WriteZeroes { nlb, .. } => (false, nlb),
+            Op::Flush | Op::Deallocate { .. } => return None,
+            _ => return Some(Status::INVALID_OPCODE),
+        };
+        let end = command.op.first_block().checked_add(u64::from(nlb));
+        if end.is_none_or(|end| end > u64::from(self.core.shape.logical_blocks)) {
+            return Some(Status::LBA_OUT_OF_RANGE);
+        }
+        let wrong_length = data.is_some_and(|data| data.len() != self.core.shape.bytes(nlb));
+        if nlb == 0 || (has_data && wrong_length) {
+            return Some(Status::INVALID_FIELD);
+        }
+        None
+    }
+
+    /// The blocks hold nothing any more.
+    fn clear(&self, first: u64, count: u64) {
+        let end = first
+            .saturating_add(count)
+            .min(u64::from(self.core.shape.logical_blocks));
+        let Some(count) = end.checked_sub(first).filter(|count| *count > 0) else {
+            return;
+        };
+        let change = MapChange {
+            first: LogicalBlock(first as u32),
+            count: count as u32,
+            to: None,
+        };
+        self.core.put(&self.lane, change);
+        Counters::add(&self.core.counters.trimmed, count);
+    }
+
+    /// Trims the ranges of a Dataset Management command.
+    fn deallocate(&self, ranges: u16, data: Option<&Buf>) -> Status {
+        let Some(data) = data else {
+            return Status::INVALID_FIELD;
+        };
+        let (list, rest) = data.as_chunks::<{ size_of::<DatasetRange>() }>();
+        if !rest.is_empty() || list.len() != usize::from(ranges) {
+            return Status::INVALID_FIELD;
+        }
+        let ranges = list
+            .iter()
+            .filter_map(|range| DatasetRange::read_from_bytes(range).ok());
+        let blocks = u64::from(self.core.shape.logical_blocks);
+        let is_inside = |range: &DatasetRange| {
+            let end = range.slba.get().checked_add(range.nlb.get().into());
+            end.is_some_and(|end| end <= blocks)
+        };
+        if !ranges.clone().all(|range| is_inside(&range)) {
+            return Status::LBA_OUT_OF_RANGE;
+        }
+        for range in ranges {
+            self.clear(range.slba.get(), range.nlb.get().into());
+        }
+        Status::SUCCESS
+    }
+
+    /// Begins an operation that was taken.
+    fn begin(&mut self, command: Command, tag: Tag, data: Option<Buf>) {
+        let mut operation = Operation::new(tag, data);
+        let refused = self.refusal(&command, operation.data.as_ref());
+        let nlb = command.op.nlb();
+        operation.first = command.op.first_block() as u32;
+        if let Some(status) = refused {
+            operation.status = status;
+            self.settle_now(operation);
+            return;
+        }
+        match command.op {
+            Op::Read { .. } | Op::Compare { .. } | Op::Verify { .. } => {
+                operation.kind = match command.op {
+                    Op::Read { .. } => Kind::Read,
+                    Op::Compare { .. } => Kind::Compare,
+                    _ => Kind::Verify,
+                };
+                operation.left = nlb;
+                operation.epoch = Some(self.reads.begin());
+                let index = self.operations.insert(operation);
+                self.to_read.push_back(Part::whole(index, nlb));
+                self.issue_reads();
+            }
+            Op::Write { .. } => {
+                operation.left = nlb;
+                let index = self.operations.insert(operation);
+                self.to_write.push_back(Part::whole(index, nlb));
+            }
+            Op::WriteZeroes { .. } => {
+                self.clear(u64::from(operation.first), nlb.into());
+                self.settle_now(operation);
+            }
+            Op::Deallocate { ranges } => {
+                operation.status = self.deallocate(ranges, operation.data.as_ref());
+                self.settle_now(operation);
+            }
+            _ => {
+                operation.left = 1;
+                let ticket = self.core.ask_commit();
+                let index = self.operations.insert(operation);
+                self.flushes.push_back((index, ticket));
+                self.wait();
+            }
+        }
+    }
+
+    /// An operation has ended as it began.
+    fn settle_now(&mut self, operation: Operation) {
+        let index = self.operations.insert(operation);
+        self.settle(index);
+    }
+}
+
+impl<Q: DeviceQueue> DeviceQueue for FtlQueue<Q> {
+    #[inline]
+    fn id(&self) -> QueueId {
+        self.inner.id()
+    }
+
+    #[inline]
+    fn enter(&mut self, now: Nanos) {
+        self.inner.enter(now);
+    }
+}
+
+impl<Q: DeviceQueue> QueuePair for FtlQueue<Q> {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        self.inner.now()
+    }
+
+    fn submit(&mut self, command: Command, tag: Tag, data: Option<Buf>) -> Result<(), Rejected> {
+        if self.operations.len() + self.finished.len() >= self.depth as usize {
+            let reason = RejectReason::QueueFull {
+                queue: self.inner.id(),
+                depth: self.depth,
+            };
+            return Err(Rejected { reason, data });
+        }
+        self.begin(command, tag, data);
+        Ok(())
+    }
+
+    fn ring(&mut self) {
+        self.go_on();
+        self.announce();
+    }
+
+    fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
+        self.is_waiting = false;
+        let mut arrived = std::mem::take(&mut self.arrived);
+        self.inner.poll(&mut arrived);
+        for completion in arrived.drain(..) {
+            self.land(completion);
+        }
+        self.arrived = arrived;
+        self.go_on();
+        let count = self.finished.len();
+        done.append(&mut self.finished);
+        count
+    }
+}
+
+/// Zones that the queue has not written full go to others.
+impl<Q> Drop for FtlQueue<Q> {
+    fn drop(&mut self) {
+        self.core.leave();
+        for mut frontier in std::mem::take(&mut self.writer).into_zones() {
+            match frontier.in_flight {
+                0 if !frontier.has_failed => self.core.give_back(frontier),
+                // What becomes of its commands nobody will hear.
+                _ => {
+                    frontier.has_failed = true;
+                    frontier.in_flight = 0;
+                    self.core.hand_in(frontier);
+                }
+            }
+        }
+    }
+}

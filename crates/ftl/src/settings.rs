@@ -1,0 +1,115 @@
+//! What a user decides.
+
+use zonelab_device::NamespaceId;
+
+use crate::error::FtlError;
+use crate::victims::Policy;
+
+/// What is decided when a drive is formatted, and cannot be changed afterwards.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FormatSettings {
+    /// The zoned namespace. Default: 1.
+    pub nsid: NamespaceId,
+    /// Data blocks beyond those that programs see, as a share of the latter: 0.07 is
+    /// the "7 %" of consumer drives, 0.28 that of enterprise drives. Zones that are
+    /// always free or open ([`Self::reserved_zones`]) do not count. 0.01 to 10;
+    /// default 0.07.
+    pub spare: f64,
+    /// Data zones that are kept out of that count: open ones, and those that the
+    /// collector needs free. Default: as many as may be active, up to 16 and up to a
+    /// quarter of the data zones; at least 4.
+    pub reserved_zones: Option<u32>,
+    /// Identifies what was formatted: mounts refuse blocks with another one. Drawn by
+    /// whoever formats.
+    pub uuid: u128,
+}
+
+impl FormatSettings {
+    /// The defaults, with this identity.
+    #[must_use]
+    pub const fn new(uuid: u128) -> Self {
+        Self {
+            nsid: NamespaceId::FIRST,
+            spare: 0.07,
+            reserved_zones: None,
+            uuid,
+        }
+    }
+}
+
+/// What is decided at each mount.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FtlSettings {
+    /// The zoned namespace. Default: 1.
+    pub nsid: NamespaceId,
+    /// How queues place what they write. Default: by writes to a zone each.
+    pub placement: Placement,
+    /// Which zone the collector empties next. Default: the one with the fewest valid
+    /// blocks.
+    pub victims: Policy,
+    /// The collector lets the drive copy blocks, where it can. Default: yes.
+    pub device_copy: bool,
+    /// Free zones below which the collector works. Default: half of the reserved zones;
+    /// at least 3, at most the reserved zones less 1.
+    pub collect_below: Option<u32>,
+    /// The device keeps what is written to it; if not, nothing can be mounted that was
+    /// not just formatted. Default: yes.
+    pub keeps_data: bool,
+    /// Seed of what is drawn: victims, if the policy draws.
+    pub seed: u64,
+}
+
+impl Default for FtlSettings {
+    fn default() -> Self {
+        Self {
+            nsid: NamespaceId::FIRST,
+            placement: Placement::default(),
+            victims: Policy::Greedy,
+            device_copy: true,
+            collect_below: None,
+            keeps_data: true,
+            seed: 1,
+        }
+    }
+}
+
+/// How queues place what they write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// Each queue has a zone of its own, and one write of it under way at a time; what
+    /// waits meanwhile goes into one write. As many queues as the drive allows zones.
+    #[default]
+    Write,
+    /// Each queue has a zone of its own, and appends to it, many at a time.
+    Append,
+    /// All queues append to one zone.
+    SharedAppend,
+}
+
+impl Placement {
+    /// Names, as settings have them.
+    pub const NAMES: &str = "write, append or shared-append";
+
+    /// Reads a name.
+    ///
+    /// # Errors
+    /// There is no such placement.
+    pub fn parse(text: &str) -> Result<Self, FtlError> {
+        match text {
+            "write" => Ok(Self::Write),
+            "append" => Ok(Self::Append),
+            "shared-append" => Ok(Self::SharedAppend),
+            _ => Err(FtlError::setting("placement", text, Self::NAMES)),
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Write => "write",
+            Self::Append => "append",
+            Self::SharedAppend => "shared-append",
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! What takes the drive as a whole: commits, closing zones, collecting, checkpoints.
+//!
+//! Upkeep is one program of [tasks](zonelab_host::tasks) with a queue pair of its own.
+
+mod close;
+mod collect;
+mod moves;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use zonelab_host::Rng;
+use zonelab_host::notify::Notify;
+use zonelab_host::tasks::Io;
+
+use crate::FtlError;
+use crate::blocks::DataZone;
+use crate::changes::Lane;
+use crate::core::Core;
+use crate::durable::Durable;
+use crate::frontier::Frontier;
+use crate::media::Media;
+use crate::metrics::Counters;
+use crate::mount::Found;
+use crate::victims::Victims;
+
+/// The tasks of upkeep, and what they share.
+pub(crate) struct Upkeep {
+    io: Io,
+    core: Arc<Core>,
+    durable: Durable,
+    /// Rings when something has changed that a task may wait for.
+    bell: Rc<Notify>,
+    lane: Arc<Lane>,
+    victims: RefCell<Victims>,
+    /// The zone that the collector writes.
+    frontier: RefCell<Option<Frontier>>,
+    /// Zones that are empty of valid blocks, and are being reset.
+    recycling: Cell<u32>,
+    /// Zones that are being closed.
+    closing: Cell<u32>,
+    /// Zones that wait for reads to end.
+    awaiting: Cell<i32>,
+    /// Zones that can be written and reset no more, with blocks to be moved.
+    to_evacuate: RefCell<Vec<DataZone>>,
+    /// Zones that could not be emptied, since blocks cannot be read: reset when nothing
+    /// in them is valid any more.
+    stuck: RefCell<Vec<DataZone>>,
+    /// What footers would say, by data zone, if the device keeps no data.
+    footers: RefCell<Vec<Option<Vec<u32>>>>,
+    /// The drive can copy, as far as is known.
+    copies: Cell<bool>,
+}
+
+impl Upkeep {
+    pub(crate) fn new(io: &Io, core: &Arc<Core>, durable: Durable, bell: Rc<Notify>) -> Rc<Self> {
+        let settings = &core.settings;
+        let rng = Rng::new(settings.seed, 0);
+        let shape = &core.shape;
+        let namespace = io.info().namespace(shape.nsid);
+        let can_copy = namespace.is_some_and(|namespace| namespace.copy.is_some());
+        Rc::new(Self {
+            io: io.clone(),
+            core: Arc::clone(core),
+            durable,
+            bell,
+            lane: core.changes.join(),
+            victims: RefCell::new(Victims::new(settings.victims, shape.data_blocks(), rng)),
+            frontier: RefCell::new(None),
+            recycling: Cell::new(0),
+            closing: Cell::new(0),
+            awaiting: Cell::new(0),
+            to_evacuate: RefCell::default(),
+            stuck: RefCell::default(),
+            footers: RefCell::new(vec![None; shape.data_zones() as usize]),
+            copies: Cell::new(settings.device_copy && can_copy),
+        })
+    }
+
+    fn media(&self) -> &Media {
+        self.durable.media()
+    }
+
+    /// Zones that a mount found in need of something.
+    pub(crate) fn adopt(self: &Rc<Self>, found: Found) {
+        *self.to_evacuate.borrow_mut() = found.to_evacuate;
+        match found.frontier {
+            Some(full) if full.left() == 0 => self.core.hand_in(full),
+            frontier => *self.frontier.borrow_mut() = frontier,
+        }
+    }
+
+    /// Starts the tasks. They end with their program.
+    pub(crate) fn start(self: &Rc<Self>) {
+        self.spawn(async |upkeep| upkeep.commits().await);
+        self.spawn(async |upkeep| upkeep.closes().await);
+        self.spawn(async |upkeep| upkeep.collects().await);
+        self.spawn(async |upkeep| upkeep.checkpoints().await);
+    }
+
+    /// Starts a task beside the others. If it fails, nothing is written any more.
+    fn spawn<F: Future<Output = Result<(), FtlError>> + 'static>(
+        self: &Rc<Self>,
+        task: impl FnOnce(Rc<Self>) -> F,
+    ) {
+        let upkeep = Rc::clone(self);
+        let task = task(Rc::clone(self));
+        let task = async move {
+            if let Err(error) = task.await {
+                upkeep.core.fail(error);
+                upkeep.bell.ring();
+            }
+        };
+        self.io.spawn(task).forget();
+    }
+
+    /// Commits changes whenever somebody asks.
+    async fn commits(&self) -> Result<(), FtlError> {
+        let mut changes = Vec::new();
+        loop {
+            let seen = self.bell.changes();
+            let ticket = self.core.asked();
+            if ticket == self.core.committed() {
+                self.bell.after(seen).await;
+                continue;
+            }
+            changes.clear();
+            self.core.changes.take(&mut changes);
+            if !changes.is_empty() {
+                self.durable.append(&changes).await?;
+                let blocks = changes.len() as u64;
+                let each = u64::from(self.core.shape.changes_per_block());
+                Counters::add(&self.core.counters.journal, blocks.div_ceil(each));
+                Counters::add(&self.core.counters.commits, 1);
+            }
+            self.core.set_committed(ticket);
+            self.bell.ring();
+        }
+    }
+
+    /// Returns when all changes that have been made are durable.
+    async fn commit(&self) -> Result<(), FtlError> {
+        let ticket = self.core.ask_commit();
+        self.bell.ring();
+        loop {
+            let seen = self.bell.changes();
+            if self.core.is_committed(ticket) {
+                return Ok(());
+            }
+            if let Some(error) = self.core.failure() {
+                return Err(error);
+            }
+            self.bell.after(seen).await;
+        }
+    }
+
+    /// Writes the map whenever the journal has grown long.
+    async fn checkpoints(&self) -> Result<(), FtlError> {
+        loop {
+            if !self.durable.wants_checkpoint() {
+                self.durable.changed().await;
+                continue;
+            }
+            let commit = async || self.commit().await;
+            let map = &self.core.changes.map;
+            self.durable.checkpoint(map, commit).await?;
+            let words = u64::from(self.core.shape.words_per_block());
+            let blocks = u64::from(map.blocks()).div_ceil(words);
+            Counters::add(&self.core.counters.images, blocks);
+            self.bell.ring();
+        }
+    }
+}
