@@ -110,9 +110,9 @@ pub(crate) fn kv(args: &Args) -> Result<Exit, Failure> {
             profile,
             nsid,
             is_real,
-            is_over_pcie,
+            via,
         } => {
-            devices::refuse_pcie(&args.device, is_over_pcie)?;
+            devices::refuse_via(&args.device, via, &[])?;
             let mut template = template;
             if let Some(nsid) = nsid {
                 template.setup.files.namespace = nsid;
