@@ -514,7 +514,10 @@ fn run_reached<R: Reached>(
         let mut of_phase = of_phase.map_err(unfit)?;
         owner.with_drive(|drive| of_phase.add_drive(drive, totals.erased_blocks));
         let programmed = owner.with_drive(|drive| drive.totals()).since(&totals);
-        let ftl = reached.ftl().zip(ftl).map(|(now, before)| now.since(&before));
+        let ftl = reached
+            .ftl()
+            .zip(ftl)
+            .map(|(now, before)| now.since(&before));
         of_phase.add_amplification(&programmed, ftl.as_ref());
         measured.extend(of_phase);
     }

@@ -40,9 +40,7 @@ const DOCUMENTS: [(&str, &str); 19] = [
     ("C7", ZN540),
     ("C8", ZN540),
     ("Z", ZN540),
-    ("V1", ZN540),
-    ("V2", ZN540),
-    ("V4", ZN540),
+    ("V", ZN540),
     ("P", RESET),
     ("S", SILENTZNS),
 ];

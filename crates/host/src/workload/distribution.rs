@@ -57,10 +57,17 @@ pub struct Positions {
 enum Kind {
     Uniform,
     Zipf(Zipf),
-    Pareto { exponent: f64 },
+    Pareto {
+        exponent: f64,
+    },
     /// Hot positions, and the share of operations that they get.
-    HotCold { hot: u64, operations: f64 },
-    Normal { deviation: f64 },
+    HotCold {
+        hot: u64,
+        operations: f64,
+    },
+    Normal {
+        deviation: f64,
+    },
 }
 
 impl Positions {

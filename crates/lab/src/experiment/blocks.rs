@@ -28,11 +28,17 @@ pub(super) fn blocks(table: &Table<'_>) -> Result<Option<BlocksTemplate>, Report
     let Some(part_ppm) = table.get("blocks", part).optional()? else {
         return Ok(None);
     };
-    let is_write = table.choice("work", &[("write", true), ("read", false)]).required();
+    let is_write = table
+        .choice("work", &[("write", true), ("read", false)])
+        .required();
     let random = table.bool("random").or(true);
     let passes = table.u32("passes").within(1..=1_000_000).optional();
     let distribution = match random? {
-        true => Some(table.get("distribution", distribution).or(Distribution::Uniform)?),
+        true => Some(
+            table
+                .get("distribution", distribution)
+                .or(Distribution::Uniform)?,
+        ),
         false => {
             table.refuse("distribution", "only at random: random = true")?;
             None

@@ -51,12 +51,16 @@ impl FtlTemplate {
             ("placement", self.placement.map(|of| of.name().to_owned())),
             ("victims", self.victims.map(|of| of.to_string())),
             ("spare", self.spare_ppm.map(units::fmt_percent)),
-            ("reserved_zones", self.reserved_zones.map(|of| of.to_string())),
+            (
+                "reserved_zones",
+                self.reserved_zones.map(|of| of.to_string()),
+            ),
             ("device_copy", self.device_copy.map(|of| of.to_string())),
             ("collect_below", self.collect_below.map(|of| of.to_string())),
         ];
         let said = said.into_iter();
-        said.filter_map(|(key, value)| Some((key, value?))).collect()
+        said.filter_map(|(key, value)| Some((key, value?)))
+            .collect()
     }
 
     /// How the drive is formatted.
@@ -64,7 +68,9 @@ impl FtlTemplate {
     pub fn format(&self) -> FormatSettings {
         let defaults = FormatSettings::new(UUID);
         FormatSettings {
-            spare: self.spare_ppm.map_or(defaults.spare, |ppm| f64::from(ppm) / 1e6),
+            spare: self
+                .spare_ppm
+                .map_or(defaults.spare, |ppm| f64::from(ppm) / 1e6),
             reserved_zones: self.reserved_zones,
             ..defaults
         }
@@ -94,9 +100,16 @@ pub(super) fn ftl(table: &Table<'_>) -> Result<FtlTemplate, Reported> {
     if table.keys().into_iter().any(|key| varies(key) == Ok(true)) {
         return Ok(FtlTemplate::default());
     }
-    let placement = table.get("placement", |item| named(item, Placement::parse)).optional();
-    let victims = table.get("victims", |item| named(item, Policy::parse)).optional();
-    let spare = table.percent_ppm("spare").within(10_000..=1_000_000).optional();
+    let placement = table
+        .get("placement", |item| named(item, Placement::parse))
+        .optional();
+    let victims = table
+        .get("victims", |item| named(item, Policy::parse))
+        .optional();
+    let spare = table
+        .percent_ppm("spare")
+        .within(10_000..=1_000_000)
+        .optional();
     let reserved_zones = table.u32("reserved_zones").within(4..=u32::MAX).optional();
     let device_copy = table.bool("device_copy").optional();
     let collect_below = table.u32("collect_below").within(3..=u32::MAX).optional();

@@ -256,11 +256,16 @@ fn job(table: &Table<'_>, stack: &StackModel, with_values: bool) -> Result<JobTe
     let has_zones = !table.has("blocks");
     let zones = match has_zones {
         true => table.get("zones", zone_range).required(),
-        false => table.refuse("zones", "either `zones`, or `blocks`").map(|()| 0..0),
+        false => table
+            .refuse("zones", "either `zones`, or `blocks`")
+            .map(|()| 0..0),
     };
     let threads = table.u32("threads").within(1..=4096).or(1);
     let zones_per_thread = match has_zones {
-        true => table.u32("zones_per_thread").within(1..=u32::MAX).optional(),
+        true => table
+            .u32("zones_per_thread")
+            .within(1..=u32::MAX)
+            .optional(),
         false => Ok(None),
     };
     let queue_depth = table.u32("queue_depth").within(1..=65_536).or(1);

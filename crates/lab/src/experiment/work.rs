@@ -3,8 +3,8 @@
 use zonelab_config::{Reported, Table};
 use zonelab_device::Nanos;
 
-use super::read::{LONGEST, time};
 use super::blocks::blocks;
+use super::read::{LONGEST, time};
 use super::soft::soft;
 use super::{Amount, FillTemplate, WorkTemplate};
 

@@ -222,7 +222,10 @@ fn blocks_spec(
     let nsid = template.namespace;
     let have = shape.info.namespaces.len();
     let Some(namespace) = shape.info.namespace(nsid) else {
-        return Err(format!("there is no namespace {}: the drive has {have}", nsid.0));
+        return Err(format!(
+            "there is no namespace {}: the drive has {have}",
+            nsid.0
+        ));
     };
     if namespace.zoned.is_some() {
         return Err(format!(
