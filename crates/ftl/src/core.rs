@@ -146,11 +146,9 @@ impl Core {
     /// There are as many as can be.
     pub(crate) fn join(&self) -> Result<(), FtlError> {
         let most = self.most_writers();
-        let joined = self
-            .writers
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |queues| {
-                (queues < most).then_some(queues + 1)
-            });
+        let joined = self.writers.fetch_update(Ordering::AcqRel, Ordering::Acquire, |queues| {
+            (queues < most).then_some(queues + 1)
+        });
         joined.map(drop).map_err(|queues| FtlError::TooManyQueues {
             queues,
             active: self.active_limit,

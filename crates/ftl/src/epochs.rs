@@ -141,10 +141,7 @@ mod tests {
         assert!(!one.end(second), "the older read is still under way");
         assert!(!epochs.are_over(epoch));
         assert!(one.end(first));
-        assert!(
-            epochs.are_over(epoch),
-            "the read of the other queue is younger"
-        );
+        assert!(epochs.are_over(epoch), "the read of the other queue is younger");
         assert!(two.end(other));
     }
 

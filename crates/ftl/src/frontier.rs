@@ -51,10 +51,7 @@ impl Frontier {
     /// are written in order.
     #[inline]
     pub(crate) fn begin(&mut self, blocks: u32) -> u32 {
-        debug_assert!(
-            blocks <= self.left(),
-            "a zone is not written beyond its data blocks"
-        );
+        debug_assert!(blocks <= self.left(), "a zone is not written beyond its data blocks");
         let at = self.next;
         self.next += blocks;
         self.in_flight += 1;
@@ -99,10 +96,7 @@ impl Writer {
 
     /// Puts a zone there that takes blocks from now on.
     pub(crate) fn take(&mut self, frontier: Frontier) {
-        debug_assert!(
-            self.current.is_none(),
-            "one zone is written after the other"
-        );
+        debug_assert!(self.current.is_none(), "one zone is written after the other");
         self.current = Some(frontier);
     }
 
@@ -121,9 +115,7 @@ impl Writer {
     pub(crate) fn zone(&mut self, zone: DataZone) -> &mut Frontier {
         let zones = self.current.iter_mut().chain(&mut self.draining);
         let mut zones = zones.filter(|frontier| frontier.zone == zone);
-        zones
-            .next()
-            .expect("a zone is kept until its commands have ended")
+        zones.next().expect("a zone is kept until its commands have ended")
     }
 
     /// Puts away the zone that takes blocks if it has no room left, and returns a zone

@@ -48,13 +48,7 @@ pub(crate) async fn mount(
     };
     let shape = Shape::clone(durable.shape());
     let most_pending = durable.most_pending();
-    let core = Arc::new(Core::new(
-        &shape,
-        settings,
-        active_limit(io, &shape),
-        most_pending,
-        map,
-    )?);
+    let core = Arc::new(Core::new(&shape, settings, active_limit(io, &shape), most_pending, map)?);
     let upkeep = Upkeep::new(io, &core, durable.clone(), Rc::clone(bell));
     let zones = durable.media().report().await?;
     upkeep.adopt(take_over(&core, &zones)?);
@@ -124,9 +118,7 @@ fn take_over(core: &Core, zones: &[media::Zone]) -> Result<Found, FtlError> {
         core.add_partial(frontier);
     }
     // More than are written again are closed.
-    let most = core
-        .most_writers()
-        .min(shape.reserved_zones - 1 - KEPT_FREE);
+    let most = core.most_writers().min(shape.reserved_zones - 1 - KEPT_FREE);
     for mut frontier in core.partial_beyond(most as usize) {
         frontier.has_failed |= frontier.left() > 0;
         core.hand_in(frontier);
@@ -164,9 +156,7 @@ fn check_place(shape: &Shape, zones: &[media::Zone], at: PhysicalBlock) -> Resul
         return Err(corrupt(shape.zones));
     }
     let on_drive = shape.zone_of(zone);
-    let reported = zones
-        .get(on_drive as usize)
-        .ok_or_else(|| corrupt(on_drive))?;
+    let reported = zones.get(on_drive as usize).ok_or_else(|| corrupt(on_drive))?;
     let is_offline = reported.state == media::ZoneUse::Offline;
     match offset < reported.written || is_offline {
         true => Ok(()),

@@ -73,9 +73,7 @@ impl Shape {
         shape.size_metadata();
         let data_zones = shape.data_zones();
         let most = data_zones.saturating_sub(1);
-        let zoned = info
-            .namespace(settings.nsid)
-            .and_then(|namespace| namespace.zoned);
+        let zoned = info.namespace(settings.nsid).and_then(|namespace| namespace.zoned);
         let active = zoned.and_then(|zoned| zoned.max_active).unwrap_or(u32::MAX);
         let usual = RESERVED_ZONES.min(active).min(data_zones / 4);
         let reserved = settings

@@ -1,9 +1,7 @@
 //! What threads share is made of these types, so that a schedule explorer can take
 //! their place.
 
-pub(crate) use std::sync::atomic::{
-    AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering, fence,
-};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Takes a lock. A thread that panicked with it has left nothing half done: critical

@@ -109,9 +109,9 @@ impl Victims {
     /// valid blocks.
     pub fn choose(&mut self, zones: &ZoneTable, is_critical: bool) -> Option<DataZone> {
         let blocks = self.blocks;
-        let candidates = zones
-            .all()
-            .filter(|zone| zones.state(*zone) == ZoneUse::Closed && zones.valid(*zone) < blocks);
+        let candidates = zones.all().filter(|zone| {
+            zones.state(*zone) == ZoneUse::Closed && zones.valid(*zone) < blocks
+        });
         let greedy = |zone: &DataZone| (zones.valid(*zone), zones.closed_as(*zone));
         let is_empty = |zone: &DataZone| zones.valid(*zone) == 0;
         if let Some(empty) = candidates.clone().find(is_empty) {

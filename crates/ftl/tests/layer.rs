@@ -23,13 +23,10 @@ fn blocks_hold_what_was_written() {
         let fuse = Fuse::after(u64::MAX, 0);
         let most = ftl.most_queues();
         let (programs, workers) = (most.min(1 + rng.below(2) as u32), 1 + rng.below(6) as u32);
-        let ftl = machine.run(
-            ftl,
-            &fuse,
-            layer::clients(&shadow, blocks, programs, workers, 300, &mut rng),
-        );
+        let ftl = machine.run(ftl, &fuse, layer::clients(&shadow, blocks, programs, workers, 300, &mut rng));
         let check = Rc::clone(&shadow);
-        let check: layer::Main = Box::new(move |io| Box::pin(layer::check_all(io, check)));
+        let check: layer::Main =
+            Box::new(move |io| Box::pin(layer::check_all(io, check)));
         for block in shadow.borrow_mut().iter_mut() {
             block.floor = block.ended;
         }

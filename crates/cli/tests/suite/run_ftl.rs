@@ -108,7 +108,9 @@ fn metrics_of_the_layer_are_consistent() {
                 (host - 3.0 * filled).abs() <= 3.0 * 32.0,
                 "{host} of {filled}"
             );
-            assert_eq!(host, number(write, "ops"), "operations of a block each");
+            // What is in flight when the last operation is issued is not measured.
+            let unmeasured = host - number(write, "ops");
+            assert!((0.0..=8.0).contains(&unmeasured), "{write}");
             let amplification = number(write, "ftl_write_amp");
             assert!(
                 (amplification - (host + moved) / host).abs() < 1e-4,
@@ -128,7 +130,7 @@ fn metrics_of_the_layer_are_consistent() {
                 read["ftl_write_amp"].is_null(),
                 "nothing was written: {read}"
             );
-            assert_eq!(number(read, "ops"), 1000.0);
+            assert!((992.0..=1000.0).contains(&number(read, "ops")), "{read}");
         }
         let amplification = |x| number(metrics(&points, series, x, "write"), "ftl_write_amp");
         assert!(
@@ -171,6 +173,7 @@ fn runs_through_the_layer_are_repeatable() {
 fn a_device_is_named_with_the_layer() {
     let scratch = Scratch::new("run-ftl-device");
     let direct = FILE
+        .replace("threads = 2", "threads = 1")
         .replace("via = \"ftl\"\n", "")
         .replace("[ftl]\nspare = \"$x\"\nreserved_zones = 6\n", "")
         .replace(

@@ -29,10 +29,10 @@ use crate::error::FtlError;
 use crate::format::anchor::{DEAD_ZONES, Position};
 use crate::map::ForwardMap;
 use crate::media::{Media, Zone};
-use crate::settings::FormatSettings;
-use crate::shape::{ImageSlot, Shape};
 use crate::turns::Turns;
 use zonelab_host::notify::Notify;
+use crate::settings::FormatSettings;
+use crate::shape::{ImageSlot, Shape};
 
 pub use reads::BlocksRead;
 

@@ -198,9 +198,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
 
     /// The blocks hold nothing any more.
     fn clear(&self, first: u64, count: u64) {
-        let end = first
-            .saturating_add(count)
-            .min(u64::from(self.core.shape.logical_blocks));
+        let end = first.saturating_add(count).min(u64::from(self.core.shape.logical_blocks));
         let Some(count) = end.checked_sub(first).filter(|count| *count > 0) else {
             return;
         };
@@ -222,9 +220,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
         if !rest.is_empty() || list.len() != usize::from(ranges) {
             return Status::INVALID_FIELD;
         }
-        let ranges = list
-            .iter()
-            .filter_map(|range| DatasetRange::read_from_bytes(range).ok());
+        let ranges = list.iter().filter_map(|range| DatasetRange::read_from_bytes(range).ok());
         let blocks = u64::from(self.core.shape.logical_blocks);
         let is_inside = |range: &DatasetRange| {
             let end = range.slba.get().checked_add(range.nlb.get().into());

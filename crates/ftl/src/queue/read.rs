@@ -91,10 +91,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
     fn issue_read(&mut self, part: Part, at: PhysicalBlock) -> bool {
         let operation = &mut self.operations[part.operation];
         let bytes = self.core.shape.bytes(part.count);
-        let has_whole = operation
-            .data
-            .as_ref()
-            .is_some_and(|data| data.len() == bytes);
+        let has_whole = operation.data.as_ref().is_some_and(|data| data.len() == bytes);
         let is_whole = operation.kind == Kind::Read && has_whole;
         let needs_data = operation.data.is_some() || self.core.settings.keeps_data;
         let data = match is_whole {

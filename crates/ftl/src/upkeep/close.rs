@@ -57,13 +57,7 @@ impl Upkeep {
             let first = (index as usize * words).min(frontier.holds.len());
             let end = (first + words).min(frontier.holds.len());
             let held = &frontier.holds[first..end];
-            bytes.extend(footer::encode(
-                shape,
-                self.durable.uuid(),
-                zone,
-                index,
-                held,
-            ));
+            bytes.extend(footer::encode(shape, self.durable.uuid(), zone, index, held));
         }
         let at = shape.data_blocks() + frontier.footer_written;
         let blocks = shape.footer_blocks - frontier.footer_written;

@@ -102,11 +102,7 @@ impl Upkeep {
             self.bell.after(seen).await;
         }
         self.await_reads(-1);
-        assert_eq!(
-            core.zones.valid(zone),
-            0,
-            "{zone:?} is reset with valid blocks"
-        );
+        assert_eq!(core.zones.valid(zone), 0, "{zone:?} is reset with valid blocks");
         self.footers.borrow_mut()[zone.0 as usize] = None;
         match self.media().reset(core.shape.zone_of(zone)).await {
             Ok(()) => {
@@ -199,9 +195,7 @@ impl Upkeep {
     async fn footer_of(&self, zone: DataZone) -> Result<Option<Vec<u32>>, FtlError> {
         let shape = &self.core.shape;
         let on_drive = shape.zone_of(zone);
-        let read = self
-            .media()
-            .read(on_drive, shape.data_blocks(), shape.footer_blocks);
+        let read = self.media().read(on_drive, shape.data_blocks(), shape.footer_blocks);
         let bytes = match read.await {
             Ok(bytes) => bytes,
             Err(error @ FtlError::Gone(_)) => return Err(error),

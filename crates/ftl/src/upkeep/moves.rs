@@ -89,24 +89,16 @@ impl Upkeep {
         let runs: Vec<Run> = each.collect();
         let read = join_all(runs.iter().map(|run| self.read_run(*run))).await;
         if !self.media().keeps_data() {
-            return read
-                .into_iter()
-                .collect::<Result<Vec<_>, _>>()
-                .map(|_| None);
+            return read.into_iter().collect::<Result<Vec<_>, _>>().map(|_| None);
         }
         let mut data = Vec::with_capacity(shape.bytes(batch.len()));
         let mut kept = Vec::with_capacity(batch.blocks.len());
         let mut runs = runs.iter().zip(read).peekable();
         for &(block, at) in &batch.blocks {
-            while runs
-                .peek()
-                .is_some_and(|(run, _)| at.0 >= run.first.0 + run.count)
-            {
+            while runs.peek().is_some_and(|(run, _)| at.0 >= run.first.0 + run.count) {
                 runs.next();
             }
-            let Some((run, read)) = runs.peek() else {
-                break;
-            };
+            let Some((run, read)) = runs.peek() else { break };
             let one: Vec<u8>;
             let bytes = match read {
                 Ok(bytes) => {
@@ -114,13 +106,7 @@ impl Upkeep {
                     &bytes[from..from + shape.bytes(1)]
                 }
                 Err(error @ FtlError::Gone(_)) => return Err(error.clone()),
-                Err(_) => match self
-                    .read_run(Run {
-                        first: at,
-                        count: 1,
-                    })
-                    .await
-                {
+                Err(_) => match self.read_run(Run { first: at, count: 1 }).await {
                     Ok(read) => {
                         one = read;
                         &one[..]
@@ -180,9 +166,7 @@ impl Upkeep {
                     let bytes = data.as_deref().unwrap_or_default();
                     let from = shape.bytes(done as u32).min(bytes.len());
                     let zone = shape.zone_of(frontier.zone);
-                    let written = self
-                        .media()
-                        .write(zone, next, some.len() as u32, &bytes[from..]);
+                    let written = self.media().write(zone, next, some.len() as u32, &bytes[from..]);
                     (some, written.await)
                 }
             };

@@ -5,7 +5,6 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use zerocopy::IntoBytes;
 use zonelab_device::{
     Buf, Command, Completion, Device, DeviceInfo, DeviceQueue, Lba, Modelled, Nanos, Op, QueueId,
     QueuePair, RejectReason, Rejected, Tag,
@@ -21,6 +20,7 @@ use zonelab_ssd::config::{
 };
 use zonelab_ssd::faults::FaultyDrive;
 use zonelab_ssd::{Drive, profile};
+use zerocopy::IntoBytes;
 
 /// A drive of `zones` zones of `capacity` blocks of 4 KiB; it keeps data.
 pub(crate) fn drive(zones: u32, capacity: u64) -> DriveConfig {
@@ -68,7 +68,11 @@ pub(crate) fn any_drive(rng: &mut Rng) -> DriveConfig {
 
 /// Any way of running the layer.
 pub(crate) fn any_settings(rng: &mut Rng) -> FtlSettings {
-    let placements = [Placement::Write, Placement::Append, Placement::SharedAppend];
+    let placements = [
+        Placement::Write,
+        Placement::Append,
+        Placement::SharedAppend,
+    ];
     let victims = [
         Policy::Greedy,
         Policy::CostBenefit,
@@ -371,8 +375,7 @@ impl Machine {
         } else {
             let stuck: Vec<bool> = ends.iter().map(|end| !end.get()).collect();
             assert_eq!(
-                end.stuck_jobs,
-                0,
+                end.stuck_jobs, 0,
                 "programs wait for nothing ({stuck:?}): {:?}, {:?}",
                 fused.ftl.failure(),
                 fused.ftl.metrics()
@@ -416,17 +419,12 @@ pub(crate) fn bytes_of(block: u32, version: u32) -> Vec<u8> {
 
 /// Whether data is a version of the block between these.
 pub(crate) fn version_in(block: u32, data: &[u8], from: u32, to: u32) -> Option<u32> {
-    (from..=to)
-        .rev()
-        .find(|version| data == bytes_of(block, *version))
+    (from..=to).rev().find(|version| data == bytes_of(block, *version))
 }
 
 /// Runs a command to its end, which has to be good.
 pub(crate) async fn good(io: &Io, op: Op, data: Option<Buf>) -> Option<Buf> {
-    let answer = io
-        .run(Command::new(op), data)
-        .await
-        .expect("the device is there");
+    let answer = io.run(Command::new(op), data).await.expect("the device is there");
     assert_eq!(answer.status, Status::SUCCESS, "{op:?}");
     answer.data
 }
@@ -448,10 +446,7 @@ impl Worker {
             let own = rng.below(self.own.into()) as u32;
             let block = self.first + own * self.step;
             match rng.below(100) {
-                0..60 => {
-                    self.write(&io, &shadow, block, 1 + rng.below(4) as u32)
-                        .await
-                }
+                0..60 => self.write(&io, &shadow, block, 1 + rng.below(4) as u32).await,
                 60..90 => read(&io, &shadow, block).await,
                 90..95 => trim(&io, &shadow, block).await,
                 _ => flush(&io, &shadow, self.first, self.step, self.own).await,
@@ -509,20 +504,14 @@ async fn read(io: &Io, shadow: &Shadow, block: u32) {
     let data = data.expect("it comes back");
     let ended = shadow.borrow()[block as usize].ended;
     let found = version_in(block, &data, ended, ended);
-    assert!(
-        found.is_some(),
-        "block {block}: version {ended}, read {:?}",
-        &data[..8]
-    );
+    assert!(found.is_some(), "block {block}: version {ended}, read {:?}", &data[..8]);
 }
 
 /// Flushes: what had ended before of these blocks is durable afterwards.
 async fn flush(io: &Io, shadow: &Shadow, first: u32, step: u32, own: u32) {
     let before: Vec<u32> = {
         let shadow = shadow.borrow();
-        (0..own)
-            .map(|i| shadow[(first + i * step) as usize].ended)
-            .collect()
+        (0..own).map(|i| shadow[(first + i * step) as usize].ended).collect()
     };
     good(io, Op::Flush, None).await;
     let mut shadow = shadow.borrow_mut();

@@ -6,6 +6,16 @@ use zonelab_ftl::{FormatSettings, FtlError, FtlSettings, Placement, Policy};
 /// Identifies what experiments format: drives of points are new, so that no two meet.
 const UUID: u128 = 0x7a6f_6e65_6c61_625f_6578_7065_7269_6d65;
 
+/// The keys of the table.
+const KEYS: [&str; 6] = [
+    "placement",
+    "victims",
+    "spare",
+    "reserved_zones",
+    "device_copy",
+    "collect_below",
+];
+
 /// What a file says of the layer; what it leaves out is the layer's default. A series may
 /// say some of it again for itself.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -96,8 +106,9 @@ impl FtlTemplate {
 /// The table of the layer. One that depends on the axis value says nothing before that is
 /// put in.
 pub(super) fn ftl(table: &Table<'_>) -> Result<FtlTemplate, Reported> {
-    let varies = |key| table.get(key, |item| Ok(item.is_text("$x"))).or(false);
-    if table.keys().into_iter().any(|key| varies(key) == Ok(true)) {
+    let varies = |key: &&str| table.get(key, |item| Ok(item.is_text("$x"))).or(false) == Ok(true);
+    if KEYS.iter().any(varies) {
+        let _ = table.keys();
         return Ok(FtlTemplate::default());
     }
     let placement = table
