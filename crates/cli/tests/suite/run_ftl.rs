@@ -122,9 +122,8 @@ fn metrics_of_the_layer_are_consistent() {
             );
             let total = number(write, "ftl_total_write_amp");
             assert!(total > amplification, "metadata count: {write}");
-            // Flash is programmed in whole pages, and what is in the buffer comes later.
-            let flash = number(write, "flash_write_amp");
-            assert!((flash / total - 1.0).abs() < 0.1, "{write}");
+            // Flash is programmed in whole pages, of which some writes fill a part.
+            assert!(number(write, "flash_write_amp") >= total, "{write}");
             let read = metrics(&points, series, x, "read");
             assert!(
                 read["ftl_write_amp"].is_null(),
@@ -239,7 +238,7 @@ fn what_the_layer_does_not_do_is_refused_by_name() {
     refused(
         direct,
         &[],
-        &["ftl: no series goes through the layer", "via = \"ftl\""],
+        &["go through the layer", "via = \"ftl\""],
     );
     let own = ("name = \"fifo\"\n", "name = \"fifo\"\nvia = \"direct\"\n");
     refused(own, &[], &["series.1.ftl", "via = \"ftl\""]);
@@ -277,7 +276,7 @@ fn what_the_layer_does_not_do_is_refused_by_name() {
     refused(
         threads,
         &[],
-        &["via = \"ftl\"", "9 queues", "shared-append"],
+        &["via = \"ftl\"", "3 queues", "shared-append"],
     );
     let endless = ("passes = 3\n", "");
     refused(endless, &[], &["job \"write\" never ends"]);
