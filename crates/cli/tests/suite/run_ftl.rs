@@ -235,11 +235,7 @@ fn what_the_layer_does_not_do_is_refused_by_name() {
     );
     refused(("\"10%\"", "\"0.5%\""), &[], &["ftl.spare"]);
     let direct = ("via = \"ftl\"", "via = \"direct\"");
-    refused(
-        direct,
-        &[],
-        &["go through the layer", "via = \"ftl\""],
-    );
+    refused(direct, &[], &["go through the layer", "via = \"ftl\""]);
     let own = ("name = \"fifo\"\n", "name = \"fifo\"\nvia = \"direct\"\n");
     refused(own, &[], &["series.1.ftl", "via = \"ftl\""]);
     let full = (

@@ -232,7 +232,7 @@ fn the_drive_with_small_zones_is_the_same_in_small() {
         let mut same = small.clone();
         same.media.erase_ns = whole.media.erase_ns;
         same.reset.bookkeeping = whole.reset.bookkeeping;
-        same.zones = whole.zones.clone();
+        same.zones = whole.zones;
         same.geometry = whole.geometry;
         assert_eq!(same, whole, "{id}");
         assert_eq!(small.zones.max_active, whole.zones.max_active, "{id}");
