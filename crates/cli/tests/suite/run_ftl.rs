@@ -95,8 +95,8 @@ fn metrics_of_the_layer_are_consistent() {
     for series in ["greedy", "fifo"] {
         for x in ["10%", "40%"] {
             let fill = metrics(&points, series, x, "fill");
-            assert_eq!(number(fill, "ftl_moved_blocks"), 0.0, "{fill}");
-            assert_eq!(number(fill, "ftl_write_amp"), 1.0, "{fill}");
+            assert_eq!(fill["ftl_moved_blocks"], 0.0, "{fill}");
+            assert_eq!(fill["ftl_write_amp"], 1.0, "{fill}");
             let write = metrics(&points, series, x, "write");
             let (host, moved) = (
                 number(write, "ftl_host_blocks"),
