@@ -12,6 +12,7 @@ use zonelab_host::fio::{JobFile, Plan, PlannedJob};
 use zonelab_host::stats::Latency;
 use zonelab_host::workload::directed::Direction;
 use zonelab_lab::device::{self, ReportedZone};
+use zonelab_lab::experiment::Via;
 use zonelab_lab::fio::{self, FioRun, RunSettings};
 use zonelab_sim::HostCosts;
 use zonelab_sim::stack::{Stack, stacks};
@@ -21,7 +22,7 @@ use zonelab_ssd::profile::Profile;
 use super::remote::{self, Remote};
 use super::{Args, NO_TIME, warn};
 use crate::conditions;
-use crate::devices::Named;
+use crate::devices::{self, Named};
 use crate::exit::Failure;
 use crate::profiles;
 
@@ -44,11 +45,12 @@ enum Way {
 
 impl Way {
     /// Both together are refused where the name of the device is read.
-    const fn of(is_real: bool, is_over_pcie: bool) -> Self {
-        match (is_real, is_over_pcie) {
+    const fn of(is_real: bool, via: Via) -> Self {
+        match (is_real, via) {
             (true, _) => Self::Real,
-            (false, true) => Self::Pcie,
-            (false, false) => Self::Virtual,
+            (false, Via::Pcie) => Self::Pcie,
+            // The layer was refused before.
+            (false, Via::Direct | Via::Ftl) => Self::Virtual,
         }
     }
 
@@ -109,10 +111,11 @@ impl Target {
                 profile,
                 nsid,
                 is_real,
-                is_over_pcie,
+                via,
             } => {
+                devices::refuse_via(device, via, &[Via::Pcie])?;
                 let nsid = nsid.unwrap_or(NamespaceId::FIRST);
-                let of = (profile, nsid, Way::of(is_real, is_over_pcie));
+                let of = (profile, nsid, Way::of(is_real, via));
                 let (target, plan) = EmulatedTarget::prepare(args, file, device, of)?;
                 only_reads(args, &plan)?;
                 Ok((Self::Emulated(Box::new(target)), plan))

@@ -21,6 +21,7 @@ mod kv;
 mod nvme;
 mod nvme_commands;
 mod run_devices;
+mod run_ftl;
 mod run_pcie;
 mod scratch;
 mod search;
