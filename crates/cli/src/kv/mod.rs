@@ -17,8 +17,7 @@ use zonelab_ssd::config::DataStore;
 use zonelab_ssd::profile::{Profile, to_toml};
 
 use crate::conditions::{self, ConditionArgs};
-use crate::devices;
-use crate::devices::{HostArgs, Named};
+use crate::devices::{self, HostArgs, Named};
 use crate::exit::{Exit, Failure};
 use crate::{console, files, profiles, results};
 
