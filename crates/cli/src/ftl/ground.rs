@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use zonelab_device::{Device, DeviceInfo, NamespaceId, Nanos};
 use zonelab_ftl::{FtlDevice, FtlError, FtlQueue, FtlSettings, Start};
 use zonelab_host::tasks::{Io, Tasks, TasksConfig};
-use zonelab_host::{
-    Clock as _, CoreId, Reactor, RealClock, Rng, StopSignal, VirtualClock, WaitsFor,
-};
+use zonelab_host::{CoreId, Reactor, RealClock, Rng, StopSignal, VirtualClock, WaitsFor};
 use zonelab_sim::{Emulated, EmulatedQueue, HostCosts};
 use zonelab_ssd::config::DataStore;
 use zonelab_store::Options;
@@ -20,6 +18,10 @@ use crate::{profiles, stores};
 
 /// Commands in flight of a queue.
 const DEPTH: u32 = 64;
+
+/// Queues of the drive that the layer has besides those of programs: for the mount, and
+/// for upkeep.
+const QUEUES_OF_LAYER: u32 = 2;
 
 /// The drive.
 #[derive(clap::Args)]
@@ -172,37 +174,22 @@ impl Ground {
             nsid: self.nsid,
             ..FtlSettings::default()
         };
-        let of_layer = |error: FtlError| failure(&self.name, &error);
-        match self.of {
-            Of::Real(mut drive) => {
-                // The queue of the mount is used again, for upkeep or by the program.
-                let mut queues = Vec::new();
-                for _ in 0..3 {
-                    queues.push(drive.open_queue().map_err(devices::gone)?);
-                }
-                let clock = RealClock::sharing(drive.clock());
-                let of_program = queues.pop();
-                let open = move |_: &mut Drive| queues.pop().expect("two queues are asked for");
-                let started = FtlDevice::start(*drive, clock.clone(), open, Start::Mount, settings);
-                let (mut layer, _) = started.map_err(of_layer)?;
-                let queue = of_program.map(|queue| layer.queue(queue, DEPTH));
-                let queue = queue.transpose().map_err(of_layer)?;
-                let end = match queue {
-                    Some(queue) => run(&mut layer, clock, queue, program).0,
-                    None => Err(FtlError::Stuck),
-                };
-                let of = Of::Real(Box::new(layer.into_inner()));
-                Self { of, ..self }.end(end.map_err(of_layer))
+        let name = self.name.clone();
+        let of_layer = |error: FtlError| failure(&name, &error);
+        let (of, end) = match self.of {
+            Of::Real(drive) => {
+                let (drive, end) = mounted_on(*drive, settings, program, of_layer)?;
+                (Of::Real(Box::new(drive)), end)
             }
             Of::Kept(kept) => {
                 let end = match kept.clock.clone() {
                     Some(clock) => kept.mounted(|_| clock.clone(), settings, program),
                     None => kept.mounted(VirtualClock::starting_at, settings, program),
                 };
-                let of = Of::Kept(kept);
-                Self { of, ..self }.end(end.map_err(of_layer))
+                (Of::Kept(kept), end.map_err(of_layer))
             }
-        }
+        };
+        Self { of, ..self }.end(end)
     }
 
     /// Leaves the drive, after something that came to `result`.
@@ -263,6 +250,33 @@ impl Kept {
         let queue: FtlQueue<EmulatedQueue> = layer.queue(self.queue(), DEPTH)?;
         run(&mut layer, clock(at), queue, program).0
     }
+}
+
+/// Mounts the layer on a real drive, and runs a program on it. The drive comes back.
+fn mounted_on<T, F>(
+    mut drive: Drive,
+    settings: FtlSettings,
+    program: impl FnOnce(Io) -> F,
+    of_layer: impl Fn(FtlError) -> Failure,
+) -> Result<(Drive, Result<T, Failure>), Failure>
+where
+    F: Future<Output = Result<T, FtlError>> + 'static,
+    T: 'static,
+{
+    let of_program = drive.open_queue().map_err(devices::gone)?;
+    let mut queues = Vec::new();
+    for _ in 0..QUEUES_OF_LAYER {
+        queues.push(drive.open_queue().map_err(devices::gone)?);
+    }
+    let clock = RealClock::sharing(drive.clock());
+    let open = move |_: &mut Drive| queues.pop().expect("it opens two");
+    let started = FtlDevice::start(drive, clock.clone(), open, Start::Mount, settings);
+    let (mut layer, _) = started.map_err(&of_layer)?;
+    let end = match layer.queue(of_program, DEPTH) {
+        Ok(queue) => run(&mut layer, clock, queue, program).0,
+        Err(error) => Err(error),
+    };
+    Ok((layer.into_inner(), end.map_err(of_layer)))
 }
 
 /// Runs a program to its end; what came of it, and when.
