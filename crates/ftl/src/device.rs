@@ -265,7 +265,8 @@ impl<D: Device> FtlDevice<D> {
 }
 
 /// What programs see of a device of this shape.
-fn info_of(inner: &DeviceInfo, shape: &Shape) -> DeviceInfo {
+#[must_use]
+pub fn info_of(inner: &DeviceInfo, shape: &Shape) -> DeviceInfo {
     DeviceInfo {
         model: inner.model.clone(),
         namespaces: vec![NamespaceInfo {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use zonelab_device::{Device, DeviceInfo, NamespaceId, Nanos};
-use zonelab_ftl::{FtlDevice, FtlError, FtlQueue, FtlSettings, Start};
+use zonelab_ftl::{Durable, FtlDevice, FtlError, FtlQueue, FtlSettings, Look, Start};
 use zonelab_host::tasks::{Io, Tasks, TasksConfig};
 use zonelab_host::{CoreId, Reactor, RealClock, Rng, StopSignal, VirtualClock, WaitsFor};
 use zonelab_sim::{Emulated, EmulatedQueue, HostCosts};
@@ -178,8 +178,17 @@ impl Ground {
         let of_layer = |error: FtlError| failure(&name, &error);
         let (of, end) = match self.of {
             Of::Real(drive) => {
-                let (drive, end) = mounted_on(*drive, settings, program, of_layer)?;
-                (Of::Real(Box::new(drive)), end)
+                let clock = RealClock::sharing(drive.clock());
+                let mut layer = mount(*drive, &name, settings)?;
+                let below = layer.inner_mut().open_queue().map_err(devices::gone)?;
+                let end = match layer.queue(below, DEPTH) {
+                    Ok(queue) => run(&mut layer, clock, queue, program).0,
+                    Err(error) => Err(error),
+                };
+                (
+                    Of::Real(Box::new(layer.into_inner())),
+                    end.map_err(of_layer),
+                )
             }
             Of::Kept(kept) => {
                 let end = match kept.clock.clone() {
@@ -252,31 +261,36 @@ impl Kept {
     }
 }
 
-/// Mounts the layer on a real drive, and runs a program on it. The drive comes back.
-fn mounted_on<T, F>(
+/// Mounts the layer on a real drive, in real time.
+///
+/// # Errors
+/// It cannot be mounted, or the drive grants too few queues.
+pub(crate) fn mount(
     mut drive: Drive,
+    name: &str,
     settings: FtlSettings,
-    program: impl FnOnce(Io) -> F,
-    of_layer: impl Fn(FtlError) -> Failure,
-) -> Result<(Drive, Result<T, Failure>), Failure>
-where
-    F: Future<Output = Result<T, FtlError>> + 'static,
-    T: 'static,
-{
-    let of_program = drive.open_queue().map_err(devices::gone)?;
+) -> Result<FtlDevice<Drive>, Failure> {
     let mut queues = Vec::new();
     for _ in 0..QUEUES_OF_LAYER {
         queues.push(drive.open_queue().map_err(devices::gone)?);
     }
     let clock = RealClock::sharing(drive.clock());
     let open = move |_: &mut Drive| queues.pop().expect("it opens two");
-    let started = FtlDevice::start(drive, clock.clone(), open, Start::Mount, settings);
-    let (mut layer, _) = started.map_err(&of_layer)?;
-    let end = match layer.queue(of_program, DEPTH) {
-        Ok(queue) => run(&mut layer, clock, queue, program).0,
-        Err(error) => Err(error),
-    };
-    Ok((layer.into_inner(), end.map_err(of_layer)))
+    let started = FtlDevice::start(drive, clock, open, Start::Mount, settings);
+    let (layer, _) = started.map_err(|error| failure(name, &error))?;
+    Ok(layer)
+}
+
+/// What is on a real drive, without a write.
+///
+/// # Errors
+/// As [`Durable::look`].
+pub(crate) fn look(drive: &mut Drive, name: &str, nsid: NamespaceId) -> Result<Look, Failure> {
+    let queue = drive.open_queue().map_err(devices::gone)?;
+    let clock = RealClock::sharing(drive.clock());
+    let program = async move |io: Io| Durable::look(&io, nsid).await;
+    let (looked, _) = run(drive, clock, queue, program);
+    looked.map_err(|error| failure(name, &error))
 }
 
 /// Runs a program to its end; what came of it, and when.

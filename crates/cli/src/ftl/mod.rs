@@ -120,7 +120,7 @@ pub(crate) fn failure(device: &str, error: &FtlError) -> Failure {
 }
 
 /// A uuid as people write it.
-fn uuid_text(uuid: u128) -> String {
+pub(crate) fn uuid_text(uuid: u128) -> String {
     let digits = format!("{uuid:032x}");
     let parts = [0..8, 8..12, 12..16, 16..20, 20..32];
     parts.map(|part| digits[part].to_owned()).join("-")
