@@ -7,7 +7,7 @@ mod layer;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use layer::{Fuse, Machine, Shadow, each_seed};
+use layer::{Fuse, Machine, Main, Shadow, each_seed};
 use zonelab_device::NamespaceId;
 use zonelab_ftl::check::{Finding, Report, check};
 use zonelab_ftl::durable::look::{Look, Purpose};
@@ -74,13 +74,19 @@ fn what_a_loss_of_power_leaves_is_sound() {
         let ftl = machine.mount(layer::format(0.15), &settings);
         let blocks = ftl.shape().logical_blocks;
         drop(ftl);
+        let shadow: Shadow = Rc::new(RefCell::new(vec![layer::Block::default(); blocks as usize]));
         for _ in 0..4 {
-            let shadow = vec![layer::Block::default(); blocks as usize];
-            let shadow: Shadow = Rc::new(RefCell::new(shadow));
-            let fuse = Fuse::after(rng.below(6000), rng.next_u64());
             let ftl = machine.mount(Start::Mount, &settings);
+            let read = Rc::clone(&shadow);
+            let read: Main = Box::new(|io| Box::pin(layer::check_all(io, read)));
+            let ftl = machine.run(ftl, &Fuse::after(u64::MAX, 0), vec![read]);
+            let fuse = Fuse::after(rng.below(6000), rng.next_u64());
             let programs = layer::clients(&shadow, blocks, 1, 4, 300, &mut rng);
-            drop(machine.run(ftl, &fuse, programs));
+            machine.run(ftl, &fuse, programs);
+            if !fuse.is_lost() {
+                fuse.lose(&machine.drive, machine.now);
+                machine.now = fuse.ready();
+            }
             let report = report(&mut machine);
             assert_eq!(report.findings, []);
             let look = look(&mut machine);

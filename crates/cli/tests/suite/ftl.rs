@@ -272,7 +272,7 @@ fn what_cannot_be_done_is_refused() {
     refused(&scratch, &[&pcie], 2, "leave it out");
     let conventional = [
         "--set",
-        "namespaces=[{kind=\"conventional\", zones=48, spare_zones=3}]",
+        "namespaces=[{kind=\"conventional\", zones=64, spare_zones=3}]",
     ];
     let other = ["--device", PROFILE, "--store", "other"];
     refused(
