@@ -167,8 +167,8 @@ fn purposes(shape: &Shape) -> Vec<(&'static str, Vec<u32>)> {
 /// Lines of [`purposes`].
 fn purposes_text(shape: &Shape) -> String {
     let line = |(name, zones): &(&str, Vec<u32>)| {
-        let zones = real_drive::ranges(zones);
-        format!("  {name:<8} zones {zones}\n")
+        let several = if zones.len() == 1 { "zone" } else { "zones" };
+        format!("  {name:<8} {several} {}\n", real_drive::ranges(zones))
     };
     purposes(shape).iter().map(line).collect()
 }
