@@ -119,7 +119,12 @@ impl Layered {
             }
         };
         let run = fio::run_on(plan, &mut site, ZoneTable::of_none(), seed, interrupt);
-        let failed = site.0.failure().map(|error| error.to_string());
+        let mut failed = site.0.failure().map(|error| error.to_string());
+        if failed.is_none() && !site.0.inner().is_lost() {
+            // As a file system does when it is unmounted: what was written stays.
+            let flushed = ground::flush(&mut site.0, &self.device);
+            failed = flushed.err().map(|failure| failure.error.to_string());
+        }
         let (lost, left) = match site.0.into_inner().close() {
             Ok(controller) => (failed, devices::leave(controller).err()),
             Err(lost) => (Some(lost.to_string()), None),

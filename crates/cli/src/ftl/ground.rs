@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use zonelab_device::{Device, DeviceInfo, NamespaceId, Nanos};
+use zonelab_device::{Command, Device, DeviceInfo, NamespaceId, Nanos, Op};
 use zonelab_ftl::{Durable, FtlDevice, FtlError, FtlQueue, FtlSettings, Look, Start};
 use zonelab_host::tasks::{Io, Tasks, TasksConfig};
 use zonelab_host::{CoreId, Reactor, RealClock, Rng, StopSignal, VirtualClock, WaitsFor};
@@ -279,6 +279,29 @@ pub(crate) fn mount(
     let started = FtlDevice::start(drive, clock, open, Start::Mount, settings);
     let (layer, _) = started.map_err(|error| failure(name, &error))?;
     Ok(layer)
+}
+
+/// Makes durable what was written to the layer.
+///
+/// # Errors
+/// The flush failed, or the drive is gone.
+pub(crate) fn flush(layer: &mut FtlDevice<Drive>, name: &str) -> Result<(), Failure> {
+    let clock = RealClock::sharing(layer.inner().clock());
+    let below = layer.inner_mut().open_queue().map_err(devices::gone)?;
+    let flushed = layer.queue(below, DEPTH).and_then(|queue| {
+        let program = async move |io: Io| {
+            let answer = io.run(Command::new(Op::Flush), None).await;
+            Ok(answer.map_err(FtlError::Gone)?.status)
+        };
+        run(layer, clock, queue, program).0
+    });
+    match flushed.map_err(|error| failure(name, &error))? {
+        status if status.is_success() => Ok(()),
+        status => Err(Failure::new(
+            Exit::Device,
+            anyhow::anyhow!("{name}: flush of the layer: {status}"),
+        )),
+    }
 }
 
 /// What is on a real drive, without a write.
