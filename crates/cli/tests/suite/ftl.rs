@@ -294,6 +294,7 @@ size=8m
 iodepth=16
 [random]
 rw=randwrite
+verify=crc32c
 [mixed]
 stonewall
 rw=randrw
@@ -302,7 +303,7 @@ io_size=16m
 ";
 
 #[test]
-fn fio_jobs_run_on_the_layer() {
+fn fio_jobs_with_verification_run_on_the_layer() {
     let scratch = Scratch::new("ftl-fio");
     scratch.write("job.fio", JOBS);
     let served = serve(&scratch);
@@ -320,6 +321,8 @@ fn fio_jobs_run_on_the_layer() {
         assert_eq!(job["error"], 0, "{job}");
     }
     assert_eq!(jobs[0]["write"]["total_ios"], 2048);
+    let verified = &jobs[0]["zonelab"]["verify"];
+    assert_eq!([&verified["total_ios"], &verified["wrong"]], [2048, 0]);
     let checked = json(&scratch, &[&["ftl", "check"], there]);
     assert_eq!(checked["is_sound"], true);
     assert_eq!(checked["mapped_blocks"], 2048);

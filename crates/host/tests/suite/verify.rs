@@ -321,7 +321,7 @@ fn appends_are_read_where_they_went() {
     assert_eq!((verified.operations, verified.wrong), (20, 0));
     let (verified, _) = run(spec, &[(13, Fault::Flip(100))]);
     let first = verified.first_wrong.expect("the first");
-    assert_eq!((verified.wrong, first.zone), (1, 3));
+    assert_eq!((verified.wrong, first.zone), (1, Some(3)));
     assert_eq!(first.offset, (3 * ZONE + 18) * LBA as u64);
 }
 
