@@ -499,6 +499,10 @@ fn zones_are_what_the_mode_says() {
             "j.fio:3: verify: and numjobs",
         ),
         (
+            "[a]\nrw=randwrite\nverify=md5\nloops=2\n",
+            "j.fio:3: verify: and loops",
+        ),
+        (
             "[a]\nrw=randwrite\nverify=md5\nnorandommap=1\n",
             "j.fio:3: verify: on blocks without zones is for jobs that write each block once",
         ),

@@ -107,6 +107,10 @@ impl Planner {
             let what = "and numjobs: on blocks without zones threads write over each other";
             return wrong(what, "a section for each, with offsets of their own");
         }
+        if options.loops > 1 {
+            let what = "and loops: on blocks without zones one pass is read back";
+            return wrong(what, "a section for each pass, with stonewall");
+        }
         Ok(())
     }
 
