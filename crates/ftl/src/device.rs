@@ -204,6 +204,13 @@ impl<D: Device> FtlDevice<D> {
         &mut self.inner
     }
 
+    /// The device below, when the layer is not needed any more. What was not flushed is
+    /// lost, as when power is.
+    #[must_use]
+    pub fn into_inner(self) -> D {
+        self.inner
+    }
+
     /// What programs plan with: a device of one conventional namespace.
     #[must_use]
     pub fn info(&self) -> &DeviceInfo {

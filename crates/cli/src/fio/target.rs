@@ -19,6 +19,7 @@ use zonelab_sim::stack::{Stack, stacks};
 use zonelab_ssd::Drive;
 use zonelab_ssd::profile::Profile;
 
+use super::layered::{self, Layered};
 use super::remote::{self, Remote};
 use super::{Args, NO_TIME, warn};
 use crate::conditions;
@@ -30,6 +31,7 @@ use crate::profiles;
 pub(super) enum Target {
     Emulated(Box<EmulatedTarget>),
     Remote(Box<Remote>),
+    Layered(Box<Layered>),
 }
 
 /// How jobs reach an emulated drive.
@@ -103,6 +105,11 @@ impl Target {
                 if !beside_emulated {
                     remote::refuse(args, device)?;
                 }
+                if args.ftl {
+                    let (layered, plan) = Layered::prepare(args, file, device, address)?;
+                    only_reads(args, &plan)?;
+                    return Ok((Self::Layered(Box::new(layered)), plan));
+                }
                 let (remote, plan) = Remote::prepare(args, file, device, address)?;
                 only_reads(args, &plan)?;
                 Ok((Self::Remote(Box::new(remote)), plan))
@@ -114,6 +121,7 @@ impl Target {
                 via,
             } => {
                 devices::refuse_via(device, via, &[Via::Pcie])?;
+                layered::refuse(args, device)?;
                 let nsid = nsid.unwrap_or(NamespaceId::FIRST);
                 let of = (profile, nsid, Way::of(is_real, via));
                 let (target, plan) = EmulatedTarget::prepare(args, file, device, of)?;
@@ -128,6 +136,7 @@ impl Target {
         match self {
             Self::Emulated(target) => target.configuration(args),
             Self::Remote(remote) => remote.configuration(),
+            Self::Layered(layered) => layered.configuration(),
         }
     }
 
@@ -139,6 +148,7 @@ impl Target {
         match self {
             Self::Emulated(_) => Ok(()),
             Self::Remote(remote) => remote.release(),
+            Self::Layered(layered) => layered.release(),
         }
     }
 
@@ -156,6 +166,7 @@ impl Target {
         match self {
             Self::Emulated(target) => target.run(plan, compares, interrupt),
             Self::Remote(remote) => remote.run(plan, seed, compares, interrupt),
+            Self::Layered(layered) => layered.run(plan, seed, compares, interrupt),
         }
     }
 }

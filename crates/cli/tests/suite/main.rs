@@ -16,6 +16,7 @@ mod fio_blocks;
 mod fio_devices;
 mod fio_jobs;
 mod fio_words;
+mod ftl;
 mod keys;
 mod kv;
 mod nvme;
