@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use zonelab_device::{Command, Device, DeviceInfo, NamespaceId, Nanos, Op};
+use zonelab_ftl::device::Lent;
 use zonelab_ftl::{Durable, FtlDevice, FtlError, FtlQueue, FtlSettings, Look, Start};
 use zonelab_host::tasks::{Io, Tasks, TasksConfig};
 use zonelab_host::{CoreId, Reactor, RealClock, Rng, StopSignal, VirtualClock, WaitsFor};
@@ -18,10 +19,6 @@ use crate::{profiles, stores};
 
 /// Commands in flight of a queue.
 const DEPTH: u32 = 64;
-
-/// Queues of the drive that the layer has besides those of programs: for the mount, and
-/// for upkeep.
-const QUEUES_OF_LAYER: u32 = 2;
 
 /// The drive.
 #[derive(clap::Args)]
@@ -99,7 +96,11 @@ impl Ground {
                 is_real,
                 is_over_pcie,
             } => {
-                devices::refuse_pcie(device, is_over_pcie)?;
+                if is_over_pcie {
+                    return Err(Failure::usage(format!(
+                        "{device}: via=pcie is not for drives in a file: leave it out"
+                    )));
+                }
                 let mut config = profiles::load(profile, &args.set)?.config;
                 let Some(path) = &args.store else {
                     return Err(Failure::usage(format!(
@@ -243,18 +244,12 @@ impl Kept {
         program: impl FnOnce(Io) -> F,
     ) -> Result<T, FtlError>
     where
-        C: for<'d> WaitsFor<&'d mut Emulated> + for<'d> WaitsFor<&'d mut FtlDevice<Emulated>>,
+        C: for<'d> WaitsFor<Lent<'d, Emulated>> + for<'d> WaitsFor<&'d mut FtlDevice<Emulated>>,
         F: Future<Output = Result<T, FtlError>> + 'static,
         T: 'static,
     {
-        let open = |_: &mut Emulated| self.queue();
-        let started = FtlDevice::start(
-            self.drive.clone(),
-            clock(self.now),
-            open,
-            Start::Mount,
-            settings,
-        );
+        let (drive, start) = (self.drive.clone(), Start::Mount);
+        let started = FtlDevice::start(drive, clock(self.now), self.queue(), start, settings);
         let (mut layer, at) = started?;
         let queue: FtlQueue<EmulatedQueue> = layer.queue(self.queue(), DEPTH)?;
         run(&mut layer, clock(at), queue, program).0
@@ -270,13 +265,9 @@ pub(crate) fn mount(
     name: &str,
     settings: FtlSettings,
 ) -> Result<FtlDevice<Drive>, Failure> {
-    let mut queues = Vec::new();
-    for _ in 0..QUEUES_OF_LAYER {
-        queues.push(drive.open_queue().map_err(devices::gone)?);
-    }
+    let queue = drive.open_queue().map_err(devices::gone)?;
     let clock = RealClock::sharing(drive.clock());
-    let open = move |_: &mut Drive| queues.pop().expect("it opens two");
-    let started = FtlDevice::start(drive, clock, open, Start::Mount, settings);
+    let started = FtlDevice::start(drive, clock, queue, Start::Mount, settings);
     let (layer, _) = started.map_err(|error| failure(name, &error))?;
     Ok(layer)
 }
