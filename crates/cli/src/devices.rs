@@ -8,6 +8,7 @@ use zonelab_driver::linux::LinuxOptions;
 use zonelab_driver::pcie::LocalOptions;
 use zonelab_driver::url::{Address, TcpAddress};
 use zonelab_driver::{AnyController, AnyOptions, Controller, DriverError, HostSecrets, Options};
+use zonelab_lab::experiment::Via;
 use zonelab_target::controller::HostSecret;
 
 use crate::conditions::ConditionArgs;
@@ -130,8 +131,8 @@ pub(crate) enum Named<'a> {
         nsid: Option<NamespaceId>,
         /// Its time is real; else virtual.
         is_real: bool,
-        /// Programs reach it through the driver for PCIe, on a controller in memory.
-        is_over_pcie: bool,
+        /// How programs reach it, in virtual time.
+        via: Via,
     },
     /// A real drive, over NVMe/TCP or of this machine, in real time.
     Real(Address),
@@ -166,12 +167,13 @@ impl<'a> Named<'a> {
             )));
         }
         let (profile, query) = device.split_once('?').unwrap_or((device, ""));
-        let (mut nsid, mut is_real, mut is_over_pcie) = (None, false, false);
+        let (mut nsid, mut is_real, mut via) = (None, false, Via::Direct);
         for part in query.split('&').filter(|part| !part.is_empty()) {
             match part.split_once('=') {
                 Some(("clock", "virtual")) => is_real = false,
                 Some(("clock", "real")) => is_real = true,
-                Some(("via", "pcie")) => is_over_pcie = true,
+                Some(("via", "pcie")) => via = Via::Pcie,
+                Some(("via", "ftl")) => via = Via::Ftl,
                 Some(("nsid", number)) => {
                     let number = number.parse().map_err(|_| {
                         let message =
@@ -183,24 +185,42 @@ impl<'a> Named<'a> {
                 _ => {
                     return Err(Failure::usage(format!(
                         "{device}: \"{part}\" is unknown behind a profile; it takes \
-                         {profile}?nsid=1, {profile}?clock=real, {profile}?clock=virtual or \
-                         {profile}?via=pcie"
+                         {profile}?nsid=1, {profile}?clock=real, {profile}?clock=virtual, \
+                         {profile}?via=pcie or {profile}?via=ftl"
                     )));
                 }
             }
         }
-        if is_real && is_over_pcie {
+        if is_real && via != Via::Direct {
+            let via = via.name();
             return Err(Failure::usage(format!(
-                "{device}: via=pcie is for virtual time so far: leave out clock=real"
+                "{device}: via={via} is for virtual time so far: leave out clock=real"
             )));
         }
         Ok(Self::Emulated {
             profile,
             nsid,
             is_real,
-            is_over_pcie,
+            via,
         })
     }
+}
+
+/// Refuses a drive that is to be reached in another way than those that a program knows.
+///
+/// # Errors
+/// It is such a drive.
+pub(crate) fn refuse_via(device: &str, via: Via, known: &[Via]) -> Result<(), Failure> {
+    let programs = match via {
+        Via::Direct => return Ok(()),
+        _ if known.contains(&via) => return Ok(()),
+        Via::Pcie => "`zonelab fio`, `zonelab kv` and `zonelab run`",
+        Via::Ftl => "`zonelab run`",
+    };
+    let via = via.name();
+    Err(Failure::usage(format!(
+        "{device}: via={via} is for {programs} so far: leave it out"
+    )))
 }
 
 /// Connects to a real drive.

@@ -11,6 +11,7 @@ mod exit;
 mod fault;
 mod files;
 mod fio;
+mod ftl;
 mod host_keys;
 mod kv;
 mod nvme;
@@ -59,6 +60,9 @@ enum Command {
     Fio(fio::Args),
     /// Run a workload on a key-value store in the zones of a drive
     Kv(kv::Args),
+    /// Keep a conventional namespace on the zones of a drive: format, look, check,
+    /// read and write
+    Ftl(ftl::Args),
     /// Fit parameters of a drive to what a real one was measured to do
     Calibrate(calibrate::Args),
     /// Find settings that trade objectives against each other: the Pareto front
@@ -90,6 +94,7 @@ fn main() -> ExitCode {
         Command::Trace(args) => trace::trace(&args),
         Command::Fio(args) => fio::fio(&args),
         Command::Kv(args) => kv::kv(&args),
+        Command::Ftl(args) => ftl::ftl(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Search(args) => search::search(&args),
         Command::Serve(args) => serve::serve(&args),

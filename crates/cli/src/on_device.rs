@@ -25,7 +25,8 @@ use crate::session::Loaded;
 #[derive(clap::Args)]
 pub(crate) struct DeviceArgs {
     /// Run on this device instead of the file's profile: PROFILE (virtual time),
-    /// PROFILE?via=pcie (the same through the driver for PCIe), PROFILE?clock=real,
+    /// PROFILE?via=pcie (the same through the driver for PCIe), PROFILE?via=ftl (the same
+    /// through the flash translation layer), PROFILE?clock=real,
     /// tcp://HOST:PORT/NQN or linux:///dev/ng0n1 (all in real time)
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
@@ -88,14 +89,14 @@ impl DeviceArgs {
                 profile,
                 nsid,
                 is_real,
-                is_over_pcie,
+                via,
             } => {
                 in_first_namespace(device, nsid.unwrap_or(NamespaceId::FIRST))?;
                 let profile = from_here(profile)?;
                 for point in &mut loaded.points {
                     point.set_profile(&profile);
-                    if is_over_pcie {
-                        point.set_via(Via::Pcie);
+                    if via != Via::Direct {
+                        point.set_via(via);
                     }
                 }
                 if !is_real {

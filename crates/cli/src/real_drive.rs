@@ -93,7 +93,7 @@ pub(crate) fn may_destroy_bytes(device: &str, risk: Option<Range<u64>>) -> Resul
 }
 
 /// Ascending numbers as ranges, as many as a message can have.
-fn ranges(numbers: &[u32]) -> String {
+pub(crate) fn ranges(numbers: &[u32]) -> String {
     let runs = runs_of(numbers);
     let text = |run: &RangeInclusive<u32>| match run.start() == run.end() {
         true => run.start().to_string(),

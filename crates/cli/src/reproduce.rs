@@ -288,8 +288,10 @@ fn list() -> Result<Exit, Failure> {
             table.push([&result.id, &result.title, why].map(Cell::from));
         }
     }
-    text.push('\n');
-    text.push_str(&table.to_text(&console::style()));
+    if missing.iter().any(|result| result.not_built.is_some()) {
+        text.push('\n');
+        text.push_str(&table.to_text(&console::style()));
+    }
     let mut table = Table::new([Column::word("result"), Column::text("what is no row")]);
     for result in &missing {
         if let Some(elsewhere) = &result.elsewhere {
@@ -310,7 +312,10 @@ fn selected(words: &[String]) -> Result<Vec<&'static str>, Failure> {
     }
     let mut chosen = Vec::new();
     for word in words {
-        let ids = library::select(word);
+        let mut ids = library::select(word);
+        if ids.is_empty() {
+            ids = parts_of(word)?;
+        }
         if ids.is_empty() {
             if let Some(missing) = not_built(word)? {
                 return Err(missing);
@@ -327,6 +332,17 @@ fn selected(words: &[String]) -> Result<Vec<&'static str>, Failure> {
         chosen.extend(ids);
     }
     Ok(all.into_iter().filter(|id| chosen.contains(id)).collect())
+}
+
+/// The experiments of a line that stands for several figures, by its own name: `V6-8`.
+fn parts_of(word: &str) -> Result<Vec<&'static str>, Failure> {
+    let results = catalogue::results().map_err(Failure::input)?;
+    let line = results.iter().find(|line| line.id == word);
+    let parts = line.map_or(&[][..], |line| &line.also);
+    Ok(parts
+        .iter()
+        .flat_map(|part| library::select(part))
+        .collect())
 }
 
 /// The failure to reproduce what is known and not built; `None` for other words.

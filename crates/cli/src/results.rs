@@ -9,7 +9,7 @@ use zonelab_config::Document;
 use zonelab_host::stats::Latency;
 use zonelab_lab::compare;
 use zonelab_lab::conditions::JobFailure;
-use zonelab_lab::experiment::Via;
+use zonelab_lab::experiment::{FtlTemplate, Via};
 use zonelab_lab::metrics::unit_of;
 use zonelab_lab::output::{Existing, Manifest, ResultDir, csv_field};
 use zonelab_lab::published::References;
@@ -265,6 +265,9 @@ pub(crate) fn configuration(
             if device.is_none() && point.via() != Via::Direct {
                 entry["via"] = json!(point.via().name());
             }
+            if let Some(ftl) = point.ftl().filter(|_| device.is_none()) {
+                entry["ftl"] = settings_of(&ftl);
+            }
             points.push(entry);
         }
         let as_data = texts.iter().map(|text| drive_data(text));
@@ -280,6 +283,16 @@ pub(crate) fn configuration(
         value: Value::Array(experiments),
         drives,
     })
+}
+
+/// The settings of the flash translation layer that a file says; the others are the
+/// layer's defaults.
+fn settings_of(ftl: &FtlTemplate) -> Value {
+    let mut settings = serde_json::Map::new();
+    for (key, value) in ftl.settings_said() {
+        settings.insert(key.to_owned(), value.into());
+    }
+    settings.into()
 }
 
 /// The profile of a drive as data.

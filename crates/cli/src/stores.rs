@@ -3,8 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use zonelab_ssd::Drive;
+use zonelab_ssd::config::DriveConfig;
 use zonelab_store::check::{self, Repaired, Report};
-use zonelab_store::{LostRecord, OpenError};
+use zonelab_store::{Found, LostRecord, OpenError, Options, Store};
+use zonelab_target::controller::formatted;
 
 use crate::console;
 use crate::exit::{Exit, Failure};
@@ -79,6 +82,30 @@ pub(crate) fn refused(path: &Path, error: &OpenError) -> Failure {
         | OpenError::Limit { .. } => Failure::environment(at),
         _ => Failure::input(at),
     }
+}
+
+/// The drive of `config` that is in a store, which is made if it is not there, and what
+/// was found.
+///
+/// # Errors
+/// The store cannot be opened, is in use, damaged, or of another drive.
+pub(crate) fn drive(
+    path: &Path,
+    config: &DriveConfig,
+    options: Options,
+) -> Result<(Drive, Found), Failure> {
+    let (store, found) = Store::at(path, config, options).map_err(|error| refused(path, &error))?;
+    let damaged =
+        |what: String| Failure::input(anyhow::anyhow!("{}: it is damaged: {what}", path.display()));
+    // What a host formatted the drive to is part of its contents.
+    let config = match config.lba_bytes == found.lba_bytes {
+        true => Some(config.clone()),
+        false => formatted(config, found.lba_bytes),
+    };
+    let config = config.ok_or_else(|| damaged(format!("blocks of {} bytes", found.lba_bytes)))?;
+    let drive = Drive::stored(&config, &found.kept, Box::new(store));
+    let drive = drive.map_err(|impossible| damaged(impossible.to_string()))?;
+    Ok((drive, found))
 }
 
 fn run_check(args: &CheckArgs) -> Result<Exit, Failure> {

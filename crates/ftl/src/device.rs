@@ -204,6 +204,13 @@ impl<D: Device> FtlDevice<D> {
         &mut self.inner
     }
 
+    /// The device below, when the layer is not needed any more. What was not flushed is
+    /// lost, as when power is.
+    #[must_use]
+    pub fn into_inner(self) -> D {
+        self.inner
+    }
+
     /// What programs plan with: a device of one conventional namespace.
     #[must_use]
     pub fn info(&self) -> &DeviceInfo {
@@ -258,7 +265,8 @@ impl<D: Device> FtlDevice<D> {
 }
 
 /// What programs see of a device of this shape.
-fn info_of(inner: &DeviceInfo, shape: &Shape) -> DeviceInfo {
+#[must_use]
+pub fn info_of(inner: &DeviceInfo, shape: &Shape) -> DeviceInfo {
     DeviceInfo {
         model: inner.model.clone(),
         namespaces: vec![NamespaceInfo {

@@ -21,9 +21,12 @@
 //! | [`media`] | commands on zones |
 //! | [`mod@format`] | metadata byte by byte |
 //! | [`durable`] | metadata that survive a loss of power: anchors, journal, images |
+//! | [`durable::look`] | what a mount would find, without a write |
+//! | [`check`] | whether what is on a drive fits together |
 
 pub mod blocks;
 mod changes;
+pub mod check;
 mod core;
 pub mod device;
 pub mod durable;
@@ -46,8 +49,8 @@ pub mod victims;
 pub mod zones;
 
 pub use blocks::{DataZone, LogicalBlock, MapChange, PhysicalBlock};
-pub use device::FtlDevice;
-pub use durable::{Durable, Facts};
+pub use device::{FtlDevice, Lent};
+pub use durable::{Durable, Facts, Look};
 pub use error::FtlError;
 pub use map::ForwardMap;
 pub use media::Media;

@@ -54,7 +54,16 @@ const BUILTIN: &[(&str, &str)] = &[
     ("V1", include_str!("../../../experiments/V1.toml")),
     ("V2", include_str!("../../../experiments/V2.toml")),
     ("V4", include_str!("../../../experiments/V4.toml")),
+    ("V5", include_str!("../../../experiments/V5.toml")),
+    ("V6", include_str!("../../../experiments/V6.toml")),
+    ("V7", include_str!("../../../experiments/V7.toml")),
+    ("V8", include_str!("../../../experiments/V8.toml")),
+    ("V9", include_str!("../../../experiments/V9.toml")),
     ("V10", include_str!("../../../experiments/V10.toml")),
+    ("Vga", include_str!("../../../experiments/Vga.toml")),
+    ("Vgb", include_str!("../../../experiments/Vgb.toml")),
+    ("Vgc", include_str!("../../../experiments/Vgc.toml")),
+    ("Vgd", include_str!("../../../experiments/Vgd.toml")),
 ];
 
 /// Results that are panels of another experiment: of the same points.

@@ -8,6 +8,7 @@ use zonelab_host::stats::{GroupStats, Latency, Slot};
 use zonelab_ssd::Drive;
 use zonelab_ssd::account::Totals;
 
+use crate::device::reached::FtlWork;
 use crate::kv::Wear;
 
 /// Every metric with its unit, in the order of output.
@@ -46,6 +47,15 @@ pub const NAMES: &[(&str, &str)] = &[
     ("valid_mean_mib", "MiB"),
     ("unusable_mean_mib", "MiB"),
     ("dlwa", "1"),
+    // Of a phase: flash programmed by what its jobs wrote.
+    ("flash_write_amp", "1"),
+    // Of a phase, what the flash translation layer of the host did.
+    ("ftl_write_amp", "1"),
+    ("ftl_total_write_amp", "1"),
+    ("ftl_host_blocks", "1"),
+    ("ftl_moved_blocks", "1"),
+    ("ftl_collected_zones", "1"),
+    ("ftl_stalls", "1"),
     ("host_write_mib", "MiB"),
     ("fill_mib", "MiB"),
     ("zone_finishes", "1"),
@@ -241,6 +251,40 @@ impl Metrics {
             ("reset_state", f64::from(state as u8)),
         ] {
             self.values.insert(name, value);
+        }
+    }
+
+    /// Adds the bytes that a phase programmed into flash by those that its jobs wrote: to
+    /// the drive, or to the flash translation layer in front of it. Nothing of drives that
+    /// jobs wrote nothing to, and of those without something that writes on its own: there
+    /// it is [`Self::add_totals`]' value.
+    pub(crate) fn add_flash(&mut self, totals: &Totals, ftl: Option<&FtlWork>) {
+        let programmed =
+            totals.host_program_bytes + totals.fill_program_bytes + totals.collect_program_bytes;
+        let written = match ftl {
+            Some(ftl) => ftl.done.host_blocks * u64::from(ftl.block_bytes),
+            None if totals.collect_program_bytes > 0 => totals.host_write_bytes,
+            None => 0,
+        };
+        if written > 0 {
+            let amplification = programmed as f64 / written as f64;
+            self.values.insert("flash_write_amp", amplification);
+        }
+    }
+
+    /// Adds what the flash translation layer did in a phase, whatever job it was for.
+    pub(crate) fn add_ftl(&mut self, done: &zonelab_ftl::Metrics) {
+        for (name, value) in [
+            ("ftl_write_amp", done.write_amplification()),
+            ("ftl_total_write_amp", done.total_write_amplification()),
+            ("ftl_host_blocks", Some(done.host_blocks as f64)),
+            ("ftl_moved_blocks", Some(done.moved_blocks as f64)),
+            ("ftl_collected_zones", Some(done.collected_zones as f64)),
+            ("ftl_stalls", Some(done.stalls as f64)),
+        ] {
+            if let Some(value) = value {
+                self.values.insert(name, value);
+            }
         }
     }
 

@@ -29,19 +29,20 @@ use zonelab_config::{Errors, Override};
 use zonelab_device::{NamespaceId, Nanos};
 use zonelab_host::{CoreId, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_sim::{Emulated, HostCosts};
-use zonelab_ssd::config::DriveConfig;
+use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::profile::Profile;
 use zonelab_ssd::record::RecordLimits;
 use zonelab_ssd::{Control, Drive};
 
 use crate::conditions::Conditions;
+use crate::device::over_ftl::{OverFtl, seen_through};
 use crate::device::over_pcie::{self, OverPcie, endpoint_of};
 use crate::device::owner::Owner;
 use crate::device::reached::Reached;
 use crate::device::zones::ReportJob;
 use crate::device::{zone_count_line, zone_line};
 use crate::experiment::{
-    AxisValue, Experiment, HostModel, JobTemplate, SeriesSpec, Via, WorkTemplate,
+    AxisValue, Experiment, FtlTemplate, HostModel, JobTemplate, SeriesSpec, Via, WorkTemplate,
 };
 use crate::kv::Wear;
 use crate::trace::PointTrace;
@@ -177,6 +178,13 @@ impl Point {
         self.experiment.via_of(&self.series)
     }
 
+    /// The flash translation layer that its jobs go through, if they do.
+    #[must_use]
+    pub fn ftl(&self) -> Option<FtlTemplate> {
+        let goes = self.via() == Via::Ftl;
+        goes.then(|| self.experiment.ftl_of(&self.series))
+    }
+
     /// Lets its jobs reach the drive in that way.
     pub fn set_via(&mut self, via: Via) {
         self.series.via = Some(via);
@@ -272,7 +280,40 @@ impl Point {
         if self.via() == Via::Pcie {
             self.fits_pcie()?;
         }
-        self.fits(&Shape::of_drive(&profile.config))
+        self.fits(&self.shape(&profile.config)?)
+    }
+
+    /// What its jobs have to know of the drive, or of what is in front of it.
+    fn shape(&self, config: &DriveConfig) -> Result<Shape, RunError> {
+        let shape = Shape::of_drive(config);
+        let Some(ftl) = self.ftl() else {
+            return Ok(shape);
+        };
+        self.fits_ftl()?;
+        let info = seen_through(&shape.info, &ftl);
+        Ok(shape.seen_as(info.map_err(|what| self.unfit(what))?))
+    }
+
+    /// Whether the rest of the point goes with the flash translation layer.
+    fn fits_ftl(&self) -> Result<(), RunError> {
+        let refuse = |what: &str| Err(self.unfit(format!("via = \"ftl\": {what}")));
+        if self.host().scheduler.is_some() {
+            return refuse(
+                "the layer is above a driver in user space, which goes past the scheduler of the \
+                 kernel: leave out `scheduler` (--set host.scheduler= or \
+                 --set series.0.scheduler=) or say via = \"direct\"",
+            );
+        }
+        if !self.series.full_zones.is_empty() {
+            return refuse(
+                "the layer formats the drive, so that no zone is full before its jobs: leave out \
+                 `full_zones`, and let a job write first (phases = [[\"fill\"], [\"read\"]])",
+            );
+        }
+        if self.has_listing() {
+            return refuse("jobs see no zones: take the series out of [[listing]]");
+        }
+        Ok(())
     }
 
     /// Whether its jobs and its host fit the driver for PCIe.
@@ -413,6 +454,15 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
             let device = OverPcie::new(&endpoint, HostCosts::FREE);
             run_reached(point, run, device.map_err(unfit)?)
         }
+        Via::Ftl => {
+            point.fits_ftl()?;
+            let keeps_data = profile.config.data == DataStore::Memory;
+            let ftl = point.ftl().unwrap_or_default();
+            let costs = point.host().stack.costs;
+            let seed = point.rng(options.seed).next_u64();
+            let device = OverFtl::new(Emulated::new(drive), (&ftl, keeps_data), costs, seed);
+            run_reached(point, run, device.map_err(unfit)?)
+        }
     }
 }
 
@@ -438,7 +488,7 @@ fn run_reached<R: Reached>(
             .with_drive(|drive| drive.control(began, &full))
             .map_err(|error| unfit(error.to_string()))?;
     }
-    let shape = Shape::of_drive(config);
+    let shape = point.shape(config)?;
     let has_faults = options.conditions.faults.is_some();
     let wear = || Some(owner.with_drive(|drive| Wear::of(drive.flash().erase_counts())));
     let mut rng = point.rng(options.seed);
@@ -454,14 +504,21 @@ fn run_reached<R: Reached>(
             let stores = stores.iter().map(|template| template.name.as_str());
             R::name_queues(&mut queues, queue_names(names.chain(stores)));
         }
-        let erased = owner.with_drive(|drive| drive.totals().erased_blocks);
+        let totals = owner.with_drive(|drive| drive.totals());
+        let ftl = reached.ftl();
         let of_drive = (&mut reached, config);
         let phase = run_phase(of_drive, (specs, &stores), &host, at, &mut rng).map_err(unfit)?;
         at = phase.at;
         simulated += phase.at - phase.from;
         let of_phase = phase.measured(&templates, &wear, has_faults);
         let mut of_phase = of_phase.map_err(unfit)?;
-        owner.with_drive(|drive| of_phase.add_drive(drive, erased));
+        owner.with_drive(|drive| of_phase.add_drive(drive, totals.erased_blocks));
+        let programmed = owner.with_drive(|drive| drive.totals()).since(&totals);
+        let ftl = reached
+            .ftl()
+            .zip(ftl)
+            .map(|(now, before)| now.since(&before));
+        of_phase.add_amplification(&programmed, ftl.as_ref());
         measured.extend(of_phase);
     }
     let record = owner.with_drive(Drive::take_record);

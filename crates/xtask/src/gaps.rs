@@ -25,7 +25,7 @@ const SILENTZNS: &str = "docs/models/silentzns.md";
 /// The document of a result, by how its id begins: the first that fits. C1 and C9 to
 /// C12 are of designs of drives, the other results of ConfZNS++ of the ZN540, and so
 /// are the bars of a real drive (D).
-const DOCUMENTS: [(&str, &str); 19] = [
+const DOCUMENTS: [(&str, &str); 17] = [
     ("D", ZN540),
     ("C10", FINISH),
     ("C11", RESET),
@@ -40,9 +40,7 @@ const DOCUMENTS: [(&str, &str); 19] = [
     ("C7", ZN540),
     ("C8", ZN540),
     ("Z", ZN540),
-    ("V1", ZN540),
-    ("V2", ZN540),
-    ("V4", ZN540),
+    ("V", ZN540),
     ("P", RESET),
     ("S", SILENTZNS),
 ];

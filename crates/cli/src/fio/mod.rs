@@ -3,6 +3,7 @@
 mod against;
 mod ending;
 mod input;
+mod layered;
 mod remote;
 mod target;
 
@@ -108,6 +109,10 @@ pub(crate) struct Args {
     /// empty: what these hold is lost
     #[arg(long)]
     overwrite: bool,
+    /// Run the jobs on the conventional namespace that `zonelab ftl format` has made on
+    /// the zones of the real drive. Jobs run one after the other
+    #[arg(long)]
+    ftl: bool,
     #[command(flatten)]
     host: HostArgs,
     /// Save the state of the drive at the end to this file, for --restore

@@ -12,16 +12,18 @@ use zonelab_host::fio::{JobFile, Plan, PlannedJob};
 use zonelab_host::stats::Latency;
 use zonelab_host::workload::directed::Direction;
 use zonelab_lab::device::{self, ReportedZone};
+use zonelab_lab::experiment::Via;
 use zonelab_lab::fio::{self, FioRun, RunSettings};
 use zonelab_sim::HostCosts;
 use zonelab_sim::stack::{Stack, stacks};
 use zonelab_ssd::Drive;
 use zonelab_ssd::profile::Profile;
 
+use super::layered::{self, Layered};
 use super::remote::{self, Remote};
 use super::{Args, NO_TIME, warn};
 use crate::conditions;
-use crate::devices::Named;
+use crate::devices::{self, Named};
 use crate::exit::Failure;
 use crate::profiles;
 
@@ -29,6 +31,7 @@ use crate::profiles;
 pub(super) enum Target {
     Emulated(Box<EmulatedTarget>),
     Remote(Box<Remote>),
+    Layered(Box<Layered>),
 }
 
 /// How jobs reach an emulated drive.
@@ -44,11 +47,12 @@ enum Way {
 
 impl Way {
     /// Both together are refused where the name of the device is read.
-    const fn of(is_real: bool, is_over_pcie: bool) -> Self {
-        match (is_real, is_over_pcie) {
+    const fn of(is_real: bool, via: Via) -> Self {
+        match (is_real, via) {
             (true, _) => Self::Real,
-            (false, true) => Self::Pcie,
-            (false, false) => Self::Virtual,
+            (false, Via::Pcie) => Self::Pcie,
+            // The layer was refused before.
+            (false, Via::Direct | Via::Ftl) => Self::Virtual,
         }
     }
 
@@ -101,6 +105,11 @@ impl Target {
                 if !beside_emulated {
                     remote::refuse(args, device)?;
                 }
+                if args.ftl {
+                    let (layered, plan) = Layered::prepare(args, file, device, address)?;
+                    only_reads(args, &plan)?;
+                    return Ok((Self::Layered(Box::new(layered)), plan));
+                }
                 let (remote, plan) = Remote::prepare(args, file, device, address)?;
                 only_reads(args, &plan)?;
                 Ok((Self::Remote(Box::new(remote)), plan))
@@ -109,10 +118,12 @@ impl Target {
                 profile,
                 nsid,
                 is_real,
-                is_over_pcie,
+                via,
             } => {
+                devices::refuse_via(device, via, &[Via::Pcie])?;
+                layered::refuse(args, device)?;
                 let nsid = nsid.unwrap_or(NamespaceId::FIRST);
-                let of = (profile, nsid, Way::of(is_real, is_over_pcie));
+                let of = (profile, nsid, Way::of(is_real, via));
                 let (target, plan) = EmulatedTarget::prepare(args, file, device, of)?;
                 only_reads(args, &plan)?;
                 Ok((Self::Emulated(Box::new(target)), plan))
@@ -125,6 +136,7 @@ impl Target {
         match self {
             Self::Emulated(target) => target.configuration(args),
             Self::Remote(remote) => remote.configuration(),
+            Self::Layered(layered) => layered.configuration(),
         }
     }
 
@@ -136,6 +148,7 @@ impl Target {
         match self {
             Self::Emulated(_) => Ok(()),
             Self::Remote(remote) => remote.release(),
+            Self::Layered(layered) => layered.release(),
         }
     }
 
@@ -153,6 +166,7 @@ impl Target {
         match self {
             Self::Emulated(target) => target.run(plan, compares, interrupt),
             Self::Remote(remote) => remote.run(plan, seed, compares, interrupt),
+            Self::Layered(layered) => layered.run(plan, seed, compares, interrupt),
         }
     }
 }

@@ -10,13 +10,14 @@ use zonelab_config::Override;
 use zonelab_host::StopSignal;
 use zonelab_kv::work::run::{Moment, Stage};
 use zonelab_kv::work::{NAMES, builtin};
+use zonelab_lab::experiment::Via;
 use zonelab_lab::kv::{self, Alone, KvRun, KvTemplate, Report, Surroundings, Way};
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::DataStore;
 use zonelab_ssd::profile::{Profile, to_toml};
 
 use crate::conditions::{self, ConditionArgs};
-use crate::devices::{HostArgs, Named};
+use crate::devices::{self, HostArgs, Named};
 use crate::exit::{Exit, Failure};
 use crate::{console, files, profiles, results};
 
@@ -109,17 +110,18 @@ pub(crate) fn kv(args: &Args) -> Result<Exit, Failure> {
             profile,
             nsid,
             is_real,
-            is_over_pcie,
+            via,
         } => {
+            devices::refuse_via(&args.device, via, &[Via::Pcie])?;
             let mut template = template;
             if let Some(nsid) = nsid {
                 template.setup.files.namespace = nsid;
             }
             let profile = profiles::load(profile, &args.set)?;
-            let way = match (is_real, is_over_pcie) {
+            let way = match (is_real, via) {
                 (true, _) => Way::Real,
-                (false, true) => Way::Pcie,
-                (false, false) => Way::Virtual,
+                (false, Via::Pcie) => Way::Pcie,
+                (false, _) => Way::Virtual,
             };
             emulated(args, &template, &profile, way)
         }

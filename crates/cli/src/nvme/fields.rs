@@ -77,13 +77,13 @@ impl Fields {
 }
 
 /// JSON with line breaks.
-pub(super) fn pretty(value: &Value) -> String {
+pub(crate) fn pretty(value: &Value) -> String {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
     format!("{text}\n")
 }
 
 /// Bytes as offset, hexadecimal and text.
-pub(super) fn dump(bytes: &[u8]) -> String {
+pub(crate) fn dump(bytes: &[u8]) -> String {
     let mut text = String::new();
     for (line, chunk) in bytes.chunks(16).enumerate() {
         let hex: String = chunk.iter().map(|byte| format!(" {byte:02x}")).collect();

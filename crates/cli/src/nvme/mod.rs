@@ -3,7 +3,7 @@
 mod bind;
 mod discover;
 mod feature;
-mod fields;
+pub(crate) mod fields;
 mod gen_key;
 mod identify;
 mod io;
@@ -275,7 +275,7 @@ fn status_name(status: Status) -> &'static str {
 }
 
 /// A number as people write it: decimal, or hexadecimal with 0x.
-fn number(text: &str) -> Result<u64, String> {
+pub(crate) fn number(text: &str) -> Result<u64, String> {
     let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
@@ -284,7 +284,7 @@ fn number(text: &str) -> Result<u64, String> {
 }
 
 /// The same of 32 bits.
-fn number32(text: &str) -> Result<u32, String> {
+pub(crate) fn number32(text: &str) -> Result<u32, String> {
     let wide = number(text)?;
     u32::try_from(wide).map_err(|_| "at most 0xffffffff".to_owned())
 }

@@ -6,8 +6,7 @@ use std::path::Path;
 use zonelab_config::units::parse_size;
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::DriveConfig;
-use zonelab_store::{Found, Options, Store};
-use zonelab_target::controller::formatted;
+use zonelab_store::{Found, Options};
 
 use super::Args;
 use crate::exit::Failure;
@@ -60,8 +59,7 @@ pub(super) fn drive(args: &Args, config: &DriveConfig) -> Result<(Drive, Option<
     let options = Options {
         has_checksums: args.store_checksums != Some(Checksums::Off),
     };
-    let (store, found) =
-        Store::at(path, config, options).map_err(|error| stores::refused(path, &error))?;
+    let (drive, found) = stores::drive(path, config, options)?;
     let other = args
         .store_checksums
         .filter(|wanted| (*wanted == Checksums::On) != found.has_checksums);
@@ -72,16 +70,6 @@ pub(super) fn drive(args: &Args, config: &DriveConfig) -> Result<(Drive, Option<
             path.display()
         )));
     }
-    let damaged =
-        |what: String| Failure::input(anyhow::anyhow!("{}: it is damaged: {what}", path.display()));
-    // What a host formatted the drive to is part of its contents.
-    let config = match config.lba_bytes == found.lba_bytes {
-        true => Some(config.clone()),
-        false => formatted(config, found.lba_bytes),
-    };
-    let config = config.ok_or_else(|| damaged(format!("blocks of {} bytes", found.lba_bytes)))?;
-    let drive = Drive::stored(&config, &found.kept, Box::new(store));
-    let drive = drive.map_err(|impossible| damaged(impossible.to_string()))?;
     Ok((drive, Some(found)))
 }
 

@@ -185,3 +185,22 @@ fn a_job_that_takes_no_time_ends() {
     ]);
     assert!(output.status.success(), "{}", stderr(&output));
 }
+
+#[test]
+fn blocks_without_zones_are_verified() {
+    let scratch = Scratch::new("fio-blocks-verify");
+    let jobs = "[random]\nrw=randwrite\nbs=4k\nsize=4m\niodepth=8\nioengine=libaio\nverify=crc32c\n\
+                [mixed]\nstonewall\nrw=randrw\nbsrange=4k-32k\nsize=8m\nverify=sha256\n\
+                verify_backlog=100\n[order]\nstonewall\nrw=write\nbs=64k\nsize=4m\nverify=md5\n";
+    scratch.write("job.fio", jobs);
+    let args = [&["job.fio", "--device", "confznspp"], &CONVENTIONAL[..]].concat();
+    let result = scratch.json(&args);
+    for (name, least) in [("random", 1024), ("mixed", 128), ("order", 64)] {
+        let of = job(&result, name);
+        let verified = &of["zonelab"]["verify"];
+        assert_eq!(verified["wrong"], 0, "{name}: {of}");
+        let writes = of["write"]["total_ios"].as_u64().unwrap();
+        assert_eq!(verified["total_ios"].as_u64(), Some(writes), "{name}");
+        assert!(writes >= least, "{name}: {writes}");
+    }
+}

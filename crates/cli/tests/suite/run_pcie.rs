@@ -189,7 +189,7 @@ fn what_the_driver_does_not_do_is_refused_by_name() {
     let depth = ("queue_depth = 8", "queue_depth = 1025");
     refused(depth, &via, &["queue_depth = 1025", "\"shared\"", "1024"]);
     let unknown = ("[host]\n", "[host]\nvia = \"usb\"\n");
-    refused(unknown, &[], &["via", "\"direct\" or \"pcie\""]);
+    refused(unknown, &[], &["via", "\"direct\", \"pcie\" or \"ftl\""]);
     let same = ("[host]\n", "[host]\n");
     let real = ["--device", "confznspp?via=pcie&clock=real"];
     refused(same, &real, &["via=pcie is for virtual time so far"]);

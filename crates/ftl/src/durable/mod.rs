@@ -13,8 +13,9 @@
 mod anchors;
 mod image;
 mod journal;
+pub mod look;
 mod mount;
-mod reads;
+pub(crate) mod reads;
 mod replay;
 mod ring;
 
@@ -34,6 +35,7 @@ use crate::shape::{ImageSlot, Shape};
 use crate::turns::Turns;
 use zonelab_host::notify::Notify;
 
+pub use look::Look;
 pub use reads::BlocksRead;
 
 use anchors::AnchorEnd;

@@ -73,7 +73,7 @@ pub(super) async fn open(io: &Io, nsid: NamespaceId) -> Result<(Durable, Forward
 }
 
 /// Repeats the changes of a block.
-fn repeat(map: &ForwardMap, block: &JournalBlock) {
+pub(super) fn repeat(map: &ForwardMap, block: &JournalBlock) {
     for change in &block.changes {
         for step in 0..change.count {
             let to = change.to.map(|to| PhysicalBlock(to.0 + step));
@@ -82,12 +82,16 @@ fn repeat(map: &ForwardMap, block: &JournalBlock) {
     }
 }
 
-fn ring_of(media: &Media, reported: &[Zone], replayed: &Replayed) -> Result<Ring, FtlError> {
+pub(super) fn ring_of(
+    media: &Media,
+    reported: &[Zone],
+    replayed: &Replayed,
+) -> Result<Ring, FtlError> {
     Ring::new(media.shape(), reported, &replayed.live, replayed.offset)
 }
 
 /// The newest anchor, and its zone.
-async fn newest_anchor(
+pub(super) async fn newest_anchor(
     media: &Media,
     reported: &[Zone],
     read: &mut BlocksRead,

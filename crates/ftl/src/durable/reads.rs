@@ -20,7 +20,7 @@ pub struct BlocksRead {
 
 /// Reads blocks of a zone, each of which is there or why it cannot be read. A block
 /// that the device calls unwritten is zeros.
-pub(super) async fn read_each(
+pub(crate) async fn read_each(
     media: &Media,
     zone: u32,
     offset: u32,

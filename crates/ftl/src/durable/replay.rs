@@ -9,7 +9,7 @@ use crate::media::{Media, Zone, ZoneUse};
 
 /// What the journal says.
 #[derive(Debug)]
-pub(super) struct Replayed {
+pub(crate) struct Replayed {
     /// The blocks that count, in order.
     pub(super) blocks: Vec<JournalBlock>,
     /// The number of the next one.

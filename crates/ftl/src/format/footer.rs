@@ -43,12 +43,26 @@ pub fn encode(shape: &Shape, uuid: u128, zone: u32, index: u32, words: &[u32]) -
 /// The words of a footer block; `None`: it is not that block, or not whole.
 #[must_use]
 pub fn decode(shape: &Shape, uuid: u128, zone: u32, index: u32, bytes: &[u8]) -> Option<Vec<u32>> {
-    let bytes = bytes.get(..shape.block_bytes as usize)?;
-    let Found::Valid((rest, entries)) = super::open::<Footer>(uuid, bytes) else {
-        return None;
-    };
-    if (rest.zone.get(), rest.index.get()) != (zone, index) {
-        return None;
+    match look(shape, uuid, zone, index, bytes) {
+        Found::Valid(words) => Some(words),
+        Found::Damaged | Found::Foreign => None,
     }
-    super::words_of(shape, rest.count.get(), entries)
+}
+
+/// What a block at the place of a footer block is. One of another place counts as
+/// damaged.
+pub(crate) fn look(
+    shape: &Shape,
+    uuid: u128,
+    zone: u32,
+    index: u32,
+    bytes: &[u8],
+) -> Found<Vec<u32>> {
+    let Some(bytes) = bytes.get(..shape.block_bytes as usize) else {
+        return Found::Foreign;
+    };
+    super::open::<Footer>(uuid, bytes).and_then(|(rest, entries)| {
+        let is_here = (rest.zone.get(), rest.index.get()) == (zone, index);
+        is_here.then(|| super::words_of(shape, rest.count.get(), entries))?
+    })
 }

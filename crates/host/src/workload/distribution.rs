@@ -20,6 +20,15 @@ pub enum Distribution {
         /// The share, between 0 and 1, both excluded.
         h: f64,
     },
+    /// A share of the positions, the hot ones, gets another share of the operations;
+    /// within each of the two parts every position is equally likely. Hot positions are
+    /// scattered over the range.
+    HotCold {
+        /// The share of the positions that are hot, between 0 and 1, both excluded.
+        hot: f64,
+        /// The share of the operations that they get, from 0 to 1.
+        operations: f64,
+    },
     /// The normal distribution about the middle of the range. Positions
     /// outside are drawn again.
     Normal {
@@ -48,8 +57,17 @@ pub struct Positions {
 enum Kind {
     Uniform,
     Zipf(Zipf),
-    Pareto { exponent: f64 },
-    Normal { deviation: f64 },
+    Pareto {
+        exponent: f64,
+    },
+    /// Hot positions, and the share of operations that they get.
+    HotCold {
+        hot: u64,
+        operations: f64,
+    },
+    Normal {
+        deviation: f64,
+    },
 }
 
 impl Positions {
@@ -62,6 +80,11 @@ impl Positions {
             Distribution::Zipf { theta } => Kind::Zipf(Zipf::new(theta, n)),
             Distribution::Pareto { h } => Kind::Pareto {
                 exponent: libm::log(h) / libm::log(1.0 - h),
+            },
+            Distribution::HotCold { hot, operations } => Kind::HotCold {
+                // Of more than one position, one at least is hot and one is not.
+                hot: ((n as f64 * hot) as u64).clamp(1, (n - 1).max(1)),
+                operations,
             },
             Distribution::Normal { deviation } => Kind::Normal {
                 deviation: deviation / 100.0 * n as f64,
@@ -80,6 +103,14 @@ impl Positions {
             Kind::Pareto { exponent } => {
                 let rank = (self.n - 1) as f64 * libm::pow(rng.unit(), *exponent);
                 self.scatter((rank as u64).min(self.n - 1))
+            }
+            Kind::HotCold { hot, operations } => {
+                let is_hot = rng.unit() < *operations || *hot == self.n;
+                let rank = match is_hot {
+                    true => rng.below(*hot),
+                    false => hot + rng.below(self.n - hot),
+                };
+                self.scatter(rank)
             }
             Kind::Normal { deviation } => self.normal(*deviation, rng),
         }
@@ -259,6 +290,19 @@ mod tests {
     }
 
     #[test]
+    fn hot_positions_get_their_share_evenly() {
+        let (hot, operations) = (0.2, 0.8);
+        let mut counts = counts(Distribution::HotCold { hot, operations }, 1_000, 100_000);
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        let (hot, cold) = counts.split_at(200);
+        let of_hot: u32 = hot.iter().sum();
+        assert!(of_hot.abs_diff(80_000) < 700, "{of_hot}");
+        // 400 and 25 draws each: six deviations to either side.
+        assert!(hot.iter().all(|draws| draws.abs_diff(400) < 120), "{hot:?}");
+        assert!(cold.iter().all(|draws| draws.abs_diff(25) < 30), "{cold:?}");
+    }
+
+    #[test]
     fn normal_is_centred_and_as_wide_as_asked() {
         let counts = counts(Distribution::Normal { deviation: 10.0 }, 1_000, 100_000);
         let within: u32 = counts[400..600].iter().sum();
@@ -272,6 +316,10 @@ mod tests {
             for distribution in [
                 Distribution::Uniform,
                 Distribution::Zipf { theta: 0.3 },
+                Distribution::HotCold {
+                    hot: 0.3,
+                    operations: 0.6,
+                },
                 Distribution::Normal { deviation: 40.0 },
             ] {
                 let counts = counts(distribution, n, 20_000);

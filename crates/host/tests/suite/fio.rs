@@ -488,7 +488,27 @@ fn zones_are_what_the_mode_says() {
         ),
         (
             "[a]\nverify=md5\n",
-            "j.fio:2: verify: is not supported on blocks without zones",
+            "j.fio:2: verify: is supported on blocks without zones for jobs that write",
+        ),
+        (
+            "[a]\nrw=write\nverify=md5\nverify_only=1\n",
+            "j.fio:3: verify: is supported on blocks without zones for jobs that write",
+        ),
+        (
+            "[a]\nrw=randwrite\nverify=md5\nnumjobs=2\n",
+            "j.fio:3: verify: and numjobs",
+        ),
+        (
+            "[a]\nrw=randwrite\nverify=md5\nloops=2\n",
+            "j.fio:3: verify: and loops",
+        ),
+        (
+            "[a]\nrw=randwrite\nverify=md5\nnorandommap=1\n",
+            "j.fio:3: verify: on blocks without zones is for jobs that write each block once",
+        ),
+        (
+            "[a]\nrw=randwrite\nsize=1m\nverify=md5\nio_size=2m\n",
+            "j.fio:4: verify: on blocks without zones is for jobs that write each block once",
         ),
         (
             "[a]\noffset=1000\n",

@@ -67,8 +67,8 @@ pub use writer::Writer;
 
 use device::{Device, Reported};
 use log::{Log, MetaZone};
-use zonelab_host::notify::Notify;
 use table::{File, MAX_NAME_BYTES, Record, Table};
+use zonelab_host::notify::Notify;
 use zones::{Choice, Manage, WriterId, Zones};
 
 /// A file, whatever its name. Numbers are not used again.

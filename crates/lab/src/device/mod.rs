@@ -4,6 +4,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | `alone` | one program by itself, before and between the jobs |
+//! | `over_ftl` | emulated drives behind the flash translation layer, in virtual time |
 //! | `over_pcie` | emulated drives behind the driver for PCIe, in virtual time |
 //! | `owner` | whoever owns an emulated drive that jobs run on |
 //! | `pin` | processors that threads run on |
@@ -15,6 +16,7 @@
 //! | `zones` | what the zones of a device hold |
 
 mod alone;
+pub(crate) mod over_ftl;
 pub(crate) mod over_pcie;
 pub(crate) mod owner;
 mod pin;

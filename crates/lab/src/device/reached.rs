@@ -41,6 +41,11 @@ pub(crate) trait Reached {
     /// Requests of a queue that a block layer merged.
     fn merges(&self, queue: QueueId) -> MergeCount;
 
+    /// What the flash translation layer has done so far, if jobs go through it.
+    fn ftl(&self) -> Option<FtlWork> {
+        None
+    }
+
     /// The time at which jobs can begin: that of the device, if opening queues takes time.
     fn ready_at(&self) -> Nanos;
 
@@ -48,6 +53,24 @@ pub(crate) trait Reached {
     /// names of queues as the drive numbers them.
     fn name_queues(names: &mut Vec<String>, phase: Vec<String>) {
         names.extend(phase);
+    }
+}
+
+/// What a flash translation layer has done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FtlWork {
+    pub(crate) done: zonelab_ftl::Metrics,
+    /// Size of a block.
+    pub(crate) block_bytes: u32,
+}
+
+impl FtlWork {
+    /// What was done since `earlier`.
+    pub(crate) const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            done: self.done.since(&earlier.done),
+            block_bytes: self.block_bytes,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use zonelab_config::{Document, Reported, nearest};
 
-use super::{Check, Experiment, Measured, scheduler};
+use super::{Check, Experiment, Measured, Via, scheduler};
 use crate::search::Objective;
 
 /// Checks the names of jobs and series that parts of the file refer to, and
@@ -43,6 +43,7 @@ pub(super) fn names(
         names.known("host.scheduler".to_owned(), name, &schedulers);
     }
     names.of_series(experiment, &jobs, &results, &schedulers);
+    names.of_layer(experiment);
     for (i, compare) in experiment.compare.iter().enumerate() {
         names.known(format!("compare.{i}.job"), &compare.job, &results);
         for (j, informative) in compare.informative.iter().enumerate() {
@@ -156,6 +157,22 @@ impl Names<'_> {
                     let path = format!("series.{i}.published.{j}.job");
                     self.known(path, &source.job, results);
                 }
+            }
+        }
+    }
+
+    /// Settings of the flash translation layer are for series that go through it.
+    fn of_layer(&mut self, experiment: &Experiment) {
+        let goes = |series| experiment.via_of(series) == Via::Ftl;
+        let valid = "only with via = \"ftl\", in [host] or in the series";
+        if !experiment.ftl.is_empty() && !experiment.series.iter().any(goes) {
+            let what = "no series goes through the layer".to_owned();
+            self.report("ftl", what, valid.to_owned());
+        }
+        for (i, series) in experiment.series.iter().enumerate() {
+            if !series.ftl.is_empty() && !goes(series) {
+                let what = "the series does not go through the layer".to_owned();
+                self.report(&format!("series.{i}.ftl"), what, valid.to_owned());
             }
         }
     }

@@ -67,11 +67,18 @@ pub enum Via {
     /// Through the driver for PCIe: rings, doorbells and PRPs, with a controller in memory
     /// at the other end.
     Pcie,
+    /// Through the flash translation layer of the host, which makes a conventional
+    /// namespace of the zones.
+    Ftl,
 }
 
 impl Via {
     /// Names in files, and what they stand for.
-    pub(super) const NAMES: [(&str, Self); 2] = [("direct", Self::Direct), ("pcie", Self::Pcie)];
+    pub(super) const NAMES: [(&str, Self); 3] = [
+        ("direct", Self::Direct),
+        ("pcie", Self::Pcie),
+        ("ftl", Self::Ftl),
+    ];
 
     /// Its name in files.
     #[must_use]
@@ -79,6 +86,7 @@ impl Via {
         match self {
             Self::Direct => "direct",
             Self::Pcie => "pcie",
+            Self::Ftl => "ftl",
         }
     }
 }
@@ -99,7 +107,15 @@ pub(super) struct HostTable {
 pub(super) fn host(table: &Table<'_>, with_values: bool) -> Result<HostTable, Reported> {
     let varies = |key| table.get(key, |item| Ok(item.is_text("$x"))).or(false);
     if !with_values && table.keys().into_iter().any(|key| varies(key) == Ok(true)) {
-        return Ok(HostTable::default());
+        // What other tables have to say depends on the way.
+        let via = match varies("via")? {
+            true => Via::Direct,
+            false => table.choice("via", &Via::NAMES).or(Via::Direct)?,
+        };
+        return Ok(HostTable {
+            via,
+            ..HostTable::default()
+        });
     }
     let stack = stack(table, &StackModel::default());
     let spread = time(table, "start_spread", LONGEST).or(0);

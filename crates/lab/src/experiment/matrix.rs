@@ -10,7 +10,7 @@ use zonelab_config::{Item, Reported, Table, nearest};
 use zonelab_device::Nanos;
 
 use super::read::{JobReader, LONGEST, axis_text, tables, text, time, zone_range};
-use super::{Interference, JobTemplate, SeriesSpec};
+use super::{FtlTemplate, Interference, JobTemplate, SeriesSpec};
 
 /// The window that is recorded to explain a cell, if the file does not say.
 const EXPLAIN_FOR: Nanos = Nanos::from_ms(500);
@@ -342,6 +342,7 @@ fn side_by_side(name: String, front: &Operation, back: Option<&Operation>) -> Se
         drive: Vec::new(),
         scheduler: None,
         via: None,
+        ftl: FtlTemplate::default(),
         phases: vec![jobs],
         full_zones,
         x: front.levels.clone(),

@@ -8,7 +8,9 @@
 //!
 //! `docs/experiments.md` explains every key by example.
 
+mod blocks;
 mod check;
+mod ftl;
 mod host;
 mod listing;
 mod matrix;
@@ -34,6 +36,8 @@ use zonelab_kv::work::Kind;
 
 use crate::kv::KvTemplate;
 
+pub use blocks::BlocksTemplate;
+pub use ftl::FtlTemplate;
 pub use host::{HostModel, SchedulerModel, SchedulerTemplate, StackModel, Via};
 pub use matrix::{ExplainSpec, MatrixSpec};
 pub(crate) use read::{LONGEST, time};
@@ -63,6 +67,8 @@ pub struct Experiment {
     pub scheduler: Option<String>,
     /// How the jobs of series that do not say it reach the drive.
     pub via: Via,
+    /// The flash translation layer, for series that go through it.
+    pub ftl: FtlTemplate,
     /// The schedulers that series choose from, besides those that go by their
     /// own names.
     pub schedulers: Vec<SchedulerTemplate>,
@@ -270,6 +276,8 @@ pub enum WorkTemplate {
         /// Occupancy at the close.
         fill: FillTemplate,
     },
+    /// Reads or writes of blocks without zones.
+    Blocks(BlocksTemplate),
     /// A key-value store and its clients.
     Kv(Box<KvTemplate>),
 }
@@ -379,6 +387,8 @@ pub struct SeriesSpec {
     pub scheduler: Option<String>,
     /// How its jobs reach the drive; `None`: as in the experiment.
     pub via: Option<Via>,
+    /// What it says itself of the flash translation layer.
+    pub ftl: FtlTemplate,
     /// Jobs that run side by side, one such list after another.
     pub phases: Vec<Vec<String>>,
     /// Axis values at which it is run; empty: all.
@@ -687,6 +697,12 @@ impl Experiment {
     #[must_use]
     pub fn via_of(&self, series: &SeriesSpec) -> Via {
         series.via.unwrap_or(self.via)
+    }
+
+    /// The flash translation layer of a series.
+    #[must_use]
+    pub fn ftl_of(&self, series: &SeriesSpec) -> FtlTemplate {
+        series.ftl.over(&self.ftl)
     }
 
     /// A scheduler: of the file, or one that goes by its own name.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use zonelab_config::{Item, Reported, Table};
 
+use super::ftl::ftl;
 use super::host::Via;
 use super::read::{axis_text, set, tables, text, zone_range};
 use super::{PublishedPoint, PublishedTable, SeriesSpec};
@@ -14,6 +15,7 @@ pub(super) fn series(table: &Table<'_>) -> Result<SeriesSpec, Reported> {
     let drive = table.list("drive", set).or(Vec::new());
     let scheduler = table.string("scheduler").optional();
     let via = table.choice("via", &Via::NAMES).optional();
+    let ftl = ftl(&table.table("ftl"));
     let jobs = table.list("jobs", text).optional();
     let names = |item: &Item<'_>| {
         item.items()?
@@ -48,6 +50,7 @@ pub(super) fn series(table: &Table<'_>) -> Result<SeriesSpec, Reported> {
         drive: drive?,
         scheduler: scheduler?,
         via: via?,
+        ftl: ftl?,
         phases,
         x: x?,
         full_zones: full_zones?.into_iter().collect(),

@@ -9,6 +9,7 @@ use zonelab_host::rate::{Counting, Limit};
 use zonelab_host::workload::Stop;
 use zonelab_ssd::config::NamespaceConfig;
 
+use super::ftl::ftl;
 use super::host::{StackModel, host, scheduler_template, stack};
 use super::published::series;
 use super::work::work;
@@ -56,6 +57,7 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
     let drive = root.list("drive", set).or(Vec::new());
     let axis = axis(&root.table("axis"));
     let host = host(&root.table("host"), with_jobs);
+    let ftl = ftl(&root.table("ftl"));
     let schedulers = tables(&root, "scheduler", |table| {
         scheduler_template(table, with_jobs)
     });
@@ -98,6 +100,7 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
         host: host.model,
         scheduler: host.scheduler,
         via: host.via,
+        ftl: ftl?,
         schedulers: schedulers?,
         jobs,
         series,
@@ -249,12 +252,22 @@ fn job(table: &Table<'_>, stack: &StackModel, with_values: bool) -> Result<JobTe
     if says_kv? || table.table("kv").is_present() {
         return kv_job(table, name?, namespace?, stack);
     }
-    let zones = table.get("zones", zone_range).required();
+    // Blocks are those of a namespace without zones.
+    let has_zones = !table.has("blocks");
+    let zones = match has_zones {
+        true => table.get("zones", zone_range).required(),
+        false => table
+            .refuse("zones", "either `zones`, or `blocks`")
+            .map(|()| 0..0),
+    };
     let threads = table.u32("threads").within(1..=4096).or(1);
-    let zones_per_thread = table
-        .u32("zones_per_thread")
-        .within(1..=u32::MAX)
-        .optional();
+    let zones_per_thread = match has_zones {
+        true => table
+            .u32("zones_per_thread")
+            .within(1..=u32::MAX)
+            .optional(),
+        false => Ok(None),
+    };
     let queue_depth = table.u32("queue_depth").within(1..=65_536).or(1);
     let block_bytes = table.size_bytes("block").within(1..=1 << 31).or(4096);
     let rate = table

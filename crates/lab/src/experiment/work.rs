@@ -3,6 +3,7 @@
 use zonelab_config::{Reported, Table};
 use zonelab_device::Nanos;
 
+use super::blocks::blocks;
 use super::read::{LONGEST, time};
 use super::soft::soft;
 use super::{Amount, FillTemplate, WorkTemplate};
@@ -18,6 +19,9 @@ pub(super) fn work(table: &Table<'_>) -> Result<WorkTemplate, Reported> {
         Reset,
         Open,
         Close,
+    }
+    if let Some(blocks) = blocks(table)? {
+        return Ok(WorkTemplate::Blocks(blocks));
     }
     let names = [
         ("write", Kind::Write),

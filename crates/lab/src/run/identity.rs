@@ -28,6 +28,7 @@ impl Point {
             host: _, // with the series' scheduler: below
             scheduler: _,
             via: _, // that of the series: below
+            ftl: _, // likewise
             schedulers: _,
             jobs: _,    // those of the series: below
             profile: _, // in the drive, as are settings of it
@@ -54,6 +55,7 @@ impl Point {
             drive: _,
             scheduler: _,
             via: _,
+            ftl: _,
             x: _,
             published: _,
             points: _,
@@ -69,6 +71,9 @@ impl Point {
         // Of the direct way, the identity that points have always had.
         if self.via() != Via::Direct {
             parts.push(self.via().name().to_owned());
+        }
+        if let Some(ftl) = self.ftl() {
+            parts.push(format!("{ftl:?}"));
         }
         Ok(digest(Value::from(parts).to_string().as_bytes()))
     }

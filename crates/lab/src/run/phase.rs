@@ -10,6 +10,7 @@ use zonelab_host::{CoreId, Job, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_kv::files::FilesError;
 use zonelab_sim::HostCosts;
 use zonelab_ssd::Drive;
+use zonelab_ssd::account::Totals;
 use zonelab_ssd::config::{DataStore, DriveConfig};
 
 use super::sharers::Sharers;
@@ -18,8 +19,8 @@ use super::{EndedEarly, JobMeasured};
 use crate::conditions::JobFailure;
 use crate::detail::JobDetail;
 use crate::device::owner::Owner;
-use crate::device::reached::Reached;
-use crate::experiment::{HostModel, JobTemplate, WorkTemplate};
+use crate::device::reached::{FtlWork, Reached};
+use crate::experiment::{BlocksTemplate, HostModel, JobTemplate, WorkTemplate};
 use crate::kv::{self, KvJob, KvRun, Surroundings, Wear};
 use crate::metrics::Metrics;
 
@@ -110,6 +111,17 @@ impl PhaseMeasured {
         for job in &mut self.jobs {
             job.metrics.add_erasures(drive, erased);
             job.metrics.add_pool(drive);
+        }
+    }
+
+    /// Adds what the phase programmed into flash, and what the layer between jobs and the
+    /// drive did in it, if there is one.
+    pub(super) fn add_amplification(&mut self, drive: &Totals, ftl: Option<&FtlWork>) {
+        for job in &mut self.jobs {
+            job.metrics.add_flash(drive, ftl);
+            if let Some(ftl) = ftl {
+                job.metrics.add_ftl(&ftl.done);
+            }
         }
     }
 
@@ -253,6 +265,10 @@ fn measure(template: &JobTemplate, results: &[JobResult]) -> JobMeasured {
         WorkTemplate::Reset { .. } => OpKind::Reset,
         WorkTemplate::Open { .. } => OpKind::Open,
         WorkTemplate::Close { .. } => OpKind::Close,
+        WorkTemplate::Blocks(BlocksTemplate { is_write, .. }) => match is_write {
+            true => OpKind::Write,
+            false => OpKind::Read,
+        },
         // One that never ended; what it would have done last.
         WorkTemplate::Kv(_) => OpKind::Write,
     };

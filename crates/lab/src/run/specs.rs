@@ -1,12 +1,14 @@
 //! The jobs of an experiment file as jobs for a drive.
 
 use zonelab_config::Problem;
-use zonelab_device::{DeviceInfo, Nanos, ZonedInfo};
+use zonelab_device::{DeviceInfo, NamespaceInfo, Nanos, ZonedInfo};
+use zonelab_host::workload::blocks::BlockRange;
+use zonelab_host::workload::directed::{DirectedWork, Direction, Pattern, Sizes};
 use zonelab_host::workload::{JobSpec, ReadWork, Stop, Work, WriteWork, slice_of};
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::{DataStore, DriveConfig};
 
-use crate::experiment::{JobTemplate, StackModel, WorkTemplate};
+use crate::experiment::{BlocksTemplate, JobTemplate, StackModel, WorkTemplate};
 use crate::kv::KvTemplate;
 
 /// What jobs have to know of the device that they run on.
@@ -29,6 +31,11 @@ impl Shape {
             keeps_data: config.data == DataStore::Memory,
             page_bytes: Some(config.geometry.page_bytes),
         }
+    }
+
+    /// The same drive, with something in front of it that jobs see in its place.
+    pub(super) fn seen_as(self, info: DeviceInfo) -> Self {
+        Self { info, ..self }
     }
 
     /// That of any other device, which keeps data.
@@ -103,10 +110,11 @@ fn check_ends(templates: &[&JobTemplate]) -> Result<(), String> {
             periods,
             ..
         } = job.stop;
-        let is_endless = matches!(
-            job.work,
-            WorkTemplate::Read { .. } | WorkTemplate::Write { repeat: true, .. }
-        );
+        let is_endless = match job.work {
+            WorkTemplate::Read { .. } | WorkTemplate::Write { repeat: true, .. } => true,
+            WorkTemplate::Blocks(BlocksTemplate { passes, .. }) => passes.is_none(),
+            _ => false,
+        };
         let is_counted = bytes.is_some() || operations.is_some() || periods.is_some();
         !is_endless || runtime.is_some() || is_counted
     };
@@ -130,6 +138,10 @@ fn spec(template: &JobTemplate, thread: u32, shape: &Shape) -> Result<JobSpec, S
         threads,
         ..
     } = template;
+    if let WorkTemplate::Blocks(blocks) = &template.work {
+        return blocks_spec(template, blocks, thread, shape)
+            .map_err(|what| format!("job \"{name}\": {what}"));
+    }
     let mine = match template.zones_per_thread {
         _ if template.shares_zones() => zones.clone(),
         Some(count) => {
@@ -154,7 +166,8 @@ fn spec(template: &JobTemplate, thread: u32, shape: &Shape) -> Result<JobSpec, S
     };
     let Some(zoned) = namespace.zoned else {
         return Err(format!(
-            "job \"{name}\": namespace {} is conventional, and jobs are for zones",
+            "job \"{name}\": namespace {} is conventional, and the job is for zones: say \
+             blocks = \"0%..100%\" in place of `zones`",
             nsid.0
         ));
     };
@@ -197,6 +210,121 @@ fn spec(template: &JobTemplate, thread: u32, shape: &Shape) -> Result<JobSpec, S
         ends_run: template.ends_run,
         ..JobSpec::new(name.clone(), work)
     })
+}
+
+/// A thread of a job on blocks.
+fn blocks_spec(
+    template: &JobTemplate,
+    blocks: &BlocksTemplate,
+    thread: u32,
+    shape: &Shape,
+) -> Result<JobSpec, String> {
+    let nsid = template.namespace;
+    let have = shape.info.namespaces.len();
+    let Some(namespace) = shape.info.namespace(nsid) else {
+        return Err(format!(
+            "there is no namespace {}: the drive has {have}",
+            nsid.0
+        ));
+    };
+    if namespace.zoned.is_some() {
+        return Err(format!(
+            "namespace {} is zoned, and `blocks` are those of a conventional one: say `zones`, or \
+             go through the flash translation layer (via = \"ftl\")",
+            nsid.0
+        ));
+    }
+    let lbas = lbas_of(template, namespace)?;
+    let range = range_of(blocks, (thread, template.threads), namespace, lbas);
+    if range.lbas == 0 {
+        return Err(format!(
+            "{} threads do not find {lbas} blocks each in their part of {}",
+            template.threads, namespace.size_lbas
+        ));
+    }
+    let direction = match blocks.is_write {
+        true => Direction::Write,
+        false => Direction::Read,
+    };
+    let pattern = match blocks.distribution {
+        None => Pattern::Sequential,
+        Some(distribution) => Pattern::Random {
+            distribution,
+            percent: [100; 3],
+            in_a_row: 1,
+            is_identical: false,
+        },
+    };
+    // Of a share in order, each thread makes the passes itself; of a part that all have,
+    // all of them together.
+    let passes = blocks.passes.map(u64::from);
+    let of_thread = match blocks.distribution {
+        None => range.lbas,
+        Some(_) => range.lbas / u64::from(template.threads),
+    };
+    let lba_bytes = u64::from(namespace.lba_bytes);
+    let bytes = passes.map(|passes| (passes * of_thread).max(lbas.into()) * lba_bytes);
+    let work = DirectedWork {
+        blocks: Some(range),
+        pattern,
+        ..DirectedWork::through(0..0, direction, Sizes::fixed(lbas))
+    };
+    let stop = Stop {
+        bytes: bytes.into_iter().chain(template.stop.bytes).min(),
+        ..template.stop
+    };
+    Ok(JobSpec {
+        namespace: nsid,
+        queue_depth: template.queue_depth,
+        rate: template.rate,
+        counting: template.counting,
+        ramp: template.ramp,
+        stop,
+        ends_run: template.ends_run,
+        ..JobSpec::new(template.name.clone(), Work::Directed(Box::new(work)))
+    })
+}
+
+/// Logical blocks of an operation.
+fn lbas_of(template: &JobTemplate, namespace: &NamespaceInfo) -> Result<u32, String> {
+    let lba_bytes = u64::from(namespace.lba_bytes);
+    match template.block_bytes.is_multiple_of(lba_bytes) {
+        true => Ok(u32::try_from(template.block_bytes / lba_bytes).unwrap_or(u32::MAX)),
+        false => Err(format!(
+            "block of {} bytes is no multiple of the logical block of {lba_bytes}",
+            template.block_bytes
+        )),
+    }
+}
+
+/// The blocks of a thread, in whole operations: all of the job's at random, or a share of
+/// them in order.
+fn range_of(
+    blocks: &BlocksTemplate,
+    (thread, threads): (u32, u32),
+    namespace: &NamespaceInfo,
+    lbas: u32,
+) -> BlockRange {
+    let at = |ppm: u32| {
+        let exact = u128::from(namespace.size_lbas) * u128::from(ppm) / 1_000_000;
+        u64::try_from(exact).unwrap_or(u64::MAX) / u64::from(lbas)
+    };
+    let (begin, end) = (at(blocks.part_ppm.start), at(blocks.part_ppm.end));
+    let (first, count) = match blocks.distribution {
+        Some(_) => (begin, end - begin),
+        None => {
+            let share = |thread: u32| (end - begin) * u64::from(thread) / u64::from(threads);
+            (begin + share(thread), share(thread + 1) - share(thread))
+        }
+    };
+    BlockRange {
+        first: first * u64::from(lbas),
+        lbas: count * u64::from(lbas),
+        namespace_lbas: namespace.size_lbas,
+        has_map: false,
+        passes: None,
+        stride: None,
+    }
 }
 
 /// Sizes of a device.
@@ -260,6 +388,7 @@ fn work(
             zones,
             fill: fill.resolve(capacity_lbas, lba_bytes, page_bytes),
         },
+        WorkTemplate::Blocks(_) => unreachable!("work on blocks has a specification of its own"),
         WorkTemplate::Kv(_) => {
             unreachable!("key-value workloads are jobs of another sort, and were left out")
         }

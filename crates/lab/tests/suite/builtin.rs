@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use zonelab_device::Nanos;
 use zonelab_lab::experiment::Experiment;
 use zonelab_lab::library;
 use zonelab_lab::rows::Misfits;
-use zonelab_lab::run;
+use zonelab_lab::run::{self, Profiles as _};
 
 use super::support::Tiny;
 
@@ -35,7 +36,10 @@ const SILENT: [&str; 4] = ["S3a", "S4a", "S4b", "S4d"];
 const STORES: [&str; 2] = ["S3b", "S3d"];
 
 /// Of the larger ZN540, thesis.
-const DRIVE_V: [&str; 4] = ["V1", "V2", "V4", "V10"];
+const DRIVE_V: [&str; 9] = ["V1", "V2", "V4", "V5", "V6", "V7", "V8", "V9", "V10"];
+
+/// The same drive, with small zones.
+const SMALL_V: [&str; 4] = ["Vga", "Vgb", "Vgc", "Vgd"];
 
 fn all() -> impl Iterator<Item = &'static str> {
     EMULATOR
@@ -49,6 +53,7 @@ fn all() -> impl Iterator<Item = &'static str> {
         .chain(SILENT)
         .chain(STORES)
         .chain(DRIVE_V)
+        .chain(SMALL_V)
 }
 
 fn experiment(id: &str) -> Experiment {
@@ -72,6 +77,7 @@ fn they_are_all_there_under_their_ids() {
             "S3a" | "S4b" => "E",
             _ if SHAPES.contains(&id) => "S",
             _ if STORES.contains(&id) || DRIVE_V.contains(&id) => "S",
+            _ if SMALL_V.contains(&id) => "S",
             _ if EMULATOR.contains(&id) || COSMOS.contains(&id) => "E",
             _ => "D",
         };
@@ -167,6 +173,9 @@ fn all_have_the_same_drive_and_host() {
     // Settings choose a design, or a format of the drive. No time of the flash
     // or the host is among them.
     for id in all() {
+        if SMALL_V.contains(&id) {
+            continue; // see below
+        }
         let experiment = experiment(id);
         let series = experiment.series.iter().flat_map(|series| &series.drive);
         for setting in experiment.drive.iter().chain(series) {
@@ -180,11 +189,58 @@ fn all_have_the_same_drive_and_host() {
             let limits = ["zones.max_open", "zones.max_active"];
             // The size of a zone is the choice of that prototype's owner.
             let is_size = COSMOS.contains(&id) && section == "zones";
+            // A part of a drive, for a map of it that is small.
+            let is_size = is_size || DRIVE_V.contains(&id) && setting.key() == "zones.count";
             let is_design = designs.contains(&section.as_str())
                 || limits.contains(&setting.key().as_str())
                 || is_size;
             assert!(is_design, "{id}: {}", setting.text());
         }
+    }
+}
+
+/// A drive with small zones takes as much less time for what it does to a zone as a whole as
+/// the zone is smaller, and no time of it is another.
+#[test]
+fn the_drive_with_small_zones_is_the_same_in_small() {
+    let whole = Tiny.load("zn540-2tb", &[]).expect("it is built in").config;
+    for id in SMALL_V {
+        let experiment = experiment(id);
+        assert_eq!(experiment.profile, "zn540-2tb", "{id}");
+        let small = Tiny.load(&experiment.profile, &experiment.drive);
+        let small = small.expect("the settings fit").config;
+        let factor = whole.zones.capacity_lbas as f64 / small.zones.capacity_lbas as f64;
+        let is_scaled = |whole: Nanos, small: Nanos| {
+            let ratio = whole.0 as f64 / small.0 as f64 / factor;
+            (0.99..1.01).contains(&ratio)
+        };
+        assert!(
+            is_scaled(whole.media.erase_ns, small.media.erase_ns),
+            "{id}"
+        );
+        let (of_whole, of_small) = (whole.reset.bookkeeping, small.reset.bookkeeping);
+        let (of_whole, of_small) = of_whole.zip(of_small).expect("both have it");
+        for (whole, small) in [
+            (of_whole.base_ns, of_small.base_ns),
+            (of_whole.full_zone_ns, of_small.full_zone_ns),
+            (of_whole.drain_pause_ns, of_small.drain_pause_ns),
+            (of_whole.open_zone_ns, of_small.open_zone_ns),
+        ] {
+            assert!(is_scaled(whole, small), "{id}: {whole} and {small}");
+        }
+        // Nothing else differs but the zones and how many pages carry them.
+        let mut same = small.clone();
+        same.media.erase_ns = whole.media.erase_ns;
+        same.reset.bookkeeping = whole.reset.bookkeeping;
+        same.zones = whole.zones;
+        same.geometry = whole.geometry;
+        assert_eq!(same, whole, "{id}");
+        assert_eq!(small.zones.max_active, whole.zones.max_active, "{id}");
+        assert_eq!(
+            (small.geometry.channels, small.geometry.page_bytes),
+            (whole.geometry.channels, whole.geometry.page_bytes),
+            "{id}"
+        );
     }
 }
 

@@ -74,8 +74,7 @@ impl Planner {
             return wrong("read_iolog", what, "a zoned namespace, with zonemode=zbd");
         }
         if options.verify.is_some() || options.verify_pattern.is_some() {
-            let what = "is not supported on blocks without zones: they may be written twice";
-            return wrong("verify", what, "a zoned namespace, with zonemode=zbd");
+            self.check_verified_blocks(section)?;
         }
         let amounts = [
             ("size", options.size),
@@ -92,6 +91,27 @@ impl Planner {
             ),
             _ => Ok(()),
         }
+    }
+
+    /// Whether blocks without zones can be verified: by the job that writes them.
+    fn check_verified_blocks(&self, section: &Section) -> Result<(), Problem> {
+        let options = &section.options;
+        let origin = options.place(&["verify", "verify_pattern"], &section.origin);
+        let wrong = |what: &str, valid: &str| Err(origin.problem("verify", what, valid));
+        let zones = "a zoned namespace, with zonemode=zbd";
+        if !self.device.is_conventional || !options.rw.directions[1] || options.verify_only {
+            let what = "is supported on blocks without zones for jobs that write, and no others";
+            return wrong(what, zones);
+        }
+        if options.numjobs > 1 {
+            let what = "and numjobs: on blocks without zones threads write over each other";
+            return wrong(what, "a section for each, with offsets of their own");
+        }
+        if options.loops > 1 {
+            let what = "and loops: on blocks without zones one pass is read back";
+            return wrong(what, "a section for each pass, with stonewall");
+        }
+        Ok(())
     }
 
     /// The blocks of a thread, and when it ends.

@@ -7,6 +7,7 @@ use crate::fio::file::Section;
 use crate::fio::job::JobOptions;
 use crate::verify::{Method, Verify};
 use crate::workload::Stop;
+use crate::workload::blocks::BlockRange;
 use crate::workload::directed::{DirectedWork, Direction, Pattern, WriteStyle};
 
 impl Planner {
@@ -32,6 +33,16 @@ impl Planner {
         if work.replay.is_some() {
             let what = "and read_iolog: operations of a trace are not verified";
             return Err(origin.problem("verify", what, "leave out one of them"));
+        }
+        if work
+            .blocks
+            .as_ref()
+            .is_some_and(|range| !writes_once(work, range))
+        {
+            let what = "on blocks without zones is for jobs that write each block once";
+            let valid = "no io_size, time_based, norandommap, percentage_random, zonesize, and rw \
+                         without a number behind it";
+            return Err(origin.problem("verify", what, valid));
         }
         let pattern = options.verify_pattern.clone();
         if method == Method::Pattern && pattern.is_none() {
@@ -137,6 +148,22 @@ impl Planner {
         };
         Ok(())
     }
+}
+
+/// Whether no block is written twice in a pass.
+fn writes_once(work: &DirectedWork, range: &BlockRange) -> bool {
+    let is_in_passes = range.passes.is_some_and(|passes| passes != u64::MAX);
+    let is_plain = range.stride.is_none() && work.hole_lbas == 0;
+    let is_once = match &work.pattern {
+        Pattern::Random {
+            percent,
+            in_a_row,
+            is_identical,
+            ..
+        } => range.has_map && percent[1] >= 100 && *in_a_row <= 1 && !is_identical,
+        _ => true,
+    };
+    is_in_passes && is_plain && is_once
 }
 
 /// As in fio, a pattern is one to verify, unless there is another method.

@@ -5,8 +5,8 @@
 //! or when the log ends. A log that ended becomes durable before anything of
 //! the next one does, so that what survives a crash has no gap.
 
-use zonelab_host::notify::Notify;
 use std::cell::{Cell, RefCell};
+use zonelab_host::notify::Notify;
 
 use futures_util::lock::{Mutex, MutexGuard};
 

@@ -3,7 +3,8 @@
 //!
 //! What was written is remembered by zone, with the number of resets that the
 //! zone has had: blocks of zones that were reset since, by this job or another,
-//! are not there any more and are not looked for.
+//! are not there any more and are not looked for. Blocks without zones stay where they
+//! are: whoever makes the job sees to it that it writes each of them once in a pass.
 
 mod result;
 mod steps;
@@ -70,7 +71,8 @@ pub(super) struct Verifying {
     how: Verify,
     table: SharedZones,
     id: JobId,
-    zoned: ZonedInfo,
+    /// `None`: blocks without zones, all of which count as one zone.
+    zoned: Option<ZonedInfo>,
     lba_bytes: u64,
     /// The job writes; otherwise its reads are checked as they come.
     writes: bool,
@@ -109,11 +111,12 @@ impl Verifying {
         mut rng: Rng,
     ) -> Option<Box<Self>> {
         let how = spec.verify.as_deref()?.clone();
-        let (Work::Directed(work), Some(zoned)) = (&spec.work, namespace.zoned) else {
+        let Work::Directed(work) = &spec.work else {
             return None;
         };
-        let shared =
-            zones.get_or_insert_with(|| (SharedZones::new(ZoneTable::new(zoned, None)), 0));
+        let zoned = namespace.zoned;
+        let table = || zoned.map_or_else(ZoneTable::of_none, |zoned| ZoneTable::new(zoned, None));
+        let shared = zones.get_or_insert_with(|| (SharedZones::new(table()), 0));
         let writes = work.flow(Direction::Write).is_some();
         Some(Box::new(Self {
             table: shared.0.clone(),
@@ -132,8 +135,11 @@ impl Verifying {
             since_check: 0,
             pending: Vec::new(),
             pool: Vec::new(),
-            first_zone: work.zones.start,
-            records: vec![Vec::new(); work.zones.len()],
+            first_zone: match zoned {
+                Some(_) => work.zones.start,
+                None => 0,
+            },
+            records: vec![Vec::new(); work.zones.len().max(1)],
             to_check: VecDeque::new(),
             checking_from: Nanos::ZERO,
             is_last: false,
@@ -235,7 +241,10 @@ impl Verifying {
             Op::Append { .. } => result,
             op => op.first_block(),
         };
-        let resets = self.table.borrow().resets(zone);
+        let (zone, resets) = match self.zoned {
+            Some(_) => (zone, self.table.borrow().resets(zone)),
+            None => (0, 0),
+        };
         let records = &mut self.records[(zone - self.first_zone) as usize];
         if records.last().is_some_and(|record| record.resets != resets) {
             records.clear();
@@ -309,18 +318,22 @@ impl Verifying {
 
     /// Whether the zone was not reset since, and is not being reset.
     fn is_there(&self, record: &Record) -> bool {
+        if self.zoned.is_none() {
+            return true;
+        }
         let table = self.table.borrow();
         table.resets(record.zone) == record.resets && table.readable(record.zone) > 0
     }
 
     /// The next zone that is to be reset before anything is written.
     fn next_to_clear(&mut self) -> Option<Step> {
+        let zone_size_lbas = self.zoned?.zone_size_lbas;
         let mut table = self.table.borrow_mut();
         let needs = |zone: &u32| table.written(*zone) > 0 && table.is_quiet(*zone);
         let zone = self.to_clear.find(needs)?;
         table.begin_managing(zone, self.id);
         drop(table);
-        let slba = Lba(u64::from(zone) * self.zoned.zone_size_lbas);
+        let slba = Lba(u64::from(zone) * zone_size_lbas);
         Some(Step {
             op: Op::ZoneSend {
                 slba,
@@ -347,7 +360,8 @@ impl Verifying {
             }
             Pending::Read(op) if !self.writes && self.how.reads_back => {
                 let at = op.first_block();
-                let zone = at / self.zoned.zone_size_lbas * self.zoned.zone_size_lbas;
+                let size = self.zoned?.zone_size_lbas;
+                let zone = at / size * size;
                 (at, self.how.check_found(data, at * bytes, zone * bytes))
             }
             _ => return None,
@@ -358,7 +372,7 @@ impl Verifying {
             offset: slba * bytes + skipped as u64,
             len: len as u64,
             // Fits: the device has fewer zones than 2^32.
-            zone: (slba / self.zoned.zone_size_lbas) as u32,
+            zone: self.zoned.map(|zoned| (slba / zoned.zone_size_lbas) as u32),
             what,
         };
         self.verified.wrong += 1;

@@ -36,8 +36,8 @@ pub struct WrongBlock {
     pub offset: u64,
     /// Its bytes.
     pub len: u64,
-    /// Its zone.
-    pub zone: u32,
+    /// Its zone; `None`: the namespace has none.
+    pub zone: Option<u32>,
     /// What was expected and what was found.
     pub what: String,
 }
@@ -50,6 +50,10 @@ impl fmt::Display for WrongBlock {
             zone,
             what,
         } = self;
-        write!(f, "{len} bytes at offset {offset} (zone {zone}): {what}")
+        write!(f, "{len} bytes at offset {offset}")?;
+        if let Some(zone) = zone {
+            write!(f, " (zone {zone})")?;
+        }
+        write!(f, ": {what}")
     }
 }
