@@ -74,6 +74,8 @@ pub(crate) struct Core {
     pub(crate) counters: Counters,
     /// Zones that can be active for data.
     active_limit: u32,
+    /// The drive has such a limit.
+    has_active_limit: bool,
     /// Changes from which on queues write no more until a commit is over.
     most_pending: u32,
     /// Free zones below which the collector works.
@@ -149,6 +151,7 @@ impl Core {
             zones: ZoneTable::new(shape.data_zones()),
             counters: Counters::default(),
             active_limit: limit - Durable::ACTIVE_ZONES,
+            has_active_limit: limit < u32::MAX,
             // A checkpoint may have to wait for two commits, and what is under way when
             // this is reached comes on top.
             most_pending: (most_pending / 4).clamp(1, MOST_PENDING),
@@ -194,7 +197,10 @@ impl Core {
             });
         joined.map(drop).map_err(|queues| FtlError::TooManyQueues {
             queues,
-            active: self.active_limit,
+            most_active: match self.has_active_limit {
+                true => (self.active_limit - KEPT_ACTIVE).to_string(),
+                false => "any number of".to_owned(),
+            },
             reserved: self.shape.reserved_zones,
         })
     }

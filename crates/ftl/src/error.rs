@@ -63,15 +63,16 @@ pub enum FtlError {
     },
     /// Each queue writes a zone of its own, and there are no more of them.
     #[error(
-        "{queues} queues write a zone each, and there can be no more with {active} active zones \
-         for data and {reserved} reserved ones: let queues share a zone (shared-append), or \
-         format with more reserved zones"
+        "{queues} queues write a zone each, and there can be no more: the drive allows {most_active} \
+         more active zones beside those of the layer, and {reserved} are reserved, three of them \
+         for the collector; let queues share a zone (placement shared-append), or format with more \
+         reserved zones"
     )]
     TooManyQueues {
         /// Queues that there are.
         queues: u32,
-        /// Zones that can be active for data.
-        active: u32,
+        /// Zones that the drive lets queues have active: a number, or "any number of".
+        most_active: String,
         /// Reserved zones.
         reserved: u32,
     },
