@@ -1,7 +1,8 @@
 //! `zonelab ftl dump`.
 
 use serde_json::{Map, Value, json};
-use zonelab_ftl::durable::look::{JournalRecord, Purpose};
+use zonelab_ftl::durable::look::Purpose;
+use zonelab_ftl::format::journal::JournalBlock;
 use zonelab_ftl::{Durable, Look, MapChange};
 
 use super::ground::Ground;
@@ -148,7 +149,7 @@ fn extent_line(look: &Look, change: &MapChange) -> (String, Value) {
     (format!("{blocks} -> {to}"), value)
 }
 
-fn record_line(look: &Look, record: &JournalRecord) -> (String, Value) {
+fn record_line(look: &Look, record: &JournalBlock) -> (String, Value) {
     let changes: Vec<_> = record
         .changes
         .iter()

@@ -12,6 +12,7 @@ use super::{Durable, Facts, image};
 use crate::blocks::{DataZone, LogicalBlock, MapChange};
 use crate::error::FtlError;
 use crate::format::anchor::Anchor;
+use crate::format::journal::JournalBlock;
 use crate::map::ForwardMap;
 use crate::media::{Media, Zone};
 use crate::shape::{ImageSlot, Shape};
@@ -29,22 +30,9 @@ pub struct Look {
     /// Where each logical block is.
     pub map: ForwardMap,
     /// The journal blocks that count, in order.
-    pub journal: Vec<JournalRecord>,
+    pub journal: Vec<JournalBlock>,
     /// What the drive says of each zone of the namespace.
     pub reported: Vec<Zone>,
-}
-
-/// A block of the journal that counts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JournalRecord {
-    /// Its number: they follow each other without a gap.
-    pub sequence: u64,
-    /// The number of the first block of its commit.
-    pub commit: u64,
-    /// The epoch in which it was written.
-    pub epoch: u32,
-    /// The changes of the map that it makes, in order.
-    pub changes: Vec<MapChange>,
 }
 
 /// What a zone of the namespace is for.
@@ -108,9 +96,10 @@ pub(crate) struct Anchored {
     pub(crate) media: Media,
     pub(crate) uuid: u128,
     pub(crate) reported: Vec<Zone>,
-    zone: u32,
-    anchor: Anchor,
-    read: BlocksRead,
+    /// The zone that holds the newest anchor.
+    pub(super) zone: u32,
+    pub(super) anchor: Anchor,
+    pub(super) read: BlocksRead,
 }
 
 impl Anchored {
@@ -172,18 +161,12 @@ impl Anchored {
             image_blocks_written: 0,
             takeovers: 0,
         };
-        let journal = replayed.blocks.into_iter().map(|block| JournalRecord {
-            sequence: block.sequence,
-            commit: block.commit,
-            epoch: block.epoch,
-            changes: block.changes,
-        });
         Ok(Look {
             shape,
             facts,
             anchor_zone: self.zone,
             map,
-            journal: journal.collect(),
+            journal: replayed.blocks,
             reported: self.reported,
         })
     }

@@ -6,10 +6,11 @@ use zonelab_device::NamespaceId;
 use zonelab_host::tasks::Io;
 
 use super::anchors::AnchorEnd;
+use super::look::Anchored;
 use super::reads::{BlocksRead, read_each};
 use super::replay::Replayed;
 use super::ring::Ring;
-use super::{Durable, Now, image, replay};
+use super::{Durable, Now};
 use crate::blocks::{LogicalBlock, PhysicalBlock};
 use crate::error::FtlError;
 use crate::format::Found;
@@ -29,22 +30,23 @@ struct AnchorZone {
 
 /// Finds what was durable, and begins an epoch.
 pub(super) async fn open(io: &Io, nsid: NamespaceId) -> Result<(Durable, ForwardMap), FtlError> {
-    let namespace = Shape::of_namespace(io.info(), nsid)?;
-    let media = Media::new(io, Rc::new(namespace.clone()), true);
     // What is read now is relied on, so it must not be lost any more.
-    media.flush().await?;
-    let reported = media.report().await?;
-    let mut read = BlocksRead::default();
-    let (zone, raw) = newest_anchor(&media, &reported, &mut read).await?;
-    let Some((anchor, shape)) = raw.on(&namespace)? else {
-        return Err(media.corrupt(zone, 0, "the newest anchor says what cannot be"));
-    };
-    let media = Media::new(io, Rc::new(shape), true);
-    let map = image::read(&media, raw.uuid, &anchor, &reported, &mut read).await?;
-    let replayed = replay::read(&media, raw.uuid, &anchor, &reported, &mut read).await?;
+    let namespace = Shape::of_namespace(io.info(), nsid)?;
+    Media::new(io, Rc::new(namespace), true).flush().await?;
+    let mut found = Anchored::find(io, nsid).await?;
+    let map = found.image().await?;
+    let replayed = found.journal().await?;
     for block in &replayed.blocks {
         repeat(&map, block);
     }
+    let Anchored {
+        media,
+        uuid,
+        reported,
+        zone,
+        anchor,
+        read,
+    } = found;
     let ring = ring_of(&media, &reported, &replayed)?;
     let at = ring.position();
     let now = Now {
@@ -62,7 +64,7 @@ pub(super) async fn open(io: &Io, nsid: NamespaceId) -> Result<(Durable, Forward
     // there can be has the number of a later one.
     let torn = 2 * u64::from(media.shape().zone_capacity_lbas);
     let anchors = AnchorEnd::new(zone, &reported).after(anchor.sequence + torn);
-    let durable = Durable::with(media, raw.uuid, now, ring, anchors, read);
+    let durable = Durable::with(media, uuid, now, ring, anchors, read);
     durable.settle(&reported, zone, &replayed).await?;
     durable.inner.write_anchor(|_| ()).await?;
     if durable.room_blocks() == 0 {

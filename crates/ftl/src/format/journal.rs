@@ -37,11 +37,15 @@ struct Entry {
 
 /// A block of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct JournalBlock {
-    pub(crate) sequence: u64,
-    pub(crate) commit: u64,
-    pub(crate) epoch: u32,
-    pub(crate) changes: Vec<MapChange>,
+pub struct JournalBlock {
+    /// Its number: those that count follow each other without a gap.
+    pub sequence: u64,
+    /// The number of the first block of its commit.
+    pub commit: u64,
+    /// The epoch in which it was written.
+    pub epoch: u32,
+    /// The changes of the map that it makes, in order.
+    pub changes: Vec<MapChange>,
 }
 
 /// The bytes of a block.
