@@ -15,11 +15,11 @@ use zonelab_host::tasks::{Tasks, TasksConfig};
 use zonelab_host::{CoreId, Job, NextWake, Reactor, StopSignal, WaitsFor};
 
 use crate::FtlError;
-use crate::core::{Core, Port};
+use crate::core::Core;
 use crate::metrics::Metrics;
 use crate::mount::{Start, mount};
-use crate::part::FtlShare;
-use crate::queue::{Announced, FtlQueue};
+use crate::part::{FtlPart, FtlShare};
+use crate::queue::FtlQueue;
 use crate::settings::FtlSettings;
 use crate::shape::Shape;
 use crate::upkeep::Upkeep;
@@ -32,11 +32,8 @@ type Mounted = Rc<RefCell<Option<Result<Arc<Core>, FtlError>>>>;
 ///
 /// Upkeep runs in [`Device::advance`], over a queue pair of its own.
 pub struct FtlDevice<D: Device> {
-    inner: D,
-    core: Arc<Core>,
-    info: Rc<DeviceInfo>,
-    announced: Announced,
-    port: Arc<Port>,
+    /// All but upkeep.
+    part: FtlPart<D>,
     upkeep: Tasks<Infallible>,
     bell: Rc<Notify>,
     queue: D::Queue,
@@ -46,7 +43,6 @@ pub struct FtlDevice<D: Device> {
     wake: Option<Nanos>,
     /// When the core of upkeep is free.
     core_free: Nanos,
-    now: Nanos,
     ready: Vec<QueueId>,
     done: Vec<Completion>,
 }
@@ -136,19 +132,17 @@ impl<D: Device> FtlDevice<D> {
         let end = reactor.run();
         let mounted = mounted.borrow_mut().take();
         let core = mounted.unwrap_or(Err(FtlError::Stuck))?;
+        let shown = info_of(&info, &core.shape);
+        let mut part = FtlPart::new(inner, &core, shown, Waker::noop().clone());
+        part.now = end.at;
         let device = Self {
-            info: Rc::new(info_of(&info, &core.shape)),
-            inner,
-            port: core.open_port(Waker::noop().clone()),
-            core,
-            announced: Announced::default(),
+            part,
             upkeep,
             bell,
             queue,
             is_due: true,
             wake: None,
             core_free: Nanos::ZERO,
-            now: end.at,
             ready: Vec::new(),
             done: Vec::new(),
         };
@@ -159,15 +153,15 @@ impl<D: Device> FtlDevice<D> {
     /// What wakes the thread of this device, if other threads have
     /// [parts](Self::share) of it.
     pub fn wakes(&self, waker: Waker) {
-        self.core.set_waker(waker);
+        self.core().set_waker(waker);
     }
 
     /// For other threads, of which each can have a [part](FtlShare::part).
     #[must_use]
     pub fn share(&self) -> FtlShare {
         FtlShare {
-            core: Arc::clone(&self.core),
-            info: DeviceInfo::clone(&self.info),
+            core: Arc::clone(self.core()),
+            info: DeviceInfo::clone(&self.part.info),
         }
     }
 
@@ -176,78 +170,71 @@ impl<D: Device> FtlDevice<D> {
     /// # Errors
     /// Each queue has a zone of its own, and there are no more.
     pub fn queue(&self, queue: D::Queue, depth: u32) -> Result<FtlQueue<D::Queue>, FtlError> {
-        self.core.join()?;
-        Ok(FtlQueue::new(
-            queue,
-            Arc::clone(&self.core),
-            Rc::clone(&self.info),
-            Rc::clone(&self.announced),
-            Arc::clone(&self.port),
-            depth,
-        ))
+        self.part.queue(queue, depth)
     }
 
     /// Most queue pairs at a time.
     #[must_use]
     pub fn most_queues(&self) -> u32 {
-        self.core.most_writers()
+        self.core().most_writers()
     }
 
     /// The device below.
     #[must_use]
     pub const fn inner(&self) -> &D {
-        &self.inner
+        &self.part.inner
     }
 
     /// The device below, to open queues of it.
     pub const fn inner_mut(&mut self) -> &mut D {
-        &mut self.inner
+        &mut self.part.inner
     }
 
     /// The device below, when the layer is not needed any more. What was not flushed is
     /// lost, as when power is.
     #[must_use]
     pub fn into_inner(self) -> D {
-        self.inner
+        self.part.inner
     }
 
     /// What programs plan with: a device of one conventional namespace.
     #[must_use]
     pub fn info(&self) -> &DeviceInfo {
-        &self.info
+        &self.part.info
     }
 
     /// Which zones are for what.
     #[must_use]
     pub fn shape(&self) -> &Shape {
-        &self.core.shape
+        &self.core().shape
     }
 
     /// The data zones.
     #[must_use]
     pub fn zones(&self) -> &ZoneTable {
-        &self.core.zones
+        &self.core().zones
     }
 
     /// What has been done since the mount.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
-        let zones = &self.core.zones;
-        self.core.counters.metrics(zones.free(), zones.active())
+        let zones = &self.core().zones;
+        self.core().counters.metrics(zones.free(), zones.active())
     }
 
     /// Why nothing is written any more; `None`: nothing is wrong.
     #[must_use]
     pub fn failure(&self) -> Option<FtlError> {
-        self.core.failure()
+        self.core().failure()
+    }
+
+    const fn core(&self) -> &Arc<Core> {
+        &self.part.door.core
     }
 
     /// Whether upkeep or a queue has something that no event of the device announces.
     fn has_something(&self) -> bool {
-        self.is_due
-            || self.core.wants_attention()
-            || self.port.is_released()
-            || !self.announced.borrow().is_empty()
+        self.is_due || self.core().wants_attention() || self.part.has_something()
     }
 
     /// Lets upkeep go on.
@@ -285,21 +272,21 @@ impl<D: Device> Device for FtlDevice<D> {
 
     fn next_event(&self) -> Option<Nanos> {
         if self.has_something() {
-            let is_for_queues = self.port.is_released() || !self.announced.borrow().is_empty();
-            return Some(match is_for_queues {
-                true => self.now,
-                false => self.now.max(self.core_free),
+            let now = self.part.now;
+            return Some(match self.part.has_something() {
+                true => now,
+                false => now.max(self.core_free),
             });
         }
-        match (self.inner.next_event(), self.wake) {
+        match (self.part.inner.next_event(), self.wake) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
     }
 
     fn advance(&mut self, now: Nanos, ready: &mut Vec<QueueId>) {
-        self.now = now;
-        self.inner.advance(now, &mut self.ready);
+        self.part.now = now;
+        self.part.inner.advance(now, &mut self.ready);
         for id in self.ready.drain(..) {
             match id == self.queue.id() {
                 true => self.is_due = true,
@@ -309,23 +296,22 @@ impl<D: Device> Device for FtlDevice<D> {
         if self.wake.is_some_and(|at| at <= now) {
             self.is_due = true;
         }
-        while self.is_due || self.core.wants_attention() {
+        while self.is_due || self.core().wants_attention() {
             if self.core_free > now {
                 break;
             }
             self.is_due = false;
-            if self.core.wants_attention() {
-                self.core.answer_call();
+            if self.core().wants_attention() {
+                self.core().answer_call();
                 self.bell.ring();
             }
             self.step_upkeep(now);
         }
-        self.port.take_waiting(ready);
-        ready.append(&mut self.announced.borrow_mut());
+        self.part.take_ready(ready);
     }
 
     fn wait(&mut self, span: Nanos) -> bool {
-        self.has_something() || self.inner.wait(span)
+        self.has_something() || self.part.inner.wait(span)
     }
 }
 

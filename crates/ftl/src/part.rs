@@ -23,25 +23,56 @@ impl FtlShare {
     /// drive. `waker` ends a [`Device::wait`] of `inner`.
     #[must_use]
     pub fn part<D: Device>(&self, inner: D, waker: Waker) -> FtlPart<D> {
-        FtlPart {
-            inner,
-            port: self.core.open_port(waker),
-            core: Arc::clone(&self.core),
-            info: Rc::new(self.info.clone()),
-            announced: Announced::default(),
-            now: Nanos::ZERO,
-        }
+        FtlPart::new(inner, &self.core, self.info.clone(), waker)
     }
 }
 
-/// The conventional namespace in a thread other than that of upkeep.
-pub struct FtlPart<D: Device> {
-    inner: D,
-    core: Arc<Core>,
-    info: Rc<DeviceInfo>,
-    announced: Announced,
-    port: Arc<Port>,
-    now: Nanos,
+/// The conventional namespace in one thread, without upkeep.
+pub struct FtlPart<D> {
+    pub(crate) inner: D,
+    pub(crate) info: Rc<DeviceInfo>,
+    /// Queues of which the caller of [`Device::advance`] has to hear.
+    pub(crate) announced: Announced,
+    pub(crate) door: Door,
+    pub(crate) now: Nanos,
+}
+
+/// Where upkeep knows the queues of a thread, as long as there are any.
+pub(crate) struct Door {
+    pub(crate) core: Arc<Core>,
+    pub(crate) port: Arc<Port>,
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.core.close_port(&self.port);
+    }
+}
+
+impl<D> FtlPart<D> {
+    pub(crate) fn new(inner: D, core: &Arc<Core>, info: DeviceInfo, waker: Waker) -> Self {
+        Self {
+            inner,
+            info: Rc::new(info),
+            announced: Announced::default(),
+            door: Door {
+                core: Arc::clone(core),
+                port: core.open_port(waker),
+            },
+            now: Nanos::ZERO,
+        }
+    }
+
+    /// Whether a queue can go on though no event of the device says so.
+    pub(crate) fn has_something(&self) -> bool {
+        self.door.port.is_released() || !self.announced.borrow().is_empty()
+    }
+
+    /// Queues that can go on though no event of the device said so.
+    pub(crate) fn take_ready(&self, ready: &mut Vec<QueueId>) {
+        self.door.port.take_waiting(ready);
+        ready.append(&mut self.announced.borrow_mut());
+    }
 }
 
 impl<D: Device> FtlPart<D> {
@@ -50,13 +81,13 @@ impl<D: Device> FtlPart<D> {
     /// # Errors
     /// Each queue has a zone of its own, and there are no more.
     pub fn queue(&self, queue: D::Queue, depth: u32) -> Result<FtlQueue<D::Queue>, FtlError> {
-        self.core.join()?;
+        self.door.core.join()?;
         Ok(FtlQueue::new(
             queue,
-            Arc::clone(&self.core),
+            Arc::clone(&self.door.core),
             Rc::clone(&self.info),
             Rc::clone(&self.announced),
-            Arc::clone(&self.port),
+            Arc::clone(&self.door.port),
             depth,
         ))
     }
@@ -71,10 +102,6 @@ impl<D: Device> FtlPart<D> {
     pub fn info(&self) -> &DeviceInfo {
         &self.info
     }
-
-    fn has_something(&self) -> bool {
-        self.port.is_released() || !self.announced.borrow().is_empty()
-    }
 }
 
 impl<D: Device> Device for FtlPart<D> {
@@ -86,7 +113,7 @@ impl<D: Device> Device for FtlPart<D> {
         }
         match self.inner.next_event() {
             // The thread of upkeep will say.
-            None if self.port.has_waiting() => Some(Nanos::MAX),
+            None if self.door.port.has_waiting() => Some(Nanos::MAX),
             next => next,
         }
     }
@@ -94,8 +121,7 @@ impl<D: Device> Device for FtlPart<D> {
     fn advance(&mut self, now: Nanos, ready: &mut Vec<QueueId>) {
         self.now = now;
         self.inner.advance(now, ready);
-        self.port.take_waiting(ready);
-        ready.append(&mut self.announced.borrow_mut());
+        self.take_ready(ready);
     }
 
     fn wait(&mut self, span: Nanos) -> bool {
@@ -105,9 +131,3 @@ impl<D: Device> Device for FtlPart<D> {
 
 /// In virtual time, upkeep is in a time of its own, and what needs it does not end: reads do not.
 impl<D: Modelled> Modelled for FtlPart<D> {}
-
-impl<D: Device> Drop for FtlPart<D> {
-    fn drop(&mut self) {
-        self.core.close_port(&self.port);
-    }
-}
