@@ -38,7 +38,8 @@ pub(crate) struct Changes {
     stripes: Box<[Stripe]>,
     /// Numbers changes; of one block in the order in which they were made.
     sequence: AtomicU64,
-    lanes: Mutex<Vec<Arc<Lane>>>,
+    /// Of queues that there are, and of those that are gone until their changes are taken.
+    pub(crate) lanes: Mutex<Vec<Arc<Lane>>>,
     /// Changes in all lists.
     pending: AtomicU32,
 }
@@ -144,7 +145,7 @@ impl Changes {
 
     /// Takes all changes that were written down, in order.
     pub(crate) fn take(&self, taken: &mut Vec<MapChange>) {
-        let lanes = lock(&self.lanes);
+        let mut lanes = lock(&self.lanes);
         // All at once: a change in one list may come after one of the same block in
         // another, and must not be taken without it.
         let mut lists: Vec<MutexGuard<'_, Vec<_>>> =
@@ -155,6 +156,10 @@ impl Changes {
         }
         self.pending.fetch_sub(all.len() as u32, Ordering::Relaxed);
         drop(lists);
+        // Nobody else has the list of a queue that is gone: nothing can be added to it.
+        lanes.retain_mut(|lane| {
+            Arc::get_mut(lane).is_none_or(|lane| !lock(&lane.pending).is_empty())
+        });
         all.sort_unstable_by_key(|(sequence, _)| *sequence);
         taken.extend(all.into_iter().map(|(_, change)| change));
     }

@@ -7,6 +7,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use layer::{Fuse, Machine, Shadow, each_seed};
+use zonelab_device::{Buf, Command, Lba, Op, QueuePair, Tag};
+use zonelab_ftl::{FtlSettings, Placement};
 use zonelab_host::Rng;
 
 #[test]
@@ -35,4 +37,44 @@ fn blocks_hold_what_was_written() {
         }
         machine.run(ftl, &fuse, vec![check]);
     });
+}
+
+/// Programs end with writes under way, more often than there are zones: others write on, and
+/// what was under way has changed nothing.
+#[test]
+fn queues_that_are_dropped_at_work_take_no_room() {
+    for placement in [Placement::Write, Placement::Append, Placement::SharedAppend] {
+        let settings = FtlSettings {
+            placement,
+            ..FtlSettings::default()
+        };
+        let mut machine = Machine::new(&layer::drive(24, 32));
+        let mut ftl = machine.mount(layer::format(0.15), &settings);
+        let blocks = ftl.shape().logical_blocks;
+        let shadow: Shadow = Rc::new(RefCell::new(vec![layer::Block::default(); blocks as usize]));
+        let fuse = Fuse::after(u64::MAX, 0);
+        let mut rng = Rng::new(1, 0);
+        for _ in 0..100 {
+            let mut dropped = machine.open_queue(&ftl);
+            for tag in 0..4 {
+                let op = Op::Write {
+                    slba: Lba(rng.below(blocks.into())),
+                    nlb: 1,
+                };
+                let data = Buf::from(vec![0xdd; 4096]);
+                let taken = dropped.submit(Command::new(op), Tag(tag), Some(data));
+                taken.expect("the queue has room");
+            }
+            dropped.ring();
+            drop(dropped);
+            let clients = layer::clients(&shadow, blocks, 1, 2, 20, &mut rng);
+            ftl = machine.run(ftl, &fuse, clients);
+        }
+        for block in shadow.borrow_mut().iter_mut() {
+            block.floor = block.ended;
+        }
+        let check = Rc::clone(&shadow);
+        let check: layer::Main = Box::new(move |io| Box::pin(layer::check_all(io, check)));
+        machine.run(ftl, &fuse, vec![check]);
+    }
 }

@@ -136,22 +136,6 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
             }
         }
     }
-
-    /// A command to a zone has ended.
-    fn end_command(&mut self, zone: DataZone, has_failed: bool) {
-        let over = self.with_writer(|writer| {
-            let frontier = writer.zone(zone);
-            frontier.in_flight -= 1;
-            frontier.has_failed |= has_failed;
-            match frontier.is_over() {
-                true => writer.put_away(),
-                false => None,
-            }
-        });
-        if let Some(over) = over {
-            self.core.hand_in(over);
-        }
-    }
 }
 
 /// Whether a write that ended so may well succeed in another zone.

@@ -19,7 +19,7 @@ use zonelab_device::{
 use zonelab_nvme::Status;
 use zonelab_nvme::command::DatasetRange;
 
-use crate::blocks::{LogicalBlock, MapChange};
+use crate::blocks::{DataZone, LogicalBlock, MapChange};
 use crate::changes::Lane;
 use crate::core::{Core, Port};
 use crate::epochs::Reads;
@@ -94,15 +94,6 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
             depth,
             has_submitted: false,
             is_waiting: false,
-        }
-    }
-
-    /// Runs `f` with the zones that this queue writes to.
-    #[inline]
-    fn with_writer<T>(&mut self, f: impl FnOnce(&mut Writer) -> T) -> T {
-        match self.core.settings.placement {
-            Placement::SharedAppend => f(&mut crate::sync::lock(&self.core.shared)),
-            Placement::Write | Placement::Append => f(&mut self.writer),
         }
     }
 
@@ -350,20 +341,46 @@ impl<Q: DeviceQueue> QueuePair for FtlQueue<Q> {
     }
 }
 
-/// Zones that the queue has not written full go to others.
+impl<Q> FtlQueue<Q> {
+    /// Runs `f` with the zones that this queue writes to.
+    #[inline]
+    fn with_writer<T>(&mut self, f: impl FnOnce(&mut Writer) -> T) -> T {
+        match self.core.settings.placement {
+            Placement::SharedAppend => f(&mut crate::sync::lock(&self.core.shared)),
+            Placement::Write | Placement::Append => f(&mut self.writer),
+        }
+    }
+
+    /// A command to a zone has ended.
+    fn end_command(&mut self, zone: DataZone, has_failed: bool) {
+        let over = self.with_writer(|writer| {
+            let frontier = writer.zone(zone);
+            frontier.in_flight -= 1;
+            frontier.has_failed |= has_failed;
+            match frontier.is_over() {
+                true => writer.put_away(),
+                false => None,
+            }
+        });
+        if let Some(over) = over {
+            self.core.hand_in(over);
+        }
+    }
+}
+
+/// The zone that the queue has not written full goes to others.
 impl<Q> Drop for FtlQueue<Q> {
     fn drop(&mut self) {
-        self.core.leave();
-        for mut frontier in std::mem::take(&mut self.writer).into_zones() {
-            match frontier.in_flight {
-                0 if !frontier.has_failed => self.core.give_back(frontier),
-                // What becomes of its commands nobody will hear.
-                _ => {
-                    frontier.has_failed = true;
-                    frontier.in_flight = 0;
-                    self.core.hand_in(frontier);
-                }
+        // What becomes of commands under way nobody will hear: their zones are given up.
+        for flight in std::mem::take(&mut self.flights) {
+            if let (_, Flight::Write { zone, .. }) = flight {
+                self.end_command(zone, true);
             }
         }
+        for frontier in std::mem::take(&mut self.writer).into_zones() {
+            debug_assert_eq!(frontier.in_flight, 0, "commands have been ended");
+            self.core.give_back(frontier);
+        }
+        self.core.leave();
     }
 }

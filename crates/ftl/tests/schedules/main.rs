@@ -133,6 +133,10 @@ fn the_journal_ends_as_the_map_does() {
         assert_eq!(journal.len(), 2);
         let last = journal.last().and_then(|change| change.to);
         assert_eq!(last, changes.map.get(LogicalBlock(0)));
+        assert!(
+            sync::lock(&changes.lanes).is_empty(),
+            "the lists of queues that are gone are gone"
+        );
     });
 }
 

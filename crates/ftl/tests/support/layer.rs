@@ -10,7 +10,9 @@ use zonelab_device::{
     Buf, Command, Completion, Device, DeviceInfo, DeviceQueue, Lba, Modelled, Nanos, Op, QueueId,
     QueuePair, RejectReason, Rejected, Tag,
 };
-use zonelab_ftl::{FormatSettings, FtlDevice, FtlError, FtlSettings, Placement, Policy, Start};
+use zonelab_ftl::{
+    FormatSettings, FtlDevice, FtlError, FtlQueue, FtlSettings, Placement, Policy, Start,
+};
 use zonelab_host::tasks::{Io, Tasks, TasksConfig};
 use zonelab_host::{Bell, CoreId, Job, NextWake, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_nvme::Status;
@@ -287,6 +289,14 @@ impl Machine {
 
     fn open(drive: &Emulated) -> EmulatedQueue {
         drive.open_queue(256, HostCosts::FREE, Rng::new(1, 0))
+    }
+
+    /// A queue of the layer, in the present.
+    pub(crate) fn open_queue(&self, ftl: &FtlDevice<Emulated>) -> FtlQueue<EmulatedQueue> {
+        let queue = ftl.queue(Self::open(ftl.inner()), 64);
+        let mut queue = queue.expect("there are few queues");
+        queue.enter(self.now);
+        queue
     }
 
     /// Mounts; `None`: power was lost meanwhile.
