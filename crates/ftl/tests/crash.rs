@@ -7,7 +7,7 @@ mod layer;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use layer::{Fuse, Machine, Main, Shadow, each_seed};
+use layer::{Fuse, Machine, Main, Shadow, seeds::each_seed};
 use zonelab_device::{Buf, Lba, Op};
 use zonelab_ftl::Start;
 use zonelab_host::Rng;

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use futures_util::future::join3;
-use support::{Cut, End, Machine, any_tiny, each_seed, settings};
+use support::{Cut, End, Machine, any_tiny, seeds::each_seed, settings};
 use zonelab_device::{NamespaceId, Nanos};
 use zonelab_ftl::media::ZoneUse;
 use zonelab_ftl::{

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use futures_util::future::join;
-use support::{Cut, End, Machine, any_tiny, each_seed, settings, tiny};
+use support::{Cut, End, Machine, any_tiny, seeds::each_seed, settings, tiny};
 use zonelab_device::{NamespaceId, Nanos};
 use zonelab_ftl::{Durable, ForwardMap, FtlError, LogicalBlock, MapChange, PhysicalBlock};
 use zonelab_host::Rng;

@@ -6,7 +6,7 @@ mod layer;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use layer::{Fuse, Machine, Shadow, each_seed};
+use layer::{Fuse, Machine, Shadow, seeds::each_seed};
 use zonelab_device::{Buf, Command, Lba, Op, QueuePair, Tag};
 use zonelab_ftl::{FtlSettings, Placement};
 use zonelab_host::Rng;
