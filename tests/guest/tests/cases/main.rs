@@ -11,6 +11,7 @@ mod dissected;
 mod file_systems;
 mod initiator;
 mod killed;
+mod layer;
 mod limits;
 mod passthrough;
 mod pcie;
@@ -162,10 +163,10 @@ fn main() -> ExitCode {
         for &(name, case) in passthrough::CASES {
             trials.push(trial(&machine, name, move |guest, _| case(guest)));
         }
-        let by_uio = uio::CASES.iter().chain(pcie::CASES);
+        let by_uio = uio::CASES.iter().chain(layer::CASES).chain(pcie::CASES);
         trials.extend(by_uio.map(|case| handed_over(&machine, &uio::WAY, case)));
         let machine = Arc::new(Machine::new(kernel, Chassis::Iommu));
-        let by_vfio = vfio::CASES.iter().chain(pcie::CASES);
+        let by_vfio = vfio::CASES.iter().chain(layer::CASES).chain(pcie::CASES);
         trials.extend(by_vfio.map(|case| handed_over(&machine, &vfio::WAY, case)));
     }
     libtest_mimic::run(&arguments, trials).exit_code()
