@@ -26,11 +26,15 @@ fn named(text: &str) -> BTreeSet<&str> {
     spans.filter(is_name).collect()
 }
 
-/// Names of the tests in a file of Rust.
+/// Names of the tests in a file of Rust: functions marked as tests, and the cases of the
+/// guest, which stand in tables as a name and the function of that name.
 fn tests(text: &str) -> impl Iterator<Item = &str> {
     let mut is_test = false;
     text.lines().filter_map(move |line| {
         let line = line.trim_start();
+        if let Some(name) = case(line) {
+            return Some(name);
+        }
         if line == "#[test]" {
             is_test = true;
         } else if !line.starts_with("#[") && !line.starts_with("//") && is_test {
@@ -39,6 +43,16 @@ fn tests(text: &str) -> impl Iterator<Item = &str> {
         }
         None
     })
+}
+
+/// The name in a line of a table of cases: `("reads_and_writes", reads_and_writes)`. The
+/// function may have a path, and leave out the first words of the name.
+fn case(line: &str) -> Option<&str> {
+    let (_, pair) = line.split_once("(\"")?;
+    let (name, rest) = pair.split_once("\", ")?;
+    let (function, _) = rest.split_once(')')?;
+    let function = function.rsplit("::").next()?;
+    (!function.is_empty() && name.ends_with(function)).then_some(name)
 }
 
 /// Tests that documents name and that `files` do not have: `document: name`.
@@ -78,15 +92,22 @@ fn a_test_that_is_not_there_is_found() {
     let files = [
         file(
             "a.rs",
-            "#[test]\n/// It is.\n#[expect(x)]\n    fn one_two_three() {\nfn no_test_at_all() {",
+            "#[test]\n/// It is.\n#[expect(x)]\n    fn one_two_three() {\nfn no_test_at_all() {\n\
+             &[(\"four_five_six\", m::five_six)];\nok(\"no_case_this\", other)",
         ),
-        file("b.md", "`one_two_three`, `zonelab_a_b`, `a_b` and a_b_c"),
+        file(
+            "b.md",
+            "`one_two_three`, `four_five_six`, `zonelab_a_b`, `a_b` and a_b_c",
+        ),
         file(
             "c.md",
-            "| x | `no_test_at_all`, `one_two_three` | `Not_a_name` |",
+            "| x | `no_test_at_all`, `one_two_three`, `no_case_this` | `Not_a_name` |",
         ),
     ];
     assert_eq!(missing(&["b.md"], &files), Vec::<String>::new());
-    assert_eq!(missing(&["c.md"], &files), ["c.md: no_test_at_all"]);
+    assert_eq!(
+        missing(&["c.md"], &files),
+        ["c.md: no_case_this", "c.md: no_test_at_all"]
+    );
     assert_eq!(missing(&["d.md"], &files), ["d.md: it is not there itself"]);
 }
