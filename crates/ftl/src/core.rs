@@ -14,7 +14,7 @@ use crate::metrics::Counters;
 use crate::settings::{FtlSettings, Placement};
 use crate::shape::Shape;
 use crate::sync::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Mutex, Ordering, lock};
-use crate::zones::{By, ZoneTable};
+use crate::zones::{Generation, ZoneTable};
 use crate::{FtlError, durable::Durable};
 
 /// Most changes that wait for a commit, however many the journal has room for: these
@@ -23,9 +23,8 @@ const MOST_PENDING: u32 = 32 * 1024;
 /// Free zones that queues leave to the collector: one into which it moves a victim, and
 /// one for what losses of power make it move again.
 pub(crate) const KEPT_FREE: u32 = 2;
-/// Active zones that are the collector's: the one that it writes, and one
-/// whose footer is written.
-const KEPT_ACTIVE: u32 = 2;
+/// Most [generations](FtlSettings::generations).
+const MOST_GENERATIONS: u32 = 4;
 
 /// Queues of one thread, as far as they wait for upkeep.
 #[derive(Debug)]
@@ -119,7 +118,18 @@ impl Core {
         most_pending: u32,
         map: ForwardMap,
     ) -> Result<Self, FtlError> {
-        let needed = Durable::ACTIVE_ZONES + KEPT_ACTIVE + 1;
+        let generations = settings.generations;
+        // Of each generation a zone is written, one of some generation gets its footer, and
+        // another is a program's.
+        let needed = Durable::ACTIVE_ZONES + generations + 2;
+        let most = MOST_GENERATIONS.min((shape.reserved_zones - 1).saturating_sub(KEPT_FREE));
+        if !(1..=most).contains(&generations) {
+            return Err(FtlError::setting(
+                "generations",
+                generations,
+                format!("1 to {most} with {} reserved zones", shape.reserved_zones),
+            ));
+        }
         let limit = limit.unwrap_or(u32::MAX);
         if limit < needed {
             return Err(FtlError::TooFewActive {
@@ -180,8 +190,19 @@ impl Core {
     pub(crate) fn most_writers(&self) -> u32 {
         match self.settings.placement {
             Placement::SharedAppend => u32::MAX,
-            _ => (self.active_limit - KEPT_ACTIVE).min(self.shape.reserved_zones - 1 - KEPT_FREE),
+            _ => self.active_for_queues().min(self.reserve_for_queues()),
         }
+    }
+
+    /// Active zones that queues can have: all but those that the collector writes, and one
+    /// of its own whose footer is written.
+    const fn active_for_queues(&self) -> u32 {
+        self.active_limit - self.settings.generations - 1
+    }
+
+    /// Reserved zones that can be partly written by queues.
+    pub(crate) const fn reserve_for_queues(&self) -> u32 {
+        self.shape.reserved_zones - self.settings.generations - KEPT_FREE
     }
 
     /// A queue more.
@@ -198,7 +219,7 @@ impl Core {
         joined.map(drop).map_err(|queues| FtlError::TooManyQueues {
             queues,
             most_active: match self.has_active_limit {
-                true => (self.active_limit - KEPT_ACTIVE).to_string(),
+                true => self.active_for_queues().to_string(),
                 false => "any number of".to_owned(),
             },
             reserved: self.shape.reserved_zones,
@@ -217,12 +238,12 @@ impl Core {
         if let Some(partial) = lock(&self.partial).pop() {
             return Some(partial);
         }
-        let limit = self.active_limit - KEPT_ACTIVE;
-        let zone = self.zones.take_free(By::Queues, KEPT_FREE, limit)?;
+        let limit = self.active_for_queues();
+        let zone = self.zones.take_free(Generation::QUEUES, KEPT_FREE, limit)?;
         if self.is_short() {
             self.call();
         }
-        Some(Frontier::new(zone, By::Queues, &self.shape))
+        Some(Frontier::new(zone, Generation::QUEUES, &self.shape))
     }
 
     /// So few zones are free that the collector must not waste any: what it moves has to
@@ -232,9 +253,10 @@ impl Core {
     }
 
     /// A zone for the collector to write; `None`: not now.
-    pub(crate) fn zone_for_collector(&self) -> Option<Frontier> {
-        let zone = self.zones.take_free(By::Collector, 0, KEPT_ACTIVE)?;
-        Some(Frontier::new(zone, By::Collector, &self.shape))
+    pub(crate) fn zone_for_collector(&self, generation: Generation) -> Option<Frontier> {
+        let limit = self.settings.generations + 1;
+        let zone = self.zones.take_free(generation, 0, limit)?;
+        Some(Frontier::new(zone, generation, &self.shape))
     }
 
     /// A queue is closed before its zone is full.
@@ -244,7 +266,7 @@ impl Core {
 
     /// A zone was found partly written.
     pub(crate) fn add_partial(&self, frontier: Frontier) {
-        self.zones.note_open(frontier.zone, frontier.by);
+        self.zones.note_open(frontier.zone, frontier.generation);
         lock(&self.partial).push(frontier);
     }
 

@@ -2,15 +2,15 @@
 
 use crate::blocks::{DataZone, LogicalBlock, PhysicalBlock};
 use crate::shape::Shape;
-use crate::zones::By;
+use crate::zones::Generation;
 
 /// A zone that is being written, and which logical blocks went where in it: what its
 /// footer will say.
 #[derive(Debug)]
 pub(crate) struct Frontier {
     pub(crate) zone: DataZone,
-    /// Who writes it.
-    pub(crate) by: By,
+    /// What it is written with.
+    pub(crate) generation: Generation,
     /// Blocks that were written, or that writes under way will have written.
     pub(crate) next: u32,
     /// Commands under way.
@@ -26,10 +26,10 @@ pub(crate) struct Frontier {
 
 impl Frontier {
     /// An empty zone.
-    pub(crate) fn new(zone: DataZone, by: By, shape: &Shape) -> Self {
+    pub(crate) fn new(zone: DataZone, generation: Generation, shape: &Shape) -> Self {
         Self {
             zone,
-            by,
+            generation,
             next: 0,
             in_flight: 0,
             has_failed: false,

@@ -8,7 +8,7 @@ use zonelab_host::tasks::Io;
 
 use crate::FtlError;
 use crate::blocks::{DataZone, LogicalBlock, PhysicalBlock};
-use crate::core::{Core, KEPT_FREE};
+use crate::core::Core;
 use crate::durable::Durable;
 use crate::frontier::Frontier;
 use crate::map::ForwardMap;
@@ -16,7 +16,7 @@ use crate::media;
 use crate::settings::{FormatSettings, FtlSettings};
 use crate::shape::Shape;
 use crate::upkeep::Upkeep;
-use crate::zones::{By, ZoneUse};
+use crate::zones::{Generation, ZoneUse};
 
 /// What to begin with.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,17 +116,15 @@ fn take_over(core: &Core, zones: &[media::Zone]) -> Result<Found, FtlError> {
     // The collector goes on where it has most room, so that it has as much as before.
     partial.sort_by_key(Frontier::left);
     let collectors = partial.pop().map(|mut frontier| {
-        frontier.by = By::Collector;
-        core.zones.note_open(frontier.zone, frontier.by);
+        frontier.generation = Generation::MOVED;
+        core.zones.note_open(frontier.zone, frontier.generation);
         frontier
     });
     for frontier in partial {
         core.add_partial(frontier);
     }
     // More than are written again are closed.
-    let most = core
-        .most_writers()
-        .min(shape.reserved_zones - 1 - KEPT_FREE);
+    let most = core.most_writers().min(core.reserve_for_queues());
     for mut frontier in core.partial_beyond(most as usize) {
         frontier.has_failed |= frontier.left() > 0;
         core.hand_in(frontier);
@@ -143,7 +141,7 @@ fn partial_zones(shape: &Shape, zones: &[media::Zone]) -> Vec<Frontier> {
     let partial = data.filter_map(|zone| {
         let reported = &zones[shape.zone_of(zone) as usize];
         reported.is_active().then(|| {
-            let mut frontier = Frontier::new(zone, By::Queues, shape);
+            let mut frontier = Frontier::new(zone, Generation::QUEUES, shape);
             frontier.next = reported.written.min(shape.data_blocks());
             frontier.footer_written = reported.written - frontier.next;
             frontier

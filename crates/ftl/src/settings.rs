@@ -49,6 +49,10 @@ pub struct FtlSettings {
     pub victims: Policy,
     /// The collector lets the drive copy blocks, where it can. Default: yes.
     pub device_copy: bool,
+    /// Zones that the collector writes at a time, by how often what it moves has been moved:
+    /// what stays valid for long is not mixed with what will be garbage soon. Each takes an
+    /// active zone and a reserved one. 1 to 4; default 1.
+    pub generations: u32,
     /// Free zones below which the collector works. Default: half of the reserved zones;
     /// at least 3, at most the reserved zones less 1.
     pub collect_below: Option<u32>,
@@ -66,6 +70,7 @@ impl Default for FtlSettings {
             placement: Placement::default(),
             victims: Policy::Greedy,
             device_copy: true,
+            generations: 1,
             collect_below: None,
             keeps_data: true,
             seed: 1,

@@ -32,6 +32,7 @@ impl ZoneUse {
 #[derive(Debug)]
 struct Cell {
     state: AtomicU8,
+    generation: AtomicU8,
     /// Blocks that the map knows here.
     valid: AtomicU32,
     /// The number of the zone among those that were closed: the smaller, the older.
@@ -47,17 +48,31 @@ pub struct ZoneTable {
     free_count: AtomicU32,
     /// Zones that were closed.
     closings: AtomicU64,
-    /// Zones that the drive counts as active for data, by who writes them.
+    /// Zones that the drive counts as active for data: of programs, and of the collector.
     active: [AtomicU32; 2],
 }
 
-/// Who writes a zone.
+/// How often what a zone was opened for had been moved: 0 is what programs write, 1 what the
+/// collector moves out of such zones, and so on. (After a mount all closed zones are taken for
+/// the former.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum By {
+pub(crate) struct Generation(pub(crate) u8);
+
+impl Generation {
     /// What programs write.
-    Queues,
-    /// What the collector moves.
-    Collector,
+    pub(crate) const QUEUES: Self = Self(0);
+    /// What the collector moves for the first time.
+    pub(crate) const MOVED: Self = Self(1);
+
+    /// What is moved out of such a zone, if there are `most` generations of moved blocks.
+    pub(crate) fn next(self, most: u32) -> Self {
+        Self(u32::from(self.0 + 1).min(most) as u8)
+    }
+
+    /// Where the active zones of those who write it are counted.
+    const fn writer(self) -> usize {
+        (self.0 > 0) as usize
+    }
 }
 
 impl ZoneTable {
@@ -65,6 +80,7 @@ impl ZoneTable {
     pub(crate) fn new(zones: u32) -> Self {
         let cells = (0..zones).map(|_| Cell {
             state: AtomicU8::new(ZoneUse::Closed as u8),
+            generation: AtomicU8::new(Generation::QUEUES.0),
             valid: AtomicU32::new(0),
             closed: AtomicU64::new(0),
         });
@@ -149,29 +165,41 @@ impl ZoneTable {
         self.free_count.store(free.len() as u32, Ordering::Release);
     }
 
+    /// How often what it was opened for had been moved.
+    pub(crate) fn generation(&self, zone: DataZone) -> Generation {
+        Generation(self.cell(zone).generation.load(Ordering::Relaxed))
+    }
+
     /// Takes a zone to write, if more than `keep` are free and fewer than `active` are
-    /// active of those that the same write.
-    pub(crate) fn take_free(&self, by: By, keep: u32, active: u32) -> Option<DataZone> {
+    /// active of those that the same write: programs, or the collector.
+    pub(crate) fn take_free(
+        &self,
+        generation: Generation,
+        keep: u32,
+        active: u32,
+    ) -> Option<DataZone> {
         let mut free = lock(&self.free);
-        let written = self.active[by as usize].load(Ordering::Acquire);
+        let written = self.active[generation.writer()].load(Ordering::Acquire);
         if free.len() as u32 <= keep || written >= active {
             return None;
         }
         let zone = free.pop_front()?;
         self.free_count.store(free.len() as u32, Ordering::Release);
-        self.note_open(zone, by);
+        self.note_open(zone, generation);
         Some(zone)
     }
 
     /// It is open: taken, or found so.
-    pub(crate) fn note_open(&self, zone: DataZone, by: By) {
-        self.active[by as usize].fetch_add(1, Ordering::AcqRel);
+    pub(crate) fn note_open(&self, zone: DataZone, generation: Generation) {
+        self.active[generation.writer()].fetch_add(1, Ordering::AcqRel);
+        let cell = self.cell(zone);
+        cell.generation.store(generation.0, Ordering::Relaxed);
         self.set_state(zone, ZoneUse::Open);
     }
 
     /// An open zone is written as far as it will be, and not active any more.
-    pub(crate) fn note_closed(&self, zone: DataZone, by: By) {
-        self.active[by as usize].fetch_sub(1, Ordering::AcqRel);
+    pub(crate) fn note_closed(&self, zone: DataZone) {
+        self.active[self.generation(zone).writer()].fetch_sub(1, Ordering::AcqRel);
         self.note_found_closed(zone);
     }
 
@@ -183,8 +211,8 @@ impl ZoneTable {
     }
 
     /// An open zone can be written no more, and never again.
-    pub(crate) fn note_lost(&self, zone: DataZone, by: By) {
-        self.active[by as usize].fetch_sub(1, Ordering::AcqRel);
+    pub(crate) fn note_lost(&self, zone: DataZone) {
+        self.active[self.generation(zone).writer()].fetch_sub(1, Ordering::AcqRel);
         self.set_state(zone, ZoneUse::Retired);
     }
 }

@@ -69,8 +69,8 @@ fn what_a_loss_of_power_leaves_is_sound() {
     each_seed(test, 60, |seed| {
         let mut rng = Rng::new(seed, 0);
         let config = layer::any_drive(&mut rng);
-        let settings = layer::any_settings(&mut rng);
         let mut machine = Machine::new(&config);
+        let settings = machine.any_settings(&mut rng);
         let ftl = machine.mount(layer::format(0.15), &settings);
         let blocks = ftl.shape().logical_blocks;
         drop(ftl);

@@ -23,13 +23,13 @@ fn what_was_flushed_survives() {
         let config = layer::any_drive(&mut rng);
         let mut machine = Machine::new(&config);
         let spare = [0.07, 0.15, 0.28][rng.below(3) as usize];
-        let settings = layer::any_settings(&mut rng);
+        let settings = machine.any_settings(&mut rng);
         let mut ftl = Some(machine.mount(layer::format(spare), &settings));
         let blocks = ftl.as_ref().map_or(0, |ftl| ftl.shape().logical_blocks);
         let shadow: Shadow = Rc::new(RefCell::new(vec![layer::Block::default(); blocks as usize]));
         let mut cuts = 0;
         while cuts < CUTS {
-            let settings = layer::any_settings(&mut rng);
+            let settings = machine.any_settings(&mut rng);
             let mounted = match ftl.take() {
                 Some(ftl) => ftl,
                 None => {
@@ -79,7 +79,7 @@ fn contested_blocks_stay_as_they_were_seen() {
         let mut rng = Rng::new(seed, 0);
         let config = layer::any_drive(&mut rng);
         let mut machine = Machine::new(&config);
-        let settings = layer::any_settings(&mut rng);
+        let settings = machine.any_settings(&mut rng);
         let mut ftl = machine.mount(layer::format(0.28), &settings);
         let never = Fuse::after(u64::MAX, 0);
         let contested = 40;

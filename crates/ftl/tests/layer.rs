@@ -16,8 +16,8 @@ fn blocks_hold_what_was_written() {
     each_seed("--test layer blocks_hold_what_was_written", 600, |seed| {
         let mut rng = Rng::new(seed, 0);
         let config = layer::any_drive(&mut rng);
-        let settings = layer::any_settings(&mut rng);
         let mut machine = Machine::new(&config);
+        let settings = machine.any_settings(&mut rng);
         let spare = [0.07, 0.15, 0.28][rng.below(3) as usize];
         let ftl = machine.mount(layer::format(spare), &settings);
         let blocks = ftl.shape().logical_blocks;

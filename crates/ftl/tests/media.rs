@@ -63,7 +63,7 @@ fn failures_of_zones_lose_nothing() {
         config.mapping = zonelab_ssd::config::MappingConfig::Direct;
         config.geometry.blocks_per_plane *= 2;
         let mut machine = Machine::new(&config);
-        let mut settings = layer::any_settings(&mut rng);
+        let mut settings = machine.any_settings(&mut rng);
         let mut ftl = machine.mount(layer::format(0.28), &settings);
         let shape = ftl.shape().clone();
         let zones = shape.first_data_zone()..shape.zones;
@@ -86,7 +86,7 @@ fn failures_of_zones_lose_nothing() {
                 fuse.lose(&machine.drive, machine.now);
                 machine.now = fuse.ready();
             }
-            settings = layer::any_settings(&mut rng);
+            settings = machine.any_settings(&mut rng);
             let mounted = machine.mount(Start::Mount, &settings);
             let check = Rc::clone(&shadow);
             let check: Main = Box::new(|io| Box::pin(layer::check_all(io, check)));

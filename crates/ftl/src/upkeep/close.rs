@@ -24,7 +24,7 @@ impl Upkeep {
     pub(super) fn close(self: &Rc<Self>, frontier: Frontier) {
         self.closing.set(self.closing.get() + 1);
         self.spawn(async move |upkeep| {
-            let (zone, by) = (frontier.zone, frontier.by);
+            let zone = frontier.zone;
             let is_whole = match frontier.has_failed {
                 false => upkeep.write_footer(&frontier).await,
                 true => false,
@@ -35,9 +35,9 @@ impl Upkeep {
                 footers[zone.0 as usize] = Some(frontier.holds);
             }
             match is_closed {
-                true => upkeep.core.zones.note_closed(zone, by),
+                true => upkeep.core.zones.note_closed(zone),
                 false => {
-                    upkeep.core.zones.note_lost(zone, by);
+                    upkeep.core.zones.note_lost(zone);
                     upkeep.to_evacuate.borrow_mut().push(zone);
                 }
             }

@@ -157,6 +157,8 @@ impl Upkeep {
         let mut next = 0;
         let mut batch = self.next_batch(zone, &holds, &mut next);
         let mut data = self.read_batch(&mut batch).await?;
+        let core = &self.core;
+        let generation = core.zones.generation(zone).next(core.settings.generations);
         while !batch.is_empty() || next < holds.len() as u32 {
             // The next blocks are read while these are written.
             let (read, moved) = join(
@@ -166,7 +168,7 @@ impl Upkeep {
                     data.map(|data| (batch, data))
                 },
                 async {
-                    self.write_batch(batch, data).await?;
+                    self.write_batch(batch, data, generation).await?;
                     match self.core.is_critical() {
                         true => self.commit().await,
                         false => Ok(()),

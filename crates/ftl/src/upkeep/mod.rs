@@ -34,8 +34,8 @@ pub(crate) struct Upkeep {
     bell: Rc<Notify>,
     lane: Arc<Lane>,
     victims: RefCell<Victims>,
-    /// The zone that the collector writes.
-    frontier: RefCell<Option<Frontier>>,
+    /// The zones that the collector writes, one of each generation at most.
+    frontiers: RefCell<Vec<Frontier>>,
     /// Zones that are empty of valid blocks, and are being reset.
     recycling: Cell<u32>,
     /// Zones that are being closed.
@@ -67,7 +67,7 @@ impl Upkeep {
             bell,
             lane: core.changes.join(),
             victims: RefCell::new(Victims::new(settings.victims, shape.data_blocks(), rng)),
-            frontier: RefCell::new(None),
+            frontiers: RefCell::default(),
             recycling: Cell::new(0),
             closing: Cell::new(0),
             awaiting: Cell::new(0),
@@ -87,7 +87,7 @@ impl Upkeep {
         *self.to_evacuate.borrow_mut() = found.to_evacuate;
         match found.frontier {
             Some(full) if full.left() == 0 => self.core.hand_in(full),
-            frontier => *self.frontier.borrow_mut() = frontier,
+            frontier => self.frontiers.borrow_mut().extend(frontier),
         }
     }
 

@@ -12,6 +12,7 @@ use crate::FtlError;
 use crate::blocks::{LogicalBlock, PhysicalBlock};
 use crate::frontier::Frontier;
 use crate::metrics::Counters;
+use crate::zones::Generation;
 
 /// Blocks between two that are wanted which are read with them, since a command more
 /// costs more than they do.
@@ -151,6 +152,7 @@ impl Upkeep {
         self: &Rc<Self>,
         mut batch: Batch,
         mut data: Option<Vec<u8>>,
+        generation: Generation,
     ) -> Result<(), FtlError> {
         let mut done = 0;
         let mut failures = 0;
@@ -165,7 +167,7 @@ impl Upkeep {
                 data = self.read_batch(&mut batch).await?;
                 continue;
             }
-            let mut frontier = self.zone_to_write().await?;
+            let mut frontier = self.zone_to_write(generation).await?;
             let (next, left) = (frontier.next, frontier.left() as usize);
             let some = &batch.blocks[done..batch.blocks.len().min(done + left)];
             let (some, written) = match &data {
@@ -203,20 +205,29 @@ impl Upkeep {
             }
             match frontier.is_over() {
                 true => self.close(frontier),
-                false => *self.frontier.borrow_mut() = Some(frontier),
+                false => self.frontiers.borrow_mut().push(frontier),
             }
         }
         Ok(())
     }
 
-    /// The zone that the collector writes, with room for a block at least.
-    async fn zone_to_write(self: &Rc<Self>) -> Result<Frontier, FtlError> {
+    /// The zone that the collector writes with a generation, with room for a block at least;
+    /// one of another generation if zones are critically short, or none is to be had.
+    async fn zone_to_write(self: &Rc<Self>, generation: Generation) -> Result<Frontier, FtlError> {
         loop {
             let seen = self.bell.changes();
-            if let Some(frontier) = self.frontier.borrow_mut().take() {
+            if let Some(frontier) = self.open_frontier(|open| open.generation == generation) {
                 return Ok(frontier);
             }
-            if let Some(frontier) = self.core.zone_for_collector() {
+            if self.core.is_critical()
+                && let Some(frontier) = self.open_frontier(|_| true)
+            {
+                return Ok(frontier);
+            }
+            if let Some(frontier) = self.core.zone_for_collector(generation) {
+                return Ok(frontier);
+            }
+            if let Some(frontier) = self.open_frontier(|_| true) {
                 return Ok(frontier);
             }
             if let Some(error) = self.core.failure() {
@@ -226,6 +237,15 @@ impl Upkeep {
             self.note_room();
             self.bell.after(seen).await;
         }
+    }
+
+    /// Takes a zone that the collector writes: of those wanted, the one with most room.
+    fn open_frontier(&self, is_wanted: impl Fn(&Frontier) -> bool) -> Option<Frontier> {
+        let mut frontiers = self.frontiers.borrow_mut();
+        let wanted = frontiers.iter().enumerate();
+        let wanted = wanted.filter(|(_, frontier)| is_wanted(frontier));
+        let (index, _) = wanted.max_by_key(|(_, frontier)| frontier.left())?;
+        Some(frontiers.swap_remove(index))
     }
 
     /// Blocks were written at `next` of a zone.

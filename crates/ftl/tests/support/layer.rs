@@ -13,7 +13,7 @@ use zonelab_device::{
     QueuePair, RejectReason, Rejected, Tag,
 };
 use zonelab_ftl::{
-    FormatSettings, FtlDevice, FtlError, FtlQueue, FtlSettings, Placement, Policy, Start,
+    FormatSettings, FtlDevice, FtlError, FtlQueue, FtlSettings, Placement, Policy, Shape, Start,
 };
 use zonelab_host::tasks::{Io, Tasks, TasksConfig};
 use zonelab_host::{Bell, CoreId, Job, NextWake, Reactor, Rng, StopSignal, VirtualClock};
@@ -68,25 +68,6 @@ pub(crate) fn any_drive(rng: &mut Rng) -> DriveConfig {
         most => most,
     };
     config
-}
-
-/// Any way of running the layer.
-pub(crate) fn any_settings(rng: &mut Rng) -> FtlSettings {
-    let placements = [Placement::Write, Placement::Append, Placement::SharedAppend];
-    let victims = [
-        Policy::Greedy,
-        Policy::CostBenefit,
-        Policy::Fifo,
-        Policy::DChoices { d: 3 },
-        Policy::WindowedGreedy { window: 4 },
-    ];
-    FtlSettings {
-        placement: placements[rng.below(3) as usize],
-        victims: victims[rng.below(5) as usize],
-        device_copy: rng.below(2) == 0,
-        seed: rng.next_u64(),
-        ..FtlSettings::default()
-    }
 }
 
 /// A drive that goes on from run to run.
@@ -287,6 +268,43 @@ impl Machine {
             drive: Emulated::new(drive),
             now: Nanos::ZERO,
         }
+    }
+
+    /// Any way of running the layer on this drive.
+    pub(crate) fn any_settings(&self, rng: &mut Rng) -> FtlSettings {
+        let placements = [Placement::Write, Placement::Append, Placement::SharedAppend];
+        let victims = [
+            Policy::Greedy,
+            Policy::CostBenefit,
+            Policy::Fifo,
+            Policy::DChoices { d: 3 },
+            Policy::WindowedGreedy { window: 4 },
+        ];
+        let placement = placements[rng.below(3) as usize];
+        let victims = victims[rng.below(5) as usize];
+        let device_copy = rng.below(2) == 0;
+        let seed = rng.next_u64();
+        FtlSettings {
+            placement,
+            victims,
+            device_copy,
+            generations: self
+                .most_generations()
+                .min([1, 1, 2, 3][(seed % 4) as usize]),
+            seed,
+            ..FtlSettings::default()
+        }
+    }
+
+    /// Generations for which the drive, formatted with the default reserve, has room.
+    fn most_generations(&self) -> u32 {
+        let queue = Self::open(&self.drive);
+        let info = queue.info();
+        let zoned = info.namespaces[0].zoned.expect("it has zones");
+        let limits = [zoned.max_active, zoned.max_open];
+        let limit = limits.into_iter().flatten().min().unwrap_or(u32::MAX);
+        let shape = Shape::new(info, &FormatSettings::new(1)).expect("it can be formatted");
+        (limit - 5).min(shape.reserved_zones - 3)
     }
 
     fn open(drive: &Emulated) -> EmulatedQueue {

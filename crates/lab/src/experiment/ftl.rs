@@ -7,12 +7,13 @@ use zonelab_ftl::{FormatSettings, FtlError, FtlSettings, Placement, Policy};
 const UUID: u128 = 0x7a6f_6e65_6c61_625f_6578_7065_7269_6d65;
 
 /// The keys of the table.
-const KEYS: [&str; 6] = [
+const KEYS: [&str; 7] = [
     "placement",
     "victims",
     "spare",
     "reserved_zones",
     "device_copy",
+    "generations",
     "collect_below",
 ];
 
@@ -30,6 +31,8 @@ pub struct FtlTemplate {
     pub reserved_zones: Option<u32>,
     /// The collector lets the drive copy blocks, where it can.
     pub device_copy: Option<bool>,
+    /// Zones that the collector writes at a time, by how often what it moves was moved.
+    pub generations: Option<u32>,
     /// Free zones below which the collector works.
     pub collect_below: Option<u32>,
 }
@@ -50,6 +53,7 @@ impl FtlTemplate {
             spare_ppm: self.spare_ppm.or(base.spare_ppm),
             reserved_zones: self.reserved_zones.or(base.reserved_zones),
             device_copy: self.device_copy.or(base.device_copy),
+            generations: self.generations.or(base.generations),
             collect_below: self.collect_below.or(base.collect_below),
         }
     }
@@ -66,6 +70,7 @@ impl FtlTemplate {
                 self.reserved_zones.map(|of| of.to_string()),
             ),
             ("device_copy", self.device_copy.map(|of| of.to_string())),
+            ("generations", self.generations.map(|of| of.to_string())),
             ("collect_below", self.collect_below.map(|of| of.to_string())),
         ];
         let said = said.into_iter();
@@ -95,6 +100,7 @@ impl FtlTemplate {
             placement: self.placement.unwrap_or(defaults.placement),
             victims: self.victims.unwrap_or(defaults.victims),
             device_copy: self.device_copy.unwrap_or(defaults.device_copy),
+            generations: self.generations.unwrap_or(defaults.generations),
             collect_below: self.collect_below,
             keeps_data,
             seed,
@@ -123,6 +129,7 @@ pub(super) fn ftl(table: &Table<'_>) -> Result<FtlTemplate, Reported> {
         .optional();
     let reserved_zones = table.u32("reserved_zones").within(4..=u32::MAX).optional();
     let device_copy = table.bool("device_copy").optional();
+    let generations = table.u32("generations").within(1..=4).optional();
     let collect_below = table.u32("collect_below").within(3..=u32::MAX).optional();
     Ok(FtlTemplate {
         placement: placement?,
@@ -130,6 +137,7 @@ pub(super) fn ftl(table: &Table<'_>) -> Result<FtlTemplate, Reported> {
         spare_ppm: spare?,
         reserved_zones: reserved_zones?,
         device_copy: device_copy?,
+        generations: generations?,
         collect_below: collect_below?,
     })
 }
