@@ -1,32 +1,21 @@
 //! The conventional namespace as a device.
 
-use std::cell::RefCell;
-use std::convert::Infallible;
-use std::future::pending;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 
-use zonelab_device::{
-    Completion, Device, DeviceInfo, DeviceQueue, Modelled, NamespaceInfo, Nanos, QueueId, QueuePair,
-};
-use zonelab_host::notify::Notify;
-use zonelab_host::tasks::{Tasks, TasksConfig};
-use zonelab_host::{CoreId, Job, NextWake, Reactor, StopSignal, WaitsFor};
+use zonelab_device::{Device, DeviceInfo, DeviceQueue, Modelled, NamespaceInfo, Nanos, QueueId};
+use zonelab_host::WaitsFor;
 
 use crate::FtlError;
 use crate::core::Core;
 use crate::metrics::Metrics;
-use crate::mount::{Start, mount};
+use crate::mount::Start;
+use crate::mounting::{FtlMount, Lent, Program};
 use crate::part::{FtlPart, FtlShare};
 use crate::queue::FtlQueue;
 use crate::settings::FtlSettings;
 use crate::shape::Shape;
-use crate::upkeep::Upkeep;
 use crate::zones::ZoneTable;
-
-/// What a mount comes to.
-type Mounted = Rc<RefCell<Option<Result<Arc<Core>, FtlError>>>>;
 
 /// A conventional namespace on the zones of a device: a device itself.
 ///
@@ -34,59 +23,8 @@ type Mounted = Rc<RefCell<Option<Result<Arc<Core>, FtlError>>>>;
 pub struct FtlDevice<D: Device> {
     /// All but upkeep.
     part: FtlPart<D>,
-    upkeep: Tasks<Infallible>,
-    bell: Rc<Notify>,
-    queue: D::Queue,
-    /// Upkeep has something to do that is not to wait for its core.
-    is_due: bool,
-    /// When upkeep wants to go on.
-    wake: Option<Nanos>,
-    /// When the core of upkeep is free.
-    core_free: Nanos,
+    upkeep: Program<D::Queue>,
     ready: Vec<QueueId>,
-    done: Vec<Completion>,
-}
-
-/// A device that is lent with its queue pair, while it is mounted.
-pub struct Lent<'a, D>(&'a mut D);
-
-impl<'a, D: Device> Device for Lent<'a, D> {
-    type Queue = &'a mut D::Queue;
-
-    fn next_event(&self) -> Option<Nanos> {
-        self.0.next_event()
-    }
-
-    fn advance(&mut self, now: Nanos, ready: &mut Vec<QueueId>) {
-        self.0.advance(now, ready);
-    }
-
-    fn wait(&mut self, span: Nanos) -> bool {
-        self.0.wait(span)
-    }
-}
-
-impl<D: Modelled> Modelled for Lent<'_, D> {}
-
-/// The program of upkeep, up to where everything is mounted.
-struct Mounting<'a> {
-    upkeep: &'a mut Tasks<Infallible>,
-    mounted: Mounted,
-}
-
-impl Job for Mounting<'_> {
-    fn step(
-        &mut self,
-        now: Nanos,
-        done: &mut Vec<Completion>,
-        queue: &mut dyn QueuePair,
-    ) -> NextWake {
-        let next = self.upkeep.step(now, done, queue);
-        match self.mounted.borrow().is_some() {
-            true => NextWake::Finished,
-            false => next,
-        }
-    }
 }
 
 impl<D: Device> FtlDevice<D> {
@@ -97,57 +35,26 @@ impl<D: Device> FtlDevice<D> {
     /// # Errors
     /// The device has no such zones, or not enough, or what is on it cannot be mounted.
     pub fn start<C>(
-        mut inner: D,
+        inner: D,
         clock: C,
-        mut queue: D::Queue,
+        queue: D::Queue,
         start: Start,
         settings: FtlSettings,
     ) -> Result<(Self, Nanos), FtlError>
     where
         C: for<'d> WaitsFor<Lent<'d, D>>,
     {
-        let info = queue.info().clone();
-        let bell = Rc::new(Notify::default());
-        let mounted: Mounted = Rc::default();
-        let (rings, says) = (Rc::clone(&bell), Rc::clone(&mounted));
-        let mut upkeep = Tasks::new(&info, TasksConfig::default(), async move |io| {
-            let seen = rings.changes();
-            match mount(&io, &start, &settings, &rings).await {
-                Ok((core, upkeep)) => {
-                    *says.borrow_mut() = Some(Ok(core));
-                    rings.after(seen).await;
-                    Upkeep::start(&upkeep);
-                }
-                Err(error) => *says.borrow_mut() = Some(Err(error)),
-            }
-            pending().await
-        });
-        let at = clock.now();
-        let mut mounting = Mounting {
-            upkeep: &mut upkeep,
-            mounted: Rc::clone(&mounted),
-        };
-        let mut reactor = Reactor::new(clock, Lent(&mut inner), StopSignal::default());
-        reactor.add(&mut mounting, &mut queue, CoreId(0), at);
-        let end = reactor.run();
-        let mounted = mounted.borrow_mut().take();
-        let core = mounted.unwrap_or(Err(FtlError::Stuck))?;
-        let shown = info_of(&info, &core.shape);
-        let mut part = FtlPart::new(inner, &core, shown, Waker::noop().clone());
-        part.now = end.at;
-        let device = Self {
+        let mut mount = FtlMount::new(inner, queue, start, settings);
+        let at = mount.run(clock);
+        Ok((mount.finish(at)?, at))
+    }
+
+    pub(crate) const fn mounted(part: FtlPart<D>, upkeep: Program<D::Queue>) -> Self {
+        Self {
             part,
             upkeep,
-            bell,
-            queue,
-            is_due: true,
-            wake: None,
-            core_free: Nanos::ZERO,
             ready: Vec::new(),
-            done: Vec::new(),
-        };
-        device.bell.ring();
-        Ok((device, end.at))
+        }
     }
 
     /// What wakes the thread of this device, if other threads have
@@ -234,20 +141,7 @@ impl<D: Device> FtlDevice<D> {
 
     /// Whether upkeep or a queue has something that no event of the device announces.
     fn has_something(&self) -> bool {
-        self.is_due || self.core().wants_attention() || self.part.has_something()
-    }
-
-    /// Lets upkeep go on.
-    fn step_upkeep(&mut self, now: Nanos) {
-        self.queue.enter(now);
-        self.queue.poll(&mut self.done);
-        let next = self.upkeep.step(now, &mut self.done, &mut self.queue);
-        self.done.clear();
-        self.core_free = self.queue.now();
-        self.wake = match next {
-            NextWake::At(at) => Some(at.max(now)),
-            NextWake::Completion | NextWake::Finished => None,
-        };
+        self.upkeep.is_due || self.core().wants_attention() || self.part.has_something()
     }
 }
 
@@ -275,10 +169,10 @@ impl<D: Device> Device for FtlDevice<D> {
             let now = self.part.now;
             return Some(match self.part.has_something() {
                 true => now,
-                false => now.max(self.core_free),
+                false => now.max(self.upkeep.core_free),
             });
         }
-        match (self.part.inner.next_event(), self.wake) {
+        match (self.part.inner.next_event(), self.upkeep.wake) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
@@ -288,24 +182,24 @@ impl<D: Device> Device for FtlDevice<D> {
         self.part.now = now;
         self.part.inner.advance(now, &mut self.ready);
         for id in self.ready.drain(..) {
-            match id == self.queue.id() {
-                true => self.is_due = true,
+            match id == self.upkeep.queue.id() {
+                true => self.upkeep.is_due = true,
                 false => ready.push(id),
             }
         }
-        if self.wake.is_some_and(|at| at <= now) {
-            self.is_due = true;
+        if self.upkeep.wake.is_some_and(|at| at <= now) {
+            self.upkeep.is_due = true;
         }
-        while self.is_due || self.core().wants_attention() {
-            if self.core_free > now {
+        while self.upkeep.is_due || self.core().wants_attention() {
+            if self.upkeep.core_free > now {
                 break;
             }
-            self.is_due = false;
+            self.upkeep.is_due = false;
             if self.core().wants_attention() {
                 self.core().answer_call();
-                self.bell.ring();
+                self.upkeep.bell.ring();
             }
-            self.step_upkeep(now);
+            self.upkeep.step(now);
         }
         self.part.take_ready(ready);
     }

@@ -6,6 +6,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`device`] | the conventional namespace as a device |
+//! | [`mounting`] | a mount that is under way |
 //! | [`part`] | the same for further threads |
 //! | [`queue`] | its queue pairs: what each write and read takes |
 //! | `upkeep` | commits, footers, collecting, checkpoints |
@@ -19,8 +20,6 @@
 //! | [`shape`] | which zones of the drive are for what |
 //! | [`settings`] | what a user decides |
 //! | [`media`] | commands on zones |
-//! | [`mod@format`] | metadata byte by byte |
-//! | [`durable`] | metadata that survive a loss of power: anchors, journal, images |
 //! | [`durable::look`] | what a mount would find, without a write |
 //! | [`check`] | whether what is on a drive fits together |
 
@@ -38,6 +37,7 @@ pub mod map;
 pub mod media;
 pub mod metrics;
 mod mount;
+pub mod mounting;
 pub mod part;
 pub mod queue;
 pub mod settings;
@@ -49,13 +49,14 @@ pub mod victims;
 pub mod zones;
 
 pub use blocks::{DataZone, LogicalBlock, MapChange, PhysicalBlock};
-pub use device::{FtlDevice, Lent};
+pub use device::FtlDevice;
 pub use durable::{Durable, Facts, Look};
 pub use error::FtlError;
 pub use map::ForwardMap;
 pub use media::Media;
 pub use metrics::Metrics;
 pub use mount::Start;
+pub use mounting::{FtlMount, Lent};
 pub use part::{FtlPart, FtlShare};
 pub use queue::FtlQueue;
 pub use settings::{FormatSettings, FtlSettings, Placement};

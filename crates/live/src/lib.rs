@@ -1,7 +1,8 @@
-//! What a served drive does, for people and for Prometheus.
+//! What a served drive does, for people and for Prometheus; and the layer that it may have.
 //!
 //! | module | what | what it knows |
 //! | --- | --- | --- |
+//! | [`layer`] | a translation layer between hosts and the drive | [`zonelab_ftl`] |
 //! | [`snapshot`] | numbers of a drive and its server at one time | no thread, no socket |
 //! | [`look`] | how they are taken from a running server | [`zonelab_target::server::Visitor`] |
 //! | [`metrics`] | the numbers in the text format of Prometheus | plain numbers only |
@@ -14,6 +15,7 @@
 //! else happens in the threads of [`http`], and only if somebody asks.
 
 pub mod http;
+pub mod layer;
 pub mod look;
 pub mod metrics;
 pub mod page;

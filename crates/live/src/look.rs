@@ -12,10 +12,10 @@ use zonelab_nvme::zns::ZoneState;
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::layout::Layout;
-use zonelab_target::controller::Subsystem;
 use zonelab_target::controller::activity::Operation;
 use zonelab_target::server::{Ended, Present, Visitor};
 
+use crate::layer::{FtlLayer, Served};
 use crate::snapshot::{Load, Namespace, Snapshot, Wear, Zone, ZoneKind, Zones};
 
 /// Zones that one visit copies.
@@ -27,7 +27,7 @@ const BLOCKS: usize = 65_536;
 ///
 /// # Errors
 /// The server has ended.
-pub fn look(visitor: &Visitor<Subsystem>) -> Result<Snapshot, Ended> {
+pub fn look(visitor: &Visitor<Served>) -> Result<Snapshot, Ended> {
     let (mut snapshot, layout) = visitor.call(|present| numbers(&present))?;
     let count = visitor.call(|present| drive(&present).zones().count())?;
     let mut zones = Vec::with_capacity(count as usize);
@@ -65,7 +65,7 @@ pub fn look(visitor: &Visitor<Subsystem>) -> Result<Snapshot, Ended> {
     Ok(snapshot)
 }
 
-fn drive<'a>(present: &'a Present<'_, Subsystem>) -> &'a Drive {
+fn drive<'a>(present: &'a Present<'_, Served>) -> &'a Drive {
     present.backend.drive().drive()
 }
 
@@ -118,7 +118,7 @@ const fn kind_of(state: ZoneState) -> ZoneKind {
 }
 
 /// All but zones and wear.
-fn numbers(present: &Present<'_, Subsystem>) -> (Snapshot, Layout) {
+fn numbers(present: &Present<'_, Served>) -> (Snapshot, Layout) {
     let (subsystem, drive) = (&*present.backend, drive(present));
     let (activity, config) = (subsystem.activity(), drive.config());
     let server = present.server;
@@ -158,13 +158,21 @@ fn numbers(present: &Present<'_, Subsystem>) -> (Snapshot, Layout) {
             all: Vec::new(),
         },
         wear: Wear::default(),
+        layer: subsystem.layer().map(FtlLayer::state),
     };
     (snapshot, drive.flash().layout().clone())
 }
 
-fn namespaces(subsystem: &Subsystem, config: &DriveConfig) -> Vec<Namespace> {
+fn namespaces(subsystem: &Served, config: &DriveConfig) -> Vec<Namespace> {
     let infos = subsystem.drive().info().namespaces.iter();
     let tallies = subsystem.activity().tallies();
+    // Hosts of a layer have one namespace, whichever of the drive's is below.
+    let below = subsystem.layer().map(|layer| layer.nsid().0);
+    let seen_as = move |nsid: u32| match below {
+        None => nsid as usize,
+        Some(below) if below == nsid => 1,
+        Some(_) => usize::MAX,
+    };
     infos
         .zip(1..)
         .map(|(info, nsid)| Namespace {
@@ -172,7 +180,7 @@ fn namespaces(subsystem: &Subsystem, config: &DriveConfig) -> Vec<Namespace> {
             is_zoned: info.zoned.is_some(),
             max_open: info.zoned.and_then(|zoned| zoned.max_open),
             max_active: info.zoned.and_then(|zoned| zoned.max_active),
-            tallies: tallies.get(nsid as usize).copied().unwrap_or_default(),
+            tallies: tallies.get(seen_as(nsid)).copied().unwrap_or_default(),
         })
         .collect()
 }

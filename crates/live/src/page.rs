@@ -13,7 +13,7 @@ use zonelab_lab::report::parts;
 use crate::http::Reply;
 
 /// Scripts in the order in which they build on each other.
-const SCRIPTS: [&str; 9] = [
+const SCRIPTS: [&str; 10] = [
     parts::BASE,
     parts::SCALE,
     parts::CHART,
@@ -22,6 +22,7 @@ const SCRIPTS: [&str; 9] = [
     include_str!("page/zones.js"),
     include_str!("page/tables.js"),
     include_str!("page/lines.js"),
+    include_str!("page/layer.js"),
     include_str!("page/live.js"),
 ];
 

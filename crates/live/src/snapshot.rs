@@ -8,6 +8,8 @@ use zonelab_ssd::account::{BusyByCause, Cause, OperationsByCause, Totals};
 use zonelab_target::controller::activity::{Operation, Tallies};
 use zonelab_target::server::Connections;
 
+use crate::layer::LayerState;
+
 /// Everything there is to show.
 ///
 /// Counters begin at zero when the server starts; those of the drive
@@ -51,6 +53,8 @@ pub struct Snapshot {
     pub zones: Zones,
     /// Erasures of all blocks of the drive.
     pub wear: Wear,
+    /// The translation layer; `None`: hosts use the drive itself.
+    pub layer: Option<LayerState>,
 }
 
 /// A namespace.

@@ -11,6 +11,7 @@
 //! | `zones.erases` | erasures of all blocks of a zone together, or null: the same |
 //! | `zones.max_erases` | erasures of its block erased most often, or null: the same |
 //! | `latencies.*`, `lateness.*` | histograms: `[value in ns, how many, ...]`, to 1 % |
+//! | `layer` | the translation layer, or null; its counters begin with each mount |
 //! | `dies.busy_ns`, `dies.operations`, `channels.busy_ns` | by resource, then by cause in the order of `causes` |
 
 use hdrhistogram::Histogram;
@@ -18,6 +19,7 @@ use serde_json::{Map, Value, json};
 use zonelab_ssd::account::Cause;
 use zonelab_target::controller::activity::{Operation, Tallies};
 
+use crate::layer::LayerState;
 use crate::snapshot::{Snapshot, ZoneKind, Zones};
 
 /// The version of what [`render`] gives.
@@ -70,6 +72,7 @@ pub fn render(snapshot: &Snapshot) -> String {
             "max": snapshot.wear.max, "blocks": snapshot.wear.blocks,
         },
         "zones": zones(&snapshot.zones),
+        "layer": snapshot.layer.as_ref().map(layer),
     })
     .to_string()
 }
@@ -88,6 +91,23 @@ fn namespaces(snapshot: &Snapshot) -> Vec<Value> {
         })
     })
     .collect()
+}
+
+fn layer(state: &LayerState) -> Value {
+    let of = &state.metrics;
+    let bytes = |blocks: u64| blocks * u64::from(state.lba_bytes);
+    json!({
+        "is_well": state.is_well, "failure": state.failure, "mounts": state.mounts,
+        "size_bytes": bytes(state.size_lbas),
+        "data_zones": state.data_zones,
+        "free_zones": of.free_zones, "active_zones": of.active_zones,
+        "host_bytes": bytes(of.host_blocks), "moved_bytes": bytes(of.moved_blocks),
+        "footer_bytes": bytes(of.footer_blocks), "journal_bytes": bytes(of.journal_blocks),
+        "image_bytes": bytes(of.image_blocks), "trimmed_bytes": bytes(of.trimmed_blocks),
+        "collected_zones": of.collected_zones, "commits": of.commits, "stalls": of.stalls,
+        "unreadable_blocks": of.unreadable_blocks,
+        "write_amplification": of.total_write_amplification(),
+    })
 }
 
 /// Operations that were used.

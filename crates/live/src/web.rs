@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use zonelab_target::controller::Subsystem;
 use zonelab_target::server::{Ended, Visitor};
 
 use crate::http::{Deadline, Handler, Limits, Listener, Reply};
+use crate::layer::Served;
 use crate::page::Page;
 use crate::snapshot::Snapshot;
 use crate::{look, metrics, state};
@@ -21,7 +21,7 @@ const FRESH: Duration = Duration::from_millis(20);
 ///
 /// # Errors
 /// The address cannot be listened on.
-pub fn serve(address: SocketAddr, visitor: Visitor<Subsystem>) -> io::Result<Listener> {
+pub fn serve(address: SocketAddr, visitor: Visitor<Served>) -> io::Result<Listener> {
     Listener::start(
         address,
         Limits::default(),

@@ -29,7 +29,10 @@ pub(super) struct FormatArgs {
 }
 
 /// A share, as in 7%.
-fn share(text: &str) -> Result<f64, String> {
+///
+/// # Errors
+/// It is none, or out of its range.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
     let number = text
         .strip_suffix('%')
         .and_then(|number| number.parse().ok());

@@ -3,6 +3,7 @@
 mod check;
 mod dump;
 mod format;
+pub(crate) use format::share;
 pub(crate) mod ground;
 mod info;
 mod io;

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use zonelab_auth::NoRandom;
+use zonelab_live::layer::Served;
 use zonelab_nvme::auth::{DhGroup, Hash};
-use zonelab_target::controller::{Authentication, Subsystem};
+use zonelab_target::controller::Authentication;
 
 use crate::exit::Failure;
 use crate::host_keys;
@@ -54,10 +55,7 @@ impl AuthenticationArgs {
 ///
 /// # Errors
 /// [`Failure`] if a host cannot be one.
-pub(super) fn require(
-    subsystem: &mut Subsystem,
-    by: Option<Authentication>,
-) -> Result<(), Failure> {
+pub(super) fn require(subsystem: &mut Served, by: Option<Authentication>) -> Result<(), Failure> {
     match by {
         None => Ok(()),
         Some(by) => subsystem

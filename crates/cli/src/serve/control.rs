@@ -17,9 +17,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use zonelab_device::{NamespaceId, Nanos};
+use zonelab_live::layer::Served;
 use zonelab_nvme::zns::ZoneState;
 use zonelab_ssd::faults::{self, FaultId, FaultPlan, Standing};
-use zonelab_target::controller::Subsystem;
 use zonelab_target::server::Visitor;
 
 use crate::exit::Failure;
@@ -111,7 +111,7 @@ impl Request {
 }
 
 /// The answer to a line: what was done, or why it was not.
-fn answer(line: &[u8], visitor: &Visitor<Subsystem>) -> Value {
+fn answer(line: &[u8], visitor: &Visitor<Served>) -> Value {
     let done = Request::parse(line).and_then(|request| {
         let visit = visitor.call(|present| carry_out(present.backend, present.now, request));
         visit.unwrap_or_else(|ended| Err(ended.to_string()))
@@ -130,7 +130,7 @@ fn refusal(message: &str) -> Value {
 }
 
 /// Does what a request asks for.
-fn carry_out(drive: &mut Subsystem, now: Nanos, request: Request) -> Result<Value, String> {
+fn carry_out(drive: &mut Served, now: Nanos, request: Request) -> Result<Value, String> {
     match request {
         Request::AddFaults { plan } => {
             let plan = FaultPlan::parse("", &plan, &[]).map_err(|errors| errors.to_string())?;
@@ -232,7 +232,7 @@ impl Drop for ControlSocket {
 ///
 /// # Errors
 /// Somebody serves there, something else is there, or it cannot be made.
-pub(super) fn open(path: &Path, visitor: Visitor<Subsystem>) -> Result<ControlSocket, Failure> {
+pub(super) fn open(path: &Path, visitor: Visitor<Served>) -> Result<ControlSocket, Failure> {
     let listener = listen(path).map_err(|error| {
         Failure::environment(anyhow::anyhow!("--control {}: {error}", path.display()))
     })?;
@@ -282,7 +282,7 @@ fn make_way(path: &Path) -> io::Result<()> {
     }
 }
 
-fn accept(listener: &UnixListener, visitor: &Visitor<Subsystem>) {
+fn accept(listener: &UnixListener, visitor: &Visitor<Served>) {
     let clients = Arc::new(());
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
@@ -311,7 +311,7 @@ fn accept(listener: &UnixListener, visitor: &Visitor<Subsystem>) {
 }
 
 /// Answers a client until it goes, or is too slow.
-fn converse(stream: &UnixStream, visitor: &Visitor<Subsystem>) -> io::Result<()> {
+fn converse(stream: &UnixStream, visitor: &Visitor<Served>) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut lines = Lines::default();
     loop {

@@ -2,6 +2,7 @@
 
 mod authentication;
 pub(crate) mod control;
+mod layer;
 mod limits;
 mod logs;
 mod output;
@@ -13,13 +14,14 @@ use std::path::PathBuf;
 use zonelab_config::units::{parse_duration, parse_size};
 use zonelab_device::Nanos;
 use zonelab_live::http::Listener;
+use zonelab_live::layer::{FtlLayer, Served};
 use zonelab_live::web;
 use zonelab_nvme::tcp::Digests;
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
 use zonelab_ssd::profile;
-use zonelab_target::controller::{DiscoveryAddress, Subsystem, SubsystemSettings, TransportLimits};
+use zonelab_target::controller::{DiscoveryAddress, SubsystemSettings, TransportLimits};
 use zonelab_target::server::{Server, ServerSettings, Visitor, visits};
 use zonelab_target::tcp;
 
@@ -90,6 +92,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME")]
     max_lateness: Option<String>,
     #[command(flatten)]
+    layer: layer::LayerArgs,
+    #[command(flatten)]
     limits: limits::LimitArgs,
     /// Address for metrics, the state and a page over HTTP. Addresses other than
     /// those of the loopback show them to whoever reaches them
@@ -142,6 +146,7 @@ is of another drive, or damaged; 4: it cannot be written any more.
   zonelab serve zn540 --web 127.0.0.1:8420      # a page, and /metrics
   zonelab serve small-zones --listen 127.0.0.1:0 --json
   zonelab serve zn540 --store drive.zonelab
+  zonelab serve zn540 --store drive.zonelab --ftl   # random writes: ext4, XFS
   zonelab serve profiles/zn540.toml --set zones.count=64 --data none --no-timing
   zonelab serve zn540 --faults faults.toml --control zn540.sock
 
@@ -178,7 +183,8 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
     let places = (address, web.as_ref().map(Listener::address));
     let config = subsystem.drive().drive().config();
     let found = found.map(|found| store::Summary::new(args, &found));
-    let about = (subsystem.settings(), found.as_ref());
+    let layer = subsystem.layer().map(FtlLayer::state);
+    let about = (subsystem.settings(), found.as_ref(), layer.as_ref());
     output::announce(args, config, about, places)?;
     server
         .run_visited(&mut subsystem, &stop, visits)
@@ -196,7 +202,7 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
 }
 
 /// Shows what the drive does, until what it returns is dropped.
-fn listen(address: SocketAddr, visitor: Visitor<Subsystem>) -> Result<Listener, Failure> {
+fn listen(address: SocketAddr, visitor: Visitor<Served>) -> Result<Listener, Failure> {
     web::serve(address, visitor)
         .map_err(|error| Failure::environment(anyhow::anyhow!("--web {address}: {error}")))
 }
@@ -269,7 +275,7 @@ fn subsystem(
     (drive, plan): (Drive, FaultPlan),
     server: &ServerSettings,
     address: SocketAddr,
-) -> Result<Subsystem, Failure> {
+) -> Result<Served, Failure> {
     let default = || format!("nqn.2024-01.io.github.zonelab:{}", drive.config().name);
     let mut settings = SubsystemSettings::new(&args.nqn.clone().unwrap_or_else(default));
     settings.limits = TransportLimits {
@@ -290,6 +296,8 @@ fn subsystem(
             port: address.port(),
         });
     }
-    let drive = FaultyDrive::new(drive, plan);
-    Subsystem::new(drive, settings).map_err(|error| Failure::usage(error.to_string()))
+    let mut drive = FaultyDrive::new(drive, plan);
+    let layer = args.layer.start(&args.profile, &mut drive)?;
+    let made = Served::with_layer(drive, layer, settings);
+    made.map_err(|error| Failure::usage(error.to_string()))
 }

@@ -5,12 +5,13 @@ use std::net::SocketAddr;
 use zonelab_config::units::fmt_size;
 use zonelab_device::Nanos;
 use zonelab_lab::table::{Column, Table};
+use zonelab_live::layer::LayerState;
 use zonelab_ssd::config::DriveConfig;
 use zonelab_target::controller::SubsystemSettings;
 use zonelab_target::server::{QueueLateness, ServerReport};
 
-use super::Args;
 use super::store::Summary;
+use super::{Args, layer};
 use crate::console;
 use crate::exit::Failure;
 
@@ -18,7 +19,7 @@ use crate::exit::Failure;
 pub(super) fn announce(
     args: &Args,
     config: &DriveConfig,
-    (settings, store): (&SubsystemSettings, Option<&Summary>),
+    (settings, store, layer): (&SubsystemSettings, Option<&Summary>, Option<&LayerState>),
     (address, web): (SocketAddr, Option<SocketAddr>),
 ) -> Result<(), Failure> {
     let authenticates = args.authentication.is_required();
@@ -46,6 +47,7 @@ pub(super) fn announce(
             "authentication": authenticates,
             "web": web,
             "store": store.map(Summary::as_json),
+            "ftl": layer.map(layer::as_json),
         });
         return console::print(&format!("{line}\n"));
     }
@@ -64,10 +66,11 @@ pub(super) fn announce(
     } else {
         ""
     };
+    let on_them = layer.map_or_else(String::new, layer::line);
     let page = web.map_or_else(String::new, |web| format!("What it does: {web}\n"));
     console::print(&format!(
         "{}{}{timing}: {count} zones of {size}, {capacity} writable; blocks of {}\n\
-         {nqn} listens on {address}; on a Linux host:\n\n  \
+         {on_them}{nqn} listens on {address}; on a Linux host:\n\n  \
          modprobe nvme-tcp\n  \
          nvme discover {where_to}\n  \
          nvme connect {where_to} -n {nqn}{key}\n\n\

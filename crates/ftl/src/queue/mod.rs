@@ -212,10 +212,11 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
         let Some(data) = data else {
             return Status::INVALID_FIELD;
         };
-        let (list, rest) = data.as_chunks::<{ size_of::<DatasetRange>() }>();
-        if !rest.is_empty() || list.len() != usize::from(ranges) {
+        // Linux sends room for all 256 ranges, whatever the command says.
+        let (list, _) = data.as_chunks::<{ size_of::<DatasetRange>() }>();
+        let Some(list) = list.get(..usize::from(ranges)) else {
             return Status::INVALID_FIELD;
-        }
+        };
         let ranges = list
             .iter()
             .filter_map(|range| DatasetRange::read_from_bytes(range).ok());

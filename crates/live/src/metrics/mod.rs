@@ -6,6 +6,7 @@
 //! (`all` for dies and channels).
 
 mod exposition;
+mod layer;
 
 use hdrhistogram::Histogram;
 use zonelab_device::Nanos;
@@ -58,6 +59,9 @@ pub fn render(snapshot: &Snapshot) -> String {
     zones(&mut out, snapshot);
     traffic(&mut out, snapshot);
     flash(&mut out, snapshot);
+    if let Some(state) = &snapshot.layer {
+        layer::layer(&mut out, state);
+    }
     out.finish()
 }
 

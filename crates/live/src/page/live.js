@@ -14,7 +14,8 @@ let lostAt = null;
 const build = (state) => {
   document.title = `${state.profile} · zonelab`;
   document.getElementById('title').textContent = state.profile;
-  const parts = [factsSection(), zoneSection(), throughputSection(past), latencySection(past), loadSection(past, state)];
+  const layer = state.layer ? [layerSection(past)] : [];
+  const parts = [factsSection(), ...layer, zoneSection(), throughputSection(past), latencySection(past), loadSection(past, state)];
   place.replaceChildren(...parts.map((part) => part.node),
     el('footer', {}, `${state.nqn} · zonelab ${state.version} · `, el('a', { href: '/metrics' }, 'metrics'), ' · ', el('a', { href: '/api/state' }, 'JSON')));
   return parts;

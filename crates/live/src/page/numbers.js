@@ -64,11 +64,13 @@ const history = () => {
       const { zones, ...sample } = state;
       sample.operations = operations(state);
       const last = samples[samples.length - 1];
-      // Counters that went back are of another server, or of a formatted drive.
+      // Counters that went back are of another server, or of a formatted drive; those of
+      // the layer begin again with each mount.
       const fell = last && (sample.uptime_ns <= last.uptime_ns
         || sample.totals.erased_blocks < last.totals.erased_blocks
         || sample.totals.host_written_bytes < last.totals.host_written_bytes
-        || sample.totals.host_read_bytes < last.totals.host_read_bytes);
+        || sample.totals.host_read_bytes < last.totals.host_read_bytes
+        || sample.layer?.mounts !== last.layer?.mounts);
       samples = fell ? [] : samples.filter((old) => sample.uptime_ns - old.uptime_ns <= KEPT_NS);
       samples.push(sample);
     },

@@ -11,6 +11,7 @@ use zonelab_driver::tcp::Transfer;
 use zonelab_driver::url::TcpAddress;
 use zonelab_driver::{Controller as _, IoQueue as _, Options, TcpController, TcpQueue};
 use zonelab_live::http::Listener;
+use zonelab_live::layer::Served as Subsystem;
 use zonelab_live::web;
 use zonelab_nvme::Status;
 use zonelab_nvme::command::{IoCommand, Read, Write, ZoneManagementSend};
@@ -19,7 +20,7 @@ use zonelab_ssd::Drive;
 use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
 use zonelab_ssd::profile;
-use zonelab_target::controller::{Subsystem, SubsystemSettings};
+use zonelab_target::controller::SubsystemSettings;
 use zonelab_target::server::{Server, ServerSettings, visits};
 
 /// A name with everything that a label has to escape and NVMe allows.
@@ -60,12 +61,13 @@ impl Served {
         let mut server = Server::bind(any, ServerSettings::default()).expect("a free port");
         let port = server.local_addr().expect("it listens").port();
         let drive = FaultyDrive::new(Drive::new(config), FaultPlan::default());
-        let mut subsystem =
-            Subsystem::new(drive, SubsystemSettings::new(NQN)).expect("the settings are possible");
         let (visitor, visits) = visits().expect("two descriptors");
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
+            let settings = SubsystemSettings::new(NQN);
+            let subsystem = Subsystem::with_layer(drive, None, settings);
+            let mut subsystem = subsystem.expect("the settings are possible");
             server
                 .run_visited(&mut subsystem, &stopped, visits)
                 .expect("it serves");

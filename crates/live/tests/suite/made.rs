@@ -64,6 +64,7 @@ fn many() -> Snapshot {
             all: (0..40).map(zone).collect(),
         },
         wear: Wear::of(&[0, 1, 2, 3]),
+        layer: None,
     }
 }
 

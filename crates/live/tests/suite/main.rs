@@ -3,6 +3,7 @@
 mod drive;
 mod exposition;
 mod http;
+mod layer;
 mod made;
 mod metrics;
 mod state;

@@ -9,7 +9,7 @@ use super::events::Event;
 use super::failure::{Failure, byte};
 use super::plan::check_flags;
 use super::state::Kind;
-use super::{Answer, DiscoveryAddress, Subsystem};
+use super::{Answer, DiscoveryAddress, Layer, Subsystem};
 
 /// The data of a command, if it has that length.
 pub(super) fn expect_length(data: Option<&[u8]>, bytes: usize) -> Result<&[u8], Failure> {
@@ -17,7 +17,7 @@ pub(super) fn expect_length(data: Option<&[u8]>, bytes: usize) -> Result<&[u8], 
         .ok_or_else(|| Failure::at(Status::DATA_SGL_LENGTH_INVALID, byte::DPTR + 8))
 }
 
-impl Subsystem {
+impl<L: Layer> Subsystem<L> {
     /// A command on an admin queue.
     pub(super) fn admin(
         &mut self,
@@ -55,7 +55,7 @@ impl Subsystem {
                 self.find_alarm();
                 Ok(Answer::value(0))
             }
-            AdminCommand::FormatNvm(format) if kind == Kind::Io => {
+            AdminCommand::FormatNvm(format) if kind == Kind::Io && self.can_format() => {
                 self.format_nvm((queue, slot), entry.cdw0.cid(), format)
             }
             AdminCommand::Abort(_) | AdminCommand::FormatNvm(_) => {
@@ -126,6 +126,9 @@ impl Subsystem {
 
     /// Passes on to the controllers what zones the drive changed by itself.
     pub(super) fn tell_zone_changes(&mut self) {
+        if !self.shows_zones() {
+            return;
+        }
         for nsid in self.namespace_ids() {
             if !self.drive.drive().has_zone_event(nsid) {
                 continue;

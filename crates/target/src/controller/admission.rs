@@ -14,14 +14,14 @@ use zonelab_nvme::status::FabricsStatus;
 use super::failure::{Failure, byte};
 use super::plan::{Transfer, check_flags};
 use super::state::Life;
-use super::{QueueHandle, Subsystem};
+use super::{Layer, QueueHandle, Subsystem};
 
 /// Most data of an admin command from the host, in bytes.
 const ADMIN_BYTES: u32 = 4096;
 /// Most data of Dataset Management: 256 ranges.
 const RANGES_BYTES: u32 = 4096;
 
-impl Subsystem {
+impl<L: Layer> Subsystem<L> {
     /// Whether a command with `data_len` bytes of data, which the host has to be
     /// asked for, would be carried out as far as that can be said without them.
     ///

@@ -33,7 +33,7 @@ use super::failure::{Failure, byte};
 use super::plan::check_flags;
 use super::settings::nqn;
 use super::state::{Kind, Life};
-use super::{Answer, QueueHandle, SettingsError, Subsystem};
+use super::{Answer, Layer, QueueHandle, SettingsError, Subsystem};
 
 /// How long a transaction may take. The longest exchange (ffdhe8192) takes a
 /// machine without hardware virtualisation seconds.
@@ -285,7 +285,7 @@ fn check_protocol(protocol: SecurityProtocol) -> Result<(), Failure> {
     Ok(())
 }
 
-impl Subsystem {
+impl<L: Layer> Subsystem<L> {
     /// From now on, lets in only hosts that have a secret and show that they
     /// know it. Queues that there are stay as they are.
     ///

@@ -16,7 +16,7 @@ use super::failure::do_not_retry;
 use super::features::Features;
 use super::settings::ADMIN_QUEUE_ENTRIES;
 use super::state::{Controller, ErrorLog, Kind, Life, Queue};
-use super::{Connected, QueueHandle, Subsystem};
+use super::{Connected, Layer, QueueHandle, Subsystem};
 
 /// Offsets of the parameters of Connect, for Invalid Parameter Offset.
 mod offset {
@@ -78,7 +78,7 @@ impl Refusal {
     }
 }
 
-impl Subsystem {
+impl<L: Layer> Subsystem<L> {
     /// Makes a queue, and with an admin queue its controller.
     ///
     /// # Errors

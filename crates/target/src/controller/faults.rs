@@ -9,7 +9,7 @@ use zonelab_nvme::zns::ZoneState;
 use zonelab_ssd::faults::{CannotFail, FaultId, FaultPlan, PowerCycle, Standing, Swallowed};
 
 use super::state::{Kind, Life};
-use super::{ASSOCIATION_LINGERS, Subsystem};
+use super::{ASSOCIATION_LINGERS, Layer, Subsystem};
 
 /// What the SMART log says of losses of power.
 #[derive(Copy, Clone, Debug, Default)]
@@ -28,7 +28,7 @@ pub(super) struct Power {
 #[error("there is no I/O controller {0:#x}")]
 pub struct NoSuchController(pub u16);
 
-impl Subsystem {
+impl<L: Layer> Subsystem<L> {
     /// Loads a fault plan behind those there are: its times count from `now`.
     /// Returns what its faults are called.
     ///
@@ -171,6 +171,9 @@ impl Subsystem {
         self.power.cycles = self.drive.power_cycles();
         self.power.unsafe_shutdowns += u64::from(self.power.is_in_use);
         self.power.is_in_use = false;
+        if let Some(layer) = &mut self.layer {
+            layer.power_lost(&self.drive, &mut self.turned_away);
+        }
         if let Some(format) = self.format.take() {
             self.forget_format(&format);
         }

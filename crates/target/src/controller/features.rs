@@ -14,7 +14,7 @@ use zonelab_nvme::zerocopy::{FromBytes, IntoBytes};
 use super::events::{discovery_events, io_events};
 use super::failure::{Failure, byte};
 use super::state::{Controller, Kind};
-use super::{Answer, Subsystem, admin::expect_length};
+use super::{Answer, Layer, Subsystem, admin::expect_length};
 
 /// Granularity of the keep alive timer in milliseconds (KAS times 100 ms).
 pub(super) const KEEP_ALIVE_GRANULARITY_MS: u32 = 100;
@@ -102,7 +102,7 @@ fn capabilities(kind: Kind, has_write_cache: bool, fid: FeatureId) -> Option<Fea
     }
 }
 
-impl Subsystem {
+impl<L: Layer> Subsystem<L> {
     /// Set Features.
     pub(super) fn set_features(
         &mut self,

@@ -14,7 +14,7 @@ use zonelab_ssd::config::DriveConfig;
 use super::events::Event;
 use super::failure::{Failure, byte};
 use super::state::Life;
-use super::{Answer, Subsystem};
+use super::{Answer, Layer, Subsystem};
 
 /// Sizes of a block in bytes, by index of the LBA format.
 pub(super) const FORMATS: [u32; 2] = [512, 4096];
@@ -71,7 +71,7 @@ pub fn formatted(config: &DriveConfig, lba_bytes: u32) -> Option<DriveConfig> {
     all_hold.then_some(config)
 }
 
-impl Subsystem {
+impl<L: Layer> Subsystem<L> {
     /// Format NVM.
     pub(super) fn format_nvm(
         &mut self,

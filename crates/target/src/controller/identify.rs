@@ -23,7 +23,7 @@ use super::plan::DEALLOCATED_RANGES;
 use super::properties::version;
 use super::settings::{ADMIN_QUEUE_ENTRIES, DISCOVERY_TRANSFER_BYTES, PAGE_BYTES};
 use super::state::{ERROR_ENTRIES, Kind};
-use super::{Answer, Subsystem};
+use super::{Answer, Layer, Subsystem};
 
 /// Bytes of every structure.
 const BYTES: usize = 4096;
@@ -50,7 +50,7 @@ fn structure<T: FromBytes + IntoBytes + KnownLayout + Immutable>(buf: &mut Buf) 
     T::mut_from_bytes(buf).expect("all structures have one size and no alignment")
 }
 
-impl Subsystem {
+impl<L: Layer> Subsystem<L> {
     /// Identify.
     pub(super) fn identify(
         &mut self,
@@ -133,7 +133,7 @@ impl Subsystem {
     /// What the drive says of a namespace.
     fn info(&self, nsid: u32) -> Result<&NamespaceInfo, Failure> {
         let index = nsid.wrapping_sub(1) as usize;
-        let info = self.drive.info().namespaces.get(index);
+        let info = self.shown().namespaces.get(index);
         info.ok_or(Failure::at(Status::INVALID_NAMESPACE_OR_FORMAT, byte::NSID))
     }
 
@@ -182,10 +182,10 @@ impl Subsystem {
     fn identify_io_controller(&self, out: &mut IdentifyController) {
         let capacity =
             |of: &NamespaceInfo| u128::from(capacity_lbas(of)) * u128::from(of.lba_bytes);
-        let bytes: u128 = self.drive.info().namespaces.iter().map(capacity).sum();
+        let bytes: u128 = self.shown().namespaces.iter().map(capacity).sum();
         let limits = self.settings.limits;
         out.cntrltype = ControllerType::IO;
-        out.oacs = OptionalAdmin::default().with_format_nvm(true);
+        out.oacs = OptionalAdmin::default().with_format_nvm(self.can_format());
         out.acl_z = ABORT_LIMIT_Z;
         out.frmw = FirmwareUpdates::default()
             .with_slot_1_read_only(true)
@@ -230,7 +230,7 @@ impl Subsystem {
     fn thin_lbas(&self, size_lbas: u64) -> (u64, u64) {
         let drive = self.drive.drive();
         let (config, zone_lbas) = (drive.config(), drive.config().zones.size_lbas);
-        if !config.allocation.thin {
+        if !config.allocation.thin || !self.shows_zones() {
             return (size_lbas, size_lbas);
         }
         let backed = u64::from(config.mapping.physical_zones(config.zones.count));
@@ -247,7 +247,9 @@ impl Subsystem {
         let (backed_lbas, used_lbas) = self.thin_lbas(info.size_lbas);
         out.ncap = backed_lbas.into();
         out.nuse = used_lbas.into();
-        out.nsfeat = out.nsfeat.with_thinp(config.allocation.thin);
+        out.nsfeat = out
+            .nsfeat
+            .with_thinp(config.allocation.thin && self.shows_zones());
         out.nvmcap = U128::new(u128::from(capacity_lbas(info)) * u128::from(info.lba_bytes));
         // Blocks that are deallocated read as zero. In a zone nothing is.
         out.dlfeat = match info.zoned {
@@ -267,7 +269,8 @@ impl Subsystem {
             if lba_bytes == info.lba_bytes {
                 out.flbas = FormattedLba::default().with_index(index);
             }
-            if lba_bytes == info.lba_bytes || formatted(config, lba_bytes).is_some() {
+            let is_possible = self.can_format() && formatted(config, lba_bytes).is_some();
+            if lba_bytes == info.lba_bytes || is_possible {
                 *lbaf = LbaFormat::default().with_lbads(lba_bytes.ilog2() as u8);
             }
         }
@@ -347,7 +350,7 @@ impl Subsystem {
         if nsid >= u32::MAX - 1 {
             return Err(Failure::at(Status::INVALID_NAMESPACE_OR_FORMAT, byte::NSID));
         }
-        let infos = self.drive.info().namespaces.iter();
+        let infos = self.shown().namespaces.iter();
         let listed = (1_u32..)
             .zip(infos)
             .filter(|(of, info)| *of > nsid && is_listed(info));

@@ -13,7 +13,7 @@ use zonelab_ssd::config::DataStore;
 use super::failure::{Failure, byte};
 use super::plan::Transfer;
 use super::state::Life;
-use super::{Done, QueueHandle, Subsystem};
+use super::{Done, Layer, QueueHandle, Subsystem};
 
 /// A command in the drive.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ fn empty_ranges(data: &mut [u8]) {
     }
 }
 
-impl Subsystem {
+impl<L: Layer> Subsystem<L> {
     /// Checks an I/O command and hands it to the drive.
     #[inline]
     pub(super) fn io(
@@ -170,7 +170,7 @@ impl Subsystem {
         };
         // The drive may have been driven on by its owner.
         let now = now.max(self.drive.drive().now());
-        let taken = self.drive.submit(now, queue, Tag(slot), command, payload);
+        let taken = self.give(now, queue, Tag(slot), command, payload);
         if let Err(rejected) = taken {
             self.turned_away.push(Completion {
                 queue,

@@ -20,7 +20,7 @@ use zonelab_nvme::zns::{ChangedZoneList, ZoneState};
 use super::failure::{Failure, byte};
 use super::settings::{ADMIN_QUEUE_ENTRIES, DiscoveryAddress};
 use super::state::{ERROR_ENTRIES, Kind};
-use super::{Answer, Subsystem};
+use super::{Answer, Layer, Subsystem};
 
 /// The temperature of a drive without a thermometer, in kelvins: 25 degrees.
 const TEMPERATURE_K: u16 = 298;
@@ -49,7 +49,7 @@ const DISCOVERY_PAGES: [LogPageId; 3] = [
     LogPageId::DISCOVERY,
 ];
 
-impl Subsystem {
+impl<L: Layer> Subsystem<L> {
     /// Get Log Page. The part beyond the end of a page is zero.
     pub(super) fn get_log_page(
         &mut self,
@@ -102,7 +102,10 @@ impl Subsystem {
             LogPageId::SMART => Err(Failure::field(byte::NSID)),
             LogPageId::FIRMWARE_SLOTS => Ok(self.firmware_slots()),
             LogPageId::CHANGED_NAMESPACES => Ok(self.changed_namespaces(slot)),
-            LogPageId::COMMAND_EFFECTS => effects(get.csi, self.has_formats(), self.has_copy()),
+            LogPageId::COMMAND_EFFECTS => {
+                let formats = self.can_format().then(|| self.has_formats());
+                effects(get.csi, formats, self.has_copy())
+            }
             LogPageId::CHANGED_ZONES => self.changed_zones(slot, get.nsid),
             _ => Ok(self.discovery_log()),
         }
@@ -251,7 +254,9 @@ impl Subsystem {
 }
 
 /// Commands Supported and Effects, of a command set.
-fn effects(csi: CommandSet, has_formats: bool, has_copy: bool) -> Result<Vec<u8>, Failure> {
+///
+/// `formats`: whether Format NVM can change the size of blocks, if there is such a command.
+fn effects(csi: CommandSet, formats: Option<bool>, has_copy: bool) -> Result<Vec<u8>, Failure> {
     if !matches!(csi, CommandSet::NVM | CommandSet::ZNS) {
         return Err(Failure::field(59));
     }
@@ -270,7 +275,9 @@ fn effects(csi: CommandSet, has_formats: bool, has_copy: bool) -> Result<Vec<u8>
         out.acs[usize::from(opcode.0)] = supported;
     }
     // It erases, changes the size of blocks, and is to be alone on all namespaces.
-    out.acs[usize::from(AdminOpcode::FORMAT_NVM.0)] = writes.with_ncc(has_formats).with_cse(2);
+    if let Some(has_formats) = formats {
+        out.acs[usize::from(AdminOpcode::FORMAT_NVM.0)] = writes.with_ncc(has_formats).with_cse(2);
+    }
     let io = [
         (IoOpcode::FLUSH, supported),
         (IoOpcode::WRITE, writes),

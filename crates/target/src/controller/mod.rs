@@ -30,6 +30,7 @@
 //! | `plan` | what an I/O command asks for, and whether it may |
 //! | `moves` | how much data a command moves, for transports with PRPs |
 //! | `io` | I/O commands, to the drive and back |
+//! | `layer` | what may stand between hosts and the drive |
 //! | `faults` | what no host asked for: faults, loss of power, a controller that gives up |
 //! | `fuzz` | any bytes as commands, for fuzzing |
 //! | [`coverage`] | what of the protocol there is, and which test shows it |
@@ -48,6 +49,7 @@ mod format;
 mod fuzz;
 mod identify;
 mod io;
+mod layer;
 mod logs;
 mod moves;
 mod names;
@@ -72,6 +74,7 @@ pub use authentication::{
 pub use faults::NoSuchController;
 pub use format::formatted;
 pub use fuzz::fuzz_command;
+pub use layer::{Layer, NoLayer};
 pub use moves::Moves;
 pub use settings::{
     DISCOVERY_TRANSFER_BYTES, DiscoveryAddress, SettingsError, SubsystemSettings, TransportLimits,
@@ -182,8 +185,10 @@ impl Answer {
 
 /// A drive, and the controllers through which hosts use it.
 #[derive(Debug)]
-pub struct Subsystem {
+pub struct Subsystem<L: Layer = NoLayer> {
     drive: FaultyDrive,
+    /// `None`: hosts use the drive itself.
+    layer: Option<L>,
     settings: SubsystemSettings,
     /// `None`: every host is who it says it is.
     authentication: Option<Authentication>,
@@ -230,12 +235,31 @@ impl Subsystem {
     ///
     /// # Errors
     /// [`SettingsError`]: a setting is not possible.
-    pub fn new(mut drive: FaultyDrive, settings: SubsystemSettings) -> Result<Self, SettingsError> {
+    pub fn new(drive: FaultyDrive, settings: SubsystemSettings) -> Result<Self, SettingsError> {
+        Self::with_layer(drive, None, settings)
+    }
+}
+
+impl<L: Layer> Subsystem<L> {
+    /// A subsystem with the namespaces of a layer over the drive, or of the drive itself, and
+    /// no controller yet.
+    ///
+    /// # Errors
+    /// [`SettingsError`]: a setting is not possible.
+    pub fn with_layer(
+        mut drive: FaultyDrive,
+        layer: Option<L>,
+        settings: SubsystemSettings,
+    ) -> Result<Self, SettingsError> {
         let texts = settings.texts()?;
-        drive.leave_timeouts_to_host();
+        // A layer is the drive's host then, and has none.
+        if layer.is_none() {
+            drive.leave_timeouts_to_host();
+        }
         let now = drive.drive().now();
         let mut subsystem = Self {
             drive,
+            layer,
             settings,
             authentication: None,
             texts,
@@ -347,7 +371,7 @@ impl Subsystem {
             || self.untold_power_loss().is_some();
         let ready = self.ready.front().map(|done| done.due);
         [
-            self.drive.next_event(),
+            self.next_step(),
             ready,
             self.alarm,
             at_once.then_some(self.now),
@@ -391,6 +415,9 @@ impl Subsystem {
     /// # Errors
     /// What is to outlive it cannot be kept.
     pub fn switch_off(&mut self) -> Result<(), NotKept> {
+        if let Some(layer) = &mut self.layer {
+            layer.switch_off(&mut self.drive);
+        }
         self.drive.drive_mut().switch_off()
     }
 
@@ -399,7 +426,7 @@ impl Subsystem {
         loop {
             let mut completions = core::mem::take(&mut self.completions);
             completions.append(&mut self.turned_away);
-            self.drive.advance(until, &mut completions);
+            self.run(until, &mut completions);
             let is_idle = completions.is_empty();
             for completion in completions.drain(..) {
                 // What comes after the loss of power ends unseen.
@@ -416,9 +443,11 @@ impl Subsystem {
             if self.untold_power_loss().is_some() {
                 self.power_lost();
             }
-            self.forget_swallowed();
+            if self.layer.is_none() {
+                self.forget_swallowed();
+            }
             // A command with two steps has gone back to the drive.
-            let goes_on = self.drive.next_event().is_some_and(|at| at <= until);
+            let goes_on = self.next_step().is_some_and(|at| at <= until);
             if self.turned_away.is_empty() && (is_idle || !goes_on) {
                 break;
             }
@@ -517,7 +546,10 @@ impl Subsystem {
 
     /// Reads the shape of the namespaces off the drive.
     fn learn_drive(&mut self) {
-        let info = self.drive.info();
+        let info = match &self.layer {
+            Some(layer) => layer.info(),
+            None => self.drive.info(),
+        };
         self.max_transfer_bytes = info
             .max_transfer_bytes
             .min(self.settings.max_transfer_bytes);
@@ -548,13 +580,17 @@ impl Subsystem {
     }
 
     /// Identifiers of all namespaces.
-    fn namespace_ids(&self) -> impl Iterator<Item = NamespaceId> + use<> {
+    fn namespace_ids(&self) -> impl Iterator<Item = NamespaceId> + use<L> {
         (1..).map(NamespaceId).take(self.namespaces.len())
     }
 
     /// Whether a write may be lost after it has completed.
     #[inline]
     fn has_volatile_cache(&self) -> bool {
+        // What a layer holds in memory is lost with power.
+        if self.layer.is_some() {
+            return true;
+        }
         let buffer = &self.drive.drive().config().write_buffer;
         buffer.is_some_and(|buffer| !buffer.power_loss_protection)
     }

@@ -9,7 +9,7 @@ use zonelab_nvme::queue::SubmissionEntry;
 
 use super::plan::Transfer;
 use super::state::Life;
-use super::{QueueHandle, Subsystem};
+use super::{Layer, QueueHandle, Subsystem};
 
 /// Bytes of the structures of Identify.
 const IDENTIFY_BYTES: u32 = 4096;
@@ -25,7 +25,7 @@ pub enum Moves {
     ToHost(u32),
 }
 
-impl Subsystem {
+impl<L: Layer> Subsystem<L> {
     /// How much data a command moves that has its data in PRPs. `entry` is as
     /// [`Subsystem::submit`] takes it.
     pub fn moves(&mut self, queue: QueueHandle, entry: &SubmissionEntry) -> Moves {

@@ -12,7 +12,7 @@ use zonelab_nvme::zns::{ZoneReceiveAction, ZoneSendAction};
 
 use super::failure::{Failure, byte};
 use super::settings::PAGE_BYTES;
-use super::{Namespace, Subsystem};
+use super::{Layer, Namespace, Subsystem};
 
 /// Most ranges that a command may deallocate (DMRL).
 pub(super) const DEALLOCATED_RANGES: u8 = 64;
@@ -166,7 +166,7 @@ impl Namespace {
     }
 }
 
-impl Subsystem {
+impl<L: Layer> Subsystem<L> {
     /// What the drive is to do for a command that it may be asked for, and whether
     /// that is only a hint.
     #[inline]

@@ -15,7 +15,7 @@ use super::failure::{Failure, byte, do_not_retry};
 use super::features::Features;
 use super::settings::ADMIN_QUEUE_ENTRIES;
 use super::state::{Kind, Life};
-use super::{ASSOCIATION_LINGERS, Answer, Subsystem};
+use super::{ASSOCIATION_LINGERS, Answer, Layer, Subsystem};
 
 /// How long a host may take to enable and to disable, in units of 500 ms. Both
 /// are done at once; it is what hosts are used to.
@@ -29,7 +29,7 @@ pub(super) fn version() -> Version {
     Version::default().with_mjr(2)
 }
 
-impl Subsystem {
+impl<L: Layer> Subsystem<L> {
     /// A fabrics command on the admin queue.
     pub(super) fn fabrics(
         &mut self,

@@ -6,7 +6,9 @@ use zonelab_nvme::queue::{CompletionEntry, SubmissionEntry};
 use zonelab_ssd::stored::NotKept;
 
 use super::Standing;
-use crate::controller::{Access, Calculated, Calculation, Connected, Done, QueueHandle, Subsystem};
+use crate::controller::{
+    Access, Calculated, Calculation, Connected, Done, Layer, QueueHandle, Subsystem,
+};
 
 /// What stands behind the connections of a server: a [`Subsystem`], or
 /// something small in a test. The methods are those of [`Subsystem`].
@@ -104,7 +106,7 @@ pub trait Backend {
     }
 }
 
-impl Backend for Subsystem {
+impl<L: Layer> Backend for Subsystem<L> {
     fn connect(
         &mut self,
         now: Nanos,

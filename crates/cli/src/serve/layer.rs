@@ -1,0 +1,155 @@
+//! `serve --ftl`: a conventional namespace on the zones of the drive.
+
+use zonelab_config::units::fmt_size;
+use zonelab_device::NamespaceId;
+use zonelab_ftl::{FormatSettings, FtlError, FtlSettings, Placement, Policy};
+use zonelab_live::layer::{FtlLayer, LayerSettings, LayerState};
+use zonelab_ssd::config::DataStore;
+use zonelab_ssd::faults::FaultyDrive;
+
+use crate::exit::Failure;
+use crate::ftl;
+
+/// Options about the layer.
+#[derive(clap::Args)]
+pub(super) struct LayerArgs {
+    /// Serve a conventional namespace, with random writes, that a translation layer keeps on
+    /// the zones of the drive. A drive whose zones are all empty is formatted for it
+    #[arg(long)]
+    ftl: bool,
+    /// Format the drive for the layer, whatever is on it: all of that is lost
+    #[arg(long, requires = "ftl")]
+    ftl_format: bool,
+    /// Of a format: data blocks beyond those that hosts see, as a share of the latter. 1% to
+    /// 1000%
+    #[arg(long, value_name = "PERCENT", requires = "ftl", value_parser = ftl::share)]
+    ftl_spare: Option<f64>,
+    /// Of a format: zones that are kept out of that count, open ones and those that must be
+    /// free [default: as many as may be active, up to 16 and up to a quarter of the data
+    /// zones]
+    #[arg(long, value_name = "N", requires = "ftl")]
+    ftl_reserved_zones: Option<u32>,
+    /// How the layer's queues place what they write: write, append or shared-append
+    /// [default: write]
+    #[arg(long, value_name = "HOW", requires = "ftl")]
+    ftl_placement: Option<String>,
+    /// Which zone is emptied next: greedy, cost-benefit, fifo, d-choices:N or
+    /// windowed-greedy:N [default: greedy]
+    #[arg(long, value_name = "POLICY", requires = "ftl")]
+    ftl_victims: Option<String>,
+    /// Zones that the collector writes at a time, by how often what it moves was moved
+    /// before: 1 to 4 [default: 1]
+    #[arg(long, value_name = "N", requires = "ftl")]
+    ftl_generations: Option<u32>,
+    /// Free zones below which the collector works [default: half of the reserved zones]
+    #[arg(long, value_name = "N", requires = "ftl")]
+    ftl_collect_below: Option<u32>,
+    /// Queues of the layer, each of which writes a zone of its own; those of hosts are
+    /// spread over them [default: 4, or as many as the drive allows]
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "ftl",
+        value_parser = clap::value_parser!(u32).range(1..=1024)
+    )]
+    ftl_queues: Option<u32>,
+}
+
+impl LayerArgs {
+    /// Starts the layer on the drive, if one was asked for.
+    ///
+    /// # Errors
+    /// An option is out of its range, or what is on the drive cannot be mounted.
+    pub(super) fn start(
+        &self,
+        profile: &str,
+        drive: &mut FaultyDrive,
+    ) -> Result<Option<FtlLayer>, Failure> {
+        if !self.ftl {
+            return Ok(None);
+        }
+        if drive.drive().config().data == DataStore::None {
+            return Err(Failure::usage(
+                "--ftl with --data none: the layer keeps its map on the drive".to_owned(),
+            ));
+        }
+        let mut zoned = (1..).zip(&drive.info().namespaces);
+        let Some((nsid, _)) = zoned.find(|(_, of)| of.zoned.is_some()) else {
+            return Err(Failure::usage(format!(
+                "--ftl: {profile} has no zoned namespace"
+            )));
+        };
+        let settings = self.settings(NamespaceId(nsid))?;
+        let layer = FtlLayer::start(drive, settings);
+        layer.map(Some).map_err(|error| refusal(profile, &error))
+    }
+
+    fn settings(&self, nsid: NamespaceId) -> Result<LayerSettings, Failure> {
+        let mut uuid = [0; 16];
+        getrandom::fill(&mut uuid).map_err(Failure::environment)?;
+        let of_option = |error: FtlError| refusal("--ftl", &error);
+        let placement = self.ftl_placement.as_deref().map(Placement::parse);
+        let victims = self.ftl_victims.as_deref().map(Policy::parse);
+        let defaults = (
+            FtlSettings::default(),
+            FormatSettings::new(u128::from_le_bytes(uuid)),
+        );
+        Ok(LayerSettings {
+            mount: FtlSettings {
+                nsid,
+                placement: placement
+                    .transpose()
+                    .map_err(of_option)?
+                    .unwrap_or(defaults.0.placement),
+                victims: victims
+                    .transpose()
+                    .map_err(of_option)?
+                    .unwrap_or(defaults.0.victims),
+                generations: self.ftl_generations.unwrap_or(defaults.0.generations),
+                collect_below: self.ftl_collect_below,
+                ..defaults.0
+            },
+            format: FormatSettings {
+                nsid,
+                spare: self.ftl_spare.unwrap_or(defaults.1.spare),
+                reserved_zones: self.ftl_reserved_zones,
+                ..defaults.1
+            },
+            formats: self.ftl_format,
+            queues: self.ftl_queues,
+        })
+    }
+}
+
+/// Why the layer cannot be started, in terms of the options of `serve`.
+fn refusal(profile: &str, error: &FtlError) -> Failure {
+    match error {
+        FtlError::Setting { key, value, valid } => {
+            let option = key.replace('_', "-");
+            Failure::usage(format!("--ftl-{option} {value}: valid: {valid}"))
+        }
+        FtlError::TooManyQueues { .. } => Failure::usage(format!("--ftl-queues: {error}")),
+        FtlError::NotFormatted => Failure::input(anyhow::anyhow!(
+            "{profile}: zones hold data, and none of it is the layer's; --ftl-format if all of it \
+             may be lost"
+        )),
+        error => ftl::failure(profile, error),
+    }
+}
+
+/// A line about the layer, for people.
+pub(super) fn line(state: &LayerState) -> String {
+    let bytes = state.size_lbas * u64::from(state.lba_bytes);
+    format!(
+        "with a conventional namespace of {} on them\n",
+        fmt_size(bytes)
+    )
+}
+
+/// The layer's part of the line that says where the server listens.
+pub(super) fn as_json(state: &LayerState) -> serde_json::Value {
+    serde_json::json!({
+        "blocks": state.size_lbas, "block_bytes": state.lba_bytes,
+        "bytes": state.size_lbas * u64::from(state.lba_bytes),
+    })
+}

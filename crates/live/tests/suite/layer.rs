@@ -1,0 +1,410 @@
+//! The translation layer between hosts and a drive, in virtual time: whatever was flushed
+//! outlives losses of power, and nothing that hosts wait for is forgotten.
+
+use std::collections::BTreeMap;
+
+use zonelab_device::{Buf, Command, Completion, Lba, Nanos, Op, QueueId, Tag};
+use zonelab_ftl::{FormatSettings, FtlError, FtlSettings, Placement};
+use zonelab_host::Rng;
+use zonelab_live::layer::{FtlLayer, LayerSettings};
+use zonelab_nvme::Status;
+use zonelab_nvme::command::DatasetRange;
+use zonelab_nvme::zerocopy::{FromZeros as _, IntoBytes as _};
+use zonelab_ssd::Drive;
+use zonelab_ssd::config::{BufferRelease, DataStore, DriveConfig, Programs, WriteBufferConfig};
+use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
+use zonelab_ssd::profile;
+use zonelab_target::controller::Layer as _;
+
+const BLOCK: usize = 4096;
+/// Drives that the randomised test tries.
+const RUNS: u64 = 150;
+
+/// A drive of `zones` zones of 32 blocks.
+fn config(zones: u32) -> DriveConfig {
+    let mut config = profile::builtin("confznspp")
+        .expect("it is built in")
+        .config;
+    config.geometry.pages_per_block = 1;
+    config.geometry.blocks_per_plane = 64 * zones;
+    config.zones.count = zones;
+    config.zones.capacity_lbas = 32;
+    config.zones.size_lbas = 35;
+    config.zones.max_open = Some(10);
+    config.zones.max_active = Some(12);
+    config.data = DataStore::Memory;
+    config
+}
+
+fn settings() -> LayerSettings {
+    LayerSettings {
+        mount: FtlSettings::default(),
+        format: FormatSettings {
+            spare: 0.2,
+            ..FormatSettings::new(7)
+        },
+        formats: false,
+        queues: None,
+    }
+}
+
+/// What a block can hold: what was durable last, and what was written since. Zero is
+/// nothing.
+#[derive(Clone, Debug)]
+struct Block {
+    /// With the number of the operation in whose completion it was seen.
+    values: Vec<(u32, u64)>,
+}
+
+impl Block {
+    fn now(&self) -> u32 {
+        self.values.last().expect("it holds something").0
+    }
+
+    /// What had ended by operation `until` is durable.
+    fn flushed(&mut self, until: u64) {
+        let last = self.values.iter().rposition(|(_, ended)| *ended <= until);
+        self.values.drain(..last.unwrap_or(0));
+    }
+}
+
+enum Asked {
+    Write {
+        first: u64,
+        count: u64,
+        value: u32,
+    },
+    Read {
+        first: u64,
+    },
+    /// At which operation.
+    Flush {
+        at: u64,
+    },
+}
+
+/// A host with the layer to itself.
+struct Host {
+    drive: FaultyDrive,
+    layer: FtlLayer,
+    now: Nanos,
+    blocks: Vec<Block>,
+    asked: BTreeMap<u32, Asked>,
+    tags: u32,
+    ended: u64,
+    value: u32,
+}
+
+impl Host {
+    fn new(mut drive: FaultyDrive, settings: LayerSettings) -> Self {
+        let layer = FtlLayer::start(&mut drive, settings).expect("it can be mounted");
+        let blocks = layer.info().namespaces[0].size_lbas as usize;
+        let nothing = Block {
+            values: vec![(0, 0)],
+        };
+        Self {
+            now: drive.drive().now(),
+            drive,
+            layer,
+            blocks: vec![nothing; blocks],
+            asked: BTreeMap::new(),
+            tags: 0,
+            ended: 0,
+            value: 0,
+        }
+    }
+
+    /// Blocks that a write is on its way to.
+    fn is_busy(&self, first: u64, count: u64) -> bool {
+        self.asked.values().any(|asked| match asked {
+            Asked::Write {
+                first: at,
+                count: many,
+                ..
+            } => first < at + many && *at < first + count,
+            Asked::Read { first: at } => (first..first + count).contains(at),
+            Asked::Flush { .. } => false,
+        })
+    }
+
+    fn submit(&mut self, op: Op, data: Option<Buf>, asked: Asked) {
+        // Tags are used again, as those of a controller are.
+        let tag = (0..).find(|tag| !self.asked.contains_key(tag));
+        let tag = tag.expect("there are enough");
+        self.tags = self.tags.max(tag);
+        let queue = QueueId((tag % 7) as u16);
+        self.layer
+            .submit(self.now, queue, Tag(tag), Command::new(op), data)
+            .expect("the layer takes everything");
+        self.asked.insert(tag, asked);
+    }
+
+    fn ask(&mut self, rng: &mut Rng) {
+        let size = self.blocks.len() as u64;
+        let count = 1 + rng.below(6);
+        let first = rng.below(size - count);
+        let (slba, nlb) = (Lba(first), count as u32);
+        match rng.below(20) {
+            0 => {
+                let at = self.ended;
+                self.submit(Op::Flush, None, Asked::Flush { at });
+            }
+            1..=4 if !self.is_busy(first, 1) => {
+                let data = Some(Buf::zeroed(BLOCK));
+                let op = Op::Read { slba, nlb: 1 };
+                self.submit(op, data, Asked::Read { first });
+            }
+            kind if !self.is_busy(first, count) => {
+                let mut asked = Asked::Write {
+                    first,
+                    count,
+                    value: 0,
+                };
+                let (op, data) = match kind {
+                    5 => (Op::WriteZeroes { slba, nlb }, None),
+                    6 => {
+                        // Room for all ranges, as Linux sends it.
+                        let mut data = Buf::zeroed(4096);
+                        let mut range = DatasetRange::new_zeroed();
+                        range.slba = first.into();
+                        range.nlb = nlb.into();
+                        data[..16].copy_from_slice(range.as_bytes());
+                        (Op::Deallocate { ranges: 1 }, Some(data))
+                    }
+                    _ => {
+                        self.value += 1;
+                        asked = Asked::Write {
+                            first,
+                            count,
+                            value: self.value,
+                        };
+                        let mut data = Buf::zeroed(BLOCK * count as usize);
+                        let word = self.value.to_le_bytes();
+                        data.chunks_mut(4).for_each(|to| to.copy_from_slice(&word));
+                        (Op::Write { slba, nlb }, Some(data))
+                    }
+                };
+                self.submit(op, data, asked);
+            }
+            _ => {}
+        }
+    }
+
+    fn land(&mut self, completion: Completion) {
+        let asked = self.asked.remove(&completion.tag.0);
+        let asked = asked.expect("each command ends once");
+        assert_eq!(completion.status, Status::SUCCESS);
+        self.ended += 1;
+        match asked {
+            Asked::Write {
+                first,
+                count,
+                value,
+            } => {
+                for block in &mut self.blocks[first as usize..(first + count) as usize] {
+                    block.values.push((value, self.ended));
+                }
+            }
+            Asked::Read { first } => {
+                let found = word(&completion.data.expect("a read has data"));
+                assert_eq!(found, self.blocks[first as usize].now(), "block {first}");
+            }
+            Asked::Flush { at } => self.blocks.iter_mut().for_each(|block| block.flushed(at)),
+        }
+    }
+
+    /// Goes on to `to`, as the controller does. Whether power was lost on the way.
+    fn advance(&mut self, to: Nanos) -> bool {
+        let mut done = Vec::new();
+        let cycles = self.drive.power_cycles();
+        self.layer.advance(&mut self.drive, to, &mut done);
+        done.drain(..).for_each(|completion| self.land(completion));
+        self.now = self.now.max(to).max(self.drive.drive().now());
+        let is_lost = self.drive.power_cycles() != cycles;
+        if is_lost {
+            self.power_lost();
+        }
+        is_lost
+    }
+
+    /// Tells the layer, which gives back all that hosts wait for; these may have come
+    /// about, or not.
+    fn power_lost(&mut self) {
+        let mut done = Vec::new();
+        self.layer.power_lost(&self.drive, &mut done);
+        for completion in done {
+            let asked = self.asked.remove(&completion.tag.0);
+            assert!(!completion.status.is_success());
+            self.ended += 1;
+            if let Some(Asked::Write {
+                first,
+                count,
+                value,
+            }) = asked
+            {
+                for block in &mut self.blocks[first as usize..(first + count) as usize] {
+                    block.values.push((value, self.ended));
+                }
+            }
+        }
+        assert!(self.asked.is_empty(), "all commands were given back");
+    }
+
+    /// Lets everything end.
+    fn settle(&mut self) {
+        while !self.asked.is_empty() {
+            let layer = self.layer.next_event();
+            let next = [layer, self.drive.next_event()].into_iter().flatten().min();
+            let next = next.expect("something is on its way");
+            assert!(!self.advance(next), "no fault is left");
+        }
+    }
+
+    fn word_at(&mut self, first: u64) -> u32 {
+        let (slba, nlb) = (Lba(first), 1);
+        let data = Some(Buf::zeroed(BLOCK));
+        let read = Command::new(Op::Read { slba, nlb });
+        self.layer
+            .submit(self.now, QueueId(0), Tag(0), read, data)
+            .expect("the layer takes everything");
+        let mut done = Vec::new();
+        loop {
+            let layer = self.layer.next_event();
+            let next = [layer, self.drive.next_event()].into_iter().flatten().min();
+            let next = next.expect("something is on its way");
+            self.layer.advance(&mut self.drive, next, &mut done);
+            self.now = self.now.max(next);
+            if let Some(completion) = done.pop() {
+                assert_eq!(completion.status, Status::SUCCESS);
+                return word(&completion.data.expect("a read has data"));
+            }
+        }
+    }
+
+    /// Each block holds what it may, and keeps it from now on.
+    fn check(&mut self) {
+        for at in 0..self.blocks.len() {
+            let found = self.word_at(at as u64);
+            let block = &mut self.blocks[at];
+            let may = block.values.iter().any(|(value, _)| *value == found);
+            assert!(may, "block {at}: {found}, and may be {:?}", block.values);
+            block.values = vec![(found, 0)];
+        }
+    }
+}
+
+/// What all words of a block are.
+fn word(data: &[u8]) -> u32 {
+    let (words, _) = data.as_chunks::<4>();
+    assert!(words.iter().all(|word| *word == words[0]), "a torn block");
+    u32::from_le_bytes(words[0])
+}
+
+#[test]
+fn what_was_flushed_through_the_layer_survives() {
+    let number = |name| -> Option<u64> { std::env::var(name).ok()?.parse().ok() };
+    let first = number("ZONELAB_LAYER_SEED").unwrap_or(1);
+    for seed in first..first + number("ZONELAB_LAYER_RUNS").unwrap_or(RUNS) {
+        eprintln!(
+            "replay: ZONELAB_LAYER_SEED={seed} ZONELAB_LAYER_RUNS=1 cargo test -p zonelab-live \
+             what_was_flushed_through_the_layer_survives"
+        );
+        live_and_die(seed);
+    }
+}
+
+fn live_and_die(seed: u64) {
+    let mut rng = Rng::new(seed, 0);
+    let mut config = config(24 + rng.below(16) as u32);
+    if rng.below(2) == 0 {
+        config.write_buffer = Some(WriteBufferConfig {
+            size_bytes: 256 << 10,
+            appends_per_zone: None,
+            power_loss_protection: false,
+            drain_bytes_per_s: None,
+            turn_bytes: None,
+            placement: Programs::InOrder,
+            release: BufferRelease::Program,
+        });
+    }
+    let mut settings = settings();
+    settings.mount.placement =
+        [Placement::Write, Placement::Append, Placement::SharedAppend][rng.below(3) as usize];
+    // Power is lost at a time of a plan, too, and not only between two calls.
+    let text = "[[fault]]\non = \"time\"\nat = \"40ms\"\neffect = \"power-cut\"\noff = \"3ms\"\n";
+    let plan = FaultPlan::parse("plan", text, &[]).expect("it is valid");
+    let drive = FaultyDrive::new(Drive::new(&config), plan);
+    let mut host = Host::new(drive, settings.clone());
+    let mut losses = 0;
+    while losses < 8 {
+        for _ in 0..rng.below(300) {
+            if host.asked.len() < 24 {
+                host.ask(&mut rng);
+            }
+            let to = host.now.saturating_add(Nanos(rng.below(80_000)));
+            losses += u32::from(host.advance(to));
+        }
+        let now = host.now;
+        host.drive.power_cut(now, Nanos::from_ms(1));
+        host.power_lost();
+        losses += 1;
+        if rng.below(3) > 0 {
+            // The next one is lost while the layer is being mounted, or soon after.
+            host.check();
+        }
+    }
+    host.settle();
+    for _ in 0..200 {
+        host.ask(&mut rng);
+    }
+    host.settle();
+    // Switched off in good order: nothing that was acknowledged is lost, flushed or not.
+    let Host {
+        mut layer,
+        mut drive,
+        blocks,
+        ..
+    } = host;
+    layer.switch_off(&mut drive);
+    drop(layer);
+    let mut host = Host::new(drive, settings);
+    assert_eq!(host.blocks.len(), blocks.len());
+    for (at, block) in blocks.iter().enumerate() {
+        assert_eq!(host.word_at(at as u64), block.now(), "block {at}");
+    }
+}
+
+#[test]
+fn a_drive_that_holds_something_else_is_not_formatted() {
+    let mut drive = FaultyDrive::from(Drive::new(&config(30)));
+    let data = Some(Buf::zeroed(BLOCK));
+    let (slba, nlb) = (Lba(35), 1);
+    let write = Command::new(Op::Write { slba, nlb });
+    drive
+        .submit(Nanos::ZERO, QueueId(0), Tag(0), write, data)
+        .expect("it is on");
+    drive.advance(Nanos::from_secs(1), &mut Vec::new());
+    let refused = FtlLayer::start(&mut drive, settings());
+    assert_eq!(refused.err(), Some(FtlError::NotFormatted));
+    let formats = LayerSettings {
+        formats: true,
+        ..settings()
+    };
+    let layer = FtlLayer::start(&mut drive, formats).expect("it is told to");
+    assert!(layer.state().is_well);
+    assert_eq!(layer.state().mounts, 1);
+}
+
+#[test]
+fn more_queues_than_the_drive_has_zones_for_are_refused() {
+    let mut drive = FaultyDrive::from(Drive::new(&config(30)));
+    let many = LayerSettings {
+        queues: Some(9),
+        ..settings()
+    };
+    let refused = FtlLayer::start(&mut drive, many);
+    assert!(
+        matches!(refused, Err(FtlError::TooManyQueues { .. })),
+        "{refused:?}"
+    );
+}
