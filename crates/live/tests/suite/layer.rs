@@ -11,14 +11,18 @@ use zonelab_nvme::Status;
 use zonelab_nvme::command::DatasetRange;
 use zonelab_nvme::zerocopy::{FromZeros as _, IntoBytes as _};
 use zonelab_ssd::Drive;
-use zonelab_ssd::config::{BufferRelease, DataStore, DriveConfig, Programs, WriteBufferConfig};
+use zonelab_ssd::config::{
+    BufferRelease, DataStore, DriveConfig, Placement as Programs, WriteBufferConfig,
+};
 use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
 use zonelab_ssd::profile;
 use zonelab_target::controller::Layer as _;
 
 const BLOCK: usize = 4096;
 /// Drives that the randomised test tries.
-const RUNS: u64 = 150;
+const RUNS: u64 = 400;
+/// No operation has this number.
+const NEVER: u64 = u64::MAX;
 
 /// A drive of `zones` zones of 32 blocks.
 fn config(zones: u32) -> DriveConfig {
@@ -52,13 +56,42 @@ fn settings() -> LayerSettings {
 /// nothing.
 #[derive(Clone, Debug)]
 struct Block {
-    /// With the number of the operation in whose completion it was seen.
+    /// With the number of the operation that had ended by then; [`NEVER`]: nobody knows
+    /// whether it came about.
     values: Vec<(u32, u64)>,
+    /// Power was lost since the last of them: it can be any.
+    is_open: bool,
 }
 
 impl Block {
     fn now(&self) -> u32 {
         self.values.last().expect("it holds something").0
+    }
+
+    /// A read has found this: it is what the block holds, and keeps.
+    fn found(&mut self, found: u32) {
+        match self.is_open {
+            true => {
+                let may = self.values.iter().any(|(value, _)| *value == found);
+                assert!(may, "{found}, and may be {:?}", self.values);
+                self.values = vec![(found, 0)];
+                self.is_open = false;
+            }
+            false => assert_eq!(found, self.now()),
+        }
+    }
+
+    /// Power was lost: it is any of these.
+    fn open(&mut self) {
+        if self.values.len() > 1 {
+            self.values.iter_mut().for_each(|(_, ended)| *ended = NEVER);
+            self.is_open = true;
+        }
+    }
+
+    fn written(&mut self, value: u32, ended: u64) {
+        self.values.push((value, ended));
+        self.is_open = false;
     }
 
     /// What had ended by operation `until` is durable.
@@ -101,6 +134,7 @@ impl Host {
         let blocks = layer.info().namespaces[0].size_lbas as usize;
         let nothing = Block {
             values: vec![(0, 0)],
+            is_open: false,
         };
         Self {
             now: drive.drive().now(),
@@ -202,12 +236,12 @@ impl Host {
                 value,
             } => {
                 for block in &mut self.blocks[first as usize..(first + count) as usize] {
-                    block.values.push((value, self.ended));
+                    block.written(value, self.ended);
                 }
             }
             Asked::Read { first } => {
                 let found = word(&completion.data.expect("a read has data"));
-                assert_eq!(found, self.blocks[first as usize].now(), "block {first}");
+                self.blocks[first as usize].found(found);
             }
             Asked::Flush { at } => self.blocks.iter_mut().for_each(|block| block.flushed(at)),
         }
@@ -248,47 +282,61 @@ impl Host {
             }
         }
         assert!(self.asked.is_empty(), "all commands were given back");
+        self.blocks.iter_mut().for_each(Block::open);
+    }
+
+    /// When something happens next.
+    fn next(&self) -> Nanos {
+        let layer = self.layer.next_event();
+        let next = [layer, self.drive.next_event()].into_iter().flatten().min();
+        next.expect("something is on its way")
     }
 
     /// Lets everything end.
     fn settle(&mut self) {
         while !self.asked.is_empty() {
-            let layer = self.layer.next_event();
-            let next = [layer, self.drive.next_event()].into_iter().flatten().min();
-            let next = next.expect("something is on its way");
-            assert!(!self.advance(next), "no fault is left");
+            let next = self.next();
+            self.advance(next);
         }
     }
 
     fn word_at(&mut self, first: u64) -> u32 {
         let (slba, nlb) = (Lba(first), 1);
-        let data = Some(Buf::zeroed(BLOCK));
-        let read = Command::new(Op::Read { slba, nlb });
-        self.layer
-            .submit(self.now, QueueId(0), Tag(0), read, data)
-            .expect("the layer takes everything");
-        let mut done = Vec::new();
         loop {
-            let layer = self.layer.next_event();
-            let next = [layer, self.drive.next_event()].into_iter().flatten().min();
-            let next = next.expect("something is on its way");
-            self.layer.advance(&mut self.drive, next, &mut done);
-            self.now = self.now.max(next);
-            if let Some(completion) = done.pop() {
+            let data = Some(Buf::zeroed(BLOCK));
+            let read = Command::new(Op::Read { slba, nlb });
+            self.layer
+                .submit(self.now, QueueId(0), Tag(0), read, data)
+                .expect("the layer takes everything");
+            if let Some(completion) = self.next_completion() {
                 assert_eq!(completion.status, Status::SUCCESS);
                 return word(&completion.data.expect("a read has data"));
             }
         }
     }
 
+    /// `None`: power was lost before it came.
+    fn next_completion(&mut self) -> Option<Completion> {
+        let mut done = Vec::new();
+        while done.is_empty() {
+            let next = self.next();
+            let cycles = self.drive.power_cycles();
+            self.layer.advance(&mut self.drive, next, &mut done);
+            self.now = self.now.max(next);
+            if self.drive.power_cycles() != cycles {
+                self.layer.power_lost(&self.drive, &mut done);
+                self.blocks.iter_mut().for_each(Block::open);
+                return None;
+            }
+        }
+        done.pop()
+    }
+
     /// Each block holds what it may, and keeps it from now on.
     fn check(&mut self) {
         for at in 0..self.blocks.len() {
             let found = self.word_at(at as u64);
-            let block = &mut self.blocks[at];
-            let may = block.values.iter().any(|(value, _)| *value == found);
-            assert!(may, "block {at}: {found}, and may be {:?}", block.values);
-            block.values = vec![(found, 0)];
+            self.blocks[at].found(found);
         }
     }
 }
@@ -354,10 +402,16 @@ fn live_and_die(seed: u64) {
         }
     }
     host.settle();
+    host.check();
+    let before = host.drive.power_cycles();
     for _ in 0..200 {
         host.ask(&mut rng);
     }
     host.settle();
+    // The plan's loss of power can have come only now.
+    if host.drive.power_cycles() > before {
+        host.check();
+    }
     // Switched off in good order: nothing that was acknowledged is lost, flushed or not.
     let Host {
         mut layer,
@@ -367,6 +421,10 @@ fn live_and_die(seed: u64) {
     } = host;
     layer.switch_off(&mut drive);
     drop(layer);
+    // What the drive still owes to the collector of this mount.
+    while let Some(at) = drive.next_event() {
+        drive.advance(at, &mut Vec::new());
+    }
     let mut host = Host::new(drive, settings);
     assert_eq!(host.blocks.len(), blocks.len());
     for (at, block) in blocks.iter().enumerate() {
