@@ -26,6 +26,7 @@ mod run_ftl;
 mod run_pcie;
 mod scratch;
 mod search;
+mod serve_ftl;
 mod serve_web;
 mod store;
 mod traces;
