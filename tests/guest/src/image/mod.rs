@@ -22,40 +22,47 @@ use tree::Tree;
 const INIT: &str = include_str!("init.sh");
 
 /// Packages whose programs the cases use; those that they depend on follow.
-const PACKAGES: [&str; 9] = [
+const PACKAGES: [&str; 11] = [
     "btrfs-progs",
     "busybox-static",
     "coreutils",
+    "e2fsprogs",
     "f2fs-tools",
     "fio",
     "kmod",
     "libzbd2",
     "nvme-cli",
     "util-linux",
+    "xfsprogs",
 ];
 /// Packages that are wanted without what they depend on: the window program
 /// beside `zbd` would bring a desktop.
 const ALONE: [&str; 1] = ["zbd-utils"];
 
 /// Programs that go into the guest.
-const PROGRAMS: [&str; 13] = [
+const PROGRAMS: [&str; 18] = [
+    "blkdiscard",
     "blkid",
     "blkzone",
     "btrfs",
     "busybox",
     "fio",
+    "fsck.ext4",
     "fsck.f2fs",
     "kmod",
     "lsblk",
     "mkfs.btrfs",
+    "mkfs.ext4",
     "mkfs.f2fs",
+    "mkfs.xfs",
     "nvme",
     "timeout",
+    "xfs_repair",
     "zbd",
 ];
 
 /// Modules that go into the guest; those that they depend on follow.
-const MODULES: [&str; 27] = [
+const MODULES: [&str; 29] = [
     "blake2b_generic",
     "btrfs",
     "configfs",
@@ -63,6 +70,7 @@ const MODULES: [&str; 27] = [
     "crc32_pclmul",
     "crc32c_generic",
     "crc32c_intel",
+    "ext4",
     "f2fs",
     "loop",
     "mq_deadline",
@@ -80,6 +88,7 @@ const MODULES: [&str; 27] = [
     "virtio_console",
     "virtio_net",
     "virtio_pci",
+    "xfs",
     "xor",
     "xxhash_generic",
     "zonefs",

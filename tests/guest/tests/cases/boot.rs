@@ -16,10 +16,11 @@ pub(crate) fn release(guest: &mut Guest, image: &Image) -> Result<()> {
 
 /// Everything that the cases need can be loaded.
 pub(crate) fn modules(guest: &mut Guest, _: &Image) -> Result<()> {
-    let modules = "nvme nvme_fabrics nvme_tcp nvmet nvmet_tcp null_blk zonefs f2fs btrfs loop";
+    let modules =
+        "nvme nvme_fabrics nvme_tcp nvmet nvmet_tcp null_blk zonefs f2fs btrfs ext4 xfs loop";
     guest.ok(&format!("modprobe -a {modules}"))?;
     let systems = guest.ok("cat /proc/filesystems")?;
-    for system in ["zonefs", "f2fs", "btrfs", "configfs"] {
+    for system in ["zonefs", "f2fs", "btrfs", "ext4", "xfs", "configfs"] {
         ensure!(systems.contains(system), "no {system}:\n{systems}");
     }
     guest.ok("test -c /dev/nvme-fabrics")?;
@@ -35,11 +36,16 @@ pub(crate) fn programs(guest: &mut Guest, _: &Image) -> Result<()> {
         "zbd help | grep Usage",
         "mkfs.btrfs --version",
         "btrfs --version",
+        "mkfs.ext4 -V",
+        "mkfs.xfs -V",
+        "xfs_repair -V",
+        "blkdiscard --version",
         "blkid --version",
         "lsblk --version",
         // These have no option that does nothing but succeed.
         "mkfs.f2fs 2>&1 | grep Usage",
         "fsck.f2fs 2>&1 | grep Usage",
+        "fsck.ext4 2>&1 | grep Usage",
     ] {
         guest.ok(script)?;
     }

@@ -12,7 +12,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 
 /// Large and small files, one that is removed, and one that is written over,
 /// so that the file system leaves holes in its zones.
-const FILL: &str = "set -e
+pub(crate) const FILL: &str = "set -e
 cd /mnt
 dd if=/dev/urandom of=large bs=1M count=40
 dd if=/dev/urandom of=removed bs=1M count=20
@@ -54,7 +54,8 @@ pub(crate) fn btrfs(guest: &mut Guest, drive: &Drive) -> Result<()> {
     drive.reset_all(guest)
 }
 
-fn lives_through_mounts(guest: &mut Guest, system: &str, device: &str) -> Result<()> {
+/// Mounts it, fills it, and mounts it twice more, with the files as they were.
+pub(crate) fn lives_through_mounts(guest: &mut Guest, system: &str, device: &str) -> Result<()> {
     let mount = format!("modprobe {system}; mount -t {system} {device} /mnt");
     guest.ok_for(LIMIT, &mount)?;
     guest.ok_for(LIMIT, FILL)?;

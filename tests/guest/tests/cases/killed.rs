@@ -13,17 +13,17 @@ use super::served::Served;
 
 const LIMIT: Duration = Duration::from_secs(300);
 /// The kernel tries again every second, and queues commands until then.
-const PATIENCE: &str = "--reconnect-delay=1 --ctrl-loss-tmo=120";
+pub(crate) const PATIENCE: &str = "--reconnect-delay=1 --ctrl-loss-tmo=120";
 /// Zones that are written at a time, each from its start.
 const WRITERS: u64 = 3;
 /// Pieces of 64 KiB that each zone has at least when the server is killed.
 const ACKNOWLEDGED: u64 = 20;
 
 /// A file for the store, which goes with this value.
-struct StoreFile(PathBuf);
+pub(crate) struct StoreFile(PathBuf);
 
 impl StoreFile {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let name = format!("zonelab-{name}-{}.store", std::process::id());
         let path = std::env::temp_dir().join(name);
         // Of a run that was ended.
@@ -33,8 +33,13 @@ impl StoreFile {
 
     /// Serves the drive that is in it.
     fn serve(&self, port: u64) -> Result<Served> {
+        self.serve_with(port, &[])
+    }
+
+    /// The same with more options.
+    pub(crate) fn serve_with(&self, port: u64, options: &[&str]) -> Result<Served> {
         let path = self.0.to_str().context("the path of the store")?;
-        Served::start_at(port, &["--store", path])
+        Served::start_at(port, &[&["--store", path], options].concat())
     }
 }
 

@@ -146,6 +146,7 @@ fn main() -> ExitCode {
             SERVED,
             served::faults::CASES,
             served::features::CASES,
+            served::ftl::CASES,
             jobs,
             auth,
         ];

@@ -2,9 +2,11 @@
 
 pub(crate) mod faults;
 pub(crate) mod features;
+pub(crate) mod ftl;
 pub(crate) mod jobs;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -113,6 +115,34 @@ impl Served {
             guest.ok("sleep 0.5")?;
         }
         bail!("no namespace appears")
+    }
+
+    /// A metric that has one sample, from its page.
+    pub(crate) fn metric(&self, name: &str) -> Result<u64> {
+        let url = self.web.as_deref().context("no page")?;
+        let address = url.trim_start_matches("http://").trim_end_matches('/');
+        let mut stream = TcpStream::connect(address)?;
+        write!(
+            stream,
+            "GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+        )?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        let mut values = text
+            .lines()
+            .filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        let value = values.next().with_context(|| text.clone())?;
+        Ok(value.trim().parse()?)
+    }
+
+    /// Ends it in good order, as an interruption does.
+    pub(crate) fn interrupt(mut self) -> Result<()> {
+        let pid = self.process.id().to_string();
+        let sent = Command::new("kill").args(["-INT", &pid]).status()?;
+        ensure!(sent.success(), "no signal for {pid}");
+        let ended = self.process.wait()?;
+        ensure!(ended.success(), "it ended with {ended}");
+        Ok(())
     }
 
     /// Ends it as SIGKILL does: at once.

@@ -5,8 +5,6 @@
 //! Most of the job files are drawn from a seed, which a failure names.
 
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -113,9 +111,9 @@ fn compare(
     job: &Job,
 ) -> Result<Vec<String>> {
     drive.reset_all(guest)?;
-    let before = drive_resets(served)?;
+    let before = served.metric("zonelab_zone_resets_total")?;
     let theirs = by_fio(guest, drive, job)?;
-    let resets_of_drive = drive_resets(served)? - before;
+    let resets_of_drive = served.metric("zonelab_zone_resets_total")? - before;
     let ours = by_zonelab(job, settings)?;
     let mut problems = Vec::new();
     let mut differ = |what: &str, theirs: String, ours: String| {
@@ -315,23 +313,6 @@ fn outcome(json: &Value) -> Result<Outcome> {
         resets: 0,
         zones: Vec::new(),
     })
-}
-
-/// Zones that the drive has reset, by its own count.
-fn drive_resets(served: &Served) -> Result<u64> {
-    let url = served.web.as_deref().context("no page")?;
-    let address = url.trim_start_matches("http://").trim_end_matches('/');
-    let mut stream = TcpStream::connect(address)?;
-    write!(
-        stream,
-        "GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
-    )?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text)?;
-    let lines = text.lines();
-    let mut counts = lines.filter_map(|line| line.strip_prefix("zonelab_zone_resets_total "));
-    let count = counts.next().with_context(|| text.clone())?;
-    Ok(count.trim().parse()?)
 }
 
 /// A directory that goes with this value.
