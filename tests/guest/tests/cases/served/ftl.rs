@@ -190,8 +190,8 @@ fn plug_pulled(guest: &mut Guest, system: &System) -> Result<()> {
     served.disconnect(guest)
 }
 
-/// The kernel goes on when the server is back, and finds every write that was acknowledged
-/// as durable (O_DSYNC: with FUA), wherever it was.
+/// The kernel goes on when the server is back, and finds every write that was synchronised,
+/// wherever it was.
 fn synchronous_writes_while_it_is_killed(guest: &mut Guest) -> Result<()> {
     let file = StoreFile::new("ftl-dsync");
     let (mut served, block) = serve(guest, &file, 0)?;
@@ -201,7 +201,7 @@ fn synchronous_writes_while_it_is_killed(guest: &mut Guest) -> Result<()> {
         "for i in $(seq 0 4000); do
             yes \"piece $i\" | head -c 16384 > /scratch/piece
             dd if=/scratch/piece of={block} bs=16k seek=$((i * 7919 % 40000)) count=1 \
-                oflag=direct,dsync || exit 1
+                oflag=direct conv=fsync || exit 1
             echo $i >> /scratch/told
             [ ! -e /scratch/stop ] || exit 0
         done"
