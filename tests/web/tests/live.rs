@@ -32,6 +32,11 @@ struct Served {
 
 impl Served {
     fn start(web: &str) -> Result<Self> {
+        Self::start_with(web, &[])
+    }
+
+    /// The same with more options.
+    fn start_with(web: &str, options: &[&str]) -> Result<Self> {
         let mut process = Command::new(program()?)
             .args([
                 "serve",
@@ -42,6 +47,7 @@ impl Served {
                 web,
                 "--json",
             ])
+            .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -220,6 +226,36 @@ fn the_map_follows_the_drive() -> Result<()> {
         .filter(|url| !url.starts_with(&served.web))
         .collect();
     ensure!(outside.is_empty(), "{outside:?}");
+    Ok(())
+}
+
+/// The layer has a section of its own, and only where there is one.
+#[test]
+fn the_layer_is_shown_beside_the_drive() -> Result<()> {
+    let served = Served::start_with("127.0.0.1:0", &["--ftl"])?;
+    let mut page = Page::open_url(&served.web, View::DESK)?;
+    shows(&mut page, LIVE.0, LIVE.1)?;
+    shows(
+        &mut page,
+        "#layer",
+        &["well", "672.1 MiB", "of 57", "mounts"],
+    )?;
+    // In an order that no zone takes.
+    for block in ["5000", "100", "5000"] {
+        served.write(block)?;
+    }
+    shows(&mut page, "#zone-legend", &["implicitly opened"])?;
+    // Data without metadata: what the journal adds shows once it is written.
+    shows(&mut page, "#layer", &["write amplification\n1"])?;
+    for drawn in ["#layer-traffic polyline", "#collected polyline"] {
+        appears(&mut page, drawn)?;
+    }
+    ensure!(page.complaints().is_empty(), "{:?}", page.complaints());
+    let without = Served::start("127.0.0.1:0")?;
+    let mut page = Page::open_url(&without.web, View::DESK)?;
+    shows(&mut page, LIVE.0, LIVE.1)?;
+    let sections = page.eval("document.querySelectorAll('#layer').length")?;
+    ensure!(sections == 0, "{sections} sections");
     Ok(())
 }
 

@@ -246,7 +246,7 @@ fn the_layer_is_mounted_again_after_a_loss_of_power() {
         );
         let connected = zonelab_driver::TcpController::connect(options).ok();
         if connected.is_none() {
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::park_timeout(std::time::Duration::from_millis(20));
         }
         connected
     });
