@@ -22,6 +22,7 @@
 //! | [`media`] | commands on zones |
 //! | [`durable::look`] | what a mount would find, without a write |
 //! | [`check`] | whether what is on a drive fits together |
+//! | [`write_log`] | what was written, for tools that replay it |
 
 pub mod blocks;
 mod changes;
@@ -46,6 +47,7 @@ mod sync;
 mod turns;
 mod upkeep;
 pub mod victims;
+pub mod write_log;
 pub mod zones;
 
 pub use blocks::{DataZone, LogicalBlock, MapChange, PhysicalBlock};
@@ -62,3 +64,4 @@ pub use queue::FtlQueue;
 pub use settings::{FormatSettings, FtlSettings, Placement};
 pub use shape::{ImageSlot, Shape};
 pub use victims::Policy;
+pub use write_log::WriteLog;

@@ -1,5 +1,9 @@
 //! `serve --ftl`: a conventional namespace on the zones of the drive.
 
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
+
 use zonelab_config::units::fmt_size;
 use zonelab_device::NamespaceId;
 use zonelab_ftl::{FormatSettings, FtlError, FtlSettings, Placement, Policy};
@@ -53,6 +57,10 @@ pub(super) struct LayerArgs {
         value_parser = clap::value_parser!(u32).range(1..=1024)
     )]
     ftl_queues: Option<u32>,
+    /// Log what hosts write to this file, which must not be there, in the format of Linux's
+    /// dm-log-writes: tools that replay it make the states that the namespace had
+    #[arg(long, value_name = "FILE", requires = "ftl")]
+    ftl_log: Option<PathBuf>,
 }
 
 impl LayerArgs {
@@ -80,8 +88,16 @@ impl LayerArgs {
             )));
         };
         let settings = self.settings(NamespaceId(nsid))?;
-        let layer = FtlLayer::start(drive, settings);
-        layer.map(Some).map_err(|error| refusal(profile, &error))
+        let mut layer =
+            FtlLayer::start(drive, settings).map_err(|error| refusal(profile, &error))?;
+        if let Some(path) = &self.ftl_log {
+            let logs = File::create_new(path)
+                .and_then(|file| layer.log_to(Box::new(BufWriter::new(file))));
+            logs.map_err(|error| {
+                Failure::environment(anyhow::anyhow!("--ftl-log {}: {error}", path.display()))
+            })?;
+        }
+        Ok(Some(layer))
     }
 
     fn settings(&self, nsid: NamespaceId) -> Result<LayerSettings, Failure> {

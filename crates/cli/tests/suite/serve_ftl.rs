@@ -290,6 +290,30 @@ fn metrics_and_state_tell_of_the_layer() {
 }
 
 #[test]
+fn what_hosts_write_is_logged_to_a_new_file() {
+    let scratch = Scratch::new("serve-ftl-log");
+    let served = serve(&scratch, &["--ftl", "--ftl-log", "log"]);
+    let (controller, mut queue) = served.connect();
+    write(&mut queue, 9, 1);
+    assert_eq!(run(&mut queue, Op::Flush, None).status, Status::SUCCESS);
+    drop((queue, controller));
+    interrupt(served);
+    let log = std::fs::read(scratch.0.join("log")).unwrap();
+    assert_eq!(&log[..8], b"rhswfsj\0");
+    // A superblock, a write of a block, a flush by the host, and the end. (The flush of the
+    // shutdown of its controller comes to none, or one more.)
+    assert!([5, 6].contains(&(log.len() / BLOCK)), "{}", log.len());
+    assert_eq!(&log[BLOCK..BLOCK + 9], &[9, 0, 0, 0, 0, 0, 0, 0, 1]);
+    assert_eq!(&log[2 * BLOCK..3 * BLOCK], &*filled(1));
+    refused(
+        &scratch,
+        &["--ftl", "--ftl-log", "log"],
+        4,
+        &["--ftl-log log"],
+    );
+}
+
+#[test]
 fn a_drive_with_other_data_is_refused_unless_told_to_format() {
     let scratch = Scratch::new("serve-ftl-other");
     let served = serve(&scratch, &[]);

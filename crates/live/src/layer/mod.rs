@@ -4,11 +4,13 @@
 //! | --- | --- |
 //! | `mail` | the drive as the layer sees it |
 //! | `mounted` | the layer at work |
+//! | `log` | what hosts write, for tools that replay it |
 //!
 //! It is the layer of [`zonelab_ftl`], with its queue pairs and its upkeep in the time of
 //! the drive. What it costs a host in processor time is not modelled: what is modelled is
 //! the drive.
 
+mod log;
 mod mail;
 mod mounted;
 
@@ -23,6 +25,8 @@ use zonelab_nvme::zns::ZoneState;
 use zonelab_ssd::faults::FaultyDrive;
 use zonelab_target::controller::{Layer, Subsystem};
 
+use log::Log;
+pub use log::Place;
 use mail::{Below, Mail};
 use mounted::{Asked, Mounted};
 
@@ -98,6 +102,8 @@ pub struct FtlLayer {
     held: Vec<bool>,
     /// Commands of hosts that end because nothing is mounted.
     refused: Vec<Asked>,
+    /// `None`: nobody wants to know what is written.
+    log: Option<Log>,
     /// Scratch for completions of the drive.
     arrived: Vec<Completion>,
 }
@@ -136,6 +142,7 @@ impl FtlLayer {
             mounts: 0,
             held: Vec::new(),
             refused: Vec::new(),
+            log: None,
             arrived: Vec::new(),
         };
         while matches!(layer.stage, Stage::Mounting { .. }) {
@@ -157,6 +164,19 @@ impl FtlLayer {
     #[must_use]
     pub const fn nsid(&self) -> NamespaceId {
         self.settings.mount.nsid
+    }
+
+    /// From now on, what hosts write is logged in the format of dm-log-writes: from the start
+    /// of `to`, in the order in which commands end. If it cannot be written any more, that is
+    /// said once, and the layer goes on.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn log_to(&mut self, to: Box<dyn Place>) -> std::io::Result<()> {
+        let shown = self.info.namespace(NamespaceId::FIRST);
+        let block_bytes = shown.map_or(4096, |of| of.lba_bytes);
+        self.log = Some(Log::new(to, block_bytes)?);
+        Ok(())
     }
 
     /// How it stands.
@@ -208,6 +228,9 @@ impl FtlLayer {
             Stage::Failed(_) => {}
         }
         for ended in &done[before..] {
+            if let Some(log) = &mut self.log {
+                log.ended(ended);
+            }
             if let Some(held) = self.held.get_mut(ended.tag.0 as usize) {
                 *held = false;
             }
@@ -227,6 +250,9 @@ impl FtlLayer {
         match mounted {
             Ok(mut mounted) => {
                 self.mounts += 1;
+                if let Some(log) = &mut self.log {
+                    log.mark(&format!("mounted {}", self.mounts));
+                }
                 self.info = mounted.info().clone();
                 for asked in waiting {
                     mounted.submit(self.now, asked);
@@ -268,6 +294,9 @@ impl Layer for FtlLayer {
             let len = self.held.len().max(index + 1);
             self.held.resize(len, false);
             self.held[index] = true;
+            if let Some(log) = &mut self.log {
+                log.began(tag, command.op);
+            }
         }
         match &mut self.stage {
             Stage::Mounting { waiting, .. } => waiting.push_back(asked),
@@ -323,6 +352,9 @@ impl Layer for FtlLayer {
 
     fn power_lost(&mut self, drive: &FaultyDrive, done: &mut Vec<Completion>) {
         self.power_cycles = drive.power_cycles();
+        if let Some(log) = &mut self.log {
+            log.mark(&format!("power lost {}", self.power_cycles));
+        }
         self.now = self.now.max(drive.drive().now());
         for (tag, held) in (0..).zip(&mut self.held) {
             if std::mem::take(held) {
@@ -352,9 +384,12 @@ impl Layer for FtlLayer {
         while let Some(at) = self.next(drive) {
             self.advance(drive, at, &mut done);
             if self.is_cut(drive) || done.iter().any(|ended| ended.tag == OWN) {
-                return;
+                break;
             }
             done.clear();
+        }
+        if let Some(log) = &mut self.log {
+            log.mark("switched off");
         }
     }
 }

@@ -1,7 +1,10 @@
 //! The translation layer between hosts and a drive, in virtual time: whatever was flushed
 //! outlives losses of power, and nothing that hosts wait for is forgotten.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::io::{Cursor, Seek, SeekFrom, Write};
+use std::rc::Rc;
 
 use zonelab_device::{Buf, Command, Completion, Lba, Nanos, Op, QueueId, Tag};
 use zonelab_ftl::{FormatSettings, FtlError, FtlSettings, Placement};
@@ -429,6 +432,76 @@ fn live_and_die(seed: u64) {
     assert_eq!(host.blocks.len(), blocks.len());
     for (at, block) in blocks.iter().enumerate() {
         assert_eq!(host.word_at(at as u64), block.now(), "block {at}");
+    }
+}
+
+/// A file in memory that the test can look into.
+#[derive(Clone, Default)]
+struct Shared(Rc<RefCell<Cursor<Vec<u8>>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.borrow_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for Shared {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        self.0.borrow_mut().seek(to)
+    }
+}
+
+/// Whoever replays the log has what the namespace has.
+#[test]
+fn a_log_of_writes_replays_to_what_is_there() {
+    let mut rng = Rng::new(5, 0);
+    let drive = FaultyDrive::from(Drive::new(&config(30)));
+    let mut host = Host::new(drive, settings());
+    let log = Shared::default();
+    let to = Box::new(log.clone());
+    host.layer.log_to(to).expect("memory can be written");
+    for _ in 0..2000 {
+        if host.asked.len() < 24 {
+            host.ask(&mut rng);
+        }
+        let to = host.now.saturating_add(Nanos(rng.below(80_000)));
+        host.advance(to);
+    }
+    host.settle();
+    host.layer.switch_off(&mut host.drive);
+    let bytes = log.0.borrow().get_ref().clone();
+    let (sectors, rest) = bytes.as_chunks::<BLOCK>();
+    assert!(rest.is_empty());
+    let field = |sector: usize, at: usize| {
+        let bytes = &sectors[sector][8 * at..8 * at + 8];
+        u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
+    };
+    let mut replayed = vec![0; host.blocks.len()];
+    let (mut at, mut flushes) = (1, 0);
+    for _ in 0..field(0, 2) {
+        let (first, count) = (field(at, 0) as usize, field(at, 1) as usize);
+        let flags = field(at, 2);
+        at += 1;
+        flushes += u32::from(flags == 1);
+        for block in first..first + count {
+            // Deallocated blocks have no data.
+            replayed[block] = match flags {
+                4 => 0,
+                _ => {
+                    at += 1;
+                    word(&sectors[at - 1])
+                }
+            };
+        }
+    }
+    assert_eq!(at, sectors.len(), "the superblock counts all entries");
+    assert!(flushes > 10, "{flushes}");
+    for (at, value) in replayed.into_iter().enumerate() {
+        assert_eq!(host.word_at(at as u64), value, "block {at}");
     }
 }
 
