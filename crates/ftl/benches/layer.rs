@@ -2,134 +2,35 @@
 //! time, by the time that the processor takes; the difference is the layer's. No data is kept
 //! or moved.
 //!
-//! `cargo bench -p zonelab-ftl`
+//! `cargo bench -p zonelab-ftl --bench layer`
+
+#[path = "support/loops.rs"]
+mod loops;
 
 use std::task::Waker;
 use std::thread;
 
-use zonelab_device::{Command, Completion, Device, Lba, Monotonic, Nanos, Op, QueuePair, Tag};
+use loops::{DEPTH, Loop, config, open, run, writes};
+use zonelab_device::{Lba, Nanos, Op};
 use zonelab_ftl::{FormatSettings, FtlDevice, FtlSettings, FtlShare, Placement, Start};
-use zonelab_host::{CoreId, Job, NextWake, Reactor, Rng, StopSignal, VirtualClock};
-use zonelab_sim::{Emulated, EmulatedQueue, HostCosts};
-use zonelab_ssd::config::{DataStore, DriveConfig};
-use zonelab_ssd::{Drive, profile};
+use zonelab_host::{Rng, VirtualClock};
+use zonelab_sim::Emulated;
+use zonelab_ssd::Drive;
 
-const DEPTH: u32 = 32;
-
-/// A drive of `zones` zones of 64 MiB in blocks of 4 KiB that only models time.
-fn config(zones: u32) -> DriveConfig {
-    let mut config = profile::builtin("confznspp")
-        .expect("it is built in")
-        .config;
-    config.data = DataStore::None;
-    config.geometry.pages_per_block = 512;
-    config.geometry.blocks_per_plane = 64 * zones;
-    config.zones.count = zones;
-    config.zones.capacity_lbas = 16384;
-    config.zones.size_lbas = 16384;
-    config.zones.max_active = Some(14);
-    config.zones.max_open = Some(14);
-    config
-}
-
-/// What a loop does.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Work {
-    /// Reads blocks anywhere.
-    Read,
-    /// Writes blocks anywhere.
-    Write,
-    /// Writes zones of the drive one after the other, one block at a time.
-    Zones { size: u64, capacity: u64 },
-}
-
-/// So many operations, with so many in flight.
-struct Loop {
-    work: Work,
-    blocks: u64,
-    depth: u32,
-    left: u64,
-    in_flight: u32,
-    next: u64,
-    rng: Rng,
-}
-
-impl Loop {
-    fn new(work: Work, blocks: u64, depth: u32, operations: u64) -> Self {
-        Self {
-            work,
-            blocks,
-            depth,
-            left: operations,
-            in_flight: 0,
-            next: 0,
-            rng: Rng::new(1, 0),
-        }
-    }
-
-    fn op(&mut self) -> Op {
-        let at = self.next;
-        self.next += 1;
-        match self.work {
-            Work::Read => Op::Read {
-                slba: Lba(self.rng.below(self.blocks)),
-                nlb: 1,
-            },
-            Work::Write => Op::Write {
-                slba: Lba(self.rng.below(self.blocks)),
-                nlb: 1,
-            },
-            Work::Zones { size, capacity } => Op::Write {
-                slba: Lba(at / capacity * size + at % capacity),
-                nlb: 1,
-            },
-        }
+/// Reads of a block anywhere.
+fn reads(blocks: u64) -> impl FnMut(u64, &mut Rng) -> Op {
+    move |_, rng| Op::Read {
+        slba: Lba(rng.below(blocks)),
+        nlb: 1,
     }
 }
 
-impl Job for Loop {
-    fn step(
-        &mut self,
-        _now: Nanos,
-        done: &mut Vec<Completion>,
-        queue: &mut dyn QueuePair,
-    ) -> NextWake {
-        for completion in done.iter() {
-            assert!(completion.status.is_success(), "{completion:?}");
-            self.in_flight -= 1;
-        }
-        while self.left > 0 && self.in_flight < self.depth {
-            let command = Command::new(self.op());
-            let taken = queue.submit(command, Tag(0), None);
-            taken.expect("the queue holds as many");
-            self.left -= 1;
-            self.in_flight += 1;
-        }
-        queue.ring();
-        match self.in_flight {
-            0 => NextWake::Finished,
-            _ => NextWake::Completion,
-        }
+/// Writes of zones one after the other, a block at a time.
+fn zones(at: u64, _: &mut Rng) -> Op {
+    Op::Write {
+        slba: Lba(at),
+        nlb: 1,
     }
-}
-
-fn open(drive: &Emulated) -> EmulatedQueue {
-    drive.open_queue(256, HostCosts::FREE, Rng::new(1, 0))
-}
-
-/// Runs a loop, and returns nanoseconds of the processor for each operation, and the time then.
-fn run<D: Device>(device: D, queue: D::Queue, mut work: Loop, at: Nanos) -> (f64, Nanos)
-where
-    VirtualClock: zonelab_host::WaitsFor<D>,
-{
-    let operations = work.left as f64;
-    let processor = Monotonic::new();
-    let clock = VirtualClock::starting_at(at);
-    let mut reactor = Reactor::new(clock, device, StopSignal::default());
-    reactor.add(&mut work, queue, CoreId(0), at);
-    let end = reactor.run();
-    assert_eq!(end.stuck_jobs, 0);
-    (processor.now().0 as f64 / operations, end.at)
 }
 
 fn mount(zones: u32, spare: f64, placement: Placement) -> (FtlDevice<Emulated>, Nanos) {
@@ -149,11 +50,15 @@ fn mount(zones: u32, spare: f64, placement: Placement) -> (FtlDevice<Emulated>, 
 }
 
 /// The same, with a loop of random operations on the layer.
-fn on_layer(ftl: &mut FtlDevice<Emulated>, work: Work, operations: u64, at: Nanos) -> (f64, Nanos) {
-    let blocks = u64::from(ftl.shape().logical_blocks);
+fn on_layer(
+    ftl: &mut FtlDevice<Emulated>,
+    work: impl FnMut(u64, &mut Rng) -> Op,
+    operations: u64,
+    at: Nanos,
+) -> (f64, Nanos) {
     let below = open(ftl.inner());
     let queue = ftl.queue(below, DEPTH).expect("there are few queues");
-    let mut looped = Loop::new(work, blocks, DEPTH, operations);
+    let mut looped = Loop::new(work, DEPTH, operations);
     // Other blocks than the loop before.
     looped.rng = Rng::new(at.0, 0);
     run(ftl, queue, looped, at)
@@ -169,7 +74,7 @@ fn read_in_thread(share: &FtlShare, blocks: u64, operations: u64) -> f64 {
     run(
         part,
         queue,
-        Loop::new(Work::Read, blocks, DEPTH, operations),
+        Loop::new(reads(blocks), DEPTH, operations),
         Nanos::ZERO,
     )
     .0
@@ -181,15 +86,11 @@ fn main() {
 
     // Directly: zones one after the other, one write in flight, and reads of what they hold.
     let mut drive = Emulated::new(Drive::new(&config(100)));
-    let zones = Work::Zones {
-        size: 16384,
-        capacity: 16384,
-    };
     let queue = open(&drive);
-    let (write, at) = run(&mut drive, queue, Loop::new(zones, 0, 1, fill), Nanos::ZERO);
+    let (write, at) = run(&mut drive, queue, Loop::new(zones, 1, fill), Nanos::ZERO);
     let queue = open(&drive);
-    let reads = Loop::new(Work::Read, fill, DEPTH, operations);
-    let (read, _) = run(&mut drive, queue, reads, at);
+    let beside = Loop::new(reads(fill), DEPTH, operations);
+    let (read, _) = run(&mut drive, queue, beside, at);
 
     println!("nanoseconds of the processor for 4 KiB, in virtual time, {DEPTH} in flight");
     println!("{:28} {:>9} {:>9} {:>9}", "", "drive", "layer", "on top");
@@ -197,14 +98,14 @@ fn main() {
         let (mut ftl, at) = mount(100, 0.28, placement);
         // Once over: so much that nothing is collected.
         let blocks = u64::from(ftl.shape().logical_blocks);
-        let (through, at) = on_layer(&mut ftl, Work::Write, blocks, at);
+        let (through, at) = on_layer(&mut ftl, writes(blocks), blocks, at);
         assert_eq!(ftl.metrics().moved_blocks, 0, "nothing is collected");
         let name = format!("random write ({})", placement.name());
         println!(
             "{name:28} {write:9.0} {through:9.0} {:9.0}",
             through - write
         );
-        let (through, _) = on_layer(&mut ftl, Work::Read, operations, at);
+        let (through, _) = on_layer(&mut ftl, reads(blocks), operations, at);
         let name = "random read";
         println!("{name:28} {read:9.0} {through:9.0} {:9.0}", through - read);
         if placement == Placement::Write {
@@ -236,10 +137,10 @@ fn collect() {
         let (mut ftl, mut at) = mount(200, spare, Placement::Append);
         let blocks = u64::from(ftl.shape().logical_blocks);
         for _ in 0..3 {
-            at = on_layer(&mut ftl, Work::Write, blocks, at).1;
+            at = on_layer(&mut ftl, writes(blocks), blocks, at).1;
         }
         let before = ftl.metrics();
-        let (each, _) = on_layer(&mut ftl, Work::Write, blocks, at);
+        let (each, _) = on_layer(&mut ftl, writes(blocks), blocks, at);
         let amplification = ftl.metrics().since(&before).write_amplification();
         let amplification = amplification.unwrap_or_default();
         println!(

@@ -1,8 +1,11 @@
 //! Images of the map, and checkpoints.
 
+use std::pin::pin;
+
+use futures_util::stream::StreamExt as _;
 use zonelab_nvme::Status;
 
-use super::reads::{BlocksRead, read_each};
+use super::reads::{BlocksRead, ahead};
 use super::{Inner, Now};
 use crate::blocks::{LogicalBlock, PhysicalBlock};
 use crate::error::FtlError;
@@ -224,33 +227,32 @@ pub(super) async fn read(
         let mut offset = 0;
         // A zone whose writing failed ends early, and the next one goes on.
         'zone: while offset < end && next < anchor.image_blocks {
-            let some = (end - offset).min(shape.max_transfer_blocks);
-            let some = some.min(anchor.image_blocks - next);
-            for (block, at) in read_each(media, zone, offset, some)
-                .await?
-                .into_iter()
-                .zip(offset..)
-            {
-                read.image += 1;
-                let block = match block {
-                    Ok(block) => block,
-                    Err(error) => {
-                        unreadable = Some(error);
+            // As many as are missing; more, if there are remains among them.
+            let until = end.min(offset + (anchor.image_blocks - next));
+            let mut pieces = pin!(ahead(media, zone, offset..until, &mut read.image));
+            while let Some(piece) = pieces.next().await {
+                let (first, blocks) = piece?;
+                for (block, at) in blocks.into_iter().zip(first..) {
+                    let block = match block {
+                        Ok(block) => block,
+                        Err(error) => {
+                            unreadable = Some(error);
+                            break 'zone;
+                        }
+                    };
+                    let Found::Valid(found) = image::decode(shape, uuid, &block) else {
+                        break 'zone;
+                    };
+                    if found.checkpoint != anchor.checkpoint || found.index > next {
                         break 'zone;
                     }
-                };
-                let Found::Valid(found) = image::decode(shape, uuid, &block) else {
-                    break 'zone;
-                };
-                if found.checkpoint != anchor.checkpoint || found.index > next {
-                    break 'zone;
+                    place(&map, shape, &found).ok_or_else(|| {
+                        media.corrupt(zone, at, "an image names a block that cannot be")
+                    })?;
+                    next = next.max(found.index + 1);
                 }
-                place(&map, shape, &found).ok_or_else(|| {
-                    media.corrupt(zone, at, "an image names a block that cannot be")
-                })?;
-                next = next.max(found.index + 1);
             }
-            offset += some;
+            offset = until;
         }
     }
     if next < anchor.image_blocks {

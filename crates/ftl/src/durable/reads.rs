@@ -1,5 +1,8 @@
 //! Reading blocks of metadata when a namespace is opened.
 
+use std::ops::Range;
+
+use futures_util::stream::{self, Stream, StreamExt as _};
 use zonelab_nvme::Status;
 
 use crate::error::FtlError;
@@ -18,6 +21,34 @@ pub struct BlocksRead {
     pub journal: u64,
 }
 
+/// Most bytes of a read.
+const PIECE_BYTES: u32 = 256 << 10;
+/// Reads under way at a time: an image of 1 GB is read in seconds, whatever a single read
+/// takes, and at most 4 MiB are held.
+const AHEAD: usize = 16;
+
+/// Blocks of a zone, each of which is there or why it cannot be read.
+pub(crate) type Blocks = Vec<Result<Vec<u8>, FtlError>>;
+
+/// Reads blocks of a zone, several reads under way at a time, and gives them in order: the
+/// offset of the first, and the blocks. `count` is of blocks that were asked for.
+pub(crate) fn ahead(
+    media: &Media,
+    zone: u32,
+    blocks: Range<u32>,
+    count: &mut u64,
+) -> impl Stream<Item = Result<(u32, Blocks), FtlError>> {
+    let shape = media.shape();
+    let piece = (PIECE_BYTES / shape.block_bytes).clamp(1, shape.max_transfer_blocks);
+    let end = blocks.end;
+    let reads = stream::iter(blocks.step_by(piece as usize)).map(move |offset| {
+        let some = piece.min(end - offset);
+        *count += u64::from(some);
+        async move { Ok((offset, read_each(media, zone, offset, some).await?)) }
+    });
+    reads.buffered(AHEAD)
+}
+
 /// Reads blocks of a zone, each of which is there or why it cannot be read. A block
 /// that the device calls unwritten is zeros.
 pub(crate) async fn read_each(
@@ -25,7 +56,7 @@ pub(crate) async fn read_each(
     zone: u32,
     offset: u32,
     blocks: u32,
-) -> Result<Vec<Result<Vec<u8>, FtlError>>, FtlError> {
+) -> Result<Blocks, FtlError> {
     let block_bytes = media.shape().bytes(1);
     match media.read(zone, offset, blocks).await {
         Ok(bytes) => {

@@ -1,6 +1,10 @@
 //! Reading the journal: which of its blocks count.
 
-use super::reads::{BlocksRead, read_each};
+use std::pin::pin;
+
+use futures_util::stream::StreamExt as _;
+
+use super::reads::{BlocksRead, ahead};
 use crate::error::FtlError;
 use crate::format::Found;
 use crate::format::anchor::{Anchor, Position};
@@ -102,21 +106,17 @@ impl Scan<'_> {
         read: &mut BlocksRead,
     ) -> Result<Then, FtlError> {
         let shape = self.media.shape();
-        let mut offset = from;
         if of.state == ZoneUse::Offline {
             self.suspect(
                 self.media
                     .corrupt(zone, 0, "a zone of the journal is offline"),
             );
         }
-        while offset < of.written {
-            let some = (of.written - offset).min(shape.max_transfer_blocks);
-            for (block, at) in read_each(self.media, zone, offset, some)
-                .await?
-                .into_iter()
-                .zip(offset..)
-            {
-                read.journal += 1;
+        let media = self.media;
+        let mut pieces = pin!(ahead(media, zone, from..of.written, &mut read.journal));
+        while let Some(piece) = pieces.next().await {
+            let (first, blocks) = piece?;
+            for (block, at) in blocks.into_iter().zip(first..) {
                 self.pass(Position { zone, offset: at })?;
                 let found = match block {
                     Ok(block) => journal::decode(shape, uuid, &block),
@@ -143,8 +143,8 @@ impl Scan<'_> {
                     }
                 }
             }
-            offset += some;
         }
+        let offset = from.max(of.written);
         if self.anchor.epoch_at.zone == zone {
             self.begin_epoch(Position { zone, offset })?;
         }
