@@ -487,9 +487,9 @@ fn a_log_of_writes_replays_to_what_is_there() {
         let flags = field(at, 2);
         at += 1;
         flushes += u32::from(flags == 1);
-        for block in first..first + count {
+        for block in &mut replayed[first..first + count] {
             // Deallocated blocks have no data.
-            replayed[block] = match flags {
+            *block = match flags {
                 4 => 0,
                 _ => {
                     at += 1;
