@@ -117,6 +117,7 @@ fn recovery() {
         metrics.image_blocks as f64 * 4096.0 / 1e9,
     );
     drop(ftl);
+    let before = drive.read_bytes();
     let clock = Monotonic::new();
     let queue = drive.open();
     let from = VirtualClock::starting_at(at);
@@ -126,7 +127,7 @@ fn recovery() {
         "  mounted in {:.2} s of the drive's time, {:.2} s of the processor; {:.2} GB were read",
         (until - at).0 as f64 / 1e9,
         clock.now().0 as f64 / 1e9,
-        drive.read_bytes() as f64 / 1e9,
+        (drive.read_bytes() - before) as f64 / 1e9,
     );
     drop(ftl);
 }
