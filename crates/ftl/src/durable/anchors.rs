@@ -2,7 +2,7 @@
 
 use zonelab_nvme::Status;
 
-use super::{Inner, Now, image};
+use super::{Inner, Now};
 use crate::error::FtlError;
 use crate::format::anchor::{self, Anchor};
 use crate::media::Zone;
@@ -126,7 +126,7 @@ impl Inner {
             epoch_at: now.epoch_at,
             committed: now.next,
             slot: now.slot,
-            image_blocks: image::blocks(self.shape()),
+            image_blocks: now.image_blocks,
             checkpoint: now.checkpoint,
             start: now.start,
             start_at: now.start_at,

@@ -72,7 +72,13 @@ impl Inner {
         let slot = self.now.get().slot.other();
         let checkpoint = self.now.get().checkpoint + 1;
         let aborts = self.media.aborts();
-        self.write_image(map, slot, checkpoint).await?;
+        // Of a map without blocks there is nothing to write: where all is nowhere.
+        let image_blocks = match map.blocks() == 0 && self.media.keeps_data() {
+            true => 0,
+            false => blocks(self.shape()),
+        };
+        self.write_image(map, slot, checkpoint, image_blocks)
+            .await?;
         // The image may hold changes that are not in the journal.
         let committing = Flag::raise(&self.is_committing);
         self.room.ring();
@@ -92,6 +98,7 @@ impl Inner {
         self.write_anchor(|now| {
             now.slot = slot;
             now.checkpoint = checkpoint;
+            now.image_blocks = image_blocks;
             now.start = next;
             now.start_at = next_at;
         })
@@ -122,6 +129,7 @@ impl Inner {
         map: &ForwardMap,
         slot: ImageSlot,
         checkpoint: u64,
+        count: u32,
     ) -> Result<(), FtlError> {
         let shape = self.shape();
         let mut index = 0;
@@ -134,11 +142,11 @@ impl Inner {
             if of.state != ZoneUse::Empty {
                 self.media.reset(zone).await?;
             }
-            if index == blocks(shape) {
+            if index == count {
                 continue;
             }
             match self
-                .fill_image_zone(map, zone, &of, checkpoint, &mut index)
+                .fill_image_zone((map, count), zone, &of, checkpoint, &mut index)
                 .await
             {
                 Ok(()) => {}
@@ -152,7 +160,7 @@ impl Inner {
                 Err(error) => return Err(error),
             }
         }
-        if index == blocks(shape) {
+        if index == count {
             return Ok(());
         }
         Err(last.unwrap_or(FtlError::DeadZone {
@@ -161,10 +169,10 @@ impl Inner {
         }))
     }
 
-    /// Writes blocks from `index` on to an empty zone, and makes it full.
+    /// Writes blocks of an image of `count` from `index` on to an empty zone, and makes it full.
     async fn fill_image_zone(
         &self,
-        map: &ForwardMap,
+        (map, count): (&ForwardMap, u32),
         zone: u32,
         of: &Zone,
         checkpoint: u64,
@@ -173,8 +181,8 @@ impl Inner {
         let shape = self.shape();
         let chunk = (CHUNK_BYTES / shape.block_bytes).clamp(1, shape.max_transfer_blocks);
         let mut offset = 0;
-        while offset < of.capacity && *index < blocks(shape) {
-            let some = chunk.min(of.capacity - offset).min(blocks(shape) - *index);
+        while offset < of.capacity && *index < count {
+            let some = chunk.min(of.capacity - offset).min(count - *index);
             let mut bytes = Vec::new();
             if self.media.keeps_data() {
                 for at in *index..*index + some {

@@ -55,6 +55,8 @@ struct Now {
     start_at: Position,
     slot: ImageSlot,
     checkpoint: u64,
+    /// Blocks of the image; 0: there is none, and nothing was anywhere.
+    image_blocks: u32,
 }
 
 /// Counts, for [`Facts`].
@@ -112,7 +114,7 @@ pub struct Facts {
     pub checkpoint: u64,
     /// Where its image is.
     pub image_slot: ImageSlot,
-    /// Blocks of an image.
+    /// Blocks of that image; 0 since a format until the first checkpoint.
     pub image_blocks: u32,
     /// The journal block from which on a mount repeats changes.
     pub journal_start: u64,
@@ -171,9 +173,8 @@ impl Durable {
         media.reset_all().await?;
         let reported = media.report().await?;
         let durable = Self::fresh(media, settings.uuid, &reported)?;
-        let blocks = if keeps_data { shape.logical_blocks } else { 0 };
-        let empty = ForwardMap::empty(blocks);
-        durable.checkpoint(&empty, async || Ok(())).await?;
+        let nothing = ForwardMap::empty(0);
+        durable.checkpoint(&nothing, async || Ok(())).await?;
         Ok(shape)
     }
 
@@ -224,6 +225,7 @@ impl Durable {
             // The first checkpoint goes to the other one.
             slot: ImageSlot::B,
             checkpoint: 0,
+            image_blocks: 0,
         };
         let anchors = AnchorEnd::new(media.shape().anchor().start, reported);
         let read = BlocksRead::default();
@@ -363,7 +365,7 @@ impl Durable {
             anchor_sequence: inner.anchors.borrow().sequence(),
             checkpoint: now.checkpoint,
             image_slot: now.slot,
-            image_blocks: image::blocks(self.shape()),
+            image_blocks: now.image_blocks,
             journal_start: now.start,
             journal_next: now.next,
             journal_room_blocks: ring.room(),

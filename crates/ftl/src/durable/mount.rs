@@ -59,6 +59,7 @@ pub(super) async fn open(io: &Io, nsid: NamespaceId) -> Result<(Durable, Forward
         start_at: anchor.start_at,
         slot: anchor.slot,
         checkpoint: anchor.checkpoint,
+        image_blocks: anchor.image_blocks,
     };
     // An anchor that was torn, and is not seen now, may be seen later: none of those that
     // there can be has the number of a later one.

@@ -260,5 +260,6 @@ fn fits(anchor: &Anchor, shape: &Shape) -> bool {
         && is_place(&anchor.start_at)
         && is_place(&anchor.epoch_at)
         && anchor.start.max(anchor.epoch_start) <= anchor.committed
-        && anchor.image_blocks == shape.logical_blocks.div_ceil(shape.words_per_block())
+        && [0, shape.logical_blocks.div_ceil(shape.words_per_block())]
+            .contains(&anchor.image_blocks)
 }
