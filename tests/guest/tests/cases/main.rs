@@ -142,11 +142,18 @@ fn main() -> ExitCode {
         let auth = if is_newer { AUTH } else { WITHOUT_AUTH };
         // About fio, which is the same in both guests.
         let jobs = if is_newer { &[] } else { served::jobs::CASES };
+        // About the layer more than about the kernel: one of the two is enough.
+        let (losses, placements) = match is_newer {
+            true => (served::ftl::losses::CASES, served::ftl::PLACEMENTS),
+            false => (&[][..], &[][..]),
+        };
         let served = [
             SERVED,
             served::faults::CASES,
             served::features::CASES,
             served::ftl::CASES,
+            losses,
+            placements,
             jobs,
             auth,
         ];

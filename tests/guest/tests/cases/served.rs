@@ -1,5 +1,6 @@
 //! The drive of `zonelab serve`, connected to over NVMe/TCP.
 
+pub(crate) mod control;
 pub(crate) mod faults;
 pub(crate) mod features;
 pub(crate) mod ftl;

@@ -1,8 +1,5 @@
 //! What Linux makes of faults at run time: `zonelab fault`.
 
-use std::path::PathBuf;
-use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -10,7 +7,8 @@ use serde_json::Value;
 use zonelab_guest_tests::drive::{State, Status};
 use zonelab_guest_tests::{Drive, Guest};
 
-use super::{Served, program};
+use super::Served;
+use super::control::Control;
 use crate::ServedCase;
 use crate::file_systems::{make_btrfs, mount_btrfs};
 
@@ -36,7 +34,7 @@ pub(super) const BESIDE: &str =
 /// A drive that is served with a control socket.
 struct Faulty {
     served: Served,
-    socket: PathBuf,
+    control: Control,
     controller: String,
     drive: Drive,
 }
@@ -44,18 +42,15 @@ struct Faulty {
 impl Faulty {
     /// Serves it, and connects the guest.
     fn start(guest: &mut Guest, options: &[&str]) -> Result<Self> {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let socket = std::env::temp_dir().join(format!("zonelab-guest-{process}-{count}"));
-        let name = socket.to_str().context("a path that is text")?;
-        let served = Served::start_with(&[&["--control", name], options].concat())?;
+        let control = Control::new();
+        let served = Served::start_with(&[&["--control", control.name()?], options].concat())?;
         // So that what it prints is of this case.
         guest.ok("dmesg -c > /dev/null")?;
         let controller = served.connect_with(guest, RECONNECT)?;
         let drive = Drive::open(guest, &controller, 1, None)?;
         Ok(Self {
             served,
-            socket,
+            control,
             controller,
             drive,
         })
@@ -63,14 +58,7 @@ impl Faulty {
 
     /// `zonelab fault ARGS...`.
     fn fault(&self, args: &[&str]) -> Result<Value> {
-        let output = Command::new(program()?)
-            .args(["fault", "--json", "--control"])
-            .arg(&self.socket)
-            .args(args)
-            .output()?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "zonelab fault {args:?}: {said}");
-        Ok(serde_json::from_slice(&output.stdout)?)
+        self.control.fault(args)
     }
 
     /// How often the faults struck.
@@ -105,13 +93,6 @@ impl Faulty {
         self.served.disconnect(guest)?;
         guest.ok("sync; ls /sys/block > /dev/null")?;
         Ok(())
-    }
-}
-
-impl Drop for Faulty {
-    fn drop(&mut self) {
-        // The server is killed, and leaves it.
-        let _ = std::fs::remove_file(&self.socket);
     }
 }
 

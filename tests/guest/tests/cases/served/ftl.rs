@@ -1,8 +1,11 @@
 //! `zonelab serve --ftl`: a conventional namespace on zones, as Linux uses one.
 
+pub(crate) mod losses;
+
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 use zonelab_guest_tests::Guest;
 
 use super::Served;
@@ -15,6 +18,7 @@ pub(crate) const CASES: &[(&str, ServedCase)] = &[
         "served::ftl::a_conventional_namespace",
         a_conventional_namespace,
     ),
+    ("served::ftl::commands_of_nvme_cli", commands_of_nvme_cli),
     ("served::ftl::ext4", |guest| through_mounts(guest, &EXT4)),
     ("served::ftl::xfs", |guest| through_mounts(guest, &XFS)),
     ("served::ftl::ext4_and_the_plug_is_pulled", |guest| {
@@ -32,6 +36,11 @@ pub(crate) const CASES: &[(&str, ServedCase)] = &[
         random_writes_are_verified,
     ),
 ];
+/// One that takes longer.
+pub(crate) const PLACEMENTS: &[(&str, ServedCase)] = &[(
+    "served::ftl::placements_take_turns_on_a_drive",
+    placements_take_turns_on_a_drive,
+)];
 
 /// File systems and fio may take as long as that.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -109,6 +118,73 @@ fn a_conventional_namespace(guest: &mut Guest) -> Result<()> {
     served.disconnect(guest)
 }
 
+/// What nvme-cli asks and does past the block layer. There is nothing that belongs to zones,
+/// and no Format, which would take the blocks from under the layer.
+fn commands_of_nvme_cli(guest: &mut Guest) -> Result<()> {
+    let file = StoreFile::new("ftl-cli");
+    let (served, block) = serve(guest, &file, 0)?;
+    let controller = block.trim_end_matches("n1");
+    let mut json = |command: &str| -> Result<Value> {
+        let text = guest.ok(&format!("nvme {command} -o json"))?;
+        serde_json::from_str(&text).context(text)
+    };
+    let namespace = json(&format!("id-ns {block}"))?;
+    let blocks = served.metric("zonelab_ftl_size_bytes")? / 4096;
+    for key in ["nsze", "ncap", "nuse"] {
+        ensure!(namespace[key] == blocks, "{key}, not {blocks}: {namespace}");
+    }
+    let of = json(&format!("id-ctrl {controller}"))?;
+    let bit = |key: &str, bit: u32| of[key].as_u64().map(|value| value >> bit & 1);
+    ensure!(of["nn"] == 1, "one namespace: {of}");
+    for (key, number, value) in [
+        // Volatile Write Cache; Format NVM.
+        ("vwc", 0, 1),
+        ("oacs", 1, 0),
+        // Compare, Dataset Management, Write Zeroes, Verify, Copy.
+        ("oncs", 0, 1),
+        ("oncs", 2, 1),
+        ("oncs", 3, 1),
+        ("oncs", 7, 1),
+        ("oncs", 8, 0),
+    ] {
+        ensure!(bit(key, number) == Some(value), "{key}, {number}: {of}");
+    }
+    guest.ok(&format!("nvme list-ns {controller} | grep '0x1$'"))?;
+    guest.ok(&format!("nvme ns-descs {block} | grep '^csi *: 0$'"))?;
+    // Blocks 8 to 15, with one word in all of them.
+    guest.ok_for(
+        LIMIT,
+        &format!(
+            "set -e
+            yes zonelab | head -c 32768 > /scratch/data
+            nvme write {block} -s 8 -c 7 -z 32768 -d /scratch/data
+            nvme compare {block} -s 8 -c 7 -z 32768 -d /scratch/data
+            nvme verify {block} -s 8 -c 7
+            nvme flush {block} -n 1
+            nvme write-zeroes {block} -s 8 -c 0
+            nvme dsm {block} -n 1 -d -s 9 -b 1
+            dd if=/dev/zero of=/scratch/data bs=4096 count=2 conv=notrunc
+            nvme read {block} -s 8 -c 7 -z 32768 -d /scratch/read
+            cmp /scratch/data /scratch/read"
+        ),
+    )?;
+    for refused in [
+        format!("nvme format {controller} -n 1 --force"),
+        format!("nvme zns id-ns {block}"),
+        format!("nvme zns report-zones {block}"),
+        format!("nvme zns reset-zone {block} -s 0"),
+        format!("nvme zns zone-append {block} -s 0 -z 4096 -d /scratch/data"),
+        format!("nvme copy {block} --sdlba=0 --slbs=8 --blocks=0"),
+        format!("nvme read {block} -s {blocks} -c 0 -z 4096 -d /scratch/other"),
+    ] {
+        guest.fails(&refused)?;
+    }
+    guest.ok(&format!(
+        "nvme compare {block} -s 8 -c 7 -z 32768 -d /scratch/data"
+    ))?;
+    served.disconnect(guest)
+}
+
 /// Made, mounted and filled; then the server is switched off, and serves it again.
 fn through_mounts(guest: &mut Guest, system: &System) -> Result<()> {
     let file = StoreFile::new(system.name);
@@ -130,14 +206,16 @@ fn through_mounts(guest: &mut Guest, system: &System) -> Result<()> {
 
 /// Files are replaced in the way that editors and databases do: written beside, synchronised,
 /// renamed, and the directory synchronised. Each of its lines says which version a file is.
+/// It fails as soon as anything does, and ends when there is a file `/scratch/stop`.
 fn replacing() -> String {
     format!(
         "cd /mnt/kept
         for i in $(seq 2000); do
             k=$((i % {NAMES}))
-            yes \"version $i\" | head -c 300000 > new$k && sync new$k || exit 0
-            mv new$k $k && sync . || exit 0
+            yes \"version $i\" | head -c 300000 > new$k && sync new$k || exit 1
+            mv new$k $k && sync . || exit 1
             echo $k $i >> /scratch/told
+            [ ! -e /scratch/stop ] || exit 0
         done"
     )
 }
@@ -224,16 +302,33 @@ fn synchronous_writes_while_it_is_killed(guest: &mut Guest) -> Result<()> {
     served.disconnect(guest)
 }
 
+/// Options for a drive of 20 zones of 4 MiB.
+const fn few_zones() -> [&'static str; 6] {
+    [
+        "--set",
+        "zones.count=20",
+        "--set",
+        "zones.size=4MiB",
+        "--set",
+        "zones.capacity=4MiB",
+    ]
+}
+
+/// Options of fio by which each block says where it is and of which pass, a digit, and of
+/// which nothing else is taken. (A checksum is not enough: fio takes a block of an earlier
+/// pass for a sound one, if it did not write it itself.)
+fn of_pass(pass: u32) -> String {
+    format!("--verify=pattern --verify_pattern=0x1a2b3c0{pass}%o --verify_interval=4096")
+}
+
 /// Linux's fio writes all of it at random, twice, so that the collector has to work, and
 /// finds each block as it was written; again from the store.
 fn random_writes_are_verified(guest: &mut Guest) -> Result<()> {
     let file = StoreFile::new("ftl-fio");
     // A drive of 20 zones, which two passes write over three times.
     let options = ["--ftl", "--no-timing", "--web", "127.0.0.1:0"];
-    let few = ["--set", "zones.count=20", "--set", "zones.size=4MiB"];
-    let few = [&few[..], &["--set", "zones.capacity=4MiB"]].concat();
     let serve = |guest: &mut Guest| -> Result<(Served, String)> {
-        let served = file.serve_with(0, &[&options[..], &few].concat())?;
+        let served = file.serve_with(0, &[&options[..], &few_zones()].concat())?;
         let controller = served.connect(guest)?;
         Ok((served, format!("/dev/{controller}n1")))
     };
@@ -241,8 +336,9 @@ fn random_writes_are_verified(guest: &mut Guest) -> Result<()> {
     let fio = |block: &str, seed: u32, more: &str| {
         format!(
             "fio --name=random --filename={block} --rw=randwrite --bs=16k --iodepth=8 \
-             --ioengine=libaio --direct=1 --size=100% --verify=crc32c --verify_fatal=1 \
-             --randseed={seed} --allrandrepeat=1 --fsync=64 {more}"
+             --ioengine=libaio --direct=1 --size=100% {} --verify_fatal=1 --randseed={seed} \
+             --allrandrepeat=1 --fsync=64 {more}",
+            of_pass(seed)
         )
     };
     for seed in 1..=3 {
@@ -255,4 +351,47 @@ fn random_writes_are_verified(guest: &mut Guest) -> Result<()> {
     let (served, block) = serve(guest)?;
     guest.ok_for(LIMIT, &fio(&block, 3, "--verify_only"))?;
     served.disconnect(guest)
+}
+
+/// What queues wrote in one way is there for those that write in another, with other victims
+/// and generations, and is collected by them.
+fn placements_take_turns_on_a_drive(guest: &mut Guest) -> Result<()> {
+    let file = StoreFile::new("ftl-placements");
+    let fio = |block: &str, seed: u32, more: &str| {
+        format!(
+            "fio --name=random --filename={block} --rw=randwrite --bsrange=4k-64k --blockalign=4k \
+             --iodepth=16 --ioengine=libaio --direct=1 --size=100% {} --verify_fatal=1 \
+             --randseed={seed} --allrandrepeat=1 {more}",
+            of_pass(seed)
+        )
+    };
+    for (seed, [placement, victims, generations]) in (1..).zip([
+        ["append", "cost-benefit", "2"],
+        ["shared-append", "d-choices:4", "1"],
+        ["write", "fifo", "3"],
+        ["shared-append", "windowed-greedy:8", "2"],
+    ]) {
+        let layer = ["--ftl", "--ftl-placement", placement];
+        let policy = ["--ftl-victims", victims, "--ftl-generations", generations];
+        let rest = ["--no-timing", "--web", "127.0.0.1:0"];
+        // Each generation takes a zone of the reserve.
+        let zones = ["--set", "zones.count=28", "--ftl-reserved-zones", "7"];
+        let options = [&layer[..], &policy, &rest, &few_zones(), &zones].concat();
+        let served = file.serve_with(0, &options)?;
+        let block = format!("/dev/{}n1", served.connect(guest)?);
+        if seed > 1 {
+            let found = guest.ok_for(LIMIT, &fio(&block, seed - 1, "--verify_only"));
+            found.with_context(|| format!("before {placement}"))?;
+        }
+        let written = guest.ok_for(LIMIT, &fio(&block, seed, "--do_verify=1"));
+        written.with_context(|| format!("{placement}, {victims}, {generations}"))?;
+        let collected = served.metric("zonelab_ftl_collected_zones_total")?;
+        ensure!(
+            seed == 1 || collected >= 3,
+            "{placement}: {collected} zones"
+        );
+        served.disconnect(guest)?;
+        served.interrupt()?;
+    }
+    Ok(())
 }
