@@ -8,7 +8,7 @@
 //! Of a device it knows what [`Device`] says. It is compiled for one kind of
 //! device, so that nothing is called through a pointer on the way there.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -102,16 +102,21 @@ impl Bell {
 /// each group, over the bell of the run ([`Self::over`]).
 #[derive(Clone, Debug, Default)]
 pub struct StopSignal {
-    stopped: Arc<AtomicBool>,
+    /// [`RUNNING`], or why jobs should finish: the first reason that was given.
+    state: Arc<AtomicU8>,
     bell: Bell,
 }
+
+const RUNNING: u8 = 0;
+const STOPPED: u8 = 1;
+const DEVICE_LOST: u8 = 2;
 
 impl StopSignal {
     /// A signal of its own that rings `bell`, so that the jobs of a run hear it.
     #[must_use]
     pub fn over(bell: &Bell) -> Self {
         Self {
-            stopped: Arc::default(),
+            state: Arc::default(),
             bell: bell.clone(),
         }
     }
@@ -124,7 +129,21 @@ impl StopSignal {
 
     /// Asks every job to stop issuing and to finish.
     pub fn stop(&self) {
-        if !self.stopped.swap(true, Ordering::Relaxed) {
+        self.give(STOPPED);
+    }
+
+    /// Asks every job to finish because the device is gone. Jobs that had more to do
+    /// have failed then, even if no command of theirs was under way.
+    pub fn device_is_lost(&self) {
+        self.give(DEVICE_LOST);
+    }
+
+    fn give(&self, reason: u8) {
+        let (order, state) = (Ordering::Relaxed, &self.state);
+        if state
+            .compare_exchange(RUNNING, reason, order, order)
+            .is_ok()
+        {
             self.bell.ring();
         }
     }
@@ -133,7 +152,13 @@ impl StopSignal {
     #[inline]
     #[must_use]
     pub fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed)
+        self.state.load(Ordering::Relaxed) != RUNNING
+    }
+
+    /// Whether they should because the device is gone.
+    #[must_use]
+    pub fn was_device_lost(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == DEVICE_LOST
     }
 }
 

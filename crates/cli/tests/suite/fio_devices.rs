@@ -430,6 +430,9 @@ fn pauses_end_with_the_run() {
         if is_interrupted {
             assert_eq!(job(&result, "pauses")["write"]["total_ios"], 1);
         }
+        // It had nothing under way, but more to do.
+        let error = if is_interrupted { 0 } else { 5 };
+        assert_eq!(job(&result, "pauses")["error"], error);
         assert_eq!(job(&result, "later")["write"]["total_ios"], 0);
         drop((queue, controller));
     }

@@ -394,28 +394,40 @@ fn an_error_in_the_preparation_ends_the_job_too() {
     );
 }
 
-/// A job that is told to stop issues nothing more and takes what is in flight.
+/// A job that is told to stop issues nothing more and takes what is in flight. If the
+/// reason is that the device is gone, it has been cut off unless its work was done, even
+/// if all that it had issued succeeded.
 #[test]
 fn a_stop_signal_ends_a_workload() {
-    let stop = StopSignal::default();
-    let mut queue = Recorder::steady(large_info(), MS(1));
-    let info = large_info();
-    let rng = Rng::new(1, 0);
-    let mut job = WorkloadJob::new(
-        JobSpec {
+    let stop: fn(&StopSignal) = StopSignal::stop;
+    let lose: fn(&StopSignal) = StopSignal::device_is_lost;
+    for (tell, limit, is_cut_off) in [
+        (&[stop][..], None, false),
+        (&[lose], None, true),
+        (&[lose], Some(12), false),
+        (&[stop, lose], None, false),
+        (&[lose, stop], None, true),
+    ] {
+        let signal = StopSignal::default();
+        let mut queue = Recorder::steady(large_info(), MS(1));
+        let info = large_info();
+        let rng = Rng::new(1, 0);
+        let mut spec = JobSpec {
             queue_depth: 3,
             ..reads()
-        },
-        &info,
-        rng,
-        stop.clone(),
-    );
-    assert_eq!(queue.run(&mut job, 10), None, "it would go on");
-    stop.stop();
-    let issued = queue.log.len();
-    assert!(queue.run(&mut job, 10).is_some());
-    assert_eq!(queue.log.len(), issued);
-    assert_eq!(job.into_result().operations, issued as u64);
+        };
+        spec.stop.operations = limit;
+        let mut job = WorkloadJob::new(spec, &info, rng, signal.clone());
+        while queue.log.len() < 12 {
+            assert_eq!(queue.run(&mut job, 1), None, "it would go on");
+        }
+        tell.iter().for_each(|tell| tell(&signal));
+        assert!(queue.run(&mut job, 10).is_some());
+        assert_eq!(queue.log.len(), 12);
+        let result = job.into_result();
+        assert_eq!((result.operations, result.errors), (12, 0));
+        assert_eq!(result.is_cut_off, is_cut_off, "{limit:?}");
+    }
 }
 
 /// What a job asks for when it has nothing to do until its limiter lets it.

@@ -190,7 +190,7 @@ fn attend<S: Site>(site: &mut S, common: &Common<'_>) {
         device.advance(common.clock.now(), &mut ready);
         ready.clear();
         if S::is_lost(device) {
-            common.signals.iter().for_each(StopSignal::stop);
+            common.signals.iter().for_each(StopSignal::device_is_lost);
         }
     }
 }

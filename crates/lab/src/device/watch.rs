@@ -53,13 +53,17 @@ impl<D: Device> Device for Watched<'_, D> {
 
     fn wait(&mut self, span: Nanos) -> bool {
         let has_something = self.device.wait(span.min(LOOK_EVERY));
-        let is_over = self.interrupt.load(Ordering::Relaxed) || (self.is_lost)(self.device);
-        if is_over && !self.is_told {
-            self.is_told = true;
-            self.jobs.iter().for_each(StopSignal::stop);
-            return true;
+        let tell = match self.interrupt.load(Ordering::Relaxed) {
+            true => StopSignal::stop,
+            false if (self.is_lost)(self.device) => StopSignal::device_is_lost,
+            false => return has_something,
+        };
+        if self.is_told {
+            return has_something;
         }
-        has_something
+        self.is_told = true;
+        self.jobs.iter().for_each(tell);
+        true
     }
 }
 

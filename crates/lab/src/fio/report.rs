@@ -87,6 +87,8 @@ pub struct Entry<'a> {
     pub too_late: Option<TooLate>,
     /// A thread was ended since its operations took no time.
     pub is_timeless: bool,
+    /// A thread had more to do when its device was gone.
+    pub is_cut_off: bool,
     /// The depth that a search for a latency came to, of the last thread.
     pub depth_found: Option<u32>,
     /// What became of blocks that were verified; `None`: none were.
@@ -158,6 +160,7 @@ impl<'a> Entry<'a> {
             first_error: None,
             too_late: None,
             is_timeless: false,
+            is_cut_off: false,
             depth_found: None,
             verified: None,
             stuck: 0,
@@ -210,6 +213,7 @@ impl<'a> Entry<'a> {
         self.first_error = self.first_error.or(result.first_error);
         self.too_late = self.too_late.or(result.too_late);
         self.is_timeless |= result.is_timeless;
+        self.is_cut_off |= result.is_cut_off;
         self.depth_found = result.depth_found.or(self.depth_found);
         if let Some(verified) = &result.verified {
             self.verified.get_or_insert_default().merge(verified);
@@ -236,6 +240,7 @@ impl<'a> Entry<'a> {
     #[must_use]
     pub const fn error(&self) -> u32 {
         match (self.errors, self.first_error, self.too_late) {
+            (0, ..) if self.is_cut_off => EIO,
             (0, ..) => 0,
             (_, Some(_), _) => EIO,
             (_, None, Some(_)) => ETIMEDOUT,

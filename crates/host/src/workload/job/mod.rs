@@ -150,6 +150,7 @@ impl WorkloadJob {
                 first_error: None,
                 too_late: None,
                 is_timeless: false,
+                is_cut_off: false,
                 depth_found: None,
                 verified: None,
             },
@@ -319,16 +320,29 @@ impl WorkloadJob {
     /// Whether the job has come to its end, apart from what is in flight.
     #[inline]
     fn is_over(&self, now: Nanos) -> bool {
+        self.has_done_its_part(now) || self.shared.stop.is_stopped() || self.is_interrupted()
+    }
+
+    /// Whether the job has nothing more to do, whatever others say.
+    #[inline]
+    fn has_done_its_part(&self, now: Nanos) -> bool {
         let stop = &self.spec.stop;
         let has_had = |limit: Option<u64>, issued| limit.is_some_and(|limit| issued >= limit);
         self.stopping
             || now >= self.deadline
-            || self.shared.stop.is_stopped()
             || (has_had(stop.bytes, self.issued_bytes)
                 || has_had(stop.operations, self.issued_ops))
                 // The last of them may not be complete.
                 && !self.source.is_under_way()
-            || self.is_interrupted()
+    }
+
+    /// The job issues no more. A device that is gone is an error of every job that had
+    /// more to do: one that had nothing under way at that time, since it was pausing or
+    /// between two commands, has no failed command that tells of it.
+    #[cold]
+    fn stop(&mut self, has_more: bool) {
+        self.result.is_cut_off |= has_more && self.shared.stop.was_device_lost();
+        self.stopping = true;
     }
 
     #[inline]
@@ -343,7 +357,7 @@ impl WorkloadJob {
         while let Some(&slot) = self.free.last() {
             let now = queue.now();
             if self.is_over(now) {
-                self.stopping = true;
+                self.stop(!self.has_done_its_part(now));
                 return None;
             }
             if self.is_flushing(queue, now) {
@@ -492,7 +506,7 @@ impl WorkloadJob {
         if self.spec.ends_run {
             self.shared.stop.stop();
         }
-        let failed = self.result.errors > 0;
+        let failed = self.result.errors > 0 || self.result.is_cut_off;
         let on_error = self.shared.ends_on_error.iter().filter(|_| failed);
         let ends = self.shared.ends.iter().chain(on_error);
         ends.for_each(StopSignal::stop);

@@ -88,6 +88,8 @@ pub struct JobResult {
     pub too_late: Option<TooLate>,
     /// It was ended since its operations took no time ([`AT_ONCE`]).
     pub is_timeless: bool,
+    /// It had more to do when its device was gone.
+    pub is_cut_off: bool,
     /// The depth that a search for a latency came to.
     pub depth_found: Option<u32>,
     /// What became of blocks that were verified, if any were.

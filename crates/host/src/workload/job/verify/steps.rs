@@ -89,9 +89,11 @@ impl WorkloadJob {
             let is_idle = self.in_flight() == 0;
             let verify = self.verify.as_mut()?;
             if is_over {
+                let has_more = now < self.deadline && verify.phase != Phase::Over;
                 verify.give_up();
-                self.stopping = true;
+                self.stop(has_more);
             }
+            let verify = self.verify.as_mut()?;
             match verify.phase {
                 Phase::Over => return None,
                 Phase::Writing => return self.issue(queue),
@@ -183,8 +185,13 @@ impl WorkloadJob {
         let now = queue.now();
         let is_cut_short = self.is_told_to_end(now) || self.result.first_error.is_some();
         let verify = self.verify.as_mut()?;
-        let may_go_on = verify.writes && verify.how.reads_back && !is_cut_short;
-        if !may_go_on || self.is_ended || verify.phase != Phase::Writing || verify.is_given_up {
+        let reads_back = verify.writes && verify.how.reads_back;
+        let may_go_on = reads_back && !is_cut_short;
+        if self.is_ended || verify.phase != Phase::Writing || verify.is_given_up {
+            return None;
+        }
+        if !may_go_on {
+            self.stop(reads_back && now < self.deadline);
             return None;
         }
         verify.is_last = true;
