@@ -66,6 +66,8 @@ impl Port {
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) shape: Shape,
+    /// Identifies what was formatted.
+    pub(crate) uuid: u128,
     pub(crate) settings: FtlSettings,
     pub(crate) changes: Changes,
     pub(crate) epochs: Arc<Epochs>,
@@ -115,7 +117,7 @@ impl Core {
         shape: &Shape,
         settings: &FtlSettings,
         limit: Option<u32>,
-        most_pending: u32,
+        (uuid, most_pending): (u128, u32),
         map: ForwardMap,
     ) -> Result<Self, FtlError> {
         let generations = settings.generations;
@@ -155,6 +157,7 @@ impl Core {
         }
         Ok(Self {
             shape: shape.clone(),
+            uuid,
             settings: settings.clone(),
             changes: Changes::new(map, shape.data_blocks()),
             epochs: Arc::new(Epochs::new()),
@@ -484,6 +487,12 @@ impl Core {
                 port.waker.wake_by_ref();
             }
         }
+    }
+
+    /// Segments of the map can be held again that could not be.
+    pub(crate) fn wake_holders(&self) {
+        self.release();
+        self.call();
     }
 
     // Failure.

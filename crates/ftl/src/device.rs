@@ -125,8 +125,9 @@ impl<D: Device> FtlDevice<D> {
     /// What has been done since the mount.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
-        let zones = &self.core().zones;
-        self.core().counters.metrics(zones.free(), zones.active())
+        let core = self.core();
+        let zones = (core.zones.free(), core.zones.active());
+        core.counters.metrics(zones, core.changes.map.usage())
     }
 
     /// Why nothing is written any more; `None`: nothing is wrong.

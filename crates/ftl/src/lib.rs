@@ -13,6 +13,8 @@
 //! | [`durable`] | anchors, journal and images of the map, and what a mount makes of them |
 //! | [`mod@format`] | blocks of metadata, byte by byte |
 //! | [`map`] | where each logical block is |
+//! | `segments` | a map of which a share is in memory |
+//! | `census` | what a mount finds in the data zones |
 //! | `changes` | changes of the map, in the order of the journal |
 //! | `epochs` | which reads may still be under way to a zone |
 //! | [`zones`] | the data zones |
@@ -25,6 +27,7 @@
 //! | [`write_log`] | what was written, for tools that replay it |
 
 pub mod blocks;
+mod census;
 mod changes;
 pub mod check;
 mod core;
@@ -41,6 +44,7 @@ mod mount;
 pub mod mounting;
 pub mod part;
 pub mod queue;
+mod segments;
 pub mod settings;
 pub mod shape;
 mod sync;

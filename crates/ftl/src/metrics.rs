@@ -1,5 +1,6 @@
 //! What the layer has done.
 
+use crate::segments::Usage;
 use crate::sync::{AtomicU64, Ordering};
 
 /// Counters since the mount.
@@ -25,7 +26,7 @@ impl Counters {
     }
 
     /// What was counted.
-    pub(crate) fn metrics(&self, free_zones: u32, active_zones: u32) -> Metrics {
+    pub(crate) fn metrics(&self, (free_zones, active_zones): (u32, u32), map: Usage) -> Metrics {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Metrics {
             host_blocks: of(&self.host_written),
@@ -40,6 +41,9 @@ impl Counters {
             unreadable_blocks: of(&self.unreadable),
             free_zones,
             active_zones,
+            map_hits: map.hits,
+            map_misses: map.misses,
+            map_bytes: map.bytes,
         }
     }
 }
@@ -71,6 +75,14 @@ pub struct Metrics {
     pub free_zones: u32,
     /// Zones that are active for data now.
     pub active_zones: u32,
+    /// Times that a piece of the map was needed and was in memory, if only
+    /// [a share](crate::FtlSettings::map_share) of the map is.
+    pub map_hits: u64,
+    /// Times that it had to be read.
+    pub map_misses: u64,
+    /// Memory that the map takes now, with what changed since the last checkpoint if only
+    /// a share of it is in memory.
+    pub map_bytes: u64,
 }
 
 impl Metrics {
@@ -90,6 +102,14 @@ impl Metrics {
         (self.host_blocks > 0).then(|| written as f64 / self.host_blocks as f64)
     }
 
+    /// Share of the times that a piece of the map was needed and was in memory. `None`: all
+    /// of the map is, or nothing was needed.
+    #[must_use]
+    pub fn map_hit_rate(&self) -> Option<f64> {
+        let needed = self.map_hits + self.map_misses;
+        (needed > 0).then(|| self.map_hits as f64 / needed as f64)
+    }
+
     /// What was done since `earlier`.
     #[must_use]
     pub const fn since(&self, earlier: &Self) -> Self {
@@ -106,6 +126,9 @@ impl Metrics {
             unreadable_blocks: self.unreadable_blocks - earlier.unreadable_blocks,
             free_zones: self.free_zones,
             active_zones: self.active_zones,
+            map_hits: self.map_hits - earlier.map_hits,
+            map_misses: self.map_misses - earlier.map_misses,
+            map_bytes: self.map_bytes,
         }
     }
 }

@@ -7,7 +7,8 @@ use zonelab_host::notify::Notify;
 use zonelab_host::tasks::Io;
 
 use crate::FtlError;
-use crate::blocks::{DataZone, LogicalBlock, PhysicalBlock};
+use crate::blocks::{DataZone, LogicalBlock};
+use crate::census::Census;
 use crate::core::Core;
 use crate::durable::Durable;
 use crate::frontier::Frontier;
@@ -35,16 +36,25 @@ pub(crate) async fn mount(
     bell: &Rc<Notify>,
 ) -> Result<(Arc<Core>, Rc<Upkeep>), FtlError> {
     let keeps_data = settings.keeps_data;
+    check_share(settings)?;
     let formatted = match start {
         Start::Mount => None,
         Start::Format(format) => Some(Durable::format(io, format, keeps_data).await?),
     };
-    let (durable, map) = match formatted {
-        Some(shape) if !keeps_data => {
+    let (durable, map, census) = match (formatted, settings.map_share) {
+        (Some(shape), _) if !keeps_data => {
             let map = ForwardMap::empty(shape.logical_blocks);
-            (Durable::open_blank(io, shape).await?, map)
+            (Durable::open_blank(io, shape).await?, map, None)
         }
-        _ => Durable::open(io, settings.nsid).await?,
+        (_, None) => {
+            let (durable, map) = Durable::open(io, settings.nsid).await?;
+            (durable, map, None)
+        }
+        (_, Some(share)) => {
+            let (durable, map, census) =
+                Durable::open_in_segments(io, settings.nsid, share).await?;
+            (durable, map, Some(census))
+        }
     };
     let shape = Shape::clone(durable.shape());
     let most_pending = durable.most_pending();
@@ -52,13 +62,45 @@ pub(crate) async fn mount(
         &shape,
         settings,
         active_limit(io, &shape),
-        most_pending,
+        (durable.uuid(), most_pending),
         map,
     )?);
     let upkeep = Upkeep::new(io, &core, durable.clone(), Rc::clone(bell));
     let zones = durable.media().report().await?;
-    upkeep.adopt(take_over(&core, &zones)?);
+    let census = match census {
+        Some(census) => census,
+        None => census_of(&core, &zones)?,
+    };
+    upkeep.adopt(take_over(&core, &zones, census));
     Ok((core, upkeep))
+}
+
+/// Whether a share of the map can be what is asked for.
+fn check_share(settings: &FtlSettings) -> Result<(), FtlError> {
+    match settings.map_share {
+        Some(share) if !(share > 0.0 && share < 1.0) => Err(FtlError::setting(
+            "map_share",
+            share,
+            "more than 0 and less than 1; without it all of the map is in memory",
+        )),
+        Some(share) if !settings.keeps_data => Err(FtlError::setting(
+            "map_share",
+            share,
+            "nothing on a device that keeps no data: the rest of the map would be lost",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// What a map that is in memory as a whole says of the data zones.
+fn census_of(core: &Core, zones: &[media::Zone]) -> Result<Census, FtlError> {
+    let mut census = Census::new(&core.shape, zones);
+    for block in (0..core.shape.logical_blocks).map(LogicalBlock) {
+        if let Some(at) = core.changes.map.get(block) {
+            census.note(block, at)?;
+        }
+    }
+    Ok(census)
 }
 
 /// Zones of the namespace that may be written at a time.
@@ -80,25 +122,11 @@ pub(crate) struct Found {
 }
 
 /// Says of each data zone what it is, from the report and the map.
-fn take_over(core: &Core, zones: &[media::Zone]) -> Result<Found, FtlError> {
+fn take_over(core: &Core, zones: &[media::Zone], census: Census) -> Found {
     let shape = &core.shape;
-    let mut partial = partial_zones(shape, zones);
-    let mut found: Vec<Option<&mut Frontier>> = Vec::new();
-    found.resize_with(shape.data_zones() as usize, || None);
-    for frontier in &mut partial {
-        let index = frontier.zone.0 as usize;
-        found[index] = Some(frontier);
-    }
-    for block in (0..shape.logical_blocks).map(LogicalBlock) {
-        let Some(at) = core.changes.map.get(block) else {
-            continue;
-        };
-        let (zone, offset) = shape.place_of(at);
-        check_place(shape, zones, at)?;
-        core.zones.add_valid(zone, 1);
-        if let Some(frontier) = &mut found[zone.0 as usize] {
-            frontier.holds[offset as usize] = block.0;
-        }
+    let mut partial = census.partial;
+    for (zone, valid) in core.zones.all().zip(census.valid) {
+        core.zones.add_valid(zone, valid);
     }
     let mut to_evacuate = Vec::new();
     for zone in core.zones.all() {
@@ -129,45 +157,8 @@ fn take_over(core: &Core, zones: &[media::Zone]) -> Result<Found, FtlError> {
         frontier.has_failed |= frontier.left() > 0;
         core.hand_in(frontier);
     }
-    Ok(Found {
+    Found {
         to_evacuate,
         frontier: collectors,
-    })
-}
-
-/// Data zones that are partly written, with nothing in them yet.
-fn partial_zones(shape: &Shape, zones: &[media::Zone]) -> Vec<Frontier> {
-    let data = (0..shape.data_zones()).map(DataZone);
-    let partial = data.filter_map(|zone| {
-        let reported = &zones[shape.zone_of(zone) as usize];
-        reported.is_active().then(|| {
-            let mut frontier = Frontier::new(zone, Generation::QUEUES, shape);
-            frontier.next = reported.written.min(shape.data_blocks());
-            frontier.footer_written = reported.written - frontier.next;
-            frontier
-        })
-    });
-    partial.collect()
-}
-
-/// Blocks are only where something has been written.
-fn check_place(shape: &Shape, zones: &[media::Zone], at: PhysicalBlock) -> Result<(), FtlError> {
-    let (zone, offset) = shape.place_of(at);
-    let corrupt = |zone: u32| FtlError::Corrupt {
-        zone,
-        lba: shape.lba(zone, offset).0,
-        what: "the map has a block here, and nothing is written",
-    };
-    if zone.0 >= shape.data_zones() {
-        return Err(corrupt(shape.zones));
-    }
-    let on_drive = shape.zone_of(zone);
-    let reported = zones
-        .get(on_drive as usize)
-        .ok_or_else(|| corrupt(on_drive))?;
-    let is_offline = reported.state == media::ZoneUse::Offline;
-    match offset < reported.written || is_offline {
-        true => Ok(()),
-        false => Err(corrupt(on_drive)),
     }
 }

@@ -56,6 +56,12 @@ pub struct FtlSettings {
     /// Free zones below which the collector works. Default: half of the reserved zones;
     /// at least 3, at most the reserved zones less 1.
     pub collect_below: Option<u32>,
+    /// Share of the map that is in memory, more than 0 and less than 1: the rest is loaded
+    /// from the drive when it is needed. At least 6 pieces of 63 blocks (with blocks of
+    /// 4 KiB) are; what changed since the last checkpoint takes as much memory again, or
+    /// twice as much while a checkpoint is written. Needs [`Self::keeps_data`]. Default:
+    /// none, all of the map is in memory.
+    pub map_share: Option<f64>,
     /// The device keeps what is written to it; if not, nothing can be mounted that was
     /// not just formatted. Default: yes.
     pub keeps_data: bool,
@@ -72,6 +78,7 @@ impl Default for FtlSettings {
             device_copy: true,
             generations: 1,
             collect_below: None,
+            map_share: None,
             keeps_data: true,
             seed: 1,
         }

@@ -1,5 +1,6 @@
 //! Images of the map, and checkpoints.
 
+use std::ops::Range;
 use std::pin::pin;
 
 use futures_util::stream::StreamExt as _;
@@ -14,6 +15,7 @@ use crate::format::anchor::Anchor;
 use crate::format::image::{self, ImageBlock};
 use crate::map::ForwardMap;
 use crate::media::{Media, Zone, ZoneUse};
+use crate::segments::{ImagePlace, ImagePlaces, Segments};
 use crate::shape::{ImageSlot, Shape};
 
 /// Bytes of an image that are made and written before others get their turn.
@@ -53,6 +55,9 @@ impl Inner {
         drop(running);
         if let Err(error) = &end {
             self.failed.replace(Some(error.clone()));
+            if let Some(segments) = map.segments() {
+                segments.abandon_image();
+            }
         }
         self.room.ring();
         end
@@ -77,7 +82,11 @@ impl Inner {
             true => 0,
             false => blocks(self.shape()),
         };
-        self.write_image(map, slot, checkpoint, image_blocks)
+        if let Some(segments) = map.segments() {
+            segments.begin_image();
+        }
+        let places = self
+            .write_image(map, slot, checkpoint, image_blocks)
             .await?;
         // The image may hold changes that are not in the journal.
         let committing = Flag::raise(&self.is_committing);
@@ -103,6 +112,9 @@ impl Inner {
             now.start_at = next_at;
         })
         .await?;
+        if let Some(segments) = map.segments() {
+            segments.end_image(checkpoint, places);
+        }
         self.free_journal(next_at.zone).await
     }
 
@@ -130,9 +142,9 @@ impl Inner {
         slot: ImageSlot,
         checkpoint: u64,
         count: u32,
-    ) -> Result<(), FtlError> {
+    ) -> Result<ImagePlaces, FtlError> {
         let shape = self.shape();
-        let mut index = 0;
+        let mut places = ImagePlaces::default();
         let mut last = None;
         for zone in shape.image(slot) {
             let of = self.media.report_of(zone).await?;
@@ -142,11 +154,11 @@ impl Inner {
             if of.state != ZoneUse::Empty {
                 self.media.reset(zone).await?;
             }
-            if index == count {
+            if places.count() == count {
                 continue;
             }
             match self
-                .fill_image_zone((map, count), zone, &of, checkpoint, &mut index)
+                .fill_image_zone((map, count), zone, &of, checkpoint, &mut places)
                 .await
             {
                 Ok(()) => {}
@@ -160,8 +172,8 @@ impl Inner {
                 Err(error) => return Err(error),
             }
         }
-        if index == count {
-            return Ok(());
+        if places.count() == count {
+            return Ok(places);
         }
         Err(last.unwrap_or(FtlError::DeadZone {
             zone: shape.image(slot).start,
@@ -169,30 +181,38 @@ impl Inner {
         }))
     }
 
-    /// Writes blocks of an image of `count` from `index` on to an empty zone, and makes it full.
+    /// Writes blocks of an image of `count`, behind those that have their places, to an empty
+    /// zone, and makes it full.
     async fn fill_image_zone(
         &self,
         (map, count): (&ForwardMap, u32),
         zone: u32,
         of: &Zone,
         checkpoint: u64,
-        index: &mut u32,
+        places: &mut ImagePlaces,
     ) -> Result<(), FtlError> {
         let shape = self.shape();
         let chunk = (CHUNK_BYTES / shape.block_bytes).clamp(1, shape.max_transfer_blocks);
         let mut offset = 0;
-        while offset < of.capacity && *index < count {
-            let some = chunk.min(of.capacity - offset).min(count - *index);
+        while offset < of.capacity && places.count() < count {
+            let index = places.count();
+            let some = chunk.min(of.capacity - offset).min(count - index);
             let mut bytes = Vec::new();
             if self.media.keeps_data() {
-                for at in *index..*index + some {
-                    bytes.extend(self.image_block(map, checkpoint, at));
+                let words = self.words_of(map, index..index + some).await?;
+                for (words, index) in words.into_iter().zip(index..) {
+                    let block = ImageBlock {
+                        checkpoint,
+                        index,
+                        words,
+                    };
+                    bytes.extend(image::encode(shape, self.uuid, &block));
                 }
             }
             self.media.write(zone, offset, some, &bytes).await?;
             self.count(|counts| counts.image_blocks += u64::from(some));
+            places.push(some, ImagePlace { zone, offset });
             offset += some;
-            *index += some;
         }
         if offset < of.capacity {
             // Images that are complete have no active zone.
@@ -201,21 +221,85 @@ impl Inner {
         Ok(())
     }
 
-    fn image_block(&self, map: &ForwardMap, checkpoint: u64, index: u32) -> Vec<u8> {
+    /// What blocks of an image of the map hold.
+    async fn words_of(
+        &self,
+        map: &ForwardMap,
+        indices: Range<u32>,
+    ) -> Result<Vec<Vec<u32>>, FtlError> {
+        if let Some(segments) = map.segments() {
+            return read_words(&self.media, self.uuid, segments, indices).await;
+        }
         let shape = self.shape();
-        let first = index * shape.words_per_block();
-        let end = (first + shape.words_per_block()).min(shape.logical_blocks);
-        let words = (first..end).map(|block| PhysicalBlock::word(map.get(LogicalBlock(block))));
-        let block = ImageBlock {
-            checkpoint,
-            index,
-            words: words.collect(),
+        let words = shape.words_per_block();
+        let of = |index: u32| {
+            let first = index * words;
+            let end = (first + words).min(shape.logical_blocks);
+            let words = (first..end).map(|block| PhysicalBlock::word(map.get(LogicalBlock(block))));
+            words.collect()
         };
-        image::encode(shape, self.uuid, &block)
+        Ok(indices.map(of).collect())
     }
 }
 
-/// Reads the image that an anchor names.
+/// What blocks of an image of a map would hold now of which a share is in memory: what the
+/// image that counts has, with the changes since.
+///
+/// # Errors
+/// That image cannot be read.
+pub(crate) async fn read_words(
+    media: &Media,
+    uuid: u128,
+    segments: &Segments,
+    indices: Range<u32>,
+) -> Result<Vec<Vec<u32>>, FtlError> {
+    let shape = media.shape();
+    let most = (CHUNK_BYTES / shape.block_bytes).clamp(1, shape.max_transfer_blocks);
+    'image: loop {
+        let checkpoint = segments.checkpoint();
+        let mut all = Vec::with_capacity(indices.len());
+        let mut index = indices.start;
+        while index < indices.end {
+            let Some((at, count)) = segments.place(index, most.min(indices.end - index)) else {
+                all.push(segments.image_words(index, None));
+                index += 1;
+                continue;
+            };
+            let read = media.read(at.zone, at.offset, count).await;
+            if segments.checkpoint() != checkpoint {
+                continue 'image;
+            }
+            let bytes = read?;
+            for block in bytes.chunks_exact(shape.bytes(1)) {
+                let base = block_of(shape, uuid, block, (checkpoint, index));
+                let base = base.ok_or_else(|| media.corrupt(at.zone, at.offset, DAMAGED))?;
+                all.push(segments.image_words(index, Some(&base)));
+                index += 1;
+            }
+        }
+        return Ok(all);
+    }
+}
+
+/// What is wrong if a block of an image does not hold what it should.
+const DAMAGED: &str = "a block of the image of the map is damaged";
+
+/// The words of a block of the image of a checkpoint; `None`: it is not that block.
+pub(crate) fn block_of(
+    shape: &Shape,
+    uuid: u128,
+    bytes: &[u8],
+    (checkpoint, index): (u64, u32),
+) -> Option<Vec<u32>> {
+    match image::decode(shape, uuid, bytes) {
+        Found::Valid(found) if (found.checkpoint, found.index) == (checkpoint, index) => {
+            Some(found.words)
+        }
+        _ => None,
+    }
+}
+
+/// Reads the image that an anchor names, as a map.
 ///
 /// # Errors
 /// It is not whole, or a command failed.
@@ -228,6 +312,32 @@ pub(super) async fn read(
 ) -> Result<ForwardMap, FtlError> {
     let shape = media.shape();
     let map = ForwardMap::empty(shape.logical_blocks);
+    each(media, uuid, anchor, reported, read, |block, _| {
+        let blocks = (block.index * shape.words_per_block()..).map(LogicalBlock);
+        for (at, word) in blocks.zip(&block.words) {
+            map.set(at, PhysicalBlock::from_word(*word));
+        }
+        Ok(())
+    })
+    .await?;
+    Ok(map)
+}
+
+/// Reads the image that an anchor names, and gives `take` its blocks in order, and where
+/// they are. A block that was written to two zones, since the first one failed, is given
+/// twice.
+///
+/// # Errors
+/// It is not whole, `take` says no, or a command failed.
+pub(super) async fn each(
+    media: &Media,
+    uuid: u128,
+    anchor: &Anchor,
+    reported: &[Zone],
+    read: &mut BlocksRead,
+    mut take: impl FnMut(&ImageBlock, ImagePlace) -> Result<(), FtlError>,
+) -> Result<(), FtlError> {
+    let shape = media.shape();
     let mut next = 0;
     let mut unreadable = None;
     for zone in shape.image(anchor.slot) {
@@ -254,9 +364,11 @@ pub(super) async fn read(
                     if found.checkpoint != anchor.checkpoint || found.index > next {
                         break 'zone;
                     }
-                    place(&map, shape, &found).ok_or_else(|| {
-                        media.corrupt(zone, at, "an image names a block that cannot be")
-                    })?;
+                    if !can_be(shape, &found) {
+                        let what = "an image names a block that cannot be";
+                        return Err(media.corrupt(zone, at, what));
+                    }
+                    take(&found, ImagePlace { zone, offset: at })?;
                     next = next.max(found.index + 1);
                 }
             }
@@ -267,26 +379,17 @@ pub(super) async fn read(
         let zone = shape.image(anchor.slot).start;
         let offset = next % shape.zone_capacity_lbas;
         let zone = zone + next / shape.zone_capacity_lbas;
-        let damaged = media.corrupt(zone, offset, "a block of the image of the map is damaged");
+        let damaged = media.corrupt(zone, offset, DAMAGED);
         return Err(unreadable.unwrap_or(damaged));
     }
-    Ok(map)
+    Ok(())
 }
 
-/// Takes the words of a block; `None`: one of them cannot be.
-fn place(map: &ForwardMap, shape: &Shape, block: &ImageBlock) -> Option<()> {
+/// Whether a block has the words that it should have, and each of them can be.
+fn can_be(shape: &Shape, block: &ImageBlock) -> bool {
     let first = block.index * shape.words_per_block();
     let end = (first + shape.words_per_block()).min(shape.logical_blocks);
-    if block.words.len() as u32 != end - first {
-        return None;
-    }
     let most = shape.data_zones() * shape.data_blocks();
-    for (at, word) in (first..end).zip(&block.words) {
-        let to = PhysicalBlock::from_word(*word);
-        if to.is_some_and(|to| to.0 >= most) {
-            return None;
-        }
-        map.set(LogicalBlock(at), to);
-    }
-    Some(())
+    let is_place = |word: &u32| PhysicalBlock::from_word(*word).is_none_or(|to| to.0 < most);
+    block.words.len() as u32 == end - first && block.words.iter().all(is_place)
 }

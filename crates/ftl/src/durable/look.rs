@@ -9,12 +9,14 @@ use super::mount::{newest_anchor, repeat, ring_of};
 use super::reads::BlocksRead;
 use super::replay::{self, Replayed};
 use super::{Durable, Facts, image};
-use crate::blocks::{DataZone, LogicalBlock, MapChange};
+use crate::blocks::{DataZone, LogicalBlock, MapChange, PhysicalBlock};
+use crate::census::Census;
 use crate::error::FtlError;
 use crate::format::anchor::Anchor;
 use crate::format::journal::JournalBlock;
 use crate::map::ForwardMap;
 use crate::media::{Media, Zone};
+use crate::segments::{ImagePlaces, Segments};
 use crate::shape::{ImageSlot, Shape};
 
 /// What is durable on a namespace, as the next mount will find it.
@@ -127,6 +129,39 @@ impl Anchored {
     pub(crate) async fn image(&mut self) -> Result<ForwardMap, FtlError> {
         let (media, anchor) = (&self.media, &self.anchor);
         image::read(media, self.uuid, anchor, &self.reported, &mut self.read).await
+    }
+
+    /// Counts what a map says of the data zones that consists of the image that it names and
+    /// of the changes that `segments` have, and tells these where the image is.
+    pub(crate) async fn survey(&mut self, segments: &Segments) -> Result<Census, FtlError> {
+        let (media, anchor, uuid) = (&self.media, &self.anchor, self.uuid);
+        let shape = media.shape();
+        let mut census = Census::new(shape, &self.reported);
+        let mut places = ImagePlaces::default();
+        let mut note = |index: u32, base: Option<&[u32]>| {
+            let words = segments.image_words(index, base);
+            let blocks = (index * shape.words_per_block()..).map(LogicalBlock);
+            for (block, word) in blocks.zip(words) {
+                if let Some(at) = PhysicalBlock::from_word(word) {
+                    census.note(block, at)?;
+                }
+            }
+            Ok(())
+        };
+        let (reported, read) = (&self.reported, &mut self.read);
+        image::each(media, uuid, anchor, reported, read, |block, at| {
+            if block.index < places.count() {
+                return Ok(());
+            }
+            places.push(1, at);
+            note(block.index, Some(&block.words))
+        })
+        .await?;
+        for index in places.count()..image::blocks(shape) {
+            note(index, None)?;
+        }
+        segments.end_image(anchor.checkpoint, places);
+        Ok(census)
     }
 
     /// Reads the journal behind that image.

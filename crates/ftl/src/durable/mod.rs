@@ -26,6 +26,7 @@ use zonelab_device::NamespaceId;
 use zonelab_host::tasks::Io;
 
 use crate::blocks::MapChange;
+use crate::census::Census;
 use crate::error::FtlError;
 use crate::format::anchor::{DEAD_ZONES, Position};
 use crate::map::ForwardMap;
@@ -39,6 +40,7 @@ pub use look::Look;
 pub use reads::BlocksRead;
 
 use anchors::AnchorEnd;
+pub(crate) use image::{block_of, read_words};
 use ring::Ring;
 
 /// What the next anchor says, as far as it is not about zones.
@@ -188,6 +190,20 @@ impl Durable {
     pub async fn open(io: &Io, nsid: NamespaceId) -> Result<(Self, ForwardMap), FtlError> {
         check_active(io, nsid)?;
         mount::open(io, nsid).await
+    }
+
+    /// The same with a map of which a share is in memory, and what it says of the data
+    /// zones.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) async fn open_in_segments(
+        io: &Io,
+        nsid: NamespaceId,
+        share: f64,
+    ) -> Result<(Self, ForwardMap, Census), FtlError> {
+        check_active(io, nsid)?;
+        mount::open_in_segments(io, nsid, share).await
     }
 
     /// As if just formatted, on a device that keeps no data: empties the zones of

@@ -12,12 +12,14 @@ use super::replay::Replayed;
 use super::ring::Ring;
 use super::{Durable, Now};
 use crate::blocks::{LogicalBlock, PhysicalBlock};
+use crate::census::Census;
 use crate::error::FtlError;
 use crate::format::Found;
 use crate::format::anchor::{self, Raw};
 use crate::format::journal::JournalBlock;
 use crate::map::ForwardMap;
 use crate::media::{Media, Zone, ZoneUse};
+use crate::segments::Segments;
 use crate::shape::Shape;
 
 /// What an anchor zone says.
@@ -30,15 +32,51 @@ struct AnchorZone {
 
 /// Finds what was durable, and begins an epoch.
 pub(super) async fn open(io: &Io, nsid: NamespaceId) -> Result<(Durable, ForwardMap), FtlError> {
-    // What is read now is relied on, so it must not be lost any more.
-    let namespace = Shape::of_namespace(io.info(), nsid)?;
-    Media::new(io, Rc::new(namespace), true).flush().await?;
-    let mut found = Anchored::find(io, nsid).await?;
+    let mut found = find(io, nsid).await?;
     let map = found.image().await?;
     let replayed = found.journal().await?;
     for block in &replayed.blocks {
         repeat(&map, block);
     }
+    let durable = begin(found, &replayed, &map).await?;
+    Ok((durable, map))
+}
+
+/// The same with a map of which a share is in memory, and what it says of the data zones.
+pub(super) async fn open_in_segments(
+    io: &Io,
+    nsid: NamespaceId,
+    share: f64,
+) -> Result<(Durable, ForwardMap, Census), FtlError> {
+    let mut found = find(io, nsid).await?;
+    let replayed = found.journal().await?;
+    let shape = found.media.shape();
+    let segments = Segments::new(shape.logical_blocks, shape.words_per_block(), share);
+    for block in &replayed.blocks {
+        for_each(block, |block, to| {
+            segments.repeat(block.0, PhysicalBlock::word(to));
+        });
+    }
+    let census = found.survey(&segments).await?;
+    let map = ForwardMap::in_segments(segments);
+    let durable = begin(found, &replayed, &map).await?;
+    Ok((durable, map, census))
+}
+
+/// Finds the newest anchor.
+async fn find(io: &Io, nsid: NamespaceId) -> Result<Anchored, FtlError> {
+    // What is read now is relied on, so it must not be lost any more.
+    let namespace = Shape::of_namespace(io.info(), nsid)?;
+    Media::new(io, Rc::new(namespace), true).flush().await?;
+    Anchored::find(io, nsid).await
+}
+
+/// Begins an epoch.
+async fn begin(
+    found: Anchored,
+    replayed: &Replayed,
+    map: &ForwardMap,
+) -> Result<Durable, FtlError> {
     let Anchored {
         media,
         uuid,
@@ -47,7 +85,7 @@ pub(super) async fn open(io: &Io, nsid: NamespaceId) -> Result<(Durable, Forward
         anchor,
         read,
     } = found;
-    let ring = ring_of(&media, &reported, &replayed)?;
+    let ring = ring_of(&media, &reported, replayed)?;
     let at = ring.position();
     let now = Now {
         epoch: anchor.epoch + 1,
@@ -66,21 +104,28 @@ pub(super) async fn open(io: &Io, nsid: NamespaceId) -> Result<(Durable, Forward
     let torn = 2 * u64::from(media.shape().zone_capacity_lbas);
     let anchors = AnchorEnd::new(zone, &reported).after(anchor.sequence + torn);
     let durable = Durable::with(media, uuid, now, ring, anchors, read);
-    durable.settle(&reported, zone, &replayed).await?;
+    durable.settle(&reported, zone, replayed).await?;
     durable.inner.write_anchor(|_| ()).await?;
     if durable.room_blocks() == 0 {
         // Failures have used up the reserve: now nothing is pending that needs it.
-        durable.checkpoint(&map, async || Ok(())).await?;
+        durable.checkpoint(map, async || Ok(())).await?;
     }
-    Ok((durable, map))
+    Ok(durable)
 }
 
 /// Repeats the changes of a block.
 pub(super) fn repeat(map: &ForwardMap, block: &JournalBlock) {
+    for_each(block, |block, to| {
+        map.set(block, to);
+    });
+}
+
+/// Changes of a block of the journal, block by block.
+fn for_each(block: &JournalBlock, mut f: impl FnMut(LogicalBlock, Option<PhysicalBlock>)) {
     for change in &block.changes {
         for step in 0..change.count {
             let to = change.to.map(|to| PhysicalBlock(to.0 + step));
-            map.set(LogicalBlock(change.first.0 + step), to);
+            f(LogicalBlock(change.first.0 + step), to);
         }
     }
 }

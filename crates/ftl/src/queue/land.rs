@@ -7,6 +7,7 @@ use super::FtlQueue;
 use super::operation::{Flight, Kind, Part};
 use crate::blocks::{DataZone, LogicalBlock, MapChange, PhysicalBlock};
 use crate::metrics::Counters;
+use crate::segments::Holder;
 
 /// Zones that may fail under one operation before it fails.
 const MOST_FAILURES: u32 = 4;
@@ -26,6 +27,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
             return;
         };
         match flight {
+            Flight::Load { load, part, want } => self.land_load((load, part, want), status, data),
             Flight::Read { part, is_whole } => self.land_read(part, is_whole, status, data),
             Flight::Write {
                 zone,
@@ -68,8 +70,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
             }
             None => {}
         }
-        self.operations[part.operation].note(part.count, status);
-        self.settle(part.operation);
+        self.end_part(part, Holder::Read, status);
     }
 
     /// Where in its zone a command has written; of an append, what the drive says, if
@@ -113,8 +114,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
         Counters::add(&self.core.counters.host_written, blocks.into());
         self.end_command(zone, false);
         for part in parts {
-            self.operations[part.operation].note(part.count, Status::SUCCESS);
-            self.settle(part.operation);
+            self.end_part(*part, Holder::Write, Status::SUCCESS);
         }
         if self.core.should_commit() && !self.core.has_asked() {
             self.core.ask_commit();
@@ -131,8 +131,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
             if is_of_the_zone(status) && operation.failures <= MOST_FAILURES {
                 self.to_write.push_front(*part);
             } else {
-                operation.note(part.count, status);
-                self.settle(part.operation);
+                self.end_part(*part, Holder::Write, status);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Queue pairs of the conventional namespace that programs see.
 
 mod land;
+mod load;
 mod operation;
 mod read;
 mod write;
@@ -19,13 +20,14 @@ use zonelab_device::{
 use zonelab_nvme::Status;
 use zonelab_nvme::command::DatasetRange;
 
-use crate::blocks::{DataZone, LogicalBlock, MapChange};
+use crate::blocks::DataZone;
 use crate::changes::Lane;
 use crate::core::{Core, Port};
 use crate::epochs::Reads;
 use crate::frontier::Writer;
 use crate::metrics::Counters;
 use crate::settings::Placement;
+use load::{ToLoad, Want};
 use operation::{Flight, Kind, Operation, Part, Spare};
 
 /// Queues that have completions which no event of the drive announces.
@@ -49,6 +51,7 @@ pub struct FtlQueue<Q> {
     writer: Writer,
     operations: Slab<Operation>,
     flights: Slab<Flight>,
+    to_load: ToLoad,
     to_read: VecDeque<Part>,
     to_write: VecDeque<Part>,
     /// Flushes, by the ticket of their commit.
@@ -84,6 +87,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
             writer: Writer::default(),
             operations: Slab::with_capacity(depth as usize),
             flights: Slab::with_capacity(depth as usize),
+            to_load: ToLoad::default(),
             to_read: VecDeque::new(),
             to_write: VecDeque::new(),
             flushes: VecDeque::new(),
@@ -149,6 +153,9 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
         if !self.flushes.is_empty() {
             self.end_flushes();
         }
+        if !self.to_load.is_empty() {
+            self.issue_loads();
+        }
         if !self.to_read.is_empty() {
             self.issue_reads();
         }
@@ -190,48 +197,57 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
         None
     }
 
-    /// The blocks hold nothing any more.
-    fn clear(&self, first: u64, count: u64) {
-        let end = first
-            .saturating_add(count)
-            .min(u64::from(self.core.shape.logical_blocks));
-        let Some(count) = end.checked_sub(first).filter(|count| *count > 0) else {
-            return;
-        };
-        let change = MapChange {
-            first: LogicalBlock(first as u32),
-            count: count as u32,
-            to: None,
-        };
-        self.core.put(&self.lane, change);
-        Counters::add(&self.core.counters.trimmed, count);
+    /// Blocks of these ranges, by first block and number, hold nothing any more.
+    fn clear(&mut self, mut operation: Operation, mut ranges: Vec<(u64, u64)>) {
+        let trimmed = ranges.iter().map(|(_, count)| count).sum();
+        Counters::add(&self.core.counters.trimmed, trimmed);
+        // Blocks that are in several ranges count once.
+        ranges.sort_unstable();
+        let mut next = 0;
+        for (first, count) in &mut ranges {
+            let end = *first + *count;
+            *first = next.max(*first);
+            *count = end.saturating_sub(*first);
+            next = next.max(end);
+        }
+        ranges.retain(|(_, count)| *count > 0);
+        operation.first = 0;
+        operation.left = ranges.iter().map(|(_, count)| *count as u32).sum();
+        let index = self.operations.insert(operation);
+        for (first, count) in &ranges {
+            let part = Part {
+                operation: index,
+                at: *first as u32,
+                count: *count as u32,
+            };
+            self.look_up(part, Want::Clear);
+        }
+        if ranges.is_empty() {
+            self.settle(index);
+        }
     }
 
-    /// Trims the ranges of a Dataset Management command.
-    fn deallocate(&self, ranges: u16, data: Option<&Buf>) -> Status {
-        let Some(data) = data else {
-            return Status::INVALID_FIELD;
-        };
+    /// The ranges of a Dataset Management command, by first block and number.
+    fn ranges(&self, ranges: u16, data: Option<&Buf>) -> Result<Vec<(u64, u64)>, Status> {
+        let data = data.ok_or(Status::INVALID_FIELD)?;
         // Linux sends room for all 256 ranges, whatever the command says.
         let (list, _) = data.as_chunks::<{ size_of::<DatasetRange>() }>();
-        let Some(list) = list.get(..usize::from(ranges)) else {
-            return Status::INVALID_FIELD;
-        };
+        let list = list
+            .get(..usize::from(ranges))
+            .ok_or(Status::INVALID_FIELD)?;
+        let blocks = u64::from(self.core.shape.logical_blocks);
         let ranges = list
             .iter()
-            .filter_map(|range| DatasetRange::read_from_bytes(range).ok());
-        let blocks = u64::from(self.core.shape.logical_blocks);
-        let is_inside = |range: &DatasetRange| {
-            let end = range.slba.get().checked_add(range.nlb.get().into());
-            end.is_some_and(|end| end <= blocks)
+            .filter_map(|range| DatasetRange::read_from_bytes(range).ok())
+            .map(|range| (range.slba.get(), u64::from(range.nlb.get())));
+        let is_inside = |(first, count): &(u64, u64)| {
+            first.checked_add(*count).is_some_and(|end| end <= blocks)
         };
-        if !ranges.clone().all(|range| is_inside(&range)) {
-            return Status::LBA_OUT_OF_RANGE;
+        let ranges: Vec<_> = ranges.collect();
+        match ranges.iter().all(is_inside) {
+            true => Ok(ranges),
+            false => Err(Status::LBA_OUT_OF_RANGE),
         }
-        for range in ranges {
-            self.clear(range.slba.get(), range.nlb.get().into());
-        }
-        Status::SUCCESS
     }
 
     /// Begins an operation that was taken.
@@ -255,22 +271,28 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
                 operation.left = nlb;
                 operation.epoch = Some(self.reads.begin());
                 let index = self.operations.insert(operation);
-                self.to_read.push_back(Part::whole(index, nlb));
+                self.look_up(Part::whole(index, nlb), Want::Read);
+                if !self.to_load.is_empty() {
+                    self.issue_loads();
+                }
                 self.issue_reads();
             }
             Op::Write { .. } => {
                 operation.left = nlb;
                 let index = self.operations.insert(operation);
-                self.to_write.push_back(Part::whole(index, nlb));
+                self.look_up(Part::whole(index, nlb), Want::Write);
             }
             Op::WriteZeroes { .. } => {
-                self.clear(u64::from(operation.first), nlb.into());
-                self.settle_now(operation);
+                let first = u64::from(operation.first);
+                self.clear(operation, vec![(first, nlb.into())]);
             }
-            Op::Deallocate { ranges } => {
-                operation.status = self.deallocate(ranges, operation.data.as_ref());
-                self.settle_now(operation);
-            }
+            Op::Deallocate { ranges } => match self.ranges(ranges, operation.data.as_ref()) {
+                Ok(ranges) => self.clear(operation, ranges),
+                Err(status) => {
+                    operation.status = status;
+                    self.settle_now(operation);
+                }
+            },
             _ => {
                 operation.left = 1;
                 let ticket = self.core.ask_commit();
@@ -372,6 +394,7 @@ impl<Q> FtlQueue<Q> {
 /// The zone that the queue has not written full goes to others.
 impl<Q> Drop for FtlQueue<Q> {
     fn drop(&mut self) {
+        self.let_all_go();
         // What becomes of commands under way nobody will hear: their zones are given up.
         for flight in std::mem::take(&mut self.flights) {
             if let (_, Flight::Write { zone, .. }) = flight {

@@ -3,8 +3,10 @@
 use zonelab_device::{Buf, Tag};
 use zonelab_nvme::Status;
 
+use super::load::Want;
 use crate::blocks::DataZone;
 use crate::epochs::ReadEpoch;
+use crate::segments::Load;
 
 /// What is done with blocks that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +109,8 @@ pub(super) enum Flight {
         /// It has the operation's own buffer.
         is_whole: bool,
     },
+    /// A segment of the map that blocks wait for.
+    Load { load: Load, part: Part, want: Want },
 }
 
 /// Buffers and lists for further use.

@@ -6,6 +6,7 @@ use zonelab_nvme::Status;
 use super::FtlQueue;
 use super::operation::{Flight, Kind, Part};
 use crate::blocks::{LogicalBlock, PhysicalBlock};
+use crate::segments::Holder;
 
 impl<Q: DeviceQueue> FtlQueue<Q> {
     /// Sends reads on their way, as many as the queue below takes.
@@ -76,8 +77,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
                 Kind::Compare | Kind::Verify => {}
             }
         }
-        operation.note(part.count, status);
-        self.settle(part.operation);
+        self.end_part(part, Holder::Read, status);
     }
 
     /// Which bytes of its operation's buffer a part has.
@@ -126,8 +126,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
                 }
                 let is_full = matches!(rejected.reason, RejectReason::QueueFull { .. });
                 if !is_full {
-                    self.operations[part.operation].note(part.count, Status::HOST_PATHING_ERROR);
-                    self.settle(part.operation);
+                    self.end_part(part, Holder::Read, Status::HOST_PATHING_ERROR);
                 }
                 !is_full
             }

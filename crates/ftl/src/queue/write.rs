@@ -11,6 +11,7 @@ use crate::blocks::DataZone;
 use crate::core::Core;
 use crate::frontier::Writer;
 use crate::metrics::Counters;
+use crate::segments::Holder;
 use crate::settings::Placement;
 
 /// Where the next command goes.
@@ -243,8 +244,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
     /// What waits to be written cannot be.
     fn fail_writes(&mut self, status: Status) {
         while let Some(part) = self.to_write.pop_front() {
-            self.operations[part.operation].note(part.count, status);
-            self.settle(part.operation);
+            self.end_part(part, Holder::Write, status);
         }
     }
 }

@@ -8,6 +8,7 @@ use super::Upkeep;
 use super::moves::Batch;
 use crate::FtlError;
 use crate::blocks::{DataZone, LogicalBlock, PhysicalBlock};
+use crate::durable::read_words;
 use crate::format::footer;
 use crate::metrics::Counters;
 use crate::zones::ZoneUse;
@@ -17,6 +18,8 @@ use crate::zones::ZoneUse;
 const CRITICAL_SHARE: u32 = 16;
 /// Blocks of the map that are looked at before others may go on.
 const SCAN_AT_ONCE: u32 = 1 << 20;
+/// Blocks of the image of the map that are read before others may go on.
+const IMAGE_AT_ONCE: u32 = 32;
 
 impl Upkeep {
     /// Collects whenever zones are short.
@@ -155,7 +158,7 @@ impl Upkeep {
         }
         let holds = self.holds(zone).await?;
         let mut next = 0;
-        let mut batch = self.next_batch(zone, &holds, &mut next);
+        let mut batch = self.next_batch(zone, &holds, &mut next).await?;
         let mut data = self.read_batch(&mut batch).await?;
         let core = &self.core;
         let generation = core.zones.generation(zone).next(core.settings.generations);
@@ -163,7 +166,7 @@ impl Upkeep {
             // The next blocks are read while these are written.
             let (read, moved) = join(
                 async {
-                    let mut batch = self.next_batch(zone, &holds, &mut next);
+                    let mut batch = self.next_batch(zone, &holds, &mut next).await?;
                     let data = self.read_batch(&mut batch).await;
                     data.map(|data| (batch, data))
                 },
@@ -184,7 +187,15 @@ impl Upkeep {
 
     /// The next valid blocks of a zone, as many as one command moves. What is not valid
     /// is space gained.
-    fn next_batch(&self, zone: DataZone, holds: &[u32], next: &mut u32) -> Batch {
+    ///
+    /// # Errors
+    /// Where they are cannot be read.
+    async fn next_batch(
+        &self,
+        zone: DataZone,
+        holds: &[u32],
+        next: &mut u32,
+    ) -> Result<Batch, FtlError> {
         let shape = &self.core.shape;
         let mut batch = Batch::default();
         let first = *next;
@@ -193,17 +204,24 @@ impl Upkeep {
             false => shape.max_transfer_blocks,
         };
         while batch.len() < most && *next < holds.len() as u32 {
-            let block = LogicalBlock(holds[*next as usize]);
-            let at = shape.block_at(zone, *next);
-            // A block that is nowhere is in no place either.
-            if self.core.changes.map.get(block) == Some(at) {
-                batch.push(block, at);
+            let rest = &holds[*next as usize..];
+            let missing = (most - batch.len()) as usize;
+            let some = rest.len().min(missing).min(self.held_at_once());
+            let some: Vec<LogicalBlock> = rest[..some].iter().copied().map(LogicalBlock).collect();
+            self.hold(&some).await?;
+            for block in &some {
+                let at = shape.block_at(zone, *next);
+                // A block that is nowhere is in no place either.
+                if self.core.changes.map.get(*block) == Some(at) {
+                    batch.push(*block, at);
+                }
+                *next += 1;
             }
-            *next += 1;
+            self.let_go(&some);
         }
         self.core.earn(*next - first - batch.len());
         self.bell.ring();
-        batch
+        Ok(batch)
     }
 
     /// Which logical block each data block of a zone held when it was written.
@@ -247,15 +265,31 @@ impl Upkeep {
     async fn scan(&self, zone: DataZone) -> Result<Vec<u32>, FtlError> {
         let shape = &self.core.shape;
         let mut holds = vec![PhysicalBlock::NOWHERE; shape.data_blocks() as usize];
+        let mut note = |block: u32, at: Option<PhysicalBlock>| {
+            if let Some((of, offset)) = at.map(|at| shape.place_of(at))
+                && of == zone
+            {
+                holds[offset as usize] = block;
+            }
+        };
+        let map = &self.core.changes.map;
+        if let Some(segments) = map.segments() {
+            let count = shape.logical_blocks.div_ceil(shape.words_per_block());
+            for index in (0..count).step_by(IMAGE_AT_ONCE as usize) {
+                let indices = index..count.min(index + IMAGE_AT_ONCE);
+                let (media, uuid) = (self.media(), self.durable.uuid());
+                let words = read_words(media, uuid, segments, indices).await?;
+                let first = index * shape.words_per_block();
+                for (block, word) in (first..).zip(words.into_iter().flatten()) {
+                    note(block, PhysicalBlock::from_word(word));
+                }
+            }
+            return Ok(holds);
+        }
         for first in (0..shape.logical_blocks).step_by(SCAN_AT_ONCE as usize) {
             let end = shape.logical_blocks.min(first.saturating_add(SCAN_AT_ONCE));
             for block in first..end {
-                let at = self.core.changes.map.get(LogicalBlock(block));
-                if let Some((of, offset)) = at.map(|at| shape.place_of(at))
-                    && of == zone
-                {
-                    holds[offset as usize] = block;
-                }
+                note(block, map.get(LogicalBlock(block)));
             }
             self.io.yield_now().await;
         }

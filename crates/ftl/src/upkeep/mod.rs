@@ -5,11 +5,14 @@
 mod close;
 mod collect;
 mod moves;
+mod segments;
 
 use std::cell::{Cell, RefCell};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use futures_util::future::select;
 use zonelab_host::Rng;
 use zonelab_host::notify::Notify;
 use zonelab_host::tasks::Io;
@@ -23,6 +26,7 @@ use crate::frontier::Frontier;
 use crate::media::Media;
 use crate::metrics::Counters;
 use crate::mount::Found;
+use crate::segments::Segments;
 use crate::victims::Victims;
 
 /// The tasks of upkeep, and what they share.
@@ -158,13 +162,23 @@ impl Upkeep {
     /// Writes the map whenever the journal has grown long.
     async fn checkpoints(&self) -> Result<(), FtlError> {
         loop {
-            if !self.durable.wants_checkpoint() {
-                self.durable.changed().await;
+            let map = &self.core.changes.map;
+            let seen = self.bell.changes();
+            let has_changed = map.segments().is_some_and(Segments::wants_checkpoint);
+            if !self.durable.wants_checkpoint() && !has_changed {
+                match map.segments() {
+                    None => self.durable.changed().await,
+                    Some(_) => {
+                        let changed = pin!(self.durable.changed());
+                        let rings = pin!(self.bell.after(seen));
+                        select(changed, rings).await;
+                    }
+                }
                 continue;
             }
             let commit = async || self.commit().await;
-            let map = &self.core.changes.map;
             self.durable.checkpoint(map, commit).await?;
+            self.wake_holders();
             let words = u64::from(self.core.shape.words_per_block());
             let blocks = u64::from(map.blocks()).div_ceil(words);
             Counters::add(&self.core.counters.images, blocks);

@@ -191,7 +191,7 @@ impl Upkeep {
             frontier.in_flight -= 1;
             match written {
                 Ok(()) => {
-                    self.move_to(&mut frontier, next, some);
+                    self.move_to(&mut frontier, next, some).await?;
                     done += some.len();
                 }
                 Err(error @ FtlError::Gone(_)) => return Err(error),
@@ -249,25 +249,32 @@ impl Upkeep {
     }
 
     /// Blocks were written at `next` of a zone.
-    fn move_to(
+    async fn move_to(
         &self,
         frontier: &mut Frontier,
         next: u32,
         blocks: &[(LogicalBlock, PhysicalBlock)],
-    ) {
+    ) -> Result<(), FtlError> {
         let (core, zone) = (&self.core, frontier.zone);
         for ((block, _), at) in blocks.iter().zip(next..) {
             frontier.note(at, *block, 1);
         }
-        let to = core.shape.block_at(zone, next).0;
-        let moves = blocks.iter().zip(to..);
-        let moves = moves.map(|(&(block, from), to)| (block, from, PhysicalBlock(to)));
-        core.changes.move_each(&self.lane, moves, |from, _| {
-            core.zones.add_valid(zone, 1);
-            let (left, _) = core.shape.place_of(from);
-            core.zones.lose_valid(left);
-        });
+        let mut to = core.shape.block_at(zone, next).0;
+        for some in blocks.chunks(self.held_at_once()) {
+            let held: Vec<LogicalBlock> = some.iter().map(|(block, _)| *block).collect();
+            self.hold(&held).await?;
+            let moves = some.iter().zip(to..);
+            let moves = moves.map(|(&(block, from), to)| (block, from, PhysicalBlock(to)));
+            core.changes.move_each(&self.lane, moves, |from, _| {
+                core.zones.add_valid(zone, 1);
+                let (left, _) = core.shape.place_of(from);
+                core.zones.lose_valid(left);
+            });
+            self.let_go(&held);
+            to += some.len() as u32;
+        }
         Counters::add(&core.counters.moved, blocks.len() as u64);
+        Ok(())
     }
 
     /// As many of the first blocks as one Copy takes.

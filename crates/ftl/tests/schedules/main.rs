@@ -28,6 +28,8 @@ mod changes;
 mod epochs;
 #[path = "../../src/map.rs"]
 mod map;
+#[path = "../../src/segments/mod.rs"]
+mod segments;
 
 use std::sync::Arc;
 

@@ -137,7 +137,7 @@ impl Fuse {
 }
 
 impl Device for Fused {
-    type Queue = <FtlDevice<Emulated> as Device>::Queue;
+    type Queue = FusedQueue<FtlQueue<EmulatedQueue>>;
 
     fn next_event(&self) -> Option<Nanos> {
         match self.fuse.is_lost() {
@@ -165,13 +165,13 @@ struct FusedDrive {
     fuse: Rc<Fuse>,
 }
 
-/// A queue pair of a drive that takes nothing without power.
-struct FusedQueue {
-    queue: EmulatedQueue,
+/// A queue pair that takes nothing and does nothing without power.
+pub(crate) struct FusedQueue<Q> {
+    queue: Q,
     fuse: Rc<Fuse>,
 }
 
-impl QueuePair for FusedQueue {
+impl<Q: QueuePair> QueuePair for FusedQueue<Q> {
     fn info(&self) -> &DeviceInfo {
         self.queue.info()
     }
@@ -191,15 +191,20 @@ impl QueuePair for FusedQueue {
     }
 
     fn ring(&mut self) {
-        self.queue.ring();
+        if !self.fuse.is_lost() {
+            self.queue.ring();
+        }
     }
 
     fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
-        self.queue.poll(done)
+        match self.fuse.is_lost() {
+            true => 0,
+            false => self.queue.poll(done),
+        }
     }
 }
 
-impl DeviceQueue for FusedQueue {
+impl<Q: DeviceQueue> DeviceQueue for FusedQueue<Q> {
     fn id(&self) -> QueueId {
         self.queue.id()
     }
@@ -210,7 +215,7 @@ impl DeviceQueue for FusedQueue {
 }
 
 impl Device for FusedDrive {
-    type Queue = FusedQueue;
+    type Queue = FusedQueue<EmulatedQueue>;
 
     fn next_event(&self) -> Option<Nanos> {
         match self.fuse.is_lost() {
@@ -291,6 +296,9 @@ impl Machine {
             generations: self
                 .most_generations()
                 .min([1, 1, 2, 3][(seed % 4) as usize]),
+            // Of half of the drives the map is in memory as a whole; of some as little of it
+            // as can be.
+            map_share: [None, None, Some(0.01), Some(0.5)][(seed >> 8) as usize % 4],
             seed,
             ..FtlSettings::default()
         }
@@ -383,7 +391,10 @@ impl Machine {
         let ends: Vec<Rc<Cell<bool>>> = programs.iter().map(|_| Rc::default()).collect();
         for (main, is_over) in programs.into_iter().zip(&ends) {
             let below = Self::open(fused.ftl.inner());
-            queues.push(fused.ftl.queue(below, 64).expect("there are few queues"));
+            queues.push(FusedQueue {
+                queue: fused.ftl.queue(below, 64).expect("there are few queues"),
+                fuse: Rc::clone(fuse),
+            });
             jobs.push(Program {
                 tasks: Tasks::new(&info, TasksConfig::default(), main),
                 fuse: Rc::clone(fuse),
