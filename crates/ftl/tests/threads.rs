@@ -173,7 +173,7 @@ fn work(share: &FtlShare, drive: &SharedDrive, thread: u32, own: u32) {
     assert_eq!(worker.left, 0);
 }
 
-fn run(placement: Placement) {
+fn run(placement: Placement, map_share: Option<f64>) {
     let drive = SharedDrive::new(Drive::new(&drive()), Monotonic::new());
     let (inner, queue) = drive.port(256).open();
     let waker = inner.waker();
@@ -184,6 +184,7 @@ fn run(placement: Placement) {
     });
     let settings = FtlSettings {
         placement,
+        map_share,
         ..FtlSettings::default()
     };
     let mounted = FtlDevice::<PortDevice>::start(inner, clock, queue, start, settings);
@@ -245,15 +246,24 @@ impl Device for Lending<'_> {
 
 #[test]
 fn threads_with_zones_of_their_own() {
-    run(Placement::Write);
+    run(Placement::Write, None);
 }
 
 #[test]
 fn threads_that_append_to_zones_of_their_own() {
-    run(Placement::Append);
+    run(Placement::Append, None);
 }
 
 #[test]
 fn threads_that_share_a_zone() {
-    run(Placement::SharedAppend);
+    run(Placement::SharedAppend, None);
+}
+
+/// The least of the map that can be in memory, so that each block is looked up on the
+/// drive.
+#[test]
+fn threads_with_little_of_the_map_in_memory() {
+    for placement in [Placement::Write, Placement::Append, Placement::SharedAppend] {
+        run(placement, Some(0.001));
+    }
 }

@@ -56,6 +56,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ("ftl_moved_blocks", "1"),
     ("ftl_collected_zones", "1"),
     ("ftl_stalls", "1"),
+    ("ftl_map_hit_rate", "1"),
     ("host_write_mib", "MiB"),
     ("fill_mib", "MiB"),
     ("zone_finishes", "1"),
@@ -281,6 +282,7 @@ impl Metrics {
             ("ftl_moved_blocks", Some(done.moved_blocks as f64)),
             ("ftl_collected_zones", Some(done.collected_zones as f64)),
             ("ftl_stalls", Some(done.stalls as f64)),
+            ("ftl_map_hit_rate", done.map_hit_rate()),
         ] {
             if let Some(value) = value {
                 self.values.insert(name, value);

@@ -107,6 +107,7 @@ fn layer(state: &LayerState) -> Value {
         "collected_zones": of.collected_zones, "commits": of.commits, "stalls": of.stalls,
         "unreadable_blocks": of.unreadable_blocks,
         "write_amplification": of.total_write_amplification(),
+        "map_bytes": of.map_bytes, "map_hit_rate": of.map_hit_rate(),
     })
 }
 

@@ -48,6 +48,10 @@ pub(super) struct LayerArgs {
     /// Free zones below which the collector works [default: half of the reserved zones]
     #[arg(long, value_name = "N", requires = "ftl")]
     ftl_collect_below: Option<u32>,
+    /// Share of the map that is in memory, more than 0% and less than 100%: the rest is read
+    /// from the drive when it is needed [default: all of it is in memory]
+    #[arg(long, value_name = "PERCENT", requires = "ftl", value_parser = map_share)]
+    ftl_map_share: Option<f64>,
     /// Queues of the layer, each of which writes a zone of its own; those of hosts are
     /// spread over them [default: 4, or as many as the drive allows]
     #[arg(
@@ -123,6 +127,7 @@ impl LayerArgs {
                     .unwrap_or(defaults.0.victims),
                 generations: self.ftl_generations.unwrap_or(defaults.0.generations),
                 collect_below: self.ftl_collect_below,
+                map_share: self.ftl_map_share,
                 ..defaults.0
             },
             format: FormatSettings {
@@ -135,6 +140,17 @@ impl LayerArgs {
             queues: self.ftl_queues,
         })
     }
+}
+
+/// A share of the map, in percent.
+fn map_share(text: &str) -> Result<f64, String> {
+    let number = text
+        .strip_suffix('%')
+        .and_then(|number| number.parse().ok());
+    number
+        .filter(|percent: &f64| *percent > 0.0 && *percent < 100.0)
+        .map(|percent| percent / 100.0)
+        .ok_or_else(|| "a share of the map is more than 0% and less than 100%".to_owned())
 }
 
 /// Why the layer cannot be started, in terms of the options of `serve`.

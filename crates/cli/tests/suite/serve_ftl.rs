@@ -4,6 +4,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::Value;
 use zonelab_device::{Buf, Command as Of, Completion, Lba, Nanos, Op, QueuePair, Tag};
@@ -286,12 +287,49 @@ fn metrics_and_state_tell_of_the_layer() {
     assert_eq!(state["layer"]["is_well"], true);
     let size = state["layer"]["size_bytes"].clone();
     assert_eq!(size, served.said["ftl"]["bytes"]);
+    // Four bytes for each block.
+    let blocks = served.said["ftl"]["blocks"].as_u64().unwrap();
+    assert_eq!(state["layer"]["map_bytes"], 4 * blocks);
+    assert_eq!(state["layer"]["map_hit_rate"], Value::Null);
+    assert!(!text.contains("zonelab_ftl_map_lookups_total{"), "{text}");
     // The drive below has its own view of the same.
     assert_eq!(state["namespaces"][0]["is_zoned"], true);
     assert_eq!(
         state["namespaces"][0]["operations"]["write"]["commands"],
         300
     );
+}
+
+/// A share of the map is enough to find all that was written, also after a mount.
+#[test]
+fn a_share_of_the_map_finds_everything() {
+    let scratch = Scratch::new("serve-ftl-share");
+    let options = ["--ftl", "--ftl-map-share", "1%", "--web", "127.0.0.1:0"];
+    let block = |number: u64| number * 7_919 % 100_000;
+    for is_first in [true, false] {
+        let served = serve(&scratch, &options);
+        let (controller, mut queue) = served.connect();
+        for (number, value) in (0..500).zip(1..) {
+            if is_first {
+                write(&mut queue, block(number), value);
+            }
+            for _ in 0..2 {
+                assert_eq!(read(&mut queue, block(number)), value);
+            }
+        }
+        assert_eq!(run(&mut queue, Op::Flush, None).status, Status::SUCCESS);
+        let web = served.said["web"].as_str().unwrap().to_owned();
+        // What is asked within 20 ms of another question has its answer.
+        std::thread::sleep(Duration::from_millis(50));
+        let state: Value = serde_json::from_str(&get(&web, "/api/state")).unwrap();
+        let rate = state["layer"]["map_hit_rate"].as_f64().unwrap();
+        assert!((0.001..0.999).contains(&rate), "{rate}");
+        let blocks = served.said["ftl"]["blocks"].as_u64().unwrap();
+        let bytes = state["layer"]["map_bytes"].as_u64().unwrap();
+        assert!(bytes < 4 * blocks / 5, "{bytes} for {blocks} blocks");
+        drop((queue, controller));
+        interrupt(served);
+    }
 }
 
 #[test]
@@ -362,6 +400,10 @@ fn options_of_the_layer_are_refused_by_name() {
         (
             &["--ftl", "--ftl-reserved-zones", "1"],
             &["--ftl-reserved-zones 1", "valid"],
+        ),
+        (
+            &["--ftl", "--ftl-map-share", "100%"],
+            &["--ftl-map-share", "more than 0% and less than 100%"],
         ),
         (&["--ftl", "--ftl-queues", "20"], &["--ftl-queues"]),
         (&["--ftl", "--ftl-queues", "0"], &["--ftl-queues"]),

@@ -7,7 +7,7 @@ use zonelab_ftl::{FormatSettings, FtlError, FtlSettings, Placement, Policy};
 const UUID: u128 = 0x7a6f_6e65_6c61_625f_6578_7065_7269_6d65;
 
 /// The keys of the table.
-const KEYS: [&str; 7] = [
+const KEYS: [&str; 8] = [
     "placement",
     "victims",
     "spare",
@@ -15,6 +15,7 @@ const KEYS: [&str; 7] = [
     "device_copy",
     "generations",
     "collect_below",
+    "map_share",
 ];
 
 /// What a file says of the layer; what it leaves out is the layer's default. A series may
@@ -35,6 +36,8 @@ pub struct FtlTemplate {
     pub generations: Option<u32>,
     /// Free zones below which the collector works.
     pub collect_below: Option<u32>,
+    /// Share of the map that is in memory, in parts per million.
+    pub map_share_ppm: Option<u32>,
 }
 
 impl FtlTemplate {
@@ -55,6 +58,7 @@ impl FtlTemplate {
             device_copy: self.device_copy.or(base.device_copy),
             generations: self.generations.or(base.generations),
             collect_below: self.collect_below.or(base.collect_below),
+            map_share_ppm: self.map_share_ppm.or(base.map_share_ppm),
         }
     }
 
@@ -72,6 +76,7 @@ impl FtlTemplate {
             ("device_copy", self.device_copy.map(|of| of.to_string())),
             ("generations", self.generations.map(|of| of.to_string())),
             ("collect_below", self.collect_below.map(|of| of.to_string())),
+            ("map_share", self.map_share_ppm.map(units::fmt_percent)),
         ];
         let said = said.into_iter();
         said.filter_map(|(key, value)| Some((key, value?)))
@@ -102,6 +107,7 @@ impl FtlTemplate {
             device_copy: self.device_copy.unwrap_or(defaults.device_copy),
             generations: self.generations.unwrap_or(defaults.generations),
             collect_below: self.collect_below,
+            map_share: self.map_share_ppm.map(|ppm| f64::from(ppm) / 1e6),
             keeps_data,
             seed,
             ..defaults
@@ -131,6 +137,10 @@ pub(super) fn ftl(table: &Table<'_>) -> Result<FtlTemplate, Reported> {
     let device_copy = table.bool("device_copy").optional();
     let generations = table.u32("generations").within(1..=4).optional();
     let collect_below = table.u32("collect_below").within(3..=u32::MAX).optional();
+    let map_share = table
+        .percent_ppm("map_share")
+        .within(1..=999_999)
+        .optional();
     Ok(FtlTemplate {
         placement: placement?,
         victims: victims?,
@@ -139,6 +149,7 @@ pub(super) fn ftl(table: &Table<'_>) -> Result<FtlTemplate, Reported> {
         device_copy: device_copy?,
         generations: generations?,
         collect_below: collect_below?,
+        map_share_ppm: map_share?,
     })
 }
 

@@ -73,6 +73,20 @@ pub(super) fn layer(out: &mut Exposition, state: &LayerState) {
         "Blocks that the collector could not read, and left where they are.",
         of.unreadable_blocks,
     );
+    single(
+        "zonelab_ftl_map_memory_bytes",
+        Kind::Gauge,
+        "Memory that the map takes, with what changed since the last checkpoint if only a share \
+         of it is in memory.",
+        of.map_bytes,
+    );
+    let help = "Times that a piece of the map was needed, by whether it was in memory; none if \
+                all of it is.";
+    let mut family = out.family("zonelab_ftl_map_lookups_total", Kind::Counter, help);
+    if of.map_hit_rate().is_some() {
+        family.sample(&[("found", "memory")], of.map_hits);
+        family.sample(&[("found", "drive")], of.map_misses);
+    }
     let help = "Bytes that the layer wrote to the drive, by what they are.";
     let mut family = out.family("zonelab_ftl_written_bytes_total", Kind::Counter, help);
     for (purpose, blocks) in [

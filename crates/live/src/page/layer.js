@@ -30,6 +30,8 @@ const layerSection = (past) => {
         fact('deallocated', bytes(layer.trimmed_bytes)),
         fact('commits', count(layer.commits)),
         fact('waits for the collector', count(layer.stalls)),
+        fact('map in memory', bytes(layer.map_bytes)),
+        ...(layer.map_hit_rate === null ? [] : [fact('of the map found there', `${(100 * layer.map_hit_rate).toFixed(1)} %`)]),
         fact('mounts', count(layer.mounts)),
       );
       traffic.update(rates(past.all(), written, 1e9 / 2 ** 20));

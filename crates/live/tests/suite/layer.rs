@@ -381,6 +381,7 @@ fn live_and_die(seed: u64) {
     let mut settings = settings();
     settings.mount.placement =
         [Placement::Write, Placement::Append, Placement::SharedAppend][rng.below(3) as usize];
+    settings.mount.map_share = [None, Some(0.01)][rng.below(2) as usize];
     // Power is lost at a time of a plan, too, and not only between two calls.
     let text = "[[fault]]\non = \"time\"\nat = \"40ms\"\neffect = \"power-cut\"\noff = \"3ms\"\n";
     let plan = FaultPlan::parse("plan", text, &[]).expect("it is valid");

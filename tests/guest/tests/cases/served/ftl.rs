@@ -365,18 +365,19 @@ fn placements_take_turns_on_a_drive(guest: &mut Guest) -> Result<()> {
             of_pass(seed)
         )
     };
-    for (seed, [placement, victims, generations]) in (1..).zip([
-        ["append", "cost-benefit", "2"],
-        ["shared-append", "d-choices:4", "1"],
-        ["write", "fifo", "3"],
-        ["shared-append", "windowed-greedy:8", "2"],
+    for (seed, [placement, victims, generations, map_share]) in (1..).zip([
+        ["append", "cost-benefit", "2", "99%"],
+        ["shared-append", "d-choices:4", "1", "1%"],
+        ["write", "fifo", "3", "99%"],
+        ["shared-append", "windowed-greedy:8", "2", "5%"],
     ]) {
         let layer = ["--ftl", "--ftl-placement", placement];
         let policy = ["--ftl-victims", victims, "--ftl-generations", generations];
+        let map = ["--ftl-map-share", map_share];
         let rest = ["--no-timing", "--web", "127.0.0.1:0"];
         // Each generation takes a zone of the reserve.
         let zones = ["--set", "zones.count=28", "--ftl-reserved-zones", "7"];
-        let options = [&layer[..], &policy, &rest, &few_zones(), &zones].concat();
+        let options = [&layer[..], &policy, &map, &rest, &few_zones(), &zones].concat();
         let served = file.serve_with(0, &options)?;
         let block = format!("/dev/{}n1", served.connect(guest)?);
         if seed > 1 {
@@ -390,6 +391,8 @@ fn placements_take_turns_on_a_drive(guest: &mut Guest) -> Result<()> {
             seed == 1 || collected >= 3,
             "{placement}: {collected} zones"
         );
+        let loaded = served.metric("zonelab_ftl_map_lookups_total{found=\"drive\"}")?;
+        ensure!(loaded >= 1_000 || map_share == "99%", "{map_share}: {loaded} pieces");
         served.disconnect(guest)?;
         served.interrupt()?;
     }
