@@ -247,7 +247,7 @@ fn the_layer_is_mounted_again_after_a_loss_of_power() {
         );
         let connected = zonelab_driver::TcpController::connect(options).ok();
         if connected.is_none() {
-            std::thread::park_timeout(std::time::Duration::from_millis(20));
+            std::thread::park_timeout(Duration::from_millis(20));
         }
         connected
     });
@@ -258,7 +258,7 @@ fn the_layer_is_mounted_again_after_a_loss_of_power() {
     }
     // A snapshot serves whoever asks for 20 ms: this one can be of before.
     let is_seen = |_| {
-        std::thread::park_timeout(std::time::Duration::from_millis(5));
+        std::thread::park_timeout(Duration::from_millis(5));
         metric(&served, "zonelab_ftl_mounts_total") as u64 == 2
     };
     assert!((0..1000).any(is_seen), "it is mounted twice");
@@ -320,7 +320,7 @@ fn a_share_of_the_map_finds_everything() {
         assert_eq!(run(&mut queue, Op::Flush, None).status, Status::SUCCESS);
         let web = served.said["web"].as_str().unwrap().to_owned();
         // What is asked within 20 ms of another question has its answer.
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::park_timeout(Duration::from_millis(50));
         let state: Value = serde_json::from_str(&get(&web, "/api/state")).unwrap();
         let rate = state["layer"]["map_hit_rate"].as_f64().unwrap();
         assert!((0.001..0.999).contains(&rate), "{rate}");
