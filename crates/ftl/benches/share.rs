@@ -3,16 +3,16 @@
 //!
 //! `cargo bench -p zonelab-ftl --bench share`
 
-#[allow(dead_code, reason = "each bench uses its part of it")]
+#[expect(dead_code, reason = "each bench uses its part of it")]
 #[path = "support/kept.rs"]
 mod kept;
-#[allow(dead_code, reason = "each bench uses its part of it")]
+#[expect(dead_code, reason = "each bench uses its part of it")]
 #[path = "support/loops.rs"]
 mod loops;
 
 use kept::Kept;
 use loops::{DEPTH, Loop, config, run};
-use zonelab_device::{Device as _, Lba, Nanos, Op};
+use zonelab_device::{Lba, Nanos, Op};
 use zonelab_ftl::{FormatSettings, FtlDevice, FtlSettings, Placement, Shape, Start};
 use zonelab_host::{Rng, VirtualClock};
 use zonelab_sim::Emulated;

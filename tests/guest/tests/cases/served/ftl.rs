@@ -392,7 +392,10 @@ fn placements_take_turns_on_a_drive(guest: &mut Guest) -> Result<()> {
             "{placement}: {collected} zones"
         );
         let loaded = served.metric("zonelab_ftl_map_lookups_total{found=\"drive\"}")?;
-        ensure!(loaded >= 1_000 || map_share == "99%", "{map_share}: {loaded} pieces");
+        ensure!(
+            loaded >= 1_000 || map_share == "99%",
+            "{map_share}: {loaded} pieces"
+        );
         served.disconnect(guest)?;
         served.interrupt()?;
     }
