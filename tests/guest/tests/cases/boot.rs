@@ -39,8 +39,9 @@ pub(crate) fn programs(guest: &mut Guest, _: &Image) -> Result<()> {
         "mkfs.ext4 -V",
         "mkfs.xfs -V",
         "xfs_repair -V",
-        "blkdiscard --version",
-        "blkid --version",
+        // The shell would take its own.
+        "/bin/blkdiscard --version",
+        "/bin/blkid --version",
         "lsblk --version",
         // These have no option that does nothing but succeed.
         "mkfs.f2fs 2>&1 | grep Usage",
