@@ -7,7 +7,7 @@ use super::FtlQueue;
 use super::operation::{Flight, Kind, Part};
 use crate::blocks::{DataZone, LogicalBlock, MapChange, PhysicalBlock};
 use crate::metrics::Counters;
-use crate::segments::Holder;
+use crate::segments::{Holder, Segments};
 
 /// Zones that may fail under one operation before it fails.
 const MOST_FAILURES: u32 = 4;
@@ -118,6 +118,10 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
         }
         if self.core.should_commit() && !self.core.has_asked() {
             self.core.ask_commit();
+        }
+        let segments = self.core.changes.map.segments();
+        if segments.is_some_and(Segments::wants_checkpoint) {
+            self.core.call();
         }
     }
 

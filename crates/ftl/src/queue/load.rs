@@ -104,6 +104,14 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
     pub(super) fn issue_loads(&mut self) {
         for holder in [Holder::Read, Holder::Write] {
             let mut waiting = std::mem::take(self.to_load.of(holder));
+            if holder == Holder::Write && self.core.has_failed() {
+                // No checkpoint comes that they may wait for.
+                for (part, _) in waiting {
+                    self.operations[part.operation].note(part.count, Status::WRITE_FAULT);
+                    self.settle(part.operation);
+                }
+                continue;
+            }
             let mut kept = VecDeque::new();
             while let Some((mut part, want)) = waiting.pop_front() {
                 let then = self.look_up_segments(&mut part, want);

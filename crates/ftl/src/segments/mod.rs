@@ -377,9 +377,10 @@ impl Segments {
 
     // Checkpoints.
 
-    /// So much has changed that a checkpoint is due.
+    /// So much has changed that a checkpoint is due, and none is being written.
     pub(crate) fn wants_checkpoint(&self) -> bool {
-        2 * self.state().changes.len() >= self.most_changes
+        let state = self.state();
+        state.frozen.is_none() && 2 * state.changes.len() >= self.most_changes
     }
 
     /// A checkpoint begins: the image that it writes has all changes up to now.

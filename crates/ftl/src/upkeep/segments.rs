@@ -21,7 +21,7 @@ impl Upkeep {
     /// [at once](Self::held_at_once), until they are let go.
     ///
     /// # Errors
-    /// That cannot be read.
+    /// That cannot be read. What was held nevertheless stays so: upkeep ends with the error.
     pub(super) async fn hold(&self, blocks: &[LogicalBlock]) -> Result<(), FtlError> {
         let Some(segments) = self.core.changes.map.segments() else {
             return Ok(());
