@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use layer::{Fuse, Machine, Main, Shadow, seeds::each_seed};
 use zonelab_device::{Buf, Command, Lba, Op};
-use zonelab_ftl::{FtlSettings, Start};
+use zonelab_ftl::{FtlSettings, ImageSlot, Start};
 use zonelab_host::Rng;
 use zonelab_nvme::Status;
 use zonelab_ssd::faults::{Effect, Fault, FaultPlan, Match, Trigger};
@@ -171,6 +171,87 @@ fn a_block_that_cannot_be_read_is_the_only_one() {
         retired, 0,
         "its zone is used again when nothing in it is needed"
     );
+}
+
+/// With a share of the map in memory, a block of its image that cannot be read takes the
+/// blocks with it whose places it has. Others can be read; and writes, which need
+/// checkpoints, end one way or the other.
+#[test]
+fn an_image_that_cannot_be_read_ends_writes() {
+    let mut machine = Machine::new(&layer::drive(48, 64));
+    let settings = FtlSettings {
+        map_share: Some(0.001),
+        ..FtlSettings::default()
+    };
+    let ftl = machine.mount(layer::format(0.28), &settings);
+    let (blocks, shape) = (ftl.shape().logical_blocks, ftl.shape().clone());
+    let of_block = shape.words_per_block();
+    assert!(blocks > of_block + 200, "an image has two blocks");
+    let never = Fuse::after(u64::MAX, 0);
+    let fill: Main = Box::new(move |io| {
+        Box::pin(async move {
+            for block in 0..blocks {
+                write(&io, block, 2).await;
+            }
+            layer::good(&io, Op::Flush, None).await;
+        })
+    });
+    let ftl = machine.run(ftl, &never, vec![fill]);
+    assert!(ftl.metrics().image_blocks > 2, "there is an image");
+    let faults = [ImageSlot::A, ImageSlot::B].map(|slot| {
+        let first = shape.lba(shape.image(slot).start, 0).0;
+        let mut broken = Fault {
+            when: Match::every(Trigger::Read),
+            effect: Effect::MediaError,
+        };
+        broken.when.lbas = Some(first..=first);
+        broken
+    });
+    let plan = FaultPlan {
+        seed: 1,
+        faults: faults.into(),
+    };
+    let now = machine.now;
+    machine
+        .drive
+        .with_faults(|drive| drive.add_faults(now, plan));
+    let main: Main = Box::new(move |io| {
+        Box::pin(async move {
+            let mut ends = [Status::SUCCESS; 2];
+            let mut rng = Rng::new(7, 0);
+            for _ in 0..4 * blocks {
+                let block = of_block + rng.below(u64::from(blocks - of_block)) as u32;
+                ends[0] = try_write(&io, block, 4).await;
+                ends[1] = try_write(&io, block - of_block, 4).await;
+                if !ends[0].is_success() {
+                    break;
+                }
+            }
+            assert_eq!(ends[0], Status::WRITE_FAULT, "nothing is written any more");
+            assert!(!ends[1].is_success());
+            let mut unknown = 0;
+            for block in 0..of_block {
+                let status = status_of_read(&io, block, 1).await;
+                unknown += u32::from(status == Status::UNRECOVERED_READ_ERROR);
+                assert!(status.is_success() || status == Status::UNRECOVERED_READ_ERROR);
+            }
+            assert!(
+                unknown > of_block / 2,
+                "{unknown} blocks are nowhere to be found"
+            );
+            for block in of_block..blocks {
+                assert_eq!(status_of_read(&io, block, 1).await, Status::SUCCESS);
+            }
+            let trim = Op::WriteZeroes {
+                slba: Lba(0),
+                nlb: blocks,
+            };
+            let trimmed = io.run(Command::new(trim), None).await;
+            assert!(!trimmed.expect("the device is there").status.is_success());
+        })
+    });
+    let ftl = machine.run(ftl, &never, vec![main]);
+    assert!(ftl.failure().is_some());
 }
 
 /// When zones are lost that programs' blocks need, writes fail for want of room, and go on
