@@ -84,8 +84,8 @@ where
     run(ftl, queue, looped, at).1
 }
 
-/// A mount after power was lost, on 1 TB of which every block is mapped and a tenth of the
-/// blocks were written again since the last checkpoint or the one before.
+/// A mount after power was lost, on 1 TB of which every block is mapped and a sixth of the
+/// blocks were written again, so that there is an image and a journal behind it.
 fn recovery() {
     let zones = 1_000_000_000_000 / ZONE_BYTES;
     let config = config(zones as u32);
@@ -98,7 +98,7 @@ fn recovery() {
     let started = FtlDevice::start(drive.clone(), clock, queue, format(), settings.clone());
     let (mut ftl, at) = started.expect("it can be mounted");
     let blocks = u64::from(ftl.shape().logical_blocks);
-    println!("1 TB, {blocks} blocks of 4 KiB, every one mapped, a tenth written again at random:");
+    println!("1 TB, {blocks} blocks of 4 KiB, every one mapped, a sixth written again at random:");
     let clock = Monotonic::new();
     let below = drive.open();
     let queue = ftl.queue(below, DEPTH).expect("there are few queues");
@@ -108,7 +108,7 @@ fn recovery() {
     };
     let fill = Loop::new(in_order, 8, blocks / 256);
     let (_, at) = run(&mut ftl, queue, fill, at);
-    let at = random(&mut ftl, |_| drive.open(), blocks / 10, at);
+    let at = random(&mut ftl, |_| drive.open(), blocks / 6, at);
     let metrics = ftl.metrics();
     println!(
         "  written in {:.0} s of the processor, with {:.2} GB of journal and {:.2} GB of images",

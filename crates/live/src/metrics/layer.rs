@@ -1,10 +1,13 @@
 //! Metrics of the translation layer, of a server that has one.
 
+use zonelab_ftl::Metrics;
+
 use super::exposition::{Exposition, Kind};
 use crate::layer::LayerState;
 
 pub(super) fn layer(out: &mut Exposition, state: &LayerState) {
     let of = &state.metrics;
+    map(out, of);
     let bytes = |blocks: u64| blocks * u64::from(state.lba_bytes);
     let mut single = |name, kind, help, value: u64| out.single(name, kind, help, value);
     single(
@@ -73,20 +76,6 @@ pub(super) fn layer(out: &mut Exposition, state: &LayerState) {
         "Blocks that the collector could not read, and left where they are.",
         of.unreadable_blocks,
     );
-    single(
-        "zonelab_ftl_map_memory_bytes",
-        Kind::Gauge,
-        "Memory that the map takes, with what changed since the last checkpoint if only a share \
-         of it is in memory.",
-        of.map_bytes,
-    );
-    let help = "Times that a piece of the map was needed, by whether it was in memory; none if \
-                all of it is.";
-    let mut family = out.family("zonelab_ftl_map_lookups_total", Kind::Counter, help);
-    if of.map_hit_rate().is_some() {
-        family.sample(&[("found", "memory")], of.map_hits);
-        family.sample(&[("found", "drive")], of.map_misses);
-    }
     let help = "Bytes that the layer wrote to the drive, by what they are.";
     let mut family = out.family("zonelab_ftl_written_bytes_total", Kind::Counter, help);
     for (purpose, blocks) in [
@@ -102,5 +91,23 @@ pub(super) fn layer(out: &mut Exposition, state: &LayerState) {
     let mut family = out.family("zonelab_ftl_write_amplification_ratio", Kind::Gauge, help);
     if let Some(ratio) = of.total_write_amplification() {
         family.sample(&[], ratio);
+    }
+}
+
+/// What the map takes, and how well that serves.
+fn map(out: &mut Exposition, of: &Metrics) {
+    out.single(
+        "zonelab_ftl_map_memory_bytes",
+        Kind::Gauge,
+        "Memory that the map takes, with what changed since the last checkpoint if only a share \
+         of it is in memory.",
+        of.map_bytes,
+    );
+    let help = "Times that a piece of the map was needed, by whether it was in memory; none if \
+                all of it is.";
+    let mut family = out.family("zonelab_ftl_map_lookups_total", Kind::Counter, help);
+    if of.map_hit_rate().is_some() {
+        family.sample(&[("found", "memory")], of.map_hits);
+        family.sample(&[("found", "drive")], of.map_misses);
     }
 }
