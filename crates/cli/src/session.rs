@@ -142,7 +142,9 @@ pub(crate) fn load(
     };
     let all = [&quick.set, overrides].concat();
     let mut experiment = Experiment::parse(file, text, &all, None).map_err(Failure::input)?;
-    if all.iter().any(|set| set.key() == "axis.values") {
+    // `axis.values`, or `axis.0.values` of several axes.
+    let sets_axis = |key: &str| key.starts_with("axis.") && key.ends_with(".values");
+    if all.iter().any(|set| sets_axis(&set.key())) {
         // Published interference is a mean over all values of the axis.
         for pair in &mut experiment.interference {
             pair.published = None;

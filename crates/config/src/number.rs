@@ -11,6 +11,18 @@ impl Item<'_> {
         matches!(self.node.value, Value::Integer(_))
     }
 
+    /// The text of a value that stands without quotes: a number, or `true` or `false`.
+    /// `None` for strings, and for what is more than one value.
+    #[must_use]
+    pub fn bare(&self) -> Option<String> {
+        match &self.node.value {
+            Value::Integer(integer) => integer.map(|integer| integer.to_string()),
+            Value::Float(digits) => Some(digits.clone()),
+            Value::Bool(flag) => Some(flag.to_string()),
+            _ => None,
+        }
+    }
+
     /// A finite number, with or without a fraction.
     ///
     /// # Errors

@@ -47,6 +47,8 @@ pub(super) fn series(table: &Table<'_>) -> Result<SeriesSpec, Reported> {
     };
     Ok(SeriesSpec {
         name: name?,
+        place: 0,
+        combination: 0,
         drive: drive?,
         scheduler: scheduler?,
         via: via?,

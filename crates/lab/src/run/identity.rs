@@ -37,6 +37,7 @@ impl Point {
             kind: _,
             source: _,
             axis: _,
+            crossed: _, // what they put in: with what it was put in
             series: _,
             compare: _,
             interference: _,
@@ -50,6 +51,8 @@ impl Point {
         } = experiment;
         let SeriesSpec {
             name,
+            place: _,
+            combination: _,
             phases: _, // with their jobs: below
             full_zones: _,
             drive: _,
