@@ -367,7 +367,7 @@ fn execute(
     let (base, altered) = (plan.base, plan.altered);
     let path = common.out.clone();
     let path = path.unwrap_or_else(|| Path::new("results").join(&plan.name));
-    let references = References::builtin().map_err(Failure::input)?;
+    let references = session::references(&loaded)?;
     let misfits =
         Misfits::parse(library::MISFITS_FILE, library::MISFITS).map_err(Failure::input)?;
     let scope = plan.scope;

@@ -11,6 +11,12 @@ impl Item<'_> {
         matches!(self.node.value, Value::Integer(_))
     }
 
+    /// Whether the value is a string, for keys that take a name or a table.
+    #[must_use]
+    pub fn is_string(&self) -> bool {
+        matches!(self.node.value, Value::Text(_))
+    }
+
     /// The text of a value that stands without quotes: a number, or `true` or `false`.
     /// `None` for strings, and for what is more than one value.
     #[must_use]

@@ -110,6 +110,56 @@ fn the_documented_axes_are_paired_and_crossed() {
     );
 }
 
+/// The table of the document.
+fn documented_csv() -> &'static str {
+    let (_, behind) = DOCUMENT.split_once("```csv\n").expect("a table");
+    behind.split_once("```").expect("its end").0
+}
+
+#[test]
+fn the_documented_reference_is_compared() {
+    let scratch = Scratch::new("reference");
+    let below = scratch.0.join("below");
+    std::fs::create_dir(&below).unwrap();
+    let file = scratch.write("below/measured.toml", example("measured"));
+    scratch.write("below/measured.csv", documented_csv());
+    // Relative to the experiment, and not to where the command is given.
+    let output = scratch.zonelab(&["run", &file, "--out", "out"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let rows = scratch.read("out/rows.csv");
+    let columns = ["x_label", "metric", "published"].map(|name| column(&rows, name));
+    let [x, metric, published] = columns;
+    let rows: Vec<_> = x.into_iter().zip(metric).zip(published).collect();
+    let row =
+        |x: &str, metric: &str, value: &str| ((x.to_owned(), metric.to_owned()), value.to_owned());
+    let expected = [
+        row("1", "kiops", "1.4"),
+        row("1", "lat_mean_us", "710.0"),
+        row("3", "kiops", "4.2"),
+        row("3", "lat_mean_us", ""),
+    ];
+    assert_eq!(rows, expected);
+
+    scratch.write(
+        "below/measured.csv",
+        "setup,writers,iops,mean\nalone,1,1400,fast\n",
+    );
+    for command in ["run", "check"] {
+        let output = scratch.zonelab(&[command, &file]);
+        assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+        let says = "measured.csv:2: column `mean`: `fast` is not a number";
+        assert!(stderr(&output).contains(says), "{}", stderr(&output));
+    }
+    std::fs::remove_file(below.join("measured.csv")).unwrap();
+    let output = scratch.zonelab(&["run", &file]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("measured.csv"),
+        "{}",
+        stderr(&output)
+    );
+}
+
 #[test]
 fn words_of_an_axis_stand_in_tables() {
     let scratch = Scratch::new("words");

@@ -8,7 +8,6 @@ use zonelab_config::{Document, Item, PutIn, PutInAt, Reported, Table, is_placeho
 
 use super::SeriesSpec;
 use super::read::tables;
-use crate::quantity::Quantity;
 
 /// Most points of a series and its repetitions, for files with several axes.
 const POINTS_MAX: usize = 10_000;
@@ -56,7 +55,7 @@ impl AxisValue {
 /// Whether a value of an axis is known by its text only, as `append` is, and not by a
 /// quantity that it says.
 pub(crate) fn is_word(text: &str) -> bool {
-    Quantity::of(text).is_none() && !text.parse::<f64>().is_ok_and(f64::is_finite)
+    number_of(text).is_none()
 }
 
 impl Axis {
@@ -402,23 +401,26 @@ fn value(item: &Item<'_>) -> Result<AxisValue, Reported> {
     if text.contains(['"', '\\']) || text.chars().any(char::is_control) {
         return Err(item.fail("an axis value cannot hold quotes or backslashes", ""));
     }
-    let number = if let Ok(ppm) = zonelab_config::units::parse_percent(text) {
-        f64::from(ppm) / 1e4
-    } else if let Ok(bytes) = zonelab_config::units::parse_size(text) {
-        bytes as f64
-    } else if let Ok(ns) = zonelab_config::units::parse_duration(text) {
-        ns as f64
-    } else if let Ok(bytes_per_s) = zonelab_config::units::parse_rate(text) {
-        bytes_per_s as f64
-    } else {
-        text.parse()
-            .ok()
-            .filter(|n| f64::is_finite(*n))
-            .unwrap_or(0.0)
-    };
+    let number = number_of(text).unwrap_or(0.0);
     Ok(AxisValue {
         text: text.to_owned(),
         number,
         is_bare: false,
     })
+}
+
+/// The number of a text on an axis: of a size its bytes, of a percentage its per cent.
+/// `None` for words.
+pub(crate) fn number_of(text: &str) -> Option<f64> {
+    use zonelab_config::units::{parse_duration, parse_percent, parse_rate, parse_size};
+    if let Ok(ppm) = parse_percent(text) {
+        return Some(f64::from(ppm) / 1e4);
+    }
+    let units = [
+        parse_size(text).ok(),
+        parse_duration(text).ok(),
+        parse_rate(text).ok(),
+    ];
+    let whole = units.into_iter().flatten().next().map(|units| units as f64);
+    whole.or_else(|| text.parse().ok().filter(|n| f64::is_finite(*n)))
 }

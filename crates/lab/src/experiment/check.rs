@@ -49,6 +49,13 @@ pub(super) fn names(
     if let Some(name) = &experiment.scheduler {
         names.known("host.scheduler".to_owned(), name, &schedulers);
     }
+    if let Some(reference) = experiment
+        .reference
+        .as_ref()
+        .filter(|of| !of.job.is_empty())
+    {
+        names.known("reference.job".to_owned(), &reference.job, &results);
+    }
     names.of_series(experiment, &jobs, &results, &schedulers);
     if !varies.via {
         names.of_layer(experiment);
@@ -195,7 +202,7 @@ impl Names<'_> {
             ];
             for (key, _) in said.into_iter().filter(|(_, is_empty)| !is_empty) {
                 let what = "a series that is repeated has no published values of its own";
-                let valid = "write a series for each value, or pair the axes: zip = \"NAME\"";
+                let valid = "say `reference`, whose rows name the repetition, or pair the axes";
                 let path = format!("series.{}.{key}", spec.place);
                 self.report(&path, what.to_owned(), valid.to_owned());
             }

@@ -17,6 +17,7 @@ mod listing;
 mod matrix;
 mod published;
 mod read;
+mod reference;
 mod scheduler;
 mod search;
 mod soft;
@@ -37,13 +38,14 @@ use zonelab_kv::work::Kind;
 
 use crate::kv::KvTemplate;
 
-pub(crate) use axis::is_word;
 pub use axis::{Axis, AxisValue};
+pub(crate) use axis::{is_word, number_of};
 pub use blocks::BlocksTemplate;
 pub use ftl::FtlTemplate;
 pub use host::{HostModel, SchedulerModel, SchedulerTemplate, StackModel, Via};
 pub use matrix::{ExplainSpec, MatrixSpec};
 pub(crate) use read::{LONGEST, time};
+pub use reference::ReferenceFile;
 pub use search::{MAX_BUDGET, PublishedSetting, SearchSpec};
 pub use soft::SoftTemplate;
 
@@ -81,6 +83,8 @@ pub struct Experiment {
     pub jobs: Vec<JobTemplate>,
     /// The series.
     pub series: Vec<SeriesSpec>,
+    /// A table of published results beside the file.
+    pub reference: Option<ReferenceFile>,
     /// Which measurements are compared.
     pub compare: Vec<Compare>,
     /// Interference of one series with another.
@@ -406,6 +410,11 @@ pub struct PublishedTable {
     /// Column of a metric, if it does not have the metric's name. If any is
     /// named, metrics that are not are not published here.
     pub columns: BTreeMap<String, String>,
+    /// What turns the value of a column into the unit of the metric, where the names of
+    /// the two do not say it.
+    pub factors: BTreeMap<String, f64>,
+    /// The table need not have a row of the series.
+    pub may_be_absent: bool,
 }
 
 /// A published value that stands in the experiment.

@@ -94,6 +94,8 @@ fn published_table(table: &Table<'_>) -> Result<PublishedTable, Reported> {
         x_factor: x_factor?,
         job: job?,
         columns: columns?,
+        factors: BTreeMap::new(),
+        may_be_absent: false,
     })
 }
 

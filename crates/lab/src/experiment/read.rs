@@ -19,7 +19,7 @@ use super::{
     AxisValue, CommandSize, Compare, Experiment, FigureSpec, Informative, Interference,
     JobTemplate, Quick, SeriesSpec, WorkTemplate, Worked,
 };
-use super::{check, listing, matrix, search, statement};
+use super::{check, listing, matrix, reference, search, statement};
 
 /// Version of the format that this program reads.
 const SCHEMA: u32 = 1;
@@ -51,12 +51,13 @@ pub(super) fn experiment(
     };
     let used = document.put_in(&values, &takes_values);
     let value = axes.are_used(&document, &used).and_then(|()| {
-        let experiment = read_root(&document, axes, at.is_some())?;
+        let mut experiment = read_root(&document, axes, at.is_some())?;
         let varies = Varies {
             axis_values: at.is_some() && is_own_axis,
             via: used.iter().any(|at| at.path.ends_with("via")),
         };
         check::names(&document, &experiment, &varies)?;
+        reference::put_into(&mut experiment);
         Ok(experiment)
     });
     document.finish(value)
@@ -87,6 +88,7 @@ fn read_root(document: &Document, axes: Axes, with_jobs: bool) -> Result<Experim
     };
     let jobs = tables(&root, "job", |table| reader.job(table));
     let series = tables(&root, "series", series);
+    let reference = reference::reference(&root);
     let compare = tables(&root, "compare", compare);
     let interference = tables(&root, "interference", interference);
     let matrix = matrix::matrix(&root.table("matrix"), reader);
@@ -122,6 +124,7 @@ fn read_root(document: &Document, axes: Axes, with_jobs: bool) -> Result<Experim
         schedulers: schedulers?,
         jobs,
         series,
+        reference: reference?,
         compare: compare?,
         interference,
         matrix,

@@ -39,6 +39,7 @@ impl Point {
             axis: _,
             crossed: _, // what they put in: with what it was put in
             series: _,
+            reference: _,
             compare: _,
             interference: _,
             matrix: _,

@@ -27,6 +27,7 @@ mod looking_up;
 mod matrix;
 mod perfetto;
 mod reading;
+mod reference_file;
 mod replaying;
 mod running;
 mod softfinish;
