@@ -4,7 +4,6 @@ use std::path::Path;
 
 use zonelab_config::Document;
 use zonelab_lab::library;
-use zonelab_lab::published::References;
 use zonelab_ssd::profile::Profile;
 
 use crate::console;
@@ -61,7 +60,7 @@ pub(crate) fn check(args: &Args) -> Result<Exit, Failure> {
     let loaded = session::load(name, &text, &overrides, false)?;
     session::check(std::slice::from_ref(&loaded), base)?;
     let experiment = &loaded.experiment;
-    let references = References::builtin().map_err(Failure::input)?;
+    let references = session::references(std::slice::from_ref(&loaded))?;
     references.check(experiment).map_err(Failure::input)?;
     if args.json {
         let value = serde_json::json!({

@@ -55,7 +55,9 @@ impl Invocation {
             Asked::Run(name, set) => (name, set.clone()),
         };
         if experiment.axis.values.len() > 1 {
-            set.push(format!("axis.values=[{}]", x.literal()));
+            let values = &experiment.axis.values;
+            let index = values.iter().position(|value| value == x);
+            set.extend(index.map_or_else(Vec::new, |index| experiment.axis.settings_of(index)));
         }
         self.run(name, &set)
     }

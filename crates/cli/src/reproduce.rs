@@ -167,17 +167,18 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let opened = open(&args.experiment, &args.set, args.common.quick)?;
     let Opened { mut loaded, base } = opened;
     let asked = Asked::Run(args.experiment.clone(), args.set.clone());
-    let profile = loaded.experiment.profile.clone();
+    let profiles = |loaded: &Loaded| -> Vec<String> {
+        let points = loaded.points.iter();
+        points.map(|p| p.experiment().profile.clone()).collect()
+    };
+    let own_profiles = profiles(&loaded);
     let options = on_device::Options {
         set: &args.set,
         conditions: &args.conditions,
         is_traced: args.common.tracing.is_asked(),
     };
     let on = args.device.open(&mut loaded, &options)?;
-    let is_other = loaded
-        .points
-        .iter()
-        .any(|p| p.experiment().profile != profile);
+    let is_other = profiles(&loaded) != own_profiles;
     let conditions = args.conditions.load()?;
     let mut invocation = args.common.invocation(asked);
     invocation.options = [args.device.words(), conditions.words.clone()].concat();
@@ -366,7 +367,7 @@ fn execute(
     let (base, altered) = (plan.base, plan.altered);
     let path = common.out.clone();
     let path = path.unwrap_or_else(|| Path::new("results").join(&plan.name));
-    let references = References::builtin().map_err(Failure::input)?;
+    let references = session::references(&loaded)?;
     let misfits =
         Misfits::parse(library::MISFITS_FILE, library::MISFITS).map_err(Failure::input)?;
     let scope = plan.scope;

@@ -229,6 +229,7 @@ fn configuration(search: &Search, base: Option<&Path>) -> Result<Value, Failure>
         resolved: search.resolved().map_err(Failure::input)?,
         experiment: search.experiment().clone(),
         points: search.own_points().map_err(Failure::input)?,
+        reference: None,
     };
     let over = search.knobs().iter();
     let over = over.map(|knob| json!({ "key": knob.key, "values": knob.describe() }));

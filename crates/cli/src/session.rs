@@ -10,11 +10,13 @@ use zonelab_config::{Document, Override};
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::experiment::{Experiment, Measured, Quick};
 use zonelab_lab::matrix::{self, Explanation, Matrix};
+use zonelab_lab::published::References;
+use zonelab_lab::reference::CsvTable;
 use zonelab_lab::run::{self, Point, PointResult, RealError, RunOptions};
 
 use crate::console;
 use crate::exit::Failure;
-use crate::files::ProfileFiles;
+use crate::files::{self, ProfileFiles};
 use crate::on_device::{self, On};
 
 /// An experiment file, read.
@@ -25,6 +27,8 @@ pub(crate) struct Loaded {
     pub(crate) resolved: serde_json::Value,
     pub(crate) experiment: Experiment,
     pub(crate) points: Vec<Point>,
+    /// The table of published results that it names, if it does.
+    pub(crate) reference: Option<CsvTable>,
 }
 
 /// An experiment and what its points measured.
@@ -142,7 +146,9 @@ pub(crate) fn load(
     };
     let all = [&quick.set, overrides].concat();
     let mut experiment = Experiment::parse(file, text, &all, None).map_err(Failure::input)?;
-    if all.iter().any(|set| set.key() == "axis.values") {
+    // `axis.values`, or `axis.0.values` of several axes.
+    let sets_axis = |key: &str| key.starts_with("axis.") && key.ends_with(".values");
+    if all.iter().any(|set| sets_axis(&set.key())) {
         // Published interference is a mean over all values of the axis.
         for pair in &mut experiment.interference {
             pair.published = None;
@@ -153,6 +159,7 @@ pub(crate) fn load(
         checks.retain(|check| !check.value.measured().into_iter().any(is_mean));
     }
     let mut points = run::points(file, text, &all).map_err(Failure::input)?;
+    let reference = reference(file, &experiment)?;
     experiment.series.retain(|series| quick.runs(&series.name));
     points.retain(|point| quick.runs(point.series()));
     let document = Document::parse(file, text, &all).map_err(Failure::input)?;
@@ -161,7 +168,38 @@ pub(crate) fn load(
         resolved: document.to_json(),
         experiment,
         points,
+        reference,
     })
+}
+
+/// Reads the table of published results that an experiment names, relative to its file.
+fn reference(file: &str, experiment: &Experiment) -> Result<Option<CsvTable>, Failure> {
+    let Some(reference) = &experiment.reference else {
+        return Ok(None);
+    };
+    let directory = Path::new(file).parent().unwrap_or(Path::new(""));
+    let path = directory.join(&reference.file);
+    let text = files::read_bounded(&path).map_err(|error| {
+        let path = path.display();
+        Failure::input(anyhow::anyhow!("{file}: reference: {path}: {error}"))
+    })?;
+    let table = reference.read(&text, experiment).map_err(Failure::input)?;
+    Ok(Some(table))
+}
+
+/// The published results that experiments are compared with: the tables that are built
+/// in, and those that the experiments name.
+///
+/// # Errors
+/// A table is malformed.
+pub(crate) fn references(loaded: &[Loaded]) -> Result<References, Failure> {
+    let mut references = References::builtin().map_err(Failure::input)?;
+    for one in loaded {
+        if let (Some(said), Some(table)) = (&one.experiment.reference, &one.reference) {
+            references = references.with_table(&said.file, table.clone());
+        }
+    }
+    Ok(references)
 }
 
 /// Checks that every point can be run. Profiles are relative to `base`.
@@ -249,6 +287,7 @@ fn finished(
                 resolved: _,
                 experiment,
                 points,
+                reference: _,
             } = one;
             let results: Vec<_> = results.by_ref().take(points.len()).flatten().collect();
             let matrix = Matrix::of(&experiment, &results, &explanations);

@@ -310,6 +310,7 @@ pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
         text,
         resolved,
         mut points,
+        reference,
     } = opened.loaded;
     let all = points.len();
     let chosen = match &args.point {
@@ -337,6 +338,7 @@ pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
         text,
         resolved,
         points: vec![point],
+        reference,
     };
     session::check(std::slice::from_ref(&loaded), base)?;
     let conditions = args.conditions.load()?;

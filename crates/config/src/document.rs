@@ -1,5 +1,7 @@
 //! A document: text, overrides, and the problems that reading it met.
 
+mod put_in;
+
 use std::cell::{Cell, RefCell};
 
 use toml::de::DeTable;
@@ -10,6 +12,8 @@ use crate::node::{Node, Origin, TableNode, Value};
 use crate::overrides::Override;
 use crate::table::Table;
 use crate::units::shorten;
+
+pub use put_in::{PutIn, PutInAt, is_placeholder_name};
 
 /// Proof that a problem was reported to the document, so that there is nothing
 /// more to say about a value that is not there.

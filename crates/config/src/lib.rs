@@ -10,6 +10,7 @@
 //! * remembers what was asked for, so that a key that nobody asked for is an
 //!   error too, with the nearest key that would have been understood;
 //! * takes `--set a.b.c=value` overrides ([`Override`]) as if the file said so;
+//! * puts values in for `$name` in strings ([`Document::put_in`]);
 //! * reads sizes, times, rates and percentages only with their unit, in exact
 //!   integer arithmetic ([`units`]).
 //!
@@ -45,7 +46,7 @@ mod overrides;
 mod table;
 pub mod units;
 
-pub use document::{Document, Reported};
+pub use document::{Document, PutIn, PutInAt, Reported, is_placeholder_name};
 pub use error::{Errors, Place, Problem};
 pub use item::Item;
 pub use nearest::nearest;

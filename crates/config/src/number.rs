@@ -11,6 +11,24 @@ impl Item<'_> {
         matches!(self.node.value, Value::Integer(_))
     }
 
+    /// Whether the value is a string, for keys that take a name or a table.
+    #[must_use]
+    pub fn is_string(&self) -> bool {
+        matches!(self.node.value, Value::Text(_))
+    }
+
+    /// The text of a value that stands without quotes: a number, or `true` or `false`.
+    /// `None` for strings, and for what is more than one value.
+    #[must_use]
+    pub fn bare(&self) -> Option<String> {
+        match &self.node.value {
+            Value::Integer(integer) => integer.map(|integer| integer.to_string()),
+            Value::Float(digits) => Some(digits.clone()),
+            Value::Bool(flag) => Some(flag.to_string()),
+            _ => None,
+        }
+    }
+
     /// A finite number, with or without a fraction.
     ///
     /// # Errors

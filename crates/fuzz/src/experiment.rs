@@ -26,6 +26,10 @@ pub fn run(data: &[u8]) {
     for x in experiment.axis.values.iter().take(POSITIONS) {
         parse(&text, &[], Some(x));
         parse(&text, &experiment.quick.set, Some(x));
+        let last = experiment.combinations().saturating_sub(1);
+        if let Err(errors) = Experiment::parse_in("fuzz.toml", &text, &[], Some(x), last) {
+            assert!(!errors.to_string().is_empty(), "refused without a reason");
+        }
     }
 }
 

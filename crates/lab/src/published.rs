@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::experiment::{AxisValue, Experiment, PublishedTable, SeriesSpec};
+use crate::experiment::{AxisValue, Experiment, PublishedTable, SeriesSpec, is_word, number_of};
 use crate::reference::{CsvTable, Record, ReferenceError};
 
 /// The tables that are built in, by the name that experiments use.
@@ -300,7 +300,7 @@ impl References {
     fn check_conditions(&self, source: &PublishedTable) -> Result<(), LookupError> {
         let table = self.table(&source.table)?;
         for conditions in [&source.filter, &source.repeats] {
-            let mut met = conditions.is_empty();
+            let mut met = conditions.is_empty() || source.may_be_absent;
             for record in table.records() {
                 met |= meets(&record, conditions)?;
             }
@@ -349,7 +349,9 @@ impl References {
                 && is_at(&record, source, x)?
                 && let Some(value) = record.number(column)?
             {
-                rows.push((record, value * unit_factor(metric, column)));
+                let factor = source.factors.get(metric).copied();
+                let factor = factor.unwrap_or_else(|| unit_factor(metric, column));
+                rows.push((record, value * factor));
             }
         }
         Ok(rows)
@@ -372,7 +374,16 @@ fn is_at(record: &Record<'_>, source: &PublishedTable, x: &AxisValue) -> Result<
     let Some(column) = &source.x else {
         return Ok(true);
     };
-    let at = record.number(column)?.map(|at| at * source.x_factor);
+    let text = record.text(column)?.trim();
+    if is_word(&x.text) {
+        return Ok(text == x.text);
+    }
+    // Sizes and times stand in tables of users as they do on the axis.
+    let at = match number_of(text) {
+        Some(at) => Some(at),
+        None => record.number(column)?,
+    };
+    let at = at.map(|at| at * source.x_factor);
     // Products of decimal fractions are not exact.
     Ok(at.is_some_and(|at| (at - x.number).abs() <= 1e-9 * at.abs()))
 }

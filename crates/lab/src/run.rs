@@ -378,24 +378,30 @@ impl Point {
     }
 }
 
-/// The points of an experiment: every series at every axis value.
+/// The points of an experiment: every series, with its repetitions for crossed axes, at
+/// every axis value.
 ///
 /// # Errors
 /// What is wrong with the file, once it is read with each value put in.
 pub fn points(file: &str, text: &str, overrides: &[Override]) -> Result<Vec<Point>, Errors> {
-    let axis = Experiment::parse(file, text, overrides, None)?.axis;
+    let plain = Experiment::parse(file, text, overrides, None)?;
     let mut points = Vec::new();
-    for x in axis.values {
-        let experiment = Experiment::parse(file, text, overrides, Some(&x))?;
-        let here = |series: &&SeriesSpec| series.x.is_empty() || series.x.contains(&x.text);
-        for series in experiment.series.iter().filter(here) {
-            let (series, x) = (series.clone(), x.clone());
-            points.push(Point {
+    for x in plain.axis.values.iter() {
+        let at = |combination| Experiment::parse_in(file, text, overrides, Some(x), combination);
+        let experiments: Vec<Experiment> = (0..plain.combinations())
+            .map(at)
+            .collect::<Result<_, _>>()?;
+        for (n, series) in plain.series.iter().enumerate() {
+            // With the settings of its combination.
+            let experiment = experiments.get(series.combination);
+            let own = experiment.and_then(|of| Some((of, of.series.get(n)?)));
+            let here = |(_, own): &(_, &SeriesSpec)| own.x.is_empty() || own.x.contains(&x.text);
+            points.extend(own.filter(here).map(|(experiment, series)| Point {
                 experiment: experiment.clone(),
-                series,
-                x,
+                series: series.clone(),
+                x: x.clone(),
                 trace: None,
-            });
+            }));
         }
     }
     Ok(points)

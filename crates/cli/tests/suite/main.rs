@@ -11,6 +11,7 @@ mod command;
 mod conditions;
 mod doctor;
 mod documented;
+mod experiments;
 mod fault;
 mod fio_blocks;
 mod fio_devices;

@@ -5,14 +5,21 @@ use zonelab_config::{Document, Reported, nearest};
 use super::{Check, Experiment, Measured, Via, scheduler};
 use crate::search::Objective;
 
+/// What is known of a file's axes where its parts are checked.
+pub(super) struct Varies {
+    /// Axis values that parts refer to are looked up: not if the command line changed
+    /// the axis, as who asks for fewer points may.
+    pub(super) axis_values: bool,
+    /// The way to the drive depends on an axis.
+    pub(super) via: bool,
+}
+
 /// Checks the names of jobs and series that parts of the file refer to, and
-/// that no two things have the same name. With `axis_values` also the axis
-/// values that parts refer to: not if the command line changed the axis, as who
-/// asks for fewer points may.
+/// that no two things have the same name.
 pub(super) fn names(
     document: &Document,
     experiment: &Experiment,
-    axis_values: bool,
+    varies: &Varies,
 ) -> Result<(), Reported> {
     let mut names = Names {
         document,
@@ -42,8 +49,19 @@ pub(super) fn names(
     if let Some(name) = &experiment.scheduler {
         names.known("host.scheduler".to_owned(), name, &schedulers);
     }
+    if let Some(reference) = experiment
+        .reference
+        .as_ref()
+        .filter(|of| !of.job.is_empty())
+    {
+        names.known("reference.job".to_owned(), &reference.job, &results);
+    }
     names.of_series(experiment, &jobs, &results, &schedulers);
-    names.of_layer(experiment);
+    if !varies.via {
+        names.of_layer(experiment);
+    }
+    names.of_matrix(experiment);
+    names.of_repeated(experiment);
     for (i, compare) in experiment.compare.iter().enumerate() {
         names.known(format!("compare.{i}.job"), &compare.job, &results);
         for (j, informative) in compare.informative.iter().enumerate() {
@@ -81,7 +99,7 @@ pub(super) fn names(
         names.known(path, &figure.job, &results);
     }
     names.objectives(experiment);
-    if axis_values {
+    if varies.axis_values {
         names.axis_values(experiment);
     }
     names.result
@@ -145,7 +163,8 @@ impl Names<'_> {
         results: &[&str],
         schedulers: &[&str],
     ) {
-        for (i, spec) in experiment.series.iter().enumerate() {
+        for spec in &experiment.series {
+            let i = spec.place;
             if let Some(name) = &spec.scheduler {
                 self.known(format!("series.{i}.scheduler"), name, schedulers);
             }
@@ -161,6 +180,35 @@ impl Names<'_> {
         }
     }
 
+    /// The cells of a matrix are series already, for which nothing is repeated.
+    fn of_matrix(&mut self, experiment: &Experiment) {
+        if experiment.matrix.is_some() && !experiment.crossed.is_empty() {
+            let what = "a matrix has one axis".to_owned();
+            let valid = "pair the others with the first: zip = \"NAME\"".to_owned();
+            self.report("matrix", what, valid);
+        }
+    }
+
+    /// Nothing says which repetition of a series a published value belongs to.
+    fn of_repeated(&mut self, experiment: &Experiment) {
+        let first = experiment
+            .series
+            .iter()
+            .filter(|spec| spec.combination == 0);
+        for spec in first.filter(|_| experiment.combinations() > 1) {
+            let said = [
+                ("point", spec.points.is_empty()),
+                ("published", spec.published.is_empty()),
+            ];
+            for (key, _) in said.into_iter().filter(|(_, is_empty)| !is_empty) {
+                let what = "a series that is repeated has no published values of its own";
+                let valid = "say `reference`, whose rows name the repetition, or pair the axes";
+                let path = format!("series.{}.{key}", spec.place);
+                self.report(&path, what.to_owned(), valid.to_owned());
+            }
+        }
+    }
+
     /// Settings of the flash translation layer are for series that go through it.
     fn of_layer(&mut self, experiment: &Experiment) {
         let goes = |series| experiment.via_of(series) == Via::Ftl;
@@ -169,10 +217,14 @@ impl Names<'_> {
             let what = "no series goes through the layer".to_owned();
             self.report("ftl", what, valid.to_owned());
         }
-        for (i, series) in experiment.series.iter().enumerate() {
+        for series in &experiment.series {
             if !series.ftl.is_empty() && !goes(series) {
                 let what = "the series does not go through the layer".to_owned();
-                self.report(&format!("series.{i}.ftl"), what, valid.to_owned());
+                self.report(
+                    &format!("series.{}.ftl", series.place),
+                    what,
+                    valid.to_owned(),
+                );
             }
         }
     }
@@ -198,24 +250,18 @@ impl Names<'_> {
         }
     }
 
-    /// Jobs, series and axis values go by their names in results.
+    /// Jobs, series and schedulers go by their names in results.
     fn are_unique(&mut self, experiment: &Experiment) {
         let jobs = experiment.jobs.iter().map(|job| job.name.as_str());
         let series = experiment.series.iter().map(|series| series.name.as_str());
-        let values = experiment
-            .axis
-            .values
-            .iter()
-            .map(|value| value.text.as_str());
         let schedulers = experiment
             .schedulers
             .iter()
             .map(|known| known.name.as_str());
-        let lists: [(Vec<&str>, &str, &str); 4] = [
+        let lists: [(Vec<&str>, &str, &str); 3] = [
             (jobs.collect(), "job", ".name"),
             (schedulers.collect(), "scheduler", ".name"),
             (series.collect(), "series", ".name"),
-            (values.collect(), "axis.values", ""),
         ];
         for (names, path, key) in lists {
             for (i, name) in names.iter().enumerate() {
@@ -225,10 +271,6 @@ impl Names<'_> {
                     self.report(&path, format!("\"{name}\" is there already"), valid);
                 }
             }
-        }
-        if experiment.axis.values.is_empty() {
-            let valid = "without the key, there is one point".to_owned();
-            self.report("axis.values", "there are no values".to_owned(), valid);
         }
     }
 
@@ -247,7 +289,8 @@ impl Names<'_> {
         {
             self.known("matrix.explain_at".to_owned(), at, &values);
         }
-        for (i, series) in experiment.series.iter().enumerate() {
+        for series in &experiment.series {
+            let i = series.place;
             for (j, point) in series.points.iter().enumerate() {
                 self.known(format!("series.{i}.point.{j}.x"), &point.x, &values);
             }

@@ -6,18 +6,6 @@ use zonelab_ftl::{FormatSettings, FtlError, FtlSettings, Placement, Policy};
 /// Identifies what experiments format: drives of points are new, so that no two meet.
 const UUID: u128 = 0x7a6f_6e65_6c61_625f_6578_7065_7269_6d65;
 
-/// The keys of the table.
-const KEYS: [&str; 8] = [
-    "placement",
-    "victims",
-    "spare",
-    "reserved_zones",
-    "device_copy",
-    "generations",
-    "collect_below",
-    "map_share",
-];
-
 /// What a file says of the layer; what it leaves out is the layer's default. A series may
 /// say some of it again for itself.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -115,14 +103,8 @@ impl FtlTemplate {
     }
 }
 
-/// The table of the layer. One that depends on the axis value says nothing before that is
-/// put in.
+/// The table of the layer.
 pub(super) fn ftl(table: &Table<'_>) -> Result<FtlTemplate, Reported> {
-    let varies = |key: &&str| table.get(key, |item| Ok(item.is_text("$x"))).or(false) == Ok(true);
-    if KEYS.iter().any(varies) {
-        let _ = table.keys();
-        return Ok(FtlTemplate::default());
-    }
     let placement = table
         .get("placement", |item| named(item, Placement::parse))
         .optional();

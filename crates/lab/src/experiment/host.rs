@@ -102,21 +102,8 @@ pub(super) struct HostTable {
     pub(super) via: Via,
 }
 
-/// The table of the host. If it depends on the axis value, it is read once that is put
-/// in.
-pub(super) fn host(table: &Table<'_>, with_values: bool) -> Result<HostTable, Reported> {
-    let varies = |key| table.get(key, |item| Ok(item.is_text("$x"))).or(false);
-    if !with_values && table.keys().into_iter().any(|key| varies(key) == Ok(true)) {
-        // What other tables have to say depends on the way.
-        let via = match varies("via")? {
-            true => Via::Direct,
-            false => table.choice("via", &Via::NAMES).or(Via::Direct)?,
-        };
-        return Ok(HostTable {
-            via,
-            ..HostTable::default()
-        });
-    }
+/// The table of the host.
+pub(super) fn host(table: &Table<'_>) -> Result<HostTable, Reported> {
     let stack = stack(table, &StackModel::default());
     let spread = time(table, "start_spread", LONGEST).or(0);
     let scheduler = table.string("scheduler").optional();

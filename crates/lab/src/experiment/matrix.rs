@@ -338,6 +338,8 @@ fn side_by_side(name: String, front: &Operation, back: Option<&Operation>) -> Se
         full_zones.extend(back.full_zones.iter().cloned());
     }
     SeriesSpec {
+        place: 0,
+        combination: 0,
         name,
         drive: Vec::new(),
         scheduler: None,

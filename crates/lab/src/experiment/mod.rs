@@ -2,12 +2,13 @@
 //!
 //! An experiment is a TOML file. It names a drive, describes jobs, and lists
 //! *series*: combinations of jobs and drive settings. Each series is run once
-//! for each value of the *axis*; `"$x"` anywhere in the file stands for that
-//! value. The published results that a series is set beside come from a table
+//! for each value of the *axis*; `$x` in a string of the drive, a job or the host
+//! stands for that value, and `$name` for that of another axis. The published results that a series is set beside come from a table
 //! of the reference data or stand in the file.
 //!
 //! `docs/experiments.md` explains every key by example.
 
+mod axis;
 mod blocks;
 mod check;
 mod ftl;
@@ -16,6 +17,7 @@ mod listing;
 mod matrix;
 mod published;
 mod read;
+mod reference;
 mod scheduler;
 mod search;
 mod soft;
@@ -36,11 +38,14 @@ use zonelab_kv::work::Kind;
 
 use crate::kv::KvTemplate;
 
+pub use axis::{Axis, AxisValue};
+pub(crate) use axis::{is_word, number_of};
 pub use blocks::BlocksTemplate;
 pub use ftl::FtlTemplate;
 pub use host::{HostModel, SchedulerModel, SchedulerTemplate, StackModel, Via};
 pub use matrix::{ExplainSpec, MatrixSpec};
 pub(crate) use read::{LONGEST, time};
+pub use reference::ReferenceFile;
 pub use search::{MAX_BUDGET, PublishedSetting, SearchSpec};
 pub use soft::SoftTemplate;
 
@@ -61,6 +66,8 @@ pub struct Experiment {
     pub drive: Vec<Override>,
     /// What varies along a series.
     pub axis: Axis,
+    /// Axes for whose values every series is repeated: `series` has the repetitions.
+    pub crossed: Vec<Axis>,
     /// The host, without a scheduler.
     pub host: HostModel,
     /// Name of the scheduler of series that choose none.
@@ -76,6 +83,8 @@ pub struct Experiment {
     pub jobs: Vec<JobTemplate>,
     /// The series.
     pub series: Vec<SeriesSpec>,
+    /// A table of published results beside the file.
+    pub reference: Option<ReferenceFile>,
     /// Which measurements are compared.
     pub compare: Vec<Compare>,
     /// Interference of one series with another.
@@ -113,28 +122,6 @@ impl Quick {
     pub fn runs(&self, series: &str) -> bool {
         self.series.is_empty() || self.series.iter().any(|name| name == series)
     }
-}
-
-/// What varies along a series.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Axis {
-    /// Name of the quantity, `concurrency`.
-    pub name: String,
-    /// Its unit, empty if it has none.
-    pub unit: String,
-    /// Values as they are put in for `"$x"`.
-    pub values: Vec<AxisValue>,
-}
-
-/// One value of the axis.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AxisValue {
-    /// As it stands in the file.
-    pub text: String,
-    /// As a number: bytes for a size, per cent for a percentage.
-    pub number: f64,
-    /// Whether the text is a bare number rather than a string.
-    pub is_integer: bool,
 }
 
 /// A job of an experiment: one or more threads doing the same.
@@ -379,8 +366,12 @@ impl FillTemplate {
 /// A line of the experiment: jobs on a drive.
 #[derive(Clone, Debug)]
 pub struct SeriesSpec {
-    /// Name.
+    /// Name, with the values of the crossed axes.
     pub name: String,
+    /// Its place in the list of the file, from 0; that of its repetitions is the same.
+    pub place: usize,
+    /// Which combination of values of the crossed axes it has, from 0.
+    pub combination: usize,
     /// Settings of the drive that differ from the experiment's.
     pub drive: Vec<Override>,
     /// Name of its scheduler; `None`: the experiment's.
@@ -419,6 +410,11 @@ pub struct PublishedTable {
     /// Column of a metric, if it does not have the metric's name. If any is
     /// named, metrics that are not are not published here.
     pub columns: BTreeMap<String, String>,
+    /// What turns the value of a column into the unit of the metric, where the names of
+    /// the two do not say it.
+    pub factors: BTreeMap<String, f64>,
+    /// The table need not have a row of the series.
+    pub may_be_absent: bool,
 }
 
 /// A published value that stands in the experiment.
@@ -723,7 +719,28 @@ impl Experiment {
         overrides: &[Override],
         x: Option<&AxisValue>,
     ) -> Result<Self, Errors> {
-        read::experiment(file, text, overrides, x)
+        Self::parse_in(file, text, overrides, x, 0)
+    }
+
+    /// The same, at a combination of values of the crossed axes: below
+    /// [`Self::combinations`]. Only the series of that combination have its settings.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn parse_in(
+        file: &str,
+        text: &str,
+        overrides: &[Override],
+        x: Option<&AxisValue>,
+        combination: usize,
+    ) -> Result<Self, Errors> {
+        read::experiment(file, text, overrides, x.map(|x| (x, combination)))
+    }
+
+    /// How many combinations of values the crossed axes have; 1 without any.
+    #[must_use]
+    pub fn combinations(&self) -> usize {
+        self.crossed.iter().map(|axis| axis.values.len()).product()
     }
 
     /// The job of that name.
@@ -751,18 +768,5 @@ impl Experiment {
             names.extend(Kind::ALL.map(|kind| crate::kv::job_of_kind(&job.name, kind)));
         }
         names
-    }
-}
-
-impl AxisValue {
-    /// As TOML.
-    #[must_use]
-    pub fn literal(&self) -> String {
-        if self.is_integer {
-            self.text.clone()
-        } else {
-            // Values come from TOML strings without escapes: see `read::axis`.
-            format!("\"{}\"", self.text)
-        }
     }
 }

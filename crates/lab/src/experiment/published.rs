@@ -47,6 +47,8 @@ pub(super) fn series(table: &Table<'_>) -> Result<SeriesSpec, Reported> {
     };
     Ok(SeriesSpec {
         name: name?,
+        place: 0,
+        combination: 0,
         drive: drive?,
         scheduler: scheduler?,
         via: via?,
@@ -92,6 +94,8 @@ fn published_table(table: &Table<'_>) -> Result<PublishedTable, Reported> {
         x_factor: x_factor?,
         job: job?,
         columns: columns?,
+        factors: BTreeMap::new(),
+        may_be_absent: false,
     })
 }
 

@@ -9,15 +9,17 @@ use zonelab_host::rate::{Counting, Limit};
 use zonelab_host::workload::Stop;
 use zonelab_ssd::config::NamespaceConfig;
 
+use super::axis::{Axes, takes_values};
+use super::check::Varies;
 use super::ftl::ftl;
 use super::host::{StackModel, host, scheduler_template, stack};
 use super::published::series;
 use super::work::work;
 use super::{
-    Axis, AxisValue, CommandSize, Compare, Experiment, FigureSpec, Informative, Interference,
-    JobTemplate, Quick, WorkTemplate, Worked,
+    AxisValue, CommandSize, Compare, Experiment, FigureSpec, Informative, Interference,
+    JobTemplate, Quick, SeriesSpec, WorkTemplate, Worked,
 };
-use super::{check, listing, matrix, search, statement};
+use super::{check, listing, matrix, reference, search, statement};
 
 /// Version of the format that this program reads.
 const SCHEMA: u32 = 1;
@@ -30,22 +32,38 @@ pub(super) fn experiment(
     file: &str,
     text: &str,
     overrides: &[Override],
-    x: Option<&AxisValue>,
+    at: Option<(&AxisValue, usize)>,
 ) -> Result<Experiment, Errors> {
-    // The axis is read from the file as it stands; what depends on it from the
-    // file with its value put in. Lines stay where they are.
-    let put_in = x.map(|x| text.replace("\"$x\"", &x.literal()));
-    let document = Document::parse(file, put_in.as_deref().unwrap_or(text), overrides)?;
+    let mut document = Document::parse(file, text, overrides)?;
     let is_axis = |key: &str| key == "axis" || key.starts_with("axis.");
     let is_own_axis = !overrides.iter().any(|set| is_axis(&set.key()));
-    let value = read_root(&document, x.is_some()).and_then(|experiment| {
-        check::names(&document, &experiment, x.is_some() && is_own_axis)?;
+    let axes = match Axes::read(&document) {
+        Ok(axes) => axes,
+        Err(reported) => {
+            // What depends on the axes cannot be read: nothing is said of it.
+            let _ = document.root().keys();
+            return document.finish(Err(reported));
+        }
+    };
+    let values = match at {
+        Some((x, combination)) => axes.put_in(Some(x), combination),
+        None => axes.put_in(None, 0),
+    };
+    let used = document.put_in(&values, &takes_values);
+    let value = axes.are_used(&document, &used).and_then(|()| {
+        let mut experiment = read_root(&document, axes, at.is_some())?;
+        let varies = Varies {
+            axis_values: at.is_some() && is_own_axis,
+            via: used.iter().any(|at| at.path.ends_with("via")),
+        };
+        check::names(&document, &experiment, &varies)?;
+        reference::put_into(&mut experiment);
         Ok(experiment)
     });
     document.finish(value)
 }
 
-fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reported> {
+fn read_root(document: &Document, axes: Axes, with_jobs: bool) -> Result<Experiment, Reported> {
     let root = document.root();
     let schema = root.u32("schema").within(SCHEMA..=SCHEMA).required();
     let id = root.string("id").required();
@@ -55,8 +73,7 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
     let source = root.string("source").or(String::new());
     let profile = root.string("profile").required();
     let drive = root.list("drive", set).or(Vec::new());
-    let axis = axis(&root.table("axis"));
-    let host = host(&root.table("host"), with_jobs);
+    let host = host(&root.table("host"));
     let ftl = ftl(&root.table("ftl"));
     let schedulers = tables(&root, "scheduler", |table| {
         scheduler_template(table, with_jobs)
@@ -71,6 +88,7 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
     };
     let jobs = tables(&root, "job", |table| reader.job(table));
     let series = tables(&root, "series", series);
+    let reference = reference::reference(&root);
     let compare = tables(&root, "compare", compare);
     let interference = tables(&root, "interference", interference);
     let matrix = matrix::matrix(&root.table("matrix"), reader);
@@ -82,7 +100,8 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
     let search = search::search(&root.table("search"));
     schema?;
     let host = host?;
-    let (mut jobs, mut series, mut interference) = (jobs?, series?, interference?);
+    let (mut jobs, series, mut interference) = (jobs?, series?, interference?);
+    let mut series = axes.repeat(in_order(series));
     let matrix = matrix?.map(|expanded| {
         jobs.extend(expanded.jobs);
         series.extend(expanded.series);
@@ -96,7 +115,8 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
         source: source?,
         profile: profile?,
         drive: drive?,
-        axis: axis?,
+        axis: axes.first,
+        crossed: axes.crossed,
         host: host.model,
         scheduler: host.scheduler,
         via: host.via,
@@ -104,6 +124,7 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
         schedulers: schedulers?,
         jobs,
         series,
+        reference: reference?,
         compare: compare?,
         interference,
         matrix,
@@ -114,6 +135,14 @@ fn read_root(document: &Document, with_jobs: bool) -> Result<Experiment, Reporte
         figures: figures?,
         search: search?,
     })
+}
+
+/// Series with their places in the file.
+fn in_order(series: Vec<SeriesSpec>) -> Vec<SeriesSpec> {
+    let places = series.into_iter().enumerate();
+    places
+        .map(|(place, spec)| SeriesSpec { place, ..spec })
+        .collect()
 }
 
 fn quick(table: &Table<'_>) -> Result<Quick, Reported> {
@@ -145,57 +174,9 @@ pub(super) fn text(item: &Item<'_>) -> Result<String, Reported> {
 /// A value of the axis, as it stands there.
 pub(super) fn axis_text(item: &Item<'_>) -> Result<String, Reported> {
     if item.is_integer() {
-        item.u64().map(|n| n.to_string())
-    } else {
-        text(item)
+        return item.u64().map(|n| n.to_string());
     }
-}
-
-fn axis(table: &Table<'_>) -> Result<Axis, Reported> {
-    let name = table.string("name").or("run".to_owned());
-    let unit = table.string("unit").or(String::new());
-    let values = table.list("values", axis_value).or(vec![AxisValue {
-        text: "1".to_owned(),
-        number: 1.0,
-        is_integer: true,
-    }]);
-    let (name, unit, values) = (name?, unit?, values?);
-    Ok(Axis { name, unit, values })
-}
-
-fn axis_value(item: &Item<'_>) -> Result<AxisValue, Reported> {
-    // A number is the more likely of the two, but only one may report a problem.
-    if item.is_integer() {
-        let number = item.u64()?;
-        return Ok(AxisValue {
-            text: number.to_string(),
-            number: number as f64,
-            is_integer: true,
-        });
-    }
-    let text = item.str()?;
-    if text.contains(['"', '\\']) || text.chars().any(char::is_control) {
-        return Err(item.fail("an axis value cannot hold quotes or backslashes", ""));
-    }
-    let number = if let Ok(ppm) = zonelab_config::units::parse_percent(text) {
-        f64::from(ppm) / 1e4
-    } else if let Ok(bytes) = zonelab_config::units::parse_size(text) {
-        bytes as f64
-    } else if let Ok(ns) = zonelab_config::units::parse_duration(text) {
-        ns as f64
-    } else if let Ok(bytes_per_s) = zonelab_config::units::parse_rate(text) {
-        bytes_per_s as f64
-    } else {
-        return Err(item.fail(
-            format!("\"{text}\" is not a number"),
-            "write a whole number, a size, a time, a rate or a percentage",
-        ));
-    };
-    Ok(AxisValue {
-        text: text.to_owned(),
-        number,
-        is_integer: false,
-    })
+    item.bare().map_or_else(|| text(item), Ok)
 }
 
 /// A time of at most `most` nanoseconds, as it reads in a file.

@@ -37,7 +37,9 @@ impl Point {
             kind: _,
             source: _,
             axis: _,
+            crossed: _, // what they put in: with what it was put in
             series: _,
+            reference: _,
             compare: _,
             interference: _,
             matrix: _,
@@ -50,6 +52,8 @@ impl Point {
         } = experiment;
         let SeriesSpec {
             name,
+            place: _,
+            combination: _,
             phases: _, // with their jobs: below
             full_zones: _,
             drive: _,

@@ -16,6 +16,7 @@ pub use markdown::markdown;
 pub(crate) use page::lines as summary_lines;
 pub use page::page;
 
+use crate::experiment::is_word;
 use crate::rows::{Row, Stats, Summary, UNIT_CHANGE, UNIT_ERROR, UNIT_M, Verdict, X};
 
 /// How tables look.
@@ -440,8 +441,8 @@ fn x_column(rows: &[&Row]) -> Option<(Column, Vec<Cell>)> {
     rows.iter().find_map(|row| row.x.as_ref())?;
     let name = common_x(rows);
     let text = |x: &X| match name {
-        Some(_) => short(x.value),
-        None => format!("{} {}", x.name, short(x.value)),
+        Some(_) => coordinate(x),
+        None => format!("{} {}", x.name, coordinate(x)),
     };
     let cells: Vec<Cell> = rows
         .iter()
@@ -472,6 +473,14 @@ fn common_x<'a>(rows: &[&'a Row]) -> Option<&'a str> {
         .map(|x| x.name.as_str());
     let first = names.next()?;
     names.all(|name| name == first).then_some(first)
+}
+
+/// Where a row lies: a number, or the word that stands in the experiment.
+fn coordinate(x: &X) -> String {
+    if !x.label.is_empty() && is_word(&x.label) {
+        return x.label.clone();
+    }
+    short(x.value)
 }
 
 /// A coordinate: as it is if it is a small integer, otherwise as a number.

@@ -18,7 +18,7 @@ fn at(number: u32) -> AxisValue {
     AxisValue {
         text: number.to_string(),
         number: f64::from(number),
-        is_integer: true,
+        is_bare: true,
     }
 }
 
@@ -256,7 +256,7 @@ fn the_axis_can_have_another_unit() {
     let x = |text: &str, number| AxisValue {
         text: text.to_owned(),
         number,
-        is_integer: false,
+        is_bare: false,
     };
     let size = x("128KiB", 131_072.0);
     assert_eq!(

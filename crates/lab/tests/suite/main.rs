@@ -17,6 +17,7 @@
 //! | `builtin` | the experiments and misfits that come with zonelab |
 //! | `coverage` | every result that is to be reproduced is built, or says what is missing |
 
+mod axes;
 mod builtin;
 mod comparing;
 mod coverage;
@@ -26,6 +27,7 @@ mod looking_up;
 mod matrix;
 mod perfetto;
 mod reading;
+mod reference_file;
 mod replaying;
 mod running;
 mod softfinish;

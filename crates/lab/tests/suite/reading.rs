@@ -71,16 +71,16 @@ fn percentages_and_times_are_axis_values_too() {
     let value = |text: &str, number: f64| AxisValue {
         text: text.to_owned(),
         number,
-        is_integer: false,
+        is_bare: false,
     };
     assert_eq!(
         axis("[\"0.001%\", \"50%\"]"),
         Ok(vec![value("0.001%", 0.001), value("50%", 50.0)])
     );
     assert_eq!(axis("[\"3us\"]"), Ok(vec![value("3us", 3_000.0)]));
-    let says = axis("[\"many\"]").unwrap_err();
+    let says = axis("[\"4KiB\", \"many\"]").unwrap_err();
     assert!(
-        says.starts_with("small.toml:8: axis.values.0: \"many\" is not a number; "),
+        says.starts_with("small.toml:8: axis.values.1: \"many\" is not a number, as others"),
         "{says}"
     );
     let says = axis(r#"["1\"2"]"#).unwrap_err();
@@ -108,9 +108,9 @@ fn a_value_that_does_not_fit_is_refused_where_it_is_used() {
     assert!(says.starts_with(&place), "{says}");
 }
 
-/// Only a whole string stands for the value.
+/// What names a part of the experiment does not vary.
 #[test]
-fn a_part_of_a_string_is_left_alone() {
+fn a_title_is_left_alone() {
     let text = with(
         SMALL,
         "title = \"Reads beside resets\"",
