@@ -3,8 +3,9 @@
 //! An experiment is a TOML file. It names a drive, describes jobs, and lists
 //! *series*: combinations of jobs and drive settings. Each series is run once
 //! for each value of the *axis*; `$x` in a string of the drive, a job or the host
-//! stands for that value, and `$name` for that of another axis. The published results that a series is set beside come from a table
-//! of the reference data or stand in the file.
+//! stands for that value, and `$name` for that of another axis. The published results
+//! that a series is set beside come from a table of the reference data, from one of the
+//! user, or stand in the file.
 //!
 //! `docs/experiments.md` explains every key by example.
 
