@@ -106,9 +106,12 @@ fn measured(one: &Finished, style: &Style) -> String {
     for result in &one.results {
         for job in &result.jobs {
             let value = |metric: &str| {
-                job.metrics
-                    .get(metric)
-                    .map_or(String::from("-"), table::number)
+                let value = job.metrics.get(metric);
+                value.map_or(String::from("-"), table::number)
+            };
+            let time = |metric: &str| {
+                let us = job.metrics.get(metric);
+                us.map_or(String::from("-"), table::microseconds)
             };
             table.push(
                 [
@@ -120,10 +123,10 @@ fn measured(one: &Finished, style: &Style) -> String {
                         .map_or(String::from("-"), |ops| format!("{ops:.0}")),
                     value("kiops"),
                     value("mib_s"),
-                    value("lat_mean_us"),
-                    value("lat_p50_us"),
-                    value("lat_p95_us"),
-                    value("lat_p99_9_us"),
+                    time("lat_mean_us"),
+                    time("lat_p50_us"),
+                    time("lat_p95_us"),
+                    time("lat_p99_9_us"),
                 ]
                 .map(Cell::from),
             );

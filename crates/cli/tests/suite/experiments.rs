@@ -55,6 +55,12 @@ fn the_documented_axes_are_paired_and_crossed() {
     );
     let output = scratch.zonelab(&["run", &file, "--out", "out"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    // Nothing is published of these, so that there are no columns for it.
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        shown.contains("lat_p95_us (us)") && !shown.contains("published"),
+        "{shown}"
+    );
     let points = scratch.read("out/points.csv");
     let series: BTreeSet<String> = column(&points, "series").into_iter().collect();
     let expected = [

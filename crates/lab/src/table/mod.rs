@@ -275,6 +275,27 @@ pub fn number(value: f64) -> String {
     format!("{rounded:.decimals$}")
 }
 
+/// A time in microseconds as a person reads it: from 10 ms on in milliseconds or seconds,
+/// with that unit.
+#[must_use]
+pub fn microseconds(us: f64) -> String {
+    const MS: f64 = 1e3;
+    const S: f64 = 1e6;
+    match us.abs() {
+        many if many >= 10.0 * S && many.is_finite() => format!("{} s", number(us / S)),
+        some if some >= 10.0 * MS && some.is_finite() => format!("{} ms", number(us / MS)),
+        _ => number(us),
+    }
+}
+
+/// A value in a column of values of several units.
+fn value(value: f64, unit: &str) -> String {
+    match unit {
+        "us" => microseconds(value),
+        _ => number(value),
+    }
+}
+
 /// A relative error in per cent with its sign: "+1.2 %".
 #[must_use]
 pub fn percent(error: f64) -> String {
@@ -372,28 +393,28 @@ fn group_table(rows: &[&Row]) -> Table {
     let xs = x_column(rows);
     let mut columns = vec![Column::word("id"), Column::text("series")];
     columns.extend(xs.as_ref().map(|(column, _)| column.clone()));
-    columns.extend([
-        Column {
-            least: Some(12),
-            ..Column::text("metric")
-        },
-        Column::number("published"),
-        Column::number("ours"),
-        Column::number("error"),
-        Column::word("verdict"),
-    ]);
+    columns.push(Column {
+        least: Some(12),
+        ..Column::text("metric")
+    });
+    let is_compared = rows.iter().any(|row| row.published.is_some());
+    // Without anything published, the verdict of a point is that it is shown.
+    let is_judged = is_compared || rows.iter().any(|row| row.verdict() != Verdict::Info);
+    columns.extend(is_compared.then(|| Column::number("published")));
+    columns.push(Column::number("ours"));
+    columns.extend(is_compared.then(|| Column::number("error")));
+    columns.extend(is_judged.then(|| Column::word("verdict")));
     let mut table = Table::new(columns);
     for (n, row) in rows.iter().enumerate() {
         let optional = |text: Option<String>| Cell::from(text.unwrap_or_else(|| "-".to_owned()));
         let mut cells: Vec<Cell> = vec![row.id.as_str().into(), row.series.as_str().into()];
         cells.extend(xs.as_ref().and_then(|(_, cells)| cells.get(n).cloned()));
-        cells.extend([
-            metric(row).into(),
-            optional(row.published.map(number)),
-            number(row.ours).into(),
-            optional(row.rel_error.map(percent)),
-            verdict_cell(row),
-        ]);
+        cells.push(metric(row).into());
+        let published = || optional(row.published.map(|of| value(of, &row.unit)));
+        cells.extend(is_compared.then(published));
+        cells.push(value(row.ours, &row.unit).into());
+        cells.extend(is_compared.then(|| optional(row.rel_error.map(percent))));
+        cells.extend(is_judged.then(|| verdict_cell(row)));
         table.push(cells);
     }
     table
@@ -401,27 +422,28 @@ fn group_table(rows: &[&Row]) -> Table {
 
 /// Statements, which are too long for the metric's column.
 fn check_table(rows: &[&Row]) -> Table {
-    let mut table = Table::new([
-        Column::word("id"),
-        Column::text("statement"),
-        Column::number("published"),
+    let is_published = rows.iter().any(|row| row.published.is_some());
+    let mut columns = vec![Column::word("id"), Column::text("statement")];
+    columns.extend(is_published.then(|| Column::number("published")));
+    columns.extend([
         Column::number("ours"),
         Column::word("needs"),
         Column::word("verdict"),
     ]);
+    let mut table = Table::new(columns);
     for row in rows {
         let needs = row
             .statement
             .map(|bound| bound.words(&row.unit))
             .unwrap_or_default();
-        table.push([
-            row.id.as_str().into(),
-            row.metric.as_str().into(),
-            sized(row.published, &row.unit).into(),
+        let mut cells: Vec<Cell> = vec![row.id.as_str().into(), row.metric.as_str().into()];
+        cells.extend(is_published.then(|| sized(row.published, &row.unit).into()));
+        cells.extend([
             sized(Some(row.ours), &row.unit).into(),
             needs.into(),
             verdict_cell(row),
         ]);
+        table.push(cells);
     }
     table
 }

@@ -294,3 +294,47 @@ proptest! {
         }
     }
 }
+
+/// The lines of the only table of rows.
+fn lines_of(rows: &[Row]) -> Vec<String> {
+    let text = comparison(rows, &summary(rows), &PLAIN);
+    text.lines().skip(1).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_table_without_published_values_has_no_columns_for_them() {
+    let row = |x: f64| {
+        Row::new("mine", Kind::Shape, "s", ("lat_mean_us", "us"), 85.0)
+            .at("depth", x, &x.to_string())
+            .judged()
+    };
+    let mut rows = vec![row(1.0), row(2.0)];
+    let lines = lines_of(&rows);
+    assert_eq!(lines[0], "id    series  depth  metric             ours");
+    assert_eq!(lines[1], "mine  s           1  lat_mean_us (us)  85.00");
+    rows.push(row(3.0).published(100.0).judged());
+    let lines = lines_of(&rows);
+    assert!(
+        lines[0].contains("published") && lines[0].contains("error"),
+        "{}",
+        lines[0]
+    );
+
+    let holds = Row::new("mine", Kind::Shape, "check", ("it is", "ratio"), 2.0);
+    let lines = lines_of(&[holds.statement(Bound::AtLeast(1.0)).judged()]);
+    assert!(!lines[0].contains("published"), "{}", lines[0]);
+    assert!(lines[1].ends_with("ok"), "{}", lines[1]);
+}
+
+#[test]
+fn long_times_are_in_units_that_people_read() {
+    let texts = [0.5, 9_999.0, 10_000.0, 733_000.0, 1.21e7, -2e7].map(microseconds);
+    let expected = [
+        "0.5000", "9999", "10.00 ms", "733.0 ms", "12.10 s", "-20.00 s",
+    ];
+    assert_eq!(texts, expected);
+    assert_eq!(microseconds(f64::NAN), "-");
+    assert_eq!(microseconds(f64::INFINITY), "-");
+    let row = Row::new("mine", Kind::Shape, "s", ("lat_max_us", "us"), 1.21e7);
+    assert!(lines_of(&[row.published(1.2e7).judged()])[1].contains("12.00 s  12.10 s"));
+}
