@@ -14,6 +14,7 @@ use crate::table::Table;
 use crate::units::shorten;
 
 pub use put_in::{PutIn, PutInAt, is_placeholder_name};
+pub(crate) use put_in::{Unnamed, put_into};
 
 /// Proof that a problem was reported to the document, so that there is nothing
 /// more to say about a value that is not there.

@@ -194,6 +194,20 @@ impl<'d> Item<'d> {
         }
     }
 
+    /// The value as it would stand after `--set KEY=`: a text without its quotes, all
+    /// else as TOML.
+    ///
+    /// # Errors
+    /// A table, which cannot be written there.
+    pub fn after_set(&self) -> Result<String, Reported> {
+        match &self.node.value {
+            Value::Text(text) => Ok(text.clone()),
+            Value::Table(_) => Err(self.unexpected("write a text, a number, or an array of them")),
+            // What these are in JSON they are in TOML.
+            _ => Ok(self.node.to_json().to_string()),
+        }
+    }
+
     /// The items of an array.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use toml::de::DeValue;
 
+use crate::document::{PutIn, Unnamed, put_into};
 use crate::error::{Place, Problem};
 use crate::nearest::nearest;
 use crate::node::{Entry, Node, Origin, TableNode, Value};
@@ -70,6 +71,30 @@ impl Override {
     pub fn written_as(mut self, option: impl Into<String>) -> Self {
         self.written = option.into();
         self
+    }
+
+    /// The same with values put in for `$name` and `${name}` in its value; `$$` is a dollar
+    /// sign.
+    ///
+    /// # Errors
+    /// A name that has no value.
+    pub fn put_in(&self, values: &[PutIn]) -> Result<Self, Problem> {
+        let Some(value) = self.value.as_deref().filter(|value| value.contains('$')) else {
+            return Ok(self.clone());
+        };
+        let put = put_into(value, values).map_err(|Unnamed { what, valid }| Problem {
+            file: String::new(),
+            place: Place::Override(shorten(&self.written)),
+            key: self.key(),
+            what,
+            valid,
+        })?;
+        Ok(Self {
+            text: format!("{}={put}", self.key()),
+            written: format!("--set {}={put}", self.key()),
+            path: self.path.clone(),
+            value: Some(put),
+        })
     }
 
     /// As the user wrote it: `--set media.read=60us`.

@@ -16,6 +16,14 @@ pub enum FtlError {
         /// What it may be.
         valid: String,
     },
+    /// A rule for victims of somebody else gave no answer, or one that is none.
+    #[error("victims by {policy}: {message}")]
+    Victims {
+        /// Name of the rule.
+        policy: String,
+        /// What is wrong.
+        message: String,
+    },
     /// The device does not have the namespace.
     #[error("there is no namespace {nsid}: the device has {namespaces}")]
     NoSuchNamespace {

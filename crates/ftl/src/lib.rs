@@ -67,5 +67,5 @@ pub use part::{FtlPart, FtlShare};
 pub use queue::FtlQueue;
 pub use settings::{FormatSettings, FtlSettings, Placement};
 pub use shape::{ImageSlot, Shape};
-pub use victims::Policy;
+pub use victims::{OwnVictims, Policy, VictimCandidate, VictimPolicy};
 pub use write_log::WriteLog;

@@ -3,7 +3,7 @@
 use zonelab_device::NamespaceId;
 
 use crate::error::FtlError;
-use crate::victims::Policy;
+use crate::victims::{OwnVictims, Policy};
 
 /// What is decided when a drive is formatted, and cannot be changed afterwards.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +47,8 @@ pub struct FtlSettings {
     /// Which zone the collector empties next. Default: the one with the fewest valid
     /// blocks.
     pub victims: Policy,
+    /// A rule of somebody else for that, in place of [`Self::victims`]. Default: none.
+    pub own_victims: Option<OwnVictims>,
     /// The collector lets the drive copy blocks, where it can. Default: yes.
     pub device_copy: bool,
     /// Zones that the collector writes at a time, by how often what it moves has been moved:
@@ -75,6 +77,7 @@ impl Default for FtlSettings {
             nsid: NamespaceId::FIRST,
             placement: Placement::default(),
             victims: Policy::Greedy,
+            own_victims: None,
             device_copy: true,
             generations: 1,
             collect_below: None,

@@ -19,6 +19,7 @@
 //! | [`commands`] | whatever a host sends as commands |
 //! | [`drive`] | commands into a drive, both drawn, against a shadow of the drive |
 //! | [`faults`], [`snapshot`] | fault plans and snapshots: refused, or they work |
+//! | [`bundle`] | results in one file that were damaged or forged |
 //! | [`kv`] | key-value stores and files whose contents are damaged or forged |
 //! | [`store`] | a store that loses power at any step, gets full, or is damaged |
 //! | [`system`] | a host with clients, faults, loss of power and snapshots on a drawn drive |
@@ -27,6 +28,7 @@
 //! | [`harness`] | inputs from seeds and files; failures and how to replay them |
 
 pub mod answers;
+pub mod bundle;
 pub mod commands;
 pub mod draw;
 pub mod drive;
@@ -182,6 +184,13 @@ pub const TARGETS: &[Target] = &[
         run: snapshot::run,
         max_bytes: 512,
         runs: 5_000,
+    },
+    Target {
+        name: "bundle",
+        description: "bundles, damaged and forged: refused, or what was packed",
+        run: bundle::run,
+        max_bytes: 512,
+        runs: 2_000,
     },
     Target {
         name: "store",

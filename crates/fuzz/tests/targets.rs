@@ -118,6 +118,11 @@ fn snapshot() {
 }
 
 #[test]
+fn bundle() {
+    run("bundle");
+}
+
+#[test]
 fn store() {
     run("store");
 }

@@ -207,7 +207,13 @@ pub struct Reactor<'a, C, D: Device> {
     lateness_max: Nanos,
     /// Where lateness is recorded, if it is.
     lateness: Option<&'a mut Latency>,
+    /// Whether nobody waits for the jobs any more.
+    abandoned: Option<&'a dyn Fn() -> bool>,
 }
+
+/// Turns of the loop between two looks at whether anybody waits for the jobs: some hundred
+/// microseconds.
+const TURNS_BETWEEN_LOOKS: u32 = 1024;
 
 /// What a run came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,6 +246,7 @@ impl<'a, C: WaitsFor<D>, D: Device> Reactor<'a, C, D> {
             slot_of_queue: Vec::new(),
             lateness_max: Nanos::ZERO,
             lateness: None,
+            abandoned: None,
         }
     }
 
@@ -249,6 +256,14 @@ impl<'a, C: WaitsFor<D>, D: Device> Reactor<'a, C, D> {
     #[must_use]
     pub fn recording_lateness(mut self, lateness: &'a mut Latency) -> Self {
         self.lateness = Some(lateness);
+        self
+    }
+
+    /// Leaves the jobs where they are as soon as `abandoned` says so, which is asked now and
+    /// then. They count as stuck, and what they measured is worth nothing.
+    #[must_use]
+    pub fn abandoned_if(mut self, abandoned: &'a dyn Fn() -> bool) -> Self {
+        self.abandoned = Some(abandoned);
         self
     }
 
@@ -286,7 +301,15 @@ impl<'a, C: WaitsFor<D>, D: Device> Reactor<'a, C, D> {
     /// Runs until every job has finished, or nothing can happen any more.
     pub fn run(mut self) -> RunEnd {
         let mut unfinished = self.slots.len();
+        let mut turns = 0;
         while unfinished > 0 {
+            turns += 1;
+            if turns == TURNS_BETWEEN_LOOKS {
+                turns = 0;
+                if self.abandoned.is_some_and(|abandoned| abandoned()) {
+                    break;
+                }
+            }
             let wake = self.wakes.first().map(|(at, _)| at);
             let next = match (self.device.next_event(), wake) {
                 (Some(d), Some(w)) => d.min(w),

@@ -18,7 +18,7 @@ use zonelab_device::{
 };
 use zonelab_host::Rng;
 use zonelab_host::block::{BlockLayer, MergeCount};
-use zonelab_host::scheduler::{SchedulerSpec, SettingError};
+use zonelab_host::scheduler::{Scheduler, SchedulerSpec, SettingError};
 use zonelab_ssd::Drive;
 use zonelab_ssd::faults::FaultyDrive;
 
@@ -124,6 +124,13 @@ impl Emulated {
         costs: BlockCosts,
     ) -> Result<Self, SettingError> {
         let scheduler = scheduler.build(&self.info)?;
+        Ok(self.behind_own(scheduler, costs))
+    }
+
+    /// The same with a scheduler of one's own: whatever implements
+    /// [`Scheduler`].
+    #[must_use]
+    pub fn behind_own(self, scheduler: Box<dyn Scheduler>, costs: BlockCosts) -> Self {
         self.shared.borrow_mut().block = Some(Box::new(Block {
             layer: BlockLayer::new(scheduler),
             costs,
@@ -131,7 +138,7 @@ impl Emulated {
             rings_at: None,
             done: Vec::new(),
         }));
-        Ok(self)
+        self
     }
 
     /// Lets another scheduler take over at `now`, if there is a block layer

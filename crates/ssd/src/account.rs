@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use zonelab_device::Nanos;
 
-use crate::record::{Kept, RecordLimits, Span, SpanLog, Work};
+use crate::record::{Kept, RecordLimits, Span, SpanLog, Times, Work};
 
 /// What a flash resource was used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +113,12 @@ impl Ledger {
     /// Starts to keep bookings, as many and of the time that `limits` say,
     /// until they are taken.
     pub fn record(&mut self, limits: &RecordLimits) {
-        self.log = Some(Box::new(SpanLog::new(limits)));
+        self.record_times(limits, Times::default());
+    }
+
+    /// As [`Ledger::record`], of what touches some times only.
+    pub(crate) fn record_times(&mut self, limits: &RecordLimits, times: Times) {
+        self.log = Some(Box::new(SpanLog::new(limits, times)));
     }
 
     /// The bookings since [`Ledger::record`], in the order in which they were
@@ -124,6 +129,16 @@ impl Ledger {
             .take()
             .map(|log| log.into_spans())
             .unwrap_or_default()
+    }
+
+    /// Takes the log of bookings away for a while: nothing may be booked meanwhile.
+    pub(crate) fn take_log(&mut self) -> Option<Box<SpanLog>> {
+        self.log.take()
+    }
+
+    /// Puts it back.
+    pub(crate) fn put_log(&mut self, log: Option<Box<SpanLog>>) {
+        self.log = log;
     }
 
     /// The log of bookings, if there is one.

@@ -135,10 +135,14 @@ impl Background {
         let groups = self.preemptive.as_ref().map_or(0, |of| of.groups());
         let mut freeing = std::mem::take(&mut self.freeing);
         freeing.power_cut();
+        let preemptive = self.preemptive.take();
         *self = Self {
             freeing,
             ..Self::new(self.finish, self.reset, groups)
         };
+        if let (Some(fresh), Some(before)) = (&mut self.preemptive, preemptive) {
+            fresh.keep_own_rules(*before);
+        }
     }
 
     /// An event that wakes a task.
@@ -368,6 +372,16 @@ impl Drive {
         }
         if let Some(request) = request {
             self.part_done(request);
+        }
+    }
+
+    /// The request that a task does its work for and that waits for it.
+    pub(crate) fn request_of_task(&self, task: u32) -> Option<u32> {
+        match self.background.tasks.get(task)? {
+            Task::Fill(fill) => Some(fill.request),
+            Task::EraseAll(erase) => erase.request,
+            Task::Step(step) => self.background.erasures[step.erasure].request,
+            Task::Books(_) | Task::Zone(_) => None,
         }
     }
 

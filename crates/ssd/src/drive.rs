@@ -3,6 +3,8 @@
 mod accept;
 mod allocate;
 mod control;
+mod fork;
+mod policies;
 mod step;
 mod thin;
 
@@ -22,6 +24,7 @@ use crate::config::{DataStore, DriveConfig, MappingConfig, NamespaceKind};
 use crate::contents::Data;
 use crate::conventional::{Conventional, Role};
 use crate::copy::Copies;
+use crate::counterfactual::{Absence, Watch};
 use crate::data::SparseData;
 use crate::event::{Event, EventQueue};
 use crate::flash::{Claim, Flash};
@@ -31,6 +34,7 @@ use crate::mapping::prepared::Prepared;
 use crate::record::{Recorder, ZoneLog};
 use crate::slab::Slab;
 use crate::zones::{Change, Zones};
+use policies::Policies;
 
 /// Most commands that can be in flight at once.
 const MAX_IN_FLIGHT: usize = 1 << 24;
@@ -174,10 +178,16 @@ pub struct Drive {
     pub(crate) changes: Vec<Change>,
     /// Zones that changed by themselves.
     pub(crate) changed: ChangedZones,
+    /// Policies of somebody else, and what became of them.
+    pub(crate) policies: Policies,
     /// Changes of zone states, if they are recorded.
     pub(crate) zone_log: ZoneLog,
     /// Everything else that is recorded, if it is.
     pub(crate) recorder: Option<Box<Recorder>>,
+    /// Commands that are watched, if there are any.
+    pub(crate) watch: Option<Box<Watch>>,
+    /// What the drive does without, if it does.
+    pub(crate) absence: Option<Box<Absence>>,
 }
 
 impl Drive {
@@ -225,8 +235,11 @@ impl Drive {
             backlog: Vec::new(),
             changes: Vec::new(),
             changed: ChangedZones::new(config.namespaces().len()),
+            policies: Policies::default(),
             zone_log: ZoneLog::default(),
             recorder: None,
+            watch: None,
+            absence: None,
             flash,
             config: config.clone(),
         }
@@ -365,6 +378,9 @@ impl Drive {
         command: Command,
         data: Option<Buf>,
     ) -> Result<(), Rejected> {
+        if self.watch.is_some() {
+            self.watch_time(now);
+        }
         self.catch_up(now);
         if self.requests.len() >= MAX_IN_FLIGHT {
             let reason = RejectReason::QueueFull {
@@ -376,6 +392,9 @@ impl Drive {
         if now < self.ready_at {
             let reason = RejectReason::Disconnected;
             return Err(Rejected { reason, data });
+        }
+        if self.watch.is_some() {
+            self.watch_command(now, (queue, tag), command, data.as_ref());
         }
         if let Some(pool) = &mut self.prepared {
             pool.wakes(now);
@@ -401,6 +420,10 @@ impl Drive {
             claim: Claim::NONE,
             generation: 0,
         });
+        if self.is_tracked() {
+            self.mark_command(request);
+            self.watch_slot(request);
+        }
         if self.recorder.is_some() {
             let on_drive = Command { op, ..command };
             self.record_submission(request, (queue, tag, on_drive));

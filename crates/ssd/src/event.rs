@@ -138,6 +138,35 @@ impl EventQueue {
         Some((Nanos((key >> 64) as u64), Event::unpack(event)))
     }
 
+    /// Moves ends of groups: from the first time, of the group with the token, to the second
+    /// time. Each move is of one event that waits.
+    pub(crate) fn move_groups(&mut self, mut moves: Vec<(Nanos, u32, Nanos)>) {
+        let mut moved = Vec::new();
+        self.heap.retain(|Reverse(key)| {
+            let at = Nanos((key >> 64) as u64);
+            let event = Event::unpack((*key as u32) & ((1 << EVENT_BITS) - 1));
+            let found = moves
+                .iter()
+                .position(|(from, token, _)| (*from, Event::GroupDone(*token)) == (at, event));
+            if let Some(found) = found {
+                let (_, token, to) = moves.swap_remove(found);
+                moved.push((to, token));
+            }
+            found.is_none()
+        });
+        debug_assert!(moves.is_empty(), "the end of each group is an event");
+        moved.sort_unstable();
+        for (to, token) in moved {
+            self.push(to, Event::GroupDone(token));
+        }
+    }
+
+    /// Forgets the events of a kind that carries no index.
+    pub(crate) fn forget(&mut self, event: Event) {
+        self.heap
+            .retain(|Reverse(key)| Event::unpack((*key as u32) & ((1 << EVENT_BITS) - 1)) != event);
+    }
+
     /// Forgets all events that wait.
     pub fn clear(&mut self) {
         self.heap.clear();

@@ -6,6 +6,7 @@ use zonelab_device::{Nanos, Op};
 use zonelab_nvme::zns::ZoneSendAction;
 
 use crate::config::FrontEndConfig;
+use crate::counterfactual::{Factor, Factors};
 use crate::draw::Draw;
 
 /// Firmware cores and host link of a drive.
@@ -25,6 +26,8 @@ pub struct FrontEnd {
     /// When the link is free, from the host and to the host.
     from_host_free: Nanos,
     to_host_free: Nanos,
+    /// Commands wait for neither of these ([`crate::counterfactual`]).
+    without: Factors,
 }
 
 impl FrontEnd {
@@ -40,7 +43,13 @@ impl FrontEnd {
             cores: vec![Nanos::ZERO; config.cores as usize],
             from_host_free: Nanos::ZERO,
             to_host_free: Nanos::ZERO,
+            without: Factors::NONE,
         }
+    }
+
+    /// From now on no command waits because others have the cores, or the link.
+    pub(crate) const fn leave_out(&mut self, factors: Factors) {
+        self.without = factors;
     }
 
     /// When a core is done with a command that arrives now, and the command is through.
@@ -77,6 +86,9 @@ impl FrontEnd {
         };
         self.latest = latest;
         let cost = vary(&mut self.variation, cost, costs.variation_ppm);
+        if self.without.contains(Factor::Firmware) {
+            return now.saturating_add(cost).saturating_add(latency);
+        }
         *core = now.max(*core).saturating_add(cost);
         core.saturating_add(latency)
     }
@@ -141,6 +153,9 @@ impl FrontEnd {
             return (latency > Nanos::ZERO).then(|| now.saturating_add(latency));
         };
         let cost = vary(&mut self.variation, cost, costs.variation_ppm);
+        if self.without.contains(Factor::Firmware) {
+            return Some(now.saturating_add(cost).saturating_add(latency));
+        }
         *core = now.max(*core).saturating_add(cost);
         Some(core.saturating_add(latency))
     }
@@ -152,9 +167,11 @@ impl FrontEnd {
         let Some(bytes_per_s) = self.config.link_bytes_per_s else {
             return at;
         };
-        self.from_host_free = at
-            .max(self.from_host_free)
-            .saturating_add(transfer(bytes, bytes_per_s));
+        let time = transfer(bytes, bytes_per_s);
+        if self.without.contains(Factor::Link) {
+            return at.saturating_add(time);
+        }
+        self.from_host_free = at.max(self.from_host_free).saturating_add(time);
         self.from_host_free
     }
 
@@ -169,9 +186,11 @@ impl FrontEnd {
     /// When `bytes` that are ready now have reached the host; `None`: at once.
     pub fn deliver(&mut self, now: Nanos, bytes: u64) -> Option<Nanos> {
         let bytes_per_s = self.config.link_bytes_per_s.filter(|_| bytes > 0)?;
-        self.to_host_free = now
-            .max(self.to_host_free)
-            .saturating_add(transfer(bytes, bytes_per_s));
+        let time = transfer(bytes, bytes_per_s);
+        if self.without.contains(Factor::Link) {
+            return Some(now.saturating_add(time));
+        }
+        self.to_host_free = now.max(self.to_host_free).saturating_add(time);
         Some(self.to_host_free)
     }
 }

@@ -233,6 +233,15 @@ impl Layout {
         &self.stripe_planes[group as usize * 2 * width..][..width]
     }
 
+    /// The units of a group of zones, each once.
+    pub(crate) fn units_of_group(&self, group: u32) -> Vec<u32> {
+        let width = self.width.value as usize;
+        let mut units = self.stripe_units[group as usize * 2 * width..][..width].to_vec();
+        units.sort_unstable();
+        units.dedup();
+        units
+    }
+
     /// The unit of each plane of the drive.
     pub(crate) fn unit_of_plane(&self) -> Vec<u32> {
         let mut units = vec![0; self.stripe_planes.len() / 2];

@@ -42,9 +42,11 @@
 //! | `changed` | zones that changed by themselves, for the Changed Zone List |
 //! | [`account`] | busy time by cause, bytes, write amplification |
 //! | [`record`] | what happened, in order of time: zone states, ... |
+//! | [`counterfactual`] | what a command would have taken without something it waited for |
 //! | [`data`] | written data, if the drive keeps it |
 //! | [`contents`] | the same, and the zones, where somebody else keeps them |
 //! | [`stored`] | drives whose contents are kept elsewhere, and outlive them |
+//! | [`policy`] | decisions of the drive from outside of this crate: resets, allocation |
 //! | `power` | loss of power: what is left |
 //! | [`faults`] | drives that fail on demand |
 //! | [`snapshot`] | a drive's state as bytes |
@@ -63,6 +65,7 @@ pub mod config;
 pub mod contents;
 mod conventional;
 mod copy;
+pub mod counterfactual;
 pub mod data;
 mod draw;
 mod drive;
@@ -73,6 +76,7 @@ pub mod front;
 pub mod layout;
 pub mod mapping;
 pub mod media;
+pub mod policy;
 mod power;
 pub mod profile;
 mod ranges;

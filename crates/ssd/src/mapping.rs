@@ -184,7 +184,25 @@ impl Mapping {
         lists.flat_map(move |lists| lists[group as usize].iter().copied())
     }
 
-    /// The same, for comparison in tests.
+    /// Free physical zones of a group, from the one that is so for longest.
+    pub(crate) fn free(&self, group: u32) -> impl Iterator<Item = u32> {
+        let lists = self.pool.iter().map(|pool| &pool.free);
+        lists.flat_map(move |lists| lists[group as usize].iter().copied())
+    }
+
+    /// The next zone of its group that needs flash is given this free physical zone.
+    pub(crate) fn prefer_free(&mut self, physical: u32) {
+        if let Some(pool) = &mut self.pool {
+            let group = physical as usize % pool.free.len();
+            let free = &mut pool.free[group];
+            if let Some(at) = free.iter().position(|&p| p == physical) {
+                free.remove(at);
+                free.push_front(physical);
+            }
+        }
+    }
+
+    /// Invalid physical zones of a group, oldest first, as a list: for comparison in tests.
     #[must_use]
     pub fn invalid_zones(&self, group: u32) -> Vec<u32> {
         self.invalid(group).collect()

@@ -63,6 +63,12 @@ impl<T> Slab<T> {
 
     /// The value in slot `index`, if the slot is in use.
     #[inline]
+    pub fn get(&self, index: u32) -> Option<&T> {
+        self.slots.get(index as usize).and_then(Option::as_ref)
+    }
+
+    /// The value in slot `index`, if the slot is in use.
+    #[inline]
     pub fn get_mut(&mut self, index: u32) -> Option<&mut T> {
         self.slots.get_mut(index as usize).and_then(Option::as_mut)
     }
@@ -82,6 +88,11 @@ impl<T> Slab<T> {
             .iter()
             .enumerate()
             .filter_map(|(i, slot)| Some((i as u32, slot.as_ref()?)))
+    }
+
+    /// Values in use, in the order of their indices.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.slots.iter_mut().flatten()
     }
 
     /// Takes all values out, in the order of their indices.

@@ -65,6 +65,15 @@ pub enum SnapshotError {
     /// The contents of the drive are kept elsewhere.
     #[error("the contents of the drive are kept in a store: that is what to copy")]
     Outside,
+    /// A policy of somebody else remembers something that a snapshot does not hold.
+    #[error(
+        "policy {policy} of the drive remembers something that a snapshot does not hold: save a \
+         drive without it, or let it say that it has no memory"
+    )]
+    OwnPolicy {
+        /// Its name.
+        policy: String,
+    },
     /// Not a snapshot.
     #[error("this is no snapshot of a drive")]
     Foreign,
@@ -131,8 +140,12 @@ struct Logs {
 /// The state of an idle drive.
 ///
 /// # Errors
-/// [`SnapshotError::Busy`].
+/// [`SnapshotError::Busy`], [`SnapshotError::Outside`], [`SnapshotError::OwnPolicy`].
 pub fn save(drive: &Drive) -> Result<Vec<u8>, SnapshotError> {
+    if let Some(policy) = drive.policy_with_memory() {
+        let policy = policy.to_owned();
+        return Err(SnapshotError::OwnPolicy { policy });
+    }
     let commands = drive.requests.len() + drive.backlog.len();
     let tasks = drive.background_tasks();
     if commands > 0 || tasks > 0 {

@@ -81,6 +81,7 @@ fn check_spans(spans: &[Span], ledger: &Ledger) {
 fn check_served(record: &Record) {
     for span in &record.spans.records {
         match span.served.expect("the drive was recorded from its start") {
+            Served::Collection => panic!("there is no conventional namespace: {span:?}"),
             Served::Command(number) => {
                 let command = &record.commands.records[number as usize];
                 let (completed, _) = command.completed.expect("all is done");

@@ -54,6 +54,46 @@ impl Document {
     }
 }
 
+/// Puts values in for `$name` and `${name}` in a text; `$$` is a dollar sign.
+///
+/// # Errors
+/// A name that has no value.
+pub(crate) fn put_into(text: &str, values: &[PutIn]) -> Result<String, Unnamed> {
+    let mut whole = String::new();
+    for part in parts(text) {
+        match part {
+            Part::Text(text) => whole.push_str(&text),
+            Part::Name(name) => match values.iter().find(|value| value.name == name) {
+                Some(value) => whole.push_str(&value.text),
+                None => return Err(Unnamed::new(&name, values)),
+            },
+        }
+    }
+    Ok(whole)
+}
+
+/// A name that has no value.
+pub(crate) struct Unnamed {
+    pub(crate) what: String,
+    pub(crate) valid: String,
+}
+
+impl Unnamed {
+    fn new(name: &str, values: &[PutIn]) -> Self {
+        let known = || values.iter().map(|value| value.name.as_str());
+        let valid = match (nearest(name, known()), known().next()) {
+            (Some(near), _) => format!("did you mean {}?", quote(&format!("${near}"))),
+            (None, Some(_)) => {
+                let names: Vec<_> = known().map(|name| quote(&format!("${name}"))).collect();
+                format!("write one of {}; a dollar sign is \"$$\"", names.join(", "))
+            }
+            (None, None) => "a dollar sign is \"$$\"".to_owned(),
+        };
+        let what = format!("nothing is called {}", quote_short(&format!("${name}")));
+        Self { what, valid }
+    }
+}
+
 /// One pass over a document.
 struct Pass<'a> {
     document: &'a Document,
@@ -111,16 +151,7 @@ impl Pass<'_> {
 
     fn named(&mut self, node: &Node, name: &str, path: &str) -> Option<&PutIn> {
         let Some(value) = self.values.iter().find(|value| value.name == name) else {
-            let known = || self.values.iter().map(|value| value.name.as_str());
-            let valid = match (nearest(name, known()), known().next()) {
-                (Some(near), _) => format!("did you mean {}?", quote(&format!("${near}"))),
-                (None, Some(_)) => {
-                    let names: Vec<_> = known().map(|name| quote(&format!("${name}"))).collect();
-                    format!("write one of {}; a dollar sign is \"$$\"", names.join(", "))
-                }
-                (None, None) => "a dollar sign is \"$$\"".to_owned(),
-            };
-            let what = format!("nothing is called {}", quote_short(&format!("${name}")));
+            let Unnamed { what, valid } = Unnamed::new(name, self.values);
             let place = self.document.place_of(node.origin);
             self.document.add(place, path, what, valid);
             return None;

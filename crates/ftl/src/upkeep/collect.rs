@@ -42,7 +42,7 @@ impl Upkeep {
             let victim = {
                 let is_critical = self.core.is_critical();
                 let mut victims = self.victims.borrow_mut();
-                victims.choose(&self.core.zones, is_critical)
+                victims.choose(&self.core.zones, is_critical)?
             };
             self.core.set_has_victim(victim.is_some());
             let Some(victim) = victim else {

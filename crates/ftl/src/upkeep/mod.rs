@@ -27,7 +27,7 @@ use crate::media::Media;
 use crate::metrics::Counters;
 use crate::mount::Found;
 use crate::segments::Segments;
-use crate::victims::Victims;
+use crate::victims::{OwnVictims, Victims};
 
 /// The tasks of upkeep, and what they share.
 pub(crate) struct Upkeep {
@@ -64,13 +64,15 @@ impl Upkeep {
         let shape = &core.shape;
         let namespace = io.info().namespace(shape.nsid);
         let can_copy = namespace.is_some_and(|namespace| namespace.copy.is_some());
+        let victims = Victims::new(settings.victims, shape.data_blocks(), rng);
+        let own = settings.own_victims.as_ref().map(OwnVictims::make);
         Rc::new(Self {
             io: io.clone(),
             core: Arc::clone(core),
             durable,
             bell,
             lane: core.changes.join(),
-            victims: RefCell::new(Victims::new(settings.victims, shape.data_blocks(), rng)),
+            victims: RefCell::new(victims.by(own)),
             frontiers: RefCell::default(),
             recycling: Cell::new(0),
             closing: Cell::new(0),

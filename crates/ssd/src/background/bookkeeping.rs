@@ -11,6 +11,7 @@ use zonelab_nvme::zns::ZoneState;
 
 use super::Task;
 use crate::config::Bookkeeping;
+use crate::counterfactual::Factor;
 use crate::drive::Drive;
 use crate::zones::Change;
 
@@ -78,13 +79,15 @@ impl Drive {
             .saturating_add(share(full_zone_ns))
             .saturating_add(close);
         self.requests.at(request).pending += 1;
+        let is_absent = self.is_absent(Factor::Bookkeeping, Some(request));
         let books = Books {
             request,
             phase: Phase::Start,
             length,
             pause: Nanos(share(drain_pause_ns).0 / u64::from(slices)),
             pauses: slices,
-            begun: 0,
+            // What is absent is done when it has its turn.
+            begun: if is_absent { slices } else { 0 },
         };
         let task = self.background.tasks.insert(Task::Books(books));
         self.push_wake(start, task);
@@ -110,13 +113,35 @@ impl Drive {
     fn bookkeeping_has_its_turn(&mut self, task: u32) {
         self.background.books_active = Some(task);
         let books = self.background.reset.bookkeeping;
-        if books.is_some_and(|books| books.quiesce) && !self.hold_drain() {
+        let is_done = match self.background.tasks.get_mut(task) {
+            Some(Task::Books(books)) => books.begun == books.pauses,
+            _ => false,
+        };
+        if books.is_some_and(|books| books.quiesce) && !is_done && !self.hold_drain() {
             if let Some(Task::Books(books)) = self.background.tasks.get_mut(task) {
                 books.phase = Phase::Quiet;
             }
             return;
         }
         self.bookkeeping_works(task, self.now);
+    }
+
+    /// Whether bookkeeping goes on, or may yet.
+    pub(crate) fn keeps_books(&self) -> bool {
+        self.background.reset.bookkeeping.is_some()
+    }
+
+    /// Ends all bookkeeping that goes on or waits, with its pauses: it is absent from now on.
+    pub(crate) fn end_bookkeeping(&mut self) {
+        for task in self.background.tasks.values_mut() {
+            if let Task::Books(books) = task {
+                books.begun = books.pauses;
+            }
+        }
+        if let Some(active) = self.background.books_active {
+            self.bookkeeping_works(active, self.now);
+        }
+        self.end_pause();
     }
 
     /// Programs that ran when the drain was held have ended.

@@ -38,6 +38,10 @@
 //! there is: commands that have been accepted and have not completed, and
 //! operations on their way to the flash, which can be more with a write buffer.
 //!
+//! These rules are one implementation of [`ResetPolicy`](crate::policy::ResetPolicy)
+//! (`thresholds`), which is asked through [`rules`]; the groups, what is erased and what
+//! is held back are here, and the same whoever decides.
+//!
 //! Reads and writes held back in S2 go on in their order. Zones are allocated
 //! when a write arrives, also during S2; one that finds none free gets an
 //! invalid one, whose erasure S2 then includes. Where `Z_free` is looked at before
@@ -45,6 +49,8 @@
 
 mod pace;
 mod pool;
+mod rules;
+mod thresholds;
 
 use std::collections::VecDeque;
 use std::ops::{Range, RangeInclusive};
@@ -54,11 +60,13 @@ use zonelab_nvme::zns::ZoneSendAction;
 
 use super::Task;
 use crate::account::Cause;
-use crate::config::{EraseWhen, Evaluate, PlaneMode, ResetConfig, Thresholds};
+use crate::config::{EraseWhen, PlaneMode, ResetConfig, Thresholds};
 use crate::drive::{Drive, Owner, Stage};
+use crate::policy::{ResetEvent, ResetEvents, ResetPolicy as _, ResetStep};
 use crate::record::{BackgroundKind, Begin};
-use pace::Pace;
 pub use pool::ZoneCounts;
+use rules::Rules;
+use thresholds::ThresholdPolicy;
 
 /// State of a group of zones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,7 +82,12 @@ pub enum ResetState {
 /// The design, and the groups.
 #[derive(Clone, Debug)]
 pub(super) struct Preemptive {
+    /// Those of the profile.
     thresholds: Thresholds,
+    /// Who decides, ...
+    rules: Rules,
+    /// ... and at which events.
+    events: ResetEvents,
     groups: Vec<Group>,
 }
 
@@ -98,8 +111,8 @@ struct Group {
     /// Physical zones that have been given to zones and are to be erased before
     /// S2 ends, and their blocks, or places of their elements.
     promised: VecDeque<(u32, Range<u32>)>,
-    /// What rows wait for, if thresholds adapt to the load.
-    pace: Option<Pace>,
+    /// A look at the group at this time is in the queue of events.
+    look: Option<Nanos>,
 }
 
 /// One erasure: a row of a zone, or what is left of it.
@@ -127,7 +140,7 @@ impl Group {
         under_way: 0,
         begun_whole: 0,
         promised: VecDeque::new(),
-        pace: None,
+        look: None,
     };
 }
 
@@ -137,20 +150,36 @@ impl Preemptive {
         let EraseWhen::Thresholds(thresholds) = reset.erase else {
             return None;
         };
+        let policy = ThresholdPolicy::new(thresholds, groups);
         Some(Self {
             thresholds,
-            groups: vec![
-                Group {
-                    pace: thresholds.adapt.map(Pace::new),
-                    ..Group::IDLE
-                };
-                groups as usize
-            ],
+            events: policy.events(),
+            rules: Rules::Thresholds(policy),
+            groups: vec![Group::IDLE; groups as usize],
         })
     }
 
     pub(super) fn groups(&self) -> u32 {
         self.groups.len() as u32
+    }
+
+    /// Goes on by the rules of another one, unless they are those of the profile.
+    pub(super) fn keep_own_rules(&mut self, of: Self) {
+        if !matches!(of.rules, Rules::Thresholds(_)) {
+            self.rules = of.rules;
+            self.events = of.events;
+        }
+    }
+}
+
+/// What a profile says of when blocks are erased.
+const fn erase_at(erase: EraseWhen) -> &'static str {
+    match erase {
+        EraseWhen::Synchronous => "not given (resets are synchronous)",
+        EraseWhen::FirstZoneWrite => "first-write",
+        EraseWhen::FirstBlockWrite => "first-block-write",
+        EraseWhen::Background => "background",
+        EraseWhen::Thresholds(_) => "thresholds",
     }
 }
 
@@ -168,8 +197,24 @@ impl Drive {
         self.background.preemptive.is_some()
     }
 
-    fn thresholds(&self) -> Option<Thresholds> {
-        self.background.preemptive.as_ref().map(|of| of.thresholds)
+    fn group_of_reset(&self, group: u32) -> Option<&Group> {
+        let groups = &self.background.preemptive.as_ref()?.groups;
+        groups.get(group as usize)
+    }
+
+    /// Commands of a host on a group of zones that have not completed.
+    pub(crate) fn pending_of_group(&self, group: u32) -> u32 {
+        self.group_of_reset(group).map_or(0, |of| of.pending)
+    }
+
+    /// Zones, or lines of elements, whose erasure S2 has begun.
+    pub(crate) fn begun_whole(&self, group: u32) -> u32 {
+        self.group_of_reset(group).map_or(0, |of| of.begun_whole)
+    }
+
+    /// Fills that have not ended.
+    pub(crate) fn fills_running(&self) -> u32 {
+        self.background.fills
     }
 
     fn reset_group(&mut self, group: u32) -> Option<&mut Group> {
@@ -184,35 +229,23 @@ impl Drive {
     #[cold]
     pub(crate) fn allocate_by_thresholds(&mut self, zone: ZoneId, at: Nanos) -> u32 {
         let group = self.flash.layout().group_of(zone.0);
-        let evaluate = self.thresholds().map(|of| of.evaluate);
-        if evaluate == Some(Evaluate::Allocation) {
-            self.compare_free(group, at);
-        }
+        self.after(ResetEvent::BeforeAllocation, group, at);
         if self.flash.elements().is_none() && self.pool(group).0 == 0 {
             self.promise_victim(group, at);
+        } else {
+            self.choose_flash(zone);
         }
         let physical = self.mapping.map(zone, &mut self.flash);
         if self.flash.elements().is_some() && self.flash.stale_blocks(physical) > 0 {
             // Not enough elements were free.
             self.promise(physical, at);
         }
-        let now = self.now;
-        if let Some(pace) = self.pace(group) {
-            pace.allocates(now);
-        }
-        self.counts_changed(group);
-        if evaluate == Some(Evaluate::Change) {
-            self.compare_free(group, at);
-        }
+        self.after(ResetEvent::Allocated, group, at);
         physical
     }
 
-    fn pace(&mut self, group: u32) -> Option<&mut Pace> {
-        self.reset_group(group)?.pace.as_mut()
-    }
-
     /// How long the erasure of a row takes.
-    fn row_time(&self) -> Nanos {
+    pub(crate) fn row_time(&self) -> Nanos {
         let config = self.config();
         let erasures = match config.media.planes {
             PlaneMode::Single => config.geometry.planes,
@@ -224,18 +257,11 @@ impl Drive {
     /// A command of a host was accepted, and is through the front end at `at`.
     #[cold]
     pub(crate) fn host_begins(&mut self, op: Op, at: Nanos) {
-        let evaluate = self.thresholds().map(|of| of.evaluate);
-        let (now, row) = (self.now, self.row_time());
         for group in self.groups_of(op) {
             if let Some(of) = self.reset_group(group) {
                 of.pending += 1;
-                if let Some(pace) = &mut of.pace {
-                    pace.pause_ends(now, row);
-                }
             }
-            if evaluate == Some(Evaluate::Command) {
-                self.compare_free(group, at);
-            }
+            self.after(ResetEvent::CommandBegins, group, at);
         }
     }
 
@@ -247,12 +273,8 @@ impl Drive {
             if let Some(of) = self.reset_group(group) {
                 debug_assert!(of.pending > 0, "a command ends once");
                 of.pending -= 1;
-                if let Some(pace) = &mut of.pace
-                    && of.pending == 0
-                {
-                    pace.pause_begins(now);
-                }
             }
+            self.after(ResetEvent::CommandEnds, group, now);
             self.group_may_erase(group);
         }
     }
@@ -337,10 +359,7 @@ impl Drive {
     /// Zones of a group have lost flash, by a command that is through the front end at `at`.
     #[cold]
     pub(super) fn flash_was_given_back(&mut self, group: u32, at: Nanos) {
-        self.counts_changed(group);
-        if self.thresholds().map(|of| of.evaluate) == Some(Evaluate::Change) {
-            self.compare_free(group, at);
-        }
+        self.after(ResetEvent::Released, group, at);
         self.look_if_needed(group, at);
     }
 
@@ -348,7 +367,7 @@ impl Drive {
     pub(super) fn resume_thresholds(&mut self, start: Nanos) {
         let groups = self.background.preemptive.as_ref();
         for group in 0..groups.map_or(0, |of| of.groups()) {
-            self.counts_changed(group);
+            self.after(ResetEvent::Resumed, group, start);
             self.look_if_needed(group, start);
         }
     }
@@ -388,30 +407,35 @@ impl Drive {
 
     // ---- states ----------------------------------------------------------
 
-    /// `Z_invalid` or `Z_free` has changed: goes between S0 and S1 if that follows.
-    fn counts_changed(&mut self, group: u32) {
-        let (_, invalid) = self.pool(group);
-        let partial = self.thresholds().and_then(|of| of.invalid_zones);
-        let state = match partial {
-            Some(threshold) if invalid >= threshold => ResetState::Partial,
-            _ => ResetState::Serving,
-        };
-        if let Some(of) = self.reset_group(group)
-            && of.state != ResetState::Full
-        {
-            of.state = state;
+    /// Something happened: asks which state a group is in now. S2 begins at `at`.
+    #[inline]
+    fn after(&mut self, event: ResetEvent, group: u32, at: Nanos) {
+        let events = self.background.preemptive.as_ref().map(|of| of.events);
+        if events.is_some_and(|events| events.has(event)) {
+            self.state_follows(event, group, at);
+        } else if event.changes_counts() {
+            self.record_reset_state();
         }
-        self.record_reset_state();
     }
 
-    /// Compares `Z_free` with its threshold; S2 begins at `at`.
-    fn compare_free(&mut self, group: u32, at: Nanos) {
-        let Some(thresholds) = self.thresholds() else {
+    fn state_follows(&mut self, event: ResetEvent, group: u32, at: Nanos) {
+        let state = self.ask_state(event, group);
+        let Some(of) = self.reset_group(group) else {
             return;
         };
-        let (free, _) = self.pool(group);
-        if free <= thresholds.free_zones && self.has_victim(group) {
-            self.enter_full(group, at);
+        let before = of.state;
+        match state {
+            Some(ResetState::Full) => self.enter_full(group, at),
+            Some(state) if before != ResetState::Full => of.state = state,
+            _ => {}
+        }
+        if event.changes_counts() || self.reset_state(group) != Some(before) {
+            self.record_reset_state();
+        }
+        // Nothing else may come that a group waits for which has just got to S1.
+        let is_partial = self.reset_state(group) == Some(ResetState::Partial);
+        if is_partial && before != ResetState::Partial && !event.changes_counts() {
+            self.look_at(group, at);
         }
     }
 
@@ -494,60 +518,45 @@ impl Drive {
         }
     }
 
-    /// S1: erases the next row, if nothing of the host is pending.
+    /// S1: erases the next row, if it is time for one.
     fn erase_row(&mut self, group: u32) {
-        let is_busy = self.host_in_flight[group as usize] > 0 || self.background.fills > 0;
-        let is_idle = |of: &mut Group| of.pending == 0 && of.under_way == 0;
-        if is_busy || !self.reset_group(group).is_some_and(is_idle) {
+        if self.group_of_reset(group).is_none_or(|of| of.under_way > 0) {
             return;
         }
-        if self.waits_for_pause(group) {
-            return;
-        }
-        if let Some((physical, blocks)) = self.take_to_erase(group, false) {
+        let whole = match self.ask_step(group) {
+            ResetStep::Wait => return,
+            ResetStep::LookAt(at) => return self.look_once_at(group, at),
+            ResetStep::Row => false,
+            ResetStep::Zone => true,
+        };
+        if let Some((physical, blocks)) = self.take_to_erase(group, whole) {
             self.erase_blocks(group, physical, blocks, Cause::ResetErase);
         }
     }
 
-    /// Whether a row could begin, and waits for a better time. The group is looked
-    /// at then.
-    fn waits_for_pause(&mut self, group: u32) -> bool {
-        let (now, row) = (self.now, self.row_time());
-        let demand = (self.spare_zones(group), self.rows_of_next(group));
-        let Some(pace) = self.pace(group) else {
-            return false;
+    /// Looks at a group at a time to come, unless one is looked at until then anyway.
+    fn look_once_at(&mut self, group: u32, at: Nanos) {
+        let now = self.now;
+        let Some(of) = self.reset_group(group) else {
+            return;
         };
-        let at = pace.next_row(now, row, demand);
-        if at > now && pace.wants_look(now, at) {
+        if !of.look.is_some_and(|look| look > now && look <= at) {
+            of.look = Some(at);
             self.look_at(group, at);
         }
-        at > now
     }
 
     /// S2: erases zones one at a time until enough are free, or it has erased as
     /// many as it may; then it ends.
     fn full_goes_on(&mut self, group: u32) {
-        let thresholds = self.thresholds();
-        let (free, _) = self.pool(group);
-        // Before the allocation that has brought this about, there was one more.
-        let is_enough = thresholds.is_none_or(|of| match of.evaluate {
-            Evaluate::Allocation => free >= of.free_zones,
-            Evaluate::Command | Evaluate::Change => free > of.free_zones,
-        });
-        let at_once = thresholds.and_then(|of| of.zones_at_once);
-        let most = at_once.map(|zones| zones.saturating_mul(self.parts_of_zone()));
-        let Some(of) = self.reset_group(group) else {
-            return;
-        };
-        let is_enough = is_enough || most.is_some_and(|most| of.begun_whole >= most);
         while let Some((physical, blocks)) = self.next_promised(group) {
             if self.erase_promised(group, physical, blocks) {
                 return;
             }
         }
-        let next = match is_enough {
-            true => None,
-            false => self.take_to_erase(group, true),
+        let next = match self.ask_for_more(group) {
+            true => self.take_to_erase(group, true),
+            false => None,
         };
         if let Some((physical, blocks)) = next {
             if let Some(of) = self.reset_group(group) {
@@ -571,7 +580,8 @@ impl Drive {
         of.begun_whole = 0;
         let held = std::mem::take(&mut of.held);
         let held_fills = std::mem::take(&mut of.held_fills);
-        self.counts_changed(group);
+        let now = self.now;
+        self.after(ResetEvent::Served, group, now);
         for request in held {
             self.step(request);
         }

@@ -41,6 +41,14 @@ impl Tasks {
         self.tasks.get_mut(task)
     }
 
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut Task> {
+        self.tasks.values_mut()
+    }
+
+    pub(super) fn get(&self, task: u32) -> Option<&Task> {
+        self.tasks.get(task)
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Task)> {
         self.tasks.iter()
     }

@@ -8,6 +8,8 @@ use zonelab_nvme::zns::ZoneState;
 
 use super::{Flush, NONE, Parked, Program, Waiting, WriteBuffer, Writer, ZoneBlocks, blocks_of};
 use crate::account::Cause;
+use crate::conventional::Role;
+use crate::counterfactual::{Factor, Factors};
 use crate::draw::Draw;
 use crate::drive::{Drive, Owner, Stage};
 use crate::event::Event;
@@ -130,12 +132,19 @@ impl Drive {
                 self.leave_line(head);
                 continue;
             }
-            let room = buffer.size_lbas - buffer.fill_lbas;
+            // What is absent takes more than there is.
+            let room = buffer.size_lbas.saturating_sub(buffer.fill_lbas);
             let left = head.count - buffer.head_lbas;
             let turn = buffer.turn_of(&head).unwrap_or(left);
             let share = buffer.share_of(&head, room).unwrap_or(left);
             // Fits: no more than is left.
-            let taken = u64::from(left.min(turn).min(share)).min(room) as u32;
+            let mut taken = u64::from(left.min(turn).min(share)).min(room) as u32;
+            if self.absence.is_some() && self.takes_no_room(&head) {
+                taken = left;
+            }
+            let Some(buffer) = &mut self.buffer else {
+                return;
+            };
             buffer.fill_lbas += u64::from(taken);
             buffer.head_lbas += taken;
             buffer.zones[zone.0 as usize].admitted += taken;
@@ -357,12 +366,16 @@ impl Drive {
     /// A unit leaves for its die.
     fn leave(&mut self, slot: u32) {
         let lba_bytes = u64::from(self.config().lba_bytes);
+        if self.is_tracked() && self.leaves_at_once(slot) {
+            return self.start_program(slot);
+        }
         if let Some(buffer) = &mut self.buffer
             && let Some(rate) = buffer.drain_bytes_per_s
         {
             let program = buffer.programs.at(slot);
             let bytes = u64::from(program.end - program.first) * lba_bytes;
             buffer.drain_free_at = self.now.saturating_add(transfer(bytes, rate));
+            buffer.leaving = slot;
             self.events.push(buffer.drain_free_at, Event::Drain);
         }
         self.start_program(slot);
@@ -397,6 +410,9 @@ impl Drive {
             Cause::HostWrite
         };
         let is_collected = !self.conventional.is_empty() && self.is_collected(zone);
+        if self.recorder.is_some() && !self.conventional.is_empty() {
+            self.record_program(slot, is_collected);
+        }
         let (_, before) = self.flash.totals();
         let groups = self
             .flash
@@ -470,6 +486,73 @@ impl Drive {
             self.drain_is_quiet();
         }
         self.admit();
+    }
+
+    // ---- without a factor ------------------------------------------------
+
+    /// Says whose program is about to leave. Returns whether that takes no time.
+    #[cold]
+    fn leaves_at_once(&mut self, slot: u32) -> bool {
+        let Some(program) = self.buffer.as_mut().map(|buffer| *buffer.programs.at(slot)) else {
+            return false;
+        };
+        let range = (program.first, program.end);
+        self.mark_program(slot, (program.zone, program.physical), range);
+        self.is_program_absent(slot, program.is_fill)
+    }
+
+    fn is_program_absent(&mut self, slot: u32, is_fill: bool) -> bool {
+        let cause = if is_fill {
+            Cause::FinishFill
+        } else {
+            Cause::HostWrite
+        };
+        let tracking = self.flash.media_mut().tracking_mut();
+        tracking.is_some_and(|tracking| tracking.is_absent(Owner::Program(slot).token(), cause))
+    }
+
+    /// Whether a write in the line holds back nobody: a fill, or what a collection moves, that is
+    /// absent.
+    #[cold]
+    fn takes_no_room(&self, head: &Waiting) -> bool {
+        match head.whose {
+            Writer::Fill(task) => self.is_absent(Factor::FinishFill, self.request_of_task(task)),
+            Writer::Host(request) => {
+                let role = self.requests.get(request).map(|request| request.role);
+                matches!(role, Some(Role::Collection(_)))
+                    && self.is_absent(Factor::Collection, None)
+            }
+        }
+    }
+
+    /// Some factors are absent from now on: what is on its way ends, and others may go on.
+    pub(crate) fn buffer_leaves_out(&mut self, factors: Factors) {
+        let now = self.now;
+        let leaving = self.buffer.as_mut().and_then(|buffer| {
+            let slot = buffer.leaving;
+            let program = buffer.programs.get(slot).copied();
+            // A program that is over has left long before.
+            program.map(|program| (slot, program.is_fill))
+        });
+        let is_gone = match leaving {
+            Some((slot, is_fill)) => self.is_program_absent(slot, is_fill),
+            None => factors.contains(Factor::HostWrite),
+        };
+        if let Some(buffer) = self.buffer.as_mut().filter(|_| is_gone) {
+            buffer.drain_free_at = buffer.drain_free_at.min(now);
+        }
+        self.drain_on();
+        self.admit();
+    }
+
+    /// Ends a pause of the drain, and lets it go on if it was held.
+    pub(crate) fn end_pause(&mut self) {
+        let now = self.now;
+        if let Some(buffer) = &mut self.buffer {
+            buffer.is_held = false;
+            buffer.paused_until = buffer.paused_until.min(now);
+        }
+        self.drain_on();
     }
 
     // ---- flush, finish, reset --------------------------------------------

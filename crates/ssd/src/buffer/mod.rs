@@ -75,6 +75,8 @@ pub(crate) struct WriteBuffer {
     drain_bytes_per_s: Option<u64>,
     /// No unit leaves before then: one is on its way, ...
     drain_free_at: Nanos,
+    /// (that one, as a program)
+    leaving: u32,
     /// ... there is a pause, ...
     paused_until: Nanos,
     /// ... or until somebody who waits for the programs that run lets them.
@@ -238,6 +240,7 @@ impl WriteBuffer {
             },
             drain_bytes_per_s: buffer.drain_bytes_per_s,
             drain_free_at: Nanos::ZERO,
+            leaving: NONE,
             paused_until: Nanos::ZERO,
             is_held: false,
             holds_media: false,

@@ -344,7 +344,15 @@ impl Drive {
     /// Adds a request of the drive itself.
     pub(super) fn insert_internal(&mut self, request: Request) -> u32 {
         self.internal_requests += 1;
-        self.requests.insert(request)
+        let role = request.role;
+        let index = self.requests.insert(request);
+        if self.is_tracked() {
+            self.mark_internal(index, role);
+        }
+        if self.recorder.is_some() {
+            self.record_internal(index, role);
+        }
+        index
     }
 
     pub(super) fn remove_internal(&mut self, index: u32) -> Request {

@@ -21,7 +21,10 @@ impl Drive {
     fn allocate_zone(&mut self, zone: ZoneId, at: Nanos) -> (u32, Nanos) {
         let physical = match self.erases_by_thresholds() {
             true => self.allocate_by_thresholds(zone, at),
-            false => self.mapping.map(zone, &mut self.flash),
+            false => {
+                self.choose_flash(zone);
+                self.mapping.map(zone, &mut self.flash)
+            }
         };
         // What another zone had accepted for that flash comes first, and its erasure.
         if let Some(last) = self.flash_starts.get(physical as usize) {

@@ -74,6 +74,7 @@ impl Drive {
     /// [`ControlError`] if the action is not possible; nothing has changed then.
     pub fn control(&mut self, now: Nanos, action: &Control) -> Result<(), ControlError> {
         self.catch_up(now);
+        self.watch_is_disturbed();
         let result = match action {
             Control::PreconditionFull { zones } => self.precondition_full(zones.clone()),
             Control::FailZone { zone, to } => self.fail_zone(*zone, *to),

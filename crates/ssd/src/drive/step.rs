@@ -245,6 +245,10 @@ impl Drive {
         };
         let (op, nsid, role) = (request.op, request.nsid, request.role);
         let is_accepted = request.status.is_success();
+        if self.is_tracked() {
+            self.watch_completion(index);
+            self.note_over(index);
+        }
         self.requests.free(index);
         if self.erases_by_thresholds() && is_accepted {
             self.host_ends(op);

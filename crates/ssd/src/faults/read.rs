@@ -2,7 +2,7 @@
 
 use core::ops::RangeInclusive;
 
-use zonelab_config::{Document, Errors, Item, Override, Reported, Table};
+use zonelab_config::{Document, Errors, Item, Override, PutIn, Reported, Table};
 use zonelab_device::{NamespaceId, Nanos};
 use zonelab_nvme::Status;
 
@@ -55,9 +55,33 @@ impl FaultPlan {
     /// # Errors
     /// Everything that is wrong with it, with lines.
     pub fn parse(file: &str, text: &str, overrides: &[Override]) -> Result<Self, Errors> {
-        let document = Document::parse(file, text, overrides)?;
+        Self::parse_with(file, text, overrides, &[])
+    }
+
+    /// Reads a plan with values put in for `$name` in its strings.
+    ///
+    /// # Errors
+    /// As [`Self::parse`], and a name that has no value.
+    pub fn parse_with(
+        file: &str,
+        text: &str,
+        overrides: &[Override],
+        values: &[PutIn],
+    ) -> Result<Self, Errors> {
+        let mut document = Document::parse(file, text, overrides)?;
+        if !values.is_empty() {
+            let _ = document.put_in(values, &|_| true);
+        }
         let plan = plan(&document.root());
         document.finish(plan)
+    }
+
+    /// Reads a plan that is a table of a larger document.
+    ///
+    /// # Errors
+    /// Something is wrong, and was reported.
+    pub fn read(table: &Table<'_>) -> Result<Self, Reported> {
+        plan(table)
     }
 }
 

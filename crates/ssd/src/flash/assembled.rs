@@ -8,6 +8,7 @@ use super::{
     ZoneId,
 };
 use crate::config::EraseWhen;
+use crate::mapping::allocator::ElementId;
 
 impl Flash {
     /// The storage elements, if zones are assembled from them.
@@ -16,8 +17,15 @@ impl Flash {
         self.elements.as_deref()
     }
 
-    /// Gives a zone that has none the elements of least wear. Returns the
-    /// physical zone that they make.
+    /// The next zone of a group gets these elements.
+    pub(crate) fn choose_elements(&mut self, group: u32, elements: Vec<ElementId>) {
+        if let Some(of) = &mut self.elements {
+            of.choose(group, elements);
+        }
+    }
+
+    /// Gives a zone that has none the elements of least wear, or those that were
+    /// chosen. Returns the physical zone that they make.
     pub(crate) fn assemble(&mut self, zone: ZoneId) -> u32 {
         let elements = self
             .elements

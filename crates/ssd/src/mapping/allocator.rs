@@ -244,6 +244,16 @@ impl Allocator {
         Ok(())
     }
 
+    /// Allocates elements that somebody has chosen, all of which are available and
+    /// different.
+    pub(crate) fn allocate_these(&mut self, elements: &[ElementId]) {
+        for element in elements {
+            let (lun, n) = (self.lun(*element), element.0 % self.elements_per_lun);
+            self.order.set(lun, n as usize, Tournaments::ABSENT);
+            self.allocated(lun, n as usize);
+        }
+    }
+
     /// How many times in a row [`Allocator::allocate`] would succeed.
     #[must_use]
     pub fn zones_left(&self, per_lun: u32) -> u32 {

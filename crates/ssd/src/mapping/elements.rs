@@ -76,6 +76,8 @@ pub struct Elements {
     zones: u32,
     /// See [`Self::has_given_back_stale`].
     has_given_back_stale: bool,
+    /// What the next zone gets, if somebody has chosen: LUN by LUN.
+    choice: Vec<ElementId>,
     /// Scratch.
     chosen: Vec<ElementId>,
     turns: Vec<(u64, u32, ElementId)>,
@@ -271,6 +273,7 @@ impl Elements {
             trimmed: Vec::new(),
             zones,
             has_given_back_stale: false,
+            choice: Vec::new(),
             chosen: Vec::new(),
             turns: Vec::new(),
         };

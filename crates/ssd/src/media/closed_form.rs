@@ -1,5 +1,7 @@
 //! The engine for service in order of arrival: one time per resource.
 
+mod without;
+
 use zonelab_device::Nanos;
 
 use super::idle::IdleWaits;
@@ -7,6 +9,7 @@ use super::{FlashKind, FlashOp};
 use crate::account::{Cause, Ledger, Resource};
 use crate::event::{Event, EventQueue};
 use crate::record::Work;
+use without::Flights;
 
 /// Channels and units, each with the time at which it is next free.
 #[derive(Clone, Debug)]
@@ -20,6 +23,8 @@ pub(super) struct ClosedForm {
     /// The event that is queued on behalf of those who wait for a unit to be
     /// idle, deadlines apart; [`Nanos::MAX`]: none.
     wake_at: Vec<Nanos>,
+    /// Groups that have not ended, if they are tracked.
+    flights: Option<Box<Flights>>,
     pub(super) ledger: Ledger,
 }
 
@@ -43,6 +48,7 @@ impl ClosedForm {
             channels: vec![Nanos::ZERO; channels as usize],
             waits: IdleWaits::new(count),
             wake_at: vec![Nanos::MAX; count],
+            flights: None,
             ledger: Ledger::new(channels, count as u32),
         }
     }
@@ -56,11 +62,46 @@ impl ClosedForm {
         ops: &[FlashOp],
         events: &mut EventQueue,
     ) {
+        if self.flights.is_some() {
+            return self.submit_tracked(now, token, cause, ops, events);
+        }
         let mut end = now;
         for op in ops {
             end = end.max(self.reserve(now, token, cause, op));
         }
         events.push(end, Event::GroupDone(token));
+    }
+
+    #[cold]
+    fn submit_tracked(
+        &mut self,
+        now: Nanos,
+        token: u32,
+        cause: Cause,
+        ops: &[FlashOp],
+        events: &mut EventQueue,
+    ) {
+        let mut end = now;
+        let mut planned = Vec::with_capacity(ops.len());
+        for op in ops {
+            planned.push((*op, self.plan(now, op, None)));
+            end = end.max(self.reserve(now, token, cause, op));
+        }
+        if let Some(flights) = &mut self.flights {
+            flights.add(now, (token, cause), planned);
+        }
+        events.push(end, Event::GroupDone(token));
+    }
+
+    /// Keeps account of groups from now on.
+    pub(super) fn track(&mut self) {
+        self.flights.get_or_insert_default();
+    }
+
+    /// Groups that have not ended, if they are tracked.
+    pub(super) fn present(&self, now: Nanos) -> Vec<(u32, Cause)> {
+        let flights = self.flights.as_deref();
+        flights.map_or_else(Vec::new, |flights| flights.after(now).collect())
     }
 
     /// Reserves what `op` needs; returns when it ends.

@@ -74,15 +74,18 @@
 mod closed_form;
 mod event_driven;
 mod idle;
+mod tracking;
 
 use zonelab_device::Nanos;
 
 use crate::account::{Cause, Ledger};
 use crate::config::{ChannelArbitration, DiePolicy, MediaConfig, PageRegister, Suspend};
+use crate::counterfactual::Factors;
 use crate::event::{Event, EventQueue};
 
 use closed_form::ClosedForm;
 use event_driven::EventDriven;
+pub(crate) use tracking::Tracking;
 
 /// What a flash operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +130,8 @@ impl FlashOp {
 #[derive(Clone, Debug)]
 pub struct Media {
     engine: Engine,
+    /// Whose groups are, on a drive that is watched.
+    tracking: Option<Box<Tracking>>,
 }
 
 #[derive(Clone, Debug)]
@@ -166,6 +171,7 @@ impl Media {
             let engine = ClosedForm::new(channel_of_unit, channels, hold);
             Self {
                 engine: Engine::ClosedForm(engine),
+                tracking: None,
             }
         } else {
             Self::event_driven(channel_of_unit, channels, config)
@@ -188,6 +194,7 @@ impl Media {
         let engine = EventDriven::new(channel_of_unit, channels, config);
         Self {
             engine: Engine::EventDriven(engine),
+            tracking: None,
         }
     }
 
@@ -210,11 +217,42 @@ impl Media {
         ops: &[FlashOp],
         events: &mut EventQueue,
     ) {
+        if let Some(tracking) = &mut self.tracking
+            && tracking.comes(token, cause)
+        {
+            events.push(now, Event::GroupDone(token));
+            return;
+        }
         let units = ops.iter().map(|op| op.unit);
         on_engine!(&mut self.engine, e => {
             e.ledger.count(cause, units);
             e.submit(now, token, cause, ops, events);
         });
+    }
+
+    /// Keeps account from now on of the groups that have not ended, and of whose they are.
+    /// Groups that are there already are not known.
+    pub fn track(&mut self) {
+        self.tracking.get_or_insert_default();
+        on_engine!(&mut self.engine, e => e.track());
+    }
+
+    /// Whose groups are, if that is tracked.
+    pub(crate) fn tracking_mut(&mut self) -> Option<&mut Tracking> {
+        self.tracking.as_deref_mut()
+    }
+
+    /// Does without the work of some factors from `now` on: what runs ends, what waits is done,
+    /// and what comes takes no time. Events due by `now` have been handled. Without
+    /// [`Media::track`] nothing happens.
+    pub fn leave_out(&mut self, now: Nanos, factors: Factors, events: &mut EventQueue) {
+        let present = on_engine!(&self.engine, e => e.present(now));
+        let Some(tracking) = &mut self.tracking else {
+            return;
+        };
+        tracking.begin(factors, present.into_iter());
+        let goes = |token, cause| tracking.is_absent(token, cause);
+        on_engine!(&mut self.engine, e => e.remove(now, goes, events));
     }
 
     /// No transfer keeps its channel longer than `piece_ns`, if another waits.

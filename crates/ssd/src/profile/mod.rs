@@ -65,6 +65,38 @@ pub use figures::{Ceiling, Figures, Limit};
 pub use untimed::untimed;
 pub use write::to_toml;
 
+/// The text of the built-in profile of that name or, for what looks like a path, of the
+/// file that `read` gives, as [`Profile::load`] would parse it.
+///
+/// # Errors
+/// No such profile or file.
+pub fn text_of<E: std::fmt::Display>(
+    name_or_path: &str,
+    read: impl FnOnce(&str) -> Result<String, E>,
+) -> Result<String, Errors> {
+    if is_path(name_or_path) {
+        let text = read(name_or_path);
+        return text.map_err(|error| Problem::of_file(name_or_path, error.to_string(), "").into());
+    }
+    let text = builtin_text(name_or_path).map(str::to_owned);
+    text.ok_or_else(|| builtin::unknown(name_or_path).into())
+}
+
+/// The name of the file that messages about a profile give, by the name or path of it.
+#[must_use]
+pub fn file_of(name_or_path: &str) -> String {
+    if is_path(name_or_path) {
+        name_or_path.to_owned()
+    } else {
+        format!("{name_or_path}.toml")
+    }
+}
+
+/// Whether a profile is named by its path: a slash in it, or `.toml` at its end.
+fn is_path(name: &str) -> bool {
+    name.contains('/') || name.ends_with(".toml")
+}
+
 /// A drive as a file describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
@@ -104,15 +136,8 @@ impl Profile {
         overrides: &[Override],
         read: impl FnOnce(&str) -> Result<String, E>,
     ) -> Result<Self, Errors> {
-        if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
-            let text = read(name_or_path)
-                .map_err(|error| Problem::of_file(name_or_path, error.to_string(), ""))?;
-            return Self::parse(name_or_path, &text, overrides);
-        }
-        match builtin_text(name_or_path) {
-            Some(text) => Self::parse(&format!("{name_or_path}.toml"), text, overrides),
-            None => Err(builtin::unknown(name_or_path).into()),
-        }
+        let text = text_of(name_or_path, read)?;
+        Self::parse(&file_of(name_or_path), &text, overrides)
     }
 
     /// Where the file states the key `path` (`media.read`): a line, or an

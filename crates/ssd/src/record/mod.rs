@@ -17,6 +17,7 @@
 //! | [`ZoneRecord`] | changes of zone states |
 
 mod recorder;
+mod slowest;
 mod spans;
 
 use zonelab_device::{NamespaceId, Nanos, Op, QueueId, Tag, ZoneId};
@@ -41,6 +42,9 @@ pub struct RecordLimits {
     /// ... or starts at `until` or later is neither kept nor counted, changes
     /// of zone states apart.
     pub until: Nanos,
+    /// The slowest commands that are submitted in the window, so many of those that move or look
+    /// at blocks, and as many of the others. They are known whatever else is kept.
+    pub slowest: usize,
 }
 
 impl RecordLimits {
@@ -57,6 +61,7 @@ impl RecordLimits {
             activity: limit,
             from: Nanos::ZERO,
             until: Nanos::MAX,
+            slowest: 0,
         }
     }
 
@@ -68,7 +73,42 @@ impl RecordLimits {
             activity: 0,
             from: Nanos::ZERO,
             until: Nanos::MAX,
+            slowest: 0,
         }
+    }
+}
+
+/// Times of which everything is recorded, in order and apart from each other. None: the whole
+/// window of the limits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Times(Vec<(Nanos, Nanos)>);
+
+impl Times {
+    /// The times that are in any of some ranges, each of which includes its end.
+    pub(crate) fn new(ranges: &[(Nanos, Nanos)]) -> Self {
+        let mut sorted = ranges.to_vec();
+        sorted.sort_unstable();
+        let mut times: Vec<(Nanos, Nanos)> = Vec::new();
+        for (from, to) in sorted {
+            match times.last_mut() {
+                Some(last) if from <= last.1 => last.1 = to.max(last.1),
+                _ => times.push((from, to)),
+            }
+        }
+        Self(times)
+    }
+
+    /// The first and the last of them.
+    fn ends(&self) -> (Nanos, Nanos) {
+        let first = self.0.first().map_or(Nanos::ZERO, |(from, _)| *from);
+        let last = self.0.last().map_or(Nanos::ZERO, |(_, to)| *to);
+        (first, last)
+    }
+
+    /// Whether what lasts from `start` to `end` touches one of them.
+    pub(crate) fn touches(&self, start: Nanos, end: Nanos) -> bool {
+        let next = self.0.partition_point(|(_, to)| *to < start);
+        self.0.is_empty() || self.0.get(next).is_some_and(|(from, _)| *from <= end)
     }
 }
 
@@ -266,6 +306,9 @@ pub struct Record {
     pub counters: Kept<CounterRecord>,
     /// From when on records were dropped; `None`: none were.
     pub complete_until: Option<Nanos>,
+    /// The slowest commands of the window ([`RecordLimits::slowest`]), the slowest first: those
+    /// that move or look at blocks, then the others.
+    pub slowest: Vec<CommandRecord>,
 }
 
 impl Record {

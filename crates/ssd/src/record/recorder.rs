@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use zonelab_device::{Command, Nanos, QueueId, Tag, ZoneId};
 use zonelab_nvme::Status;
 
+use super::slowest::Slowest;
 use super::{
     BackgroundKind, BackgroundRecord, CommandRecord, Counter, CounterRecord, Kept, Record,
-    RecordLimits, Served, ZoneHistory, ZoneRecord,
+    RecordLimits, Served, Times, ZoneHistory, ZoneRecord,
 };
+use crate::conventional::Role;
 use crate::drive::{Drive, Owner};
 
 /// Records of counters for each record of another kind that may be kept.
@@ -26,6 +28,9 @@ pub(crate) struct ZoneLog {
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     limits: RecordLimits,
+    /// Nothing else is recorded, and no counters, if there are any.
+    times: Times,
+    slowest: Slowest,
     complete_until: Option<Nanos>,
     next_command: u64,
     commands: Kept<CommandRecord>,
@@ -75,7 +80,7 @@ pub(crate) struct Begin {
 }
 
 /// Puts `value` at `index`, and gives back what was there.
-fn put<T>(list: &mut Vec<Option<T>>, index: u32, value: T) -> Option<T> {
+pub(super) fn put<T>(list: &mut Vec<Option<T>>, index: u32, value: T) -> Option<T> {
     let index = index as usize;
     if list.len() <= index {
         list.resize_with(index + 1, || None);
@@ -83,14 +88,16 @@ fn put<T>(list: &mut Vec<Option<T>>, index: u32, value: T) -> Option<T> {
     list[index].replace(value)
 }
 
-fn take<T>(list: &mut [Option<T>], index: u32) -> Option<T> {
+pub(super) fn take<T>(list: &mut [Option<T>], index: u32) -> Option<T> {
     list.get_mut(index as usize).and_then(Option::take)
 }
 
 impl Recorder {
-    fn new(limits: &RecordLimits, has_buffer: bool, has_thresholds: bool) -> Self {
+    fn new(limits: &RecordLimits, times: Times, has_buffer: bool, has_thresholds: bool) -> Self {
         Self {
             limits: *limits,
+            times,
+            slowest: Slowest::new(limits),
             has_buffer,
             has_thresholds,
             complete_until: None,
@@ -111,6 +118,10 @@ impl Recorder {
     fn close(&mut self, at: Nanos) {
         let earliest = self.complete_until.map_or(at, |until| until.min(at));
         self.complete_until = Some(earliest);
+    }
+
+    fn touches(&self, start: Nanos, end: Nanos) -> bool {
+        self.limits.touches(start, end) && self.times.touches(start, end)
     }
 
     /// Whether something that begins now is kept, of a kind with `kept` records
@@ -140,6 +151,7 @@ impl Recorder {
             started: None,
             completed: None,
         };
+        self.slowest.submitted(slot, &record);
         if now >= self.limits.until {
             return number;
         }
@@ -156,6 +168,7 @@ impl Recorder {
     }
 
     fn completed(&mut self, now: Nanos, slot: u32, status: Status) {
+        self.slowest.completed(now, slot, status);
         if let Some(mut record) = take(&mut self.in_flight, slot) {
             record.completed = Some((now, status));
             self.file_command(now, record);
@@ -165,7 +178,7 @@ impl Recorder {
     /// Keeps a command that has ended now, or never will.
     fn file_command(&mut self, now: Nanos, record: CommandRecord) {
         self.open_commands -= 1;
-        if self.limits.touches(record.submitted, now) {
+        if self.touches(record.submitted, now) {
             let dropped = self.commands.dropped;
             self.commands.add(record, self.limits.activity);
             if self.commands.dropped > dropped {
@@ -237,7 +250,7 @@ impl Recorder {
 
     /// Keeps a background operation that has ended now, or never will.
     fn file_background(&mut self, now: Nanos, record: BackgroundRecord) {
-        if self.limits.touches(record.start, now) {
+        if self.touches(record.start, now) {
             let dropped = self.background.dropped;
             self.background.add(record, self.limits.activity);
             if self.background.dropped > dropped {
@@ -271,7 +284,7 @@ impl Recorder {
 
     fn counts(&mut self, now: Nanos, counter: Counter, value: u64) {
         let (before, last) = self.values[counter as usize];
-        if before == value || now >= self.limits.until {
+        if before == value || now >= self.limits.until || self.times != Times::default() {
             return;
         }
         self.values[counter as usize].0 = value;
@@ -299,6 +312,7 @@ impl Recorder {
 
     /// Power is lost: commands never complete, and background operations end here.
     fn power_cut(&mut self, now: Nanos) {
+        self.slowest.power_cut();
         for record in core::mem::take(&mut self.in_flight).into_iter().flatten() {
             self.file_command(now, record);
         }
@@ -319,7 +333,8 @@ impl Recorder {
         for (_, running) in core::mem::take(&mut self.running) {
             self.file_background(now, running.record);
         }
-        for counter in Counter::ALL {
+        let counts = self.times == Times::default();
+        for counter in Counter::ALL.into_iter().filter(|_| counts) {
             let (value, last) = self.values[counter as usize];
             let exists = counter.exists(self.has_buffer, self.has_thresholds);
             if exists && last.is_none() && now >= self.limits.from {
@@ -337,6 +352,7 @@ impl Recorder {
             background: self.background,
             counters: self.counters,
             complete_until: self.complete_until,
+            slowest: self.slowest.into_records(),
         }
     }
 }
@@ -345,6 +361,24 @@ impl Drive {
     /// Starts to record; what was recorded before is dropped. On a drive that
     /// has done nothing yet, the record covers its whole life.
     pub fn record(&mut self, limits: &RecordLimits) {
+        self.record_at(limits, Times::default());
+    }
+
+    /// As [`Drive::record`], of what touches some ranges of time, ends included, and no counters
+    /// or zone changes: at most `limit` records of each kind.
+    pub fn record_times(&mut self, ranges: &[(Nanos, Nanos)], limit: usize) {
+        let times = Times::new(ranges);
+        let (from, to) = times.ends();
+        let limits = RecordLimits {
+            zone_changes: 0,
+            from,
+            until: to.saturating_add(Nanos(1)),
+            ..RecordLimits::everything(limit)
+        };
+        self.record_at(&limits, times);
+    }
+
+    fn record_at(&mut self, limits: &RecordLimits, times: Times) {
         let records_activity = limits.activity > 0;
         self.zones
             .keep_journal(limits.zone_changes > 0 || records_activity);
@@ -354,11 +388,18 @@ impl Drive {
         };
         let has_buffer = self.buffer.is_some();
         let has_thresholds = self.erases_by_thresholds();
-        let recorder = || Box::new(Recorder::new(limits, has_buffer, has_thresholds));
+        let recorder = || {
+            Box::new(Recorder::new(
+                limits,
+                times.clone(),
+                has_buffer,
+                has_thresholds,
+            ))
+        };
         self.recorder = records_activity.then(recorder);
         let ledger = self.flash.media_mut().ledger_mut();
         if records_activity {
-            ledger.record(limits);
+            ledger.record_times(limits, times);
             self.record_zone_counts();
             self.record_buffer_fill();
             self.record_reset_state();
@@ -447,14 +488,17 @@ impl Drive {
         };
         let number = recorder.submitted(now, slot, command);
         recorder.counts(now, Counter::CommandsInFlight, in_flight);
-        self.record_served(Owner::Request(slot), Served::Command(number));
+        self.record_served(Owner::Request(slot), Some(Served::Command(number)));
     }
 
     /// The front end lets a command through at `at`.
     #[cold]
     pub(crate) fn record_start(&mut self, slot: u32, at: Nanos) {
-        let in_flight = self.recorder.as_mut().map(|of| &mut of.in_flight);
-        if let Some(Some(record)) = in_flight.and_then(|of| of.get_mut(slot as usize)) {
+        let Some(recorder) = &mut self.recorder else {
+            return;
+        };
+        recorder.slowest.started(slot, at);
+        if let Some(Some(record)) = recorder.in_flight.get_mut(slot as usize) {
             record.started = Some(at);
         }
     }
@@ -471,6 +515,7 @@ impl Drive {
 
     /// Power has been lost.
     pub(crate) fn record_power_cut(&mut self) {
+        self.watch_is_disturbed();
         let now = self.now;
         if let Some(recorder) = &mut self.recorder {
             recorder.power_cut(now);
@@ -491,14 +536,20 @@ impl Drive {
 
     /// A task of the background operation `number` begins.
     pub(crate) fn record_task(&mut self, task: u32, number: u64) {
+        if self.is_tracked() {
+            self.mark_task(task);
+        }
         if let Some(recorder) = &mut self.recorder {
             recorder.task_begins(task, number);
-            self.record_served(Owner::Task(task), Served::Background(number));
+            self.record_served(Owner::Task(task), Some(Served::Background(number)));
         }
     }
 
     /// A task begins that does a part of what `other` was to do.
     pub(crate) fn record_task_beside(&mut self, task: u32, other: u32) {
+        if self.is_tracked() {
+            self.mark_task(task);
+        }
         let of = |recorder: &Recorder| Some(recorder.tasks.get(other as usize)?.as_ref()?.number);
         if let Some(number) = self.recorder.as_deref().and_then(of) {
             self.record_task(task, number);
@@ -529,8 +580,31 @@ impl Drive {
         }
     }
 
+    /// A request of the drive itself has been given its slot.
+    #[cold]
+    pub(crate) fn record_internal(&mut self, slot: u32, role: Role) {
+        let served = match role {
+            Role::Collection(_) => Some(Served::Collection),
+            Role::Part(of) => {
+                let in_flight = self.recorder.as_ref().map(|of| &of.in_flight);
+                let command = in_flight.and_then(|all| all.get(of as usize)?.as_ref());
+                command.map(|command| Served::Command(command.number))
+            }
+            Role::Zoned | Role::Conventional(_) => None,
+        };
+        self.record_served(Owner::Request(slot), served);
+    }
+
+    /// A program of the write buffer is about to start: it serves several commands, unless it is
+    /// garbage collection's.
+    #[cold]
+    pub(crate) fn record_program(&mut self, slot: u32, is_collection: bool) {
+        let served = is_collection.then_some(Served::Collection);
+        self.record_served(Owner::Program(slot), served);
+    }
+
     /// Flash operations of `owner` serve `served`. What is full stops the rest.
-    fn record_served(&mut self, owner: Owner, served: Served) {
+    fn record_served(&mut self, owner: Owner, served: Option<Served>) {
         let now = self.now;
         let (Some(recorder), Some(log)) = (
             &mut self.recorder,

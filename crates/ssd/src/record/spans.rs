@@ -2,7 +2,7 @@
 
 use zonelab_device::Nanos;
 
-use super::{Kept, RecordLimits};
+use super::{Kept, RecordLimits, Times};
 use crate::account::{Cause, Resource};
 use crate::media::FlashKind;
 
@@ -13,6 +13,8 @@ pub enum Served {
     Command(u64),
     /// A background operation, by its number.
     Background(u64),
+    /// Garbage collection of a conventional namespace.
+    Collection,
 }
 
 /// A time during which one resource was busy with one flash operation.
@@ -54,6 +56,7 @@ pub struct Work {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SpanLog {
     limits: RecordLimits,
+    times: Times,
     /// How many spans are kept.
     room: usize,
     spans: Kept<Span>,
@@ -65,9 +68,10 @@ pub(crate) struct SpanLog {
 
 impl SpanLog {
     /// An empty log.
-    pub(crate) fn new(limits: &RecordLimits) -> Self {
+    pub(crate) fn new(limits: &RecordLimits, times: Times) -> Self {
         Self {
             limits: *limits,
+            times,
             room: limits.activity,
             spans: Kept::default(),
             dropped_from: None,
@@ -75,13 +79,13 @@ impl SpanLog {
         }
     }
 
-    /// Groups with `token` serve `served` from now on.
-    pub(crate) fn serve(&mut self, token: u32, served: Served) {
+    /// Groups with `token` serve `served` from now on, or nobody in particular.
+    pub(crate) fn serve(&mut self, token: u32, served: Option<Served>) {
         let index = token as usize;
         if self.served.len() <= index {
             self.served.resize(index + 1, None);
         }
-        self.served[index] = Some(served);
+        self.served[index] = served;
     }
 
     /// Adds a booking.
@@ -93,7 +97,7 @@ impl SpanLog {
         (start, end): (Nanos, Nanos),
         work: Work,
     ) {
-        if !self.limits.touches(start, end) {
+        if !self.limits.touches(start, end) || !self.times.touches(start, end) {
             return;
         }
         let Work { token, kind, ready } = work;

@@ -139,11 +139,11 @@ impl Db {
 fn in_memory(inner: &Inner, key: &[u8]) -> Option<Option<Content>> {
     let found =
         |tag: Tag, value: super::super::Value<'_>| (!tag.is_delete()).then(|| value.to_content());
-    if let Some(entry) = inner.memtable.borrow().borrow().get(key) {
+    if let Some(entry) = inner.memtable.borrow().borrow_mut().get(key) {
         return Some(found(entry.tag, entry.value));
     }
     for immutable in inner.immutables.borrow().iter().rev() {
-        if let Some(entry) = immutable.table.borrow().get(key) {
+        if let Some(entry) = immutable.table.borrow_mut().get(key) {
             return Some(found(entry.tag, entry.value));
         }
     }

@@ -10,7 +10,7 @@ use super::super::cache::BlockBytes;
 use super::super::entry::Entry;
 use super::super::error::DbError;
 use super::super::version::FileMeta;
-use super::contents::decode_entry;
+use super::contents::{TableContents, decode_entry};
 use super::open::{Block, Table};
 use crate::Content;
 use crate::files::FilesError;
@@ -36,8 +36,8 @@ enum Loaded {
     Nothing,
     /// Entries, and the place of the present one and of the next.
     Bytes(BlockBytes, usize, usize),
-    /// On a device without data: the present entry, and the end.
-    Entries(usize, usize),
+    /// On a device without data: whose entries, the present one, and the end.
+    Entries(Rc<TableContents>, usize, usize),
 }
 
 /// Blocks that are on their way.
@@ -89,8 +89,8 @@ impl RunCursor {
         match &self.loaded {
             Loaded::Nothing => None,
             Loaded::Bytes(bytes, at, end) => Some(decode_entry(&bytes[*at..*end])?.0),
-            Loaded::Entries(at, end) => {
-                let shadow = self.tables.front()?.table.contents.shadow.as_ref()?;
+            Loaded::Entries(of, at, end) => {
+                let shadow = of.shadow.as_ref()?;
                 (at < end).then(|| shadow.at(*at))
             }
         }
@@ -107,7 +107,7 @@ impl RunCursor {
                     self.loaded = Loaded::Nothing;
                 }
             }
-            Loaded::Entries(at, end) => {
+            Loaded::Entries(_, at, end) => {
                 *at += 1;
                 if at == end {
                     self.loaded = Loaded::Nothing;
@@ -249,7 +249,7 @@ impl RunCursor {
             },
             (Err(()), Some(shadow)) => {
                 let (from, to) = shadow.range(from, to);
-                Loaded::Entries(from, to)
+                Loaded::Entries(Rc::clone(&file.table.contents), from, to)
             }
             (Err(()), None) => Loaded::Nothing,
         };

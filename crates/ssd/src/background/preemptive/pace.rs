@@ -51,8 +51,6 @@ pub(super) struct Pace {
     pauses: [(u64, u64); AGES.len()],
     /// Since when nothing is pending.
     since: Option<Nanos>,
-    /// A look at the group at this time is in the queue of events.
-    look: Option<Nanos>,
 }
 
 impl Pace {
@@ -65,7 +63,6 @@ impl Pace {
             room: 0,
             pauses: [(0, 0); AGES.len()],
             since: None,
-            look: None,
         }
     }
 
@@ -145,15 +142,6 @@ impl Pace {
             Some((false, end)) => since.saturating_add(Nanos(end)),
             _ => now,
         }
-    }
-
-    /// Whether a look `at` that time has to be put into the queue of events.
-    pub(super) fn wants_look(&mut self, now: Nanos, at: Nanos) -> bool {
-        let is_there = self.look.is_some_and(|look| look > now && look <= at);
-        if !is_there {
-            self.look = Some(at);
-        }
-        !is_there
     }
 }
 

@@ -20,6 +20,7 @@ use std::ops::Range;
 
 use crate::config::Victim;
 use crate::drive::{Drive, Stage};
+use crate::policy::{ResetEvent, ZoneToErase};
 
 /// Physical zones of a group, or zones for which it has elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +51,7 @@ impl Drive {
     }
 
     /// `Z_free` and `Z_invalid` of a group.
-    pub(in crate::background) fn pool(&self, group: u32) -> (u32, u32) {
+    pub(crate) fn pool(&self, group: u32) -> (u32, u32) {
         let Some(elements) = self.flash.elements() else {
             return self.mapping.pool_of(group);
         };
@@ -62,18 +63,12 @@ impl Drive {
         groups.get(group as usize)?.current
     }
 
-    /// How many zones more are free than `T_free`.
-    pub(super) fn spare_zones(&self, group: u32) -> u32 {
-        let least = self.thresholds().map_or(0, |of| of.free_zones);
-        self.pool(group).0.saturating_sub(least)
-    }
-
     /// Rows to be erased before one more zone is free, at most.
-    pub(super) fn rows_of_next(&self, group: u32) -> u32 {
+    pub(crate) fn rows_of_next(&self, group: u32) -> u32 {
         let layout = self.flash.layout();
         let victim = match self.flash.elements() {
             Some(_) => None,
-            None => self.victim(group),
+            None => self.victim_of_profile(group),
         };
         match victim {
             Some(physical) => self.flash.stale_blocks(physical).div_ceil(layout.width()),
@@ -82,15 +77,18 @@ impl Drive {
     }
 
     /// Parts of a zone that are erased whole one after another: lines of elements.
-    pub(super) fn parts_of_zone(&self) -> u32 {
+    pub(crate) fn parts_of_zone(&self) -> u32 {
         self.flash.elements().map_or(1, |elements| elements.lines())
     }
 
     /// Whether erasing something would free a zone.
-    pub(super) fn has_victim(&self, group: u32) -> bool {
+    pub(crate) fn has_victim(&self, group: u32) -> bool {
         match self.flash.elements() {
             Some(_) => self.pool(group).1 > 0,
-            None => self.victim(group).is_some(),
+            None => {
+                let mut left = self.left_to_erase(group);
+                self.begun_victim(group).is_some() || left.next().is_some()
+            }
         }
     }
 
@@ -146,40 +144,69 @@ impl Drive {
             if is_line && self.flash.gathered_blocks(physical, false).is_none() {
                 self.scatter(group);
             }
-            return self.counts_changed(group);
+            let now = self.now;
+            return self.after(ResetEvent::Erased, group, now);
         }
         // Some of it may be left, or it was allocated and reset meanwhile.
         let is_clean = self.flash.stale_blocks(physical) == 0;
         if is_clean && !self.flash.is_being_erased(physical) {
             self.mapping.erased(physical);
-            self.background.freeing.ends(physical, self.now);
-            self.counts_changed(group);
+            let now = self.now;
+            self.background.freeing.ends(physical, now);
+            self.after(ResetEvent::Erased, group, now);
         }
     }
 
     /// The next invalid zone to be erased: one that has been begun, else by the
-    /// rule. Not one that is being erased from an earlier reset, and not one
-    /// that a write from before its reset may still get to.
-    pub(super) fn victim(&self, group: u32) -> Option<u32> {
-        let of = self.background.preemptive.as_ref()?;
-        let current = of.groups[group as usize].current;
-        let is_left = |physical: &u32| {
-            let waits = self.flash.stale_blocks(*physical) > 0;
-            waits && !self.flash.is_being_erased(*physical) && !self.is_written(*physical)
-        };
-        // What is begun may have a row under way.
-        let begun = current.filter(|physical| self.flash.zone_state(*physical).2 > 0);
-        let invalid = || self.mapping.invalid(group);
-        if let Some(begun) = begun
-            && invalid().any(|physical| physical == begun)
-        {
+    /// rule.
+    pub(super) fn victim(&mut self, group: u32) -> Option<u32> {
+        if !self.has_own_rules() {
+            return self.victim_of_profile(group);
+        }
+        if let Some(begun) = self.begun_victim(group) {
             return Some(begun);
         }
-        let mut left = invalid().filter(is_left);
-        match of.thresholds.victim {
+        let candidate = |physical| ZoneToErase {
+            physical,
+            stale_blocks: self.flash.stale_blocks(physical),
+            wear: self.flash.wear_of(physical),
+        };
+        let candidates: Vec<_> = self.left_to_erase(group).map(candidate).collect();
+        self.ask_victim(group, &candidates)
+    }
+
+    /// The same by the rule of the profile.
+    fn victim_of_profile(&self, group: u32) -> Option<u32> {
+        if let Some(begun) = self.begun_victim(group) {
+            return Some(begun);
+        }
+        let mut left = self.left_to_erase(group);
+        match self.background.preemptive.as_ref()?.thresholds.victim {
             Victim::Oldest => left.next(),
             Victim::LeastWorn => left.min_by_key(|physical| self.flash.wear_of(*physical)),
         }
+    }
+
+    /// The zone that has been begun and is not erased to its end. It may have a row under
+    /// way.
+    fn begun_victim(&self, group: u32) -> Option<u32> {
+        let current = self.current(group);
+        let begun = current.filter(|physical| self.flash.zone_state(*physical).2 > 0)?;
+        let is_invalid = self
+            .mapping
+            .invalid(group)
+            .any(|physical| physical == begun);
+        is_invalid.then_some(begun)
+    }
+
+    /// Invalid zones whose erasure can begin, from the one that was reset first: not one
+    /// that is being erased from an earlier reset, and not one that a write from before
+    /// its reset may still get to.
+    fn left_to_erase(&self, group: u32) -> impl Iterator<Item = u32> {
+        self.mapping.invalid(group).filter(|physical| {
+            let waits = self.flash.stale_blocks(*physical) > 0;
+            waits && !self.flash.is_being_erased(*physical) && !self.is_written(*physical)
+        })
     }
 
     /// Whether a write that was accepted has not ended on a physical zone.

@@ -6,6 +6,7 @@ use zonelab_device::ZoneId;
 use super::{Elements, NONE, Physical, Shape, Tail};
 use crate::layout::Layout;
 use crate::mapping::allocator::{Availability, ElementId};
+use crate::policy::ElementCandidate;
 
 impl Elements {
     /// A physical zone of a group on which nothing stands and nothing is erased,
@@ -37,6 +38,11 @@ impl Elements {
         let per_lun = self.shape.per_lun;
         let allocator = &mut self.allocators[group as usize];
         let allocated = match self.shape.depth_weight {
+            _ if !self.choice.is_empty() => {
+                std::mem::swap(&mut chosen, &mut self.choice);
+                allocator.allocate_these(&chosen);
+                Ok(())
+            }
             None => allocator.allocate(per_lun, &mut chosen),
             Some(weight) => allocator.allocate_relaxed(per_lun, weight, &mut chosen),
         };
@@ -44,6 +50,31 @@ impl Elements {
         let physical = self.stand(zone, &mut chosen, layout);
         self.chosen = chosen;
         (physical, self.stale_end(physical))
+    }
+
+    /// What a zone of a group could be assembled of, and how much of it: the LUNs, the
+    /// elements of each, and whether only their number in all matters.
+    pub(crate) fn candidates(&self, group: u32) -> (Vec<ElementCandidate>, (u32, u32, bool)) {
+        let of = &self.allocators[group as usize];
+        let per_lun = of.elements_per_lun();
+        let candidate = |element: ElementId| ElementCandidate {
+            element,
+            lun: element.0 / per_lun,
+            wear: of.wear(element),
+            is_stale: of.is_stale(element),
+        };
+        let all = (0..of.luns() * per_lun).map(ElementId);
+        let available = all.filter(|element| of.availability(*element).is_available());
+        let shape = &self.shape;
+        let needed = (of.luns(), shape.per_lun, shape.depth_weight.is_some());
+        (available.map(candidate).collect(), needed)
+    }
+
+    /// The next zone gets these elements, which it can have, in this order on each LUN.
+    pub(crate) fn choose(&mut self, group: u32, mut elements: Vec<ElementId>) {
+        let per_lun = self.allocators[group as usize].elements_per_lun();
+        elements.sort_by_key(|element| element.0 / per_lun);
+        self.choice = elements;
     }
 
     /// Gives `zone`, which has none and whose first `pages` pages were written, what

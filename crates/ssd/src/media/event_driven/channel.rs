@@ -4,25 +4,28 @@ use zonelab_device::Nanos;
 
 use super::queues::{ChannelQueue, NONE};
 use super::{EventDriven, woken, work};
-use crate::account::Resource;
+use crate::account::{Cause, Resource};
 use crate::event::{Event, EventQueue};
 use crate::media::FlashKind;
 
 /// A channel, and the transfers that wait for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Channel {
-    free_at: Nanos,
+    pub(super) free_at: Nanos,
+    /// What it is busy with until then, if it is: token and cause of the group.
+    pub(super) occupant: (u32, Cause),
     /// The event that counts; [`Nanos::MAX`]: none.
     wake_at: Nanos,
     /// What is to be done at `free_at` for this operation: the page of a
     /// program arrives, or a piece of a page, and the rest joins the line again.
-    arriving: u32,
-    line: ChannelQueue,
+    pub(super) arriving: u32,
+    pub(super) line: ChannelQueue,
 }
 
 impl Channel {
     pub(super) const IDLE: Self = Self {
         free_at: Nanos::ZERO,
+        occupant: (0, Cause::HostRead),
         wake_at: Nanos::MAX,
         arriving: NONE,
         line: ChannelQueue::EMPTY,
@@ -121,6 +124,8 @@ impl EventDriven {
         );
         this.line.remove(&mut self.ops, op);
         this.free_at = end;
+        this.occupant = (self.groups[record.group].token, record.cause);
+        let occupant = this.occupant;
         let resource = Resource::Channel(channel);
         let work = || work(&self.groups, &record);
         self.ledger.occupy(resource, record.cause, now, end, work);
@@ -137,7 +142,7 @@ impl EventDriven {
             self.ops.at(op).transfer_ns = left_ns;
             self.channels[channel as usize].arriving = op;
             if record.kind == FlashKind::Program && holds {
-                self.hold_unit(record.unit, piece_ns);
+                self.hold_unit(record.unit, piece_ns, occupant);
             }
             return;
         }

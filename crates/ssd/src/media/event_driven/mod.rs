@@ -9,6 +9,7 @@
 mod channel;
 mod queues;
 mod unit;
+mod without;
 
 use zonelab_device::Nanos;
 
@@ -23,6 +24,7 @@ use crate::slab::Slab;
 use channel::Channel;
 use queues::OpRecord;
 use unit::Unit;
+use without::Certain;
 
 /// Channels, units, and the operations whose end is not certain yet.
 #[derive(Clone, Debug)]
@@ -36,6 +38,8 @@ pub(super) struct EventDriven {
     sequence: u64,
     waits: IdleWaits,
     programs: Programs,
+    /// Ends of groups that are certain, if groups are tracked.
+    certain: Option<Box<Certain>>,
     pub(super) ledger: Ledger,
 }
 
@@ -115,6 +119,7 @@ impl EventDriven {
             sequence: 0,
             waits: IdleWaits::new(channel_of_unit.len()),
             programs: Programs::default(),
+            certain: None,
             ledger: Ledger::new(channels, channel_of_unit.len() as u32),
         }
     }
@@ -170,6 +175,7 @@ impl EventDriven {
             "an erase has no page to move"
         );
         self.sequence += 1;
+        self.note_time(now);
         let mut record = OpRecord::new(now, op, cause, group, self.sequence);
         let uses_channel = record.transfer_ns > 0;
         // The page of a program goes ahead of it, to a register.
@@ -232,7 +238,10 @@ impl EventDriven {
     /// Forgets an operation: it ends at `at`, whatever happens.
     fn end_is_certain(&mut self, op: u32, at: Nanos, events: &mut EventQueue) {
         let OpRecord {
-            group, under_way, ..
+            group,
+            under_way,
+            cause,
+            ..
         } = self.ops.remove(op);
         if under_way {
             self.program_end_is_certain(at, events);
@@ -243,6 +252,9 @@ impl EventDriven {
         if record.uncertain == 0 {
             let Group { token, end, .. } = self.groups.remove(group);
             events.push(end, Event::GroupDone(token));
+            if let Some(certain) = &mut self.certain {
+                certain.add(end, token, cause);
+            }
         }
     }
 

@@ -108,6 +108,25 @@ impl UnitQueue {
     }
 }
 
+impl UnitQueue {
+    /// Takes all of `gone`, which is in order, out of the line.
+    pub(super) fn remove_all(&mut self, ops: &mut Slab<OpRecord>, gone: &[u32]) {
+        let mut old = core::mem::replace(self, Self::EMPTY);
+        while let Some(op) = old.first() {
+            old.take_first(ops, op);
+            if gone.binary_search(&op).is_err() {
+                self.push_back(ops, op);
+            }
+        }
+    }
+
+    /// Those in the line, in order.
+    pub(super) fn iter<'a>(&self, ops: &'a Slab<OpRecord>) -> impl Iterator<Item = u32> + 'a {
+        let next = |op: &u32| Some(ops[*op].next_in_unit).filter(|next| *next != NONE);
+        core::iter::successors(self.first(), next)
+    }
+}
+
 /// The transfers that wait for a channel. Any of them can leave the line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChannelQueue {
@@ -151,6 +170,20 @@ impl ChannelQueue {
         match next {
             NONE => self.tail = previous,
             next => ops[next].previous_on_channel = previous,
+        }
+    }
+}
+
+impl ChannelQueue {
+    /// Takes all of `gone`, which is in order, out of the line.
+    pub(super) fn remove_all(&mut self, ops: &mut Slab<OpRecord>, gone: &[u32]) {
+        let mut next = self.head;
+        while next != NONE {
+            let op = next;
+            next = ops[op].next_on_channel;
+            if gone.binary_search(&op).is_ok() {
+                self.remove(ops, op);
+            }
         }
     }
 }

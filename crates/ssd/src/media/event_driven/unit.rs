@@ -4,7 +4,7 @@ use zonelab_device::Nanos;
 
 use super::queues::{NONE, UnitQueue};
 use super::{EventDriven, woken, work};
-use crate::account::Resource;
+use crate::account::{Cause, Resource};
 use crate::config::{DiePolicy, Suspend};
 use crate::event::{Event, EventQueue};
 use crate::media::FlashKind;
@@ -15,27 +15,29 @@ pub(super) struct Unit {
     pub(super) channel: u32,
     /// When it can take the next operation; [`Nanos::MAX`]: held by a page
     /// that waits for the channel.
-    free_at: Nanos,
+    pub(super) free_at: Nanos,
+    /// What it is busy with until then, if it is: token and cause of the group.
+    pub(super) occupant: (u32, Cause),
     /// The event that counts; [`Nanos::MAX`]: none.
     wake_at: Nanos,
-    running: Running,
+    pub(super) running: Running,
     /// The operation that is to be resumed.
-    suspended: u32,
+    pub(super) suspended: u32,
     /// The program that has asked for the channel and takes the unit when it
     /// gets it. It is still the first of `writes`.
-    claimed_by: u32,
-    reads: UnitQueue,
+    pub(super) claimed_by: u32,
+    pub(super) reads: UnitQueue,
     /// Programs and erases.
-    writes: UnitQueue,
+    pub(super) writes: UnitQueue,
     /// Reads started while a program or erase could have been.
     reads_in_turn: u32,
     /// Time that the unit will need for the operations in its lines.
-    waiting: Nanos,
+    pub(super) waiting: Nanos,
 }
 
 /// What is to be done at the end of an array operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Running {
+pub(super) enum Running {
     /// Nothing: there is none, or all that depends on it is settled.
     Settled,
     /// The page of a read is to be transferred.
@@ -45,8 +47,8 @@ enum Running {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Write {
-    op: u32,
+pub(super) struct Write {
+    pub(super) op: u32,
     /// When its array time began or goes on.
     from: Nanos,
     /// The unit is booked up to here.
@@ -66,6 +68,7 @@ impl Unit {
         Self {
             channel,
             free_at: Nanos::ZERO,
+            occupant: (0, Cause::HostRead),
             wake_at: Nanos::MAX,
             running: Running::Settled,
             suspended: NONE,
@@ -108,7 +111,7 @@ impl EventDriven {
     }
 
     /// How long `op` needs its unit.
-    fn need(&self, op: u32) -> Nanos {
+    pub(super) fn need(&self, op: u32) -> Nanos {
         let record = &self.ops[op];
         let holds = match record.kind {
             FlashKind::Read => self.rules.hold_reads,
@@ -275,6 +278,7 @@ impl EventDriven {
             0
         };
         this.free_at = end;
+        this.occupant = (self.groups[record.group].token, record.cause);
         let resource = Resource::Unit(unit);
         let work = || work(&self.groups, &record);
         self.ledger.occupy(resource, record.cause, now, end, work);
@@ -287,8 +291,9 @@ impl EventDriven {
 
     /// The channel takes up a piece, not the last, of the page of the program
     /// that has claimed `unit`: nothing else starts there until the last has come.
-    pub(super) fn hold_unit(&mut self, unit: u32, piece_ns: u32) {
+    pub(super) fn hold_unit(&mut self, unit: u32, piece_ns: u32, occupant: (u32, Cause)) {
         let this = &mut self.units[unit as usize];
+        this.occupant = occupant;
         this.free_at = Nanos::MAX;
         this.waiting = this.waiting - Nanos(u64::from(piece_ns));
     }
@@ -323,6 +328,7 @@ impl EventDriven {
         let this = &mut self.units[unit as usize];
         this.reads_in_turn = 0;
         this.free_at = end;
+        this.occupant = (self.groups[record.group].token, record.cause);
         if self.rules.suspends(record.kind) > 0 {
             this.running = Running::Write(Write {
                 op,
@@ -391,7 +397,9 @@ impl EventDriven {
         let from = now + self.rules.suspend.overhead_ns;
         this.suspended = NONE;
         this.reads_in_turn = 0;
-        this.free_at = from + Nanos(u64::from(self.ops[op].array_ns));
+        let record = &self.ops[op];
+        this.free_at = from + Nanos(u64::from(record.array_ns));
+        this.occupant = (self.groups[record.group].token, record.cause);
         this.running = Running::Write(Write {
             op,
             from,

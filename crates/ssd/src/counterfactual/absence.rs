@@ -1,0 +1,146 @@
+//! What is absent from a drive, and whose work is its own nevertheless.
+
+use zonelab_device::ZoneId;
+
+use super::{Factor, Factors};
+use crate::conventional::Role;
+use crate::drive::{Drive, Owner};
+
+/// What is absent from a drive.
+#[derive(Clone, Debug)]
+pub(crate) struct Absence {
+    /// The factors without which the drive does.
+    pub(crate) factors: Factors,
+    /// The next command is the one whose own work is spared.
+    pub(crate) is_next: bool,
+    /// That command, by the slot of its request.
+    own: Option<u32>,
+    /// It has completed.
+    pub(crate) is_over: bool,
+}
+
+impl Drive {
+    /// Does without the work of some factors from now on, apart from that of the command that
+    /// [`Absence::is_next`] announces.
+    pub(crate) fn leave_out(&mut self, factors: Factors) {
+        self.absence = Some(Box::new(Absence {
+            factors,
+            is_next: false,
+            own: None,
+            is_over: false,
+        }));
+        self.front.leave_out(factors);
+        let now = self.now;
+        let media = self.flash.media_mut();
+        media.leave_out(now, factors, &mut self.events);
+        if factors.contains(Factor::Bookkeeping) {
+            self.end_bookkeeping();
+        }
+        if self.buffer.is_some() && !factors.is_empty() {
+            self.buffer_leaves_out(factors);
+        }
+    }
+
+    /// Factors of which there is or was something to be left out.
+    pub(crate) fn factors_seen(&mut self) -> Factors {
+        let tracking = self.flash.media_mut().tracking_mut();
+        let mut seen = tracking.map_or(Factors::NONE, |tracking| tracking.seen());
+        let front = &self.config().front_end;
+        let others = [
+            (front.cores > 0, Factor::Firmware),
+            (front.link_bytes_per_s.is_some(), Factor::Link),
+            (self.keeps_books(), Factor::Bookkeeping),
+        ];
+        for (_, factor) in others.into_iter().filter(|(is_there, _)| *is_there) {
+            seen.insert(factor);
+        }
+        seen
+    }
+
+    /// Whether work of a factor takes no time, unless it is a request's that is spared.
+    pub(crate) fn is_absent(&self, factor: Factor, request: Option<u32>) -> bool {
+        self.absence.as_ref().is_some_and(|absence| {
+            absence.factors.contains(factor) && (request.is_none() || absence.own != request)
+        })
+    }
+
+    /// A command of a host has been given its slot.
+    #[cold]
+    pub(crate) fn mark_command(&mut self, request: u32) {
+        let mut is_own = false;
+        if let Some(absence) = &mut self.absence {
+            is_own = std::mem::take(&mut absence.is_next);
+            if is_own {
+                absence.own = Some(request);
+            }
+        }
+        self.mark(Owner::Request(request), false, is_own);
+    }
+
+    /// A request of the drive itself has been given its slot.
+    #[cold]
+    pub(crate) fn mark_internal(&mut self, request: u32, role: Role) {
+        let is_own = match role {
+            Role::Part(of) => self.is_own(Some(of)),
+            _ => false,
+        };
+        let is_collection = matches!(role, Role::Collection(_));
+        self.mark(Owner::Request(request), is_collection, is_own);
+    }
+
+    /// A background task begins.
+    #[cold]
+    pub(crate) fn mark_task(&mut self, task: u32) {
+        let request = self.request_of_task(task);
+        let is_own = self.is_own(request);
+        self.mark(Owner::Task(task), false, is_own);
+    }
+
+    /// A program of the write buffer begins, with blocks of a zone from `first` to `end`.
+    #[cold]
+    pub(crate) fn mark_program(
+        &mut self,
+        slot: u32,
+        (zone, physical): (ZoneId, u32),
+        (first, end): (u32, u32),
+    ) {
+        let is_collection = !self.conventional.is_empty() && self.is_collected(zone);
+        let own = self.absence.as_ref().and_then(|absence| absence.own);
+        let is_own = own.is_some_and(|own| {
+            self.requests.iter().any(|(index, request)| {
+                let range = request.claim.range;
+                let overlaps = range.first < end && first < range.first + range.count;
+                let is_whose = index == own || matches!(request.role, Role::Part(of) if of == own);
+                is_whose && overlaps && request.claim.physical == physical
+            })
+        });
+        self.mark(Owner::Program(slot), is_collection, is_own);
+    }
+
+    /// A command completes.
+    #[cold]
+    pub(crate) fn note_over(&mut self, request: u32) {
+        if let Some(absence) = &mut self.absence
+            && absence.own == Some(request)
+        {
+            absence.is_over = true;
+        }
+    }
+
+    fn is_own(&self, request: Option<u32>) -> bool {
+        let own = self.absence.as_ref().and_then(|absence| absence.own);
+        own.is_some() && own == request
+    }
+
+    fn mark(&mut self, owner: Owner, is_collection: bool, is_own: bool) {
+        if let Some(tracking) = self.flash.media_mut().tracking_mut() {
+            tracking.mark(owner.token(), is_collection, is_own);
+        }
+    }
+
+    /// Whether it matters whose groups of flash operations are.
+    #[inline]
+    pub(crate) fn is_tracked(&self) -> bool {
+        self.watch.is_some() || self.absence.is_some()
+    }
+}

@@ -1,0 +1,78 @@
+//! What a drive that is watched has to know of the groups of its flash: whose they are, and
+//! which of them take no time ([`crate::counterfactual`]).
+
+use std::collections::BTreeSet;
+
+use crate::account::Cause;
+use crate::counterfactual::{Factor, Factors};
+
+/// Whose groups are, by token, and what is absent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tracking {
+    /// Groups with these tokens serve garbage collection.
+    collection: BTreeSet<u32>,
+    /// Groups of these factors take no time, unless ...
+    absent: Factors,
+    /// ... their tokens are among these.
+    spared: BTreeSet<u32>,
+    /// Factors of the groups that came, and of those that were there, spared ones apart.
+    seen: Factors,
+}
+
+impl Tracking {
+    /// Says whose work groups with a token are from now on.
+    pub(crate) fn mark(&mut self, token: u32, is_collection: bool, is_spared: bool) {
+        for (set, is_in) in [
+            (&mut self.collection, is_collection),
+            (&mut self.spared, is_spared),
+        ] {
+            if is_in {
+                set.insert(token);
+            } else {
+                set.remove(&token);
+            }
+        }
+    }
+
+    /// The factor of a group; `None`: it is spared.
+    pub(super) fn factor(&self, token: u32, cause: Cause) -> Option<Factor> {
+        if self.spared.contains(&token) {
+            return None;
+        }
+        Some(if self.collection.contains(&token) {
+            Factor::Collection
+        } else {
+            Factor::of(cause)
+        })
+    }
+
+    /// Whether a group takes no time.
+    pub(crate) fn is_absent(&self, token: u32, cause: Cause) -> bool {
+        let factor = self.factor(token, cause);
+        factor.is_some_and(|factor| self.absent.contains(factor))
+    }
+
+    /// A group comes. Returns whether it takes no time.
+    pub(super) fn comes(&mut self, token: u32, cause: Cause) -> bool {
+        if let Some(factor) = self.factor(token, cause) {
+            self.seen.insert(factor);
+            return self.absent.contains(factor);
+        }
+        false
+    }
+
+    /// Factors seen since [`Self::begin`].
+    pub(crate) const fn seen(&self) -> Factors {
+        self.seen
+    }
+
+    /// From now on these factors are absent; `present` groups have not ended.
+    pub(super) fn begin(&mut self, absent: Factors, present: impl Iterator<Item = (u32, Cause)>) {
+        self.absent = absent;
+        self.spared.clear();
+        self.seen = Factors::NONE;
+        for (token, cause) in present {
+            let _ = self.comes(token, cause);
+        }
+    }
+}
