@@ -12,6 +12,11 @@ use crate::metrics::{interference, percentile_of, unit_of};
 use crate::published::{LookupError, References};
 use crate::rows::{Bound, Kind, Row, Standing, UNIT_CHANGE, UNIT_M, significant};
 use crate::run::{JobMeasured, PointResult};
+use crate::statistics::Statistics;
+
+mod repeats;
+
+use repeats::{Over, derived};
 
 /// The rows of an experiment: comparisons point by point, interference, checks.
 ///
@@ -108,12 +113,14 @@ fn point_rows(
             Some(why) => Standing::Shown(why.reason.clone()),
         };
         let mut row = Row::new(id, kind(experiment), &name, (metric, unit_of(metric)), ours)
+            .varying(job.statistics(metric).copied())
             .of_job(&compare.job)
             .at(
                 &axis_name(&experiment.axis),
                 result.x.number,
                 &result.x.text,
             )
+            .shown_at(experiment.axis.shown(&result.x))
             .standing(standing);
         if let Some(published) = references.value(series, &compare.job, &result.x, metric)? {
             row = row
@@ -153,21 +160,21 @@ fn runs(experiment: &Experiment, series: &SeriesSpec, result: &str) -> bool {
 
 /// The label of a point in figures.
 pub(crate) fn point_label(axis: &Axis, x: &AxisValue) -> String {
-    format!("{} {}", axis_name(axis), x.text)
+    format!("{} {}", axis_name(axis), axis.shown(x))
 }
 
 fn axis_name(axis: &Axis) -> String {
     if axis.unit.is_empty() {
-        axis.name.clone()
+        axis.heading()
     } else {
-        format!("{} [{}]", axis.name, axis.unit)
+        format!("{} [{}]", axis.heading(), axis.unit)
     }
 }
 
 /// Our value of one metric of a job at a point; `None` if the point was not run,
 /// not finite if it did not measure that.
 fn value_at(
-    results: &[PointResult],
+    (results, over): (&[PointResult], Over),
     series: &str,
     x: &str,
     job: &str,
@@ -177,7 +184,7 @@ fn value_at(
     let result = results.find(|result| result.series == series && result.x.text == x)?;
     let job = result.jobs.iter().find(|measured| measured.name == job);
     Some(
-        job.and_then(|job| job.metrics.get(metric))
+        job.and_then(|job| over.value(job, metric))
             .unwrap_or(f64::NAN),
     )
 }
@@ -185,11 +192,11 @@ fn value_at(
 /// M^Inter of a pair; `None` if none of its points was run.
 fn interference_of(
     experiment: &Experiment,
-    results: &[PointResult],
+    (results, over): (&[PointResult], Over),
     pair: &Interference,
 ) -> Option<f64> {
     let point = |series: &str, job: &str, x: &AxisValue| {
-        let at = |metric: &str| value_at(results, series, &x.text, job, metric);
+        let at = |metric: &str| value_at((results, over), series, &x.text, job, metric);
         Some((at(&pair.throughput)?, at("lat_p95_us")?))
             .filter(|(a, b)| a.is_finite() && b.is_finite())
     };
@@ -210,7 +217,8 @@ fn interference_of(
 
 fn interference_rows(experiment: &Experiment, results: &[PointResult]) -> Vec<Row> {
     let row = |pair: &Interference| {
-        let ours = interference_of(experiment, results, pair)?;
+        let value = |over| interference_of(experiment, (results, over), pair);
+        let (ours, statistics) = derived(experiment.repeats, value)?;
         let standing = match (&pair.informative, &pair.counted_in) {
             (Some(why), _) => Standing::Shown(why.clone()),
             (None, Some(id)) => Standing::CountedIn(id.clone()),
@@ -222,6 +230,7 @@ fn interference_rows(experiment: &Experiment, results: &[PointResult]) -> Vec<Ro
         };
         let metric = (name, UNIT_M);
         let mut row = Row::new(&experiment.id, kind(experiment), &pair.series, metric, ours)
+            .varying(statistics)
             .of_job(&pair.job)
             .standing(standing);
         if let Some(published) = pair.published {
@@ -234,29 +243,29 @@ fn interference_rows(experiment: &Experiment, results: &[PointResult]) -> Vec<Ro
 
 /// The statements whose points were run.
 fn statements(experiment: &Experiment, results: &[PointResult]) -> Vec<Row> {
-    let value = |measured: &Measured| match measured {
+    let value = |measured: &Measured, over: Over| match measured {
         Measured::Metric {
             series,
             x,
             job,
             metric,
             ..
-        } => value_at(results, series, x, job, metric),
+        } => value_at((results, over), series, x, job, metric),
         Measured::Interference { series, .. } => {
             let mut pairs = experiment.interference.iter();
             let pair = pairs.find(|pair| pair.series == *series)?;
             let was_run = |name: &String| results.iter().any(|result| result.series == *name);
             let nothing = || (was_run(&pair.series) && was_run(&pair.isolated)).then_some(f64::NAN);
-            interference_of(experiment, results, pair).or_else(nothing)
+            interference_of(experiment, (results, over), pair).or_else(nothing)
         }
     };
     let row = |check: &Check| {
         let measured = check.value.measured();
-        let values: Vec<f64> = measured
-            .iter()
-            .map(|one| value(one))
-            .collect::<Option<_>>()?;
-        let ours = check.value.of(&values);
+        let of = |over: Over| {
+            let values = measured.iter().map(|one| value(one, over));
+            Some(check.value.of(&values.collect::<Option<Vec<f64>>>()?))
+        };
+        let (ours, statistics) = derived(experiment.repeats, of)?;
         let metric = match measured.first() {
             Some(Measured::Metric { metric, .. }) => metric.as_str(),
             _ => "m_inter",
@@ -276,6 +285,7 @@ fn statements(experiment: &Experiment, results: &[PointResult]) -> Vec<Row> {
         let id = check.id.as_ref().unwrap_or(&experiment.id);
         let mut row = Row::new(id, kind(experiment), "check", (&check.says, unit), ours);
         row.published = check.published;
+        row.statistics = statistics;
         if let Some(reason) = &check.input {
             row = row.standing(Standing::Input(reason.clone()));
         }
@@ -297,7 +307,7 @@ pub fn figure(
         return Ok(None);
     }
     let title = format!("{}: {}", experiment.id, experiment.title);
-    let mut figure = Figure::new(title);
+    let mut figure = Figure::new(title).wide(experiment.figure_width());
     for spec in &experiment.figures {
         for &from_ppm in &spec.percentiles_ppm {
             figure = figure.panel(percentiles(experiment, spec, results, from_ppm));
@@ -317,14 +327,18 @@ fn panel(
 ) -> Result<Panel, LookupError> {
     let axis = |metric: &str, log: bool| {
         let (name, unit) = if metric == "axis" {
-            (experiment.axis.name.clone(), experiment.axis.unit.clone())
+            (experiment.axis.heading(), experiment.axis.unit.clone())
         } else {
             (quantity(metric), unit_of(metric).to_owned())
         };
-        if log {
+        let axis = if log {
             FigureAxis::log10(name, unit)
         } else {
             FigureAxis::linear(name, unit)
+        };
+        match metric {
+            "axis" => axis.with_labels(experiment.axis.labels()),
+            _ => axis,
         }
     };
     let mut panel = Panel::new(
@@ -348,7 +362,9 @@ fn panel(
                 }
             };
             if let (Some(x), Some(y)) = (of_ours(&spec.x), of_ours(&spec.y)) {
-                ours.push(FigurePoint::new(x, y).label(label.clone()));
+                let band = job.statistics(&spec.y).and_then(Statistics::interval);
+                let point = FigurePoint::new(x, y).label(label.clone());
+                ours.push(FigurePoint { band, ..point });
             }
             let of_theirs = |metric: &str| -> Result<_, LookupError> {
                 if metric == "axis" {

@@ -1,10 +1,13 @@
-//! Under which conditions a run takes place: faults, and a state to start from.
+//! Under which conditions a run takes place: faults, a state to start from, and policies
+//! of somebody else.
 
 use zonelab_host::stats::OpKind;
 use zonelab_nvme::Status;
 use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
 use zonelab_ssd::{Drive, snapshot};
+
+use crate::policies::Policies;
 
 /// What a run adds to the drive of each of its points.
 #[derive(Clone, Debug, Default)]
@@ -13,23 +16,39 @@ pub struct Conditions {
     pub faults: Option<FaultPlan>,
     /// A snapshot that the drive starts from.
     pub restore: Option<Vec<u8>>,
+    /// Who decides in place of what profiles and experiments name.
+    pub policies: Policies,
 }
 
 impl Conditions {
     /// A drive under these conditions.
     ///
     /// # Errors
-    /// The snapshot is not one of a drive of `config`, or a fault is about
-    /// something that such a drive does not have: a text that says so.
+    /// The snapshot is not one of a drive of `config`, or a fault or a policy is
+    /// about something that such a drive does not have: a text that says so.
     pub fn drive(&self, config: &DriveConfig) -> Result<FaultyDrive, String> {
-        if let Some(plan) = &self.faults {
+        self.drive_with(config, self.faults.as_ref())
+    }
+
+    /// A drive under these conditions, with other faults.
+    ///
+    /// # Errors
+    /// As [`Self::drive`].
+    pub fn drive_with(
+        &self,
+        config: &DriveConfig,
+        faults: Option<&FaultPlan>,
+    ) -> Result<FaultyDrive, String> {
+        if let Some(plan) = faults {
             plan.check(config)?;
         }
-        let drive = match &self.restore {
+        let mut drive = match &self.restore {
             Some(bytes) => snapshot::restore(config, bytes).map_err(|error| error.to_string())?,
             None => Drive::new(config),
         };
-        Ok(match &self.faults {
+        let installed = self.policies.install(&mut drive);
+        installed.map_err(|error| error.to_string())?;
+        Ok(match faults {
             Some(plan) => FaultyDrive::new(drive, plan.clone()),
             None => drive.into(),
         })

@@ -8,8 +8,10 @@
 //! | [`experiment`] | experiment files |
 //! | [`library`] | the experiments that are built in |
 //! | [`catalogue`] | the results that are to be reproduced, and what is missing |
+//! | [`inputs`] | everything that a run depends on, to send it elsewhere |
 //! | [`run`] | runs the points of an experiment in parallel |
-//! | [`conditions`] | faults, and a state to start from |
+//! | [`conditions`] | faults, a state to start from, policies of somebody else |
+//! | [`policies`] | makers of such policies |
 //! | [`metrics`] | what can be read off a run, by name; the interference model |
 //! | [`matrix`] | every operation beside every other: interference, and why |
 //! | [`compare`] | from results to rows of comparison and figures |
@@ -23,29 +25,40 @@
 //! | [`kv`] | key-value workloads on drives |
 //! | [`table`] | tables for a terminal |
 //! | [`search`] | settings that trade objectives against each other: the Pareto front |
+//! | [`session`] | experiments and profiles by name or path, read for a run |
+//! | [`sweep`] | an experiment at many settings, and one data set of all of it |
 //! | [`settings`] | settings of an experiment or of its drive, as `--set` takes them |
 //! | [`evaluations`] | the file of what was evaluated |
 //! | [`detail`] | distributions, and what happened over time, of each point |
+//! | [`statistics`] | means of repeats, and how well they are known |
+//! | [`difference`] | differences between two series, paired by seed |
 //! | [`report`] | the HTML report |
+//! | [`explore`] | a page to look through the points of a sweep or a search |
 //! | [`output`] | result directories |
+//! | [`bundle`] | results with everything that they were made from, in one file |
 
 pub mod bench;
+pub mod bundle;
 pub mod calibrate;
 pub mod catalogue;
 pub mod compare;
 pub mod conditions;
 pub mod detail;
 pub mod device;
+pub mod difference;
 pub mod evaluations;
 pub mod experiment;
+pub mod explore;
 pub mod figure;
 pub mod fio;
 mod html;
+pub mod inputs;
 pub mod kv;
 pub mod library;
 pub mod matrix;
 pub mod metrics;
 pub mod output;
+pub mod policies;
 pub mod published;
 mod quantity;
 pub mod reference;
@@ -53,7 +66,10 @@ pub mod report;
 pub mod rows;
 pub mod run;
 pub mod search;
+pub mod session;
 pub mod settings;
+pub mod statistics;
+pub mod sweep;
 pub mod table;
 pub mod trace;
 pub mod wear;

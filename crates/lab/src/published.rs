@@ -1,6 +1,7 @@
 //! Published values of points, from the reference tables or an experiment file.
 
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use crate::experiment::{AxisValue, Experiment, PublishedTable, SeriesSpec, is_word, number_of};
 use crate::reference::{CsvTable, Record, ReferenceError};
@@ -65,9 +66,9 @@ impl fmt::Display for CellPlace {
 }
 
 /// Reference tables.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct References {
-    tables: Vec<(String, CsvTable)>,
+    tables: Vec<(String, Arc<CsvTable>)>,
 }
 
 /// Why a published value cannot be looked up.
@@ -130,11 +131,17 @@ impl References {
     /// # Errors
     /// One of them is malformed.
     pub fn builtin() -> Result<Self, ReferenceError> {
-        let read =
-            |&(name, text): &(&str, &str)| Ok((name.to_owned(), CsvTable::parse(name, text)?));
-        Ok(Self {
-            tables: BUILTIN.iter().map(read).collect::<Result<_, _>>()?,
-        })
+        // They are part of the program, and take longer to read than a short run: once.
+        static TABLES: OnceLock<Result<References, ReferenceError>> = OnceLock::new();
+        let read = |&(name, text): &(&str, &str)| {
+            let table = CsvTable::parse(name, text)?;
+            Ok((name.to_owned(), Arc::new(table)))
+        };
+        let all = || {
+            let tables = BUILTIN.iter().map(read).collect::<Result<_, _>>()?;
+            Ok(Self { tables })
+        };
+        TABLES.get_or_init(all).clone()
     }
 
     /// No tables at all.
@@ -147,7 +154,7 @@ impl References {
     #[must_use]
     pub fn with_table(mut self, name: &str, table: CsvTable) -> Self {
         self.tables.retain(|(known, _)| known != name);
-        self.tables.push((name.to_owned(), table));
+        self.tables.push((name.to_owned(), Arc::new(table)));
         self
     }
 
@@ -315,7 +322,7 @@ impl References {
     fn table(&self, name: &str) -> Result<&CsvTable, LookupError> {
         let found = self.tables.iter().find(|(known, _)| known == name);
         found
-            .map(|(_, table)| table)
+            .map(|(_, table)| &**table)
             .ok_or_else(|| LookupError::NoTable {
                 name: name.to_owned(),
                 known: self.ids().join(", "),

@@ -32,6 +32,28 @@ impl Quantity {
             .find_map(|quantity| Some((quantity, quantity.parse(text).ok()?)))
     }
 
+    /// What follows the name of a number of base units: `_ns`.
+    pub(crate) const fn suffix(self) -> &'static str {
+        match self {
+            Self::Time => "_ns",
+            Self::Size => "_bytes",
+            Self::Rate => "_bytes_per_s",
+            Self::Share => "_ppm",
+            Self::Count => "",
+        }
+    }
+
+    /// Its base unit.
+    pub(crate) const fn unit(self) -> &'static str {
+        match self {
+            Self::Time => "ns",
+            Self::Size => "B",
+            Self::Rate => "B/s",
+            Self::Share => "ppm",
+            Self::Count => "1",
+        }
+    }
+
     /// How much of it `text` says, in base units.
     pub(crate) fn parse(self, text: &str) -> Result<u64, String> {
         match self {
@@ -89,11 +111,25 @@ impl Span {
     pub(crate) fn value(&self, position: f64) -> u64 {
         let (low, high) = (self.low as f64, self.high as f64);
         let position = position.clamp(0.0, 1.0);
-        let exact = if self.is_log {
+        self.round(if self.is_log {
             low * libm::exp(position * libm::log(high / low))
         } else {
             low + position * (high - low)
-        };
+        })
+    }
+
+    /// The value for a number that is drawn from 0 to 1. On a linear scale the bounds
+    /// are as likely as what is between them, which rounding would make half of it.
+    pub(crate) fn draw(&self, share: f64) -> u64 {
+        if self.is_log {
+            return self.value(share);
+        }
+        let half = self.grain as f64 / 2.0;
+        let (low, high) = (self.low as f64 - half, self.high as f64 + half);
+        self.round(low + share * (high - low))
+    }
+
+    fn round(&self, exact: f64) -> u64 {
         let grains = (exact / self.grain as f64).round() as u64;
         let value = round_digits(grains).saturating_mul(self.grain);
         value.clamp(self.low, self.high)

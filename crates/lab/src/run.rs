@@ -7,29 +7,34 @@
 //! * `identity`: when two points are the same.
 //! * `real`: points in real time, on emulated drives and on devices from outside.
 //! * `needs`: what points need of a device from outside.
+//! * `order`: in which order points run.
 //! * `phase`: the jobs of a phase, side by side.
 //! * `prepare`: zones of a device made those of a new drive.
+//! * `repeats`: seeds of repeats, running them, and their means.
 //! * `result`: what a point measured.
 //! * `sharers`: what threads know together of the zones that they share.
 //! * `specs`: from the jobs of a file to those of a phase, for a drive.
 
 mod identity;
 mod needs;
+mod order;
 mod phase;
 mod prepare;
 mod real;
+mod repeats;
 mod result;
 mod sharers;
 mod specs;
 
 use std::collections::BTreeMap;
 
-use rayon::prelude::*;
-use zonelab_config::{Errors, Override};
+use zonelab_config::{Errors, Override, PutIn};
 use zonelab_device::{NamespaceId, Nanos};
+use zonelab_ftl::FtlSettings;
 use zonelab_host::{CoreId, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_sim::{Emulated, HostCosts};
 use zonelab_ssd::config::{DataStore, DriveConfig};
+use zonelab_ssd::faults::FaultPlan;
 use zonelab_ssd::profile::Profile;
 use zonelab_ssd::record::RecordLimits;
 use zonelab_ssd::{Control, Drive};
@@ -45,11 +50,13 @@ use crate::experiment::{
     AxisValue, Experiment, FtlTemplate, HostModel, JobTemplate, SeriesSpec, Via, WorkTemplate,
 };
 use crate::kv::Wear;
-use crate::trace::PointTrace;
+use crate::policies::Policies;
+use crate::trace::{Look, PointTrace};
 pub use phase::STORE_DEPTH;
 use phase::{PhaseMeasured, run_phase};
 pub use real::{Attached, RealError, run_point_in_real_time};
-pub use result::{DriveMeasured, EndedEarly, JobMeasured, PointResult, ZoneHistory};
+pub use repeats::{repeat_seed, run_repeated};
+pub use result::{DriveMeasured, EndedEarly, JobMeasured, PointResult, Spread, ZoneHistory};
 use specs::{Shape, specs, stores};
 
 /// Most changes of zone states that a point keeps ([`DriveMeasured::zone_history`]).
@@ -98,6 +105,9 @@ pub struct RunOptions<'a> {
     pub on_point: &'a (dyn Fn(usize, &PointResult) + Sync),
     /// Asked before each point: stop here?
     pub interrupted: &'a (dyn Fn() -> bool + Sync),
+    /// Asked before each point and now and then while one runs: leave it as it is, without
+    /// a result?
+    pub abandoned: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// A point to run.
@@ -109,6 +119,8 @@ pub struct Point {
     x: AxisValue,
     /// What is to be recorded for a trace.
     trace: Option<RecordLimits>,
+    /// The commands that are looked at again, instead.
+    look: Option<Look>,
 }
 
 impl Point {
@@ -119,6 +131,12 @@ impl Point {
             zone_changes,
             ..limits
         });
+    }
+
+    /// Asks for a second look at commands of a run that is known; results stay the same.
+    pub(crate) fn look(&mut self, look: Look) {
+        self.trace = Some(look.limits());
+        self.look = Some(look);
     }
 
     /// Lets the point end by `until` at the latest: for a look, not for a result.
@@ -155,9 +173,40 @@ impl Point {
         profiles.load(&self.experiment.profile, &settings)
     }
 
-    /// Changes settings of the drive, over those of the experiment and the series.
-    pub fn set_drive(&mut self, settings: &[Override]) {
-        self.series.drive.extend_from_slice(settings);
+    /// Changes settings of the drive, over those of the experiment and the series. Values of
+    /// the axes are put in for their names.
+    ///
+    /// # Errors
+    /// There is no axis of such a name.
+    pub fn set_drive(&mut self, settings: &[Override]) -> Result<(), Errors> {
+        let values = self.values();
+        for setting in settings {
+            self.series.drive.push(setting.put_in(&values)?);
+        }
+        Ok(())
+    }
+
+    /// Replaces the faults of the drive by those of a plan, in which values of the axes are
+    /// put in for their names.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the plan.
+    pub fn set_faults(&mut self, file: &str, text: &str) -> Result<(), Errors> {
+        let plan = FaultPlan::parse_with(file, text, &[], &self.values())?;
+        self.experiment.faults = Some(plan);
+        Ok(())
+    }
+
+    /// What stands for the names of axes here.
+    fn values(&self) -> Vec<PutIn> {
+        let combination = self.series.combination;
+        self.experiment.values_at(&self.x, combination)
+    }
+
+    /// The faults of its drive: its own, or else those of the run.
+    fn faults<'a>(&'a self, conditions: &'a Conditions) -> Option<&'a FaultPlan> {
+        let own = self.experiment.faults.as_ref();
+        own.or(conditions.faults.as_ref())
     }
 
     /// The axis value.
@@ -273,6 +322,10 @@ impl Point {
     /// As [`run_point`].
     pub fn check(&self, profiles: &dyn Profiles) -> Result<(), RunError> {
         let profile = self.drive(profiles)?;
+        if let Some(plan) = &self.experiment.faults {
+            plan.check(&profile.config)
+                .map_err(|what| self.unfit(what))?;
+        }
         if let Some(scheduler) = &self.host().scheduler {
             let built = scheduler.spec.build(&Drive::info_of(&profile.config));
             built.map_err(|error| self.unfit(error.to_string()))?;
@@ -371,11 +424,6 @@ impl Point {
             what,
         }
     }
-
-    /// A rough measure of the work it takes, to start with the longest.
-    fn weight(&self) -> f64 {
-        self.x.number
-    }
 }
 
 /// The points of an experiment: every series, with its repetitions for crossed axes, at
@@ -401,14 +449,16 @@ pub fn points(file: &str, text: &str, overrides: &[Override]) -> Result<Vec<Poin
                 series: series.clone(),
                 x: x.clone(),
                 trace: None,
+                look: None,
             }));
         }
     }
     Ok(points)
 }
 
-/// Runs points in parallel on the current thread pool. Results come in the
-/// order of `points`; `None` stands for one not reached before an interruption.
+/// Runs points in parallel on the current thread pool, each once: [`run_repeated`] runs
+/// them as often as their experiments say. Results come in the order of `points`; `None`
+/// stands for one not reached before an interruption.
 ///
 /// # Errors
 /// The first point, in their order, that could not be run.
@@ -416,27 +466,20 @@ pub fn run(
     points: &[Point],
     options: &RunOptions<'_>,
 ) -> Result<Vec<Option<PointResult>>, RunError> {
-    let mut order: Vec<usize> = (0..points.len()).collect();
-    order.sort_by(|&a, &b| points[b].weight().total_cmp(&points[a].weight()));
-    let mut results: Vec<(usize, Option<Result<PointResult, RunError>>)> = order
-        .par_iter()
-        .with_max_len(1)
-        .map(|&index| {
-            if (options.interrupted)() {
-                return (index, None);
-            }
-            let result = run_point(&points[index], options);
-            if let Ok(result) = &result {
-                (options.on_point)(index, result);
-            }
-            (index, Some(result))
-        })
-        .collect();
-    results.sort_by_key(|(index, _)| *index);
-    results
-        .into_iter()
-        .map(|(_, result)| result.transpose())
-        .collect()
+    let run = |index: usize| {
+        if (options.interrupted)() || (options.abandoned)() {
+            return Ok(None);
+        }
+        let result = run_point(&points[index], options);
+        if (options.abandoned)() {
+            return Ok(None);
+        }
+        let result = result?;
+        (options.on_point)(index, &result);
+        Ok(Some(result))
+    };
+    let results = order::longest_first(points.len(), |index| points[index].work(), run);
+    results.into_iter().collect()
 }
 
 /// Runs one point.
@@ -446,12 +489,14 @@ pub fn run(
 pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult, RunError> {
     let unfit = |what| point.unfit(what);
     let profile = point.drive(options.profiles)?;
-    let drive = options.conditions.drive(&profile.config);
+    let faults = point.faults(options.conditions);
+    let drive = options.conditions.drive_with(&profile.config, faults);
     let drive = drive.map_err(unfit)?;
     let run = (options, &profile.config);
     match point.via() {
         Via::Direct => {
-            let device = host_device(Emulated::new(drive), &point.host());
+            let policies = &options.conditions.policies;
+            let device = host_device(Emulated::new(drive), &point.host(), policies);
             run_reached(point, run, device.map_err(unfit)?)
         }
         Via::Pcie => {
@@ -466,7 +511,11 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
             let ftl = point.ftl().unwrap_or_default();
             let costs = point.host().stack.costs;
             let seed = point.rng(options.seed).next_u64();
-            let device = OverFtl::new(Emulated::new(drive), (&ftl, keeps_data), costs, seed);
+            let settings = FtlSettings {
+                own_victims: options.conditions.policies.victims.clone(),
+                ..ftl.settings(keeps_data, seed)
+            };
+            let device = OverFtl::new(Emulated::new(drive), &ftl, settings, costs);
             run_reached(point, run, device.map_err(unfit)?)
         }
     }
@@ -484,7 +533,15 @@ fn run_reached<R: Reached>(
     let owner = reached.owner().clone();
     let before = owner.with_drive(|drive| drive.totals());
     let limits = trace.unwrap_or(RecordLimits::zones_only(ZONE_HISTORY_LIMIT));
-    owner.with_drive(|drive| drive.record(&limits));
+    owner.with_drive(|drive| match &point.look {
+        None => drive.record(&limits),
+        Some(look) => {
+            drive.record_times(&look.ranges, Look::RECORDS);
+            if let Some(plan) = &look.plan {
+                drive.watch(plan);
+            }
+        }
+    });
     let began = reached.ready_at();
     for zones in &series.full_zones {
         let full = Control::PreconditionFull {
@@ -495,7 +552,7 @@ fn run_reached<R: Reached>(
             .map_err(|error| unfit(error.to_string()))?;
     }
     let shape = point.shape(config)?;
-    let has_faults = options.conditions.faults.is_some();
+    let has_faults = point.faults(options.conditions).is_some();
     let wear = || Some(owner.with_drive(|drive| Wear::of(drive.flash().erase_counts())));
     let mut rng = point.rng(options.seed);
     let mut measured = PhaseMeasured::default();
@@ -512,7 +569,7 @@ fn run_reached<R: Reached>(
         }
         let totals = owner.with_drive(|drive| drive.totals());
         let ftl = reached.ftl();
-        let of_drive = (&mut reached, config);
+        let of_drive = (&mut reached, config, options.abandoned);
         let phase = run_phase(of_drive, (specs, &stores), &host, at, &mut rng).map_err(unfit)?;
         at = phase.at;
         simulated += phase.at - phase.from;
@@ -527,7 +584,11 @@ fn run_reached<R: Reached>(
         of_phase.add_amplification(&programmed, ftl.as_ref());
         measured.extend(of_phase);
     }
+    if let Some(error) = owner.with_drive(|drive| drive.policy_error().cloned()) {
+        return Err(unfit(error.to_string()));
+    }
     let record = owner.with_drive(Drive::take_record);
+    let watched = owner.with_drive(Drive::take_watched);
     let of_drive = owner.with_drive(|drive| DriveMeasured::of(drive, &before, &record.zones));
     let mut result = point.result(measured, Some(of_drive), simulated);
     if point.has_listing() {
@@ -541,6 +602,7 @@ fn run_reached<R: Reached>(
             limits,
             record,
             queues,
+            watched,
             end: owner.with_drive(|drive| drive.now()),
         })
     });
@@ -623,7 +685,16 @@ impl Point {
 }
 
 /// The device as jobs see it: behind the scheduler of the host, if it has one.
-fn host_device(device: Emulated, host: &HostModel) -> Result<Emulated, String> {
+fn host_device(
+    device: Emulated,
+    host: &HostModel,
+    policies: &Policies,
+) -> Result<Emulated, String> {
+    if let Some(make) = &policies.scheduler {
+        let costs = host.scheduler.as_ref().map(|of| host.block_costs(of));
+        let scheduler = make(device.info());
+        return Ok(device.behind_own(scheduler, costs.unwrap_or_default()));
+    }
     match &host.scheduler {
         Some(scheduler) => device
             .behind(&scheduler.spec, host.block_costs(scheduler))

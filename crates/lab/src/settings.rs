@@ -51,7 +51,7 @@ impl Settings {
     pub fn points(&self, file: &str, text: &str) -> Result<Vec<Point>, Errors> {
         let mut points = run::points(file, text, &self.file)?;
         for point in &mut points {
-            point.set_drive(&self.drive);
+            point.set_drive(&self.drive)?;
         }
         Ok(points)
     }

@@ -290,6 +290,7 @@ impl<'a> Evaluator<'a> {
             conditions: &Conditions::default(),
             on_point: &|_, _| (),
             interrupted: self.interrupted,
+            abandoned: &|| false,
         };
         run::run_point(point, &options).map_err(|error| error.to_string())
     }

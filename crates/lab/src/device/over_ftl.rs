@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use zonelab_device::{Device, DeviceInfo, Nanos, QueueId};
-use zonelab_ftl::{FtlDevice, Shape, Start};
+use zonelab_ftl::{FtlDevice, FtlSettings, Shape, Start};
 use zonelab_host::block::MergeCount;
 use zonelab_host::{Rng, VirtualClock};
 use zonelab_sim::{Emulated, HostCosts};
@@ -39,19 +39,20 @@ pub(crate) fn seen_through(info: &DeviceInfo, ftl: &FtlTemplate) -> Result<Devic
 }
 
 impl OverFtl {
-    /// Formats a drive, which keeps data or does not, and mounts the layer on it.
+    /// Formats a drive, and mounts the layer on it. Jitter of upkeep is drawn with the
+    /// seed of `settings`.
     ///
     /// # Errors
     /// That cannot be done: a text that says so.
     pub(crate) fn new(
         drive: Emulated,
-        (ftl, keeps_data): (&FtlTemplate, bool),
+        ftl: &FtlTemplate,
+        settings: FtlSettings,
         costs: HostCosts,
-        seed: u64,
     ) -> Result<Self, String> {
-        let queue = drive.open_queue(UPKEEP_DEPTH, costs, Rng::new(seed, 1));
+        let rng = Rng::new(settings.seed, 1);
+        let queue = drive.open_queue(UPKEEP_DEPTH, costs, rng);
         let start = Start::Format(ftl.format());
-        let settings = ftl.settings(keeps_data, seed);
         let clock = VirtualClock::default();
         let started = FtlDevice::start(drive.clone(), clock, queue, start, settings);
         let (device, ready_at) = started.map_err(|error| format!("ftl: {error}"))?;

@@ -64,6 +64,37 @@ impl Axis {
         std::iter::once(self).chain(&self.zipped)
     }
 
+    /// Its name, with those of the axes that are paired with it: `readers / ramp`.
+    #[must_use]
+    pub fn heading(&self) -> String {
+        let names: Vec<&str> = self.all().map(|axis| axis.name.as_str()).collect();
+        names.join(" / ")
+    }
+
+    /// A value of it as a person reads it, with those that are paired with it: `4 / 2ms`.
+    #[must_use]
+    pub fn shown(&self, x: &AxisValue) -> String {
+        let mut values = self.values.iter();
+        let index = values.position(|value| value.text == x.text);
+        let paired = self
+            .zipped
+            .iter()
+            .filter_map(|axis| axis.values.get(index?));
+        let texts = std::iter::once(x)
+            .chain(paired)
+            .map(|value| value.text.as_str());
+        texts.collect::<Vec<_>>().join(" / ")
+    }
+
+    /// Values with what is written at them in figures, if that is not the number: words,
+    /// and values that are paired with others.
+    #[must_use]
+    pub fn labels(&self) -> Vec<(f64, String)> {
+        let says_more = |x: &&AxisValue| !self.zipped.is_empty() || is_word(&x.text);
+        let labelled = self.values.iter().filter(says_more);
+        labelled.map(|x| (x.number, self.shown(x))).collect()
+    }
+
     /// Settings of the file that leave only the value at `index`.
     #[must_use]
     pub fn settings_of(&self, index: usize) -> Vec<String> {
@@ -193,7 +224,7 @@ impl Axes {
                 let name = &axis.name;
                 let what = format!("nothing depends on the axis \"{name}\"");
                 let valid = format!(
-                    "write \"${name}\" as a value of the drive, a job, the host or a series"
+                    "write \"${name}\" as a value of the drive, a job, the host, a fault or a series"
                 );
                 result = Err(document.report(&axis.key, what, valid));
             }
@@ -233,12 +264,27 @@ pub(super) fn takes_values(path: &str) -> bool {
     let keys: Vec<&str> = path.split('.').collect();
     let varies = ["drive", "scheduler", "via", "ftl", "full_zones"];
     match keys.as_slice() {
-        ["profile" | "drive" | "host" | "ftl", ..] => true,
+        ["profile" | "drive" | "host" | "ftl" | "faults", ..] => true,
         ["job" | "scheduler", _, key, ..] => *key != "name",
         ["series", _, key, ..] => varies.contains(key),
         ["matrix", "foreground" | "background", _, key, ..] => !["name", "levels"].contains(key),
         _ => false,
     }
+}
+
+/// What stands for the names of axes at the value `x` of the first, and at a combination of
+/// the crossed ones.
+pub(super) fn values_at(
+    (first, crossed): (&Axis, &[Axis]),
+    x: &AxisValue,
+    combination: usize,
+) -> Vec<PutIn> {
+    let axes = Axes {
+        first: first.clone(),
+        crossed: crossed.to_vec(),
+        is_list: true,
+    };
+    axes.put_in(Some(x), combination)
 }
 
 fn named(axis: &Axis, value: &AxisValue) -> Option<PutIn> {

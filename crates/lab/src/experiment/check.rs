@@ -84,6 +84,7 @@ pub(super) fn names(
             &jobs,
         );
     }
+    names.of_differences(experiment, &series, &results);
     for name in &experiment.quick.series {
         names.known("quick.series".to_owned(), name, &series);
     }
@@ -91,13 +92,7 @@ pub(super) fn names(
     for (i, listing) in experiment.listings.iter().enumerate() {
         names.known(format!("listing.{i}.series"), &listing.series, &series);
     }
-    for (i, figure) in experiment.figures.iter().enumerate() {
-        let path = match experiment.figures.len() {
-            1 => "figure.job".to_owned(),
-            _ => format!("figure.{i}.job"),
-        };
-        names.known(path, &figure.job, &results);
-    }
+    names.of_figures(experiment, &results);
     names.objectives(experiment);
     if varies.axis_values {
         names.axis_values(experiment);
@@ -112,6 +107,24 @@ struct Names<'d> {
 }
 
 impl Names<'_> {
+    /// Checks the panels of the figure.
+    fn of_figures(&mut self, experiment: &Experiment, results: &[&str]) {
+        for (i, figure) in experiment.figures.iter().enumerate() {
+            let path = match experiment.figures.len() {
+                1 => "figure.job".to_owned(),
+                _ => format!("figure.{i}.job"),
+            };
+            self.known(path, &figure.job, results);
+            if figure.width.is_some() && figure.width != experiment.figure_width() {
+                self.report(
+                    &format!("figure.{i}.width"),
+                    "another panel of the same picture has another width".to_owned(),
+                    "write one width for the whole picture".to_owned(),
+                );
+            }
+        }
+    }
+
     fn report(&mut self, path: &str, what: String, valid: String) {
         self.result = Err(self.document.report(path, what, valid));
     }
@@ -124,6 +137,22 @@ impl Names<'_> {
                 None => format!("choose one of: {}", names.join(", ")),
             };
             self.report(&path, format!("there is no \"{name}\""), valid);
+        }
+    }
+
+    /// What differences are between.
+    fn of_differences(&mut self, experiment: &Experiment, known: &[&str], results: &[&str]) {
+        for (i, of) in experiment.differences.iter().enumerate() {
+            self.known(format!("difference.{i}.series"), &of.series, known);
+            self.known(format!("difference.{i}.baseline"), &of.baseline, known);
+            self.known(format!("difference.{i}.job"), &of.job, results);
+            let key = format!("difference.{i}.baseline_job");
+            self.known(key, &of.baseline_job, results);
+            if (&of.series, &of.job) == (&of.baseline, &of.baseline_job) {
+                let what = format!("\"{}\" is compared with itself", of.series);
+                let valid = "name another series".to_owned();
+                self.report(&format!("difference.{i}.baseline"), what, valid);
+            }
         }
     }
 

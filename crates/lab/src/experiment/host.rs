@@ -170,6 +170,17 @@ pub(super) fn stack(table: &Table<'_>, base: &StackModel) -> Result<StackModel, 
 }
 
 impl StackModel {
+    /// Its name, if it is one that has a name: `free` costs nothing, and one that a file
+    /// describes is its `own`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        if *self == Self::default() {
+            return "free";
+        }
+        let known = stacks().iter().find(|stack| Self::of(stack) == *self);
+        known.map_or("own", |stack| &stack.name)
+    }
+
     fn of(stack: &Stack) -> Self {
         Self {
             costs: stack.costs,

@@ -17,10 +17,10 @@ mod host;
 mod listing;
 mod matrix;
 mod published;
-mod read;
+pub(crate) mod read;
 mod reference;
 mod scheduler;
-mod search;
+pub(crate) mod search;
 mod soft;
 mod statement;
 mod work;
@@ -31,12 +31,14 @@ use std::ops::Range;
 
 use exmex::Express as _;
 use zonelab_config::units::fmt_size;
-use zonelab_config::{Errors, Override, Problem};
+use zonelab_config::{Errors, Override, Problem, PutIn};
 use zonelab_device::{NamespaceId, Nanos};
 use zonelab_host::rate::{Counting, Limit};
 use zonelab_host::workload::{Fill, Stop};
 use zonelab_kv::work::Kind;
+use zonelab_ssd::faults::FaultPlan;
 
+use crate::figure::Width;
 use crate::kv::KvTemplate;
 
 pub use axis::{Axis, AxisValue};
@@ -61,10 +63,14 @@ pub struct Experiment {
     pub kind: String,
     /// Where the published result stands.
     pub source: String,
+    /// How often each point runs, with seeds of its own.
+    pub repeats: u32,
     /// Profile of the drive: a built-in name or a file.
     pub profile: String,
     /// Settings of the drive that differ from the profile, for all series.
     pub drive: Vec<Override>,
+    /// Faults of the drive.
+    pub faults: Option<FaultPlan>,
     /// What varies along a series.
     pub axis: Axis,
     /// Axes for whose values every series is repeated: `series` has the repetitions.
@@ -90,6 +96,8 @@ pub struct Experiment {
     pub compare: Vec<Compare>,
     /// Interference of one series with another.
     pub interference: Vec<Interference>,
+    /// Differences between two series.
+    pub differences: Vec<Difference>,
     /// The matrix that some of the jobs, series and interferences came from.
     pub matrix: Option<MatrixSpec>,
     /// The interference model on given points: nothing is run for these.
@@ -486,6 +494,21 @@ pub struct Interference {
     pub counted_in: Option<String>,
 }
 
+/// A difference between two series, at every axis value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// The series.
+    pub series: String,
+    /// The series that it is compared with.
+    pub baseline: String,
+    /// Of this job.
+    pub job: String,
+    /// Its name in the baseline.
+    pub baseline_job: String,
+    /// Names of metrics.
+    pub metrics: Vec<String>,
+}
+
 /// Interference M of two given points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Worked {
@@ -667,6 +690,8 @@ pub struct FigureSpec {
     /// If there are any, a panel of percentiles from each of these on, in parts
     /// per million, instead of `y` over `x`.
     pub percentiles_ppm: Vec<u32>,
+    /// Width of the whole picture; of several panels, those that say one say the same.
+    pub width: Option<Width>,
 }
 
 impl Informative {
@@ -688,6 +713,12 @@ impl Experiment {
             scheduler: name.and_then(|name| self.scheduler_named(name)),
             ..self.host
         }
+    }
+
+    /// How wide its figure is to be.
+    #[must_use]
+    pub fn figure_width(&self) -> Option<Width> {
+        self.figures.iter().find_map(|figure| figure.width)
     }
 
     /// How the jobs of a series reach an emulated drive in virtual time.
@@ -736,6 +767,13 @@ impl Experiment {
         combination: usize,
     ) -> Result<Self, Errors> {
         read::experiment(file, text, overrides, x.map(|x| (x, combination)))
+    }
+
+    /// What stands for the names of axes at `x`, and at a combination of values of the
+    /// crossed ones.
+    #[must_use]
+    pub fn values_at(&self, x: &AxisValue, combination: usize) -> Vec<PutIn> {
+        axis::values_at((&self.axis, &self.crossed), x, combination)
     }
 
     /// How many combinations of values the crossed axes have; 1 without any.

@@ -8,6 +8,7 @@ use zonelab_device::{NamespaceId, Nanos};
 use zonelab_host::rate::{Counting, Limit};
 use zonelab_host::workload::Stop;
 use zonelab_ssd::config::NamespaceConfig;
+use zonelab_ssd::faults::FaultPlan;
 
 use super::axis::{Axes, takes_values};
 use super::check::Varies;
@@ -16,13 +17,17 @@ use super::host::{StackModel, host, scheduler_template, stack};
 use super::published::series;
 use super::work::work;
 use super::{
-    AxisValue, CommandSize, Compare, Experiment, FigureSpec, Informative, Interference,
+    AxisValue, CommandSize, Compare, Difference, Experiment, FigureSpec, Informative, Interference,
     JobTemplate, Quick, SeriesSpec, WorkTemplate, Worked,
 };
 use super::{check, listing, matrix, reference, search, statement};
+use crate::figure::{Width, WidthError};
 
 /// Version of the format that this program reads.
 const SCHEMA: u32 = 1;
+
+/// Most repeats of a point: each is kept.
+const REPEATS_MAX: u32 = 1000;
 
 /// Longest time in a run: far below the 584 years after which time in
 /// nanoseconds ends, so that sums of times need no care.
@@ -71,8 +76,10 @@ fn read_root(document: &Document, axes: Axes, with_jobs: bool) -> Result<Experim
     let names = [("E", "E"), ("D", "D"), ("S", "S")];
     let kind = root.choice("kind", &names).or("S");
     let source = root.string("source").or(String::new());
+    let repeats = root.u32("repeats").within(1..=REPEATS_MAX).or(1);
     let profile = root.string("profile").required();
     let drive = root.list("drive", set).or(Vec::new());
+    let faults = faults(&root.table("faults"));
     let host = host(&root.table("host"));
     let ftl = ftl(&root.table("ftl"));
     let schedulers = tables(&root, "scheduler", |table| {
@@ -92,6 +99,7 @@ fn read_root(document: &Document, axes: Axes, with_jobs: bool) -> Result<Experim
     let compare = tables(&root, "compare", compare);
     let interference = tables(&root, "interference", interference);
     let matrix = matrix::matrix(&root.table("matrix"), reader);
+    let differences = tables(&root, "difference", difference);
     let worked = tables(&root, "worked", worked);
     let checks = tables(&root, "check", statement::check);
     let listings = tables(&root, "listing", listing::listing);
@@ -113,8 +121,10 @@ fn read_root(document: &Document, axes: Axes, with_jobs: bool) -> Result<Experim
         title: title?,
         kind: kind?.to_owned(),
         source: source?,
+        repeats: repeats?,
         profile: profile?,
         drive: drive?,
+        faults: faults?,
         axis: axes.first,
         crossed: axes.crossed,
         host: host.model,
@@ -127,6 +137,7 @@ fn read_root(document: &Document, axes: Axes, with_jobs: bool) -> Result<Experim
         reference: reference?,
         compare: compare?,
         interference,
+        differences: differences?,
         matrix,
         worked: worked?,
         checks: checks?,
@@ -135,6 +146,12 @@ fn read_root(document: &Document, axes: Axes, with_jobs: bool) -> Result<Experim
         figures: figures?,
         search: search?,
     })
+}
+
+/// A plan of faults that stands in the experiment.
+fn faults(table: &Table<'_>) -> Result<Option<FaultPlan>, Reported> {
+    let is_there = table.is_present();
+    is_there.then(|| FaultPlan::read(table)).transpose()
 }
 
 /// Series with their places in the file.
@@ -154,7 +171,7 @@ fn quick(table: &Table<'_>) -> Result<Quick, Reported> {
 }
 
 /// Reads every table of an array, so that the problems of all are reported.
-pub(super) fn tables<'d, T>(
+pub(crate) fn tables<'d, T>(
     root: &Table<'d>,
     key: &str,
     read: impl Fn(&Table<'d>) -> Result<T, Reported>,
@@ -167,7 +184,7 @@ pub(super) fn set(item: &Item<'_>) -> Result<Override, Reported> {
     Override::parse(item.str()?).map_err(|problem| item.fail(problem.what, problem.valid))
 }
 
-pub(super) fn text(item: &Item<'_>) -> Result<String, Reported> {
+pub(crate) fn text(item: &Item<'_>) -> Result<String, Reported> {
     item.str().map(str::to_owned)
 }
 
@@ -433,6 +450,22 @@ fn interference(table: &Table<'_>) -> Result<Interference, Reported> {
     })
 }
 
+fn difference(table: &Table<'_>) -> Result<Difference, Reported> {
+    let series = table.string("series").required();
+    let baseline = table.string("baseline").required();
+    let job = table.string("job").required();
+    let baseline_job = table.string("baseline_job").optional();
+    let metrics = table.list("metrics", metric).required();
+    let job = job?;
+    Ok(Difference {
+        series: series?,
+        baseline: baseline?,
+        baseline_job: baseline_job?.unwrap_or_else(|| job.clone()),
+        job,
+        metrics: metrics?,
+    })
+}
+
 fn worked(table: &Table<'_>) -> Result<Worked, Reported> {
     let pair = |item: &Item<'_>| match item.items()?.as_slice() {
         [throughput, latency] => Ok((throughput.f64()?, latency.f64()?)),
@@ -471,6 +504,7 @@ fn figure_spec(table: &Table<'_>) -> Result<FigureSpec, Reported> {
             metric(item)
         }
     };
+    let width = table.get("width", figure_width).optional();
     let job = table.string("job").required();
     let percentiles = table.list("percentiles", percentile).or(Vec::new())?;
     let log_x = table.bool("log_x").or(false);
@@ -486,6 +520,7 @@ fn figure_spec(table: &Table<'_>) -> Result<FigureSpec, Reported> {
             log_x: log_x?,
             log_y: false,
             percentiles_ppm: percentiles,
+            width: width?,
         });
     }
     let x = table.get("x", axis_or_metric).required();
@@ -499,6 +534,17 @@ fn figure_spec(table: &Table<'_>) -> Result<FigureSpec, Reported> {
         log_x: log_x?,
         log_y: log_y?,
         percentiles_ppm: Vec::new(),
+        width: width?,
+    })
+}
+
+fn figure_width(item: &Item<'_>) -> Result<Width, Reported> {
+    let text = item.str()?;
+    text.parse().map_err(|_: WidthError| {
+        item.fail(
+            format!("\"{text}\" is no width of a figure"),
+            "write a number with mm, cm, in, pt or px, from \"60mm\" to \"1200mm\"",
+        )
     })
 }
 

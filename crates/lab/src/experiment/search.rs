@@ -67,7 +67,8 @@ pub(super) fn search(table: &Table<'_>) -> Result<Option<SearchSpec>, Reported> 
     }))
 }
 
-fn objective(table: &Table<'_>) -> Result<ObjectiveSpec, Reported> {
+/// `[[objective]]`: which way is better, and of what.
+pub(crate) fn objective(table: &Table<'_>) -> Result<ObjectiveSpec, Reported> {
     let goals = Goal::ALL.map(|goal| (goal.name(), goal));
     let goal = table.choice("goal", &goals).required();
     let series = table.string("series").optional();
@@ -85,7 +86,8 @@ fn objective(table: &Table<'_>) -> Result<ObjectiveSpec, Reported> {
     })
 }
 
-fn weights(item: &Item<'_>) -> Result<(f64, f64), Reported> {
+/// `weights = [0.5, 0.5]`.
+pub(crate) fn weights(item: &Item<'_>) -> Result<(f64, f64), Reported> {
     let pair = match item.items()?.as_slice() {
         [alpha, beta] => (alpha.f64()?, beta.f64()?),
         _ => return Err(item.fail("these are not two numbers", "write [0.5, 0.5]")),

@@ -16,7 +16,7 @@ pub enum Scale {
 pub struct Axis {
     /// The quantity ("throughput").
     pub quantity: String,
-    /// Its unit ("KIOPS"); empty for pure numbers.
+    /// Its unit ("KIOPS"); empty for pure numbers. Constructors turn "us" into "µs".
     pub unit: String,
     /// Linear or logarithmic.
     pub scale: Scale,
@@ -25,6 +25,9 @@ pub struct Axis {
     /// Labelled values, for quantities with natural steps (concurrency 1, 2,
     /// 4, ...); empty to choose them from the range.
     pub ticks: Vec<f64>,
+    /// Values with what is written at them, for those that are no numbers; empty for
+    /// others.
+    pub labels: Vec<(f64, String)>,
 }
 
 impl Axis {
@@ -41,12 +44,15 @@ impl Axis {
     }
 
     fn new(quantity: String, unit: String, scale: Scale) -> Self {
+        // Files and columns spell it in ASCII.
+        let unit = if unit == "us" { "µs".to_owned() } else { unit };
         Self {
             quantity,
             unit,
             scale,
             span: None,
             ticks: Vec::new(),
+            labels: Vec::new(),
         }
     }
 
@@ -61,6 +67,13 @@ impl Axis {
     #[must_use]
     pub fn with_ticks(mut self, ticks: impl IntoIterator<Item = f64>) -> Self {
         self.ticks = ticks.into_iter().collect();
+        self
+    }
+
+    /// Writes these texts at these values (those that are in range), and nothing else.
+    #[must_use]
+    pub fn with_labels(mut self, labels: impl IntoIterator<Item = (f64, String)>) -> Self {
+        self.labels = labels.into_iter().collect();
         self
     }
 
@@ -97,6 +110,8 @@ pub(super) struct Fitted {
     low: f64,
     high: f64,
     pub(super) ticks: Vec<Tick>,
+    /// The ticks were chosen by whoever made the axis, so that each of them counts.
+    pub(super) is_chosen: bool,
 }
 
 impl Fitted {
@@ -111,6 +126,7 @@ impl Fitted {
             Scale::Log10 => logarithmic(extent, span),
         };
         if !axis.ticks.is_empty() {
+            fitted.is_chosen = true;
             let inside = axis
                 .ticks
                 .iter()
@@ -121,6 +137,16 @@ impl Fitted {
                     label: label(*v, None),
                 })
                 .collect();
+        }
+        if !axis.labels.is_empty() {
+            fitted.is_chosen = true;
+            let inside = |v: f64| axis.places(v) && fitted.covers(v);
+            let labels = axis.labels.iter().filter(|(value, _)| inside(*value));
+            let ticks = labels.map(|(value, label)| Tick {
+                value: *value,
+                label: label.clone(),
+            });
+            fitted.ticks = ticks.collect();
         }
         fitted
     }
@@ -234,6 +260,7 @@ fn linear(extent: Option<(f64, f64)>, span: Option<(f64, f64)>) -> Fitted {
         low,
         high,
         ticks,
+        is_chosen: false,
     }
 }
 
@@ -279,6 +306,7 @@ fn logarithmic(extent: Option<(f64, f64)>, span: Option<(f64, f64)>) -> Fitted {
         low,
         high,
         ticks: log_ticks(low, high),
+        is_chosen: false,
     }
 }
 
@@ -418,6 +446,14 @@ mod tests {
     fn chosen_ticks_are_used_as_they_are() {
         let axis = Axis::log10("concurrency", "").with_ticks([1.0, 2.0, 4.0, 64.0, 1e9, -1.0]);
         assert_eq!(labels(&axis, &[1.0, 64.0]), ["1", "2", "4", "64"]);
+    }
+
+    #[test]
+    fn words_stand_at_their_values() {
+        let words = [(1.0, "spdk"), (2.0, "psync"), (9.0, "none")];
+        let words = words.map(|(value, word)| (value, word.to_owned()));
+        let axis = Axis::linear("stack", "").with_labels(words);
+        assert_eq!(labels(&axis, &[1.0, 2.0]), ["spdk", "psync"]);
     }
 
     #[test]

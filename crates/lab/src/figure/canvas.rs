@@ -1,6 +1,6 @@
 //! The few SVG elements that charts need, in a growing string.
 
-use super::text::{escape, pixels};
+use super::text::{Face, Lines, escape, pixels};
 
 /// Where a text is held.
 #[derive(Copy, Clone)]
@@ -57,6 +57,18 @@ impl Canvas {
         self.out.push_str("\"/>\n");
     }
 
+    /// A filled area within `corners`, through which what is behind can be seen.
+    pub(super) fn area(&mut self, class: &str, corners: &[(f64, f64)]) {
+        let mut path = String::new();
+        for (n, (x, y)) in corners.iter().enumerate() {
+            path.push(if n == 0 { 'M' } else { 'L' });
+            path.push_str(&format!("{} {}", pixels(*x), pixels(*y)));
+        }
+        self.out.push_str(&format!(
+            "<path class=\"{class}\" fill=\"currentColor\" fill-opacity=\"0.18\" d=\"{path}Z\"/>\n"
+        ));
+    }
+
     /// A `shape` (path data around the origin) at `(x, y)` with a tooltip.
     pub(super) fn marker(&mut self, class: &str, shape: &str, (x, y): (f64, f64), tooltip: &str) {
         let place = format!("translate({} {})", pixels(x), pixels(y));
@@ -71,24 +83,44 @@ impl Canvas {
         }
     }
 
-    /// A text on one line.
-    pub(super) fn text(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
-        let anchor = anchor_attribute(anchor);
-        let (x, y) = (pixels(x), pixels(y));
-        self.out.push_str(&format!(
-            "<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor}>"
-        ));
-        self.out.push_str(&format!("{}</text>\n", escape(text)));
+    /// Lines of text, the baseline of the first at `y`.
+    pub(super) fn lines(&mut self, face: Face, (x, y): (f64, f64), anchor: Anchor, lines: &Lines) {
+        for (index, line) in lines.lines.iter().enumerate() {
+            let y = y + index as f64 * face.line_height();
+            let place = format!("x=\"{}\" y=\"{}\"", pixels(x), pixels(y));
+            self.line_of(face, &place, anchor, line, lines);
+        }
     }
 
-    /// A text that reads upwards, centred on `(x, y)`.
-    pub(super) fn upward_text(&mut self, class: &str, (x, y): (f64, f64), text: &str) {
-        let place = format!("translate({} {}) rotate(-90)", pixels(x), pixels(y));
-        let anchor = anchor_attribute(Anchor::Middle);
-        self.out.push_str(&format!(
-            "<text class=\"{class}\" transform=\"{place}\"{anchor}>"
-        ));
-        self.out.push_str(&format!("{}</text>\n", escape(text)));
+    /// Lines of text that read upwards, the baseline of the first at `x`.
+    pub(super) fn upward_lines(
+        &mut self,
+        face: Face,
+        (x, y): (f64, f64),
+        anchor: Anchor,
+        lines: &Lines,
+    ) {
+        for (index, line) in lines.lines.iter().enumerate() {
+            let x = x + index as f64 * face.line_height();
+            let place = format!(
+                "transform=\"translate({} {}) rotate(-90)\"",
+                pixels(x),
+                pixels(y)
+            );
+            self.line_of(face, &place, anchor, line, lines);
+        }
+    }
+
+    fn line_of(&mut self, face: Face, place: &str, anchor: Anchor, line: &str, all: &Lines) {
+        let (class, anchor) = (face.classes(), anchor_attribute(anchor));
+        self.out
+            .push_str(&format!("<text class=\"{class}\" {place}{anchor}>"));
+        // What is cut can be read in full where the pointer is.
+        if let Some(whole) = &all.whole {
+            self.out
+                .push_str(&format!("<title>{}</title>", escape(whole)));
+        }
+        self.out.push_str(&format!("{}</text>\n", escape(line)));
     }
 }
 

@@ -16,15 +16,24 @@
 mod axis;
 mod canvas;
 mod heat;
+mod layout;
+mod legend;
 mod render;
+mod size;
 mod style;
 mod text;
+mod ticks;
 
+#[cfg(test)]
+mod boxes;
+#[cfg(test)]
+mod fitting;
 #[cfg(test)]
 mod tests;
 
 pub use axis::{Axis, Scale};
 pub use heat::{HeatCell, HeatMap};
+pub use size::{Width, WidthError};
 
 /// The path data of the markers of series `index`: ours, and the published one.
 pub(crate) fn markers(index: usize) -> (String, String) {
@@ -41,10 +50,12 @@ pub(crate) const fn style_sheet() -> &'static str {
 /// One chart, or several side by side with a common legend.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figure {
-    /// Heading above all panels. Cut with "…" if it is wider than the figure.
+    /// Heading above all panels, in several lines if it is wider than the figure.
     pub title: String,
-    /// The charts, from left to right; three to a row.
+    /// The charts, from left to right; three to a row if the width allows that.
     pub panels: Vec<Panel>,
+    /// Width of the picture. Without it, charts have the sizes of a page on a screen.
+    pub width: Option<Width>,
 }
 
 impl Figure {
@@ -54,7 +65,15 @@ impl Figure {
         Self {
             title: title.into(),
             panels: Vec::new(),
+            width: None,
         }
+    }
+
+    /// Draws the figure for this width.
+    #[must_use]
+    pub fn wide(mut self, width: Option<Width>) -> Self {
+        self.width = width;
+        self
     }
 
     /// Adds a panel to the right.
@@ -160,6 +179,8 @@ pub struct Point {
     pub y: f64,
     /// Range of y over repeats of the measurement, drawn as a thin bar.
     pub spread: Option<(f64, f64)>,
+    /// 95 % confidence interval of y, part of a band below the line of our points.
+    pub band: Option<(f64, f64)>,
     /// What the axes do not say about the point ("concurrency 7"); shown in
     /// its tooltip.
     pub label: String,

@@ -1,26 +1,11 @@
-//! Layout and drawing of a figure.
+//! Drawing of a figure.
 
-use super::axis::{Axis, Fitted, Tick};
+use super::axis::{Axis, Fitted};
 use super::canvas::{Anchor, Canvas};
-use super::text::{escape, fit, pixels, value, width};
-use super::{Figure, Panel, Point, Series, style};
+use super::layout::{self, Chart, MARGIN, Page};
+use super::text::{CAPTION, NOTE, PANEL_TITLE, TICK, TITLE, escape, pixels, value};
+use super::{Figure, Panel, Point, Series, legend, style};
 
-/// Panels in one row of the figure.
-const PANELS_PER_ROW: usize = 3;
-/// Space around the whole figure, pixels.
-const MARGIN: f64 = 16.0;
-/// Height of the figure title with the space below it.
-const TITLE: f64 = 30.0;
-/// Height of a panel title with the space below it.
-const PANEL_TITLE: f64 = 24.0;
-/// Space below the plot area: tick labels and the axis caption.
-const BELOW: f64 = 46.0;
-/// Space right of the plot area: half a tick label.
-const RIGHT: f64 = 28.0;
-/// Height of one row of the legend or one note.
-const LEGEND_ROW: f64 = 20.0;
-/// Width of the sample in a legend entry.
-const SAMPLE: f64 = 26.0;
 /// Radius of our solid markers.
 pub(super) const DOT: f64 = 2.6;
 /// Radius of the hollow published markers.
@@ -31,68 +16,40 @@ const MARKED_POINTS: usize = 80;
 /// The whole document.
 pub(super) fn figure(figure: &Figure) -> String {
     let names = names(figure);
+    let page = Page::of(figure);
     let mut canvas = Canvas::default();
-    let top = MARGIN + if figure.title.is_empty() { 0.0 } else { TITLE };
-    let (charts, (right, mut bottom)) = lay_out(figure, top);
-    let missing: usize = charts
+    let missing: usize = page
+        .charts
         .iter()
         .map(|chart| chart.draw(&names, &mut canvas))
         .sum();
-    if !figure.title.is_empty() {
-        let title = fit(&figure.title, 16.0, right - 2.0 * MARGIN);
-        canvas.text("title", (MARGIN, MARGIN + 14.0), Anchor::Start, &title);
+    canvas.lines(TITLE, (MARGIN, MARGIN + 14.0), Anchor::Start, &page.title);
+    let mut bottom = legend::draw(figure, &names, (page.bottom, page.width), &mut canvas);
+    if has_bands(figure) {
+        let note = "bands: 95 % confidence intervals of means";
+        let note = NOTE.wrap(note, page.width - 2.0 * MARGIN, layout::LINES_MAX);
+        canvas.lines(NOTE, (MARGIN, bottom + 12.0), Anchor::Start, &note);
+        bottom += 20.0 + note.extra(NOTE);
     }
-    bottom = legend(figure, &names, (bottom, right), &mut canvas);
     if missing > 0 {
         let note = format!("{missing} points not drawn: the axis has no place for their value");
-        canvas.text("note", (MARGIN, bottom + 12.0), Anchor::Start, &note);
-        bottom += LEGEND_ROW;
+        let note = NOTE.wrap(&note, page.width - 2.0 * MARGIN, layout::LINES_MAX);
+        canvas.lines(NOTE, (MARGIN, bottom + 12.0), Anchor::Start, &note);
+        bottom += 20.0 + note.extra(NOTE);
     }
-    document(
-        &figure.title,
-        (right, bottom + MARGIN - 6.0),
-        &canvas.into_body(),
-    )
+    let size = (page.width, bottom + MARGIN - 6.0);
+    document(figure, size, &canvas.into_body())
 }
 
-/// Places the panels in rows with aligned columns, the first row at `top`;
-/// gives them with the right edge of the page and their bottom.
-fn lay_out(figure: &Figure, top: f64) -> (Vec<Chart<'_>>, (f64, f64)) {
-    let size = plot_size(figure.panels.len());
-    let mut charts: Vec<_> = figure.panels.iter().map(|p| Chart::new(p, size)).collect();
-    let columns = charts.len().min(PANELS_PER_ROW);
-    let mut lefts = Vec::with_capacity(columns);
-    let mut right = MARGIN;
-    for column in 0..columns {
-        let gutters = charts
-            .iter()
-            .skip(column)
-            .step_by(PANELS_PER_ROW)
-            .map(Chart::gutter);
-        let left = right + gutters.fold(0.0, f64::max);
-        lefts.push(left);
-        right = left + size.0 + RIGHT;
-    }
-    let mut bottom = top;
-    for row in charts.chunks_mut(PANELS_PER_ROW) {
-        let titled = row.iter().any(|c| !c.panel.title.is_empty());
-        bottom += if titled { PANEL_TITLE } else { 0.0 };
-        for (chart, left) in row.iter_mut().zip(&lefts) {
-            chart.origin = (*left, bottom);
-        }
-        bottom += size.1 + BELOW + 10.0;
-    }
-    (
-        charts,
-        (right.max(MARGIN + 320.0) + MARGIN - RIGHT / 2.0, bottom),
-    )
-}
-
-fn document(title: &str, (width, height): (f64, f64), body: &str) -> String {
-    let (w, h, title) = (pixels(width), pixels(height), escape(title));
+fn document(figure: &Figure, (width, height): (f64, f64), body: &str) -> String {
+    let (w, h, title) = (pixels(width), pixels(height), escape(&figure.title));
+    let (wide, high) = match figure.width {
+        Some(unit) => (unit.length(width), unit.length(height)),
+        None => (w.clone(), h.clone()),
+    };
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"zl\" role=\"img\" \
-         aria-label=\"{title}\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\">\n"
+         aria-label=\"{title}\" width=\"{wide}\" height=\"{high}\" viewBox=\"0 0 {w} {h}\">\n"
     );
     out.push_str(&format!("<style>\n{}</style>\n", style::SHEET));
     out.push_str(&format!(
@@ -114,75 +71,25 @@ fn names(figure: &Figure) -> Vec<&str> {
     names
 }
 
-/// Size of each plot area when there are `panels` of them.
-fn plot_size(panels: usize) -> (f64, f64) {
-    match panels {
-        0 | 1 => (540.0, 320.0),
-        2 => (390.0, 280.0),
-        _ => (300.0, 240.0),
-    }
+/// The axes of a panel, fitted to what it shows.
+pub(super) fn fitted(panel: &Panel) -> (Fitted, Fitted) {
+    let points = || {
+        let series = panel.series.iter();
+        series.flat_map(|s| s.ours.iter().chain(&s.published))
+    };
+    let drawn = || points().filter(|p| has_place(panel, p));
+    let ys = drawn().flat_map(|p| {
+        let of_repeats = spread(&panel.y, p).or(band(&panel.y, p));
+        let (low, high) = of_repeats.unwrap_or((p.y, p.y));
+        [p.y, low, high]
+    });
+    (
+        Fitted::new(&panel.x, drawn().map(|p| p.x)),
+        Fitted::new(&panel.y, ys),
+    )
 }
 
-/// A panel with its place on the page.
-struct Chart<'a> {
-    panel: &'a Panel,
-    x: Fitted,
-    y: Fitted,
-    /// Upper left corner of the plot area.
-    origin: (f64, f64),
-    size: (f64, f64),
-    /// Width of the widest label of the y axis.
-    label_width: f64,
-}
-
-impl<'a> Chart<'a> {
-    /// Fits the axes. The place on the page is for the caller to set.
-    fn new(panel: &'a Panel, size: (f64, f64)) -> Self {
-        let points = || {
-            panel
-                .series
-                .iter()
-                .flat_map(|s| s.ours.iter().chain(&s.published))
-        };
-        let drawn = || points().filter(|p| has_place(panel, p));
-        let x = Fitted::new(&panel.x, drawn().map(|p| p.x));
-        let ys = drawn().flat_map(|p| {
-            let (low, high) = spread(&panel.y, p).unwrap_or((p.y, p.y));
-            [p.y, low, high]
-        });
-        let y = Fitted::new(&panel.y, ys);
-        let label_width = y
-            .ticks
-            .iter()
-            .map(|t| width(&t.label, 11.0))
-            .fold(0.0, f64::max);
-        Self {
-            panel,
-            x,
-            y,
-            origin: (0.0, 0.0),
-            size,
-            label_width,
-        }
-    }
-
-    /// Room left of the plot area: caption, gap, labels, gap.
-    fn gutter(&self) -> f64 {
-        16.0 + 6.0 + self.label_width + 8.0
-    }
-
-    fn at_x(&self, value: f64) -> f64 {
-        self.origin.0 + self.x.share(value) * self.size.0
-    }
-
-    fn at_y(&self, value: f64) -> f64 {
-        self.origin.1 + (1.0 - self.y.share(value)) * self.size.1
-    }
-
-    fn at(&self, point: &Point) -> (f64, f64) {
-        (self.at_x(point.x), self.at_y(point.y))
-    }
-
+impl Chart<'_> {
     /// Draws everything; gives the number of points without a place.
     fn draw(&self, names: &[&str], canvas: &mut Canvas) -> usize {
         canvas.rect("frame", self.origin, self.size);
@@ -191,6 +98,10 @@ impl<'a> Chart<'a> {
         self.draw_y_axis(canvas);
         self.draw_titles(canvas);
         let look = |s: &Series| names.iter().position(|n| *n == s.name).unwrap_or(0);
+        // Below all lines, so that no band hides one.
+        for series in &self.panel.series {
+            self.draw_bands(series, look(series), canvas);
+        }
         for series in &self.panel.series {
             self.draw_ours(series, look(series), canvas);
         }
@@ -208,7 +119,8 @@ impl<'a> Chart<'a> {
                 self.origin.0 + self.size.0 / 2.0,
                 self.origin.1 + self.size.1 / 2.0,
             );
-            canvas.text("note", centre, Anchor::Middle, "no data");
+            let note = NOTE.wrap("no data", self.size.0, 1);
+            canvas.lines(NOTE, centre, Anchor::Middle, &note);
         }
         points().filter(|p| !has_place(self.panel, p)).count()
     }
@@ -228,19 +140,19 @@ impl<'a> Chart<'a> {
 
     fn draw_x_axis(&self, canvas: &mut Canvas) {
         let bottom = self.origin.1 + self.size.1;
-        let mut taken = f64::NEG_INFINITY;
-        for Tick { value, label } in &self.x.ticks {
-            let x = self.at_x(*value);
-            if label.is_empty() {
-                canvas.line("axis", &[(x, bottom), (x, bottom + 2.5)]);
-                continue;
-            }
-            canvas.line("axis", &[(x, bottom), (x, bottom + 4.5)]);
-            // A label that would touch the one before is left out.
-            let half = width(label, 11.0) / 2.0;
-            if x - half > taken + 3.0 {
-                canvas.text("tick-label", (x, bottom + 17.0), Anchor::Middle, label);
-                taken = x + half;
+        for tick in &self.x.ticks {
+            let x = self.at_x(tick.value);
+            let length = if tick.label.is_empty() { 2.5 } else { 4.5 };
+            canvas.line("axis", &[(x, bottom), (x, bottom + length)]);
+        }
+        let (_, baseline, _) = self.baselines();
+        for (x, label) in &self.x_labels.labels {
+            let x = self.origin.0 + x;
+            if self.x_labels.upward {
+                let top = bottom + layout::TO_LABELS;
+                canvas.upward_lines(TICK, (x + 4.0, top), Anchor::End, label);
+            } else {
+                canvas.lines(TICK, (x, baseline), Anchor::Middle, label);
             }
         }
         canvas.line(
@@ -255,15 +167,17 @@ impl<'a> Chart<'a> {
     fn draw_y_axis(&self, canvas: &mut Canvas) {
         let left = self.origin.0;
         let mut taken = f64::INFINITY;
-        for Tick { value, label } in &self.y.ticks {
-            let y = self.at_y(*value);
-            if label.is_empty() {
+        for tick in &self.y.ticks {
+            let y = self.at_y(tick.value);
+            if tick.label.is_empty() {
                 canvas.line("axis", &[(left - 2.5, y), (left, y)]);
                 continue;
             }
             canvas.line("axis", &[(left - 4.5, y), (left, y)]);
-            if taken - y > 11.0 {
-                canvas.text("tick-label", (left - 8.0, y + 4.0), Anchor::End, label);
+            // A label that would touch the one below is left out.
+            if taken - y >= TICK.line_height() {
+                let label = layout::y_label(tick);
+                canvas.lines(TICK, (left - 8.0, y + 4.0), Anchor::End, &label);
                 taken = y;
             }
         }
@@ -275,20 +189,14 @@ impl<'a> Chart<'a> {
 
     fn draw_titles(&self, canvas: &mut Canvas) {
         let (left, top) = self.origin;
-        let (wide, high) = self.size;
-        let title = fit(&self.panel.title, 13.0, wide);
-        if !title.is_empty() {
-            canvas.text("panel-title", (left, top - 11.0), Anchor::Start, &title);
-        }
-        let below = (left + wide / 2.0, top + high + 38.0);
-        canvas.text(
-            "caption",
-            below,
-            Anchor::Middle,
-            &fit(&self.panel.x.caption(), 12.0, wide),
-        );
-        let beside = (left - 8.0 - self.label_width - 10.0, top + high / 2.0);
-        canvas.upward_text("caption", beside, &fit(&self.panel.y.caption(), 12.0, high));
+        let (title, _, below) = self.baselines();
+        canvas.lines(PANEL_TITLE, (left, title), Anchor::Start, &self.title);
+        let middle = left + self.size.0 / 2.0;
+        canvas.lines(CAPTION, (middle, below), Anchor::Middle, &self.captions.0);
+        let caption = &self.captions.1;
+        let beside = left - 8.0 - self.label_width - 10.0 - caption.extra(CAPTION);
+        let at = (beside, top + self.size.1 / 2.0);
+        canvas.upward_lines(CAPTION, at, Anchor::Middle, caption);
     }
 
     fn draw_ours(&self, series: &Series, look: usize, canvas: &mut Canvas) {
@@ -321,6 +229,30 @@ impl<'a> Chart<'a> {
         canvas.close();
     }
 
+    /// The confidence intervals of neighbours as a band, that of a point alone as a bar.
+    fn draw_bands(&self, series: &Series, look: usize, canvas: &mut Canvas) {
+        let known = |p: &Point| band(&self.panel.y, p).filter(|_| has_place(self.panel, p));
+        if !series.ours.iter().any(|p| known(p).is_some()) {
+            return;
+        }
+        canvas.open(&style::colour(look));
+        for run in series.ours.split(|p| known(p).is_none()) {
+            let ends: Vec<_> = run.iter().filter_map(|p| Some((p, known(p)?))).collect();
+            if series.is_scattered || ends.len() == 1 {
+                for (p, interval) in ends {
+                    self.draw_bar(self.at_x(p.x), interval, canvas);
+                }
+            } else if !ends.is_empty() {
+                let above = ends.iter().map(|(p, (_, high))| (p.x, *high));
+                let below = ends.iter().rev().map(|(p, (low, _))| (p.x, *low));
+                let corners = above.chain(below);
+                let corners: Vec<_> = corners.map(|(x, y)| (self.at_x(x), self.at_y(y))).collect();
+                canvas.area("band", &corners);
+            }
+        }
+        canvas.close();
+    }
+
     fn draw_published(&self, series: &Series, look: usize, canvas: &mut Canvas) {
         if series.published.is_empty() {
             return;
@@ -335,10 +267,13 @@ impl<'a> Chart<'a> {
     }
 
     fn draw_spread(&self, point: &Point, canvas: &mut Canvas) {
-        let Some((low, high)) = spread(&self.panel.y, point) else {
-            return;
-        };
-        let (x, low, high) = (self.at_x(point.x), self.at_y(low), self.at_y(high));
+        if let Some(range) = spread(&self.panel.y, point) {
+            self.draw_bar(self.at_x(point.x), range, canvas);
+        }
+    }
+
+    fn draw_bar(&self, x: f64, (low, high): (f64, f64), canvas: &mut Canvas) {
+        let (low, high) = (self.at_y(low), self.at_y(high));
         canvas.line("spread", &[(x, low), (x, high)]);
         canvas.line("spread", &[(x - 3.0, low), (x + 3.0, low)]);
         canvas.line("spread", &[(x - 3.0, high), (x + 3.0, high)]);
@@ -351,6 +286,9 @@ impl<'a> Chart<'a> {
         out.push_str(&quantity(&self.panel.y, point.y));
         if let Some((low, high)) = spread(&self.panel.y, point) {
             out.push_str(&format!(" (repeats {} to {})", value(low), value(high)));
+        }
+        if let Some((low, high)) = band(&self.panel.y, point) {
+            out.push_str(&format!(" (95 %: {} to {})", value(low), value(high)));
         }
         if !point.label.is_empty() {
             out.push_str(&format!(", {}", point.label));
@@ -377,107 +315,17 @@ fn spread(axis: &Axis, point: &Point) -> Option<(f64, f64)> {
         .filter(|(low, high)| axis.places(*low) && axis.places(*high) && low <= high)
 }
 
-/// Draws the legend below `top`, in as many rows as it needs; gives its bottom.
-///
-/// It stands outside every plot area, so it covers no data.
-fn legend(figure: &Figure, names: &[&str], (top, page): (f64, f64), canvas: &mut Canvas) -> f64 {
-    let all = || figure.panels.iter().flat_map(|p| &p.series);
-    let has_published = all().any(|s| !s.published.is_empty());
-    let has_ours = all().any(|s| !s.ours.is_empty());
-    let room = page - 2.0 * MARGIN - SAMPLE - 8.0;
-    let mut pen = Pen {
-        x: MARGIN,
-        y: top,
-        right: page - MARGIN,
-    };
-    if names.len() > 1 || names.iter().any(|n| !n.is_empty()) {
-        for (look, name) in names.iter().enumerate() {
-            let name = fit(name, 12.0, room);
-            let at = pen.next(SAMPLE + 6.0 + width(&name, 12.0));
-            let mine = || all().filter(|s| s.name == names[look]);
-            let has_ours = mine().any(|s| !s.ours.is_empty());
-            let show = Shown {
-                line: has_ours && !mine().all(|s| s.is_scattered),
-                dot: has_ours,
-                ring: !has_ours,
-            };
-            sample(canvas, at, &style::colour(look), show, look);
-            canvas.text(
-                "caption",
-                (at.0 + SAMPLE + 6.0, at.1 + 4.0),
-                Anchor::Start,
-                &name,
-            );
-        }
-    }
-    if has_published && has_ours {
-        // One entry, so that the two explanations stay side by side.
-        let texts = [("zonelab", true), ("published", false)];
-        let widths = texts.map(|(text, _)| SAMPLE + 6.0 + width(text, 12.0) + 12.0);
-        let mut at = pen.next(widths.iter().sum());
-        for ((text, solid), wide) in texts.into_iter().zip(widths) {
-            let show = Shown {
-                line: solid,
-                dot: solid,
-                ring: !solid,
-            };
-            sample(canvas, at, "key", show, 0);
-            canvas.text(
-                "note",
-                (at.0 + SAMPLE + 6.0, at.1 + 4.0),
-                Anchor::Start,
-                text,
-            );
-            at.0 += wide;
-        }
-    }
-    if pen.x > MARGIN {
-        pen.y + LEGEND_ROW
-    } else {
-        pen.y
-    }
+/// Whether a series of `figure` has confidence intervals, which are drawn as bands.
+fn has_bands(figure: &Figure) -> bool {
+    let series = figure.panels.iter().flat_map(|panel| &panel.series);
+    let mut points = series.flat_map(|of| &of.ours);
+    points.any(|point| point.band.is_some())
 }
 
-/// What the sample of a legend entry shows.
-#[derive(Copy, Clone)]
-struct Shown {
-    line: bool,
-    dot: bool,
-    ring: bool,
-}
-
-/// Draws the sample of a legend entry.
-fn sample(canvas: &mut Canvas, at: (f64, f64), class: &str, show: Shown, look: usize) {
-    let centre = (at.0 + SAMPLE / 2.0, at.1);
-    canvas.open(class);
-    if show.line {
-        canvas.line("line", &[(at.0, at.1), (at.0 + SAMPLE, at.1)]);
-    }
-    if show.dot {
-        canvas.marker("dot", &style::marker(look, DOT), centre, "");
-    }
-    if show.ring {
-        canvas.marker("ring", &style::marker(look, RING), centre, "");
-    }
-    canvas.close();
-}
-
-/// Places legend entries from left to right, then on the next row.
-struct Pen {
-    x: f64,
-    y: f64,
-    right: f64,
-}
-
-impl Pen {
-    /// The left end, at mid height, of an entry that is `wide`.
-    fn next(&mut self, wide: f64) -> (f64, f64) {
-        if self.x > MARGIN && self.x + wide > self.right {
-            self.x = MARGIN;
-            self.y += LEGEND_ROW;
-        }
-        let place = (self.x, self.y + LEGEND_ROW / 2.0);
-        self.x += wide + 18.0;
-        place
-    }
+/// The confidence interval of `point` where `axis` can place it: on a logarithmic axis an
+/// end that is not positive is where the point is.
+fn band(axis: &Axis, point: &Point) -> Option<(f64, f64)> {
+    let (low, high) = point.band?;
+    let place = |end: f64| if axis.places(end) { end } else { point.y };
+    (low <= high).then(|| (place(low), place(high)))
 }

@@ -1,8 +1,8 @@
 //! Colours, marker shapes and the style sheet.
 //!
-//! The colours are those of Okabe and Ito (2008), which readers with the common
-//! colour-vision deficiencies can tell apart, with lighter variants on a dark
-//! page. Shapes differ as well, so that print without colour stays readable.
+//! The hues are those of Okabe and Ito (2008), which readers with the common
+//! colour-vision deficiencies can tell apart. Their lightness differs as well, most between
+//! neighbours, so that a print in grey keeps them apart; so do dashes and the shapes of markers.
 
 use super::text::pixels;
 
@@ -30,14 +30,20 @@ pub(super) const SHEET: &str = "\
 .zl .dot{fill:currentColor;stroke:none}
 .zl .ring{fill:#ffffff;fill-opacity:0;stroke:currentColor;stroke-width:1.3}
 .zl .spread{fill:none;stroke:currentColor;stroke-width:1}
-.zl .s0{color:#0072b2}
-.zl .s1{color:#d55e00}
-.zl .s2{color:#009e73}
-.zl .s3{color:#cc79a7}
-.zl .s4{color:#56b4e9}
-.zl .s5{color:#e69f00}
-.zl .s6{color:#555555}
-.zl .s7{color:#7a4fa3}
+.zl .s0{color:#005e92}
+.zl .s1{color:#dc6100}
+.zl .s2{color:#00533d}
+.zl .s3{color:#be548f}
+.zl .s4{color:#4a3062}
+.zl .s5{color:#c28900}
+.zl .s6{color:#21728c}
+.zl .s7{color:#292929}
+.zl .s1 .line{stroke-dasharray:8 3}
+.zl .s2 .line{stroke-dasharray:3 2}
+.zl .s3 .line{stroke-dasharray:9 2 2 2}
+.zl .s5 .line{stroke-dasharray:12 4}
+.zl .s6 .line{stroke-dasharray:5 2 2 2 2 2}
+.zl .s7 .line{stroke-dasharray:2 2}
 @media (prefers-color-scheme:dark){
 .zl .page{fill:#16181c}
 .zl text{fill:#e8e8e8}
@@ -46,14 +52,14 @@ pub(super) const SHEET: &str = "\
 .zl .grid{stroke:#2c3036}
 .zl .axis{stroke:#9a9a9a}
 .zl .key{color:#aaaaaa}
-.zl .s0{color:#4fa8e0}
-.zl .s1{color:#ff8a3d}
-.zl .s2{color:#2fc99b}
-.zl .s3{color:#e6a3c8}
-.zl .s4{color:#8fd0f7}
-.zl .s5{color:#f5bd41}
-.zl .s6{color:#bbbbbb}
-.zl .s7{color:#b793dd}
+.zl .s0{color:#30b5ff}
+.zl .s1{color:#ffbe8c}
+.zl .s2{color:#009e73}
+.zl .s3{color:#efd6e4}
+.zl .s4{color:#ad90c9}
+.zl .s5{color:#ffe9b6}
+.zl .s6{color:#7ac7df}
+.zl .s7{color:#7b7b7b}
 }
 ";
 
@@ -111,6 +117,44 @@ mod tests {
         for n in 0..COLOURS {
             let rule = format!(".zl .{}{{", colour(n));
             assert_eq!(SHEET.matches(&rule).count(), 2, "{rule}");
+        }
+    }
+
+    /// Lightness (CIE 1976 L*, 0 to 100) and relative luminance (WCAG 2) of "#rrggbb".
+    fn lightness(colour: &str) -> (f64, f64) {
+        let part = |at: usize| {
+            let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
+            if value <= 0.04045 {
+                value / 12.92
+            } else {
+                ((value + 0.055) / 1.055).powf(2.4)
+            }
+        };
+        let luminance = 0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5);
+        (116.0 * luminance.cbrt() - 16.0, luminance)
+    }
+
+    #[test]
+    fn colours_survive_grey_and_stand_out_from_the_page() {
+        let (light, dark) = SHEET.split_once("@media").unwrap();
+        for sheet in [light, dark] {
+            let colour = |rule: &str| {
+                let at = sheet.find(rule).unwrap() + rule.len();
+                lightness(&sheet[at..at + 7])
+            };
+            let (_, page) = colour(".page{fill:");
+            let all: Vec<_> = (0..COLOURS)
+                .map(|n| colour(&format!(".s{n}{{color:")))
+                .collect();
+            for (n, (shade, luminance)) in all.iter().enumerate() {
+                let (more, less) = (page.max(*luminance), page.min(*luminance));
+                // What WCAG 2.1 asks of graphics (1.4.11).
+                assert!((more + 0.05) / (less + 0.05) >= 3.0, "s{n} on its page");
+                for (m, (other, _)) in all.iter().enumerate().filter(|(m, _)| *m != n) {
+                    let apart = if m.abs_diff(n) == 1 { 11.0 } else { 4.0 };
+                    assert!((shade - other).abs() >= apart, "s{n} and s{m}");
+                }
+            }
         }
     }
 }

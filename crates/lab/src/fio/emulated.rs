@@ -155,6 +155,7 @@ fn trace_of(
         limits,
         record: device.with_drive(Drive::take_record),
         queues,
+        watched: Vec::new(),
         end: device.with_drive(|drive| drive.now()),
     })
 }

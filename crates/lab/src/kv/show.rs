@@ -13,7 +13,7 @@ use zonelab_kv::work::Kind;
 
 use super::{KvRun, KvTemplate, Sample, TreeWork, Wear, space};
 use crate::rows::significant;
-use crate::table::{Cell, Column, Style, Table, number};
+use crate::table::{Cell, Column, Style, Table, microseconds, number};
 
 /// Version of the JSON.
 const SCHEMA: u32 = 2;
@@ -139,7 +139,7 @@ fn latencies(run: &KvRun, style: &Style) -> String {
             kind.name().into(),
             latency.count().to_string().into(),
             number(rate).into(),
-            number(mean).into(),
+            microseconds(mean).into(),
         ];
         cells.extend(PERCENTS.map(|(_, percent)| us(latency, percent).into()));
         table.push(cells);
@@ -149,7 +149,7 @@ fn latencies(run: &KvRun, style: &Style) -> String {
 
 fn us(latency: &Latency, percent: f64) -> String {
     let value = latency.percentile(percent).unwrap_or_default();
-    number(value.as_us_f64())
+    microseconds(value.as_us_f64())
 }
 
 /// Names, values and what they mean.

@@ -185,6 +185,7 @@ fn kind_of(name: String, run: &KvRun, kinds: &[Kind], like: OpKind) -> JobMeasur
         name,
         kind: like,
         metrics: metrics.unwrap_or_default(),
+        spread: None,
         detail: JobDetail::together(parts),
     }
 }

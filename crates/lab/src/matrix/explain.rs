@@ -210,6 +210,7 @@ fn recorded(
         activity: RECORDS,
         from: spec.explain.from,
         until,
+        slowest: 0,
     });
     let result = run_point(&short, options)?;
     let job = result.jobs.first().map(|job| (job.name.as_str(), job.kind));

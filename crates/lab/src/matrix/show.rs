@@ -107,6 +107,7 @@ impl Matrix {
                         .collect()
                 })
                 .collect(),
+            width: None,
         }
     }
 }

@@ -14,6 +14,10 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+mod place;
+
+pub use place::{Place, is_of_many};
+
 #[cfg(test)]
 mod tests;
 
@@ -335,6 +339,52 @@ fn result_path(root: &Path, name: &str) -> Result<PathBuf, OutputError> {
         });
     }
     Ok(root.join(relative))
+}
+
+/// What users call an experiment or a sweep, as a file name: letters, digits, `-`, `_`.
+#[must_use]
+pub fn file_name(id: &str) -> String {
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '-' || c == '_' {
+            c
+        } else {
+            '_'
+        }
+    };
+    let name: String = id.chars().map(plain).collect();
+    if name.is_empty() {
+        "experiment".to_owned()
+    } else {
+        name
+    }
+}
+
+/// Puts a symbolic link to `target` at `path` in one step: a link that is there is replaced.
+///
+/// # Errors
+/// It cannot be made, or something else than a link is there.
+pub fn link(path: &Path, target: &Path) -> Result<(), OutputError> {
+    let is_other = fs::symlink_metadata(path).is_ok_and(|of| !of.is_symlink());
+    if is_other {
+        let source = io::Error::new(io::ErrorKind::AlreadyExists, "it is not a link");
+        return Err(OutputError::io("link", path)(source));
+    }
+    let partial = temporary(path);
+    // One that an earlier run left.
+    let _ = fs::remove_file(&partial);
+    symlink(target, &partial)
+        .and_then(|()| fs::rename(&partial, path))
+        .map_err(OutputError::io("link", path))
+}
+
+#[cfg(unix)]
+fn symlink(target: &Path, path: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(target, path)
+}
+
+#[cfg(not(unix))]
+fn symlink(_target: &Path, _path: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// The name under which `target` is written before it is renamed.

@@ -12,10 +12,11 @@ use super::point::PointData;
 use super::{Report, Section};
 use crate::compare::{point_label, row_series};
 use crate::detail::quantiles;
-use crate::experiment::FigureSpec;
+use crate::experiment::{FigureSpec, is_word};
 use crate::figure::{self, Figure, Panel};
-use crate::rows::{Misfit, Missing, Row, Standing, Stats, Verdict, significant};
-use crate::table::{sized, summary_lines};
+use crate::rows::{Misfit, Missing, Row, Standing, Stats, Verdict, X, significant};
+use crate::statistics::{Over, Statistics};
+use crate::table::{number, sized, summary_lines};
 
 /// Version of the embedded data, for who reads them from the file.
 const SCHEMA: u32 = 2;
@@ -28,6 +29,9 @@ pub(super) struct Data<'a> {
     title: &'a str,
     command: &'a str,
     seed: u64,
+    /// Whether anything is compared with what was published, or has to hold. If not, it is an
+    /// experiment of one's own, and the page has no columns for such things.
+    compared: bool,
     notices: &'a [String],
     /// Names of the causes, in the order of busy times.
     causes: Vec<&'static str>,
@@ -66,7 +70,7 @@ struct ExperimentData<'a> {
     about: String,
     command: &'a str,
     text: &'a str,
-    axis: (&'a str, &'a str),
+    axis: (String, &'a str),
     series: Vec<&'a str>,
     stats: StatsData,
     figure: Vec<PanelData<'a>>,
@@ -80,12 +84,18 @@ struct RowData<'a> {
     e: usize,
     series: &'a str,
     x: Option<f64>,
+    /// The same in words, if it is no number or one of a pair.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<&'a str>,
     metric: &'a str,
     unit: &'a str,
     published: Option<f64>,
     /// None if it is not finite.
     ours: Option<f64>,
     error: Option<f64>,
+    /// Half the width of the 95 % confidence interval of ours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    half: Option<f64>,
     /// Its verdict.
     status: &'static str,
     /// What a statement takes to hold, and both values as they read.
@@ -114,6 +124,9 @@ struct AxisData<'a> {
     name: &'a str,
     unit: &'a str,
     log: bool,
+    /// What is written at which values, if they are no numbers.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    ticks: &'a [(f64, String)],
 }
 
 /// A curve.
@@ -134,6 +147,9 @@ struct MarkData<'a> {
     ours: Option<(f64, f64)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     published: Option<(f64, f64)>,
+    /// 95 % confidence interval of y, over repeats or within the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    band: Option<(f64, f64)>,
     /// Positions of the rows that compare x and y.
     rows: (Option<usize>, Option<usize>),
 }
@@ -141,6 +157,7 @@ struct MarkData<'a> {
 impl<'a> Data<'a> {
     pub(super) fn of(report: &'a Report<'a>) -> Self {
         let summary = report.summary;
+        let compared = report.is_compared();
         let mut drives: Vec<&str> = Vec::new();
         let mut drive = |text: &'a str| {
             drives
@@ -167,13 +184,17 @@ impl<'a> Data<'a> {
             title: &report.title,
             command: &report.command,
             seed: report.seed,
+            compared,
             notices: &report.notices,
             causes: Cause::ALL.iter().map(|cause| cause.name()).collect(),
             quantiles: quantiles(),
             marks: (0..most.unwrap_or(0).clamp(1, 24))
                 .map(figure::markers)
                 .collect(),
-            summary: summary_lines(summary),
+            summary: match compared {
+                true => summary_lines(summary),
+                false => Vec::new(),
+            },
             missing: summary.missing.iter().map(missing).collect(),
             experiments,
             rows: rows(report),
@@ -221,7 +242,7 @@ fn experiment<'a>(
         about: about(section.text),
         command: &section.command,
         text: section.text,
-        axis: (&experiment.axis.name, &experiment.axis.unit),
+        axis: (experiment.axis.heading(), &experiment.axis.unit),
         series: experiment
             .series
             .iter()
@@ -265,11 +286,13 @@ fn rows<'a>(report: &'a Report<'a>) -> Vec<RowData<'a>> {
                 e,
                 series: &row.series,
                 x: row.x.as_ref().map(|x| x.value),
+                at: row.x.as_ref().and_then(in_words),
                 metric: &row.metric,
                 unit: &row.unit,
                 published: row.published,
                 ours: Some(row.ours).filter(|ours| ours.is_finite()),
                 error: row.rel_error.map(significant),
+                half: row.statistics.and_then(|of| of.half_width).map(significant),
                 status: status(row.verdict()),
                 statement: row.statement.map(|bound| {
                     (
@@ -283,6 +306,12 @@ fn rows<'a>(report: &'a Report<'a>) -> Vec<RowData<'a>> {
             })
         })
         .collect()
+}
+
+/// Where a row lies, if that is no number.
+fn in_words(x: &X) -> Option<&str> {
+    let word = Some(x.label.as_str()).filter(|label| is_word(label) && !label.is_empty());
+    x.shown.as_deref().or(word)
 }
 
 /// A verdict as the page names it.
@@ -330,7 +359,37 @@ fn notes(row: &Row, misfit: Option<&Misfit>) -> Vec<(&'static str, String)> {
         );
         notes.push(("Neighbours", text));
     }
+    if let Some(of) = &row.statistics {
+        notes.push(("Spread", spread(row, of)));
+    }
     notes
+}
+
+/// How our value varies, in a sentence.
+fn spread(row: &Row, of: &Statistics) -> String {
+    let unit = if row.unit == "1" {
+        ""
+    } else {
+        row.unit.as_str()
+    };
+    let value = |value: f64| format!("{} {unit}", number(value)).trim_end().to_owned();
+    let over = match of.over {
+        Over::Repeats => format!("{} repeats", of.count),
+        Over::Batches => format!("{} equally long batches of the run", of.count),
+    };
+    let sd = of.sd.map_or_else(|| "-".to_owned(), value);
+    let interval = of.interval().map_or_else(String::new, |(low, high)| {
+        format!(
+            "; the 95 % confidence interval of the mean is {} to {}",
+            value(low),
+            value(high)
+        )
+    });
+    format!(
+        "Over {over}: standard deviation {sd}, from {} to {}{interval}.",
+        value(of.min),
+        value(of.max)
+    )
 }
 
 fn panels<'a>(figure: &'a Figure, section: &'a Section<'a>, rows: &[Row]) -> Vec<PanelData<'a>> {
@@ -356,6 +415,7 @@ fn axis(axis: &figure::Axis) -> AxisData<'_> {
         name: &axis.quantity,
         unit: &axis.unit,
         log: axis.scale == figure::Scale::Log10,
+        ticks: &axis.labels,
     }
 }
 
@@ -372,6 +432,9 @@ fn curve<'a>(
         points.push(MarkData {
             label: &point.label,
             ours: Some(place(point)),
+            band: point
+                .band
+                .map(|(low, high)| (significant(low), significant(high))),
             ..mark(series, &point.label, spec, section, rows)
         });
     }

@@ -10,6 +10,7 @@
 //! Like every result, it is a function of what was run: no date, no host.
 
 mod data;
+mod differences;
 mod embed;
 pub mod parts;
 mod point;
@@ -19,10 +20,11 @@ mod zones;
 #[cfg(test)]
 mod tests;
 
+use crate::difference::Difference;
 use crate::experiment::Experiment;
 use crate::figure::Figure;
 use crate::matrix::Matrix;
-use crate::rows::{Misfits, Row, Summary};
+use crate::rows::{Misfits, Row, Summary, Verdict};
 use crate::run::PointResult;
 
 /// What a report shows.
@@ -60,6 +62,8 @@ pub struct Section<'a> {
     pub figure: Option<&'a Figure>,
     /// Its matrix of interference.
     pub matrix: Option<&'a Matrix>,
+    /// Differences between its series.
+    pub differences: Vec<Difference>,
     /// Its points.
     pub points: Vec<PointSection<'a>>,
 }
@@ -73,6 +77,9 @@ pub struct PointSection<'a> {
     /// The command that runs it again.
     pub command: String,
 }
+
+/// With more experiments than this, the bar names none of them.
+const SECTIONS_NAMED: usize = 8;
 
 /// Scripts in the order in which they build on each other.
 const SCRIPTS: [&str; 10] = [
@@ -107,18 +114,45 @@ impl Report<'_> {
             .collect();
         let matrices = self.sections.iter().filter_map(|section| section.matrix);
         let figures = matrices.fold(figures, |all, matrix| all + &matrix_figure(matrix));
-        let script = SCRIPTS.concat();
-        let parts = [
-            ("TITLE", embed::html(&self.title)),
-            ("STYLE", include_str!("page/style.css").to_owned()),
-            ("FIGURES", figures),
-            ("DATA", embed::json(&data)),
-            (
-                "SCRIPT",
-                format!("(() => {{\n'use strict';\n{script}}})();\n"),
-            ),
-        ];
-        embed::fill(include_str!("page/page.html"), &parts)
+        let figures = self.sections.iter().fold(figures, |all, section| {
+            all + &differences::figure(&section.experiment.id, &section.differences)
+        });
+        parts::document(&parts::Document {
+            kind: "Report",
+            title: &self.title,
+            links: &self.links(),
+            style: "",
+            body: embed::fill(include_str!("page/report.html"), &[("FIGURES", figures)]),
+            end: parts::data_and_scripts(&data, &SCRIPTS),
+        })
+    }
+
+    /// The parts of the page: of a few experiments each is one.
+    fn links(&self) -> Vec<(String, String)> {
+        let link = |anchor: &str, name: &str| (anchor.to_owned(), name.to_owned());
+        let mut links = vec![link("head", "Summary")];
+        if !self.summary.missing.is_empty() {
+            links.push(link("gaps", "Known gaps"));
+        }
+        if self.sections.len() <= SECTIONS_NAMED {
+            let sections = self.sections.iter().enumerate();
+            links.extend(
+                sections
+                    .map(|(index, section)| (format!("e{index}"), section.experiment.id.clone())),
+            );
+        } else {
+            links.push(link("experiments", "Experiments"));
+        }
+        if !self.rows.is_empty() {
+            links.push(link("rows", "Rows"));
+        }
+        links
+    }
+
+    /// Whether anything is compared with what was published, or has to hold.
+    fn is_compared(&self) -> bool {
+        let is = |row: &Row| row.published.is_some() || row.verdict() != Verdict::Info;
+        self.rows.iter().any(is)
     }
 }
 

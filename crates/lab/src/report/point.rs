@@ -21,8 +21,8 @@ const WEAR_BARS: u32 = 40;
 pub(super) struct PointData<'a> {
     /// Position of its series in the experiment.
     s: usize,
-    /// Axis value, as in the file and as a number.
-    x: &'a str,
+    /// Axis value, as tables show it and as a number.
+    x: String,
     n: f64,
     /// Position of its drive.
     drive: usize,
@@ -55,11 +55,24 @@ struct JobData<'a> {
     operations: u64,
     /// `[name, unit, value]`.
     metrics: Vec<(&'static str, &'static str, f64)>,
+    /// `[name, low, high, sd, least, greatest]` of those of which it is known how they vary.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    spread: Vec<SpreadData>,
     /// At the quantiles of the report, as far as there are operations.
     latencies_ns: Vec<u64>,
     /// Operations in equal slots of time; none without operations.
     throughput: Option<ThroughputData>,
 }
+
+/// How a metric varies.
+type SpreadData = (
+    &'static str,
+    Option<f64>,
+    Option<f64>,
+    Option<f64>,
+    f64,
+    f64,
+);
 
 /// Operations over time.
 #[derive(Serialize)]
@@ -107,7 +120,7 @@ impl<'a> PointData<'a> {
             s: series
                 .take_while(|series| series.name != result.series)
                 .count(),
-            x: &result.x.text,
+            x: experiment.axis.shown(&result.x),
             n: result.x.number,
             drive,
             command: &point.command,
@@ -149,6 +162,7 @@ impl<'a> JobData<'a> {
             kind: job.kind.name(),
             operations: job.detail.operations,
             metrics: metrics.collect(),
+            spread: spread(job),
             latencies_ns: job
                 .detail
                 .latencies
@@ -158,6 +172,24 @@ impl<'a> JobData<'a> {
             throughput: ThroughputData::of(&job.detail),
         }
     }
+}
+
+/// How the metrics of a job vary, in their order.
+fn spread(job: &JobMeasured) -> Vec<SpreadData> {
+    let of_metric = |&(name, _): &(&'static str, &'static str)| {
+        let of = job.statistics(name)?;
+        let (low, high) = of.interval().unzip();
+        let [low, high, sd] = [low, high, of.sd].map(|value| value.map(significant));
+        Some((
+            name,
+            low,
+            high,
+            sd,
+            significant(of.min),
+            significant(of.max),
+        ))
+    };
+    crate::metrics::NAMES.iter().filter_map(of_metric).collect()
 }
 
 impl ThroughputData {

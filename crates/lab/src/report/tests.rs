@@ -63,6 +63,7 @@ fn result(x: usize, kiops: f64, experiment: &Experiment) -> PointResult {
             name: "job".to_owned(),
             kind: OpKind::Read,
             metrics,
+            spread: None,
             detail: JobDetail {
                 operations: 10,
                 latencies: vec![Nanos(5); 11],
@@ -119,6 +120,7 @@ fn html(misfits: &Misfits) -> (String, Value) {
             command: "one".to_owned(),
             figure: figure.as_ref(),
             matrix: None,
+            differences: Vec::new(),
             points: results.iter().map(point).collect(),
         }],
         rows: &rows,

@@ -24,12 +24,14 @@ pub use gap::{Gap, KnownGap};
 pub use judge::{Bound, Judgement, judge};
 pub use misfit::{Misfit, MisfitError, Misfits, Outdated, Range};
 pub use summary::{Missing, Scope, Stats, Summary};
-pub use write::{COLUMNS, SCHEMA, number, to_csv, to_json};
+pub use write::{COLUMNS, SCHEMA, number, to_csv, to_json, to_json_with};
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use serde::Serialize;
+
+use crate::statistics::Statistics;
 
 /// The unit of M^Inter, the interference metric of ConfZNS++ section 2.3. Rows
 /// with this unit have a tolerance of their own.
@@ -92,6 +94,8 @@ pub struct X {
     pub value: f64,
     /// The value as it stands in the experiment file ("64KiB").
     pub label: String,
+    /// What tables show, if it is more: values of axes that are paired ("4 / 2ms").
+    pub shown: Option<String>,
 }
 
 /// Whether a row takes part in the verdicts, and why not if it does not.
@@ -138,6 +142,8 @@ pub struct Row {
     pub ours_lower: Option<f64>,
     /// Our percentile one point higher (P96 for P95).
     pub ours_upper: Option<f64>,
+    /// How `ours` varies over repeats, or within a run in real time.
+    pub statistics: Option<Statistics>,
     /// Signed error relative to the published value, from the edge of the
     /// repeat spread: 0.03 is 3 % too much.
     pub rel_error: Option<f64>,
@@ -175,6 +181,7 @@ impl Row {
             ours,
             ours_lower: None,
             ours_upper: None,
+            statistics: None,
             rel_error: None,
             tolerance: None,
             statement: None,
@@ -192,7 +199,17 @@ impl Row {
             name: name.to_owned(),
             value,
             label: label.to_owned(),
+            shown: None,
         });
+        self
+    }
+
+    /// Sets what tables show at the point, if it says more than its label.
+    #[must_use]
+    pub fn shown_at(mut self, text: String) -> Self {
+        if let Some(x) = self.x.as_mut().filter(|x| x.label != text) {
+            x.shown = Some(text);
+        }
         self
     }
 
@@ -229,6 +246,13 @@ impl Row {
     pub fn bracket(mut self, lower: f64, upper: f64) -> Self {
         self.ours_lower = Some(lower);
         self.ours_upper = Some(upper);
+        self
+    }
+
+    /// Sets how our value varies, if that is known.
+    #[must_use]
+    pub fn varying(mut self, statistics: Option<Statistics>) -> Self {
+        self.statistics = statistics;
         self
     }
 

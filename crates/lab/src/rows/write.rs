@@ -4,7 +4,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Kind, Row, Stats, Summary, Verdict};
+use crate::difference::Difference;
 use crate::output::csv_field;
+use crate::statistics;
 
 /// Version of the row files. Within a version keys are only added.
 pub const SCHEMA: u32 = 2;
@@ -58,6 +60,8 @@ struct Written<'a> {
     counts: bool,
     pass: Option<bool>,
     reason: Option<String>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    statistics: Option<statistics::Written>,
 }
 
 impl<'a> Written<'a> {
@@ -84,6 +88,7 @@ impl<'a> Written<'a> {
             counts: row.counts(),
             pass: row.pass,
             reason: row.reason(),
+            statistics: row.statistics.as_ref().map(statistics::Written::of),
         }
     }
 }
@@ -92,13 +97,34 @@ impl<'a> Written<'a> {
 /// value is unknown. The same rows give the same bytes.
 #[must_use]
 pub fn to_json(rows: &[Row], summary: &Summary, seed: u64) -> String {
+    to_json_with(rows, summary, seed, &[])
+}
+
+/// The same, with `differences` if there are any.
+#[must_use]
+pub fn to_json_with(
+    rows: &[Row],
+    summary: &Summary,
+    seed: u64,
+    differences: &[Difference],
+) -> String {
     let mut out = format!("{{\n\"schema\": {SCHEMA},\n\"seed\": {seed},\n\"rows\": [");
     for (n, row) in rows.iter().enumerate() {
         out.push_str(if n == 0 { "\n" } else { ",\n" });
         // Serialising to memory fails only for maps with odd keys.
         out.push_str(&serde_json::to_string(&Written::of(row)).expect("a row has no maps"));
     }
-    out.push_str("\n],\n\"summary\": ");
+    out.push_str("\n],\n");
+    if !differences.is_empty() {
+        out.push_str("\"differences\": [");
+        for (n, difference) in differences.iter().enumerate() {
+            out.push_str(if n == 0 { "\n" } else { ",\n" });
+            let text = serde_json::to_string(&difference.written());
+            out.push_str(&text.expect("a difference has no maps"));
+        }
+        out.push_str("\n],\n");
+    }
+    out.push_str("\"summary\": ");
     let text = serde_json::to_string_pretty(&summary_json(summary));
     out.push_str(&text.expect("a summary has plain keys"));
     out.push_str("\n}\n");
@@ -140,14 +166,25 @@ fn stats_json(stats: &Stats) -> Value {
 }
 
 /// The rows as comma-separated values after RFC 4180, empty where a value is
-/// unknown. A spread is written as `least..greatest`.
+/// unknown. A spread is written as `least..greatest`. If any value was repeated,
+/// the columns of [`statistics`] follow.
 #[must_use]
 pub fn to_csv(rows: &[Row]) -> String {
-    let mut out = COLUMNS.join(",");
+    let varies = rows.iter().any(|row| row.statistics.is_some());
+    let more = statistics::COLUMNS.iter().filter(|_| varies);
+    let columns: Vec<&str> = COLUMNS.iter().chain(more).copied().collect();
+    let mut out = columns.join(",");
     out.push('\n');
     for row in rows {
-        let fields = fields(&Written::of(row)).map(|field| csv_field(&field));
-        out.push_str(&fields.join(","));
+        let written = Written::of(row);
+        let mut all = fields(&written).to_vec();
+        if varies {
+            let statistics = written.statistics.as_ref();
+            let of = statistics.map(statistics::Written::fields);
+            all.extend(of.unwrap_or_default());
+        }
+        let all: Vec<String> = all.iter().map(|field| csv_field(field)).collect();
+        out.push_str(&all.join(","));
         out.push('\n');
     }
     out

@@ -20,6 +20,7 @@ impl Point {
             series,
             x,
             trace: _,
+            look: _,
         } = self;
         // Field by field, so that whoever adds one says here whether a run
         // depends on it.
@@ -33,6 +34,7 @@ impl Point {
             jobs: _,    // those of the series: below
             profile: _, // in the drive, as are settings of it
             drive: _,
+            faults,
             title: _,
             kind: _,
             source: _,
@@ -49,6 +51,8 @@ impl Point {
             quick: _,
             figures: _,
             search: _,
+            repeats: _, // each is a run of its own
+            differences: _,
         } = experiment;
         let SeriesSpec {
             name,
@@ -78,6 +82,9 @@ impl Point {
         }
         if let Some(ftl) = self.ftl() {
             parts.push(format!("{ftl:?}"));
+        }
+        if let Some(faults) = faults {
+            parts.push(format!("{faults:?}"));
         }
         Ok(digest(Value::from(parts).to_string().as_bytes()))
     }

@@ -137,13 +137,13 @@ impl PhaseMeasured {
 /// Commands that a key-value store may have in flight.
 pub const STORE_DEPTH: u32 = 1024;
 
-/// Runs jobs side by side until all have ended, each thread on a core of its
-/// own or, if there are fewer, in turn with others.
+/// Runs jobs side by side until all have ended or are `abandoned`, each thread on a core of
+/// its own or, if there are fewer, in turn with others.
 ///
 /// # Errors
 /// The drive has no queue for one of them: a text that says so.
 pub(super) fn run_phase<R: Reached>(
-    (reached, config): (&mut R, &DriveConfig),
+    (reached, config, abandoned): (&mut R, &DriveConfig, &(dyn Fn() -> bool + Sync)),
     (threads, stores): (Vec<Thread>, &[&JobTemplate]),
     host: &HostModel,
     from: Nanos,
@@ -193,6 +193,7 @@ pub(super) fn run_phase<R: Reached>(
     // Opening queues may have taken time.
     let from = from.max(reached.ready_at());
     let mut reactor = Reactor::new(VirtualClock::starting_at(from), reached.device(), stop);
+    reactor = reactor.abandoned_if(abandoned);
     if let Some((_, slice)) = host.cores {
         reactor = reactor.in_slices(slice);
     }
@@ -290,6 +291,7 @@ fn measure(template: &JobTemplate, results: &[JobResult]) -> JobMeasured {
         name: template.name.clone(),
         kind,
         metrics,
+        spread: None,
         detail,
     }
 }

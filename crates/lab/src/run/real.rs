@@ -55,7 +55,9 @@ pub fn run_point_in_real_time(
 ) -> Result<PointResult, RealError> {
     let unfit = |what| RealError::Unfit(point.unfit(what));
     let profile = point.drive(options.profiles).map_err(RunError::from)?;
-    let drive = options.conditions.drive(&profile.config).map_err(unfit)?;
+    let faults = point.faults(options.conditions);
+    let drive = options.conditions.drive_with(&profile.config, faults);
+    let drive = drive.map_err(unfit)?;
     let drive = SharedDrive::new(drive, Monotonic::new());
     let before = drive.with_drive(|drive| drive.totals());
     let limits = RecordLimits::zones_only(ZONE_HISTORY_LIMIT);
@@ -70,7 +72,7 @@ pub fn run_point_in_real_time(
     let mut phases = Phases {
         site: &mut site,
         shape: Shape::of_drive(&profile.config),
-        has_faults: options.conditions.faults.is_some(),
+        has_faults: faults.is_some(),
         emulated: Some(&drive),
         interrupt,
     };
@@ -80,6 +82,7 @@ pub fn run_point_in_real_time(
     let mut result = point.result(measured, Some(of_drive), took);
     result.faults_struck = drive.with_faults(|drive| drive.faults_struck());
     result.lateness = Some(lateness);
+    result.add_batches();
     Ok(result)
 }
 
@@ -128,6 +131,7 @@ impl<'a, S: Site> Attached<'a, S> {
         let (measured, took, lateness) = phases.run(point, seed)?;
         let mut result = point.result(measured, None, took);
         result.lateness = Some(lateness);
+        result.add_batches();
         Ok(result)
     }
 }

@@ -15,9 +15,11 @@ use crate::conditions::JobFailure;
 use crate::detail::{JobDetail, PointDetail};
 use crate::experiment::AxisValue;
 use crate::metrics::Metrics;
+use crate::statistics::{Statistics, throughput_of};
 use crate::trace::PointTrace;
 
-/// What a point measured.
+/// What a point measured. Of one that was repeated, metrics are means over the repeats; what
+/// the drive did and where time went is of the first of them.
 #[derive(Clone, Debug)]
 pub struct PointResult {
     /// Series.
@@ -72,6 +74,7 @@ impl PointResult {
             name: job.name.clone(),
             kind: job.kind,
             metrics: job.metrics.clone(),
+            spread: job.spread.clone(),
             detail: JobDetail::default(),
         });
         Self {
@@ -97,6 +100,27 @@ impl PointResult {
     }
 }
 
+impl PointResult {
+    /// Adds how well the throughput of a run in real time is known by itself, which no
+    /// seed repeats: by batches of it.
+    pub(super) fn add_batches(&mut self) {
+        const THROUGHPUT: [&str; 4] = ["kiops", "kiops_by_count", "mib_s", "ops_s"];
+        for job in &mut self.jobs {
+            let of = |metric| {
+                let value = job.metrics.get(metric)?;
+                Some((metric, throughput_of(&job.detail.throughput, value)?))
+            };
+            let statistics: BTreeMap<_, _> = THROUGHPUT.into_iter().filter_map(of).collect();
+            if !statistics.is_empty() {
+                job.spread = Some(Box::new(Spread {
+                    statistics,
+                    repeats: BTreeMap::new(),
+                }));
+            }
+        }
+    }
+}
+
 /// A job that could not go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedEarly {
@@ -115,8 +139,36 @@ pub struct JobMeasured {
     pub kind: OpKind,
     /// Its metrics; empty if it completed nothing while it was measured.
     pub metrics: Metrics,
+    /// How they vary, if that is known: over repeats, or within a run in real time.
+    pub spread: Option<Box<Spread>>,
     /// Its latencies and its throughput over time.
     pub detail: JobDetail,
+}
+
+/// How the metrics of a job vary.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Spread {
+    /// By metric: of every one over repeats, of throughput within a run.
+    pub statistics: BTreeMap<&'static str, Statistics>,
+    /// The metrics of each repeat, by its number from 0; empty within a run.
+    pub repeats: BTreeMap<u32, Metrics>,
+}
+
+impl JobMeasured {
+    /// How a metric varies, if that is known.
+    #[must_use]
+    pub fn statistics(&self, metric: &str) -> Option<&Statistics> {
+        self.spread.as_ref()?.statistics.get(metric)
+    }
+
+    /// A metric of one repeat; of what was not repeated, number 0.
+    #[must_use]
+    pub fn of_repeat(&self, repeat: u32, metric: &str) -> Option<f64> {
+        match self.spread.as_ref().filter(|of| !of.repeats.is_empty()) {
+            Some(spread) => spread.repeats.get(&repeat)?.get(metric),
+            None => self.metrics.get(metric).filter(|_| repeat == 0),
+        }
+    }
 }
 
 impl DriveMeasured {

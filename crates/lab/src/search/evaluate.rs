@@ -6,13 +6,13 @@ use std::path::Path;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::knob::Values;
 use super::pareto::Cost;
 use super::{Method, Objective, Search, SearchError};
 use crate::conditions::Conditions;
 use crate::evaluations::Log;
-use crate::rows::significant;
-use crate::run::{self, Point, PointResult, Profiles, RunOptions};
+use crate::run::{Point, Profiles};
+use crate::sweep;
+use crate::sweep::knob::Values;
 
 /// Version of the file of evaluations.
 const SCHEMA: u32 = 1;
@@ -34,6 +34,19 @@ pub struct Measured {
 }
 
 impl Measured {
+    /// What a run of a sweep measured.
+    pub(crate) fn of_run(run: &sweep::Run) -> Self {
+        let jobs = run.jobs.iter();
+        Self {
+            series: run.series.clone(),
+            x: run.x.clone(),
+            identity: run.identity.clone(),
+            jobs: jobs
+                .map(|job| (job.name.clone(), job.metrics.clone()))
+                .collect(),
+        }
+    }
+
     /// Whether both are of the same series and axis value.
     fn is_at(&self, other: &Self) -> bool {
         (&self.series, &self.x) == (&other.series, &other.x)
@@ -314,9 +327,7 @@ impl<'a> Evaluator<'a> {
         let results: Vec<Option<Result<Measured, String>>> = missing
             .par_iter()
             .with_max_len(1)
-            .map(|(identity, point)| {
-                (!(self.runner.interrupted)()).then(|| self.point(identity, point))
-            })
+            .map(|(_, point)| (!(self.runner.interrupted)()).then(|| self.point(point)))
             .collect();
         let mut errors: BTreeMap<String, String> = BTreeMap::new();
         for ((identity, _), result) in missing.iter().zip(results) {
@@ -385,32 +396,15 @@ impl<'a> Evaluator<'a> {
         points.into_iter().map(identity).collect()
     }
 
-    fn point(&self, identity: &str, point: &Point) -> Result<Measured, String> {
-        let options = RunOptions {
-            seed: self.search.seed(),
-            profiles: self.runner.profiles,
-            conditions: &Conditions::default(),
-            on_point: &|_, _| (),
-            interrupted: self.runner.interrupted,
-        };
-        let result = run::run_point(point, &options).map_err(|error| error.to_string())?;
-        Ok(measured(identity, &result))
+    fn point(&self, point: &Point) -> Result<Measured, String> {
+        let (seed, profiles) = (self.search.seed(), self.runner.profiles);
+        let run = sweep::run_one(point, seed, profiles, &Conditions::default());
+        match &run.error {
+            Some(error) => Err(error.clone()),
+            None => Ok(Measured::of_run(&run)),
+        }
     }
 }
 
 /// The points of a candidate with their identities, or why there are none.
 type Plan = Result<Vec<(String, Point)>, String>;
-
-fn measured(identity: &str, result: &PointResult) -> Measured {
-    let jobs = result.jobs.iter().map(|job| {
-        let values = job.metrics.values.iter();
-        let values = values.map(|(name, value)| ((*name).to_owned(), significant(*value)));
-        (job.name.clone(), values.collect())
-    });
-    Measured {
-        series: result.series.clone(),
-        x: result.x.text.clone(),
-        identity: identity.to_owned(),
-        jobs: jobs.collect(),
-    }
-}

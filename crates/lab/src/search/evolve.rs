@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use zonelab_host::Rng;
 
-use super::knob::{Knob, Values};
 use super::pareto::{self, Cost};
+use crate::sweep::knob::{Knob, Values};
 
 /// Candidates of a round; they do not know of each other's results, so that
 /// they can be evaluated side by side.

@@ -9,7 +9,6 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | `knob` | keys: lists of values, bounds |
 //! | `objective` | what is better |
 //! | `pareto` | dominance, fronts, hypervolumes |
 //! | `evolve` | which candidates are looked at |
@@ -20,7 +19,6 @@
 
 mod evaluate;
 mod evolve;
-mod knob;
 mod objective;
 mod pareto;
 mod report;
@@ -35,8 +33,8 @@ use crate::experiment::{Experiment, PublishedSetting, SearchSpec};
 use crate::run::{Point, Profiles, RunError};
 use crate::settings::{DRIVE, Settings};
 
+pub use crate::sweep::knob::{Knob, STEPS, Values, Wrong};
 pub use evaluate::{Evaluation, Measured, Progress, Runner, Stop};
-pub use knob::{Knob, STEPS, Values, Wrong};
 pub use objective::{Goal, METRIC_M, Objective, ObjectiveSpec, weights};
 pub use pareto::{Cost, cost, dominates, front, hypervolume};
 pub use report::{Outcome, Row};
@@ -124,6 +122,18 @@ pub struct Source {
     pub settings: Settings,
 }
 
+/// What its page names besides results.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Commands {
+    /// Program and version.
+    pub tool: String,
+    /// The command that gives all of it again.
+    pub search: String,
+    /// The command that runs the experiment: before the settings of a candidate, and after
+    /// them.
+    pub run: (String, String),
+}
+
 /// A search that is ready to run: everything that can be known to be wrong
 /// before was looked at.
 #[derive(Debug)]
@@ -140,6 +150,7 @@ pub struct Search {
     published: Vec<PublishedSetting>,
     /// Values of the keys in the file or its drive, if they are stated.
     own: Vec<Option<String>>,
+    commands: Commands,
 }
 
 impl Search {
@@ -170,6 +181,7 @@ impl Search {
             seed,
             published: spec.published,
             own: Vec::new(),
+            commands: Commands::default(),
         };
         for point in search.points_with(&search.source.settings)? {
             point.check(profiles)?;
@@ -183,6 +195,13 @@ impl Search {
             .map(|knob| search.own_value(&knob.key, profiles));
         search.own = own.collect();
         Ok(search)
+    }
+
+    /// Says the commands that its page names.
+    #[must_use]
+    pub fn with_commands(mut self, commands: Commands) -> Self {
+        self.commands = commands;
+        self
     }
 
     /// Its file with the settings of the command line, as data.

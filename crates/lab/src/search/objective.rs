@@ -1,19 +1,19 @@
 //! What makes one setting better than another.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use zonelab_config::nearest;
 
 use super::evaluate::Measured;
-use super::knob::Wrong;
 use crate::experiment::{Experiment, Interference};
 use crate::metrics::{self, CurvePoint, unit_of};
 use crate::rows::{UNIT_M, significant};
+use crate::sweep::knob::Wrong;
 
 /// Name of M^Inter among the metrics of objectives.
 pub const METRIC_M: &str = "m_inter";
 
 /// Which way is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Goal {
     /// Smaller.
@@ -47,7 +47,7 @@ impl Goal {
 
 /// An objective as it is asked for. What is not said is found if there is only
 /// one choice.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct ObjectiveSpec {
     /// Which way is better.
     pub goal: Goal,
@@ -197,14 +197,14 @@ impl Objective {
     }
 
     /// The series that it needs.
-    pub(super) fn needs(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn needs(&self) -> impl Iterator<Item = &str> {
         let isolated = self.pair.as_ref().map(|pair| pair.isolated.as_str());
         std::iter::once(self.series.as_str()).chain(isolated)
     }
 
     /// Its value, to six digits; `None` if a point that it needs measured
     /// nothing: a mean over the rest would be one of something else.
-    pub(super) fn value(&self, points: &[Measured], weights: Option<(f64, f64)>) -> Option<f64> {
+    pub(crate) fn value(&self, points: &[Measured], weights: Option<(f64, f64)>) -> Option<f64> {
         let at = |series: &str, x: &str, job: &str, metric: &str| {
             let point = points
                 .iter()

@@ -7,14 +7,19 @@
 //! whether the output is a terminal. Control characters in texts are replaced,
 //! so that no input file can steer the terminal.
 
+mod differences;
 mod markdown;
 mod page;
+mod quantity;
 #[cfg(test)]
 mod tests;
 
+pub use differences::differences;
 pub use markdown::markdown;
 pub(crate) use page::lines as summary_lines;
 pub use page::page;
+use quantity::value;
+pub use quantity::{measured, microseconds, number, percent};
 
 use crate::experiment::is_word;
 use crate::rows::{Row, Stats, Summary, UNIT_CHANGE, UNIT_ERROR, UNIT_M, Verdict, X};
@@ -253,61 +258,6 @@ fn coloured(text: &str, colour: Option<Colour>, style: &Style) -> String {
     }
 }
 
-/// `value` with four significant digits, without an exponent where that is
-/// readable.
-#[must_use]
-pub fn number(value: f64) -> String {
-    let magnitude = value.abs();
-    if !value.is_finite() {
-        return "-".to_owned();
-    }
-    if magnitude != 0.0 && !(1e-4..1e7).contains(&magnitude) {
-        return format!("{value:.3e}");
-    }
-    // The exponent after rounding: 9.9996 becomes 10.00 and not 10.000.
-    let rounded = format!("{value:.3e}");
-    let exponent = rounded
-        .split_once('e')
-        .and_then(|(_, e)| e.parse().ok())
-        .unwrap_or(0_i32);
-    let decimals = usize::try_from(3 - exponent).unwrap_or(0);
-    let rounded: f64 = rounded.parse().unwrap_or(value);
-    format!("{rounded:.decimals$}")
-}
-
-/// A time in microseconds as a person reads it: from 10 ms on in milliseconds or seconds,
-/// with that unit.
-#[must_use]
-pub fn microseconds(us: f64) -> String {
-    const MS: f64 = 1e3;
-    const S: f64 = 1e6;
-    match us.abs() {
-        many if many >= 10.0 * S && many.is_finite() => format!("{} s", number(us / S)),
-        some if some >= 10.0 * MS && some.is_finite() => format!("{} ms", number(us / MS)),
-        _ => number(us),
-    }
-}
-
-/// A value in a column of values of several units.
-fn value(value: f64, unit: &str) -> String {
-    match unit {
-        "us" => microseconds(value),
-        _ => number(value),
-    }
-}
-
-/// A relative error in per cent with its sign: "+1.2 %".
-#[must_use]
-pub fn percent(error: f64) -> String {
-    let percent = error * 100.0;
-    let text = format!("{percent:+.1} %");
-    if text == "-0.0 %" || text == "+0.0 %" {
-        "0.0 %".to_owned()
-    } else {
-        text
-    }
-}
-
 /// The rows of comparison with their verdicts, grouped by id, each group under
 /// a line that summarises it.
 ///
@@ -354,6 +304,30 @@ pub(crate) fn sized(value: Option<f64>, unit: &str) -> String {
         (Some(value), UNIT_CHANGE) => percent(value),
         (Some(value), UNIT_ERROR) => share(Some(value)),
         (Some(value), _) => number(value),
+    }
+}
+
+/// The same, and times in units that fit them.
+fn sized_as_read(value: Option<f64>, unit: &str) -> String {
+    match value {
+        Some(us) if unit == "us" => microseconds(us),
+        value => sized(value, unit),
+    }
+}
+
+/// Our value of a statement, and half the width of its interval if it has one.
+fn sized_within(row: &Row) -> String {
+    let half = row.statistics.and_then(|of| of.half_width);
+    match (half, row.unit.as_str()) {
+        (None, unit) => sized_as_read(Some(row.ours), unit),
+        (Some(half), UNIT_CHANGE | UNIT_ERROR) => {
+            let half = number(half * 100.0);
+            format!(
+                "{} ± {half} %",
+                sized(Some(row.ours), &row.unit).trim_end_matches(" %")
+            )
+        }
+        (half, unit) => measured(row.ours, half, unit),
     }
 }
 
@@ -412,7 +386,8 @@ fn group_table(rows: &[&Row]) -> Table {
         cells.push(metric(row).into());
         let published = || optional(row.published.map(|of| value(of, &row.unit)));
         cells.extend(is_compared.then(published));
-        cells.push(value(row.ours, &row.unit).into());
+        let half = row.statistics.and_then(|of| of.half_width);
+        cells.push(measured(row.ours, half, &row.unit).into());
         cells.extend(is_compared.then(|| optional(row.rel_error.map(percent))));
         cells.extend(is_judged.then(|| verdict_cell(row)));
         table.push(cells);
@@ -437,12 +412,8 @@ fn check_table(rows: &[&Row]) -> Table {
             .map(|bound| bound.words(&row.unit))
             .unwrap_or_default();
         let mut cells: Vec<Cell> = vec![row.id.as_str().into(), row.metric.as_str().into()];
-        cells.extend(is_published.then(|| sized(row.published, &row.unit).into()));
-        cells.extend([
-            sized(Some(row.ours), &row.unit).into(),
-            needs.into(),
-            verdict_cell(row),
-        ]);
+        cells.extend(is_published.then(|| sized_as_read(row.published, &row.unit).into()));
+        cells.extend([sized_within(row).into(), needs.into(), verdict_cell(row)]);
         table.push(cells);
     }
     table
@@ -499,6 +470,9 @@ fn common_x<'a>(rows: &[&'a Row]) -> Option<&'a str> {
 
 /// Where a row lies: a number, or the word that stands in the experiment.
 fn coordinate(x: &X) -> String {
+    if let Some(shown) = &x.shown {
+        return shown.clone();
+    }
     if !x.label.is_empty() && is_word(&x.label) {
         return x.label.clone();
     }

@@ -8,6 +8,7 @@
 //! depend on nothing but the run. `docs/traces.md` shows how to use them;
 //! `docs/decisions/0009-trace-format.md` says why the format is what it is.
 
+mod explain;
 mod names;
 mod packets;
 mod perfetto;
@@ -20,8 +21,11 @@ use std::fmt::Write as _;
 use zonelab_device::Nanos;
 use zonelab_nvme::zns::ZoneState;
 use zonelab_ssd::config::DriveConfig;
+use zonelab_ssd::counterfactual::Watched;
 use zonelab_ssd::record::{CommandRecord, Record, RecordLimits};
 
+pub(crate) use explain::Look;
+pub use explain::{Explanation, Question, alternatives, explain, look_again};
 use names::Names;
 use waits::Index;
 pub use waits::{Contention, Waits};
@@ -39,6 +43,8 @@ pub struct PointTrace {
     pub record: Record,
     /// By queue, the job thread that used it.
     pub queues: Vec<String>,
+    /// What became of commands that were watched.
+    pub watched: Watched,
     /// When the run ended.
     pub end: Nanos,
 }
@@ -53,7 +59,28 @@ impl PointTrace {
     /// A short text: the busiest resources and the slowest commands.
     #[must_use]
     pub fn summary(&self, style: &crate::table::Style) -> String {
-        summary::text(self, style)
+        summary::text(self, self.explain_kept().as_deref(), style)
+    }
+
+    /// The same with the slowest commands as they have been explained.
+    #[must_use]
+    pub fn summary_with(&self, slowest: &[Explanation], style: &crate::table::Style) -> String {
+        summary::text(self, Some(slowest), style)
+    }
+
+    /// The trace as a file of the Perfetto format, compressed with gzip. Nothing in it depends on
+    /// when or where it was made.
+    #[must_use]
+    pub fn perfetto_gz(&self) -> Vec<u8> {
+        use std::io::Write as _;
+        let mut out = flate2::GzBuilder::new()
+            .mtime(0)
+            .operating_system(255)
+            .write(Vec::new(), flate2::Compression::default());
+        let written = out.write_all(&self.perfetto());
+        written
+            .and_then(|()| out.finish())
+            .expect("writing to memory does not fail")
     }
 
     /// The commands of the record, by number, and where their time went;
@@ -136,7 +163,8 @@ impl PointTrace {
 }
 
 /// A zone state as output names it: `implicitly-opened`.
-fn state_name(state: ZoneState) -> String {
+#[must_use]
+pub fn state_name(state: ZoneState) -> String {
     match state.name() {
         Some(name) => name.to_ascii_lowercase().replace('_', "-"),
         None => format!("{:#x}", state.0),

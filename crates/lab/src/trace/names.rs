@@ -25,6 +25,11 @@ impl<'a> Names<'a> {
         Self { config, record }
     }
 
+    /// Whether the drive has a write buffer.
+    pub(super) const fn has_buffer(&self) -> bool {
+        self.config.write_buffer.is_some()
+    }
+
     /// The command of that number, if it was kept.
     pub(super) fn command(&self, number: u64) -> Option<&'a CommandRecord> {
         by_number(&self.record.commands.records, number, |c| c.number)
@@ -136,6 +141,7 @@ impl<'a> Names<'a> {
                     return self.background_name(background);
                 }
             }
+            Some(Served::Collection) => return "garbage collection".to_owned(),
             None => {}
         }
         span.cause.name().to_owned()

@@ -148,6 +148,7 @@ impl Writer<'_> {
             ("flash_ns", waits.flash),
             ("own_line_ns", waits.own_line),
             ("idle_ns", waits.idle),
+            ("buffer_ns", waits.buffer),
             ("link_ns", waits.link),
         ] {
             if part > Nanos::ZERO {
@@ -291,7 +292,7 @@ impl Writer<'_> {
                 args.push(("background", Arg::Uint(number)));
                 None
             }
-            None => None,
+            Some(Served::Collection) | None => None,
         };
         if span.start > span.ready {
             args.push(("waited_ns", Arg::Uint((span.start - span.ready).0)));

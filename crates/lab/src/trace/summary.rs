@@ -6,7 +6,7 @@ use zonelab_device::{Nanos, Op};
 use zonelab_ssd::account::{Cause, Resource};
 use zonelab_ssd::record::CommandRecord;
 
-use super::{PointTrace, Waits};
+use super::{Explanation, PointTrace, Waits};
 use crate::table::{Cell, Column, Style, Table};
 
 /// Resources that are listed.
@@ -15,7 +15,7 @@ const RESOURCES: usize = 6;
 const COMMANDS: usize = 10;
 
 /// The summary of a trace.
-pub(super) fn text(trace: &PointTrace, style: &Style) -> String {
+pub(super) fn text(trace: &PointTrace, explained: Option<&[Explanation]>, style: &Style) -> String {
     let (from, until) = trace.covered();
     let mut text = format!("{}\n", trace.title);
     let commands = trace.record.commands.records.len();
@@ -33,16 +33,25 @@ pub(super) fn text(trace: &PointTrace, style: &Style) -> String {
     text.push_str(&busiest(trace, style));
     let waits = trace.waits();
     let is_data = |command: &CommandRecord| command.op.nlb() > 0;
-    let (data, management): (Vec<_>, Vec<_>) = waits
+    let (mut data, management): (Vec<_>, Vec<_>) = waits
         .into_iter()
         .filter(|(command, _)| command.completed.is_some())
         .partition(|(command, _)| is_data(command));
+    let most = match explained.filter(|all| !all.is_empty()) {
+        Some(all) => {
+            let slow = all.iter();
+            data = slow.map(|one| (&one.record, one.waits.clone())).collect();
+            all.len()
+        }
+        None => COMMANDS,
+    };
     for (what, list) in [
         ("reads, writes and appends", data),
         ("zone management commands", management),
     ] {
         if !list.is_empty() {
-            let _ = write!(text, "\nslowest {what}\n{}", slowest(trace, list, style));
+            let list = slowest(trace, list, most, style);
+            let _ = write!(text, "\nslowest {what}\n{list}");
         }
     }
     text
@@ -79,6 +88,7 @@ fn busiest(trace: &PointTrace, style: &Style) -> String {
 fn slowest(
     trace: &PointTrace,
     mut list: Vec<(&CommandRecord, Option<Waits>)>,
+    most: usize,
     style: &Style,
 ) -> String {
     let latency = |command: &CommandRecord| {
@@ -96,7 +106,7 @@ fn slowest(
         Column::text("where the time went"),
     ]);
     let names = trace.names();
-    for (command, waits) in list.into_iter().take(COMMANDS) {
+    for (command, waits) in list.into_iter().take(most) {
         table.push(
             [
                 names.command_name(&command.op),
@@ -115,7 +125,7 @@ fn slowest(
     table.to_text(style)
 }
 
-fn micros(time: Nanos) -> String {
+pub(super) fn micros(time: Nanos) -> String {
     format!("{}.{:03}", time.0 / 1_000, time.0 % 1_000)
 }
 
@@ -132,6 +142,7 @@ fn parts(op: &Op, waits: &Waits) -> String {
         (waits.own_line, "behind own operations"),
         (waits.front_end, "front end"),
         (waits.idle, "idle or holding back"),
+        (waits.buffer, "room in the write buffer"),
         (waits.link, "link"),
     ] {
         if time > Nanos::ZERO {

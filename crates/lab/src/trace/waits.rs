@@ -9,8 +9,9 @@
 
 use std::collections::BTreeMap;
 
-use zonelab_device::Nanos;
+use zonelab_device::{Nanos, Op};
 use zonelab_ssd::account::Resource;
+use zonelab_ssd::counterfactual::Factor;
 use zonelab_ssd::record::{CommandRecord, Record, Served, Span};
 
 use super::names::Names;
@@ -28,11 +29,16 @@ pub struct Waits {
     pub blocked_by: Vec<(String, Nanos)>,
     /// The same by kind of resource and cause.
     pub contention: BTreeMap<Contention, Nanos>,
+    /// The same by what can be left out to see what the command would take without it. What is
+    /// not known from busy times (firmware, link) is not among them.
+    pub factors: BTreeMap<Factor, Nanos>,
     /// Its own operations, in line for the same die or channel.
     pub own_line: Nanos,
     /// A resource that it needed was idle: held for another resource, or the
     /// background operation that it waited for paused or gave way.
     pub idle: Nanos,
+    /// In line for room in the write buffer.
+    pub buffer: Nanos,
     /// From its last flash operation to its completion: host link.
     pub link: Nanos,
 }
@@ -51,7 +57,7 @@ impl Waits {
     #[must_use]
     pub fn total(&self) -> Nanos {
         let blocked = self.blocked_by.iter().map(|(_, time)| time.0).sum();
-        let parts = [self.flash, self.own_line, self.idle, self.link];
+        let parts = [self.flash, self.own_line, self.idle, self.buffer, self.link];
         parts
             .into_iter()
             .fold(self.front_end + Nanos(blocked), |sum, part| sum + part)
@@ -190,7 +196,24 @@ impl<'a> Index<'a> {
             whole.account(span);
             reached = span.ready;
         }
-        whole.waits.front_end = reached.saturating_sub(command.submitted);
+        let is_write = matches!(
+            command.op,
+            Op::Write { .. } | Op::Append { .. } | Op::WriteZeroes { .. }
+        );
+        let is_buffered = whole.is_first && is_write && names.has_buffer();
+        match command.started.filter(|_| is_buffered) {
+            Some(started) => {
+                let started = started.min(reached);
+                whole.waits.buffer = reached.saturating_sub(started);
+                if started < reached {
+                    // Room in the buffer is what earlier writes have.
+                    let room = whole.waits.buffer;
+                    whole.waits.factors.insert(Factor::HostWrite, room);
+                }
+                whole.waits.front_end = started.saturating_sub(command.submitted);
+            }
+            None => whole.waits.front_end = reached.saturating_sub(command.submitted),
+        }
         Some(whole.finish())
     }
 }
@@ -286,6 +309,11 @@ impl<'a, 'i> Chain<'a, 'i> {
                     cause: other.cause as usize,
                 };
                 *self.waits.contention.entry(contention).or_default() += time;
+                let factor = match other.served {
+                    Some(Served::Collection) => Factor::Collection,
+                    _ => Factor::of(other.cause),
+                };
+                *self.waits.factors.entry(factor).or_default() += time;
             }
         }
         reached

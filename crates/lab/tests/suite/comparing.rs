@@ -377,6 +377,7 @@ fn every_metric_has_a_unit() {
         name: "none".to_owned(),
         kind: zonelab_host::stats::OpKind::Read,
         metrics: metrics::Metrics::default(),
+        spread: None,
         detail: zonelab_lab::detail::JobDetail::default(),
     };
     assert_eq!(job.metrics.get("kiops"), None);

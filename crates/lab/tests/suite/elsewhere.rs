@@ -33,6 +33,7 @@ fn checks_hold(id: &str, checks: usize) {
         profiles: &Tiny,
         on_point: &|_, _| (),
         interrupted: &|| false,
+        abandoned: &|| false,
     };
     let pool = ThreadPoolBuilder::new().num_threads(2).build();
     let results = pool

@@ -8,10 +8,12 @@
 //! | `running` | what a point measures, and which points cannot be run |
 //! | `replaying` | traces: which commands, when, and to which zones |
 //! | `looking_up` | published values, repeats, and mistakes in asking for them |
+//! | `repeats` | points that run several times, and differences between series |
 //! | `softfinish` | finishes by writes of the host: keys, refusals, metrics |
 //! | `elsewhere` | ZINC and softfinish on drives that they were not published on |
 //! | `comparing` | rows, interference, checks, misfits, figures |
 //! | `tracing` | traces: true, bounded, without effect on results |
+//! | `explaining` | why the slowest commands were slow, and what they would have taken otherwise |
 //! | `perfetto` | a reader of trace files that shares nothing with the writer |
 //! | `matrix` | every operation beside every other, and why |
 //! | `builtin` | the experiments and misfits that come with zonelab |
@@ -23,11 +25,13 @@ mod comparing;
 mod coverage;
 mod determinism;
 mod elsewhere;
+mod explaining;
 mod looking_up;
 mod matrix;
 mod perfetto;
 mod reading;
 mod reference_file;
+mod repeats;
 mod replaying;
 mod running;
 mod softfinish;

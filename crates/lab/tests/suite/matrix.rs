@@ -79,6 +79,7 @@ fn matrix_of(file: &str, text: &str, settings: &[&str], threads: usize) -> Matri
         conditions: &conditions,
         on_point: &|_, _| {},
         interrupted: &|| false,
+        abandoned: &|| false,
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     pool.expect("threads start").install(|| {

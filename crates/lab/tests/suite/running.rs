@@ -244,7 +244,8 @@ fn the_last_setting_of_the_drive_counts() {
     let mut point = points(&text, &[]).unwrap().remove(0);
     let read = |point: &run::Point| point.drive(&Tiny).unwrap().config.media.read_ns.0;
     assert_eq!(read(&point), 70_000);
-    point.set_drive(&super::support::overrides(&["media.read=80us"]));
+    let set = super::support::overrides(&["media.read=80us"]);
+    point.set_drive(&set).unwrap();
     assert_eq!(read(&point), 80_000);
 }
 
@@ -263,6 +264,7 @@ fn an_interrupted_run_keeps_what_was_done() {
             seen.lock().unwrap().push(result.x.text.clone());
         },
         interrupted: &|| done.load(Ordering::Relaxed) >= 2,
+        abandoned: &|| false,
     };
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(1)
@@ -274,4 +276,26 @@ fn an_interrupted_run_keeps_what_was_done() {
     // The largest axis value is the most work, and comes first.
     assert_eq!(*seen.lock().unwrap(), ["4", "4"]);
     assert!(results[..4].iter().all(Option::is_none) && results[4].is_some());
+}
+
+/// A point that nobody waits for any more is left in the middle: it would run for days of
+/// the drive's time.
+#[test]
+fn an_abandoned_point_is_left_while_it_runs() {
+    let points = points(SMALL, &["job.0.runtime=1000000s"]).unwrap();
+    let asked = AtomicUsize::new(0);
+    let options = RunOptions {
+        conditions: &Conditions::default(),
+        seed: 1,
+        profiles: &Tiny,
+        on_point: &|_, _| panic!("no point comes to its end"),
+        interrupted: &|| false,
+        abandoned: &|| asked.fetch_add(1, Ordering::Relaxed) >= 10,
+    };
+    let results = run::run(&points[..1], &options).unwrap();
+    assert!(results[0].is_none());
+    asked.store(0, Ordering::Relaxed);
+    let results = run::run_repeated(&points[..1], &options, &|_| {}).unwrap();
+    assert!(results[0].is_none());
+    assert!(asked.into_inner() > 10);
 }

@@ -154,6 +154,7 @@ pub(crate) fn run(text: &str, seed: u64, threads: usize) -> Result<Vec<PointResu
         profiles: &Tiny,
         on_point: &|_, _| (),
         interrupted: &|| false,
+        abandoned: &|| false,
     };
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)

@@ -23,6 +23,7 @@ fn run_points(points: &[Point], threads: usize) -> Vec<PointResult> {
         profiles: &Tiny,
         on_point: &|_, _| (),
         interrupted: &|| false,
+        abandoned: &|| false,
     };
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
@@ -234,7 +235,7 @@ fn the_parts_of_a_latency_add_up_to_it() {
     for settings in DRIVES {
         let mut points = points(SMALL, &[]).expect("it is sound");
         for point in &mut points {
-            point.set_drive(&overrides(settings));
+            point.set_drive(&overrides(settings)).unwrap();
         }
         let mut blocked = 0;
         for trace in traces(traced(points, ALL, 2)) {

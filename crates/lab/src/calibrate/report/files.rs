@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{BeforeAfter, Quantiles, Residual, SCHEMA, Summary};
 use crate::calibrate::data::Data;
 use crate::calibrate::sensitivity::Sensitivity;
-use crate::html::{self, escaped, table};
+use crate::html::{self, Page, table};
 use crate::output::csv_field;
 use crate::rows::significant;
 use crate::table::number;
@@ -98,13 +98,11 @@ pub(super) fn html(
     residuals: &[Residual],
     figures: &[(String, String)],
 ) -> String {
-    let mut page = html::begin("Calibration");
+    let mut page = Page::new("Calibration", "A profile, fitted to measurements");
     for warning in &summary.warnings {
-        // Writing to a string does not fail.
-        let _ = writeln!(page, "<p><strong>Note:</strong> {}</p>", escaped(warning));
+        page.notice(warning);
     }
-    page.push_str("<h2>Errors</h2>\n");
-    page.push_str(&table(
+    let errors = table(
         &[
             "experiment",
             "values",
@@ -116,9 +114,9 @@ pub(super) fn html(
         std::iter::once(&summary.all)
             .chain(&summary.experiments)
             .map(error_cells),
-    ));
-    page.push_str("<h2>Parameters</h2>\n");
-    page.push_str(&table(
+    );
+    page.part("errors", "Errors", errors);
+    let parameters = table(
         &["key", "start", "fitted", "range", "folds", "reacts most"],
         summary.parameters.iter().map(|one| {
             let strongest = one
@@ -130,29 +128,27 @@ pub(super) fn html(
             let fitted = one.fitted.clone();
             vec![key, start, fitted, range, one.folds.join(", "), strongest]
         }),
-    ));
-    page.push_str("<h2>Cross-validation</h2>\n");
+    );
+    page.part("parameters", "Parameters", parameters);
     let quantiles = |q: &Quantiles| format!("{} / {}", percent(q.median), percent(q.p90));
-    page.push_str(&table(
+    let folds = table(
         &["left out", "fitted: median / P90", "left out: median / P90"],
         summary.cross_validation.iter().map(|fold| {
             let left_out = quantiles(&fold.left_out.all);
             vec![fold.fold.to_string(), quantiles(&fold.fitted.all), left_out]
         }),
-    ));
-    page.push_str("<h2>Figures</h2>\n");
-    for (_, svg) in figures {
-        page.push_str(svg);
-        page.push('\n');
-    }
-    page.push_str("<h2>Residuals</h2>\n");
-    page.push_str(&table(
+    );
+    page.part("cross-validation", "Cross-validation", folds);
+    let figures = figures.iter().map(|(_, svg)| html::figure(svg)).collect();
+    page.part("figures", "Figures", figures);
+    let residuals = table(
         &[
             "where", "series", "x", "job", "metric", "measured", "start", "ours", "error",
         ],
         residuals.iter().map(residual_cells),
-    ));
-    page
+    );
+    page.part("residuals", "Residuals", residuals);
+    page.to_html()
 }
 
 fn error_cells(one: &BeforeAfter) -> Vec<String> {

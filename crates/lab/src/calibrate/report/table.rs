@@ -2,7 +2,8 @@
 
 use super::files::percent;
 use super::{Errors, Quantiles, Residual, Summary};
-use crate::table::{Cell, Column, Style, Table, number};
+use crate::metrics::unit_of;
+use crate::table::{Cell, Column, Style, Table, measured};
 
 /// Everything, the summary last.
 pub(super) fn text(residuals: &[Residual], summary: &Summary) -> String {
@@ -31,15 +32,17 @@ fn residual_table(residuals: &[Residual]) -> Table {
         Column::number("calibrated"),
         Column::number("error"),
     ]);
-    let value = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number);
     for one in residuals {
+        let unit = unit_of(&one.metric);
+        let of = |value: f64| measured(value, None, unit);
+        let value = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), of);
         let cells = [
             one.experiment.clone(),
             one.series.clone(),
             one.x.clone(),
             one.job.clone(),
             one.metric.clone(),
-            number(one.published),
+            of(one.published),
             value(one.start),
             signed(one.start_error),
             value(one.ours),

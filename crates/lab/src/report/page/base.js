@@ -28,6 +28,8 @@ const grouped = (digits) => (/^-?\d{5,}$/.test(digits) ? digits.replace(/\B(?=(\
 // A value with no more digits than it has, for counts and axis values.
 const plain = (value) => String(Number(value.toPrecision(6)));
 const count = (value) => value.toLocaleString('en-US');
+// With half the width of its confidence interval, if that is known.
+const within = (text, half) => (half === undefined ? text : `${text} ± ${half === 0 ? '0' : Number(half.toPrecision(2))}`);
 const percent = (share, digits = 1) => {
   const least = 10 ** -(digits + 2);
   if (digits > 1 && share > 0 && share < least) return `< ${plain(least * 100)} %`;
@@ -39,13 +41,15 @@ const signed = (share) => {
   const text = percent(share);
   return share > 0 && Number.parseFloat(text) !== 0 ? `+${text}` : text.replace('-', '−');
 };
-const withUnit = (text, unit) => (unit && unit !== '1' ? `${text} ${unit}` : text);
+// Files spell it in ASCII.
+const unitName = (unit) => (unit === 'us' ? 'µs' : unit);
+const withUnit = (text, unit) => (unit && unit !== '1' ? `${text} ${unitName(unit)}` : text);
 
 const scaled = (value, steps) => {
   const step = steps.find(([, size]) => value >= size) || steps[steps.length - 1];
   return `${number(value / step[1])} ${step[0]}`;
 };
-const duration = (ns) => (ns === 0 ? '0 s' : scaled(ns, [['s', 1e9], ['ms', 1e6], ['us', 1e3], ['ns', 1]]));
+const duration = (ns) => (ns === 0 ? '0 s' : scaled(ns, [['s', 1e9], ['ms', 1e6], ['µs', 1e3], ['ns', 1]]));
 const bytes = (value) =>
   (value === 0 ? '0 B' : scaled(value, [['TiB', 2 ** 40], ['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 1024], ['B', 1]]));
 

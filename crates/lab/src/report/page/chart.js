@@ -4,6 +4,7 @@
 //   x, y    { name, unit, kind: 'linear' | 'log' | 'tail', fixed }
 //   series  [{ name, look, line, points: [{ ours: [x, y], published: [x, y], thin }] }]
 //           with `line`, points have no markers; `thin` dashes the line to a point
+//           a point may have a `band`: [low, high] of y
 //           a point may have a `key` by which it is known when it is made anew
 //   tip     content of the tooltip for (series, point)
 //   pick    called when a point is chosen
@@ -29,6 +30,12 @@ const chart = (spec, marks) => {
   const hasPlace = ([x, y]) =>
     [['x', x], ['y', y]].every(([axis, value]) => Number.isFinite(value) && (kinds[axis] !== 'log' || value > 0));
 
+  // Both ends of the interval of a point that has one and a place.
+  const bandOf = ({ ours, band }) => {
+    if (!band || !ours || !hasPlace(ours)) return [];
+    return band.map((end) => (kinds.y !== 'log' || end > 0 ? end : ours[1]));
+  };
+
   const focus = (candidate) => {
     if (hover && candidate && hover.point === candidate.point && hover.kind === candidate.kind) return;
     hover = candidate;
@@ -51,8 +58,9 @@ const chart = (spec, marks) => {
     focus(null);
     const height = Math.min(spec.height, Math.max(200, width * 0.75));
     const all = shown().flatMap((series) => series.points).flatMap(places).filter(hasPlace);
+    const bands = shown().flatMap((series) => series.points).flatMap(bandOf);
     const xs = fit(kinds.x, spec.x, all.map(([x]) => x), Math.max(2, Math.floor(width / 110)));
-    const ys = fit(kinds.y, spec.y, all.map(([, y]) => y), 6);
+    const ys = fit(kinds.y, spec.y, [...all.map(([, y]) => y), ...bands], 6);
     const widest = Math.max(...ys.ticks.map(({ label }) => label.length), 1);
     const [left, right, top, bottom] = [30 + widest * 6.9, 22, 10, 44];
     const [wide, high] = [width - left - right, height - top - bottom];
@@ -88,10 +96,18 @@ const chart = (spec, marks) => {
       svg('text', { x: left + wide / 2, y: height - 6, 'text-anchor': 'middle' }, xs.caption),
       svg('text', { transform: `translate(13 ${top + high / 2}) rotate(-90)`, 'text-anchor': 'middle' }, ys.caption),
     );
+    // Below all lines, so that no band hides one.
+    for (const series of shown()) {
+      const known = series.points.filter((point) => bandOf(point).length > 0);
+      if (known.length === 0) continue;
+      const at = (end) => (point) => `${atX(point.ours[0]).toFixed(2)},${atY(bandOf(point)[end]).toFixed(2)}`;
+      const corners = [...known.map(at(1)), ...known.map(at(0)).reverse()];
+      back.append(svg('polygon', { class: `band ${colour(series.look)}`, points: corners.join(' ') }));
+    }
     drawn = [];
     let missing = 0;
     const groups = shown().map((series) => {
-      const group = svg('g', { class: `series ${colour(series.look)}`, 'data-series': series.name });
+      const group = svg('g', { class: `series ${colour(series.look)}${series.line ? '' : ' dashed'}`, 'data-series': series.name });
       const look = marks[series.look % marks.length];
       let path = [];
       const flush = (thin) => {
@@ -226,7 +242,7 @@ const legend = (spec, hidden, marks, again) => {
     const kinds = ['ours', 'published'].filter((kind) => series.points.some((point) => point[kind]));
     const own = kinds.includes('ours') ? ['ours', series.line ? 'line' : ''] : kinds;
     const button = el('button', { type: 'button', 'aria-pressed': 'true', 'data-series': series.name },
-      sample(marks[series.look % marks.length], own, colour(series.look)), el('span', { class: 'name' }, series.name));
+      sample(marks[series.look % marks.length], own, `${colour(series.look)}${series.line ? '' : ' dashed'}`), el('span', { class: 'name' }, series.name));
     button.addEventListener('click', () => {
       if (!hidden.delete(series.name)) hidden.add(series.name);
       button.setAttribute('aria-pressed', String(!hidden.has(series.name)));

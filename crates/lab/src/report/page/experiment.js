@@ -3,16 +3,34 @@
 const experimentSection = (data, experiment, index) => {
   const still = [...document.querySelectorAll('.still')].find((node) => node.dataset.experiment === experiment.id);
   const matrix = [...document.querySelectorAll('.matrix')].find((node) => node.dataset.experiment === experiment.id);
+  const differences = [...document.querySelectorAll('.differences')].find((node) => node.dataset.experiment === experiment.id);
   const points = pointChooser(data, experiment);
   const panels = experiment.figure.map((panel) => figurePanel(data, experiment, panel, points.choose));
   if (panels.length > 0 && still) still.remove();
   return el('section', { class: 'experiment', id: `e${index}` },
     el('h2', {}, `${experiment.id}: ${experiment.title}`),
-    el('p', { class: 'soft small' }, [experiment.source, statsLine(experiment.stats)].filter(Boolean).join('. ')),
+    el('p', { class: 'soft small' }, [experiment.source, data.compared && statsLine(experiment.stats)].filter(Boolean).join('. ')),
     experiment.about ? el('p', {}, experiment.about) : null,
     panels,
     matrix || null,
-    points.node);
+    differences || null,
+    points.node,
+    configuration(data, experiment));
+};
+
+// What was run, for who wants to change it: of an experiment of one's own, that is its head.
+const configuration = (data, experiment) => {
+  if (data.compared || experiment.points.length === 0) return null;
+  const drives = [...new Set(experiment.points.map((point) => point.drive))];
+  const name = (drive) => (drives.length === 1 ? 'The drive, every key' : `The drive of ${drivesOf(experiment, drive)}, every key`);
+  return el('div', { class: 'configuration' },
+    el('h3', {}, 'Configuration'),
+    source('The experiment file', experiment.text),
+    drives.map((drive) => source(name(drive), data.drives[drive])));
+};
+const drivesOf = (experiment, drive) => {
+  const series = new Set(experiment.points.filter((point) => point.drive === drive).map((point) => experiment.series[point.s]));
+  return [...series].join(', ');
 };
 
 const statsLine = (stats) => {
@@ -24,7 +42,12 @@ const statsLine = (stats) => {
 
 // The values of a point as a table: ours, the published one, the error. The
 // error is that of the row, which knows about repeats, where there is a row.
-const figureTip = (data, panel) => (series, point) => {
+const figureTip = (data, panel) => {
+  const compared = data.compared && panel.series.some((series) => series.points.some((point) => point.published || point.rows.some((row) => row !== null)));
+  return (series, point) => tipOf(data, panel, compared, series, point);
+};
+
+const tipOf = (data, panel, compared, series, point) => {
   const line = (axis, at) => {
     const row = data.rows[point.rows[at]];
     const ours = point.ours ? point.ours[at] : null;
@@ -32,18 +55,19 @@ const figureTip = (data, panel) => (series, point) => {
     const error = row ? row.error : ours !== null && published ? ours / published - 1 : null;
     return el('tr', {},
       el('th', { scope: 'row' }, withBrackets(axis)),
-      el('td', { class: 'number' }, number(ours)),
-      el('td', { class: 'number' }, number(published)),
-      el('td', { class: 'number' }, signed(error)),
-      el('td', { class: `status ${row ? row.status : ''}` }, row ? statusWord(row) : ''));
+      el('td', { class: 'number' }, row ? within(number(ours), row.half) : number(ours)),
+      !compared ? null : [
+        el('td', { class: 'number' }, number(published)),
+        el('td', { class: 'number' }, signed(error)),
+        el('td', { class: `status ${row ? row.status : ''}` }, row ? statusWord(row) : '')]);
   };
-  const head = ['', 'ours', 'published', 'error', ''].map((name) => el('th', { class: 'number' }, name));
+  const head = (compared ? ['', 'ours', 'published', 'error', ''] : []).map((name) => el('th', { class: 'number' }, name));
   // An axis that is the axis of the experiment stands in the heading already.
   const axes = [panel.x, panel.y].map((axis, at) => [axis, at]).filter(([axis]) => !point.label.startsWith(`${axis.name} `));
   return [
     el('strong', {}, series.name),
     point.label,
-    el('table', {}, el('thead', {}, el('tr', {}, head)), el('tbody', {}, axes.map(([axis, at]) => line(axis, at)))),
+    el('table', {}, head.length > 0 ? el('thead', {}, el('tr', {}, head)) : null, el('tbody', {}, axes.map(([axis, at]) => line(axis, at)))),
   ];
 };
 

@@ -1,7 +1,12 @@
 // The page.
 
-// Verdicts by experiment. Errors of different kinds of results are never mixed.
+// Verdicts by experiment. Errors of different kinds of results are never mixed. Of experiments
+// of one's own, their names.
 const summary = (data) => {
+  if (!data.compared) {
+    const names = data.experiments.map((one, index) => el('li', {}, el('a', { href: `#e${index}` }, `${one.id}: ${one.title}`)));
+    return names.length > 1 ? el('ul', {}, names) : null;
+  }
   const verdicts = Object.keys(STATUS);
   const head = ['result', 'rows', ...verdicts.map((status) => STATUS[status]), 'median |error|', 'P90 |error|'];
   const line = (name, stats) => el('tr', {}, el('th', { scope: 'row' }, name),
@@ -34,9 +39,11 @@ const start = () => {
   document.getElementById('head').append(
     command(data.command),
     ...data.notices.map((text) => el('p', { class: 'notice' }, text)),
-    el('ul', { id: 'lines' }, data.summary.map((text) => el('li', {}, text))),
-    ...[gaps(data)].filter(Boolean),
-    summary(data));
+    ...[
+      data.summary.length > 0 && el('ul', { id: 'lines' }, data.summary.map((text) => el('li', {}, text))),
+      gaps(data),
+      summary(data),
+    ].filter(Boolean));
   document.getElementById('experiments').append(...data.experiments.map((experiment, index) => experimentSection(data, experiment, index)));
   if (data.rows.length > 0) document.getElementById('rows').append(rowsTable(data));
   document.getElementById('page').append(el('footer', {},

@@ -168,11 +168,13 @@ const metrics = (point) => {
   const value = (job, name) => {
     const found = job.metrics.find(([known]) => known === name);
     if (name === 'ops' && found) return count(job.operations);
-    return found ? number(found[2]) : '–';
+    const varies = (job.spread || []).find(([known]) => known === name);
+    const half = varies && varies[2] !== null ? (varies[2] - varies[1]) / 2 : undefined;
+    return found ? within(number(found[2]), half) : '–';
   };
   return el('div', { class: 'scroll' }, el('table', {},
     el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, 'metric'), measured.map((job) => el('th', { scope: 'col', class: 'number' }, job.name)))),
     el('tbody', {}, names.map(([name, unit]) => el('tr', {},
-      el('th', { scope: 'row' }, withUnit(name, unit === '1' ? '' : `(${unit})`)),
+      el('th', { scope: 'row' }, withUnit(name, unit === '1' ? '' : `(${unitName(unit)})`)),
       measured.map((job) => el('td', { class: 'number' }, value(job, name))))))));
 };

@@ -1,4 +1,4 @@
-// The table of published values against ours.
+// The table of all values: beside published ones, or ours alone.
 
 const STATUS = { ok: 'ok', misfit: 'MISFIT', missed: 'MISSED', fail: 'FAIL', joint: 'joint', input: 'input', info: 'info' };
 const ORDER = { fail: 0, missed: 1, misfit: 2, ok: 3, joint: 4, input: 5, info: 6 };
@@ -9,10 +9,10 @@ const COLUMNS = [
   { name: 'at', key: (row) => row.x, numeric: true },
   { name: 'metric', key: (row) => row.metric },
   { name: 'unit', key: (row) => row.unit },
-  { name: 'published', key: (row) => row.published, numeric: true },
+  { name: 'published', compared: true, key: (row) => row.published, numeric: true },
   { name: 'ours', key: (row) => row.ours, numeric: true },
-  { name: 'error', key: (row) => (row.error === null ? null : Math.abs(row.error)), numeric: true },
-  { name: 'status', key: (row) => ORDER[row.status] },
+  { name: 'error', compared: true, key: (row) => (row.error === null ? null : Math.abs(row.error)), numeric: true },
+  { name: 'status', compared: true, key: (row) => ORDER[row.status] },
 ];
 
 // What explains a row.
@@ -22,18 +22,17 @@ const notesOf = (row) => (row.notes || []).map(([name, text]) => el('p', { class
 const at = (data, row) => {
   if (row.x === null) return '';
   const [name, unit] = data.experiments[row.e].axis;
-  return `${name} ${withUnit(plain(row.x), unit)}`;
+  return `${name} ${withUnit(row.at === undefined ? plain(row.x) : row.at, unit)}`;
 };
 
 // Values as they read: those of statements say what they are themselves.
 const publishedText = (row) => (row.statement ? row.statement[1] : row.published === null ? '–' : number(row.published));
-const oursText = (row) => (row.statement ? row.statement[2] : number(row.ours));
+const oursText = (row) => (row.statement ? row.statement[2] : within(number(row.ours), row.half));
 
 const statusWord = (row) => STATUS[row.status] + (row.bracket ? ' ±1pt' : '');
 
 // Rows without a value come last, in both directions; equal ones keep their order.
-const sorted = (rows, column, down) => {
-  const { key } = COLUMNS[column];
+const sorted = (rows, { key }, down) => {
   const compare = (a, b) => (typeof a === 'string' ? a.localeCompare(b, 'en', { numeric: true }) : a - b);
   return [...rows].sort((a, b) => {
     const [x, y] = [key(a), key(b)];
@@ -43,6 +42,10 @@ const sorted = (rows, column, down) => {
 };
 
 const rowsTable = (data) => {
+  const columns = COLUMNS.filter(({ compared }) => data.compared || !compared);
+  // Of one's own results, what there is to say of a row has a button of its own.
+  const isNoted = !data.compared && data.rows.some((row) => row.notes);
+  if (isNoted) columns.push({ name: 'more', key: (row) => (row.notes ? 0 : 1) });
   const rows = data.rows.map((row, index) => ({ ...row, index }));
   const state = { column: null, down: false, text: '', status: new Set(Object.keys(STATUS)) };
   const body = el('tbody');
@@ -50,9 +53,9 @@ const rowsTable = (data) => {
 
   const nodes = rows.map((row) => {
     const id = `why-${row.index}`;
-    const word = statusWord(row);
+    const word = data.compared ? statusWord(row) : 'more';
     const why = row.notes
-      ? el('tr', { class: 'why', id, hidden: true }, el('td', { colspan: COLUMNS.length },
+      ? el('tr', { class: 'why', id, hidden: true }, el('td', { colspan: columns.length },
         notesOf(row)))
       : null;
     const open = why && el('button', { type: 'button', class: 'open', 'aria-expanded': 'false', 'aria-controls': id }, word);
@@ -68,25 +71,25 @@ const rowsTable = (data) => {
       cell(row.series),
       cell(at(data, row), true),
       cell(row.statement ? `${row.metric} (${row.statement[0]})` : row.metric),
-      el('td', { class: 'soft' }, row.unit),
-      cell(publishedText(row), true),
+      el('td', { class: 'soft' }, unitName(row.unit)),
+      data.compared ? cell(publishedText(row), true) : null,
       cell(oursText(row), true),
-      cell(signed(row.error), true),
-      el('td', { class: `status ${row.status}` }, open || word));
-    const text = [data.experiments[row.e].id, row.series, row.metric, row.unit, at(data, row), word];
+      data.compared ? [cell(signed(row.error), true), el('td', { class: `status ${row.status}` }, open || word)] : null,
+      isNoted ? el('td', {}, open) : null);
+    const text = [data.experiments[row.e].id, row.series, row.metric, row.unit, at(data, row), data.compared ? word : ''];
     return { row, line, why, text: text.join(' ').toLowerCase() };
   });
 
   const matches = (node) => state.status.has(node.row.status)
     && state.text.split(/\s+/).every((word) => node.text.includes(word));
   const refresh = () => {
-    const order = state.column === null ? rows : sorted(rows, state.column, state.down);
+    const order = state.column === null ? rows : sorted(rows, columns[state.column], state.down);
     const visible = order.map((row) => nodes[row.index]).filter(matches);
     body.replaceChildren(...visible.flatMap(({ line, why }) => (why ? [line, why] : [line])));
     shown.textContent = `${count(visible.length)} of ${count(rows.length)} rows`;
   };
 
-  const heads = COLUMNS.map(({ name, numeric }, column) => {
+  const heads = columns.map(({ name, numeric }, column) => {
     const head = el('th', { scope: 'col', class: numeric ? 'number' : null }, el('button', { type: 'button' }, name));
     head.addEventListener('click', () => {
       // A third time gives back the order of the experiments.
@@ -99,12 +102,12 @@ const rowsTable = (data) => {
     });
     return head;
   });
-  const search = el('input', { type: 'search', placeholder: 'C10b kiops 64', 'aria-label': 'Rows that contain these words' });
+  const search = el('input', { type: 'search', placeholder: data.compared ? 'C10b kiops 64' : 'kiops 64', 'aria-label': 'Rows that contain these words' });
   search.addEventListener('input', () => {
     state.text = search.value.trim().toLowerCase();
     refresh();
   });
-  const boxes = Object.keys(STATUS).map((status) => {
+  const boxes = !data.compared ? [] : Object.keys(STATUS).map((status) => {
     const many = rows.filter((row) => row.status === status).length;
     const input = el('input', { type: 'checkbox', checked: true, value: status, disabled: many === 0 });
     input.addEventListener('change', () => {
@@ -116,8 +119,8 @@ const rowsTable = (data) => {
   });
   refresh();
   return el('section', {},
-    el('h2', {}, 'Published against ours, row by row'),
-    el('p', { class: 'soft small' }, 'The error is relative to the published value, and sorts by its magnitude. A status that is underlined has an explanation: choose it.'),
+    el('h2', {}, data.compared ? 'Published against ours, row by row' : 'Results, row by row'),
+    data.compared ? el('p', { class: 'soft small' }, 'The error is relative to the published value, and sorts by its magnitude. A status that is underlined has an explanation: choose it.') : null,
     el('div', { class: 'tools' }, search, boxes, shown),
     el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Rows' },
       el('table', {}, el('thead', {}, el('tr', {}, heads)), body)));

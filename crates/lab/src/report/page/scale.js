@@ -59,9 +59,9 @@ const tail = (values) => {
 };
 
 // Long latencies are easier to read as times than as microseconds.
-const asTimes = (unit, values) => unit === 'us' && Math.max(...values) >= 2e4;
+const asTimes = (unit, values) => (unit === 'us' || unit === 'µs') && Math.max(...values) >= 2e4;
 const timeLabel = (us) => {
-  const [name, size] = [['s', 1e6], ['ms', 1e3], ['us', 1]].find(([, unit]) => Math.abs(us) >= unit) || ['us', 1];
+  const [name, size] = [['s', 1e6], ['ms', 1e3], ['µs', 1]].find(([, unit]) => Math.abs(us) >= unit) || ['µs', 1];
   return us === 0 ? '0' : `${plain(us / size)} ${name}`;
 };
 
@@ -70,9 +70,10 @@ const fit = (kind, axis, values, many) => {
   const fitted = values.length === 0 ? linear([0, 1], many)
     : kind === 'tail' ? tail(values)
       : kind === 'log' ? logarithmic(values, many) : linear(values, many, axis.zero);
+  if (axis.ticks) return { ...fitted, ticks: axis.ticks.map(([value, label]) => ({ value, label })), caption: withBrackets(axis) };
   if (kind === 'tail' || !asTimes(axis.unit, values)) return { ...fitted, caption: withBrackets(axis) };
   const ticks = fitted.ticks.map(({ value, label }) => ({ value, label: label && timeLabel(value) }));
   return { ...fitted, ticks, caption: axis.name };
 };
 
-const withBrackets = ({ name, unit }) => (unit && unit !== '1' ? `${name} (${unit})` : name);
+const withBrackets = ({ name, unit }) => (unit && unit !== '1' ? `${name} (${unitName(unit)})` : name);

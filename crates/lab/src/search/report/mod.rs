@@ -2,13 +2,15 @@
 
 mod figure;
 mod files;
+mod page;
 
 use std::collections::BTreeMap;
 
 use super::evaluate::Evaluation;
 use super::pareto;
-use super::{Goal, Search};
-use crate::table::{Cell, Column, Style, Table, number};
+use super::{Goal, Objective, Search};
+use crate::html;
+use crate::table::{Cell, Column, Style, Table, measured};
 
 /// Settings with what they came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +37,8 @@ pub struct Outcome {
     /// All settings, the front first.
     pub rows: Vec<Row>,
     columns: Vec<Column>,
+    /// Of the objectives.
+    units: Vec<&'static str>,
     published: Vec<(String, Vec<f64>)>,
     summary: String,
     notes: Vec<String>,
@@ -54,6 +58,7 @@ impl Outcome {
             files: Vec::new(),
             json,
             columns: columns(search),
+            units: search.objectives().iter().map(Objective::unit).collect(),
             published: search
                 .published
                 .iter()
@@ -78,13 +83,14 @@ impl Outcome {
         let mut text = format!("{}\n", self.summary);
         let mut table = Table::new(self.columns.clone());
         for row in self.rows.iter().filter(|row| is_shown(row, all)) {
-            table.push(cells(row).into_iter().map(Cell::from));
+            table.push(cells(row, &self.units).into_iter().map(Cell::from));
         }
         for (label, values) in &self.published {
-            let keys = self.columns.len() - values.len() - 2;
+            let keys = self.columns.len() - self.units.len() - 2;
             let mut cells = vec![String::new()];
             cells.extend(std::iter::repeat_n("-".to_owned(), keys));
-            cells.extend(values.iter().map(|value| number(*value)));
+            let values = values.iter().zip(&self.units);
+            cells.extend(values.map(|(value, unit)| measured(*value, None, unit)));
             cells.push(format!("published: {label}"));
             table.push(cells.into_iter().map(Cell::from));
         }
@@ -96,20 +102,11 @@ impl Outcome {
     }
 
     fn html(&self, search: &Search, svg: &str) -> String {
-        let mut page = crate::html::begin(&search.experiment().title);
-        page.push_str(&format!("<p>{}</p>\n", crate::html::escaped(&self.summary)));
-        for note in &self.notes {
-            let note = crate::html::escaped(note);
-            page.push_str(&format!("<p><strong>Note:</strong> {note}</p>\n"));
-        }
-        page.push_str(svg);
         let header: Vec<&str> = self.columns.iter().map(|c| c.header.as_str()).collect();
-        page.push_str("<h2>Front</h2>\n");
         let front = self.rows.iter().filter(|row| is_shown(row, false));
-        page.push_str(&crate::html::table(&header, front.map(cells)));
-        page.push_str("<h2>Everything</h2>\n");
-        page.push_str(&crate::html::table(&header, self.rows.iter().map(cells)));
-        page
+        let front = front.map(|row| cells(row, &self.units));
+        let still = html::figure(svg) + &html::table(&header, front);
+        page::html(search, &self.rows, (&self.summary, &self.notes), &still)
     }
 }
 
@@ -131,12 +128,15 @@ fn columns(search: &Search) -> Vec<Column> {
     columns
 }
 
-fn cells(row: &Row) -> Vec<String> {
+fn cells(row: &Row, units: &[&str]) -> Vec<String> {
     let mut cells = vec![if row.is_on_front { "*" } else { "" }.to_owned()];
     let stated = row.values.iter();
     cells.extend(stated.map(|value| value.clone().unwrap_or_else(|| "-".to_owned())));
-    let values = row.objectives.iter();
-    cells.extend(values.map(|value| value.map_or_else(|| "-".to_owned(), number)));
+    let values = row.objectives.iter().zip(units);
+    let none = || "-".to_owned();
+    cells.extend(
+        values.map(|(value, unit)| value.map_or_else(none, |value| measured(value, None, unit))),
+    );
     cells.push(match (&row.refused, row.is_own) {
         (Some(why), _) => format!("refused: {why}"),
         (None, true) => "the file's settings".to_owned(),

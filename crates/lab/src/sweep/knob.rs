@@ -1,4 +1,4 @@
-//! What a search may change: a key, and which values it may have.
+//! What a sweep or a search may change: a key, and which values it may have.
 
 use zonelab_config::Override;
 
@@ -87,6 +87,60 @@ impl Knob {
         Ok(knob)
     }
 
+    /// A key with a list of values, as they stand after `--set KEY=`.
+    ///
+    /// # Errors
+    /// No key, no values, values twice or too many.
+    pub(crate) fn list(key: &str, items: Vec<String>) -> Result<Self, Wrong> {
+        if items.is_empty() || items.iter().any(String::is_empty) {
+            let what = if items.is_empty() {
+                "there are no values"
+            } else {
+                "there is an empty value"
+            };
+            return Err(Wrong::new(what, "give one at least, and no empty ones"));
+        }
+        let knob = Self {
+            key: key.to_owned(),
+            domain: Domain::List(items),
+        };
+        knob.check_list()?;
+        Ok(knob)
+    }
+
+    /// A key with bounds. `is_log` is found from the bounds if it is not said; `values`
+    /// makes a list of the bounds.
+    ///
+    /// # Errors
+    /// The bounds are none, or do not go with the rest.
+    pub(crate) fn between(
+        key: &str,
+        (low, high): (&str, &str),
+        is_log: Option<bool>,
+        values: &InSteps,
+    ) -> Result<Self, Wrong> {
+        let (quantity, mut span) = ends(low, high)?;
+        match is_log {
+            Some(true) if span.low == 0 => {
+                return Err(Wrong::new(
+                    format!("{low} has no logarithm"),
+                    "a logarithmic scale begins above zero; or scale = \"linear\"",
+                ));
+            }
+            Some(is_log) => span.is_log = is_log,
+            None => {}
+        }
+        let domain = match values {
+            InSteps::No => Domain::Bounds(quantity, span),
+            InSteps::Count(count) => in_list(quantity, &steps(&span, *count)),
+            InSteps::Of(step) => in_list(quantity, &multiples(quantity, &span, step)?),
+        };
+        Ok(Self {
+            key: key.to_owned(),
+            domain,
+        })
+    }
+
     fn check_list(&self) -> Result<(), Wrong> {
         let Domain::List(items) = &self.domain else {
             return Ok(());
@@ -111,6 +165,14 @@ impl Knob {
     #[must_use]
     pub const fn has_bounds(&self) -> bool {
         matches!(self.domain, Domain::Bounds(..))
+    }
+
+    /// The values of a list; none of bounds.
+    pub(crate) fn listed(&self) -> Vec<String> {
+        match &self.domain {
+            Domain::List(items) => items.clone(),
+            Domain::Bounds(..) => Vec::new(),
+        }
     }
 
     /// Number of different values; of bounds, at most so many.
@@ -172,6 +234,34 @@ impl Knob {
         match &self.domain {
             Domain::List(items) => (0..items.len() as u64).collect(),
             Domain::Bounds(_, span) => vec![span.low, span.high],
+        }
+    }
+
+    /// The value for a number that is drawn from 0 to 1, without 1: each of a list, and
+    /// each between linear bounds, is as likely as the others.
+    pub(crate) fn draw(&self, share: f64) -> u64 {
+        let share = share.clamp(0.0, 1.0);
+        match &self.domain {
+            Domain::List(items) => {
+                let last = items.len() - 1;
+                ((share * items.len() as f64) as u64).min(last as u64)
+            }
+            Domain::Bounds(_, span) => span.draw(share),
+        }
+    }
+
+    /// What its values count, if all of them count the same; `None`: they are words, or
+    /// numbers with a point.
+    pub(crate) fn quantity(&self) -> Option<Quantity> {
+        match &self.domain {
+            Domain::Bounds(quantity, _) => Some(*quantity),
+            Domain::List(items) => {
+                let (quantity, _) = Quantity::of(items.first()?)?;
+                let mut items = items.iter();
+                items
+                    .all(|item| quantity.parse(item).is_ok())
+                    .then_some(quantity)
+            }
         }
     }
 
@@ -274,9 +364,37 @@ fn bounds(text: &str) -> Result<Option<Domain>, Wrong> {
         _ => (high, None),
     };
     let (low, high) = (low.trim(), high.trim());
+    let (quantity, span) = ends(low, high)?;
+    let Some(steps_asked) = steps_asked else {
+        return Ok(Some(Domain::Bounds(quantity, span)));
+    };
+    match steps_asked.parse() {
+        Ok(count) if (2..=LONGEST as u64).contains(&count) => {
+            Ok(Some(in_list(quantity, &steps(&span, count))))
+        }
+        _ => Err(Wrong::new(
+            format!("{text} asks for {steps_asked} values"),
+            format!("2 to {LONGEST}"),
+        )),
+    }
+}
+
+/// How the values between bounds become a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum InSteps {
+    /// They do not: every value between them is one.
+    No,
+    /// So many values, evenly on their scale.
+    Count(u64),
+    /// From the lower bound in steps of this.
+    Of(String),
+}
+
+/// What two bounds count, and the span between them.
+fn ends(low: &str, high: &str) -> Result<(Quantity, Span), Wrong> {
     let no_number = |end: &str| {
         Wrong::new(
-            format!("{end} in {text} is no whole number, size, time, rate or share"),
+            format!("{end} in {low}..{high} is no whole number, size, time, rate or share"),
             "bounds have units and a lower end: 100us..10ms",
         )
     };
@@ -297,21 +415,30 @@ fn bounds(text: &str) -> Result<Option<Domain>, Wrong> {
             "the lower comes first",
         ));
     }
-    let span = span(quantity, low_value, high_value);
-    let Some(steps_asked) = steps_asked else {
-        return Ok(Some(Domain::Bounds(quantity, span)));
-    };
-    match steps_asked.parse() {
-        Ok(count) if (2..=LONGEST as u64).contains(&count) => {
-            let values = steps(&span, count);
-            let texts = values.iter().map(|value| quantity.print(*value)).collect();
-            Ok(Some(Domain::List(texts)))
-        }
-        _ => Err(Wrong::new(
-            format!("{text} asks for {steps_asked} values"),
-            format!("2 to {LONGEST}"),
-        )),
+    Ok((quantity, span(quantity, low_value, high_value)))
+}
+
+/// The values from the lower bound in steps of `step`.
+fn multiples(quantity: Quantity, span: &Span, step: &str) -> Result<Values, Wrong> {
+    let by = quantity.parse(step).ok().filter(|by| *by > 0);
+    let by = by.ok_or_else(|| {
+        Wrong::new(
+            format!("a step of {step} leads nowhere"),
+            "a step is of the kind of the bounds, and above zero",
+        )
+    })?;
+    let count = (span.high - span.low) / by + 1;
+    if !(2..=LONGEST as u64).contains(&count) {
+        return Err(Wrong::new(
+            format!("steps of {step} make {count} values"),
+            format!("2 to {LONGEST}; or leave out `step`"),
+        ));
     }
+    Ok((0..count).map(|n| span.low + n * by).collect())
+}
+
+fn in_list(quantity: Quantity, values: &[u64]) -> Domain {
+    Domain::List(values.iter().map(|value| quantity.print(*value)).collect())
 }
 
 /// Sizes and rates stay multiples of the power of two that both bounds are

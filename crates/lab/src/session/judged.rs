@@ -1,0 +1,42 @@
+//! Rows with what is known of them.
+
+use crate::rows::{self, Misfits, Outdated, Row, Scope, Summary};
+
+/// What was compared, and what it comes to.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// The rows, with their verdicts.
+    pub rows: Vec<Row>,
+    /// What they come to.
+    pub summary: Summary,
+    /// What has to be changed in the list of misfits and gaps.
+    pub outdated: Vec<Outdated>,
+}
+
+impl Judged {
+    /// Marks what the list knows of `rows`, and sums them up. If `shown` says why, the run
+    /// is another than the published one: published values are shown and not judged.
+    #[must_use]
+    pub fn of(mut rows: Vec<Row>, scope: Scope, shown: Option<&str>, misfits: &Misfits) -> Self {
+        rows::count_once(&mut rows);
+        let mut outdated = misfits.apply(&mut rows, scope);
+        if let Some(why) = shown {
+            rows = rows.into_iter().map(|row| row.shown(why)).collect();
+        }
+        let summary = Summary::of(&rows, scope, misfits);
+        let drive = summary.drive.iter();
+        outdated.extend(drive.flat_map(|drive| misfits.outdated_bars(drive, scope)));
+        if scope.quick {
+            // Points are left out, and shorter runs may meet a bar by luck.
+            outdated.retain(|entry| !matches!(entry, Outdated::NotNeeded { .. }));
+        }
+        if shown.is_some() {
+            outdated.clear();
+        }
+        Self {
+            rows,
+            summary,
+            outdated,
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! From names to what can be run: experiments and profiles that a user names, by built-in
+//! id or by path, with settings changed, and the tables that they are compared with.
+//!
+//! The command and the Python package find and read the same things here, and refuse the
+//! same things in the same words.
+//!
+//! * `files`: input files, built-in ones and profiles among them, and a record of them.
+//! * `judged`: rows with what is known of them.
+//! * `selection`: words that stand for published results.
+
+mod files;
+mod judged;
+mod selection;
+
+use std::path::{Path, PathBuf};
+
+use zonelab_config::{Document, Errors, Override, Problem};
+
+use crate::catalogue::CatalogueError;
+use crate::experiment::{Experiment, Measured, Quick};
+use crate::library;
+use crate::output;
+use crate::published::{LookupError, References};
+use crate::reference::{CsvTable, ReferenceError};
+use crate::rows::MisfitError;
+use crate::run::{self, Point, RunError};
+use crate::settings::Settings;
+
+pub use files::{Files, Gathered, MAX_BYTES, ProfileFiles, read_bounded, read_whole};
+pub use judged::Judged;
+pub use selection::{Selected, selected};
+
+/// Why something that was named cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// A word that stands for nothing, or a setting that is none.
+    #[error("{0}")]
+    Usage(String),
+    /// A file cannot be read, with its name.
+    #[error("{0}")]
+    Unreadable(String),
+    /// A file is wrong.
+    #[error("{0}")]
+    Invalid(#[from] Errors),
+    /// A point cannot be run.
+    #[error("{0}")]
+    Run(#[from] RunError),
+    /// A table of published results is wrong.
+    #[error("{0}")]
+    Reference(#[from] ReferenceError),
+    /// A published result is not where the experiment says.
+    #[error("{0}")]
+    Lookup(#[from] LookupError),
+    /// The list of known misfits is wrong.
+    #[error("{0}")]
+    Misfits(#[from] MisfitError),
+    /// The list of published results is wrong.
+    #[error("{0}")]
+    Catalogue(#[from] CatalogueError),
+}
+
+impl SessionError {
+    /// A setting that is none.
+    fn setting(problem: &Problem) -> Self {
+        Self::Usage(problem.to_string())
+    }
+}
+
+/// The text of an experiment that was named.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// Name of the file, for messages.
+    pub file: String,
+    /// What stands in it.
+    pub text: String,
+    /// Directory that profiles named by path are relative to.
+    pub base: Option<PathBuf>,
+}
+
+/// An experiment that was named, read.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// The experiment.
+    pub loaded: Loaded,
+    /// Directory that profiles named by path are relative to.
+    pub base: Option<PathBuf>,
+}
+
+/// An experiment file, read.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The file, as it is.
+    pub text: String,
+    /// The file with its settings changed, as data.
+    pub resolved: serde_json::Value,
+    /// What it says.
+    pub experiment: Experiment,
+    /// Its points.
+    pub points: Vec<Point>,
+    /// The table of published results that it names, if it does.
+    pub reference: Option<Referenced>,
+}
+
+/// A table of published results that a user has.
+#[derive(Clone, Debug)]
+pub struct Referenced {
+    /// The table.
+    pub table: CsvTable,
+    /// Of its text: rows are results of it, too.
+    pub digest: u64,
+}
+
+/// Finds an experiment, a file or a built-in one.
+///
+/// # Errors
+/// There is none.
+pub fn named(files: &Files, name: &str) -> Result<Named, SessionError> {
+    if let Some(text) = files.experiment(name) {
+        return Ok(Named {
+            file: format!("{name}.toml"),
+            text,
+            base: None,
+        });
+    }
+    if !files.exists(Path::new(name)) && !name.contains(['/', '.']) {
+        let ids: Vec<_> = library::ids().collect();
+        return Err(SessionError::Usage(format!(
+            "there is no experiment \"{name}\": name a file, or one of {}",
+            ids.join(", ")
+        )));
+    }
+    let path = Path::new(name);
+    let text = files.text(path);
+    let text = text.map_err(|error| SessionError::Unreadable(format!("{name}: {error}")))?;
+    Ok(Named {
+        file: name.to_owned(),
+        text,
+        base: path.parent().map(Path::to_owned),
+    })
+}
+
+/// Reads an experiment that was found with settings changed, those of its drive among
+/// them, and with those of `--quick` if asked.
+///
+/// # Errors
+/// Something is wrong with it, or with a setting.
+pub fn load_named(
+    files: &Files,
+    named: &Named,
+    set: &[String],
+    quick: bool,
+) -> Result<Loaded, SessionError> {
+    let set = Settings::parse(set).map_err(|problem| SessionError::setting(&problem))?;
+    let mut loaded = load(files, (&named.file, &named.text), &set.file, quick)?;
+    for point in &mut loaded.points {
+        let changed = point.set_drive(&set.drive);
+        changed.map_err(|errors| SessionError::Usage(errors.to_string()))?;
+    }
+    Ok(loaded)
+}
+
+/// Reads an experiment, a file or a built-in one, with settings changed.
+///
+/// # Errors
+/// There is none, or something is wrong with it or with a setting.
+pub fn open(
+    files: &Files,
+    name: &str,
+    set: &[String],
+    quick: bool,
+) -> Result<Opened, SessionError> {
+    let named = named(files, name)?;
+    let loaded = load_named(files, &named, set, quick)?;
+    Ok(Opened {
+        loaded,
+        base: named.base,
+    })
+}
+
+/// Reads an experiment, a file by name and text, with the settings for `--quick` if asked.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn load(
+    files: &Files,
+    (file, text): (&str, &str),
+    overrides: &[Override],
+    quick: bool,
+) -> Result<Loaded, SessionError> {
+    let quick = if quick {
+        let plain = Experiment::parse(file, text, &[], None)?;
+        plain.quick
+    } else {
+        Quick::default()
+    };
+    let all = [&quick.set, overrides].concat();
+    let mut experiment = Experiment::parse(file, text, &all, None)?;
+    // `axis.values`, or `axis.0.values` of several axes.
+    let sets_axis = |key: &str| key.starts_with("axis.") && key.ends_with(".values");
+    if all.iter().any(|set| sets_axis(&set.key())) {
+        // Published interference is a mean over all values of the axis.
+        for pair in &mut experiment.interference {
+            pair.published = None;
+        }
+        // So are statements about it.
+        let is_mean = |measured: &Measured| matches!(measured, Measured::Interference { .. });
+        let checks = &mut experiment.checks;
+        checks.retain(|check| !check.value.measured().into_iter().any(is_mean));
+    }
+    let mut points = run::points(file, text, &all)?;
+    let reference = reference(files, file, &experiment)?;
+    experiment.series.retain(|series| quick.runs(&series.name));
+    points.retain(|point| quick.runs(point.series()));
+    let document = Document::parse(file, text, &all)?;
+    let mut resolved = document.to_json();
+    // To run once says nothing: it is the same configuration.
+    if let (1, Some(keys)) = (experiment.repeats, resolved.as_object_mut()) {
+        keys.remove("repeats");
+    }
+    Ok(Loaded {
+        text: text.to_owned(),
+        resolved,
+        experiment,
+        points,
+        reference,
+    })
+}
+
+/// Reads the table of published results that an experiment names, relative to its file.
+fn reference(
+    files: &Files,
+    file: &str,
+    experiment: &Experiment,
+) -> Result<Option<Referenced>, SessionError> {
+    let Some(reference) = &experiment.reference else {
+        return Ok(None);
+    };
+    let directory = Path::new(file).parent().unwrap_or(Path::new(""));
+    let path = directory.join(&reference.file);
+    let text = files.text(&path).map_err(|error| {
+        let path = path.display();
+        SessionError::Unreadable(format!("{file}: reference: {path}: {error}"))
+    })?;
+    let table = reference.read(&text, experiment)?;
+    let digest = output::digest(text.as_bytes());
+    Ok(Some(Referenced { table, digest }))
+}
+
+/// The published results that experiments are compared with: the tables that are built
+/// in, and those that the experiments name.
+///
+/// # Errors
+/// A table is malformed.
+pub fn references(loaded: &[Loaded]) -> Result<References, SessionError> {
+    let mut references = References::builtin()?;
+    for one in loaded {
+        if let (Some(said), Some(own)) = (&one.experiment.reference, &one.reference) {
+            references = references.with_table(&said.file, own.table.clone());
+        }
+    }
+    Ok(references)
+}
+
+/// Checks that every point can be run.
+///
+/// # Errors
+/// The first that cannot.
+pub fn check(loaded: &[Loaded], profiles: &ProfileFiles<'_>) -> Result<(), SessionError> {
+    for point in loaded.iter().flat_map(|one| &one.points) {
+        point.check(profiles)?;
+    }
+    Ok(())
+}

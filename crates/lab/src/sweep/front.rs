@@ -1,0 +1,99 @@
+//! Objectives of a sweep: what each point comes to, and which points nothing beats.
+
+use serde::Serialize;
+use zonelab_config::Errors;
+
+use super::pack::{Line, Pack};
+use crate::rows::significant;
+use crate::search::{Cost, Goal, Measured, Objective, cost, front};
+use crate::settings::Settings;
+
+/// An objective, for tables.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Aim {
+    /// `SERIES/JOB/METRIC`.
+    pub name: String,
+    /// Which way is better.
+    pub goal: Goal,
+    /// Unit of its values.
+    pub unit: String,
+}
+
+/// What a point of a sweep comes to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Standing {
+    /// The place of the point.
+    pub point: usize,
+    /// Values of the keys, as they are written.
+    pub values: Vec<String>,
+    /// Values of the objectives: means over the repeats; `null` if one of them has none.
+    pub objectives: Vec<Option<f64>>,
+    /// Whether no other point beats it.
+    pub on_front: bool,
+    /// Tasks of it that failed.
+    pub failed: u32,
+}
+
+/// The objectives of a sweep.
+///
+/// # Errors
+/// The experiment is wrong, which it was not when the sweep was prepared.
+pub(super) fn objectives(pack: &Pack) -> Result<Vec<Objective>, Errors> {
+    if pack.objectives.is_empty() {
+        return Ok(Vec::new());
+    }
+    let experiment = pack.inputs.parse(&Settings::default())?;
+    let resolved = pack.objectives.iter();
+    let resolved = resolved.filter_map(|spec| Objective::resolve(&experiment, spec).ok());
+    Ok(resolved.collect())
+}
+
+/// What every point comes to, in their order.
+///
+/// # Errors
+/// As [`objectives`].
+pub(super) fn standings(pack: &Pack, lines: &[Line]) -> Result<(Vec<Aim>, Vec<Standing>), Errors> {
+    let objectives = objectives(pack)?;
+    let mut standings: Vec<Standing> = (0..pack.points.len())
+        .map(|point| Standing {
+            point,
+            values: pack.points[point].clone(),
+            objectives: Vec::new(),
+            on_front: false,
+            failed: 0,
+        })
+        .collect();
+    let mut sums = vec![vec![Some(0.0); objectives.len()]; standings.len()];
+    for line in lines {
+        let Some(task) = pack.task(line.index) else {
+            continue;
+        };
+        let points: Vec<Measured> = line.runs.iter().map(Measured::of_run).collect();
+        standings[task.point].failed += u32::from(line.status == super::Status::Failed);
+        for (sum, objective) in sums[task.point].iter_mut().zip(&objectives) {
+            let value = objective.value(&points, pack.weights);
+            *sum = sum.zip(value).map(|(sum, value)| sum + value);
+        }
+    }
+    let repeats = f64::from(pack.inputs.repeats);
+    for (standing, sums) in standings.iter_mut().zip(sums) {
+        let mean = |sum: Option<f64>| sum.map(|sum| significant(sum / repeats));
+        standing.objectives = sums.into_iter().map(mean).collect();
+    }
+    if !objectives.is_empty() {
+        let of = |standing: &Standing| -> Cost {
+            let pairs = standing.objectives.iter().zip(&objectives);
+            cost(pairs.map(|(value, objective)| Some(objective.goal.cost((*value)?))))
+        };
+        let costs: Vec<Cost> = standings.iter().map(of).collect();
+        for (standing, on_front) in standings.iter_mut().zip(front(&costs)) {
+            standing.on_front = on_front;
+        }
+    }
+    let aims = objectives.iter().map(|objective| Aim {
+        name: objective.name(),
+        goal: objective.goal,
+        unit: objective.unit().to_owned(),
+    });
+    Ok((aims.collect(), standings))
+}

@@ -1,0 +1,111 @@
+//! Why the slowest commands were slow, and what they would have taken otherwise.
+
+use std::io::Read as _;
+
+use zonelab_device::Nanos;
+use zonelab_lab::conditions::Conditions;
+use zonelab_lab::library;
+use zonelab_lab::run::{self, Point, RunOptions, run_point};
+use zonelab_lab::trace::{Explanation, PointTrace, Question, explain, look_again};
+use zonelab_ssd::counterfactual::{Factor, Factors};
+use zonelab_ssd::record::RecordLimits;
+
+use super::support::Tiny;
+
+/// Read and transfer of a page.
+const READ: Nanos = Nanos::from_us(85);
+
+const QUESTION: Question = Question {
+    slowest: 5,
+    without: Factors::ALL,
+    ahead: Nanos::ZERO,
+};
+
+/// Lets `f` have what points are run with.
+fn with_options<T>(f: impl FnOnce(&RunOptions<'_>) -> T) -> T {
+    f(&RunOptions {
+        conditions: &Conditions::default(),
+        seed: 1,
+        profiles: &Tiny,
+        on_point: &|_, _| (),
+        interrupted: &|| false,
+        abandoned: &|| false,
+    })
+}
+
+/// The points of the example, by series.
+fn example() -> Vec<Point> {
+    let text = library::example("reset-under-reads").expect("it is built in");
+    run::points("reset-under-reads.toml", text, &[]).expect("it is sound")
+}
+
+fn traced(point: &Point, limit: usize) -> PointTrace {
+    let mut point = point.clone();
+    point.trace(RecordLimits {
+        slowest: QUESTION.slowest,
+        ..RecordLimits::everything(limit)
+    });
+    let result = with_options(|options| run_point(&point, options)).expect("it runs");
+    *result.trace.expect("it was asked for")
+}
+
+fn accounts(all: &[Explanation]) -> Vec<(u64, Nanos, Option<u64>)> {
+    let of = |one: &Explanation| {
+        let total = one.waits.as_ref().map(|waits| waits.total().0);
+        (one.record.number, one.latency, total)
+    };
+    all.iter().map(of).collect()
+}
+
+/// What a command waited for is the same whether all of the run is kept, or next to nothing; and
+/// it adds up to what the command took.
+#[test]
+fn the_account_of_a_wait_does_not_depend_on_how_much_of_a_trace_is_kept() {
+    for point in example() {
+        let whole = traced(&point, 1 << 20);
+        let kept = whole.explain_kept().expect("all is there");
+        assert_eq!(kept.len(), QUESTION.slowest);
+        for limit in [1, 30, 1 << 20] {
+            let trace = traced(&point, limit);
+            let again = with_options(|options| look_again(&point, &trace, &QUESTION, options));
+            let again = again.expect("it runs");
+            for (again, kept) in again.iter().zip(&kept) {
+                assert_eq!(again.waits, kept.waits, "{}: {}", point.title(), again.name);
+            }
+            assert_eq!(accounts(&again), accounts(&kept));
+        }
+        for (_, latency, total) in accounts(&kept) {
+            assert_eq!(total, Some(latency.0));
+        }
+    }
+}
+
+/// At depth 1 a read waits for nothing but erasures: without them it takes its own time.
+#[test]
+fn without_the_reset_the_slowest_read_takes_its_own_time() {
+    let point = &example()[0];
+    let all = with_options(|options| explain(point, &QUESTION, options)).expect("it runs");
+    let slowest = &all[0];
+    assert!(slowest.latency > Nanos::from_us(1_000));
+    let otherwise = slowest.otherwise.clone().expect("it was asked");
+    let otherwise = otherwise.expect("the run can be repeated");
+    assert_eq!(otherwise.latency, slowest.latency);
+    assert_eq!(otherwise.without_all, READ);
+    let waited = slowest.latency - READ;
+    assert_eq!(slowest.alternatives(), [(Factor::ResetErase, waited, READ)]);
+}
+
+#[test]
+fn a_compressed_trace_is_the_trace_and_the_same_each_time() {
+    let point = &example()[0];
+    let trace = traced(point, 1 << 20);
+    let bytes = trace.perfetto_gz();
+    assert_eq!(bytes, traced(point, 1 << 20).perfetto_gz());
+    // No flags, no time, a fixed system: RFC 1952.
+    assert_eq!(bytes[..10], [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]);
+    let mut plain = Vec::new();
+    let mut reader = flate2::read::GzDecoder::new(&bytes[..]);
+    reader.read_to_end(&mut plain).expect("it is gzip");
+    assert!(plain == trace.perfetto());
+    assert!(bytes.len() * 2 < plain.len());
+}
