@@ -4,17 +4,18 @@ use std::path::Path;
 
 use zonelab_config::Document;
 use zonelab_lab::library;
+use zonelab_lab::sweep::Source;
 use zonelab_ssd::profile::Profile;
 
 use crate::console;
 use crate::exit::{Exit, Failure};
-use crate::files;
-use crate::{profiles, session};
+use crate::files::{self, Files, ProfileFiles};
+use crate::{profiles, session, sweep};
 
 /// Options of `check`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A profile or experiment: a file, or the name of a built-in one
+    /// A profile or experiment: a file, or the name of a built-in one; or a sweep file
     file: String,
     /// Change a setting of the file
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -50,6 +51,9 @@ pub(crate) fn check(args: &Args) -> Result<Exit, Failure> {
         }
         None => (files::read(name)?, Path::new(name).parent()),
     };
+    if Document::parse(name, &text, &[]).is_ok_and(|file| Source::is_sweep(&file)) {
+        return sweep::check(name, &text, &args.set, args.json);
+    }
     let overrides = files::overrides(&args.set)?;
     let document = Document::parse(name, &text, &overrides).map_err(Failure::input)?;
     let root = document.root();
@@ -57,8 +61,10 @@ pub(crate) fn check(args: &Args) -> Result<Exit, Failure> {
         let profile = Profile::parse(name, &text, &overrides).map_err(Failure::input)?;
         return show(&profile, args.json);
     }
-    let loaded = session::load(name, &text, &overrides, false)?;
-    session::check(std::slice::from_ref(&loaded), base)?;
+    let files = &Files::default();
+    let loaded = session::load(files, (name, &text), &overrides, false)?;
+    let profiles = ProfileFiles { files, base };
+    session::check(std::slice::from_ref(&loaded), &profiles)?;
     let experiment = &loaded.experiment;
     let references = session::references(std::slice::from_ref(&loaded))?;
     references.check(experiment).map_err(Failure::input)?;
@@ -68,11 +74,16 @@ pub(crate) fn check(args: &Args) -> Result<Exit, Failure> {
             "experiment": experiment.id,
             "series": experiment.series.len(),
             "points": loaded.points.len(),
+            "repeats": experiment.repeats,
         });
         console::print(&format!("{value}\n"))?;
     } else {
+        let times = match experiment.repeats {
+            1 => String::new(),
+            repeats => format!(", {repeats} times each"),
+        };
         console::print(&format!(
-            "{name}: experiment {}, \"{}\": {} series at {} values of {}, {} points; all can be run\n",
+            "{name}: experiment {}, \"{}\": {} series at {} values of {}, {} points{times}; all can be run\n",
             experiment.id,
             experiment.title,
             experiment.series.len(),

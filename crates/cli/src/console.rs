@@ -93,6 +93,61 @@ impl Points {
     }
 }
 
+/// Progress through the runs of a sweep, with the time that is left, on standard error: a
+/// bar on a terminal, a line now and then elsewhere.
+pub(crate) struct Runs {
+    bar: ProgressBar,
+    /// Lines instead of a bar, and when the next is due: in seconds since the beginning.
+    prints: Option<std::cell::Cell<u64>>,
+    /// Runs of an earlier start, which say nothing about how long one takes.
+    before: u64,
+}
+
+impl Runs {
+    /// Seconds between lines.
+    const PAUSE: u64 = 10;
+
+    pub(crate) fn new(quiet: bool, (before, all): (u64, u64)) -> Self {
+        let bar = progress(all, quiet);
+        let style = "{bar:30} {pos}/{len} runs  {msg}  {elapsed} elapsed, {eta} to go";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.set_style(style);
+        }
+        let lines = !quiet && bar.is_hidden();
+        bar.set_position(before);
+        bar.reset_eta();
+        Self {
+            prints: lines.then(|| std::cell::Cell::new(Self::PAUSE)),
+            bar,
+            before,
+        }
+    }
+
+    /// So many are done of `all`, `failed` among them.
+    pub(crate) fn show(&self, done: u64, failed: u64, all: u64) {
+        self.bar.set_position(done);
+        let failures = match failed {
+            0 => String::new(),
+            failed => format!("{failed} failed"),
+        };
+        self.bar.set_message(failures.clone());
+        let Some(due) = &self.prints else { return };
+        let elapsed = self.bar.elapsed();
+        if elapsed.as_secs() < due.get() {
+            return;
+        }
+        due.set(elapsed.as_secs() + Self::PAUSE);
+        let (new, left) = (done.saturating_sub(self.before), all.saturating_sub(done));
+        let to_go = elapsed.as_secs_f64() * left as f64 / new.max(1) as f64;
+        let comma = if failures.is_empty() { "" } else { ", " };
+        eprintln!("zonelab: {done} of {all} runs{comma}{failures}, {to_go:.0} s to go");
+    }
+
+    pub(crate) fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 /// Progress through candidates, on standard error: a bar on a terminal, a line
 /// now and then elsewhere.
 pub(crate) struct Candidates {

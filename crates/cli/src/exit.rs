@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use zonelab_lab::session::SessionError;
+
 /// How a command ended. The numbers are documented and do not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -54,5 +56,15 @@ impl Failure {
 
     pub(crate) fn environment(error: impl Into<anyhow::Error>) -> Self {
         Self::new(Exit::Environment, error)
+    }
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
+        let exit = match error {
+            SessionError::Usage(_) => Exit::Usage,
+            _ => Exit::InvalidInput,
+        };
+        Self::new(exit, error)
     }
 }

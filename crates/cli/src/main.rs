@@ -1,6 +1,7 @@
 //! The `zonelab` command.
 
 mod bench;
+mod bundle;
 mod calibrate;
 mod check;
 mod conditions;
@@ -13,6 +14,7 @@ mod files;
 mod fio;
 mod ftl;
 mod host_keys;
+mod host_state;
 mod kv;
 mod nvme;
 mod on_device;
@@ -25,13 +27,16 @@ mod search;
 mod serve;
 mod session;
 mod stores;
+mod sweep;
 mod trace;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
+use crate::files::Files;
+use crate::reproduce::{Again, Setting};
 
 /// A laboratory for zoned (ZNS) SSDs: emulated drives in virtual time, host
 /// software, and the experiments that compare them with published results.
@@ -65,6 +70,9 @@ enum Command {
     Ftl(ftl::Args),
     /// Fit parameters of a drive to what a real one was measured to do
     Calibrate(calibrate::Args),
+    /// Run an experiment at many settings: grids, samples, repeats; one data set of all
+    /// of it
+    Sweep(sweep::Args),
     /// Find settings that trade objectives against each other: the Pareto front
     Search(search::Args),
     /// Serve a drive over NVMe/TCP, in real time
@@ -73,6 +81,9 @@ enum Command {
     Fault(fault::Args),
     /// Check or repair the file that a served drive is kept in
     Store(stores::Args),
+    /// Pack results with everything that they were made from into one file, which
+    /// `zonelab reproduce` checks byte by byte
+    Bundle(bundle::Args),
     /// Check a profile or experiment file, and print what follows from it
     Check(check::Args),
     /// List the built-in drives, or show one
@@ -88,18 +99,24 @@ enum Command {
 
 fn main() -> ExitCode {
     console::explain_panics();
+    let files = &Files::default();
     let result = match Cli::parse_from(fio::arrange(std::env::args_os())).command {
-        Command::Reproduce(args) => reproduce::reproduce(&args),
-        Command::Run(args) => reproduce::run(&args),
+        Command::Reproduce(args) => match args.bundle() {
+            Some(rerun) => bundle::reproduce(&rerun, run_again),
+            None => reproduce::reproduce(&args, Setting::of_machine(files)),
+        },
+        Command::Run(args) => reproduce::run(&args, Setting::of_machine(files)),
         Command::Trace(args) => trace::trace(&args),
         Command::Fio(args) => fio::fio(&args),
         Command::Kv(args) => kv::kv(&args),
         Command::Ftl(args) => ftl::ftl(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args),
+        Command::Sweep(args) => sweep::sweep(&args, Setting::of_machine(files)),
         Command::Search(args) => search::search(&args),
         Command::Serve(args) => serve::serve(&args),
         Command::Fault(args) => fault::fault(&args),
         Command::Store(args) => stores::store(&args),
+        Command::Bundle(args) => bundle::bundle(&args),
         Command::Check(args) => check::check(&args),
         Command::Profiles(args) => profiles::profiles(&args),
         Command::Nvme(args) => nvme::nvme(&args),
@@ -116,6 +133,35 @@ fn main() -> ExitCode {
             eprintln!("zonelab: {}", failure.error);
             failure.exit.into()
         }
+    }
+}
+
+/// Gives a command of a bundle again.
+///
+/// # Errors
+/// It is none that makes results, or fails.
+fn run_again(words: &[String], again: &Again<'_>) -> Result<Exit, Failure> {
+    let program = std::iter::once("zonelab");
+    let words = program.chain(words.iter().map(String::as_str));
+    let cli = Cli::try_parse_from(words)
+        .map_err(|error| Failure::input(anyhow::anyhow!("the command in the bundle: {error}")))?;
+    match cli.command {
+        // A bundle does not name another one.
+        Command::Reproduce(mut args) if args.bundle().is_none() => {
+            args.again(again)?;
+            reproduce::reproduce(&args, Setting::of_bundle(again))
+        }
+        Command::Run(mut args) => {
+            args.again(again)?;
+            reproduce::run(&args, Setting::of_bundle(again))
+        }
+        Command::Sweep(mut args) => {
+            args.again(again);
+            sweep::sweep(&args, Setting::of_bundle(again))
+        }
+        _ => Err(Failure::input(anyhow::anyhow!(
+            "the command in the bundle is not one whose results are compared"
+        ))),
     }
 }
 

@@ -17,6 +17,7 @@ use zonelab_nvme::zns::ZoneState;
 use crate::conditions::ConditionArgs;
 use crate::devices::{self, HostArgs, Named};
 use crate::exit::{Exit, Failure};
+use crate::files::ProfileFiles;
 use crate::real_drive::{self, RealDrive};
 use crate::results::Configuration;
 use crate::session::Loaded;
@@ -62,6 +63,11 @@ pub(crate) struct Remote {
 }
 
 impl DeviceArgs {
+    /// The device that was named.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.device.as_deref()
+    }
+
     /// The options, to give the command again.
     pub(crate) fn words(&self) -> Vec<String> {
         let device = self.device.iter();
@@ -73,6 +79,12 @@ impl DeviceArgs {
         }
         words.extend(self.host.words());
         words
+    }
+
+    /// Whether the drive is emulated, in virtual time.
+    pub(crate) fn is_virtual(&self) -> bool {
+        let named = self.device.as_deref().map(Named::parse);
+        named.is_none_or(|named| matches!(named, Ok(Named::Emulated { is_real: false, .. })))
     }
 
     /// The device, and the points made ready for it.
@@ -160,6 +172,13 @@ fn only_emulated(device: &str, points: &[Point], options: &Options<'_>) -> Resul
         "its zones are reset for each point; full_zones = \"0..=9\" of a series fills some";
     devices::refuse_making(device, &set, options.conditions, restore)?;
     for point in points {
+        if point.experiment().faults.is_some() {
+            return Err(Failure::usage(format!(
+                "{}: [faults] are those of an emulated drive, and {device} is none: serve one with \
+                 `zonelab serve --faults FILE` and leave them out (--set faults=)",
+                point.title()
+            )));
+        }
         if let Some(setting) = point.drive_settings().next() {
             return Err(Failure::usage(format!(
                 "{}: drive = [\"{setting}\"] is for emulated drives, and {device} is none: serve \
@@ -313,9 +332,13 @@ impl On {
     ///
     /// # Errors
     /// The first that cannot.
-    pub(crate) fn check(&self, loaded: &[Loaded], base: Option<&Path>) -> Result<(), Failure> {
+    pub(crate) fn check(
+        &self,
+        loaded: &[Loaded],
+        profiles: &ProfileFiles<'_>,
+    ) -> Result<(), Failure> {
         match self {
-            Self::Virtual | Self::Real => crate::session::check(loaded, base),
+            Self::Virtual | Self::Real => Ok(crate::session::check(loaded, profiles)?),
             // It was checked when it was opened.
             Self::Drive(_) => Ok(()),
         }
@@ -328,13 +351,13 @@ impl On {
     pub(crate) fn configuration(
         &self,
         loaded: &[Loaded],
-        base: Option<&Path>,
+        profiles: &ProfileFiles<'_>,
     ) -> Result<Configuration, Failure> {
         let drive: Option<Rc<str>> = match self {
             Self::Drive(remote) => Some(remote.describe().into()),
             _ => None,
         };
-        let mut configuration = crate::results::configuration(loaded, base, drive)?;
+        let mut configuration = crate::results::configuration(loaded, profiles, drive)?;
         if let (Self::Real, Some(list)) = (self, configuration.value.as_array_mut()) {
             list.push(json!({ "clock": "real" }));
         }
@@ -383,7 +406,7 @@ impl Runner<'_> {
 }
 
 /// How long `points` take at most; `None`: some end by what they do.
-pub(crate) fn longest(points: &[Point]) -> Option<Nanos> {
-    let each: Option<Vec<Nanos>> = points.iter().map(Point::longest).collect();
+pub(crate) fn longest<'a>(points: impl Iterator<Item = &'a Point>) -> Option<Nanos> {
+    let each: Option<Vec<Nanos>> = points.map(Point::longest).collect();
     Some(each?.into_iter().fold(Nanos::ZERO, Nanos::saturating_add))
 }

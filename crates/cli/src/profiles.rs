@@ -6,7 +6,7 @@ use zonelab_ssd::profile::{self, Profile};
 
 use crate::console;
 use crate::exit::{Exit, Failure};
-use crate::files::{self, ProfileFiles};
+use crate::files::{self, Files, ProfileFiles};
 
 /// Options of `profiles`.
 #[derive(clap::Args)]
@@ -72,9 +72,9 @@ pub(crate) fn profiles(args: &Args) -> Result<Exit, Failure> {
 /// There is none, or it is wrong.
 pub(crate) fn load(name: &str, set: &[String]) -> Result<Profile, Failure> {
     let overrides = files::overrides(set)?;
-    ProfileFiles { base: None }
-        .load(name, &overrides)
-        .map_err(Failure::input)
+    let (files, base) = (&Files::default(), None);
+    let profiles = ProfileFiles { files, base };
+    profiles.load(name, &overrides).map_err(Failure::input)
 }
 
 fn list() -> Result<Exit, Failure> {

@@ -2,7 +2,9 @@
 
 use std::rc::Rc;
 
+use zonelab_lab::difference;
 use zonelab_lab::experiment::{AxisValue, Experiment};
+use zonelab_lab::explore::quoted;
 use zonelab_lab::figure::Figure;
 use zonelab_lab::report::{PointSection, Report, Section};
 use zonelab_lab::rows::{Misfits, Row, Summary};
@@ -34,6 +36,11 @@ pub(crate) struct Invocation {
 impl Invocation {
     /// The command that gives the same results, for a POSIX shell.
     pub(crate) fn command(&self) -> String {
+        line(&self.words())
+    }
+
+    /// The words of the command that gives the same results, without the program.
+    pub(crate) fn words(&self) -> Vec<String> {
         match &self.asked {
             Asked::Reproduce(words) => self.reproduce(words),
             Asked::Run(experiment, set) => self.run(experiment, set),
@@ -43,7 +50,7 @@ impl Invocation {
     /// The command that gives the same results of one experiment.
     fn of_experiment(&self, id: &str) -> String {
         match &self.asked {
-            Asked::Reproduce(_) => self.reproduce(&[id.to_owned()]),
+            Asked::Reproduce(_) => line(&self.reproduce(&[id.to_owned()])),
             Asked::Run(..) => self.command(),
         }
     }
@@ -59,43 +66,38 @@ impl Invocation {
             let index = values.iter().position(|value| value == x);
             set.extend(index.map_or_else(Vec::new, |index| experiment.axis.settings_of(index)));
         }
-        self.run(name, &set)
+        line(&self.run(name, &set))
     }
 
-    fn reproduce(&self, words: &[String]) -> String {
+    fn reproduce(&self, words: &[String]) -> Vec<String> {
         let mut command = vec!["reproduce".to_owned()];
         command.extend_from_slice(words);
-        self.line(command)
+        self.with_options(command)
     }
 
-    fn run(&self, experiment: &str, set: &[String]) -> String {
+    fn run(&self, experiment: &str, set: &[String]) -> Vec<String> {
         let mut command = vec!["run".to_owned(), experiment.to_owned()];
         for setting in set {
             command.extend(["--set".to_owned(), setting.clone()]);
         }
-        self.line(command)
+        self.with_options(command)
     }
 
-    fn line(&self, mut words: Vec<String>) -> String {
-        words.insert(0, "zonelab".to_owned());
+    fn with_options(&self, mut words: Vec<String>) -> Vec<String> {
         if self.quick {
             words.push("--quick".to_owned());
         }
         words.extend_from_slice(&self.options);
         words.extend(["--seed".to_owned(), self.seed.to_string()]);
-        let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-        words.join(" ")
+        words
     }
 }
 
-/// A word of a shell command.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+/// The program with these words, for a POSIX shell.
+pub(crate) fn line(words: &[String]) -> String {
+    let program = std::iter::once("zonelab".to_owned());
+    let words = program.chain(words.iter().map(|word| quoted(word)));
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// What the report is made of, besides experiments and figures.
@@ -123,6 +125,7 @@ pub(crate) fn html(parts: Parts<'_>, finished: &[Finished], figures: &[Option<Fi
             command: parts.invocation.of_experiment(&one.experiment.id),
             figure: figure.as_ref(),
             matrix: one.matrix.as_ref(),
+            differences: difference::differences(&one.experiment, &one.results),
             points: one
                 .results
                 .iter()
@@ -194,7 +197,5 @@ mod tests {
             all.of_experiment("C10a"),
             "zonelab reproduce C10a --faults f.toml --seed 1"
         );
-        assert_eq!(quoted(""), "''");
-        assert_eq!(quoted("$(a)"), "'$(a)'");
     }
 }

@@ -1,36 +1,45 @@
 //! `zonelab reproduce` and `zonelab run`.
 
+mod again;
 mod said;
 mod shown;
 
 use std::path::{Path, PathBuf};
 
+use zonelab_lab::bundle::Recipe;
 use zonelab_lab::catalogue;
 use zonelab_lab::compare;
+use zonelab_lab::difference::{self, Difference};
 use zonelab_lab::experiment::Experiment;
+use zonelab_lab::figure::Width;
 use zonelab_lab::library;
+use zonelab_lab::output;
 use zonelab_lab::published::References;
-use zonelab_lab::rows::{self, Misfits, Outdated, Row, Scope, Stats, Summary};
+use zonelab_lab::rows::{self, Misfits, Row, Scope, Stats, Summary};
 use zonelab_lab::run::PointResult;
-use zonelab_lab::settings::Settings;
+use zonelab_lab::session::{Gathered, Judged, selected};
+pub(crate) use zonelab_lab::session::{Named, load_named as load, named, open};
 use zonelab_lab::table::{self, Cell, Column, Table};
 
 use crate::conditions::{self, ConditionArgs};
 use crate::console;
 use crate::exit::{Exit, Failure};
-use crate::files;
+use crate::files::{self, Files, ProfileFiles};
+use crate::host_state::HostState;
 use crate::on_device::{self, DeviceArgs, On};
 use crate::report::{Asked, Invocation};
 use crate::results::{self, Destination, Outcome};
 use crate::session::{self, Finished, Loaded, Work};
 use crate::trace::Tracing;
+pub(crate) use again::{Again, Setting};
 use said::{ended_early, failures, notices};
 use shown::{Shown, text};
 
 /// Options of both commands.
 #[derive(clap::Args)]
 struct Common {
-    /// Where results go [default: results/NAME]
+    /// Where results go [default: results/NAME/HASH, a directory for each configuration,
+    /// to the newest of which results/NAME/latest leads]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Replace results of another configuration in that directory
@@ -38,6 +47,10 @@ struct Common {
     force: bool,
     #[command(flatten)]
     work: Work,
+    /// Run every point so often, each time with a seed of its own, for means with
+    /// confidence intervals [default: what the experiment says, or once]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeats: Option<u32>,
     /// Print every row, also of several figures
     #[arg(long)]
     rows: bool,
@@ -50,17 +63,37 @@ struct Common {
     /// Shorter runs of what is steady, and fewer points of real drives
     #[arg(long)]
     quick: bool,
+    /// Draw figures for this width, as 85mm for a column of a paper or 640px [default: the
+    /// experiment's `figure.width`, or that of a page on a screen]
+    #[arg(long, value_name = "WIDTH")]
+    figure_width: Option<Width>,
     #[command(flatten)]
     tracing: Tracing,
 }
 
 impl Common {
     fn invocation(&self, asked: Asked) -> Invocation {
+        let width = self.figure_width.iter();
+        let width = width.flat_map(|width| ["--figure-width".to_owned(), width.to_string()]);
         Invocation {
             asked,
             quick: self.quick,
             seed: self.work.seed,
-            options: Vec::new(),
+            options: width.collect(),
+        }
+    }
+
+    /// The setting of experiment files that `--repeats` is.
+    fn repeats(&self) -> Vec<String> {
+        let set = self.repeats.iter();
+        set.map(|repeats| format!("repeats={repeats}")).collect()
+    }
+
+    /// The option, to give the command again, if it says something else than the file.
+    fn repeats_words(&self, own: u32) -> Vec<String> {
+        match self.repeats {
+            Some(repeats) if repeats != own => vec!["--repeats".to_owned(), repeats.to_string()],
+            _ => Vec::new(),
         }
     }
 }
@@ -69,11 +102,15 @@ impl Common {
 struct Plan<'a> {
     /// Directory of the results, below `results`.
     name: String,
-    /// Directory that profiles named by path are relative to.
-    base: Option<&'a Path>,
+    /// Where files are read, and whether results are shown.
+    setting: Setting<'a>,
+    /// Where profiles are found.
+    profiles: ProfileFiles<'a>,
     /// Settings differ from those of the file, so published values are shown
     /// and not judged.
     altered: bool,
+    /// The device that was named.
+    device: Option<String>,
     /// What was asked for.
     invocation: Invocation,
     /// Faults, and a state to start from.
@@ -87,8 +124,9 @@ struct Plan<'a> {
 /// Options of `reproduce`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What to reproduce: ids such as C10a, or a paper's letter such as C [default: everything]
-    #[arg(value_name = "PAPER|ID")]
+    /// What to reproduce: ids such as C10a, a paper's letter such as C, or a bundle that
+    /// `zonelab bundle` made [default: everything]
+    #[arg(value_name = "PAPER|ID|BUNDLE")]
     what: Vec<String>,
     /// List what there is, and stop
     #[arg(long)]
@@ -118,54 +156,57 @@ pub(crate) struct RunArgs {
 ///
 /// # Errors
 /// [`Failure`] with its exit code.
-pub(crate) fn reproduce(args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn reproduce(args: &Args, setting: Setting<'_>) -> Result<Exit, Failure> {
     if args.list {
         return list();
     }
-    let ids = selected(&args.what)?;
-    let mut loaded = Vec::new();
-    let mut skipped = Vec::new();
-    for id in &ids {
-        let text = library::text(id).unwrap_or_default();
-        let file = format!("{id}.toml");
-        let one = session::load(&file, text, &[], args.common.quick)?;
-        match &one.experiment.quick.skip {
-            Some(why) if args.common.quick && !args.what.iter().any(|word| word == id) => {
-                skipped.push(format!("{id} is not part of --quick: {why}."));
-            }
-            _ => loaded.push(one),
-        }
-    }
+    let Setting { files, .. } = setting;
+    let repeats = files::overrides(&args.common.repeats())?;
+    let selected = selected(files, &args.what, &repeats, args.common.quick)?;
     // Results of one experiment do not stand in the way of those of another.
-    let all = ids.len() == library::ids().count();
-    let which = if all {
+    let which = if selected.is_all {
         String::new()
     } else {
-        format!("-{}", ids.join("-"))
+        format!("-{}", selected.ids.join("-"))
     };
     let quick = if args.common.quick { "-quick" } else { "" };
+    let mut invocation = args.common.invocation(Asked::Reproduce(args.what.clone()));
+    // None of the built-in ones says how often.
+    invocation.options.extend(args.common.repeats_words(1));
     let plan = Plan {
         name: format!("reproduce{which}{quick}"),
-        base: None,
+        setting,
+        profiles: ProfileFiles { files, base: None },
         altered: false,
-        invocation: args.common.invocation(Asked::Reproduce(args.what.clone())),
+        device: None,
+        invocation,
         conditions: conditions::Loaded::default(),
-        skipped,
+        skipped: selected.skipped,
         scope: Scope {
             quick: args.common.quick,
-            whole: all,
+            whole: selected.is_all,
         },
     };
-    execute(loaded, &args.common, &plan, On::Virtual)
+    execute(selected.loaded, &args.common, &plan, On::Virtual)
 }
 
 /// Runs one experiment file.
 ///
 /// # Errors
 /// [`Failure`] with its exit code.
-pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
-    let opened = open(&args.experiment, &args.set, args.common.quick)?;
-    let Opened { mut loaded, base } = opened;
+pub(crate) fn run(args: &RunArgs, setting: Setting<'_>) -> Result<Exit, Failure> {
+    let Setting { files, .. } = setting;
+    let named = named(files, &args.experiment)?;
+    let own = load(files, &named, &args.set, args.common.quick)?;
+    let own_repeats = own.experiment.repeats;
+    let mut loaded = match args.common.repeats {
+        None => own,
+        Some(_) => {
+            let set = [args.set.as_slice(), &args.common.repeats()].concat();
+            load(files, &named, &set, args.common.quick)?
+        }
+    };
+    let base = named.base;
     let asked = Asked::Run(args.experiment.clone(), args.set.clone());
     let profiles = |loaded: &Loaded| -> Vec<String> {
         let points = loaded.points.iter();
@@ -179,13 +220,23 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     };
     let on = args.device.open(&mut loaded, &options)?;
     let is_other = profiles(&loaded) != own_profiles;
-    let conditions = args.conditions.load()?;
+    let conditions = args.conditions.load_for(files, &mut loaded.points)?;
     let mut invocation = args.common.invocation(asked);
-    invocation.options = [args.device.words(), conditions.words.clone()].concat();
+    let options = &mut invocation.options;
+    options.extend(args.device.words());
+    options.extend(conditions.words.clone());
+    options.extend(args.common.repeats_words(own_repeats));
     let plan = Plan {
-        name: results::file_name(&loaded.experiment.id),
-        base: base.as_deref(),
-        altered: !args.set.is_empty() || is_other || conditions.configuration.is_some(),
+        name: output::file_name(&loaded.experiment.id),
+        setting,
+        profiles: ProfileFiles {
+            files,
+            base: base.as_deref(),
+        },
+        device: args.device.name().map(str::to_owned),
+        altered: args.set.iter().any(|set| alters(set))
+            || is_other
+            || conditions.configuration.is_some(),
         invocation,
         conditions,
         skipped: Vec::new(),
@@ -197,72 +248,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     execute(vec![loaded], &args.common, &plan, on)
 }
 
-/// An experiment that was named on the command line.
-pub(crate) struct Opened {
-    pub(crate) loaded: Loaded,
-    /// Directory that profiles named by path are relative to.
-    pub(crate) base: Option<PathBuf>,
-}
-
-/// Reads an experiment, a file or a built-in one, with settings changed.
-///
-/// # Errors
-/// There is none, or something is wrong with it or with a setting.
-pub(crate) fn open(name: &str, set: &[String], quick: bool) -> Result<Opened, Failure> {
-    let named = named(name)?;
-    let loaded = load(&named, set, quick)?;
-    Ok(Opened {
-        loaded,
-        base: named.base,
-    })
-}
-
-/// The text of an experiment that was named on the command line.
-pub(crate) struct Named {
-    /// Name of the file, for messages.
-    pub(crate) file: String,
-    pub(crate) text: String,
-    /// Directory that profiles named by path are relative to.
-    pub(crate) base: Option<PathBuf>,
-}
-
-/// Finds an experiment, a file or a built-in one.
-///
-/// # Errors
-/// There is none.
-pub(crate) fn named(name: &str) -> Result<Named, Failure> {
-    if let Some(text) = library::text(name).or_else(|| library::example(name)) {
-        return Ok(Named {
-            file: format!("{name}.toml"),
-            text: text.to_owned(),
-            base: None,
-        });
-    }
-    if !Path::new(name).exists() && !name.contains(['/', '.']) {
-        let ids: Vec<_> = library::ids().collect();
-        return Err(Failure::usage(format!(
-            "there is no experiment \"{name}\": name a file, or one of {}",
-            ids.join(", ")
-        )));
-    }
-    Ok(Named {
-        file: name.to_owned(),
-        text: files::read(name)?,
-        base: Path::new(name).parent().map(Path::to_owned),
-    })
-}
-
-/// Reads an experiment with settings changed.
-///
-/// # Errors
-/// Something is wrong with it, or with a setting.
-pub(crate) fn load(named: &Named, set: &[String], quick: bool) -> Result<Loaded, Failure> {
-    let set = Settings::parse(set).map_err(|problem| Failure::usage(problem.to_string()))?;
-    let mut loaded = session::load(&named.file, &named.text, &set.file, quick)?;
-    for point in &mut loaded.points {
-        point.set_drive(&set.drive);
-    }
-    Ok(loaded)
+/// Whether a setting makes results others than those that were published: to run points
+/// more often makes them better known.
+fn alters(set: &str) -> bool {
+    set.split_once('=')
+        .is_none_or(|(key, _)| key.trim() != "repeats")
 }
 
 fn list() -> Result<Exit, Failure> {
@@ -273,7 +263,8 @@ fn list() -> Result<Exit, Failure> {
     ]);
     for id in library::ids() {
         let text = library::text(id).unwrap_or_default();
-        let loaded = session::load(&format!("{id}.toml"), text, &[], false)?;
+        let file = format!("{id}.toml");
+        let loaded = session::load(&Files::default(), (&file, text), &[], false)?;
         let experiment = loaded.experiment;
         table.push([id, &experiment.title, &experiment.source].map(Cell::from));
     }
@@ -305,58 +296,6 @@ fn list() -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The ids that words stand for, each once, in the order of the library.
-fn selected(words: &[String]) -> Result<Vec<&'static str>, Failure> {
-    let all: Vec<&'static str> = library::ids().collect();
-    if words.is_empty() {
-        return Ok(all);
-    }
-    let mut chosen = Vec::new();
-    for word in words {
-        let mut ids = library::select(word);
-        if ids.is_empty() {
-            ids = parts_of(word)?;
-        }
-        if ids.is_empty() {
-            if let Some(missing) = not_built(word)? {
-                return Err(missing);
-            }
-            let near = zonelab_config::nearest(word, all.iter().copied());
-            let hint = near
-                .map(|near| format!(" (did you mean {near}?)"))
-                .unwrap_or_default();
-            return Err(Failure::usage(format!(
-                "there is nothing to reproduce under \"{word}\"{hint}; there are: C, P, S, V, Z, {}",
-                all.join(", ")
-            )));
-        }
-        chosen.extend(ids);
-    }
-    Ok(all.into_iter().filter(|id| chosen.contains(id)).collect())
-}
-
-/// The experiments of a line that stands for several figures, by its own name: `V6-8`.
-fn parts_of(word: &str) -> Result<Vec<&'static str>, Failure> {
-    let results = catalogue::results().map_err(Failure::input)?;
-    let line = results.iter().find(|line| line.id == word);
-    let parts = line.map_or(&[][..], |line| &line.also);
-    Ok(parts
-        .iter()
-        .flat_map(|part| library::select(part))
-        .collect())
-}
-
-/// The failure to reproduce what is known and not built; `None` for other words.
-fn not_built(word: &str) -> Result<Option<Failure>, Failure> {
-    let missing = catalogue::not_built(word).map_err(Failure::input)?;
-    let missing = missing.into_iter().filter_map(|result| result.not_built);
-    let missing: Vec<String> = missing.collect();
-    Ok((!missing.is_empty()).then(|| {
-        let missing = missing.join("; ");
-        Failure::usage(format!("{word} is not built: missing is {missing}"))
-    }))
-}
-
 /// Runs experiments, writes their results and shows them.
 fn execute(
     mut loaded: Vec<Loaded>,
@@ -364,13 +303,10 @@ fn execute(
     plan: &Plan<'_>,
     on: On,
 ) -> Result<Exit, Failure> {
-    let (base, altered) = (plan.base, plan.altered);
-    let path = common.out.clone();
-    let path = path.unwrap_or_else(|| Path::new("results").join(&plan.name));
+    let (altered, scope) = (plan.altered, plan.scope);
     let references = session::references(&loaded)?;
     let misfits =
         Misfits::parse(library::MISFITS_FILE, library::MISFITS).map_err(Failure::input)?;
-    let scope = plan.scope;
     // One figure is shown with its rows at the end anyway.
     let says_lines = loaded.len() > 1;
     let on_figure = |experiment: &Experiment, results: &[PointResult]| {
@@ -383,28 +319,31 @@ fn execute(
         seed: common.work.seed,
         threads: common.work.threads(),
         quiet: common.quiet || common.json,
-        base,
+        profiles: plan.profiles,
         conditions: &plan.conditions.conditions,
         on_figure: &on_figure,
     };
     // What can go wrong should do so before anything runs, not after.
-    on.check(&loaded, base)?;
-    let check = |one: &Loaded| references.check(&one.experiment);
-    loaded.iter().try_for_each(check).map_err(Failure::input)?;
+    on.check(&loaded, &plan.profiles)?;
+    let mut experiments = loaded.iter().map(|one| &one.experiment);
+    let checked = experiments.try_for_each(|one| references.check(one));
+    checked.map_err(Failure::input)?;
     common.tracing.mark(&mut loaded)?;
     let configuration = configuration(&loaded, plan, &on)?;
-    let to = Destination {
-        path: &path,
-        seed: common.work.seed,
-        force: common.force,
-        configuration: configuration.value,
-        trace_file: common.tracing.file(),
-    };
+    let to = Destination::new(
+        (common.out.as_deref(), &plan.name),
+        (common.work.seed, common.force),
+        configuration.value,
+        (common.tracing.file(), common.tracing.is_uncompressed()),
+    )
+    .with_figures(common.figure_width);
     results::prepare(&to)?;
-    let is_real = on.is_real();
-    let ran = run_points(loaded, &settings, on)?;
+    let (is_real, device) = (on.is_real(), plan.device.as_deref().unwrap_or_default());
+    let ran = run_points(loaded, &settings, (on, device))?;
     let (finished, is_partial) = (&ran.finished, ran.is_partial());
     let rows = rows_of(finished, &references, is_partial)?;
+    let of_one = |one: &Finished| difference::differences(&one.experiment, &one.results);
+    let differences: Vec<Difference> = finished.iter().flat_map(of_one).collect();
     let scope = Scope {
         whole: scope.whole && !is_partial,
         ..scope
@@ -416,11 +355,11 @@ fn execute(
     } = judged(rows, scope, (altered, is_real), &misfits);
     let failures = failures(finished);
     let ended_early = ended_early(finished);
-    let said = failures.iter().chain(&ended_early).chain(&plan.skipped);
-    said.for_each(|text| eprintln!("zonelab: {text}"));
+    say(failures.iter().chain(&ended_early).chain(&plan.skipped));
     let outcome = Outcome {
         finished,
         rows: &rows,
+        differences: &differences,
         summary: &summary,
         drives: &configuration.drives,
         references: &references,
@@ -429,23 +368,45 @@ fn execute(
         notices: notices(plan, &ran, &[failures.as_slice(), &ended_early].concat()),
         complete: !is_partial,
         lost: ran.lost.as_deref(),
+        host: ran.host.as_ref(),
+        // What is measured in real time is not the same again.
+        recipe: (!is_real).then(|| recipe(common, plan)),
     };
     let figures = results::write(&to, outcome)?;
-    if common.json {
-        console::print(&rows::to_json(&rows, &summary, common.work.seed))?;
-    } else {
-        let shown = Shown {
-            finished,
-            rows: &rows,
-            summary: &summary,
-            every_row: common.rows || finished.len() == 1,
-            is_partial,
-        };
-        console::print(&text(&shown, &path, &figures))?;
-        let outdated = outdated.iter();
-        outdated.for_each(|entry| eprintln!("zonelab: {entry}"));
+    let shown = Shown {
+        finished,
+        rows: &rows,
+        differences: &differences,
+        summary: &summary,
+        every_row: common.rows || finished.len() == 1,
+        is_partial,
+    };
+    if !plan.setting.is_silent {
+        show(common, &shown, &text(&shown, &to.place, &figures))?;
+        say(outdated.iter().filter(|_| !common.json));
     }
-    Ok(exit(&path, &ran, !failures.is_empty(), &summary))
+    Ok(exit(to.path(), &ran, !failures.is_empty(), &summary))
+}
+
+/// Prints results, for people or for programs.
+fn show(common: &Common, shown: &Shown<'_>, text: &str) -> Result<(), Failure> {
+    if !common.json {
+        return console::print(text);
+    }
+    let (rows, summary, differences) = (shown.rows, shown.summary, shown.differences);
+    let seed = common.work.seed;
+    console::print(&rows::to_json_with(rows, summary, seed, differences))
+}
+
+/// How the same results are made: the command, and what it read.
+fn recipe(common: &Common, plan: &Plan<'_>) -> (Recipe, Gathered) {
+    let words = [plan.invocation.words(), common.tracing.words()].concat();
+    (Recipe::new(results::TOOL, words), plan.setting.files.read())
+}
+
+/// Says something that is no result, each on a line.
+fn say(lines: impl Iterator<Item: std::fmt::Display>) {
+    lines.for_each(|line| eprintln!("zonelab: {line}"));
 }
 
 /// What was run.
@@ -454,6 +415,8 @@ struct Ran {
     is_interrupted: bool,
     /// What failed on the device, after which no point was run.
     lost: Option<String>,
+    /// The state of the host of a run in real time.
+    host: Option<HostState>,
 }
 
 impl Ran {
@@ -467,7 +430,7 @@ impl Ran {
 fn run_points(
     loaded: Vec<Loaded>,
     settings: &session::Settings<'_>,
-    mut on: On,
+    (mut on, device): (On, &str),
 ) -> Result<Ran, Failure> {
     if !on.is_real() {
         let (finished, is_interrupted) = session::run(loaded, settings)?;
@@ -475,9 +438,12 @@ fn run_points(
             finished,
             is_interrupted,
             lost: None,
+            host: None,
         });
     }
+    let mut host = HostState::before(device);
     let run = session::run_in_real_time(loaded, settings, &mut on);
+    host.after();
     let left = on.leave();
     let run = run?;
     // A connection that is lost says more than the command that was.
@@ -494,6 +460,7 @@ fn run_points(
         finished: run.finished,
         is_interrupted: run.is_interrupted,
         lost,
+        host: Some(host),
     })
 }
 
@@ -518,45 +485,24 @@ fn exit(path: &Path, ran: &Ran, failed: bool, summary: &Summary) -> Exit {
     }
 }
 
-/// What was compared, and what it comes to.
-struct Judged {
-    rows: Vec<Row>,
-    summary: Summary,
-    /// What has to be changed in the list of misfits and gaps.
-    outdated: Vec<Outdated>,
-}
-
 /// Marks what the list knows of `rows`, and sums them up. Of an altered run,
 /// published values are shown.
 fn judged(
-    mut rows: Vec<Row>,
+    rows: Vec<Row>,
     scope: Scope,
     (altered, is_real): (bool, bool),
     misfits: &Misfits,
 ) -> Judged {
-    rows::count_once(&mut rows);
-    let mut outdated = misfits.apply(&mut rows, scope);
-    if altered {
-        let why = "settings or conditions differ from the file's";
-        rows = rows.into_iter().map(|row| row.shown(why)).collect();
+    let why = altered.then_some("settings or conditions differ from the file's");
+    if let Some(why) = why {
         eprintln!("zonelab: {why}: published values are shown, not judged");
     }
-    let summary = Summary::of(&rows, scope, misfits);
-    let drive = summary.drive.iter();
-    outdated.extend(drive.flat_map(|drive| misfits.outdated_bars(drive, scope)));
-    if scope.quick {
-        // Points are left out, and shorter runs may meet a bar by luck.
-        outdated.retain(|entry| !matches!(entry, Outdated::NotNeeded { .. }));
-    }
+    let mut judged = Judged::of(rows, scope, why, misfits);
     // The list is about the emulated drives.
-    if altered || is_real {
-        outdated.clear();
+    if is_real {
+        judged.outdated.clear();
     }
-    Judged {
-        rows,
-        summary,
-        outdated,
-    }
+    judged
 }
 
 /// All that results depend on, besides the seed.
@@ -565,7 +511,7 @@ fn configuration(
     plan: &Plan<'_>,
     on: &On,
 ) -> Result<results::Configuration, Failure> {
-    let mut configuration = on.configuration(loaded, plan.base)?;
+    let mut configuration = on.configuration(loaded, &plan.profiles)?;
     let list = configuration.value.as_array_mut();
     if let (Some(list), Some(conditions)) = (list, &plan.conditions.configuration) {
         list.push(conditions.clone());

@@ -1,25 +1,30 @@
 //! Result files: rows, points, figures, the report.
 
-use std::fmt::Write as _;
+mod exports;
+
 use std::path::Path;
 use std::rc::Rc;
 
 use serde_json::{Value, json};
 use zonelab_config::Document;
 use zonelab_host::stats::Latency;
+use zonelab_lab::bundle::{RECIPE, Recipe};
 use zonelab_lab::compare;
 use zonelab_lab::conditions::JobFailure;
+use zonelab_lab::difference::{self, Difference};
 use zonelab_lab::experiment::{FtlTemplate, Via};
-use zonelab_lab::metrics::unit_of;
-use zonelab_lab::output::{Existing, Manifest, ResultDir, csv_field};
+use zonelab_lab::figure::Width;
+use zonelab_lab::output::{Existing, Manifest, Place, ResultDir, file_name};
 use zonelab_lab::published::References;
 use zonelab_lab::rows::{self, Misfits, Row, Summary, significant};
 use zonelab_lab::run::{EndedEarly, PointResult};
+use zonelab_lab::session::Gathered;
 use zonelab_lab::table;
 use zonelab_ssd::profile::to_toml;
 
 use crate::exit::Failure;
 use crate::files::ProfileFiles;
+use crate::host_state::{self, HostState};
 use crate::report::{self, Invocation};
 use crate::session::{Finished, Loaded};
 use crate::trace;
@@ -35,19 +40,25 @@ pub(crate) const TOOL: &str = concat!("zonelab ", env!("CARGO_PKG_VERSION"));
 
 /// Where results go, and what they are results of.
 pub(crate) struct Destination<'a> {
-    pub(crate) path: &'a Path,
+    pub(crate) place: Place,
     pub(crate) seed: u64,
     pub(crate) force: bool,
     /// All that the results depend on, besides the seed.
     pub(crate) configuration: Value,
     /// Where the only trace goes, if not among the results.
     pub(crate) trace_file: Option<&'a Path>,
+    /// Traces are not compressed. Of a file that was named, its name says that.
+    pub(crate) uncompressed: bool,
+    /// How wide figures are, if not as their experiments say.
+    figure_width: Option<Width>,
 }
 
 /// What there is to write.
 pub(crate) struct Outcome<'a> {
     pub(crate) finished: &'a [Finished],
     pub(crate) rows: &'a [Row],
+    /// Differences between series, of all experiments.
+    pub(crate) differences: &'a [Difference],
     /// What the rows come to.
     pub(crate) summary: &'a Summary,
     pub(crate) references: &'a References,
@@ -63,9 +74,46 @@ pub(crate) struct Outcome<'a> {
     pub(crate) complete: bool,
     /// What failed on the device, after which no point was run.
     pub(crate) lost: Option<&'a str>,
+    /// The state of the host that it ran on in real time.
+    pub(crate) host: Option<&'a HostState>,
+    /// How the same results are made, if they are the same again.
+    pub(crate) recipe: Option<(Recipe, Gathered)>,
+}
+
+impl<'a> Destination<'a> {
+    /// The directory that was named by `--out`, or one below `results/NAME`.
+    pub(crate) fn new(
+        (out, name): (Option<&Path>, &str),
+        (seed, force): (u64, bool),
+        configuration: Value,
+        (trace_file, uncompressed): (Option<&'a Path>, bool),
+    ) -> Self {
+        let manifest = Manifest::new(TOOL, configuration.to_string().as_bytes(), seed);
+        Self {
+            place: Place::new(out, name, &manifest),
+            seed,
+            force,
+            configuration,
+            trace_file,
+            uncompressed,
+            figure_width: None,
+        }
+    }
+
+    /// The same with figures of another width than their experiments say.
+    pub(crate) fn with_figures(self, figure_width: Option<Width>) -> Self {
+        Self {
+            figure_width,
+            ..self
+        }
+    }
 }
 
 impl Destination<'_> {
+    pub(crate) fn path(&self) -> &Path {
+        self.place.path()
+    }
+
     fn manifest(&self) -> Manifest {
         Manifest::new(TOOL, self.configuration.to_string().as_bytes(), self.seed)
     }
@@ -84,7 +132,7 @@ impl Destination<'_> {
 /// # Errors
 /// The directory holds other results, or cannot be written.
 pub(crate) fn prepare(to: &Destination<'_>) -> Result<(), Failure> {
-    ResultDir::check(to.path, &to.manifest(), to.existing()).map_err(Failure::environment)
+    ResultDir::check(to.path(), &to.manifest(), to.existing()).map_err(Failure::environment)
 }
 
 /// Opens a directory of results in which `kept`, a file that is no result,
@@ -121,11 +169,34 @@ pub(crate) fn open_kept(
 /// The directory holds other results, or cannot be written.
 pub(crate) fn put_all(to: &Destination<'_>, files: &[(&str, &[u8])]) -> Result<(), Failure> {
     let mut dir =
-        ResultDir::create(to.path, to.manifest(), to.existing()).map_err(Failure::environment)?;
+        ResultDir::create(to.path(), to.manifest(), to.existing()).map_err(Failure::environment)?;
     for (name, bytes) in files {
         dir.write(name, bytes).map_err(Failure::environment)?;
     }
+    link(&to.place);
     dir.finish().map_err(Failure::environment)
+}
+
+/// Lets `latest` lead to results. That it cannot does not keep them from being written: it
+/// is said, and that is all.
+pub(crate) fn link(place: &Place) {
+    if let Err(error) = place.link() {
+        eprintln!("zonelab: warning: {error}");
+    }
+}
+
+/// The files that say how results are made, with what their command read.
+///
+/// # Errors
+/// There is no current directory.
+pub(crate) fn written(
+    recipe: &mut Recipe,
+    read: Gathered,
+) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+    let here = std::env::current_dir().map_err(Failure::environment)?;
+    let mut files = recipe.take(read, &here);
+    files.push((RECIPE.to_owned(), recipe.to_json().into_bytes()));
+    Ok(files)
 }
 
 /// Writes everything that was measured, and gives the names of the figures.
@@ -135,15 +206,20 @@ pub(crate) fn put_all(to: &Destination<'_>, files: &[(&str, &[u8])]) -> Result<(
 pub(crate) fn write(to: &Destination<'_>, outcome: Outcome<'_>) -> Result<Vec<String>, Failure> {
     let Outcome { finished, rows, .. } = outcome;
     let mut dir =
-        ResultDir::create(to.path, to.manifest(), to.existing()).map_err(Failure::environment)?;
+        ResultDir::create(to.path(), to.manifest(), to.existing()).map_err(Failure::environment)?;
     let put = |dir: &mut ResultDir, name: &str, contents: &str| {
         dir.write(name, contents.as_bytes())
             .map_err(Failure::environment)
     };
+    if let Some((mut recipe, read)) = outcome.recipe {
+        for (name, bytes) in written(&mut recipe, read)? {
+            dir.write(&name, &bytes).map_err(Failure::environment)?;
+        }
+    }
     put(
         &mut dir,
         "rows.json",
-        &rows::to_json(rows, outcome.summary, to.seed),
+        &rows::to_json_with(rows, outcome.summary, to.seed, outcome.differences),
     )?;
     put(&mut dir, "summary.md", &table::markdown(outcome.summary))?;
     put(&mut dir, "rows.csv", &rows::to_csv(rows))?;
@@ -152,12 +228,24 @@ pub(crate) fn write(to: &Destination<'_>, outcome: Outcome<'_>) -> Result<Vec<St
         "points.json",
         &points_json(finished, to, outcome.lost),
     )?;
-    put(&mut dir, "points.csv", &points_csv(finished))?;
+    put(&mut dir, "points.csv", &exports::points_csv(finished))?;
+    if let Some(csv) = exports::repeats_csv(finished, to.seed) {
+        put(&mut dir, "repeats.csv", &csv)?;
+    }
+    if let Some(host) = outcome.host {
+        put(&mut dir, host_state::FILE, &host.to_json())?;
+    }
+    if !outcome.differences.is_empty() {
+        let csv = difference::to_csv(outcome.differences);
+        put(&mut dir, "differences.csv", &csv)?;
+    }
     let mut names = Vec::new();
     let mut figures = Vec::new();
     for one in finished {
         let figure = compare::figure(&one.experiment, &one.results, outcome.references);
         let figure = figure.map_err(Failure::input)?;
+        let width = to.figure_width.or(one.experiment.figure_width());
+        let figure = figure.map(|figure| figure.wide(width));
         if let Some(figure) = &figure {
             let name = format!("{}.svg", file_name(&one.experiment.id));
             put(&mut dir, &name, &figure.to_svg())?;
@@ -169,13 +257,13 @@ pub(crate) fn write(to: &Destination<'_>, outcome: Outcome<'_>) -> Result<Vec<St
             put(&mut dir, &format!("{name}-matrix.json"), &matrix.to_json())?;
             put(&mut dir, &format!("{name}-matrix.csv"), &matrix.to_csv())?;
             let svg = format!("{name}-matrix.svg");
-            put(&mut dir, &svg, &matrix.heat_map().to_svg())?;
+            put(&mut dir, &svg, &matrix.heat_map().wide(width).to_svg())?;
             names.push(svg);
         }
     }
-    trace::write(finished, to.trace_file, |name, bytes| {
+    trace::write(finished, (to.trace_file, to.uncompressed), |name, bytes| {
         dir.write(name, bytes).map_err(Failure::environment)?;
-        Ok(to.path.join(name))
+        Ok(to.path().join(name))
     })?;
     let parts = report::Parts {
         tool: TOOL,
@@ -194,24 +282,8 @@ pub(crate) fn write(to: &Destination<'_>, outcome: Outcome<'_>) -> Result<Vec<St
     if outcome.complete {
         dir.finish().map_err(Failure::environment)?;
     }
+    link(&to.place);
     Ok(names)
-}
-
-/// An experiment's id as a file name: letters, digits, `-`, `_`.
-pub(crate) fn file_name(id: &str) -> String {
-    let plain = |c: char| {
-        if c.is_ascii_alphanumeric() || c == '-' || c == '_' {
-            c
-        } else {
-            '_'
-        }
-    };
-    let name: String = id.chars().map(plain).collect();
-    if name.is_empty() {
-        "experiment".to_owned()
-    } else {
-        name
-    }
 }
 
 /// What results depend on, resolved.
@@ -231,10 +303,9 @@ pub(crate) struct Configuration {
 /// A drive's profile is wrong.
 pub(crate) fn configuration(
     loaded: &[Loaded],
-    base: Option<&Path>,
+    profiles: &ProfileFiles<'_>,
     device: Option<Rc<str>>,
 ) -> Result<Configuration, Failure> {
-    let profiles = ProfileFiles { base };
     let mut experiments = Vec::new();
     let mut drives = Vec::new();
     for one in loaded {
@@ -245,7 +316,7 @@ pub(crate) fn configuration(
             let text = match &device {
                 Some(device) => Rc::clone(device),
                 None => {
-                    let profile = point.drive(&profiles).map_err(Failure::input)?;
+                    let profile = point.drive(profiles).map_err(Failure::input)?;
                     to_toml(&profile.config).into()
                 }
             };
@@ -271,12 +342,16 @@ pub(crate) fn configuration(
             points.push(entry);
         }
         let as_data = texts.iter().map(|text| drive_data(text));
-        experiments.push(json!({
+        let mut entry = json!({
             "id": one.experiment.id,
             "file": one.resolved,
             "drives": as_data.collect::<Result<Vec<_>, _>>()?,
             "points": points,
-        }));
+        });
+        if let Some(reference) = &one.reference {
+            entry["reference"] = json!({ "digest": format!("{:016x}", reference.digest) });
+        }
+        experiments.push(entry);
         drives.push(of_points);
     }
     Ok(Configuration {
@@ -310,7 +385,7 @@ fn points_json(finished: &[Finished], to: &Destination<'_>, lost: Option<&str>) 
         .flat_map(|one| {
             one.results
                 .iter()
-                .map(|result| point_json(&one.experiment.id, result))
+                .map(|result| point_json(&one.experiment.id, result, to.seed))
         })
         .collect();
     let mut value = json!({
@@ -327,7 +402,7 @@ fn points_json(finished: &[Finished], to: &Destination<'_>, lost: Option<&str>) 
     text
 }
 
-fn point_json(experiment: &str, result: &PointResult) -> Value {
+fn point_json(experiment: &str, result: &PointResult, seed: u64) -> Value {
     let jobs: Vec<Value> = result
         .jobs
         .iter()
@@ -336,7 +411,13 @@ fn point_json(experiment: &str, result: &PointResult) -> Value {
             let metrics: serde_json::Map<String, Value> = values
                 .map(|(name, value)| ((*name).to_owned(), json!(significant(*value))))
                 .collect();
-            json!({ "name": job.name, "kind": job.kind.name(), "metrics": metrics })
+            let mut value = json!({
+                "name": job.name,
+                "kind": job.kind.name(),
+                "metrics": metrics,
+            });
+            exports::add_spread(&mut value, job, seed);
+            value
         })
         .collect();
     let mut point = json!({
@@ -406,32 +487,4 @@ fn lateness(late: &Latency) -> Value {
         "N": late.count(),
         "percentile": percentiles,
     })
-}
-
-fn points_csv(finished: &[Finished]) -> String {
-    let mut csv = String::from("experiment,series,x,x_label,job,metric,unit,value\n");
-    for one in finished {
-        for result in &one.results {
-            for job in &result.jobs {
-                for (metric, value) in &job.metrics.values {
-                    let x = rows::number(significant(result.x.number));
-                    let fields = [
-                        &one.experiment.id,
-                        &result.series,
-                        &x,
-                        &result.x.text,
-                        &job.name,
-                    ];
-                    for field in fields {
-                        csv.push_str(&csv_field(field));
-                        csv.push(',');
-                    }
-                    // Writing to a string does not fail.
-                    let value = rows::number(significant(*value));
-                    let _ = writeln!(csv, "{metric},{},{value}", unit_of(metric));
-                }
-            }
-        }
-    }
-    csv
 }

@@ -1,21 +1,22 @@
 //! `zonelab search`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 use zonelab_lab::evaluations;
 use zonelab_lab::experiment::{MAX_BUDGET, SearchSpec};
-use zonelab_lab::output::{Manifest, ResultDir};
+use zonelab_lab::output::{self, Manifest, Place, ResultDir};
 use zonelab_lab::search::{
-    self, Goal, Knob, Method, ObjectiveSpec, Outcome, Progress, Runner, Search, SearchError,
-    Source, Stop,
+    self, Commands, Goal, Knob, Method, ObjectiveSpec, Outcome, Progress, Runner, Search,
+    SearchError, Source, Stop,
 };
 use zonelab_lab::settings::Settings;
 
 use crate::console::{self, Candidates};
 use crate::exit::{Exit, Failure};
-use crate::files::ProfileFiles;
+use crate::files::{Files, ProfileFiles};
+use crate::report;
 use crate::reproduce::{self, Named};
 use crate::results;
 use crate::session::{Loaded, Work};
@@ -55,7 +56,8 @@ pub(crate) struct Args {
     /// With the file's settings for --quick
     #[arg(long)]
     quick: bool,
-    /// Where results go [default: results/ID-search]
+    /// Where results go [default: results/ID-search/HASH, to which results/ID-search/latest
+    /// leads]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Replace results of another configuration in that directory
@@ -87,21 +89,21 @@ weights, look at what is there without running it again. docs/search.md explains
 /// # Errors
 /// [`Failure`] with its exit code.
 pub(crate) fn search(args: &Args) -> Result<Exit, Failure> {
-    let named = reproduce::named(&args.experiment)?;
+    let files = &Files::default();
+    let named = reproduce::named(files, &args.experiment)?;
     let base = named.base.clone();
-    let profiles = ProfileFiles {
-        base: base.as_deref(),
-    };
+    let base = base.as_deref();
+    let profiles = ProfileFiles { files, base };
     let search = prepare(args, named, &profiles)?;
-    let configuration = configuration(&search, base.as_deref())?;
-    let default = || {
-        let id = results::file_name(&search.experiment().id);
-        Path::new("results").join(format!("{id}-search"))
-    };
-    let path = args.out.clone().unwrap_or_else(default);
+    let configuration = configuration(&search, &profiles)?;
     let configured = configuration.to_string();
     let manifest = Manifest::new(results::TOOL, configured.as_bytes(), args.work.seed);
-    let dir = results::open_kept(&path, manifest, args.force, evaluations::FILE)?;
+    let name = format!("{}-search", output::file_name(&search.experiment().id));
+    let place = Place::new(args.out.as_deref(), &name, &manifest);
+    let path = place.path();
+    let dir = results::open_kept(path, manifest, args.force, evaluations::FILE)?;
+    // Also of one that is interrupted, which goes on there.
+    results::link(&place);
     let quiet = args.quiet || args.json;
     if !quiet {
         eprintln!(
@@ -123,10 +125,10 @@ pub(crate) fn search(args: &Args) -> Result<Exit, Failure> {
         on_progress: &|progress| show(&bar, progress),
         interrupted: &|| interrupted.load(Ordering::Relaxed),
     };
-    let result = pool.install(|| search.run(&path, &configuration, &runner));
+    let result = pool.install(|| search.run(path, &configuration, &runner));
     bar.clear();
     match result {
-        Ok(outcome) => finish(args, dir, &path, &outcome),
+        Ok(outcome) => finish(args, dir, &place, &outcome),
         Err(Stop::Failed(error)) => Err(failure(args, error)),
         Err(Stop::Interrupted | Stop::Spent) => {
             eprintln!(
@@ -140,7 +142,7 @@ pub(crate) fn search(args: &Args) -> Result<Exit, Failure> {
 
 /// What the file's `[search]` says, with what the command line says in its place.
 fn prepare(args: &Args, named: Named, profiles: &ProfileFiles<'_>) -> Result<Search, Failure> {
-    let loaded = reproduce::load(&named, &args.set, args.quick)?;
+    let loaded = reproduce::load(profiles.files, &named, &args.set, args.quick)?;
     let mut settings = Settings::default();
     if args.quick {
         settings.file = loaded.experiment.quick.set;
@@ -154,7 +156,51 @@ fn prepare(args: &Args, named: Named, profiles: &ProfileFiles<'_>) -> Result<Sea
     };
     let spec = loaded.experiment.search.unwrap_or_default();
     let spec = spec_of(args, spec)?;
-    Search::prepare(source, spec, args.work.seed, profiles).map_err(|error| failure(args, error))
+    let search = Search::prepare(source, spec, args.work.seed, profiles);
+    let search = search.map_err(|error| failure(args, error))?;
+    Ok(search.with_commands(commands(args)))
+}
+
+/// The commands that the page names.
+fn commands(args: &Args) -> Commands {
+    let with_set = |command: &str| {
+        let mut words = vec![command.to_owned(), args.experiment.clone()];
+        let set = args.set.iter();
+        words.extend(set.flat_map(|set| ["--set".to_owned(), set.clone()]));
+        words
+    };
+    let mut search = with_set("search");
+    let options = [
+        ("--over", &args.over),
+        ("--minimize", &args.minimize),
+        ("--maximize", &args.maximize),
+    ];
+    for (name, values) in options {
+        search.extend(
+            values
+                .iter()
+                .flat_map(|value| [name.to_owned(), value.clone()]),
+        );
+    }
+    let single = [
+        ("--method", args.method.clone()),
+        ("--budget", args.budget.map(|budget| budget.to_string())),
+        ("--weights", args.weights.clone()),
+    ];
+    for (name, value) in single {
+        search.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
+    }
+    let mut after = Vec::new();
+    if args.quick {
+        after.push("--quick".to_owned());
+    }
+    after.extend(["--seed".to_owned(), args.work.seed.to_string()]);
+    search.extend(after.iter().cloned());
+    Commands {
+        tool: results::TOOL.to_owned(),
+        search: report::line(&search),
+        run: (report::line(&with_set("run")), after.join(" ")),
+    }
 }
 
 fn spec_of(args: &Args, mut spec: SearchSpec) -> Result<SearchSpec, Failure> {
@@ -223,7 +269,7 @@ fn failure(args: &Args, error: SearchError) -> Failure {
 
 /// Everything that evaluations depend on. What is better, and for how long to
 /// look for it, is no part of it.
-fn configuration(search: &Search, base: Option<&Path>) -> Result<Value, Failure> {
+fn configuration(search: &Search, profiles: &ProfileFiles<'_>) -> Result<Value, Failure> {
     let loaded = Loaded {
         text: String::new(),
         resolved: search.resolved().map_err(Failure::input)?,
@@ -235,14 +281,14 @@ fn configuration(search: &Search, base: Option<&Path>) -> Result<Value, Failure>
     let over = over.map(|knob| json!({ "key": knob.key, "values": knob.describe() }));
     Ok(json!({
         "over": over.collect::<Vec<_>>(),
-        "experiment": results::configuration(std::slice::from_ref(&loaded), base, None)?.value,
+        "experiment": results::configuration(std::slice::from_ref(&loaded), profiles, None)?.value,
     }))
 }
 
 fn finish(
     args: &Args,
     mut dir: ResultDir,
-    path: &Path,
+    place: &Place,
     outcome: &Outcome,
 ) -> Result<Exit, Failure> {
     for (name, text) in &outcome.files {
@@ -253,10 +299,11 @@ fn finish(
     if args.json {
         console::print(&outcome.json)?;
     } else {
+        let path = place.path();
         console::print(&format!(
             "{}\nresults: {}\nfigure:  {}\npage:    {}\n",
             outcome.text(args.all, &console::style()),
-            path.display(),
+            place.said(),
             path.join("front.svg").display(),
             path.join("search.html").display()
         ))?;

@@ -1,35 +1,21 @@
 //! Running experiments: their points in one pool, with progress, until done or
 //! interrupted.
 
+use std::collections::BTreeMap;
 use std::iter::repeat_n;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
-use zonelab_config::{Document, Override};
 use zonelab_lab::conditions::Conditions;
-use zonelab_lab::experiment::{Experiment, Measured, Quick};
+use zonelab_lab::experiment::Experiment;
 use zonelab_lab::matrix::{self, Explanation, Matrix};
-use zonelab_lab::published::References;
-use zonelab_lab::reference::CsvTable;
 use zonelab_lab::run::{self, Point, PointResult, RealError, RunOptions};
+pub(crate) use zonelab_lab::session::{Loaded, check, load, references};
 
 use crate::console;
 use crate::exit::Failure;
-use crate::files::{self, ProfileFiles};
+use crate::files::ProfileFiles;
 use crate::on_device::{self, On};
-
-/// An experiment file, read.
-pub(crate) struct Loaded {
-    /// The file, as it is.
-    pub(crate) text: String,
-    /// The file with its settings changed, as data.
-    pub(crate) resolved: serde_json::Value,
-    pub(crate) experiment: Experiment,
-    pub(crate) points: Vec<Point>,
-    /// The table of published results that it names, if it does.
-    pub(crate) reference: Option<CsvTable>,
-}
 
 /// An experiment and what its points measured.
 pub(crate) struct Finished {
@@ -58,6 +44,16 @@ impl Work {
     pub(crate) fn threads(&self) -> usize {
         self.threads.map_or(0, usize::from)
     }
+
+    /// Threads that were asked for.
+    pub(crate) const fn threads_asked(&self) -> Option<u16> {
+        self.threads
+    }
+
+    /// Runs on so many threads.
+    pub(crate) const fn set_threads(&mut self, threads: Option<u16>) {
+        self.threads = threads;
+    }
 }
 
 /// How to run.
@@ -66,8 +62,8 @@ pub(crate) struct Settings<'a> {
     /// Threads of the pool; 0: one per core.
     pub(crate) threads: usize,
     pub(crate) quiet: bool,
-    /// Directory that profiles named by path are relative to.
-    pub(crate) base: Option<&'a Path>,
+    /// Where profiles are found.
+    pub(crate) profiles: ProfileFiles<'a>,
     pub(crate) conditions: &'a Conditions,
     /// What there is to say of an experiment as soon as its points are run.
     pub(crate) on_figure: &'a (dyn Fn(&Experiment, &[PointResult]) -> Option<String> + Sync),
@@ -128,92 +124,6 @@ impl Tally {
     }
 }
 
-/// Reads an experiment, with the settings for `--quick` if asked.
-///
-/// # Errors
-/// Everything that is wrong with it.
-pub(crate) fn load(
-    file: &str,
-    text: &str,
-    overrides: &[Override],
-    quick: bool,
-) -> Result<Loaded, Failure> {
-    let quick = if quick {
-        let plain = Experiment::parse(file, text, &[], None).map_err(Failure::input)?;
-        plain.quick
-    } else {
-        Quick::default()
-    };
-    let all = [&quick.set, overrides].concat();
-    let mut experiment = Experiment::parse(file, text, &all, None).map_err(Failure::input)?;
-    // `axis.values`, or `axis.0.values` of several axes.
-    let sets_axis = |key: &str| key.starts_with("axis.") && key.ends_with(".values");
-    if all.iter().any(|set| sets_axis(&set.key())) {
-        // Published interference is a mean over all values of the axis.
-        for pair in &mut experiment.interference {
-            pair.published = None;
-        }
-        // So are statements about it.
-        let is_mean = |measured: &Measured| matches!(measured, Measured::Interference { .. });
-        let checks = &mut experiment.checks;
-        checks.retain(|check| !check.value.measured().into_iter().any(is_mean));
-    }
-    let mut points = run::points(file, text, &all).map_err(Failure::input)?;
-    let reference = reference(file, &experiment)?;
-    experiment.series.retain(|series| quick.runs(&series.name));
-    points.retain(|point| quick.runs(point.series()));
-    let document = Document::parse(file, text, &all).map_err(Failure::input)?;
-    Ok(Loaded {
-        text: text.to_owned(),
-        resolved: document.to_json(),
-        experiment,
-        points,
-        reference,
-    })
-}
-
-/// Reads the table of published results that an experiment names, relative to its file.
-fn reference(file: &str, experiment: &Experiment) -> Result<Option<CsvTable>, Failure> {
-    let Some(reference) = &experiment.reference else {
-        return Ok(None);
-    };
-    let directory = Path::new(file).parent().unwrap_or(Path::new(""));
-    let path = directory.join(&reference.file);
-    let text = files::read_bounded(&path).map_err(|error| {
-        let path = path.display();
-        Failure::input(anyhow::anyhow!("{file}: reference: {path}: {error}"))
-    })?;
-    let table = reference.read(&text, experiment).map_err(Failure::input)?;
-    Ok(Some(table))
-}
-
-/// The published results that experiments are compared with: the tables that are built
-/// in, and those that the experiments name.
-///
-/// # Errors
-/// A table is malformed.
-pub(crate) fn references(loaded: &[Loaded]) -> Result<References, Failure> {
-    let mut references = References::builtin().map_err(Failure::input)?;
-    for one in loaded {
-        if let (Some(said), Some(table)) = (&one.experiment.reference, &one.reference) {
-            references = references.with_table(&said.file, table.clone());
-        }
-    }
-    Ok(references)
-}
-
-/// Checks that every point can be run. Profiles are relative to `base`.
-///
-/// # Errors
-/// The first that cannot.
-pub(crate) fn check(loaded: &[Loaded], base: Option<&Path>) -> Result<(), Failure> {
-    let profiles = ProfileFiles { base };
-    for point in loaded.iter().flat_map(|one| &one.points) {
-        point.check(&profiles).map_err(Failure::input)?;
-    }
-    Ok(())
-}
-
 /// Runs experiments. The flag says whether the run was interrupted: then some
 /// results are missing.
 ///
@@ -223,20 +133,20 @@ pub(crate) fn run(
     loaded: Vec<Loaded>,
     settings: &Settings<'_>,
 ) -> Result<(Vec<Finished>, bool), Failure> {
-    let profiles = ProfileFiles {
-        base: settings.base,
-    };
     let all: Vec<Point> = loaded
         .iter()
         .flat_map(|one| one.points.iter().cloned())
         .collect();
     let interrupted = console::interruptible("the points that run")?;
 
-    let bar = console::progress(all.len() as u64, settings.quiet);
+    let runs: u64 = all.iter().map(|point| u64::from(point.repeats())).sum();
+    let bar = console::progress(runs, settings.quiet);
     let tally = Tally::of(&loaded);
-    let on_point = |index: usize, result: &PointResult| {
-        bar.set_message(format!("{} {}", result.series, result.x.text));
+    let on_run = |point: &Point| {
+        bar.set_message(format!("{} {}", point.series(), point.x().text));
         bar.inc(1);
+    };
+    let on_point = |index: usize, result: &PointResult| {
         if let Some((experiment, results)) = tally.add(index, result) {
             let line = (settings.on_figure)(&loaded[experiment].experiment, &results);
             if let Some(line) = line.filter(|_| !settings.quiet) {
@@ -247,16 +157,17 @@ pub(crate) fn run(
     let options = RunOptions {
         conditions: settings.conditions,
         seed: settings.seed,
-        profiles: &profiles,
+        profiles: &settings.profiles,
         on_point: &on_point,
         interrupted: &|| interrupted.load(Ordering::Relaxed),
+        abandoned: &|| false,
     };
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(settings.threads)
         .build()
         .map_err(Failure::environment)?;
     let results = pool
-        .install(|| run::run(&all, &options))
+        .install(|| run::run_repeated(&all, &options, &on_run))
         .map_err(Failure::input)?;
     let silent = RunOptions {
         on_point: &|_, _| {},
@@ -319,31 +230,48 @@ pub(crate) fn run_in_real_time(
     settings: &Settings<'_>,
     on: &mut On,
 ) -> Result<InRealTime, Failure> {
-    let profiles = ProfileFiles {
-        base: settings.base,
-    };
     let interrupt = console::interruptible("the jobs that run; their point is left out")?;
     let options = RunOptions {
         conditions: settings.conditions,
         seed: settings.seed,
-        profiles: &profiles,
+        profiles: &settings.profiles,
         on_point: &|_, _| {},
         interrupted: &|| false,
+        abandoned: &|| false,
     };
     let all: Vec<Point> = loaded
         .iter()
         .flat_map(|one| one.points.iter().cloned())
         .collect();
-    let progress = console::Points::new(all.len(), settings.quiet);
-    let mut results: Vec<Option<PointResult>> = Vec::with_capacity(all.len());
+    // One repeat of all points after the other: what changes about the host while they
+    // run is not taken for a difference between points.
+    let most = all.iter().map(Point::repeats).max().unwrap_or(1);
+    let runs = (0..most).flat_map(|repeat| (0..all.len()).map(move |index| (index, repeat)));
+    let runs: Vec<(usize, u32)> = runs
+        .filter(|&(index, repeat)| repeat < all[index].repeats())
+        .collect();
+    let progress = console::Points::new(runs.len(), settings.quiet);
+    let mut gathered: Vec<BTreeMap<u32, PointResult>> = vec![BTreeMap::new(); all.len()];
     let mut failure = None;
     let mut runner = on.runner(&interrupt);
-    for (index, point) in all.iter().enumerate() {
+    for (done, &(index, repeat)) in runs.iter().enumerate() {
         let Some(runner) = &mut runner else { break };
-        let left = on_device::longest(&all[index..]);
+        let point = &all[index];
+        let options = RunOptions {
+            seed: run::repeat_seed(settings.seed, repeat),
+            ..options
+        };
+        let left = runs[done..].iter().map(|&(index, _)| &all[index]);
+        let left = on_device::longest(left);
         progress.begins(&format!("{} {}", point.series(), point.x().text), left);
         match runner.run(point, &options) {
-            Ok(result) => results.push(Some(result)),
+            Ok(result) => {
+                let kept = match repeat {
+                    0 => result,
+                    _ => result.of_later_repeat(),
+                };
+                gathered[index].insert(repeat, kept);
+            }
             Err(RealError::Interrupted) => break,
             Err(RealError::Device(what)) => {
                 failure = Some(what);
@@ -354,7 +282,7 @@ pub(crate) fn run_in_real_time(
         progress.ended();
     }
     progress.clear();
-    results.resize_with(all.len(), || None);
+    let results = gathered.into_iter().map(PointResult::of_repeats).collect();
     // Explanations come from traces, which real time does not have.
     let explanations = vec![Vec::new(); loaded.len()];
     Ok(InRealTime {

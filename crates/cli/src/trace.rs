@@ -3,19 +3,25 @@
 use std::path::{Path, PathBuf};
 
 use zonelab_device::Nanos;
-use zonelab_lab::run::{Point, PointResult};
-use zonelab_lab::trace::PointTrace;
+use zonelab_lab::conditions::Conditions;
+use zonelab_lab::output;
+use zonelab_lab::run::{Point, PointResult, RunOptions};
+use zonelab_lab::trace::{self, Explanation, PointTrace, Question};
+use zonelab_ssd::counterfactual::{Factor, Factors};
 use zonelab_ssd::record::RecordLimits;
 
 use crate::conditions::ConditionArgs;
 use crate::console;
 use crate::exit::{Exit, Failure};
+use crate::files::{Files, ProfileFiles};
 use crate::reproduce;
 use crate::results::{self, Destination};
 use crate::session::{self, Finished, Loaded, Settings};
 
 /// Most points that are traced without being asked for by name.
 const MAX_POINTS: usize = 16;
+/// Commands that are explained without being asked for.
+const SLOWEST: u16 = 10;
 
 /// How much of a run a trace holds.
 #[derive(clap::Args)]
@@ -33,6 +39,29 @@ pub(crate) struct Window {
     trace_for: Option<Nanos>,
 }
 
+/// A trace as the bytes of a file, compressed or not.
+fn bytes_of(trace: &PointTrace, is_compressed: bool) -> Vec<u8> {
+    if is_compressed {
+        trace.perfetto_gz()
+    } else {
+        trace.perfetto()
+    }
+}
+
+/// Whether the name of a file says that it is compressed.
+fn is_gz(file: &Path) -> bool {
+    file.extension().is_some_and(|end| end == "gz")
+}
+
+/// The extension of the files of traces.
+const fn extension(uncompressed: bool) -> &'static str {
+    if uncompressed {
+        "pftrace"
+    } else {
+        "pftrace.gz"
+    }
+}
+
 fn time(text: &str) -> Result<Nanos, String> {
     zonelab_config::units::parse_duration(text)
         .map(Nanos)
@@ -40,6 +69,20 @@ fn time(text: &str) -> Result<Nanos, String> {
 }
 
 impl Window {
+    /// The options, to give the command again.
+    fn words(&self) -> Vec<String> {
+        let time = |time: Nanos| format!("{}ns", time.0);
+        let options = [
+            ("--trace-limit", Some(self.trace_limit.to_string())),
+            ("--trace-from", Some(time(self.trace_from))),
+            ("--trace-for", self.trace_for.map(time)),
+        ];
+        let said = options
+            .into_iter()
+            .filter_map(|(name, value)| Some([name.to_owned(), value?]));
+        said.flatten().collect()
+    }
+
     pub(crate) fn limits(&self) -> RecordLimits {
         let limit = self.trace_limit as usize;
         let from = self.trace_from;
@@ -62,11 +105,30 @@ pub(crate) struct Tracing {
     /// Trace this point only (may be given several times)
     #[arg(long, value_name = "SERIES,X", requires = "trace")]
     trace_point: Vec<String>,
+    /// Do not compress traces, for tools that do not read gzip; a FILE is compressed if its name
+    /// ends in .gz
+    #[arg(long, requires = "trace")]
+    uncompressed: bool,
     #[command(flatten)]
     window: Window,
 }
 
 impl Tracing {
+    /// The options, to give the command again, as far as they change results: a trace that
+    /// goes elsewhere is none of them.
+    pub(crate) fn words(&self) -> Vec<String> {
+        if !matches!(self.trace, Some(None)) {
+            return Vec::new();
+        }
+        let mut words = vec!["--trace".to_owned()];
+        for point in &self.trace_point {
+            words.extend(["--trace-point".to_owned(), point.clone()]);
+        }
+        words.extend(self.uncompressed.then(|| "--uncompressed".to_owned()));
+        words.extend(self.window.words());
+        words
+    }
+
     /// Marks the points to be traced.
     ///
     /// # Errors
@@ -107,6 +169,11 @@ impl Tracing {
     /// Whether traces are asked for.
     pub(crate) const fn is_asked(&self) -> bool {
         self.trace.is_some()
+    }
+
+    /// Whether traces are written as they are.
+    pub(crate) const fn is_uncompressed(&self) -> bool {
+        self.uncompressed
     }
 
     /// The file that the only trace goes to, if it is not among the results.
@@ -163,7 +230,7 @@ fn choose(points: &[&mut Point], words: &[String]) -> Result<Vec<usize>, Failure
 fn file_names(traced: &[(&str, &PointResult, &PointTrace)]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for (id, result, _) in traced {
-        let plain = results::file_name(&format!("{id}-{}-{}", result.series, result.x.text));
+        let plain = output::file_name(&format!("{id}-{}-{}", result.series, result.x.text));
         let mut name = plain.clone();
         let mut number = 2;
         while names.contains(&name) {
@@ -175,13 +242,14 @@ fn file_names(traced: &[(&str, &PointResult, &PointTrace)]) -> Vec<String> {
     names
 }
 
-/// Writes the traces of what was run: with `put` among the results, or to `file`.
+/// Writes the traces of what was run: with `put` among the results, or to `file`; among the
+/// results `uncompressed` or not.
 ///
 /// # Errors
 /// A file cannot be written.
 pub(crate) fn write(
     finished: &[Finished],
-    file: Option<&Path>,
+    (file, uncompressed): (Option<&Path>, bool),
     mut put: impl FnMut(&str, &[u8]) -> Result<PathBuf, Failure>,
 ) -> Result<(), Failure> {
     let traced: Vec<(&str, &PointResult, &PointTrace)> = finished
@@ -193,7 +261,8 @@ pub(crate) fn write(
         })
         .collect();
     for (name, (_, _, trace)) in file_names(&traced).iter().zip(&traced) {
-        let bytes = trace.perfetto();
+        let is_compressed = file.map_or(!uncompressed, is_gz);
+        let bytes = bytes_of(trace, is_compressed);
         let path = match file {
             Some(file) => {
                 put_file(file, &bytes)?;
@@ -202,7 +271,10 @@ pub(crate) fn write(
             None => {
                 let csv = trace.zone_history_csv();
                 put(&format!("traces/{name}-zone-history.csv"), csv.as_bytes())?;
-                put(&format!("traces/{name}.pftrace"), &bytes)?
+                put(
+                    &format!("traces/{name}.{}", extension(uncompressed)),
+                    &bytes,
+                )?
             }
         };
         announce(trace, &path);
@@ -239,20 +311,24 @@ fn put_trace(trace: &PointTrace, to: &Destination<'_>) -> Result<(PathBuf, PathB
         return Ok((out.to_owned(), put_beside(trace, out)?));
     }
     let csv = trace.zone_history_csv();
-    let names = ["trace.pftrace", "zone-history.csv"];
-    results::put_all(
-        to,
-        &[(names[0], &trace.perfetto()), (names[1], csv.as_bytes())],
-    )?;
-    Ok((to.path.join(names[0]), to.path.join(names[1])))
+    let name = format!("trace.{}", extension(to.uncompressed));
+    let history = "zone-history.csv";
+    let bytes = bytes_of(trace, !to.uncompressed);
+    results::put_all(to, &[(&name, &bytes), (history, csv.as_bytes())])?;
+    Ok((to.path().join(name), to.path().join(history)))
 }
 
 /// Writes a trace to a file, and its zone history to one beside it, whose path
 /// it gives.
 fn put_beside(trace: &PointTrace, out: &Path) -> Result<PathBuf, Failure> {
-    let stem = out.file_stem().unwrap_or_default().to_string_lossy();
+    let plain = if is_gz(out) {
+        out.with_extension("")
+    } else {
+        out.to_owned()
+    };
+    let stem = plain.file_stem().unwrap_or_default().to_string_lossy();
     let history = out.with_file_name(format!("{stem}-zone-history.csv"));
-    put_file(out, &trace.perfetto())?;
+    put_file(out, &bytes_of(trace, is_gz(out)))?;
     put_file(&history, trace.zone_history_csv().as_bytes())?;
     Ok(history)
 }
@@ -277,8 +353,9 @@ pub(crate) struct Args {
     /// The point to run [default: the first]
     #[arg(long, value_name = "SERIES,X")]
     point: Option<String>,
-    /// The trace file; FILE-zone-history.csv goes beside it
-    /// [default: trace.pftrace and zone-history.csv in results/NAME-trace]
+    /// The trace file, compressed if its name ends in .gz; FILE-zone-history.csv goes beside it
+    /// [default: trace.pftrace.gz and zone-history.csv in results/NAME-trace/HASH, to which
+    /// results/NAME-trace/latest leads]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Replace the trace of another point or configuration in results/NAME-trace
@@ -293,25 +370,92 @@ pub(crate) struct Args {
     /// With the settings of the file for shorter runs
     #[arg(long)]
     quick: bool,
+    /// Do not compress trace.pftrace, for tools that do not read gzip
+    #[arg(long, conflicts_with = "out")]
+    uncompressed: bool,
+    #[command(flatten)]
+    asking: Asking,
     #[command(flatten)]
     conditions: ConditionArgs,
     #[command(flatten)]
     window: Window,
 }
 
-/// Runs one point and writes its trace.
-///
-/// # Errors
-/// [`Failure`] with its exit code.
-pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
-    let opened = reproduce::open(&args.experiment, &args.set, args.quick)?;
+/// What is asked about the slowest commands.
+#[derive(clap::Args)]
+pub(crate) struct Asking {
+    /// What the N slowest reads, writes and appends would have taken without each cause that
+    /// they waited for: the point is run again [default: only where their time went, of 10]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    slowest: Option<u16>,
+    /// Try this cause only (may be given several times): read, write, finish, reset, write-erase,
+    /// collection, bookkeeping, firmware, link
+    #[arg(long, value_name = "CAUSE", value_parser = factor)]
+    without: Vec<Factor>,
+    /// The cause is gone from so long before the submission of a command on
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = time)]
+    ahead: Nanos,
+    /// Print the slowest commands as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn factor(text: &str) -> Result<Factor, String> {
+    Factor::named(text).ok_or_else(|| {
+        let names = Factor::ALL.map(Factor::name).join(", ");
+        format!("there is no such cause; there are {names}")
+    })
+}
+
+impl Asking {
+    fn question(&self) -> Question {
+        let is_asked = self.slowest.is_some() || !self.without.is_empty();
+        let chosen: Factors = self.without.iter().copied().collect();
+        Question {
+            slowest: usize::from(self.slowest.unwrap_or(SLOWEST)),
+            without: match (is_asked, chosen.is_empty()) {
+                (false, _) => Factors::NONE,
+                (true, true) => Factors::ALL,
+                (true, false) => chosen,
+            },
+            ahead: self.ahead,
+        }
+    }
+
+    /// The slowest commands of a trace, explained. The point is run again if it has to be.
+    fn explain(
+        &self,
+        point: &Point,
+        trace: &PointTrace,
+        (seed, profiles, conditions): (u64, &ProfileFiles<'_>, &Conditions),
+    ) -> Result<Vec<Explanation>, Failure> {
+        let question = self.question();
+        if question.without.is_empty()
+            && let Some(kept) = trace.explain_kept()
+        {
+            return Ok(kept);
+        }
+        let options = RunOptions {
+            seed,
+            profiles,
+            conditions,
+            on_point: &|_, _| (),
+            interrupted: &|| false,
+            abandoned: &|| false,
+        };
+        trace::look_again(point, trace, &question, &options).map_err(Failure::input)
+    }
+}
+
+/// Leaves the point that is asked for, or the first, and lets it be traced.
+fn one_point(args: &Args, loaded: Loaded) -> Result<Loaded, Failure> {
     let Loaded {
         experiment,
         text,
         resolved,
         mut points,
-        reference,
-    } = opened.loaded;
+        reference: _,
+    } = loaded;
     let all = points.len();
     let chosen = match &args.point {
         Some(word) => {
@@ -331,31 +475,72 @@ pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
         let name = name_of(&point);
         eprintln!("zonelab: tracing point \"{name}\", the first of {all}; choose with --point");
     }
-    point.trace(args.window.limits());
-    let base = opened.base.as_deref();
-    let loaded = Loaded {
+    let question = args.asking.question();
+    point.trace(RecordLimits {
+        slowest: question.slowest,
+        ..args.window.limits()
+    });
+    Ok(Loaded {
         experiment,
         text,
         resolved,
         points: vec![point],
-        reference,
-    };
-    session::check(std::slice::from_ref(&loaded), base)?;
-    let conditions = args.conditions.load()?;
+        // A trace is compared with nothing.
+        reference: None,
+    })
+}
+
+/// Prints what there is to say of a trace.
+fn show(
+    asking: &Asking,
+    trace: &PointTrace,
+    explained: &[Explanation],
+    (out, history): (&Path, &Path),
+) -> Result<(), Failure> {
+    if asking.json {
+        let slowest: Vec<_> = explained.iter().map(Explanation::to_json).collect();
+        let value = serde_json::json!({
+            "point": trace.title,
+            "ahead_ns": asking.ahead.0,
+            "slowest": slowest,
+            "trace": out,
+            "zone_history": history,
+        });
+        return console::print(&format!("{value:#}\n"));
+    }
+    let style = console::style();
+    console::print(&format!(
+        "{}{}\ntrace:        {} (open it at https://ui.perfetto.dev)\nzone history: {}\n",
+        trace.summary_with(explained, &style),
+        trace::alternatives(explained, &style),
+        out.display(),
+        history.display(),
+    ))
+}
+
+/// Runs one point and writes its trace.
+///
+/// # Errors
+/// [`Failure`] with its exit code.
+pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
+    let files = &Files::default();
+    let opened = reproduce::open(files, &args.experiment, &args.set, args.quick)?;
+    let base = opened.base.as_deref();
+    let profiles = ProfileFiles { files, base };
+    let mut loaded = one_point(args, opened.loaded)?;
+    let conditions = args.conditions.load_for(files, &mut loaded.points)?;
+    session::check(std::slice::from_ref(&loaded), &profiles)?;
     let settings = Settings {
         seed: args.seed,
         threads: 1,
         quiet: true,
-        base,
+        profiles,
         conditions: &conditions.conditions,
         on_figure: &|_, _| None,
     };
-    let directory = Path::new("results").join(format!(
-        "{}-trace",
-        results::file_name(&loaded.experiment.id)
-    ));
+    let name = format!("{}-trace", output::file_name(&loaded.experiment.id));
     let configuration = serde_json::json!({
-        "points": results::configuration(std::slice::from_ref(&loaded), base, None)?.value,
+        "points": results::configuration(std::slice::from_ref(&loaded), &profiles, None)?.value,
         "conditions": conditions.configuration,
         "window": {
             "limit": args.window.trace_limit,
@@ -363,13 +548,12 @@ pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
             "for_ns": args.window.trace_for.map(|time| time.0),
         },
     });
-    let to = Destination {
-        path: &directory,
-        seed: args.seed,
-        force: args.force,
+    let to = Destination::new(
+        (None, &name),
+        (args.seed, args.force),
         configuration,
-        trace_file: args.out.as_deref(),
-    };
+        (args.out.as_deref(), args.uncompressed),
+    );
     if args.out.is_none() {
         results::prepare(&to)?;
     }
@@ -380,12 +564,15 @@ pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
     };
     let (out, history) = put_trace(trace, &to)?;
     announce(trace, &out);
-    console::print(&format!(
-        "{}\ntrace:        {} (open it at https://ui.perfetto.dev)\nzone history: {}\n",
-        trace.summary(&console::style()),
-        out.display(),
-        history.display(),
-    ))?;
+    let point = finished.iter().flat_map(|one| &one.points).next();
+    let explained = match point {
+        Some(point) if !interrupted => {
+            let how = (args.seed, &profiles, &conditions.conditions);
+            args.asking.explain(point, trace, how)?
+        }
+        _ => Vec::new(),
+    };
+    show(&args.asking, trace, &explained, (&out, &history))?;
     Ok(if interrupted {
         Exit::Interrupted
     } else {

@@ -6,6 +6,7 @@ mod live;
 mod schedulers;
 mod served;
 mod store;
+mod sweep;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -67,8 +68,9 @@ pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
     let live = live::cases(wanted);
     let stores = store::cases(wanted);
     let drivers = driver::cases(wanted);
+    let sweeps = sweep::cases(wanted);
     let virtual_cases = cases.len() + schedulers.len() + allocations.len();
-    let count = virtual_cases + live.len() + stores.len() + drivers.len();
+    let count = virtual_cases + live.len() + stores.len() + drivers.len() + sweeps.len();
     if count == 0 {
         return Err(unknown(args.only.as_deref().unwrap_or_default()));
     }
@@ -97,18 +99,10 @@ pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
         bar.inc(1);
     }
     let cores = live::Cores::first();
-    let mut driver_rows = Vec::new();
-    for case in &drivers {
-        bar.set_message(driver::DRIVER);
-        driver_rows.push(driver::measure(case, cores, args)?);
-        bar.inc(1);
-    }
-    let mut live_rows = Vec::new();
-    for case in &live {
-        bar.set_message(live::LIVE);
-        live_rows.push(live::measure(case, cores, args)?);
-        bar.inc(1);
-    }
+    let driver = |case| driver::measure(case, cores, args);
+    let driver_rows = each(&bar, driver::DRIVER, &drivers, driver)?;
+    let of_live = |case| live::measure(case, cores, args);
+    let live_rows = each(&bar, live::LIVE, &live, of_live)?;
     let late = match live.is_empty() {
         true => Vec::new(),
         false => live::lateness(cores)?,
@@ -119,6 +113,7 @@ pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
         store_rows.push(store::measure(case, place, args)?);
         bar.inc(1);
     }
+    let sweep_rows = each(&bar, sweep::SWEEP, &sweeps, sweep::measure)?;
     bar.finish_and_clear();
     let results = Results {
         rows,
@@ -128,6 +123,7 @@ pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
         live: live_rows,
         late,
         stores: store_rows,
+        sweeps: sweep_rows,
         place,
     };
     console::print(&match args.json {
@@ -135,6 +131,22 @@ pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
         false => results.text(),
     })?;
     Ok(Exit::Done)
+}
+
+/// Measures cases of one name, one after another.
+fn each<'a, C, R>(
+    bar: &indicatif::ProgressBar,
+    name: &'static str,
+    cases: &'a [C],
+    mut measure: impl FnMut(&'a C) -> Result<R, Failure>,
+) -> Result<Vec<R>, Failure> {
+    let mut rows = Vec::new();
+    for case in cases {
+        bar.set_message(name);
+        rows.push(measure(case)?);
+        bar.inc(1);
+    }
+    Ok(rows)
 }
 
 /// All that was measured.
@@ -146,6 +158,7 @@ struct Results {
     live: Vec<live::Row>,
     late: Vec<live::Late>,
     stores: Vec<store::Row>,
+    sweeps: Vec<sweep::Row>,
     place: Option<store::Place>,
 }
 
@@ -161,6 +174,7 @@ impl Results {
             "live": self.live.iter().map(live::Row::to_json).collect::<Vec<_>>(),
             "lateness": self.late.iter().map(live::Late::to_json).collect::<Vec<_>>(),
             "store": self.stores.iter().map(store::Row::to_json).collect::<Vec<_>>(),
+            "sweep": self.sweeps.iter().map(sweep::Row::to_json).collect::<Vec<_>>(),
             "store_is_in_memory": self.place.as_ref().map(|place| place.is_in_memory),
         });
         format!(
@@ -189,6 +203,9 @@ impl Results {
         if let Some(place) = &self.place {
             tables.push(store::text(&self.stores, place.is_in_memory));
         }
+        if !self.sweeps.is_empty() {
+            tables.push(sweep::text(&self.sweeps));
+        }
         tables.join("\n")
     }
 }
@@ -203,6 +220,7 @@ fn unknown(only: &str) -> Failure {
         .chain(driver::names())
         .chain(live::names())
         .chain(store::names())
+        .chain(sweep::names())
         .collect();
     Failure::usage(format!(
         "no benchmark is called \"{only}\"; there are:\n  {}",

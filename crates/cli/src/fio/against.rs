@@ -20,7 +20,8 @@ pub(super) fn fio(args: &Args, input: &Input, device: &str, other: &str) -> Resu
     refuse(args)?;
     let tolerance = tolerance(args)?;
     let names = [device, other];
-    let is_emulated = |name| Ok(matches!(Named::parse(name)?, Named::Emulated { .. }));
+    let is_emulated =
+        |name| Ok::<bool, Failure>(matches!(Named::parse(name)?, Named::Emulated { .. }));
     let any_emulated = is_emulated(device)? || is_emulated(other)?;
     let (mut targets, mut plans): (Vec<Target>, Vec<Plan>) = (Vec::new(), Vec::new());
     for name in names {

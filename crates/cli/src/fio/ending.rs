@@ -1,22 +1,21 @@
 //! How a run of a job file ends: files, what is printed, the exit code.
 
-use std::path::{Path, PathBuf};
-
 use serde_json::Value;
 use zonelab_host::fio::{Plan, Section};
 use zonelab_host::workload::AT_ONCE;
 use zonelab_lab::fio::{self, FioRun, Report, log_files};
-use zonelab_lab::output::{Existing, Manifest, ResultDir};
+use zonelab_lab::output::{self, Existing, Manifest, Place, ResultDir};
 
 use super::input::Input;
 use super::{Args, Format};
 use crate::exit::{Exit, Failure};
+use crate::host_state::{self, HostState};
 use crate::{console, results};
 
 /// Where results go, checked before anything runs.
 pub(super) struct Ending {
     /// The result directory, if there is to be one.
-    target: Option<PathBuf>,
+    target: Option<Place>,
     manifest: Manifest,
     existing: Existing,
 }
@@ -39,9 +38,9 @@ impl Ending {
         } else {
             Existing::Keep
         };
-        let target = directory(args, input, plan);
-        if let Some(path) = &target {
-            ResultDir::check(path, &manifest, existing).map_err(Failure::environment)?;
+        let target = place(args, input, plan, &manifest);
+        if let Some(place) = &target {
+            ResultDir::check(place.path(), &manifest, existing).map_err(Failure::environment)?;
         }
         Ok(Self {
             target,
@@ -57,16 +56,19 @@ impl Ending {
     pub(super) fn put(
         self,
         args: &Args,
-        plan: &Plan,
+        (plan, host): (&Plan, Option<&HostState>),
         run: &FioRun,
         report: &Report<'_>,
     ) -> Result<Exit, Failure> {
-        if let Some(path) = &self.target {
+        if let Some(place) = &self.target {
             let json = json(args, report);
-            let dir = ResultDir::create(path, self.manifest, self.existing);
+            let dir = ResultDir::create(place.path(), self.manifest, self.existing);
             let dir = dir.map_err(Failure::environment)?;
-            write(dir, report, &json, log_files(plan, run))?;
-            eprintln!("zonelab: results: {}", path.display());
+            let mut more = log_files(plan, run);
+            more.extend(host.map(|host| (host_state::FILE.to_owned(), host.to_json())));
+            write(dir, report, &json, more)?;
+            results::link(place);
+            eprintln!("zonelab: results: {}", place.said());
         }
         print(args, report)?;
         Ok(outcome(report))
@@ -74,12 +76,11 @@ impl Ending {
 }
 
 /// Where files go, if any are asked for.
-fn directory(args: &Args, input: &Input, plan: &Plan) -> Option<PathBuf> {
+fn place(args: &Args, input: &Input, plan: &Plan, manifest: &Manifest) -> Option<Place> {
     let logs = plan.jobs.iter().any(|job| job.logs.any());
-    args.out.clone().or_else(|| {
-        let name = results::file_name(&input.stem);
-        logs.then(|| Path::new("results").join(name))
-    })
+    let name = output::file_name(&input.stem);
+    let place = || Place::new(args.out.as_deref(), &name, manifest);
+    (logs || args.out.is_some()).then(place)
 }
 
 /// What the results depend on: the jobs as they were read, and `of_device`, an
@@ -114,7 +115,7 @@ fn write(
     mut dir: ResultDir,
     report: &Report<'_>,
     json: &str,
-    logs: Vec<(String, String)>,
+    more: Vec<(String, String)>,
 ) -> Result<(), Failure> {
     let mut put = |name: &str, text: &str| {
         dir.write(name, text.as_bytes())
@@ -122,7 +123,7 @@ fn write(
     };
     put("fio.json", json)?;
     put("fio.txt", &fio::to_text(report))?;
-    for (name, text) in logs {
+    for (name, text) in more {
         // A prefix may be a path of the machine that the job file was made on.
         let name = name.rsplit('/').next().unwrap_or(&name);
         put(name, &text)?;

@@ -21,6 +21,7 @@ use zonelab_lab::output;
 use crate::conditions::ConditionArgs;
 use crate::devices::HostArgs;
 use crate::exit::{Exit, Failure};
+use crate::host_state::HostState;
 use crate::trace;
 
 use ending::{Ending, configuration};
@@ -82,7 +83,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Also write results and logs to a directory [default, if the jobs write
-    /// logs: results/NAME]
+    /// logs: results/NAME/HASH, to which results/NAME/latest leads]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Replace results of another configuration in that directory
@@ -212,6 +213,7 @@ pub(crate) fn fio(args: &Args) -> Result<Exit, Failure> {
     let configuration = configuration(&input, target.configuration(args));
     let ending = Ending::new(args, &input, &plan, &configuration)?;
     let interrupt = interruptible()?;
+    let mut host = HostState::of_real(&device);
     let Ran {
         run,
         lost,
@@ -219,13 +221,16 @@ pub(crate) fn fio(args: &Args) -> Result<Exit, Failure> {
         zones,
         ..
     } = target.run(&plan, args.seed, false, &interrupt)?;
+    if let Some(host) = &mut host {
+        host.after();
+    }
     let mut report = Report::new(file, &plan, &run, &device, args.seed);
     report.lost = report.lost.or(lost);
     put_more(args, &run)?;
     if let (Some(path), Some(zones)) = (&args.zone_report, &zones) {
         put_zones(path, zones)?;
     }
-    let exit = ending.put(args, &plan, &run, &report)?;
+    let exit = ending.put(args, (&plan, host.as_ref()), &run, &report)?;
     match left {
         Some(error) => Err(crate::devices::gone(error)),
         None => Ok(exit),

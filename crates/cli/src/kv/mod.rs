@@ -19,6 +19,7 @@ use zonelab_ssd::profile::{Profile, to_toml};
 use crate::conditions::{self, ConditionArgs};
 use crate::devices::{self, HostArgs, Named};
 use crate::exit::{Exit, Failure};
+use crate::host_state::{self, HostState};
 use crate::{console, files, profiles, results};
 
 /// Options of `kv`.
@@ -188,13 +189,13 @@ fn destination<'a>(
     args: &'a Args,
     configuration: serde_json::Value,
 ) -> Option<results::Destination<'a>> {
-    Some(results::Destination {
-        path: args.out.as_deref()?,
-        seed: args.seed,
-        force: args.force,
+    let out = args.out.as_deref()?;
+    Some(results::Destination::new(
+        (Some(out), &args.workload),
+        (args.seed, args.force),
         configuration,
-        trace_file: None,
-    })
+        (None, false),
+    ))
 }
 
 fn emulated(
@@ -220,6 +221,7 @@ fn emulated(
         .conditions
         .drive(&profile.config)
         .map_err(unfit)?;
+    let mut host = HostState::of_real(&args.device);
     let progress = Progress::new(args.quiet)?;
     let stop = StopSignal::default();
     let surroundings = Surroundings {
@@ -232,6 +234,9 @@ fn emulated(
     };
     let Alone { run, end, wear } =
         kv::run_alone(drive, way, template, surroundings).map_err(unfit)?;
+    if let Some(host) = &mut host {
+        host.after();
+    }
     progress.clear();
     if way == Way::Real && !args.quiet {
         let late = zonelab_config::units::fmt_duration(end.lateness_max.0);
@@ -253,7 +258,7 @@ fn emulated(
         seed: args.seed,
         interrupted: progress.is_interrupted(),
     };
-    finish(args, to.as_ref(), &report)
+    finish(args, (to.as_ref(), host.as_ref()), &report)
 }
 
 fn configuration(
@@ -271,7 +276,7 @@ fn configuration(
 /// Writes and prints what there is, and says how it ended.
 fn finish(
     args: &Args,
-    to: Option<&results::Destination<'_>>,
+    (to, host): (Option<&results::Destination<'_>>, Option<&HostState>),
     report: &Report<'_>,
 ) -> Result<Exit, Failure> {
     let json = kv::to_json(report);
@@ -281,11 +286,11 @@ fn finish(
             colour: false,
         };
         let text = kv::to_text(report, &plain);
-        results::put_all(
-            to,
-            &[("kv.json", json.as_bytes()), ("kv.txt", text.as_bytes())],
-        )?;
-        eprintln!("zonelab: results: {}", to.path.display());
+        let host = host.map(HostState::to_json);
+        let mut files = vec![("kv.json", json.as_bytes()), ("kv.txt", text.as_bytes())];
+        files.extend(host.iter().map(|text| (host_state::FILE, text.as_bytes())));
+        results::put_all(to, &files)?;
+        eprintln!("zonelab: results: {}", to.place.said());
     }
     if args.json {
         console::print(&json)?;

@@ -8,6 +8,7 @@ use zonelab_lab::kv::{KvJob, KvTemplate, Report, Surroundings};
 use super::{Args, Progress, destination, finish};
 use crate::devices;
 use crate::exit::{Exit, Failure};
+use crate::host_state::HostState;
 use crate::results;
 
 pub(super) fn kv(args: &Args, template: &KvTemplate, address: Address) -> Result<Exit, Failure> {
@@ -40,6 +41,7 @@ pub(super) fn kv(args: &Args, template: &KvTemplate, address: Address) -> Result
         stop: stop.clone(),
         seed: args.seed,
     };
+    let mut host = HostState::before(&args.device);
     let mut job = KvJob::new(&template, surroundings, false);
     let clock = RealClock::sharing(device.clock());
     let start = clock.now();
@@ -47,6 +49,7 @@ pub(super) fn kv(args: &Args, template: &KvTemplate, address: Address) -> Result
     reactor.add(&mut job, queue, CoreId(0), start);
     reactor.run();
     progress.clear();
+    host.after();
     device
         .close()
         .and_then(devices::leave)
@@ -70,5 +73,5 @@ pub(super) fn kv(args: &Args, template: &KvTemplate, address: Address) -> Result
         seed: args.seed,
         interrupted: progress.is_interrupted(),
     };
-    finish(args, to.as_ref(), &report)
+    finish(args, (to.as_ref(), Some(&host)), &report)
 }

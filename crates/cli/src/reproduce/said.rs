@@ -1,6 +1,7 @@
 //! What is said of a run besides its results.
 
 use super::{Plan, Ran};
+use crate::host_state::HostState;
 use crate::session::Finished;
 
 /// Failed jobs that the report names.
@@ -55,8 +56,18 @@ pub(super) fn notices(plan: &Plan<'_>, ran: &Ran, failures: &[String]) -> Vec<St
             "Quick: what is steady was run for a shorter time. Rare latencies need the whole run.",
         ),
     ];
+    let repeats = ran.finished.iter().map(|one| one.experiment.repeats);
+    let repeated = repeats.max().filter(|&repeats| repeats > 1).map(|repeats| {
+        format!(
+            "Points were run {repeats} times, with seeds of their own. Values are means, bands \
+             and what stands behind ± are 95 % confidence intervals of them; what happened \
+             inside a run is shown of the first."
+        )
+    });
     let holds = notices.into_iter().filter(|(holds, _)| *holds);
     let mut notices: Vec<String> = holds.map(|(_, text)| text.to_owned()).collect();
+    notices.extend(repeated);
+    notices.extend(ran.host.as_ref().map(HostState::words));
     notices.extend(
         ran.lost
             .as_ref()

@@ -1,9 +1,10 @@
 //! What a person sees at the end of a run.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use zonelab_host::stats::Latency;
+use zonelab_lab::difference::Difference;
+use zonelab_lab::output::Place;
 use zonelab_lab::rows::{Row, Summary};
 use zonelab_lab::table::{self, Cell, Column, Style, Table};
 
@@ -15,6 +16,7 @@ use crate::session::Finished;
 pub(super) struct Shown<'a> {
     pub(super) finished: &'a [Finished],
     pub(super) rows: &'a [Row],
+    pub(super) differences: &'a [Difference],
     pub(super) summary: &'a Summary,
     /// Every row, before the page that sums them up.
     pub(super) every_row: bool,
@@ -23,10 +25,11 @@ pub(super) struct Shown<'a> {
 }
 
 /// What a person sees.
-pub(super) fn text(shown: &Shown<'_>, path: &Path, figures: &[String]) -> String {
+pub(super) fn text(shown: &Shown<'_>, place: &Place, figures: &[String]) -> String {
     let Shown {
         finished,
         rows,
+        differences,
         summary,
         every_row,
         is_partial,
@@ -50,6 +53,7 @@ pub(super) fn text(shown: &Shown<'_>, path: &Path, figures: &[String]) -> String
     if !rows.is_empty() && every_row {
         text.push_str(&table::comparison(rows, summary, &style));
     }
+    text.push_str(&table::differences(differences, &style));
     if !rows.is_empty() {
         text.push_str(table::page(rows, summary, &style).trim_end());
         text.push('\n');
@@ -64,7 +68,8 @@ pub(super) fn text(shown: &Shown<'_>, path: &Path, figures: &[String]) -> String
         text.push_str(&late);
     }
     // Writing to a string does not fail.
-    let _ = writeln!(text, "\nresults: {}", path.display());
+    let path = place.path();
+    let _ = writeln!(text, "\nresults: {}", place.said());
     for figure in figures.iter().filter(|_| every_row) {
         let _ = writeln!(text, "figure:  {}", path.join(figure).display());
     }
@@ -93,7 +98,7 @@ fn lateness(finished: &[Finished]) -> Option<String> {
 fn measured(one: &Finished, style: &Style) -> String {
     let mut table = Table::new([
         Column::text("series"),
-        Column::number(&one.experiment.axis.name),
+        Column::number(&one.experiment.axis.heading()),
         Column::text("job"),
         Column::number("ops"),
         Column::number("KIOPS"),
@@ -105,18 +110,19 @@ fn measured(one: &Finished, style: &Style) -> String {
     ]);
     for result in &one.results {
         for job in &result.jobs {
-            let value = |metric: &str| {
+            let of = |metric: &str, unit: &str| {
+                let half = job.statistics(metric).and_then(|of| of.half_width);
                 let value = job.metrics.get(metric);
-                value.map_or(String::from("-"), table::number)
+                value.map_or(String::from("-"), |value| {
+                    table::measured(value, half, unit)
+                })
             };
-            let time = |metric: &str| {
-                let us = job.metrics.get(metric);
-                us.map_or(String::from("-"), table::microseconds)
-            };
+            let value = |metric: &str| of(metric, "");
+            let time = |metric: &str| of(metric, "us");
             table.push(
                 [
                     result.series.clone(),
-                    result.x.text.clone(),
+                    one.experiment.axis.shown(&result.x),
                     job.name.clone(),
                     job.metrics
                         .get("ops")

@@ -74,6 +74,7 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
     assert_eq!(
         one.keys().map(String::as_str).collect::<Vec<_>>(),
         [
+            "inputs.json",
             "manifest.json",
             "points.csv",
             "points.json",

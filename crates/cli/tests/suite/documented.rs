@@ -40,6 +40,14 @@ jobs = ["write"]
 [[compare]]
 job = "write"
 metrics = ["kiops", "lat_p95_us"]
+[[series]]
+name = "again"
+jobs = ["write"]
+[[difference]]
+series = "again"
+baseline = "alone"
+job = "write"
+metrics = ["kiops"]
 [[check]]
 says = "three writers are slower than one"
 smaller = { series = "alone", x = 3, job = "write", metric = "kiops" }
@@ -52,8 +60,13 @@ at_least = 0.1
 
 /// The table of a file: names, and whether they may be absent.
 fn documented(file: &str) -> Vec<(String, bool)> {
-    let heading = format!("\n## `{file}`\n");
-    let (_, section) = DOCUMENT.split_once(&heading).expect(file);
+    below(&format!("\n## `{file}`\n"))
+}
+
+/// The table below a heading.
+fn below(heading: &str) -> Vec<(String, bool)> {
+    let file = heading.trim();
+    let (_, section) = DOCUMENT.split_once(heading).expect(file);
     let section = section.split("\n## ").next().unwrap_or_default();
     let lines = section.lines().filter_map(|line| line.strip_prefix("| `"));
     lines
@@ -102,21 +115,44 @@ fn every_column_and_key_is_documented() {
     let code = output.status.code();
     assert!(matches!(code, Some(0 | 1)), "{}", stderr(&output));
     let read_of = |out: &str, name: &str| scratch.read(&format!("{out}/{name}"));
-    let read = |name: &str| read_of("out", name);
+    let again = ["run", &file, "--repeats", "2", "--out", "again"];
+    let output = scratch.zonelab(&again);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let columns = |out: &str, name: &str| -> Vec<String> {
+        let text = read_of(out, name);
+        let head = text.lines().next().unwrap_or_default().split(',');
+        head.map(str::to_owned).collect()
+    };
+    let names = |table: Vec<(String, bool)>| -> Vec<String> {
+        table.into_iter().map(|(name, _)| name).collect()
+    };
+    let of_repeats = names(below("\n## With repeats\n"));
     for name in ["rows.csv", "points.csv"] {
-        let text = read(name);
-        let columns: Vec<_> = text.lines().next().unwrap_or_default().split(',').collect();
-        let names = documented(name);
-        let names: Vec<_> = names.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(columns, names, "{name}");
+        let own = names(documented(name));
+        assert_eq!(columns("out", name), own, "{name}");
+        assert_eq!(
+            columns("again", name),
+            [own, of_repeats.clone()].concat(),
+            "{name}"
+        );
     }
-    for name in ["rows.json", "points.json", "manifest.json"] {
+    for name in ["repeats.csv", "differences.csv"] {
+        assert_eq!(columns("again", name), names(documented(name)), "{name}");
+    }
+    for name in ["rows.json", "points.json", "manifest.json", "host.json"] {
         let mut found = BTreeSet::new();
+        // A file of its own, in real time only.
+        let usual = if name == "host.json" { "real" } else { "out" };
+        let read = |name: &str| read_of(usual, name);
         paths(&serde_json::from_str(&read(name)).unwrap(), "", &mut found);
         let names = documented(name);
         let mut in_real_time = BTreeSet::new();
         let value = serde_json::from_str(&read_of("real", name)).unwrap();
         paths(&value, "", &mut in_real_time);
+        if usual == "out" {
+            let value = serde_json::from_str(&read_of("again", name)).unwrap();
+            paths(&value, "", &mut in_real_time);
+        }
         for path in found.union(&in_real_time) {
             // Of what is null or empty, what is below is not there.
             let below = [format!("{path}."), format!("{path}[]")];

@@ -6,6 +6,7 @@
 )]
 
 mod bench;
+mod bundle;
 mod calibrate;
 mod command;
 mod conditions;
@@ -22,6 +23,8 @@ mod keys;
 mod kv;
 mod nvme;
 mod nvme_commands;
+mod repeats;
+mod result_directories;
 mod run_devices;
 mod run_ftl;
 mod run_pcie;
@@ -30,4 +33,5 @@ mod search;
 mod serve_ftl;
 mod serve_web;
 mod store;
+mod sweep;
 mod traces;

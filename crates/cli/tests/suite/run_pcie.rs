@@ -149,6 +149,7 @@ fn a_trace_through_the_driver_has_the_names_of_the_jobs() {
         "--trace",
         "--trace-point",
         "beside,3",
+        "--uncompressed",
         "--out",
         "out",
     ];

@@ -42,10 +42,10 @@ fn a_newcomer_sees_what_delays_a_read_in_one_line() {
         "{stdout}"
     );
     assert!(stdout.contains("ui.perfetto.dev"), "{stdout}");
-    let files = scratch.files("results/reset-under-reads-trace");
+    let files = scratch.files("results/reset-under-reads-trace/latest");
     assert_eq!(
         files.keys().collect::<Vec<_>>(),
-        ["manifest.json", "trace.pftrace", "zone-history.csv"]
+        ["manifest.json", "trace.pftrace.gz", "zone-history.csv"]
     );
     let history = String::from_utf8(files["zone-history.csv"].clone()).unwrap();
     assert!(
@@ -92,25 +92,60 @@ fn tracing_changes_no_result_and_threads_change_no_trace() {
     let one = run("one", &["--trace", "--threads", "1"]);
     assert_eq!(one, run("two", &["--trace", "--threads", "2"]));
     for (name, bytes) in &plain {
-        // The manifest lists the traces as well.
-        assert!(name == "manifest.json" || one[name] == *bytes, "{name}");
+        // The manifest lists the traces as well, and the command asks for them.
+        let differs = ["manifest.json", "inputs.json"].contains(&name.as_str());
+        assert!(differs || one[name] == *bytes, "{name}");
     }
     let traces: Vec<_> = one
         .keys()
         .filter(|name| name.starts_with("traces/"))
         .collect();
     assert_eq!(traces.len(), 8, "{traces:?}");
-    assert!(traces.contains(&&"traces/reset-under-reads-all_at_once-8.pftrace".to_owned()));
+    assert!(traces.contains(&&"traces/reset-under-reads-all_at_once-8.pftrace.gz".to_owned()));
     let single = run(
         "single",
-        &["--trace=my.pftrace", "--trace-point", "all at once,8"],
+        &["--trace=my.pftrace.gz", "--trace-point", "all at once,8"],
     );
     assert_eq!(
         single.keys().collect::<Vec<_>>(),
         plain.keys().collect::<Vec<_>>()
     );
-    let file = std::fs::read(scratch.0.join("my.pftrace")).unwrap();
-    assert!(file == one["traces/reset-under-reads-all_at_once-8.pftrace"]);
+    let file = std::fs::read(scratch.0.join("my.pftrace.gz")).unwrap();
+    assert!(file == one["traces/reset-under-reads-all_at_once-8.pftrace.gz"]);
+}
+
+#[test]
+fn a_slow_command_is_explained_also_where_no_trace_is_kept() {
+    let scratch = Scratch::new("trace-without");
+    let ask = |more: &[&str]| {
+        let fixed = [
+            "trace",
+            "reset-under-reads",
+            "--slowest",
+            "2",
+            "--json",
+            "--force",
+        ];
+        let output = scratch.zonelab(&[&fixed[..], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
+    };
+    let value = ask(&["--without", "reset"]);
+    let slowest = &value["slowest"][0];
+    assert_eq!(slowest["command"], "read 16 KiB zone 7 @3900952");
+    assert_eq!(slowest["latency_ns"], 77_070_000);
+    assert_eq!(slowest["account"]["flash_ns"], 85_000);
+    assert_eq!(slowest["account"]["by_cause_ns"]["reset-erase"], 76_985_000);
+    assert_eq!(slowest["without_ns"]["reset-erase"], 85_000);
+    assert_eq!(slowest["without_all_ns"], 85_000);
+    assert_eq!(value["slowest"].as_array().map(Vec::len), Some(2));
+    let next_to_nothing = ask(&["--without", "reset", "--trace-limit", "1"]);
+    assert_eq!(next_to_nothing["slowest"], value["slowest"]);
+    // Of a cause that it did not meet nothing can be said but that.
+    assert_eq!(
+        ask(&["--without", "finish"])["slowest"][0]["without_ns"],
+        serde_json::json!({})
+    );
 }
 
 #[test]
@@ -154,6 +189,10 @@ fn mistakes_are_usage_errors_that_name_the_points() {
         (&["run", "C10a", "--trace"], "at most 16 points"),
         (&["run", "C10a", "--trace-point", "a,1"], "--trace"),
         (&["trace", "reset-under-reads", "--trace-for", "5"], "5"),
+        (
+            &["trace", "reset-under-reads", "--without", "weather"],
+            "there is no such cause",
+        ),
     ];
     for (args, says) in cases {
         let output = scratch.zonelab(args);
@@ -164,23 +203,28 @@ fn mistakes_are_usage_errors_that_name_the_points() {
     assert!(!scratch.0.join("results").exists(), "nothing is written");
 }
 
-/// The trace of one point does not silently take the place of another's.
+/// The trace of one point does not take the place of another's.
 #[test]
-fn a_trace_of_another_point_is_not_overwritten_unless_asked_to() {
+fn traces_of_two_points_stay_beside_each_other() {
     let scratch = Scratch::new("trace-again");
     let trace = |more: &[&str]| {
         let output = scratch.zonelab(&[&["trace", "reset-under-reads"], more].concat());
         output.status.code()
     };
     let other = ["--point", "preemptive,8"];
-    let file = "results/reset-under-reads-trace/trace.pftrace";
+    let results = scratch.0.join("results/reset-under-reads-trace");
+    let newest = || std::fs::read_link(results.join("latest")).unwrap();
     assert_eq!(trace(&[]), Some(0));
-    let first = std::fs::read(scratch.0.join(file)).unwrap();
+    let first = newest();
+    let bytes = std::fs::read(results.join(&first).join("trace.pftrace.gz")).unwrap();
     assert_eq!(trace(&[]), Some(0), "the same again");
-    assert_eq!(trace(&other), Some(4));
-    assert_eq!(std::fs::read(scratch.0.join(file)).unwrap(), first);
-    assert_eq!(trace(&[&other[..], &["--force"]].concat()), Some(0));
-    assert_ne!(std::fs::read(scratch.0.join(file)).unwrap(), first);
+    assert_eq!(newest(), first);
+    assert_eq!(trace(&other), Some(0));
+    assert_ne!(newest(), first);
+    let kept = std::fs::read(results.join(&first).join("trace.pftrace.gz")).unwrap();
+    assert_eq!(kept, bytes);
+    let others = std::fs::read(results.join("latest/trace.pftrace.gz")).unwrap();
+    assert_ne!(others, bytes);
 }
 
 #[test]
