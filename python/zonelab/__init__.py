@@ -1,0 +1,96 @@
+"""A laboratory for zoned (ZNS) SSDs.
+
+>>> import zonelab
+>>> results = zonelab.run("C10a", quick=True)
+>>> results.points.to_pandas()
+
+What there is, with examples: ``docs/python.md``.
+"""
+
+from zonelab import policies
+from zonelab._native import (
+    AllocationRequest,
+    Completion,
+    Drive,
+    Experiment,
+    Figure,
+    Frame,
+    FreeElement,
+    FreeZone,
+    InvalidZone,
+    JobReport,
+    Policies,
+    Profile,
+    ResetView,
+    Results,
+    Sweep,
+    SweepResults,
+    SweepStore,
+    Trace,
+    VictimZone,
+    __version__,
+    experiments,
+    fio,
+    kv,
+    m_inter,
+    profiles,
+    reproduce,
+    run,
+    run_batch,
+    simulate,
+    to_toml,
+)
+from zonelab._sweeping import sweep
+from zonelab.errors import (
+    CommandFailed,
+    DeviceError,
+    EnvironmentFailure,
+    InvalidInput,
+    PolicyError,
+    Problem,
+    UsageError,
+    ZonelabError,
+)
+
+__all__ = [
+    "AllocationRequest",
+    "CommandFailed",
+    "Completion",
+    "DeviceError",
+    "Drive",
+    "EnvironmentFailure",
+    "Experiment",
+    "Figure",
+    "Frame",
+    "FreeElement",
+    "FreeZone",
+    "InvalidInput",
+    "InvalidZone",
+    "JobReport",
+    "Policies",
+    "PolicyError",
+    "Problem",
+    "Profile",
+    "ResetView",
+    "Results",
+    "Sweep",
+    "SweepResults",
+    "SweepStore",
+    "Trace",
+    "UsageError",
+    "VictimZone",
+    "ZonelabError",
+    "__version__",
+    "experiments",
+    "fio",
+    "kv",
+    "m_inter",
+    "policies",
+    "profiles",
+    "reproduce",
+    "run",
+    "run_batch",
+    "simulate",
+    "sweep",
+    "to_toml",
+]
