@@ -8,6 +8,7 @@ mod fuzz;
 mod gaps;
 mod guest;
 mod nightly;
+mod python;
 mod steps;
 mod tiers;
 mod verdicts;
@@ -37,7 +38,7 @@ Chores of the zonelab workspace.
       until one fails or it is interrupted.
   cargo xtask verdicts [--write] [RESULTS_DIR]
       Compares what the documents say of all results with what a whole run came
-      to, in results/reproduce unless named; with --write, writes it there. First
+      to, in results/reproduce/latest unless named; with --write, writes it there. First
       does what `gaps` does.
   cargo xtask gaps [--write]
       Compares what the documents of the models say was tried for statements that

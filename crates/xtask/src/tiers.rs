@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 
 use crate::steps::{self, Policy, Step};
-use crate::{USAGE, cargo, guest, root, target, verdicts, web};
+use crate::{USAGE, cargo, guest, python, root, target, verdicts, web};
 
 /// The tiers there are, and what is in them.
 const TIERS: &[(&str, &str)] = &[
@@ -22,19 +22,23 @@ const TIERS: &[(&str, &str)] = &[
         "the same jobs in virtual time and on the drive served in real time; the machine must \
          be at rest",
     ),
-    ("web", "the report of `reproduce --quick` in a browser"),
+    (
+        "web",
+        "the report of `reproduce --quick`, the page of a sweep, in a browser",
+    ),
     (
         "guest",
         "Linux kernels and their tools with a zoned drive, in an emulated machine",
+    ),
+    (
+        "python",
+        "the Python package, installed by pip: types, tests, sweeps under Dask, notebooks",
     ),
     (
         "verdicts",
         "all published results, whole, and what the documents say of them",
     ),
 ];
-
-/// Tiers that are planned: asked for by name, they should not look like a typo.
-const PLANNED: &[&str] = &["python"];
 
 /// Runs a tier.
 pub(crate) fn chore(args: &[String]) -> Result<u8> {
@@ -73,6 +77,13 @@ pub(crate) fn chore(args: &[String]) -> Result<u8> {
                 strict: true,
             },
         ),
+        "python" => steps::run(
+            python::steps(is_ci()),
+            Policy {
+                keep_going,
+                strict: true,
+            },
+        ),
         "agreement" => steps::run(agreement(), policy(keep_going)),
         "verdicts" => steps::run(verdicts::steps(), policy(keep_going)),
         other => {
@@ -83,11 +94,10 @@ pub(crate) fn chore(args: &[String]) -> Result<u8> {
 }
 
 fn no_such_tier(name: &str) -> String {
-    let why = match PLANNED.contains(&name) {
-        true => "does not exist yet",
-        false => "does not exist",
-    };
-    format!("cargo xtask test: the tier `{name}` {why}\n\n{}", tiers())
+    format!(
+        "cargo xtask test: the tier `{name}` does not exist\n\n{}",
+        tiers()
+    )
 }
 
 fn tiers() -> String {
@@ -172,6 +182,22 @@ fn adding(component: &'static str) -> &'static str {
     }
 }
 
+/// What cargo is told to check or run a test of `zonelab` that only a feature makes. Both
+/// tiers with such tests say the same of the rest, and it is what the tier `fast` has built:
+/// without `--workspace` other features of the libraries would be chosen, and with one of the
+/// two features each the program would be built twice.
+fn of_the_program(command: &'static str, test: &'static str) -> Vec<&'static str> {
+    let features = "zonelab/real-fio,zonelab/real-time";
+    vec![
+        command,
+        "--workspace",
+        "--features",
+        features,
+        "--test",
+        test,
+    ]
+}
+
 /// What the tier `fio` needs besides Rust.
 const FIO_PROGRAMS: [&str; 2] = ["fio", "python3"];
 /// How to get it, on Debian and its relatives.
@@ -203,29 +229,16 @@ fn fio(install: bool, has: impl Fn(&str) -> bool) -> Vec<Step> {
             missing: None,
         });
     }
-    let tests = [
-        "test",
-        "-p",
-        "zonelab",
-        "--features",
-        "real-fio",
-        "--test",
-        "real_fio",
-    ];
-    let lints = [
-        "clippy",
-        "-p",
-        "zonelab",
-        "--features",
-        "real-fio",
-        "--all-targets",
-    ];
+    let (lints, tests) = (
+        of_the_program("clippy", "real_fio"),
+        of_the_program("test", "real_fio"),
+    );
     for (name, args, needs_fio) in [
-        ("lints of these tests", &lints[..], false),
-        ("tests beside the real fio", &tests[..], true),
+        ("lints of these tests", lints, false),
+        ("tests beside the real fio", tests, true),
     ] {
         let mut command = cargo();
-        command.args(args).current_dir(root());
+        command.args(&args).current_dir(root());
         if !needs_fio {
             command.args(["--", "-D", "warnings"]);
         }
@@ -241,27 +254,12 @@ fn fio(install: bool, has: impl Fn(&str) -> bool) -> Vec<Step> {
 /// The steps of the tier `agreement`.
 fn agreement() -> Vec<Step> {
     let lints = [
-        "clippy",
-        "-p",
-        "zonelab",
-        "--features",
-        "real-time",
-        "--test",
-        "agreement",
-        "--",
-        "-D",
-        "warnings",
-    ];
+        &of_the_program("clippy", "agreement")[..],
+        &["--", "-D", "warnings"],
+    ]
+    .concat();
     let program = ["build", "--release", "--quiet", "--package", "zonelab"];
-    let tests = [
-        "test",
-        "-p",
-        "zonelab",
-        "--features",
-        "real-time",
-        "--test",
-        "agreement",
-    ];
+    let tests = of_the_program("test", "agreement");
     let mut tests = Step::cargo("virtual and real time", &tests);
     // It would take longer than the drive if it were compiled for debugging.
     tests
@@ -340,13 +338,11 @@ mod tests {
 
     #[test]
     fn tiers_that_do_not_exist_are_refused_with_those_that_do() {
-        for (name, why) in [
-            ("python", "does not exist yet"),
-            ("fats", "does not exist\n"),
-        ] {
-            let text = no_such_tier(name);
-            let names_tiers = TIERS.iter().all(|(name, _)| text.contains(name));
-            assert!(text.contains(why) && names_tiers, "{text}");
-        }
+        let text = no_such_tier("fats");
+        let names_tiers = TIERS.iter().all(|(name, _)| text.contains(name));
+        assert!(
+            text.contains("`fats` does not exist\n") && names_tiers,
+            "{text}"
+        );
     }
 }

@@ -58,7 +58,7 @@ impl Extent {
 }
 
 /// Where results are unless a directory is named.
-const RESULTS: &str = "results/reproduce";
+const RESULTS: &str = "results/reproduce/latest";
 /// Where the tier `verdicts` puts them, below the root.
 const TIER_RESULTS: &str = "target/verdicts";
 

@@ -12,6 +12,9 @@ const BROWSERS: [&str; 4] = [
 ];
 /// What installs one, and a font, on Debian.
 const INSTALL: &str = "apt-get install --no-install-recommends chromium fonts-dejavu-core";
+/// What makes the tests in `tests/web`, and their names.
+const FEATURE: &str = "zonelab-web-tests/browser";
+const TESTS: [&str; 4] = ["explore", "live", "made", "report"];
 
 /// The steps; with `install`, a missing browser is installed first.
 pub(crate) fn steps(install: bool) -> Vec<Step> {
@@ -34,26 +37,22 @@ fn plan(has_browser: bool, install: bool) -> Vec<Step> {
         .command
         .args(["reproduce", "--quick", "--quiet", "--force", "--out"])
         .arg(&results);
-    let manifest = ["--manifest-path", "tests/web/Cargo.toml"];
-    let format = Step::cargo(
-        "formatting",
-        &[&["fmt"], &manifest[..], &["--check"]].concat(),
-    );
-    let lints = [
-        &["clippy"],
-        &manifest[..],
-        &["--all-targets", "--", "-D", "warnings"],
-    ]
-    .concat();
-    let lints = Step::cargo("lints", &lints);
-    let mut tests = Step::cargo("tests in a browser", &[&["test"], &manifest[..]].concat());
+    // The rest of the workspace as the tier `fast` has built it.
+    let tests = ["--workspace", "--features", FEATURE];
+    let tests: Vec<&str> = tests
+        .into_iter()
+        .chain(TESTS.iter().flat_map(|name| ["--test", name]))
+        .collect();
+    let lints = [&["clippy"], &tests[..], &["--", "-D", "warnings"]].concat();
+    let lints = Step::cargo("lints of these tests", &lints);
+    let mut tests = Step::cargo("tests in a browser", &[&["test"], &tests[..]].concat());
     // The step before built it.
     tests
         .command
         .env("ZONELAB", target().join("release/zonelab"));
     tests.command.env("ZONELAB_REPORT", &results);
     tests.missing = (!has_browser && !install).then_some(INSTALL);
-    steps.extend([format, lints, report, tests]);
+    steps.extend([lints, report, tests]);
     steps
 }
 
@@ -67,11 +66,11 @@ mod tests {
 
     #[test]
     fn a_missing_browser_is_installed_or_named() {
-        let always = ["formatting", "lints", "report", "tests in a browser"];
+        let always = ["lints of these tests", "report", "tests in a browser"];
         assert_eq!(names(&plan(true, true)), always);
         let here = plan(false, false);
         assert_eq!(names(&here), always);
-        assert_eq!(here[3].missing, Some(INSTALL));
+        assert_eq!(here[2].missing, Some(INSTALL));
         let ci = plan(false, true);
         assert_eq!(names(&ci)[..2], ["package lists", "browser"]);
         assert!(ci.iter().all(|step| step.missing.is_none()));
@@ -82,10 +81,23 @@ mod tests {
     }
 
     #[test]
+    fn all_tests_are_named() {
+        let directory = root().join("tests/web/tests");
+        let files = std::fs::read_dir(directory).expect("it is there");
+        let paths = files.map(|file| file.expect("it can be listed").path());
+        let mut names: Vec<String> = paths
+            .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+            .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
+            .collect();
+        names.sort_unstable();
+        assert_eq!(names, TESTS);
+    }
+
+    #[test]
     fn the_tests_read_the_report_that_was_made() {
         let steps = plan(true, false);
-        let out = steps[2].command.get_args().last().unwrap();
-        let mut variables = steps[3].command.get_envs();
+        let out = steps[1].command.get_args().last().unwrap();
+        let mut variables = steps[2].command.get_envs();
         assert!(variables.any(|variable| variable == ("ZONELAB_REPORT".as_ref(), Some(out))));
     }
 }

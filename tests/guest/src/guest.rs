@@ -12,10 +12,13 @@ use crate::monitor::Monitor;
 use crate::qemu::{self, Chassis, Machine};
 use crate::{Disk, Image, image};
 
-/// How long a guest may take to boot: ten times what it takes.
-const BOOT: Duration = Duration::from_secs(240);
-/// How long a script may take, unless the caller says otherwise.
-const LIMIT: Duration = Duration::from_secs(60);
+/// How long a guest may take to boot: thirty times what it takes where it has a core.
+const BOOT: Duration = Duration::from_secs(600);
+/// How long a script may take, unless the caller says otherwise. Most take less than a
+/// second; it is longer than the kernel waits before it complains of a task that hangs.
+const LIMIT: Duration = Duration::from_secs(240);
+/// Looks at whether QEMU has traced something, five a second.
+const TRACE_LOOKS: u32 = 1200;
 /// Exit code of `timeout` if it ended the script.
 const TIMED_OUT: i32 = 124;
 
@@ -87,7 +90,7 @@ impl Guest {
         })
     }
 
-    /// Runs a script of the shell for at most a minute.
+    /// Runs a script of the shell for at most four minutes.
     ///
     /// # Errors
     ///
@@ -232,17 +235,44 @@ impl Guest {
         event: &str,
         f: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<(usize, T)> {
+        let file = self.trace(event)?;
+        let done = f(self);
+        self.monitor.trace(None)?;
+        let log = std::fs::read_to_string(&file)?;
+        let count = log.lines().filter(|line| line.contains(event)).count();
+        Ok((count, done?))
+    }
+
+    /// Runs `f`, and waits until QEMU has traced `event` since it began.
+    ///
+    /// # Errors
+    ///
+    /// There is no such event, it does not come within some minutes, or as `f`.
+    pub fn await_trace(
+        &mut self,
+        event: &str,
+        f: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let file = self.trace(event)?;
+        f(self)?;
+        for _ in 0..TRACE_LOOKS {
+            if std::fs::read_to_string(&file).is_ok_and(|text| text.contains(event)) {
+                return self.monitor.trace(None);
+            }
+            self.ok("sleep 0.2")?;
+        }
+        bail!("no {event} happens")
+    }
+
+    /// Has QEMU trace `event` to a file.
+    fn trace(&mut self, event: &str) -> Result<PathBuf> {
         // One for each time: QEMU goes on in a file that it knows.
         self.traces += 1;
         let name = format!("trace-{}.log", self.traces);
         let file = self.machine.console().with_file_name(name);
         let name = file.to_str().context("a path that is text")?;
         self.monitor.trace(Some((event, name)))?;
-        let done = f(self);
-        self.monitor.trace(None)?;
-        let log = std::fs::read_to_string(&file)?;
-        let count = log.lines().filter(|line| line.contains(event)).count();
-        Ok((count, done?))
+        Ok(file)
     }
 
     /// Removes the NVMe drive that QEMU emulates, as if it were pulled. No case can

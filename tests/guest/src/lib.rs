@@ -7,7 +7,9 @@
 
 pub mod console;
 pub mod drive;
+pub mod host;
 pub mod image;
+pub mod queues;
 
 mod channel;
 mod guest;
@@ -18,6 +20,7 @@ pub use drive::Drive;
 pub use guest::{Guest, Job, Output};
 pub use image::{Image, Kernel};
 pub use qemu::{Chassis, Disk};
+pub use queues::Queues;
 
 /// Address under which the guest reaches the loopback of its host.
 pub const HOST: &str = "10.0.2.2";

@@ -74,6 +74,7 @@ fn report(name: &str, change: impl Fn(&mut PointResult)) -> Result<PathBuf> {
         conditions: &Conditions::default(),
         on_point: &|_, _| (),
         interrupted: &|| false,
+        abandoned: &|| false,
     };
     let mut results = run::run(&points, &options)?
         .into_iter()
@@ -99,6 +100,7 @@ fn report(name: &str, change: impl Fn(&mut PointResult)) -> Result<PathBuf> {
         notices: vec![EVIL.to_owned()],
         sections: vec![Section {
             matrix: None,
+            differences: Vec::new(),
             experiment: &experiment,
             text: &text,
             command: EVIL.to_owned(),

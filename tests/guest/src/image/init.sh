@@ -18,7 +18,7 @@ ip link set lo up
 ip link set eth0 up
 ip address add 10.0.2.15/24 dev eth0
 ip route add default via 10.0.2.2
-echo 30 > /proc/sys/kernel/hung_task_timeout_secs
+echo 120 > /proc/sys/kernel/hung_task_timeout_secs
 mount -t debugfs debug /sys/kernel/debug
 echo nqn.2014-08.org.nvmexpress:uuid:5a4f4e45-4c41-4220-8755-455354000001 > /etc/nvme/hostnqn
 echo 5a4f4e45-4c41-4220-8755-455354000001 > /etc/nvme/hostid

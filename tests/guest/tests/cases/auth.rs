@@ -100,9 +100,8 @@ pub(crate) fn lets_the_kernel_in(guest: &mut Guest) -> Result<()> {
     // The kernel authenticates itself anew when it is given a key.
     guest.ok("dmesg -c > /dev/null")?;
     let attribute = format!("/sys/class/nvme/{name}/dhchap_secret");
-    guest.ok(&format!("echo {own} > {attribute}; sleep 1"))?;
-    let log = guest.ok("dmesg")?;
-    ensure!(log.contains("authenticated"), "{log}");
+    guest.ok(&format!("echo {own} > {attribute}"))?;
+    guest.ok("until dmesg | grep -q authenticated; do sleep 0.1; done")?;
     drive.reset_all(guest)?;
     served.disconnect(guest)
 }

@@ -62,7 +62,7 @@ pub(crate) fn scripts_and_limits(guest: &mut Guest, _: &Image) -> Result<()> {
     );
     let large = guest.ok("yes 0123456 | head -c 4194304")?;
     ensure!(large.len() == 4 << 20, "{} bytes came", large.len());
-    let error = guest.run_for(Duration::from_secs(2), "echo before; sleep 1000");
+    let error = guest.run_for(Duration::from_secs(5), "echo before; sleep 1000");
     let error = format!("{:#}", error.expect_err("it sleeps longer"));
     ensure!(
         error.contains("took longer") && error.contains("before"),
@@ -70,7 +70,7 @@ pub(crate) fn scripts_and_limits(guest: &mut Guest, _: &Image) -> Result<()> {
     );
     let job = guest.spawn("until [ -e /run/flag ]; do sleep 0.1; done; echo seen; exit 3")?;
     guest.ok("touch /run/flag")?;
-    let output = guest.wait(&job, Duration::from_secs(20))?;
+    let output = guest.wait(&job, Duration::from_secs(120))?;
     ensure!(output.code == 3 && output.text == "seen\n", "{output:?}");
     Ok(())
 }
@@ -81,13 +81,13 @@ pub(crate) fn loopback_of_the_host(guest: &mut Guest, _: &Image) -> Result<()> {
     let port = listener.local_addr()?.port();
     let peer = std::thread::spawn(move || -> Result<String> {
         let (mut stream, _) = listener.accept()?;
-        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+        stream.set_read_timeout(Some(Duration::from_secs(120)))?;
         let mut word = [0; 5];
         stream.read_exact(&mut word)?;
         stream.write_all(b"world\n")?;
         Ok(String::from_utf8_lossy(&word).into_owned())
     });
-    let answer = guest.ok(&format!("echo hello | nc -w 20 {HOST} {port}"))?;
+    let answer = guest.ok(&format!("echo hello | nc -w 120 {HOST} {port}"))?;
     ensure!(answer == "world\n", "{answer:?}");
     let word = peer.join().expect("the peer does not panic")?;
     ensure!(word == "hello", "{word:?}");

@@ -91,10 +91,14 @@ fn break_off(guest: &mut Guest, served: &Served) -> Result<()> {
     guest.ok(&format!("{{ {again}; }} > /scratch/request"))?;
     for second in [&again[..], terminate] {
         // At once, since we end as soon as we know.
+        // Open until the other end has closed it, so that its last words are captured.
         guest.ok(&format!(
             "{{ {second}; }} > /scratch/second
-             {{ cat /scratch/request; sleep 1; cat /scratch/second; sleep 1; }} |
-                 nc {host} {port} > /dev/null || true"
+             rm -f /scratch/closed
+             {{
+                 cat /scratch/request; sleep 1; cat /scratch/second
+                 until [ -e /scratch/closed ]; do sleep 0.1; done
+             }} | {{ nc {host} {port} > /dev/null; touch /scratch/closed; }}"
         ))?;
     }
     Ok(())

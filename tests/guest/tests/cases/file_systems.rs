@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use zonelab_guest_tests::drive::State;
 use zonelab_guest_tests::{Drive, Guest};
 
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(900);
 
 /// Large and small files, one that is removed, and one that is written over,
 /// so that the file system leaves holes in its zones.

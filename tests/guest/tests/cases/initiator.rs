@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use zonelab_guest_tests::{Drive, Guest};
+use zonelab_guest_tests::{Drive, Guest, host};
 
 use crate::served::program;
 use crate::target::{self, NQN};
@@ -40,8 +40,7 @@ pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
     pub(crate) fn new() -> Result<Self> {
-        let name = format!("zonelab-guest-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
+        let path = host::temporary("scratch");
         std::fs::create_dir_all(&path)?;
         Ok(Self(path))
     }

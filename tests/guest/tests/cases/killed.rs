@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use zonelab_guest_tests::drive::State;
-use zonelab_guest_tests::{Drive, Guest};
+use zonelab_guest_tests::{Drive, Guest, host};
 
 use super::file_systems::{make_btrfs, mount_btrfs};
 use super::served::Served;
 
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(900);
 /// The kernel tries again every second, and queues commands until then.
-pub(crate) const PATIENCE: &str = "--reconnect-delay=1 --ctrl-loss-tmo=120";
+pub(crate) const PATIENCE: &str = "--reconnect-delay=1 --ctrl-loss-tmo=600";
 /// Zones that are written at a time, each from its start.
 const WRITERS: u64 = 3;
 /// Pieces of 64 KiB that each zone has at least when the server is killed.
@@ -24,14 +24,11 @@ pub(crate) struct StoreFile(PathBuf);
 
 impl StoreFile {
     pub(crate) fn new(name: &str) -> Self {
-        let name = format!("zonelab-{name}-{}.store", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        // Of a run that was ended.
-        let _ = std::fs::remove_file(&path);
-        Self(path)
+        Self(host::temporary(&format!("{name}.store")))
     }
 
-    /// Serves the drive that is in it.
+    /// Serves the drive that is in it, on a port, or 0 for one that stays free if the
+    /// server ends.
     fn serve(&self, port: u64) -> Result<Served> {
         self.serve_with(port, &[])
     }
@@ -39,6 +36,10 @@ impl StoreFile {
     /// The same with more options.
     pub(crate) fn serve_with(&self, port: u64, options: &[&str]) -> Result<Served> {
         let path = self.0.to_str().context("the path of the store")?;
+        let port = match port {
+            0 => host::lasting_port()?.into(),
+            port => port,
+        };
         Served::start_at(port, &[&["--store", path], options].concat())
     }
 }

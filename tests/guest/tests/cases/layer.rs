@@ -4,7 +4,7 @@
 use anyhow::{Result, bail, ensure};
 use zonelab_guest_tests::Guest;
 
-use crate::passthrough::{LIMIT, ZONELAB, json, refuses};
+use crate::passthrough::{LIMIT, LOOKS, ZONELAB, json, refuses};
 use crate::pcie::{PcieCase, Way, bind, prepare, release};
 
 pub(crate) const CASES: &[(&str, PcieCase)] =
@@ -95,10 +95,10 @@ impl Layer {
         let before = guest.drive_writes()?;
         let jobs = self.jobs(
             "--name=killed --rw=randwrite --bs=4k --offset=64m --size=64m --iodepth=16 \
-             --fsync=64 --time_based --runtime=200",
+             --fsync=64 --time_based --runtime=900",
         );
         let job = guest.spawn(&format!("echo $$ > /run/pid\nexec {jobs}"))?;
-        for _ in 0..300 {
+        for _ in 0..LOOKS {
             if guest.drive_writes()? > before + 500 {
                 guest.ok("kill -KILL $(cat /run/pid)")?;
                 let output = guest.wait(&job, LIMIT)?;

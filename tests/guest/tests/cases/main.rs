@@ -1,12 +1,15 @@
 //! Linux kernels and their tools with a zoned drive: `cargo xtask test guest`.
 //!
-//! Each kernel is booted once, when its first case runs; a guest that a case
-//! breaks is replaced before the next. A case also fails if the kernel prints
-//! a fault of its own.
+//! Guests run side by side ([`crew`]), each booted when its first case runs; one that a
+//! case breaks is replaced before the next. A case also fails if the kernel prints a fault
+//! of its own.
+//!
+//! Cases share nothing but the host: files and ports that they make there are theirs alone.
 
 mod auth;
 mod blocks;
 mod boot;
+mod crew;
 mod dissected;
 mod file_systems;
 mod initiator;
@@ -23,12 +26,12 @@ mod vfio;
 mod workload;
 
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result, ensure};
-use libtest_mimic::{Arguments, Trial};
+use anyhow::Result;
+use crew::{Kind, Plan};
+use libtest_mimic::Arguments;
 use pcie::{PcieCase, Way};
-use zonelab_guest_tests::{Chassis, Disk, Drive, Guest, Image, Kernel, image};
+use zonelab_guest_tests::{Chassis, Drive, Guest, Image, Kernel, image};
 
 /// Cases about the guest itself.
 type BootCase = fn(&mut Guest, &Image) -> Result<()>;
@@ -88,6 +91,15 @@ const SERVED: &[(&str, ServedCase)] = &[
     ),
 ];
 
+/// Cases about the kernel's own target.
+const KERNEL: &[(&str, ServedCase)] = &[
+    ("target::of_the_kernel", target::of_the_kernel),
+    (
+        "initiator::uses_the_target_of_the_kernel",
+        initiator::uses_the_target_of_the_kernel,
+    ),
+];
+
 /// Cases for a kernel with in-band authentication, which 6.1 of Debian has not.
 const AUTH: &[(&str, ServedCase)] = &[
     (
@@ -113,71 +125,68 @@ const WITHOUT_AUTH: &[(&str, ServedCase)] = &[(
 )];
 
 fn main() -> ExitCode {
-    let mut arguments = Arguments::from_args();
-    // A guest takes a core, and ends with the thread that started it.
-    arguments.test_threads = Some(1);
-    let mut trials = Vec::new();
+    let mut plan = Plan::default();
     for kernel in Kernel::ALL {
         if let Ok(image) = Image::open(&image::directory(), kernel) {
             eprintln!("{}: Linux {}", kernel.name(), image.release);
         }
-        let machine = Arc::new(Machine::new(kernel, Chassis::Plain));
-        for &(name, case) in BOOT {
-            trials.push(trial(&machine, name, move |guest, image| {
-                case(guest, image)
-            }));
-        }
-        // What a kernel cannot do is no case for it.
-        let is_newer = kernel == Kernel::Backports;
-        let newer = if is_newer { BACKPORTS } else { &[] };
-        for &(name, case) in DRIVE.iter().chain(newer) {
-            trials.push(trial(&machine, name, move |guest, _| emulated(guest, case)));
-        }
-        for &(name, case) in DRIVE.iter().chain(newer) {
-            let name = format!("served::{name}");
-            trials.push(trial(&machine, &name, move |guest, _| {
-                served::on_a_drive(guest, case)
-            }));
-        }
-        let auth = if is_newer { AUTH } else { WITHOUT_AUTH };
-        // About fio, which is the same in both guests.
-        let jobs = if is_newer { &[] } else { served::jobs::CASES };
-        // About the layer more than about the kernel: one of the two is enough.
-        let (losses, placements) = match is_newer {
-            true => (served::ftl::losses::CASES, served::ftl::PLACEMENTS),
-            false => (&[][..], &[][..]),
+        on_a_plain_machine(&mut plan, kernel);
+        let kind = Kind {
+            kernel,
+            chassis: Chassis::Iommu,
         };
-        let served = [
-            SERVED,
-            served::faults::CASES,
-            served::features::CASES,
-            served::ftl::CASES,
-            losses,
-            placements,
-            jobs,
-            auth,
-        ];
-        for &(name, case) in served.into_iter().flatten() {
-            trials.push(trial(&machine, name, move |guest, _| case(guest)));
+        for case in vfio::CASES.iter().chain(layer::CASES).chain(pcie::CASES) {
+            handed_over(&mut plan, kind, &vfio::WAY, case);
         }
-        trials.push(trial(&machine, "target::of_the_kernel", |guest, _| {
-            target::of_the_kernel(guest)
-        }));
-        let name = "initiator::uses_the_target_of_the_kernel";
-        trials.push(trial(&machine, name, |guest, _| {
-            initiator::uses_the_target_of_the_kernel(guest)
-        }));
-        // The last case of each takes the drive away.
-        for &(name, case) in passthrough::CASES {
-            trials.push(trial(&machine, name, move |guest, _| case(guest)));
-        }
-        let by_uio = uio::CASES.iter().chain(layer::CASES).chain(pcie::CASES);
-        trials.extend(by_uio.map(|case| handed_over(&machine, &uio::WAY, case)));
-        let machine = Arc::new(Machine::new(kernel, Chassis::Iommu));
-        let by_vfio = vfio::CASES.iter().chain(layer::CASES).chain(pcie::CASES);
-        trials.extend(by_vfio.map(|case| handed_over(&machine, &vfio::WAY, case)));
     }
-    libtest_mimic::run(&arguments, trials).exit_code()
+    plan.run(Arguments::from_args()).exit_code()
+}
+
+/// The cases on a machine without IOMMU.
+fn on_a_plain_machine(plan: &mut Plan, kernel: Kernel) {
+    let kind = Kind {
+        kernel,
+        chassis: Chassis::Plain,
+    };
+    for &(name, case) in BOOT {
+        plan.add(kind, name, case);
+    }
+    // What a kernel cannot do is no case for it.
+    let is_newer = kernel == Kernel::Backports;
+    let newer = if is_newer { BACKPORTS } else { &[] };
+    for &(name, case) in DRIVE.iter().chain(newer) {
+        plan.add(kind, name, move |guest, _| emulated(guest, case));
+    }
+    for &(name, case) in DRIVE.iter().chain(newer) {
+        let name = format!("served::{name}");
+        plan.add(kind, &name, move |guest, _| served::on_a_drive(guest, case));
+    }
+    let auth = if is_newer { AUTH } else { WITHOUT_AUTH };
+    // About fio, which is the same in both guests.
+    let jobs = if is_newer { &[] } else { served::jobs::CASES };
+    // About the layer more than about the kernel: one of the two is enough.
+    let (losses, placements) = match is_newer {
+        true => (served::ftl::losses::CASES, served::ftl::PLACEMENTS),
+        false => (&[][..], &[][..]),
+    };
+    let served = [
+        SERVED,
+        served::faults::CASES,
+        served::features::CASES,
+        served::ftl::CASES,
+        losses,
+        placements,
+        jobs,
+        auth,
+    ];
+    // The last of the cases of `passthrough` takes the drive away.
+    let others = served.into_iter().chain([KERNEL, passthrough::CASES]);
+    for &(name, case) in others.flatten() {
+        plan.add(kind, name, move |guest, _| case(guest));
+    }
+    for case in uio::CASES.iter().chain(layer::CASES).chain(pcie::CASES) {
+        handed_over(plan, kind, &uio::WAY, case);
+    }
 }
 
 /// Runs a case on the drive that QEMU emulates.
@@ -187,77 +196,8 @@ fn emulated(guest: &mut Guest, case: DriveCase) -> Result<()> {
     case(guest, &drive)
 }
 
-/// A kernel, and the guest that runs it once a case needs one.
-struct Machine {
-    kernel: Kernel,
-    chassis: Chassis,
-    guest: Mutex<Option<Guest>>,
-}
-
-impl Machine {
-    fn new(kernel: Kernel, chassis: Chassis) -> Self {
-        Self {
-            kernel,
-            chassis,
-            guest: Mutex::new(None),
-        }
-    }
-
-    fn run(&self, case: impl FnOnce(&mut Guest, &Image) -> Result<()>) -> Result<()> {
-        let image = Image::open(&image::directory(), self.kernel)?;
-        // A case that panicked leaves a guest of which nothing is known.
-        let was_poisoned = self.guest.is_poisoned();
-        let mut slot = self.guest.lock().unwrap_or_else(PoisonError::into_inner);
-        self.guest.clear_poison();
-        if was_poisoned {
-            *slot = None;
-        }
-        let guest = match &mut *slot {
-            Some(guest) => guest,
-            empty => empty.insert(Guest::boot_in(&image, self.chassis, &Disk::PAIR)?),
-        };
-        // No case finds what an earlier one left.
-        guest.ok("rm -rf /scratch/*")?;
-        let result = case(guest, &image);
-        let complaints = guest.complaints()?;
-        if result.is_ok() && complaints.is_empty() {
-            if guest.is_spent() {
-                *slot = None;
-            }
-            return Ok(());
-        }
-        let note = format!("the whole console is in {}", guest.keep().display());
-        // What failed half-way has mounts and jobs left.
-        *slot = None;
-        ensure!(
-            complaints.is_empty(),
-            "the kernel complains; {note}\n{}\n{result:?}",
-            complaints.join("\n\n")
-        );
-        result.context(note)
-    }
-}
-
 /// A case about a drive that is handed over by `way`.
-fn handed_over(
-    machine: &Arc<Machine>,
-    way: &'static Way,
-    &(name, case): &(&str, PcieCase),
-) -> Trial {
+fn handed_over(plan: &mut Plan, kind: Kind, way: &'static Way, &(name, case): &(&str, PcieCase)) {
     let name = format!("{}::{name}", way.name);
-    trial(machine, &name, move |guest, _| case(guest, way))
-}
-
-fn trial(
-    machine: &Arc<Machine>,
-    name: &str,
-    case: impl FnOnce(&mut Guest, &Image) -> Result<()> + Send + 'static,
-) -> Trial {
-    let machine = Arc::clone(machine);
-    let name = format!("{}::{name}", machine.kernel.name());
-    Trial::test(name, move || {
-        machine
-            .run(case)
-            .map_err(|error| format!("{error:#}").into())
-    })
+    plan.add(kind, &name, move |guest, _| case(guest, way));
 }

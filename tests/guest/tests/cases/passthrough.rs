@@ -30,7 +30,10 @@ pub(crate) const CASES: &[(&str, ServedCase)] = &[
 ];
 
 /// How long a job file may take.
-pub(crate) const LIMIT: Duration = Duration::from_secs(300);
+pub(crate) const LIMIT: Duration = Duration::from_secs(900);
+
+/// How often a case looks at whether jobs have done something, up to ten times a second.
+pub(crate) const LOOKS: u32 = 3000;
 
 /// The program in the guest.
 pub(crate) const ZONELAB: &str = "/zonelab/run";
@@ -107,7 +110,7 @@ pub(crate) fn install(guest: &mut Guest) -> Result<()> {
     guest.ok_for(
         LIMIT,
         &format!(
-            "mkdir -p /zonelab && cd /zonelab && nc -w 60 {HOST} {port} < /dev/null | tar x && \
+            "mkdir -p /zonelab && cd /zonelab && nc -w 240 {HOST} {port} < /dev/null | tar x && \
              printf '#!/bin/sh\\nexec /zonelab/{loader} --library-path /zonelab /zonelab/{name} \
              \"$@\"\\n' > {ZONELAB} && chmod +x {ZONELAB}"
         ),
@@ -477,10 +480,10 @@ fn outlives_the_drive(guest: &mut Guest) -> Result<()> {
     guest.spend();
     let job = guest.spawn(&format!(
         "{ZONELAB} fio --name=long --zonemode=zbd --rw=write --bs=16k --size=128m --iodepth=4 \
-         --time_based --runtime=200 --device linux://{node} --overwrite"
+         --time_based --runtime=900 --device linux://{node} --overwrite"
     ))?;
     // Jobs run once something is written.
-    for _ in 0..300 {
+    for _ in 0..LOOKS {
         if drive.report(guest, 0, 1)?[0].state != State::Empty {
             break;
         }

@@ -8,7 +8,7 @@ use zonelab_guest_tests::drive::State;
 use zonelab_guest_tests::{Drive, Guest, Job};
 
 use crate::passthrough::{
-    JOBS, LIMIT, ZONELAB, amounts, fio, install, json, ours, refuses, run_json,
+    JOBS, LIMIT, LOOKS, ZONELAB, amounts, fio, install, json, ours, refuses, run_json,
 };
 
 /// How a drive is handed to a program.
@@ -319,7 +319,7 @@ fn appends_from_several_queues(guest: &mut Guest, way: &Way) -> Result<()> {
 
 /// A job that runs, with the number of its process in `/run/pid`.
 fn running(guest: &mut Guest, way: &Way, address: &str) -> Result<Job> {
-    let options = "--size=128m --time_based --runtime=200";
+    let options = "--size=128m --time_based --runtime=900";
     running_with(guest, way, address, options)
 }
 
@@ -331,7 +331,7 @@ fn running_with(guest: &mut Guest, way: &Way, address: &str, options: &str) -> R
         "echo $$ > /run/pid\nexec {run} --name=long --zonemode=zbd --rw=write --bs=16k --iodepth=4 \
          {options}"
     ))?;
-    for _ in 0..300 {
+    for _ in 0..LOOKS {
         if guest.drive_writes()? > before {
             return Ok(job);
         }
@@ -371,19 +371,24 @@ fn goes_on_after_a_reset(guest: &mut Guest, way: &Way) -> Result<()> {
     let (_, address) = prepare(guest, way)?;
     bind(guest, way, &address)?;
     let options = "--ioengine=libaio --zone_append=1 --size=64m --offset_increment=64m \
-                   --numjobs=2 --time_based --runtime=12 --continue_on_error=all --command-timeout 1s";
+                   --numjobs=2 --time_based --runtime=900 --continue_on_error=all --command-timeout 1s";
     let job = running_with(guest, way, &address, options)?;
     // A write a second: all but the first are late, and so is their abortion.
-    guest.throttle_drive(1)?;
-    guest.ok("sleep 4.5")?;
+    guest.await_trace("pci_nvme_mmio_stopped", |guest| guest.throttle_drive(1))?;
     guest.throttle_drive(0)?;
     let before = guest.drive_writes()?;
+    let mut looks = 0..LOOKS;
+    while guest.drive_writes()? <= before + 100 && looks.next().is_some() {
+        guest.ok("sleep 0.1")?;
+    }
+    // It ends the jobs and says what they came to.
+    guest.ok("kill -INT $(cat /run/pid)")?;
     let output = guest.wait(&job, LIMIT)?;
+    let after = guest.drive_writes()?;
     ensure!(
-        output.text.contains("the controller was reset"),
+        output.code == 130 && output.text.contains("the controller was reset"),
         "{output:?}"
     );
-    let after = guest.drive_writes()?;
     ensure!(
         after > before + 100,
         "{before} to {after} writes: {output:?}"

@@ -20,7 +20,7 @@ const HOST: &str = "10.0.2.2";
 /// The drive: 64 zones of 16 MiB, 10 open and 12 active.
 const PROFILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/live.toml");
 /// How often the guest looks for a namespace, twice a second.
-const LOOKS: u32 = 120;
+const LOOKS: u32 = 480;
 
 /// The program whose ends of NVMe/TCP are tested.
 pub(crate) fn program() -> Result<PathBuf> {

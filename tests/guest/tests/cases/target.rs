@@ -75,7 +75,7 @@ pub(crate) fn of_the_kernel(guest: &mut Guest) -> Result<()> {
 
 /// Opens an NVMe/TCP connection: ICReq and ICResp, 128 bytes each.
 fn initialise(stream: &mut TcpStream) -> Result<()> {
-    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    stream.set_read_timeout(Some(Duration::from_secs(120)))?;
     let mut request = [0; 128];
     // Type 0, header of 128 bytes, PDU of 128 bytes; version 0, no digests.
     request[2] = 128;

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use zonelab_guest_tests::Guest;
 
-use crate::passthrough::{LIMIT, ZONELAB, amounts, refuses, run_json};
+use crate::passthrough::{LIMIT, LOOKS, ZONELAB, amounts, refuses, run_json};
 use crate::pcie::{PcieCase, Way, bind, jobs, prepare, release};
 
 /// The way, with the kernel's modules for it.
@@ -76,9 +76,9 @@ fn completions_are_interrupts(guest: &mut Guest, way: &Way) -> Result<()> {
         let run = jobs(way, &format!("{address}{query}"));
         let job = guest.spawn(&format!(
             "echo $$ > /run/pid\nexec {run} --name=slow --zonemode=zbd --rw=write --bs=16k \
-             --iodepth=1 --size=64m --time_based --runtime=200"
+             --iodepth=1 --size=64m --time_based --runtime=900"
         ))?;
-        for _ in 0..300 {
+        for _ in 0..LOOKS {
             if guest.drive_writes()? > before + WRITES {
                 let waits = Waits::read(guest)?;
                 guest.ok("kill -KILL $(cat /run/pid)")?;

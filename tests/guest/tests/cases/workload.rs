@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use zonelab_guest_tests::drive::State;
 use zonelab_guest_tests::{Drive, Guest};
 
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(900);
 
 /// Sequential writes with several in flight, read back and verified.
 pub(crate) fn sequential(guest: &mut Guest, drive: &Drive) -> Result<()> {

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use zonelab_guest_tests::host;
 
 use super::program;
 
@@ -15,9 +15,7 @@ pub(crate) struct Control(PathBuf);
 impl Control {
     /// A name that no other socket has. There is no socket until a server makes it.
     pub(crate) fn new() -> Self {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        Self(std::env::temp_dir().join(format!("zonelab-guest-{process}-{count}")))
+        Self(host::temporary("control"))
     }
 
     /// What a server is told after `--control`.

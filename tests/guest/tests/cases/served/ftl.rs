@@ -43,7 +43,7 @@ pub(crate) const PLACEMENTS: &[(&str, ServedCase)] = &[(
 )];
 
 /// File systems and fio may take as long as that.
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(900);
 /// Files that are replaced again and again, and how often before the plug is pulled.
 const NAMES: u32 = 8;
 const REPLACED: u32 = 20;
@@ -285,7 +285,7 @@ fn synchronous_writes_while_it_is_killed(guest: &mut Guest) -> Result<()> {
     let writer = guest.spawn(&fio("--do_verify=0"))?;
     for _ in 0..2 {
         let written = "zonelab_ftl_written_bytes_total{purpose=\"host\"}";
-        let mut looks = 0..600;
+        let mut looks = 0..3000;
         while served.metric(written)? < 2 << 20 {
             ensure!(looks.next().is_some(), "nothing is written");
             guest.ok("sleep 0.1")?;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use zonelab_guest_tests::drive::State;
-use zonelab_guest_tests::{Drive, Guest};
+use zonelab_guest_tests::{Drive, Guest, host};
 
 use super::{PROFILE, Served, program};
 use crate::ServedCase;
@@ -31,7 +31,7 @@ pub(crate) const CASES: &[(&str, ServedCase)] = &[
 ];
 
 /// How long one job file may take.
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(900);
 /// Size of the zones, whatever their capacity is.
 const ZONE_SIZE: &str = "zones.size=8MiB";
 /// Job files that are drawn for each drive.
@@ -320,8 +320,7 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new() -> Result<Self> {
-        let name = format!("zonelab-guest-jobs-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
+        let path = host::temporary("jobs");
         std::fs::create_dir_all(&path)?;
         Ok(Self(path))
     }

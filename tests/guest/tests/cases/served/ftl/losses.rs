@@ -49,7 +49,7 @@ const COLLECTED: &str = "zonelab_ftl_collected_zones_total";
 const TRIMMED: &str = "zonelab_ftl_trimmed_bytes_total";
 const HOST_BYTES: &str = "zonelab_ftl_written_bytes_total{purpose=\"host\"}";
 /// Looks at a metric, ten a second.
-const LOOKS: u32 = 600;
+const LOOKS: u32 = 3000;
 
 /// What is lost.
 #[derive(Clone, Copy, Debug)]
