@@ -9,7 +9,7 @@
 
 #[path = "../../src/blocks.rs"]
 mod blocks;
-#[path = "../support/seeds.rs"]
+#[path = "../suite/support/seeds.rs"]
 mod seeds;
 #[path = "../../src/segments/mod.rs"]
 mod segments;

@@ -19,7 +19,7 @@
 //! Time for an element, taken or given back, is of the order of the logarithm
 //! of their number, whatever their wear; nothing is allocated.
 //!
-//! `tests/allocator.rs` compares it with an integer-programming solver.
+//! `tests/suite/allocator.rs` compares it with an integer-programming solver.
 
 mod invalid;
 mod relaxed;

@@ -25,7 +25,7 @@ const FUNCTION_LINES: usize = 90;
 const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[
     // A table: one line for each field of a structure.
     (
-        "crates/nvme/tests/golden_offsets.rs",
+        "crates/nvme/tests/suite/golden_offsets.rs",
         "identify_controller_offsets",
         96,
     ),
