@@ -101,6 +101,11 @@ fn packable(path: &Path) -> Result<(Manifest, BTreeMap<String, Vec<u8>>), Failur
         let file = path.join(name);
         fs::read(&file).map_err(|error| unreadable(&file, &error))
     };
+    if path.is_file() {
+        return Err(wrong(
+            "this is a file: name the directory of results that is to be packed",
+        ));
+    }
     let bytes = read(MANIFEST)?;
     let manifest: Manifest = serde_json::from_slice(&bytes)
         .map_err(|error| wrong(&format!("{MANIFEST} is not that of results: {error}")))?;

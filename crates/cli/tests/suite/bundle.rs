@@ -309,6 +309,7 @@ fn what_cannot_be_packed_says_why() {
     };
     refused(&["bundle", "nothing"], 3, "nothing");
     refused(&["bundle", "drives"], 3, "manifest.json");
+    refused(&["bundle", "small.toml"], 3, "this is a file");
     let run = ["run", "small.toml", "--out", "out"];
     assert_eq!(scratch.zonelab(&run).status.code(), Some(0));
     scratch.write("mine.tar.gz", "something else");
