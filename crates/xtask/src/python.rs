@@ -150,7 +150,9 @@ mod tests {
         expected.retain(|profile, _| ours.contains_key(profile));
         for profile in ["dev", "release"] {
             // What the package does not depend on has no place in its manifest: cargo would warn.
-            let of_packages = expected[profile]["package"].as_table_mut().expect("a table");
+            let of_packages = expected[profile]["package"]
+                .as_table_mut()
+                .expect("a table");
             of_packages.retain(|name, _| has(name));
         }
         assert_eq!(ours, expected);
