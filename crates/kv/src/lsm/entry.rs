@@ -1,5 +1,7 @@
 //! Keys with their versions, as every part of the tree sees them.
 
+use core::cmp::Ordering;
+
 use crate::Content;
 
 /// Longest key, in bytes: its length is stored in 16 bits.
@@ -94,6 +96,33 @@ pub(crate) fn prefix_of(key: &[u8]) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
+/// Whether a key comes before another.
+#[inline]
+pub(crate) fn is_before(a: &[u8], b: &[u8]) -> bool {
+    match prefix_of(a).cmp(&prefix_of(b)) {
+        Ordering::Equal => a < b,
+        by_prefix => by_prefix.is_lt(),
+    }
+}
+
+/// Whether both are the same key.
+#[inline]
+pub(crate) fn is_same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && prefix_of(a) == prefix_of(b) && (a.len() <= 8 || a == b)
+}
+
+/// Makes `kept` a copy of `key`. That keys of eight bytes follow each other is usual, and then
+/// it is one instruction.
+#[inline]
+pub(crate) fn keep_key(kept: &mut Vec<u8>, key: &[u8]) {
+    if let (Ok(kept), Ok(key)) = (<&mut [u8; 8]>::try_from(&mut kept[..]), key.try_into()) {
+        *kept = key;
+    } else {
+        kept.clear();
+        kept.extend_from_slice(key);
+    }
+}
+
 /// Keys one after the other, in one piece of memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Keys {
@@ -103,7 +132,10 @@ pub(crate) struct Keys {
 
 impl Keys {
     pub(crate) fn push(&mut self, key: &[u8]) {
-        self.bytes.extend_from_slice(key);
+        match <[u8; 8]>::try_from(key) {
+            Ok(key) => self.bytes.extend_from_slice(&key),
+            Err(_) => self.bytes.extend_from_slice(key),
+        }
         self.ends
             .push(u32::try_from(self.bytes.len()).expect("a table has less than 4 GiB of keys"));
     }
@@ -127,10 +159,15 @@ impl Keys {
     /// As [`Self::lower_bound`], among the indices `from..to`.
     #[inline]
     pub(crate) fn lower_bound_in(&self, key: &[u8], from: usize, to: usize) -> usize {
+        let prefix = prefix_of(key);
+        let is_below = |other: &[u8]| match prefix_of(other).cmp(&prefix) {
+            Ordering::Equal => other < key,
+            by_prefix => by_prefix.is_lt(),
+        };
         let (mut low, mut high) = (from, to);
         while low < high {
             let middle = low.midpoint(high);
-            if self.at(middle) < key {
+            if is_below(self.at(middle)) {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -142,5 +179,42 @@ impl Keys {
     pub(crate) fn shrink_to_fit(&mut self) {
         self.bytes.shrink_to_fit();
         self.ends.shrink_to_fit();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Keys that often begin the same, around the length of which there are short ways.
+    fn keys() -> impl Strategy<Value = Vec<u8>> {
+        let byte = prop_oneof![Just(0), Just(1), Just(0xff)];
+        prop::collection::vec(byte, 0..12)
+    }
+
+    proptest! {
+        #[test]
+        fn short_ways_of_comparing_and_copying_come_to_the_same(a in keys(), b in keys()) {
+            prop_assert_eq!(is_before(&a, &b), a < b);
+            prop_assert_eq!(is_same(&a, &b), a == b);
+            let mut kept = a;
+            keep_key(&mut kept, &b);
+            prop_assert_eq!(kept, b);
+        }
+
+        #[test]
+        fn bounds_are_those_of_a_sorted_list(
+            mut list in prop::collection::vec(keys(), 0..20),
+            key in keys(),
+        ) {
+            list.sort();
+            let mut sorted = Keys::default();
+            list.iter().for_each(|one| sorted.push(one));
+            prop_assert_eq!(sorted.lower_bound(&key), list.partition_point(|one| *one < key));
+            let kept: Vec<&[u8]> = (0..sorted.len()).map(|at| sorted.at(at)).collect();
+            prop_assert_eq!(kept, list);
+        }
     }
 }

@@ -10,7 +10,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::entry::{Entry, Tag, Value, prefix_of};
+use super::entry::{Entry, Tag, Value, is_same, keep_key, prefix_of};
 
 /// Slots of a leaf, at most.
 const LEAF_MAX: usize = 256;
@@ -266,7 +266,7 @@ impl Memtable {
         self.settle();
         let slot = self.slot(self.lower_bound(key))?;
         let entry = self.entry(slot.node);
-        (entry.key == key).then_some(entry)
+        is_same(entry.key, key).then_some(entry)
     }
 }
 
@@ -364,8 +364,7 @@ impl MemtableCursor {
                 self.step(table);
                 continue;
             }
-            self.key.clear();
-            self.key.extend_from_slice(entry.key);
+            keep_key(&mut self.key, entry.key);
             self.value.clear();
             if let Value::Bytes(bytes) = entry.value {
                 self.value.extend_from_slice(bytes);

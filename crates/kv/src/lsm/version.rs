@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use super::entry::is_before;
 use super::options::Options;
 use super::table::Table;
 
@@ -104,7 +105,7 @@ impl Version {
     #[inline]
     pub(crate) fn file_of(&self, level: usize, key: &[u8]) -> Option<&Rc<FileMeta>> {
         let files = &self.levels[level];
-        let at = files.partition_point(|file| *file.largest < *key);
+        let at = files.partition_point(|file| is_before(&file.largest, key));
         files.get(at).filter(|file| *file.smallest <= *key)
     }
 
@@ -115,7 +116,7 @@ impl Version {
         if level == 0 {
             return files.iter().filter(overlaps).map(Rc::clone).collect();
         }
-        let from = files.partition_point(|file| *file.largest < *smallest);
+        let from = files.partition_point(|file| is_before(&file.largest, smallest));
         let overlapping = files[from..].iter().take_while(overlaps);
         overlapping.map(Rc::clone).collect()
     }

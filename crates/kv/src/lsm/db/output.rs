@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::super::entry::Entry;
+use super::super::entry::{Entry, is_before, is_same, keep_key};
 use super::super::error::DbError;
 use super::super::merge::Merge;
 use super::super::table::{BuiltTable, Table, TableBuilder, table_name};
@@ -159,7 +159,7 @@ impl<'a> Output<'a> {
             let Some(entry) = merge.peek() else {
                 return Pause::End;
             };
-            let is_older = self.written.entries_in > 0 && *self.last_key == *entry.key;
+            let is_older = self.written.entries_in > 0 && is_same(&self.last_key, entry.key);
             let is_gone = |below: &mut [usize]| {
                 let bottom = self.plan.bottom.as_deref();
                 entry.tag.is_delete()
@@ -179,8 +179,7 @@ impl<'a> Output<'a> {
                 open.builder.add(entry);
             }
             if !is_older {
-                self.last_key.clear();
-                self.last_key.extend_from_slice(entry.key);
+                keep_key(&mut self.last_key, entry.key);
             }
             merge.advance();
             self.written.entries_in += 1;
@@ -265,7 +264,10 @@ fn is_below(version: &Version, level: usize, below: &mut [usize], key: &[u8]) ->
     let levels = version.levels.iter().zip(below).skip(level + 1);
     let mut found = false;
     for (files, next) in levels {
-        while files.get(*next).is_some_and(|file| *file.largest < *key) {
+        while files
+            .get(*next)
+            .is_some_and(|file| is_before(&file.largest, key))
+        {
             *next += 1;
         }
         found |= files.get(*next).is_some_and(|file| *file.smallest <= *key);
@@ -277,7 +279,7 @@ fn is_below(version: &Version, level: usize, below: &mut [usize], key: &[u8]) ->
 fn pass_grandparents(plan: &Plan, next: &mut usize, key: &[u8]) -> u64 {
     let mut bytes = 0;
     while let Some(file) = plan.grandparents.get(*next)
-        && *file.largest < *key
+        && is_before(&file.largest, key)
     {
         bytes += file.size;
         *next += 1;

@@ -1,7 +1,7 @@
 //! Point and range queries.
 
 use super::super::bloom::KeyHash;
-use super::super::entry::Tag;
+use super::super::entry::{Tag, is_before};
 use super::super::error::DbError;
 use super::super::memtable::MemtableCursor;
 use super::super::merge::{Merge, Source};
@@ -167,7 +167,7 @@ fn sources(inner: &Inner, from: &[u8]) -> Vec<Source> {
         sources.push(run(vec![file.clone()]));
     }
     for files in &version.levels[1..] {
-        let first = files.partition_point(|file| *file.largest < *from);
+        let first = files.partition_point(|file| is_before(&file.largest, from));
         if first < files.len() {
             sources.push(run(files[first..].to_vec()));
         }

@@ -1,7 +1,7 @@
 //! Tables in the making.
 
 use super::super::bloom::{Filter, KeyHash};
-use super::super::entry::Entry;
+use super::super::entry::{Entry, keep_key};
 use super::contents::{Entries, TableContents, encode_entry};
 use super::{BLOCK_TRAILER_BYTES, ENTRY_HEADER_BYTES};
 use crate::Content;
@@ -117,8 +117,7 @@ impl TableBuilder {
             None => encode_entry(entry, &mut self.bytes),
         }
         self.block_len += len;
-        self.last_key.clear();
-        self.last_key.extend_from_slice(entry.key);
+        keep_key(&mut self.last_key, entry.key);
         if self.format.bloom_bits_per_key > 0 {
             self.hashes.push(KeyHash::of(entry.key));
         }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::super::bloom::KeyHash;
 use super::super::cache::{BlockBytes, BlockCache, CacheTable};
-use super::super::entry::Entry;
+use super::super::entry::{Entry, is_same};
 use super::super::error::DbError;
 use super::contents::{TableContents, decode_entry};
 use crate::Content;
@@ -132,7 +132,7 @@ impl Table {
                 Some(shadow) => {
                     let (from, to) = shadow.range(index, index + 1);
                     let at = shadow.keys.lower_bound_in(key, from, to);
-                    match at < to && shadow.keys.at(at) == key {
+                    match at < to && is_same(shadow.keys.at(at), key) {
                         true => found(shadow.at(at)),
                         false => Lookup::Absent,
                     }
