@@ -159,15 +159,10 @@ impl Keys {
     /// As [`Self::lower_bound`], among the indices `from..to`.
     #[inline]
     pub(crate) fn lower_bound_in(&self, key: &[u8], from: usize, to: usize) -> usize {
-        let prefix = prefix_of(key);
-        let is_below = |other: &[u8]| match prefix_of(other).cmp(&prefix) {
-            Ordering::Equal => other < key,
-            by_prefix => by_prefix.is_lt(),
-        };
         let (mut low, mut high) = (from, to);
         while low < high {
             let middle = low.midpoint(high);
-            if is_below(self.at(middle)) {
+            if is_before(self.at(middle), key) {
                 low = middle + 1;
             } else {
                 high = middle;
