@@ -21,8 +21,8 @@ const HELP: &str = "\
 Chores of the zonelab workspace.
 
   cargo xtask test [TIER] [--keep-going]
-      Runs the tests of a tier, `fast`, `fio`, `web`, `guest`, `agreement` or `verdicts`; without
-      one, of `fast`. Stops at the first step that fails, with its exit code; with
+      Runs the tests of a tier, `fast`, `fio`, `web`, `guest`, `python`, `agreement` or
+      `verdicts`; without one, of `fast`. Stops at the first step that fails, with its exit code; with
       --keep-going, after the last step. With CI set in the environment, a step that cannot run is a failure.
   cargo xtask fuzz TARGET [--seed N] [--runs N] [--seconds N]
       Runs a fuzz target over its corpus and seeded inputs, on stable Rust.
