@@ -1,11 +1,9 @@
 //! Whether two devices agree about a job file, metric by metric.
 //!
 //! Throughput and mean latency agree if they are the same within a tolerance,
-//! by default 3 %. Percentiles may differ by that and by what the ways to the devices
-//! make of them: they may be later by what an empty command takes longer on one of the
-//! devices, and later or earlier by how much such commands vary, since a way that varies
-//! spreads what the drive completed together. Empty commands are measured before the first
-//! job ([`empty_commands`]).
+//! by default 3 %. Percentiles may differ by that and by what the way to one of
+//! the devices adds: what an empty command takes longer there, which is measured
+//! before the first job ([`empty_commands`]).
 //!
 //! A verdict takes into account how well a value is known. Throughput and means
 //! have intervals of confidence by batch means
@@ -150,22 +148,15 @@ impl Agreement {
     }
 }
 
-/// By how many nanoseconds a percentile may differ because of the ways to the two
-/// devices: at least, which is no more than zero, and at most, which is no less.
-///
-/// Where the way adds to a command, a latency is longer by what an empty command takes
-/// longer. Where the drive is the bottleneck and a job keeps a fixed number of commands in
-/// flight, the way adds nothing: a command is issued when an earlier one has come back, and
-/// the drive completes both when it would anyway. What is seen is the time between these two
-/// completions and the difference between their ways back, so that each latency, and with it
-/// each percentile, is longer or shorter by no more than ways vary. The mean stays.
+/// Nanoseconds that the way to the second device adds to a command, against the
+/// way to the first: at least, which is no more than zero, and at most, which is
+/// no less.
 fn way_between(empty: [&Latency; 2]) -> [f64; 2] {
     let at = |of: &Latency, percent| of.percentile(percent).map_or(0.0, |ns| ns.0 as f64);
-    let [first, second] = empty.map(|of| [at(of, 0.0), at(of, OF_EMPTY)]);
-    let variation = (first[1] - first[0]) + (second[1] - second[0]);
-    let shortest = second[0] - first[1];
-    let longest = second[1] - first[0];
-    [shortest.min(-variation), longest.max(variation)]
+    let [first, second] = empty;
+    let longest = at(second, OF_EMPTY) - at(first, 0.0);
+    let shortest = at(second, 0.0) - at(first, OF_EMPTY);
+    [shortest.min(0.0), longest.max(0.0)]
 }
 
 /// What is compared of one entry of a report.

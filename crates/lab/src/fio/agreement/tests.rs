@@ -68,20 +68,16 @@ fn the_interval_of_a_difference_has_the_errors_of_both() {
     );
 }
 
-fn latencies_ns(ns: impl IntoIterator<Item = u64>) -> Latency {
+fn latencies(us: impl IntoIterator<Item = u64>) -> Latency {
     let mut all = Latency::new();
-    ns.into_iter().for_each(|ns| all.record(Nanos(ns)));
+    us.into_iter().for_each(|us| all.record(Nanos::from_us(us)));
     all
 }
 
-fn latencies(us: impl IntoIterator<Item = u64>) -> Latency {
-    latencies_ns(us.into_iter().map(|us| us * 1_000))
-}
-
 /// An empty command takes 1 us here, and there 20 us, one in a hundred 50 us: a
-/// percentile of 100 us may be 49 us and 3 % later, and 30 us and 3 % earlier.
+/// percentile of 100 us may be 49 us and 3 % later, and not earlier than 3 %.
 #[test]
-fn percentiles_may_differ_by_what_the_ways_make_of_them() {
+fn percentiles_may_differ_by_what_the_way_adds() {
     let near = latencies(vec![1; 1000]);
     let far = latencies([vec![20; 985], vec![50; 15]].concat());
     let way = way_between([&near, &far]);
@@ -92,52 +88,12 @@ fn percentiles_may_differ_by_what_the_ways_make_of_them() {
     let p99 = Metric::Percentile(99.0);
     assert_eq!(of(p99, 151e3), Verdict::Agrees);
     assert_eq!(of(p99, 153e3), Verdict::Differs);
-    assert_eq!(of(p99, 68e3), Verdict::Agrees);
-    assert_eq!(of(p99, 66e3), Verdict::Differs);
+    assert_eq!(of(p99, 96e3), Verdict::Differs);
     assert_eq!(of(Metric::MeanLatency, 104e3), Verdict::Differs);
-    assert_eq!(of(Metric::MeanLatency, 96e3), Verdict::Differs);
-    // The other way round they may be earlier by more than later.
-    let us = |ways: [&Latency; 2]| way_between(ways).map(|ns| format!("{:.0}", ns / 1e3 + 0.0));
-    assert_eq!(us([&near, &far]), ["-30", "49"]);
-    assert_eq!(us([&far, &near]), ["-49", "30"]);
-    // A way that never varies only adds.
-    let even = latencies(vec![20; 1000]);
-    assert_eq!(us([&near, &even]), ["0", "19"]);
-}
-
-proptest::proptest! {
-    /// A drive that is always busy, and a host that keeps `depth` commands in flight: with a
-    /// way back that varies, percentiles differ by no more than what is tolerated of it.
-    #[test]
-    fn a_way_that_varies_moves_percentiles_by_no_more_than_it_varies(
-        depth in 1_usize..9,
-        steps in proptest::collection::vec((0_u64..2_000, 0_u64..300), 200..400),
-        shortest in 0_u64..50,
-    ) {
-        let (mut completed, mut seen) = (Vec::new(), Vec::new());
-        let mut now = 0;
-        for (step, way) in &steps {
-            now += step;
-            completed.push(now);
-            seen.push(now + shortest + way);
-        }
-        // Each command is issued when an earlier one has come back.
-        let latencies = |back: &[u64]| {
-            let pairs = back.iter().zip(&back[depth..]);
-            let mut latencies: Vec<_> = pairs
-                .map(|(issued, done)| *done as f64 - *issued as f64)
-                .collect();
-            latencies.sort_unstable_by(f64::total_cmp);
-            latencies
-        };
-        // The shortest way and the longest, each often enough to count.
-        let far = latencies_ns([shortest, shortest + 300].repeat(100));
-        let [earlier, later] = way_between([&Latency::new(), &far]);
-        for (a, b) in latencies(&completed).into_iter().zip(latencies(&seen)) {
-            let difference = b - a;
-            proptest::prop_assert!((earlier..=later).contains(&difference), "{difference}");
-        }
-    }
+    // The other way round they may be earlier.
+    let way = way_between([&far, &near]);
+    let values = [known(100e3, 100e3, 100e3), known(52e3, 52e3, 52e3)].map(Some);
+    assert_eq!(line(values, p99, way).verdict, Verdict::Agrees);
 }
 
 #[test]
