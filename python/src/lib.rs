@@ -47,6 +47,10 @@ mod trace;
 
 use pyo3::prelude::*;
 
+/// Keeps the memory of one drive for the next.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What of `zonelab` is written in Rust. Import it from `zonelab`.
 ///
 /// Each module registers what it has here, and nowhere else.

@@ -94,18 +94,26 @@ pub fn run(store: &mut Store, threads: usize, observer: &Observer<'_>) -> Result
     })
 }
 
-/// Parts of what is left for workers elsewhere: as large as they can be while each of
-/// `workers` still has several, so that what a part costs besides its tasks does not count
-/// and none waits long for the last.
+/// Parts of what is left for workers elsewhere: large at first, so that what a part costs
+/// besides its tasks does not count, and smaller and smaller towards the end, so that no
+/// worker waits long for another's last (guided self-scheduling, Polychronopoulos and Kuck
+/// 1987).
 #[must_use]
 pub fn batches(pending: &[u64], workers: usize) -> Vec<Vec<u64>> {
-    /// Parts for each worker.
-    const PARTS: usize = 8;
+    /// Parts for each worker that what is left is thought of as, whenever one is cut off.
+    const PARTS: usize = 4;
     /// Most tasks of a part: what is lost if its worker is.
     const LARGEST: usize = 64;
     let parts = workers.max(1).saturating_mul(PARTS);
-    let size = pending.len().div_ceil(parts).clamp(1, LARGEST);
-    pending.chunks(size).map(<[u64]>::to_vec).collect()
+    let mut left = pending;
+    let mut batches = Vec::new();
+    while !left.is_empty() {
+        let size = left.len().div_ceil(parts).clamp(1, LARGEST);
+        let (batch, rest) = left.split_at(size);
+        batches.push(batch.to_vec());
+        left = rest;
+    }
+    batches
 }
 
 #[cfg(test)]
@@ -123,6 +131,9 @@ mod tests {
                 parts.len() as u64 >= count.min(4 * workers as u64),
                 "{count} {workers}"
             );
+            // The last ones are single tasks, and none is larger than one before it.
+            assert!(parts.is_sorted_by(|one, next| one.len() >= next.len()));
+            assert!(parts.last().is_none_or(|last| last.len() == 1));
         }
     }
 }
