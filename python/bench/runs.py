@@ -135,19 +135,26 @@ def sweeps(points: int) -> None:
                 with suppress(ProcessLookupError):
                     os.killpg(program.pid, SIGKILL)
                 program.wait()
-    line("sweep, one thread", median(one for one, _, _ in turns), "runs/s")
-    line("sweep, two threads", median(two for _, two, _ in turns), "runs/s")
-    threads = median(two / (2 * one) for one, two, _ in turns)
+    line("sweep, one thread", median(one for one, *_ in turns), "runs/s")
+    line("sweep, two threads", median(two for _, two, *_ in turns), "runs/s")
+    threads = median(two / (2 * one) for one, two, *_ in turns)
     line("two threads to twice one", threads, "", "goal > 0.9")
-    line("sweep, Dask with two workers", median(dask for _, _, dask in turns), "runs/s")
-    line("Dask to two threads", median(dask / two for _, two, dask in turns), "", "goal >= 0.9")
+    busy = median(busy for *_, busy in turns)
+    line("share of two cores that two threads use", busy, "", "goal > 0.9")
+    line("sweep, Dask with two workers", median(dask for _, _, dask, _ in turns), "runs/s")
+    line("Dask to two threads", median(dask / two for _, two, dask, _ in turns), "", "goal >= 0.9")
 
 
-def turn(plan: zonelab.Sweep, client: distributed.Client) -> tuple[float, float, float]:
-    """Runs per second of one thread, of two, and of Dask."""
+def turn(plan: zonelab.Sweep, client: distributed.Client) -> tuple[float, float, float, float]:
+    """Runs per second of one thread, of two, and of Dask; and how busy the two were."""
     one = rate(lambda out: zonelab.sweep(plan, threads=1, out=out))
     two = rate(lambda out: zonelab.sweep(plan, threads=2, out=out))
-    return one, two, rate(lambda out: zonelab.sweep(plan, executor=client, out=out))
+    with tempfile.TemporaryDirectory() as directory:
+        store = plan.open(Path(directory) / "out", force=False)
+        begun, used = time.perf_counter(), time.process_time()
+        store.run(threads=2, progress=None)
+        busy = (time.process_time() - used) / (time.perf_counter() - begun) / 2
+    return one, two, rate(lambda out: zonelab.sweep(plan, executor=client, out=out)), busy
 
 
 def start(name: str, *words: str) -> subprocess.Popen[bytes]:
