@@ -225,6 +225,11 @@ impl Sweep {
             .unwrap_or(file.repeats);
         inputs.repeats = source.repeats.unwrap_or(repeats);
         let count = quick.and_then(|quick| quick.points).or(file.points);
+        for (what, number) in [("points", source.points), ("repeats", source.repeats)] {
+            if number == Some(0) {
+                return Err(file.sample.wrong(format!("0 {what}"), "at least 1").into());
+            }
+        }
         let points = file.points(source.points.or(count), source.seed)?;
         let tasks = points.len() as u64 * u64::from(inputs.repeats);
         if tasks > MAX_TASKS {

@@ -628,3 +628,31 @@ fn what_is_wrong_is_said_with_file_and_line() {
         assert!(error.contains(message), "{to}: {error}");
     }
 }
+
+#[test]
+fn no_points_and_no_repeats_are_refused() {
+    let whole = || Source::new("dir/s.toml", SWEEP);
+    let none = Some(0);
+    for (source, what) in [
+        (
+            Source {
+                points: none,
+                ..whole()
+            },
+            "0 points",
+        ),
+        (
+            Source {
+                repeats: none,
+                ..whole()
+            },
+            "0 repeats",
+        ),
+    ] {
+        let error = Sweep::prepare(&source, &read).unwrap_err().to_string();
+        assert!(
+            error.contains(what) && error.contains("at least 1"),
+            "{error}"
+        );
+    }
+}
