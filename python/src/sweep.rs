@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMapping, PyString};
@@ -101,9 +101,10 @@ impl SweepPack {
         self.pack.keys.iter().map(|key| key.name.as_str()).collect()
     }
 
-    /// Its points: a row for each, with the value of each key as it is written.
+    /// Its points: a row for each, with the value of each key as it is written. If points are
+    /// chosen while it runs, the first of them.
     fn points(&self) -> PyResult<Frame> {
-        let points = &self.pack.points;
+        let points = &self.pack.with_first().points;
         let columns = Columns::default().count("point", (0..).take(points.len()));
         let with_key = |columns: Columns, (place, key): (usize, &sweep::Key)| {
             columns.text_or_none(&key.name, points.iter().map(|point| point.get(place)))
@@ -113,8 +114,9 @@ impl SweepPack {
     }
 
     /// The number of its tasks: of runs of the experiment.
+    /// If points are chosen while it runs, at most.
     fn __len__(&self) -> usize {
-        usize::try_from(self.pack.len()).unwrap_or(usize::MAX)
+        usize::try_from(self.pack.most()).unwrap_or(usize::MAX)
     }
 
     /// All of it as bytes, for workers elsewhere.
@@ -203,12 +205,24 @@ impl SweepStore {
         self.with(|store| Ok(sweep::batches(&store.pending(), workers)))
     }
 
-    /// The number of tasks that are done, of those that failed, and of all.
+    /// Chooses the next points, when every task is done: `False` if there are enough, or if
+    /// all of them were there from the beginning.
+    fn grow(&self) -> PyResult<bool> {
+        self.with(|store| store.grow().or_raise())
+    }
+
+    /// The sweep with the points that were chosen so far as bytes, for workers elsewhere.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        self.with(|store| Ok(PyBytes::new(py, &store.pack().to_bytes())))
+    }
+
+    /// The number of tasks that are done, of those that failed, and of all: at most, if points
+    /// are chosen while it runs.
     #[getter]
     fn counts(&self) -> PyResult<(u64, u64, u64)> {
         self.with(|store| {
             let (done, failed) = store.counts();
-            Ok((done, failed, store.pack().len()))
+            Ok((done, failed, store.pack().most()))
         })
     }
 
@@ -233,7 +247,7 @@ impl SweepStore {
         };
         let workers = Workers {
             threads: 1,
-            total: usize::try_from(store.pack().len()).unwrap_or(usize::MAX),
+            total: usize::try_from(store.pack().most()).unwrap_or(usize::MAX),
             progress,
         };
         let work = |watch: &Watch| {
@@ -258,11 +272,10 @@ impl SweepStore {
         let Some(store) = self.lock().take() else {
             return Err(errors::usage("the sweep is finished, or runs"));
         };
-        let pack = store.pack().clone();
         let path = store.path().to_owned();
         let finished = store.finish().or_raise()?;
         Ok(SweepResults {
-            pack,
+            pack: finished.pack,
             path,
             files: finished.files,
             lines: finished.lines,
@@ -287,7 +300,7 @@ pub(crate) fn run_batch<'py>(
 /// What a sweep measured.
 #[pyclass(frozen, module = "zonelab")]
 pub(crate) struct SweepResults {
-    pack: Pack,
+    pack: Arc<Pack>,
     path: PathBuf,
     files: Vec<PathBuf>,
     lines: Vec<Line>,

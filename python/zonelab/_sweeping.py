@@ -53,7 +53,7 @@ def sweep(
     if workers is None:
         store.run(threads=threads or 0, progress=progress)
     else:
-        coordinate(store, plan.to_bytes(), workers, retries, progress)
+        coordinate(store, workers, retries, progress)
     return store.finish()
 
 
@@ -71,16 +71,33 @@ def _own_threads(executor: Executor | None, threads: int | None) -> int | None:
 
 def coordinate(
     store: SweepStore,
-    pack: bytes,
     workers: Backend,
     retries: int = 3,
     progress: Progress | None = None,
 ) -> None:
-    """Has the tasks that are left run by workers elsewhere, and keeps what they give."""
-    running: dict[Any, tuple[list[int], int]] = {}
+    """Has the tasks that are left run by workers elsewhere, and keeps what they give.
+
+    A sweep that chooses its points while it runs goes on with the next ones, until it has
+    enough.
+    """
     try:
-        count = workers.workers()
-        left = deque((batch, 0) for batch in store.batches(count))
+        while True:
+            _run_left(store, workers, retries, progress)
+            if not store.grow():
+                return
+    finally:
+        workers.close()
+
+
+def _run_left(
+    store: SweepStore, workers: Backend, retries: int, progress: Progress | None
+) -> None:
+    """Has the tasks run that are left now."""
+    running: dict[Any, tuple[list[int], int]] = {}
+    count = workers.workers()
+    left = deque((batch, 0) for batch in store.batches(count))
+    pack = store.to_bytes()
+    try:
         while left or running:
             while left and len(running) < count * IN_FLIGHT:
                 batch, failures = left.popleft()
@@ -104,7 +121,6 @@ def coordinate(
     finally:
         if running:
             workers.cancel(running)
-        workers.close()
 
 
 def _failed(error: BaseException, failures: int, retries: int) -> None:

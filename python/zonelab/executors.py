@@ -178,7 +178,8 @@ class Dask(Backend):
     def submit(self, pack: bytes, tasks: Sequence[int]) -> Any:
         """A future of Dask; the sweep itself is sent to each worker once."""
         if pack not in self._packs:
-            self._packs[pack] = self._client.scatter(pack, broadcast=True, hash=False)
+            # Of a sweep that grows, only the newest is of use.
+            self._packs = {pack: self._client.scatter(pack, broadcast=True, hash=False)}
         # Not `pure`: a batch that is submitted again is to run again.
         return self._client.submit(run_tasks, self._packs[pack], list(tasks), pure=False)
 
@@ -243,7 +244,8 @@ class Ray(Backend):
     def submit(self, pack: bytes, tasks: Sequence[int]) -> Any:
         """A reference of Ray; the sweep itself is stored once."""
         if pack not in self._packs:
-            self._packs[pack] = self._ray.put(pack)
+            # Of a sweep that grows, only the newest is of use.
+            self._packs = {pack: self._ray.put(pack)}
         return self._run.remote(self._packs[pack], list(tasks))
 
     def wait(self, running: Collection[Any]) -> Iterable[Any]:

@@ -121,7 +121,8 @@ fn packable(path: &Path) -> Result<(Manifest, BTreeMap<String, Vec<u8>>), Failur
     if !files.contains_key(RECIPE) {
         return Err(wrong(&format!(
             "there is no {RECIPE}, which says how the results were made: they are of an earlier \
-             version, of a device in real time, or of a command that writes none"
+             version, of a device in real time, of several searches in one directory, or of a \
+             command that writes none"
         )));
     }
     Ok((manifest, files))

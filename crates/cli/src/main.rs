@@ -112,7 +112,7 @@ fn main() -> ExitCode {
         Command::Ftl(args) => ftl::ftl(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Sweep(args) => sweep::sweep(&args, Setting::of_machine(files)),
-        Command::Search(args) => search::search(&args),
+        Command::Search(args) => search::search(&args, Setting::of_machine(files)),
         Command::Serve(args) => serve::serve(&args),
         Command::Fault(args) => fault::fault(&args),
         Command::Store(args) => stores::store(&args),
@@ -158,6 +158,10 @@ fn run_again(words: &[String], again: &Again<'_>) -> Result<Exit, Failure> {
         Command::Sweep(mut args) => {
             args.again(again);
             sweep::sweep(&args, Setting::of_bundle(again))
+        }
+        Command::Search(mut args) => {
+            args.again(again);
+            search::search(&args, Setting::of_bundle(again))
         }
         _ => Err(Failure::input(anyhow::anyhow!(
             "the command in the bundle is not one whose results are compared"

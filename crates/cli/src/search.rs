@@ -4,22 +4,24 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
-use zonelab_lab::evaluations;
+use zonelab_lab::bundle::Recipe;
 use zonelab_lab::experiment::{MAX_BUDGET, SearchSpec};
-use zonelab_lab::output::{self, Manifest, Place, ResultDir};
-use zonelab_lab::search::{
-    self, Commands, Goal, Knob, Method, ObjectiveSpec, Outcome, Progress, Runner, Search,
-    SearchError, Source, Stop,
-};
+use zonelab_lab::output::{Existing, Place};
+use zonelab_lab::search::{Commands, Search, SearchError, Source};
 use zonelab_lab::settings::Settings;
+use zonelab_lab::sweep::{
+    self, End, Files as Written, Goal, Knob, ObjectiveSpec, Observer, Progress, Sample, Store,
+    weights as sum_to_one,
+};
 
 use crate::console::{self, Candidates};
 use crate::exit::{Exit, Failure};
-use crate::files::{Files, ProfileFiles};
+use crate::files::ProfileFiles;
 use crate::report;
-use crate::reproduce::{self, Named};
+use crate::reproduce::{self, Again, Named, Setting};
 use crate::results;
 use crate::session::{Loaded, Work};
+use crate::sweep as of_sweeps;
 
 /// Options of `search`.
 #[derive(clap::Args)]
@@ -84,24 +86,69 @@ weights, look at what is there without running it again. docs/search.md explains
   zonelab search C10a --quick --over drive.finish.granularity=16KiB..1MiB \\
       --minimize '256 KiB/write/m_inter' --maximize '256 KiB/finish/ops_s'";
 
+impl Args {
+    /// Makes it write results to be compared.
+    pub(crate) fn again(&mut self, again: &Again<'_>) {
+        self.out = Some(again.out.to_owned());
+        self.force = false;
+        self.json = false;
+        self.quiet = again.quiet;
+        self.work.set_threads(again.threads);
+    }
+
+    /// The words of the command that gives the same results, without the program.
+    fn words(&self) -> Vec<String> {
+        let mut words = vec!["search".to_owned(), self.experiment.clone()];
+        let options = [
+            ("--set", &self.set),
+            ("--over", &self.over),
+            ("--minimize", &self.minimize),
+            ("--maximize", &self.maximize),
+        ];
+        for (name, values) in options {
+            let values = values.iter();
+            words.extend(values.flat_map(|value| [name.to_owned(), value.clone()]));
+        }
+        let single = [
+            ("--method", self.method.clone()),
+            ("--budget", self.budget.map(|budget| budget.to_string())),
+            ("--weights", self.weights.clone()),
+        ];
+        for (name, value) in single {
+            words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
+        }
+        words.extend(self.after());
+        words
+    }
+
+    /// What of it a command that runs the experiment has as well, after its settings.
+    fn after(&self) -> Vec<String> {
+        let quick = self.quick.then(|| "--quick".to_owned());
+        let seed = ["--seed".to_owned(), self.work.seed.to_string()];
+        quick.into_iter().chain(seed).collect()
+    }
+}
+
 /// Searches for settings that nothing beats.
 ///
 /// # Errors
 /// [`Failure`] with its exit code.
-pub(crate) fn search(args: &Args) -> Result<Exit, Failure> {
-    let files = &Files::default();
-    let named = reproduce::named(files, &args.experiment)?;
+pub(crate) fn search(args: &Args, setting: Setting<'_>) -> Result<Exit, Failure> {
+    let named = reproduce::named(setting.files, &args.experiment)?;
     let base = named.base.clone();
-    let base = base.as_deref();
-    let profiles = ProfileFiles { files, base };
+    let profiles = ProfileFiles {
+        files: setting.files,
+        base: base.as_deref(),
+    };
     let search = prepare(args, named, &profiles)?;
     let configuration = configuration(&search, &profiles)?;
-    let configured = configuration.to_string();
-    let manifest = Manifest::new(results::TOOL, configured.as_bytes(), args.work.seed);
-    let name = format!("{}-search", output::file_name(&search.experiment().id));
-    let place = Place::new(args.out.as_deref(), &name, &manifest);
-    let path = place.path();
-    let dir = results::open_kept(path, manifest, args.force, evaluations::FILE)?;
+    let place = search.pack().place(args.out.as_deref());
+    let existing = match args.force {
+        true => Existing::Replace,
+        false => Existing::Keep,
+    };
+    let store = Store::create(place.path(), search.pack().clone(), existing);
+    let mut store = store.map_err(of_sweeps::failure)?;
     // Also of one that is interrupted, which goes on there.
     results::link(&place);
     let quiet = args.quiet || args.json;
@@ -116,24 +163,18 @@ pub(crate) fn search(args: &Args) -> Result<Exit, Failure> {
     }
     let interrupted = console::interruptible("the points that run")?;
     let bar = Candidates::new(quiet);
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(args.work.threads())
-        .build()
-        .map_err(Failure::environment)?;
-    let runner = Runner {
-        profiles: &profiles,
+    let observer = Observer {
         on_progress: &|progress| show(&bar, progress),
         interrupted: &|| interrupted.load(Ordering::Relaxed),
     };
-    let result = pool.install(|| search.run(path, &configuration, &runner));
+    let end = sweep::run(&mut store, args.work.threads(), &observer);
     bar.clear();
-    match result {
-        Ok(outcome) => finish(args, dir, &place, &outcome),
-        Err(Stop::Failed(error)) => Err(failure(args, error)),
-        Err(Stop::Interrupted | Stop::Spent) => {
+    match end.map_err(of_sweeps::failure)? {
+        End::Done => finish(args, &search, store, (&place, &configuration), setting),
+        End::Interrupted => {
             eprintln!(
                 "zonelab: interrupted; the same command goes on from what is in {}",
-                path.display()
+                place.path().display()
             );
             Ok(Exit::Interrupted)
         }
@@ -143,63 +184,38 @@ pub(crate) fn search(args: &Args) -> Result<Exit, Failure> {
 /// What the file's `[search]` says, with what the command line says in its place.
 fn prepare(args: &Args, named: Named, profiles: &ProfileFiles<'_>) -> Result<Search, Failure> {
     let loaded = reproduce::load(profiles.files, &named, &args.set, args.quick)?;
-    let mut settings = Settings::default();
-    if args.quick {
-        settings.file = loaded.experiment.quick.set;
-    }
-    let set = Settings::parse(&args.set);
-    let set = set.map_err(|problem| Failure::usage(problem.to_string()))?;
+    Settings::parse(&args.set).map_err(|problem| Failure::usage(problem.to_string()))?;
+    // Settings of --quick, but every series: objectives may look at any.
+    let quick = loaded.experiment.quick.set.iter().filter(|_| args.quick);
+    let quick = quick.map(|set| set.text().to_owned());
     let source = Source {
         file: named.file,
         text: named.text,
-        settings: settings.and(&set),
+        named: args.experiment.clone(),
+        settings: quick.chain(args.set.iter().cloned()).collect(),
+        seed: args.work.seed,
     };
     let spec = loaded.experiment.search.unwrap_or_default();
     let spec = spec_of(args, spec)?;
-    let search = Search::prepare(source, spec, args.work.seed, profiles);
+    let read = |path: &str| {
+        let base = profiles.base.as_ref();
+        let path = base.map_or_else(|| PathBuf::from(path), |base| base.join(path));
+        profiles.files.text(&path)
+    };
+    let search = Search::prepare(&source, spec, &read);
     let search = search.map_err(|error| failure(args, error))?;
     Ok(search.with_commands(commands(args)))
 }
 
 /// The commands that the page names.
 fn commands(args: &Args) -> Commands {
-    let with_set = |command: &str| {
-        let mut words = vec![command.to_owned(), args.experiment.clone()];
-        let set = args.set.iter();
-        words.extend(set.flat_map(|set| ["--set".to_owned(), set.clone()]));
-        words
-    };
-    let mut search = with_set("search");
-    let options = [
-        ("--over", &args.over),
-        ("--minimize", &args.minimize),
-        ("--maximize", &args.maximize),
-    ];
-    for (name, values) in options {
-        search.extend(
-            values
-                .iter()
-                .flat_map(|value| [name.to_owned(), value.clone()]),
-        );
-    }
-    let single = [
-        ("--method", args.method.clone()),
-        ("--budget", args.budget.map(|budget| budget.to_string())),
-        ("--weights", args.weights.clone()),
-    ];
-    for (name, value) in single {
-        search.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
-    }
-    let mut after = Vec::new();
-    if args.quick {
-        after.push("--quick".to_owned());
-    }
-    after.extend(["--seed".to_owned(), args.work.seed.to_string()]);
-    search.extend(after.iter().cloned());
+    let mut run = vec!["run".to_owned(), args.experiment.clone()];
+    let set = args.set.iter();
+    run.extend(set.flat_map(|set| ["--set".to_owned(), set.clone()]));
     Commands {
         tool: results::TOOL.to_owned(),
-        search: report::line(&search),
-        run: (report::line(&with_set("run")), after.join(" ")),
+        search: report::line(&args.words()),
+        run: (report::line(&run), args.after().join(" ")),
     }
 }
 
@@ -228,7 +244,8 @@ fn spec_of(args: &Args, mut spec: SearchSpec) -> Result<SearchSpec, Failure> {
         spec.published.clear();
     }
     if let Some(name) = &args.method {
-        spec.method = Method::ALL.into_iter().find(|method| method.name() == name);
+        let mut methods = Sample::OF_SEARCH.into_iter();
+        spec.method = methods.find(|method| method.name() == name);
     }
     spec.budget = args.budget.or(spec.budget);
     if let Some(text) = &args.weights {
@@ -247,7 +264,7 @@ fn weights(text: &str) -> Result<(f64, f64), Failure> {
             "--weights {text}: these are not two numbers; write for example 0.5,0.5"
         ))
     })?;
-    search::weights(pair).map_err(|wrong| Failure::usage(format!("--weights {text}: {wrong}")))
+    sum_to_one(pair).map_err(|wrong| Failure::usage(format!("--weights {text}: {wrong}")))
 }
 
 /// The exit code that an error leads to: what stands on the command line is
@@ -255,7 +272,6 @@ fn weights(text: &str) -> Result<(f64, f64), Failure> {
 fn failure(args: &Args, error: SearchError) -> Failure {
     let has_objectives = !(args.minimize.is_empty() && args.maximize.is_empty());
     match &error {
-        SearchError::Io { .. } => Failure::environment(error),
         SearchError::Over { key, .. } if key.is_empty() || !args.over.is_empty() => {
             Failure::new(Exit::Usage, error)
         }
@@ -287,42 +303,65 @@ fn configuration(search: &Search, profiles: &ProfileFiles<'_>) -> Result<Value, 
 
 fn finish(
     args: &Args,
-    mut dir: ResultDir,
-    place: &Place,
-    outcome: &Outcome,
+    search: &Search,
+    mut store: Store,
+    (place, configuration): (&Place, &Value),
+    setting: Setting<'_>,
 ) -> Result<Exit, Failure> {
-    for (name, text) in &outcome.files {
-        dir.write(name, text.as_bytes())
-            .map_err(Failure::environment)?;
+    // What several searches left here cannot be made again by the last of them.
+    if store.is_of_one_search() {
+        let mut recipe = Recipe::new(results::TOOL, args.words());
+        for (name, bytes) in results::written(&mut recipe, setting.files.read())? {
+            store.put(&name, &bytes).map_err(of_sweeps::failure)?;
+        }
     }
-    dir.finish().map_err(Failure::environment)?;
+    let mut outcome = None;
+    let finished = store.finish_with(|pack, lines, _| {
+        let found = search.outcome(pack, lines, configuration);
+        let files = found.files.iter();
+        let files = files.map(|(name, text)| (name.clone(), text.clone().into_bytes()));
+        let files: Written = files.collect();
+        outcome = Some(found);
+        Ok(files)
+    });
+    let finished = finished.map_err(of_sweeps::failure)?;
+    let Some(outcome) = outcome.filter(|_| !setting.is_silent) else {
+        return Ok(Exit::Done);
+    };
     if args.json {
         console::print(&outcome.json)?;
-    } else {
-        let path = place.path();
-        console::print(&format!(
-            "{}\nresults: {}\nfigure:  {}\npage:    {}\n",
-            outcome.text(args.all, &console::style()),
-            place.said(),
-            path.join("front.svg").display(),
-            path.join("search.html").display()
-        ))?;
+        return Ok(Exit::Done);
     }
+    let mut text = format!(
+        "{}\nresults: {}\n",
+        outcome.text(args.all, &console::style()),
+        place.said()
+    );
+    for file in &finished.files {
+        text.push_str(&format!("  {}\n", file.display()));
+    }
+    console::print(&text)?;
     Ok(Exit::Done)
 }
 
 fn show(bar: &Candidates, progress: Progress) {
+    /// Candidates for each line, where there is no bar.
+    const LINE_EVERY: u64 = 8;
     let Progress {
-        evaluations,
-        most,
+        done,
+        tasks,
         on_front,
+        ..
     } = progress;
-    bar.show(
-        evaluations as u64,
-        most as u64,
-        format!("{on_front} on the front"),
-    );
-    bar.line(&format!(
-        "{evaluations} of at most {most} candidates, {on_front} on the front"
-    ));
+    // The first is the file as it is.
+    let (done, most) = (done.saturating_sub(1), tasks.saturating_sub(1));
+    let on_front = on_front.map_or_else(String::new, |count| format!("{count} on the front"));
+    let comma = if on_front.is_empty() { "" } else { ", " };
+    // As often as candidates are chosen.
+    if done % LINE_EVERY == 0 || done == most {
+        bar.line(&format!(
+            "{done} of at most {most} candidates{comma}{on_front}"
+        ));
+    }
+    bar.show(done, most, on_front);
 }

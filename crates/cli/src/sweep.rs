@@ -107,7 +107,7 @@ impl Args {
 pub(crate) fn sweep(args: &Args, setting: Setting<'_>) -> Result<Exit, Failure> {
     let sweep = prepare(args, setting.files)?;
     if args.list {
-        return list(sweep.pack(), args.json);
+        return list(&sweep.pack().with_first(), args.json);
     }
     let place = sweep.pack().place(args.out.as_deref());
     let existing = if args.force {
@@ -154,21 +154,27 @@ fn run(
     setting: Setting<'_>,
 ) -> Result<Exit, Failure> {
     let quiet = args.quiet || args.json;
-    let pack = store.pack().clone();
     let (done, _) = store.counts();
+    let most = store.pack().most();
     if !quiet {
         let before = match done {
             0 => String::new(),
             done => format!(", {done} of them done before"),
         };
-        let (points, runs) = (pack.points.len(), pack.len());
+        let pack = store.pack();
+        let at_most = if pack.adaptive.is_some() {
+            "at most "
+        } else {
+            ""
+        };
+        let points = most / u64::from(pack.inputs.repeats);
         eprintln!(
-            "zonelab: {points} points ({}), {runs} runs{before}",
+            "zonelab: {at_most}{points} points ({}), {at_most}{most} runs{before}",
             pack.sample.name()
         );
     }
     let interrupted = console::interruptible("the runs that are under way")?;
-    let progress = Runs::new(quiet, (done, pack.len()));
+    let progress = Runs::new(quiet, (done, most));
     let observer = Observer {
         on_progress: &|so_far| progress.show(so_far.done, so_far.failed, so_far.tasks),
         interrupted: &|| interrupted.load(Ordering::Relaxed),
@@ -177,22 +183,24 @@ fn run(
     progress.clear();
     match end.map_err(failure)? {
         End::Done => {
-            let mut recipe = Recipe::new(results::TOOL, args.words());
-            for (name, bytes) in results::written(&mut recipe, setting.files.read())? {
-                store.put(&name, &bytes).map_err(failure)?;
+            // What several searches left here cannot be made again by the last of them.
+            if store.is_of_one_search() {
+                let mut recipe = Recipe::new(results::TOOL, args.words());
+                for (name, bytes) in results::written(&mut recipe, setting.files.read())? {
+                    store.put(&name, &bytes).map_err(failure)?;
+                }
             }
             let finished = store.finish().map_err(failure)?;
             if !setting.is_silent {
-                show(args, &pack, &finished, place)?;
+                show(args, &finished, place)?;
             }
             Ok(Exit::Done)
         }
         End::Interrupted => {
             let (done, _) = store.counts();
             eprintln!(
-                "zonelab: interrupted after {done} of {} runs; the same command goes on from \
+                "zonelab: interrupted after {done} of {most} runs; the same command goes on from \
                  what is in {}",
-                pack.len(),
                 place.path().display()
             );
             Ok(Exit::Interrupted)
@@ -200,13 +208,14 @@ fn run(
     }
 }
 
-fn show(args: &Args, pack: &Pack, finished: &Finished, place: &Place) -> Result<(), Failure> {
+fn show(args: &Args, finished: &Finished, place: &Place) -> Result<(), Failure> {
     if args.json {
         let summary = place.path().join(SUMMARY);
         let text = std::fs::read_to_string(&summary).map_err(Failure::environment)?;
         return console::print(&text);
     }
-    let mut text = pack
+    let mut text = finished
+        .pack
         .text(&finished.lines, args.all, &console::style())
         .map_err(failure)?;
     text.push_str(&format!("\nresults: {}\n", place.said()));
@@ -241,7 +250,14 @@ fn list(pack: &Pack, as_json: bool) -> Result<Exit, Failure> {
     }
     let text = table.to_text(&console::style());
     let (points, runs) = (pack.points.len(), pack.len());
-    console::print(&format!("{text}{points} points, {runs} runs\n"))?;
+    let more = match &pack.adaptive {
+        None => String::new(),
+        Some(_) => format!(
+            ", and others as these come out: at most {} runs",
+            pack.most()
+        ),
+    };
+    console::print(&format!("{text}{points} points, {runs} runs{more}\n"))?;
     Ok(Exit::Done)
 }
 
@@ -260,7 +276,7 @@ pub(crate) fn check(
         ..Source::new(file, text)
     };
     let sweep = prepared(&source, &Files::default())?;
-    let pack = sweep.pack();
+    let pack = &sweep.pack().with_first();
     let refused: Vec<(usize, String)> = (0..pack.points.len())
         .into_par_iter()
         .filter_map(|point| Some((point, pack.check(point).err()?)))
@@ -304,7 +320,7 @@ pub(crate) fn check(
 }
 
 /// The exit code that an error leads to.
-fn failure(error: SweepError) -> Failure {
+pub(crate) fn failure(error: SweepError) -> Failure {
     match &error {
         SweepError::Output(_) | SweepError::Io { .. } | SweepError::Unfinished { .. } => {
             Failure::environment(error)

@@ -1,5 +1,6 @@
 //! Values of keys as numbers: what they count, and ranges of them.
 
+use serde::{Deserialize, Serialize};
 use zonelab_config::units::{
     fmt_duration, fmt_percent, fmt_rate, fmt_size, parse_duration, parse_percent, parse_rate,
     parse_size,
@@ -9,7 +10,8 @@ use zonelab_config::units::{
 const DIGITS: u32 = 4;
 
 /// What a value counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Quantity {
     /// Nanoseconds.
     Time,
@@ -83,7 +85,7 @@ impl Quantity {
 
 /// Values between bounds that can be written in four digits, with a position
 /// from 0 to 1 for each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct Span {
     /// Least value.
     pub(crate) low: u64,

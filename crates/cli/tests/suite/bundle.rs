@@ -172,6 +172,45 @@ fn a_sweep_is_reproduced_elsewhere_with_its_page() {
 }
 
 #[test]
+fn a_search_is_reproduced_elsewhere_unless_it_looked_at_another_one() {
+    const OVER: [&str; 2] = ["--over", "job.0.block=16KiB..1MiB"];
+    const OBJECTIVES: [&str; 3] = ["--maximize", "mib_s", "ops_s"];
+    let scratch = prepared("bundle-search");
+    let search = [
+        "search",
+        "small.toml",
+        "--budget",
+        "12",
+        "--method",
+        "evolve",
+    ];
+    let words = [&search[..], &OVER, &OBJECTIVES].concat();
+    let elsewhere = moved(&scratch, &words);
+    let output = elsewhere.zonelab(&["reproduce", "b.tar.gz", "--threads", "1"]);
+    let said = format!("{}{}", stdout(&output), stderr(&output));
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let files = read(&elsewhere).results;
+    for name in ["sweep.parquet", "search.html", "front.svg", "search.json"] {
+        assert!(files.contains_key(name), "{name}");
+    }
+    // What was chosen for other objectives would not be chosen for these.
+    let others = ["--minimize", "mib_s", "ops_s"];
+    let out = ["--out", "two"];
+    for objectives in [OBJECTIVES, others] {
+        let words = [&search[..], &OVER, &objectives, &out, &["--quiet"]].concat();
+        let output = scratch.zonelab(&words);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+    let output = scratch.zonelab(&["bundle", "two"]);
+    assert_eq!(output.status.code(), Some(3), "{}", stdout(&output));
+    assert!(
+        stderr(&output).contains("several searches"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
 fn a_bundle_is_called_what_its_results_are_called() {
     let scratch = prepared("bundle-name");
     let run = scratch.zonelab(&["run", "small.toml"]);

@@ -117,7 +117,12 @@ impl Scratch {
         let entries = std::fs::read_dir(self.0.join(out)).unwrap();
         entries
             .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-            .map(|name| (name.clone(), self.read(&format!("{out}/{name}"))))
+            .map(|name| {
+                let bytes = std::fs::read(self.0.join(out).join(&name)).unwrap();
+                // Also of what is no text, where a byte that differs still shows.
+                let text = bytes.iter().copied().map(char::from).collect();
+                (name, String::from_utf8(bytes).unwrap_or(text))
+            })
             .collect()
     }
 }
@@ -170,10 +175,13 @@ fn a_grid_is_run_whole_and_its_front_marked() {
         [
             "evaluations.jsonl",
             "front.svg",
+            "inputs.json",
             "manifest.json",
             "search.csv",
             "search.html",
-            "search.json"
+            "search.json",
+            "sweep-pack.json",
+            "sweep.parquet"
         ]
     );
     assert_eq!(files["search.json"].as_bytes(), output.stdout);

@@ -4,7 +4,8 @@ use zonelab_config::{Item, Reported, Table};
 
 use super::read::{axis_text, tables};
 use crate::metrics::NAMES;
-use crate::search::{Goal, Knob, METRIC_M, Method, ObjectiveSpec};
+use crate::sweep::knob::Knob;
+use crate::sweep::{Goal, METRIC_M, ObjectiveSpec, Sample};
 
 /// Most candidates of a search.
 pub const MAX_BUDGET: u32 = 100_000;
@@ -17,7 +18,7 @@ pub struct SearchSpec {
     /// What is better.
     pub objectives: Vec<ObjectiveSpec>,
     /// How candidates are chosen; `None`: as the keys suggest.
-    pub method: Option<Method>,
+    pub method: Option<Sample>,
     /// Candidates to evaluate, at most.
     pub budget: Option<u32>,
     /// Weights of throughput and of latency in M^Inter, which add up to 1;
@@ -45,7 +46,7 @@ pub(super) fn search(table: &Table<'_>) -> Result<Option<SearchSpec>, Reported> 
     });
     let over = over.or(Vec::new());
     let objectives = tables(table, "objective", objective);
-    let methods = Method::ALL.map(|method| (method.name(), method));
+    let methods = Sample::OF_SEARCH.map(|method| (method.name(), method));
     let method = table.choice("method", &methods).optional();
     let budget = table.u32("budget").within(1..=MAX_BUDGET).optional();
     let weights = table.get("weights", weights).optional();
@@ -92,5 +93,5 @@ pub(crate) fn weights(item: &Item<'_>) -> Result<(f64, f64), Reported> {
         [alpha, beta] => (alpha.f64()?, beta.f64()?),
         _ => return Err(item.fail("these are not two numbers", "write [0.5, 0.5]")),
     };
-    crate::search::weights(pair).map_err(|wrong| item.fail(wrong.what, wrong.valid))
+    crate::sweep::weights(pair).map_err(|wrong| item.fail(wrong.what, wrong.valid))
 }

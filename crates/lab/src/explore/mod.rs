@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::quantity::Quantity;
 use crate::report::parts;
-use crate::search::Goal;
+use crate::sweep::Goal;
 
 /// Version of the embedded data, for who reads them from the file.
 const SCHEMA: u32 = 1;

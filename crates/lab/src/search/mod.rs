@@ -1,77 +1,31 @@
 //! Search: settings that trade objectives against each other, and the front of
 //! those that nothing beats.
 //!
-//! What may be changed is any key that `--set` takes, of the experiment or of
-//! its drive; what is better is said by objectives: metrics of jobs, or M^Inter
-//! (ConfZNS++, section 2.3). Each candidate is the experiment with other values
-//! of its keys, run with the same seeds as all others. Everything that was
-//! measured is kept, so that other objectives and weights need no other runs.
+//! A search is a sweep that chooses its points while it runs ([`crate::sweep`]), made of
+//! the `[search]` of an experiment and of the command line. What may be changed is any key
+//! that `--set` takes, of the experiment or of its drive; what is better is said by
+//! objectives: metrics of jobs, or M^Inter (ConfZNS++, section 2.3). The first point is the
+//! experiment as it is. Everything that was measured is kept, so that other objectives and
+//! weights need no other runs.
 //!
-//! | module | what |
-//! | --- | --- |
-//! | `objective` | what is better |
-//! | `pareto` | dominance, fronts, hypervolumes |
-//! | `evolve` | which candidates are looked at |
-//! | `evaluate` | running candidates, once each |
-//! | `report` | tables, files, the figure |
-//!
-//! For users: `docs/search.md`.
+//! `report` has its tables, files and figure. For users: `docs/search.md`.
 
-mod evaluate;
-mod evolve;
-mod objective;
-mod pareto;
 mod report;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use zonelab_config::{Document, Errors, Place};
 
 use crate::experiment::{Experiment, PublishedSetting, SearchSpec};
-use crate::run::{Point, Profiles, RunError};
+use crate::inputs::Inputs;
+use crate::run::{Point, RunError};
 use crate::settings::{DRIVE, Settings};
+use crate::sweep::{
+    Adaptive, BUDGET, Cost, Key, Knob, Line, MAX_KEYS, OBJECTIVES, Objective, ObjectiveSpec, Pack,
+    Read, Run, Sample, cost, gather_value, grid_size,
+};
 
-pub use crate::sweep::knob::{Knob, STEPS, Values, Wrong};
-pub use evaluate::{Evaluation, Measured, Progress, Runner, Stop};
-pub use objective::{Goal, METRIC_M, Objective, ObjectiveSpec, weights};
-pub use pareto::{Cost, cost, dominates, front, hypervolume};
 pub use report::{Outcome, Row};
-
-use evaluate::Evaluator;
-
-/// Candidates to evaluate unless told otherwise.
-pub const BUDGET: u32 = 100;
-/// Least and greatest number of objectives: with one there is no trade, and
-/// hypervolumes of more than four take long.
-const OBJECTIVES: (usize, usize) = (2, 4);
-/// Most keys.
-const MAX_KEYS: usize = 16;
-
-/// How candidates are chosen.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Method {
-    /// Every combination of the values.
-    Grid,
-    /// Near the front of what was found so far.
-    Evolve,
-}
-
-impl Method {
-    /// Both of them.
-    pub const ALL: [Self; 2] = [Self::Grid, Self::Evolve];
-
-    /// The word for it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Grid => "grid",
-            Self::Evolve => "evolve",
-        }
-    }
-}
 
 /// What is wrong with a search.
 #[derive(Debug, thiserror::Error)]
@@ -101,14 +55,6 @@ pub enum SearchError {
     /// The method does not fit.
     #[error("{0}")]
     Method(String),
-    /// A file cannot be read or written.
-    #[error("{}: {error}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        error: std::io::Error,
-    },
 }
 
 /// The experiment that is searched.
@@ -118,8 +64,12 @@ pub struct Source {
     pub file: String,
     /// What is in it.
     pub text: String,
-    /// Settings that are the same for all candidates.
-    pub settings: Settings,
+    /// How it is named on a command line: its path, or the id of a built-in one.
+    pub named: String,
+    /// Settings that are the same for all candidates, as after `--set`.
+    pub settings: Vec<String>,
+    /// Seed of all randomness, also of which candidates are looked at.
+    pub seed: u64,
 }
 
 /// What its page names besides results.
@@ -138,62 +88,68 @@ pub struct Commands {
 /// before was looked at.
 #[derive(Debug)]
 pub struct Search {
-    source: Source,
+    pack: Pack,
     experiment: Experiment,
     knobs: Vec<Knob>,
     objectives: Vec<Objective>,
-    weights: Option<(f64, f64)>,
-    method: Method,
-    /// Candidates to evaluate, at most.
-    budget: u32,
-    seed: u64,
     published: Vec<PublishedSetting>,
-    /// Values of the keys in the file or its drive, if they are stated.
-    own: Vec<Option<String>>,
     commands: Commands,
 }
 
 impl Search {
     /// Checks everything: each value, or both bounds, of each key by building
-    /// the points with it.
+    /// the points with it. `read` gives files that the experiment names, by their paths
+    /// relative to its directory.
     ///
     /// # Errors
     /// What is wrong.
     pub fn prepare(
-        source: Source,
+        source: &Source,
         spec: SearchSpec,
-        seed: u64,
-        profiles: &dyn Profiles,
+        read: &Read<'_>,
     ) -> Result<Self, SearchError> {
-        let Source { file, text, .. } = &source;
-        let experiment = Experiment::parse(file, text, &source.settings.file, None)?;
+        let mut inputs = Inputs::new(&source.file, &source.text);
+        inputs.settings.clone_from(&source.settings);
+        inputs.seed = source.seed;
+        let experiment = inputs.parse(&Settings::default())?;
         check_keys(&spec.over)?;
         let objectives = objectives(&experiment, &spec)?;
         let (method, budget) = method(&spec)?;
+        inputs.gather_with(&Settings::default(), read)?;
+        for knob in &spec.over {
+            gather(&mut inputs, knob, read)?;
+        }
+        let keys = spec.over.iter().map(|knob| Key::of_knob(&knob.key, knob));
+        let mut pack = Pack::new(&format!("{}-search", experiment.id), inputs, keys.collect());
+        pack.title.clone_from(&experiment.title);
+        pack.experiment.clone_from(&source.named);
+        pack.sample = method;
+        pack.points.push(Vec::new());
+        let needed: BTreeSet<&str> = objectives.iter().flat_map(Objective::needs).collect();
+        pack.series = needed.into_iter().map(str::to_owned).collect();
+        pack.objectives = spec.objectives;
+        pack.weights = spec.weights;
         let mut search = Self {
-            source,
+            pack,
             experiment,
             knobs: spec.over,
             objectives,
-            weights: spec.weights,
-            method,
-            budget,
-            seed,
             published: spec.published,
-            own: Vec::new(),
             commands: Commands::default(),
         };
-        for point in search.points_with(&search.source.settings)? {
-            point.check(profiles)?;
+        for point in search.points(&Settings::default())? {
+            point.check(&search.pack.inputs)?;
         }
         for knob in &search.knobs {
-            search.check_values(knob, profiles)?;
+            search.check_values(knob)?;
         }
-        let own = search
-            .knobs
-            .iter()
-            .map(|knob| search.own_value(&knob.key, profiles));
-        search.own = own.collect();
+        let own = search.knobs.iter().map(|knob| search.own_value(&knob.key));
+        search.pack.adaptive = Some(Adaptive {
+            own: Some(own.collect()),
+            knobs: search.knobs.clone(),
+            constraints: Vec::new(),
+            budget,
+        });
         Ok(search)
     }
 
@@ -204,18 +160,21 @@ impl Search {
         self
     }
 
+    /// The sweep that it is.
+    #[must_use]
+    pub const fn pack(&self) -> &Pack {
+        &self.pack
+    }
+
     /// Its file with the settings of the command line, as data.
     ///
     /// # Errors
     /// None that reading the experiment did not have.
     pub fn resolved(&self) -> Result<serde_json::Value, Errors> {
-        let Source {
-            file,
-            text,
-            settings,
-            ..
-        } = &self.source;
-        Ok(Document::parse(file, text, &settings.file)?.to_json())
+        let inputs = &self.pack.inputs;
+        let settings = Settings::parse(&inputs.settings)?;
+        let file = &inputs.experiment;
+        Ok(Document::parse(&file.name, &file.text, &settings.file)?.to_json())
     }
 
     /// What is searched.
@@ -238,20 +197,27 @@ impl Search {
 
     /// How candidates are chosen.
     #[must_use]
-    pub const fn method(&self) -> Method {
-        self.method
+    pub const fn method(&self) -> Sample {
+        self.pack.sample
     }
 
     /// Candidates to evaluate, at most.
     #[must_use]
-    pub const fn budget(&self) -> u32 {
-        self.budget
+    pub fn budget(&self) -> u32 {
+        self.pack.adaptive.as_ref().map_or(0, |of| of.budget)
     }
 
     /// Seed of all randomness.
     #[must_use]
     pub const fn seed(&self) -> u64 {
-        self.seed
+        self.pack.inputs.seed
+    }
+
+    /// Candidates that will be looked at, at most.
+    #[must_use]
+    pub fn most(&self) -> usize {
+        let adaptive = self.pack.adaptive.as_ref();
+        adaptive.map_or(0, |adaptive| adaptive.most(self.pack.sample))
     }
 
     /// All points of the experiment with the file's own settings.
@@ -259,190 +225,147 @@ impl Search {
     /// # Errors
     /// What is wrong with the file.
     pub fn own_points(&self) -> Result<Vec<Point>, Errors> {
-        let Source { file, text, .. } = &self.source;
-        self.source.settings.points(file, text)
+        self.pack.inputs.points()
     }
 
-    fn points_with(&self, settings: &Settings) -> Result<Vec<Point>, Errors> {
-        let needed: BTreeSet<&str> = self.objectives.iter().flat_map(Objective::needs).collect();
-        let mut points = settings.points(&self.source.file, &self.source.text)?;
-        points.retain(|point| needed.contains(point.series()));
-        Ok(points)
-    }
-
-    /// The points of a candidate (`None`: the file's own settings), checked.
-    fn points(
+    /// What it came to: of the pack with every point, and what each of its tasks gave.
+    #[must_use]
+    pub fn outcome(
         &self,
-        values: Option<&Values>,
-        profiles: &dyn Profiles,
-    ) -> Result<Vec<Point>, String> {
-        let none = Values::new();
-        let pairs = self.knobs.iter().zip(values.unwrap_or(&none));
-        let set: Vec<String> = pairs.map(|(knob, value)| knob.setting(*value)).collect();
-        let settings = Settings::parse(&set).map_err(|problem| problem.to_string())?;
-        let settings = self.source.settings.and(&settings);
-        let points = self
-            .points_with(&settings)
-            .map_err(|errors| in_short(&errors))?;
-        for point in &points {
-            point.check(profiles).map_err(|error| match &error {
-                RunError::Invalid(errors) => in_short(errors),
-                RunError::Unfit { .. } => error.to_string(),
-            })?;
+        pack: &Pack,
+        lines: &[Line],
+        configuration: &serde_json::Value,
+    ) -> Outcome {
+        let evaluations = lines.iter().map(|line| self.evaluation(pack, line));
+        Outcome::of(self, &evaluations.collect::<Vec<_>>(), configuration)
+    }
+
+    fn evaluation<'l>(&self, pack: &'l Pack, line: &'l Line) -> Evaluation<'l> {
+        let values = pack
+            .task(line.index)
+            .and_then(|task| pack.points.get(task.point));
+        let is_needed = |run: &&Run| self.pack.series.contains(&run.series);
+        let mut needed = line.runs.iter().filter(is_needed);
+        let refused = line.message.clone();
+        let refused = refused.or_else(|| needed.find_map(|run| run.error.clone()));
+        let runs = match &refused {
+            Some(_) => &[],
+            None => line.runs.as_slice(),
+        };
+        Evaluation {
+            values: values
+                .filter(|values| !values.is_empty())
+                .map(Vec::as_slice),
+            refused,
+            runs,
         }
+    }
+
+    /// The points that the objectives need, with more settings.
+    fn points(&self, settings: &Settings) -> Result<Vec<Point>, Errors> {
+        let mut points = self.pack.inputs.points_with(settings)?;
+        points.retain(|point| self.pack.series.iter().any(|name| name == point.series()));
         Ok(points)
     }
 
     /// Checks each value of a key, the others as in the file, and that it makes
     /// a difference.
-    fn check_values(&self, knob: &Knob, profiles: &dyn Profiles) -> Result<(), SearchError> {
-        let wrong = |what: String| SearchError::Over {
-            key: knob.key.clone(),
-            what,
-        };
+    fn check_values(&self, knob: &Knob) -> Result<(), SearchError> {
         let mut runs = BTreeSet::new();
         for value in knob.to_check() {
-            let refused = |why: String| wrong(format!("{} is refused: {why}", knob.text(value)));
+            let refused = |why: String| refused(knob, value, &why);
             let alone = Settings::parse([knob.setting(value)]);
             let alone = alone.map_err(|problem| refused(problem.to_string()))?;
-            let settings = self.source.settings.and(&alone);
-            let points = self.points_with(&settings);
+            let points = self.points(&alone);
             let points = points.map_err(|errors| refused(in_short(&errors)))?;
             let mut run = Vec::new();
             for point in points {
-                match point.check(profiles) {
-                    Ok(()) => {}
-                    Err(RunError::Invalid(errors)) => return Err(refused(in_short(&errors))),
-                    Err(error) => return Err(refused(error.to_string())),
-                }
-                run.push(point.identity(profiles)?);
+                let checked = point.check(&self.pack.inputs);
+                checked.map_err(|error| {
+                    refused(match &error {
+                        RunError::Invalid(errors) => in_short(errors),
+                        RunError::Unfit { .. } => error.to_string(),
+                    })
+                })?;
+                run.push(point.identity(&self.pack.inputs)?);
             }
             runs.insert(run);
         }
         if runs.len() == 1 {
-            let series: BTreeSet<&str> =
-                self.objectives.iter().flat_map(Objective::needs).collect();
-            let series: Vec<&str> = series.into_iter().collect();
-            return Err(wrong(format!(
-                "none of its values changes what is run; the series that objectives look at are \
-                 {}",
-                series.join(", ")
-            )));
+            return Err(SearchError::Over {
+                key: knob.key.clone(),
+                what: format!(
+                    "none of its values changes what is run; the series that objectives look at \
+                     are {}",
+                    self.pack.series.join(", ")
+                ),
+            });
         }
         Ok(())
     }
 
     /// The value of a key in the file or in its drive, if it is stated.
-    fn own_value(&self, key: &str, profiles: &dyn Profiles) -> Option<String> {
+    fn own_value(&self, key: &str) -> Option<String> {
+        let inputs = &self.pack.inputs;
         if let Some(key) = key.strip_prefix(DRIVE) {
-            let needed = self.own_points().ok()?;
+            let points = self.own_points().ok()?;
             let series = &self.objectives.first()?.series;
-            let point = needed.iter().find(|point| point.series() == series)?;
-            let profile = point.drive(profiles).ok()?;
+            let point = points.iter().find(|point| point.series() == series)?;
+            let profile = point.drive(inputs).ok()?;
             let text = zonelab_ssd::profile::to_toml(&profile.config);
             return stated(&text, key);
         }
-        let set = self.source.settings.file.iter().rev();
+        let settings = Settings::parse(&inputs.settings).ok()?;
+        let set = settings.file.iter().rev();
         let mut set = set.filter_map(|set| set.text().split_once('='));
         let changed = set.find(|(known, _)| known.trim() == key);
         changed.map_or_else(
-            || stated(&self.source.text, key),
+            || stated(&inputs.experiment.text, key),
             |(_, value)| Some(value.trim().to_owned()),
         )
     }
 
-    /// Values of a candidate as they are written.
-    fn texts(&self, values: &Values) -> Vec<String> {
-        let pairs = self.knobs.iter().zip(values);
-        pairs.map(|(knob, value)| knob.text(*value)).collect()
-    }
-
-    /// The candidate whose values are written so.
-    fn values_of(&self, texts: &[String]) -> Option<Values> {
-        if texts.len() != self.knobs.len() {
-            return None;
-        }
-        let pairs = self.knobs.iter().zip(texts);
-        pairs.map(|(knob, text)| knob.value_of(text)).collect()
-    }
-
     /// Values of the objectives.
-    fn values(&self, points: &[Measured]) -> Vec<Option<f64>> {
-        let of = |objective: &Objective| objective.value(points, self.weights);
+    fn values(&self, runs: &[Run]) -> Vec<Option<f64>> {
+        let of = |objective: &Objective| objective.value(runs, self.pack.weights);
         self.objectives.iter().map(of).collect()
     }
 
-    fn cost(&self, points: &[Measured]) -> Cost {
-        let values = self.values(points).into_iter();
+    fn cost(&self, runs: &[Run]) -> Cost {
+        let values = self.values(runs).into_iter();
         let pairs = values.zip(&self.objectives);
         cost(pairs.map(|(value, objective)| Some(objective.goal.cost(value?))))
     }
+}
 
-    /// Searches on the current thread pool. Evaluations are kept in `dir`, and
-    /// those that are there are used. A search that came to its end there looks
-    /// for nothing more: its evaluations are seen with these objectives and
-    /// weights, and only series that it did not need are run.
-    ///
-    /// # Errors
-    /// Interrupted, or something is wrong.
-    pub fn run(
-        &self,
-        dir: &Path,
-        configuration: &serde_json::Value,
-        runner: &Runner<'_>,
-    ) -> Result<Outcome, Stop> {
-        let path = dir.join(crate::evaluations::FILE);
-        let mut evaluator = Evaluator::open(self, runner, &path)?;
-        if evaluator.is_at_end(self.method, self.budget) {
-            evaluator.complete()?;
-        } else {
-            evaluator.own()?;
-            match self.look(&mut evaluator, runner) {
-                Ok(()) | Err(Stop::Spent) => {}
-                Err(stop) => return Err(stop),
-            }
-            evaluator.complete()?;
-            evaluator.end(self.method, self.budget)?;
-        }
-        Ok(Outcome::of(self, evaluator.done, configuration))
+/// Settings that were evaluated.
+struct Evaluation<'a> {
+    /// Values of the keys as they are written; `None`: the file's own.
+    values: Option<&'a [String]>,
+    /// Why they cannot be run, if so.
+    refused: Option<String>,
+    /// What was run; nothing if they are refused.
+    runs: &'a [Run],
+}
+
+fn refused(knob: &Knob, value: u64, why: &str) -> SearchError {
+    SearchError::Over {
+        key: knob.key.clone(),
+        what: format!("{} is refused: {why}", knob.text(value)),
     }
+}
 
-    fn look(&self, evaluator: &mut Evaluator<'_>, runner: &Runner<'_>) -> Result<(), Stop> {
-        let most = self.most();
-        let (mut looked_at, mut costs) = (0, Vec::new());
-        let mut evaluate = |batch: &[Values]| {
-            let new = evaluator.evaluate(batch, self.budget as usize)?;
-            looked_at += batch.len();
-            costs.extend(new.iter().cloned());
-            let on_front = front(&costs);
-            // Only what may still be on a later front counts on.
-            let mut kept = on_front.iter();
-            costs.retain(|_| kept.next().copied().unwrap_or(false));
-            (runner.on_progress)(Progress {
-                evaluations: looked_at,
-                most,
-                on_front: costs.len(),
-            });
-            Ok(new)
+/// Adds the profiles that values of a key name.
+fn gather(inputs: &mut Inputs, knob: &Knob, read: &Read<'_>) -> Result<(), SearchError> {
+    for value in knob.to_check() {
+        // What is wrong with the setting is said when it is checked.
+        let Ok(settings) = Settings::parse([knob.setting(value)]) else {
+            continue;
         };
-        match self.method {
-            Method::Grid => evolve::grid(&self.knobs, &mut evaluate),
-            Method::Evolve => {
-                let limits = (self.budget as usize, self.seed);
-                evolve::evolve(&self.knobs, limits, &mut evaluate)
-            }
-        }
+        let gathered = gather_value(inputs, &settings, read);
+        gathered.map_err(|errors| refused(knob, value, &in_short(&errors)))?;
     }
-
-    /// Candidates that will be looked at, at most.
-    #[must_use]
-    pub fn most(&self) -> usize {
-        let all = match self.method {
-            Method::Grid => grid_size(&self.knobs),
-            Method::Evolve => space_size(&self.knobs),
-        };
-        usize::try_from(all.min(u64::from(self.budget))).unwrap_or(usize::MAX)
-    }
+    Ok(())
 }
 
 fn check_keys(knobs: &[Knob]) -> Result<(), SearchError> {
@@ -513,33 +436,24 @@ const fn wrong_objective(what: String) -> SearchError {
 }
 
 /// The method and the budget.
-fn method(spec: &SearchSpec) -> Result<(Method, u32), SearchError> {
+fn method(spec: &SearchSpec) -> Result<(Sample, u32), SearchError> {
     let budget = spec.budget.unwrap_or(BUDGET);
     let grid = grid_size(&spec.over);
     let has_bounds = spec.over.iter().any(Knob::has_bounds);
     let fits = grid <= u64::from(budget);
     let usual = if has_bounds || !fits {
-        Method::Evolve
+        Sample::Evolve
     } else {
-        Method::Grid
+        Sample::Grid
     };
     match spec.method.unwrap_or(usual) {
-        Method::Evolve => Ok((Method::Evolve, budget)),
-        Method::Grid if fits => Ok((Method::Grid, budget)),
-        Method::Grid => Err(SearchError::Method(format!(
+        Sample::Grid if fits => Ok((Sample::Grid, budget)),
+        Sample::Grid => Err(SearchError::Method(format!(
             "the grid has {grid} combinations, and the budget is {budget}: give --budget {grid}, \
              fewer values, or --method evolve"
         ))),
+        _ => Ok((Sample::Evolve, budget)),
     }
-}
-
-fn grid_size(knobs: &[Knob]) -> u64 {
-    let sizes = knobs.iter().map(|knob| knob.grid().len() as u64);
-    sizes.fold(1, u64::saturating_mul)
-}
-
-fn space_size(knobs: &[Knob]) -> u64 {
-    knobs.iter().map(Knob::count).fold(1, u64::saturating_mul)
 }
 
 /// The value of a key in a TOML text, as it would be written after `--set`.
@@ -596,20 +510,20 @@ mod tests {
         let chosen = |spec: &SearchSpec| method(spec).map_err(|error| error.to_string());
         assert_eq!(
             chosen(&spec(&lists, None, None)),
-            Ok((Method::Grid, BUDGET))
+            Ok((Sample::Grid, BUDGET))
         );
         assert_eq!(
             chosen(&spec(&lists, None, Some(14))),
-            Ok((Method::Evolve, 14))
+            Ok((Sample::Evolve, 14))
         );
         assert_eq!(
             chosen(&spec(&["a=1..9"], None, None)),
-            Ok((Method::Evolve, BUDGET))
+            Ok((Sample::Evolve, BUDGET))
         );
-        let grid = Some(Method::Grid);
+        let grid = Some(Sample::Grid);
         assert_eq!(
             chosen(&spec(&["a=1..9"], grid, None)),
-            Ok((Method::Grid, BUDGET))
+            Ok((Sample::Grid, BUDGET))
         );
         let error = chosen(&spec(&lists, grid, Some(14))).unwrap_err();
         assert!(error.contains("15 combinations"), "{error}");

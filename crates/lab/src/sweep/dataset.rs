@@ -232,7 +232,7 @@ fn fixed(pack: &Pack, rows: &[Row<'_>]) -> Vec<Column> {
 fn key_column(pack: &Pack, key: &Key, place: usize, rows: &[Row<'_>]) -> Column {
     let text = |row: &Row<'_>| -> Option<&str> {
         let task = pack.task(row.line.index)?;
-        pack.points.get(task.point)?.get(place).map(String::as_str)
+        pack.value(task.point, place)
     };
     let texts = rows.iter().map(text);
     let values = match key.kind {

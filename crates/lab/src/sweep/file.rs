@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 
 use zonelab_config::{Document, Errors, Item, Override, Problem, Reported, Table};
 
+use super::adaptive;
 use super::constraint::{Constraint, Names};
 use super::dataset;
 use super::knob::{InSteps, Knob, Values, Wrong};
+use super::objective::ObjectiveSpec;
 use super::sample::{MAX_POINTS, Sample, Space};
 use crate::experiment::read::{tables, text};
 use crate::experiment::search::{objective, weights};
 use crate::metrics;
-use crate::search::ObjectiveSpec;
 use crate::settings::Settings;
 
 /// Version of the format that this program reads.
@@ -119,6 +120,8 @@ impl SweepFile {
         let points = match self.sample.value {
             Sample::Grid => thinned(space.grid().map_err(wrong)?, count),
             Sample::List => thinned(space.kept(self.rows.clone()), count),
+            // They are chosen while it runs.
+            Sample::Evolve => return Ok(Vec::new()),
             sample => {
                 let count = count.unwrap_or_default();
                 space.draw(sample, count, seed).map_err(wrong)?
@@ -201,7 +204,13 @@ fn read(document: &Document) -> Result<SweepFile, Reported> {
         let hint = format!("sample = \"{}\" draws so many", sample.value.name());
         root.u32("points").required_or(&hint)?;
     }
-    if !sample.value.is_counted() {
+    if sample.value == Sample::Evolve {
+        check_search(
+            document,
+            &varies,
+            objectives.as_ref().map_or(&[][..], Vec::as_slice),
+        )?;
+    } else if !sample.value.is_counted() {
         let why = "a grid and a list have the points that they have; [quick] may have fewer";
         root.refuse("points", why)?;
     }
@@ -232,6 +241,30 @@ fn read(document: &Document) -> Result<SweepFile, Reported> {
         weights: weights?,
         quick: quick?,
     })
+}
+
+/// Checks what a search needs: few keys, and objectives to trade against each other.
+fn check_search(
+    document: &Document,
+    varies: &[Vary],
+    objectives: &[(ObjectiveSpec, Problem)],
+) -> Result<(), Reported> {
+    let most = adaptive::MAX_KEYS;
+    if varies.len() > most {
+        let what = format!("{} keys vary", varies.len());
+        let valid = format!("with sample = \"evolve\" at most {most}");
+        return Err(document.report("vary", what, valid));
+    }
+    let (least, most) = adaptive::OBJECTIVES;
+    if !(least..=most).contains(&objectives.len()) {
+        let what = format!("{} objectives", objectives.len());
+        let valid = format!(
+            "sample = \"evolve\" looks where {least} to {most} of them are traded against each \
+             other: write [[objective]]"
+        );
+        return Err(document.report("objective", what, valid));
+    }
+    Ok(())
 }
 
 /// The name of a metric.

@@ -3,9 +3,10 @@
 use serde::Serialize;
 use zonelab_config::Errors;
 
+use super::objective::{Goal, Objective};
 use super::pack::{Line, Pack};
+use super::pareto::{Cost, cost, front};
 use crate::rows::significant;
-use crate::search::{Cost, Goal, Measured, Objective, cost, front};
 use crate::settings::Settings;
 
 /// An objective, for tables.
@@ -48,6 +49,24 @@ pub(super) fn objectives(pack: &Pack) -> Result<Vec<Objective>, Errors> {
     Ok(resolved.collect())
 }
 
+/// The mean of what the repeats of a point came to, to six digits; `None` if one of them has
+/// no value.
+pub(super) fn mean(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
+    let (mut sum, mut count) = (0.0, 0_u32);
+    for value in values {
+        sum += value?;
+        count += 1;
+    }
+    (count > 0).then(|| significant(sum / f64::from(count)))
+}
+
+/// The values of a point as they are written.
+fn values(pack: &Pack, point: usize) -> Vec<String> {
+    let places = 0..pack.keys.len();
+    let value = |place| pack.value(point, place).unwrap_or_default().to_owned();
+    places.map(value).collect()
+}
+
 /// What every point comes to, in their order.
 ///
 /// # Errors
@@ -57,28 +76,25 @@ pub(super) fn standings(pack: &Pack, lines: &[Line]) -> Result<(Vec<Aim>, Vec<St
     let mut standings: Vec<Standing> = (0..pack.points.len())
         .map(|point| Standing {
             point,
-            values: pack.points[point].clone(),
+            values: values(pack, point),
             objectives: Vec::new(),
             on_front: false,
             failed: 0,
         })
         .collect();
-    let mut sums = vec![vec![Some(0.0); objectives.len()]; standings.len()];
+    let mut of_repeats = vec![vec![Vec::new(); objectives.len()]; standings.len()];
     for line in lines {
         let Some(task) = pack.task(line.index) else {
             continue;
         };
-        let points: Vec<Measured> = line.runs.iter().map(Measured::of_run).collect();
         standings[task.point].failed += u32::from(line.status == super::Status::Failed);
-        for (sum, objective) in sums[task.point].iter_mut().zip(&objectives) {
-            let value = objective.value(&points, pack.weights);
-            *sum = sum.zip(value).map(|(sum, value)| sum + value);
+        for (values, objective) in of_repeats[task.point].iter_mut().zip(&objectives) {
+            let value = objective.value(&line.runs, pack.weights);
+            values.push(value);
         }
     }
-    let repeats = f64::from(pack.inputs.repeats);
-    for (standing, sums) in standings.iter_mut().zip(sums) {
-        let mean = |sum: Option<f64>| sum.map(|sum| significant(sum / repeats));
-        standing.objectives = sums.into_iter().map(mean).collect();
+    for (standing, values) in standings.iter_mut().zip(of_repeats) {
+        standing.objectives = values.into_iter().map(mean).collect();
     }
     if !objectives.is_empty() {
         let of = |standing: &Standing| -> Cost {

@@ -1,5 +1,6 @@
 //! What a sweep or a search may change: a key, and which values it may have.
 
+use serde::{Deserialize, Serialize};
 use zonelab_config::Override;
 
 use crate::quantity::{Quantity, Span};
@@ -15,14 +16,15 @@ const LONGEST: usize = 1000;
 const LINEAR: u64 = 10;
 
 /// A key with the values it may have: `KEY=V1,V2,V3` or `KEY=LOW..HIGH`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct Knob {
     /// The key, as after `--set`.
     pub key: String,
     domain: Domain,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 enum Domain {
     /// As written.
     List(Vec<String>),
@@ -173,6 +175,21 @@ impl Knob {
             Domain::List(items) => items.clone(),
             Domain::Bounds(..) => Vec::new(),
         }
+    }
+
+    /// Values of a point as they are written.
+    pub(crate) fn texts(knobs: &[Self], values: &Values) -> Vec<String> {
+        let pairs = knobs.iter().zip(values);
+        pairs.map(|(knob, value)| knob.text(*value)).collect()
+    }
+
+    /// The point whose values are written so, if there is one.
+    pub(crate) fn values_of(knobs: &[Self], texts: &[String]) -> Option<Values> {
+        if texts.len() != knobs.len() {
+            return None;
+        }
+        let pairs = knobs.iter().zip(texts);
+        pairs.map(|(knob, text)| knob.value_of(text)).collect()
     }
 
     /// Number of different values; of bounds, at most so many.

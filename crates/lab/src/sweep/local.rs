@@ -1,11 +1,13 @@
 //! Running a sweep in threads of this process.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::SweepError;
-use super::pack::{Line, Runner};
+use super::memo::Memo;
+use super::pack::{Line, Run, Runner, Work};
 use super::store::Store;
 
 /// How far a sweep is.
@@ -15,8 +17,11 @@ pub struct Progress {
     pub done: u64,
     /// Those of them that failed.
     pub failed: u64,
-    /// All tasks.
+    /// All tasks; at most, if points are chosen while the sweep runs.
     pub tasks: u64,
+    /// Points on the front when the last points were chosen; `None` if points are not
+    /// chosen by it.
+    pub on_front: Option<usize>,
 }
 
 /// What a run is told, and whom it tells.
@@ -36,62 +41,198 @@ pub enum End {
     Interrupted,
 }
 
-/// Runs the tasks that are left in so many threads; 0: one for each core.
+/// Runs the tasks that are left in so many threads; 0: one for each core. A sweep that
+/// chooses its points while it runs grows until it has enough of them.
 ///
-/// Threads take one task after another, so that none waits for the others before the last
-/// task; what they give is written to the log at once, by this thread.
+/// Threads take one task after another, and help with the tasks of others when none is
+/// left, so that none waits for a long last task. What they give is written to the log at
+/// once, by this thread.
 ///
 /// # Errors
 /// The log cannot be written, or the inputs are wrong.
 pub fn run(store: &mut Store, threads: usize, observer: &Observer<'_>) -> Result<End, SweepError> {
-    let pending = store.pending();
-    let pack = store.pack().clone();
-    let tasks = pack.len();
-    let runner = Runner::new(&pack)?;
     let threads = match threads {
         0 => thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
     };
-    let next = AtomicUsize::new(0);
-    let (sender, receiver) = mpsc::channel::<Line>();
-    let take = || {
-        if (observer.interrupted)() {
-            return None;
+    let memo = store.memo()?;
+    loop {
+        run_left(store, threads, &memo, observer)?;
+        if !store.pending().is_empty() {
+            return Ok(End::Interrupted);
         }
-        pending.get(next.fetch_add(1, Ordering::Relaxed)).copied()
+        if !store.grow()? {
+            return Ok(End::Done);
+        }
+    }
+}
+
+/// Runs the tasks that are left now.
+fn run_left(
+    store: &mut Store,
+    threads: usize,
+    memo: &Memo,
+    observer: &Observer<'_>,
+) -> Result<(), SweepError> {
+    let pending = store.pending();
+    let pack = store.shared_pack();
+    let runner = Runner::new(&pack, memo)?;
+    let crew = Crew {
+        runner: &runner,
+        pending: &pending,
+        under_way: Mutex::new(UnderWay::default()),
+        planned: Condvar::new(),
+        interrupted: observer.interrupted,
     };
+    let (sender, receiver) = mpsc::channel::<Line>();
     thread::scope(|scope| {
-        for _ in 0..threads.min(pending.len()) {
-            let sender = sender.clone();
-            let (take, runner) = (&take, &runner);
-            scope.spawn(move || {
-                while let Some(index) = take() {
-                    // Who receives it lives as long as this thread.
-                    let _ = sender.send(runner.run(index));
-                }
-            });
+        for _ in 0..threads {
+            let (crew, sender) = (&crew, sender.clone());
+            scope.spawn(move || crew.work(&sender));
         }
         drop(sender);
         while let Ok(line) = receiver.recv() {
             if let Err(error) = store.append(std::slice::from_ref(&line)) {
                 // Nothing more is to be run.
-                next.store(pending.len(), Ordering::Relaxed);
+                crew.stop();
                 return Err(error);
             }
-            let (done, failed) = store.counts();
-            (observer.on_progress)(Progress {
-                done,
-                failed,
-                tasks,
-            });
+            (observer.on_progress)(store.progress());
         }
-        Ok::<(), SweepError>(())
-    })?;
-    Ok(if store.pending().is_empty() {
-        End::Done
-    } else {
-        End::Interrupted
+        Ok(())
     })
+}
+
+/// The threads that run a sweep, and what they share.
+struct Crew<'a> {
+    runner: &'a Runner<'a>,
+    pending: &'a [u64],
+    under_way: Mutex<UnderWay>,
+    /// Told when a task is ready to be helped with, or never will be.
+    planned: Condvar,
+    interrupted: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// What is under way.
+#[derive(Default)]
+struct UnderWay {
+    /// The place of the next task.
+    next: usize,
+    /// Tasks that were taken, and of which nobody knows yet what they consist of.
+    planning: usize,
+    /// Tasks of which not every part is taken yet.
+    tasks: Vec<Arc<Shared>>,
+}
+
+/// A task that is being planned, until it is dropped: also by a panic, so that nobody waits
+/// for what will not come.
+struct Planning<'a>(&'a Crew<'a>);
+
+impl Drop for Planning<'_> {
+    fn drop(&mut self) {
+        self.0.lock().planning -= 1;
+        self.0.planned.notify_all();
+    }
+}
+
+/// A task whose parts any thread may take.
+struct Shared {
+    work: Work,
+    /// The next part to take.
+    next: AtomicUsize,
+    /// What the parts gave that are done.
+    runs: Mutex<Vec<Option<Run>>>,
+}
+
+impl Crew<'_> {
+    /// What each thread does.
+    fn work(&self, sender: &Sender<Line>) {
+        while let Some(index) = self.take() {
+            let planning = Planning(self);
+            let planned = self.runner.plan(index);
+            let task = planned.map(|work| Arc::new(Shared::new(work)));
+            self.lock().tasks.extend(task.iter().cloned());
+            drop(planning);
+            match task {
+                Ok(task) => self.run_parts(&task, sender),
+                // Who receives it lives as long as this thread.
+                Err(line) => drop(sender.send(line)),
+            }
+        }
+        while let Some(task) = self.helped() {
+            self.run_parts(&task, sender);
+        }
+    }
+
+    /// The number of the next task, unless there is none or the sweep is interrupted.
+    fn take(&self) -> Option<u64> {
+        if (self.interrupted)() {
+            return None;
+        }
+        let mut under_way = self.lock();
+        let index = self.pending.get(under_way.next).copied()?;
+        under_way.next += 1;
+        under_way.planning += 1;
+        Some(index)
+    }
+
+    /// A task of another thread, when there is one to help with; `None`: there will be none.
+    fn helped(&self) -> Option<Arc<Shared>> {
+        let mut under_way = self.lock();
+        while under_way.tasks.is_empty() && under_way.planning > 0 {
+            let waited = self.planned.wait(under_way);
+            under_way = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        under_way.tasks.first().cloned()
+    }
+
+    /// Nothing more is to be begun.
+    fn stop(&self) {
+        self.lock().next = self.pending.len();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, UnderWay> {
+        // Counts and whole entries, whatever panicked elsewhere.
+        self.under_way
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes parts of a task until none is left. Whoever ends the last one gives the line.
+    fn run_parts(&self, task: &Arc<Shared>, sender: &Sender<Line>) {
+        loop {
+            let part = task.next.fetch_add(1, Ordering::Relaxed);
+            if part >= task.work.points.len() {
+                self.lock().tasks.retain(|other| !Arc::ptr_eq(other, task));
+                return;
+            }
+            let run = self.runner.run_part(&task.work, part);
+            if let Some(runs) = task.ended(part, run) {
+                let _ = sender.send(task.work.line(runs));
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn new(work: Work) -> Self {
+        let runs = work.points.iter().map(|_| None).collect();
+        Self {
+            work,
+            next: AtomicUsize::new(0),
+            runs: Mutex::new(runs),
+        }
+    }
+
+    /// Keeps what a part gave; if it was the last one, gives all of them, in their order.
+    fn ended(&self, part: usize, run: Run) -> Option<Vec<Run>> {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        runs[part] = Some(run);
+        if runs.iter().all(Option::is_some) {
+            return runs.iter_mut().map(Option::take).collect();
+        }
+        None
+    }
 }
 
 /// Parts of what is left for workers elsewhere: large at first, so that what a part costs

@@ -33,24 +33,31 @@
 //! | `knob` | keys: lists of values, bounds |
 //! | `constraint` | expressions between keys |
 //! | `sample`, `sobol` | which points there are |
+//! | `adaptive`, `evolve` | points that are chosen while it runs |
 //! | `pack` | a sweep as it is sent; tasks, and running them |
 //! | `local` | threads of this process |
+//! | `memo` | what was run already |
 //! | `store` | the directory: the log of what is done |
 //! | `dataset` | rows and columns, CSV, Parquet |
-//! | `front` | objectives, and what nothing beats |
+//! | `objective`, `pareto`, `front` | what is better, and what nothing beats |
 //! | `summary` | `sweep.json`, and what a terminal shows |
 //! | `page` | the page to look through all points |
 //!
 //! For users: `docs/sweep.md`.
 
+mod adaptive;
 mod constraint;
 mod dataset;
+mod evolve;
 mod file;
 mod front;
 pub(crate) mod knob;
 mod local;
+mod memo;
+mod objective;
 mod pack;
 mod page;
+pub(crate) mod pareto;
 mod sample;
 mod sobol;
 mod store;
@@ -68,23 +75,27 @@ use crate::experiment::Experiment;
 use crate::inputs::{Inputs, NamedText};
 use crate::library;
 use crate::output::OutputError;
-use crate::search::Objective;
 use crate::settings::Settings;
 use crate::table::Style;
 
+pub use adaptive::{Adaptive, BUDGET};
 pub use constraint::Constraint;
 pub use dataset::{Column, FIXED, Table, Values as ColumnValues};
 pub use file::MAX_REPEATS;
 pub use front::{Aim, Standing};
+pub use knob::{Knob, STEPS, Values as KnobValues, Wrong};
 pub use local::{End, Observer, Progress, batches, run};
+pub use memo::Memo;
+pub use objective::{Goal, METRIC_M, Objective, ObjectiveSpec, weights};
 pub use pack::{CaseOfKey, JobRun, Key, Kind, Line, Pack, Run, Runner, Status, Task, run_batch};
+pub use pareto::{Cost, cost, dominates, front, hypervolume};
 pub use sample::{MAX_POINTS, Sample};
-pub use store::{CSV, Finished, PACK, PAGE, PARQUET, SUMMARY, Store};
+pub use store::{CSV, Files, Finished, PACK, PAGE, PARQUET, SUMMARY, Store};
 
+pub(crate) use adaptive::{MAX_KEYS, OBJECTIVES, grid_size};
 use file::{Placed, SweepFile, Vary};
 use knob::Values;
 use pack::in_short;
-pub(crate) use pack::run_one;
 
 /// Most tasks of a sweep.
 const MAX_TASKS: u64 = 10_000_000;
@@ -230,8 +241,20 @@ impl Sweep {
                 return Err(file.sample.wrong(format!("0 {what}"), "at least 1").into());
             }
         }
-        let points = file.points(source.points.or(count), source.seed)?;
-        let tasks = points.len() as u64 * u64::from(inputs.repeats);
+        let count = source.points.or(count);
+        let points = file.points(count, source.seed)?;
+        let adaptive = (file.sample.value == Sample::Evolve).then(|| Adaptive {
+            knobs: file.varies.iter().map(|vary| vary.knob.clone()).collect(),
+            constraints: file
+                .constraints
+                .iter()
+                .map(|one| one.text.clone())
+                .collect(),
+            budget: count.unwrap_or(BUDGET),
+            own: None,
+        });
+        let chosen = adaptive.as_ref().map_or(0, |adaptive| adaptive.budget);
+        let tasks = (points.len() as u64 + u64::from(chosen)) * u64::from(inputs.repeats);
         if tasks > MAX_TASKS {
             let what = format!("{tasks} runs");
             return Err(file
@@ -252,6 +275,7 @@ impl Sweep {
             pack.experiment.clone_from(&file.experiment.value);
         }
         pack.sample = file.sample.value;
+        pack.adaptive = adaptive;
         let text = |point: &Values| {
             let pairs = file.varies.iter().zip(point);
             pairs.map(|(vary, value)| vary.knob.text(*value)).collect()
@@ -269,7 +293,7 @@ impl Sweep {
             .map(|(spec, _)| spec.clone())
             .collect();
         pack.weights = file.weights;
-        check_points(&pack, &file)?;
+        check_points(&pack.with_first(), &file)?;
         Ok(Self { pack })
     }
 
@@ -283,18 +307,6 @@ impl Sweep {
     #[must_use]
     pub fn into_pack(self) -> Pack {
         self.pack
-    }
-
-    /// The number of its tasks: of runs of the experiment.
-    #[must_use]
-    pub fn len(&self) -> u64 {
-        self.pack.len()
-    }
-
-    /// Whether there is no task.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.pack.is_empty()
     }
 }
 
@@ -407,18 +419,28 @@ fn gather(
         read(&path.to_string_lossy())
     };
     inputs.gather_with(&Settings::default(), &read)?;
-    let names_profile = |set: &Override| set.key() == "profile";
     for vary in &file.varies {
         for value in vary.knob.to_check() {
             let settings = Settings::parse(settings(vary, value))?;
-            if !settings.file.iter().any(names_profile) {
-                continue;
-            }
-            inputs.gather_with(&settings, &read).map_err(|errors| {
+            gather_value(inputs, &settings, &read).map_err(|errors| {
                 let what = format!("{}: {}", vary.knob.text(value), in_short(&errors));
                 Errors::from(vary.name.wrong(what, ""))
             })?;
         }
+    }
+    Ok(())
+}
+
+/// Adds the profile that settings name, if they name one. `read` is given paths relative to
+/// the experiment's directory.
+pub(crate) fn gather_value(
+    inputs: &mut Inputs,
+    settings: &Settings,
+    read: &Read<'_>,
+) -> Result<(), Errors> {
+    let names_profile = |set: &Override| set.key() == "profile";
+    if settings.file.iter().any(names_profile) {
+        inputs.gather_with(settings, read)?;
     }
     Ok(())
 }
@@ -435,28 +457,41 @@ fn settings(vary: &Vary, value: u64) -> Vec<String> {
 }
 
 fn key(vary: &Vary) -> Key {
-    let (kind, suffix, unit) = if vary.cases.is_empty() {
-        dataset::kind_of(vary.knob.quantity(), &vary.knob.listed())
-    } else {
-        (Kind::Text, "", "")
-    };
     let name = vary.name.value.clone();
-    let column = if name.ends_with(suffix) {
-        name.clone()
-    } else {
-        format!("{name}{suffix}")
-    };
+    if vary.cases.is_empty() {
+        return Key::of_knob(&name, &vary.knob);
+    }
     let cases = vary.cases.iter().map(|case| CaseOfKey {
         name: case.name.clone(),
         set: case.set.clone(),
     });
     Key {
-        column,
-        key: vary.cases.is_empty().then(|| vary.knob.key.clone()),
+        column: name.clone(),
+        key: None,
         cases: cases.collect(),
-        kind,
-        unit: unit.to_owned(),
+        kind: Kind::Text,
+        unit: String::new(),
         name,
+    }
+}
+
+impl Key {
+    /// A key of this name with the values of a knob.
+    pub(crate) fn of_knob(name: &str, knob: &Knob) -> Self {
+        let (kind, suffix, unit) = dataset::kind_of(knob.quantity(), &knob.listed());
+        let column = if name.ends_with(suffix) {
+            name.to_owned()
+        } else {
+            format!("{name}{suffix}")
+        };
+        Self {
+            column,
+            key: Some(knob.key.clone()),
+            cases: Vec::new(),
+            kind,
+            unit: unit.to_owned(),
+            name: name.to_owned(),
+        }
     }
 }
 
@@ -503,7 +538,11 @@ fn check_points(pack: &Pack, file: &SweepFile) -> Result<(), Errors> {
             return Err(vary.name.wrong(what, "").into());
         }
     }
-    let (point, why) = first.unwrap_or_default();
+    let Some((point, why)) = first else {
+        let what = "there is no point that fulfils the constraints";
+        let valid = "other constraints, or more values";
+        return Err(file.sample.wrong(what, valid).into());
+    };
     let values = pack.points.get(point).map(|values| values.join(", "));
     let what = format!(
         "no point can be run; {} is refused: {why}",

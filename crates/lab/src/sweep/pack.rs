@@ -12,13 +12,15 @@ use serde::{Deserialize, Serialize};
 use zonelab_config::{Errors, Problem};
 
 use super::SweepError;
+use super::adaptive::{Adaptive, Chooser};
+use super::memo::Memo;
+use super::objective::ObjectiveSpec;
 use super::sample::Sample;
 use crate::conditions::Conditions;
 use crate::inputs::{Inputs, VERSION};
 use crate::output::{Manifest, Place, digest};
 use crate::rows::significant;
-use crate::run::{Point, PointResult, Profiles, RunError, RunOptions, repeat_seed, run_point};
-use crate::search::ObjectiveSpec;
+use crate::run::{Point, PointResult, RunError, repeat_seed};
 use crate::settings::Settings;
 
 /// Version of the format.
@@ -82,8 +84,12 @@ pub struct Pack {
     pub sample: Sample,
     /// What differs from point to point.
     pub keys: Vec<Key>,
-    /// Of each point, a value for each key, as it is written after `--set`.
+    /// Of each point, a value for each key, as it is written after `--set`; no values: the
+    /// experiment as it is.
     pub points: Vec<Vec<String>>,
+    /// What other points may be chosen while it runs, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adaptive: Option<Adaptive>,
     /// The series that are run; empty: all.
     pub series: Vec<String>,
     /// The metrics that the data set has; empty: all that have a value.
@@ -132,6 +138,17 @@ pub enum Status {
 }
 
 impl Status {
+    /// How a task ended of which everything was tried.
+    fn of(runs: &[Run]) -> Self {
+        let is_ok =
+            |run: &Run| run.error.is_none() && run.jobs.iter().all(|job| job.error.is_none());
+        if runs.iter().all(is_ok) {
+            Self::Ok
+        } else {
+            Self::Failed
+        }
+    }
+
     /// The word for it.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -184,6 +201,24 @@ pub struct JobRun {
     pub metrics: BTreeMap<String, f64>,
 }
 
+impl Line {
+    /// Takes over what the same task gave later: it has more series, or others.
+    pub(super) fn merge(&mut self, later: Self) {
+        if self.message.is_some() || later.message.is_some() {
+            *self = later;
+            return;
+        }
+        for run in later.runs {
+            let mut known = self.runs.iter_mut();
+            match known.find(|known| (&known.series, &known.x) == (&run.series, &run.x)) {
+                Some(known) => *known = run,
+                None => self.runs.push(run),
+            }
+        }
+        self.status = Status::of(&self.runs);
+    }
+}
+
 /// Why a task failed, in the first words that there are for it.
 pub(super) fn why_failed(line: &Line) -> String {
     let runs = line.runs.iter().filter_map(|run| run.error.clone());
@@ -195,7 +230,7 @@ pub(super) fn why_failed(line: &Line) -> String {
 
 impl Pack {
     /// A pack of these points; everything else is filled in by whoever prepares it.
-    pub(super) fn new(name: &str, inputs: Inputs, keys: Vec<Key>) -> Self {
+    pub(crate) fn new(name: &str, inputs: Inputs, keys: Vec<Key>) -> Self {
         Self {
             schema: SCHEMA,
             name: name.to_owned(),
@@ -205,6 +240,7 @@ impl Pack {
             sample: Sample::Grid,
             keys,
             points: Vec::new(),
+            adaptive: None,
             series: Vec::new(),
             metrics: Vec::new(),
             objectives: Vec::new(),
@@ -240,7 +276,7 @@ impl Pack {
     #[must_use]
     pub fn manifest(&self) -> Manifest {
         let tool = format!("zonelab {VERSION}");
-        Manifest::new(&tool, &self.to_bytes(), self.inputs.seed)
+        Manifest::new(&tool, &self.identity(), self.inputs.seed)
     }
 
     /// The directory of its results: the one that was named, or one of its own below
@@ -250,13 +286,74 @@ impl Pack {
         Place::new(out, &crate::output::file_name(&self.name), &self.manifest())
     }
 
-    /// A digest of everything that results depend on.
+    /// A digest of everything that what is run depends on.
     #[must_use]
     pub fn digest(&self) -> String {
-        format!("{:016x}", digest(&self.to_bytes()))
+        format!("{:016x}", digest(&self.identity()))
     }
 
-    /// The number of tasks.
+    /// What makes it this sweep and no other. Of one that grows, its points and what they
+    /// are chosen by are left out: they may be looked at with other objectives, and be
+    /// followed by more.
+    fn identity(&self) -> Vec<u8> {
+        let Some(adaptive) = &self.adaptive else {
+            return self.to_bytes();
+        };
+        let mut same = self.clone();
+        same.points.truncate(adaptive.fixed());
+        same.sample = Sample::Evolve;
+        same.series.clear();
+        same.objectives.clear();
+        same.weights = None;
+        if let Some(adaptive) = &mut same.adaptive {
+            adaptive.budget = 0;
+        }
+        same.to_bytes()
+    }
+
+    /// Without the points that were chosen while it ran.
+    pub(super) fn begun(mut self) -> Self {
+        if let Some(adaptive) = &self.adaptive {
+            self.points.truncate(adaptive.fixed());
+        }
+        self
+    }
+
+    /// With the first of the points that are chosen while it runs: those of which no result
+    /// is needed to choose them.
+    #[must_use]
+    pub fn with_first(&self) -> Self {
+        let mut pack = self.clone();
+        if let Some(adaptive) = &self.adaptive {
+            let mut chooser = Chooser::new(self, adaptive);
+            pack.points.extend(chooser.next(&|_| None));
+        }
+        pack
+    }
+
+    /// The number of tasks that there will be at most: more than [`Self::len`] if points are
+    /// chosen while it runs.
+    #[must_use]
+    pub fn most(&self) -> u64 {
+        let Some(adaptive) = &self.adaptive else {
+            return self.len();
+        };
+        let points = adaptive.fixed() + adaptive.most(self.sample);
+        (points as u64 * u64::from(self.inputs.repeats)).max(self.len())
+    }
+
+    /// Of a point, the value of the key at `place` as it is written.
+    #[must_use]
+    pub fn value(&self, point: usize, place: usize) -> Option<&str> {
+        let values = self.points.get(point)?;
+        match &self.adaptive {
+            // The experiment as it is has the values that its file states.
+            Some(adaptive) if values.is_empty() => adaptive.own.as_ref()?.get(place)?.as_deref(),
+            _ => values.get(place).map(String::as_str),
+        }
+    }
+
+    /// The number of tasks that there are.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.points.len() as u64 * u64::from(self.inputs.repeats)
@@ -354,95 +451,76 @@ impl Key {
 pub struct Runner<'a> {
     pack: &'a Pack,
     conditions: Conditions,
+    memo: &'a Memo,
 }
 
 impl<'a> Runner<'a> {
-    /// Runs tasks of this pack.
+    /// Runs tasks of this pack. What is in `memo` is not run again.
     ///
     /// # Errors
     /// Its faults or the state that its drives start from are wrong.
-    pub fn new(pack: &'a Pack) -> Result<Self, Errors> {
+    pub fn new(pack: &'a Pack, memo: &'a Memo) -> Result<Self, Errors> {
         let conditions = pack.inputs.conditions()?;
-        Ok(Self { pack, conditions })
+        Ok(Self {
+            pack,
+            conditions,
+            memo,
+        })
     }
 
     /// Runs the task of this number. What fails is part of the result.
     #[must_use]
     pub fn run(&self, index: u64) -> Line {
+        let work = match self.plan(index) {
+            Ok(work) => work,
+            Err(line) => return line,
+        };
+        let parts = 0..work.points.len();
+        let runs = parts.map(|part| self.run_part(&work, part)).collect();
+        work.line(runs)
+    }
+
+    /// What a task consists of, or what it gives if nothing of it can be run.
+    pub(super) fn plan(&self, index: u64) -> Result<Work, Line> {
         let failed = |message: String| Line {
             index,
             status: Status::Failed,
             message: Some(message),
             runs: Vec::new(),
         };
-        let Some(task) = self.pack.task(index) else {
-            return failed(format!("there are only {} tasks", self.pack.len()));
-        };
-        let points = match self.pack.points_of(task.point) {
-            Ok(points) => points,
-            Err(errors) => return failed(in_short(&errors)),
-        };
-        let runs: Vec<Run> = points
-            .iter()
-            .map(|point| run_one(point, task.seed, &self.pack.inputs, &self.conditions))
-            .collect();
-        let is_ok =
-            |run: &Run| run.error.is_none() && run.jobs.iter().all(|job| job.error.is_none());
+        let task = self.pack.task(index);
+        let task =
+            task.ok_or_else(|| failed(format!("there are only {} tasks", self.pack.len())))?;
+        let points = self.pack.points_of(task.point);
+        let points = points.map_err(|errors| failed(in_short(&errors)))?;
+        Ok(Work { task, points })
+    }
+
+    /// Runs one part of a task: one series at one value of the axis.
+    pub(super) fn run_part(&self, work: &Work, part: usize) -> Run {
+        let (point, seed) = (&work.points[part], work.task.seed);
+        self.memo
+            .run(point, seed, &self.pack.inputs, &self.conditions)
+    }
+}
+
+/// A task and its parts.
+#[derive(Debug)]
+pub(super) struct Work {
+    task: Task,
+    pub(super) points: Vec<Point>,
+}
+
+impl Work {
+    /// What the task gave, of what its parts gave.
+    pub(super) fn line(&self, runs: Vec<Run>) -> Line {
         Line {
-            index,
-            status: if runs.iter().all(is_ok) {
-                Status::Ok
-            } else {
-                Status::Failed
-            },
+            index: self.task.index,
+            status: Status::of(&runs),
             message: None,
             runs,
         }
     }
-}
-
-/// Runs one point of an experiment, and keeps what sweeps and searches keep of it.
-pub(crate) fn run_one(
-    point: &Point,
-    seed: u64,
-    profiles: &dyn Profiles,
-    conditions: &Conditions,
-) -> Run {
-    let mut run = Run {
-        series: point.series().to_owned(),
-        x: point.x().text.clone(),
-        x_number: significant(point.x().number),
-        drive: String::new(),
-        host: point.host().stack.name().to_owned(),
-        identity: String::new(),
-        simulated_ns: 0,
-        error: None,
-        jobs: Vec::new(),
-    };
-    let options = RunOptions {
-        seed,
-        profiles,
-        conditions,
-        on_point: &|_, _| (),
-        interrupted: &|| false,
-        abandoned: &|| false,
-    };
-    if let Ok(profile) = point.drive(profiles) {
-        run.drive = profile.config.name;
-    }
-    let measured = run_point(point, &options).and_then(|result| {
-        let identity = point.identity(profiles)?;
-        Ok((identity, result))
-    });
-    match measured {
-        Ok((identity, result)) => {
-            run.identity = format!("{identity:016x}");
-            run.simulated_ns = result.took.0;
-            run.jobs = jobs(&result);
-        }
-        Err(error) => run.error = Some(why(&error)),
-    }
-    run
 }
 
 /// Runs tasks of a pack, one after another: what is sent to another process or machine.
@@ -451,12 +529,13 @@ pub(crate) fn run_one(
 /// The bytes are no pack of this version of zonelab.
 pub fn run_batch(pack: &[u8], indices: &[u64]) -> Result<Vec<Line>, SweepError> {
     let pack = Pack::from_bytes(pack)?;
-    let runner = Runner::new(&pack)?;
+    let memo = Memo::default();
+    let runner = Runner::new(&pack, &memo)?;
     Ok(indices.iter().map(|index| runner.run(*index)).collect())
 }
 
 /// What jobs measured, and how they failed.
-fn jobs(result: &PointResult) -> Vec<JobRun> {
+pub(super) fn jobs(result: &PointResult) -> Vec<JobRun> {
     let error_of = |name: &str| {
         let failures = result.failures.iter().filter(|failure| failure.job == name);
         let failures =
@@ -481,7 +560,7 @@ fn jobs(result: &PointResult) -> Vec<JobRun> {
 }
 
 /// Why something cannot be run.
-fn why(error: &RunError) -> String {
+pub(super) fn why(error: &RunError) -> String {
     match error {
         RunError::Invalid(errors) => in_short(errors),
         RunError::Unfit { .. } => error.to_string(),

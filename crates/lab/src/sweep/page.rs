@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::front::{Aim, Standing};
+use super::objective::Goal;
 use super::pack::{Line, Pack, Status, why_failed};
 use crate::explore::{Column, Explorer, Point, Role, Values, quoted};
 use crate::html;
 use crate::inputs::VERSION;
 use crate::metrics;
 use crate::rows::significant;
-use crate::search::Goal;
 use crate::table;
 
 /// Metrics that the page has of each job if the sweep names none: more would hide them.
@@ -76,10 +76,8 @@ pub(super) fn html(pack: &Pack, lines: &[Line], aims: &[Aim], standings: &[Stand
 /// What differs from point to point.
 fn inputs(pack: &Pack) -> Vec<Column> {
     let column = |(place, key): (usize, &super::Key)| {
-        let texts = pack.points.iter();
-        let texts: Vec<Option<&str>> = texts
-            .map(|point| point.get(place).map(String::as_str))
-            .collect();
+        let points = 0..pack.points.len();
+        let texts: Vec<Option<&str>> = points.map(|point| pack.value(point, place)).collect();
         let (values, unit) = Values::of_texts(&texts);
         Column {
             name: key.name.clone(),

@@ -29,17 +29,23 @@ pub enum Sample {
     LatinHypercube,
     /// The points of Sobol, moved by the seed.
     Sobol,
+    /// Near the Pareto front of what was measured so far, round by round.
+    Evolve,
 }
 
 impl Sample {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Grid,
         Self::List,
         Self::Random,
         Self::LatinHypercube,
         Self::Sobol,
+        Self::Evolve,
     ];
+
+    /// Those of a search: all of a grid, or what is near the front.
+    pub const OF_SEARCH: [Self; 2] = [Self::Grid, Self::Evolve];
 
     /// The word for it.
     #[must_use]
@@ -50,6 +56,7 @@ impl Sample {
             Self::Random => "random",
             Self::LatinHypercube => "latin-hypercube",
             Self::Sobol => "sobol",
+            Self::Evolve => "evolve",
         }
     }
 
@@ -69,7 +76,7 @@ pub(crate) struct Space<'a> {
 
 impl Space<'_> {
     /// Whether a point fulfils every constraint.
-    fn holds(&self, point: &Values) -> bool {
+    pub(crate) fn holds(&self, point: &Values) -> bool {
         if self.constraints.is_empty() {
             return true;
         }
@@ -129,7 +136,8 @@ impl Space<'_> {
     pub(crate) fn draw(&self, sample: Sample, count: u32, seed: u64) -> Result<Vec<Values>, Wrong> {
         let dimensions = self.knobs.len();
         match sample {
-            Sample::Grid | Sample::List => self.grid(),
+            // What depends on results is chosen as they come: `adaptive`.
+            Sample::Grid | Sample::List | Sample::Evolve => self.grid(),
             Sample::LatinHypercube => {
                 let points = latin_hypercube(dimensions, count, seed);
                 let points = points.into_iter().map(|point| self.at(point.into_iter()));

@@ -6,14 +6,24 @@
 //! the tasks and the data set is made of it, so that the files are the same however often,
 //! and wherever, the sweep was interrupted and run.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::pack::{Line, Pack, Status};
+use super::adaptive::{Adaptive, Chooser};
+use super::dataset::Table;
+use super::local::Progress;
+use super::memo::Memo;
+use super::objective::Objective;
+use super::pack::{Line, Pack, Run, Status};
+use super::pareto::{Cost, cost};
+use super::sample::Sample;
 use super::{SweepError, dataset, front, page, summary};
 use crate::evaluations::{self, Log};
 use crate::output::{self, Existing, OutputError, ResultDir};
+use crate::settings::Settings;
 
 /// Name of the file that holds the sweep itself.
 pub const PACK: &str = "sweep-pack.json";
@@ -33,19 +43,63 @@ struct Head {
     schema: u32,
     /// Digest of the pack.
     sweep: String,
+    /// Tasks that there are from the beginning.
     tasks: u64,
+}
+
+/// Another line of the log.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+enum Entry {
+    /// What a task gave.
+    Line(Line),
+    /// Points that were chosen, and are run from here on.
+    Round { points: Vec<Vec<String>> },
+    /// The points that were to be chosen so are chosen.
+    End { end: Limits },
+}
+
+/// How points are chosen, and how many.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+struct Limits {
+    sample: Sample,
+    budget: u32,
+}
+
+/// What the log of a sweep that grows has besides what tasks gave, in its order.
+#[derive(Debug)]
+enum Mark {
+    /// So many points were added.
+    Round(usize),
+    End(Limits),
+}
+
+/// A sweep that chooses its points while it runs.
+#[derive(Debug)]
+struct Growth {
+    chooser: Chooser,
+    limits: Limits,
+    objectives: Vec<Objective>,
+    /// Of each task, what the objectives come to.
+    values: Vec<Vec<Option<f64>>>,
+    marks: Vec<Mark>,
+    /// Whether the log has nothing of another search: of other points or other series.
+    is_of_one: bool,
 }
 
 /// A sweep in a directory.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
-    pack: Pack,
+    pack: Arc<Pack>,
     log: Log,
+    /// The series that a task has to have run.
+    series: Vec<String>,
     /// Of each task, whether it is done.
     done: Vec<bool>,
     /// How many are done, and how many of those failed.
     counts: (u64, u64),
+    growth: Option<Growth>,
     dir: ResultDir,
 }
 
@@ -54,9 +108,14 @@ pub struct Store {
 pub struct Finished {
     /// The files that were written.
     pub files: Vec<PathBuf>,
+    /// The sweep, with every point.
+    pub pack: Arc<Pack>,
     /// What each task gave, in their order.
     pub lines: Vec<Line>,
 }
+
+/// Files by name, and what is in them.
+pub type Files = Vec<(String, Vec<u8>)>;
 
 impl Store {
     /// Begins a sweep in a directory, or goes on with it if it was begun there.
@@ -65,6 +124,7 @@ impl Store {
     /// The directory holds something else and `existing` says to keep that, or it cannot be
     /// written.
     pub fn create(path: &Path, pack: Pack, existing: Existing) -> Result<Self, SweepError> {
+        let pack = pack.begun();
         let manifest = pack.manifest();
         let existing = match ResultDir::check(path, &manifest, Existing::Keep) {
             Ok(()) => Existing::Keep,
@@ -81,12 +141,23 @@ impl Store {
         };
         let mut dir = ResultDir::create(path, manifest, existing)?;
         dir.write(PACK, &pack.to_bytes())?;
+        let experiment = pack.inputs.parse(&Settings::default())?;
+        let all = || experiment.series.iter().map(|series| series.name.clone());
+        let growth = match &pack.adaptive {
+            Some(adaptive) => Some(Growth::new(&pack, adaptive)?),
+            None => None,
+        };
         let mut store = Self {
             path: path.to_owned(),
             log: Log::new(&path.join(evaluations::FILE)),
-            done: Vec::new(),
+            series: match pack.series.is_empty() {
+                true => all().collect(),
+                false => pack.series.clone(),
+            },
+            done: vec![false; usize::try_from(pack.len()).unwrap_or(usize::MAX)],
             counts: (0, 0),
-            pack,
+            growth,
+            pack: Arc::new(pack),
             dir,
         };
         for line in store.read()? {
@@ -111,10 +182,47 @@ impl Store {
         &self.path
     }
 
-    /// The sweep.
+    /// The sweep, with the points that were chosen so far.
     #[must_use]
-    pub const fn pack(&self) -> &Pack {
+    pub fn pack(&self) -> &Pack {
         &self.pack
+    }
+
+    /// The same, to be kept while the store changes.
+    pub(super) fn shared_pack(&self) -> Arc<Pack> {
+        Arc::clone(&self.pack)
+    }
+
+    /// What earlier starts ran, if a run may be one of several points.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub(super) fn memo(&mut self) -> Result<Memo, SweepError> {
+        let memo = Memo::default();
+        if self.growth.is_some() && self.counts.0 > 0 {
+            for line in self.read()? {
+                memo.learn(&self.pack, &line);
+            }
+        }
+        Ok(memo)
+    }
+
+    /// How far it is.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        Progress {
+            done: self.counts.0,
+            failed: self.counts.1,
+            tasks: self.pack.most(),
+            on_front: self.growth.as_ref().and_then(|of| of.chooser.on_front()),
+        }
+    }
+
+    /// Whether the same sweep in an empty directory would come to the same files: not if
+    /// points were chosen here before for other objectives, or in another way.
+    #[must_use]
+    pub fn is_of_one_search(&self) -> bool {
+        self.growth.as_ref().is_none_or(|growth| growth.is_of_one)
     }
 
     /// The number of tasks that are done, and of those the number that failed.
@@ -166,78 +274,219 @@ impl Store {
         Ok(self.dir.write(name, bytes)?)
     }
 
-    /// Writes the data set and what belongs to it, when every task is done.
+    /// Chooses the next points of a sweep that chooses them while it runs. `false`: there
+    /// are enough of them, or it is none.
     ///
     /// # Errors
-    /// Tasks are left, or a file cannot be written.
-    pub fn finish(mut self) -> Result<Finished, SweepError> {
+    /// Tasks are left, or the log cannot be written.
+    pub fn grow(&mut self) -> Result<bool, SweepError> {
         let missing = self.pending().len() as u64;
         if missing > 0 {
             return Err(SweepError::Unfinished { missing });
         }
+        let Some(growth) = &mut self.growth else {
+            return Ok(false);
+        };
+        let (points, at_end) = growth.next(&self.pack);
+        let entry = if points.is_empty() {
+            if at_end {
+                return Ok(false);
+            }
+            growth.marks.push(Mark::End(growth.limits));
+            Entry::End { end: growth.limits }
+        } else {
+            growth.add(Arc::make_mut(&mut self.pack), &points);
+            Entry::Round { points }
+        };
+        let appended = self.log.append(&entry);
+        appended.map_err(|error| SweepError::io(self.log.path(), error))?;
+        let tasks = usize::try_from(self.pack.len()).unwrap_or(usize::MAX);
+        self.done.resize(tasks, false);
+        Ok(matches!(entry, Entry::Round { .. }))
+    }
+
+    /// Writes the data set, as Parquet and as text, a summary and a page, when every task
+    /// is done.
+    ///
+    /// # Errors
+    /// Tasks are left, or a file cannot be written.
+    pub fn finish(self) -> Result<Finished, SweepError> {
+        self.finish_with(|pack, lines, table| {
+            let standings = front::standings(pack, lines)?;
+            let summary = summary::json(pack, lines, table, &standings)?;
+            let page = page::html(pack, lines, &standings.0, &standings.1);
+            Ok(vec![
+                (CSV.to_owned(), table.to_csv().into_bytes()),
+                (SUMMARY.to_owned(), summary.into_bytes()),
+                (PAGE.to_owned(), page.into_bytes()),
+            ])
+        })
+    }
+
+    /// Writes the data set as Parquet and other files in place of those of [`Self::finish`],
+    /// when every task is done.
+    ///
+    /// # Errors
+    /// Tasks are left, or a file cannot be written.
+    pub fn finish_with(
+        mut self,
+        others: impl FnOnce(&Pack, &[Line], &Table) -> Result<Files, SweepError>,
+    ) -> Result<Finished, SweepError> {
+        let missing = self.pending().len() as u64;
+        if missing > 0
+            || self
+                .growth
+                .as_ref()
+                .is_some_and(|growth| !growth.is_at_end())
+        {
+            let to_come = self.pack.most() - self.pack.len();
+            let missing = missing + to_come;
+            return Err(SweepError::Unfinished { missing });
+        }
         let mut lines = self.read()?;
         lines.sort_by_key(|line| line.index);
-        let mut log = serde_json::to_string(&self.head()).map_err(SweepError::Pack)?;
-        for line in &lines {
-            log.push('\n');
-            log.push_str(&serde_json::to_string(line).map_err(SweepError::Pack)?);
-        }
-        log.push('\n');
+        let log = self.in_order(&lines)?;
         output::replace(self.log.path(), log.as_bytes())?;
         let table = dataset::table(&self.pack, &lines);
         let parquet = table.to_parquet(&self.pack).map_err(|error| {
             SweepError::io(&self.path.join(PARQUET), std::io::Error::other(error))
         })?;
-        let standings = front::standings(&self.pack, &lines)?;
-        let summary = summary::json(&self.pack, &lines, &table, &standings)?;
-        let page = page::html(&self.pack, &lines, &standings.0, &standings.1);
-        let csv = table.to_csv();
-        let files: [(&str, &[u8]); 4] = [
-            (PARQUET, &parquet),
-            (CSV, csv.as_bytes()),
-            (SUMMARY, summary.as_bytes()),
-            (PAGE, page.as_bytes()),
-        ];
+        let mut files = vec![(PARQUET.to_owned(), parquet)];
+        files.extend(others(&self.pack, &lines, &table)?);
+        if self.growth.is_some() {
+            self.dir.write(PACK, &self.pack.to_bytes())?;
+        }
         let mut paths = Vec::new();
         for (name, bytes) in files {
-            self.dir.write(name, bytes)?;
+            self.dir.write(&name, &bytes)?;
             paths.push(self.path.join(name));
         }
         self.dir.finish()?;
         Ok(Finished {
             files: paths,
+            pack: self.pack,
             lines,
         })
     }
 
-    /// Every line of the log, once for each task. What does not fit ends it.
+    /// The log in the order of the tasks: what is chosen while it runs, where it was chosen.
+    fn in_order(&self, lines: &[Line]) -> Result<String, SweepError> {
+        let mut log = String::new();
+        let mut put = |text: Result<String, serde_json::Error>| {
+            log.push_str(&text.map_err(SweepError::Pack)?);
+            log.push('\n');
+            Ok::<(), SweepError>(())
+        };
+        put(serde_json::to_string(&self.head()))?;
+        let repeats = usize::try_from(self.pack.inputs.repeats).unwrap_or(usize::MAX);
+        let fixed = usize::try_from(self.head().tasks).unwrap_or(usize::MAX);
+        let (first, mut rest) = lines.split_at(fixed.min(lines.len()));
+        for line in first {
+            put(serde_json::to_string(line))?;
+        }
+        let mut point = fixed / repeats;
+        for mark in self.growth.iter().flat_map(|growth| &growth.marks) {
+            match mark {
+                Mark::End(end) => put(serde_json::to_string(&Entry::End { end: *end }))?,
+                Mark::Round(count) => {
+                    let points = self.pack.points[point..point + count].to_vec();
+                    put(serde_json::to_string(&Entry::Round { points }))?;
+                    point += count;
+                    let (of_round, after) = rest.split_at((count * repeats).min(rest.len()));
+                    for line in of_round {
+                        put(serde_json::to_string(line))?;
+                    }
+                    rest = after;
+                }
+            }
+        }
+        Ok(log)
+    }
+
+    /// Every line of the log, once for each task, with all that it has of one. What does not
+    /// fit ends it.
     fn read(&mut self) -> Result<Vec<Line>, SweepError> {
         let head = self.head();
-        let tasks = head.tasks;
         let ours = |theirs: &Head| *theirs == head;
-        let fits = |_: &Head, line: &Line| line.index < tasks;
-        let read = self.log.read(ours, fits);
-        let read = read.map_err(|error| SweepError::io(self.log.path(), error))?;
-        let Some((_, mut lines)) = read else {
+        let entries = match &self.growth {
+            // Most logs are long, and have lines alone.
+            None => {
+                let fits = |_: &Head, line: &Line| line.index < head.tasks;
+                let read = self.log.read(ours, fits);
+                read.map(|read| read.map(|(_, lines)| lines.into_iter().map(Entry::Line).collect()))
+            }
+            Some(growth) => {
+                let tasks = Cell::new(head.tasks);
+                let repeats = u64::from(self.pack.inputs.repeats);
+                let fits = |_: &Head, entry: &Entry| match entry {
+                    Entry::Line(line) => line.index < tasks.get(),
+                    Entry::End { .. } => true,
+                    Entry::Round { points } => {
+                        tasks.set(tasks.get() + points.len() as u64 * repeats);
+                        points.iter().all(|point| growth.chooser.is_point(point))
+                    }
+                };
+                let read = self.log.read(ours, fits);
+                read.map(|read| read.map(|(_, entries): (Head, Vec<Entry>)| entries))
+            }
+        };
+        let entries: Option<Vec<Entry>> =
+            entries.map_err(|error| SweepError::io(self.log.path(), error))?;
+        let Some(entries) = entries else {
             let begun = self.log.begin(&head);
             begun.map_err(|error| SweepError::io(self.log.path(), error))?;
-            self.done = vec![false; usize::try_from(tasks).unwrap_or(usize::MAX)];
             return Ok(Vec::new());
         };
-        let mut seen = vec![false; usize::try_from(tasks).unwrap_or(usize::MAX)];
-        lines.retain(|line| {
-            let place = usize::try_from(line.index).unwrap_or(usize::MAX);
-            !std::mem::replace(&mut seen[place], true)
-        });
-        self.done.resize(seen.len(), false);
-        Ok(lines)
+        Ok(self.taken(entries))
+    }
+
+    /// The lines of entries; what else they say goes where it belongs.
+    fn taken(&mut self, entries: Vec<Entry>) -> Vec<Line> {
+        if let Some(growth) = &mut self.growth {
+            // From the beginning, however often the log is read.
+            growth.marks.clear();
+            let begun = Pack::clone(&self.pack).begun();
+            self.pack = Arc::new(begun);
+        }
+        let mut lines: Vec<Line> = Vec::new();
+        let mut places: Vec<Option<usize>> = Vec::new();
+        for entry in entries {
+            match (entry, &mut self.growth) {
+                (Entry::Line(line), _) => {
+                    let task = usize::try_from(line.index).unwrap_or(usize::MAX);
+                    if places.len() <= task {
+                        places.resize(task + 1, None);
+                    }
+                    match places[task] {
+                        Some(place) => lines[place].merge(line),
+                        None => {
+                            places[task] = Some(lines.len());
+                            lines.push(line);
+                        }
+                    }
+                }
+                (Entry::Round { points }, Some(growth)) => {
+                    growth.add(Arc::make_mut(&mut self.pack), &points);
+                }
+                (Entry::End { end }, Some(growth)) => growth.marks.push(Mark::End(end)),
+                (_, None) => {}
+            }
+        }
+        let tasks = usize::try_from(self.pack.len()).unwrap_or(usize::MAX);
+        self.done.resize(tasks, false);
+        lines
     }
 
     fn head(&self) -> Head {
+        let adaptive = self.pack.adaptive.as_ref();
+        let repeats = u64::from(self.pack.inputs.repeats);
         Head {
             schema: 1,
             sweep: self.pack.digest(),
-            tasks: self.pack.len(),
+            tasks: adaptive.map_or_else(
+                || self.pack.len(),
+                |adaptive| adaptive.fixed() as u64 * repeats,
+            ),
         }
     }
 
@@ -246,14 +495,95 @@ impl Store {
         self.done.get(place).copied()
     }
 
+    /// Counts a line of a task that is not done yet, if it has all that is needed.
     fn count(&mut self, line: &Line) {
-        let place = usize::try_from(line.index).ok();
-        let Some(done) = place.and_then(|place| self.done.get_mut(place)) else {
+        let place = usize::try_from(line.index).unwrap_or(usize::MAX);
+        let has = |series: &String| line.runs.iter().any(|run| run.series == *series);
+        if let Some(growth) = &mut self.growth {
+            let is_needed = |run: &Run| self.series.contains(&run.series);
+            growth.is_of_one &= line.runs.iter().all(is_needed);
+            // What lacks a series that the objectives need is run again, with it.
+            if line.message.is_none() && !self.series.iter().all(has) {
+                return;
+            }
+            growth.evaluate(place, line, &self.pack);
+        }
+        let Some(done) = self.done.get_mut(place) else {
             return;
         };
         *done = true;
         self.counts.0 += 1;
         self.counts.1 += u64::from(line.status == Status::Failed);
+    }
+}
+
+impl Growth {
+    fn new(pack: &Pack, adaptive: &Adaptive) -> Result<Self, SweepError> {
+        Ok(Self {
+            chooser: Chooser::new(pack, adaptive),
+            limits: Limits {
+                sample: pack.sample,
+                budget: adaptive.budget,
+            },
+            objectives: front::objectives(pack)?,
+            values: Vec::new(),
+            marks: Vec::new(),
+            is_of_one: true,
+        })
+    }
+
+    /// Adds points to a pack.
+    fn add(&mut self, pack: &mut Pack, points: &[Vec<String>]) {
+        for point in points {
+            self.chooser.add(pack.points.len(), point);
+            pack.points.push(point.clone());
+        }
+        self.marks.push(Mark::Round(points.len()));
+    }
+
+    /// Keeps what the objectives come to.
+    fn evaluate(&mut self, task: usize, line: &Line, pack: &Pack) {
+        if self.values.len() <= task {
+            self.values.resize(task + 1, Vec::new());
+        }
+        let value = |objective: &Objective| objective.value(&line.runs, pack.weights);
+        self.values[task] = self.objectives.iter().map(value).collect();
+    }
+
+    /// Whether these limits were the last that were reached.
+    fn is_at_end(&self) -> bool {
+        let mut ends = self.marks.iter().rev();
+        let last = ends.find_map(|mark| match mark {
+            Mark::End(limits) => Some(*limits),
+            Mark::Round(_) => None,
+        });
+        last == Some(self.limits)
+    }
+
+    /// The next points, and whether these limits were reached before: then there are none.
+    fn next(&mut self, pack: &Pack) -> (Vec<Vec<String>>, bool) {
+        let Self {
+            objectives, values, ..
+        } = self;
+        let repeats = usize::try_from(pack.inputs.repeats).unwrap_or(usize::MAX);
+        // Of the means over the repeats of a point.
+        let cost = |point: usize| -> Cost {
+            let tasks = values.get(point * repeats..(point + 1) * repeats)?;
+            let mean = |place: usize| front::mean(tasks.iter().map(|of| *of.get(place)?));
+            let objectives = objectives.iter().enumerate();
+            cost(objectives.map(|(place, objective)| Some(objective.goal.cost(mean(place)?))))
+        };
+        let mut points = self.chooser.next(&cost);
+        let at_end = self.is_at_end();
+        if at_end {
+            // Other objectives would look further: they see what is there.
+            self.is_of_one &= points.is_empty();
+            points.clear();
+        }
+        if points.is_empty() {
+            self.is_of_one &= self.chooser.asked_for_all();
+        }
+        (points, at_end)
     }
 }
 

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::SweepError;
 use super::dataset::{self, Column};
 use super::front::{Aim, Standing, standings};
+use super::objective::Goal;
 use super::pack::{Kind, Line, Pack, Status, why_failed};
-use crate::search::Goal;
 use crate::table::{self, Cell, Style};
 
 /// Version of `sweep.json`.

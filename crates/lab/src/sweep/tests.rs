@@ -1,5 +1,7 @@
 //! Sweeps of a tiny drive, whole and in parts.
 
+mod growth;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -2,8 +2,8 @@
 
 use super::Row;
 use crate::figure::{Axis, Figure, Panel, Point, Series};
-use crate::search::pareto::{self, Cost};
-use crate::search::{Objective, Search};
+use crate::search::Search;
+use crate::sweep::{Cost, Objective, pareto};
 use crate::table::number;
 
 /// Values that differ by more than this factor have a logarithmic axis.

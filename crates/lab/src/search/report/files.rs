@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::Row;
 use crate::output::csv_field;
 use crate::search::{Evaluation, Search};
+use crate::sweep::Run;
 
 /// Version of `search.json`. Within a version keys are only added.
 const SCHEMA: u32 = 1;
@@ -38,14 +39,16 @@ pub(super) fn csv(search: &Search, rows: &[Row]) -> String {
 /// Everything, in the order in which it was evaluated.
 pub(super) fn json(
     search: &Search,
-    evaluations: &[Evaluation],
+    evaluations: &[Evaluation<'_>],
     rows: &[Row],
     configuration: &Value,
 ) -> String {
+    let own = search.pack().adaptive.as_ref();
+    let own = own.and_then(|adaptive| adaptive.own.as_ref());
     let over = search
         .knobs()
         .iter()
-        .zip(&search.own)
+        .zip(own.into_iter().flatten())
         .map(|(knob, own)| json!({ "key": knob.key, "values": knob.describe(), "own": own }));
     let objectives = search.objectives().iter().map(|objective| {
         json!({
@@ -66,7 +69,7 @@ pub(super) fn json(
         "seed": search.seed(),
         "method": search.method(),
         "budget": search.budget(),
-        "weights": search.weights,
+        "weights": search.pack().weights,
         "over": over.collect::<Vec<_>>(),
         "objectives": objectives.collect::<Vec<_>>(),
         "published": published.collect::<Vec<_>>(),
@@ -83,7 +86,7 @@ pub(super) fn json(
     text
 }
 
-fn evaluation(search: &Search, one: &Evaluation, row: &Row) -> Value {
+fn evaluation(search: &Search, one: &Evaluation<'_>, row: &Row) -> Value {
     let pairs = search.knobs().iter().zip(&row.values);
     let values: Map<String, Value> = pairs
         .map(|(knob, value)| (knob.key.clone(), json!(value)))
@@ -94,10 +97,24 @@ fn evaluation(search: &Search, one: &Evaluation, row: &Row) -> Value {
         "own": row.is_own,
         "front": row.is_on_front,
         "objectives": row.objectives,
-        "points": one.points,
+        "points": one.runs.iter().map(point).collect::<Vec<_>>(),
     });
     if let Some(why) = &one.refused {
         value["refused"] = json!(why);
     }
     value
+}
+
+/// What one series measured at one value of the axis.
+fn point(run: &Run) -> Value {
+    let jobs = run
+        .jobs
+        .iter()
+        .map(|job| (job.name.clone(), json!(job.metrics)));
+    json!({
+        "series": run.series,
+        "x": run.x,
+        "identity": run.identity,
+        "jobs": jobs.collect::<Map<_, _>>(),
+    })
 }

@@ -6,10 +6,9 @@ mod page;
 
 use std::collections::BTreeMap;
 
-use super::evaluate::Evaluation;
-use super::pareto;
-use super::{Goal, Objective, Search};
+use super::{Evaluation, Search};
 use crate::html;
+use crate::sweep::{Goal, Objective, front};
 use crate::table::{Cell, Column, Style, Table, measured};
 
 /// Settings with what they came to.
@@ -47,11 +46,11 @@ pub struct Outcome {
 impl Outcome {
     pub(super) fn of(
         search: &Search,
-        evaluations: Vec<Evaluation>,
+        evaluations: &[Evaluation<'_>],
         configuration: &serde_json::Value,
     ) -> Self {
-        let rows = rows(search, &evaluations);
-        let json = files::json(search, &evaluations, &rows, configuration);
+        let rows = rows(search, evaluations);
+        let json = files::json(search, evaluations, &rows, configuration);
         let sorted = sorted(search, &rows);
         let svg = figure::front(search, &sorted).to_svg();
         let mut outcome = Self {
@@ -147,23 +146,25 @@ fn cells(row: &Row, units: &[&str]) -> Vec<String> {
 
 /// Rows in the order in which they were evaluated. A candidate that runs what
 /// the file runs stands for the file's own settings.
-fn rows(search: &Search, evaluations: &[Evaluation]) -> Vec<Row> {
-    let values = |one: &Evaluation| search.values(&one.points);
-    let costs = evaluations.iter().map(|one| search.cost(&one.points));
-    let on_front = pareto::front(&costs.collect::<Vec<_>>());
+fn rows(search: &Search, evaluations: &[Evaluation<'_>]) -> Vec<Row> {
+    let values = |one: &Evaluation<'_>| search.values(one.runs);
+    let costs = evaluations.iter().map(|one| search.cost(one.runs));
+    let on_front = front(&costs.collect::<Vec<_>>());
     let own = evaluations.iter().find(|one| one.values.is_none());
-    let is_same = |one: &Evaluation| {
-        let identities = |one: &Evaluation| -> BTreeMap<(String, String), String> {
-            let points = one.points.iter();
-            let named = points.map(|p| ((p.series.clone(), p.x.clone()), p.identity.clone()));
+    let is_same = |one: &Evaluation<'_>| {
+        let identities = |one: &Evaluation<'_>| -> BTreeMap<(String, String), String> {
+            let runs = one.runs.iter();
+            let named = runs.map(|run| ((run.series.clone(), run.x.clone()), run.identity.clone()));
             named.collect()
         };
-        own.is_some_and(|own| !own.points.is_empty() && identities(own) == identities(one))
+        own.is_some_and(|own| !own.runs.is_empty() && identities(own) == identities(one))
     };
-    let row = |(one, is_on_front): (&Evaluation, bool)| Row {
-        values: match &one.values {
+    let stated = search.pack().adaptive.as_ref();
+    let stated = stated.and_then(|adaptive| adaptive.own.clone());
+    let row = |(one, is_on_front): (&Evaluation<'_>, bool)| Row {
+        values: match one.values {
             Some(texts) => texts.iter().cloned().map(Some).collect(),
-            None => search.own.clone(),
+            None => stated.clone().unwrap_or_default(),
         },
         objectives: values(one),
         is_on_front,

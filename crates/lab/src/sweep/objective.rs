@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 use zonelab_config::nearest;
 
-use super::evaluate::Measured;
+use super::knob::Wrong;
+use super::pack::Run;
 use crate::experiment::{Experiment, Interference};
 use crate::metrics::{self, CurvePoint, unit_of};
 use crate::rows::{UNIT_M, significant};
-use crate::sweep::knob::Wrong;
 
 /// Name of M^Inter among the metrics of objectives.
 pub const METRIC_M: &str = "m_inter";
@@ -204,12 +204,12 @@ impl Objective {
 
     /// Its value, to six digits; `None` if a point that it needs measured
     /// nothing: a mean over the rest would be one of something else.
-    pub(crate) fn value(&self, points: &[Measured], weights: Option<(f64, f64)>) -> Option<f64> {
+    pub(crate) fn value(&self, runs: &[Run], weights: Option<(f64, f64)>) -> Option<f64> {
         let at = |series: &str, x: &str, job: &str, metric: &str| {
-            let point = points
-                .iter()
-                .find(|point| point.series == series && point.x == x)?;
-            point.jobs.get(job)?.get(metric).copied()
+            let mut all = runs.iter();
+            let run = all.find(|run| run.series == series && run.x == x)?;
+            let job = run.jobs.iter().find(|one| one.name == job)?;
+            job.metrics.get(metric).copied()
         };
         let value = match &self.pair {
             None => {

@@ -1,11 +1,11 @@
 //! Which candidates are looked at: all of a grid, or those near the front.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use zonelab_host::Rng;
 
+use super::knob::{Knob, Values};
 use super::pareto::{self, Cost};
-use crate::sweep::knob::{Knob, Values};
 
 /// Candidates of a round; they do not know of each other's results, so that
 /// they can be evaluated side by side.
@@ -21,29 +21,16 @@ const LINE: (f64, f64) = (-0.3, 1.3);
 /// Draws for a candidate that was not looked at before.
 const DRAWS: u32 = 30;
 
-/// Evaluates candidates, and gives the cost of each, in their order.
-pub(super) type Evaluate<'a, E> = dyn FnMut(&[Values]) -> Result<Vec<Cost>, E> + 'a;
-
-/// Looks at every combination of the values of a grid, the last key fastest.
-pub(super) fn grid<E>(knobs: &[Knob], evaluate: &mut Evaluate<'_, E>) -> Result<(), E> {
+/// Every combination of the values of a grid, the last key fastest.
+pub(super) fn grid(knobs: &[Knob]) -> Vec<Values> {
     let lists: Vec<Values> = knobs.iter().map(Knob::grid).collect();
     let mut digits = vec![0; lists.len()];
-    let mut batch = Vec::new();
+    let mut all = Vec::new();
     loop {
-        batch.push(
-            lists
-                .iter()
-                .zip(&digits)
-                .map(|(list, at)| list[*at])
-                .collect(),
-        );
-        let is_last = !advance(&mut digits, |index| lists[index].len());
-        if is_last || batch.len() == ROUND {
-            evaluate(&batch)?;
-            batch.clear();
-        }
-        if is_last {
-            return Ok(());
+        let pairs = lists.iter().zip(&digits);
+        all.push(pairs.map(|(list, at)| list[*at]).collect());
+        if !advance(&mut digits, |index| lists[index].len()) {
+            return all;
         }
     }
 }
@@ -60,48 +47,18 @@ fn advance(digits: &mut [usize], base: impl Fn(usize) -> usize) -> bool {
     false
 }
 
-/// Looks at up to `budget` candidates: corners and a sample that is spread
-/// evenly, then rounds of candidates near the front, until it stays where it is.
-///
-/// What is looked at follows from `seed` and the costs alone.
-pub(super) fn evolve<E>(
-    knobs: &[Knob],
-    (budget, seed): (usize, u64),
-    evaluate: &mut Evaluate<'_, E>,
-) -> Result<(), E> {
-    let mut search = Evolution {
-        knobs,
-        budget,
-        rng: Rng::new(seed, 0),
-        spread: Spread::new(knobs.len(), seed),
-        looked_at: 0,
-        front: Vec::new(),
-        seen: BTreeSet::new(),
-    };
-    for round in search.first().chunks(ROUND) {
-        search.look(round.to_vec(), evaluate)?;
-    }
-    let (mut step, mut idle) = (STEP.0, 0);
-    while idle < IDLE {
-        let round = search.round(step);
-        if round.is_empty() {
-            break;
-        }
-        let before = search.front.clone();
-        search.look(round, evaluate)?;
-        let before: Vec<&[f64]> = before.iter().map(|(_, cost)| cost.as_slice()).collect();
-        if pareto::gain(&before, &search.costs()) > PROGRESS {
-            idle = 0;
-        } else {
-            idle += 1;
-            step = f64::max(step / 2.0, STEP.1);
-        }
-    }
-    Ok(())
-}
+/// Whether a candidate may be looked at: whether it fulfils the constraints.
+pub(super) type Allowed<'a> = dyn Fn(&Values) -> bool + 'a;
 
-struct Evolution<'k> {
-    knobs: &'k [Knob],
+/// Looks at up to a number of candidates: corners and a sample that is spread evenly, then
+/// rounds of candidates near the front, until it stays where it is.
+///
+/// [`Self::ask`] gives the candidates of the next round, [`Self::tell`] takes what they
+/// cost. What is asked follows from the seed and the costs alone.
+#[derive(Debug)]
+pub(super) struct Evolution {
+    knobs: Vec<Knob>,
+    /// Candidates to look at, at most.
     budget: usize,
     rng: Rng,
     spread: Spread,
@@ -111,33 +68,91 @@ struct Evolution<'k> {
     front: Vec<(Values, Vec<f64>)>,
     /// All that were looked at, or are about to be.
     seen: BTreeSet<Values>,
+    /// What is left of the first sample; `None` before it is drawn.
+    first: Option<VecDeque<Values>>,
+    /// Whether what was asked for is a round near the front, and not of the first sample.
+    is_in_rounds: bool,
+    /// Candidates that were asked for, and whose costs are not known yet.
+    asked: Vec<Values>,
+    /// Step of a key, as a share of its range.
+    step: f64,
+    /// Rounds without progress, one after another.
+    idle: u32,
 }
 
-impl Evolution<'_> {
-    /// Candidates that may still be looked at.
-    fn room(&self) -> usize {
-        self.budget.saturating_sub(self.looked_at)
+impl Evolution {
+    /// Looks at up to `budget` candidates.
+    pub(super) fn new(knobs: Vec<Knob>, budget: usize, seed: u64) -> Self {
+        Self {
+            budget,
+            rng: Rng::new(seed, 0),
+            spread: Spread::new(knobs.len(), seed),
+            knobs,
+            looked_at: 0,
+            front: Vec::new(),
+            seen: BTreeSet::new(),
+            first: None,
+            is_in_rounds: false,
+            asked: Vec::new(),
+            step: STEP.0,
+            idle: 0,
+        }
     }
 
-    fn look<E>(&mut self, mut batch: Vec<Values>, evaluate: &mut Evaluate<'_, E>) -> Result<(), E> {
-        batch.truncate(self.room());
-        if batch.is_empty() {
-            return Ok(());
+    /// The candidates of the next round; none: the search is at its end. What was asked for
+    /// before has to be told first.
+    pub(super) fn ask(&mut self, allowed: &Allowed<'_>) -> Vec<Values> {
+        debug_assert!(
+            self.asked.is_empty(),
+            "the costs of a round come before the next one"
+        );
+        if self.first.is_none() {
+            self.first = Some(self.first(allowed).into());
         }
-        let costs = evaluate(&batch)?;
-        self.looked_at += batch.len();
-        let new = batch.into_iter().zip(costs);
+        let first = self.first.as_mut().filter(|first| !first.is_empty());
+        self.is_in_rounds = first.is_none();
+        let mut round: Vec<Values> = match first {
+            Some(first) => first.drain(..ROUND.min(first.len())).collect(),
+            None if self.idle < IDLE => self.round(allowed),
+            None => Vec::new(),
+        };
+        round.truncate(self.room());
+        self.asked.clone_from(&round);
+        round
+    }
+
+    /// What the candidates cost that were asked for, in their order.
+    pub(super) fn tell(&mut self, costs: Vec<Cost>) {
+        let asked = std::mem::take(&mut self.asked);
+        self.looked_at += asked.len();
+        let before: Vec<Vec<f64>> = self.front.iter().map(|(_, cost)| cost.clone()).collect();
+        let new = asked.into_iter().zip(costs);
         self.front
             .extend(new.filter_map(|(values, cost)| Some((values, cost?))));
-        let costs: Vec<Cost> = self
-            .costs()
-            .iter()
-            .map(|cost| Some(cost.to_vec()))
-            .collect();
+        let costs = self.costs().into_iter();
+        let costs: Vec<Cost> = costs.map(|cost| Some(cost.to_vec())).collect();
         let mut on_front = pareto::front(&costs).into_iter();
         self.front.retain(|_| on_front.next().unwrap_or(false));
         self.front.sort_by(|a, b| a.1[0].total_cmp(&b.1[0]));
-        Ok(())
+        if self.is_in_rounds {
+            let before: Vec<&[f64]> = before.iter().map(Vec::as_slice).collect();
+            if pareto::gain(&before, &self.costs()) > PROGRESS {
+                self.idle = 0;
+            } else {
+                self.idle += 1;
+                self.step = f64::max(self.step / 2.0, STEP.1);
+            }
+        }
+    }
+
+    /// Candidates on the front.
+    pub(super) fn on_front(&self) -> usize {
+        self.front.len()
+    }
+
+    /// Candidates that may still be looked at.
+    fn room(&self) -> usize {
+        self.budget.saturating_sub(self.looked_at)
     }
 
     fn costs(&self) -> Vec<&[f64]> {
@@ -146,12 +161,12 @@ impl Evolution<'_> {
 
     /// Corners, if they are few, else the ends of each key alone; then a sample
     /// of the rest. Together a quarter of the budget, or ten for each key.
-    fn first(&mut self) -> Vec<Values> {
+    fn first(&mut self, allowed: &Allowed<'_>) -> Vec<Values> {
         let keys = self.knobs.len();
         let corners = 1_usize.checked_shl(keys as u32).unwrap_or(usize::MAX);
         let mut first = Vec::new();
         let mut add = |values: Values, seen: &mut BTreeSet<Values>| {
-            if seen.insert(values.clone()) {
+            if allowed(&values) && seen.insert(values.clone()) {
                 first.push(values);
             }
         };
@@ -174,8 +189,8 @@ impl Evolution<'_> {
         let mut draws = 0;
         while first.len() < enough && draws < 4 * enough {
             draws += 1;
-            let values = self.spread.next(self.knobs);
-            if self.seen.insert(values.clone()) {
+            let values = self.spread.next(&self.knobs);
+            if allowed(&values) && self.seen.insert(values.clone()) {
                 first.push(values);
             }
         }
@@ -184,7 +199,8 @@ impl Evolution<'_> {
 
     /// Candidates that were not looked at before: most of them near the front,
     /// some anywhere. Empty if there are none, or no room for them.
-    fn round(&mut self, step: f64) -> Vec<Values> {
+    fn round(&mut self, allowed: &Allowed<'_>) -> Vec<Values> {
+        let step = self.step;
         let parents: Vec<Values> = self
             .front
             .iter()
@@ -195,12 +211,12 @@ impl Evolution<'_> {
         for number in 0..ROUND.min(self.room()) {
             for _ in 0..DRAWS {
                 let values = match number % 4 {
-                    _ if parents.is_empty() => self.spread.next(self.knobs),
+                    _ if parents.is_empty() => self.spread.next(&self.knobs),
                     0 | 1 => self.between(&parents, &crowding),
-                    3 if number > 4 => self.spread.next(self.knobs),
+                    3 if number > 4 => self.spread.next(&self.knobs),
                     _ => self.near(&parents, &crowding, step),
                 };
-                if self.seen.insert(values.clone()) {
+                if allowed(&values) && self.seen.insert(values.clone()) {
                     round.push(values);
                     break;
                 }
@@ -300,6 +316,7 @@ fn crowding(costs: &[&[f64]]) -> Vec<f64> {
 /// Points that fill a unit cube evenly however many are taken: the additive
 /// recurrence of the generalised golden ratio (Roberts 2018), from a random
 /// start.
+#[derive(Debug)]
 struct Spread {
     at: Vec<f64>,
     by: Vec<f64>,
@@ -331,8 +348,6 @@ impl Spread {
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-
     use super::*;
 
     type Stub = fn(&[f64]) -> Cost;
@@ -354,30 +369,26 @@ mod tests {
 
     /// Everything that a search looked at, and how large its hypervolume is.
     fn evolved(knobs: &[Knob], budget: usize, seed: u64, stub: Stub) -> (Vec<Values>, f64) {
-        let mut looked = Vec::new();
-        let mut costs = Vec::new();
-        let mut evaluate = |batch: &[Values]| -> Result<Vec<Cost>, Infallible> {
-            looked.extend_from_slice(batch);
-            let new: Vec<Cost> = batch
-                .iter()
-                .map(|values| cost_at(knobs, values, stub))
-                .collect();
-            costs.extend(new.iter().cloned());
-            Ok(new)
-        };
-        let Ok(()) = evolve(knobs, (budget, seed), &mut evaluate);
-        (looked, volume(&costs))
+        let (mut looked, mut all) = (Vec::new(), Vec::new());
+        let mut search = Evolution::new(knobs.to_vec(), budget, seed);
+        loop {
+            let round = search.ask(&|_| true);
+            if round.is_empty() {
+                return (looked, volume(&all));
+            }
+            let costs = round.iter().map(|values| cost_at(knobs, values, stub));
+            let costs: Vec<Cost> = costs.collect();
+            looked.extend(round);
+            all.extend(costs.iter().cloned());
+            search.tell(costs);
+        }
     }
 
     /// Of everything there is.
     fn exhaustive(knobs: &[Knob], stub: Stub) -> (usize, f64) {
-        let mut costs = Vec::new();
-        let mut evaluate = |batch: &[Values]| -> Result<Vec<Cost>, Infallible> {
-            costs.extend(batch.iter().map(|values| cost_at(knobs, values, stub)));
-            Ok(Vec::new())
-        };
-        let Ok(()) = grid(knobs, &mut evaluate);
-        (costs.len(), volume(&costs))
+        let all = grid(knobs);
+        let costs = all.iter().map(|values| cost_at(knobs, values, stub));
+        (all.len(), volume(&costs.collect::<Vec<_>>()))
     }
 
     fn volume(costs: &[Cost]) -> f64 {
@@ -482,6 +493,27 @@ mod tests {
         // Nor does it go on for ever where nothing is possible.
         let (looked, _) = evolved(&knobs, 300, 1, |_| None);
         assert!(looked.len() <= 20 + 9 * ROUND, "{}", looked.len());
+    }
+
+    #[test]
+    fn only_what_is_allowed_is_looked_at() {
+        let knobs = knobs(&["a=1..100", "b=1..100"]);
+        let allowed = |values: &Values| values[0] >= values[1];
+        let mut search = Evolution::new(knobs.clone(), 60, 5);
+        let mut looked = 0;
+        loop {
+            let round = search.ask(&allowed);
+            if round.is_empty() {
+                break;
+            }
+            assert!(round.iter().all(allowed));
+            looked += round.len();
+            let cost = |values: &Values| cost_at(&knobs, values, convex);
+            search.tell(round.iter().map(cost).collect());
+        }
+        assert!(looked > 30, "{looked}");
+        // Nor does it go on for ever where nothing is.
+        assert!(Evolution::new(knobs, 60, 5).ask(&|_| false).is_empty());
     }
 
     #[test]
