@@ -48,6 +48,19 @@ job = "read"
 metric = "kiops"
 """
 
+SEARCH = (
+    SWEEP.replace('"grid"', '"evolve"\npoints = 10')
+    + """
+[[objective]]
+goal = "maximize"
+series = "beside finishes"
+x = ["4"]
+job = "finish"
+metric = "ops_s"
+"""
+)
+"""Points that are chosen while it runs."""
+
 
 @pytest.fixture
 def file(tmp_path: Path, small: str) -> Path:
@@ -156,9 +169,11 @@ def test_dask_gives_the_same_bytes(
             assert seen[-1] == (12, 12)
 
 
+@pytest.mark.parametrize("text", [SWEEP, SEARCH], ids=["grid", "evolve"])
 def test_a_coordinator_that_is_killed_is_started_again(
-    scheduler: str, file: Path, tmp_path: Path
+    scheduler: str, file: Path, tmp_path: Path, text: str
 ) -> None:
+    file.write_text(text)
     long = ("--set", "job.0.runtime=400ms")
     expected = contents(zonelab.sweep(file, set=long[1], out=tmp_path / "expected"))
     for executor in (f"dask:{scheduler}", "threads:1"):
@@ -182,6 +197,22 @@ def test_a_coordinator_that_is_killed_is_started_again(
         )
         assert str(out / "sweep.parquet") in run.stdout
         assert {name: (out / name).read_bytes() for name in FILES} == expected
+
+
+def test_points_are_chosen_while_it_runs_whatever_runs_it(file: Path, tmp_path: Path) -> None:
+    file.write_text(SEARCH)
+    plan = zonelab.Sweep(file)
+    assert len(plan) == 10
+    assert 0 < len(plan.points()) < 10
+    seen: list[tuple[int, int]] = []
+    results = zonelab.sweep(plan, out=tmp_path / "threads", progress=noting(seen))
+    # At most so many: near the front there may be none left that was not looked at.
+    assert 8 <= len(results) <= 10
+    assert seen[-1] == (len(results), 10)
+    assert len(results.standings) == len(results)
+    workers = Mortal(lambda number: number % 5 == 2)
+    others = zonelab.sweep(plan, executor=workers, out=tmp_path / "mortal")
+    assert contents(others) == contents(results)
 
 
 class Mortal(Executor):

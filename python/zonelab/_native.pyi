@@ -672,9 +672,14 @@ class Sweep:
         """A name of all that its results depend on."""
 
     def points(self) -> Frame:
-        """Its points: a row for each, with the value of each key as it is written."""
+        """Its points: a row for each, with the value of each key as it is written.
 
-    def __len__(self) -> int: ...
+        If points are chosen while it runs, the first of them.
+        """
+
+    def __len__(self) -> int:
+        """The number of its runs; if points are chosen while it runs, at most."""
+
     def to_bytes(self) -> bytes:
         """All of it, for workers elsewhere."""
 
@@ -691,7 +696,19 @@ class SweepStore:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """The number of tasks that are done, of those that failed, and of all."""
+        """The number of tasks that are done, of those that failed, and of all.
+
+        If points are chosen while it runs, of all at most.
+        """
+
+    def grow(self) -> bool:
+        """Chooses the next points, when every task is done.
+
+        ``False`` if there are enough, or if all of them were there from the beginning.
+        """
+
+    def to_bytes(self) -> bytes:
+        """The sweep with the points that were chosen so far, for workers elsewhere."""
 
     def batches(self, workers: int) -> list[list[int]]:
         """Numbers of the tasks that are left, in parts for so many workers."""

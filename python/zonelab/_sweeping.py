@@ -89,9 +89,7 @@ def coordinate(
         workers.close()
 
 
-def _run_left(
-    store: SweepStore, workers: Backend, retries: int, progress: Progress | None
-) -> None:
+def _run_left(store: SweepStore, workers: Backend, retries: int, progress: Progress | None) -> None:
     """Has the tasks run that are left now."""
     running: dict[Any, tuple[list[int], int]] = {}
     count = workers.workers()
