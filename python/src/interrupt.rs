@@ -73,7 +73,13 @@ impl Workers<'_, '_> {
                 let mut raised = None;
                 loop {
                     match receiver.recv_timeout(LOOK) {
-                        Ok(value) => return raised.map_or(Ok(value), Err),
+                        Ok(value) => {
+                            // What was done since the last look is told as well.
+                            let done = watch.done.load(Ordering::Relaxed);
+                            let news = (done != said && raised.is_none()).then_some(done);
+                            look(progress.as_ref(), news, total)?;
+                            return raised.map_or(Ok(value), Err);
+                        }
                         // It panicked, which the end of the scope passes on.
                         Err(RecvTimeoutError::Disconnected) => {
                             return Err(errors::environment("the work ended without a result"));

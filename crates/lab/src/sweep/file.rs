@@ -200,20 +200,13 @@ fn read(document: &Document) -> Result<SweepFile, Reported> {
     let (varies, rows) = with_rows(document, varies, rows, is_list)?;
     names_differ(&varies, document)?;
     let points = points?;
-    if sample.value.is_counted() && points.is_none() {
-        let hint = format!("sample = \"{}\" draws so many", sample.value.name());
-        root.u32("points").required_or(&hint)?;
-    }
-    if sample.value == Sample::Evolve {
-        check_search(
-            document,
-            &varies,
-            objectives.as_ref().map_or(&[][..], Vec::as_slice),
-        )?;
-    } else if !sample.value.is_counted() {
-        let why = "a grid and a list have the points that they have; [quick] may have fewer";
-        root.refuse("points", why)?;
-    }
+    check_sample(
+        document,
+        &sample,
+        points,
+        &varies,
+        objectives.as_ref().map(Vec::as_slice),
+    )?;
     let named = varies.iter();
     let names = Names::of(named.map(|vary| (vary.name.value.as_str(), vary.knob.listed())));
     let constraints = tables(&root, "constraint", |table| {
@@ -241,6 +234,32 @@ fn read(document: &Document) -> Result<SweepFile, Reported> {
         weights: weights?,
         quick: quick?,
     })
+}
+
+/// Checks that a sample has what it needs, and nothing that it does not use.
+fn check_sample(
+    document: &Document,
+    sample: &Placed<Sample>,
+    points: Option<u32>,
+    varies: &[Vary],
+    objectives: Result<&[(ObjectiveSpec, Problem)], &Reported>,
+) -> Result<(), Reported> {
+    let root = document.root();
+    if sample.value == Sample::Evolve {
+        // Of objectives that are wrong their own errors say enough.
+        return objectives.map_or(Ok(()), |objectives| {
+            check_search(document, varies, objectives)
+        });
+    }
+    if sample.value.is_counted() && points.is_none() {
+        let hint = format!("sample = \"{}\" draws so many", sample.value.name());
+        root.u32("points").required_or(&hint)?;
+    }
+    if !sample.value.is_counted() {
+        let why = "a grid and a list have the points that they have; [quick] may have fewer";
+        root.refuse("points", why)?;
+    }
+    Ok(())
 }
 
 /// Checks what a search needs: few keys, and objectives to trade against each other.

@@ -33,7 +33,7 @@
 //! | `knob` | keys: lists of values, bounds |
 //! | `constraint` | expressions between keys |
 //! | `sample`, `sobol` | which points there are |
-//! | `adaptive`, `evolve` | points that are chosen while it runs |
+//! | `adaptive`, `evolve`, `growth` | points that are chosen while it runs |
 //! | `pack` | a sweep as it is sent; tasks, and running them |
 //! | `local` | threads of this process |
 //! | `memo` | what was run already |
@@ -51,6 +51,7 @@ mod dataset;
 mod evolve;
 mod file;
 mod front;
+mod growth;
 pub(crate) mod knob;
 mod local;
 mod memo;

@@ -12,14 +12,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::adaptive::{Adaptive, Chooser};
 use super::dataset::Table;
+use super::growth::{Growth, Limits, Mark};
 use super::local::Progress;
 use super::memo::Memo;
-use super::objective::Objective;
 use super::pack::{Line, Pack, Run, Status};
-use super::pareto::{Cost, cost};
-use super::sample::Sample;
 use super::{SweepError, dataset, front, page, summary};
 use crate::evaluations::{self, Log};
 use crate::output::{self, Existing, OutputError, ResultDir};
@@ -57,34 +54,6 @@ enum Entry {
     Round { points: Vec<Vec<String>> },
     /// The points that were to be chosen so are chosen.
     End { end: Limits },
-}
-
-/// How points are chosen, and how many.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
-struct Limits {
-    sample: Sample,
-    budget: u32,
-}
-
-/// What the log of a sweep that grows has besides what tasks gave, in its order.
-#[derive(Debug)]
-enum Mark {
-    /// So many points were added.
-    Round(usize),
-    End(Limits),
-}
-
-/// A sweep that chooses its points while it runs.
-#[derive(Debug)]
-struct Growth {
-    chooser: Chooser,
-    limits: Limits,
-    objectives: Vec<Objective>,
-    /// Of each task, what the objectives come to.
-    values: Vec<Vec<Option<f64>>>,
-    marks: Vec<Mark>,
-    /// Whether the log has nothing of another search: of other points or other series.
-    is_of_one: bool,
 }
 
 /// A sweep in a directory.
@@ -514,76 +483,6 @@ impl Store {
         *done = true;
         self.counts.0 += 1;
         self.counts.1 += u64::from(line.status == Status::Failed);
-    }
-}
-
-impl Growth {
-    fn new(pack: &Pack, adaptive: &Adaptive) -> Result<Self, SweepError> {
-        Ok(Self {
-            chooser: Chooser::new(pack, adaptive),
-            limits: Limits {
-                sample: pack.sample,
-                budget: adaptive.budget,
-            },
-            objectives: front::objectives(pack)?,
-            values: Vec::new(),
-            marks: Vec::new(),
-            is_of_one: true,
-        })
-    }
-
-    /// Adds points to a pack.
-    fn add(&mut self, pack: &mut Pack, points: &[Vec<String>]) {
-        for point in points {
-            self.chooser.add(pack.points.len(), point);
-            pack.points.push(point.clone());
-        }
-        self.marks.push(Mark::Round(points.len()));
-    }
-
-    /// Keeps what the objectives come to.
-    fn evaluate(&mut self, task: usize, line: &Line, pack: &Pack) {
-        if self.values.len() <= task {
-            self.values.resize(task + 1, Vec::new());
-        }
-        let value = |objective: &Objective| objective.value(&line.runs, pack.weights);
-        self.values[task] = self.objectives.iter().map(value).collect();
-    }
-
-    /// Whether these limits were the last that were reached.
-    fn is_at_end(&self) -> bool {
-        let mut ends = self.marks.iter().rev();
-        let last = ends.find_map(|mark| match mark {
-            Mark::End(limits) => Some(*limits),
-            Mark::Round(_) => None,
-        });
-        last == Some(self.limits)
-    }
-
-    /// The next points, and whether these limits were reached before: then there are none.
-    fn next(&mut self, pack: &Pack) -> (Vec<Vec<String>>, bool) {
-        let Self {
-            objectives, values, ..
-        } = self;
-        let repeats = usize::try_from(pack.inputs.repeats).unwrap_or(usize::MAX);
-        // Of the means over the repeats of a point.
-        let cost = |point: usize| -> Cost {
-            let tasks = values.get(point * repeats..(point + 1) * repeats)?;
-            let mean = |place: usize| front::mean(tasks.iter().map(|of| *of.get(place)?));
-            let objectives = objectives.iter().enumerate();
-            cost(objectives.map(|(place, objective)| Some(objective.goal.cost(mean(place)?))))
-        };
-        let mut points = self.chooser.next(&cost);
-        let at_end = self.is_at_end();
-        if at_end {
-            // Other objectives would look further: they see what is there.
-            self.is_of_one &= points.is_empty();
-            points.clear();
-        }
-        if points.is_empty() {
-            self.is_of_one &= self.chooser.asked_for_all();
-        }
-        (points, at_end)
     }
 }
 
