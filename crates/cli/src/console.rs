@@ -1,8 +1,8 @@
 //! The terminal: width, colour, progress, and what to say when all else fails.
 
 use std::io::{IsTerminal, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -196,10 +196,16 @@ impl Candidates {
 /// A flag that the first interruption (Ctrl-C) sets, to end after `what` is
 /// finished. The second ends the program.
 ///
+/// A command that asks again gets the same flag, and what it said first.
+///
 /// # Errors
-/// There is a handler already.
+/// The handler of somebody else is there already.
 pub(crate) fn interruptible(what: &'static str) -> Result<Arc<AtomicBool>, Failure> {
-    let interrupted = Arc::new(AtomicBool::new(false));
+    static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+    if let Some(flag) = FLAG.get() {
+        return Ok(Arc::clone(flag));
+    }
+    let interrupted = Arc::clone(FLAG.get_or_init(Arc::default));
     let flag = Arc::clone(&interrupted);
     ctrlc::set_handler(move || {
         if flag.swap(true, Ordering::Relaxed) {

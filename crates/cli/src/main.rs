@@ -3,6 +3,7 @@
 mod bench;
 mod bundle;
 mod calibrate;
+mod characterize;
 mod check;
 mod conditions;
 mod console;
@@ -75,6 +76,9 @@ enum Command {
     Sweep(sweep::Args),
     /// Find settings that trade objectives against each other: the Pareto front
     Search(search::Args),
+    /// Look for the observations of a study of a real zoned drive on any drive: one page
+    /// of what holds, with evidence
+    Characterize(characterize::Args),
     /// Serve a drive over NVMe/TCP, in real time
     Serve(serve::Args),
     /// Make a drive that is served fail: media errors, zones, lost answers, power
@@ -113,6 +117,7 @@ fn main() -> ExitCode {
         Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Sweep(args) => sweep::sweep(&args, Setting::of_machine(files)),
         Command::Search(args) => search::search(&args, Setting::of_machine(files)),
+        Command::Characterize(args) => characterize::characterize(&args),
         Command::Serve(args) => serve::serve(&args),
         Command::Fault(args) => fault::fault(&args),
         Command::Store(args) => stores::store(&args),

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use serde_json::{Value, json};
-use zonelab_device::{NamespaceId, Nanos};
+use zonelab_device::{DeviceInfo, NamespaceId, Nanos};
+use zonelab_driver::url::Address;
 use zonelab_lab::device::{ReportedZone, Site, report_zones};
 use zonelab_lab::experiment::Via;
 use zonelab_lab::run::{self, Attached, Point, PointResult, RealError, RunOptions};
@@ -123,11 +124,7 @@ impl DeviceArgs {
                 }
                 only_emulated(device, &loaded.points, options)?;
                 in_real_time(device, &loaded.points, options)?;
-                let site = RealDrive::connect(&real_drive::options(&self.host, address)?)?;
-                let mut remote = Remote {
-                    device: device.clone(),
-                    site,
-                };
+                let mut remote = Remote::connect(device, &self.host, address)?;
                 remote.fits(&loaded.points)?;
                 if !self.overwrite {
                     remote.may_destroy(&loaded.points)?;
@@ -139,7 +136,7 @@ impl DeviceArgs {
 }
 
 /// Jobs of experiments say themselves in which namespace they work.
-fn in_first_namespace(device: &str, nsid: NamespaceId) -> Result<(), Failure> {
+pub(crate) fn in_first_namespace(device: &str, nsid: NamespaceId) -> Result<(), Failure> {
     match nsid == NamespaceId::FIRST {
         true => Ok(()),
         false => Err(Failure::usage(format!(
@@ -152,7 +149,7 @@ fn in_first_namespace(device: &str, nsid: NamespaceId) -> Result<(), Failure> {
 
 /// The profile as it is found from the directory of the command: one that an experiment
 /// names is relative to its file.
-fn from_here(profile: &str) -> Result<String, Failure> {
+pub(crate) fn from_here(profile: &str) -> Result<String, Failure> {
     let is_file = profile.contains('/') || Path::new(profile).extension().is_some();
     if !is_file {
         return Ok(profile.to_owned());
@@ -226,27 +223,60 @@ fn in_real_time(device: &str, points: &[Point], options: &Options<'_>) -> Result
 }
 
 impl Remote {
-    /// Whether the drive has zones and queues for all jobs.
-    fn fits(&mut self, points: &[Point]) -> Result<(), Failure> {
-        let device = &self.device;
-        let unfit = |what: String| Failure::input(anyhow::anyhow!("{device}: {what}"));
-        let info = self.site.info().clone();
-        let granted = self.site.0.granted_queues();
+    /// Connects to the drive of that name.
+    ///
+    /// # Errors
+    /// Nobody is there, or not what it should be.
+    pub(crate) fn connect(
+        device: &str,
+        host: &HostArgs,
+        address: Address,
+    ) -> Result<Self, Failure> {
+        let site = RealDrive::connect(&real_drive::options(host, address)?)?;
+        Ok(Self {
+            device: device.to_owned(),
+            site,
+        })
+    }
+
+    /// The drive.
+    pub(crate) fn info(&self) -> &DeviceInfo {
+        self.site.info()
+    }
+
+    /// Queues that it grants, and how deep they are.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub(crate) fn granted(&mut self) -> Result<(u32, u32), Failure> {
+        let queues = self.site.0.granted_queues();
         // It is opened for good by the first thread.
         let depth = self.site.0.open_queue().map_err(devices::gone)?.depth();
+        Ok((queues.into(), depth.into()))
+    }
+
+    /// Whether the drive has zones and queues for all jobs.
+    ///
+    /// # Errors
+    /// It has not.
+    pub(crate) fn fits(&mut self, points: &[Point]) -> Result<(), Failure> {
+        let info = self.site.info().clone();
+        let (granted, depth) = self.granted()?;
+        let device = &self.device;
+        let unfit = |what: String| Failure::input(anyhow::anyhow!("{device}: {what}"));
         for point in points {
             point
                 .check_on(&info)
                 .map_err(|error| unfit(error.to_string()))?;
             let ((threads, last), (deepest, job)) = (point.threads(), point.deepest());
             let title = point.title();
-            if threads > u32::from(granted) {
+            if threads > granted {
                 return Err(unfit(format!(
                     "{title}: {threads} threads run at the same time, the last of job \"{last}\", \
                      and the drive grants {granted} queues: one thread has one"
                 )));
             }
-            if deepest > u32::from(depth) {
+            if deepest > depth {
                 return Err(unfit(format!(
                     "{title}: queue_depth = {deepest} of job \"{job}\": queues of the drive hold \
                      {depth} commands"
@@ -257,7 +287,10 @@ impl Remote {
     }
 
     /// Refuses to reset zones that are not empty.
-    fn may_destroy(&mut self, points: &[Point]) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// There are some.
+    pub(crate) fn may_destroy(&mut self, points: &[Point]) -> Result<(), Failure> {
         let info = self.site.info().clone();
         let mut used: BTreeMap<NamespaceId, Vec<u32>> = BTreeMap::new();
         let mut all: Vec<_> = points
@@ -301,7 +334,7 @@ impl Remote {
     }
 
     /// What results depend on.
-    fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let info = self.site.info();
         let mut table = toml_line("device", &self.device) + &toml_line("model", &info.model);
         for (nsid, namespace) in (1..).zip(&info.namespaces) {

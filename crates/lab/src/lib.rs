@@ -41,6 +41,7 @@ pub mod bench;
 pub mod bundle;
 pub mod calibrate;
 pub mod catalogue;
+pub mod characterize;
 pub mod compare;
 pub mod conditions;
 pub mod detail;
