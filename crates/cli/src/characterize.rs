@@ -7,7 +7,7 @@ use serde_json::json;
 use zonelab_config::Override;
 use zonelab_device::NamespaceId;
 use zonelab_lab::characterize::{
-    self, Device, Effort, Facts, Part, Reach, Sample, Store, Verdict, suite,
+    self, Device, Effort, FORMATS, Facts, Part, Reach, Sample, Store, Verdict, suite,
 };
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::evaluations;
@@ -278,7 +278,12 @@ fn open(args: &Args, name: &str, profiles: &ProfileFiles<'_>) -> Result<Subject,
             (how, info, Reach::Transport(scheme), Some(granted), about)
         }
     };
-    let facts = Facts::of(&info, reach, granted).map_err(Failure::input)?;
+    let is_real = reach.is_real();
+    let mut facts = Facts::of(&info, reach, granted).map_err(Failure::input)?;
+    if is_real {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        facts = facts.on_cores(u32::try_from(cores).unwrap_or(u32::MAX));
+    }
     let mut subject = Subject {
         name: name.to_owned(),
         parts: suite(&facts, args.effort(), args.repeats()),
@@ -286,6 +291,14 @@ fn open(args: &Args, name: &str, profiles: &ProfileFiles<'_>) -> Result<Subject,
         how,
         about,
     };
+    if matches!(subject.how, How::Emulated { .. }) {
+        let formats = subject.parts.iter().find(|part| part.id == FORMATS);
+        let formats = formats.map(|part| subject.part(profiles.files, part));
+        let formats = formats.transpose()?;
+        if formats.is_some_and(|one| session::check(&[one], profiles).is_err()) {
+            subject.parts.retain(|part| part.id != FORMATS);
+        }
+    }
     let all = subject.loaded(profiles.files)?;
     let points = || all.iter().flat_map(|one| &one.points);
     match &mut subject.how {

@@ -8,6 +8,7 @@
 mod bench;
 mod bundle;
 mod calibrate;
+mod characterize;
 mod command;
 mod conditions;
 mod doctor;

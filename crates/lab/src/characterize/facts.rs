@@ -67,6 +67,9 @@ pub struct Facts {
     pub max_write_bytes: u32,
     /// Largest append, in bytes.
     pub max_append_bytes: u32,
+    /// Cores of the host, in real time; `None`: there is no host that could be too small.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores: Option<u32>,
 }
 
 /// Why a drive cannot be characterised.
@@ -150,7 +153,15 @@ impl Facts {
             depth: depth.min(DEPTH_MOST),
             max_write_bytes: info.max_transfer_bytes,
             max_append_bytes: info.max_append_bytes.min(info.max_transfer_bytes),
+            cores: None,
         })
+    }
+
+    /// Says how many cores the host has that everything runs on.
+    #[must_use]
+    pub const fn on_cores(mut self, cores: u32) -> Self {
+        self.cores = Some(cores);
+        self
     }
 
     /// Capacity of a zone, in bytes.

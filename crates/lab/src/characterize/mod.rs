@@ -30,4 +30,4 @@ pub use facts::{Facts, FactsError, Reach};
 pub use observations::{Evidence, Judged, Observation, Recommendation, judge};
 pub use report::{Device, comparison, files, text};
 pub use samples::{Sample, Samples, SamplesError, Store};
-pub use suite::{Effort, Part, suite};
+pub use suite::{Effort, FORMATS, Part, suite};

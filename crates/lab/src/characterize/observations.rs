@@ -12,6 +12,8 @@ use super::samples::Samples;
 
 /// What counts as an effect: a twentieth.
 const SOME: f64 = 1.05;
+/// What counts as lower at all: of stacks on slow media little is left.
+const LOWER: f64 = 1.001;
 /// What counts as none.
 const NONE: f64 = 0.05;
 /// Throughputs that are the same: those of two ways to fill a drive.
@@ -208,11 +210,19 @@ impl Look<'_> {
     /// What a reader has to know of a verdict.
     fn note(&self, number: u8, verdict: Verdict) -> Option<String> {
         let is_real = self.facts.reach.is_real();
+        let host = self.host_note().filter(|_| (5..=8).contains(&number));
         let note = match (number, is_real, verdict) {
             (1, true, _) => "another format would destroy everything that the drive holds",
             (2, true, _) => "this host has one stack, the one that the drive is reached by",
-            (5, true, _) => "of reads alone: a zone takes one write at a time without a scheduler",
-            (7, true, _) => "writes go one to a zone: without a scheduler a zone takes no more",
+            (5, true, _) => {
+                let own = "of reads alone: a zone takes one write at a time without a scheduler";
+                return Some(with(own, host));
+            }
+            (7, true, _) => {
+                let own = "writes go one to a zone: without a scheduler a zone takes no more";
+                return Some(with(own, host));
+            }
+            (6 | 8, true, _) if host.is_some() => return host,
             (13, true, _) => {
                 "reads do not count: the study's effect of them is that of its host, whose threads \
                  shared a core"
@@ -221,10 +231,22 @@ impl Look<'_> {
             (4 | 9, true, Verdict::Unclear | Verdict::DoesNotHold) => {
                 return self.floor_note();
             }
+            (1, false, Verdict::NotMeasured) => "its profile takes no other format",
             (.., Verdict::NotMeasured) => "nothing completed that it could be judged by",
             _ => return None,
         };
         Some(note.to_owned())
+    }
+
+    /// What the host hides of many zones side by side.
+    fn host_note(&self) -> Option<String> {
+        let (threads, cores) = (self.facts.open_zones, self.facts.cores?);
+        (threads > cores).then(|| {
+            format!(
+                "up to {threads} threads shared {cores} cores of this host: what many zones come \
+                 to may be its limit and not the drive's"
+            )
+        })
     }
 
     /// How small an effect may be that the way to the drive hides.
@@ -269,7 +291,7 @@ impl Look<'_> {
             evidence(
                 "a write through the kernel takes, times one by SPDK",
                 ratio(("io_uring, none", "io_uring"), ("SPDK", "SPDK")),
-                Bound::AtLeast(SOME),
+                Bound::AtLeast(LOWER),
                 Some(1.111),
             ),
             evidence(
@@ -278,7 +300,7 @@ impl Look<'_> {
                     ("io_uring, mq-deadline", "io_uring"),
                     ("io_uring, none", "io_uring"),
                 ),
-                Bound::AtLeast(SOME),
+                Bound::AtLeast(LOWER),
                 Some(1.147),
             ),
         ]
@@ -446,10 +468,10 @@ impl Look<'_> {
                 Some(9.6),
             ),
             evidence(
-                "to finish a zone with a block takes, times one that lacks a block",
-                finish.and_then(|(block, full)| Effect::ratio(&block, &full)),
-                Bound::AtLeast(SOME),
-                Some(295.0),
+                "to finish a zone that lacks a block takes, of one with a block",
+                finish.and_then(|(block, full)| Effect::ratio(&full, &block)),
+                Bound::AtMost(0.95),
+                Some(0.0034),
             ),
         ]
     }
@@ -514,6 +536,11 @@ impl Look<'_> {
         }
         all
     }
+}
+
+/// A note, and another one if there is one.
+fn with(own: &str, other: Option<String>) -> String {
+    other.map_or_else(|| own.to_owned(), |other| format!("{own}; {other}"))
 }
 
 /// What follows for the drive.

@@ -8,6 +8,8 @@ use super::facts::Facts;
 
 /// What a drive might write in a second, in bytes: for zones that suffice.
 const BYTES_PER_SECOND: u64 = 4 << 30;
+/// Id of the part that formats the drive in another way, which not every one takes.
+pub const FORMATS: &str = "formats";
 /// Id of the part with a host whose threads share a core.
 const SHARED_CORE: &str = "shared-core";
 /// Zones that are written beside resets.
@@ -264,7 +266,7 @@ impl Writer<'_> {
                 all.push(series(&name, &[&name], &drive));
             }
         }
-        let title = ("formats", "Logical block formats");
+        let title = (FORMATS, "Logical block formats");
         self.part(title, &[1], "", (jobs, all))
     }
 
