@@ -426,6 +426,31 @@ fn page(
             html::table(&header, rows),
         );
     }
+    page.part("observations", "Observations", tables(devices));
+    let mut rows = Vec::new();
+    for device in devices {
+        for one in &device.recommendations {
+            rows.push(vec![
+                device.name.clone(),
+                one.number.to_string(),
+                one.says.to_owned(),
+                follows(one.verdict).to_owned(),
+            ]);
+        }
+    }
+    let header = ["drive", "#", "recommendation", "verdict"];
+    page.part(
+        "recommendations",
+        "What follows",
+        html::table(&header, rows.into_iter()),
+    );
+    let curves = figures.iter().map(|(_, svg)| html::figure(svg));
+    page.part("curves", "Curves", curves.collect());
+    page.to_html()
+}
+
+/// The observations of each drive, with their numbers.
+fn tables(devices: &[Device]) -> String {
     let mut body = String::new();
     let header = [
         "#",
@@ -471,25 +496,5 @@ fn page(
         });
         body.push_str(&html::table(&header, rows));
     }
-    page.part("observations", "Observations", body);
-    let mut rows = Vec::new();
-    for device in devices {
-        for one in &device.recommendations {
-            rows.push(vec![
-                device.name.clone(),
-                one.number.to_string(),
-                one.says.to_owned(),
-                follows(one.verdict).to_owned(),
-            ]);
-        }
-    }
-    let header = ["drive", "#", "recommendation", "verdict"];
-    page.part(
-        "recommendations",
-        "What follows",
-        html::table(&header, rows.into_iter()),
-    );
-    let curves = figures.iter().map(|(_, svg)| html::figure(svg));
-    page.part("curves", "Curves", curves.collect());
-    page.to_html()
+    body
 }

@@ -139,38 +139,10 @@ fn as_published() -> Samples {
             one("append 16 KiB", 32.0, "mib_s", 1146.0),
         ],
     );
-    add(
-        "opening",
-        &[
-            one("write, implicit", 1.0, latency, 11.36),
-            one("write, explicit", 1.0, latency, 11.36),
-            one("append, implicit", 1.0, latency, 14.84),
-            one("append, explicit", 1.0, latency, 14.84),
-            one("open", 1.0, latency, 9.56),
-            one("close", 1.0, latency, 11.01),
-        ],
-    );
-    add(
-        "resets",
-        &[
-            one("reset", 1.0, latency, 1686.0),
-            one("reset", 275_712.0, latency, 16_187.0),
-        ],
-    );
-    add(
-        "finishes",
-        &[
-            one("finish", 1.0, latency, 907_510.0),
-            one("finish", 275_711.0, latency, 3_070.0),
-        ],
-    );
-    add(
-        "stability",
-        &[
-            ("beside", "append", 1.0, "mib_s_cv", 0.013),
-            ("beside", "read", 1.0, "mib_s_cv", 0.05),
-        ],
-    );
+    samples.add("opening", opening());
+    samples.add("resets", occupied("reset", [1686.0, 16_187.0]));
+    samples.add("finishes", occupied("finish", [907_510.0, 3_070.0]));
+    samples.add("stability", stability());
     samples.add("sizes", sizes());
     samples.add("beside-resets", beside_resets());
     samples.add("shared-core", shared_core());
@@ -188,6 +160,30 @@ fn sample(series: &str, job: &str, x: f64, metrics: &[(&str, f64)]) -> Sample {
         job: job.to_owned(),
         repeats: vec![of.clone(), of],
     }
+}
+
+fn opening() -> Vec<Sample> {
+    let all = [
+        ("write, implicit", 11.36),
+        ("write, explicit", 11.36),
+        ("append, implicit", 14.84),
+        ("append, explicit", 14.84),
+        ("open", 9.56),
+        ("close", 11.01),
+    ];
+    all.map(|(series, us)| sample(series, series, 1.0, &[("lat_mean_us", us)]))
+        .into()
+}
+
+/// Of a zone with a block, and of one that is full or lacks a block.
+fn occupied(series: &str, us: [f64; 2]) -> Vec<Sample> {
+    let of = |(x, us): (f64, f64)| sample(series, series, x, &[("lat_mean_us", us)]);
+    [1.0, 275_711.0].into_iter().zip(us).map(of).collect()
+}
+
+fn stability() -> Vec<Sample> {
+    let of = |(job, cv)| sample("beside", job, 1.0, &[("mib_s_cv", cv)]);
+    [("append", 0.013), ("read", 0.05)].map(of).into()
 }
 
 fn sizes() -> Vec<Sample> {
