@@ -311,9 +311,12 @@ def test_the_frame_is_the_data_set(file: Path, tmp_path: Path) -> None:
     assert sweep.points()["pause"] == [row["pause"] for row in standings]
 
 
-def test_names_of_executors_are_checked(file: Path, tmp_path: Path) -> None:
+def test_names_of_executors_are_checked(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("thread", "threads:0", "processes:x", "dask:"):
         with pytest.raises(zonelab.UsageError, match="executor"):
             zonelab.sweep(file, executor=name, out=tmp_path / "out")
+    monkeypatch.setattr(executors, "CONNECT_S", 1)
     with pytest.raises(zonelab.EnvironmentFailure, match="no Dask scheduler answers"):
         zonelab.sweep(file, executor="tcp://127.0.0.1:9", out=tmp_path / "out")

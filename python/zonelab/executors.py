@@ -32,6 +32,9 @@ from zonelab.errors import EnvironmentFailure, UsageError
 POLL_S = 0.05
 """How often what cannot be waited for is looked at."""
 
+CONNECT_S = 10
+"""How long a scheduler may take to answer."""
+
 
 def run_tasks(pack: bytes, tasks: list[int]) -> bytes:
     """What a worker does, as a function of Python: one that can be sent by its name."""
@@ -216,7 +219,7 @@ def _dask_client(address: str) -> Any:
     except ImportError as error:
         raise EnvironmentFailure(f"{address}: pip install distributed") from error
     try:
-        return distributed.Client(address, timeout=10, set_as_default=False)
+        return distributed.Client(address, timeout=CONNECT_S, set_as_default=False)
     except OSError as error:
         raise EnvironmentFailure(f"{address}: no Dask scheduler answers: {error}") from error
 

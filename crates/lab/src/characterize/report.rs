@@ -290,7 +290,7 @@ struct Curve {
     is_log: (bool, bool),
 }
 
-const IN_FLIGHT: (&str, &str) = ("operations in flight", "1");
+const IN_FLIGHT: (&str, &str) = ("operations in flight", "");
 
 const CURVES: [Curve; 6] = [
     Curve {
@@ -339,54 +339,72 @@ const CURVES: [Curve; 6] = [
         title: "Reset (observation 10)",
         part: "resets",
         series: &["reset"],
-        x: ("logical blocks written", "1"),
+        x: ("logical blocks written", ""),
         y: ("lat_mean_us", "mean latency", "us"),
-        is_log: (true, true),
+        is_log: (false, false),
     },
     Curve {
         name: "finish",
         title: "Finish (observation 10)",
         part: "finishes",
         series: &["finish"],
-        x: ("logical blocks written", "1"),
+        x: ("logical blocks written", ""),
         y: ("lat_mean_us", "mean latency", "us"),
-        is_log: (true, true),
+        is_log: (false, false),
     },
 ];
 
-/// The curves of all drives, each beside those of the others.
+/// The curves: of one drive together, of several those of all drives beside each other, each
+/// in a panel of its own.
 fn figures(devices: &[Device]) -> Vec<(&'static str, String)> {
     let figure = |curve: &Curve| {
+        let lines = |series: &&'static str| {
+            let of = |device: &Device| {
+                let points = device.samples.curve(curve.part, series, curve.y.0);
+                let points: Vec<Point> = points.iter().filter_map(point).collect();
+                (!points.is_empty()).then(|| (device.name.clone(), points))
+            };
+            let lines: Vec<_> = devices.iter().filter_map(of).collect();
+            (!lines.is_empty()).then_some((*series, lines))
+        };
+        let all: Vec<_> = curve.series.iter().filter_map(lines).collect();
+        if all.is_empty() {
+            return None;
+        }
+        let figure = Figure::new(curve.title.to_owned());
+        let figure = if devices.len() == 1 {
+            let lines = all.into_iter().flat_map(|(series, lines)| {
+                let points = lines.into_iter().map(|(_, points)| points);
+                points.map(move |points| Series::new(series).ours(points))
+            });
+            figure.panel(lines.fold(curve.panel(""), Panel::series))
+        } else {
+            let panel = |(series, lines): (&'static str, Vec<(String, Vec<Point>)>)| {
+                let lines = lines.into_iter();
+                let lines = lines.map(|(name, points)| Series::new(name).ours(points));
+                lines.fold(curve.panel(series), Panel::series)
+            };
+            all.into_iter().map(panel).fold(figure, Figure::panel)
+        };
+        Some((curve.name, figure.to_svg()))
+    };
+    CURVES.iter().filter_map(figure).collect()
+}
+
+impl Curve {
+    /// A panel for it.
+    fn panel(&self, title: &str) -> Panel {
         let axis = |(name, unit): (&str, &str), is_log| match is_log {
             true => Axis::log10(name, unit),
             false => Axis::linear(name, unit),
         };
-        let (metric, name, unit) = curve.y;
-        let mut panel = Panel::new(
-            String::new(),
-            axis(curve.x, curve.is_log.0),
-            axis((name, unit), curve.is_log.1),
+        let (_, name, unit) = self.y;
+        let (x, y) = (
+            axis(self.x, self.is_log.0),
+            axis((name, unit), self.is_log.1),
         );
-        let mut is_empty = true;
-        for device in devices {
-            for series in curve.series {
-                let points = device.samples.curve(curve.part, series, metric);
-                let points: Vec<Point> = points.iter().filter_map(point).collect();
-                if points.is_empty() {
-                    continue;
-                }
-                is_empty = false;
-                let name = match devices.len() {
-                    1 => (*series).to_owned(),
-                    _ => format!("{}: {series}", device.name),
-                };
-                panel = panel.series(Series::new(name).ours(points));
-            }
-        }
-        let figure = Figure::new(curve.title.to_owned()).panel(panel);
-        (!is_empty).then(|| (curve.name, figure.to_svg()))
-    };
-    CURVES.iter().filter_map(figure).collect()
+        Panel::new(title, x, y)
+    }
 }
 
 fn point((x, values): &(f64, Vec<f64>)) -> Option<Point> {
