@@ -98,6 +98,11 @@ pub(crate) struct Span {
 }
 
 impl Span {
+    /// Whether it has values, as every one does that was made of two bounds.
+    pub(crate) const fn is_sound(&self) -> bool {
+        self.low < self.high && self.grain > 0 && !(self.is_log && self.low == 0)
+    }
+
     /// Where between the bounds a value lies.
     pub(crate) fn position(&self, value: u64) -> f64 {
         let (low, high, value) = (self.low as f64, self.high as f64, value as f64);

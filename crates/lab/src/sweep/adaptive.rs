@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::constraint::{Constraint, Names};
 use super::evolve::{self, Evolution};
 use super::knob::{Knob, Values};
-use super::pack::Pack;
+use super::pack::{Key, Pack};
 use super::pareto::Cost;
 use super::sample::{Sample, Space};
 
@@ -42,6 +42,12 @@ pub struct Adaptive {
 }
 
 impl Adaptive {
+    /// Whether there is something to choose for each key, in their order: what was read from
+    /// a file need not be what was written.
+    pub(super) fn is_of(&self, keys: &[Key]) -> bool {
+        self.knobs.len() == keys.len() && self.knobs.iter().all(Knob::has_values)
+    }
+
     /// Points that there are from the beginning.
     pub(super) fn fixed(&self) -> usize {
         usize::from(self.own.is_some())

@@ -169,6 +169,14 @@ impl Knob {
         matches!(self.domain, Domain::Bounds(..))
     }
 
+    /// Whether it has any value: each that was read from text has.
+    pub(crate) fn has_values(&self) -> bool {
+        match &self.domain {
+            Domain::List(items) => !items.is_empty(),
+            Domain::Bounds(_, span) => span.is_sound(),
+        }
+    }
+
     /// The values of a list; none of bounds.
     pub(crate) fn listed(&self) -> Vec<String> {
         match &self.domain {

@@ -9,7 +9,7 @@ use crate::rows::significant;
 use crate::run::{Point, Profiles, RunError, RunOptions, run_point};
 
 /// Most results that are kept: beyond it a run may be run again, with the same result.
-const MOST: usize = 1 << 14;
+const MOST: usize = 1 << 12;
 
 /// Results by what was run and with which seed.
 ///

@@ -269,6 +269,11 @@ impl Pack {
                 theirs: pack.inputs.version,
             });
         }
+        let adaptive = pack.adaptive.as_ref();
+        if adaptive.is_some_and(|adaptive| !adaptive.is_of(&pack.keys)) {
+            let what = "the values that points are chosen from are not those of its keys";
+            return Err(SweepError::Pack(serde::de::Error::custom(what)));
+        }
         Ok(pack)
     }
 

@@ -347,7 +347,7 @@ impl Store {
             Ok::<(), SweepError>(())
         };
         put(serde_json::to_string(&self.head()))?;
-        let repeats = usize::try_from(self.pack.inputs.repeats).unwrap_or(usize::MAX);
+        let repeats = usize::try_from(self.pack.inputs.repeats.max(1)).unwrap_or(usize::MAX);
         let fixed = usize::try_from(self.head().tasks).unwrap_or(usize::MAX);
         let (first, mut rest) = lines.split_at(fixed.min(lines.len()));
         for line in first {

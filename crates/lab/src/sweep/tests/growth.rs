@@ -210,6 +210,30 @@ fn what_no_key_changes_is_what_it_would_be_if_it_were_run_again() {
     assert_eq!(run_all(create(&scratch, pack), 2).lines, lines);
 }
 
+/// A pack that somebody wrote by hand, or that a disk damaged.
+#[test]
+fn a_pack_without_anything_to_choose_from_is_refused() {
+    let bytes = search().to_bytes();
+    assert!(Pack::from_bytes(&bytes).is_ok());
+    let text = String::from_utf8(bytes).unwrap();
+    for (from, to) in [
+        (
+            "\"low\":16384,\"high\":245760",
+            "\"low\":245760,\"high\":245760",
+        ),
+        ("\"grain\":", "\"grain\":0,\"of\":"),
+        ("\"low\":10000", "\"low\":0"),
+        (
+            "{\"key\":\"drive.finish.granularity\",\"domain\"",
+            "{\"key\":\"x\",\"domian\"",
+        ),
+    ] {
+        assert!(text.contains(from), "{from}: {text}");
+        let damaged = text.replacen(from, to, 1);
+        assert!(Pack::from_bytes(damaged.as_bytes()).is_err(), "{to}");
+    }
+}
+
 #[test]
 fn what_a_search_needs_is_said() {
     let without = SEARCH.split("[[objective]]").next().unwrap();
