@@ -197,16 +197,17 @@ fn read(document: &Document) -> Result<SweepFile, Reported> {
         let what = format!("{} keys vary", varies.len());
         return Err(document.report("vary", what, format!("at most {MAX_KEYS}")));
     }
-    let (varies, rows) = with_rows(document, varies, rows, is_list)?;
-    names_differ(&varies, document)?;
-    let points = points?;
+    let (varies, rows) = with_rows(document, varies, rows, is_list).map_err(alone)?;
+    names_differ(&varies, document).map_err(alone)?;
+    let points = points.map_err(alone)?;
     check_sample(
         document,
         &sample,
         points,
         &varies,
         objectives.as_ref().map(Vec::as_slice),
-    )?;
+    )
+    .map_err(alone)?;
     let named = varies.iter();
     let names = Names::of(named.map(|vary| (vary.name.value.as_str(), vary.knob.listed())));
     let constraints = tables(&root, "constraint", |table| {
@@ -709,6 +710,7 @@ set = ["job.0.runtime=1ms"]
     fn what_is_wrong_is_said_with_its_line() {
         const HEAD: &str = "schema = 1\nexperiment = \"x\"\n";
         const VARY: &str = "[[vary]]\nkey = \"a\"\nvalues = [1, 2]\n";
+        const REQUIRE: &str = "[[constraint]]\nrequire = \"a < 2\"\n";
         for (text, message) in [
             (
                 String::new(),
@@ -753,6 +755,14 @@ set = ["job.0.runtime=1ms"]
             ),
             (format!("{HEAD}points = 3\n{VARY}"), "s.toml:3: points: "),
             (
+                format!("{HEAD}sample = \"sobol\"\npoints = 0\n{VARY}{REQUIRE}"),
+                "s.toml:4: points: 0 is out of range",
+            ),
+            (
+                format!("{HEAD}sample = \"evolve\"\n{VARY}{REQUIRE}"),
+                "s.toml: objective: 0 objectives",
+            ),
+            (
                 format!("{HEAD}rows = [[1]]\n{VARY}"),
                 "s.toml:3: rows: there are rows; only with",
             ),
@@ -775,6 +785,11 @@ set = ["job.0.runtime=1ms"]
         ] {
             let error = parse(&text).unwrap_err().to_string();
             assert!(error.contains(message), "{text}: {error}");
+            // What is right is not said to be wrong as well.
+            assert!(
+                !error.contains("unknown key `constraint`"),
+                "{text}: {error}"
+            );
         }
     }
 }
