@@ -12,7 +12,7 @@ use zonelab_lab::characterize::{
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::evaluations;
 use zonelab_lab::experiment::Via;
-use zonelab_lab::output::{self, Manifest, Place};
+use zonelab_lab::output::{self, MANIFEST, Manifest, Place};
 use zonelab_lab::run::Profiles as _;
 use zonelab_lab::session::Files;
 
@@ -103,7 +103,8 @@ impl Args {
 struct Subject {
     name: String,
     facts: Facts,
-    parts: Vec<Part>,
+    /// The parts of the suite, each as an experiment that can be run.
+    parts: Vec<(Part, Loaded)>,
     how: How,
     /// What results depend on besides the suite.
     about: String,
@@ -145,9 +146,10 @@ pub(crate) fn characterize(args: &Args) -> Result<Exit, Failure> {
             "--device: one at most in real time, since they would share this host".to_owned(),
         ));
     }
-    let place = place(args, &subjects);
     let manifest = manifest(args, &subjects);
+    let place = place(args, &subjects, &manifest);
     let path = place.path();
+    let was_complete = is_complete(path);
     // Of each drive a file of its own, to go on from.
     let kept: Vec<PathBuf> = match subjects.len() {
         1 => vec![path.to_owned()],
@@ -159,6 +161,15 @@ pub(crate) fn characterize(args: &Args) -> Result<Exit, Failure> {
     let mut devices = Vec::new();
     for (subject, at) in subjects.into_iter().zip(&kept) {
         std::fs::create_dir_all(at).map_err(Failure::environment)?;
+        // What was measured in real time is not the same again: who asks again wants to know.
+        if was_complete && subject.facts.reach.is_real() {
+            match std::fs::remove_file(at.join(evaluations::FILE)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Failure::environment(error));
+                }
+                _ => {}
+            }
+        }
         match measure(args, subject, (at, &profiles), &interrupted)? {
             Some(device) => devices.push(device),
             None => {
@@ -214,7 +225,7 @@ fn show(args: &Args, devices: &[Device], place: &Place) -> Result<(), Failure> {
 }
 
 /// Where results go.
-fn place(args: &Args, subjects: &[Subject]) -> Place {
+fn place(args: &Args, subjects: &[Subject], manifest: &Manifest) -> Place {
     let names: Vec<String> = subjects
         .iter()
         .map(|one| output::file_name(&one.name))
@@ -224,17 +235,24 @@ fn place(args: &Args, subjects: &[Subject]) -> Place {
         [first, ..] => format!("{first}-and-others"),
         [] => String::new(),
     };
-    let manifest = manifest(args, subjects);
     Place::new(
         args.out.as_deref(),
         &format!("characterize-{name}"),
-        &manifest,
+        manifest,
     )
+}
+
+/// Whether a directory holds results that came to their end.
+fn is_complete(path: &Path) -> bool {
+    let manifest = std::fs::read(path.join(MANIFEST)).ok();
+    let manifest = manifest.and_then(|bytes| serde_json::from_slice::<Manifest>(&bytes).ok());
+    manifest.is_some_and(|manifest| manifest.complete)
 }
 
 fn manifest(args: &Args, subjects: &[Subject]) -> Manifest {
     let subject = |one: &Subject| {
-        let parts: Vec<&str> = one.parts.iter().map(|part| part.text.as_str()).collect();
+        let parts = one.parts.iter().map(|(part, _)| part.text.as_str());
+        let parts: Vec<&str> = parts.collect();
         json!({ "device": one.name, "about": one.about, "facts": one.facts, "parts": parts })
     };
     let all: Vec<_> = subjects.iter().map(subject).collect();
@@ -284,59 +302,53 @@ fn open(args: &Args, name: &str, profiles: &ProfileFiles<'_>) -> Result<Subject,
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         facts = facts.on_cores(u32::try_from(cores).unwrap_or(u32::MAX));
     }
+    let mut parts = Vec::new();
+    for part in suite(&facts, args.effort(), args.repeats()) {
+        let loaded = [load(profiles.files, &part, &how)?];
+        if matches!(how, How::Emulated { .. }) {
+            // What the profile refuses is refused before anything runs; but it need not take
+            // another format.
+            match session::check(&loaded, profiles) {
+                Err(_) if part.id == FORMATS => continue,
+                checked => checked?,
+            }
+        }
+        let [loaded] = loaded;
+        parts.push((part, loaded));
+    }
     let mut subject = Subject {
         name: name.to_owned(),
-        parts: suite(&facts, args.effort(), args.repeats()),
+        parts,
         facts,
         how,
         about,
     };
-    if matches!(subject.how, How::Emulated { .. }) {
-        let formats = subject.parts.iter().find(|part| part.id == FORMATS);
-        let formats = formats.map(|part| subject.part(profiles.files, part));
-        let formats = formats.transpose()?;
-        if formats.is_some_and(|one| session::check(&[one], profiles).is_err()) {
-            subject.parts.retain(|part| part.id != FORMATS);
-        }
-    }
-    let all = subject.loaded(profiles.files)?;
-    let points = || all.iter().flat_map(|one| &one.points);
-    match &mut subject.how {
-        // What the profile refuses is refused before anything runs.
-        How::Emulated { .. } => session::check(&all, profiles)?,
-        How::Connected(remote) => {
-            let points: Vec<_> = points().cloned().collect();
-            remote.fits(&points)?;
-            if !args.overwrite {
-                remote.may_destroy(&points)?;
-            }
+    if let How::Connected(remote) = &mut subject.how {
+        let points = subject.parts.iter().flat_map(|(_, loaded)| &loaded.points);
+        let points: Vec<_> = points.cloned().collect();
+        remote.fits(&points)?;
+        if !args.overwrite {
+            remote.may_destroy(&points)?;
         }
     }
     Ok(subject)
 }
 
-impl Subject {
-    /// Its parts as experiments.
-    fn loaded(&self, files: &Files) -> Result<Vec<Loaded>, Failure> {
-        let parts = self.parts.iter();
-        parts.map(|part| self.part(files, part)).collect()
-    }
-
-    fn part(&self, files: &Files, part: &Part) -> Result<Loaded, Failure> {
-        let file = format!("{}.toml", part.id);
-        let mut loaded = session::load(files, (&file, &part.text), &[], false)?;
-        if let How::Emulated { profile, .. } = &self.how {
-            // What zones hold makes no difference to times, and zones can be declared full
-            // only where nobody asks for it.
-            let set = Override::parse("data.store=none").map_err(Failure::input)?;
-            for point in &mut loaded.points {
-                point.set_profile(profile);
-                let set = point.set_drive(std::slice::from_ref(&set));
-                set.map_err(Failure::input)?;
-            }
+/// A part of the suite as an experiment, on the drive that it is for.
+fn load(files: &Files, part: &Part, how: &How) -> Result<Loaded, Failure> {
+    let file = format!("{}.toml", part.id);
+    let mut loaded = session::load(files, (&file, &part.text), &[], false)?;
+    if let How::Emulated { profile, .. } = how {
+        // What zones hold makes no difference to times, and zones can be declared full only
+        // where nobody asks for it.
+        let set = Override::parse("data.store=none").map_err(Failure::input)?;
+        for point in &mut loaded.points {
+            point.set_profile(profile);
+            let set = point.set_drive(std::slice::from_ref(&set));
+            set.map_err(Failure::input)?;
         }
-        Ok(loaded)
     }
+    Ok(loaded)
 }
 
 /// Measures what is not measured yet; `None`: it was interrupted.
@@ -346,7 +358,15 @@ fn measure(
     (at, profiles): (&Path, &ProfileFiles<'_>),
     interrupted: &AtomicBool,
 ) -> Result<Option<Device>, Failure> {
-    let store = Store::open(at, &subject.parts, &subject.about);
+    let Subject {
+        name,
+        facts,
+        parts,
+        how,
+        about,
+    } = subject;
+    let suite: Vec<&Part> = parts.iter().map(|(part, _)| part).collect();
+    let store = Store::open(at, &suite, (&about, args.work.seed));
     let mut store = store.map_err(Failure::environment)?;
     let quiet = args.quiet || args.json;
     let settings = session::Settings {
@@ -357,60 +377,93 @@ fn measure(
         conditions: &Conditions::default(),
         on_figure: &|_, _| None,
     };
-    let many = subject.parts.len();
-    let loaded = subject.loaded(profiles.files)?;
-    let mut on = match subject.how {
+    let many = parts.len();
+    let mut on = match how {
         How::Emulated { is_real: false, .. } => On::Virtual,
         How::Emulated { is_real: true, .. } => On::Real,
         How::Connected(remote) => On::Drive(remote),
     };
-    for (number, (part, loaded)) in (1..).zip(subject.parts.iter().zip(loaded)) {
+    let mut ended = Ended::Done;
+    for (number, (part, loaded)) in (1..).zip(parts) {
         if store.has(part.id) {
             continue;
         }
         if !quiet {
             let observations: Vec<String> = part.observations.iter().map(u8::to_string).collect();
             eprintln!(
-                "zonelab: {}: {number} of {many}: {} (observation {})",
-                subject.name,
+                "zonelab: {name}: {number} of {many}: {} (observation {})",
                 part.title.to_lowercase(),
                 observations.join(", ")
             );
         }
-        let points = loaded.points.len();
-        let finished = if on.is_real() {
-            let run = session::run_in_real_time(vec![loaded], &settings, &mut on)?;
-            if let Some(failure) = run.failure {
-                let left = on
-                    .leave()
-                    .map_or_else(String::new, |lost| format!(": {lost}"));
-                let what = format!("{}: {failure}{left}", subject.name);
-                return Err(Failure::new(Exit::Device, anyhow::anyhow!(what)));
+        let samples = run(loaded, &settings, &mut on)?;
+        match samples.filter(|_| !interrupted.load(Ordering::Relaxed)) {
+            Some(Ok(samples)) => {
+                let kept = store.keep(part.id, samples);
+                kept.map_err(Failure::environment)?;
             }
-            run.finished
-        } else {
-            session::run(vec![loaded], &settings)?.0
-        };
-        let results = finished
-            .first()
-            .map_or(&[][..], |one| one.results.as_slice());
-        if interrupted.load(Ordering::Relaxed) || results.len() < points {
-            return Ok(None);
+            Some(Err(failure)) => {
+                ended = Ended::Failed(failure);
+                break;
+            }
+            None => {
+                ended = Ended::Interrupted;
+                break;
+            }
         }
-        let kept = store.keep(part.id, Sample::of(results));
-        kept.map_err(Failure::environment)?;
     }
-    if let Some(lost) = on.leave() {
-        eprintln!("zonelab: warning: when the device was left: {lost}");
+    let lost = on.leave();
+    match (ended, lost) {
+        (Ended::Done, None) => {}
+        (Ended::Done, Some(lost)) => {
+            eprintln!("zonelab: warning: when the device was left: {lost}");
+        }
+        (Ended::Interrupted, _) => return Ok(None),
+        // A connection that is lost says more than the command that was.
+        (Ended::Failed(failure), lost) => {
+            let lost = lost.map_or_else(String::new, |lost| format!(": {lost}"));
+            let what = anyhow::anyhow!("{name}: {failure}{lost}");
+            return Err(Failure::new(Exit::Device, what));
+        }
     }
     let samples = store.samples().clone();
-    let (judged, recommendations) = characterize::judge(&subject.facts, &samples);
+    let (judged, recommendations) = characterize::judge(&facts, &samples);
     Ok(Some(Device {
-        name: subject.name,
-        facts: subject.facts,
+        name,
+        facts,
         effort: args.effort(),
         samples,
         judged,
         recommendations,
     }))
+}
+
+/// How the measurement of a drive ended.
+enum Ended {
+    Done,
+    Interrupted,
+    /// What failed on the device.
+    Failed(String),
+}
+
+/// Runs a part: what it measured, or what failed on the device; `None`: points are missing,
+/// since it was interrupted.
+fn run(
+    loaded: Loaded,
+    settings: &session::Settings<'_>,
+    on: &mut On,
+) -> Result<Option<Result<Vec<Sample>, String>>, Failure> {
+    let points = loaded.points.len();
+    let finished = if on.is_real() {
+        let run = session::run_in_real_time(vec![loaded], settings, on)?;
+        if let Some(failure) = run.failure {
+            return Ok(Some(Err(failure)));
+        }
+        run.finished
+    } else {
+        session::run(vec![loaded], settings)?.0
+    };
+    let results = finished.first().map(|one| one.results.as_slice());
+    let whole = results.filter(|results| results.len() == points);
+    Ok(whole.map(|results| Ok(Sample::of(results))))
 }

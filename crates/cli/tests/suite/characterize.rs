@@ -2,7 +2,8 @@
 //! about, what a transport hides, and what is refused.
 
 use std::collections::BTreeMap;
-use std::process::Output;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Output, Stdio};
 
 use serde_json::Value;
 
@@ -148,6 +149,23 @@ fn the_same_bytes_whether_interrupted_or_not_on_any_number_of_threads() {
     )
     .unwrap();
     assert_eq!(characterize("three", "2"), one);
+    // What was measured with another seed is nothing to go on from.
+    scratch.write("other.toml", SMALL);
+    let other = [
+        "--device",
+        "small.toml",
+        "other.toml",
+        "--repeats=1",
+        "--out=seeds",
+    ];
+    let both = |more: &[&str]| {
+        let output = scratch.characterize(&[&other[..], more].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        scratch.files_of("seeds")["measurements.csv"].clone()
+    };
+    let first = both(&[]);
+    assert_ne!(both(&["--seed=2", "--force"]), first);
+    assert_eq!(both(&["--force"]), first);
     // Once more runs nothing.
     assert_eq!(characterize("one", "1"), one);
 }
@@ -185,6 +203,19 @@ fn a_drive_over_tcp_says_what_the_transport_hides_and_keeps_what_it_holds() {
         "{}",
         stderr(&refused)
     );
+    // Who says so measures it again, from the first part on: it may be another drive by now.
+    let again = [&["characterize", "--overwrite"][..], &args[..3]].concat();
+    let mut again = scratch
+        .command(&again)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    let mut lines = BufReader::new(again.stderr.take().unwrap());
+    lines.read_line(&mut said).unwrap();
+    again.kill().unwrap();
+    again.wait().unwrap();
+    assert!(said.contains("1 of 8"), "{said}");
 }
 
 #[test]

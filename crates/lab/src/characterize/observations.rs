@@ -232,7 +232,9 @@ impl Look<'_> {
                 return self.floor_note();
             }
             (1, false, Verdict::NotMeasured) => "its profile takes no other format",
-            (.., Verdict::NotMeasured) => "nothing completed that it could be judged by",
+            (.., Verdict::NotMeasured) => {
+                "nothing completed, or took any time, that it could be judged by"
+            }
             _ => return None,
         };
         Some(note.to_owned())

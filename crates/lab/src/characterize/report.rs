@@ -11,7 +11,7 @@ use crate::figure::{Axis, Figure, Panel, Point, Series};
 use crate::html::{self, Page};
 use crate::output::csv_field;
 use crate::statistics::Statistics;
-use crate::table::{Cell, Column, Style, Table, number};
+use crate::table::{Cell, Column, Style, Table, measured, number};
 
 /// Version of `characterization.json`. Within a version keys are only added.
 const SCHEMA: u32 = 1;
@@ -138,11 +138,8 @@ fn said(effect: Option<&Effect>) -> String {
         return "-".to_owned();
     };
     let half = (effect.interval.1 - effect.interval.0) / 2.0;
-    let value = number(effect.value);
-    match half > effect.value.abs() * 5e-4 {
-        true => format!("{value} ± {}", number(half)),
-        false => value,
-    }
+    let half = Some(half).filter(|half| *half > effect.value.abs() * 5e-4);
+    measured(effect.value, half, "")
 }
 
 /// Which observations hold on which drives (section IV of the study, as a table).

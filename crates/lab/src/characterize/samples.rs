@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::suite::Part;
 use crate::evaluations::{self, Log};
+use crate::inputs::VERSION;
 use crate::output::digest;
 use crate::rows::significant;
 use crate::run::PointResult;
@@ -129,7 +130,7 @@ impl Samples {
 #[derive(Debug, Deserialize, PartialEq, Serialize)]
 struct Head {
     schema: u32,
-    /// Digest of the drive and the suite.
+    /// Digest of the drive, the suite, the seed and the version of zonelab.
     suite: String,
 }
 
@@ -148,13 +149,17 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the file in a directory of results, or begins it. What another suite or drive
-    /// left there is begun anew.
+    /// Opens the file in a directory of results, or begins it. What another suite, drive or
+    /// seed left there is begun anew.
     ///
     /// # Errors
     /// It cannot be read or written.
-    pub fn open(dir: &Path, parts: &[Part], drive: &str) -> Result<Self, SamplesError> {
-        let mut text = drive.to_owned();
+    pub fn open(
+        dir: &Path,
+        parts: &[&Part],
+        (drive, seed): (&str, u64),
+    ) -> Result<Self, SamplesError> {
+        let mut text = format!("{VERSION} {seed}\n{drive}");
         text.extend(parts.iter().map(|part| part.text.as_str()));
         let head = Head {
             schema: SCHEMA,

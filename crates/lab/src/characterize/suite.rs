@@ -177,6 +177,14 @@ fn range(first: u32, count: u32) -> String {
     format!("{first}..={}", first + count.max(1) - 1)
 }
 
+/// The axis of curves in one zone and in many, each of which has some of its values.
+fn in_flight(depths: &[u32], widths: &[u32]) -> String {
+    let mut values = [depths, widths].concat();
+    values.sort_unstable();
+    values.dedup();
+    format!("[axis]\nname = \"operations in flight\"\nvalues = {values:?}\n")
+}
+
 impl Writer<'_> {
     fn part(
         &self,
@@ -195,6 +203,7 @@ impl Writer<'_> {
             host.push_str("cores = 1\nslice = \"16ms\"\n");
         }
         let jobs: Vec<String> = jobs.into_iter().map(|job| job.0).collect();
+        // Whoever runs it puts the drive in place of the profile, which a file has to name.
         let text = format!(
             "schema = 1\nid = \"{id}\"\ntitle = \"{title}\"\nprofile = \"confznspp\"\n\
              repeats = {}\n{axis}\n{host}\n{}\n{}",
@@ -208,10 +217,6 @@ impl Writer<'_> {
             observations,
             text,
         }
-    }
-
-    fn axis(name: &str, values: &[u32]) -> String {
-        format!("[axis]\nname = \"{name}\"\nvalues = {values:?}\n")
     }
 
     fn timed(&self, job: Job) -> Job {
@@ -306,10 +311,7 @@ impl Writer<'_> {
     fn scaling(&self) -> Part {
         let depths = depths(self.facts, self.effort);
         let widths = widths(self.facts, self.effort);
-        let mut values = [depths.as_slice(), &widths].concat();
-        values.sort_unstable();
-        values.dedup();
-        let axis = Self::axis("operations in flight", &values);
+        let axis = in_flight(&depths, &widths);
         let mut jobs = Vec::new();
         let mut all = Vec::new();
         for work in ["read", "write", "append"] {
@@ -347,10 +349,7 @@ impl Writer<'_> {
         let mut depths = depths(self.facts, self.effort);
         depths.retain(|depth| *depth <= 32);
         let widths = widths(self.facts, self.effort);
-        let mut values = [depths.as_slice(), &widths].concat();
-        values.sort_unstable();
-        values.dedup();
-        let axis = Self::axis("operations in flight", &values);
+        let axis = in_flight(&depths, &widths);
         let mut jobs = Vec::new();
         let mut all = Vec::new();
         for kib in [8, 16] {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::constraint::{Constraint, Names};
 use super::evolve::{self, Evolution};
-use super::knob::{Knob, Values};
+use super::knob::{Knob, Values, Wrong};
 use super::pack::{Key, Pack};
 use super::pareto::Cost;
 use super::sample::{Sample, Space};
@@ -42,10 +42,22 @@ pub struct Adaptive {
 }
 
 impl Adaptive {
-    /// Whether there is something to choose for each key, in their order: what was read from
-    /// a file need not be what was written.
+    /// Whether there is something to choose for each key, in their order, and constraints
+    /// are of these keys: what was read from a file need not be what was written.
     pub(super) fn is_of(&self, keys: &[Key]) -> bool {
-        self.knobs.len() == keys.len() && self.knobs.iter().all(Knob::has_values)
+        let is_of = self.knobs.len() == keys.len() && self.knobs.iter().all(Knob::has_values);
+        is_of && self.constraints(&self.names(keys)).is_ok()
+    }
+
+    /// What constraints may speak of.
+    fn names(&self, keys: &[Key]) -> Names {
+        let keys = keys.iter().zip(&self.knobs);
+        Names::of(keys.map(|(key, knob)| (key.name.as_str(), knob.listed())))
+    }
+
+    fn constraints(&self, names: &Names) -> Result<Vec<Constraint>, Wrong> {
+        let texts = self.constraints.iter();
+        texts.map(|text| Constraint::parse(text, names)).collect()
     }
 
     /// Points that there are from the beginning.
@@ -106,15 +118,11 @@ pub(super) struct Chooser {
 
 impl Chooser {
     /// Chooses the points of a pack, of which those that it has are known.
-    ///
-    /// # Panics
-    /// Never: who made the pack read its constraints.
     pub(super) fn new(pack: &Pack, adaptive: &Adaptive) -> Self {
         let knobs = adaptive.knobs.clone();
-        let keys = pack.keys.iter().zip(&knobs);
-        let names = Names::of(keys.map(|(key, knob)| (key.name.as_str(), knob.listed())));
-        let constraints = adaptive.constraints.iter();
-        let constraints = constraints.filter_map(|text| Constraint::parse(text, &names).ok());
+        let names = adaptive.names(&pack.keys);
+        // Who made the pack, or read it, saw that they are some.
+        let constraints = adaptive.constraints(&names).unwrap_or_default();
         let budget = adaptive.budget as usize;
         let method = match pack.sample {
             Sample::Grid => Method::Grid(Some(evolve::grid(&knobs))),
@@ -124,7 +132,7 @@ impl Chooser {
             }
         };
         let mut chooser = Self {
-            constraints: constraints.collect(),
+            constraints,
             names,
             knobs,
             method,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::adaptive::{Adaptive, Chooser};
+use super::adaptive::{Adaptive, Chooser, OBJECTIVES};
 use super::objective::Objective;
 use super::pack::{Line, Pack};
 use super::pareto::{Cost, cost};
@@ -38,14 +38,25 @@ pub(super) struct Growth {
 }
 
 impl Growth {
+    /// # Errors
+    /// The pack has not as many objectives of its experiment as a search trades.
     pub(super) fn new(pack: &Pack, adaptive: &Adaptive) -> Result<Self, SweepError> {
+        let objectives = front::objectives(pack)?;
+        let (least, most) = OBJECTIVES;
+        if !(least..=most).contains(&objectives.len()) {
+            let what = format!(
+                "it has {} objectives, not {least} to {most}",
+                objectives.len()
+            );
+            return Err(SweepError::Pack(serde::de::Error::custom(what)));
+        }
         Ok(Self {
             chooser: Chooser::new(pack, adaptive),
             limits: Limits {
                 sample: pack.sample,
                 budget: adaptive.budget,
             },
-            objectives: front::objectives(pack)?,
+            objectives,
             values: Vec::new(),
             marks: Vec::new(),
             is_of_one: true,

@@ -55,7 +55,7 @@ pub fn run(store: &mut Store, threads: usize, observer: &Observer<'_>) -> Result
         0 => thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
     };
-    let memo = store.memo()?;
+    let memo = store.memo();
     loop {
         run_left(store, threads, &memo, observer)?;
         if !store.pending().is_empty() {

@@ -1,15 +1,19 @@
 //! What was run already: a run that nothing that varies changes is run once.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::pack::{JobRun, Line, Pack, Run, jobs, why};
+use super::pack::{JobRun, Line, Run, Task, jobs, why};
 use crate::conditions::Conditions;
 use crate::rows::significant;
-use crate::run::{Point, Profiles, RunError, RunOptions, run_point};
+use crate::run::{Point, Profiles, RunOptions, run_point};
 
 /// Most results that are kept: beyond it a run may be run again, with the same result.
 const MOST: usize = 1 << 12;
+
+/// What a run is, by its identity ([`Point::identity`]) and its seed: the same, the same
+/// results.
+type Key = (u64, u64);
 
 /// Results by what was run and with which seed.
 ///
@@ -18,42 +22,33 @@ const MOST: usize = 1 << 12;
 /// and not once a point.
 #[derive(Debug, Default)]
 pub struct Memo {
-    known: Mutex<BTreeMap<(String, u64), Measured>>,
+    /// Whoever comes second to a run that is under way waits for it.
+    known: Mutex<BTreeMap<Key, Arc<OnceLock<Measured>>>>,
 }
 
-/// What does not depend on what a run is called.
-#[derive(Clone, Debug)]
-struct Measured {
-    simulated_ns: u64,
-    jobs: Vec<JobRun>,
-}
+/// What of a run does not depend on what it is called; or why it cannot be run.
+type Measured = Result<(u64, Vec<JobRun>), String>;
 
 impl Memo {
     /// Keeps what a task gave in an earlier start.
-    pub(super) fn learn(&self, pack: &Pack, line: &Line) {
-        let Some(task) = pack.task(line.index) else {
-            return;
-        };
+    pub(super) fn learn(&self, task: &Task, line: &Line) {
         for run in line.runs.iter().filter(|run| run.error.is_none()) {
-            let measured = Measured {
-                simulated_ns: run.simulated_ns,
-                jobs: run.jobs.clone(),
-            };
-            self.keep((run.identity.clone(), task.seed), measured);
+            let identity = u64::from_str_radix(&run.identity, 16).ok();
+            let cell = identity.and_then(|identity| self.cell((identity, task.seed)));
+            if let Some(cell) = cell {
+                cell.get_or_init(|| Ok((run.simulated_ns, run.jobs.clone())));
+            }
         }
     }
 
-    fn keep(&self, key: (String, u64), measured: Measured) {
+    /// The place for a result; `None`: there is no room for more.
+    fn cell(&self, key: Key) -> Option<Arc<OnceLock<Measured>>> {
         // What a panic elsewhere left is whole: entries are put in at once.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() < MOST {
-            known.entry(key).or_insert(measured);
+        if known.len() >= MOST {
+            return known.get(&key).cloned();
         }
-    }
-
-    fn get(&self, key: &(String, u64)) -> Option<Measured> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(key).cloned()
+        Some(Arc::clone(known.entry(key).or_default()))
     }
 
     /// Runs one point of an experiment, unless its result is here, and keeps what sweeps
@@ -79,14 +74,14 @@ impl Memo {
         if let Ok(profile) = point.drive(profiles) {
             run.drive = profile.config.name;
         }
-        let key = point.identity(profiles);
-        let key = key
-            .map(|identity| (format!("{identity:016x}"), seed))
-            .map_err(RunError::from);
-        let measured = key.and_then(|key| {
-            if let Some(known) = self.get(&key) {
-                return Ok((key.0, known));
+        let identity = match point.identity(profiles) {
+            Ok(identity) => identity,
+            Err(errors) => {
+                run.error = Some(super::in_short(&errors));
+                return run;
             }
+        };
+        let measure = || -> Measured {
             let options = RunOptions {
                 seed,
                 profiles,
@@ -95,21 +90,20 @@ impl Memo {
                 interrupted: &|| false,
                 abandoned: &|| false,
             };
-            let result = run_point(point, &options)?;
-            let measured = Measured {
-                simulated_ns: result.took.0,
-                jobs: jobs(&result),
-            };
-            self.keep(key.clone(), measured.clone());
-            Ok((key.0, measured))
-        });
+            let result = run_point(point, &options).map_err(|error| why(&error))?;
+            Ok((result.took.0, jobs(&result)))
+        };
+        let measured = match self.cell((identity, seed)) {
+            Some(cell) => cell.get_or_init(measure).clone(),
+            None => measure(),
+        };
         match measured {
-            Ok((identity, measured)) => {
-                run.identity = identity;
-                run.simulated_ns = measured.simulated_ns;
-                run.jobs = measured.jobs;
+            Ok((simulated_ns, jobs)) => {
+                run.identity = format!("{identity:016x}");
+                run.simulated_ns = simulated_ns;
+                run.jobs = jobs;
             }
-            Err(error) => run.error = Some(why(&error)),
+            Err(error) => run.error = Some(error),
         }
         run
     }

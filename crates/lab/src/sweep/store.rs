@@ -69,6 +69,7 @@ pub struct Store {
     /// How many are done, and how many of those failed.
     counts: (u64, u64),
     growth: Option<Growth>,
+    memo: Arc<Memo>,
     dir: ResultDir,
 }
 
@@ -94,6 +95,11 @@ impl Store {
     /// written.
     pub fn create(path: &Path, pack: Pack, existing: Existing) -> Result<Self, SweepError> {
         let pack = pack.begun();
+        let experiment = pack.inputs.parse(&Settings::default())?;
+        let all = || experiment.series.iter().map(|series| series.name.clone());
+        let growth = pack.adaptive.as_ref();
+        let growth = growth.map(|adaptive| Growth::new(&pack, adaptive));
+        let growth = growth.transpose()?;
         let manifest = pack.manifest();
         let existing = match ResultDir::check(path, &manifest, Existing::Keep) {
             Ok(()) => Existing::Keep,
@@ -110,12 +116,6 @@ impl Store {
         };
         let mut dir = ResultDir::create(path, manifest, existing)?;
         dir.write(PACK, &pack.to_bytes())?;
-        let experiment = pack.inputs.parse(&Settings::default())?;
-        let all = || experiment.series.iter().map(|series| series.name.clone());
-        let growth = match &pack.adaptive {
-            Some(adaptive) => Some(Growth::new(&pack, adaptive)?),
-            None => None,
-        };
         let mut store = Self {
             path: path.to_owned(),
             log: Log::new(&path.join(evaluations::FILE)),
@@ -126,10 +126,14 @@ impl Store {
             done: vec![false; usize::try_from(pack.len()).unwrap_or(usize::MAX)],
             counts: (0, 0),
             growth,
+            memo: Arc::default(),
             pack: Arc::new(pack),
             dir,
         };
         for line in store.read()? {
+            if let Some(task) = store.pack.task(line.index) {
+                store.memo.learn(&task, &line);
+            }
             store.count(&line);
         }
         Ok(store)
@@ -162,18 +166,9 @@ impl Store {
         Arc::clone(&self.pack)
     }
 
-    /// What earlier starts ran, if a run may be one of several points.
-    ///
-    /// # Errors
-    /// The log cannot be read.
-    pub(super) fn memo(&mut self) -> Result<Memo, SweepError> {
-        let memo = Memo::default();
-        if self.growth.is_some() && self.counts.0 > 0 {
-            for line in self.read()? {
-                memo.learn(&self.pack, &line);
-            }
-        }
-        Ok(memo)
+    /// What was run, also in earlier starts.
+    pub(super) fn memo(&self) -> Arc<Memo> {
+        Arc::clone(&self.memo)
     }
 
     /// How far it is.

@@ -232,6 +232,13 @@ fn a_pack_without_anything_to_choose_from_is_refused() {
         let damaged = text.replacen(from, to, 1);
         assert!(Pack::from_bytes(damaged.as_bytes()).is_err(), "{to}");
     }
+    let constraint = text.replacen("pause <= 2ms", "paws <= 2ms", 1);
+    assert!(Pack::from_bytes(constraint.as_bytes()).is_err());
+    let mut pack = search();
+    pack.objectives[1].job = Some("nothing".to_owned());
+    let scratch = Scratch::new();
+    let error = Store::create(&scratch.0, pack, Existing::Keep).unwrap_err();
+    assert!(error.to_string().contains("1 objectives"), "{error}");
 }
 
 #[test]
