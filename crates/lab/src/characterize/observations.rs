@@ -514,8 +514,8 @@ impl Look<'_> {
     fn resets_beside(&self) -> Vec<Evidence> {
         let of = |(work, published, bound): (&str, Option<f64>, Bound)| {
             let beside = format!("{work} beside");
-            let ratio = self.beside("lat_mean_us", (&beside, "reset"), ("reset alone", "reset"));
-            let what = format!("a reset takes beside {work}s, times alone");
+            let ratio = self.beside("lat_p95_us", (&beside, "reset"), ("reset alone", "reset"));
+            let what = format!("P95 of resets beside {work}s, times alone");
             evidence(what, ratio, bound, published)
         };
         let some = Bound::AtLeast(SOME);
@@ -532,8 +532,7 @@ impl Look<'_> {
                     .of_job("shared-core", (series, "reset"), 1.0, "lat_p95_us")
             };
             let ratio = Effect::ratio(&values("read beside"), &values("reset alone"));
-            let what =
-                "P95 of it on a host whose threads share a core, as in the study, times alone";
+            let what = "the same on a host whose threads share a core, as in the study";
             all.push(evidence(what, ratio, some, Some(1.56)));
         }
         all
