@@ -21,7 +21,7 @@ mod freeing;
 mod preemptive;
 mod tasks;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use zonelab_device::{Nanos, ZoneId};
 
@@ -180,22 +180,19 @@ impl Drive {
         self.buffer_drop(change.zone);
         let start = self.in_zone_order(change.zone, start);
         self.begin_bookkeeping(change, request, start);
-        let Some(physical) = self.mapping.physical(change.zone) else {
+        let Some(physical) = self.flash.mapping().physical(change.zone) else {
             return;
         };
-        if let Some(last) = self.flash_starts.get_mut(physical as usize) {
-            *last = start;
-        }
         if self.background.fills > 0 {
             self.cancel_fill(physical);
         }
         self.hurry_erasure(physical);
         self.background.freeing.begins(physical, self.now);
         if self.background.preemptive.is_some() {
-            self.mapping.release(change.zone, &mut self.flash);
+            self.flash.release(change.zone);
             return self.zone_was_released(physical, start);
         }
-        if self.mapping.release(change.zone, &mut self.flash).is_none() {
+        if self.flash.release(change.zone).is_none() {
             return;
         }
         let reset = self.background.reset;
@@ -249,7 +246,7 @@ impl Drive {
         });
         let request = is_waited_for.then_some(request);
         self.flash.erasure_begins(physical);
-        let end_block = self.flash.take_stale(physical);
+        let end_block = self.flash.stale_end(physical);
         if self.background.reset.preempt_ns.is_none() {
             let task = EraseAll {
                 physical,
@@ -367,7 +364,7 @@ impl Drive {
         self.flash.erasure_ends(physical);
         // A zone that was reset again while it was being erased holds old data still.
         if !self.flash.is_being_erased(physical) {
-            self.mapping.erased(physical);
+            self.flash.mapping_mut().erased(physical);
             self.background.freeing.ends(physical, self.now);
         }
         if let Some(request) = request {
@@ -383,42 +380,6 @@ impl Drive {
             Task::Step(step) => self.background.erasures[step.erasure].request,
             Task::Books(_) | Task::Zone(_) => None,
         }
-    }
-
-    /// The physical zones that fills have not left: one of them may erase
-    /// blocks before it programs them, those up to the second number.
-    pub(crate) fn zones_being_filled(&self) -> impl Iterator<Item = (u32, u32)> {
-        self.background
-            .tasks
-            .iter()
-            .filter_map(|(_, task)| match task {
-                Task::Fill(fill) => Some((fill.physical, fill.erase_end)),
-                _ => None,
-            })
-    }
-
-    /// The blocks before `end` of a physical zone that the background has taken to
-    /// erase and has not handed to the flash, in order.
-    pub(crate) fn blocks_to_issue(&self, physical: u32, end: u32) -> BTreeSet<u32> {
-        let width = self.flash.layout().width();
-        let tasks = self.background.tasks.iter();
-        let of_tasks = tasks.filter_map(|(_, task)| match task {
-            Task::EraseAll(all) if all.physical == physical && !all.issued => {
-                Some((0..all.end_block).step_by(1))
-            }
-            Task::Step(step) => {
-                let erase = &self.background.erasures[step.erasure];
-                let blocks = (step.next_block..erase.end_block).step_by(width as usize);
-                (erase.physical == physical).then_some(blocks)
-            }
-            _ => None,
-        });
-        let promised = self.promised_blocks(physical).flatten();
-        of_tasks
-            .flatten()
-            .chain(promised)
-            .filter(|block| *block < end)
-            .collect()
     }
 
     /// Something is about to be programmed on `physical`: what is left of a

@@ -20,14 +20,14 @@ use crate::account::Totals;
 use crate::background::Background;
 use crate::buffer::WriteBuffer;
 use crate::changed::ChangedZones;
-use crate::config::{DataStore, DriveConfig, MappingConfig, NamespaceKind};
+use crate::config::{DataStore, DriveConfig, NamespaceKind};
 use crate::contents::Data;
 use crate::conventional::{Conventional, Role};
 use crate::copy::Copies;
 use crate::counterfactual::{Absence, Watch};
 use crate::data::SparseData;
 use crate::event::{Event, EventQueue};
-use crate::flash::{Claim, Flash};
+use crate::flash::{Flash, Target};
 use crate::front::FrontEnd;
 use crate::mapping::Mapping;
 use crate::mapping::prepared::Prepared;
@@ -56,7 +56,7 @@ pub(crate) struct Request {
     /// Groups of flash operations and background tasks that it waits for.
     pub(crate) pending: u32,
     /// Where a write goes.
-    pub(crate) claim: Claim,
+    pub(crate) target: Target,
     /// Generation of the zone that a write goes to ([`Zones::generation`]).
     pub(crate) generation: u32,
 }
@@ -75,7 +75,7 @@ impl Request {
             data: None,
             stage: Stage::Flash,
             pending: 0,
-            claim: Claim::NONE,
+            target: Target::NONE,
             generation: 0,
         }
     }
@@ -140,7 +140,6 @@ pub struct Drive {
     info: DeviceInfo,
     pub(crate) now: Nanos,
     pub(crate) zones: Zones,
-    pub(crate) mapping: Mapping,
     /// Allocations made in idle time, if there are any.
     pub(crate) prepared: Option<Prepared>,
     pub(crate) flash: Flash,
@@ -167,9 +166,6 @@ pub struct Drive {
     /// When the latest change of each zone starts on the flash; empty if the
     /// front end never delays.
     pub(crate) zone_starts: Vec<Nanos>,
-    /// The same of physical zones that change their zones: when what their last zone
-    /// had accepted before its reset has started.
-    pub(crate) flash_starts: Vec<Nanos>,
     /// No commands are taken before: power was lost and the drive is starting.
     pub(crate) ready_at: Nanos,
     /// Completions that came due inside `submit` or `control`.
@@ -194,17 +190,10 @@ impl Drive {
     /// A fresh drive: all zones empty, all flash erased.
     #[must_use]
     pub fn new(config: &DriveConfig) -> Self {
-        let physical_zones = config.mapping.physical_zones(config.zones.count);
-        let flash = Flash::new(config, physical_zones);
+        let flash = Flash::new(config);
         let front = FrontEnd::new(&config.front_end, config.lba_bytes);
         let delays = front.delays() || config.allocation.time_ns > Nanos::ZERO;
         let delayed_zones = if delays { config.zones.count } else { 0 };
-        let changes_zones = matches!(config.mapping, MappingConfig::Lazy { .. });
-        let delayed_flash = if delays && changes_zones {
-            physical_zones
-        } else {
-            0
-        };
         let groups = flash.layout().groups();
         let page_lbas = flash.layout().page_lbas();
         let zones = Zones::with_namespaces(&config.zones, &config.namespaces());
@@ -215,11 +204,9 @@ impl Drive {
             conventional: Conventional::all(config, &zones),
             internal_requests: 0,
             zones,
-            mapping: Mapping::new(config.mapping, config.zones.count, groups),
             prepared: Prepared::new(&config.allocation, Nanos::ZERO),
             front,
             zone_starts: vec![Nanos::ZERO; delayed_zones as usize],
-            flash_starts: vec![Nanos::ZERO; delayed_flash as usize],
             data: (config.data == DataStore::Memory)
                 .then(|| Data::Memory(SparseData::new(config.zones.count))),
             is_sync_wanted: false,
@@ -320,7 +307,7 @@ impl Drive {
     /// The zone mapping.
     #[must_use]
     pub fn mapping(&self) -> &Mapping {
-        &self.mapping
+        self.flash.mapping()
     }
 
     /// Bytes and operations since the drive was made.
@@ -417,7 +404,7 @@ impl Drive {
             data,
             stage: Stage::Admission,
             pending: 0,
-            claim: Claim::NONE,
+            target: Target::NONE,
             generation: 0,
         });
         if self.is_tracked() {

@@ -286,6 +286,22 @@ impl Layout {
         );
         plane as usize * self.blocks_per_plane as usize + in_plane as usize
     }
+
+    /// The physical zone of a block of the drive, and the block of it: the opposite of
+    /// [`Self::block_index`]. Blocks that no zone uses have a physical zone behind the last.
+    #[must_use]
+    pub fn block_at(&self, index: usize) -> (u32, u32) {
+        let per_plane = self.blocks_per_plane as usize;
+        let (plane, in_plane) = (index / per_plane, (index % per_plane) as u32);
+        let width = self.width.value;
+        // Each group has its planes twice, one after the other.
+        let at = self.stripe_planes.iter().position(|of| *of as usize == plane);
+        let at = at.expect("every plane is part of a stripe") as u32;
+        let (group, slot) = (at / (2 * width), at % (2 * width));
+        let physical = in_plane / self.rows * self.groups + group;
+        let slot = (slot + width - self.rotation(physical)) % width;
+        (physical, in_plane % self.rows * width + slot)
+    }
 }
 
 /// LUN of the drive, and plane within it, of position `slot` in the stripe of `group`.

@@ -9,78 +9,112 @@
 
 pub mod allocator;
 pub mod elements;
+mod fixed;
 pub(crate) mod prepared;
+mod saved;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
 use zonelab_device::ZoneId;
 
-use crate::config::MappingConfig;
-use crate::flash::Flash;
-use elements::Elements;
+use crate::config::{DriveConfig, MappingConfig};
+use crate::flash::Blocks;
+use crate::layout::Layout;
+use allocator::ElementId;
+use elements::{Elements, Tail};
+use fixed::{Fixed, Pool};
+pub(crate) use saved::SavedMapping;
 
 /// "Not mapped".
 const NONE: u32 = u32::MAX;
 
 /// The zone mapping of a drive.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// Every physical zone is a list of *places*, in the order in which a zone that is
+/// written from its start first touches them. With direct and lazy mapping a place is a
+/// block; with chunks and stripes it is a storage element.
+#[derive(Clone, Debug)]
 pub struct Mapping {
     /// Physical zone of each zone, or `NONE`.
     physical: Vec<u32>,
-    pool: Option<Pool>,
-    /// Zones are assembled from elements.
-    has_elements: bool,
+    places: Places,
 }
 
-/// Physical zones that no zone stands on, by group: a zone keeps to the dies
-/// of its group, or isolation between groups would be lost at the first reset.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Pool {
-    free: Vec<VecDeque<u32>>,
-    invalidated: Vec<VecDeque<u32>>,
+#[derive(Clone, Debug)]
+enum Places {
+    Fixed(Fixed),
+    Assembled(Box<Elements>),
 }
 
-/// What [`Mapping`] knows, as data.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct SavedMapping {
-    /// By zone; `u32::MAX`: none.
-    physical: Vec<u32>,
-    /// Lists by group; none with direct mapping.
-    free: Vec<Vec<u32>>,
-    invalidated: Vec<Vec<u32>>,
+/// Two mappings are the same if zones stand on the same physical zones, and those
+/// without a zone are in the same order.
+impl PartialEq for Mapping {
+    fn eq(&self, other: &Self) -> bool {
+        self.physical == other.physical && self.pool() == other.pool()
+    }
 }
+
+impl Eq for Mapping {}
 
 impl Mapping {
-    /// The mapping of a fresh drive with `zones` zones in `groups` groups.
+    /// The mapping of a fresh drive.
     #[must_use]
-    pub fn new(config: MappingConfig, zones: u32, groups: u32) -> Self {
-        match config {
-            MappingConfig::Direct => Self {
-                physical: (0..zones).collect(),
-                pool: None,
-                has_elements: false,
+    pub fn new(config: &DriveConfig, layout: &Layout) -> Self {
+        let zones = config.zones.count;
+        let unmapped = vec![NONE; zones as usize];
+        match Elements::new(config, layout) {
+            Some(elements) => Self {
+                physical: unmapped,
+                places: Places::Assembled(Box::new(elements)),
             },
-            MappingConfig::Lazy { physical_zones } => {
-                let free = (0..groups)
-                    .map(|group| (group..physical_zones).step_by(groups as usize).collect())
-                    .collect();
-                Self {
-                    physical: vec![NONE; zones as usize],
-                    pool: Some(Pool {
-                        free,
-                        invalidated: vec![VecDeque::new(); groups as usize],
-                    }),
-                    has_elements: false,
+            None => match config.mapping {
+                MappingConfig::Lazy { physical_zones } => {
+                    let pool = Pool::new(physical_zones, layout.groups());
+                    Self {
+                        physical: unmapped,
+                        places: Places::Fixed(Fixed::new(physical_zones, Some(pool))),
+                    }
                 }
-            }
-            MappingConfig::Chunk { .. } | MappingConfig::Stripe { .. } => Self {
-                physical: vec![NONE; zones as usize],
-                pool: None,
-                has_elements: true,
+                _ => Self {
+                    physical: (0..zones).collect(),
+                    places: Places::Fixed(Fixed::new(zones, None)),
+                },
             },
         }
     }
+
+    fn pool(&self) -> Option<&Pool> {
+        match &self.places {
+            Places::Fixed(fixed) => fixed.pool.as_ref(),
+            Places::Assembled(_) => None,
+        }
+    }
+
+    fn pool_mut(&mut self) -> Option<&mut Pool> {
+        match &mut self.places {
+            Places::Fixed(fixed) => fixed.pool.as_mut(),
+            Places::Assembled(_) => None,
+        }
+    }
+
+    /// The storage elements, if zones are assembled from them.
+    #[must_use]
+    pub fn elements(&self) -> Option<&Elements> {
+        match &self.places {
+            Places::Fixed(_) => None,
+            Places::Assembled(elements) => Some(elements),
+        }
+    }
+
+    fn elements_mut(&mut self) -> Option<&mut Elements> {
+        match &mut self.places {
+            Places::Fixed(_) => None,
+            Places::Assembled(elements) => Some(elements),
+        }
+    }
+
+    // ---- zones -----------------------------------------------------------
 
     /// The physical zone that `zone` stands on, if it has one.
     #[inline]
@@ -90,115 +124,415 @@ impl Mapping {
         (physical != NONE).then_some(physical)
     }
 
-    /// The physical zone that `zone` stands on, giving it one if it has none.
+    /// Gives `zone`, which has none, a physical zone, and returns it.
     ///
     /// There always is one: a drive has at least as many physical zones, or
     /// elements for as many, as zones in each group, and those without a zone
     /// are in its lists.
-    #[inline]
-    pub(crate) fn map(&mut self, zone: ZoneId, flash: &mut Flash) -> u32 {
-        let physical = self.physical[zone.0 as usize];
-        if physical != NONE {
-            physical
-        } else {
-            self.take(zone, flash)
-        }
-    }
-
     #[cold]
-    fn take(&mut self, zone: ZoneId, flash: &mut Flash) -> u32 {
-        let physical = match &mut self.pool {
-            Some(pool) => {
-                let group = zone.0 as usize % pool.free.len();
-                pool.free[group]
-                    .pop_front()
-                    .or_else(|| pool.invalidated[group].pop_front())
+    pub(crate) fn bind(&mut self, zone: ZoneId, layout: &Layout) -> u32 {
+        let physical = match &mut self.places {
+            Places::Fixed(fixed) => {
+                let pool = fixed.pool.as_mut();
+                let pool = pool.expect("with direct mapping every zone has a physical zone");
+                pool.take(layout.group_of(zone.0) as usize)
                     .expect("a group has at least as many physical zones as zones")
             }
-            None => flash.assemble(zone),
+            Places::Assembled(elements) => elements.assemble(zone, layout),
         };
         self.physical[zone.0 as usize] = physical;
         physical
     }
 
-    /// Gives `zone`, which consists of elements and has none, what a finish left it
-    /// after its first `pages` pages were written. Returns the physical zone; `None`:
-    /// there are not as many elements.
-    pub(crate) fn map_finished(
+    /// Gives `zone`, which has none, what a finish left it after its first `pages` pages
+    /// were written. Returns the physical zone; `None`: zones do not consist of elements,
+    /// or there are not as many.
+    pub(crate) fn bind_finished(
         &mut self,
         zone: ZoneId,
-        (pages, by_line): (u32, bool),
-        flash: &mut Flash,
+        written: (u32, bool),
+        layout: &Layout,
     ) -> Option<u32> {
-        let physical = flash.assemble_finished(zone, pages, by_line)?;
+        let physical = self.elements_mut()?.assemble_finished(zone, written, layout)?;
         self.physical[zone.0 as usize] = physical;
         Some(physical)
     }
 
-    /// Marks what is on the flash of `zone` as old and, unless mapping is direct,
-    /// takes the flash from it. Returns it, if there is something to erase.
-    pub(crate) fn release(&mut self, zone: ZoneId, flash: &mut Flash) -> Option<u32> {
-        let physical = self.physical(zone)?;
-        flash.invalidate(physical);
-        let is_clean = flash.stale_blocks(physical) == 0;
-        if let Some(pool) = &mut self.pool {
-            let group = zone.0 as usize % pool.free.len();
-            self.physical[zone.0 as usize] = NONE;
-            let list = if is_clean {
-                &mut pool.free
-            } else {
-                &mut pool.invalidated
-            };
-            list[group].push_back(physical);
-        } else if flash.disassemble(physical) {
+    /// Takes its flash from a zone that was reset, unless mapping is direct. What has to
+    /// be erased of it is known already.
+    pub(crate) fn release(&mut self, zone: ZoneId, blocks: &mut Blocks) {
+        let Some(physical) = self.physical(zone) else {
+            return;
+        };
+        let has_left = match &mut self.places {
+            Places::Fixed(fixed) => fixed.give_back(physical),
+            Places::Assembled(elements) => {
+                elements.release(physical, blocks);
+                true
+            }
+        };
+        if has_left {
             self.physical[zone.0 as usize] = NONE;
         }
-        (!is_clean).then_some(physical)
     }
 
-    /// An invalidated physical zone has been erased: it is free, unless a zone
-    /// took it in the meantime.
-    pub fn erased(&mut self, physical: u32) {
-        if let Some(pool) = &mut self.pool {
-            let group = physical as usize % pool.free.len();
-            let invalidated = &mut pool.invalidated[group];
-            if let Some(at) = invalidated.iter().position(|&p| p == physical) {
-                invalidated.remove(at);
-                pool.free[group].push_back(physical);
+    /// How many more zones of the group of `zone` there is flash for; without elements,
+    /// all.
+    pub(crate) fn zones_left(&self, group: u32) -> u32 {
+        self.elements()
+            .map_or(u32::MAX, |elements| elements.zones_left(group))
+    }
+
+    // ---- places ----------------------------------------------------------
+
+    /// Physical zones: those that zones stand on, and those that none does.
+    pub(crate) fn physical_zones(&self) -> u32 {
+        match &self.places {
+            Places::Fixed(fixed) => fixed.physical_zones(),
+            Places::Assembled(elements) => elements.physical_zones(),
+        }
+    }
+
+    /// How many places of a zone its first `pages` pages touch.
+    #[inline]
+    pub(crate) fn places_touched(&self, pages: u32, layout: &Layout) -> u32 {
+        match &self.places {
+            Places::Fixed(_) => layout.blocks_touched(pages),
+            Places::Assembled(elements) => elements.places_touched(pages),
+        }
+    }
+
+    /// The rows of blocks that places lie in.
+    pub(crate) fn rows_of(&self, places: &Range<u32>, layout: &Layout) -> Range<u32> {
+        let width = layout.width();
+        match &self.places {
+            Places::Fixed(_) => places.start / width..places.end.div_ceil(width),
+            Places::Assembled(elements) => elements.rows_of(places.clone()),
+        }
+    }
+
+    /// Whether the block at a row and a position of the stripe lies in some places.
+    pub(crate) fn is_in(
+        &self,
+        places: &Range<u32>,
+        (row, slot): (u32, u32),
+        layout: &Layout,
+    ) -> bool {
+        match &self.places {
+            Places::Fixed(_) => places.contains(&(row * layout.width() + slot)),
+            Places::Assembled(elements) => elements.is_in(places, row, slot),
+        }
+    }
+
+    /// The end of the blocks, row by row, that an erasure of the places before `end` may
+    /// be of.
+    pub(crate) fn block_end(&self, end: u32, layout: &Layout) -> u32 {
+        match &self.places {
+            Places::Fixed(_) => end,
+            Places::Assembled(_) => layout.zone_blocks(),
+        }
+    }
+
+    /// The block at a row of a physical zone and a position of its stripe, counted over
+    /// the drive; `None`: a finish took it.
+    pub(crate) fn block(
+        &self,
+        physical: u32,
+        (row, slot): (u32, u32),
+        layout: &Layout,
+    ) -> Option<usize> {
+        match &self.places {
+            Places::Fixed(_) => Some(layout.block_index(physical, row * layout.width() + slot)),
+            Places::Assembled(elements) => elements.block_index(physical, row, slot),
+        }
+    }
+
+    /// The unit of that block.
+    pub(crate) fn unit(&self, physical: u32, (row, slot): (u32, u32), layout: &Layout) -> u32 {
+        match &self.places {
+            Places::Fixed(_) => layout.stripe(physical)[slot as usize],
+            Places::Assembled(elements) => elements.unit(physical, row, slot),
+        }
+    }
+
+    /// The units that pages of a physical zone visit in turn from `page` on, and the page
+    /// at which others follow.
+    #[inline]
+    pub(crate) fn line<'a>(
+        &'a self,
+        physical: u32,
+        page: u32,
+        layout: &'a Layout,
+    ) -> (&'a [u32], u32) {
+        match &self.places {
+            Places::Fixed(_) => (layout.stripe(physical), u32::MAX),
+            Places::Assembled(elements) => elements.line(physical, page),
+        }
+    }
+
+    /// Whether a physical zone has flash for the first `pages` pages of a zone.
+    pub(crate) fn has_pages(&self, physical: u32, pages: u32) -> bool {
+        let elements = self.elements();
+        elements.is_none_or(|elements| elements.has_pages(physical, pages))
+    }
+
+    /// Lines of a physical zone that are erased one after another, if it is erased whole.
+    pub(crate) fn lines(&self) -> u32 {
+        self.elements().map_or(1, Elements::lines)
+    }
+
+    // ---- what has to be erased -------------------------------------------
+
+    /// The first `pages` pages of a physical zone are programmed.
+    #[inline]
+    pub(crate) fn programmed(&mut self, physical: u32, pages: u32) {
+        if let Places::Assembled(elements) = &mut self.places {
+            elements.write(physical, pages);
+        }
+    }
+
+    /// Makes the places stale that the first `pages` pages of a physical zone touch, all
+    /// of which are programmed; or all places if it is `full`.
+    pub(crate) fn invalidate(
+        &mut self,
+        physical: u32,
+        (pages, full): (u32, bool),
+        (layout, blocks): (&Layout, &mut Blocks),
+    ) {
+        match &mut self.places {
+            Places::Fixed(fixed) => {
+                let end = match full {
+                    true => layout.zone_blocks(),
+                    false => layout.blocks_touched(pages),
+                };
+                fixed.invalidate(physical, end, (layout, blocks));
+            }
+            Places::Assembled(elements) => elements.invalidate(physical, full, blocks),
+        }
+    }
+
+    /// Erases a block of a physical zone, if it is stale and this is the place to do it.
+    /// Returns which it is, counted over the drive.
+    pub(crate) fn erase(
+        &mut self,
+        physical: u32,
+        (row, slot): (u32, u32),
+        (layout, blocks): (&Layout, &mut Blocks),
+    ) -> Option<usize> {
+        match &mut self.places {
+            Places::Fixed(fixed) => {
+                let block = row * layout.width() + slot;
+                fixed.erase(physical, block, (layout, blocks))
+            }
+            Places::Assembled(elements) => elements.erase(physical, (row, slot), blocks),
+        }
+    }
+
+    /// Stale blocks of a physical zone, or its elements that have some.
+    pub(crate) fn stale(&self, physical: u32) -> u32 {
+        match &self.places {
+            Places::Fixed(fixed) => fixed.stale(physical),
+            Places::Assembled(elements) => elements.stale_elements(physical),
+        }
+    }
+
+    /// The places of a physical zone from the first to behind the last with stale blocks,
+    /// those before its first `kept_pages` pages left out.
+    pub(crate) fn stale_range(
+        &self,
+        physical: u32,
+        kept_pages: u32,
+        (layout, blocks): (&Layout, &Blocks),
+    ) -> (u32, u32) {
+        match &self.places {
+            Places::Fixed(fixed) => fixed.stale_range(physical, (layout, blocks)),
+            Places::Assembled(elements) => elements.stale_places(physical, kept_pages),
+        }
+    }
+
+    /// Whether some places of a physical zone have stale blocks.
+    pub(crate) fn is_stale_in(
+        &self,
+        physical: u32,
+        places: &Range<u32>,
+        (layout, blocks): (&Layout, &Blocks),
+    ) -> bool {
+        match &self.places {
+            Places::Fixed(_) => places
+                .clone()
+                .any(|block| blocks.is_stale(layout.block_index(physical, block))),
+            Places::Assembled(elements) => elements.is_left_of(physical, places),
+        }
+    }
+
+    /// Whether the first `touched` places of a physical zone, as far as there are, have
+    /// been written, and no others.
+    pub(crate) fn is_written(&self, physical: u32, touched: u32) -> bool {
+        self.elements()
+            .is_none_or(|elements| touched == 0 || elements.is_written(physical, touched))
+    }
+
+    /// Zones that have flash, and the physical zones that they stand on.
+    pub(crate) fn mapped(&self) -> impl Iterator<Item = (ZoneId, u32)> {
+        let zones = (0..).map(ZoneId).zip(self.physical.iter().copied());
+        zones.filter(|(_, physical)| *physical != NONE)
+    }
+
+    /// Panics unless what the mapping knows agrees with itself and with the blocks.
+    ///
+    /// # Panics
+    /// As said.
+    pub(crate) fn assert_invariants(&self, layout: &Layout, blocks: &Blocks) {
+        let mut stands = vec![false; self.physical_zones() as usize];
+        for (zone, physical) in self.mapped() {
+            let stands = &mut stands[physical as usize];
+            assert!(!*stands, "zone {} has physical zone {physical} alone", zone.0);
+            *stands = true;
+        }
+        match &self.places {
+            Places::Fixed(fixed) => fixed.assert_invariants(&stands, (layout, blocks)),
+            Places::Assembled(elements) => elements.assert_invariants(blocks),
+        }
+    }
+
+    /// An erasure that a reset asked for has the stale blocks of a physical zone.
+    pub(crate) fn erasure_begins(&mut self, physical: u32) {
+        if let Some(elements) = self.elements_mut() {
+            elements.erasure_begins(physical);
+        }
+    }
+
+    /// It is over.
+    pub(crate) fn erasure_ends(&mut self, physical: u32) {
+        if let Some(elements) = self.elements_mut() {
+            elements.erasure_ends(physical);
+        }
+    }
+
+    /// Power was lost while these blocks were being erased, each of which is erased again
+    /// unless it holds data of a zone: of each, its first `kept_pages` pages.
+    pub(crate) fn power_was_lost(
+        &mut self,
+        interrupted: &[usize],
+        kept_pages: impl Fn(ZoneId) -> u32,
+        (layout, blocks): (&Layout, &mut Blocks),
+    ) {
+        match &mut self.places {
+            Places::Assembled(elements) => {
+                elements.power_was_lost(interrupted, blocks, kept_pages);
+            }
+            Places::Fixed(fixed) => {
+                let mut kept = vec![0; fixed.physical_zones() as usize];
+                for (zone, &physical) in (0..).map(ZoneId).zip(&self.physical) {
+                    if physical != NONE {
+                        kept[physical as usize] = layout.blocks_touched(kept_pages(zone));
+                    }
+                }
+                for &index in interrupted {
+                    let (physical, block) = layout.block_at(index);
+                    if kept.get(physical as usize).is_some_and(|kept| block >= *kept) {
+                        fixed.make_stale(physical, index, blocks);
+                    }
+                }
             }
         }
     }
 
-    /// Free and invalid zones of a group.
+    /// Takes the places away from a zone that its first pages do not touch
+    /// ([`Elements::trim`]); `None`: it keeps them.
+    pub(crate) fn trim(
+        &mut self,
+        physical: u32,
+        written: (u32, bool),
+        blocks: &mut Blocks,
+    ) -> Option<Tail> {
+        Some(self.elements_mut()?.trim(physical, written, blocks))
+    }
+
+    /// Whether stale places that nobody erases were taken from a zone since this was
+    /// asked last.
+    pub(crate) fn has_given_back_stale(&mut self) -> bool {
+        let elements = self.elements_mut();
+        elements.is_some_and(Elements::has_given_back_stale)
+    }
+
+    /// Physical zones with stale blocks that no zone has. Elements that no zone has are
+    /// put on some.
+    pub(crate) fn waiting_for_erasure(&mut self) -> Vec<u32> {
+        match &mut self.places {
+            Places::Fixed(fixed) => (0..fixed.physical_zones())
+                .filter(|&physical| fixed.stale(physical) > 0)
+                .collect(),
+            Places::Assembled(elements) => elements.collect_stale(),
+        }
+    }
+
+    // ---- erasure ahead of need -------------------------------------------
+
+    /// Free and invalid zones of a group: those that a zone could get without an erasure,
+    /// and those more that it could get after one. `current` is the physical zone that
+    /// was erased last.
+    #[must_use]
+    pub(crate) fn counts(&self, group: u32, current: Option<u32>) -> (u32, u32) {
+        match &self.places {
+            Places::Fixed(_) => self.pool_of(group),
+            Places::Assembled(elements) => elements.pool(group, current),
+        }
+    }
+
+    /// An invalid physical zone has been erased: it is free, unless a zone
+    /// took it in the meantime.
+    pub fn erased(&mut self, physical: u32) {
+        if let Some(pool) = self.pool_mut() {
+            pool.erased(physical);
+        }
+    }
+
+    /// Physical zones on the lists of free and of invalid ones of a group.
     #[must_use]
     pub fn pool_of(&self, group: u32) -> (u32, u32) {
         let count = |lists: &[VecDeque<u32>]| lists[group as usize].len() as u32;
-        self.pool
-            .as_ref()
-            .map_or((0, 0), |pool| (count(&pool.free), count(&pool.invalidated)))
+        self.pool()
+            .map_or((0, 0), |pool| (count(&pool.free), count(&pool.invalid)))
     }
 
     /// Invalid zones of a group, from the one that was reset first.
     pub(crate) fn invalid(&self, group: u32) -> impl Iterator<Item = u32> {
-        let lists = self.pool.iter().map(|pool| &pool.invalidated);
-        lists.flat_map(move |lists| lists[group as usize].iter().copied())
+        let lists = self.pool().into_iter();
+        lists.flat_map(move |pool| pool.invalid[group as usize].iter().copied())
     }
 
     /// Free physical zones of a group, from the one that is so for longest.
     pub(crate) fn free(&self, group: u32) -> impl Iterator<Item = u32> {
-        let lists = self.pool.iter().map(|pool| &pool.free);
-        lists.flat_map(move |lists| lists[group as usize].iter().copied())
+        let lists = self.pool().into_iter();
+        lists.flat_map(move |pool| pool.free[group as usize].iter().copied())
     }
 
-    /// The next zone of its group that needs flash is given this free physical zone.
-    pub(crate) fn prefer_free(&mut self, physical: u32) {
-        if let Some(pool) = &mut self.pool {
-            let group = physical as usize % pool.free.len();
-            let free = &mut pool.free[group];
-            if let Some(at) = free.iter().position(|&p| p == physical) {
-                free.remove(at);
-                free.push_front(physical);
-            }
+    /// The next zone that gets a physical zone from the list that has this one gets this
+    /// one.
+    pub(crate) fn prefer(&mut self, physical: u32) {
+        if let Some(pool) = self.pool_mut() {
+            pool.prefer(physical);
+        }
+    }
+
+    /// The next zone of a group gets these elements.
+    pub(crate) fn choose_elements(&mut self, group: u32, chosen: Vec<ElementId>) {
+        if let Some(elements) = self.elements_mut() {
+            elements.choose(group, chosen);
+        }
+    }
+
+    /// Elements of a group that are to be erased next, on a physical zone of their
+    /// own; `None`: there are none.
+    pub(crate) fn gather(&mut self, group: u32) -> Option<u32> {
+        self.elements_mut()?.gather(group)
+    }
+
+    /// Gathered elements are erased, or are not to be erased any more.
+    pub(crate) fn scatter(&mut self, physical: u32) {
+        if let Some(elements) = self.elements_mut() {
+            elements.scatter(physical);
         }
     }
 
@@ -208,120 +542,11 @@ impl Mapping {
         self.invalid(group).collect()
     }
 
-    /// The next zone that needs flash and finds none free is given this
-    /// invalid physical zone.
-    pub(crate) fn prefer(&mut self, physical: u32) {
-        if let Some(pool) = &mut self.pool {
-            let group = physical as usize % pool.free.len();
-            let invalidated = &mut pool.invalidated[group];
-            if let Some(at) = invalidated.iter().position(|&p| p == physical) {
-                invalidated.remove(at);
-                invalidated.push_front(physical);
-            }
-        }
-    }
-
-    /// Everything that a snapshot keeps.
-    pub(crate) fn save(&self) -> SavedMapping {
-        let lists = |lists: &[VecDeque<u32>]| {
-            lists
-                .iter()
-                .map(|list| list.iter().copied().collect())
-                .collect()
-        };
-        let (free, invalidated) = self.pool.as_ref().map_or_else(Default::default, |pool| {
-            (lists(&pool.free), lists(&pool.invalidated))
-        });
-        SavedMapping {
-            physical: match self.has_elements {
-                true => vec![NONE; self.physical.len()],
-                false => self.physical.clone(),
-            },
-            free,
-            invalidated,
-        }
-    }
-
-    /// Zones stand on what their elements say, which a snapshot kept.
-    pub(crate) fn restored_elements(&mut self, flash: &Flash) {
-        for (physical, zone) in flash.elements().into_iter().flat_map(Elements::mapped) {
-            self.physical[zone.0 as usize] = physical;
-        }
-    }
-
-    /// A mapping from data, of which nothing is believed.
-    ///
-    /// # Errors
-    /// What is impossible about it.
-    pub(crate) fn restore(
-        config: MappingConfig,
-        zones: u32,
-        groups: u32,
-        saved: &SavedMapping,
-    ) -> Result<Self, String> {
-        let mut mapping = Self::new(config, zones, groups);
-        if saved.physical.len() != mapping.physical.len() {
-            return Err(format!("a mapping of {} zones", saved.physical.len()));
-        }
-        let MappingConfig::Lazy { physical_zones } = config else {
-            // Elements say for themselves which zone has them: see `restored_elements`.
-            let is_same = saved.physical == mapping.physical;
-            return if is_same && saved.free.is_empty() && saved.invalidated.is_empty() {
-                Ok(mapping)
-            } else {
-                Err("a direct mapping that is not direct".to_owned())
-            };
-        };
-        let lists_fit =
-            saved.free.len() == groups as usize && saved.invalidated.len() == groups as usize;
-        if !lists_fit {
-            return Err(format!(
-                "lists of free zones of {} groups",
-                saved.free.len()
-            ));
-        }
-        // Every physical zone is in exactly one place, and in its group.
-        let mut seen = vec![false; physical_zones as usize];
-        let mut see = |physical: u32, group: u32| match seen.get_mut(physical as usize) {
-            Some(seen) if !*seen && physical % groups == group => {
-                *seen = true;
-                Ok(())
-            }
-            _ => Err(format!("physical zone {physical} in group {group}")),
-        };
-        for (zone, &physical) in (0..).zip(&saved.physical) {
-            if physical != NONE {
-                see(physical, zone % groups)?;
-            }
-        }
-        for lists in [&saved.free, &saved.invalidated] {
-            for (group, list) in (0..).zip(lists) {
-                list.iter().try_for_each(|&physical| see(physical, group))?;
-            }
-        }
-        if let Some(lost) = seen.iter().position(|seen| !seen) {
-            return Err(format!("physical zone {lost} is nowhere"));
-        }
-        let lists = |lists: &[Vec<u32>]| {
-            lists
-                .iter()
-                .map(|list| list.iter().copied().collect())
-                .collect()
-        };
-        mapping.physical.clone_from(&saved.physical);
-        mapping.pool = Some(Pool {
-            free: lists(&saved.free),
-            invalidated: lists(&saved.invalidated),
-        });
-        Ok(mapping)
-    }
-
     /// Physical zones on the free list and on the invalidated list.
     #[must_use]
     pub fn pool_sizes(&self) -> (usize, usize) {
         let count = |lists: &[VecDeque<u32>]| lists.iter().map(VecDeque::len).sum();
-        self.pool
-            .as_ref()
-            .map_or((0, 0), |pool| (count(&pool.free), count(&pool.invalidated)))
+        self.pool()
+            .map_or((0, 0), |pool| (count(&pool.free), count(&pool.invalid)))
     }
 }

@@ -29,15 +29,12 @@
 //! lies behind that write (they count as erased), and the time that recovery takes,
 //! which the caller states.
 
-use std::cmp::Reverse;
-
 use zonelab_device::{Buf, Lba, NamespaceId, Nanos, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::zns::ZoneState;
 
 use crate::conventional::Role;
 use crate::draw::Draw;
 use crate::drive::{Drive, Stage};
-use crate::flash::Claim;
 use crate::front::FrontEnd;
 use crate::mapping::prepared::Prepared;
 use crate::zones::Change;
@@ -112,14 +109,14 @@ impl Drive {
     /// If `now` goes back.
     pub fn power_cut(&mut self, now: Nanos, off: Nanos, seed: u64) -> PowerLoss {
         self.catch_up(now);
+        let mut unfinished: Vec<usize> = self.flash.blocks().unfinished().collect();
+        unfinished.sort_unstable();
         let remains = if self.buffer.is_some() {
-            self.remains_of_buffer(&mut Draw::new(seed))
+            self.remains_of_buffer(&unfinished, &mut Draw::new(seed))
         } else {
-            self.remains(&mut Draw::new(seed))
+            self.remains(&unfinished, &mut Draw::new(seed))
         };
         self.save_buffer();
-        let unerased = self.unfinished_erasures();
-        let rows = self.rows_under_way();
 
         let mut changes = Vec::new();
         let durable_lbas = |zone: ZoneId, host_lbas: u64| {
@@ -160,14 +157,13 @@ impl Drive {
         }
         self.host_in_flight.fill(0);
         self.zone_starts.fill(Nanos::ZERO);
-        self.flash_starts.fill(Nanos::ZERO);
         self.front = FrontEnd::new(&self.config().front_end, self.config().lba_bytes);
         let booked_until = self.flash.power_cut(self.config().geometry.channels);
         self.ready_at = now.saturating_add(off).max(booked_until);
         self.prepared = Prepared::new(&self.config().allocation, self.ready_at);
 
         self.record_power_cut();
-        self.settle_flash(&unerased, &remains, &rows);
+        self.settle_flash(&remains);
         if let Some(buffer) = &mut self.buffer {
             buffer.settle(&self.zones);
         }
@@ -209,13 +205,13 @@ impl Drive {
     }
 
     /// What is left of each zone that loses blocks, in order.
-    fn remains_of_buffer(&self, draw: &mut Draw) -> Vec<Remains> {
+    fn remains_of_buffer(&self, unfinished: &[usize], draw: &mut Draw) -> Vec<Remains> {
         let remains = |(zone, durable_lbas)| Remains {
             zone,
             durable_lbas,
             holes: Vec::new(),
         };
-        self.buffered_remains(draw)
+        self.buffered_remains(unfinished, draw)
             .into_iter()
             .map(remains)
             .collect()
@@ -239,21 +235,21 @@ impl Drive {
     }
 
     /// What is left of each zone with writes in flight, in order.
-    fn remains(&self, draw: &mut Draw) -> Vec<Remains> {
+    fn remains(&self, unfinished: &[usize], draw: &mut Draw) -> Vec<Remains> {
         let mut flying: Vec<Flying> = Vec::new();
         for (index, request) in self.requests.iter() {
             let (slba, nlb) = match request.op {
                 Op::Write { slba, nlb } => (slba, nlb),
                 Op::WriteZeroes { slba, nlb } => (slba, nlb),
-                Op::Copy { sdlba, .. } => (sdlba, request.claim.range.count),
+                Op::Copy { sdlba, .. } => (sdlba, request.target.range.count),
                 Op::Append { nlb, .. } => (Lba(request.result), nlb),
                 _ => continue,
             };
             let Some(zone) = self.zones.zone_of(slba) else {
                 continue;
             };
-            // Refused ones wait for their completion with no claim.
-            let accepted = request.claim.range.count > 0;
+            // Refused ones wait for their completion with no target.
+            let accepted = request.target.range.count > 0;
             // A log loses nothing.
             if request.role != Role::Zoned
                 || !accepted
@@ -264,8 +260,10 @@ impl Drive {
             let progress = match request.stage {
                 Stage::Admission | Stage::Sources => Progress::Waiting,
                 // Its blocks may still have to be erased.
-                Stage::Flash if self.waits_for_erasure(&request.claim) => Progress::Waiting,
                 Stage::Flash if self.copies.holds_request(index) => Progress::Waiting,
+                Stage::Flash if self.flash.waits_for_erasure(request.target, unfinished) => {
+                    Progress::Waiting
+                }
                 Stage::Flash => Progress::Programming,
                 Stage::Completion => Progress::Programmed,
             };
@@ -284,11 +282,6 @@ impl Drive {
             .chunk_by(|a, b| a.zone == b.zone)
             .map(|writes| self.remains_of(writes, draw))
             .collect()
-    }
-
-    /// Whether erasures may be under way on the flash of a write, by itself or by a reset.
-    fn waits_for_erasure(&self, claim: &Claim) -> bool {
-        claim.erases() || self.flash.has_erasures(claim.physical)
     }
 
     /// What is left of a zone whose unfinished writes are these, in order.
@@ -334,71 +327,19 @@ impl Drive {
         ((first_page + programmed) * page_lbas).clamp(write.start, write.end)
     }
 
-    /// Physical zones with erasures that are not over, of the background or of
-    /// writes, and the end of the blocks that writes have erased.
-    fn unfinished_erasures(&self) -> Vec<(u32, u32)> {
-        let of_writes = self
-            .requests
-            .iter()
-            .filter(|(_, request)| request.claim.erases() && request.stage != Stage::Completion)
-            .map(|(_, request)| (request.claim.physical, request.claim.erase_end()));
-        let of_background = self.flash.being_erased();
-        let mut zones: Vec<(u32, u32)> = of_background.map(|physical| (physical, 0)).collect();
-        zones.extend(of_writes);
-        zones.extend(self.zones_being_filled());
-        if let Some(buffer) = &self.buffer {
-            zones.extend(buffer.being_erased());
-        }
-        // Of one physical zone, the end that is furthest.
-        zones.sort_unstable_by_key(|&(physical, end)| (physical, Reverse(end)));
-        zones.dedup_by_key(|(physical, _)| *physical);
-        zones
-    }
-
     /// Makes the flash agree with what is left of the zones.
-    ///
-    /// Of zones that are erased row by row, blocks before those in `rows` stay erased.
-    fn settle_flash(&mut self, unerased: &[(u32, u32)], remains: &[Remains], rows: &[(u32, u32)]) {
-        if self.flash.elements().is_some() {
-            let (zones, page_lbas) = (&self.zones, self.flash.layout().page_lbas());
-            let pages = |zone| pages_of(zones.host_lbas(zone), page_lbas);
-            self.flash.elements_after_power_loss(pages);
-        } else {
-            self.erase_again(unerased, rows);
-        }
+    fn settle_flash(&mut self, remains: &[Remains]) {
+        let (zones, page_lbas) = (&self.zones, self.flash.layout().page_lbas());
+        let kept = |zone| pages_of(zones.host_lbas(zone), page_lbas);
+        self.flash.blocks_after_power_loss(kept);
         // A zone that lost everything has pages that were begun: they are erased like
         // those of a zone that was reset.
         for &Remains { zone, .. } in remains {
-            let empty = self.zones.state(zone) == ZoneState::EMPTY;
-            if empty {
-                self.mapping.release(zone, &mut self.flash);
+            if self.zones.state(zone) == ZoneState::EMPTY {
+                self.flash.release(zone);
             }
         }
         self.release_unwritten();
-    }
-
-    /// What of these physical zones had to be erased, and no zone has written since, has
-    /// to be erased again.
-    fn erase_again(&mut self, unerased: &[(u32, u32)], rows: &[(u32, u32)]) {
-        let page_lbas = self.flash.layout().page_lbas();
-        let mut kept: Vec<(u32, u32)> = Vec::new();
-        for zone in (0..self.config().zones.count).map(ZoneId) {
-            if let Some(physical) = self.mapping.physical(zone)
-                && unerased
-                    .binary_search_by_key(&physical, |(of, _)| *of)
-                    .is_ok()
-            {
-                kept.push((physical, pages_of(self.zones.host_lbas(zone), page_lbas)));
-            }
-        }
-        for &(physical, end) in unerased {
-            let pages = kept.iter().find(|(p, _)| *p == physical);
-            let pages = pages.map_or(0, |(_, pages)| *pages);
-            let row = rows.iter().filter(|(of, _)| *of == physical);
-            let row = row.map(|(_, block)| *block).min();
-            self.flash
-                .erase_again(physical, pages, row.unwrap_or(0), end);
-        }
     }
 
     /// Zones that were opened and not written are empty now, and give back what
@@ -410,7 +351,7 @@ impl Drive {
         }
         for zone in (0..self.config().zones.count).map(ZoneId) {
             if self.zones.state(zone) == ZoneState::EMPTY {
-                self.mapping.release(zone, &mut self.flash);
+                self.flash.release(zone);
             }
         }
     }

@@ -9,10 +9,7 @@
 //!
 //! The format: `ZONELAB`, a zero byte, then little-endian version (4 bytes),
 //! length of the body (8 bytes) and its CRC-32C (4 bytes), then the body in
-//! postcard; of a drive with random write areas, those follow, and of one with
-//! conventional namespaces their tables; of one whose write buffer chose dies for pages,
-//! those come last. Every value is checked before a drive
-//! is made of it.
+//! postcard. Every value is checked before a drive is made of it.
 //!
 //! ```
 //! use zonelab_device::Nanos;
@@ -38,13 +35,11 @@ use crate::contents::Data;
 use crate::conventional::{Conventional, SavedLog};
 use crate::data::{SavedChunk, SparseData};
 use crate::drive::Drive;
-use crate::flash::{SavedFlash, SavedPlacements, TOTAL_MAX};
-use crate::mapping::elements::SavedElements;
-use crate::mapping::{Mapping, SavedMapping};
+use crate::flash::{SavedFlash, TOTAL_MAX};
 use crate::zones::{SavedZones, Zones};
 
 const MAGIC: &[u8; 8] = b"ZONELAB\0";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Magic, version, length, checksum.
 const HEADER_BYTES: usize = 8 + 4 + 8 + 4;
 
@@ -119,22 +114,14 @@ struct Body {
     /// What the state depends on: keys and values.
     shape: Vec<(String, String)>,
     zones: SavedZones,
-    mapping: SavedMapping,
+    /// Zones with a random write area, and how far it was written.
+    areas: Vec<(u32, u64)>,
     flash: SavedFlash,
     totals: Totals,
-    data: Option<Vec<SavedChunk>>,
-}
-
-/// Zones with a random write area, and how far it was written.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct SavedAreas(Vec<(u32, u64)>);
-
-/// What follows the body if the drive has conventional namespaces.
-#[derive(Debug, Serialize, Deserialize)]
-struct Logs {
-    /// By namespace, in their order.
-    logs: Vec<SavedLog>,
     collect_program_bytes: u64,
+    /// The tables of conventional namespaces, in their order.
+    logs: Vec<SavedLog>,
+    data: Option<Vec<SavedChunk>>,
 }
 
 /// The state of an idle drive.
@@ -158,33 +145,19 @@ pub fn save(drive: &Drive) -> Result<Vec<u8>, SnapshotError> {
     };
     let mut flash = drive.flash.clone();
     drive.settle_buffer_into(&mut flash);
+    let areas = drive.config().zones.zrwa;
     let body = Body {
         shape: shape(drive.config()),
         zones: drive.zones.save(),
-        mapping: drive.mapping.save(),
+        areas: areas.map_or_else(Vec::new, |_| drive.zones.saved_zrwa()),
         flash: flash.save(),
         totals: drive.totals,
+        collect_program_bytes: drive.totals.collect_program_bytes,
+        logs: drive.conventional.iter().map(Conventional::save).collect(),
         data,
     };
     let mut bytes = vec![0; HEADER_BYTES];
     bytes = postcard::to_extend(&body, bytes).expect("writing to memory does not fail");
-    if let Some(elements) = flash.save_elements() {
-        bytes = postcard::to_extend(&elements, bytes).expect("writing to memory does not fail");
-    }
-    if drive.config().zones.zrwa.is_some() {
-        let areas = SavedAreas(drive.zones.saved_zrwa());
-        bytes = postcard::to_extend(&areas, bytes).expect("writing to memory does not fail");
-    }
-    if !drive.conventional.is_empty() {
-        let logs = Logs {
-            logs: drive.conventional.iter().map(Conventional::save).collect(),
-            collect_program_bytes: drive.totals.collect_program_bytes,
-        };
-        bytes = postcard::to_extend(&logs, bytes).expect("writing to memory does not fail");
-    }
-    if let Some(placements) = flash.save_placements() {
-        bytes = postcard::to_extend(&placements, bytes).expect("writing to memory does not fail");
-    }
     let length = (bytes.len() - HEADER_BYTES) as u64;
     let checksum = crc32c::crc32c(&bytes[HEADER_BYTES..]);
     bytes[..8].copy_from_slice(MAGIC);
@@ -199,38 +172,22 @@ pub fn save(drive: &Drive) -> Result<Vec<u8>, SnapshotError> {
 /// # Errors
 /// All but [`SnapshotError::Busy`] and [`SnapshotError::Outside`]; nothing is loaded then.
 pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotError> {
-    let (body, rest) = read(bytes)?;
+    let body = read(bytes)?;
     check_shape(&body.shape, config)?;
     let impossible = |what| SnapshotError::Impossible { what };
-    let (elements, rest) = if config.mapping.has_elements() {
-        let (elements, rest) =
-            postcard::take_from_bytes::<SavedElements>(rest).map_err(impossible_form)?;
-        (Some(elements), rest)
-    } else {
-        (None, rest)
-    };
-    let (areas, rest) = if config.zones.zrwa.is_some() {
-        postcard::take_from_bytes::<SavedAreas>(rest).map_err(impossible_form)?
-    } else {
-        (SavedAreas::default(), rest)
-    };
     let mut drive = Drive::new(config);
-    let groups = drive.flash.layout().groups();
     let count = config.zones.count;
     drive.zones =
         Zones::restore(&config.zones, &config.namespaces(), &body.zones).map_err(impossible)?;
-    drive.zones.restore_zrwa(&areas.0).map_err(impossible)?;
-    drive.mapping =
-        Mapping::restore(config.mapping, count, groups, &body.mapping).map_err(impossible)?;
-    drive.flash.restore(&body.flash).map_err(impossible)?;
-    if let Some(elements) = &elements {
-        drive.flash.restore_elements(elements).map_err(impossible)?;
-        drive.mapping.restored_elements(&drive.flash);
-    }
+    drive.zones.restore_zrwa(&body.areas).map_err(impossible)?;
+    drive
+        .flash
+        .restore(config, &body.flash)
+        .map_err(impossible)?;
     check_flash(&drive).map_err(impossible)?;
     drive.totals = body.totals;
-    let rest = restore_logs(&mut drive, rest)?;
-    restore_placements(&mut drive, rest)?;
+    drive.totals.collect_program_bytes = body.collect_program_bytes;
+    restore_logs(&mut drive, body.logs)?;
     let programmed = drive
         .totals
         .fill_program_bytes
@@ -261,42 +218,19 @@ pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotErro
 }
 
 /// Puts the tables of conventional namespaces into a drive whose zones are there.
-/// Returns what follows them.
-fn restore_logs<'a>(drive: &mut Drive, rest: &'a [u8]) -> Result<&'a [u8], SnapshotError> {
+fn restore_logs(drive: &mut Drive, logs: Vec<SavedLog>) -> Result<(), SnapshotError> {
     let impossible = |what| SnapshotError::Impossible { what };
-    if drive.conventional.is_empty() {
-        return Ok(rest);
+    if logs.len() != drive.conventional.len() {
+        return Err(impossible(format!("{} logs", logs.len())));
     }
-    let (logs, rest) = postcard::take_from_bytes::<Logs>(rest).map_err(impossible_form)?;
-    if logs.logs.len() != drive.conventional.len() {
-        return Err(impossible(format!("{} logs", logs.logs.len())));
-    }
-    for (of, saved) in drive.conventional.iter_mut().zip(logs.logs) {
+    for (of, saved) in drive.conventional.iter_mut().zip(logs) {
         of.restore(saved, &drive.zones).map_err(impossible)?;
     }
-    drive.totals.collect_program_bytes = logs.collect_program_bytes;
-    Ok(rest)
+    Ok(())
 }
 
-/// Puts pages where the write buffer had put them. `rest` is empty if it put none
-/// anywhere but in the order of stripes, as of a drive without a buffer.
-fn restore_placements(drive: &mut Drive, rest: &[u8]) -> Result<(), SnapshotError> {
-    let impossible = |what| SnapshotError::Impossible { what };
-    if rest.is_empty() {
-        return Ok(());
-    }
-    let bytes = format!("{} bytes behind its end", rest.len());
-    if drive.config().write_buffer.is_none() {
-        return Err(impossible(bytes));
-    }
-    match postcard::take_from_bytes::<SavedPlacements>(rest) {
-        Ok((saved, [])) => drive.flash.restore_placements(&saved).map_err(impossible),
-        Ok(_) | Err(_) => Err(impossible(bytes)),
-    }
-}
-
-/// The body, if the bytes are a whole snapshot, and what follows it.
-fn read(bytes: &[u8]) -> Result<(Body, &[u8]), SnapshotError> {
+/// The body, if the bytes are a whole snapshot.
+fn read(bytes: &[u8]) -> Result<Body, SnapshotError> {
     let Some((header, body)) = bytes.split_at_checked(HEADER_BYTES) else {
         return Err(
             if MAGIC.starts_with(&bytes[..bytes.len().min(8)]) && !bytes.is_empty() {
@@ -328,13 +262,15 @@ fn read(bytes: &[u8]) -> Result<(Body, &[u8]), SnapshotError> {
     if crc32c::crc32c(body) != word(20) {
         return Err(SnapshotError::Checksum);
     }
-    postcard::take_from_bytes(body).map_err(impossible_form)
-}
-
-/// What postcard cannot read is nothing that a drive saved.
-fn impossible_form(error: postcard::Error) -> SnapshotError {
-    SnapshotError::Impossible {
-        what: error.to_string(),
+    match postcard::take_from_bytes(body) {
+        Ok((body, [])) => Ok(body),
+        Ok((_, rest)) => Err(SnapshotError::Impossible {
+            what: format!("{} bytes behind its end", rest.len()),
+        }),
+        // What postcard cannot read is nothing that a drive saved.
+        Err(error) => Err(SnapshotError::Impossible {
+            what: error.to_string(),
+        }),
     }
 }
 
@@ -465,11 +401,11 @@ fn check_flash(drive: &Drive) -> Result<(), String> {
     let page_lbas = u64::from(drive.flash.layout().page_lbas());
     for zone in (0..drive.zones.count()).map(ZoneId) {
         let pages = drive.zones.host_lbas(zone).div_ceil(page_lbas);
-        let physical = drive.mapping.physical(zone);
+        let physical = drive.flash.mapping().physical(zone);
         let programmed = physical.map_or(0, |physical| drive.flash.zone_state(physical).0);
         let is_short = |physical| {
             // Fits: no more than were programmed.
-            !drive.flash.has_pages(physical, pages as u32)
+            !drive.flash.holds(physical, pages as u32)
         };
         if pages > u64::from(programmed) || physical.is_some_and(is_short) {
             return Err(format!(

@@ -19,8 +19,7 @@ use crate::account::Totals;
 use crate::config::{DataStore, DriveConfig};
 use crate::contents::{Contents, Data, ZoneRecord};
 use crate::drive::Drive;
-use crate::flash::{SavedFlash, TOTAL_MAX};
-use crate::mapping::{Mapping, SavedMapping};
+use crate::flash::{Flash, SavedFlash, TOTAL_MAX};
 use crate::zones::Zones;
 
 pub use crate::snapshot::{SnapshotError as ShapeError, check_shape, shape};
@@ -58,7 +57,6 @@ pub struct NotKept {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Checkpoint {
-    mapping: SavedMapping,
     flash: SavedFlash,
     totals: Totals,
     collect_program_bytes: u64,
@@ -123,9 +121,9 @@ impl Drive {
         let mut drive = Self::new(config);
         drive.zones = zones.map_err(impossible)?;
         let checkpoint = kept.checkpoint.as_deref();
-        let read = |bytes| postcard::take_from_bytes::<Checkpoint>(bytes).ok();
-        if let Some((checkpoint, elements)) = checkpoint.and_then(read) {
-            drive.resume_wear(&checkpoint, elements);
+        let read = |bytes| postcard::from_bytes::<Checkpoint>(bytes).ok();
+        if let Some(checkpoint) = checkpoint.and_then(read) {
+            drive.resume_wear(&checkpoint);
         }
         drive.settle_wear().map_err(impossible)?;
         if kept.logs.len() != drive.conventional.len() {
@@ -266,52 +264,29 @@ impl Drive {
     fn checkpoint(&mut self) -> Vec<u8> {
         self.resets_kept = self.totals.resets;
         let checkpoint = Checkpoint {
-            mapping: self.mapping.save(),
             flash: self.flash.save(),
             totals: self.totals,
             collect_program_bytes: self.totals.collect_program_bytes,
         };
-        let bytes = postcard::to_stdvec(&checkpoint).expect("writing to memory does not fail");
-        match self.flash.save_elements() {
-            None => bytes,
-            Some(elements) => {
-                postcard::to_extend(&elements, bytes).expect("writing to memory does not fail")
-            }
-        }
+        postcard::to_stdvec(&checkpoint).expect("writing to memory does not fail")
     }
 
     /// Takes wear, mapping and totals from a checkpoint, if they can be those
     /// of this drive. Otherwise its flash is as good as new: no data depends on it.
-    fn resume_wear(&mut self, checkpoint: &Checkpoint, elements: &[u8]) {
-        let config = self.config();
-        let mut flash = self.flash.clone();
-        let groups = flash.layout().groups();
-        let mapping = Mapping::restore(
-            config.mapping,
-            config.zones.count,
-            groups,
-            &checkpoint.mapping,
-        );
+    fn resume_wear(&mut self, checkpoint: &Checkpoint) {
         let totals = Totals {
             collect_program_bytes: checkpoint.collect_program_bytes,
             ..checkpoint.totals
         };
-        let (Ok(mut mapping), Ok(())) = (mapping, flash.restore(&checkpoint.flash)) else {
+        let mut flash = Flash::new(self.config());
+        if flash.restore(self.config(), &checkpoint.flash).is_err() {
             return;
-        };
-        if config.mapping.has_elements() {
-            let saved = postcard::from_bytes(elements).ok();
-            if saved.is_none_or(|saved| flash.restore_elements(&saved).is_err()) {
-                return;
-            }
-            mapping.restored_elements(&flash);
         }
         let own = totals
             .fill_program_bytes
             .checked_add(totals.collect_program_bytes);
         let is_possible = own.is_some_and(|bytes| bytes <= flash.totals().1);
         if is_possible && totals.largest() <= TOTAL_MAX {
-            self.mapping = mapping;
             self.flash = flash;
             self.totals = totals;
         }
@@ -341,7 +316,7 @@ impl Drive {
     /// Takes flash from a zone that is not that of a checkpoint any more, or what a
     /// finish took since.
     fn settle_mapped(&mut self, zone: ZoneId, pages: u32) {
-        let Some(physical) = self.mapping.physical(zone) else {
+        let Some(physical) = self.flash.mapping().physical(zone) else {
             return;
         };
         let state = self.zones.state(zone);
@@ -353,7 +328,7 @@ impl Drive {
         };
         let was_reset = programmed > pages && state != ZoneState::FULL;
         if was_reset || !self.flash.has_pages(physical, needed) {
-            self.mapping.release(zone, &mut self.flash);
+            self.flash.release(zone);
         } else if !is_active {
             // Fits, as above.
             self.trim_finished(zone, self.zones.host_lbas(zone) as u32);
@@ -367,15 +342,15 @@ impl Drive {
         if pages == 0 && !(is_active && self.config().allocation.thin) {
             return Ok(());
         }
-        let physical = match (self.mapping.physical(zone), self.gives_back()) {
+        let physical = match (self.flash.mapping().physical(zone), self.gives_back()) {
             (Some(physical), _) => Some(physical),
             (None, Some(by_line)) if !is_active => {
                 let written = (pages, by_line);
-                self.mapping.map_finished(zone, written, &mut self.flash)
+                self.flash.map_finished(zone, written)
             }
             (None, _) => {
                 let is_there = self.flash.zones_left(zone) > 0;
-                is_there.then(|| self.mapping.map(zone, &mut self.flash))
+                is_there.then(|| self.flash.map(zone))
             }
         };
         let physical = physical.ok_or_else(|| format!("no flash for zone {}", zone.0))?;

@@ -6,7 +6,7 @@ use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 
 use crate::drive::Drive;
-use crate::flash::{BlockRange, Claim};
+use crate::flash::{BlockRange, Target};
 use crate::zones::{Change, Extent};
 
 impl Drive {
@@ -22,14 +22,15 @@ impl Drive {
     ) -> Nanos {
         let zone = extent.zone;
         let bytes = u64::from(nlb) * u64::from(self.config().lba_bytes);
-        let mut claim = Claim::NONE;
+        let mut target = Target::NONE;
         if let Some(committed) = extent.zrwa.filter(|committed| committed.nlb > 0) {
             // Fits: see `place_write`.
             let first = committed.offset_lbas as u32;
             let count = committed.nlb;
             let physical;
             (physical, processed) = self.map_zone(zone, processed);
-            claim = Claim::later(physical, BlockRange { first, count });
+            let range = BlockRange { first, count };
+            target = Target { physical, range };
         }
         self.totals.host_write_bytes += bytes;
         let generation = self.zones.generation(zone);
@@ -37,7 +38,7 @@ impl Drive {
             self.copies.join_behind(zone, generation, request);
         }
         let request = self.requests.at(request);
-        request.claim = claim;
+        request.target = target;
         request.generation = generation;
         let fetched = match fetched_bytes {
             0 => processed,

@@ -71,7 +71,7 @@ impl Drive {
         let share = |of: Nanos| Nanos((u128::from(of.0) * host_lbas / capacity) as u64);
         // A zone that can still be written, and of which something has been programmed.
         let is_open = change.from != ZoneState::FULL && {
-            let physical = self.mapping.physical(change.zone);
+            let physical = self.flash.mapping().physical(change.zone);
             physical.is_some_and(|physical| self.flash.is_programmed(physical))
         };
         let close = if is_open { open_zone_ns } else { Nanos::ZERO };

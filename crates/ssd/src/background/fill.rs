@@ -7,7 +7,7 @@ use super::{Background, Task};
 use crate::account::Cause;
 use crate::config::{FillExtent, FinishConfig};
 use crate::drive::{Drive, Owner};
-use crate::flash::BlockRange;
+use crate::flash::{BlockRange, Target};
 use crate::mapping::elements::Tail;
 use crate::record::{BackgroundKind, Begin};
 use crate::zones::Change;
@@ -28,8 +28,6 @@ pub(super) struct Fill {
     pub(super) tail: Tail,
     /// Groups of its device write that are on the flash: two if blocks had to be erased first.
     pub(super) groups: u32,
-    /// The end of the blocks that were erased before it programmed.
-    pub(super) erase_end: u32,
     /// What it waits for.
     pub(super) wait: FillWait,
 }
@@ -68,7 +66,7 @@ impl Drive {
         let by_thresholds = self.erases_by_thresholds();
         let before = by_thresholds.then(|| self.pool(group));
         let tail = self.trim_finished(change.zone, written);
-        if self.flash.has_given_back_stale() {
+        if self.flash.mapping_mut().has_given_back_stale() {
             self.erase_waiting(start);
         }
         if by_thresholds && before != Some(self.pool(group)) {
@@ -105,7 +103,6 @@ impl Drive {
             commit_lbas,
             tail,
             groups: 0,
-            erase_end: 0,
             wait: FillWait::Until(start),
         }));
         let number = self.record_background(&Begin {
@@ -132,7 +129,7 @@ impl Drive {
             return whole;
         };
         let pages = written.div_ceil(layout.page_lbas());
-        match self.mapping.physical(zone) {
+        match self.flash.mapping().physical(zone) {
             // What goes through the buffer goes over all elements of a line.
             Some(physical) => self.flash.trim(physical, pages, by_line).unwrap_or(whole),
             None => Tail {
@@ -222,17 +219,16 @@ impl Drive {
         let mut left = granularity_lbas;
         while let Some(range) = self.next_of_fill(task, left) {
             left -= range.count;
-            let claim = self.flash.claim(physical, range);
-            let (_, before) = self.flash.totals();
+            let target = Target { physical, range };
+            let before = self.flash.programmed_bytes();
             let (now, token) = (self.now, Owner::Task(task).token());
             let cause = Cause::FinishFill;
             let groups = self
                 .flash
-                .program(now, claim, cause, token, &mut self.events);
-            self.totals.fill_program_bytes += self.flash.totals().1 - before;
+                .program(now, target, cause, token, &mut self.events);
+            self.totals.fill_program_bytes += self.flash.programmed_bytes() - before;
             if let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) {
                 fill.groups += groups;
-                fill.erase_end = fill.erase_end.max(claim.erase_end());
             }
         }
     }

@@ -235,7 +235,7 @@ impl Drive {
         } else {
             self.choose_flash(zone);
         }
-        let physical = self.mapping.map(zone, &mut self.flash);
+        let physical = self.flash.map(zone);
         if self.flash.elements().is_some() && self.flash.stale_blocks(physical) > 0 {
             // Not enough elements were free.
             self.promise(physical, at);
@@ -378,33 +378,6 @@ impl Drive {
         }
     }
 
-    /// Erasures under way when power is lost: physical zones and the first block
-    /// of each that has to be erased again.
-    pub(crate) fn rows_under_way(&self) -> Vec<(u32, u32)> {
-        let task = |(_, task): (u32, &Task)| match task {
-            Task::Zone(ZoneErase {
-                what: What::Blocks { physical, blocks },
-                ..
-            }) => Some((*physical, blocks.start)),
-            _ => None,
-        };
-        let running = self.background.tasks.iter().filter_map(task);
-        let groups = self.background.preemptive.iter().flat_map(|of| &of.groups);
-        let promised = groups.flat_map(|of| &of.promised);
-        running
-            .chain(promised.map(|(physical, blocks)| (*physical, blocks.start)))
-            .collect()
-    }
-
-    /// What of a physical zone is to be erased before S2 ends.
-    pub(super) fn promised_blocks(&self, physical: u32) -> impl Iterator<Item = Range<u32>> {
-        let groups = self.background.preemptive.iter().flat_map(|of| &of.groups);
-        let promised = groups.flat_map(|of| &of.promised);
-        promised
-            .filter(move |(of, _)| *of == physical)
-            .map(|(_, blocks)| blocks.clone())
-    }
-
     // ---- states ----------------------------------------------------------
 
     /// Something happened: asks which state a group is in now. S2 begins at `at`.
@@ -443,7 +416,7 @@ impl Drive {
     /// erasure is now S2's.
     fn promise_victim(&mut self, group: u32, at: Nanos) {
         if let Some(physical) = self.victim(group) {
-            self.mapping.prefer(physical);
+            self.flash.mapping_mut().prefer(physical);
             self.promise(physical, at);
         }
     }
@@ -453,7 +426,7 @@ impl Drive {
         let group = self.flash.layout().group_of(physical);
         // All of it may be under way already.
         if self.flash.stale_blocks(physical) > 0 {
-            let blocks = self.flash.take_next(physical, true);
+            let blocks = self.flash.stale_places(physical);
             self.flash.erasure_begins(physical);
             if let Some(of) = self.reset_group(group) {
                 of.promised.push_back((physical, blocks));
@@ -606,11 +579,7 @@ impl Drive {
     /// Erases what a zone has been promised. Returns whether anything was left of it.
     fn erase_promised(&mut self, group: u32, physical: u32, blocks: Range<u32>) -> bool {
         let cause = Cause::WriteErase;
-        if self.flash.elements().is_none() {
-            self.erase_blocks(group, physical, blocks, cause);
-            return true;
-        }
-        if !self.flash.is_left_of(physical, &blocks) {
+        if !self.flash.is_stale_in(physical, &blocks) {
             self.flash.erasure_ends(physical);
             return false;
         }
@@ -618,7 +587,7 @@ impl Drive {
         let (now, token) = (self.now, Owner::Task(task).token());
         let events = &mut self.events;
         self.flash
-            .erase_taken(now, physical, &blocks, token, events);
+            .erase_places(now, physical, &blocks, token, events);
         true
     }
 

@@ -1,6 +1,5 @@
 //! What the drive does with its write buffer.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use zonelab_device::{Lba, Nanos, Op, ZoneId};
@@ -13,7 +12,7 @@ use crate::counterfactual::{Factor, Factors};
 use crate::draw::Draw;
 use crate::drive::{Drive, Owner, Stage};
 use crate::event::Event;
-use crate::flash::{BlockRange, Flash};
+use crate::flash::{BlockRange, Flash, Target};
 use crate::front::transfer;
 
 impl Drive {
@@ -37,7 +36,7 @@ impl Drive {
             Op::Append { .. } => (Lba(request.result), true),
             op => (Lba(op.first_block()), false),
         };
-        let (generation, count) = (request.generation, request.claim.range.count);
+        let (generation, count) = (request.generation, request.target.range.count);
         let zone = self
             .zones
             .zone_of(slba)
@@ -266,7 +265,8 @@ impl Drive {
     /// Programs the blocks of a zone up to `end`.
     fn issue(&mut self, zone: ZoneId, end: u32) {
         let physical = self
-            .mapping
+            .flash
+            .mapping()
             .physical(zone)
             .expect("a zone with blocks has flash");
         let now = self.now;
@@ -286,7 +286,6 @@ impl Drive {
             released: 0,
             groups: 1,
             has_started: false,
-            erase_end: 0,
             is_fill,
             is_orphan: false,
             next: NONE,
@@ -402,7 +401,8 @@ impl Drive {
             self.host_in_flight[group] += 1;
         }
         let count = end - first;
-        let claim = self.flash.claim(physical, BlockRange { first, count });
+        let range = BlockRange { first, count };
+        let target = Target { physical, range };
         let (now, token) = (self.now, Owner::Program(slot).token());
         let cause = if is_fill {
             Cause::FinishFill
@@ -413,20 +413,19 @@ impl Drive {
         if self.recorder.is_some() && !self.conventional.is_empty() {
             self.record_program(slot, is_collected);
         }
-        let (_, before) = self.flash.totals();
+        let before = self.flash.programmed_bytes();
         let groups = self
             .flash
-            .program(now, claim, cause, token, &mut self.events);
+            .program(now, target, cause, token, &mut self.events);
         if is_fill {
-            self.totals.fill_program_bytes += self.flash.totals().1 - before;
+            self.totals.fill_program_bytes += self.flash.programmed_bytes() - before;
         }
         if is_collected {
-            self.totals.collect_program_bytes += self.flash.totals().1 - before;
+            self.totals.collect_program_bytes += self.flash.programmed_bytes() - before;
         }
         if let Some(buffer) = &mut self.buffer {
             let program = buffer.programs.at(slot);
             program.groups = groups;
-            program.erase_end = claim.erase_end();
         }
     }
 
@@ -699,7 +698,11 @@ impl Drive {
     /// How many blocks of each zone a loss of power leaves, for those that lose
     /// any: with protection all that were admitted, else those that are on the
     /// flash, and what is contiguous behind them of programs under way.
-    pub(crate) fn buffered_remains(&self, draw: &mut Draw) -> Vec<(ZoneId, u64)> {
+    pub(crate) fn buffered_remains(
+        &self,
+        unfinished: &[usize],
+        draw: &mut Draw,
+    ) -> Vec<(ZoneId, u64)> {
         let Some(buffer) = &self.buffer else {
             return Vec::new();
         };
@@ -712,7 +715,7 @@ impl Drive {
             let durable = if buffer.is_protected {
                 self.saved_end(zone, blocks)
             } else {
-                self.programmed_prefix(buffer, blocks, draw)
+                self.programmed_prefix((buffer, blocks), unfinished, draw)
             };
             // What a random write area holds is behind the write pointer.
             let written = self.zones.zrwa_end_lbas(zone);
@@ -735,7 +738,12 @@ impl Drive {
         blocks.admitted.max(committed)
     }
 
-    fn programmed_prefix(&self, buffer: &WriteBuffer, blocks: &ZoneBlocks, draw: &mut Draw) -> u32 {
+    fn programmed_prefix(
+        &self,
+        (buffer, blocks): (&WriteBuffer, &ZoneBlocks),
+        unfinished: &[usize],
+        draw: &mut Draw,
+    ) -> u32 {
         let page_lbas = self.flash.layout().page_lbas();
         let mut slot = blocks.first_program;
         while slot != NONE {
@@ -744,8 +752,15 @@ impl Drive {
             if program.groups == 0 {
                 continue;
             }
-            let is_behind = !program.has_started || program.erase_end > 0;
-            if is_behind || self.flash.has_erasures(program.physical) {
+            let range = BlockRange {
+                first: program.first,
+                count: program.end - program.first,
+            };
+            let target = Target {
+                physical: program.physical,
+                range,
+            };
+            if !program.has_started || self.flash.waits_for_erasure(target, unfinished) {
                 return program.first;
             }
             let first_page = program.first / page_lbas;
@@ -779,21 +794,13 @@ impl Drive {
             if started >= end {
                 continue;
             }
-            let physical = self.mapping.physical(zone);
+            let physical = self.flash.mapping().physical(zone);
             let physical = physical.expect("a zone with blocks has flash");
             let range = BlockRange {
                 first: started,
                 count: end - started,
             };
-            // A write hurries erasures when it starts, which these have not.
-            let unerased = match flash.elements() {
-                None => {
-                    let pages = end.div_ceil(flash.layout().page_lbas());
-                    self.blocks_to_issue(physical, flash.layout().blocks_touched(pages))
-                }
-                Some(_) => BTreeSet::new(),
-            };
-            flash.settle(physical, range, unerased);
+            flash.settle(physical, range);
         }
     }
 }

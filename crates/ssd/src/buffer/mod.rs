@@ -179,8 +179,6 @@ struct Program {
     groups: u32,
     /// It has started, and its pages are claimed.
     has_started: bool,
-    /// Blocks before this one are erased before it; 0: none are.
-    erase_end: u32,
     /// Nothing in it comes from the host.
     is_fill: bool,
     /// The zone was reset meanwhile.
@@ -434,14 +432,6 @@ impl WriteBuffer {
             slot = program.next;
         }
         blocks.issued
-    }
-
-    /// Physical zones with blocks that are being erased for a program, and their ends.
-    pub(crate) fn being_erased(&self) -> impl Iterator<Item = (u32, u32)> {
-        let erases = |program: &&Program| program.erase_end > 0 && program.groups > 0;
-        let programs = self.programs.iter().map(|(_, program)| program);
-        let blocks = |program: &Program| (program.physical, program.erase_end);
-        programs.filter(erases).map(blocks)
     }
 }
 

@@ -7,7 +7,7 @@ use super::{Role, Stream};
 use crate::contents::{Data, NotWritten, Unreadable};
 use crate::drive::{Drive, Request, Stage};
 use crate::event::Event;
-use crate::flash::{BlockRange, Claim};
+use crate::flash::{BlockRange, Target};
 use crate::ranges::{self, LbaRange};
 
 impl Drive {
@@ -239,7 +239,7 @@ impl Drive {
     /// the number of groups of flash operations.
     pub(super) fn read_log(&mut self, which: u8, index: u32, place: u32, count: u32) -> u32 {
         let (zone, first) = self.conventional[usize::from(which)].log.position(place);
-        match self.mapping.physical(zone) {
+        match self.flash.mapping().physical(zone) {
             Some(physical) => self.read_flash(index, zone, physical, first..first + count),
             None => 0,
         }
@@ -327,16 +327,12 @@ impl Drive {
             extent.is_ok(),
             "a log writes its zones in order: {extent:?}"
         );
-        let physical = self.mapping.map(zone, &mut self.flash);
+        let physical = self.flash.map(zone);
         let range = BlockRange { first, count };
         let op = Op::Write { slba, nlb: count };
         let mut request = Request::internal(nsid, op, role);
         request.generation = self.zones.generation(zone);
-        request.claim = if self.buffer.is_some() {
-            Claim::later(physical, range)
-        } else {
-            self.flash.claim(physical, range)
-        };
+        request.target = Target { physical, range };
         let index = self.insert_internal(request);
         self.issue_write(index);
     }
@@ -369,7 +365,7 @@ impl Drive {
             return self.conclude_conventional(index);
         }
         request.stage = Stage::Completion;
-        let (op, physical) = (request.op, request.claim.physical);
+        let (op, physical) = (request.op, request.target.physical);
         if let Op::Write { .. } = op {
             self.host_io_done(self.flash.layout().group_of(physical));
         }

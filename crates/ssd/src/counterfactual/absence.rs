@@ -108,10 +108,10 @@ impl Drive {
         let own = self.absence.as_ref().and_then(|absence| absence.own);
         let is_own = own.is_some_and(|own| {
             self.requests.iter().any(|(index, request)| {
-                let range = request.claim.range;
+                let range = request.target.range;
                 let overlaps = range.first < end && first < range.first + range.count;
                 let is_whose = index == own || matches!(request.role, Role::Part(of) if of == own);
-                is_whose && overlaps && request.claim.physical == physical
+                is_whose && overlaps && request.target.physical == physical
             })
         });
         self.mark(Owner::Program(slot), is_collection, is_own);

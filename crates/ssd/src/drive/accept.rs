@@ -6,7 +6,7 @@ use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 
 use super::Drive;
 use crate::contents::{Data, NotWritten};
-use crate::flash::{BlockRange, Claim};
+use crate::flash::{BlockRange, Target};
 use crate::ranges::{self, LbaRange};
 use crate::zones::{Extent, Zones};
 
@@ -239,19 +239,13 @@ impl Drive {
             count: nlb,
         };
         let generation = self.zones.generation(zone);
-        let is_behind =
-            !self.copies.is_empty() && self.copies.join_behind(zone, generation, request);
-        let claim = if self.buffer.is_some() || is_behind {
-            // Whole units claim their flash when they leave the buffer, and
-            // what waits for a copy when it is its turn.
-            Claim::later(physical, range)
-        } else {
-            self.flash.claim(physical, range)
-        };
+        if !self.copies.is_empty() {
+            self.copies.join_behind(zone, generation, request);
+        }
         let lba_bytes = u64::from(self.config.lba_bytes);
         self.totals.host_write_bytes += u64::from(nlb) * lba_bytes;
         let request = self.requests.at(request);
-        request.claim = claim;
+        request.target = Target { physical, range };
         request.generation = generation;
         let fetched = self.front.fetch(processed, fetched_bytes);
         self.in_zone_order(zone, fetched)

@@ -11,7 +11,7 @@ impl Drive {
     /// The command is processed `at` that time; returns when it goes on.
     #[inline]
     pub(crate) fn map_zone(&mut self, zone: ZoneId, at: Nanos) -> (u32, Nanos) {
-        match self.mapping.physical(zone) {
+        match self.flash.mapping().physical(zone) {
             Some(physical) => (physical, at),
             None => self.allocate_zone(zone, at),
         }
@@ -23,13 +23,9 @@ impl Drive {
             true => self.allocate_by_thresholds(zone, at),
             false => {
                 self.choose_flash(zone);
-                self.mapping.map(zone, &mut self.flash)
+                self.flash.map(zone)
             }
         };
-        // What another zone had accepted for that flash comes first, and its erasure.
-        if let Some(last) = self.flash_starts.get(physical as usize) {
-            let _ = self.in_zone_order(zone, *last);
-        }
         let time_ns = self.config.allocation.time_ns;
         if time_ns == Nanos::ZERO || self.prepared.as_mut().is_some_and(|pool| pool.take()) {
             return (physical, at);

@@ -150,7 +150,7 @@ impl Drive {
             .precondition_full(zones.clone())
             .expect("all of them were seen to be on the drive and empty");
         for zone in zones {
-            let physical = self.mapping.map(ZoneId(zone), &mut self.flash);
+            let physical = self.flash.map(ZoneId(zone));
             self.hurry_erasure(physical);
             let pages = self.flash.layout().zone_pages();
             self.flash.precondition(physical, pages);

@@ -23,7 +23,6 @@ impl Drive {
             info: self.info.clone(),
             now: self.now,
             zones,
-            mapping: self.mapping.clone(),
             prepared: self.prepared,
             flash,
             front: self.front.clone(),
@@ -40,7 +39,6 @@ impl Drive {
             totals: self.totals,
             host_in_flight: self.host_in_flight.clone(),
             zone_starts: self.zone_starts.clone(),
-            flash_starts: self.flash_starts.clone(),
             ready_at: self.ready_at,
             // What has completed is the host of this drive's.
             backlog: Vec::new(),

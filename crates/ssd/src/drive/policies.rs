@@ -110,10 +110,10 @@ impl Drive {
             wear: self.flash.wear_of(physical),
             stale_blocks: self.flash.stale_blocks(physical),
         };
-        let mut candidates: Vec<_> = self.mapping.free(group).map(info).collect();
+        let mut candidates: Vec<_> = self.flash.mapping().free(group).map(info).collect();
         let is_free = !candidates.is_empty();
         if !is_free {
-            candidates.extend(self.mapping.invalid(group).map(info));
+            candidates.extend(self.flash.mapping().invalid(group).map(info));
         }
         if candidates.is_empty() {
             return Ok(());
@@ -130,10 +130,7 @@ impl Drive {
             let question = "the physical zone of a zone";
             return Err(answer(policy, question, chosen.to_string(), valid));
         };
-        match is_free {
-            true => self.mapping.prefer_free(chosen.physical),
-            false => self.mapping.prefer(chosen.physical),
-        }
+        self.flash.mapping_mut().prefer(chosen.physical);
         Ok(())
     }
 
@@ -164,7 +161,7 @@ impl Drive {
         if let Err((given, valid)) = check_elements(&request, &chosen) {
             return Err(answer(policy, "the elements of a zone", given, valid));
         }
-        self.flash.choose_elements(group, chosen);
+        self.flash.mapping_mut().choose_elements(group, chosen);
         Ok(())
     }
 }

@@ -40,9 +40,7 @@ impl Drive {
                             return self.line_goes_on(index);
                         }
                         // What its zone stood on may be another's by now.
-                        let is_void = self.flash.elements().is_some()
-                            && self.buffer.is_none()
-                            && self.was_reset_since(index);
+                        let is_void = self.buffer.is_none() && self.was_reset_since(index);
                         if !is_void {
                             return self.issue_write(index);
                         }
@@ -101,27 +99,20 @@ impl Drive {
 
     #[inline]
     fn start_write(&mut self, index: u32) {
-        let mut claim = self.requests.at(index).claim;
-        if claim.is_later() {
-            claim = self.flash.claim(claim.physical, claim.range);
-            self.requests.at(index).claim = claim;
-        }
-        // An erasure for a reset that came after it comes behind it.
-        if self.flash.is_being_erased(claim.physical) && !self.was_reset_since(index) {
-            self.hurry_erasure(claim.physical);
-        }
-        let group = self.flash.layout().group_of(claim.physical) as usize;
+        let target = self.requests.at(index).target;
+        self.hurry_erasure(target.physical);
+        let group = self.flash.layout().group_of(target.physical) as usize;
         self.host_in_flight[group] += 1;
         let token = Owner::Request(index).token();
         let cause = Cause::HostWrite;
-        let (_, before) = self.flash.totals();
+        let before = self.flash.programmed_bytes();
         let groups = self
             .flash
-            .program(self.now, claim, cause, token, &mut self.events);
+            .program(self.now, target, cause, token, &mut self.events);
         let request = self.requests.at(index);
         request.pending = groups;
         if let Role::Collection(_) = request.role {
-            self.totals.collect_program_bytes += self.flash.totals().1 - before;
+            self.totals.collect_program_bytes += self.flash.programmed_bytes() - before;
         }
     }
 
@@ -152,7 +143,7 @@ impl Drive {
             let piece_end = end.min(start + size);
             let readable_end = piece_end.min(written_end);
             if at < readable_end
-                && let Some(physical) = self.mapping.physical(zone)
+                && let Some(physical) = self.flash.mapping().physical(zone)
             {
                 let range = (at - start) as u32..(readable_end - start) as u32;
                 groups += self.read_flash(index, zone, physical, range);
@@ -209,7 +200,7 @@ impl Drive {
             return self.conventional_flash_done(index);
         }
         request.stage = Stage::Completion;
-        let (op, physical) = (request.op, request.claim.physical);
+        let (op, physical) = (request.op, request.target.physical);
         let mut bytes = 0;
         match op {
             Op::Read { slba, nlb } => {

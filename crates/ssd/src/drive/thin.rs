@@ -40,7 +40,7 @@ impl Drive {
         processed: Nanos,
     ) -> Result<Nanos, Status> {
         let zone = opened_by(&op).and_then(|slba| self.zones.zone_of(slba));
-        let Some(zone) = zone.filter(|zone| self.mapping.physical(*zone).is_none()) else {
+        let Some(zone) = zone.filter(|zone| self.flash.mapping().physical(*zone).is_none()) else {
             return self.accept_backed(nsid, op, request, processed);
         };
         let is_short = self.flash.zones_left(zone) == 0;
@@ -95,7 +95,7 @@ impl Drive {
         let mut needed = vec![0; groups as usize];
         zones.map(ZoneId).find(|zone| {
             let needed = &mut needed[(zone.0 % groups) as usize];
-            *needed += u32::from(self.mapping.physical(*zone).is_none());
+            *needed += u32::from(self.flash.mapping().physical(*zone).is_none());
             *needed > self.flash.zones_left(*zone)
         })
     }

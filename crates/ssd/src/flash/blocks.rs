@@ -1,100 +1,305 @@
-//! What was asked of each block, for those who ask.
+//! What the erase blocks of a drive are: the one place where that is known.
+//!
+//! ```text
+//!            program                reset
+//! Erased ------------> Programmed --------> Stale
+//!    ^                     ^                  |
+//!    | over                | program          | erasure submitted
+//!    +------- Erasing -----+ <----------------+
+//! ```
+//!
+//! States follow the order in which operations are submitted to the flash, since a
+//! unit does the programs and erasures of a block in that order ([`crate::media`]).
+//! So a block may be programmed while its erasure is not over. Which erasures are not
+//! over is known by the groups of operations that they are part of; it matters when
+//! power is lost.
+//!
+//! Whoever gets to a stale block first erases it: a reset, a write or the background.
+//! The designs decide when; none of them keeps a record of blocks of its own.
 
-use super::{BlockRange, Flash};
-use crate::drive::Drive;
+use crate::slab::Slab;
 
-/// Something that happened to blocks, which count over the drive as in
-/// [`Flash::erase_counts`].
+/// What a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlockEvent {
-    /// Logical blocks of a page are to be programmed.
-    Program {
-        /// The block.
-        block: usize,
-        /// The page of the block.
-        page: u32,
-        /// The first logical block, counted from the start of the page.
-        first: u32,
-        /// The one behind the last.
-        end: u32,
-    },
-    /// A block is to be erased.
-    Erase {
-        /// The block.
-        block: usize,
-    },
-    /// What came since the last of these was handed to the flash as one group. A
-    /// unit programs and erases in the order of submission (see [`crate::media`]),
-    /// so that what happens to one block happens in the order of its events.
-    Submitted {
-        /// Of the group. Several that are under way can have the same.
-        token: u32,
-    },
-    /// What came since was done at once: no time passes while the power goes, or in
-    /// a preconditioning.
-    AtOnce,
-    /// A group has ended.
-    Done {
-        /// Of the group.
-        token: u32,
-    },
-    /// Power was lost. Groups that have not ended never do.
-    PowerLoss,
+#[repr(u8)]
+pub enum BlockState {
+    /// It can be programmed.
+    Erased = 0,
+    /// Pages of it have been programmed.
+    Programmed = 1,
+    /// What it holds is of no use, and it has to be erased before it is programmed.
+    Stale = 2,
+    /// Its erasure has been submitted and is not over.
+    Erasing = 3,
 }
 
-impl Drive {
-    /// Starts to keep what happens to blocks. There is no bound: this is for tests.
-    pub fn watch_blocks(&mut self) {
-        self.flash.watched = Some(Vec::new());
-    }
+impl BlockState {
+    const ALL: [Self; 4] = [Self::Erased, Self::Programmed, Self::Stale, Self::Erasing];
+}
 
-    /// What happened to blocks since this was asked last, in order.
+/// Bits of a word that hold the state; the others hold the erasures.
+const STATE_BITS: u32 = 2;
+const STATE_MASK: u32 = (1 << STATE_BITS) - 1;
+/// The most erasures that a snapshot may claim for a block: no flash comes near, and
+/// what a drive adds to it stays in range.
+const WEAR_MAX: u32 = 1 << 29;
+/// No entry.
+const NONE: u32 = u32::MAX;
+
+/// State and wear of all blocks of a drive, plane by plane: four bytes each.
+#[derive(Clone, Debug, Default)]
+pub struct Blocks {
+    words: Vec<u32>,
+    /// Erasures of all blocks, those that a loss of power interrupted included.
+    erased_total: u64,
+    /// Blocks whose erasures have been put together and not been submitted.
+    gathered: Vec<usize>,
+    /// Which of `groups` belongs to a token, or `NONE`. Tokens are small numbers.
+    of_token: Vec<u32>,
+    groups: Slab<Group>,
+    /// Lists of blocks that are not in use.
+    spare: Vec<Vec<usize>>,
+}
+
+/// Groups of operations with one token, of which at least one erases.
+#[derive(Clone, Debug)]
+struct Group {
+    /// Those that are not over, counted from the first that erases: which of them ends
+    /// first is not known.
+    unfinished: u32,
+    blocks: Vec<usize>,
+}
+
+impl Blocks {
+    /// `count` erased blocks.
     #[must_use]
-    pub fn take_block_events(&mut self) -> Vec<BlockEvent> {
-        let watched = self.flash.watched.as_mut();
-        watched.map(std::mem::take).unwrap_or_default()
-    }
-}
-
-impl Flash {
-    #[inline]
-    pub(super) fn note(&mut self, event: BlockEvent) {
-        if let Some(watched) = &mut self.watched {
-            watched.push(event);
+    pub fn new(count: usize) -> Self {
+        Self {
+            words: vec![0; count],
+            ..Self::default()
         }
     }
 
-    /// A group of operations has ended.
+    /// Number of blocks.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// The state of a block.
     #[inline]
-    pub(crate) fn group_done(&mut self, token: u32) {
-        self.note(BlockEvent::Done { token });
-        if let Some(under_way) = &mut self.under_way {
-            under_way.done(token);
+    #[must_use]
+    pub fn state(&self, block: usize) -> BlockState {
+        BlockState::ALL[(self.words[block] & STATE_MASK) as usize]
+    }
+
+    /// Whether a block has to be erased before it is programmed.
+    #[inline]
+    #[must_use]
+    pub fn is_stale(&self, block: usize) -> bool {
+        self.state(block) == BlockState::Stale
+    }
+
+    /// How often a block has been erased. An erasure counts from its submission.
+    #[inline]
+    #[must_use]
+    pub fn wear(&self, block: usize) -> u32 {
+        self.words[block] >> STATE_BITS
+    }
+
+    /// The wear of all blocks, in their order.
+    pub fn wears(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+        self.words.iter().map(|word| word >> STATE_BITS)
+    }
+
+    /// Erasures of all blocks since the drive was made.
+    #[must_use]
+    pub fn erased_total(&self) -> u64 {
+        self.erased_total
+    }
+
+    #[inline]
+    fn set(&mut self, block: usize, state: BlockState) {
+        let word = &mut self.words[block];
+        *word = *word & !STATE_MASK | state as u32;
+    }
+
+    /// A program of a page of the block is submitted.
+    #[inline]
+    pub(super) fn program(&mut self, block: usize) {
+        assert!(
+            !self.is_stale(block),
+            "block {block} is erased before it is programmed"
+        );
+        self.set(block, BlockState::Programmed);
+    }
+
+    /// What the block holds is of no use any more.
+    pub(crate) fn make_stale(&mut self, block: usize) {
+        self.set(block, BlockState::Stale);
+    }
+
+    /// Puts the erasure of a block together with those that are submitted next.
+    pub(crate) fn erase(&mut self, block: usize) {
+        assert!(self.is_stale(block), "only stale blocks are erased");
+        self.words[block] += 1 << STATE_BITS;
+        self.set(block, BlockState::Erasing);
+        self.erased_total += 1;
+        self.gathered.push(block);
+    }
+
+    /// What was put together takes no time, and is over.
+    pub(super) fn at_once(&mut self) {
+        for block in std::mem::take(&mut self.gathered) {
+            self.is_over(block);
         }
     }
 
-    /// The pages of `range` are to be programmed.
+    /// What was put together is submitted as one group.
     #[inline]
-    pub(super) fn note_programs(&mut self, physical: u32, range: BlockRange) {
-        if self.watched.is_some() {
-            self.note_pages(physical, range);
+    pub(super) fn submitted(&mut self, token: u32) {
+        if !self.gathered.is_empty() || !self.groups.is_empty() {
+            self.submitted_beside_erasures(token);
         }
     }
 
     #[cold]
-    fn note_pages(&mut self, physical: u32, range: BlockRange) {
-        let (width, lbas) = (self.layout.width(), self.layout.page_lbas());
-        let end = range.first + range.count;
-        for number in self.layout.page_of(range.first)..=self.layout.page_of(end - 1) {
-            let line = number / width;
-            let block = self.block_of_page(physical, number);
-            let start = number * lbas;
-            self.note(BlockEvent::Program {
-                block: block.expect("there is flash for what is programmed"),
-                page: line % self.pages_per_block,
-                first: range.first.max(start) - start,
-                end: end.min(start + lbas) - start,
+    fn submitted_beside_erasures(&mut self, token: u32) {
+        let known = self.of_token.get(token as usize).copied();
+        if let Some(group) = known.filter(|group| *group != NONE) {
+            let group = self.groups.at(group);
+            group.unfinished += 1;
+            group.blocks.append(&mut self.gathered);
+        } else if !self.gathered.is_empty() {
+            let spare = self.spare.pop().unwrap_or_default();
+            let blocks = std::mem::replace(&mut self.gathered, spare);
+            let group = self.groups.insert(Group {
+                unfinished: 1,
+                blocks,
             });
+            let at = token as usize;
+            if self.of_token.len() <= at {
+                self.of_token.resize(at + 1, NONE);
+            }
+            self.of_token[at] = group;
+        }
+    }
+
+    /// A group is over.
+    #[inline]
+    pub(super) fn done(&mut self, token: u32) {
+        if !self.groups.is_empty() {
+            self.done_beside_erasures(token);
+        }
+    }
+
+    #[cold]
+    fn done_beside_erasures(&mut self, token: u32) {
+        let Some(of_token) = self.of_token.get_mut(token as usize) else {
+            return;
+        };
+        let group = *of_token;
+        if group == NONE {
+            return;
+        }
+        let of = self.groups.at(group);
+        of.unfinished -= 1;
+        if of.unfinished > 0 {
+            return;
+        }
+        *of_token = NONE;
+        let mut blocks = self.groups.remove(group).blocks;
+        for block in blocks.drain(..) {
+            self.is_over(block);
+        }
+        self.spare.push(blocks);
+    }
+
+    /// The erasure of a block is over. It may have been programmed, or have become
+    /// stale again, since it was submitted.
+    fn is_over(&mut self, block: usize) {
+        if self.state(block) == BlockState::Erasing {
+            self.set(block, BlockState::Erased);
+        }
+    }
+
+    /// Blocks whose erasures are not over, in no order.
+    pub(crate) fn unfinished(&self) -> impl Iterator<Item = usize> + '_ {
+        let groups = self.groups.iter();
+        groups.flat_map(|(_, group)| group.blocks.iter().copied())
+    }
+
+    /// Power is lost: what runs is gone. Returns the blocks whose erasures were not
+    /// over, each once, in order.
+    pub(super) fn power_was_lost(&mut self) -> Vec<usize> {
+        debug_assert!(
+            self.gathered.is_empty(),
+            "what is put together is submitted or done at once"
+        );
+        let mut blocks: Vec<usize> = self.unfinished().collect();
+        self.groups = Slab::default();
+        self.of_token.clear();
+        blocks.sort_unstable();
+        blocks.dedup();
+        for &block in &blocks {
+            self.is_over(block);
+        }
+        blocks
+    }
+
+    /// State and wear of all blocks as numbers, and the erasures of all, for a snapshot.
+    /// Erasures that have been submitted count as over.
+    pub(super) fn save(&self) -> (Vec<u32>, u64) {
+        let is_erasing = |word: u32| word & STATE_MASK == BlockState::Erasing as u32;
+        let saved = |&word: &u32| match is_erasing(word) {
+            true => word & !STATE_MASK | BlockState::Erased as u32,
+            false => word,
+        };
+        (self.words.iter().map(saved).collect(), self.erased_total)
+    }
+
+    /// Takes what a snapshot holds, of which nothing is believed.
+    ///
+    /// # Errors
+    /// What is impossible about it; nothing has changed then.
+    pub(super) fn restore(&mut self, words: &[u32], erased_total: u64) -> Result<(), String> {
+        if words.len() != self.words.len() {
+            return Err(format!("{} erase blocks", words.len()));
+        }
+        let is_possible = |word: &u32| {
+            word >> STATE_BITS <= WEAR_MAX && word & STATE_MASK != BlockState::Erasing as u32
+        };
+        if let Some(block) = words.iter().position(|word| !is_possible(word)) {
+            return Err(format!("state of erase block {block}"));
+        }
+        self.words.copy_from_slice(words);
+        self.erased_total = erased_total;
+        Ok(())
+    }
+
+    /// Panics unless what is known of the blocks agrees: the erasures of single blocks
+    /// are those of the drive, and a block is being erased exactly if a group erases it.
+    ///
+    /// # Panics
+    /// As said. It looks at every block.
+    pub fn assert_invariants(&self) {
+        let sum: u64 = self.wears().map(u64::from).sum();
+        assert_eq!(sum, self.erased_total, "erasures of blocks, and of the drive");
+        let mut erasing: Vec<usize> = self.unfinished().collect();
+        erasing.sort_unstable();
+        for block in 0..self.len() {
+            let is_erasing = self.state(block) == BlockState::Erasing;
+            let has_group = erasing.binary_search(&block).is_ok();
+            assert!(
+                !is_erasing || has_group,
+                "the erasure of block {block} is under way and ends some time"
+            );
         }
     }
 }

@@ -219,16 +219,12 @@ impl Flash {
     /// them; `None`: a finish took it away.
     #[must_use]
     pub fn block_of_page(&self, physical: u32, page: u32) -> Option<usize> {
-        let width = self.layout.width();
-        let row = page / width / self.pages_per_block;
+        let row = page / self.pages_per_row;
         let slot = match &self.placements {
             None => self.layout.slot_of_page(page),
             Some(placements) => placements.slot(physical, page),
         };
-        match &self.elements {
-            None => Some(self.layout.block_index(physical, row * width + slot)),
-            Some(elements) => elements.block_index(physical, row, slot),
-        }
+        self.mapping.block(physical, (row, slot), &self.layout)
     }
 
     /// Finds dies for the pages `first..=last` of a physical zone that have none.
@@ -242,7 +238,7 @@ impl Flash {
     }
 
     /// Places of pages, for a snapshot; `None`: the write buffer has placed none.
-    pub(crate) fn save_placements(&self) -> Option<SavedPlacements> {
+    pub(super) fn save_placements(&self) -> Option<SavedPlacements> {
         let saved = self.placements.as_ref()?.save();
         let is_fresh = saved.zones.is_empty() && saved.next.iter().all(|&next| next == 0);
         (!is_fresh).then_some(saved)
@@ -252,7 +248,7 @@ impl Flash {
     ///
     /// # Errors
     /// What is impossible about it. The flash is of no use then.
-    pub(crate) fn restore_placements(&mut self, saved: &SavedPlacements) -> Result<(), String> {
+    pub(super) fn restore_placements(&mut self, saved: &SavedPlacements) -> Result<(), String> {
         match &mut self.placements {
             Some(placements) => placements.restore(saved),
             // A drive with a fixed order reads them in that.

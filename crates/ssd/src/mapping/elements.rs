@@ -23,16 +23,13 @@
 //! ```
 //!
 //! Blocks are erased one by one, by whoever gets to them first: an erasure that
-//! a reset began, or a write to the zone that has the element by then. Whether a
-//! block has to be erased is a flag of the block, so that none is erased twice.
-//!
-//! A write that its zone had accepted before it was reset, and that would start after
-//! that, is not programmed: what the zone stood on may be another's by then. With a
-//! write buffer it is dropped there.
+//! a reset began, or a write to the zone that has the element by then. Which blocks have
+//! to be erased is known by [`Blocks`]; elements count those of theirs.
 
 mod assembly;
 mod erasure;
 mod gathered;
+mod invariants;
 mod power;
 mod saved;
 
@@ -40,6 +37,7 @@ use zonelab_device::ZoneId;
 
 use super::allocator::{Allocator, Availability, ElementId};
 use crate::config::{DriveConfig, EraseWhen, MappingConfig};
+use crate::flash::Blocks;
 use crate::layout::{Divisor, Layout};
 
 pub(crate) use saved::SavedElements;
@@ -61,8 +59,6 @@ pub struct Elements {
     /// ... and the physical zone that a zone stands on and it is part of, or `NONE`.
     owner: Vec<u32>,
     group_elements: u32,
-    /// Blocks of the drive that are to be erased.
-    stale: Vec<bool>,
     /// Planes of each group, in stripe order.
     planes: Vec<u32>,
     units: UnitTable,
@@ -251,11 +247,6 @@ impl Elements {
             erasing: vec![0; elements],
             owner: vec![NONE; elements],
             group_elements,
-            stale: vec![
-                false;
-                config.geometry.planes_total() as usize
-                    * config.geometry.blocks_per_plane as usize
-            ],
             planes: (0..groups)
                 .flat_map(|group| layout.planes_of_group(group))
                 .copied()

@@ -19,7 +19,7 @@
 use std::ops::Range;
 
 use crate::config::Victim;
-use crate::drive::{Drive, Stage};
+use crate::drive::Drive;
 use crate::policy::{ResetEvent, ZoneToErase};
 
 /// Physical zones of a group, or zones for which it has elements.
@@ -53,7 +53,7 @@ impl Drive {
     /// `Z_free` and `Z_invalid` of a group.
     pub(crate) fn pool(&self, group: u32) -> (u32, u32) {
         let Some(elements) = self.flash.elements() else {
-            return self.mapping.pool_of(group);
+            return self.flash.mapping().pool_of(group);
         };
         elements.pool(group, self.current(group))
     }
@@ -125,7 +125,7 @@ impl Drive {
     }
 
     fn left_of_line(&self, physical: u32, whole: bool) -> Option<(u32, Range<u32>)> {
-        let blocks = self.flash.gathered_blocks(physical, whole)?;
+        let blocks = self.flash.elements()?.gathered_blocks(physical, whole, self.flash.blocks())?;
         Some((physical, blocks))
     }
 
@@ -133,7 +133,7 @@ impl Drive {
     fn scatter(&mut self, group: u32) {
         let current = self.reset_group(group).and_then(|of| of.current.take());
         if let Some(physical) = current {
-            self.flash.scatter(physical);
+            self.flash.mapping_mut().scatter(physical);
         }
     }
 
@@ -141,7 +141,7 @@ impl Drive {
     pub(super) fn was_erased(&mut self, group: u32, physical: u32) {
         if self.flash.elements().is_some() {
             let is_line = self.current(group) == Some(physical);
-            if is_line && self.flash.gathered_blocks(physical, false).is_none() {
+            if is_line && self.left_of_line(physical, false).is_none() {
                 self.scatter(group);
             }
             let now = self.now;
@@ -150,7 +150,7 @@ impl Drive {
         // Some of it may be left, or it was allocated and reset meanwhile.
         let is_clean = self.flash.stale_blocks(physical) == 0;
         if is_clean && !self.flash.is_being_erased(physical) {
-            self.mapping.erased(physical);
+            self.flash.mapping_mut().erased(physical);
             let now = self.now;
             self.background.freeing.ends(physical, now);
             self.after(ResetEvent::Erased, group, now);
@@ -193,28 +193,19 @@ impl Drive {
         let current = self.current(group);
         let begun = current.filter(|physical| self.flash.zone_state(*physical).2 > 0)?;
         let is_invalid = self
-            .mapping
+            .flash
+            .mapping()
             .invalid(group)
             .any(|physical| physical == begun);
         is_invalid.then_some(begun)
     }
 
     /// Invalid zones whose erasure can begin, from the one that was reset first: not one
-    /// that is being erased from an earlier reset, and not one that a write from before
-    /// its reset may still get to.
+    /// that is being erased from an earlier reset.
     fn left_to_erase(&self, group: u32) -> impl Iterator<Item = u32> {
-        self.mapping.invalid(group).filter(|physical| {
+        self.flash.mapping().invalid(group).filter(|physical| {
             let waits = self.flash.stale_blocks(*physical) > 0;
-            waits && !self.flash.is_being_erased(*physical) && !self.is_written(*physical)
-        })
-    }
-
-    /// Whether a write that was accepted has not ended on a physical zone.
-    fn is_written(&self, physical: u32) -> bool {
-        self.requests.iter().any(|(_, request)| {
-            let claim = &request.claim;
-            let has_claim = claim.range.count > 0 && claim.physical == physical;
-            has_claim && request.stage != Stage::Completion
+            waits && !self.flash.is_being_erased(*physical)
         })
     }
 }

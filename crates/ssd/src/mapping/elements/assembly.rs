@@ -3,7 +3,7 @@
 
 use zonelab_device::ZoneId;
 
-use super::{Elements, NONE, Physical, Shape, Tail};
+use super::{Blocks, Elements, NONE, Physical, Shape, Tail};
 use crate::layout::Layout;
 use crate::mapping::allocator::{Availability, ElementId};
 use crate::policy::ElementCandidate;
@@ -29,9 +29,8 @@ impl Elements {
     }
 
     /// Gives `zone`, which has none, the elements of least wear. Returns the
-    /// physical zone that they make, and the place behind its last element that
-    /// has to be erased.
-    pub(crate) fn assemble(&mut self, zone: ZoneId, layout: &Layout) -> (u32, u32) {
+    /// physical zone that they make.
+    pub(crate) fn assemble(&mut self, zone: ZoneId, layout: &Layout) -> u32 {
         let group = zone.0 % self.shape.groups;
         let mut chosen = std::mem::take(&mut self.chosen);
         chosen.clear();
@@ -49,7 +48,7 @@ impl Elements {
         allocated.expect("a group has elements for at least as many zones as it has");
         let physical = self.stand(zone, &mut chosen, layout);
         self.chosen = chosen;
-        (physical, self.stale_end(physical))
+        physical
     }
 
     /// What a zone of a group could be assembled of, and how much of it: the LUNs, the
@@ -85,7 +84,7 @@ impl Elements {
         zone: ZoneId,
         (pages, by_line): (u32, bool),
         layout: &Layout,
-    ) -> Option<(u32, u32)> {
+    ) -> Option<u32> {
         let group = (zone.0 % self.shape.groups) as usize;
         let counts = self.of_luns(zone, self.kept_places(pages, by_line), layout);
         let mut chosen = std::mem::take(&mut self.chosen);
@@ -93,8 +92,7 @@ impl Elements {
         let allocated = self.allocators[group].allocate_counts(&counts, &mut chosen);
         let physical = allocated.map(|()| self.stand(zone, &mut chosen, layout));
         self.chosen = chosen;
-        let physical = physical.ok()?;
-        Some((physical, self.stale_end(physical)))
+        physical.ok()
     }
 
     /// How many of the first `places` elements of a zone are on each LUN; where LUNs
@@ -231,7 +229,12 @@ impl Elements {
     /// Takes those elements of a zone away from it that its first `pages` pages do
     /// not touch: they can be given to others. If it is `by_line`, those beside
     /// the last that is touched stay. Returns what is left.
-    pub(crate) fn trim(&mut self, physical: u32, pages: u32, by_line: bool) -> Tail {
+    pub(crate) fn trim(
+        &mut self,
+        physical: u32,
+        (pages, by_line): (u32, bool),
+        blocks: &mut Blocks,
+    ) -> Tail {
         let Shape {
             line_elements,
             width,
@@ -239,7 +242,7 @@ impl Elements {
         } = self.shape;
         let kept = self.kept_places(pages, by_line);
         for place in kept..self.shape.places {
-            self.let_go(physical, place);
+            self.let_go(physical, place, blocks);
             let is_waiting = |of: usize| self.stale_left[of] > 0 && self.erasing[of] == 0;
             let is_waiting = self.at(physical, place).is_some_and(is_waiting);
             self.has_given_back_stale |= is_waiting;
@@ -281,19 +284,19 @@ impl Elements {
     }
 
     /// Its zone leaves a physical zone, whose elements can be given to others.
-    pub(crate) fn release(&mut self, physical: u32) {
+    pub(crate) fn release(&mut self, physical: u32, blocks: &mut Blocks) {
         for place in 0..self.shape.places {
-            self.let_go(physical, place);
+            self.let_go(physical, place, blocks);
         }
         self.physical[physical as usize].zone = NONE;
     }
 
-    fn let_go(&mut self, physical: u32, place: u32) {
+    fn let_go(&mut self, physical: u32, place: u32, blocks: &mut Blocks) {
         if let Some(element) = self.at(physical, place) {
             let (group, id) = self.name(element);
             let is_written = self.allocators[group].availability(id) == Availability::Valid;
             if is_written && self.stale_left[element] == 0 {
-                self.mark_stale(element);
+                self.mark_stale(element, blocks);
             }
             self.allocators[group].release(id);
             self.owner[element] = NONE;

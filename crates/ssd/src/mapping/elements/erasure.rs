@@ -2,24 +2,16 @@
 
 use std::ops::Range;
 
-use super::{Elements, NONE, Shape};
+use super::{Blocks, Elements, NONE, Shape};
 
 impl Elements {
-    /// Whether a block of a physical zone has to be erased.
-    pub(crate) fn is_stale(&self, physical: u32, row: u32, slot: u32) -> bool {
-        self.block(physical, row, slot)
-            .is_some_and(|(_, block)| self.stale[block])
-    }
-
-    /// A block of a physical zone is being erased. Returns which it is, counted
-    /// over the drive; `None`: it had not to be. `wear` is how often each block of the
-    /// drive has been erased before.
+    /// Erases a block of a physical zone, if it is stale and this is the place to do it.
+    /// Returns which it is, counted over the drive.
     pub(crate) fn erase(
         &mut self,
         physical: u32,
-        row: u32,
-        slot: u32,
-        wear: &[u32],
+        (row, slot): (u32, u32),
+        blocks: &mut Blocks,
     ) -> Option<usize> {
         let of = &self.physical[physical as usize];
         if of.zone == NONE && !of.is_erasing {
@@ -31,21 +23,22 @@ impl Elements {
         if is_gathered && self.owner[element] != NONE {
             return None;
         }
-        if !std::mem::take(&mut self.stale[block]) {
+        if !blocks.is_stale(block) {
             return None;
         }
+        blocks.erase(block);
         self.stale_left[element] -= 1;
         if self.stale_left[element] == 0 {
             let (group, id) = self.name(element);
-            let most = self.wear_of(element, wear).max(wear[block] + 1);
+            let most = self.wear_of(element, blocks);
             self.allocators[group].erased_to(id, most);
         }
         Some(block)
     }
 
     /// Erasures of the block of an element that has most of them.
-    pub(super) fn wear_of(&self, element: usize, wear: &[u32]) -> u32 {
-        let most = self.blocks(element).map(|block| wear[block]).max();
+    pub(super) fn wear_of(&self, element: usize, blocks: &Blocks) -> u32 {
+        let most = self.blocks(element).map(|block| blocks.wear(block)).max();
         most.expect("an element has blocks")
     }
 
@@ -70,8 +63,8 @@ impl Elements {
     }
 
     /// Marks the data of a physical zone as old, and, if it is `full`, what has not
-    /// been written, too. Returns the place behind the last element that has to be erased.
-    pub(crate) fn invalidate(&mut self, physical: u32, full: bool) -> u32 {
+    /// been written, too.
+    pub(crate) fn invalidate(&mut self, physical: u32, full: bool, blocks: &mut Blocks) {
         if full {
             self.write_places(physical, 0, self.shape.places);
         }
@@ -80,17 +73,18 @@ impl Elements {
             if let Some(element) = self.at(physical, place)
                 && self.stale_left[element] == 0
             {
-                self.mark_stale(element);
+                self.mark_stale(element, blocks);
             }
         }
-        self.stale_end(physical)
     }
 
-    pub(super) fn mark_stale(&mut self, element: usize) {
+    pub(super) fn mark_stale(&mut self, element: usize, blocks: &mut Blocks) {
         let (planes, n) = self.place_on_planes(element);
         for &plane in &self.planes[planes] {
             let first = self.shape.block(plane, n);
-            self.stale[first..first + self.shape.element_rows as usize].fill(true);
+            for block in first..first + self.shape.element_rows as usize {
+                blocks.make_stale(block);
+            }
         }
         self.stale_left[element] = self.shape.element_blocks;
     }

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::{Elements, NONE, Physical};
+use super::{Blocks, Elements, NONE, Physical};
 
 impl Elements {
     /// How many zones the elements of a group that no zone has are enough for:
@@ -55,13 +55,18 @@ impl Elements {
 
     /// The blocks of gathered elements that are to be erased: those of a row, or
     /// all from it on if `whole`. Elements that zones got are left to those.
-    pub(crate) fn gathered_blocks(&self, physical: u32, whole: bool) -> Option<Range<u32>> {
+    pub(crate) fn gathered_blocks(
+        &self,
+        physical: u32,
+        whole: bool,
+        blocks: &Blocks,
+    ) -> Option<Range<u32>> {
         let width = self.shape.width;
         let is_left = |row: &u32| {
             (0..width).any(|slot| {
                 self.block(physical, *row, slot)
                     .is_some_and(|(element, block)| {
-                        self.owner[element] == NONE && self.stale[block]
+                        self.owner[element] == NONE && blocks.is_stale(block)
                     })
             })
         };

@@ -2,25 +2,17 @@
 
 use zonelab_device::ZoneId;
 
-use super::{Elements, NONE, Physical};
+use super::{Blocks, Elements, NONE, Physical};
 use crate::mapping::allocator::Availability;
 
 impl Elements {
-    /// Whether erasures that resets began have elements of a physical zone.
-    pub(crate) fn has_erasures(&self, physical: u32) -> bool {
-        (0..self.shape.places)
-            .filter_map(|place| self.at(physical, place))
-            .any(|element| self.erasing[element] > 0)
-    }
-
     /// Power was lost while these blocks, counted over the drive, were being erased, and
     /// of each zone that has elements the first `kept_pages` pages hold data: blocks of
-    /// other elements have to be erased again. `wear` is how often each block of the drive
-    /// has been erased; an erasure counts when it begins.
+    /// other elements have to be erased again.
     pub(crate) fn power_was_lost(
         &mut self,
         interrupted: &[usize],
-        wear: &[u32],
+        blocks: &mut Blocks,
         kept_pages: impl Fn(ZoneId) -> u32,
     ) {
         self.erasing.fill(0);
@@ -44,11 +36,12 @@ impl Elements {
             if self.allocators[group].availability(id) == Availability::Valid {
                 // Its zone has been written there: something may have been programmed on
                 // the blocks whose erasure was over.
-                self.mark_stale(element);
-            } else if !std::mem::replace(&mut self.stale[block], true) {
+                self.mark_stale(element, blocks);
+            } else if !blocks.is_stale(block) {
+                blocks.make_stale(block);
                 self.stale_left[element] += 1;
             }
-            let most = self.wear_of(element, wear);
+            let most = self.wear_of(element, blocks);
             self.allocators[group].stale_again(id, most);
         }
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use zonelab_device::ZoneId;
 
-use super::{Elements, NONE, Physical};
+use super::{Blocks, Elements, NONE, Physical};
 use crate::layout::Layout;
 use crate::mapping::allocator::{Allocator, Availability, ElementId, SavedAllocator};
 
@@ -17,34 +17,7 @@ pub(crate) struct SavedElements {
 }
 
 impl Elements {
-    /// Erases what is to be erased in all elements of which a part has been, or
-    /// that zones write to: nothing is half done in what is kept. `wear` is how often
-    /// each block of the drive has been erased. Returns the number of blocks.
-    pub(crate) fn complete(&mut self, wear: &mut [u32]) -> u64 {
-        let mut erased = 0;
-        for element in 0..self.stale_left.len() {
-            let left = self.stale_left[element];
-            let (group, id) = self.name(element);
-            let is_written = self.owner[element] != NONE
-                && self.allocators[group].availability(id) == Availability::Valid;
-            if left == 0 || (left == self.shape.element_blocks && !is_written) {
-                continue;
-            }
-            let blocks: Vec<usize> = self.blocks(element).collect();
-            for block in blocks {
-                if std::mem::take(&mut self.stale[block]) {
-                    wear[block] += 1;
-                    erased += 1;
-                }
-            }
-            self.stale_left[element] = 0;
-            let most = self.wear_of(element, wear);
-            self.allocators[group].erased_to(id, most);
-        }
-        erased
-    }
-
-    /// Everything that a snapshot keeps, of elements that are [`Self::complete`].
+    /// Everything that a snapshot keeps.
     pub(crate) fn save(&self) -> SavedElements {
         let mut zones = vec![Vec::new(); self.zones as usize];
         for (physical, of) in (0..).zip(&self.physical) {
@@ -74,7 +47,7 @@ impl Elements {
 
     /// Puts into fresh elements what a snapshot kept, of which nothing is
     /// believed. Zones that have elements stand on the physical zone of their
-    /// number. `wear` is how often each block of the drive has been erased.
+    /// number. `blocks` have been restored.
     ///
     /// # Errors
     /// What is impossible about it. The elements are of no use then.
@@ -82,7 +55,7 @@ impl Elements {
         &mut self,
         saved: &SavedElements,
         layout: &Layout,
-        wear: &[u32],
+        blocks: &Blocks,
     ) -> Result<(), String> {
         let (groups, zones) = (saved.allocators.len(), saved.zones.len());
         if groups != self.allocators.len() || zones != self.zones as usize {
@@ -109,12 +82,15 @@ impl Elements {
             if of.availability(id).is_available() != (self.owner[element] == NONE) {
                 return Err(format!("state of storage element {}", id.0));
             }
-            if self.wear_of(element, wear) != of.wear(id) {
+            let stale = self.blocks(element).filter(|block| blocks.is_stale(*block));
+            let stale_left = u32::try_from(stale.count()).expect("blocks of an element are few");
+            let wear = self.wear_of(element, blocks);
+            // Of one that has been erased in part, the rest is to follow.
+            let knows = of.wear(id) == wear || (stale_left > 0 && of.wear(id) < wear);
+            if !knows || of.is_stale(id) != (stale_left > 0) {
                 return Err(format!("wear of storage element {}", id.0));
             }
-            if of.is_stale(id) {
-                self.mark_stale(element);
-            }
+            self.stale_left[element] = stale_left;
         }
         Ok(())
     }
@@ -149,9 +125,9 @@ impl Elements {
                 return Err(impossible());
             }
             let element = group * self.group_elements as usize + id as usize;
-            let (state, is_stale) = (of.availability(ElementId(id)), of.is_stale(ElementId(id)));
+            let state = of.availability(ElementId(id));
             let is_next = match state {
-                Availability::Valid => before == Availability::Valid && !is_stale,
+                Availability::Valid => before == Availability::Valid,
                 Availability::Allocated => before != Availability::Free,
                 Availability::Free | Availability::Invalid => false,
             };

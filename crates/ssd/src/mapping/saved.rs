@@ -1,0 +1,125 @@
+//! The mapping in snapshots and checkpoints.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use super::elements::{Elements, SavedElements};
+use super::fixed::Pool;
+use super::{Mapping, NONE, Places};
+use crate::config::DriveConfig;
+use crate::flash::Blocks;
+use crate::layout::Layout;
+
+/// What [`Mapping`] knows, as data.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SavedMapping {
+    /// By zone; `u32::MAX`: none. Elements say for themselves which zone has them.
+    physical: Vec<u32>,
+    /// Lists by group; none unless the mapping is lazy.
+    free: Vec<Vec<u32>>,
+    invalid: Vec<Vec<u32>>,
+    elements: Option<SavedElements>,
+}
+
+impl Mapping {
+    /// Everything that a snapshot keeps.
+    pub(crate) fn save(&self) -> SavedMapping {
+        let list = |list: &VecDeque<u32>| list.iter().copied().collect();
+        let (free, invalid) = self.pool().map_or_else(Default::default, |pool| {
+            let lists = |lists: &[VecDeque<u32>]| lists.iter().map(list).collect();
+            (lists(&pool.free), lists(&pool.invalid))
+        });
+        let elements = self.elements().map(Elements::save);
+        SavedMapping {
+            physical: match elements {
+                Some(_) => vec![NONE; self.physical.len()],
+                None => self.physical.clone(),
+            },
+            free,
+            invalid,
+            elements,
+        }
+    }
+
+    /// A mapping from data, of which nothing is believed, over blocks that have been
+    /// restored.
+    ///
+    /// # Errors
+    /// What is impossible about it.
+    pub(crate) fn restore(
+        config: &DriveConfig,
+        (layout, blocks): (&Layout, &Blocks),
+        saved: &SavedMapping,
+    ) -> Result<Self, String> {
+        let mut mapping = Self::new(config, layout);
+        if saved.physical.len() != mapping.physical.len() {
+            return Err(format!("a mapping of {} zones", saved.physical.len()));
+        }
+        match (&mut mapping.places, &saved.elements) {
+            (Places::Assembled(elements), Some(saved)) => {
+                elements.restore(saved, layout, blocks)?;
+                for (physical, zone) in elements.mapped() {
+                    mapping.physical[zone.0 as usize] = physical;
+                }
+                return Ok(mapping);
+            }
+            (Places::Fixed(fixed), None) => {
+                fixed.count_stale(layout, blocks);
+                match &mut fixed.pool {
+                    Some(pool) => {
+                        let physical_zones = fixed.stale.len();
+                        *pool = restored_pool(physical_zones, layout.groups(), saved)?;
+                        mapping.physical.clone_from(&saved.physical);
+                    }
+                    None if saved.physical == mapping.physical => {}
+                    None => return Err("a direct mapping that is not direct".to_owned()),
+                }
+            }
+            _ => return Err("storage elements of a drive without, or none".to_owned()),
+        }
+        Ok(mapping)
+    }
+}
+
+/// The lists of physical zones, if each is in exactly one place, and in its group.
+fn restored_pool(
+    physical_zones: usize,
+    groups: u32,
+    saved: &SavedMapping,
+) -> Result<Pool, String> {
+    for lists in [&saved.free, &saved.invalid] {
+        if lists.len() != groups as usize {
+            return Err(format!("lists of free zones of {} groups", lists.len()));
+        }
+    }
+    let mut seen = vec![false; physical_zones];
+    let mut see = |physical: u32, group: u32| match seen.get_mut(physical as usize) {
+        Some(seen) if !*seen && physical % groups == group => {
+            *seen = true;
+            Ok(())
+        }
+        _ => Err(format!("physical zone {physical} in group {group}")),
+    };
+    for (zone, &physical) in (0..).zip(&saved.physical) {
+        if physical != NONE {
+            see(physical, zone % groups)?;
+        }
+    }
+    for lists in [&saved.free, &saved.invalid] {
+        for (group, list) in (0..).zip(lists) {
+            list.iter().try_for_each(|&physical| see(physical, group))?;
+        }
+    }
+    if let Some(lost) = seen.iter().position(|seen| !seen) {
+        return Err(format!("physical zone {lost} is nowhere"));
+    }
+    let lists = |lists: &[Vec<u32>]| {
+        let list = |list: &Vec<u32>| list.iter().copied().collect();
+        lists.iter().map(list).collect()
+    };
+    Ok(Pool {
+        free: lists(&saved.free),
+        invalid: lists(&saved.invalid),
+    })
+}
