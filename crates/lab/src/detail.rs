@@ -86,7 +86,7 @@ impl PointDetail {
     pub fn of(drive: &Drive) -> Self {
         let ledger = drive.flash().media().ledger();
         let mut erasures = BTreeMap::new();
-        for &count in drive.flash().erase_counts() {
+        for count in drive.flash().blocks().wears() {
             *erasures.entry(count).or_default() += 1;
         }
         Self {

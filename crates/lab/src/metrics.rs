@@ -209,7 +209,7 @@ impl Metrics {
         if erased == 0 {
             return;
         }
-        let wear = Wear::of(drive.flash().erase_counts());
+        let wear = Wear::of(&drive.flash().erase_counts());
         let freed = drive.freed();
         let free_after_mean = freed.mean().map(|mean| mean.as_us_f64());
         let free_after_max = (freed.zones > 0).then(|| freed.longest.as_us_f64());

@@ -553,7 +553,7 @@ fn run_reached<R: Reached>(
     }
     let shape = point.shape(config)?;
     let has_faults = point.faults(options.conditions).is_some();
-    let wear = || Some(owner.with_drive(|drive| Wear::of(drive.flash().erase_counts())));
+    let wear = || Some(owner.with_drive(|drive| Wear::of(&drive.flash().erase_counts())));
     let mut rng = point.rng(options.seed);
     let mut measured = PhaseMeasured::default();
     let mut queues = Vec::new();

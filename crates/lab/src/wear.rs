@@ -72,7 +72,7 @@ impl WearMap {
         let per_plane = (drive.config().geometry.blocks_per_plane as usize).max(1);
         Some(match element_lines(drive, per_plane) {
             Some(lines) => Self::fit(WearUnit::Element, &lines),
-            None => Self::fit(WearUnit::Block, &block_lines(counts, per_plane)),
+            None => Self::fit(WearUnit::Block, &block_lines(&counts, per_plane)),
         })
     }
 
@@ -126,7 +126,7 @@ fn block_lines(counts: &[u32], per_plane: usize) -> Vec<Line> {
 /// conventional namespaces: a map of elements would hide them.
 fn element_lines(drive: &Drive, per_plane: usize) -> Option<Vec<Line>> {
     let elements = drive.flash().elements()?;
-    let mut outside = drive.flash().erase_counts().to_vec();
+    let mut outside = drive.flash().erase_counts();
     let mut lines: BTreeMap<(usize, usize), Vec<u32>> = BTreeMap::new();
     for info in elements.all() {
         let mut planes: Option<(usize, usize)> = None;

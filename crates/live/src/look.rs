@@ -39,15 +39,14 @@ pub fn look(visitor: &Visitor<Served>) -> Result<Snapshot, Ended> {
             piece
         })?);
     }
-    let blocks = visitor.call(|present| drive(&present).flash().erase_counts().len())?;
+    let blocks = visitor.call(|present| drive(&present).flash().blocks().len())?;
     let mut erases: Vec<u32> = Vec::with_capacity(blocks);
     for first in (0..blocks).step_by(BLOCKS) {
         // The same buffer goes there and back.
         let mut all = std::mem::take(&mut erases);
         erases = visitor.call(move |present| {
-            let counts = drive(&present).flash().erase_counts();
-            let end = counts.len().min(first + BLOCKS);
-            all.extend_from_slice(counts.get(first..end).unwrap_or_default());
+            let wears = drive(&present).flash().blocks().wears();
+            all.extend(wears.skip(first).take(BLOCKS));
             all
         })?;
     }

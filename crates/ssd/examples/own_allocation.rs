@@ -85,8 +85,8 @@ fn worn_blocks(mut drive: Drive) -> Result<usize, PolicyError> {
     if let Some(error) = drive.policy_error() {
         return Err(error.clone());
     }
-    let counts = drive.flash().erase_counts().iter();
-    Ok(counts.filter(|count| **count > 0).count())
+    let counts = drive.flash().blocks().wears();
+    Ok(counts.filter(|count| *count > 0).count())
 }
 
 /// Blocks ever erased by the built-in rule, and by the one of this file.

@@ -5,6 +5,7 @@ mod blocks;
 mod operations;
 mod placement;
 mod saved;
+mod version_1;
 mod watched;
 mod zones;
 
@@ -25,6 +26,7 @@ pub use blocks::{BlockState, Blocks};
 use operations::duration_ns;
 use placement::Placements;
 pub(crate) use saved::{SavedFlash, TOTAL_MAX};
+pub(crate) use version_1::Version1;
 pub use watched::BlockEvent;
 
 /// How far a physical zone is programmed and erased: limits between which its blocks need

@@ -7,6 +7,7 @@
 //! *Chunk* and *stripe*: a physical zone is assembled at the first write, from
 //! storage elements ([`elements`]) that [`allocator`] chooses.
 
+pub(crate) mod ahead;
 pub mod allocator;
 pub mod elements;
 mod fixed;
@@ -21,6 +22,7 @@ use zonelab_device::ZoneId;
 use crate::config::{DriveConfig, MappingConfig};
 use crate::flash::Blocks;
 use crate::layout::Layout;
+use crate::policy::ElementCandidate;
 use allocator::ElementId;
 use elements::{Elements, Tail};
 use fixed::{Fixed, Pool};
@@ -39,6 +41,18 @@ pub struct Mapping {
     /// Physical zone of each zone, or `NONE`.
     physical: Vec<u32>,
     places: Places,
+    /// Of each group, the physical zone whose erasure ahead of need was begun last.
+    begun: Vec<Option<u32>>,
+}
+
+/// What a zone that has no flash can get.
+#[derive(Clone, Debug)]
+pub(crate) enum Choice {
+    /// One of these physical zones.
+    PhysicalZones(Vec<u32>),
+    /// Some of these elements: of so many LUNs, so many of each, and whether only their
+    /// number in all matters.
+    Elements(Vec<ElementCandidate>, (u32, u32, bool)),
 }
 
 #[derive(Clone, Debug)]
@@ -63,24 +77,22 @@ impl Mapping {
     pub fn new(config: &DriveConfig, layout: &Layout) -> Self {
         let zones = config.zones.count;
         let unmapped = vec![NONE; zones as usize];
-        match Elements::new(config, layout) {
-            Some(elements) => Self {
-                physical: unmapped,
-                places: Places::Assembled(Box::new(elements)),
-            },
-            None => match config.mapping {
-                MappingConfig::Lazy { physical_zones } => {
-                    let pool = Pool::new(physical_zones, layout.groups());
-                    Self {
-                        physical: unmapped,
-                        places: Places::Fixed(Fixed::new(physical_zones, Some(pool))),
-                    }
-                }
-                _ => Self {
-                    physical: (0..zones).collect(),
-                    places: Places::Fixed(Fixed::new(zones, None)),
-                },
-            },
+        let (physical, places) = match (Elements::new(config, layout), config.mapping) {
+            (Some(elements), _) => (unmapped, Places::Assembled(Box::new(elements))),
+            (None, MappingConfig::Lazy { physical_zones }) => {
+                let pool = Pool::new(physical_zones, layout.groups());
+                let fixed = Fixed::new(physical_zones, Some(pool));
+                (unmapped, Places::Fixed(fixed))
+            }
+            (None, _) => (
+                (0..zones).collect(),
+                Places::Fixed(Fixed::new(zones, None)),
+            ),
+        };
+        Self {
+            physical,
+            places,
+            begun: vec![None; layout.groups() as usize],
         }
     }
 
@@ -276,7 +288,7 @@ impl Mapping {
         elements.is_none_or(|elements| elements.has_pages(physical, pages))
     }
 
-    /// Lines of a physical zone that are erased one after another, if it is erased whole.
+    /// Lines of a zone that are erased one after another, if it is erased whole.
     pub(crate) fn lines(&self) -> u32 {
         self.elements().map_or(1, Elements::lines)
     }
@@ -417,6 +429,7 @@ impl Mapping {
         kept_pages: impl Fn(ZoneId) -> u32,
         (layout, blocks): (&Layout, &mut Blocks),
     ) {
+        self.forget_begun();
         match &mut self.places {
             Places::Assembled(elements) => {
                 elements.power_was_lost(interrupted, blocks, kept_pages);
@@ -456,29 +469,49 @@ impl Mapping {
         elements.is_some_and(Elements::has_given_back_stale)
     }
 
-    /// Physical zones with stale blocks that no zone has. Elements that no zone has are
-    /// put on some.
-    pub(crate) fn waiting_for_erasure(&mut self) -> Vec<u32> {
+    /// Physical zones with stale blocks and nothing that is programmed. Elements that no
+    /// zone has are put on some.
+    pub(crate) fn waiting_for_erasure(&mut self, is_programmed: impl Fn(u32) -> bool) -> Vec<u32> {
         match &mut self.places {
             Places::Fixed(fixed) => (0..fixed.physical_zones())
-                .filter(|&physical| fixed.stale(physical) > 0)
+                .filter(|&physical| fixed.stale(physical) > 0 && !is_programmed(physical))
                 .collect(),
             Places::Assembled(elements) => elements.collect_stale(),
         }
     }
 
-    // ---- erasure ahead of need -------------------------------------------
-
-    /// Free and invalid zones of a group: those that a zone could get without an erasure,
-    /// and those more that it could get after one. `current` is the physical zone that
-    /// was erased last.
-    #[must_use]
-    pub(crate) fn counts(&self, group: u32, current: Option<u32>) -> (u32, u32) {
+    /// The physical zones in the order in which a snapshot has them.
+    pub(crate) fn saved_order(&self) -> Vec<Option<u32>> {
         match &self.places {
-            Places::Fixed(_) => self.pool_of(group),
-            Places::Assembled(elements) => elements.pool(group, current),
+            Places::Fixed(fixed) => (0..fixed.physical_zones()).map(Some).collect(),
+            Places::Assembled(elements) => {
+                let mut order = vec![None; elements.fresh_physical_zones() as usize];
+                for (physical, zone) in elements.mapped() {
+                    order[zone.0 as usize] = Some(physical);
+                }
+                order
+            }
         }
     }
+
+    /// What a zone of a group can get that has no flash.
+    pub(crate) fn choice(&self, group: u32) -> Choice {
+        match &self.places {
+            Places::Fixed(_) => {
+                let free: Vec<u32> = self.free(group).collect();
+                Choice::PhysicalZones(match free.is_empty() {
+                    true => self.invalid_zones(group),
+                    false => free,
+                })
+            }
+            Places::Assembled(elements) => {
+                let (candidates, needed) = elements.candidates(group);
+                Choice::Elements(candidates, needed)
+            }
+        }
+    }
+
+    // ---- lists of physical zones -----------------------------------------
 
     /// An invalid physical zone has been erased: it is free, unless a zone
     /// took it in the meantime.
@@ -520,19 +553,6 @@ impl Mapping {
     pub(crate) fn choose_elements(&mut self, group: u32, chosen: Vec<ElementId>) {
         if let Some(elements) = self.elements_mut() {
             elements.choose(group, chosen);
-        }
-    }
-
-    /// Elements of a group that are to be erased next, on a physical zone of their
-    /// own; `None`: there are none.
-    pub(crate) fn gather(&mut self, group: u32) -> Option<u32> {
-        self.elements_mut()?.gather(group)
-    }
-
-    /// Gathered elements are erased, or are not to be erased any more.
-    pub(crate) fn scatter(&mut self, physical: u32) {
-        if let Some(elements) = self.elements_mut() {
-            elements.scatter(physical);
         }
     }
 

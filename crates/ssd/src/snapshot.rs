@@ -9,7 +9,8 @@
 //!
 //! The format: `ZONELAB`, a zero byte, then little-endian version (4 bytes),
 //! length of the body (8 bytes) and its CRC-32C (4 bytes), then the body in
-//! postcard. Every value is checked before a drive is made of it.
+//! postcard. Every value is checked before a drive is made of it. Version 1 is read, and
+//! written no more.
 //!
 //! ```
 //! use zonelab_device::Nanos;
@@ -24,6 +25,9 @@
 //! assert_eq!(same.zones().active_count(), drive.zones().active_count());
 //! ```
 
+mod version_1;
+
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use zonelab_device::{Nanos, ZoneId};
 
@@ -73,7 +77,7 @@ pub enum SnapshotError {
     #[error("this is no snapshot of a drive")]
     Foreign,
     /// A snapshot of another version of zonelab.
-    #[error("the snapshot has format {found}; this version of zonelab reads format {VERSION}")]
+    #[error("the snapshot has format {found}; this version of zonelab reads formats 1 to {VERSION}")]
     Version {
         /// Its format.
         found: u32,
@@ -172,8 +176,7 @@ pub fn save(drive: &Drive) -> Result<Vec<u8>, SnapshotError> {
 /// # Errors
 /// All but [`SnapshotError::Busy`] and [`SnapshotError::Outside`]; nothing is loaded then.
 pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotError> {
-    let body = read(bytes)?;
-    check_shape(&body.shape, config)?;
+    let body = read(bytes, config)?;
     let impossible = |what| SnapshotError::Impossible { what };
     let mut drive = Drive::new(config);
     let count = config.zones.count;
@@ -229,8 +232,8 @@ fn restore_logs(drive: &mut Drive, logs: Vec<SavedLog>) -> Result<(), SnapshotEr
     Ok(())
 }
 
-/// The body, if the bytes are a whole snapshot.
-fn read(bytes: &[u8]) -> Result<Body, SnapshotError> {
+/// The body, if the bytes are a whole snapshot of a drive of `config`.
+fn read(bytes: &[u8], config: &DriveConfig) -> Result<Body, SnapshotError> {
     let Some((header, body)) = bytes.split_at_checked(HEADER_BYTES) else {
         return Err(
             if MAGIC.starts_with(&bytes[..bytes.len().min(8)]) && !bytes.is_empty() {
@@ -249,7 +252,7 @@ fn read(bytes: &[u8]) -> Result<Body, SnapshotError> {
     let word = |at: usize| {
         u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
     };
-    if word(8) != VERSION {
+    if !(1..=VERSION).contains(&word(8)) {
         return Err(SnapshotError::Version { found: word(8) });
     }
     let length = u64::from(word(12)) | u64::from(word(16)) << 32;
@@ -262,16 +265,23 @@ fn read(bytes: &[u8]) -> Result<Body, SnapshotError> {
     if crc32c::crc32c(body) != word(20) {
         return Err(SnapshotError::Checksum);
     }
-    match postcard::take_from_bytes(body) {
-        Ok((body, [])) => Ok(body),
-        Ok((_, rest)) => Err(SnapshotError::Impossible {
-            what: format!("{} bytes behind its end", rest.len()),
-        }),
+    let body = match word(8) {
+        1 => version_1::read(body, config)?,
+        _ => take_all(body)?,
+    };
+    check_shape(&body.shape, config)?;
+    Ok(body)
+}
+
+/// A value from all of some bytes.
+fn take_all<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, SnapshotError> {
+    let what = match postcard::take_from_bytes(bytes) {
+        Ok((value, [])) => return Ok(value),
+        Ok((_, rest)) => format!("{} bytes behind its end", rest.len()),
         // What postcard cannot read is nothing that a drive saved.
-        Err(error) => Err(SnapshotError::Impossible {
-            what: error.to_string(),
-        }),
-    }
+        Err(error) => error.to_string(),
+    };
+    Err(SnapshotError::Impossible { what })
 }
 
 /// What the state of a drive depends on: keys and values. Times, costs and policies are

@@ -19,7 +19,7 @@ use crate::account::Totals;
 use crate::config::{DataStore, DriveConfig};
 use crate::contents::{Contents, Data, ZoneRecord};
 use crate::drive::Drive;
-use crate::flash::{Flash, SavedFlash, TOTAL_MAX};
+use crate::flash::{Flash, SavedFlash, TOTAL_MAX, Version1};
 use crate::zones::Zones;
 
 pub use crate::snapshot::{SnapshotError as ShapeError, check_shape, shape};
@@ -60,6 +60,34 @@ struct Checkpoint {
     flash: SavedFlash,
     totals: Totals,
     collect_program_bytes: u64,
+}
+
+/// A checkpoint from before states of blocks were kept. Elements follow, if zones consist
+/// of them.
+#[derive(Debug, Deserialize)]
+struct Checkpoint1 {
+    flash: Version1,
+    totals: Totals,
+    collect_program_bytes: u64,
+}
+
+impl Checkpoint {
+    /// What is in a checkpoint of now or of then; `None`: nothing that makes sense.
+    fn read(bytes: &[u8], config: &DriveConfig) -> Option<Self> {
+        if let Ok((checkpoint, [])) = postcard::take_from_bytes::<Self>(bytes) {
+            return Some(checkpoint);
+        }
+        let (old, rest) = postcard::take_from_bytes::<Checkpoint1>(bytes).ok()?;
+        let elements = match config.mapping.has_elements() {
+            true => Some(postcard::from_bytes(rest).ok()?),
+            false => None,
+        };
+        Some(Self {
+            flash: old.flash.into_saved(config, elements, None).ok()?,
+            totals: old.totals,
+            collect_program_bytes: old.collect_program_bytes,
+        })
+    }
 }
 
 /// The number of bytes that a checkpoint of a drive never exceeds.
@@ -121,8 +149,7 @@ impl Drive {
         let mut drive = Self::new(config);
         drive.zones = zones.map_err(impossible)?;
         let checkpoint = kept.checkpoint.as_deref();
-        let read = |bytes| postcard::from_bytes::<Checkpoint>(bytes).ok();
-        if let Some(checkpoint) = checkpoint.and_then(read) {
+        if let Some(checkpoint) = checkpoint.and_then(|bytes| Checkpoint::read(bytes, config)) {
             drive.resume_wear(&checkpoint);
         }
         drive.settle_wear().map_err(impossible)?;
@@ -264,7 +291,7 @@ impl Drive {
     fn checkpoint(&mut self) -> Vec<u8> {
         self.resets_kept = self.totals.resets;
         let checkpoint = Checkpoint {
-            flash: self.flash.save(),
+            flash: self.flash.save().without_placements(),
             totals: self.totals,
             collect_program_bytes: self.totals.collect_program_bytes,
         };

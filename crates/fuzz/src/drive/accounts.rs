@@ -463,7 +463,7 @@ impl Accounts {
                 EraseExtent::Partial => cycles.max,
             };
             for block in self.cells.blocks(drive, cell) {
-                let erased = flash.erase_counts()[block];
+                let erased = flash.blocks().wear(block);
                 assert!(
                     (min..=max).contains(&erased),
                     "block {block} was erased {erased} times; its use asks for {min} to {max}"

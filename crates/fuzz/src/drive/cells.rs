@@ -78,7 +78,7 @@ impl Cells {
     pub(super) fn count(&self, drive: &Drive) -> usize {
         match (self.elements, self.first.last()) {
             (Some(_), Some(count)) => *count,
-            _ => drive.flash().erase_counts().len(),
+            _ => drive.flash().blocks().len(),
         }
     }
 
@@ -208,7 +208,7 @@ impl Cells {
             assert_eq!(of.availability.is_available(), of.zone.is_none(), "{of:?}");
             assert!(!(are_erased && of.is_stale), "{of:?} is left to erase");
             for block in self.blocks(drive, cell) {
-                let erased = drive.flash().erase_counts()[block];
+                let erased = drive.flash().blocks().wear(block);
                 assert_eq!(erased, of.wear, "block {block} of {of:?}");
             }
         }

@@ -104,6 +104,6 @@ fn ended<O: Owner>(job: KvJob, end: RunEnd, owner: &O) -> Alone {
     Alone {
         run: job.into_run(),
         end,
-        wear: owner.with_drive(|drive| Wear::of(drive.flash().erase_counts())),
+        wear: owner.with_drive(|drive| Wear::of(&drive.flash().erase_counts())),
     }
 }

@@ -178,7 +178,7 @@ impl<S: Site> Phases<'_, S> {
             ended = end.at;
             let drive = self.emulated;
             let wear =
-                || drive.map(|drive| drive.with_drive(|of| Wear::of(of.flash().erase_counts())));
+                || drive.map(|drive| drive.with_drive(|of| Wear::of(&of.flash().erase_counts())));
             let of_phase = end.measured(&templates, &wear, self.has_faults);
             let mut of_phase = of_phase.map_err(failed)?;
             if let Some(drive) = drive {

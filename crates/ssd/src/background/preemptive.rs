@@ -100,9 +100,6 @@ struct Group {
     held: VecDeque<u32>,
     /// ... and fills.
     held_fills: VecDeque<u32>,
-    /// The zone that was erased last, which may not be finished; or where the
-    /// elements are that are being erased.
-    current: Option<u32>,
     /// Erasures that have not ended.
     under_way: u32,
     /// Zones, or lines of elements, of which S2 has begun the erasure, or the rest
@@ -126,8 +123,8 @@ pub(super) struct ZoneErase {
 enum What {
     /// A look at the group when the front end has let the cause through, then.
     Look(Nanos),
-    /// These blocks, which are on the flash.
-    Blocks { physical: u32, blocks: Range<u32> },
+    /// Blocks of this physical zone, which are on the flash.
+    Erasure { physical: u32 },
 }
 
 impl Group {
@@ -136,7 +133,6 @@ impl Group {
         pending: 0,
         held: VecDeque::new(),
         held_fills: VecDeque::new(),
-        current: None,
         under_way: 0,
         begun_whole: 0,
         promised: VecDeque::new(),
@@ -230,14 +226,13 @@ impl Drive {
     pub(crate) fn allocate_by_thresholds(&mut self, zone: ZoneId, at: Nanos) -> u32 {
         let group = self.flash.layout().group_of(zone.0);
         self.after(ResetEvent::BeforeAllocation, group, at);
-        if self.flash.elements().is_none() && self.pool(group).0 == 0 {
-            self.promise_victim(group, at);
-        } else {
+        if !self.flash.mapping().is_without_free(group) {
             self.choose_flash(zone);
+        } else if let Some(physical) = self.victim(group) {
+            self.flash.mapping_mut().prefer(physical);
         }
         let physical = self.flash.map(zone);
-        if self.flash.elements().is_some() && self.flash.stale_blocks(physical) > 0 {
-            // Not enough elements were free.
+        if self.flash.stale_blocks(physical) > 0 {
             self.promise(physical, at);
         }
         self.after(ResetEvent::Allocated, group, at);
@@ -412,25 +407,13 @@ impl Drive {
         }
     }
 
-    /// No zone is free: the next one that is needed is an invalid one, whose
-    /// erasure is now S2's.
-    fn promise_victim(&mut self, group: u32, at: Nanos) {
-        if let Some(physical) = self.victim(group) {
-            self.flash.mapping_mut().prefer(physical);
-            self.promise(physical, at);
-        }
-    }
-
     /// What is to be erased of a physical zone is now S2's.
     fn promise(&mut self, physical: u32, at: Nanos) {
         let group = self.flash.layout().group_of(physical);
-        // All of it may be under way already.
-        if self.flash.stale_blocks(physical) > 0 {
-            let blocks = self.flash.stale_places(physical);
-            self.flash.erasure_begins(physical);
-            if let Some(of) = self.reset_group(group) {
-                of.promised.push_back((physical, blocks));
-            }
+        let places = self.flash.stale_places(physical);
+        self.flash.erasure_begins(physical);
+        if let Some(of) = self.reset_group(group) {
+            of.promised.push_back((physical, places));
         }
         self.enter_full(group, at);
     }
@@ -566,10 +549,8 @@ impl Drive {
 
     /// Erases what was taken of a zone that S2 has to erase, or of elements.
     fn erase_blocks(&mut self, group: u32, physical: u32, blocks: Range<u32>, cause: Cause) {
-        let task = self.begin_zone_erase(group, physical, &blocks, cause);
-        if let Some(of) = self.reset_group(group) {
-            of.current = Some(physical);
-        }
+        let task = self.begin_zone_erase(group, physical, cause);
+        self.flash.mapping_mut().erasure_is_begun(group, physical);
         let (now, token) = (self.now, Owner::Task(task).token());
         let events = &mut self.events;
         self.flash
@@ -583,7 +564,7 @@ impl Drive {
             self.flash.erasure_ends(physical);
             return false;
         }
-        let task = self.begin_zone_erase(group, physical, &blocks, cause);
+        let task = self.begin_zone_erase(group, physical, cause);
         let (now, token) = (self.now, Owner::Task(task).token());
         let events = &mut self.events;
         self.flash
@@ -591,13 +572,7 @@ impl Drive {
         true
     }
 
-    fn begin_zone_erase(
-        &mut self,
-        group: u32,
-        physical: u32,
-        blocks: &Range<u32>,
-        cause: Cause,
-    ) -> u32 {
+    fn begin_zone_erase(&mut self, group: u32, physical: u32, cause: Cause) -> u32 {
         if let Some(of) = self.reset_group(group) {
             of.under_way += 1;
         }
@@ -607,10 +582,7 @@ impl Drive {
         };
         let task = ZoneErase {
             group,
-            what: What::Blocks {
-                physical,
-                blocks: blocks.clone(),
-            },
+            what: What::Erasure { physical },
         };
         let task = self.background.tasks.insert(Task::Zone(task));
         let number = self.record_background(&Begin {
@@ -646,7 +618,7 @@ impl Drive {
         let Task::Zone(ZoneErase { group, what }) = self.background.tasks.remove(task) else {
             return;
         };
-        let What::Blocks { physical, .. } = what else {
+        let What::Erasure { physical } = what else {
             return;
         };
         self.record_task_end(task);

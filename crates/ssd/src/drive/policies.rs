@@ -4,9 +4,10 @@ use zonelab_device::ZoneId;
 
 use super::Drive;
 use crate::config::MappingConfig;
+use crate::mapping::Choice;
 use crate::mapping::allocator::ElementId;
 use crate::policy::{
-    AllocationPolicy, ElementsRequest, PhysicalZoneInfo, PolicyError, ResetPolicy, ZoneRequest,
+    AllocationPolicy, ElementCandidate, ElementsRequest, PhysicalZoneInfo, PolicyError, ResetPolicy, ZoneRequest,
 };
 
 /// Policies that were installed, but for that of resets, which the background has.
@@ -89,9 +90,12 @@ impl Drive {
 
     #[cold]
     fn choose_flash_by(&mut self, zone: ZoneId, mut policy: Box<dyn AllocationPolicy>) {
-        let chosen = match self.flash.elements().is_some() {
-            true => self.choose_elements(zone, policy.as_mut()),
-            false => self.choose_physical(zone, policy.as_mut()),
+        let group = self.flash.layout().group_of(zone.0);
+        let chosen = match self.flash.mapping().choice(group) {
+            Choice::PhysicalZones(of) => self.choose_physical(zone, &of, policy.as_mut()),
+            Choice::Elements(of, needed) => {
+                self.choose_elements(zone, (&of, needed), policy.as_mut())
+            }
         };
         match chosen {
             Ok(()) => self.policies.allocation = Some(policy),
@@ -102,19 +106,16 @@ impl Drive {
     fn choose_physical(
         &mut self,
         zone: ZoneId,
+        physical_zones: &[u32],
         policy: &mut dyn AllocationPolicy,
     ) -> Result<(), PolicyError> {
         let group = self.flash.layout().group_of(zone.0);
-        let info = |physical| PhysicalZoneInfo {
+        let info = |&physical: &u32| PhysicalZoneInfo {
             physical,
             wear: self.flash.wear_of(physical),
             stale_blocks: self.flash.stale_blocks(physical),
         };
-        let mut candidates: Vec<_> = self.flash.mapping().free(group).map(info).collect();
-        let is_free = !candidates.is_empty();
-        if !is_free {
-            candidates.extend(self.flash.mapping().invalid(group).map(info));
-        }
+        let candidates: Vec<_> = physical_zones.iter().map(info).collect();
         if candidates.is_empty() {
             return Ok(());
         }
@@ -137,13 +138,10 @@ impl Drive {
     fn choose_elements(
         &mut self,
         zone: ZoneId,
+        (candidates, (luns, per_lun, is_relaxed)): (&[ElementCandidate], (u32, u32, bool)),
         policy: &mut dyn AllocationPolicy,
     ) -> Result<(), PolicyError> {
         let group = self.flash.layout().group_of(zone.0);
-        let Some(elements) = self.flash.elements() else {
-            return Ok(());
-        };
-        let (candidates, (luns, per_lun, is_relaxed)) = elements.candidates(group);
         let request = ElementsRequest {
             zone,
             group,
@@ -151,7 +149,7 @@ impl Drive {
             luns,
             per_lun,
             is_relaxed,
-            candidates: &candidates,
+            candidates,
         };
         let mut chosen = Vec::new();
         policy.elements(&request, &mut chosen)?;

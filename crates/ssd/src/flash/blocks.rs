@@ -46,6 +46,14 @@ const WEAR_MAX: u32 = 1 << 29;
 /// No entry.
 const NONE: u32 = u32::MAX;
 
+/// State and wear of a block as a snapshot has them. Wear that is impossible stays so.
+pub(super) const fn saved_word(wear: u32, state: BlockState) -> u32 {
+    match wear <= WEAR_MAX {
+        true => wear << STATE_BITS | state as u32,
+        false => u32::MAX,
+    }
+}
+
 /// State and wear of all blocks of a drive, plane by plane: four bytes each.
 #[derive(Clone, Debug, Default)]
 pub struct Blocks {

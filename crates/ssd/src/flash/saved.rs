@@ -13,32 +13,35 @@ pub(crate) const TOTAL_MAX: u64 = 1 << 62;
 /// What [`Flash`] knows besides timing, as data.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SavedFlash {
-    mapping: SavedMapping,
+    pub(super) mapping: SavedMapping,
     /// State and wear of each block.
-    blocks: Vec<u32>,
+    pub(super) blocks: Vec<u32>,
     /// Programmed pages of each physical zone. Zones that consist of elements have the
     /// physical zone of their number when they are restored.
-    programmed_pages: Vec<u32>,
-    erased_total: u64,
-    programmed_bytes: u64,
+    pub(super) programmed_pages: Vec<u32>,
+    pub(super) erased_total: u64,
+    pub(super) programmed_bytes: u64,
     /// Where pages are, if the write buffer has placed any.
-    placements: Option<SavedPlacements>,
+    pub(super) placements: Option<SavedPlacements>,
+}
+
+impl SavedFlash {
+    /// The same but for places of pages, which can be many.
+    pub(crate) fn without_placements(self) -> Self {
+        Self {
+            placements: None,
+            ..self
+        }
+    }
 }
 
 impl Flash {
     /// Everything that a snapshot keeps.
     pub(crate) fn save(&self) -> SavedFlash {
         let (blocks, erased_total) = self.blocks.save();
-        let programmed_pages = match self.mapping.elements() {
-            None => self.zones.iter().map(|zone| zone.programmed_pages).collect(),
-            Some(elements) => {
-                let mut pages = vec![0; elements.fresh_physical_zones() as usize];
-                for (physical, zone) in elements.mapped() {
-                    pages[zone.0 as usize] = self.zones[physical as usize].programmed_pages;
-                }
-                pages
-            }
-        };
+        let pages = |physical: u32| self.zones[physical as usize].programmed_pages;
+        let order = self.mapping.saved_order().into_iter();
+        let programmed_pages = order.map(|physical| physical.map_or(0, pages)).collect();
         SavedFlash {
             mapping: self.mapping.save(),
             blocks,

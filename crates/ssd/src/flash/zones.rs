@@ -6,6 +6,7 @@ use std::ops::Range;
 use zonelab_device::ZoneId;
 
 use super::{EraseExtent, Flash, PhysicalZone};
+use crate::mapping::ahead::{Freed, NextErasure};
 use crate::mapping::elements::Tail;
 
 impl Flash {
@@ -42,9 +43,7 @@ impl Flash {
     /// A zone has got a physical zone, which may just have been made of elements.
     fn was_assembled(&mut self, physical: u32) {
         self.add_physical_zones();
-        if self.mapping.elements().is_some() {
-            self.begins_anew(physical);
-        }
+        self.begins_anew(physical);
     }
 
     fn add_physical_zones(&mut self) {
@@ -75,7 +74,12 @@ impl Flash {
             let on = (&self.layout, &self.blocks);
             let (first, end) = self.mapping.stale_range(physical, kept, on);
             let zone = &mut self.zones[physical as usize];
-            (zone.stale_first, zone.stale_end, zone.known_pages) = (first, end, kept);
+            zone.known_pages = kept;
+            zone.stale_end = zone.stale_end.max(end);
+            zone.stale_first = match first < end {
+                true => first,
+                false => zone.stale_end,
+            };
         }
     }
 
@@ -200,40 +204,40 @@ impl Flash {
         self.mapping.is_stale_in(physical, places, on)
     }
 
-    /// Takes a row of those places of a physical zone that have stale blocks, or all if
-    /// `whole`: whoever takes places erases them.
-    pub(crate) fn take_next(&mut self, physical: u32, whole: bool) -> Range<u32> {
-        let width = self.layout.width();
+    /// Takes the next row of blocks of a physical zone that have to be erased, or all
+    /// that are left if `whole`: whoever takes them erases them.
+    pub(crate) fn take_next(&mut self, physical: u32, whole: bool) -> Option<Range<u32>> {
+        let places = self.stale_places(physical);
+        let on = (&self.layout, &self.blocks);
+        let blocks = self.mapping.next_blocks(physical, (places, whole), on)?;
         let zone = &mut self.zones[physical as usize];
-        let first = zone.stale_first;
-        zone.stale_first = match whole {
-            true => zone.stale_end,
-            // No overflow: a zone has fewer blocks than pages.
-            false => zone.stale_end.min((first / width + 1) * width),
-        };
-        first..zone.stale_first
+        zone.stale_first = zone.stale_end.min(blocks.end);
+        Some(blocks)
     }
 
-    /// Elements of a group that are to be erased next, on a physical zone of their
-    /// own; `None`: there are none.
-    pub(crate) fn gather(&mut self, group: u32) -> Option<u32> {
-        let physical = self.mapping.gather(group)?;
+    /// What of a group is to be erased next, ahead of need.
+    pub(crate) fn next_erasure(&mut self, group: u32, is_under_way: bool) -> NextErasure {
+        let next = self.mapping.next_erasure(group, is_under_way, &self.blocks);
         self.add_physical_zones();
-        self.zones[physical as usize] = PhysicalZone::default();
-        Some(physical)
+        next
+    }
+
+    /// Something of a physical zone of a group has been erased.
+    pub(crate) fn was_erased(&mut self, group: u32, physical: u32) -> Freed {
+        let is_being_erased = self.is_being_erased(physical);
+        self.mapping
+            .was_erased((group, physical), is_being_erased, &self.blocks)
     }
 
     /// Physical zones that have to be erased and that nothing is written on. Of
     /// elements, those that no zone has are put on some.
     pub(crate) fn waiting_for_erasure(&mut self) -> Vec<u32> {
-        let mut waiting = self.mapping.waiting_for_erasure();
+        let zones = &self.zones;
+        let is_programmed = |physical: u32| zones[physical as usize].programmed_pages > 0;
+        let waiting = self.mapping.waiting_for_erasure(is_programmed);
         self.add_physical_zones();
-        if self.mapping.elements().is_some() {
-            for &physical in &waiting {
-                self.begins_anew(physical);
-            }
-        } else {
-            waiting.retain(|&physical| !self.is_programmed(physical));
+        for &physical in &waiting {
+            self.begins_anew(physical);
         }
         waiting
     }

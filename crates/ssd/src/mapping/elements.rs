@@ -277,11 +277,6 @@ impl Elements {
         u32::try_from(self.physical.len()).expect("they are counted in 32 bits")
     }
 
-    /// Elements of a zone.
-    pub(crate) const fn places(&self) -> u32 {
-        self.shape.places
-    }
-
     fn grow(&mut self, physical_zones: u32) {
         let (count, places) = (physical_zones as usize, self.shape.places as usize);
         self.physical.resize(count, Physical::UNUSED);

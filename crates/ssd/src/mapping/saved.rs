@@ -22,6 +22,22 @@ pub(crate) struct SavedMapping {
     elements: Option<SavedElements>,
 }
 
+impl SavedMapping {
+    /// Physical zones by zone, and the lists of free and of invalid ones by group.
+    pub(crate) fn new(
+        physical: Vec<u32>,
+        [free, invalid]: [Vec<Vec<u32>>; 2],
+        elements: Option<SavedElements>,
+    ) -> Self {
+        Self {
+            physical,
+            free,
+            invalid,
+            elements,
+        }
+    }
+}
+
 impl Mapping {
     /// Everything that a snapshot keeps.
     pub(crate) fn save(&self) -> SavedMapping {

@@ -69,7 +69,10 @@ proptest! {
         }
         let (ours, theirs) = (rig.drive.totals(), twin.drive.totals());
         prop_assert_eq!(ours.host_write_bytes, theirs.host_write_bytes);
-        prop_assert_eq!(ours.host_program_bytes, theirs.host_program_bytes);
+        // A write whose zone is reset before it starts is void, so it is not programmed.
+        prop_assert!(ours.host_program_bytes <= theirs.host_program_bytes);
+        let resets = stream.iter().any(|step| matches!(step, Step::Manage { .. }));
+        prop_assert!(resets || ours.host_program_bytes == theirs.host_program_bytes);
         prop_assert_eq!((ours.resets, ours.finishes), (theirs.resets, theirs.finishes));
         let erased: u64 = rig.drive.flash().erase_counts().iter().map(|&n| u64::from(n)).sum();
         prop_assert_eq!(ours.erased_blocks, erased);

@@ -167,11 +167,11 @@ fn the_header_is_as_documented() {
         .config;
     let mut bytes = snapshot::save(&Drive::new(&config)).expect("it is idle");
     assert_eq!(&bytes[..8], b"ZONELAB\0");
-    assert_eq!(bytes[8..12], 1_u32.to_le_bytes());
+    assert_eq!(bytes[8..12], 2_u32.to_le_bytes());
     assert_eq!(bytes[12..20], (bytes.len() as u64 - 24).to_le_bytes());
-    bytes[8] = 2;
+    bytes[8] = 3;
     let error = snapshot::restore(&config, &bytes).expect_err("of the future");
-    assert_eq!(error, SnapshotError::Version { found: 2 });
+    assert_eq!(error, SnapshotError::Version { found: 3 });
 }
 
 proptest! {

@@ -32,17 +32,28 @@ impl Elements {
         }
     }
 
+    /// All blocks of the elements that a snapshot has as stale, counted over the drive.
+    ///
+    /// # Errors
+    /// It is of other elements.
+    pub(crate) fn stale_blocks_of(&self, saved: &SavedElements) -> Result<Vec<usize>, String> {
+        let mut stale = Vec::new();
+        for (group, (of, saved)) in (0..).zip(self.allocators.iter().zip(&saved.allocators)) {
+            let restored = Allocator::restore(of.luns(), of.elements_per_lun(), saved)?;
+            for id in 0..of.luns() * of.elements_per_lun() {
+                if restored.is_stale(ElementId(id)) {
+                    stale.extend(self.blocks_of(group, ElementId(id)));
+                }
+            }
+        }
+        Ok(stale)
+    }
+
     /// The physical zones that zones stand on, and those.
     pub(crate) fn mapped(&self) -> impl Iterator<Item = (u32, ZoneId)> {
         let all = (0..).zip(&self.physical);
         all.filter(|(_, of)| of.zone != NONE)
             .map(|(physical, of)| (physical, ZoneId(of.zone)))
-    }
-
-    /// The zone that stands on a physical zone.
-    pub(crate) fn zone_on(&self, physical: u32) -> Option<ZoneId> {
-        let zone = self.physical[physical as usize].zone;
-        (zone != NONE).then_some(ZoneId(zone))
     }
 
     /// Puts into fresh elements what a snapshot kept, of which nothing is

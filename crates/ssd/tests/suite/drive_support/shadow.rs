@@ -260,7 +260,7 @@ impl Shadow {
         let flash = rig.drive.flash();
         for (index, block) in self.physical[physical as usize].blocks.iter().enumerate() {
             let place = flash.layout().block_index(physical, index as u32);
-            let erasures = flash.erase_counts()[place];
+            let erasures = flash.blocks().wear(place);
             assert_eq!(
                 erasures, block.erasures,
                 "block {index} of physical zone {physical}"

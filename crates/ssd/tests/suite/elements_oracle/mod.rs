@@ -415,6 +415,13 @@ impl Oracle {
                 for zone in zones {
                     if rig.drive.mapping().physical(ZoneId(zone)).is_none() {
                         self.reset(&before, zone);
+                        continue;
+                    }
+                    // Writes that waited have touched nothing.
+                    let pages = seen(rig, zone).1.div_ceil(self.page_lbas) as u32;
+                    let kept: BTreeSet<u32> = (0..pages).map(|page| self.place(page)).collect();
+                    if let Some(zone) = self.zones.get_mut(&zone) {
+                        zone.touched.retain(|place| kept.contains(place));
                     }
                 }
                 self.check(rig);
@@ -471,7 +478,7 @@ fn all(rig: &Rig) -> Infos {
     let elements = flash.elements().expect("it has some");
     let erasures = |info: &ElementInfo| {
         let blocks = elements.blocks_of(info.group, info.element);
-        blocks.map(|block| u64::from(flash.erase_counts()[block]))
+        blocks.map(|block| u64::from(flash.blocks().wear(block)))
     };
     elements
         .all()
