@@ -343,7 +343,7 @@ impl Flash {
         self.submit(now, token, cause, events);
     }
 
-    /// Erases the stale blocks in places of a physical zone ([`Flash::take_next`]); the
+    /// Erases the stale blocks in places of a physical zone ([`Flash::stale_places`]); the
     /// group ends with `token`.
     pub(crate) fn erase_places(
         &mut self,
@@ -353,6 +353,10 @@ impl Flash {
         token: u32,
         events: &mut EventQueue,
     ) {
+        let zone = &mut self.zones[physical as usize];
+        if places.contains(&zone.stale_first) {
+            zone.stale_first = places.end.min(zone.stale_end);
+        }
         self.push_erasures_in(physical, places);
         self.submit(now, token, Cause::WriteErase, events);
     }

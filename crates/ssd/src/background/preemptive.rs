@@ -561,7 +561,9 @@ impl Drive {
     fn erase_promised(&mut self, group: u32, physical: u32, blocks: Range<u32>) -> bool {
         let cause = Cause::WriteErase;
         if !self.flash.is_stale_in(physical, &blocks) {
+            // Somebody else has erased it.
             self.flash.erasure_ends(physical);
+            self.was_erased(group, physical);
             return false;
         }
         let task = self.begin_zone_erase(group, physical, cause);

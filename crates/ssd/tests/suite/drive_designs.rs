@@ -2,6 +2,7 @@
 //! independent count of what must happen to each block of flash.
 
 use crate::drive_support::Rig;
+use crate::drive_support::random::Step;
 use crate::drive_support::random::{bodies, drive, drives, every_combination, front_ends, streams};
 use crate::drive_support::shadow::Shadow;
 use proptest::prelude::*;
@@ -71,7 +72,8 @@ proptest! {
         prop_assert_eq!(ours.host_write_bytes, theirs.host_write_bytes);
         // A write whose zone is reset before it starts is void, so it is not programmed.
         prop_assert!(ours.host_program_bytes <= theirs.host_program_bytes);
-        let resets = stream.iter().any(|step| matches!(step, Step::Manage { .. }));
+        let manages = |step: &Step| matches!(step, Step::Manage { .. } | Step::ManageAll { .. });
+        let resets = stream.iter().any(manages);
         prop_assert!(resets || ours.host_program_bytes == theirs.host_program_bytes);
         prop_assert_eq!((ours.resets, ours.finishes), (theirs.resets, theirs.finishes));
         let erased: u64 = rig.drive.flash().erase_counts().iter().map(|&n| u64::from(n)).sum();
