@@ -433,8 +433,8 @@ impl Flash {
     /// Whether an erasure that is not over is of a block of these pages of a physical zone.
     pub(crate) fn waits_for_erasure(&self, target: Target, unfinished: &[usize]) -> bool {
         let Target { physical, range } = target;
-        let pages = self.layout.page_of(range.first)
-            ..=self.layout.page_of(range.first + range.count - 1);
+        let pages =
+            self.layout.page_of(range.first)..=self.layout.page_of(range.first + range.count - 1);
         !unfinished.is_empty()
             && pages.take(self.pages_per_row as usize).any(|page| {
                 let block = self.block_of_page(physical, page);

@@ -295,7 +295,10 @@ impl Layout {
         let (plane, in_plane) = (index / per_plane, (index % per_plane) as u32);
         let width = self.width.value;
         // Each group has its planes twice, one after the other.
-        let at = self.stripe_planes.iter().position(|of| *of as usize == plane);
+        let at = self
+            .stripe_planes
+            .iter()
+            .position(|of| *of as usize == plane);
         let at = at.expect("every plane is part of a stripe") as u32;
         let (group, slot) = (at / (2 * width), at % (2 * width));
         let physical = in_plane / self.rows * self.groups + group;

@@ -84,10 +84,7 @@ impl Mapping {
                 let fixed = Fixed::new(physical_zones, Some(pool));
                 (unmapped, Places::Fixed(fixed))
             }
-            (None, _) => (
-                (0..zones).collect(),
-                Places::Fixed(Fixed::new(zones, None)),
-            ),
+            (None, _) => ((0..zones).collect(), Places::Fixed(Fixed::new(zones, None))),
         };
         Self {
             physical,
@@ -165,7 +162,9 @@ impl Mapping {
         written: (u32, bool),
         layout: &Layout,
     ) -> Option<u32> {
-        let physical = self.elements_mut()?.assemble_finished(zone, written, layout)?;
+        let physical = self
+            .elements_mut()?
+            .assemble_finished(zone, written, layout)?;
         self.physical[zone.0 as usize] = physical;
         Some(physical)
     }
@@ -398,7 +397,11 @@ impl Mapping {
         let mut stands = vec![false; self.physical_zones() as usize];
         for (zone, physical) in self.mapped() {
             let stands = &mut stands[physical as usize];
-            assert!(!*stands, "zone {} has physical zone {physical} alone", zone.0);
+            assert!(
+                !*stands,
+                "zone {} has physical zone {physical} alone",
+                zone.0
+            );
             *stands = true;
         }
         match &self.places {
@@ -443,7 +446,10 @@ impl Mapping {
                 }
                 for &index in interrupted {
                     let (physical, block) = layout.block_at(index);
-                    if kept.get(physical as usize).is_some_and(|kept| block >= *kept) {
+                    if kept
+                        .get(physical as usize)
+                        .is_some_and(|kept| block >= *kept)
+                    {
                         fixed.make_stale(physical, index, blocks);
                     }
                 }

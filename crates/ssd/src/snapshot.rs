@@ -77,7 +77,9 @@ pub enum SnapshotError {
     #[error("this is no snapshot of a drive")]
     Foreign,
     /// A snapshot of another version of zonelab.
-    #[error("the snapshot has format {found}; this version of zonelab reads formats 1 to {VERSION}")]
+    #[error(
+        "the snapshot has format {found}; this version of zonelab reads formats 1 to {VERSION}"
+    )]
     Version {
         /// Its format.
         found: u32,

@@ -7,7 +7,8 @@ use crate::config::MappingConfig;
 use crate::mapping::Choice;
 use crate::mapping::allocator::ElementId;
 use crate::policy::{
-    AllocationPolicy, ElementCandidate, ElementsRequest, PhysicalZoneInfo, PolicyError, ResetPolicy, ZoneRequest,
+    AllocationPolicy, ElementCandidate, ElementsRequest, PhysicalZoneInfo, PolicyError,
+    ResetPolicy, ZoneRequest,
 };
 
 /// Policies that were installed, but for that of resets, which the background has.

@@ -298,7 +298,10 @@ impl Blocks {
     /// As said. It looks at every block.
     pub fn assert_invariants(&self) {
         let sum: u64 = self.wears().map(u64::from).sum();
-        assert_eq!(sum, self.erased_total, "erasures of blocks, and of the drive");
+        assert_eq!(
+            sum, self.erased_total,
+            "erasures of blocks, and of the drive"
+        );
         let mut erasing: Vec<usize> = self.unfinished().collect();
         erasing.sort_unstable();
         for block in 0..self.len() {

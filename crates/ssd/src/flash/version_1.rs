@@ -54,7 +54,9 @@ impl Version1 {
         let words = self.erase_counts.iter().zip(states);
         Ok(SavedFlash {
             mapping: SavedMapping::new(self.physical, [self.free, self.invalid], elements),
-            blocks: words.map(|(&wear, state)| saved_word(wear, state)).collect(),
+            blocks: words
+                .map(|(&wear, state)| saved_word(wear, state))
+                .collect(),
             programmed_pages: self.zones.iter().map(|zone| zone.0).collect(),
             erased_total: self.erased_total,
             programmed_bytes: self.programmed_bytes,

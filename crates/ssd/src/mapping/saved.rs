@@ -99,11 +99,7 @@ impl Mapping {
 }
 
 /// The lists of physical zones, if each is in exactly one place, and in its group.
-fn restored_pool(
-    physical_zones: usize,
-    groups: u32,
-    saved: &SavedMapping,
-) -> Result<Pool, String> {
+fn restored_pool(physical_zones: usize, groups: u32, saved: &SavedMapping) -> Result<Pool, String> {
     for lists in [&saved.free, &saved.invalid] {
         if lists.len() != groups as usize {
             return Err(format!("lists of free zones of {} groups", lists.len()));

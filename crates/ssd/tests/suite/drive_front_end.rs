@@ -6,10 +6,10 @@ use crate::drive_support::{ERASE, PAGE, READ, Rig, WRITE, reset, small, us};
 use zonelab_device::{Command, Lba, NamespaceId, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
-use zonelab_ssd::flash::BlockState;
 use zonelab_ssd::config::{
     CommandCosts, DriveConfig, EraseExtent, EraseWhen, FrontEndConfig, Placement, WriteBufferConfig,
 };
+use zonelab_ssd::flash::BlockState;
 
 /// `cores` cores with a cost of its own for each kind of command.
 fn costs(cores: u32) -> FrontEndConfig {

@@ -18,7 +18,10 @@ impl Elements {
                 }
             }
         }
-        assert_eq!(owner, self.owner, "elements are of the zones that have them");
+        assert_eq!(
+            owner, self.owner,
+            "elements are of the zones that have them"
+        );
         for element in 0..self.stale_left.len() {
             let (group, id) = self.name(element);
             let of = &self.allocators[group];
