@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | [`layer`] | a translation layer between hosts and the drive | [`zonelab_ftl`] |
 //! | [`snapshot`] | numbers of a drive and its server at one time | no thread, no socket |
-//! | [`look`] | how they are taken from a running server | [`zonelab_target::server::Visitor`] |
+//! | [`look`] | how they are taken from a running server | [`zonelab_target::server::LoopHandle`] |
 //! | [`metrics`] | the numbers in the text format of Prometheus | plain numbers only |
 //! | [`state`] | the numbers as JSON, for the page | plain numbers only |
 //! | [`page`] | the page | nothing of a drive |

@@ -1,8 +1,8 @@
 //! Taking numbers from a running server.
 //!
-//! The loop that serves the drive stands still while it is visited, so a visit
+//! The loop that serves the drive stands still during a call, so one
 //! copies plain arrays, and no more of them at a time than takes some tens of
-//! microseconds. Zones and erase counts are copied in several visits, between
+//! microseconds. Zones and erase counts are copied in several calls, between
 //! which the drive goes on: each piece is of one time, the whole is not quite.
 
 use std::ops::Range;
@@ -13,38 +13,38 @@ use zonelab_ssd::Drive;
 use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::layout::Layout;
 use zonelab_target::controller::activity::Operation;
-use zonelab_target::server::{Ended, Present, Visitor};
+use zonelab_target::server::{Ended, LoopHandle, Present};
 
 use crate::layer::{FtlLayer, Served};
 use crate::snapshot::{Load, Namespace, Snapshot, Wear, Zone, ZoneKind, Zones};
 
-/// Zones that one visit copies.
+/// Zones that one call copies.
 const ZONES: u32 = 4096;
-/// Erase counts that one visit copies: 256 KiB.
+/// Erase counts that one call copies: 256 KiB.
 const BLOCKS: usize = 65_536;
 
 /// Takes a snapshot.
 ///
 /// # Errors
 /// The server has ended.
-pub fn look(visitor: &Visitor<Served>) -> Result<Snapshot, Ended> {
-    let (mut snapshot, layout) = visitor.call(|present| numbers(&present))?;
-    let count = visitor.call(|present| drive(&present).zones().count())?;
+pub fn look(handle: &LoopHandle<Served>) -> Result<Snapshot, Ended> {
+    let (mut snapshot, layout) = handle.call(|present| numbers(&present))?;
+    let count = handle.call(|present| drive(&present).zones().count())?;
     let mut zones = Vec::with_capacity(count as usize);
     for first in (0..count).step_by(ZONES as usize) {
         let mut piece = Vec::with_capacity(ZONES as usize);
         let range = first..count.min(first + ZONES);
-        zones.append(&mut visitor.call(move |present| {
+        zones.append(&mut handle.call(move |present| {
             copy_zones(drive(&present), range, &mut piece);
             piece
         })?);
     }
-    let blocks = visitor.call(|present| drive(&present).flash().blocks().len())?;
+    let blocks = handle.call(|present| drive(&present).flash().blocks().len())?;
     let mut erases: Vec<u32> = Vec::with_capacity(blocks);
     for first in (0..blocks).step_by(BLOCKS) {
         // The same buffer goes there and back.
         let mut all = std::mem::take(&mut erases);
-        erases = visitor.call(move |present| {
+        erases = handle.call(move |present| {
             let wears = drive(&present).flash().blocks().wears();
             all.extend(wears.skip(first).take(BLOCKS));
             all

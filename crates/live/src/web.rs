@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use zonelab_target::server::{Ended, Visitor};
+use zonelab_target::server::{Ended, LoopHandle};
 
 use crate::http::{Deadline, Handler, Limits, Listener, Reply};
 use crate::layer::Served;
@@ -14,18 +14,18 @@ use crate::snapshot::Snapshot;
 use crate::{look, metrics, state};
 
 /// How long a snapshot serves whoever asks: however many ask, the drive is not
-/// visited more often than this allows.
+/// called more often than this allows.
 const FRESH: Duration = Duration::from_millis(20);
 
-/// Serves the numbers of the server behind `visitor`, until the listener is dropped.
+/// Serves the numbers of the server behind `handle`, until the listener is dropped.
 ///
 /// # Errors
 /// The address cannot be listened on.
-pub fn serve(address: SocketAddr, visitor: Visitor<Served>) -> io::Result<Listener> {
+pub fn serve(address: SocketAddr, handle: LoopHandle<Served>) -> io::Result<Listener> {
     Listener::start(
         address,
         Limits::default(),
-        Site::new(move || look::look(&visitor)),
+        Site::new(move || look::look(&handle)),
     )
 }
 

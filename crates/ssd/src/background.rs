@@ -6,7 +6,7 @@
 //! * [`Fill`] programs the rest of a zone in device writes of a granularity,
 //!   the next when the previous is done, with a pause between them, yielding
 //!   to host I/O or not.
-//! * [`Books`] is what a reset costs the firmware: see `bookkeeping`.
+//! * [`MetadataUpdate`] is what a reset costs the firmware: see `bookkeeping`.
 //! * [`EraseAll`] issues all erasures of a zone at once; [`Erase`] takes them
 //!   block by block, one [`Task::Step`] per plane of the zone, each yielding to
 //!   host I/O that waits for its plane.
@@ -32,7 +32,7 @@ use crate::event::Event;
 use crate::record::{BackgroundKind, Begin};
 use crate::slab::Slab;
 use crate::zones::Change;
-use bookkeeping::Books;
+use bookkeeping::MetadataUpdate;
 use fill::{Fill, FillWait};
 pub use freeing::Freed;
 use freeing::Freeing;
@@ -52,9 +52,9 @@ pub(crate) struct Background {
     /// Fills that have not ended.
     fills: u32,
     /// The bookkeeping that goes on, ...
-    books_active: Option<u32>,
+    updating: Option<u32>,
     /// ... and those that wait for it, in order.
-    books_waiting: VecDeque<u32>,
+    updates_waiting: VecDeque<u32>,
     /// Erasure by thresholds, if that is the design.
     preemptive: Option<Box<Preemptive>>,
     /// How long flash takes to be free again.
@@ -66,7 +66,7 @@ enum Task {
     Fill(Fill),
     EraseAll(EraseAll),
     Step(Step),
-    Books(Books),
+    Metadata(MetadataUpdate),
     Zone(ZoneErase),
 }
 
@@ -124,8 +124,8 @@ impl Background {
             erasures: Slab::default(),
             yielding: Vec::new(),
             fills: 0,
-            books_active: None,
-            books_waiting: VecDeque::new(),
+            updating: None,
+            updates_waiting: VecDeque::new(),
             freeing: Freeing::default(),
         }
     }
@@ -378,7 +378,7 @@ impl Drive {
             Task::Fill(fill) => Some(fill.request),
             Task::EraseAll(erase) => erase.request,
             Task::Step(step) => self.background.erasures[step.erasure].request,
-            Task::Books(_) | Task::Zone(_) => None,
+            Task::Metadata(_) | Task::Zone(_) => None,
         }
     }
 
@@ -513,7 +513,7 @@ impl Drive {
                 FillWait::Drain => self.fill_on(task, true),
                 _ => {}
             },
-            Some(Task::Books(_)) => self.bookkeeping_on(task),
+            Some(Task::Metadata(_)) => self.bookkeeping_on(task),
             Some(Task::Zone(_)) => self.zone_erase_wakes(task),
             Some(Task::EraseAll(erase)) if !erase.issued && now >= erase.start => {
                 self.issue_erase_all(task);
@@ -556,7 +556,7 @@ impl Drive {
                     self.step_on(task, true);
                 }
             }
-            Some(Task::Books(_)) => unreachable!("bookkeeping needs no flash"),
+            Some(Task::Metadata(_)) => unreachable!("bookkeeping needs no flash"),
             None => unreachable!("a task lives until its flash operations are done"),
         }
     }

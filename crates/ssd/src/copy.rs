@@ -7,7 +7,7 @@
 //! the host link.
 //!
 //! Writes that a zone accepts behind a copy must not get to the flash before
-//! it: they wait in a line until its sources are read. So does a finish that
+//! it: they wait in order until its sources are read. So does a finish that
 //! fills the zone. A reset makes all of them void: they end without effect.
 
 use zonelab_device::{Buf, Lba, NamespaceId, Nanos, Op, ZoneId};
@@ -23,7 +23,7 @@ use crate::zones::Extent;
 pub(crate) struct Copies {
     /// What zones accepted and has not gone to the flash: copies, and writes
     /// behind them, in order of arrival.
-    line: Vec<Waiting>,
+    waiting: Vec<Waiting>,
     /// Scratch: the data of a copy.
     bytes: Vec<u8>,
 }
@@ -51,17 +51,17 @@ impl Copies {
     /// Nothing waits.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.line.is_empty()
+        self.waiting.is_empty()
     }
 
     /// Power is lost: nothing waits any more.
     pub(crate) fn clear(&mut self) {
-        self.line.clear();
+        self.waiting.clear();
     }
 
     /// A fill ends before its turn.
     pub(crate) fn cancel_fill(&mut self, task: u32) {
-        self.line
+        self.waiting
             .retain(|waiting| waiting.whose != Whose::Fill(task));
     }
 
@@ -69,18 +69,18 @@ impl Copies {
     #[cold]
     pub(crate) fn holds_request(&self, index: u32) -> bool {
         let whose = Whose::Request(index);
-        self.line.iter().any(|waiting| waiting.whose == whose)
+        self.waiting.iter().any(|waiting| waiting.whose == whose)
     }
 
-    /// A write that its zone has just accepted joins the line if a copy is
-    /// ahead of it. Returns whether it is in the line; so is a copy.
+    /// A write that its zone has just accepted waits if a copy is
+    /// ahead of it. Returns whether it does; so does a copy.
     #[cold]
     pub(crate) fn join_behind(&mut self, zone: ZoneId, generation: u32, request: u32) -> bool {
         if !self.holds(zone, generation) {
             return false;
         }
         if !self.holds_request(request) {
-            self.line.push(Waiting {
+            self.waiting.push(Waiting {
                 zone,
                 generation,
                 whose: Whose::Request(request),
@@ -93,16 +93,16 @@ impl Copies {
     /// Whether something that a zone accepted in this generation waits.
     fn holds(&self, zone: ZoneId, generation: u32) -> bool {
         let is_of = |waiting: &Waiting| waiting.zone == zone && waiting.generation == generation;
-        self.line.iter().any(is_of)
+        self.waiting.iter().any(is_of)
     }
 
     /// Takes the next of what a zone accepted in this generation, if it is ready.
     fn take_next(&mut self, zone: ZoneId, generation: u32) -> Option<Whose> {
         let is_of = |waiting: &Waiting| waiting.zone == zone && waiting.generation == generation;
-        let at = self.line.iter().position(is_of)?;
-        let next = self.line[at];
+        let at = self.waiting.iter().position(is_of)?;
+        let next = self.waiting[at];
         if next.is_ready {
-            self.line.remove(at);
+            self.waiting.remove(at);
         }
         next.is_ready.then_some(next.whose)
     }
@@ -130,7 +130,7 @@ impl Drive {
         let op = Op::Copy { sdlba, ranges };
         let processed = processed.saturating_add(self.charge(&op, nlb, extent.opened));
         let fetched = ranges::copy_bytes(ranges);
-        self.copies.line.push(Waiting {
+        self.copies.waiting.push(Waiting {
             zone: extent.zone,
             generation: self.zones.generation(extent.zone),
             whose: Whose::Request(request),
@@ -256,15 +256,15 @@ impl Drive {
     /// The sources of a copy are in the drive: it is written when it is its turn.
     fn sources_are_read(&mut self, index: u32) {
         self.requests.at(index).stage = Stage::Flash;
-        self.line_goes_on(index);
+        self.write_behind_copies(index);
     }
 
-    /// A request of the line waits for nothing but its turn: it is written, and
+    /// A request that waits has nothing to wait for but its turn: it is written, and
     /// what is ready behind it, unless it is behind others.
     #[cold]
-    pub(crate) fn line_goes_on(&mut self, index: u32) {
+    pub(crate) fn write_behind_copies(&mut self, index: u32) {
         let whose = Whose::Request(index);
-        let ready = self.copies.line.iter_mut().find(|of| of.whose == whose);
+        let ready = self.copies.waiting.iter_mut().find(|of| of.whose == whose);
         let Some(Waiting {
             zone,
             generation,
@@ -304,8 +304,8 @@ impl Drive {
             whose: Whose::Fill(task),
             is_ready: true,
         };
-        if holds && !self.copies.line.contains(&waiting) {
-            self.copies.line.push(waiting);
+        if holds && !self.copies.waiting.contains(&waiting) {
+            self.copies.waiting.push(waiting);
         }
         holds
     }

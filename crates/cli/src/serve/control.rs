@@ -20,7 +20,7 @@ use zonelab_device::{NamespaceId, Nanos};
 use zonelab_live::layer::Served;
 use zonelab_nvme::zns::ZoneState;
 use zonelab_ssd::faults::{self, FaultId, FaultPlan, Standing};
-use zonelab_target::server::Visitor;
+use zonelab_target::server::LoopHandle;
 
 use crate::exit::Failure;
 
@@ -111,10 +111,10 @@ impl Request {
 }
 
 /// The answer to a line: what was done, or why it was not.
-fn answer(line: &[u8], visitor: &Visitor<Served>) -> Value {
+fn answer(line: &[u8], handle: &LoopHandle<Served>) -> Value {
     let done = Request::parse(line).and_then(|request| {
-        let visit = visitor.call(|present| carry_out(present.backend, present.now, request));
-        visit.unwrap_or_else(|ended| Err(ended.to_string()))
+        let call = handle.call(|present| carry_out(present.backend, present.now, request));
+        call.unwrap_or_else(|ended| Err(ended.to_string()))
     });
     match done {
         Ok(mut value) => {
@@ -232,7 +232,7 @@ impl Drop for ControlSocket {
 ///
 /// # Errors
 /// Somebody serves there, something else is there, or it cannot be made.
-pub(super) fn open(path: &Path, visitor: Visitor<Served>) -> Result<ControlSocket, Failure> {
+pub(super) fn open(path: &Path, handle: LoopHandle<Served>) -> Result<ControlSocket, Failure> {
     let listener = listen(path).map_err(|error| {
         Failure::environment(anyhow::anyhow!("--control {}: {error}", path.display()))
     })?;
@@ -241,7 +241,7 @@ pub(super) fn open(path: &Path, visitor: Visitor<Served>) -> Result<ControlSocke
     };
     std::thread::Builder::new()
         .name("control".to_owned())
-        .spawn(move || accept(&listener, &visitor))
+        .spawn(move || accept(&listener, &handle))
         .map_err(Failure::environment)?;
     Ok(socket)
 }
@@ -282,7 +282,7 @@ fn make_way(path: &Path) -> io::Result<()> {
     }
 }
 
-fn accept(listener: &UnixListener, visitor: &Visitor<Served>) {
+fn accept(listener: &UnixListener, handle: &LoopHandle<Served>) {
     let clients = Arc::new(());
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
@@ -296,12 +296,12 @@ fn accept(listener: &UnixListener, visitor: &Visitor<Served>) {
             let _ = respond(&stream, &refusal);
             continue;
         }
-        let (client, visitor) = (Arc::clone(&clients), visitor.clone());
+        let (client, handle) = (Arc::clone(&clients), handle.clone());
         let started = std::thread::Builder::new()
             .name("control client".to_owned())
             .spawn(move || {
                 // A client that went away is none of our business.
-                let _ = converse(&stream, &visitor);
+                let _ = converse(&stream, &handle);
                 drop(client);
             });
         if let Err(error) = started {
@@ -311,12 +311,12 @@ fn accept(listener: &UnixListener, visitor: &Visitor<Served>) {
 }
 
 /// Answers a client until it goes, or is too slow.
-fn converse(stream: &UnixStream, visitor: &Visitor<Served>) -> io::Result<()> {
+fn converse(stream: &UnixStream, handle: &LoopHandle<Served>) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut lines = Lines::default();
     loop {
         match lines.next(stream)? {
-            Line::Whole(line) => respond(stream, &answer(&line, visitor))?,
+            Line::Whole(line) => respond(stream, &answer(&line, handle))?,
             Line::End => return Ok(()),
             Line::TooLong => {
                 let message = format!("a request has at most {LINE_BYTES} bytes");

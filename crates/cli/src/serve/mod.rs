@@ -22,7 +22,7 @@ use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
 use zonelab_ssd::profile;
 use zonelab_target::controller::{DiscoveryAddress, SubsystemSettings, TransportLimits};
-use zonelab_target::server::{Server, ServerSettings, Visitor, visits};
+use zonelab_target::server::{LoopHandle, Server, ServerSettings, loop_calls};
 use zonelab_target::tcp;
 
 use authentication::AuthenticationArgs;
@@ -174,12 +174,12 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
     let mut subsystem = subsystem(args, (drive, plan), &settings, address)?;
     authentication::require(&mut subsystem, keys)?;
     let stop = console::interruptible("what is being sent")?;
-    let (visitor, visits) = visits().map_err(Failure::environment)?;
+    let (handle, calls) = loop_calls().map_err(Failure::environment)?;
     let control = args.control.as_deref();
     let _socket = control
-        .map(|path| control::open(path, visitor.clone()))
+        .map(|path| control::open(path, handle.clone()))
         .transpose()?;
-    let web = args.web.map(|web| listen(web, visitor)).transpose()?;
+    let web = args.web.map(|web| listen(web, handle)).transpose()?;
     let places = (address, web.as_ref().map(Listener::address));
     let config = subsystem.drive().drive().config();
     let found = found.map(|found| store::Summary::new(args, &found));
@@ -187,7 +187,7 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
     let about = (subsystem.settings(), found.as_ref(), layer.as_ref());
     output::announce(args, config, about, places)?;
     server
-        .run_visited(&mut subsystem, &stop, visits)
+        .run_with_calls(&mut subsystem, &stop, calls)
         .map_err(|error| store::ended(args.store.as_deref(), error))?;
     let off = subsystem.switch_off().map_err(std::io::Error::other);
     off.map_err(|error| store::ended(args.store.as_deref(), error))?;
@@ -202,8 +202,8 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
 }
 
 /// Shows what the drive does, until what it returns is dropped.
-fn listen(address: SocketAddr, visitor: Visitor<Served>) -> Result<Listener, Failure> {
-    web::serve(address, visitor)
+fn listen(address: SocketAddr, handle: LoopHandle<Served>) -> Result<Listener, Failure> {
+    web::serve(address, handle)
         .map_err(|error| Failure::environment(anyhow::anyhow!("--web {address}: {error}")))
 }
 

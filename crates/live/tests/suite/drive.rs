@@ -21,7 +21,7 @@ use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
 use zonelab_ssd::profile;
 use zonelab_target::controller::SubsystemSettings;
-use zonelab_target::server::{Server, ServerSettings, visits};
+use zonelab_target::server::{Server, ServerSettings, loop_calls};
 
 /// A name with everything that a label has to escape and NVMe allows.
 pub(crate) const NQN: &str = "nqn.2026-01.io.zonelab:te\"st\\";
@@ -61,7 +61,7 @@ impl Served {
         let mut server = Server::bind(any, ServerSettings::default()).expect("a free port");
         let port = server.local_addr().expect("it listens").port();
         let drive = FaultyDrive::new(Drive::new(config), FaultPlan::default());
-        let (visitor, visits) = visits().expect("two descriptors");
+        let (handle, calls) = loop_calls().expect("two descriptors");
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
@@ -69,10 +69,10 @@ impl Served {
             let subsystem = Subsystem::with_layer(drive, None, settings);
             let mut subsystem = subsystem.expect("the settings are possible");
             server
-                .run_visited(&mut subsystem, &stopped, visits)
+                .run_with_calls(&mut subsystem, &stopped, calls)
                 .expect("it serves");
         });
-        let web = web::serve(any, visitor).expect("a free port");
+        let web = web::serve(any, handle).expect("a free port");
         let url = format!("tcp://127.0.0.1:{port}/nqn.2026-01.io.zonelab:te%22st%5C");
         let address = TcpAddress::parse(&url).expect("a URL");
         let mut controller = TcpController::connect(Options::new(address)).expect("it listens");

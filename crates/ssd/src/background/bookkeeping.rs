@@ -17,7 +17,7 @@ use crate::zones::Change;
 
 /// The bookkeeping of one zone.
 #[derive(Clone, Debug)]
-pub(super) struct Books {
+pub(super) struct MetadataUpdate {
     request: u32,
     phase: Phase,
     length: Nanos,
@@ -41,7 +41,7 @@ enum Phase {
     Work(Nanos, Nanos),
 }
 
-impl Books {
+impl MetadataUpdate {
     /// When the next pause begins or, behind the last, everything ends.
     fn next_at(&self, from: Nanos) -> Nanos {
         let length = u128::from(self.length.0) * u128::from(self.begun) / u128::from(self.pauses);
@@ -80,7 +80,7 @@ impl Drive {
             .saturating_add(close);
         self.requests.at(request).pending += 1;
         let is_absent = self.is_absent(Factor::Bookkeeping, Some(request));
-        let books = Books {
+        let update = MetadataUpdate {
             request,
             phase: Phase::Start,
             length,
@@ -89,20 +89,20 @@ impl Drive {
             // What is absent is done when it has its turn.
             begun: if is_absent { slices } else { 0 },
         };
-        let task = self.background.tasks.insert(Task::Books(books));
+        let task = self.background.tasks.insert(Task::Metadata(update));
         self.push_wake(start, task);
     }
 
     /// The time may have come for the start, for the next pause, or for the end.
     pub(super) fn bookkeeping_on(&mut self, task: u32) {
         let now = self.now;
-        let Some(Task::Books(books)) = self.background.tasks.get_mut(task) else {
+        let Some(Task::Metadata(update)) = self.background.tasks.get_mut(task) else {
             return;
         };
-        match books.phase {
-            Phase::Start if self.background.books_active.is_some() => {
-                books.phase = Phase::Turn;
-                self.background.books_waiting.push_back(task);
+        match update.phase {
+            Phase::Start if self.background.updating.is_some() => {
+                update.phase = Phase::Turn;
+                self.background.updates_waiting.push_back(task);
             }
             Phase::Start => self.bookkeeping_has_its_turn(task),
             Phase::Work(from, next) if now >= next => self.bookkeeping_works(task, from),
@@ -111,15 +111,15 @@ impl Drive {
     }
 
     fn bookkeeping_has_its_turn(&mut self, task: u32) {
-        self.background.books_active = Some(task);
+        self.background.updating = Some(task);
         let books = self.background.reset.bookkeeping;
         let is_done = match self.background.tasks.get_mut(task) {
-            Some(Task::Books(books)) => books.begun == books.pauses,
+            Some(Task::Metadata(update)) => update.begun == update.pauses,
             _ => false,
         };
         if books.is_some_and(|books| books.quiesce) && !is_done && !self.hold_drain() {
-            if let Some(Task::Books(books)) = self.background.tasks.get_mut(task) {
-                books.phase = Phase::Quiet;
+            if let Some(Task::Metadata(update)) = self.background.tasks.get_mut(task) {
+                update.phase = Phase::Quiet;
             }
             return;
         }
@@ -127,18 +127,18 @@ impl Drive {
     }
 
     /// Whether bookkeeping goes on, or may yet.
-    pub(crate) fn keeps_books(&self) -> bool {
+    pub(crate) fn updates_metadata(&self) -> bool {
         self.background.reset.bookkeeping.is_some()
     }
 
     /// Ends all bookkeeping that goes on or waits, with its pauses: it is absent from now on.
     pub(crate) fn end_bookkeeping(&mut self) {
         for task in self.background.tasks.values_mut() {
-            if let Task::Books(books) = task {
-                books.begun = books.pauses;
+            if let Task::Metadata(update) = task {
+                update.begun = update.pauses;
             }
         }
-        if let Some(active) = self.background.books_active {
+        if let Some(active) = self.background.updating {
             self.bookkeeping_works(active, self.now);
         }
         self.end_pause();
@@ -146,11 +146,11 @@ impl Drive {
 
     /// Programs that ran when the drain was held have ended.
     pub(crate) fn drain_is_quiet(&mut self) {
-        let Some(task) = self.background.books_active else {
+        let Some(task) = self.background.updating else {
             return;
         };
-        if let Some(Task::Books(books)) = self.background.tasks.get_mut(task)
-            && books.phase == Phase::Quiet
+        if let Some(Task::Metadata(update)) = self.background.tasks.get_mut(task)
+            && update.phase == Phase::Quiet
         {
             self.bookkeeping_works(task, self.now);
         }
@@ -159,22 +159,22 @@ impl Drive {
     /// The next pause, or the end, of bookkeeping that began at `from`.
     fn bookkeeping_works(&mut self, task: u32, from: Nanos) {
         let now = self.now;
-        let Some(Task::Books(books)) = self.background.tasks.get_mut(task) else {
+        let Some(Task::Metadata(update)) = self.background.tasks.get_mut(task) else {
             return;
         };
-        if books.begun == books.pauses {
-            let request = books.request;
+        if update.begun == update.pauses {
+            let request = update.request;
             self.background.tasks.remove(task);
-            self.background.books_active = None;
+            self.background.updating = None;
             self.part_done(request);
-            if let Some(next) = self.background.books_waiting.pop_front() {
+            if let Some(next) = self.background.updates_waiting.pop_front() {
                 self.bookkeeping_has_its_turn(next);
             }
             return;
         }
-        books.begun += 1;
-        let (next, pause) = (books.next_at(from), books.pause);
-        books.phase = Phase::Work(from, next);
+        update.begun += 1;
+        let (next, pause) = (update.next_at(from), update.pause);
+        update.phase = Phase::Work(from, next);
         self.push_wake(next, task);
         self.pause_drain(now.saturating_add(pause));
     }

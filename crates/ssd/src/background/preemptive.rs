@@ -107,7 +107,7 @@ struct Group {
     begun_whole: u32,
     /// Physical zones that have been given to zones and are to be erased before
     /// S2 ends, and their blocks, or places of their elements.
-    promised: VecDeque<(u32, Range<u32>)>,
+    reserved: VecDeque<(u32, Range<u32>)>,
     /// A look at the group at this time is in the queue of events.
     look: Option<Nanos>,
 }
@@ -135,7 +135,7 @@ impl Group {
         held_fills: VecDeque::new(),
         under_way: 0,
         begun_whole: 0,
-        promised: VecDeque::new(),
+        reserved: VecDeque::new(),
         look: None,
     };
 }
@@ -233,7 +233,7 @@ impl Drive {
         }
         let physical = self.flash.map(zone);
         if self.flash.stale_blocks(physical) > 0 {
-            self.promise(physical, at);
+            self.reserve(physical, at);
         }
         self.after(ResetEvent::Allocated, group, at);
         physical
@@ -408,12 +408,12 @@ impl Drive {
     }
 
     /// What is to be erased of a physical zone is now S2's.
-    fn promise(&mut self, physical: u32, at: Nanos) {
+    fn reserve(&mut self, physical: u32, at: Nanos) {
         let group = self.flash.layout().group_of(physical);
         let places = self.flash.stale_places(physical);
         self.flash.erasure_begins(physical);
         if let Some(of) = self.reset_group(group) {
-            of.promised.push_back((physical, places));
+            of.reserved.push_back((physical, places));
         }
         self.enter_full(group, at);
     }
@@ -505,8 +505,8 @@ impl Drive {
     /// S2: erases zones one at a time until enough are free, or it has erased as
     /// many as it may; then it ends.
     fn full_goes_on(&mut self, group: u32) {
-        while let Some((physical, blocks)) = self.next_promised(group) {
-            if self.erase_promised(group, physical, blocks) {
+        while let Some((physical, blocks)) = self.next_reserved(group) {
+            if self.erase_reserved(group, physical, blocks) {
                 return;
             }
         }
@@ -524,8 +524,8 @@ impl Drive {
         }
     }
 
-    fn next_promised(&mut self, group: u32) -> Option<(u32, Range<u32>)> {
-        self.reset_group(group)?.promised.pop_front()
+    fn next_reserved(&mut self, group: u32) -> Option<(u32, Range<u32>)> {
+        self.reset_group(group)?.reserved.pop_front()
     }
 
     fn leave_full(&mut self, group: u32) {
@@ -557,8 +557,8 @@ impl Drive {
             .erase(now, physical, blocks, cause, token, events);
     }
 
-    /// Erases what a zone has been promised. Returns whether anything was left of it.
-    fn erase_promised(&mut self, group: u32, physical: u32, blocks: Range<u32>) -> bool {
+    /// Erases what a zone has been reserved. Returns whether anything was left of it.
+    fn erase_reserved(&mut self, group: u32, physical: u32, blocks: Range<u32>) -> bool {
         let cause = Cause::WriteErase;
         if !self.flash.is_stale_in(physical, &blocks) {
             // Somebody else has erased it.

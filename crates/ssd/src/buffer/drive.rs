@@ -5,7 +5,7 @@ use std::ops::Range;
 use zonelab_device::{Lba, Nanos, Op, ZoneId};
 use zonelab_nvme::zns::ZoneState;
 
-use super::{Flush, NONE, Parked, Program, Waiting, WriteBuffer, Writer, ZoneBlocks, blocks_of};
+use super::{Deferred, Flush, NONE, Program, Waiting, WriteBuffer, Writer, ZoneBlocks, blocks_of};
 use crate::account::Cause;
 use crate::conventional::Role;
 use crate::counterfactual::{Factor, Factors};
@@ -25,7 +25,7 @@ impl Drive {
 
     // ---- admission -------------------------------------------------------
 
-    /// The front end lets a write through: it joins the line, or waits for its
+    /// The front end lets a write through: it joins the admission queue, or waits for its
     /// turn to. A write to a random write area, or an explicit commit, joins with
     /// what it commits; one that commits nothing is done, unless earlier ones of
     /// its zone wait.
@@ -41,12 +41,12 @@ impl Drive {
             .zones
             .zone_of(slba)
             .expect("a write that was accepted is on the drive");
-        if count == 0 && !self.is_zone_in_line(zone) {
+        if count == 0 && !self.has_writes_queued(zone) {
             // It is in the random write area.
             self.buffered_request_done(index);
             return;
         }
-        self.join_line(Waiting {
+        self.join_admission_queue(Waiting {
             whose: Writer::Host(index),
             zone,
             generation,
@@ -57,16 +57,16 @@ impl Drive {
 
     /// Whether writes of a zone wait for room. Then its random write area may
     /// still hold what they commit.
-    fn is_zone_in_line(&self, zone: ZoneId) -> bool {
+    fn has_writes_queued(&self, zone: ZoneId) -> bool {
         self.buffer.as_ref().is_some_and(|buffer| {
             let blocks = &buffer.zones[zone.0 as usize];
-            blocks.in_line > 0 || blocks.first_parked != NONE
+            blocks.queued > 0 || blocks.first_deferred != NONE
         })
     }
 
-    /// The next `count` blocks of the zone of a fill join the line.
+    /// The next `count` blocks of the zone of a fill join the admission queue.
     pub(crate) fn buffer_fill(&mut self, task: u32, zone: ZoneId, count: u32) {
-        self.join_line(Waiting {
+        self.join_admission_queue(Waiting {
             whose: Writer::Fill(task),
             zone,
             generation: self.zones.generation(zone),
@@ -89,7 +89,7 @@ impl Drive {
             .is_some_and(|buffer| buffer.host_programs > 0)
     }
 
-    fn join_line(&mut self, write: Waiting) {
+    fn join_admission_queue(&mut self, write: Waiting) {
         let Waiting {
             zone, is_append, ..
         } = write;
@@ -98,37 +98,37 @@ impl Drive {
         };
         let blocks = &mut buffer.zones[zone.0 as usize];
         let may_join = !is_append || blocks.appends < buffer.appends_per_zone;
-        if may_join && blocks.first_parked == NONE {
+        if may_join && blocks.first_deferred == NONE {
             blocks.appends += u32::from(is_append);
-            blocks.in_line += 1;
-            buffer.line.push_back(write);
-            if buffer.line.len() == 1 {
+            blocks.queued += 1;
+            buffer.admission_queue.push_back(write);
+            if buffer.admission_queue.len() == 1 {
                 self.admit();
             }
             return;
         }
         // Nothing must get ahead of an append that its zone accepted first.
-        let parked = buffer.parked.insert(Parked { write, next: NONE });
-        match buffer.parked.get_mut(blocks.last_parked) {
-            Some(last) => last.next = parked,
-            None => blocks.first_parked = parked,
+        let deferred = buffer.deferred.insert(Deferred { write, next: NONE });
+        match buffer.deferred.get_mut(blocks.last_deferred) {
+            Some(last) => last.next = deferred,
+            None => blocks.first_deferred = deferred,
         }
-        blocks.last_parked = parked;
+        blocks.last_deferred = deferred;
     }
 
-    /// Lets the line in as far as there is room.
+    /// Admits the head of the queue as far as there is room.
     pub(crate) fn admit(&mut self) {
         loop {
             let Some(buffer) = &mut self.buffer else {
                 return;
             };
-            let Some(&head) = buffer.line.front() else {
+            let Some(&head) = buffer.admission_queue.front() else {
                 break;
             };
             let zone = head.zone;
             if self.zones.generation(zone) != head.generation {
                 // Reset meanwhile: its blocks are nobody's.
-                self.leave_line(head);
+                self.leave_admission_queue(head);
                 continue;
             }
             // What is absent takes more than there is.
@@ -151,7 +151,7 @@ impl Drive {
                 self.issue_whole_units(zone);
             }
             if taken == left {
-                self.leave_line(head);
+                self.leave_admission_queue(head);
                 continue;
             }
             let Some(buffer) = &mut self.buffer else {
@@ -171,27 +171,28 @@ impl Drive {
         self.record_buffer_fill();
     }
 
-    /// The head of the line is in, or has become void.
-    fn leave_line(&mut self, head: Waiting) {
+    /// The head of the queue is in, or has become void.
+    fn leave_admission_queue(&mut self, head: Waiting) {
         if let Some(buffer) = &mut self.buffer {
-            buffer.line.pop_front();
+            buffer.admission_queue.pop_front();
             buffer.head_lbas = 0;
             let blocks = &mut buffer.zones[head.zone.0 as usize];
             blocks.appends -= u32::from(head.is_append);
-            blocks.in_line -= 1;
-            while let Some(&mut Parked { write, next }) = buffer.parked.get_mut(blocks.first_parked)
+            blocks.queued -= 1;
+            while let Some(&mut Deferred { write, next }) =
+                buffer.deferred.get_mut(blocks.first_deferred)
             {
                 if write.is_append && blocks.appends >= buffer.appends_per_zone {
                     break;
                 }
-                buffer.parked.free(blocks.first_parked);
-                blocks.first_parked = next;
+                buffer.deferred.free(blocks.first_deferred);
+                blocks.first_deferred = next;
                 if next == NONE {
-                    blocks.last_parked = NONE;
+                    blocks.last_deferred = NONE;
                 }
                 blocks.appends += u32::from(write.is_append);
-                blocks.in_line += 1;
-                buffer.line.push_back(write);
+                blocks.queued += 1;
+                buffer.admission_queue.push_back(write);
             }
         }
         match head.whose {
@@ -510,7 +511,7 @@ impl Drive {
         tracking.is_some_and(|tracking| tracking.is_absent(Owner::Program(slot).token(), cause))
     }
 
-    /// Whether a write in the line holds back nobody: a fill, or what a collection moves, that is
+    /// Whether a write in the admission queue holds back nobody: a fill, or what a collection moves, that is
     /// absent.
     #[cold]
     fn takes_no_room(&self, head: &Waiting) -> bool {

@@ -1,15 +1,15 @@
 //! The write-back buffer: a write completes when its blocks are in it, and the
 //! flash follows.
 //!
-//! A write or append that the front end lets through joins one *line*. The
-//! head of the line takes room block by block, so a command larger than the
+//! A write or append that the front end lets through joins the *admission queue*. The
+//! head of the queue takes room block by block, so a command larger than the
 //! buffer gets through in pieces; it completes when its last block is in. A
-//! full buffer holds the whole line back.
+//! full buffer holds the whole queue back.
 //!
 //! Blocks leave in *units*: what one program takes, a page or the pages of a
 //! multi-plane operation. A unit goes to its die as soon as it is whole. One
 //! that is not whole goes when somebody waits for it: a flush, a zone that is
-//! full or finished, or a line that waits for room while nothing is being
+//! full or finished, or a queue that waits for room while nothing is being
 //! programmed. The rest of its pages is padding, and the page is programmed
 //! again when the rest of its blocks comes. The room of a unit is free when its
 //! program is over, so that room comes in steps of a unit; or, if the profile
@@ -47,14 +47,14 @@ pub(crate) struct WriteBuffer {
     unit_lbas: u32,
     /// Blocks that one transfer takes to a die; 0: room is free when the program is over.
     piece_lbas: u32,
-    /// Appends of one zone in the line; `u32::MAX`: no limit.
+    /// Appends of one zone in the admission queue; `u32::MAX`: no limit.
     appends_per_zone: u32,
     pub(crate) is_protected: bool,
     /// Blocks in the buffer. Never more than `size_lbas`.
     fill_lbas: u64,
     /// Writes that wait for room, in order of arrival.
-    line: VecDeque<Waiting>,
-    /// Blocks of the head of the line that are in.
+    admission_queue: VecDeque<Waiting>,
+    /// Blocks of the head of the queue that are in.
     head_lbas: u32,
     zones: Vec<ZoneBlocks>,
     programs: Slab<Program>,
@@ -67,9 +67,9 @@ pub(crate) struct WriteBuffer {
     /// Zones with a unit that is not whole, from the one that waits longest.
     open_first: u32,
     open_last: u32,
-    parked: Slab<Parked>,
+    deferred: Slab<Deferred>,
     flushes: Vec<Flush>,
-    /// Blocks of a turn in the line; `u32::MAX`: no turns.
+    /// Blocks of a turn in the admission queue; `u32::MAX`: no turns.
     turn_lbas: u32,
     /// Bytes per second from the buffer to the dies; `None`: no limit but theirs.
     drain_bytes_per_s: Option<u64>,
@@ -109,13 +109,13 @@ struct ZoneBlocks {
     is_open: bool,
     /// Programs that are not over.
     running: u32,
-    /// Writes and appends in the line, ...
-    in_line: u32,
+    /// Writes and appends in the admission queue, ...
+    queued: u32,
     /// ... and the appends among them.
     appends: u32,
-    /// Commands that wait for their turn to join the line.
-    first_parked: u32,
-    last_parked: u32,
+    /// Commands that wait for their turn to join the admission queue.
+    first_deferred: u32,
+    last_deferred: u32,
 }
 
 impl ZoneBlocks {
@@ -129,14 +129,14 @@ impl ZoneBlocks {
         newer: NONE,
         is_open: false,
         running: 0,
-        in_line: 0,
+        queued: 0,
         appends: 0,
-        first_parked: NONE,
-        last_parked: NONE,
+        first_deferred: NONE,
+        last_deferred: NONE,
     };
 }
 
-/// A write in the line.
+/// A write in the admission queue.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     whose: Writer,
@@ -156,9 +156,9 @@ enum Writer {
     Fill(u32),
 }
 
-/// A write that waits to join the line.
+/// A write that waits to join the admission queue.
 #[derive(Clone, Copy, Debug)]
-struct Parked {
+struct Deferred {
     write: Waiting,
     next: u32,
 }
@@ -218,7 +218,7 @@ impl WriteBuffer {
             appends_per_zone: buffer.appends_per_zone.unwrap_or(u32::MAX),
             is_protected: buffer.power_loss_protection,
             fill_lbas: 0,
-            line: VecDeque::new(),
+            admission_queue: VecDeque::new(),
             head_lbas: 0,
             zones: vec![ZoneBlocks::EMPTY; config.zones.count as usize],
             programs: Slab::default(),
@@ -227,7 +227,7 @@ impl WriteBuffer {
             issued: 0,
             open_first: NONE,
             open_last: NONE,
-            parked: Slab::default(),
+            deferred: Slab::default(),
             flushes: Vec::new(),
             turn_lbas: match buffer.turn_bytes {
                 // Fits, or is more than any write has.
@@ -256,13 +256,13 @@ impl WriteBuffer {
     /// Nothing is in the buffer: all that `zones` have is on the flash.
     pub(crate) fn settle(&mut self, zones: &Zones) {
         self.fill_lbas = 0;
-        self.line.clear();
+        self.admission_queue.clear();
         self.head_lbas = 0;
         self.programs = Slab::default();
         self.running = 0;
         self.host_programs = 0;
         (self.open_first, self.open_last) = (NONE, NONE);
-        self.parked = Slab::default();
+        self.deferred = Slab::default();
         self.flushes.clear();
         self.drains.clear();
         self.drain_free_at = Nanos::ZERO;
@@ -285,23 +285,23 @@ impl WriteBuffer {
         blocks.issued = blocks.admitted;
     }
 
-    /// What the head of the line may still take in its turn. `None`: all it
+    /// What the head of the queue may still take in its turn. `None`: all it
     /// wants, as nobody else waits, or somebody who is of its zone.
     fn turn_of(&self, head: &Waiting) -> Option<u32> {
-        let alone = self.line.len() == 1 || self.zones[head.zone.0 as usize].in_line > 1;
+        let alone = self.admission_queue.len() == 1 || self.zones[head.zone.0 as usize].queued > 1;
         if self.turn_lbas == u32::MAX || alone {
             return None;
         }
         Some(self.turn_lbas.saturating_sub(self.head_lbas))
     }
 
-    /// What a head that has the line for itself may take: all, or if it has more
+    /// What a head that has the queue for itself may take: all, or if it has more
     /// than a turn and other zones have programs, half of the room. Those that
     /// come next find some, and what leaves the buffer makes more.
     fn share_of(&self, head: &Waiting, room: u64) -> Option<u32> {
         let own = self.zones[head.zone.0 as usize].running;
         let is_small = head.count <= self.turn_lbas || self.running == own;
-        if is_small || self.line.len() > 1 {
+        if is_small || self.admission_queue.len() > 1 {
             return None;
         }
         Some(u32::try_from(room / 2).unwrap_or(u32::MAX).max(1))
@@ -309,10 +309,10 @@ impl WriteBuffer {
 
     /// The turn of the head is over: it goes behind the others.
     fn next_turn(&mut self) {
-        if let Some(mut head) = self.line.pop_front() {
+        if let Some(mut head) = self.admission_queue.pop_front() {
             head.count -= self.head_lbas;
             self.head_lbas = 0;
-            self.line.push_back(head);
+            self.admission_queue.push_back(head);
         }
     }
 

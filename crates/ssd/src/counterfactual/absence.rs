@@ -49,7 +49,7 @@ impl Drive {
         let others = [
             (front.cores > 0, Factor::Firmware),
             (front.link_bytes_per_s.is_some(), Factor::Link),
-            (self.keeps_books(), Factor::Bookkeeping),
+            (self.updates_metadata(), Factor::Bookkeeping),
         ];
         for (_, factor) in others.into_iter().filter(|(is_there, _)| *is_there) {
             seen.insert(factor);

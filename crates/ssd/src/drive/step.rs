@@ -37,7 +37,7 @@ impl Drive {
                         ..
                     } => {
                         if !self.copies.is_empty() && self.copies.holds_request(index) {
-                            return self.line_goes_on(index);
+                            return self.write_behind_copies(index);
                         }
                         // What its zone stood on may be another's by now.
                         let is_void = self.buffer.is_none() && self.was_reset_since(index);

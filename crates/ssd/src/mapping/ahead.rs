@@ -95,7 +95,7 @@ impl Mapping {
             if elements.gathered_blocks(physical, true, blocks).is_some() {
                 return NextErasure::Line(physical);
             }
-            elements.scatter(physical);
+            elements.disband(physical);
         }
         let next = elements.gather(group);
         self.begun[group as usize] = next;
@@ -142,7 +142,7 @@ impl Mapping {
             Places::Assembled(elements) => {
                 let is_line = begun == Some(physical);
                 if is_line && elements.gathered_blocks(physical, false, blocks).is_none() {
-                    elements.scatter(physical);
+                    elements.disband(physical);
                     self.begun[group as usize] = None;
                 }
                 Freed::Elements

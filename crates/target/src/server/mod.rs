@@ -20,12 +20,13 @@
 //! | `calculations` | Diffie-Hellman, in a thread of its own |
 //! | `complaints`, `rates` | what is said of peers, and how often |
 //! | `peer` | a connection with its socket |
-//! | `visits` | calls into the loop from other threads |
+//! | `calls` | calls into the loop from other threads |
 
 mod admission;
 mod backend;
 mod budget;
 mod calculations;
+mod calls;
 mod clock;
 mod commands;
 mod complaints;
@@ -34,12 +35,11 @@ mod limits;
 mod peer;
 mod rates;
 mod sending;
-mod visits;
 
 pub use backend::Backend;
+pub use calls::{Ended, LoopCalls, LoopHandle, Present, loop_calls};
 pub use lateness::QueueLateness;
 pub use limits::{Limits, Memory, MemoryError, Standing};
-pub use visits::{Ended, Present, Visitor, Visits, visits};
 
 use std::collections::VecDeque;
 use std::io;
@@ -64,8 +64,8 @@ use peer::Peer;
 
 /// The mark of the listening socket.
 const LISTENER: u64 = u64::MAX;
-/// The mark of visits.
-const VISITS: u64 = u64::MAX - 1;
+/// The mark of calls.
+const CALLS: u64 = u64::MAX - 1;
 /// The mark of calculations that are done.
 const CALCULATIONS: u64 = u64::MAX - 2;
 /// The longest sleep: how late a stop or a time limit is noticed.
@@ -209,29 +209,29 @@ impl Server {
     /// # Errors
     /// The system refuses to wait, or what is served cannot be kept ([`Backend::keep`]).
     pub fn run<B: Backend>(&mut self, backend: &mut B, stop: &AtomicBool) -> io::Result<()> {
-        let (_, visits) = visits()?;
-        self.run_visited(backend, stop, visits)
+        let (_, calls) = loop_calls()?;
+        self.run_with_calls(backend, stop, calls)
     }
 
     /// The same, and lets other threads call in.
     ///
     /// # Errors
     /// As [`Server::run`].
-    pub fn run_visited<B: Backend>(
+    pub fn run_with_calls<B: Backend>(
         &mut self,
         backend: &mut B,
         stop: &AtomicBool,
-        visits: Visits<B>,
+        calls: LoopCalls<B>,
     ) -> io::Result<()> {
-        let mark = epoll::EventData::new_u64(VISITS);
-        epoll::add(&self.epoll, visits.bell(), mark, epoll::EventFlags::IN)?;
+        let mark = epoll::EventData::new_u64(CALLS);
+        epoll::add(&self.epoll, calls.bell(), mark, epoll::EventFlags::IN)?;
         let mut events = Vec::with_capacity(BATCH);
         while !stop.load(Ordering::Relaxed) {
-            self.turn(backend, &visits, &mut events)?;
+            self.turn(backend, &calls, &mut events)?;
         }
-        epoll::delete(&self.epoll, visits.bell())?;
+        epoll::delete(&self.epoll, calls.bell())?;
         // Who waits is told that nobody answers.
-        drop(visits);
+        drop(calls);
         let now = self.clock.now();
         self.progress(backend, now)?;
         for index in 0..self.peers.len() {
@@ -270,7 +270,7 @@ impl Server {
     fn turn<B: Backend>(
         &mut self,
         backend: &mut B,
-        visits: &Visits<B>,
+        calls: &LoopCalls<B>,
         events: &mut Vec<epoll::Event>,
     ) -> io::Result<()> {
         self.turns += 1;
@@ -294,7 +294,7 @@ impl Server {
                 LISTENER => self.accept(backend, now),
                 // Looked at in each turn.
                 CALCULATIONS => (),
-                VISITS => visits.receive(self, backend, now),
+                CALLS => calls.receive(self, backend, now),
                 mark => self.ready(mark as usize, flags, backend, now),
             }
         }

@@ -16,7 +16,7 @@ use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::faults::FaultyDrive;
 use zonelab_ssd::{Control, Drive};
 use zonelab_target::controller::Subsystem;
-use zonelab_target::server::{ServerReport, Visitor, visits};
+use zonelab_target::server::{LoopHandle, ServerReport, loop_calls};
 
 use super::{Case, Cores, Measured, cpu_time};
 use crate::bench::now;
@@ -29,7 +29,7 @@ const ZONES: u64 = 4;
 pub(super) struct Served {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
-    visitor: Visitor<Subsystem>,
+    handle: LoopHandle<Subsystem>,
     thread: Option<JoinHandle<Result<(ServerReport, u64)>>>,
 }
 
@@ -44,12 +44,12 @@ impl Served {
         let (mut server, address, mut subsystem) = served::server(FaultyDrive::from(drive))?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let (visitor, visits) = visits()?;
+        let (handle, calls) = loop_calls()?;
         let thread = std::thread::spawn(move || {
             cores.pin_server();
             let mut result = Ok(());
             let allocated = allocation_counter::measure(|| {
-                result = server.run_visited(&mut subsystem, &stopped, visits);
+                result = server.run_with_calls(&mut subsystem, &stopped, calls);
             });
             result?;
             Ok((server.report(), allocated.count_total))
@@ -57,14 +57,14 @@ impl Served {
         Ok(Self {
             address,
             stop,
-            visitor,
+            handle,
             thread: Some(thread),
         })
     }
 
     /// Processor time of the server so far.
     fn cpu_time(&self) -> Result<f64> {
-        Ok(self.visitor.call(|_| cpu_time())?)
+        Ok(self.handle.call(|_| cpu_time())?)
     }
 
     /// Ends it: what it did, and how often it allocated.

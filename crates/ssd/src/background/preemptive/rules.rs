@@ -2,7 +2,7 @@
 //!
 //! A policy is taken out of the drive while it is asked, so that it can look at the
 //! drive. One that has given an answer that is none is asked no more: its group then
-//! serves the host and erases what zones were promised, nothing else.
+//! serves the host and erases what zones were reserved, nothing else.
 
 use super::ThresholdPolicy;
 use crate::background::ResetState;

@@ -46,7 +46,7 @@ impl Elements {
             Some(weight) => allocator.allocate_relaxed(per_lun, weight, &mut chosen),
         };
         allocated.expect("a group has elements for at least as many zones as it has");
-        let physical = self.stand(zone, &mut chosen, layout);
+        let physical = self.bind(zone, &mut chosen, layout);
         self.chosen = chosen;
         physical
     }
@@ -90,7 +90,7 @@ impl Elements {
         let mut chosen = std::mem::take(&mut self.chosen);
         chosen.clear();
         let allocated = self.allocators[group].allocate_counts(&counts, &mut chosen);
-        let physical = allocated.map(|()| self.stand(zone, &mut chosen, layout));
+        let physical = allocated.map(|()| self.bind(zone, &mut chosen, layout));
         self.chosen = chosen;
         physical.ok()
     }
@@ -126,7 +126,7 @@ impl Elements {
 
     /// Puts `zone` on an unused physical zone of elements that were chosen for it,
     /// LUN by LUN.
-    fn stand(&mut self, zone: ZoneId, chosen: &mut [ElementId], layout: &Layout) -> u32 {
+    fn bind(&mut self, zone: ZoneId, chosen: &mut [ElementId], layout: &Layout) -> u32 {
         let physical = self.unused(zone.0);
         let group = zone.0 % self.shape.groups;
         let line_elements = self.shape.line_elements;
@@ -242,7 +242,7 @@ impl Elements {
         } = self.shape;
         let kept = self.kept_places(pages, by_line);
         for place in kept..self.shape.places {
-            self.let_go(physical, place, blocks);
+            self.release_place(physical, place, blocks);
             let is_waiting = |of: usize| self.stale_left[of] > 0 && self.erasing[of] == 0;
             let is_waiting = self.at(physical, place).is_some_and(is_waiting);
             self.has_given_back_stale |= is_waiting;
@@ -286,12 +286,12 @@ impl Elements {
     /// Its zone leaves a physical zone, whose elements can be given to others.
     pub(crate) fn release(&mut self, physical: u32, blocks: &mut Blocks) {
         for place in 0..self.shape.places {
-            self.let_go(physical, place, blocks);
+            self.release_place(physical, place, blocks);
         }
         self.physical[physical as usize].zone = NONE;
     }
 
-    fn let_go(&mut self, physical: u32, place: u32, blocks: &mut Blocks) {
+    fn release_place(&mut self, physical: u32, place: u32, blocks: &mut Blocks) {
         if let Some(element) = self.at(physical, place) {
             let (group, id) = self.name(element);
             let is_written = self.allocators[group].availability(id) == Availability::Valid;

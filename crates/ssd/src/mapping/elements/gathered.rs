@@ -90,7 +90,7 @@ impl Elements {
     }
 
     /// What was gathered is erased.
-    pub(crate) fn scatter(&mut self, physical: u32) {
+    pub(crate) fn disband(&mut self, physical: u32) {
         self.physical[physical as usize].is_gathered = false;
     }
 }

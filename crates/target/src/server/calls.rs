@@ -14,7 +14,7 @@ use zonelab_device::Nanos;
 
 use super::Server;
 
-/// What a visit finds.
+/// What a call into the loop finds.
 pub struct Present<'a, B> {
     /// What is served. It has not been advanced to `now` yet.
     pub backend: &'a mut B,
@@ -32,26 +32,26 @@ impl<B: std::fmt::Debug> std::fmt::Debug for Present<'_, B> {
     }
 }
 
-type Visit<B> = Box<dyn FnOnce(Present<'_, B>) + Send>;
+type LoopCall<B> = Box<dyn FnOnce(Present<'_, B>) + Send>;
 
 /// The loop has ended, or ends: nothing more is answered.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server has ended")]
 pub struct Ended;
 
-/// The end of the loop: what [`Server::run_visited`] takes.
-pub struct Visits<B> {
-    queue: Receiver<Visit<B>>,
+/// The end of the loop: what [`Server::run_with_calls`] takes.
+pub struct LoopCalls<B> {
+    queue: Receiver<LoopCall<B>>,
     bell: Arc<OwnedFd>,
 }
 
 /// The other end, of which each thread can have its own.
-pub struct Visitor<B> {
-    queue: Sender<Visit<B>>,
+pub struct LoopHandle<B> {
+    queue: Sender<LoopCall<B>>,
     bell: Arc<OwnedFd>,
 }
 
-impl<B> Clone for Visitor<B> {
+impl<B> Clone for LoopHandle<B> {
     fn clone(&self) -> Self {
         Self {
             queue: self.queue.clone(),
@@ -64,23 +64,23 @@ impl<B> Clone for Visitor<B> {
 ///
 /// # Errors
 /// The system has no descriptor left.
-pub fn visits<B>() -> io::Result<(Visitor<B>, Visits<B>)> {
+pub fn loop_calls<B>() -> io::Result<(LoopHandle<B>, LoopCalls<B>)> {
     let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
     let (sender, receiver) = mpsc::channel();
-    let visitor = Visitor {
+    let handle = LoopHandle {
         queue: sender,
         bell: Arc::clone(&bell),
     };
     Ok((
-        visitor,
-        Visits {
+        handle,
+        LoopCalls {
             queue: receiver,
             bell,
         },
     ))
 }
 
-impl<B> Visitor<B> {
+impl<B> LoopHandle<B> {
     /// Has the loop call `f`, and waits for what it returns. The loop does
     /// nothing else meanwhile: `f` should be brief.
     ///
@@ -91,29 +91,29 @@ impl<B> Visitor<B> {
         f: impl FnOnce(Present<'_, B>) -> R + Send + 'static,
     ) -> Result<R, Ended> {
         let (reply, answer) = mpsc::sync_channel(1);
-        let visit: Visit<B> = Box::new(move |present| {
+        let call: LoopCall<B> = Box::new(move |present| {
             // Nobody may wait any more.
             let _ = reply.send(f(present));
         });
-        self.queue.send(visit).map_err(|_| Ended)?;
+        self.queue.send(call).map_err(|_| Ended)?;
         // It can only fail when the count is full, and then the loop wakes anyway.
         let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
         answer.recv().map_err(|_| Ended)
     }
 }
 
-impl<B> Visits<B> {
-    /// What becomes readable when there is a visit.
+impl<B> LoopCalls<B> {
+    /// What becomes readable when there is a call.
     pub(super) fn bell(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }
 
-    /// Runs the visits there are.
+    /// Runs the calls there are.
     pub(super) fn receive(&self, server: &Server, backend: &mut B, now: Nanos) {
-        // Before the queue is looked at: a visit that comes later rings again.
+        // Before the queue is looked at: a call that comes later rings again.
         let _ = rustix::io::read(&self.bell, &mut [0; 8]);
-        for visit in self.queue.try_iter() {
-            visit(Present {
+        for call in self.queue.try_iter() {
+            call(Present {
                 backend,
                 server,
                 now,
@@ -129,13 +129,13 @@ mod tests {
 
     #[test]
     fn a_visit_is_answered_or_told_that_nobody_is_there() {
-        let (visitor, visits) = visits::<u32>().expect("two descriptors");
+        let (handle, calls) = loop_calls::<u32>().expect("two descriptors");
         let server = Server::bind(
             "127.0.0.1:0".parse().expect("an address"),
             ServerSettings::default(),
         )
         .expect("a free port");
-        let other = visitor.clone();
+        let other = handle.clone();
         let asking = std::thread::spawn(move || {
             other.call(|present| {
                 *present.backend += 1;
@@ -144,13 +144,13 @@ mod tests {
         });
         let mut backend = 41;
         while !asking.is_finished() {
-            visits.receive(&server, &mut backend, Nanos(7));
+            calls.receive(&server, &mut backend, Nanos(7));
         }
         assert_eq!(
             asking.join().expect("it does not panic"),
             Ok((42, Nanos(7)))
         );
-        drop(visits);
-        assert_eq!(visitor.call(|present| present.now), Err(Ended));
+        drop(calls);
+        assert_eq!(handle.call(|present| present.now), Err(Ended));
     }
 }
