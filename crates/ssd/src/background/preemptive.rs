@@ -47,23 +47,22 @@
 //! invalid one, whose erasure S2 then includes. Where `Z_free` is looked at before
 //! an allocation, the zone that it takes counts as free until S2 has ended.
 
+mod erasures;
+mod host;
 mod pace;
 mod pool;
 mod rules;
 mod thresholds;
 
 use std::collections::VecDeque;
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 
-use zonelab_device::{Lba, Nanos, Op, ZoneId};
-use zonelab_nvme::zns::ZoneSendAction;
+use zonelab_device::Nanos;
 
 use super::Task;
-use crate::account::Cause;
-use crate::config::{EraseWhen, PlaneMode, ResetConfig, Thresholds};
-use crate::drive::{Drive, Owner, Stage};
-use crate::policy::{ResetEvent, ResetEvents, ResetPolicy as _, ResetStep};
-use crate::record::{BackgroundKind, Begin};
+use crate::config::{EraseWhen, ResetConfig, Thresholds};
+use crate::drive::Drive;
+use crate::policy::{ResetEvent, ResetEvents, ResetPolicy as _};
 pub use pool::ZoneCounts;
 use rules::Rules;
 use thresholds::ThresholdPolicy;
@@ -220,131 +219,6 @@ impl Drive {
 
     // ---- what the host does ----------------------------------------------
 
-    /// The flash of a zone that is written at `at` and has none: a physical zone
-    /// that it is given now.
-    #[cold]
-    pub(crate) fn allocate_by_thresholds(&mut self, zone: ZoneId, at: Nanos) -> u32 {
-        let group = self.flash.layout().group_of(zone.0);
-        self.after(ResetEvent::BeforeAllocation, group, at);
-        if !self.flash.mapping().is_without_free(group) {
-            self.choose_flash(zone);
-        } else if let Some(physical) = self.victim(group) {
-            self.flash.mapping_mut().prefer(physical);
-        }
-        let physical = self.flash.map(zone);
-        if self.flash.stale_blocks(physical) > 0 {
-            self.reserve(physical, at);
-        }
-        self.after(ResetEvent::Allocated, group, at);
-        physical
-    }
-
-    /// How long the erasure of a row takes.
-    pub(crate) fn row_time(&self) -> Nanos {
-        let config = self.config();
-        let erasures = match config.media.planes {
-            PlaneMode::Single => config.geometry.planes,
-            PlaneMode::Independent | PlaneMode::MultiPlane => 1,
-        };
-        Nanos(config.media.erase_ns.0.saturating_mul(u64::from(erasures)))
-    }
-
-    /// A command of a host was accepted, and is through the front end at `at`.
-    #[cold]
-    pub(crate) fn host_begins(&mut self, op: Op, at: Nanos) {
-        for group in self.groups_of(op) {
-            if let Some(of) = self.reset_group(group) {
-                of.pending += 1;
-            }
-            self.after(ResetEvent::CommandBegins, group, at);
-        }
-    }
-
-    /// A command that was accepted is complete.
-    #[cold]
-    pub(crate) fn host_ends(&mut self, op: Op) {
-        let now = self.now;
-        for group in self.groups_of(op) {
-            if let Some(of) = self.reset_group(group) {
-                debug_assert!(of.pending > 0, "a command ends once");
-                of.pending -= 1;
-            }
-            self.after(ResetEvent::CommandEnds, group, now);
-            self.group_may_erase(group);
-        }
-    }
-
-    /// The groups whose zones an accepted command reads or writes.
-    fn groups_of(&self, op: Op) -> impl Iterator<Item = u32> + use<> {
-        let zones = self.zones_of(op);
-        let groups = self.flash.layout().groups();
-        // Neighbours are of different groups.
-        let count = zones.map_or(0..0, |zones| {
-            let (first, last) = (*zones.start(), *zones.end());
-            first..last.min(first + groups - 1) + 1
-        });
-        count.map(move |zone| zone % groups)
-    }
-
-    fn zones_of(&self, op: Op) -> Option<RangeInclusive<u32>> {
-        match op {
-            Op::Read { slba, nlb } | Op::Compare { slba, nlb } | Op::Verify { slba, nlb } => {
-                Some(self.zones_read(slba, nlb))
-            }
-            Op::Write { .. }
-            | Op::Append { .. }
-            | Op::WriteZeroes { .. }
-            | Op::Copy { .. }
-            | Op::ZoneSend {
-                action: ZoneSendAction::ZRWA_FLUSH,
-                ..
-            } => {
-                let zone = self.zones.zone_of(Lba(op.first_block()))?.0;
-                Some(zone..=zone)
-            }
-            _ => None,
-        }
-    }
-
-    /// Whether S2 holds back a request whose event is due. It is stepped again
-    /// when S2 ends.
-    #[cold]
-    pub(crate) fn is_held(&mut self, index: u32) -> bool {
-        let request = self.requests.at(index);
-        if request.stage != Stage::Admission {
-            return false;
-        }
-        let op = request.op;
-        let in_s2 = |group: &u32| self.reset_state(*group) == Some(ResetState::Full);
-        let Some(group) = self.groups_of(op).find(in_s2) else {
-            return false;
-        };
-        if let Some(of) = self.reset_group(group) {
-            of.held.push_back(index);
-        }
-        true
-    }
-
-    /// Whether S2 holds back a fill of a physical zone. It goes on when S2 ends.
-    pub(super) fn is_fill_held(&mut self, task: u32, physical: u32) -> bool {
-        let group = self.flash.layout().group_of(physical);
-        match self.reset_group(group) {
-            Some(of) if of.state == ResetState::Full => {
-                of.held_fills.push_back(task);
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// A fill ends before it went on.
-    pub(super) fn forget_fill(&mut self, task: u32) {
-        let groups = self.background.preemptive.iter_mut();
-        for of in groups.flat_map(|of| &mut of.groups) {
-            of.held_fills.retain(|other| *other != task);
-        }
-    }
-
     /// A reset has taken the flash from a zone, and is through the front end at `at`.
     #[cold]
     pub(super) fn zone_was_released(&mut self, physical: u32, at: Nanos) {
@@ -455,180 +329,4 @@ impl Drive {
     }
 
     // ---- erasures --------------------------------------------------------
-
-    /// Something that a group may have waited for is over.
-    #[cold]
-    pub(super) fn group_may_erase(&mut self, group: u32) {
-        match self.reset_state(group) {
-            Some(ResetState::Partial) => self.erase_row(group),
-            Some(ResetState::Full) => self.full_goes_on(group),
-            Some(ResetState::Serving) | None => {}
-        }
-    }
-
-    #[cold]
-    pub(super) fn all_groups_may_erase(&mut self) {
-        let groups = self.background.preemptive.as_ref();
-        for group in 0..groups.map_or(0, |of| of.groups()) {
-            self.group_may_erase(group);
-        }
-    }
-
-    /// S1: erases the next row, if it is time for one.
-    fn erase_row(&mut self, group: u32) {
-        if self.group_of_reset(group).is_none_or(|of| of.under_way > 0) {
-            return;
-        }
-        let whole = match self.ask_step(group) {
-            ResetStep::Wait => return,
-            ResetStep::LookAt(at) => return self.look_once_at(group, at),
-            ResetStep::Row => false,
-            ResetStep::Zone => true,
-        };
-        if let Some((physical, blocks)) = self.take_to_erase(group, whole) {
-            self.erase_blocks(group, physical, blocks, Cause::ResetErase);
-        }
-    }
-
-    /// Looks at a group at a time to come, unless one is looked at until then anyway.
-    fn look_once_at(&mut self, group: u32, at: Nanos) {
-        let now = self.now;
-        let Some(of) = self.reset_group(group) else {
-            return;
-        };
-        if !of.look.is_some_and(|look| look > now && look <= at) {
-            of.look = Some(at);
-            self.look_at(group, at);
-        }
-    }
-
-    /// S2: erases zones one at a time until enough are free, or it has erased as
-    /// many as it may; then it ends.
-    fn full_goes_on(&mut self, group: u32) {
-        while let Some((physical, blocks)) = self.next_reserved(group) {
-            if self.erase_reserved(group, physical, blocks) {
-                return;
-            }
-        }
-        let next = match self.ask_for_more(group) {
-            true => self.take_to_erase(group, true),
-            false => None,
-        };
-        if let Some((physical, blocks)) = next {
-            if let Some(of) = self.reset_group(group) {
-                of.begun_whole += 1;
-            }
-            self.erase_blocks(group, physical, blocks, Cause::WriteErase);
-        } else if self.reset_group(group).is_some_and(|of| of.under_way == 0) {
-            self.leave_full(group);
-        }
-    }
-
-    fn next_reserved(&mut self, group: u32) -> Option<(u32, Range<u32>)> {
-        self.reset_group(group)?.reserved.pop_front()
-    }
-
-    fn leave_full(&mut self, group: u32) {
-        let Some(of) = self.reset_group(group) else {
-            return;
-        };
-        of.state = ResetState::Serving;
-        of.begun_whole = 0;
-        let held = std::mem::take(&mut of.held);
-        let held_fills = std::mem::take(&mut of.held_fills);
-        let now = self.now;
-        self.after(ResetEvent::Served, group, now);
-        for request in held {
-            self.step(request);
-        }
-        for fill in held_fills {
-            self.fill_on(fill, true);
-        }
-        self.group_may_erase(group);
-    }
-
-    /// Erases what was taken of a zone that S2 has to erase, or of elements.
-    fn erase_blocks(&mut self, group: u32, physical: u32, blocks: Range<u32>, cause: Cause) {
-        let task = self.begin_zone_erase(group, physical, cause);
-        self.flash.mapping_mut().erasure_is_begun(group, physical);
-        let (now, token) = (self.now, Owner::Task(task).token());
-        let events = &mut self.events;
-        self.flash
-            .erase(now, physical, blocks, cause, token, events);
-    }
-
-    /// Erases what a zone has been reserved. Returns whether anything was left of it.
-    fn erase_reserved(&mut self, group: u32, physical: u32, blocks: Range<u32>) -> bool {
-        let cause = Cause::WriteErase;
-        if !self.flash.is_stale_in(physical, &blocks) {
-            // Somebody else has erased it.
-            self.flash.erasure_ends(physical);
-            self.was_erased(group, physical);
-            return false;
-        }
-        let task = self.begin_zone_erase(group, physical, cause);
-        let (now, token) = (self.now, Owner::Task(task).token());
-        let events = &mut self.events;
-        self.flash
-            .erase_places(now, physical, &blocks, token, events);
-        true
-    }
-
-    fn begin_zone_erase(&mut self, group: u32, physical: u32, cause: Cause) -> u32 {
-        if let Some(of) = self.reset_group(group) {
-            of.under_way += 1;
-        }
-        let kind = match cause {
-            Cause::ResetErase => BackgroundKind::PartialErase,
-            _ => BackgroundKind::FullErase,
-        };
-        let task = ZoneErase {
-            group,
-            what: What::Erasure { physical },
-        };
-        let task = self.background.tasks.insert(Task::Zone(task));
-        let number = self.record_background(&Begin {
-            kind,
-            // No zone stands on it.
-            zone: ZoneId(physical),
-            physical,
-            request: u32::MAX,
-            is_waited_for: false,
-            start: self.now,
-        });
-        self.record_task(task, number);
-        task
-    }
-
-    /// The time for a look at a group has come.
-    pub(super) fn zone_erase_wakes(&mut self, task: u32) {
-        let now = self.now;
-        if let Some(Task::Zone(ZoneErase {
-            group,
-            what: What::Look(at),
-        })) = self.background.tasks.get_mut(task)
-            && now >= *at
-        {
-            let group = *group;
-            self.background.tasks.remove(task);
-            self.group_may_erase(group);
-        }
-    }
-
-    /// An erasure is over.
-    pub(super) fn zone_erase_done(&mut self, task: u32) {
-        let Task::Zone(ZoneErase { group, what }) = self.background.tasks.remove(task) else {
-            return;
-        };
-        let What::Erasure { physical } = what else {
-            return;
-        };
-        self.record_task_end(task);
-        if let Some(of) = self.reset_group(group) {
-            of.under_way -= 1;
-        }
-        self.flash.erasure_ends(physical);
-        self.was_erased(group, physical);
-        self.group_may_erase(group);
-    }
 }

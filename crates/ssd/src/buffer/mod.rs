@@ -26,7 +26,10 @@
 //!
 //! See `docs/decisions/0011-write-buffer.md`.
 
+mod admission;
 mod drive;
+mod power;
+mod programs;
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -16,6 +16,7 @@
 //! | [`CounterRecord`] | numbers that go up and down |
 //! | [`ZoneRecord`] | changes of zone states |
 
+mod drive;
 mod recorder;
 mod slowest;
 mod spans;

@@ -1,0 +1,143 @@
+//! What the host does, as erasure by thresholds sees it: commands that are pending, that are
+//! held back, and zones that need flash.
+
+use std::ops::RangeInclusive;
+
+use zonelab_device::Lba;
+use zonelab_device::Nanos;
+use zonelab_device::Op;
+use zonelab_device::ZoneId;
+use zonelab_nvme::zns::ZoneSendAction;
+
+use super::ResetState;
+use crate::config::PlaneMode;
+use crate::drive::Drive;
+use crate::drive::Stage;
+use crate::policy::ResetEvent;
+
+impl Drive {
+    /// The flash of a zone that is written at `at` and has none: a physical zone
+    /// that it is given now.
+    #[cold]
+    pub(crate) fn allocate_by_thresholds(&mut self, zone: ZoneId, at: Nanos) -> u32 {
+        let group = self.flash.layout().group_of(zone.0);
+        self.after(ResetEvent::BeforeAllocation, group, at);
+        if !self.flash.mapping().is_without_free(group) {
+            self.choose_flash(zone);
+        } else if let Some(physical) = self.victim(group) {
+            self.flash.mapping_mut().prefer(physical);
+        }
+        let physical = self.flash.map(zone);
+        if self.flash.stale_blocks(physical) > 0 {
+            self.reserve(physical, at);
+        }
+        self.after(ResetEvent::Allocated, group, at);
+        physical
+    }
+
+    /// How long the erasure of a row takes.
+    pub(crate) fn row_time(&self) -> Nanos {
+        let config = self.config();
+        let erasures = match config.media.planes {
+            PlaneMode::Single => config.geometry.planes,
+            PlaneMode::Independent | PlaneMode::MultiPlane => 1,
+        };
+        Nanos(config.media.erase_ns.0.saturating_mul(u64::from(erasures)))
+    }
+
+    /// A command of a host was accepted, and is through the front end at `at`.
+    #[cold]
+    pub(crate) fn host_begins(&mut self, op: Op, at: Nanos) {
+        for group in self.groups_of(op) {
+            if let Some(of) = self.reset_group(group) {
+                of.pending += 1;
+            }
+            self.after(ResetEvent::CommandBegins, group, at);
+        }
+    }
+
+    /// A command that was accepted is complete.
+    #[cold]
+    pub(crate) fn host_ends(&mut self, op: Op) {
+        let now = self.now;
+        for group in self.groups_of(op) {
+            if let Some(of) = self.reset_group(group) {
+                debug_assert!(of.pending > 0, "a command ends once");
+                of.pending -= 1;
+            }
+            self.after(ResetEvent::CommandEnds, group, now);
+            self.group_may_erase(group);
+        }
+    }
+
+    /// The groups whose zones an accepted command reads or writes.
+    fn groups_of(&self, op: Op) -> impl Iterator<Item = u32> + use<> {
+        let zones = self.zones_of(op);
+        let groups = self.flash.layout().groups();
+        // Neighbours are of different groups.
+        let count = zones.map_or(0..0, |zones| {
+            let (first, last) = (*zones.start(), *zones.end());
+            first..last.min(first + groups - 1) + 1
+        });
+        count.map(move |zone| zone % groups)
+    }
+
+    fn zones_of(&self, op: Op) -> Option<RangeInclusive<u32>> {
+        match op {
+            Op::Read { slba, nlb } | Op::Compare { slba, nlb } | Op::Verify { slba, nlb } => {
+                Some(self.zones_read(slba, nlb))
+            }
+            Op::Write { .. }
+            | Op::Append { .. }
+            | Op::WriteZeroes { .. }
+            | Op::Copy { .. }
+            | Op::ZoneSend {
+                action: ZoneSendAction::ZRWA_FLUSH,
+                ..
+            } => {
+                let zone = self.zones.zone_of(Lba(op.first_block()))?.0;
+                Some(zone..=zone)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether S2 holds back a request whose event is due. It is stepped again
+    /// when S2 ends.
+    #[cold]
+    pub(crate) fn is_held(&mut self, index: u32) -> bool {
+        let request = self.requests.at(index);
+        if request.stage != Stage::Admission {
+            return false;
+        }
+        let op = request.op;
+        let in_s2 = |group: &u32| self.reset_state(*group) == Some(ResetState::Full);
+        let Some(group) = self.groups_of(op).find(in_s2) else {
+            return false;
+        };
+        if let Some(of) = self.reset_group(group) {
+            of.held.push_back(index);
+        }
+        true
+    }
+
+    /// Whether S2 holds back a fill of a physical zone. It goes on when S2 ends.
+    pub(in crate::background) fn is_fill_held(&mut self, task: u32, physical: u32) -> bool {
+        let group = self.flash.layout().group_of(physical);
+        match self.reset_group(group) {
+            Some(of) if of.state == ResetState::Full => {
+                of.held_fills.push_back(task);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A fill ends before it went on.
+    pub(in crate::background) fn forget_fill(&mut self, task: u32) {
+        let groups = self.background.preemptive.iter_mut();
+        for of in groups.flat_map(|of| &mut of.groups) {
+            of.held_fills.retain(|other| *other != task);
+        }
+    }
+}

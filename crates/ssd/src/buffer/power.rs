@@ -1,0 +1,124 @@
+//! What of the buffer outlives a loss of power, or gets into a snapshot.
+
+use zonelab_device::ZoneId;
+
+use super::NONE;
+use super::WriteBuffer;
+use super::ZoneBlocks;
+use super::blocks_of;
+use crate::draw::Draw;
+use crate::drive::Drive;
+use crate::flash::BlockRange;
+use crate::flash::Flash;
+use crate::flash::Target;
+
+impl Drive {
+    /// How many blocks of each zone a loss of power leaves, for those that lose
+    /// any: with protection all that were admitted, else those that are on the
+    /// flash, and what is contiguous behind them of programs under way.
+    pub(crate) fn buffered_remains(
+        &self,
+        unfinished: &[usize],
+        draw: &mut Draw,
+    ) -> Vec<(ZoneId, u64)> {
+        let Some(buffer) = &self.buffer else {
+            return Vec::new();
+        };
+        let mut remains = Vec::new();
+        for (zone, blocks) in (0..).map(ZoneId).zip(&buffer.zones) {
+            if self.log_with(zone).is_some() {
+                // Loses nothing: see `conventional`.
+                continue;
+            }
+            let durable = if buffer.is_protected {
+                self.saved_end(zone, blocks)
+            } else {
+                self.programmed_prefix((buffer, blocks), unfinished, draw)
+            };
+            // What a random write area holds is behind the write pointer.
+            let written = self.zones.zrwa_end_lbas(zone);
+            let written = written.filter(|_| !buffer.is_protected);
+            if u64::from(durable) < written.unwrap_or(self.zones.host_lbas(zone)) {
+                remains.push((zone, u64::from(durable)));
+            }
+        }
+        remains
+    }
+
+    /// How far stored energy saves a zone: what was admitted, and what waited in
+    /// the random write area to be.
+    fn saved_end(&self, zone: ZoneId, blocks: &ZoneBlocks) -> u32 {
+        let committed = if self.zones.came_through_zrwa(zone) {
+            blocks_of(self.zones.host_lbas(zone))
+        } else {
+            0
+        };
+        blocks.admitted.max(committed)
+    }
+
+    fn programmed_prefix(
+        &self,
+        (buffer, blocks): (&WriteBuffer, &ZoneBlocks),
+        unfinished: &[usize],
+        draw: &mut Draw,
+    ) -> u32 {
+        let page_lbas = self.flash.layout().page_lbas();
+        let mut slot = blocks.first_program;
+        while slot != NONE {
+            let program = &buffer.programs[slot];
+            slot = program.next;
+            if program.groups == 0 {
+                continue;
+            }
+            let range = BlockRange {
+                first: program.first,
+                count: program.end - program.first,
+            };
+            let target = Target {
+                physical: program.physical,
+                range,
+            };
+            if !program.has_started || self.flash.waits_for_erasure(target, unfinished) {
+                return program.first;
+            }
+            let first_page = program.first / page_lbas;
+            let pages = (program.end - 1) / page_lbas - first_page + 1;
+            // Fits: no more than there are pages.
+            let programmed = draw.below(u64::from(pages) + 1) as u32;
+            if programmed < pages {
+                return ((first_page + programmed) * page_lbas).max(program.first);
+            }
+        }
+        blocks.issued
+    }
+
+    /// Puts into `flash` what is in the buffer and on no way to the flash, as
+    /// an orderly shutdown, or one on stored energy, would.
+    pub(crate) fn settle_buffer_into(&self, flash: &mut Flash) {
+        self.settle_zones_into(flash, |_| true);
+    }
+
+    /// The same for some zones.
+    pub(crate) fn settle_zones_into(&self, flash: &mut Flash, which: impl Fn(ZoneId) -> bool) {
+        let Some(buffer) = &self.buffer else { return };
+        let zones = (0..).map(ZoneId).zip(&buffer.zones);
+        for (zone, blocks) in zones.filter(|(zone, _)| which(*zone)) {
+            let started = buffer.first_not_started(blocks);
+            let end = match self.log_with(zone) {
+                // Nothing of a log is lost, wherever it is.
+                Some(_) => self.zones.host_lbas(zone) as u32,
+                None => self.saved_end(zone, blocks),
+            };
+            if started >= end {
+                continue;
+            }
+            let physical = self.flash.mapping().physical(zone);
+            let physical = physical.expect("a zone with blocks has flash");
+            let range = BlockRange {
+                first: started,
+                count: end - started,
+            };
+            flash.settle(physical, range);
+        }
+    }
+}
