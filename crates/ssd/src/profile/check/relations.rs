@@ -3,6 +3,7 @@
 use zonelab_config::units::{fmt_duration, fmt_size};
 use zonelab_device::Nanos;
 
+use super::super::keys;
 use super::{Needs, Rules, limits};
 use crate::config::{
     AllocationConfig, BufferRelease, ChannelArbitration, DiePolicy, DriveConfig, EraseWhen,
@@ -30,6 +31,7 @@ impl Rules<'_> {
         self.suspend();
         self.media_details();
         self.transfer_time();
+        self.needs();
         self.core_costs();
         self.transfer_limits();
         self.write_buffer();
@@ -199,13 +201,6 @@ impl Rules<'_> {
 
     fn arbitration(&mut self) {
         let media = &self.config.media;
-        if media.policy == (DiePolicy::Weighted { reads: 0 }) {
-            self.refuse(
-                "media.read_weight",
-                "reads would never be served",
-                "at least 1",
-            );
-        }
         if media.arbitration == ChannelArbitration::Ready {
             return;
         }
@@ -276,11 +271,6 @@ impl Rules<'_> {
     fn suspend(&mut self) {
         let suspend = self.config.media.suspend;
         let suspends = suspend.program || suspend.erase;
-        if suspends && suspend.max_per_operation == 0 {
-            let what = "with 0 suspends per operation nothing is suspended";
-            let valid = "use at least 1, or program = false and erase = false";
-            self.refuse("media.suspend.max_per_operation", what, valid);
-        }
         // One way to say it, so that a configuration and its file agree.
         if !suspends && suspend != Suspend::NONE {
             let what = "nothing is suspended, so nothing else can be said about it";
@@ -310,6 +300,19 @@ impl Rules<'_> {
         }
     }
 
+    /// A value other than nothing has an effect only with what its key needs.
+    fn needs(&mut self) {
+        for key in keys::all() {
+            if let Some(needs) = &key.needs
+                && !(needs.holds)(self.config)
+                && key.applies(self.config)
+                && !key.value.is_nothing(self.config)
+            {
+                self.refuse(key.path, needs.what, needs.valid);
+            }
+        }
+    }
+
     fn core_costs(&mut self) {
         let costs = self.config.front_end.costs;
         let part = costs.part_of_unit_ns > Nanos::ZERO;
@@ -318,21 +321,6 @@ impl Rules<'_> {
             let what = "a unit and the price of a part of it go together";
             let valid = "state front_end.costs.unit and part_of_unit, or neither";
             self.refuse("front_end.costs.unit", what, valid);
-        }
-        if self.config.front_end.cores > 0 {
-            return;
-        }
-        if costs.variation_ppm > 0 {
-            let what = "without cores, there are no times that vary";
-            let valid = "set front_end.cores, or leave this key out";
-            self.refuse("front_end.costs.variation", what, valid);
-        }
-        let costs = costs.core_times();
-        for (key, time) in self.core_times().into_iter().chain(costs) {
-            if time != Nanos::ZERO {
-                let what = "without cores, processing takes no time";
-                self.refuse(key, what, "set front_end.cores, or leave this key out");
-            }
         }
     }
 
@@ -365,23 +353,16 @@ impl Rules<'_> {
         }
     }
 
-    /// At least a page, and whole blocks: what is written in pieces fits then.
-    /// The fields of Identify Namespace, and that a single range may be copied.
+    /// A single range may be copied.
     fn copy(&mut self) {
         let Some(copy) = self.config.copy else { return };
-        if !(1..=256).contains(&copy.max_ranges) {
-            let what = format!("{} source ranges are out of range", copy.max_ranges);
-            self.refuse("copy.max_ranges", what, "at least 1, at most 256");
-        }
-        if copy.max_range_lbas == 0 {
-            self.refuse("copy.max_range", "it has no block", "at least one block");
-        }
         if copy.max_lbas < u32::from(copy.max_range_lbas) {
             let what = "it is less than one source range may have";
             self.refuse("copy.max_length", what, "at least copy.max_range");
         }
     }
 
+    /// At least a page, and whole blocks: what is written in pieces fits then.
     fn write_buffer(&mut self) {
         let Some(buffer) = self.config.write_buffer else {
             return;
@@ -512,24 +493,16 @@ impl Rules<'_> {
         let Some(books) = self.config.reset.bookkeeping else {
             return;
         };
-        let key = "reset.bookkeeping.drain_pause";
         let pauses = books.drain_pause_ns > Nanos::ZERO;
-        if pauses && self.config.write_buffer.is_none() {
-            let what = "without a write buffer there is no drain to pause";
-            let valid = "set write_buffer.mode = \"write-back\", or leave this key out";
-            self.refuse(key, what, valid);
-        } else if books.drain_pause_ns > books.full_zone_ns {
+        // Without a buffer there is no pause, and that was said.
+        if self.config.write_buffer.is_some() && books.drain_pause_ns > books.full_zone_ns {
+            let key = "reset.bookkeeping.drain_pause";
             let [pause, full] = [books.drain_pause_ns, books.full_zone_ns];
             let what = format!("{} is longer than the bookkeeping", fmt_duration(pause.0));
             let valid = format!("at most full_zone = {}", fmt_duration(full.0));
             self.refuse(key, what, valid);
         }
         let times = [books.base_ns, books.full_zone_ns, books.open_zone_ns];
-        if books.quiesce && self.config.write_buffer.is_none() {
-            let what = "without a write buffer there is no drain to wait for";
-            let valid = "set write_buffer.mode = \"write-back\", or leave this key out";
-            self.refuse("reset.bookkeeping.quiesce", what, valid);
-        }
         let nothing = times == [Nanos::ZERO; 3] && !pauses && !books.quiesce;
         if (nothing || !pauses) && books.slices != 1 {
             let what = "nothing is divided into slices";
