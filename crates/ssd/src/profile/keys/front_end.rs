@@ -41,7 +41,10 @@ pub(super) fn front_end() -> Section {
             number("front_end.cores", at!(front_end.cores))
                 .or(0)
                 .within(0, limits::CORES)
-                .says("Firmware cores, each of which processes one command at a time. With 0 processing takes no time."),
+                .says(
+                    "Firmware cores, each of which processes one command at a time. With 0 \
+                     processing takes no time.",
+                ),
             core_time("front_end.read", at!(front_end.read_ns))
                 .says("The time that a read takes a core."),
             core_time("front_end.write", at!(front_end.write_ns))
@@ -79,7 +82,10 @@ pub(super) fn costs() -> Section {
         size_32("front_end.costs.unit", at!(front_end.costs.unit_bytes))
             .absent("none")
             .related("at least 1B")
-            .says("Writes and appends that are not whole units of this size cost `part_of_unit` more. One key needs the other."),
+            .says(
+                "Writes and appends that are not whole units of this size cost `part_of_unit` \
+                 more. One key needs the other.",
+            ),
     ];
     keys.extend(sizes());
     keys.extend(opens());
@@ -87,7 +93,8 @@ pub(super) fn costs() -> Section {
     Section {
         path: "front_end.costs",
         title: "more core time",
-        text: "What depends on the size of a transfer, and opening a zone by writing to it, is charged when a command is accepted: one that is refused does not cost it.",
+        text: "What depends on the size of a transfer, and opening a zone by writing to it, is \
+             charged when a command is accepted: one that is refused does not cost it.",
         rare: true,
         keys,
     }
@@ -145,21 +152,45 @@ fn opens() -> [Key; 3] {
 
 fn completions() -> [Key; 4] {
     [
-        cost("front_end.costs.read_completion", at!(front_end.costs.read_completion_ns))
-            .says("Core time when the flash is done with a read, before its data goes over the link."),
-        cost("front_end.costs.write_completion", at!(front_end.costs.write_completion_ns))
-            .says("Core time when the flash or buffer is done with a write, before the host is told."),
-        cost("front_end.costs.append_completion", at!(front_end.costs.append_completion_ns))
-            .says("Core time when the flash or buffer is done with an append, before the host is told."),
-        share("front_end.costs.variation", at!(front_end.costs.variation_ppm))
-            .or(0)
-            .ranges("up to 100%", |_, share| more_than_all(*share))
-            .needs(Needs {
-                what: "without cores, there are no times that vary",
-                ..CORES
-            })
-            .rare()
-            .says("The core time of each command (that of its kind) and of each completion is up to this share more or less, evenly distributed, and the same on every run."),
+        cost(
+            "front_end.costs.read_completion",
+            at!(front_end.costs.read_completion_ns),
+        )
+        .says(
+            "Core time when the flash is done with a read, before its data goes over the \
+                 link.",
+        ),
+        cost(
+            "front_end.costs.write_completion",
+            at!(front_end.costs.write_completion_ns),
+        )
+        .says(
+            "Core time when the flash or buffer is done with a write, before the host is \
+                 told.",
+        ),
+        cost(
+            "front_end.costs.append_completion",
+            at!(front_end.costs.append_completion_ns),
+        )
+        .says(
+            "Core time when the flash or buffer is done with an append, before the host is \
+                 told.",
+        ),
+        share(
+            "front_end.costs.variation",
+            at!(front_end.costs.variation_ppm),
+        )
+        .or(0)
+        .ranges("up to 100%", |_, share| more_than_all(*share))
+        .needs(Needs {
+            what: "without cores, there are no times that vary",
+            ..CORES
+        })
+        .rare()
+        .says(
+            "The core time of each command (that of its kind) and of each completion is up \
+                 to this share more or less, evenly distributed, and the same on every run.",
+        ),
     ]
 }
 
@@ -225,7 +256,10 @@ pub(super) fn write_buffer() -> Section {
             },
         )
         .or(names::Buffer::None)
-        .says("When a write completes. `none`: when its pages are programmed. `write-back`: when its blocks are in the buffer ([decision 11](decisions/0011-write-buffer.md))."),
+        .says(
+            "When a write completes. `none`: when its pages are programmed. `write-back`: when \
+             its blocks are in the buffer ([decision 11](decisions/0011-write-buffer.md)).",
+        ),
     ];
     keys.extend(buffer());
     keys.extend(drain());
@@ -255,11 +289,17 @@ fn buffer() -> [Key; 4] {
             .at_most(limits::BUFFER_BYTES)
             .only(WRITE_BACK)
             .says("How much fits: whole logical blocks, and at least a page."),
-        number("write_buffer.appends_per_zone", at!(write_buffer, Some => appends_per_zone))
-            .absent("unlimited")
-            .at_least(1, "no append would ever be admitted")
-            .only(WRITE_BACK)
-            .says("Appends of one zone that wait for room at the same time. Others wait for their turn, in order."),
+        number(
+            "write_buffer.appends_per_zone",
+            at!(write_buffer, Some => appends_per_zone),
+        )
+        .absent("unlimited")
+        .at_least(1, "no append would ever be admitted")
+        .only(WRITE_BACK)
+        .says(
+            "Appends of one zone that wait for room at the same time. Others wait for \
+                 their turn, in order.",
+        ),
         flag(
             "write_buffer.power_loss_protection",
             at!(write_buffer, Some => power_loss_protection),
@@ -267,20 +307,34 @@ fn buffer() -> [Key; 4] {
         .or(false)
         .only(WRITE_BACK)
         .says("What is in the buffer outlives a loss of power, and a flush has nothing to do."),
-        choice("write_buffer.release", names::RELEASE, at!(write_buffer, Some => release))
-            .or(BufferRelease::Program)
-            .only(WRITE_BACK)
-            .says("When the room of a block is free again. `program`: when it is programmed. `transfer`: when the transfer (or each piece of `media.transfer_unit`) has taken it to its die, which needs `channel_arbitration = \"ready\"`."),
+        choice(
+            "write_buffer.release",
+            names::RELEASE,
+            at!(write_buffer, Some => release),
+        )
+        .or(BufferRelease::Program)
+        .only(WRITE_BACK)
+        .says(
+            "When the room of a block is free again. `program`: when it is programmed. \
+                 `transfer`: when the transfer (or each piece of `media.transfer_unit`) has \
+                 taken it to its die, which needs `channel_arbitration = \"ready\"`.",
+        ),
     ]
 }
 
 fn drain() -> [Key; 3] {
     [
-        rate("write_buffer.drain", at!(write_buffer, Some => drain_bytes_per_s))
-            .absent("as fast as the dies")
-            .at_least(limits::LINK_BYTES_PER_S_MIN, "the drain is too slow")
-            .only(WRITE_BACK)
-            .says("The bandwidth from the buffer to all dies together. Units leave it one after another."),
+        rate(
+            "write_buffer.drain",
+            at!(write_buffer, Some => drain_bytes_per_s),
+        )
+        .absent("as fast as the dies")
+        .at_least(limits::LINK_BYTES_PER_S_MIN, "the drain is too slow")
+        .only(WRITE_BACK)
+        .says(
+            "The bandwidth from the buffer to all dies together. Units leave it one after \
+                 another.",
+        ),
         size("write_buffer.turn", at!(write_buffer, Some => turn_bytes))
             .absent("one write after another")
             .ranges("whole logical blocks", |config: &DriveConfig, bytes| {
@@ -291,15 +345,35 @@ fn drain() -> [Key; 3] {
                 })
             })
             .only(WRITE_BACK)
-            .says("How much of a write is let in at a time while others wait; then it is their turn. A larger write for which nobody waits takes half of the room at a time, if other zones have programs under way. Writes and appends of one zone keep their order."),
-        choice("write_buffer.placement", names::PLACEMENT, at!(write_buffer, Some => placement))
-            .follows("`in-order` with `mapping.design` `chunk` or `stripe`, else `least-work`", |config| {
+            .says(
+                "How much of a write is let in at a time while others wait; then it is their \
+                 turn. A larger write for which nobody waits takes half of the room at a time, \
+                 if other zones have programs under way. Writes and appends of one zone keep \
+                 their order.",
+            ),
+        choice(
+            "write_buffer.placement",
+            names::PLACEMENT,
+            at!(write_buffer, Some => placement),
+        )
+        .follows(
+            "`in-order` with `mapping.design` `chunk` or `stripe`, else `least-work`",
+            |config| {
                 Some(match config.mapping {
-                    MappingConfig::Chunk { .. } | MappingConfig::Stripe { .. } => Placement::InOrder,
+                    MappingConfig::Chunk { .. } | MappingConfig::Stripe { .. } => {
+                        Placement::InOrder
+                    }
                     MappingConfig::Direct | MappingConfig::Lazy { .. } => Placement::LeastWork,
                 })
-            })
-            .only(WRITE_BACK)
-            .says("Which die takes the next program of a zone. `least-work`: of those that have none of its row of the stripe yet, the one with the least work ahead; rows of blocks are begun and erased as a whole ([decision 23](decisions/0023-placement.md)). `in-order`: the next in the order of the stripe; zones that stand at the same die then stay in step."),
+            },
+        )
+        .only(WRITE_BACK)
+        .says(
+            "Which die takes the next program of a zone. `least-work`: of those that have \
+                 none of its row of the stripe yet, the one with the least work ahead; rows of \
+                 blocks are begun and erased as a whole ([decision \
+                 23](decisions/0023-placement.md)). `in-order`: the next in the order of the \
+                 stripe; zones that stand at the same die then stay in step.",
+        ),
     ]
 }

@@ -43,11 +43,17 @@ pub(in crate::profile) fn set_physical_zones(config: &mut DriveConfig, zones: u3
 pub(super) fn mapping() -> Section {
     let mut keys = vec![
         design(),
-        number("mapping.chunk_blocks", at!(mapping, MappingConfig::Chunk { chunk_blocks }))
-            .or(1)
-            .within(1, limits::BLOCKS)
-            .only(CHUNKS)
-            .says("Blocks of a chunk, which divide the blocks that a zone has on each plane. `zonelab check` lists elements and their sizes."),
+        number(
+            "mapping.chunk_blocks",
+            at!(mapping, MappingConfig::Chunk { chunk_blocks }),
+        )
+        .or(1)
+        .within(1, limits::BLOCKS)
+        .only(CHUNKS)
+        .says(
+            "Blocks of a chunk, which divide the blocks that a zone has on each plane. \
+                 `zonelab check` lists elements and their sizes.",
+        ),
         number(
             "mapping.physical_zones",
             At {
@@ -58,13 +64,17 @@ pub(super) fn mapping() -> Section {
         .derived("as many as the flash holds")
         .within(1, limits::ZONES)
         .only(NOT_DIRECT)
-        .says("Physical zones, or zones for which there are storage elements: at least `zones.count`, unless `thin`."),
+        .says(
+            "Physical zones, or zones for which there are storage elements: at least \
+             `zones.count`, unless `thin`.",
+        ),
     ];
     keys.extend(allocation());
     Section {
         path: "mapping",
         title: "which flash a zone stands on",
-        text: "The designs are explained in [models/mapping.md](models/mapping.md), how zones come by their flash in [models/allocation.md](models/allocation.md).",
+        text: "The designs are explained in [models/mapping.md](models/mapping.md), how zones \
+             come by their flash in [models/allocation.md](models/allocation.md).",
         rare: false,
         keys,
     }
@@ -98,7 +108,12 @@ fn design() -> Key {
         },
     )
     .or(names::Mapping::Direct)
-    .says("`direct`: zone n is on physical zone n for ever. `lazy`: a zone is given a physical zone at its first write. `chunk`, `stripe`: one is assembled then, from storage elements of least wear (SilentZNS), which are blocks in a row on one plane, or one block on each plane of the zone.")
+    .says(
+        "`direct`: zone n is on physical zone n for ever. `lazy`: a zone is given a physical \
+         zone at its first write. `chunk`, `stripe`: one is assembled then, from storage \
+         elements of least wear (SilentZNS), which are blocks in a row on one plane, or one \
+         block on each plane of the zone.",
+    )
 }
 
 fn allocation() -> [Key; 5] {
@@ -107,27 +122,47 @@ fn allocation() -> [Key; 5] {
             .or(Nanos::ZERO)
             .within(Nanos::ZERO, limits::TIME)
             .only(NOT_DIRECT)
-            .says("The time that the firmware takes to choose the flash of a zone. It is part of the command that needs it, and takes a core for as long."),
-        choice("mapping.allocate_at", names::ALLOCATE_AT, at!(allocation.at_open))
-            .or(false)
-            .only(NOT_DIRECT)
-            .says("When a zone gets its flash. `write`: at its first write. `open`: at an explicit open, or the first write."),
+            .says(
+                "The time that the firmware takes to choose the flash of a zone. It is part of \
+                 the command that needs it, and takes a core for as long.",
+            ),
+        choice(
+            "mapping.allocate_at",
+            names::ALLOCATE_AT,
+            at!(allocation.at_open),
+        )
+        .or(false)
+        .only(NOT_DIRECT)
+        .says(
+            "When a zone gets its flash. `write`: at its first write. `open`: at an \
+                 explicit open, or the first write.",
+        ),
         number("mapping.pool", at!(allocation.pool_zones))
             .or(0)
             .within(0, limits::ZONES)
             .only(NOT_DIRECT)
-            .says("Zones, at most, for which the choice is made while no command is in flight. It needs `allocation`."),
+            .says(
+                "Zones, at most, for which the choice is made while no command is in flight. \
+                 It needs `allocation`.",
+            ),
         number("mapping.depth_weight", at!(allocation.depth_weight))
             .absent("none")
             .only(NOT_DIRECT)
             .only(CHUNKS)
             .rare()
-            .says("LUNs need not give a zone equally many elements: this is the total wear, in erasures, that each more on the LUN with most of them has to save."),
+            .says(
+                "LUNs need not give a zone equally many elements: this is the total wear, in \
+                 erasures, that each more on the LUN with most of them has to save.",
+            ),
         flag("mapping.thin", at!(allocation.thin))
             .or(false)
             .only(NOT_DIRECT)
             .only(ELEMENTS)
-            .says("`physical_zones` may be fewer than `zones.count`; what a finish gives back is for further zones ([decision 20](decisions/0020-variable-zones.md)). It needs `finish.extent = \"elements\"`."),
+            .says(
+                "`physical_zones` may be fewer than `zones.count`; what a finish gives back is \
+                 for further zones ([decision 20](decisions/0020-variable-zones.md)). It needs \
+                 `finish.extent = \"elements\"`.",
+            ),
     ]
 }
 
@@ -140,7 +175,10 @@ pub(super) fn data() -> Section {
         keys: vec![
             choice("data.store", names::STORE, at!(data))
                 .or(DataStore::None)
-                .says("`none`: there is timing only, and a drive of any size costs little memory. `memory`: data is kept, of which zeros cost nothing."),
+                .says(
+                    "`none`: there is timing only, and a drive of any size costs little \
+                     memory. `memory`: data is kept, of which zeros cost nothing.",
+                ),
         ],
     }
 }

@@ -95,7 +95,11 @@ fn top() -> Section {
                 required: Some("write schema = 1"),
                 read: schema,
             }
-            .says("schema", "The version of the format, which is 1. It lets a later version tell old files from its own."),
+            .says(
+                "schema",
+                "The version of the format, which is 1. It lets a later version tell \
+                 old files from its own.",
+            ),
             field(
                 "name",
                 Name,
@@ -104,13 +108,19 @@ fn top() -> Section {
                     set: |of, value| of.name = value,
                 },
             )
-            .ranges("up to 64 letters, digits, `-`, `_` and `.`, of which `.` is not the first", |_, name| {
-                let in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-                let good = !name.is_empty() && !name.starts_with('.') && name.chars().all(in_name);
-                let valid = "use up to 64 letters, digits, `-`, `_` and `.`: it names files too";
-                let broken = || ("this is not a name".to_owned(), valid.to_owned());
-                (!good || name.len() > limits::NAME).then(broken)
-            })
+            .ranges(
+                "up to 64 letters, digits, `-`, `_` and `.`, of which `.` is not the first",
+                |_, name| {
+                    let in_name =
+                        |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+                    let good =
+                        !name.is_empty() && !name.starts_with('.') && name.chars().all(in_name);
+                    let valid =
+                        "use up to 64 letters, digits, `-`, `_` and `.`: it names files too";
+                    let broken = || ("this is not a name".to_owned(), valid.to_owned());
+                    (!good || name.len() > limits::NAME).then(broken)
+                },
+            )
             .says("The name of the drive. Results and files are called by it."),
             OfFile {
                 unit: "text",
@@ -125,7 +135,10 @@ fn top() -> Section {
                 required: None,
                 read: |item, about| item.str().map(|text| about.source = text.to_owned()),
             }
-            .says("source", "Where the numbers come from: a paper, a data sheet, measurements."),
+            .says(
+                "source",
+                "Where the numbers come from: a paper, a data sheet, measurements.",
+            ),
         ],
     }
 }

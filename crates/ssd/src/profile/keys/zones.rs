@@ -62,7 +62,10 @@ pub(super) fn zones() -> Section {
     Section {
         path: "zones",
         title: "size, number and limits of zones, and where they lie",
-        text: "A zone that spans a part of the drive belongs to a group: zones of different groups share no die, and neighbours are in different groups. A zone owns whole rows of erase blocks, one block on each of its planes; a capacity that does not fill the last row wastes what is left.",
+        text: "A zone that spans a part of the drive belongs to a group: zones of different \
+             groups share no die, and neighbours are in different groups. A zone owns whole rows \
+             of erase blocks, one block on each of its planes; a capacity that does not fill the \
+             last row wastes what is left.",
         rare: false,
         keys,
     }
@@ -75,7 +78,10 @@ fn sizes() -> Vec<Key> {
             .says("The number of zones."),
         field("zones.size", Lbas, at!(zones.size_lbas))
             .related("at least 1")
-            .says("The distance between zone starts (ZSZE). Linux wants a power of two, zonelab does not."),
+            .says(
+                "The distance between zone starts (ZSZE). Linux wants a power of two, zonelab \
+                 does not.",
+            ),
         field("zones.capacity", Lbas, at!(zones.capacity_lbas))
             .follows("`size`", |config| Some(config.zones.size_lbas))
             .related("up to `size`")
@@ -100,11 +106,19 @@ fn places() -> Vec<Key> {
             .ranges("1 to `geometry.channels`", |config, part| {
                 part_of(*part, config.geometry.channels)
             })
-            .says("The channels that a zone spans, which divide those of the drive. Fewer make zones slower, and independent of each other."),
+            .says(
+                "The channels that a zone spans, which divide those of the drive. Fewer make \
+                 zones slower, and independent of each other.",
+            ),
         number("zones.ways", at!(zones.ways))
             .follows("all", |config| Some(config.geometry.ways))
-            .ranges("1 to `geometry.ways`", |config, part| part_of(*part, config.geometry.ways))
-            .says("The ways that a zone spans on each of its channels, which divide those of the drive."),
+            .ranges("1 to `geometry.ways`", |config, part| {
+                part_of(*part, config.geometry.ways)
+            })
+            .says(
+                "The ways that a zone spans on each of its channels, which divide those of the \
+                 drive.",
+            ),
         choice("zones.stripe", names::STRIPE, at!(zones.stripe))
             .follows(
                 "`plane-first` with multi-plane operations, else `channel-first`",
@@ -116,18 +130,34 @@ fn places() -> Vec<Key> {
                     })
                 },
             )
-            .says("Where the next page of a zone goes. `channel-first`: to the next channel, then way, die, plane. `plane-first`: to the next plane of the die, then channel, way, die."),
+            .says(
+                "Where the next page of a zone goes. `channel-first`: to the next channel, \
+                 then way, die, plane. `plane-first`: to the next plane of the die, then \
+                 channel, way, die.",
+            ),
         number("zones.stagger", at!(zones.stagger))
             .or(0)
             .related("less than the planes of a zone")
-            .says("Planes of the stripe by which each zone of a group begins later than the one before it, so that zones that are written side by side on a drive that programs in this order meet on different dies. They are whole dies with multi-plane operations and `plane-first`. A write buffer chooses dies otherwise (`write_buffer.placement`): there it counts for zones that were declared full."),
+            .says(
+                "Planes of the stripe by which each zone of a group begins later than the one \
+                 before it, so that zones that are written side by side on a drive that programs \
+                 in this order meet on different dies. They are whole dies with multi-plane \
+                 operations and `plane-first`. A write buffer chooses dies otherwise \
+                 (`write_buffer.placement`): there it counts for zones that were declared full.",
+            ),
         flag("zones.read_across", at!(zones.read_across))
             .or(false)
             .says("A read may cross from one zone into the next (OZCS bit 0)."),
-        size_32("zones.descriptor_extension", at!(zones.descriptor_extension_bytes))
-            .or(0)
-            .within(0, limits::DESCRIPTOR_EXTENSION_BYTES)
-            .says("Bytes of the host's own for each zone (ZDES), a multiple of 64; `0B`: there are none."),
+        size_32(
+            "zones.descriptor_extension",
+            at!(zones.descriptor_extension_bytes),
+        )
+        .or(0)
+        .within(0, limits::DESCRIPTOR_EXTENSION_BYTES)
+        .says(
+            "Bytes of the host's own for each zone (ZDES), a multiple of 64; `0B`: there \
+                 are none.",
+        ),
     ]
 }
 
@@ -164,7 +194,10 @@ pub(super) fn zrwa() -> Section {
             .absent("no areas")
             .within(1, limits::ZRWA_LBAS)
             .rare()
-            .says("The size of an area (ZRWASZ): a multiple of `flush_granularity`, and at most a zone capacity. Stating it gives zones areas."),
+            .says(
+                "The size of an area (ZRWASZ): a multiple of `flush_granularity`, and at most \
+                 a zone capacity. Stating it gives zones areas.",
+            ),
             field(
                 "zones.zrwa.flush_granularity",
                 Lbas32,
@@ -172,16 +205,22 @@ pub(super) fn zrwa() -> Section {
             )
             .within(1, limits::ZRWA_LBAS)
             .only(AREAS)
-            .says("By how much a write pointer moves (ZRWAFG). It divides the zone capacity, so that the pointer meets its end."),
+            .says(
+                "By how much a write pointer moves (ZRWAFG). It divides the zone capacity, so \
+                 that the pointer meets its end.",
+            ),
             number("zones.zrwa.count", at!(zones.zrwa, Some => max_areas))
                 .absent("unlimited")
                 .at_least(1, "no zone would ever have an area")
                 .only(AREAS)
                 .says("Zones of a namespace that have an area at the same time (NUMZRWA + 1)."),
-            flag("zones.zrwa.explicit_flush", at!(zones.zrwa, Some => explicit_flush))
-                .or(true)
-                .only(AREAS)
-                .says("The host can commit blocks of an area (ZRWACAP bit 0)."),
+            flag(
+                "zones.zrwa.explicit_flush",
+                at!(zones.zrwa, Some => explicit_flush),
+            )
+            .or(true)
+            .only(AREAS)
+            .says("The host can commit blocks of an area (ZRWACAP bit 0)."),
         ],
     }
 }
@@ -247,7 +286,11 @@ pub(super) fn namespaces() -> Section<NamespaceConfig> {
     Section {
         path: "namespaces",
         title: "the zones of the drive, divided",
-        text: "Without these tables the drive has one namespace with all zones. Two or more divide the zones of the drive in their order: NSID 1 has the first ones. Addresses begin at 0 in each; flash, front end and write buffer are shared ([decision 13](decisions/0013-namespaces.md)). A drive may have a conventional namespace alone. On the command line: `--set 'namespaces=[{zones=300}, {zones=604}]'`.",
+        text: "Without these tables the drive has one namespace with all zones. Two or more \
+             divide the zones of the drive in their order: NSID 1 has the first ones. Addresses \
+             begin at 0 in each; flash, front end and write buffer are shared ([decision \
+             13](decisions/0013-namespaces.md)). A drive may have a conventional namespace \
+             alone. On the command line: `--set 'namespaces=[{zones=300}, {zones=604}]'`.",
         rare: false,
         keys: vec![
             choice(
@@ -272,7 +315,11 @@ pub(super) fn namespaces() -> Section<NamespaceConfig> {
             )
             .or(names::Kind::Zoned)
             .rare()
-            .says("What hosts see. `zoned`: the zones. `conventional`: blocks that can be written in any order, on a log over the zones ([models/conventional.md](models/conventional.md))."),
+            .says(
+                "What hosts see. `zoned`: the zones. `conventional`: blocks that can be \
+                 written in any order, on a log over the zones \
+                 ([models/conventional.md](models/conventional.md)).",
+            ),
             number("namespaces.zones", of!(zones))
                 .related("at least 1")
                 .says("The number of its zones. All namespaces together have `zones.count`."),
@@ -288,7 +335,10 @@ pub(super) fn namespaces() -> Section<NamespaceConfig> {
             )
             .related("3 to one less than `zones`")
             .only(CONVENTIONAL)
-            .says("Zones that hosts cannot address: over-provisioning, from which the log collects."),
+            .says(
+                "Zones that hosts cannot address: over-provisioning, from which the log \
+                 collects.",
+            ),
             number("namespaces.max_active", of!(max_active))
                 .derived("`zones.max_active`, at most its zones")
                 .related("1 to `zones`")
