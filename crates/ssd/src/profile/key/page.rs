@@ -9,7 +9,8 @@ use crate::profile::keys;
 /// the whole of it, and a table of its keys with what they can be, what they are if they are
 /// not stated, and what they do.
 ///
-/// `docs/profiles.md` has this text; `cargo xtask keys --write` puts it there.
+/// `docs/profiles.md` has this text; the test `the_page_has_every_key` puts it there if the
+/// environment has `ZONELAB_BLESS=1`.
 #[must_use]
 pub fn keys_page() -> String {
     let mut page = String::new();

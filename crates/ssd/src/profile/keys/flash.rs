@@ -100,8 +100,8 @@ fn array_times() -> Vec<Key> {
         }
         .says(
             "media.cell",
-            "The kind of cells, by the bits that one stores. It gives typical \
-             values to the next three keys.",
+            "The kind of cells, which store one bit (`slc`), two (`mlc`), three (`tlc`) or four \
+             (`qlc`). It gives typical values to the next three keys.",
         ),
         field(
             "media.read",

@@ -147,6 +147,7 @@ fn allocation() -> [Key; 5] {
             ),
         number("mapping.depth_weight", at!(allocation.depth_weight))
             .absent("none")
+            .related("0 or more")
             .only(NOT_DIRECT)
             .only(CHUNKS)
             .rare()

@@ -169,6 +169,14 @@ fn part_of(part: u32, whole: u32) -> Option<Broken> {
     })
 }
 
+/// An area of which no key is read yet.
+const AREA: ZrwaConfig = ZrwaConfig {
+    size_lbas: 0,
+    flush_granularity_lbas: 0,
+    max_areas: None,
+    explicit_flush: true,
+};
+
 pub(super) fn zrwa() -> Section {
     Section {
         path: "zones.zrwa",
@@ -182,12 +190,7 @@ pub(super) fn zrwa() -> Section {
                 At {
                     get: |of: &DriveConfig| of.zones.zrwa.map(|zrwa| zrwa.size_lbas),
                     set: |of, size_lbas| {
-                        of.zones.zrwa = Some(ZrwaConfig {
-                            size_lbas,
-                            flush_granularity_lbas: 0,
-                            max_areas: None,
-                            explicit_flush: true,
-                        });
+                        of.zones.zrwa.get_or_insert(AREA).size_lbas = size_lbas;
                     },
                 },
             )
@@ -225,6 +228,13 @@ pub(super) fn zrwa() -> Section {
     }
 }
 
+/// A Copy of which no key is read yet.
+const COPY: CopyLimits = CopyLimits {
+    max_ranges: 0,
+    max_range_lbas: 0,
+    max_lbas: 0,
+};
+
 pub(super) fn copy() -> Section {
     Section {
         path: "copy",
@@ -238,11 +248,7 @@ pub(super) fn copy() -> Section {
                 At {
                     get: |of: &DriveConfig| of.copy.map(|copy| copy.max_ranges),
                     set: |of, max_ranges| {
-                        of.copy = Some(CopyLimits {
-                            max_ranges,
-                            max_range_lbas: 0,
-                            max_lbas: 0,
-                        });
+                        of.copy.get_or_insert(COPY).max_ranges = max_ranges;
                     },
                 },
             )
