@@ -160,7 +160,8 @@ impl<C: 'static, U: Unit> Field<C, U> {
         let [low, high] = [&min, &max].map(|value| self.unit.plain(value));
         let valid = format!("at least {low}, at most {high}");
         let unit = self.unit.clone();
-        self.ranges(format!("{low} to {high}"), move |_, value| {
+        let words = format!("{low} to {high}{}", self.unit.counted());
+        self.ranges(words, move |_, value| {
             let what = || (unit.out_of_range(value), valid.clone());
             (!(&min..=&max).contains(&value)).then(what)
         })
@@ -335,7 +336,7 @@ impl<C: 'static, U: Unit> Value<C> for Field<C, U> {
             Usual::Required => "required".to_owned(),
             Usual::Value(value) => format!("`{}`", self.unit.plain(value)),
             Usual::Nothing => self.absent.unwrap_or("none").to_owned(),
-            Usual::Typical(_) => "(that of `media.cell`)".to_owned(),
+            Usual::Typical(_) => "required, or that of `media.cell`".to_owned(),
             Usual::Follows(words, _) | Usual::Derived(words) => format!("({words})"),
         }
     }

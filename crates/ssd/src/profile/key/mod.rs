@@ -56,7 +56,8 @@ pub(super) struct Key<C = DriveConfig> {
     pub(super) path: &'static str,
     /// What it does and why, in sentences.
     pub(super) text: &'static str,
-    /// Where the key has an effect; elsewhere it must not be stated.
+    /// Where the key has an effect; elsewhere it must not be stated. What the last of these
+    /// conditions says implies those before it, which only have a better message.
     pub(super) only: Vec<Only<C>>,
     /// Where a value other than nothing has an effect; elsewhere it must be nothing.
     pub(super) needs: Option<Needs<C>>,
@@ -207,7 +208,7 @@ pub(super) struct Needs<C = DriveConfig> {
     pub(super) what: &'static str,
     /// What would be valid there.
     pub(super) valid: &'static str,
-    /// The same for the page, after "Needs".
+    /// What it is, for the page.
     pub(super) page: &'static str,
 }
 

@@ -46,22 +46,26 @@ fn write_section<C>(page: &mut String, heading: &str, section: &Section<C>) {
 }
 
 fn row<C>(key: &Key<C>) -> String {
-    let mut text = String::new();
-    for only in &key.only {
-        // What holds with the one holds with the others, in which it is said.
-        match only.says {
-            Says::With(what) => text.push_str(&format!("Only with {}. ", quoted(what))),
-            Says::Without(what) | Says::Because(what, _) => {
-                text.push_str(&format!("Not with {}. ", quoted(what)));
-            }
-        }
-    }
-    text.push_str(key.text);
-    if let Some(needs) = &key.needs {
-        text.push_str(&format!(" It needs {}.", needs.page));
-    }
     let (name, value, default) = (key.name(), key.value.page_value(), key.value.page_default());
-    format!("| `{name}` | {value} | {default} | {text} |")
+    // The last condition is the narrowest: where it holds, those before it do.
+    let only = match key.only.last().map(|only| only.says) {
+        Some(Says::With(what)) => format!("Only with {}. ", quoted(what)),
+        Some(Says::Without(what) | Says::Because(what, _)) => {
+            format!("Not with {}. ", quoted(what))
+        }
+        None => String::new(),
+    };
+    let needs = match &key.needs {
+        Some(needs) if default.starts_with('`') => {
+            format!(" A value other than {default} needs {}.", needs.page)
+        }
+        Some(needs) => format!(" It needs {}.", needs.page),
+        None => String::new(),
+    };
+    format!(
+        "| `{name}` | {value} | {default} | {only}{}{needs} |",
+        key.text
+    )
 }
 
 /// A condition, in backticks if it is one of keys and not of words.

@@ -28,6 +28,11 @@ pub(in crate::profile) trait Unit: Clone + Send + Sync + 'static {
         }
     }
 
+    /// What a range counts, behind its numbers; empty: its values say so themselves.
+    fn counted(&self) -> &'static str {
+        ""
+    }
+
     fn out_of_range(&self, value: &Self::Value) -> String {
         format!("{} is out of range", self.plain(value))
     }
@@ -179,7 +184,11 @@ macro_rules! lbas {
             }
 
             fn words(&self) -> String {
-                "size in logical blocks".to_owned()
+                "size in whole logical blocks".to_owned()
+            }
+
+            fn counted(&self) -> &'static str {
+                " blocks"
             }
 
             fn plain(&self, value: &$value) -> String {
@@ -302,7 +311,7 @@ impl Unit for ReadTimes {
     }
 
     fn words(&self) -> String {
-        format!("time, or 2 to {} times", ReadParts::MAX)
+        format!("time, or a list of 2 to {} times", ReadParts::MAX)
     }
 }
 

@@ -147,7 +147,7 @@ fn yielding() -> [Key; 4] {
         .only(FILLS)
         .only(YIELDS)
         .says(
-            "But it waits at most this long, so that a busy host cannot keep a finish from \
+            "A device write waits at most this long, so that a busy host cannot keep a finish from \
                  its end.",
         ),
         choice(
@@ -200,7 +200,7 @@ pub(super) fn reset() -> Section {
             .or(MAX_HOLD)
             .within(Nanos::ZERO, limits::TIME)
             .only(PREEMPTS)
-            .says("But each waits at most this long."),
+            .says("The erasure of a block waits at most this long."),
     ]);
     Section {
         path: "reset",

@@ -120,7 +120,7 @@ fn array_times() -> Vec<Key> {
             },
         )
         .typical(|cell| cell.times().read.into())
-        .all_ranges("1ns to 4s", |_, value| read_time(value))
+        .all_ranges("1ns to 4s each", |_, value| read_time(value))
         .says(
             "The time from the cells to the page register (tR): 25, 50, 60 or 140 us by cell. \
              With a list, a page consists of so many equal parts (the lower, middle and upper \

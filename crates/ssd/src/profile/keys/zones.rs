@@ -77,7 +77,7 @@ fn sizes() -> Vec<Key> {
             .within(1, limits::ZONES)
             .says("The number of zones."),
         field("zones.size", Lbas, at!(zones.size_lbas))
-            .related("at least 1")
+            .related("at least 1 block")
             .says(
                 "The distance between zone starts (ZSZE). Linux wants a power of two, zonelab \
                  does not.",
@@ -261,7 +261,7 @@ pub(super) fn copy() -> Section {
                 SmallLbas,
                 at!(copy, Some => max_range_lbas),
             )
-            .ranges("1 to 65,535", |_, lbas| {
+            .ranges("1 to 65535 blocks", |_, lbas| {
                 let broken = (
                     "it has no block".to_owned(),
                     "at least one block".to_owned(),
@@ -271,7 +271,7 @@ pub(super) fn copy() -> Section {
             .only(COPIES)
             .says("The size of one source range (MSSRL)."),
             field("copy.max_length", FieldLbas, at!(copy, Some => max_lbas))
-                .related("`max_range` to 4,294,967,295")
+                .related("at least `max_range`")
                 .only(COPIES)
                 .says("The size of all source ranges together (MCL)."),
         ],
