@@ -6,7 +6,7 @@ use zonelab_device::Nanos;
 use super::super::Cell;
 use super::super::write::Text;
 use super::unit::{Bytes, Bytes32, Choice, Flag, Number, Rate, Share, Time, Unit};
-use super::{At, Broken, Key, Needs, Only, Reading, Value};
+use super::{At, Broken, Key, Need, Only, Reading, Value};
 
 /// A key that is being declared: its methods say what its constructor did not, and
 /// [`Field::says`] ends the declaration.
@@ -18,7 +18,7 @@ pub(in crate::profile) struct Field<C, U: Unit> {
     absent: Option<&'static str>,
     range: Option<Range<C, U::Value>>,
     only: Vec<Only<C>>,
-    needs: Option<Needs<C>>,
+    needs: Option<Need<C>>,
     rare: bool,
 }
 
@@ -42,8 +42,11 @@ enum Usual<C, T> {
 struct Range<C, T> {
     /// For the page.
     words: String,
-    broken: Box<dyn Fn(&C, &T) -> Vec<Broken> + Send + Sync>,
+    broken: Box<Rule<C, T>>,
 }
+
+/// What is wrong with a value.
+type Rule<C, T> = dyn Fn(&C, &T) -> Vec<Broken> + Send + Sync;
 
 /// A key of any unit.
 pub(in crate::profile) fn field<C, U: Unit>(
@@ -226,7 +229,7 @@ impl<C: 'static, U: Unit> Field<C, U> {
     }
 
     /// A value other than nothing has an effect only with this.
-    pub(in crate::profile) fn needs(mut self, needs: Needs<C>) -> Self {
+    pub(in crate::profile) fn needs(mut self, needs: Need<C>) -> Self {
         self.needs = Some(needs);
         self
     }

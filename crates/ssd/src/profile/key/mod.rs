@@ -60,7 +60,7 @@ pub(super) struct Key<C = DriveConfig> {
     /// conditions says implies those before it, which only have a better message.
     pub(super) only: Vec<Only<C>>,
     /// Where a value other than nothing has an effect; elsewhere it must be nothing.
-    pub(super) needs: Option<Needs<C>>,
+    pub(super) needs: Option<Need<C>>,
     /// Whether it is left out of files and descriptions where it has its default.
     pub(super) rare: bool,
     /// Unit, range, default, and the place in the configuration.
@@ -201,7 +201,7 @@ impl<C> Only<C> {
 }
 
 /// What a value other than nothing needs to have an effect.
-pub(super) struct Needs<C = DriveConfig> {
+pub(super) struct Need<C = DriveConfig> {
     /// Whether it is there.
     pub(super) holds: fn(&C) -> bool,
     /// What is wrong where it is not.

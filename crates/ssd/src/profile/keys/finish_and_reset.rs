@@ -2,7 +2,7 @@
 
 use zonelab_device::Nanos;
 
-use super::super::key::{At, Key, Needs, Only, Section, at, choice, flag, number, size_32, time};
+use super::super::key::{At, Key, Need, Only, Section, at, choice, flag, number, size_32, time};
 use super::{MAX_HOLD, limits, names};
 use crate::config::{
     DriveConfig, EraseExtent, EraseWhen, Evaluate, FillExtent, FinishConfig, Thresholds, Victim,
@@ -47,7 +47,7 @@ const COUNTS: Only = Only::with("erase_at = \"thresholds\"", &["reset.erase_at"]
     matches!(config.reset.erase, EraseWhen::Thresholds(_))
 });
 
-const HAS_BUFFER: Needs = Needs {
+const HAS_BUFFER: Need = Need {
     holds: |config| config.write_buffer.is_some(),
     what: "without a write buffer there is no drain to pause",
     valid: "set write_buffer.mode = \"write-back\", or leave this key out",
@@ -425,7 +425,7 @@ pub(super) fn bookkeeping() -> Section {
                 at!(reset.bookkeeping, Some => quiesce),
             )
             .or(false)
-            .needs(Needs {
+            .needs(Need {
                 what: "without a write buffer there is no drain to wait for",
                 ..HAS_BUFFER
             })

@@ -4,7 +4,7 @@ use zonelab_config::units::fmt_size;
 use zonelab_device::Nanos;
 
 use super::super::key::{
-    At, Field, Key, Needs, Only, Section, Time, at, choice, flag, number, rate, share, size,
+    At, Field, Key, Need, Only, Section, Time, at, choice, flag, number, rate, share, size,
     size_32, time,
 };
 use super::flash::more_than_all;
@@ -14,7 +14,7 @@ use crate::config::{BufferRelease, DriveConfig, MappingConfig, Placement, WriteB
 const LEAVE_OUT: &str = "set front_end.cores, or leave this key out";
 
 /// Of core times: there are none without cores.
-const CORES: Needs = Needs {
+const CORES: Need = Need {
     holds: |config| config.front_end.cores > 0,
     what: "without cores, processing takes no time",
     valid: LEAVE_OUT,
@@ -182,7 +182,7 @@ fn completions() -> [Key; 4] {
         )
         .or(0)
         .ranges("up to 100%", |_, share| more_than_all(*share))
-        .needs(Needs {
+        .needs(Need {
             what: "without cores, there are no times that vary",
             ..CORES
         })

@@ -181,6 +181,34 @@ fn every_declaration_is_complete() {
 }
 
 #[test]
+fn conditions_are_known_when_a_key_is_read() {
+    let with = |(path, value, context): &(&str, &str, &str)| {
+        let sets = sets(&format!("{context} {path}={value}"));
+        let profile = Profile::parse("x.toml", BASE, &sets);
+        profile.expect("a sample is valid").config
+    };
+    let configs: Vec<DriveConfig> = SAMPLES.iter().map(with).collect();
+    let mut before = BTreeSet::new();
+    for key in all() {
+        for only in &key.only {
+            assert!(only.of.iter().all(|of| before.contains(of)), "{}", key.path);
+        }
+        before.insert(key.path);
+        // The page names the last condition, which has to say what the others say.
+        if let Some(last) = key.only.last() {
+            let applying: Vec<bool> = configs.iter().map(|config| key.applies(config)).collect();
+            let last: Vec<bool> = configs.iter().map(last.holds).collect();
+            assert_eq!(last, applying, "{}", key.path);
+            assert!(
+                last.contains(&true) && last.contains(&false),
+                "{}",
+                key.path
+            );
+        }
+    }
+}
+
+#[test]
 fn every_field_of_a_namespace_has_a_key() {
     let kinds = [
         NamespaceKind::Zoned,
