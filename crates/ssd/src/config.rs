@@ -488,26 +488,6 @@ pub struct CommandCosts {
 }
 
 impl CommandCosts {
-    /// Core times, by their key in `front_end.costs`.
-    pub(crate) fn core_times(&self) -> [(&'static str, Nanos); 11] {
-        [
-            ("front_end.costs.read_per_kib", self.read_per_kib_ns),
-            ("front_end.costs.write_per_kib", self.write_per_kib_ns),
-            ("front_end.costs.append_per_kib", self.append_per_kib_ns),
-            ("front_end.costs.part_of_unit", self.part_of_unit_ns),
-            ("front_end.costs.small_blocks", self.small_blocks_ns),
-            ("front_end.costs.open", self.open_ns.unwrap_or_default()),
-            ("front_end.costs.close", self.close_ns.unwrap_or_default()),
-            ("front_end.costs.implicit_open", self.implicit_open_ns),
-            ("front_end.costs.read_completion", self.read_completion_ns),
-            ("front_end.costs.write_completion", self.write_completion_ns),
-            (
-                "front_end.costs.append_completion",
-                self.append_completion_ns,
-            ),
-        ]
-    }
-
     /// Whether anything is charged when a command is accepted.
     pub(crate) fn charges(&self) -> bool {
         [

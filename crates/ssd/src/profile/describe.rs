@@ -5,7 +5,8 @@ use zonelab_config::units::{fmt_percent, fmt_size};
 use zonelab_device::Nanos;
 
 use super::figures::about_mib_per_s;
-use super::write::{Key, Value, keys};
+use super::key::Key;
+use super::write::{Effective, Text, effective};
 use super::{Cell, Derived, Figures, Profile, names};
 use crate::config::{DriveConfig, NamespaceConfig, NamespaceKind, PlaneMode, StripeOrder};
 
@@ -31,9 +32,9 @@ pub struct Row {
 pub fn describe(profile: &Profile) -> Vec<Row> {
     let mut rows = about(profile);
     rows.extend(
-        keys(&profile.config)
+        effective(&profile.config)
             .into_iter()
-            .map(|key| row_of(profile, key)),
+            .map(|of| row_of(profile, of)),
     );
     rows.extend(namespaces(profile));
     rows.extend(derived(&profile.config, &profile.derived));
@@ -63,20 +64,19 @@ fn about(profile: &Profile) -> Vec<Row> {
         .collect()
 }
 
-fn row_of(profile: &Profile, key: Key) -> Row {
-    let path = key.path();
-    let note = match profile.stated_at(&path) {
+fn row_of(profile: &Profile, of: Effective) -> Row {
+    let note = match profile.stated_at(of.key.path) {
         Some(Place::Line { line, .. }) => format!("line {line}"),
         Some(Place::Override(text)) => text.clone(),
-        Some(Place::File) | None => default_note(profile.cell, &path),
+        Some(Place::File) | None => default_note(profile.cell, of.key),
     };
-    let value = match key.value {
-        Value::Text(value) | Value::Bare(value) => value,
-        Value::Absent(meaning) => meaning.to_owned(),
+    let value = match of.value {
+        Ok(Text::Quoted(value) | Text::Bare(value)) => value,
+        Err(meaning) => meaning.to_owned(),
     };
     Row {
-        section: key.section,
-        key: key.key,
+        section: of.section,
+        key: of.key.name(),
         value,
         note,
     }
@@ -112,9 +112,9 @@ fn namespaces(profile: &Profile) -> Vec<Row> {
     namespaces.map(namespace).collect()
 }
 
-fn default_note(cell: Option<Cell>, path: &str) -> String {
-    match (cell, path) {
-        (Some(cell), "media.read" | "media.program" | "media.erase") => {
+fn default_note(cell: Option<Cell>, key: &Key) -> String {
+    match cell {
+        Some(cell) if key.value.is_typical() => {
             format!("typical of {}", names::name_of(names::CELL, &cell))
         }
         _ => "default".to_owned(),

@@ -12,30 +12,13 @@
 //! | [`to_toml`] | a configuration | TOML that reads back as the same configuration |
 //! | [`untimed`] | a configuration | the same drive without its times |
 //! | [`describe`] | a profile | every key, where its value is from, and what follows |
+//! | [`keys_page`] | the declarations of keys | the page about all of them |
 //!
-//! Keys, in the order of the sections of a file, with their defaults; those
-//! without one in brackets are required:
-//!
-//! | section | keys |
-//! | --- | --- |
-//! | top level | `schema`, `name`, `description` (empty), `source` (empty) |
-//! | `geometry` | `channels`, `ways` (1), `dies` (1), `planes` (1), `blocks_per_plane` (what the zones need), `pages_per_block`, `page_size` |
-//! | `namespace` | `lba_size` (4KiB) |
-//! | `zones` | `count`, `size`, `capacity` (size), `max_active` (unlimited), `max_open` (max_active), `channels` (all), `ways` (all), `stripe` (channel-first; plane-first with multi-plane), `stagger` (0), `read_across` (false), `descriptor_extension` (0B) |
-//! | `zones.zrwa` | `size` (no random write areas); with it: `flush_granularity`, `count` (unlimited), `explicit_flush` (true) |
-//! | `namespaces` | one `[[namespaces]]` each, two at least (one with all zones): `zones`, `max_active`, `max_open` (those of `zones`, at most its number of zones); `kind`, and `spare_zones` if conventional |
-//! | `copy` | `max_ranges`, `max_range`, `max_length` |
-//! | `media` | `cell` (none), `read`, `program`, `erase` (those of the cell, if stated), `transfer`, `partial_transfer` (false), `transfer_unit` (a whole transfer), `program_variation` (0%), `page_register` (overlap), `planes` (independent), `die_queue` (fifo), `read_weight` (4), `channel_arbitration` (ready) |
-//! | `media.suspend` | `program` (false), `erase` (false), `overhead` (0us), `max_per_operation` (4), `interval` (0us) |
-//! | `front_end` | `cores` (0), `read`, `write`, `append`, `management` (0us each), `link` (not modelled), `max_transfer` (unlimited), `max_append` (max_transfer) |
-//! | `front_end.costs` | `read_per_kib`, `write_per_kib`, `append_per_kib` (0us each), `unit` (none), `part_of_unit`, `small_blocks` (0us), `open`, `close` (management), `implicit_open`, `read_completion`, `write_completion`, `append_completion` (0us each), `variation` (0%) |
-//! | `front_end.latency` | `read`, `write`, `append`, `management` (0us each) |
-//! | `write_buffer` | `mode` (none); with `write-back`: `size`, `appends_per_zone` (unlimited), `power_loss_protection` (false), `release` (program), `drain` (as fast as the dies), `turn` (one write after another), `placement` (least-work; in-order with chunk and stripe mapping) |
-//! | `finish` | `design` (fill), `extent` (zone), `path` (flash), `granularity` (one page on each plane of a zone), `pause` (0us), `yield_to_host` (false), `max_hold` (10ms) |
-//! | `reset` | `timing` (synchronous), `erase_at` (first-write), `extent` (partial), `preemptive` (false), `max_hold` (10ms) |
-//! | `reset.bookkeeping` | `base`, `full_zone`, `drain_pause`, `open_zone` (0us each), `slices` (1), `quiesce` (false) |
-//! | `mapping` | `design` (direct), `physical_zones` (as many as the flash holds), `chunk_blocks` (1), `allocation` (0us), `allocate_at` (write), `pool` (0), `depth_weight` (none), `thin` (false) |
-//! | `data` | `store` (none) |
+//! A key is declared once, in `keys/`: its unit, range, default, text, and where it has an
+//! effect. Reading, writing, checking and describing it follow from that, and so does the
+//! page that lists all of them, `docs/profiles.md` ([`keys_page`];
+//! `docs/decisions/0046-profile-keys.md` says why). Rules between keys are code, in
+//! `check/relations`.
 //!
 //! A key whose value would have no effect is refused, not ignored: who writes
 //! `read_weight` under a queue without weights expects something that will not
@@ -47,6 +30,8 @@ mod check;
 mod derived;
 mod describe;
 mod figures;
+mod key;
+mod keys;
 mod names;
 mod read;
 mod untimed;
@@ -62,6 +47,7 @@ pub use check::{Violation, check, limits};
 pub use derived::{Derived, DerivedElements};
 pub use describe::{Row, describe};
 pub use figures::{Ceiling, Figures, Limit};
+pub use key::page::keys_page;
 pub use untimed::untimed;
 pub use write::to_toml;
 

@@ -46,6 +46,7 @@
 //! | `preemptive_elements` | erasure by thresholds of zones that are assembled from storage elements |
 //! | `profile_builtin` | the profiles that come with zonelab: what they say, and what follows |
 //! | `profile_garbage` | no profile and no configuration panics: it is read, or it is refused |
+//! | `profile_page` | the page of all keys of a profile says what their declarations say |
 //! | `profile_refusals` | what is wrong with a profile: every refusal, word for word |
 //! | `profile_roundtrip` | configurations and their files agree |
 //! | `profile_support` | configurations for the tests of profiles |
@@ -98,6 +99,7 @@ mod preemptive_adapt;
 mod preemptive_elements;
 mod profile_builtin;
 mod profile_garbage;
+mod profile_page;
 mod profile_refusals;
 mod profile_roundtrip;
 mod profile_support;

@@ -2,30 +2,9 @@
 
 use zonelab_config::units::fmt_size;
 
-use super::{Rules, limits};
+use super::Rules;
 
 impl Rules<'_> {
-    /// Each value by itself.
-    pub(super) fn zrwa_ranges(&mut self) {
-        let Some(zrwa) = self.config.zones.zrwa else {
-            return;
-        };
-        for (key, lbas) in [
-            ("zones.zrwa.size", zrwa.size_lbas),
-            ("zones.zrwa.flush_granularity", zrwa.flush_granularity_lbas),
-        ] {
-            if !(1..=limits::ZRWA_LBAS).contains(&lbas) {
-                let what = format!("{lbas} logical blocks are out of range");
-                let valid = format!("at least 1, at most {}", limits::ZRWA_LBAS);
-                self.refuse(key, what, valid);
-            }
-        }
-        if zrwa.max_areas == Some(0) {
-            let what = "no zone would ever have an area";
-            self.refuse("zones.zrwa.count", what, "at least 1");
-        }
-    }
-
     /// Areas, granularity and capacity fit each other, and there is a buffer.
     pub(super) fn zrwa(&mut self) {
         let zones = &self.config.zones;
