@@ -5,7 +5,6 @@ use std::ops::Range;
 use super::Mapping;
 use super::Places;
 use super::elements::Elements;
-use super::fixed::Fixed;
 use crate::layout::Layout;
 
 impl Mapping {

@@ -8,10 +8,8 @@ use zonelab_nvme::Status;
 use super::slowest::Slowest;
 use super::{
     BackgroundKind, BackgroundRecord, CommandRecord, Counter, CounterRecord, Kept, Record,
-    RecordLimits, Served, Times, ZoneHistory, ZoneRecord,
+    RecordLimits, Times, ZoneHistory,
 };
-use crate::conventional::Role;
-use crate::drive::{Drive, Owner};
 
 /// Records of counters for each record of another kind that may be kept.
 const COUNTERS_PER_COMMAND: usize = 4;
@@ -19,7 +17,7 @@ const COUNTERS_PER_COMMAND: usize = 4;
 /// The zone changes of a drive that records them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ZoneLog {
-    limit: usize,
+    pub(super) limit: usize,
     pub(super) history: ZoneHistory,
 }
 
@@ -60,7 +58,7 @@ struct Running {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Task {
+pub(super) struct Task {
     /// Number of its background operation.
     pub(super) number: u64,
     /// It has yielded since then.

@@ -7,6 +7,7 @@
 //! [`Extent`] that a write got, and each [`Change`] of state.
 //!
 //! * [`table`]: every transition, as a table that is also the implementation.
+//! * `conditions`: what the rows of the table are about.
 //! * `namespace`: ranges of zones with addresses and limits of their own.
 //! * `zrwa`: random write areas and what is committed of them.
 //! * `access`: reads, writes and appends.
@@ -42,6 +43,7 @@
 //! by Controller.
 
 mod access;
+mod conditions;
 mod implicit;
 mod kept;
 mod namespace;
@@ -55,7 +57,6 @@ mod zrwa;
 use std::collections::BTreeMap;
 
 use zonelab_device::{Lba, ZoneId};
-use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneState;
 
 use crate::config::{NamespaceConfig, ZonesConfig};

@@ -1,0 +1,100 @@
+//! What the controller takes for commands.
+
+use zonelab_device::Nanos;
+
+/// Command processing before the flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrontEndConfig {
+    /// Firmware cores that process commands; 0: processing is free.
+    pub cores: u32,
+    /// Core time of a read.
+    pub read_ns: Nanos,
+    /// Core time of a write.
+    pub write_ns: Nanos,
+    /// Core time of a zone append.
+    pub append_ns: Nanos,
+    /// Core time of zone management send, receive, and flush.
+    pub management_ns: Nanos,
+    /// Host link in bytes per second and direction; `None`: not modelled.
+    pub link_bytes_per_s: Option<u64>,
+    /// Largest transfer of one command in bytes (MDTS); `None`: unlimited.
+    pub max_transfer_bytes: Option<u32>,
+    /// Largest zone append in bytes (ZASL); `None`: as `max_transfer_bytes`.
+    pub max_append_bytes: Option<u32>,
+    /// What commands cost besides; all zero unless the drive is modelled so closely.
+    pub costs: CommandCosts,
+}
+
+/// What commands cost besides the core time of their kind.
+///
+/// All but the latencies are core time. What depends on the size of a transfer,
+/// and opening a zone by writing to it, is charged when a command is accepted:
+/// one that is refused does not cost it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CommandCosts {
+    /// Per KiB of a read, ...
+    pub read_per_kib_ns: Nanos,
+    /// ... of a write, ...
+    pub write_per_kib_ns: Nanos,
+    /// ... and of an append.
+    pub append_per_kib_ns: Nanos,
+    /// Writes and appends that are not whole units of so many bytes ...
+    pub unit_bytes: Option<u32>,
+    /// ... cost this much more.
+    pub part_of_unit_ns: Nanos,
+    /// A write or append costs this much more with logical blocks of 512 bytes.
+    pub small_blocks_ns: Nanos,
+    /// An explicit open; `None`: as other management.
+    pub open_ns: Option<Nanos>,
+    /// A close; `None`: as other management.
+    pub close_ns: Option<Nanos>,
+    /// A write or append that opens its zone costs this much more.
+    pub implicit_open_ns: Nanos,
+    /// Time on the way that occupies nothing: of a read, ...
+    pub read_latency_ns: Nanos,
+    /// ... a write, ...
+    pub write_latency_ns: Nanos,
+    /// ... an append, ...
+    pub append_latency_ns: Nanos,
+    /// ... and of everything else.
+    pub management_latency_ns: Nanos,
+    /// Time on the way from the core to the host of what reads, writes and
+    /// appends answer.
+    pub completion_latency_ns: Nanos,
+    /// Core time when its flash or buffer work is done, before the host is told: of a read, ...
+    pub read_completion_ns: Nanos,
+    /// ... of a write, ...
+    pub write_completion_ns: Nanos,
+    /// ... and of an append.
+    pub append_completion_ns: Nanos,
+    /// Core times are up to this share more or less, evenly distributed, in
+    /// parts per million; at most 1,000,000.
+    pub variation_ppm: u32,
+}
+
+impl CommandCosts {
+    /// Whether anything is charged when a command is accepted.
+    pub(crate) fn charges(&self) -> bool {
+        [
+            self.read_per_kib_ns,
+            self.write_per_kib_ns,
+            self.append_per_kib_ns,
+            self.part_of_unit_ns,
+            self.small_blocks_ns,
+            self.implicit_open_ns,
+        ]
+        .iter()
+        .any(|time| *time > Nanos::ZERO)
+    }
+
+    /// Times on the way, by their key in `front_end.latency`.
+    pub(crate) fn latencies(&self) -> [(&'static str, Nanos); 5] {
+        [
+            ("front_end.latency.read", self.read_latency_ns),
+            ("front_end.latency.write", self.write_latency_ns),
+            ("front_end.latency.append", self.append_latency_ns),
+            ("front_end.latency.management", self.management_latency_ns),
+            ("front_end.latency.completion", self.completion_latency_ns),
+        ]
+    }
+}
