@@ -17,7 +17,7 @@
 //! | [`pdu_stream`], [`answers`] | what arrives on an NVMe/TCP connection, at its two ends |
 //! | [`pcie_device`] | whatever a device on PCIe does to our driver |
 //! | [`commands`] | whatever a host sends as commands |
-//! | [`drive`] | commands into a drive, both drawn, against a shadow of the drive |
+//! | [`drive`] | commands into a drive, both drawn, against what a host knows and what flash asks for |
 //! | [`faults`], [`snapshot`] | fault plans and snapshots: refused, or they work |
 //! | [`bundle`] | results in one file that were damaged or forged |
 //! | [`kv`] | key-value stores and files whose contents are damaged or forged |
@@ -166,7 +166,7 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         name: "drive",
-        description: "a drawn command stream into a drawn drive, against a shadow of it",
+        description: "drawn commands into a drawn drive, against oracles of zones and of flash blocks",
         run: drive::run,
         max_bytes: 4_096,
         runs: 20_000,

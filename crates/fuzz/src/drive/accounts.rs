@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use zonelab_device::{Nanos, ZoneId};
 use zonelab_nvme::zns::ZoneState;
+use zonelab_oracle::zones::Effect;
 use zonelab_ssd::Drive;
 use zonelab_ssd::account::{Cause, Totals};
 use zonelab_ssd::config::{
@@ -13,7 +14,6 @@ use zonelab_ssd::config::{
 };
 
 use super::cells::{Cells, Standing};
-use super::shadow::Effect;
 
 /// How often one erase block, or storage element, was programmed after an erasure: at least, and at
 /// most, because a reset may end a finish before it has programmed everything.
@@ -124,7 +124,7 @@ impl Accounts {
         let page = |lba: u64| u32::try_from(lba / page_lbas).expect("zones are small");
         for effect in effects {
             match *effect {
-                Effect::Stored { nlb } => self.host_write_lbas += u64::from(nlb),
+                Effect::Stored { nlb, .. } => self.host_write_lbas += u64::from(nlb),
                 Effect::Wrote { zone, offset, nlb } | Effect::Committed { zone, offset, nlb } => {
                     let pages = page(offset)..page(offset + u64::from(nlb) - 1) + 1;
                     if matches!(effect, Effect::Wrote { .. }) {
@@ -159,7 +159,7 @@ impl Accounts {
                         self.invalidate(standing, is_quiet);
                     }
                 }
-                Effect::ImplicitlyClosed => self.implicit_closes += 1,
+                Effect::ImplicitlyClosed { .. } => self.implicit_closes += 1,
             }
         }
     }

@@ -181,7 +181,7 @@ fn buffer(draw: &mut Draw<'_>, plan: &Plan, session: &Session, nlb: u32) -> Opti
 /// end of a page, or whatever is left.
 fn length(draw: &mut Draw<'_>, plan: &Plan, session: &Session, zone: u32) -> u32 {
     let config = &session.config;
-    let pointer = session.shadow.zones[zone as usize].pointer;
+    let pointer = session.host.zones().all()[zone as usize].pointer;
     let left = config.zones.capacity_lbas - pointer;
     let page_lbas = u64::from(config.geometry.page_bytes / config.lba_bytes);
     let nlb = match draw.int(0..=5_u8) {
@@ -196,7 +196,7 @@ fn length(draw: &mut Draw<'_>, plan: &Plan, session: &Session, zone: u32) -> u32
 
 fn write(draw: &mut Draw<'_>, plan: &Plan, session: &mut Session, zone: u32) {
     let nlb = length(draw, plan, session, zone);
-    let slba = Lba(start(session, zone) + session.shadow.zones[zone as usize].pointer);
+    let slba = Lba(start(session, zone) + session.host.zones().all()[zone as usize].pointer);
     let data = buffer(draw, plan, session, nlb);
     submit(draw, session, Op::Write { slba, nlb }, data);
 }
@@ -223,7 +223,7 @@ fn write_area(draw: &mut Draw<'_>, plan: &Plan, session: &mut Session, zone: u32
         .zones
         .zrwa
         .map_or(1, |zrwa| 2 * zrwa.size_lbas);
-    let pointer = session.shadow.zones[zone as usize].pointer;
+    let pointer = session.host.zones().all()[zone as usize].pointer;
     let offset = (pointer + u64::from(draw.int(0..=reach + 1))).saturating_sub(1);
     let left = session.config.zones.capacity_lbas.saturating_sub(offset);
     let nlb = u64::from(draw.int(1..=plan.nlb.min(reach)));
@@ -238,7 +238,7 @@ fn write_area(draw: &mut Draw<'_>, plan: &Plan, session: &mut Session, zone: u32
 fn commit_area(draw: &mut Draw<'_>, session: &mut Session, zone: u32) {
     let zones = &session.config.zones;
     let granularity = zones.zrwa.map_or(1, |zrwa| zrwa.flush_granularity_lbas);
-    let pointer = session.shadow.zones[zone as usize].pointer;
+    let pointer = session.host.zones().all()[zone as usize].pointer;
     let lbas = match draw.int(0..=5_u8) {
         0 => draw.int(1..=20),
         _ => granularity * draw.int(1..=8),
@@ -266,7 +266,7 @@ fn append(draw: &mut Draw<'_>, plan: &Plan, session: &mut Session, zone: u32) {
 
 /// A read around what was written, or to the end of the zone and beyond.
 fn read(draw: &mut Draw<'_>, plan: &Plan, session: &mut Session, zone: u32) {
-    let pointer = session.shadow.zones[zone as usize].pointer;
+    let pointer = session.host.zones().all()[zone as usize].pointer;
     let offset = match draw.int(0..=3_u8) {
         0 => draw.int(0..=session.config.zones.size_lbas - 1),
         1 => pointer.saturating_sub(1),
@@ -280,7 +280,7 @@ fn read(draw: &mut Draw<'_>, plan: &Plan, session: &mut Session, zone: u32) {
 
 /// Zeroes at the write pointer, a compare, a verify or a deallocation.
 fn looked_at(draw: &mut Draw<'_>, plan: &Plan, session: &mut Session, zone: u32) {
-    let pointer = session.shadow.zones[zone as usize].pointer;
+    let pointer = session.host.zones().all()[zone as usize].pointer;
     let slba = Lba(start(session, zone) + draw.int(0..=pointer));
     let nlb = draw.int(1..=plan.nlb);
     match draw.int(0..=3_u8) {
@@ -314,14 +314,14 @@ fn looked_at(draw: &mut Draw<'_>, plan: &Plan, session: &mut Session, zone: u32)
 
 /// A copy to the write pointer of a zone, from zones of its namespace or not.
 fn copy(draw: &mut Draw<'_>, plan: &Plan, session: &mut Session, zone: u32) {
-    let pointer = session.shadow.zones[zone as usize].pointer;
+    let pointer = session.host.zones().all()[zone as usize].pointer;
     let sdlba = Lba(start(session, zone) + pointer);
     let ranges = draw.int(0..=4_u16);
     let mut data = Buf::zeroed(32 * usize::from(ranges));
     let limit = session.config.copy.map_or(1, |copy| copy.max_range_lbas);
     for entry in data.chunks_exact_mut(32) {
         let from = draw.int(0..=plan.zones - 1);
-        let written = session.shadow.zones[from as usize].pointer;
+        let written = session.host.zones().all()[from as usize].pointer;
         let slba = start(session, from) + draw.int(0..=written);
         let most = u32::from(limit).min(plan.nlb) + u32::from(draw.one_in(16));
         let blocks_less_one = draw.int(1..=most) - 1;

@@ -3,8 +3,10 @@
 //! * `config` draws a small drive: every design, every combination.
 //! * `actions` draws what happens to it: commands, most of them valid ones on
 //!   few zones; time that passes; waiting until nothing runs any more.
-//! * `shadow` is what a host knows: it says how each command must end.
-//! * `accounts` is what the flash must have done: bytes, programs, erasures,
+//! * [`zonelab_oracle::host`] is what a host knows: it says how each command must end.
+//! * [`zonelab_oracle::blocks`] reads the log of the flash blocks after each command, and
+//!   says what may be programmed and erased.
+//! * `accounts` is what the flash must have done in all: bytes, programs, erasures,
 //!   busy time. It is compared whenever nothing runs.
 //! * `cells` is what of the flash is erased together, and where pages are in it.
 //! * `session` puts them together, and watches time and completions.
@@ -17,9 +19,6 @@
 //! which the drive could have done all its work one by one; and the accounts.
 //! In some runs a second drive gets the same commands and is looked at only at
 //! the end: how often somebody looks must not matter.
-//!
-//! Not checked: which page is programmed before which block is erased. The
-//! drive does not show single operations; erase counts stand in for them.
 
 mod accounts;
 mod actions;
@@ -27,7 +26,6 @@ mod cells;
 mod config;
 mod log;
 mod session;
-mod shadow;
 
 use crate::draw::Draw;
 

@@ -1,18 +1,19 @@
-//! A drive, its shadow, and what must hold between them.
+//! A drive, what its host knows of it, and what must hold between them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use zonelab_device::{Buf, Command, Completion, Lba, Nanos, Op, QueueId, Tag, ZoneId};
+use zonelab_device::{Buf, Command, Completion, Lba, Nanos, Op, QueueId, Tag};
 use zonelab_nvme::Status;
-use zonelab_nvme::zns::ZoneState;
+use zonelab_oracle::blocks::Blocks;
+use zonelab_oracle::host::{Answer, Content, Host, sources};
+use zonelab_oracle::zones::Effect;
 use zonelab_ssd::config::{DataStore, DriveConfig, FinishConfig};
 use zonelab_ssd::{Control, Drive};
 
 use super::accounts::Accounts;
 use super::cells::zones_left;
 use super::log::{Entry, Log};
-use super::shadow::{Answer, Content, Effect, Shadow, sources};
 
 /// Calls of `advance` until a drive is idle, at most. Far more than the events
 /// of all its work; what exceeds it goes round in circles.
@@ -42,7 +43,8 @@ pub(super) struct Session {
     log: Log,
     pub(super) config: DriveConfig,
     pub(super) drive: Drive,
-    pub(super) shadow: Shadow,
+    pub(super) host: Host,
+    blocks: Blocks,
     accounts: Accounts,
     pending: BTreeMap<u32, Pending>,
     next_tag: u32,
@@ -60,11 +62,12 @@ impl Session {
         if let Err(broken) = zonelab_ssd::profile::check(config) {
             panic!("the drawn configuration is not valid: {broken:?}");
         }
-        let drive = Drive::new(config);
+        let mut drive = Drive::new(config);
         Self {
             log,
             config: config.clone(),
-            shadow: Shadow::new(config),
+            host: Host::new(config),
+            blocks: Blocks::watch(&mut drive),
             accounts: Accounts::new(&drive),
             twin: with_twin.then(|| Drive::new(config)),
             drive,
@@ -96,10 +99,10 @@ impl Session {
             buffer_bytes,
         });
 
-        let base = self.shadow.first_lba(command.nsid);
+        let base = self.host.first_lba(command.nsid);
         self.fill(&command, base, tag, data.as_deref_mut());
         self.note_flash_left();
-        let answer = self.shadow.apply(&command, data.as_deref(), tag);
+        let answer = self.host.apply(&command, data.as_deref(), tag);
         let content = match command.op {
             Op::Copy { ranges, .. } if answer.status.is_success() => {
                 for (slba, nlb) in sources(data.as_deref(), ranges).unwrap_or_default() {
@@ -114,7 +117,7 @@ impl Session {
                 self.accounts.read(&self.drive, first, nlb);
                 let keeps = self.config.data == DataStore::Memory && buffer_bytes.is_some();
                 if keeps {
-                    self.shadow.content(first, nlb)
+                    self.host.content(first, nlb)
                 } else {
                     Vec::new()
                 }
@@ -158,7 +161,7 @@ impl Session {
             content,
         };
         self.pending.insert(tag, pending);
-        self.check_zones();
+        self.check();
     }
 
     /// Writes that zones had accepted before they were reset may need no program.
@@ -190,11 +193,11 @@ impl Session {
                 self.fill_compared(slba.0.wrapping_add(base), nlb, data);
                 return;
             }
-            // Where it will go: the shadow knows before the drive says so.
+            // Where it will go: the host knows before the drive says so.
             Op::Append { zslba, .. } => {
                 let zslba = zslba.0.wrapping_add(base);
                 let zone = self.drive.zones().zone_of(Lba(zslba));
-                zone.map(|zone| zslba + self.shadow.zones[zone.0 as usize].pointer)
+                zone.map(|zone| zslba + self.host.zones().all()[zone.0 as usize].pointer)
             }
             _ => None,
         };
@@ -207,10 +210,11 @@ impl Session {
         }
     }
 
-    /// The shadow learns for how many more zones there is flash, if not for all.
+    /// The host learns for how many more zones there is flash, if not for all.
     fn note_flash_left(&mut self) {
         if self.config.allocation.thin {
-            self.shadow.flash_left = Some(zones_left(&self.drive, &self.config));
+            let left = zones_left(&self.drive, &self.config);
+            self.host.set_flash_left(Some(left));
         }
     }
 
@@ -278,7 +282,7 @@ impl Session {
             zones: zones.clone(),
         };
         self.note_flash_left();
-        let possible = self.shadow.precondition(zones.clone());
+        let possible = self.host.precondition(zones.clone());
         if let Some(twin) = &mut self.twin {
             assert_eq!(twin.control(self.now, &control).is_ok(), possible);
         }
@@ -287,46 +291,25 @@ impl Session {
         let erased = self.drive.totals().erased_blocks;
         // A stepwise erasure of one of the zones is hurried, and that takes time.
         let certain = self.drive.background_tasks() == 0;
+        let is_idle = certain && self.drive.in_flight() == 0;
         let result = self.drive.control(self.now, &control);
         assert_eq!(result.is_ok(), possible, "{result:?}");
         if possible {
             let erased = self.drive.totals().erased_blocks - erased;
             self.accounts
-                .preconditioned(&self.drive, zones, erased, certain);
+                .preconditioned(&self.drive, zones.clone(), erased, certain);
+            if !is_idle {
+                self.blocks.declared_full(&mut self.drive, zones);
+            }
         }
-        self.check_zones();
+        self.check();
     }
 
-    /// The drive knows the same about its zones as the shadow.
-    fn check_zones(&self) {
-        let zones = self.drive.zones();
-        zones.assert_invariants();
-        for (index, shadow) in (0..).zip(&self.shadow.zones) {
-            let zone = ZoneId(index);
-            let state = ZoneState(shadow.state.codes().0);
-            assert_eq!(zones.state(zone), state, "state of zone {index}");
-            assert_eq!(
-                zones.written_lbas(zone),
-                shadow.pointer,
-                "write pointer of zone {index}"
-            );
-            assert_eq!(
-                zones.host_lbas(zone),
-                shadow.host,
-                "blocks of the host in zone {index}"
-            );
-            assert_eq!(
-                zones.zrwa_end_lbas(zone),
-                shadow.area.map(|end| end.max(shadow.pointer)),
-                "random write area of zone {index}"
-            );
-        }
-        let resources: Vec<(u32, u32)> = zones
-            .namespaces()
-            .iter()
-            .map(|namespace| (namespace.open_count(), namespace.active_count()))
-            .collect();
-        assert_eq!(resources, self.shadow.resources(), "open and active zones");
+    /// The drive knows the same about its zones as its host, and did to its flash what
+    /// may be done to flash.
+    fn check(&mut self) {
+        self.host.check(self.drive.zones());
+        self.blocks.look(&mut self.drive);
     }
 
     /// Lets time pass, and looks at what completed.
@@ -337,6 +320,7 @@ impl Session {
         self.drive.advance(to, &mut done);
         self.now = to;
         self.check_buffer();
+        self.blocks.look(&mut self.drive);
         let announced = next.is_some_and(|next| next <= to);
         assert!(
             announced || done.is_empty(),
@@ -441,8 +425,8 @@ impl Session {
         if pending.content.is_empty() {
             return;
         }
-        let first = slba.0 + self.shadow.first_lba(pending.command.nsid);
-        let now = self.shadow.content(first, nlb);
+        let first = slba.0 + self.host.first_lba(pending.command.nsid);
+        let now = self.host.content(first, nlb);
         let blocks = data.chunks(self.config.lba_bytes as usize);
         let mut expected = vec![0; self.config.lba_bytes as usize];
         for (((lba, block), then), now) in (first..).zip(blocks).zip(&pending.content).zip(&now) {
@@ -476,7 +460,7 @@ impl Session {
             return;
         }
         let blocks = data.chunks_mut(self.config.lba_bytes as usize);
-        for (block, content) in blocks.zip(self.shadow.content(first, nlb)) {
+        for (block, content) in blocks.zip(self.host.content(first, nlb)) {
             fill_block(block, content.tag, content.lba);
         }
     }
@@ -496,8 +480,8 @@ impl Session {
             return;
         };
         let now = self
-            .shadow
-            .content(slba + self.shadow.first_lba(pending.command.nsid), nlb);
+            .host
+            .content(slba + self.host.first_lba(pending.command.nsid), nlb);
         let lba_bytes = self.config.lba_bytes as usize;
         let mut expected = vec![0; lba_bytes];
         let mut is_same = |content: &[Content]| {
@@ -540,7 +524,7 @@ impl Session {
             "tasks that wait for nothing"
         );
         self.accounts.check(&self.drive, self.now);
-        self.check_zones();
+        self.check();
     }
 
     /// More time than everything that is in flight can take, one by one.

@@ -19,15 +19,21 @@
 //! zone that is not dead, within a bounded number of attempts; every command
 //! completes, and nothing keeps running. Between the two, some runs save the
 //! drive, restore it and go on with the copy.
+//!
+//! All the time, [`zonelab_oracle::blocks`] reads the log of the flash blocks: before and
+//! after each step of a client.
 
 mod client;
 mod drain;
 mod scenario;
 mod zone;
 
-use zonelab_device::{DeviceInfo, Nanos, ZoneId};
-use zonelab_host::{CoreId, Job, Reactor, Rng, StopSignal, VirtualClock};
+use std::cell::RefCell;
+
+use zonelab_device::{Completion, Nanos, QueuePair, ZoneId};
+use zonelab_host::{CoreId, Job, NextWake, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_nvme::zns::ZoneState;
+use zonelab_oracle::blocks::Blocks;
 use zonelab_sim::Emulated;
 use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
 use zonelab_ssd::{Drive, snapshot};
@@ -44,8 +50,9 @@ use scenario::Scenario;
 pub fn run(data: &[u8]) {
     let scenario = Scenario::draw(&mut Draw::new(data));
     let _explain = Explain(&scenario);
-    let drive = FaultyDrive::new(Drive::new(&scenario.config), scenario.faults.clone());
-    let mut device = Emulated::new(drive);
+    let mut drive = Drive::new(&scenario.config);
+    let blocks = RefCell::new(Blocks::watch(&mut drive));
+    let mut device = Emulated::new(FaultyDrive::new(drive, scenario.faults.clone()));
     let info = device.info().clone();
 
     let mut clients: Vec<Client> = scenario
@@ -53,20 +60,22 @@ pub fn run(data: &[u8]) {
         .iter()
         .map(|habits| Client::new(habits, &scenario, &info))
         .collect();
-    let mut now = phase(&device, &scenario, Nanos::ZERO, &mut clients, &info);
-    now = come_to_rest(&device, now);
+    let mut now = phase(&device, &scenario, Nanos::ZERO, &mut clients, &blocks);
+    now = come_to_rest(&device, now, &blocks);
     if scenario.restores {
         device = restored(&device, &scenario);
+        device.with_drive(|drive| blocks.borrow_mut().restored(drive));
         now = Nanos::ZERO;
     }
+    assert_eq!(device.info(), &info, "a drive stays what it is");
 
     device.with_faults(FaultyDrive::clear_faults);
     let mut drains: Vec<Drain> = clients
         .into_iter()
         .map(|client| Drain::new(client.into_zones(), &scenario, &info))
         .collect();
-    now = phase(&device, &scenario, now, &mut drains, &info);
-    come_to_rest(&device, now);
+    now = phase(&device, &scenario, now, &mut drains, &blocks);
+    come_to_rest(&device, now, &blocks);
 }
 
 /// Runs jobs until all have finished.
@@ -75,12 +84,19 @@ fn phase<J: Job>(
     scenario: &Scenario,
     start: Nanos,
     jobs: &mut [J],
-    info: &DeviceInfo,
+    blocks: &RefCell<Blocks>,
 ) -> Nanos {
-    assert_eq!(device.info(), info, "a drive stays what it is");
     let clock = VirtualClock::starting_at(start);
     let mut reactor = Reactor::new(clock, device.clone(), StopSignal::default());
-    for (index, job) in (0..).zip(jobs) {
+    let mut watched: Vec<Watched<'_, J>> = jobs
+        .iter_mut()
+        .map(|job| Watched {
+            job,
+            device,
+            blocks,
+        })
+        .collect();
+    for (index, job) in (0..).zip(&mut watched) {
         let rng = Rng::new(scenario.seed, 1_000 + u64::from(index));
         let queue = device.open_queue(scenario.queue_depth, scenario.host, rng);
         reactor.add(job, queue, CoreId(index % scenario.cores), start);
@@ -94,8 +110,31 @@ fn phase<J: Job>(
     end.at
 }
 
+/// A job after each step of which somebody looks at the blocks of the drive.
+struct Watched<'a, J> {
+    job: &'a mut J,
+    device: &'a Emulated,
+    blocks: &'a RefCell<Blocks>,
+}
+
+impl<J: Job> Job for Watched<'_, J> {
+    fn step(
+        &mut self,
+        now: Nanos,
+        done: &mut Vec<Completion>,
+        queue: &mut dyn QueuePair,
+    ) -> NextWake {
+        let look = |drive: &mut Drive| self.blocks.borrow_mut().look(drive);
+        // What a loss of power left is looked at before it is written to.
+        self.device.with_drive(look);
+        let next = self.job.step(now, done, queue);
+        self.device.with_drive(look);
+        next
+    }
+}
+
 /// Lets the drive finish what it does by itself, and looks at it.
-fn come_to_rest(device: &Emulated, now: Nanos) -> Nanos {
+fn come_to_rest(device: &Emulated, now: Nanos, blocks: &RefCell<Blocks>) -> Nanos {
     let now = device.with_faults(|faulty| {
         let mut done = Vec::new();
         let mut at = now;
@@ -103,6 +142,7 @@ fn come_to_rest(device: &Emulated, now: Nanos) -> Nanos {
         while let Some(next) = faulty.next_event() {
             at = at.max(next);
             faulty.advance(at, &mut done);
+            blocks.borrow_mut().look(faulty.drive_mut());
             steps += 1;
             assert!(steps < 1 << 20, "the drive goes round in circles");
         }
@@ -113,6 +153,7 @@ fn come_to_rest(device: &Emulated, now: Nanos) -> Nanos {
         at.max(faulty.drive().ready_at())
     });
     device.with_drive(|drive| {
+        blocks.borrow_mut().look(drive);
         drive.zones().assert_invariants();
         assert_eq!(drive.in_flight(), 0, "commands in flight");
         assert_eq!(drive.background_tasks(), 0, "tasks that wait for nothing");

@@ -469,8 +469,7 @@ proptest! {
                     let (before, after) = (rig.drive.totals(), drive.totals());
                     prop_assert_eq!(after.host_write_bytes, before.host_write_bytes);
                     prop_assert_eq!(after.collect_program_bytes, before.collect_program_bytes);
-                    rig.drive = drive;
-                    rig.now = Nanos::ZERO;
+                    rig.restart(drive);
                 }
             }
             model.completed(&rig);

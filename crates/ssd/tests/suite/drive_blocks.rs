@@ -1,12 +1,12 @@
 //! What NAND flash asks for, block by block, on any drive.
 
 use crate::drive_support::Rig;
-use crate::drive_support::blocks::Blocks;
 use crate::drive_support::random::{bodies, designs, drive, front_ends, streams};
 use crate::drive_support::thresholds::{any_thresholds, within};
 use crate::elements_oracle::with_elements;
 use proptest::prelude::*;
 use zonelab_device::Nanos;
+use zonelab_oracle::blocks::Blocks;
 use zonelab_ssd::config::{
     BufferRelease, EraseExtent, MappingConfig, Placement, WriteBufferConfig,
 };
@@ -61,7 +61,7 @@ proptest! {
         config.write_buffer = config.write_buffer.filter(|_| elements.is_none());
         prop_assume!(profile::check(&config).is_ok());
         let mut rig = Rig::new(&config);
-        let mut blocks = Blocks::watch(&mut rig);
+        let mut blocks = Blocks::watch(&mut rig.drive);
         for (at, step) in stream.iter().enumerate() {
             for (_, seed) in cuts.iter().filter(|(when, _)| *when == at) {
                 rig.run_to(rig.now);
@@ -70,7 +70,7 @@ proptest! {
                 for lost in &loss.lost {
                     rig.forget(lost.tag.0 as usize);
                 }
-                blocks.look(&mut rig);
+                blocks.look(&mut rig.drive);
             }
             match step.op(&rig) {
                 Some(op) => {
@@ -78,10 +78,10 @@ proptest! {
                 }
                 None => rig.run_for(Nanos::from_ms(1)),
             }
-            blocks.look(&mut rig);
+            blocks.look(&mut rig.drive);
         }
         while rig.next() {}
-        blocks.look(&mut rig);
+        blocks.look(&mut rig.drive);
         // Elements are erased whole, and rows are where the buffer chooses dies.
         let by_block = elements.is_none() && buffer.is_none();
         if config.reset.extent == EraseExtent::Partial && by_block {

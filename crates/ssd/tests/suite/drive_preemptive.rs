@@ -1,12 +1,12 @@
 //! The zone mapping method and preemptive zone reset: states, what waits for
 //! what, and what must hold at every step (Electronics 12, 798, section 3.2).
 
-use crate::drive_support::blocks::Blocks;
 use crate::drive_support::random::{bodies, designs, drive, front_ends, streams};
 use crate::drive_support::thresholds::{any_thresholds, thresholds, within};
 use crate::drive_support::{ERASE, PAGE, READ, Rig, WRITE, lazy, reset, small, us};
 use proptest::prelude::*;
 use zonelab_device::{Nanos, ZoneId};
+use zonelab_oracle::blocks::Blocks;
 use zonelab_ssd::ResetState::{Full, Partial, Serving};
 use zonelab_ssd::config::{
     DriveConfig, EraseExtent, EraseWhen, Evaluate, MappingConfig, Thresholds, Victim,
@@ -405,7 +405,7 @@ fn a_loss_of_power_forgets_no_erasure_of_a_zone_that_was_reset_again() {
     let mut config = rows(thresholds(0, None));
     config.mapping = MappingConfig::Lazy { physical_zones: 4 };
     let mut rig = Rig::new(&config);
-    let mut blocks = Blocks::watch(&mut rig);
+    let mut blocks = Blocks::watch(&mut rig.drive);
     for zone in 0..4 {
         rig.write_pages(zone, PAGES);
     }
@@ -416,8 +416,9 @@ fn a_loss_of_power_forgets_no_erasure_of_a_zone_that_was_reset_again() {
     rig.submit(rig.reset(2));
     rig.run_for(us(1_000));
     rig.now = rig.drive.power_cut(rig.now, us(1_000), 1).ready_at;
+    blocks.look(&mut rig.drive);
     rig.write_pages(2, PAGES);
-    blocks.look(&mut rig);
+    blocks.look(&mut rig.drive);
     assert_eq!((erased(&rig), blocks.in_vain()), (2 * 16, 0));
 }
 
@@ -482,7 +483,7 @@ struct Watch {
 
 impl Watch {
     fn new(rig: &mut Rig) -> Self {
-        let blocks = Blocks::watch(rig);
+        let blocks = Blocks::watch(&mut rig.drive);
         let flash = rig.drive.flash();
         Self {
             blocks,
@@ -540,7 +541,7 @@ impl Watch {
     }
 
     fn look(&mut self, rig: &mut Rig, thresholds: Thresholds) {
-        self.blocks.look(rig);
+        self.blocks.look(&mut rig.drive);
         let mapping = rig.drive.mapping();
         let (allocated, invalid, free) = counts(rig);
         let total = rig.drive.flash().physical_zones() as usize;

@@ -275,8 +275,7 @@ fn a_snapshot_is_one_of_a_drive_divided_in_the_same_way() {
     }
     let bytes = snapshot::save(&rig.drive).expect("nothing is in flight");
     let before = states(&rig);
-    rig.drive = snapshot::restore(&config, &bytes).expect("it is of the same drive");
-    rig.now = Nanos::ZERO;
+    rig.restart(snapshot::restore(&config, &bytes).expect("it is of the same drive"));
     rig.drive.zones().assert_invariants();
     assert_eq!(states(&rig), before);
     // Zone 1 was opened first, so it is the one to be closed.

@@ -434,8 +434,7 @@ impl Oracle {
                 let is_idle = drive.background_tasks() == 0;
                 assert!(is_idle || self.power_was_lost);
                 assert!(!is_idle || snapshot::save(&drive) == Ok(bytes));
-                rig.drive = drive;
-                rig.now = Nanos::ZERO;
+                rig.restart(drive);
                 self.check(rig);
             }
         }

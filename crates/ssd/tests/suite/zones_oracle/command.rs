@@ -2,9 +2,8 @@
 
 use proptest::prelude::*;
 use zonelab_nvme::zns::{ReportFilter, ZoneSendAction, ZoneState};
+use zonelab_oracle::zones::Zones as Reference;
 use zonelab_ssd::config::{StripeOrder, ZonesConfig, ZrwaConfig};
-
-use super::reference::Reference;
 
 /// Anything that can be done to the zones.
 #[derive(Clone, Debug)]
@@ -67,12 +66,12 @@ const KINDS: [fn(&Draw, &Reference) -> Command; 23] = [
         bytes: draw.extension_bytes(),
     },
     |draw, drive| Command::Fail {
-        zone: (draw.a % (u64::from(drive.config.count) + 1)) as u32,
+        zone: (draw.a % (u64::from(drive.config().count) + 1)) as u32,
         to: [ZoneState::READ_ONLY, ZoneState::OFFLINE, ZoneState::FULL][(draw.b % 5 / 2) as usize],
     },
     |draw, drive| Command::Precondition {
-        from: (draw.a % (u64::from(drive.config.count) + 1)) as u32,
-        to: (draw.b % (u64::from(drive.config.count) + 2)) as u32,
+        from: (draw.a % (u64::from(drive.config().count) + 1)) as u32,
+        to: (draw.b % (u64::from(drive.config().count) + 2)) as u32,
     },
     |draw, drive| Command::Report(draw.report(drive)),
     |draw, drive| Command::OpenZrwa {
@@ -117,12 +116,13 @@ impl Draw {
     }
 
     fn zone(&self, drive: &Reference) -> usize {
-        (self.a % u64::from(drive.config.count)) as usize
+        (self.a % u64::from(drive.config().count)) as usize
     }
 
     /// The write pointer of a zone.
     fn pointer(&self, drive: &Reference) -> u64 {
-        drive.zones[self.zone(drive)].pointer
+        let zone = self.zone(drive);
+        drive.start(zone) + drive.all()[zone].pointer
     }
 
     /// The start of a zone, rarely something else.
@@ -137,13 +137,13 @@ impl Draw {
     /// An address: mostly on the drive, often where something begins or ends.
     fn lba(&self, drive: &Reference) -> u64 {
         let zone = self.zone(drive);
-        let size = drive.config.size_lbas;
+        let size = drive.config().size_lbas;
         match self.c % 8 {
             0 => drive.start(zone),
             1 => drive.end(zone),
             2 => drive.end(zone) - 1,
             3 => drive.start(zone) + size - 1,
-            4 => u64::from(drive.config.count) * size,
+            4 => u64::from(drive.config().count) * size,
             5 if self.c > 200 => u64::MAX - self.b % 3,
             _ => drive.start(zone) + self.b % size,
         }
@@ -152,11 +152,11 @@ impl Draw {
     /// A number of blocks: often what is left of the zone, or one more.
     fn nlb(&self, drive: &Reference) -> u32 {
         let zone = self.zone(drive);
-        let left = (drive.end(zone) - drive.zones[zone].pointer) as u32;
+        let left = (drive.config().capacity_lbas - drive.all()[zone].pointer) as u32;
         match self.b % 8 {
             0 => left,
             1 => left + 1,
-            2 => (self.a % (3 * drive.config.size_lbas)) as u32,
+            2 => (self.a % (3 * drive.config().size_lbas)) as u32,
             3 if self.c == 0 => u32::MAX,
             _ => 1 + (self.a % 4) as u32,
         }
@@ -165,7 +165,7 @@ impl Draw {
     /// A block to commit up to: mostly the end of a granularity or of the capacity.
     fn committed(&self, drive: &Reference) -> u64 {
         let granularity = drive
-            .config
+            .config()
             .zrwa
             .map_or(1, |zrwa| u64::from(zrwa.flush_granularity_lbas));
         let zone = self.zone(drive);
@@ -193,7 +193,7 @@ impl Draw {
     }
 
     fn report(&self, drive: &Reference) -> Report {
-        let entries = u64::from(drive.config.count) * 128 + 64;
+        let entries = u64::from(drive.config().count) * 128 + 64;
         Report {
             slba: self.lba(drive),
             filter: ReportFilter((self.b % 9) as u8),

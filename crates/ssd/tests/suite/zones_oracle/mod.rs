@@ -6,7 +6,6 @@
 //! `zones_oracle.proptest-regressions` beside this directory, which is replayed first.
 
 mod command;
-mod reference;
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -17,11 +16,11 @@ use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};
 use zonelab_device::{Lba, NamespaceId, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneState;
+use zonelab_oracle::zones::Zones as Reference;
 use zonelab_ssd::zones::table::{Condition, Event, Placement, ROWS, Row, State};
 use zonelab_ssd::zones::{Change, Committed, Extent, Zones};
 
 use command::{Command, Report, Run};
-use reference::Reference;
 
 type Check = Result<(), TestCaseError>;
 
@@ -86,7 +85,7 @@ struct Pair {
 
 impl Pair {
     fn new(run: &Run) -> Self {
-        let reference = Reference::new(&run.config);
+        let reference = Reference::new(&run.config, &[]);
         Self {
             zones: Zones::new(&run.config),
             before: reference.clone(),
@@ -117,7 +116,7 @@ impl Pair {
         match command {
             Command::Write { slba, nlb } => {
                 let extent = self.zones.write(Lba(*slba), *nlb);
-                let expected = self.reference.write(*slba, *nlb);
+                let expected = self.reference.write(*slba, *nlb).map(|()| *slba);
                 return self.compare_extent(extent, expected, Some(*nlb));
             }
             Command::Commit { last } => {
@@ -151,7 +150,7 @@ impl Pair {
             Command::Precondition { from, to } => prop_assert_eq!(
                 self.zones.precondition_full(*from..*to),
                 self.reference
-                    .precondition_full(*from as usize, *to as usize)
+                    .precondition_full(*from as usize..*to as usize)
             ),
             Command::Send { slba, action } => {
                 let status = self.zones.send(Lba(*slba), *action, &mut changes);
@@ -176,34 +175,27 @@ impl Pair {
 
     fn compare_states(&self) -> Check {
         self.zones.assert_invariants();
-        for (index, expected) in self.reference.zones.iter().enumerate() {
+        for (index, expected) in self.reference.all().iter().enumerate() {
             let zone = ZoneId(index as u32);
             let start = self.reference.start(index);
             prop_assert_eq!(self.zones.state(zone), expected.state, "{:?}", zone);
-            prop_assert_eq!(
-                start + self.zones.written_lbas(zone),
-                expected.pointer,
-                "{:?}",
-                zone
-            );
-            prop_assert_eq!(self.zones.host_lbas(zone), expected.host_lbas, "{:?}", zone);
+            let pointer = self.zones.written_lbas(zone);
+            prop_assert_eq!(pointer, expected.pointer, "{:?}", zone);
+            prop_assert_eq!(self.zones.host_lbas(zone), expected.host, "{:?}", zone);
             prop_assert_eq!(self.zones.extension(zone), expected.extension.as_deref());
             prop_assert_eq!(self.zones.has_zrwa(zone), expected.area.is_some());
-            let written = expected.area.as_ref().map(|area| {
-                let end = area.last().map_or(expected.pointer, |last| last + 1);
-                end - start
-            });
+            let written = expected.area.map(|end| end.max(expected.pointer));
             prop_assert_eq!(self.zones.zrwa_end_lbas(zone), written, "{:?}", zone);
             prop_assert_eq!(self.zones.zone_of(Lba(start)), Some(zone));
-            let last = start + self.reference.config.size_lbas - 1;
+            let last = start + self.reference.config().size_lbas - 1;
             prop_assert_eq!(self.zones.zone_of(Lba(last)), Some(zone));
         }
         let implicit = self.reference.in_state(ZoneState::IMPLICITLY_OPENED).len();
-        prop_assert_eq!(self.zones.open_count() as usize, self.reference.open());
-        prop_assert_eq!(self.zones.active_count() as usize, self.reference.active());
+        prop_assert_eq!(self.zones.open_count(), self.reference.open());
+        prop_assert_eq!(self.zones.active_count(), self.reference.active());
         prop_assert_eq!(self.zones.implicitly_open_count() as usize, implicit);
         let areas = self.zones.namespaces()[0].zrwa_count();
-        prop_assert_eq!(areas as usize, self.reference.areas());
+        prop_assert_eq!(areas, self.reference.areas());
         Ok(())
     }
 
@@ -220,14 +212,14 @@ impl Pair {
                 return Ok(());
             }
         };
-        let zone = (lba / self.reference.config.size_lbas) as usize;
-        let (before, after) = (&self.before.zones[zone], &self.reference.zones[zone]);
-        let closed = (0..self.reference.zones.len()).find(|&other| {
-            self.before.zones[other].state == ZoneState::IMPLICITLY_OPENED
-                && self.reference.zones[other].state == ZoneState::CLOSED
+        let zone = (lba / self.reference.config().size_lbas) as usize;
+        let (before, after) = (&self.before.all()[zone], &self.reference.all()[zone]);
+        let closed = (0..self.reference.all().len()).find(|&other| {
+            self.before.all()[other].state == ZoneState::IMPLICITLY_OPENED
+                && self.reference.all()[other].state == ZoneState::CLOSED
         });
         let committed = before.area.as_ref().map(|_| Committed {
-            offset_lbas: before.pointer - self.reference.start(zone),
+            offset_lbas: before.pointer,
             nlb: (after.pointer - before.pointer) as u32,
         });
         let commit_lbas = committed.map_or(0, |committed| committed.nlb);
@@ -248,19 +240,19 @@ impl Pair {
 
     /// The changes, applied to the states before, give the states after.
     fn compare_changes(&self, changes: &[Change]) -> Check {
-        let states = |drive: &Reference| drive.zones.iter().map(|z| z.state).collect::<Vec<_>>();
+        let states = |drive: &Reference| drive.all().iter().map(|z| z.state).collect::<Vec<_>>();
         let mut replayed = states(&self.before);
         for change in changes {
             let index = change.zone.0 as usize;
             prop_assert_eq!(replayed[index], change.from, "{:?}", change);
             prop_assert_ne!(change.from, change.to, "{:?}", change);
             replayed[index] = change.to;
-            let pointer = self.before.zones[index].pointer - self.before.start(index);
+            let pointer = self.before.all()[index].pointer;
             prop_assert_eq!(change.written_lbas, pointer, "{:?}", change);
             // A finish counts what it commits of a random write area.
             let host = match change.to {
-                ZoneState::FULL => self.reference.zones[index].host_lbas,
-                _ => self.before.zones[index].host_lbas,
+                ZoneState::FULL => self.reference.all()[index].host,
+                _ => self.before.all()[index].host,
             };
             prop_assert_eq!(change.host_lbas, host, "{:?}", change);
         }
@@ -298,21 +290,21 @@ impl Pair {
         let Some((slba, event, placement)) = decision(command, drive) else {
             return;
         };
-        let size = drive.config.size_lbas;
+        let size = drive.config().size_lbas;
         let is_anywhere = matches!(event, Event::Write | Event::WriteZrwa | Event::CommitZrwa);
         let is_start = slba.is_multiple_of(size) || is_anywhere;
-        let zone = drive.zones.get((slba / size) as usize);
+        let zone = drive.all().get((slba / size) as usize);
         let Some(zone) = zone.filter(|_| is_start) else {
             return;
         };
         let has_implicit = !drive.in_state(ZoneState::IMPLICITLY_OPENED).is_empty();
-        let below = |count: usize, limit: Option<u32>| limit.is_none_or(|l| count < l as usize);
+        let below = |count: u32, limit: Option<u32>| limit.is_none_or(|l| count < l);
         let condition = Condition {
             placement,
-            active_free: below(drive.active(), drive.config.max_active),
-            open_free: below(drive.open(), drive.config.max_open) || has_implicit,
+            active_free: below(drive.active(), drive.config().max_active),
+            open_free: below(drive.open(), drive.config().max_open) || has_implicit,
             zrwa_free: drive
-                .config
+                .config()
                 .zrwa
                 .is_some_and(|zrwa| below(drive.areas(), zrwa.max_areas)),
         };
@@ -333,15 +325,16 @@ impl Pair {
 /// Address of the zone, event and placement with which a command comes to the
 /// table; `None` if its form alone is wrong, or it concerns several zones.
 fn decision(command: &Command, drive: &Reference) -> Option<(u64, Event, Placement)> {
-    let size = drive.config.size_lbas;
+    let size = drive.config().size_lbas;
     match *command {
         Command::Write { slba, nlb } => {
             let index = (slba / size) as usize;
-            let zone = drive.zones.get(index)?;
+            let zone = drive.all().get(index)?;
             let fits = nlb > 0 && slba.saturating_add(nlb.into()) <= drive.end(index);
             if zone.area.is_some() {
-                let reach = zone.pointer + 2 * drive.area_lbas();
-                let is_in = slba >= zone.pointer && slba.saturating_add(nlb.into()) <= reach;
+                let pointer = drive.start(index) + zone.pointer;
+                let reach = pointer + 2 * drive.area_lbas();
+                let is_in = slba >= pointer && slba.saturating_add(nlb.into()) <= reach;
                 let placement = if is_in {
                     Placement::Within
                 } else {
@@ -349,7 +342,7 @@ fn decision(command: &Command, drive: &Reference) -> Option<(u64, Event, Placeme
                 };
                 return fits.then_some((slba, Event::WriteZrwa, placement));
             }
-            let placement = if slba == zone.pointer {
+            let placement = if slba == drive.start(index) + zone.pointer {
                 placement_at_pointer(drive, index, nlb)
             } else {
                 Placement::Elsewhere
@@ -358,26 +351,27 @@ fn decision(command: &Command, drive: &Reference) -> Option<(u64, Event, Placeme
         }
         Command::Append { zslba, nlb } => {
             let index = (zslba / size) as usize;
-            let is_valid = nlb > 0 && zslba.is_multiple_of(size) && index < drive.zones.len();
-            is_valid.then(|| match drive.zones[index].area {
+            let is_valid = nlb > 0 && zslba.is_multiple_of(size) && index < drive.all().len();
+            is_valid.then(|| match drive.all()[index].area {
                 Some(_) => (zslba, Event::AppendZrwa, Placement::Within),
                 None => (zslba, Event::Write, placement_at_pointer(drive, index, nlb)),
             })
         }
         Command::OpenZrwa { slba } => {
-            let is_valid = drive.config.zrwa.is_some();
+            let is_valid = drive.config().zrwa.is_some();
             is_valid.then_some((slba, Event::OpenZrwa, Placement::Within))
         }
         Command::SetExtensionZrwa { slba, ref bytes } => {
-            let len = drive.config.descriptor_extension_bytes as usize;
-            let is_valid = len > 0 && bytes.len() >= len && drive.config.zrwa.is_some();
+            let len = drive.config().descriptor_extension_bytes as usize;
+            let is_valid = len > 0 && bytes.len() >= len && drive.config().zrwa.is_some();
             is_valid.then_some((slba, Event::SetExtensionZrwa, Placement::Within))
         }
         Command::Commit { last } => {
             let index = (last / size) as usize;
-            let zone = drive.zones.get(index)?;
-            let zrwa = drive.config.zrwa.filter(|zrwa| zrwa.explicit_flush)?;
-            let area = zone.pointer..zone.pointer + u64::from(zrwa.size_lbas);
+            let zone = drive.all().get(index)?;
+            let zrwa = drive.config().zrwa.filter(|zrwa| zrwa.explicit_flush)?;
+            let pointer = drive.start(index) + zone.pointer;
+            let area = pointer..pointer + u64::from(zrwa.size_lbas);
             let granularity = u64::from(zrwa.flush_granularity_lbas);
             let is_in = zone.area.is_some()
                 && area.contains(&last)
@@ -393,7 +387,7 @@ fn decision(command: &Command, drive: &Reference) -> Option<(u64, Event, Placeme
             Event::of_action(action).map(|event| (slba, event, Placement::Within))
         }
         Command::SetExtension { slba, ref bytes } => {
-            let len = drive.config.descriptor_extension_bytes as usize;
+            let len = drive.config().descriptor_extension_bytes as usize;
             let is_valid = len > 0 && bytes.len() >= len;
             is_valid.then_some((slba, Event::SetExtension, Placement::Within))
         }
@@ -414,7 +408,7 @@ fn decision(command: &Command, drive: &Reference) -> Option<(u64, Event, Placeme
 }
 
 fn placement_at_pointer(drive: &Reference, zone: usize, nlb: u32) -> Placement {
-    let left = drive.end(zone) - drive.zones[zone].pointer;
+    let left = drive.config().capacity_lbas - drive.all()[zone].pointer;
     match u64::from(nlb).cmp(&left) {
         Ordering::Less => Placement::Within,
         Ordering::Equal => Placement::Filling,
