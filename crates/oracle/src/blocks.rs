@@ -150,9 +150,9 @@ impl Blocks {
         self.other_bytes = None;
         let counts = drive.flash().erase_counts();
         for (block, count) in self.blocks.iter_mut().zip(counts) {
-            if block.wear != *count {
-                assert!(block.wear < *count, "erasures are forgotten");
-                block.wear = *count;
+            if block.wear != count {
+                assert!(block.wear < count, "erasures are forgotten");
+                block.wear = count;
                 block.places.fill(Place::Erased);
                 block.end = 0;
                 block.is_half_erased = false;
@@ -368,8 +368,8 @@ impl Blocks {
         for (index, (block, count)) in
             (0..).zip(self.blocks.iter().zip(drive.flash().erase_counts()))
         {
-            assert_eq!(block.wear, *count, "erasures of block {index}");
-            erased += u64::from(*count);
+            assert_eq!(block.wear, count, "erasures of block {index}");
+            erased += u64::from(count);
         }
         let totals = drive.totals();
         assert_eq!(totals.erased_blocks, erased, "blocks erased");

@@ -152,7 +152,7 @@ impl Accounts {
                     self.fills.remove(&zone);
                     self.programmed[zone as usize] = 0;
                     let pages = std::mem::take(&mut self.sure_pages[zone as usize]);
-                    if self.config.mapping.has_elements() && !is_quiet {
+                    if !is_quiet {
                         self.unsure_pages += pages;
                     }
                     if let Some(standing) = &before[zone as usize] {
@@ -294,12 +294,11 @@ impl Accounts {
     }
 
     /// A zone is reset. What it had accepted and what starts only then leaves no
-    /// trace on elements, which may be another zone's by then: a use less for
-    /// certain, unless it `is_quiet`.
+    /// trace: a use less for certain, unless it `is_quiet`.
     fn invalidate(&mut self, standing: &Standing, is_quiet: bool) {
         for cell in self.cells.all(standing) {
             let cycles = &mut self.cycles[cell];
-            if self.config.mapping.has_elements() && !is_quiet && cycles.programmed_min {
+            if !is_quiet && cycles.programmed_min {
                 cycles.min -= 1;
             }
             (cycles.programmed_min, cycles.programmed_max) = (false, false);

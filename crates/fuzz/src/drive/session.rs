@@ -145,9 +145,7 @@ impl Session {
             (tag, is_sure, is_quiet),
             &answer.effects,
         );
-        if self.config.mapping.has_elements() {
-            self.resets_make_void(&answer.effects);
-        }
+        self.resets_make_void(&answer.effects);
         let success = answer.status.is_success();
         let earliest = now.saturating_add(self.least(&command.op, success, is_sure));
         let pending = Pending {
