@@ -605,7 +605,12 @@ impl Session {
             .write_buffer
             .map(|buffer| buffer.drain_bytes_per_s)
         {
-            Some(Some(_)) => (zone_lbas + moved) * u64::from(self.config.lba_bytes) * 1_000,
+            Some(Some(_)) => {
+                // A unit may be on its way whose zone has been reset, and written anew.
+                let unit = self.config.pages_per_program() * geometry.page_bytes;
+                let lbas = zone_lbas + moved;
+                (lbas * u64::from(self.config.lba_bytes) + u64::from(unit)) * 1_000
+            }
             _ => 0,
         };
         // Units wait while bookkeeping holds the drain, and it waits for those that run.
