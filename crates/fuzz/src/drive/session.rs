@@ -600,24 +600,25 @@ impl Session {
         // At a megabyte per second, which is the slowest link.
         let link = moved * u64::from(self.config.lba_bytes) * (1_000 + per_kib);
         let zone_lbas = self.config.zones.capacity_lbas * u64::from(self.config.zones.count);
-        let drain = match self
-            .config
-            .write_buffer
-            .map(|buffer| buffer.drain_bytes_per_s)
-        {
-            Some(Some(_)) => {
-                // A unit may be on its way whose zone has been reset, and written anew.
-                let unit = self.config.pages_per_program() * geometry.page_bytes;
-                let lbas = zone_lbas + moved;
-                (lbas * u64::from(self.config.lba_bytes) + u64::from(unit)) * 1_000
-            }
-            _ => 0,
-        };
+        let drain = self.longest_drain(zone_lbas + moved);
         // Units wait while bookkeeping holds the drain, and it waits for those that run.
         let flash = (pages + 2 * blocks) * commands + moved;
         // A finish through the buffer may go block by block.
         let waits = zone_lbas * wait + blocks * commands * hold;
         Nanos(flash * 2 * longest + waits + drain + commands * (2 * cost + books) + link)
+    }
+
+    /// The longest that so many blocks take from the write buffer to the dies.
+    fn longest_drain(&self, lbas: u64) -> u64 {
+        let buffer = self.config.write_buffer;
+        match buffer.and_then(|buffer| buffer.drain_bytes_per_s) {
+            Some(_) => {
+                // A unit may be on its way whose zone has been reset, and written anew.
+                let unit = self.config.pages_per_program() * self.config.geometry.page_bytes;
+                (lbas * u64::from(self.config.lba_bytes) + u64::from(unit)) * 1_000
+            }
+            None => 0,
+        }
     }
 
     /// The last look: everything is done, and the twin did the same.

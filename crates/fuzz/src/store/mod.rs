@@ -50,6 +50,7 @@ pub fn run(data: &[u8]) {
                 && let Ok(drive) = zonelab_ssd::Drive::stored(&config, &found.kept, Box::new(store))
             {
                 drive.zones().assert_invariants();
+                drive.flash().assert_invariants();
                 drive.assert_logs();
             }
         }

@@ -103,6 +103,7 @@ impl Player {
                 self.format(draw);
             }
             self.drive.zones().assert_invariants();
+            self.drive.flash().assert_invariants();
         }
     }
 

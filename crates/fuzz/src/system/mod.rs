@@ -155,6 +155,7 @@ fn come_to_rest(device: &Emulated, now: Nanos, blocks: &RefCell<Blocks>) -> Nano
     device.with_drive(|drive| {
         blocks.borrow_mut().look(drive);
         drive.zones().assert_invariants();
+        drive.flash().assert_invariants();
         assert_eq!(drive.in_flight(), 0, "commands in flight");
         assert_eq!(drive.background_tasks(), 0, "tasks that wait for nothing");
         check_flash(drive);
