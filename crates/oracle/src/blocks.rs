@@ -22,6 +22,7 @@
 //! * totals of erasures and programs are those of the log.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use zonelab_device::ZoneId;
 use zonelab_nvme::zns::ZoneState;
@@ -49,6 +50,7 @@ enum Under {
 
 #[derive(Clone, Debug)]
 struct Block {
+    /// By logical block; none if all are erased.
     places: Vec<Place>,
     /// Behind the last place that is programmed.
     end: usize,
@@ -71,14 +73,26 @@ impl Block {
     }
 
     /// What is programmed in some places is of no use.
-    fn tear(&mut self, places: std::ops::Range<usize>) {
-        for place in &mut self.places[places] {
+    fn tear(&mut self, places: Range<usize>) {
+        let len = self.places.len();
+        for place in &mut self.places[places.start.min(len)..places.end.min(len)] {
             // It may have been erased behind that.
             if *place == Place::Programmed {
                 *place = Place::Torn;
             }
         }
         self.find_end();
+    }
+
+    fn is_clean(&self) -> bool {
+        !self.is_half_erased && self.places.iter().all(|place| *place == Place::Erased)
+    }
+
+    /// All places are erased.
+    fn clear(&mut self) {
+        self.places.clear();
+        self.end = 0;
+        self.is_half_erased = false;
     }
 }
 
@@ -94,6 +108,7 @@ struct Groups {
 pub struct Blocks {
     page_lbas: u32,
     pages_per_block: u32,
+    block_lbas: usize,
     blocks: Vec<Block>,
     groups: BTreeMap<u32, Groups>,
     /// Belongs to the next group.
@@ -118,7 +133,7 @@ impl Blocks {
         let config = drive.config();
         let page_lbas = config.geometry.page_bytes / config.lba_bytes;
         let block = Block {
-            places: vec![Place::Erased; (page_lbas * config.geometry.pages_per_block) as usize],
+            places: Vec::new(),
             end: 0,
             is_half_erased: false,
             wear: 0,
@@ -128,6 +143,7 @@ impl Blocks {
         let blocks = Self {
             page_lbas,
             pages_per_block: config.geometry.pages_per_block,
+            block_lbas: (page_lbas * config.geometry.pages_per_block) as usize,
             blocks: vec![block; counts.len()],
             groups: BTreeMap::new(),
             next: Vec::new(),
@@ -136,7 +152,7 @@ impl Blocks {
             owners: Owners::new(drive),
             has_news: true,
         };
-        assert!(counts.iter().all(|count| *count == 0), "it is used");
+        assert!(counts.iter().all(|count| count == 0), "it is used");
         blocks
     }
 
@@ -153,9 +169,7 @@ impl Blocks {
             if block.wear != count {
                 assert!(block.wear < count, "erasures are forgotten");
                 block.wear = count;
-                block.places.fill(Place::Erased);
-                block.end = 0;
-                block.is_half_erased = false;
+                block.clear();
             }
         }
         for zone in (0..drive.zones().count()).map(ZoneId) {
@@ -168,6 +182,7 @@ impl Blocks {
                     continue;
                 };
                 let block = &mut self.blocks[block];
+                block.places.resize(self.block_lbas, Place::Erased);
                 if block.places[place] == Place::Erased {
                     block.places[place] = Place::Programmed;
                     block.end = block.end.max(place + 1);
@@ -211,13 +226,13 @@ impl Blocks {
 
     /// Zones were declared full while something was under way, and nobody has looked since:
     /// what was on its way to them gets there still, behind what was declared.
-    pub fn declared_full(&mut self, drive: &mut Drive, zones: std::ops::Range<u32>) {
+    pub fn declared_full(&mut self, drive: &mut Drive, zones: Range<u32>) {
         for is_behind in [false, true] {
             for zone in zones.clone().map(ZoneId) {
                 for block in self.owners.overtaken(drive, zone) {
                     let block = &mut self.blocks[block];
                     block.is_half_erased = false;
-                    block.tear(0..block.places.len());
+                    block.tear(0..self.block_lbas);
                 }
             }
             if !is_behind {
@@ -278,6 +293,7 @@ impl Blocks {
         let of = &mut self.blocks[block];
         assert!(!of.is_half_erased, "block {block} is erased in part");
         let places = first as usize..end as usize;
+        of.places.resize(self.block_lbas, Place::Erased);
         for place in &mut of.places[places.clone()] {
             assert_ne!(
                 *place,
@@ -297,14 +313,9 @@ impl Blocks {
 
     fn erase(&mut self, block: usize) {
         let of = &mut self.blocks[block];
-        let is_clean = of.places.iter().all(|place| *place == Place::Erased);
-        if is_clean && !of.is_half_erased {
-            of.in_vain += 1;
-        }
-        of.places.fill(Place::Erased);
-        of.end = 0;
-        of.is_half_erased = false;
+        of.in_vain += u32::from(of.is_clean());
         of.wear += 1;
+        of.clear();
         self.next.push(Under::Erase { block });
     }
 
@@ -411,9 +422,9 @@ impl Blocks {
             let place = self.place_of(drive, physical, lba);
             let (block, place) =
                 place.unwrap_or_else(|| panic!("block {lba} of {zone:?} has no flash"));
-            assert_ne!(
-                self.blocks[block].places[place],
-                Place::Erased,
+            let what = self.blocks[block].places.get(place);
+            assert!(
+                what.is_some_and(|what| *what != Place::Erased),
                 "block {lba} of {zone:?} is not in block {block}, place {place}"
             );
             held.push(block);

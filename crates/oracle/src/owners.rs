@@ -116,6 +116,9 @@ impl Owners {
         let resets = drive.totals().resets;
         let reset = resets - std::mem::replace(&mut self.resets, resets);
         let (mut emptied, mut has_changed) = (0, false);
+        let is_direct = drive.config().mapping == MappingConfig::Direct;
+        // A zone that got flash since the last look and was reset does not show what it was.
+        let mut is_known = true;
         let mut given_up = Vec::new();
         for index in 0..self.zones.len() {
             let zone = ZoneId(u32::try_from(index).expect("few zones"));
@@ -128,7 +131,7 @@ impl Owners {
             (of.is_changed, has_changed) = (true, true);
             let is_emptied = now.is_empty() && !before.is_empty();
             emptied += u64::from(is_emptied);
-            let is_direct = drive.config().mapping == MappingConfig::Direct;
+            is_known &= !is_emptied || before.physical.is_some();
             let blocks = match is_direct {
                 true => of.blocks.clone(),
                 false => blocks_of(drive, zone),
@@ -148,8 +151,8 @@ impl Owners {
             let keeps = |block: &usize| !leaves_all && of.blocks.binary_search(block).is_ok();
             given_up.extend(had.into_iter().filter(|block| !keeps(block)));
         }
-        // A zone that was reset and written again since the last look does not show it.
-        if seen.was_cut || emptied != reset {
+        // Nor does one show that it was reset if it was written again.
+        if seen.was_cut || !is_known || emptied != reset {
             self.lose_track();
         } else {
             self.judge(seen, &given_up);

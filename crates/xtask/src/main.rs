@@ -4,6 +4,7 @@
 //! what runs, in which order, and what to say if something cannot.
 
 mod blocks;
+mod call_cycle;
 mod fuzz;
 mod gaps;
 mod guest;
@@ -43,6 +44,9 @@ Chores of the zonelab workspace.
   cargo xtask gaps [--write]
       Compares what the documents of the models say was tried for statements that
       do not hold with experiments/misfits.toml; with --write, writes it there.
+  cargo xtask call-cycle
+      Prints which files of crates/ssd with methods of the drive call each other in a
+      circle, its longest files, and how many assertions it has.
   cargo xtask help
       Prints this.
 
@@ -60,6 +64,7 @@ fn main() -> ExitCode {
         Some("fuzz") => fuzz::chore(&args[1..]),
         Some("verdicts") => verdicts::chore(&args[1..]),
         Some("gaps") => gaps::chore(&args[1..]),
+        Some("call-cycle") => call_cycle::chore(&args[1..]),
         Some("nightly") => nightly::chore(&args[1..]),
         Some("help" | "--help" | "-h") => {
             println!("{HELP}");

@@ -307,6 +307,7 @@ impl Session {
     /// may be done to flash.
     fn check(&mut self) {
         self.host.check(self.drive.zones());
+        self.drive.flash().assert_invariants();
         self.blocks.look(&mut self.drive);
     }
 

@@ -152,19 +152,6 @@ impl<'t> Record<'t> {
         }
     }
 
-    /// The natural number in `column`, none where it is empty.
-    ///
-    /// # Errors
-    /// There is no such column, or its text is not a natural number that fits.
-    pub fn natural(&self, column: &str) -> Result<Option<u32>, ReferenceError> {
-        let text = self.text(column)?.trim();
-        if text.is_empty() {
-            return Ok(None);
-        }
-        let problem = |_| self.error(column, format!("`{text}` is not a natural number"));
-        text.parse().map(Some).map_err(problem)
-    }
-
     /// An error about `column` of this row.
     #[must_use]
     pub fn error(&self, column: &str, problem: String) -> ReferenceError {
@@ -328,8 +315,8 @@ mod tests {
         let table = CsvTable::parse("t.csv", "n,x\n\"1\n\",2\n-1,nan\n").unwrap();
         let records: Vec<_> = table.records().collect();
         assert_eq!(
-            records[0].natural("n"),
-            Ok(Some(1)),
+            records[0].number("n"),
+            Ok(Some(1.0)),
             "spaces around a number are no error"
         );
         assert_eq!(records[1].line(), 4, "a quoted field may hold lines");
@@ -342,12 +329,8 @@ mod tests {
             text(records[1].number("y")),
             "t.csv:1: column `y`: the file has no such column; it has: n, x"
         );
-        let natural = records[1].natural("n").unwrap_err();
-        assert_eq!(
-            natural.to_string(),
-            "t.csv:4: column `n`: `-1` is not a natural number"
-        );
-        assert_eq!(natural.column.as_deref(), Some("n"));
+        let number = records[1].number("x").unwrap_err();
+        assert_eq!(number.column.as_deref(), Some("x"));
     }
 
     proptest! {

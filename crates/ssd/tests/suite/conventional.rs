@@ -448,14 +448,10 @@ proptest! {
                     rig.drive.power_cut(rig.now, us(1), seed);
                     rig.run_to(rig.drive.ready_at());
                     // Nothing that was submitted and did not complete ever will.
-                    for done in rig.done.iter_mut().filter(|done| done.is_none()) {
-                        *done = Some(drive_support::Done {
-                            submitted: Nanos::ZERO,
-                            at: Nanos::ZERO,
-                            status: Status::ABORTED_BY_HOST,
-                            result: 0,
-                            data: None,
-                        });
+                    for tag in 0..rig.done.len() {
+                        if rig.done[tag].is_none() {
+                            rig.forget(tag);
+                        }
                     }
                     model.open.clear();
                     model.reads.clear();

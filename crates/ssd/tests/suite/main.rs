@@ -21,6 +21,7 @@
 //! | `drive_layout` | pages of zones on planes and blocks |
 //! | `drive_mapping` | which flash a zone stands on, and what its first write pays for it |
 //! | `drive_peers` | defects of other emulators of zoned drives, which this one must not have |
+//! | `drive_peers_buffers` | the same: defects of write buffers and of garbage collection |
 //! | `drive_placement` | which die takes the next program of a zone |
 //! | `drive_precondition` | zones that are declared full are as those that were written |
 //! | `drive_preemptive` | the zone mapping method and preemptive zone reset |
@@ -51,7 +52,7 @@
 //! | `profile_roundtrip` | configurations and their files agree |
 //! | `profile_support` | configurations for the tests of profiles |
 //! | `snapshot` | snapshots |
-//! | `zones_oracle` | the zone state machine against an independent implementation of the same rules |
+//! | `zones_oracle` | the zone state machine against that of `zonelab-oracle` |
 //! | `zones_status` | each status code of the zone state machine |
 //! | `zones_table` | the table of the zone state machine |
 //! | `zrwa` | random write areas of the whole drive |
@@ -74,6 +75,7 @@ mod drive_isolation;
 mod drive_layout;
 mod drive_mapping;
 mod drive_peers;
+mod drive_peers_buffers;
 mod drive_placement;
 mod drive_precondition;
 mod drive_preemptive;
