@@ -152,7 +152,7 @@ impl Blocks {
             owners: Owners::new(drive),
             has_news: true,
         };
-        assert!(counts.iter().all(|count| count == 0), "it is used");
+        assert!(counts.iter().all(|count| *count == 0), "it is used");
         blocks
     }
 
