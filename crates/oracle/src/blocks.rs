@@ -438,3 +438,6 @@ impl Blocks {
 fn pages_of(lbas: u64, page_lbas: u32) -> u32 {
     u32::try_from(lbas.div_ceil(u64::from(page_lbas))).expect("zones are small")
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,11 @@
 //! What a drive without a front end must have done to its flash, worked out
 //! from the commands that it accepted: an independent count, block by block.
 
-use zonelab_device::{NamespaceId, Op, ZoneId};
-use zonelab_nvme::Status;
-use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
+use zonelab_device::{Buf, Command, Op, ZoneId};
+use zonelab_oracle::blocks::Blocks;
+use zonelab_oracle::host::{Answer, Host};
+use zonelab_oracle::zones::Effect;
 use zonelab_ssd::config::{DriveConfig, EraseExtent, EraseWhen, PageRegister, PlaneMode, Suspend};
-use zonelab_ssd::zones::Zones;
 
 use super::Rig;
 use super::random::{Step, width};
@@ -42,8 +42,10 @@ pub(crate) struct Shadow {
     resets: u64,
     finishes: u64,
     implicit_closes: u64,
-    /// What each command must complete with, by tag.
-    expected: Vec<(Status, u64)>,
+    /// What the host knows.
+    host: Host,
+    /// How each command must end, by tag.
+    expected: Vec<Answer>,
 }
 
 impl Shadow {
@@ -69,12 +71,14 @@ impl Shadow {
             resets: 0,
             finishes: 0,
             implicit_closes: 0,
+            host: Host::new(config),
             expected: Vec::new(),
         }
     }
 
     /// Runs a stream, comparing on the way, and to its end.
     pub(crate) fn run(&mut self, rig: &mut Rig, stream: &[Step]) {
+        let mut blocks = Blocks::watch(&mut rig.drive);
         for step in stream {
             match (*step, step.op(rig)) {
                 (_, Some(op)) => self.submit(rig, op),
@@ -82,8 +86,11 @@ impl Shadow {
                 (_, None) => rig.settle(),
             }
             self.check_mapping(rig);
+            self.host.check(rig.drive.zones());
+            blocks.look(&mut rig.drive);
         }
         rig.settle();
+        blocks.look(&mut rig.drive);
         self.check_end(rig);
     }
 
@@ -91,75 +98,36 @@ impl Shadow {
         // What was due by now is over, so that what is seen is what the command finds.
         rig.run_to(rig.now);
         self.note_fills(rig);
-        let mut zones = rig.drive.zones().clone();
         let before: Vec<Option<u32>> = mapped(rig);
-        let expected = self.expect(rig, &mut zones, op);
-        let data = matches!(op, Op::ZoneReceive { .. }).then(|| zonelab_device::Buf::zeroed(4_096));
-        rig.submit_with(op, data);
-        self.expected.push(expected);
-        if expected.0.is_success() {
-            self.apply(rig, op, &zones, &before, expected.1);
-        }
-    }
-
-    /// Status and result, by the state machine, which has its own tests.
-    fn expect(&mut self, rig: &Rig, zones: &mut Zones, op: Op) -> (Status, u64) {
-        let placed = |result: Result<zonelab_ssd::zones::Extent, Status>| match result {
-            Ok(extent) => (Status::SUCCESS, extent.slba.0, extent.closed.is_some()),
-            Err(status) => (status, 0, false),
-        };
-        let (status, result, closed) = match op {
-            Op::Write { slba, nlb } => {
-                let (status, _, closed) = placed(zones.write(slba, nlb));
-                (status, 0, closed)
-            }
-            Op::Append { zslba, nlb } => placed(zones.append(zslba, nlb)),
-            Op::Read { slba, nlb } => (
-                zones.read(slba, nlb).err().unwrap_or(Status::SUCCESS),
-                0,
-                false,
-            ),
-            Op::ZoneSend {
-                slba,
-                action,
-                select_all,
-            } => {
-                let mut changes = Vec::new();
-                let status = if select_all {
-                    zones.send_all(NamespaceId::FIRST, action, &mut changes)
-                } else {
-                    zones.send(slba, action, &mut changes)
-                };
-                let status = status.err();
-                let opens = action == ZoneSendAction::OPEN;
-                let closes = |change: &zonelab_ssd::zones::Change| change.to == ZoneState::CLOSED;
-                let closed = opens && changes.iter().any(closes);
-                for change in &changes {
-                    let zone = change.zone;
-                    self.finishes += u64::from(action == ZoneSendAction::FINISH);
-                    self.resets += u64::from(action == ZoneSendAction::RESET);
-                    if action == ZoneSendAction::RESET
-                        && let Some(physical) = rig.drive.mapping().physical(zone)
-                    {
+        let data = matches!(op, Op::ZoneReceive { .. }).then(|| Buf::zeroed(4_096));
+        let tag = u32::try_from(self.expected.len()).expect("there are few");
+        let answer = self.host.apply(&Command::new(op), data.as_deref(), tag);
+        for effect in &answer.effects {
+            match *effect {
+                Effect::Reset { zone } => {
+                    self.resets += 1;
+                    if let Some(physical) = rig.drive.mapping().physical(ZoneId(zone)) {
                         self.reset(physical);
                     }
                 }
-                (status.unwrap_or(Status::SUCCESS), 0, closed)
+                Effect::Finished { .. } => self.finishes += 1,
+                Effect::ImplicitlyClosed { .. } => self.implicit_closes += 1,
+                _ => {}
             }
-            // These drives have no random write areas.
-            Op::ZrwaSend { .. } => (Status::INVALID_FIELD, 0, false),
-            _ => (Status::SUCCESS, 0, false),
-        };
-        self.implicit_closes += u64::from(closed);
-        (status, result)
+        }
+        rig.submit_with(op, data);
+        if answer.status.is_success() {
+            self.apply(rig, op, &before, answer.result);
+        }
+        self.expected.push(answer);
     }
 
     /// What an accepted read or write means for flash.
-    fn apply(&mut self, rig: &Rig, op: Op, zones: &Zones, before: &[Option<u32>], at: u64) {
+    fn apply(&mut self, rig: &Rig, op: Op, before: &[Option<u32>], at: u64) {
         match op {
             Op::Write { slba, nlb } => self.write(rig, slba.0, nlb, before),
             Op::Append { nlb, .. } => self.write(rig, at, nlb, before),
-            Op::Read { slba, nlb } => self.read(slba.0, nlb, zones),
+            Op::Read { slba, nlb } => self.read(slba.0, nlb),
             _ => {}
         }
     }
@@ -187,7 +155,7 @@ impl Shadow {
         self.check_erasures(rig, physical);
     }
 
-    fn read(&mut self, slba: u64, nlb: u32, zones: &Zones) {
+    fn read(&mut self, slba: u64, nlb: u32) {
         let size = self.config.zones.size_lbas;
         let page_lbas = u64::from(self.config.geometry.page_bytes / self.config.lba_bytes);
         self.host_read_lbas += u64::from(nlb);
@@ -195,7 +163,8 @@ impl Shadow {
         for lba in slba..slba + u64::from(nlb) {
             let (zone, offset) = (lba / size, lba % size);
             let page = Some((zone, offset / page_lbas));
-            if offset < zones.host_lbas(ZoneId(zone as u32)) && last_page != page {
+            let host = self.host.zones().all()[zone as usize].host;
+            if offset < host && last_page != page {
                 last_page = page;
                 self.read_pages += 1;
             }
@@ -283,7 +252,6 @@ impl Shadow {
         }
         let (free, invalidated) = mapping.pool_sizes();
         assert_eq!(used + free + invalidated, self.physical.len());
-        rig.drive.zones().assert_invariants();
     }
 
     /// Everything that can be said when the drive has come to rest.
@@ -295,7 +263,11 @@ impl Shadow {
         self.note_fills(rig);
         for (tag, expected) in self.expected.iter().enumerate() {
             let done = rig.done[tag].as_ref().expect("it completed");
-            assert_eq!((done.status, done.result), *expected, "command {tag}");
+            let ends = (expected.status, expected.result);
+            assert_eq!((done.status, done.result), ends, "command {tag}");
+            let report = expected.report.as_deref();
+            let is_report = |report| done.data.as_deref() == Some(report);
+            assert!(report.is_none_or(is_report), "report of command {tag}");
         }
         let mut erased = 0;
         for physical in 0..self.physical.len() as u32 {

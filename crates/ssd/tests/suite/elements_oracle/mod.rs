@@ -8,6 +8,7 @@ use std::ops::{Deref, DerefMut};
 use proptest::prelude::*;
 use zonelab_device::{Nanos, Op, ZoneId};
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
+use zonelab_oracle::blocks::Blocks;
 use zonelab_ssd::config::{
     BufferRelease, DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, MappingConfig,
     Placement, WriteBufferConfig,
@@ -149,9 +150,14 @@ impl Oracle {
     }
 
     pub(crate) fn run(&mut self, rig: &mut Rig, steps: &[Step], shocks: &[(usize, Shock)]) {
+        let mut blocks = Blocks::watch(&mut rig.drive);
         for (at, step) in steps.iter().enumerate() {
             for (_, shock) in shocks.iter().filter(|(when, _)| *when == at) {
                 self.shock(rig, *shock);
+                match shock {
+                    Shock::Power(_) => blocks.look(&mut rig.drive),
+                    Shock::Snapshot => blocks.restored(&mut rig.drive),
+                }
             }
             match (*step, step.op(rig)) {
                 (_, Some(op)) => self.submit(rig, op),
@@ -159,9 +165,11 @@ impl Oracle {
                 (_, None) => self.settle(rig),
             }
             self.check(rig);
+            blocks.look(&mut rig.drive);
         }
         self.settle(rig);
         self.check(rig);
+        blocks.look(&mut rig.drive);
     }
 
     fn submit(&mut self, rig: &mut Rig, op: Op) {

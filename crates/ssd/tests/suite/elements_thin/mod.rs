@@ -10,6 +10,7 @@ use proptest::test_runner::{Config, TestRunner};
 use zonelab_device::{Lba, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
+use zonelab_oracle::blocks::Blocks;
 use zonelab_ssd::config::{
     DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, MappingConfig,
 };
@@ -205,6 +206,7 @@ fn run(
     let groups = rig.drive.flash().layout().groups();
     let physical_zones = config.mapping.physical_zones(config.zones.count);
     let mut met = Vec::new();
+    let mut blocks = Blocks::watch(&mut rig.drive);
     for (at, step) in steps.iter().enumerate() {
         for &(_, seed, is_snapshot) in cuts.iter().filter(|(when, ..)| *when == at) {
             if is_snapshot {
@@ -219,6 +221,7 @@ fn run(
                 for lost in &loss.lost {
                     rig.forget(lost.tag.0 as usize);
                 }
+                blocks.look(&mut rig.drive);
                 rig.run_to(rig.now);
             }
             check(&rig)?;
@@ -245,9 +248,11 @@ fn run(
             });
         }
         check(&rig)?;
+        blocks.look(&mut rig.drive);
     }
     rig.settle();
     check(&rig)?;
+    blocks.look(&mut rig.drive);
     let is_refused = |met: &&Met| {
         let done = rig.done[met.tag].as_ref();
         done.is_some_and(|done| done.status == Status::CAPACITY_EXCEEDED)
