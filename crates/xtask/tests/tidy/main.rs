@@ -3,6 +3,7 @@
 //! Each rule says why it is one. A violation is printed as `file:line: rule`.
 
 mod names;
+mod patches;
 mod promises;
 mod source;
 
