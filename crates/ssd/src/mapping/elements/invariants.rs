@@ -22,7 +22,7 @@ impl Elements {
             owner, self.owner,
             "elements are of the zones that have them"
         );
-        for element in 0..self.stale_left.len() {
+        for (element, &owner) in owner.iter().enumerate() {
             let (group, id) = self.name(element);
             let of = &self.allocators[group];
             if id.0 >= of.luns() * of.elements_per_lun() {
@@ -36,7 +36,7 @@ impl Elements {
             );
             assert_eq!(of.is_stale(id), stale > 0, "element {element} is stale");
             let is_available = of.availability(id).is_available();
-            assert_eq!(is_available, owner[element] == NONE, "element {element}");
+            assert_eq!(is_available, owner == NONE, "element {element}");
             if of.availability(id) == Availability::Free {
                 assert_eq!(stale, 0, "free element {element} has nothing to be erased");
             }
