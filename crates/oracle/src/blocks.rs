@@ -29,7 +29,7 @@ use zonelab_nvme::zns::ZoneState;
 use zonelab_ssd::Drive;
 use zonelab_ssd::flash::BlockEvent;
 
-use crate::owners::{Owners, Seen};
+use crate::owners::{Owners, Seen, blocks_touched};
 
 /// A logical block's place in a flash block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -343,7 +343,7 @@ impl Blocks {
             };
             let written = drive.zones().written_lbas(zone);
             let pages = pages_of(written, self.page_lbas);
-            for block in self.owners.blocks_touched(drive, physical, pages) {
+            for block in blocks_touched(drive, physical, pages) {
                 self.blocks[block].is_half_erased = false;
             }
             if config.write_buffer.is_some() {

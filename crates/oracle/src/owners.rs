@@ -208,27 +208,25 @@ impl Owners {
     pub(crate) fn excused(&self, zone: ZoneId) -> u64 {
         self.zones[zone.0 as usize].excused
     }
-
-    /// The blocks of a physical zone that its first `pages` pages touch.
-    #[expect(clippy::unused_self, reason = "it reads as a question to the owners")]
-    pub(crate) fn blocks_touched(&self, drive: &Drive, physical: u32, pages: u32) -> Vec<usize> {
-        let flash = drive.flash();
-        let layout = flash.layout();
-        let Some(elements) = flash.elements() else {
-            let blocks = 0..layout.blocks_touched(pages);
-            return blocks
-                .map(|block| layout.block_index(physical, block))
-                .collect();
-        };
-        let group = physical % layout.groups();
-        let touched = elements_touched(drive, pages);
-        let elements_of = elements.of_zone(physical).take(touched).flatten();
-        elements_of
-            .flat_map(|element| elements.blocks_of(group, element))
-            .collect()
-    }
 }
 
+/// The blocks of a physical zone that its first `pages` pages touch.
+pub(crate) fn blocks_touched(drive: &Drive, physical: u32, pages: u32) -> Vec<usize> {
+    let flash = drive.flash();
+    let layout = flash.layout();
+    let Some(elements) = flash.elements() else {
+        let blocks = 0..layout.blocks_touched(pages);
+        return blocks
+            .map(|block| layout.block_index(physical, block))
+            .collect();
+    };
+    let group = physical % layout.groups();
+    let touched = elements_touched(drive, pages);
+    let elements_of = elements.of_zone(physical).take(touched).flatten();
+    elements_of
+        .flat_map(|element| elements.blocks_of(group, element))
+        .collect()
+}
 /// The blocks of a zone, in ascending order.
 fn blocks_of(drive: &Drive, zone: ZoneId) -> Vec<usize> {
     let Some(physical) = drive.mapping().physical(zone) else {

@@ -5,11 +5,12 @@
 //! can be counted, and every rule is an `if` where it applies. It shares no code with the
 //! drive: wherever both say the same, two people would have to have made the same mistake.
 
-use std::ops::Range;
+mod area;
+mod send;
 
 use zonelab_device::NamespaceId;
 use zonelab_nvme::Status;
-use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
+use zonelab_nvme::zns::ZoneState;
 use zonelab_ssd::config::{NamespaceConfig, ZonesConfig};
 
 /// One zone.
@@ -217,12 +218,6 @@ impl Zones {
         self.start(zone) + self.config.capacity_lbas
     }
 
-    /// Blocks of a random write area; 0 if there are none.
-    #[must_use]
-    pub fn area_lbas(&self) -> u64 {
-        self.config.zrwa.map_or(0, |zrwa| zrwa.size_lbas.into())
-    }
-
     /// The zones of the drive in a state.
     #[must_use]
     pub fn in_state(&self, state: ZoneState) -> Vec<usize> {
@@ -252,12 +247,6 @@ impl Zones {
     #[must_use]
     pub fn active(&self) -> u32 {
         self.count(&self.space, Zone::is_active)
-    }
-
-    /// Random write areas of the namespace.
-    #[must_use]
-    pub fn areas(&self) -> u32 {
-        self.count(&self.space, |zone| zone.area.is_some())
     }
 
     fn count(&self, space: &Space, is: fn(&Zone) -> bool) -> u32 {
@@ -390,227 +379,6 @@ impl Zones {
         }
     }
 
-    /// Blocks of an area, and of the granularity of its commits.
-    fn area_shape(&self) -> (u64, u64) {
-        let zrwa = self.config.zrwa.expect("a zone has an area");
-        (zrwa.size_lbas.into(), zrwa.flush_granularity_lbas.into())
-    }
-
-    fn write_area(&mut self, zone: usize, offset: u64, nlb: u32) -> Result<(), Status> {
-        let (size, granularity) = self.area_shape();
-        let (pointer, end) = (self.zones[zone].pointer, offset + u64::from(nlb));
-        if offset < pointer || end > pointer + 2 * size {
-            return Err(Status::ZONE_INVALID_WRITE);
-        }
-        self.open_for_write(zone)?;
-        self.zones[zone].area = self.zones[zone].area.max(Some(end));
-        let stored = Effect::Stored {
-            zone: number(zone),
-            offset,
-            nlb,
-        };
-        self.effects.push(stored);
-        // The area moves on until the last block is in it.
-        let mut moved = 0;
-        while end > pointer + moved + size {
-            moved += granularity;
-        }
-        self.commit_lbas(zone, moved);
-        Ok(())
-    }
-
-    /// Moves the write pointer of a zone with an area.
-    fn commit_lbas(&mut self, zone: usize, lbas: u64) {
-        let offset = self.zones[zone].pointer;
-        self.advance(zone, lbas);
-        if lbas > 0 {
-            self.committed(zone, offset, lbas);
-        }
-    }
-
-    fn committed(&mut self, zone: usize, offset: u64, lbas: u64) {
-        let zone = number(zone);
-        let nlb = u32::try_from(lbas).expect("zones are small");
-        self.effects.push(Effect::Committed { zone, offset, nlb });
-    }
-
-    /// Flush Explicit ZRWA up to the block `last`. Returns the first block committed.
-    ///
-    /// # Errors
-    /// The status that a drive says.
-    pub fn commit(&mut self, last: u64) -> Result<u64, Status> {
-        let (zone, offset) = self.blocks(last, 1)?;
-        if !self.config.zrwa.is_some_and(|zrwa| zrwa.explicit_flush) {
-            return Err(Status::INVALID_FIELD);
-        }
-        let (size, granularity) = self.area_shape();
-        let Zone { pointer, area, .. } = self.zones[zone];
-        let in_area = area.is_some()
-            && (pointer..pointer + size).contains(&offset)
-            && offset < self.config.capacity_lbas;
-        if !in_area || !(offset + 1).is_multiple_of(granularity) {
-            return Err(Status::INVALID_ZONE_OPERATION_REQUEST);
-        }
-        self.open_for_write(zone)?;
-        self.commit_lbas(zone, offset + 1 - pointer);
-        Ok(last - offset + pointer)
-    }
-
-    /// An area can be had.
-    fn check_area(&self) -> Result<(), Status> {
-        let limit = self.config.zrwa.and_then(|zrwa| zrwa.max_areas);
-        match limit {
-            Some(limit) if self.areas() >= limit => Err(Status::ZRWA_RESOURCES_UNAVAILABLE),
-            _ => Ok(()),
-        }
-    }
-
-    /// Open Zone that gives the zone an area too.
-    ///
-    /// # Errors
-    /// The status that a drive says.
-    pub fn open_with_area(&mut self, slba: u64) -> Result<(), Status> {
-        let zone = self.zone_at(slba)?;
-        if self.config.zrwa.is_none() {
-            return Err(Status::INVALID_FIELD);
-        }
-        if self.zones[zone].is_active() {
-            return Err(Status::INVALID_ZONE_OPERATION_REQUEST);
-        }
-        self.with_area(zone, |zones| zones.open_zone(zone))
-    }
-
-    /// Set Zone Descriptor Extension that gives the zone an area too.
-    ///
-    /// # Errors
-    /// The status that a drive says.
-    pub fn set_extension_with_area(&mut self, slba: u64, bytes: &[u8]) -> Result<(), Status> {
-        let zone = self.zone_at(slba)?;
-        if self.config.zrwa.is_none() {
-            return Err(Status::INVALID_FIELD);
-        }
-        self.with_area(zone, |zones| zones.set_extension(slba, bytes))
-    }
-
-    /// Nothing has changed if the last of the resources is missing.
-    fn with_area(
-        &mut self,
-        zone: usize,
-        activate: impl FnOnce(&mut Self) -> Result<(), Status>,
-    ) -> Result<(), Status> {
-        let mut copy = self.clone();
-        activate(&mut copy)?;
-        self.check_area()?;
-        *self = copy;
-        self.zones[zone].area = Some(0);
-        Ok(())
-    }
-
-    /// Zone management of one zone; for [`ZoneSendAction::ZRWA_FLUSH`] see [`Zones::commit`].
-    ///
-    /// # Errors
-    /// The status that a drive says.
-    pub fn send(&mut self, slba: u64, action: ZoneSendAction) -> Result<(), Status> {
-        let zone = self.zone_at(slba)?;
-        self.act(zone, action)
-    }
-
-    fn act(&mut self, zone: usize, action: ZoneSendAction) -> Result<(), Status> {
-        match action {
-            ZoneSendAction::OPEN => self.open_zone(zone),
-            ZoneSendAction::CLOSE => self.close(zone),
-            ZoneSendAction::FINISH => self.finish(zone),
-            ZoneSendAction::RESET => self.reset(zone),
-            ZoneSendAction::OFFLINE => self.offline(zone),
-            _ => Err(Status::INVALID_FIELD),
-        }
-    }
-
-    /// Zone management of all zones of the namespace that an action is for, all or none.
-    ///
-    /// # Errors
-    /// The status that a drive says.
-    pub fn send_all(&mut self, action: ZoneSendAction) -> Result<(), Status> {
-        let selected: fn(&Zone) -> bool = match action {
-            ZoneSendAction::OPEN => |zone| zone.state == ZoneState::CLOSED,
-            ZoneSendAction::CLOSE => Zone::is_open,
-            ZoneSendAction::FINISH => Zone::is_active,
-            ZoneSendAction::RESET => |zone| zone.is_active() || zone.state == ZoneState::FULL,
-            ZoneSendAction::OFFLINE => |zone| zone.state == ZoneState::READ_ONLY,
-            _ => return Err(Status::INVALID_FIELD),
-        };
-        let mine = self.space.first..self.space.first + self.space.count;
-        let zones: Vec<usize> = mine.filter(|zone| selected(&self.zones[*zone])).collect();
-        let mut copy = self.clone();
-        for zone in zones {
-            copy.act(zone, action)?;
-        }
-        *self = copy;
-        Ok(())
-    }
-
-    /// Gives an empty zone an extension, and makes it closed.
-    ///
-    /// # Errors
-    /// The status that a drive says.
-    pub fn set_extension(&mut self, slba: u64, bytes: &[u8]) -> Result<(), Status> {
-        let zone = self.zone_at(slba)?;
-        let len = self.config.descriptor_extension_bytes as usize;
-        if len == 0 || bytes.len() < len {
-            return Err(Status::INVALID_FIELD);
-        }
-        if self.zones[zone].state != ZoneState::EMPTY {
-            return Err(Status::INVALID_ZONE_STATE_TRANSITION);
-        }
-        self.take_active(zone)?;
-        self.zones[zone].state = ZoneState::CLOSED;
-        self.zones[zone].extension = Some(bytes[..len].to_vec());
-        Ok(())
-    }
-
-    /// A zone of the drive fails.
-    ///
-    /// # Errors
-    /// There is no such zone, or no such way for a zone to fail.
-    pub fn fail(&mut self, zone: usize, to: ZoneState) -> Result<(), Status> {
-        let Some(zone) = self.zones.get_mut(zone) else {
-            return Err(Status::LBA_OUT_OF_RANGE);
-        };
-        if to != ZoneState::READ_ONLY && to != ZoneState::OFFLINE {
-            return Err(Status::INVALID_FIELD);
-        }
-        if zone.state == ZoneState::OFFLINE && to == ZoneState::READ_ONLY {
-            return Err(Status::INVALID_ZONE_STATE_TRANSITION);
-        }
-        zone.state = to;
-        zone.area = None;
-        if to == ZoneState::OFFLINE {
-            zone.extension = None;
-        }
-        Ok(())
-    }
-
-    /// Declares zones of the drive full that are empty.
-    ///
-    /// # Errors
-    /// They are not there, or not all empty: nothing has changed.
-    pub fn precondition_full(&mut self, zones: Range<usize>) -> Result<(), Status> {
-        if zones.is_empty() {
-            return Ok(());
-        }
-        let Some(of) = self.zones.get_mut(zones) else {
-            return Err(Status::LBA_OUT_OF_RANGE);
-        };
-        if of.iter().any(|zone| zone.state != ZoneState::EMPTY) {
-            return Err(Status::INVALID_ZONE_STATE_TRANSITION);
-        }
-        let capacity = self.config.capacity_lbas;
-        for zone in of {
-            (zone.state, zone.pointer, zone.host) = (ZoneState::FULL, capacity, capacity);
-        }
-        Ok(())
-    }
-
     /// Whether there is flash for all of some zones that have none.
     pub(crate) fn have_flash(&self, zones: impl IntoIterator<Item = usize>) -> bool {
         let Some(mut left) = self.flash_left.clone() else {
@@ -656,69 +424,6 @@ impl Zones {
             let zone = number(victim);
             self.effects.push(Effect::ImplicitlyClosed { zone });
         }
-        Ok(())
-    }
-
-    fn open_zone(&mut self, zone: usize) -> Result<(), Status> {
-        if self.zones[zone].state == ZoneState::FULL || self.zones[zone].has_failed() {
-            return Err(Status::INVALID_ZONE_STATE_TRANSITION);
-        }
-        self.take_open(zone)?;
-        self.zones[zone].state = ZoneState::EXPLICITLY_OPENED;
-        Ok(())
-    }
-
-    fn close(&mut self, zone: usize) -> Result<(), Status> {
-        if !self.zones[zone].is_active() {
-            return Err(Status::INVALID_ZONE_STATE_TRANSITION);
-        }
-        self.zones[zone].state = ZoneState::CLOSED;
-        Ok(())
-    }
-
-    fn finish(&mut self, zone: usize) -> Result<(), Status> {
-        if self.zones[zone].has_failed() {
-            return Err(Status::INVALID_ZONE_STATE_TRANSITION);
-        }
-        let pointer = self.zones[zone].pointer;
-        let end = self.zones[zone].area.take().unwrap_or(0).max(pointer);
-        if end > pointer {
-            // What was written to the area is the host's, and committed with the zone.
-            self.zones[zone].pointer = end;
-            self.zones[zone].host = end;
-            self.committed(zone, pointer, end - pointer);
-        }
-        if self.zones[zone].state != ZoneState::FULL {
-            let finished = Effect::Finished {
-                zone: number(zone),
-                from: end,
-            };
-            self.effects.push(finished);
-            self.zones[zone].state = ZoneState::FULL;
-            self.zones[zone].pointer = self.config.capacity_lbas;
-        }
-        Ok(())
-    }
-
-    fn reset(&mut self, zone: usize) -> Result<(), Status> {
-        if self.zones[zone].has_failed() {
-            return Err(Status::INVALID_ZONE_STATE_TRANSITION);
-        }
-        if self.zones[zone].state != ZoneState::EMPTY {
-            self.zones[zone] = Zone::EMPTY;
-            let zone = number(zone);
-            self.effects.push(Effect::Reset { zone });
-        }
-        Ok(())
-    }
-
-    fn offline(&mut self, zone: usize) -> Result<(), Status> {
-        let zone = &mut self.zones[zone];
-        if !zone.has_failed() {
-            return Err(Status::INVALID_ZONE_STATE_TRANSITION);
-        }
-        zone.state = ZoneState::OFFLINE;
-        zone.extension = None;
         Ok(())
     }
 }
