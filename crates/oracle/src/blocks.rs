@@ -213,7 +213,7 @@ impl Blocks {
             }
         }
         for block in &seen.erased {
-            let count = drive.flash().erase_counts()[*block];
+            let count = drive.flash().blocks().wear(*block);
             assert_eq!(count, self.blocks[*block].wear, "erasures of block {block}");
         }
         self.has_news |= self.owners.look(drive, &seen);

@@ -60,7 +60,7 @@ pub(crate) struct Owners {
 
 impl Owners {
     pub(crate) fn new(drive: &Drive) -> Self {
-        let blocks = drive.flash().erase_counts().len();
+        let blocks = drive.flash().blocks().len();
         let zones = (0..drive.zones().count()).map(ZoneId);
         let zones = zones.map(|zone| Zone {
             look: Look::at(drive, zone),
