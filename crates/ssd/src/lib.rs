@@ -29,9 +29,9 @@
 //! | [`profile`] | drives as TOML files, defaults, checks, what follows from them |
 //! | [`config`] | the resolved configuration that the model is built from |
 //! | [`zones`] | the zone state machine: states, limits, write pointers, random write areas, reports |
-//! | [`mapping`] | which flash a zone stands on: direct, lazy |
+//! | [`mapping`] | which flash a zone stands on: direct, lazy, or assembled from elements |
 //! | [`layout`] | pages and blocks of a zone on channels, dies and planes |
-//! | [`flash`] | what is programmed, what must be erased; commands to flash operations |
+//! | [`flash`] | the state of every erase block; block ranges to flash operations |
 //! | `conventional` | namespaces without zones: a log, and its garbage collection |
 //! | `copy` | Copy, and what waits behind it |
 //! | `background` | zone finish and zone reset: fills and erasures beside host I/O |

@@ -430,7 +430,7 @@ impl Drive {
             .tasks
             .iter()
             .find_map(|(index, task)| match task {
-                // What is in the line of the buffer ends the fill when its turn comes.
+                // What is in the admission queue ends the fill when its turn comes.
                 Task::Fill(fill) if fill.physical == physical && fill.wait != FillWait::Line => {
                     let is_last = fill.next_lba >= fill.end_lba && fill.wait == FillWait::Flash;
                     (!is_last).then_some((index, fill.wait))

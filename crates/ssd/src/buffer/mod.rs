@@ -180,7 +180,7 @@ struct Program {
     /// Groups of flash operations that are not over, or 1 before it starts: 0
     /// when it is over.
     groups: u32,
-    /// It has started, and its pages are claimed.
+    /// It has been handed to the flash.
     has_started: bool,
     /// Nothing in it comes from the host.
     is_fill: bool,

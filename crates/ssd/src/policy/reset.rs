@@ -282,7 +282,7 @@ impl<'a> ResetView<'a> {
     }
 
     /// Zones, or lines of storage elements, whose erasure has been begun since the group
-    /// is [`ResetState::Full`], without those that zones were promised.
+    /// is [`ResetState::Full`], without those that are reserved for zones.
     #[must_use]
     pub fn erased_whole(&self) -> u32 {
         self.drive.begun_whole(self.group)

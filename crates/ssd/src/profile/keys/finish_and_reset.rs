@@ -160,8 +160,8 @@ fn yielding() -> [Key; 4] {
         .rare()
         .says(
             "Which way device writes take. `flash`: to the dies, when the buffer has \
-                 nothing of the zone any more. `buffer`: they join the line of the write buffer, \
-                 behind what waits there, and the finish completes when all of the zone is \
+                 nothing of the zone any more. `buffer`: they join the admission queue of \
+                 the write buffer, behind what waits there, and the finish completes when all of the zone is \
                  programmed; this needs a write buffer.",
         ),
         choice(
