@@ -407,8 +407,7 @@ impl Flash {
     /// when the last of what had been booked would have ended; nothing may be
     /// submitted before that, since bookings are not taken back.
     ///
-    /// Which erasures have to be repeated follows from what zones keep: see
-    /// [`Flash::blocks_after_power_loss`].
+    /// Which erasures have to be repeated follows from what zones keep.
     pub fn power_cut(&mut self, channels: u32) -> Nanos {
         let idle = Media::new(self.layout.channel_of_unit(), channels, &self.timing);
         let before = std::mem::replace(&mut self.media, idle);

@@ -31,7 +31,8 @@ pub enum Placement {
     InOrder,
     /// Of those that have none of its line yet (as many programs as the zone has
     /// dies), the one with the least work. Rows of blocks are begun and erased as a
-    /// whole. Not with [`MappingConfig::Chunk`] and [`MappingConfig::Stripe`].
+    /// whole. Not with [`Chunk`](super::MappingConfig::Chunk) and
+    /// [`Stripe`](super::MappingConfig::Stripe).
     LeastWork,
 }
 

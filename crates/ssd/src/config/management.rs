@@ -94,7 +94,7 @@ pub enum EraseWhen {
     /// In the background, after the reset completed.
     Background,
     /// When the numbers of free and of invalid zones say so. Not with
-    /// [`MappingConfig::Direct`], where a zone has its flash for ever.
+    /// [`MappingConfig::Direct`](super::MappingConfig::Direct), where a zone has its flash for ever.
     Thresholds(Thresholds),
 }
 
