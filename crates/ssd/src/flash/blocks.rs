@@ -286,6 +286,10 @@ impl Blocks {
         if let Some(block) = words.iter().position(|word| !is_possible(word)) {
             return Err(format!("state of erase block {block}"));
         }
+        let sum: u64 = words.iter().map(|word| u64::from(word >> STATE_BITS)).sum();
+        if sum != erased_total {
+            return Err(format!("{erased_total} erasures, of blocks {sum}"));
+        }
         self.words.copy_from_slice(words);
         self.erased_total = erased_total;
         Ok(())
