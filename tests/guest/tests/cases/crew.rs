@@ -1,7 +1,8 @@
 //! Guests side by side: each has a thread, which takes one case after the other.
 //!
-//! A guest takes a core, so that there are as many as cores, at most [`MOST`]; with
-//! `--test-threads` as many as that says. A thread stays with its kernel and chassis, since
+//! A guest waits for a sixth of its time, for what a case sleeps or for the drive that is
+//! served, so that there is one more than cores, at most [`MOST`]; with `--test-threads` as many
+//! as that says. A thread stays with its kernel and chassis, since
 //! another takes a boot, until no case for these waits.
 
 use std::num::NonZero;
@@ -16,7 +17,7 @@ use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
 use zonelab_guest_tests::{Chassis, Disk, Guest, Image, Kernel, Queues, image};
 
 /// Guests at a time, unless the command line says how many. Each takes a gigabyte.
-const MOST: usize = 2;
+const MOST: usize = 3;
 
 /// Cases that are named at the end with their times, the longest first.
 const NAMED: usize = 12;
@@ -61,7 +62,10 @@ impl Plan {
     /// Runs those that the command line asks for.
     pub(crate) fn run(self, mut arguments: Arguments) -> Conclusion {
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
-        let guests = arguments.test_threads.unwrap_or(cores.min(MOST)).max(1);
+        let guests = arguments
+            .test_threads
+            .unwrap_or((cores + 1).min(MOST))
+            .max(1);
         let mut queues = Queues::default();
         let mut trials = Vec::new();
         for (kind, name, body) in self.cases {

@@ -14,6 +14,10 @@ use super::served::Served;
 const LIMIT: Duration = Duration::from_secs(900);
 /// The kernel tries again every second, and queues commands until then.
 pub(crate) const PATIENCE: &str = "--reconnect-delay=1 --ctrl-loss-tmo=600";
+/// Stands before a writer that outlives its server. The kernel sends commands in the context
+/// of the process that submits them, and a connection that has broken just then brings SIGPIPE
+/// to it (seen with 6.12: "fio: got signal=13"). If that is ignored, the kernel sends them again.
+pub(crate) const IGNORE_SIGPIPE: &str = "trap '' PIPE;";
 /// Zones that are written at a time, each from its start.
 const WRITERS: u64 = 3;
 /// Pieces of 64 KiB that each zone has at least when the server is killed.

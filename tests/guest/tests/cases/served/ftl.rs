@@ -2,6 +2,7 @@
 
 pub(crate) mod losses;
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -11,7 +12,7 @@ use zonelab_guest_tests::Guest;
 use super::Served;
 use crate::ServedCase;
 use crate::file_systems::lives_through_mounts;
-use crate::killed::{PATIENCE, StoreFile};
+use crate::killed::{IGNORE_SIGPIPE, PATIENCE, StoreFile};
 
 pub(crate) const CASES: &[(&str, ServedCase)] = &[
     (
@@ -275,14 +276,27 @@ fn synchronous_writes_while_it_is_killed(guest: &mut Guest) -> Result<()> {
     let file = StoreFile::new("ftl-dsync");
     let (mut served, block) = serve(guest, &file, 0)?;
     let port = served.port();
-    let fio = |more: &str| {
+    let pass = |number: &str, more: &str| {
         format!(
             "fio --name=synchronous --filename={block} --rw=randwrite --bs=16k --size=24m \
-             --ioengine=psync --direct=1 --sync=1 --verify=crc32c --randseed=5 \
-             --allrandrepeat=1 {more}"
+             --ioengine=psync --direct=1 --sync=1 {} --randseed={number} --allrandrepeat=1 {more}",
+            of_pass(&format!("$(({number} % 8))"))
         )
     };
-    let writer = guest.spawn(&fio("--do_verify=0"))?;
+    // Writes until it is told to stop, however long the kills take to come, and reads each
+    // pass back.
+    let passes = format!(
+        "{IGNORE_SIGPIPE} pass=0
+        until [ -e /scratch/stop ]; do
+            pass=$((pass + 1))
+            {} || exit 1
+            {} || exit 1
+        done
+        echo $pass > /scratch/passes",
+        pass("$pass", "--do_verify=0"),
+        pass("$pass", "--verify_only")
+    );
+    let writer = guest.spawn(&passes)?;
     for _ in 0..2 {
         let written = "zonelab_ftl_written_bytes_total{purpose=\"host\"}";
         let mut looks = 0..3000;
@@ -295,10 +309,15 @@ fn synchronous_writes_while_it_is_killed(guest: &mut Guest) -> Result<()> {
         guest.ok("sleep 1")?;
         served = file.serve_with(port, &["--ftl", "--no-timing", "--web", "127.0.0.1:0"])?;
     }
+    guest.ok("touch /scratch/stop")?;
     let ended = guest.wait(&writer, LIMIT)?;
     ensure!(ended.code == 0, "{ended:?}");
     guest.ok("echo 3 > /proc/sys/vm/drop_caches")?;
-    guest.ok_for(LIMIT, &fio("--verify_only"))?;
+    let last = format!(
+        "pass=$(cat /scratch/passes); {}",
+        pass("$pass", "--verify_only")
+    );
+    guest.ok_for(LIMIT, &last)?;
     served.disconnect(guest)
 }
 
@@ -317,7 +336,7 @@ const fn few_zones() -> [&'static str; 6] {
 /// Options of fio by which each block says where it is and of which pass, a digit, and of
 /// which nothing else is taken. (A checksum is not enough: fio takes a block of an earlier
 /// pass for a sound one, if it did not write it itself.)
-fn of_pass(pass: u32) -> String {
+fn of_pass(pass: impl Display) -> String {
     format!("--verify=pattern --verify_pattern=0x1a2b3c0{pass}%o --verify_interval=4096")
 }
 

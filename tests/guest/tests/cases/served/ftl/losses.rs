@@ -230,7 +230,8 @@ fn synchronous_writes_under_collection(guest: &mut Guest) -> Result<()> {
     let size = bench.served.metric("zonelab_ftl_size_bytes")?;
     for (pass, loss) in (2..).zip([Loss::Power, Loss::Server, Loss::Power]) {
         let written = bench.served.metric(HOST_BYTES)?;
-        let writer = guest.spawn(&fio(pass, "--ioengine=psync --sync=1 --do_verify=0"))?;
+        let synchronous = fio(pass, "--ioengine=psync --sync=1 --do_verify=0");
+        let writer = guest.spawn(&format!("{IGNORE_SIGPIPE} {synchronous}"))?;
         bench.until(guest, HOST_BYTES, written + size / 4)?;
         bench.lose(loss)?;
         let ended = guest.wait(&writer, LIMIT)?;
