@@ -27,7 +27,7 @@ use std::collections::VecDeque;
 use zonelab_device::Nanos;
 
 use crate::config::{FinishConfig, ResetConfig};
-use crate::drive::Drive;
+use crate::drive::{Core, Drive};
 use crate::event::Event;
 use crate::slab::Slab;
 use bookkeeping::MetadataUpdate;
@@ -154,6 +154,37 @@ impl Background {
     }
 }
 
+impl Background {
+    // ---- reset -----------------------------------------------------------
+
+    /// The request that a task does its work for and that waits for it.
+    pub(crate) fn request_of_task(&self, task: u32) -> Option<u32> {
+        match self.tasks.get(task)? {
+            Task::Fill(fill) => Some(fill.request),
+            Task::EraseAll(erase) => erase.request,
+            Task::Step(step) => self.erasures[step.erasure].request,
+            Task::Metadata(_) | Task::Zone(_) => None,
+        }
+    }
+
+    // ---- events ----------------------------------------------------------
+
+    /// Wakes a task at a time that is not past.
+    pub(crate) fn push_wake(&mut self, core: &mut Core, at: Nanos, task: u32) {
+        let event = self.wake(task);
+        core.events.push(at, event);
+    }
+
+    /// Wakes a task when a unit that is not idle becomes so, at the latest at a time.
+    fn wake_when_idle(&mut self, core: &mut Core, unit: u32, task: u32, deadline: Nanos) {
+        let wakeup = self.tasks.wakeup(task);
+        let (now, events) = (core.now, &mut core.events);
+        let media = core.flash.media_mut();
+        let is_idle = media.when_idle(now, unit, wakeup, Some(deadline), events);
+        debug_assert!(!is_idle, "then nobody would be woken");
+    }
+}
+
 impl Drive {
     /// Background tasks that have not ended: fills and erasures, by plane if
     /// they go block by block, and programs of the write buffer.
@@ -171,35 +202,6 @@ impl Drive {
         self.background.freeing.freed()
     }
 
-    // ---- reset -----------------------------------------------------------
-
-    /// The request that a task does its work for and that waits for it.
-    pub(crate) fn request_of_task(&self, task: u32) -> Option<u32> {
-        match self.background.tasks.get(task)? {
-            Task::Fill(fill) => Some(fill.request),
-            Task::EraseAll(erase) => erase.request,
-            Task::Step(step) => self.background.erasures[step.erasure].request,
-            Task::Metadata(_) | Task::Zone(_) => None,
-        }
-    }
-
-    // ---- events ----------------------------------------------------------
-
-    /// Wakes a task at a time that is not past.
-    pub(crate) fn push_wake(&mut self, at: Nanos, task: u32) {
-        let event = self.background.wake(task);
-        self.events.push(at, event);
-    }
-
-    /// Wakes a task when a unit that is not idle becomes so, at the latest at a time.
-    fn wake_when_idle(&mut self, unit: u32, task: u32, deadline: Nanos) {
-        let wakeup = self.background.tasks.wakeup(task);
-        let (now, events) = (self.now, &mut self.events);
-        let media = self.flash.media_mut();
-        let is_idle = media.when_idle(now, unit, wakeup, Some(deadline), events);
-        debug_assert!(!is_idle, "then nobody would be woken");
-    }
-
     /// A wake-up is due.
     pub(crate) fn task_wakes(&mut self, wakeup: u32) {
         if let Some(task) = self.background.tasks.woken(wakeup) {
@@ -210,7 +212,7 @@ impl Drive {
     /// A task may have gone on for another reason since it asked to be woken, so what it
     /// waits for is asked again.
     fn task_goes_on(&mut self, task: u32) {
-        let now = self.now;
+        let now = self.core.now;
         match self.background.tasks.get_mut(task) {
             Some(Task::Fill(fill)) => match fill.wait {
                 FillWait::Until(at) if now >= at => self.fill_on(task, true),
@@ -222,32 +224,11 @@ impl Drive {
                 _ => {}
             },
             Some(Task::Metadata(_)) => self.bookkeeping_on(task),
-            Some(Task::Zone(_)) => self.zone_erase_wakes(task),
-            Some(Task::EraseAll(erase)) if !erase.issued && now >= erase.start => {
-                self.issue_erase_all(task);
+            Some(Task::Zone(_)) => self.background.zone_erase_wakes(&mut self.core, task),
+            Some(Task::EraseAll(_) | Task::Step(_)) => {
+                self.background.erasure_goes_on(&mut self.core, task)
             }
-            Some(Task::Step(step)) => match step.wait {
-                StepWait::Start(at) if now >= at => {
-                    if self.background.erasures.at(step.erasure).hurried {
-                        self.issue_rest_of_step(task);
-                    } else {
-                        self.step_on(task, true);
-                    }
-                }
-                StepWait::Idle(deadline) => {
-                    let erase = self.background.erasures.at(step.erasure);
-                    let unit = self.flash.unit_of_block(erase.physical, step.next_block);
-                    if now >= deadline {
-                        self.step_on(task, false);
-                    } else if self.flash.media().is_idle(now, unit) {
-                        self.step_on(task, true);
-                    } else {
-                        self.wake_when_idle(unit, task, deadline);
-                    }
-                }
-                _ => {}
-            },
-            _ => {}
+            None => {}
         }
     }
 
@@ -255,13 +236,13 @@ impl Drive {
     pub(crate) fn task_group_done(&mut self, task: u32) {
         match self.background.tasks.get_mut(task) {
             Some(Task::Fill(_)) => self.fill_group_done(task),
-            Some(Task::EraseAll(_)) => self.end_erase_all(task),
-            Some(Task::Zone(_)) => self.zone_erase_done(task),
+            Some(Task::EraseAll(_)) => self.background.end_erase_all(&mut self.core, task),
+            Some(Task::Zone(_)) => self.background.zone_erase_done(&mut self.core, task),
             Some(Task::Step(step)) => {
                 if step.next_block == u32::MAX {
-                    self.end_step(task);
+                    self.background.end_step(&mut self.core, task);
                 } else {
-                    self.step_on(task, true);
+                    self.background.step_on(&mut self.core, task, true);
                 }
             }
             Some(Task::Metadata(_)) => unreachable!("bookkeeping needs no flash"),

@@ -97,7 +97,10 @@ impl Drive {
     /// namespace.
     #[must_use]
     pub fn has_zone_event(&self, nsid: NamespaceId) -> bool {
-        self.changed.list(nsid).is_some_and(|list| !list.is_empty())
+        self.core
+            .changed
+            .list(nsid)
+            .is_some_and(|list| !list.is_empty())
     }
 
     /// The Changed Zone List log page of a namespace: the zones that became
@@ -106,7 +109,7 @@ impl Drive {
     /// 511. `None` if there is no such namespace.
     #[must_use]
     pub fn changed_zones(&self, nsid: NamespaceId) -> Option<ChangedZoneList> {
-        let list = self.changed.list(nsid)?;
+        let list = self.core.changed.list(nsid)?;
         Some(list.page(self.config().zones.size_lbas))
     }
 
@@ -114,7 +117,7 @@ impl Drive {
     /// retaining the event causes.
     pub fn take_changed_zones(&mut self, nsid: NamespaceId) -> Option<ChangedZoneList> {
         let page = self.changed_zones(nsid);
-        if let Some(list) = self.changed.list_mut(nsid) {
+        if let Some(list) = self.core.changed.list_mut(nsid) {
             *list = List::default();
         }
         page

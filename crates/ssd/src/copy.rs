@@ -109,6 +109,26 @@ impl Copies {
 }
 
 impl Drive {
+    /// Calls `f` with each source of a copy that was accepted, as blocks of the
+    /// drive, and adds up what it returns.
+    fn for_each_source(
+        &mut self,
+        index: u32,
+        mut f: impl FnMut(&mut Self, Lba, u32) -> u32,
+    ) -> u32 {
+        let request = self.core.requests.at(index);
+        let (nsid, op, data) = (request.nsid, request.op, request.data.take());
+        let first_lba = self.core.first_lba(nsid);
+        let mut sum = 0;
+        if let (Op::Copy { ranges, .. }, Some(data)) = (op, &data) {
+            for LbaRange { slba, nlb } in ranges::of_copy(data, ranges).into_iter().flatten() {
+                sum += f(self, Lba(first_lba + slba), nlb);
+            }
+        }
+        self.core.requests.at(index).data = data;
+        sum
+    }
+
     /// Checks a copy, and gives its blocks their place and data. Returns when
     /// its flash work starts.
     #[cold]
@@ -123,16 +143,16 @@ impl Drive {
         if ranges > limits.max_ranges {
             return Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED);
         }
-        let data = self.requests.at(request).data.take();
+        let data = self.core.requests.at(request).data.take();
         let result = self.place_copy(nsid, sdlba, ranges, data.as_ref());
-        self.requests.at(request).data = data;
+        self.core.requests.at(request).data = data;
         let (extent, nlb) = result?;
         let op = Op::Copy { sdlba, ranges };
-        let processed = processed.saturating_add(self.charge(&op, nlb, extent.opened));
+        let processed = processed.saturating_add(self.core.charge(&op, nlb, extent.opened));
         let fetched = ranges::copy_bytes(ranges);
         self.copies.waiting.push(Waiting {
             zone: extent.zone,
-            generation: self.zones.generation(extent.zone),
+            generation: self.core.zones.generation(extent.zone),
             whose: Whose::Request(request),
             is_ready: false,
         });
@@ -160,21 +180,21 @@ impl Drive {
                 return Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED);
             }
         }
-        let namespace = self.zones.namespace(nsid);
+        let namespace = self.core.zones.namespace(nsid);
         let namespace = namespace.ok_or(Status::INVALID_NAMESPACE_OR_FORMAT)?;
         for LbaRange { slba, nlb } in sources.clone() {
             let slba = Lba(namespace.lba_on_drive(slba, nlb));
-            self.zones.read(slba, nlb)?;
+            self.core.zones.read(slba, nlb)?;
         }
         if !namespace.has_on_drive(sdlba, nlb) {
             return Err(Status::LBA_OUT_OF_RANGE);
         }
         let first_lba = namespace.first_lba().0;
         // What cannot be copied fails before the zone takes anything.
-        let (zone, offset_lbas) = self.zones.place_of_write(sdlba, nlb)?;
+        let (zone, offset_lbas) = self.core.zones.place_of_write(sdlba, nlb)?;
         self.copy_data(first_lba, sources, zone, offset_lbas)?;
-        let extent = self.zones.write(sdlba, nlb)?;
-        self.totals.implicit_closes += u64::from(extent.closed.is_some());
+        let extent = self.core.zones.write(sdlba, nlb)?;
+        self.core.totals.implicit_closes += u64::from(extent.closed.is_some());
         Ok((extent, nlb))
     }
 
@@ -190,16 +210,18 @@ impl Drive {
         let mut bytes = core::mem::take(&mut self.copies.bytes);
         bytes.clear();
         let mut copied = Ok(());
-        if let Some(data) = &self.data {
+        if let Some(data) = &self.core.data {
             for LbaRange { slba, nlb } in sources {
                 let start = bytes.len();
                 // Fits: there are fewer than 2^32 blocks, and the host's buffers are larger.
                 bytes.resize(start + (u64::from(nlb) * lba_bytes) as usize, 0);
-                let read = self.copy_out(data, Lba(first_lba + slba), &mut bytes[start..]);
+                let read = self
+                    .core
+                    .copy_out(data, Lba(first_lba + slba), &mut bytes[start..]);
                 copied = copied.and(read.map_err(|Unreadable| Status::UNRECOVERED_READ_ERROR));
             }
         }
-        if let (Ok(()), Some(data)) = (copied, &mut self.data) {
+        if let (Ok(()), Some(data)) = (copied, &mut self.core.data) {
             let written = data.write(zone, offset_lbas * lba_bytes, &bytes);
             copied = written.map_err(NotWritten::status);
         }
@@ -209,38 +231,18 @@ impl Drive {
 
     /// The front end lets a copy through: its sources are read.
     pub(crate) fn start_copy(&mut self, index: u32) {
-        self.requests.at(index).stage = Stage::Sources;
+        self.core.requests.at(index).stage = Stage::Sources;
         let groups = self.for_each_source(index, |drive, slba, nlb| {
             drive.read_blocks(index, slba, nlb)
         });
-        self.requests.at(index).pending = groups;
+        self.core.requests.at(index).pending = groups;
         if groups == 0 {
             return self.sources_are_read(index);
         }
         self.for_each_source(index, |drive, slba, nlb| {
-            drive.host_read_begins(slba, nlb);
+            drive.core.host_read_begins(slba, nlb);
             0
         });
-    }
-
-    /// Calls `f` with each source of a copy that was accepted, as blocks of the
-    /// drive, and adds up what it returns.
-    fn for_each_source(
-        &mut self,
-        index: u32,
-        mut f: impl FnMut(&mut Self, Lba, u32) -> u32,
-    ) -> u32 {
-        let request = self.requests.at(index);
-        let (nsid, data) = (request.nsid, request.data.take());
-        let first_lba = self.first_lba(nsid);
-        let mut sum = 0;
-        if let (Op::Copy { ranges, .. }, Some(data)) = (self.requests.at(index).op, &data) {
-            for LbaRange { slba, nlb } in ranges::of_copy(data, ranges).into_iter().flatten() {
-                sum += f(self, Lba(first_lba + slba), nlb);
-            }
-        }
-        self.requests.at(index).data = data;
-        sum
     }
 
     /// The flash has read the sources of a copy.
@@ -255,7 +257,7 @@ impl Drive {
 
     /// The sources of a copy are in the drive: it is written when it is its turn.
     fn sources_are_read(&mut self, index: u32) {
-        self.requests.at(index).stage = Stage::Flash;
+        self.core.requests.at(index).stage = Stage::Flash;
         self.write_behind_copies(index);
     }
 
@@ -279,24 +281,27 @@ impl Drive {
         while let Some(whose) = self.copies.take_next(zone, generation) {
             match whose {
                 Whose::Request(request) => self.write_in_turn(request, zone, generation),
-                Whose::Fill(task) => self.push_wake(self.now, task),
+                Whose::Fill(task) => {
+                    let now = self.core.now;
+                    self.background.push_wake(&mut self.core, now, task);
+                }
             }
         }
     }
 
     /// It is the turn of a write that waited. If its zone was reset, it ends.
     fn write_in_turn(&mut self, index: u32, zone: ZoneId, generation: u32) {
-        if self.zones.generation(zone) == generation {
+        if self.core.zones.generation(zone) == generation {
             self.issue_write(index);
             return;
         }
-        self.buffered_request_done(index);
+        self.core.buffered_request_done(index);
     }
 
     /// Lets a fill wait behind the copies of its zone. Returns whether it does.
     #[cold]
     pub(crate) fn fill_waits_for_copy(&mut self, task: u32, zone: ZoneId) -> bool {
-        let generation = self.zones.generation(zone);
+        let generation = self.core.zones.generation(zone);
         let holds = self.copies.holds(zone, generation);
         let waiting = Waiting {
             zone,

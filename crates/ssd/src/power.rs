@@ -33,8 +33,9 @@ use zonelab_device::{Buf, Lba, NamespaceId, Nanos, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::zns::ZoneState;
 
 use crate::conventional::Role;
+use crate::conventional::log_with;
 use crate::draw::Draw;
-use crate::drive::{Drive, Stage};
+use crate::drive::{Core, Drive, Stage};
 use crate::front::FrontEnd;
 use crate::mapping::prepared::Prepared;
 use crate::zones::Change;
@@ -96,88 +97,10 @@ enum Progress {
     Programmed,
 }
 
-impl Drive {
-    /// Power is lost at `now`, after what is due by then, and comes back; the
-    /// drive takes commands again after `off`, at the earliest (and when what
-    /// had been booked on its flash would have ended). `seed` decides how much
-    /// of unacknowledged writes is left.
-    ///
-    /// Completions that were posted by `now` still come from [`Drive::advance`];
-    /// commands in flight never complete, and are in the result with their buffers.
-    ///
-    /// # Panics
-    /// If `now` goes back.
-    pub fn power_cut(&mut self, now: Nanos, off: Nanos, seed: u64) -> PowerLoss {
-        self.catch_up(now);
-        let mut unfinished: Vec<usize> = self.flash.blocks().unfinished().collect();
-        unfinished.sort_unstable();
-        let remains = if self.buffer.is_some() {
-            self.remains_of_buffer(&unfinished, &mut Draw::new(seed))
-        } else {
-            self.remains(&unfinished, &mut Draw::new(seed))
-        };
-        self.save_buffer();
-
-        let mut changes = Vec::new();
-        let durable_lbas = |zone: ZoneId, host_lbas: u64| {
-            remains
-                .binary_search_by_key(&zone, |remains| remains.zone)
-                .map_or(host_lbas, |at| remains[at].durable_lbas)
-        };
-        let keeps_zrwa = self
-            .buffer
-            .as_ref()
-            .is_some_and(|buffer| buffer.is_protected);
-        self.zones
-            .power_cycle(durable_lbas, keeps_zrwa, &mut changes);
-        self.forget_data(&remains);
-        self.changed.clear();
-
-        let zones = &self.zones;
-        let of_host = |nsid, op| zones.namespace(nsid).map_or(op, |of| of.of_host(op));
-        let mut lost: Vec<Lost> = self
-            .requests
-            .drain()
-            .filter(|request| !request.role.is_internal())
-            .map(|request| Lost {
-                queue: request.queue,
-                tag: request.tag,
-                nsid: request.nsid,
-                op: of_host(request.nsid, request.op),
-                data: request.data,
-            })
-            .collect();
-        lost.sort_by_key(|lost| (lost.queue, lost.tag));
-        self.events.clear();
-        self.background.power_cut();
-        self.copies.clear();
-        self.internal_requests = 0;
-        for of in &mut self.conventional {
-            of.power_cut(&self.zones);
-        }
-        self.host_in_flight.fill(0);
-        self.zone_starts.fill(Nanos::ZERO);
-        self.front = FrontEnd::new(&self.config().front_end, self.config().lba_bytes);
-        let booked_until = self.flash.power_cut(self.config().geometry.channels);
-        self.ready_at = now.saturating_add(off).max(booked_until);
-        self.prepared = Prepared::new(&self.config().allocation, self.ready_at);
-
-        self.record_power_cut();
-        self.settle_flash(&remains);
-        if let Some(buffer) = &mut self.buffer {
-            buffer.settle(&self.zones);
-        }
-        self.resume_erasures(self.ready_at);
-        PowerLoss {
-            lost,
-            changes,
-            ready_at: self.ready_at,
-        }
-    }
-
+impl Core {
     /// Takes the data away that was not on the flash.
     fn forget_data(&mut self, remains: &[Remains]) {
-        let lba_bytes = u64::from(self.config().lba_bytes);
+        let lba_bytes = u64::from(self.config.lba_bytes);
         let Some(data) = &mut self.data else { return };
         if let Some(contents) = data.outside() {
             for Remains { zone, .. } in remains {
@@ -196,92 +119,6 @@ impl Drive {
             }
             data.discard(*zone, durable_lbas * lba_bytes..u64::MAX);
         }
-    }
-
-    /// From when on the drive takes commands: after a loss of power, later than now.
-    #[must_use]
-    pub fn ready_at(&self) -> Nanos {
-        self.ready_at
-    }
-
-    /// What is left of each zone that loses blocks, in order.
-    fn remains_of_buffer(&self, unfinished: &[usize], draw: &mut Draw) -> Vec<Remains> {
-        let remains = |(zone, durable_lbas)| Remains {
-            zone,
-            durable_lbas,
-            holes: Vec::new(),
-        };
-        self.buffered_remains(unfinished, draw)
-            .into_iter()
-            .map(remains)
-            .collect()
-    }
-
-    /// Stored energy brings what is in a protected buffer to the flash, and
-    /// what a log has in any.
-    fn save_buffer(&mut self) {
-        let is_protected = match &self.buffer {
-            Some(buffer) => buffer.is_protected,
-            None => return,
-        };
-        if !is_protected && self.conventional.is_empty() {
-            return;
-        }
-        let mut flash = self.flash.clone();
-        self.settle_zones_into(&mut flash, |zone| {
-            is_protected || self.log_with(zone).is_some()
-        });
-        self.flash = flash;
-    }
-
-    /// What is left of each zone with writes in flight, in order.
-    fn remains(&self, unfinished: &[usize], draw: &mut Draw) -> Vec<Remains> {
-        let mut flying: Vec<Flying> = Vec::new();
-        for (index, request) in self.requests.iter() {
-            let (slba, nlb) = match request.op {
-                Op::Write { slba, nlb } => (slba, nlb),
-                Op::WriteZeroes { slba, nlb } => (slba, nlb),
-                Op::Copy { sdlba, .. } => (sdlba, request.target.range.count),
-                Op::Append { nlb, .. } => (Lba(request.result), nlb),
-                _ => continue,
-            };
-            let Some(zone) = self.zones.zone_of(slba) else {
-                continue;
-            };
-            // Refused ones wait for their completion with no target.
-            let accepted = request.target.range.count > 0;
-            // A log loses nothing.
-            if request.role != Role::Zoned
-                || !accepted
-                || request.generation != self.zones.generation(zone)
-            {
-                continue;
-            }
-            let progress = match request.stage {
-                Stage::Admission | Stage::Sources => Progress::Waiting,
-                // Its blocks may still have to be erased.
-                Stage::Flash if self.copies.holds_request(index) => Progress::Waiting,
-                Stage::Flash if self.flash.waits_for_erasure(request.target, unfinished) => {
-                    Progress::Waiting
-                }
-                Stage::Flash => Progress::Programming,
-                Stage::Completion => Progress::Programmed,
-            };
-            if progress != Progress::Programmed {
-                let start = slba.0 - self.zones.start(zone).0;
-                flying.push(Flying {
-                    zone: zone.0,
-                    start,
-                    end: start + u64::from(nlb),
-                    progress,
-                });
-            }
-        }
-        flying.sort_unstable();
-        flying
-            .chunk_by(|a, b| a.zone == b.zone)
-            .map(|writes| self.remains_of(writes, draw))
-            .collect()
     }
 
     /// What is left of a zone whose unfinished writes are these, in order.
@@ -345,15 +182,190 @@ impl Drive {
     /// Zones that were opened and not written are empty now, and give back what
     /// they got when they were opened.
     pub(crate) fn release_unwritten(&mut self) {
-        let allocation = self.config().allocation;
+        let allocation = self.config.allocation;
         if !(allocation.at_open || allocation.thin) {
             return;
         }
-        for zone in (0..self.config().zones.count).map(ZoneId) {
+        for zone in (0..self.config.zones.count).map(ZoneId) {
             if self.zones.state(zone) == ZoneState::EMPTY {
                 self.flash.release(zone);
             }
         }
+    }
+}
+
+impl Drive {
+    /// Power is lost at `now`, after what is due by then, and comes back; the
+    /// drive takes commands again after `off`, at the earliest (and when what
+    /// had been booked on its flash would have ended). `seed` decides how much
+    /// of unacknowledged writes is left.
+    ///
+    /// Completions that were posted by `now` still come from [`Drive::advance`];
+    /// commands in flight never complete, and are in the result with their buffers.
+    ///
+    /// # Panics
+    /// If `now` goes back.
+    pub fn power_cut(&mut self, now: Nanos, off: Nanos, seed: u64) -> PowerLoss {
+        self.catch_up(now);
+        let mut unfinished: Vec<usize> = self.core.flash.blocks().unfinished().collect();
+        unfinished.sort_unstable();
+        let remains = if self.buffer.is_some() {
+            self.remains_of_buffer(&unfinished, &mut Draw::new(seed))
+        } else {
+            self.remains(&unfinished, &mut Draw::new(seed))
+        };
+        self.save_buffer();
+
+        let mut changes = Vec::new();
+        let durable_lbas = |zone: ZoneId, host_lbas: u64| {
+            remains
+                .binary_search_by_key(&zone, |remains| remains.zone)
+                .map_or(host_lbas, |at| remains[at].durable_lbas)
+        };
+        let keeps_zrwa = self
+            .buffer
+            .as_ref()
+            .is_some_and(|buffer| buffer.is_protected);
+        self.core
+            .zones
+            .power_cycle(durable_lbas, keeps_zrwa, &mut changes);
+        self.core.forget_data(&remains);
+        self.core.changed.clear();
+
+        let zones = &self.core.zones;
+        let of_host = |nsid, op| zones.namespace(nsid).map_or(op, |of| of.of_host(op));
+        let mut lost: Vec<Lost> = self
+            .core
+            .requests
+            .drain()
+            .filter(|request| !request.role.is_internal())
+            .map(|request| Lost {
+                queue: request.queue,
+                tag: request.tag,
+                nsid: request.nsid,
+                op: of_host(request.nsid, request.op),
+                data: request.data,
+            })
+            .collect();
+        lost.sort_by_key(|lost| (lost.queue, lost.tag));
+        self.core.events.clear();
+        self.background.power_cut();
+        self.copies.clear();
+        self.core.internal_requests = 0;
+        for of in &mut self.conventional {
+            of.power_cut(&self.core.zones);
+        }
+        self.core.host_in_flight.fill(0);
+        self.core.zone_starts.fill(Nanos::ZERO);
+        self.core.front = FrontEnd::new(&self.config().front_end, self.config().lba_bytes);
+        let booked_until = self.core.flash.power_cut(self.config().geometry.channels);
+        self.core.ready_at = now.saturating_add(off).max(booked_until);
+        self.core.prepared = Prepared::new(&self.config().allocation, self.core.ready_at);
+
+        self.core.record_power_cut();
+        self.core.settle_flash(&remains);
+        if let Some(buffer) = &mut self.buffer {
+            buffer.settle(&self.core.zones);
+        }
+        let ready_at = self.core.ready_at;
+        self.background.resume_erasures(&mut self.core, ready_at);
+        PowerLoss {
+            lost,
+            changes,
+            ready_at: self.core.ready_at,
+        }
+    }
+
+    /// From when on the drive takes commands: after a loss of power, later than now.
+    #[must_use]
+    pub fn ready_at(&self) -> Nanos {
+        self.core.ready_at
+    }
+
+    /// What is left of each zone that loses blocks, in order.
+    fn remains_of_buffer(&self, unfinished: &[usize], draw: &mut Draw) -> Vec<Remains> {
+        let remains = |(zone, durable_lbas)| Remains {
+            zone,
+            durable_lbas,
+            holes: Vec::new(),
+        };
+        let Some(buffer) = &self.buffer else {
+            return Vec::new();
+        };
+        let of = (&self.core, &*self.conventional);
+        let buffered = buffer.remains(of, unfinished, draw);
+        buffered.into_iter().map(remains).collect()
+    }
+
+    /// Stored energy brings what is in a protected buffer to the flash, and
+    /// what a log has in any.
+    fn save_buffer(&mut self) {
+        let Some(buffer) = &self.buffer else { return };
+        let is_protected = buffer.is_protected;
+        if !is_protected && self.conventional.is_empty() {
+            return;
+        }
+        let mut flash = self.core.flash.clone();
+        let of = (&self.core, &*self.conventional);
+        buffer.settle_zones_into(of, &mut flash, |zone| {
+            is_protected || log_with(&self.conventional, zone).is_some()
+        });
+        self.core.flash = flash;
+    }
+
+    /// What is left of each zone with writes in flight, in order.
+    fn remains(&self, unfinished: &[usize], draw: &mut Draw) -> Vec<Remains> {
+        let mut flying: Vec<Flying> = Vec::new();
+        for (index, request) in self.core.requests.iter() {
+            let (slba, nlb) = match request.op {
+                Op::Write { slba, nlb } => (slba, nlb),
+                Op::WriteZeroes { slba, nlb } => (slba, nlb),
+                Op::Copy { sdlba, .. } => (sdlba, request.target.range.count),
+                Op::Append { nlb, .. } => (Lba(request.result), nlb),
+                _ => continue,
+            };
+            let Some(zone) = self.core.zones.zone_of(slba) else {
+                continue;
+            };
+            // Refused ones wait for their completion with no target.
+            let accepted = request.target.range.count > 0;
+            // A log loses nothing.
+            if request.role != Role::Zoned
+                || !accepted
+                || request.generation != self.core.zones.generation(zone)
+            {
+                continue;
+            }
+            let progress = match request.stage {
+                Stage::Admission | Stage::Sources => Progress::Waiting,
+                // Its blocks may still have to be erased.
+                Stage::Flash if self.copies.holds_request(index) => Progress::Waiting,
+                Stage::Flash
+                    if self
+                        .core
+                        .flash
+                        .waits_for_erasure(request.target, unfinished) =>
+                {
+                    Progress::Waiting
+                }
+                Stage::Flash => Progress::Programming,
+                Stage::Completion => Progress::Programmed,
+            };
+            if progress != Progress::Programmed {
+                let start = slba.0 - self.core.zones.start(zone).0;
+                flying.push(Flying {
+                    zone: zone.0,
+                    start,
+                    end: start + u64::from(nlb),
+                    progress,
+                });
+            }
+        }
+        flying.sort_unstable();
+        flying
+            .chunk_by(|a, b| a.zone == b.zone)
+            .map(|writes| self.core.remains_of(writes, draw))
+            .collect()
     }
 }
 

@@ -139,26 +139,28 @@ pub fn save(drive: &Drive) -> Result<Vec<u8>, SnapshotError> {
         let policy = policy.to_owned();
         return Err(SnapshotError::OwnPolicy { policy });
     }
-    let commands = drive.requests.len() + drive.backlog.len();
+    let commands = drive.core.requests.len() + drive.core.backlog.len();
     let tasks = drive.background_tasks();
     if commands > 0 || tasks > 0 {
         return Err(SnapshotError::Busy { commands, tasks });
     }
-    let data = match &drive.data {
+    let data = match &drive.core.data {
         None => None,
         Some(Data::Memory(data)) => Some(data.save()),
         Some(Data::Outside(_)) => return Err(SnapshotError::Outside),
     };
-    let mut flash = drive.flash.clone();
-    drive.settle_buffer_into(&mut flash);
+    let mut flash = drive.core.flash.clone();
+    if let Some(buffer) = &drive.buffer {
+        buffer.settle_into((&drive.core, &drive.conventional), &mut flash);
+    }
     let areas = drive.config().zones.zrwa;
     let body = Body {
         shape: shape(drive.config()),
-        zones: drive.zones.save(),
-        areas: areas.map_or_else(Vec::new, |_| drive.zones.saved_zrwa()),
+        zones: drive.core.zones.save(),
+        areas: areas.map_or_else(Vec::new, |_| drive.core.zones.saved_zrwa()),
         flash: flash.save(),
-        totals: drive.totals,
-        collect_program_bytes: drive.totals.collect_program_bytes,
+        totals: drive.core.totals,
+        collect_program_bytes: drive.core.totals.collect_program_bytes,
         logs: drive.conventional.iter().map(Conventional::save).collect(),
         data,
     };
@@ -182,29 +184,35 @@ pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotErro
     let impossible = |what| SnapshotError::Impossible { what };
     let mut drive = Drive::new(config);
     let count = config.zones.count;
-    drive.zones =
+    drive.core.zones =
         Zones::restore(&config.zones, &config.namespaces(), &body.zones).map_err(impossible)?;
-    drive.zones.restore_zrwa(&body.areas).map_err(impossible)?;
     drive
+        .core
+        .zones
+        .restore_zrwa(&body.areas)
+        .map_err(impossible)?;
+    drive
+        .core
         .flash
         .restore(config, &body.flash)
         .map_err(impossible)?;
     check_flash(&drive).map_err(impossible)?;
-    drive.totals = body.totals;
-    drive.totals.collect_program_bytes = body.collect_program_bytes;
+    drive.core.totals = body.totals;
+    drive.core.totals.collect_program_bytes = body.collect_program_bytes;
     restore_logs(&mut drive, body.logs)?;
     let programmed = drive
+        .core
         .totals
         .fill_program_bytes
-        .checked_add(drive.totals.collect_program_bytes);
-    let is_possible = programmed.is_some_and(|bytes| bytes <= drive.flash.totals().1);
-    if drive.totals.largest() > TOTAL_MAX || !is_possible {
+        .checked_add(drive.core.totals.collect_program_bytes);
+    let is_possible = programmed.is_some_and(|bytes| bytes <= drive.core.flash.totals().1);
+    if drive.core.totals.largest() > TOTAL_MAX || !is_possible {
         return Err(impossible("totals".to_owned()));
     }
     if let Some(buffer) = &mut drive.buffer {
-        buffer.settle(&drive.zones);
+        buffer.settle(&drive.core.zones);
     }
-    drive.data = match (config.data, body.data) {
+    drive.core.data = match (config.data, body.data) {
         (DataStore::None, None) => None,
         (DataStore::Memory, Some(chunks)) => {
             let zone_bytes = config.zones.size_lbas * u64::from(config.lba_bytes);
@@ -218,7 +226,9 @@ pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotErro
         }
     };
     // What a design with background erasure had not done, it goes on with.
-    drive.resume_erasures(Nanos::ZERO);
+    drive
+        .background
+        .resume_erasures(&mut drive.core, Nanos::ZERO);
     Ok(drive)
 }
 
@@ -229,7 +239,7 @@ fn restore_logs(drive: &mut Drive, logs: Vec<SavedLog>) -> Result<(), SnapshotEr
         return Err(impossible(format!("{} logs", logs.len())));
     }
     for (of, saved) in drive.conventional.iter_mut().zip(logs) {
-        of.restore(saved, &drive.zones).map_err(impossible)?;
+        of.restore(saved, &drive.core.zones).map_err(impossible)?;
     }
     Ok(())
 }
@@ -410,14 +420,14 @@ pub fn check_shape(saved: &[(String, String)], config: &DriveConfig) -> Result<(
 
 /// Zones, mapping and flash say the same.
 fn check_flash(drive: &Drive) -> Result<(), String> {
-    let page_lbas = u64::from(drive.flash.layout().page_lbas());
-    for zone in (0..drive.zones.count()).map(ZoneId) {
-        let pages = drive.zones.host_lbas(zone).div_ceil(page_lbas);
-        let physical = drive.flash.mapping().physical(zone);
-        let programmed = physical.map_or(0, |physical| drive.flash.zone_state(physical).0);
+    let page_lbas = u64::from(drive.core.flash.layout().page_lbas());
+    for zone in (0..drive.core.zones.count()).map(ZoneId) {
+        let pages = drive.core.zones.host_lbas(zone).div_ceil(page_lbas);
+        let physical = drive.core.flash.mapping().physical(zone);
+        let programmed = physical.map_or(0, |physical| drive.core.flash.zone_state(physical).0);
         let is_short = |physical| {
             // Fits: no more than were programmed.
-            !drive.flash.holds(physical, pages as u32)
+            !drive.core.flash.holds(physical, pages as u32)
         };
         if pages > u64::from(programmed) || physical.is_some_and(is_short) {
             return Err(format!(

@@ -18,7 +18,7 @@ use zonelab_nvme::zns::ZoneState;
 use crate::account::Totals;
 use crate::config::{DataStore, DriveConfig};
 use crate::contents::{Contents, Data, ZoneRecord};
-use crate::drive::Drive;
+use crate::drive::{Core, Drive};
 use crate::flash::{Flash, SavedFlash, TOTAL_MAX, Version1};
 use crate::zones::Zones;
 
@@ -130,50 +130,7 @@ const fn zone_blocks(config: &DriveConfig) -> u64 {
     rows * width(config) as u64
 }
 
-impl Drive {
-    /// A drive in the state that was kept, which keeps its contents in `contents`
-    /// from now on: idle, at time zero.
-    ///
-    /// # Errors
-    /// What is impossible about the state, or about a drive that keeps no data.
-    pub fn stored(
-        config: &DriveConfig,
-        kept: &Kept,
-        contents: Box<dyn Contents>,
-    ) -> Result<Self, Impossible> {
-        let impossible = |what: String| Impossible { what };
-        if config.data != DataStore::Memory {
-            return Err(impossible("contents of a drive that keeps no data".into()));
-        }
-        let zones = Zones::recovered(&config.zones, &config.namespaces(), &kept.zones);
-        let mut drive = Self::new(config);
-        drive.zones = zones.map_err(impossible)?;
-        let checkpoint = kept.checkpoint.as_deref();
-        if let Some(checkpoint) = checkpoint.and_then(|bytes| Checkpoint::read(bytes, config)) {
-            drive.resume_wear(&checkpoint);
-        }
-        drive.settle_wear().map_err(impossible)?;
-        if kept.logs.len() != drive.conventional.len() {
-            return Err(impossible(format!("{} logs", kept.logs.len())));
-        }
-        for (of, blocks) in drive.conventional.iter_mut().zip(&kept.logs) {
-            of.recover(blocks, &drive.zones).map_err(impossible)?;
-        }
-        if let Some(buffer) = &mut drive.buffer {
-            buffer.settle(&drive.zones);
-        }
-        drive.resume_erasures(Nanos::ZERO);
-        drive.resets_kept = drive.totals.resets;
-        drive.keep_in(contents);
-        if let Some(contents) = drive.outside() {
-            contents.begin();
-        }
-        // What was open is closed now: the limits hold for what is kept, too.
-        drive.zones.note_differences(&kept.zones);
-        drive.keep_zones();
-        Ok(drive)
-    }
-
+impl Core {
     fn keep_in(&mut self, contents: Box<dyn Contents>) {
         self.data = Some(Data::Outside(contents));
         self.zones.track();
@@ -181,7 +138,7 @@ impl Drive {
 
     /// Whether its contents are kept outside.
     #[must_use]
-    pub const fn is_stored(&self) -> bool {
+    pub(crate) const fn is_stored(&self) -> bool {
         matches!(self.data, Some(Data::Outside(_)))
     }
 
@@ -193,7 +150,7 @@ impl Drive {
     /// Contents were not kept. Completions that are not out must stay in, as if
     /// power had been lost before them.
     #[inline]
-    pub fn keep(&mut self) -> Result<(), NotKept> {
+    pub(crate) fn keep(&mut self) -> Result<(), NotKept> {
         if self.is_stored() {
             self.keep_outside()
         } else {
@@ -220,42 +177,10 @@ impl Drive {
             .map_or(Ok(()), |what| Err(NotKept { what }))
     }
 
-    /// Switches the drive off in good order. It can be used no more.
-    ///
-    /// # Errors
-    /// As [`Drive::keep`].
-    pub fn switch_off(&mut self) -> Result<(), NotKept> {
-        self.keep()?;
-        let checkpoint = self.is_stored().then(|| self.checkpoint());
-        let (Some(contents), Some(bytes)) = (self.outside(), checkpoint) else {
-            return Ok(());
-        };
-        contents.checkpoint(&bytes);
-        contents.close();
-        contents
-            .failure()
-            .map_or(Ok(()), |what| Err(NotKept { what }))
-    }
-
-    /// Makes it a fresh drive of `config`, which differs in the size of blocks
-    /// only (Format NVM). What is kept outside goes with it.
-    pub fn format(&mut self, config: &DriveConfig) {
-        let data = self.data.take();
-        *self = Self::new(config);
-        match data {
-            Some(Data::Outside(mut contents)) => {
-                contents.format(config.lba_bytes);
-                self.keep_in(contents);
-            }
-            Some(Data::Memory(data)) => self.limit_data(data.limit_bytes()),
-            None => {}
-        }
-    }
-
     /// Lets data that the drive keeps in its memory take no more than so many
     /// bytes (in pieces of 64 KiB). A write beyond fails with Capacity Exceeded
     /// and changes nothing; resets make room.
-    pub fn limit_data(&mut self, bytes: Option<u64>) {
+    pub(crate) fn limit_data(&mut self, bytes: Option<u64>) {
         if let Some(Data::Memory(data)) = &mut self.data {
             data.limit(bytes);
         }
@@ -305,8 +230,8 @@ impl Drive {
             collect_program_bytes: checkpoint.collect_program_bytes,
             ..checkpoint.totals
         };
-        let mut flash = Flash::new(self.config());
-        if flash.restore(self.config(), &checkpoint.flash).is_err() {
+        let mut flash = Flash::new(&self.config);
+        if flash.restore(&self.config, &checkpoint.flash).is_err() {
             return;
         }
         let own = totals
@@ -318,22 +243,101 @@ impl Drive {
             self.totals = totals;
         }
     }
+}
+
+impl Drive {
+    /// A drive in the state that was kept, which keeps its contents in `contents`
+    /// from now on: idle, at time zero.
+    ///
+    /// # Errors
+    /// What is impossible about the state, or about a drive that keeps no data.
+    pub fn stored(
+        config: &DriveConfig,
+        kept: &Kept,
+        contents: Box<dyn Contents>,
+    ) -> Result<Self, Impossible> {
+        let impossible = |what: String| Impossible { what };
+        if config.data != DataStore::Memory {
+            return Err(impossible("contents of a drive that keeps no data".into()));
+        }
+        let zones = Zones::recovered(&config.zones, &config.namespaces(), &kept.zones);
+        let mut drive = Self::new(config);
+        drive.core.zones = zones.map_err(impossible)?;
+        let checkpoint = kept.checkpoint.as_deref();
+        if let Some(checkpoint) = checkpoint.and_then(|bytes| Checkpoint::read(bytes, config)) {
+            drive.core.resume_wear(&checkpoint);
+        }
+        drive.settle_wear().map_err(impossible)?;
+        if kept.logs.len() != drive.conventional.len() {
+            return Err(impossible(format!("{} logs", kept.logs.len())));
+        }
+        for (of, blocks) in drive.conventional.iter_mut().zip(&kept.logs) {
+            of.recover(blocks, &drive.core.zones).map_err(impossible)?;
+        }
+        if let Some(buffer) = &mut drive.buffer {
+            buffer.settle(&drive.core.zones);
+        }
+        drive
+            .background
+            .resume_erasures(&mut drive.core, Nanos::ZERO);
+        drive.core.resets_kept = drive.core.totals.resets;
+        drive.core.keep_in(contents);
+        if let Some(contents) = drive.core.outside() {
+            contents.begin();
+        }
+        // What was open is closed now: the limits hold for what is kept, too.
+        drive.core.zones.note_differences(&kept.zones);
+        drive.core.keep_zones();
+        Ok(drive)
+    }
+
+    /// Switches the drive off in good order. It can be used no more.
+    ///
+    /// # Errors
+    /// As [`Drive::keep`].
+    pub fn switch_off(&mut self) -> Result<(), NotKept> {
+        self.core.keep()?;
+        let checkpoint = self.core.is_stored().then(|| self.core.checkpoint());
+        let (Some(contents), Some(bytes)) = (self.core.outside(), checkpoint) else {
+            return Ok(());
+        };
+        contents.checkpoint(&bytes);
+        contents.close();
+        contents
+            .failure()
+            .map_or(Ok(()), |what| Err(NotKept { what }))
+    }
+
+    /// Makes it a fresh drive of `config`, which differs in the size of blocks
+    /// only (Format NVM). What is kept outside goes with it.
+    pub fn format(&mut self, config: &DriveConfig) {
+        let data = self.core.data.take();
+        *self = Self::new(config);
+        match data {
+            Some(Data::Outside(mut contents)) => {
+                contents.format(config.lba_bytes);
+                self.core.keep_in(contents);
+            }
+            Some(Data::Memory(data)) => self.core.limit_data(data.limit_bytes()),
+            None => {}
+        }
+    }
 
     /// Makes the flash agree with the zones, which are right.
     ///
     /// # Errors
     /// There is not enough of it.
     fn settle_wear(&mut self) -> Result<(), String> {
-        let page_lbas = u64::from(self.flash.layout().page_lbas());
-        let zones = || (0..self.zones.count()).map(ZoneId);
+        let page_lbas = u64::from(self.core.flash.layout().page_lbas());
+        let zones = || (0..self.core.zones.count()).map(ZoneId);
         // Fits: a zone has fewer than 2^32 pages.
-        let pages_of = |zone| self.zones.host_lbas(zone).div_ceil(page_lbas) as u32;
+        let pages_of = |zone| self.core.zones.host_lbas(zone).div_ceil(page_lbas) as u32;
         let zones: Vec<(ZoneId, u32)> = zones().map(|zone| (zone, pages_of(zone))).collect();
         // First all that gives something back: others may have it.
         for &(zone, pages) in &zones {
             self.settle_mapped(zone, pages);
         }
-        self.release_unwritten();
+        self.core.release_unwritten();
         for &(zone, pages) in &zones {
             self.settle_unmapped(zone, pages)?;
         }
@@ -343,46 +347,50 @@ impl Drive {
     /// Takes flash from a zone that is not that of a checkpoint any more, or what a
     /// finish took since.
     fn settle_mapped(&mut self, zone: ZoneId, pages: u32) {
-        let Some(physical) = self.flash.mapping().physical(zone) else {
+        let Some(physical) = self.core.flash.mapping().physical(zone) else {
             return;
         };
-        let state = self.zones.state(zone);
-        let programmed = self.flash.zone_state(physical).0;
-        let is_active = self.is_active(zone);
+        let state = self.core.zones.state(zone);
+        let programmed = self.core.flash.zone_state(physical).0;
+        let is_active = self.core.is_active(zone);
         let needed = match is_active {
-            true => self.flash.layout().zone_pages(),
+            true => self.core.flash.layout().zone_pages(),
             false => pages,
         };
         let was_reset = programmed > pages && state != ZoneState::FULL;
-        if was_reset || !self.flash.has_pages(physical, needed) {
-            self.flash.release(zone);
+        if was_reset || !self.core.flash.has_pages(physical, needed) {
+            self.core.flash.release(zone);
         } else if !is_active {
             // Fits, as above.
-            self.trim_finished(zone, self.zones.host_lbas(zone) as u32);
+            let written = self.core.zones.host_lbas(zone) as u32;
+            self.background.trim_finished(&mut self.core, zone, written);
         }
     }
 
     /// Gives a zone flash for what it holds, and if it is active for the rest.
     fn settle_unmapped(&mut self, zone: ZoneId, pages: u32) -> Result<(), String> {
-        let is_active = self.is_active(zone);
+        let is_active = self.core.is_active(zone);
         // The others get theirs when they are written.
         if pages == 0 && !(is_active && self.config().allocation.thin) {
             return Ok(());
         }
-        let physical = match (self.flash.mapping().physical(zone), self.gives_back()) {
+        let physical = match (
+            self.core.flash.mapping().physical(zone),
+            self.background.gives_back(),
+        ) {
             (Some(physical), _) => Some(physical),
             (None, Some(by_line)) if !is_active => {
                 let written = (pages, by_line);
-                self.flash.map_finished(zone, written)
+                self.core.flash.map_finished(zone, written)
             }
             (None, _) => {
-                let is_there = self.flash.zones_left(zone) > 0;
-                is_there.then(|| self.flash.map(zone))
+                let is_there = self.core.flash.zones_left(zone) > 0;
+                is_there.then(|| self.core.flash.map(zone))
             }
         };
         let physical = physical.ok_or_else(|| format!("no flash for zone {}", zone.0))?;
-        if self.flash.zone_state(physical).0 < pages {
-            self.flash.precondition(physical, pages);
+        if self.core.flash.zone_state(physical).0 < pages {
+            self.core.flash.precondition(physical, pages);
         }
         Ok(())
     }

@@ -6,13 +6,14 @@
 //! are in use. It may also have to wait, before it begins, until programs that
 //! run have ended.
 
+use crate::background::Background;
 use zonelab_device::Nanos;
 use zonelab_nvme::zns::ZoneState;
 
 use super::Task;
 use crate::config::Bookkeeping;
 use crate::counterfactual::Factor;
-use crate::drive::Drive;
+use crate::drive::{Core, Drive};
 use crate::zones::Change;
 
 /// The bookkeeping of one zone.
@@ -50,10 +51,16 @@ impl MetadataUpdate {
     }
 }
 
-impl Drive {
+impl Background {
     /// A zone was reset by `request`: its bookkeeping begins at `start`, or
     /// when that of zones before it is done.
-    pub(super) fn begin_bookkeeping(&mut self, change: &Change, request: u32, start: Nanos) {
+    pub(super) fn begin_bookkeeping(
+        &mut self,
+        core: &mut Core,
+        change: &Change,
+        request: u32,
+        start: Nanos,
+    ) {
         let Some(Bookkeeping {
             base_ns,
             full_zone_ns,
@@ -61,25 +68,25 @@ impl Drive {
             slices,
             open_zone_ns,
             quiesce: _,
-        }) = self.background.reset.bookkeeping
+        }) = self.reset.bookkeeping
         else {
             return;
         };
-        let capacity = u128::from(self.config().zones.capacity_lbas);
+        let capacity = u128::from(core.config.zones.capacity_lbas);
         let host_lbas = u128::from(change.host_lbas);
         // Fits: a zone holds no more than its capacity.
         let share = |of: Nanos| Nanos((u128::from(of.0) * host_lbas / capacity) as u64);
         // A zone that can still be written, and of which something has been programmed.
         let is_open = change.from != ZoneState::FULL && {
-            let physical = self.flash.mapping().physical(change.zone);
-            physical.is_some_and(|physical| self.flash.is_programmed(physical))
+            let physical = core.flash.mapping().physical(change.zone);
+            physical.is_some_and(|physical| core.flash.is_programmed(physical))
         };
         let close = if is_open { open_zone_ns } else { Nanos::ZERO };
         let length = base_ns
             .saturating_add(share(full_zone_ns))
             .saturating_add(close);
-        self.requests.at(request).pending += 1;
-        let is_absent = self.is_absent(Factor::Bookkeeping, Some(request));
+        core.requests.at(request).pending += 1;
+        let is_absent = core.is_absent(Factor::Bookkeeping, Some(request));
         let update = MetadataUpdate {
             request,
             phase: Phase::Start,
@@ -89,13 +96,20 @@ impl Drive {
             // What is absent is done when it has its turn.
             begun: if is_absent { slices } else { 0 },
         };
-        let task = self.background.tasks.insert(Task::Metadata(update));
-        self.push_wake(start, task);
+        let task = self.tasks.insert(Task::Metadata(update));
+        self.push_wake(core, start, task);
     }
 
+    /// Whether bookkeeping goes on, or may yet.
+    pub(crate) fn updates_metadata(&self) -> bool {
+        self.reset.bookkeeping.is_some()
+    }
+}
+
+impl Drive {
     /// The time may have come for the start, for the next pause, or for the end.
     pub(super) fn bookkeeping_on(&mut self, task: u32) {
-        let now = self.now;
+        let now = self.core.now;
         let Some(Task::Metadata(update)) = self.background.tasks.get_mut(task) else {
             return;
         };
@@ -117,18 +131,16 @@ impl Drive {
             Some(Task::Metadata(update)) => update.begun == update.pauses,
             _ => false,
         };
-        if books.is_some_and(|books| books.quiesce) && !is_done && !self.hold_drain() {
+        let waits = books.is_some_and(|books| books.quiesce) && !is_done;
+        if let Some(buffer) = self.buffer.as_mut().filter(|_| waits)
+            && !buffer.hold_drain(&mut self.core)
+        {
             if let Some(Task::Metadata(update)) = self.background.tasks.get_mut(task) {
                 update.phase = Phase::Quiet;
             }
             return;
         }
-        self.bookkeeping_works(task, self.now);
-    }
-
-    /// Whether bookkeeping goes on, or may yet.
-    pub(crate) fn updates_metadata(&self) -> bool {
-        self.background.reset.bookkeeping.is_some()
+        self.bookkeeping_works(task, self.core.now);
     }
 
     /// Ends all bookkeeping that goes on or waits, with its pauses: it is absent from now on.
@@ -139,9 +151,11 @@ impl Drive {
             }
         }
         if let Some(active) = self.background.updating {
-            self.bookkeeping_works(active, self.now);
+            self.bookkeeping_works(active, self.core.now);
         }
-        self.end_pause();
+        if let Some((buffer, mut below)) = self.with_buffer() {
+            buffer.end_pause(&mut below);
+        }
     }
 
     /// Programs that ran when the drain was held have ended.
@@ -152,13 +166,13 @@ impl Drive {
         if let Some(Task::Metadata(update)) = self.background.tasks.get_mut(task)
             && update.phase == Phase::Quiet
         {
-            self.bookkeeping_works(task, self.now);
+            self.bookkeeping_works(task, self.core.now);
         }
     }
 
     /// The next pause, or the end, of bookkeeping that began at `from`.
     fn bookkeeping_works(&mut self, task: u32, from: Nanos) {
-        let now = self.now;
+        let now = self.core.now;
         let Some(Task::Metadata(update)) = self.background.tasks.get_mut(task) else {
             return;
         };
@@ -175,7 +189,9 @@ impl Drive {
         update.begun += 1;
         let (next, pause) = (update.next_at(from), update.pause);
         update.phase = Phase::Work(from, next);
-        self.push_wake(next, task);
-        self.pause_drain(now.saturating_add(pause));
+        self.background.push_wake(&mut self.core, next, task);
+        if let Some(buffer) = &mut self.buffer {
+            buffer.pause_drain(&mut self.core, now.saturating_add(pause));
+        }
     }
 }

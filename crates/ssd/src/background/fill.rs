@@ -6,7 +6,7 @@ use zonelab_device::{Nanos, ZoneId};
 use super::{Background, Task};
 use crate::account::Cause;
 use crate::config::{FillExtent, FinishConfig};
-use crate::drive::{Drive, Owner};
+use crate::drive::{Core, Drive, Effect, Owner};
 use crate::flash::{BlockRange, Target};
 use crate::mapping::elements::Tail;
 use crate::record::{BackgroundKind, Begin};
@@ -48,79 +48,11 @@ pub(super) enum FillWait {
     Erasure,
 }
 
-impl Drive {
-    /// A zone has become full by a finish; its flash follows from `start` on.
-    pub(crate) fn begin_finish(&mut self, change: &Change, request: u32, start: Nanos) {
-        self.totals.finishes += 1;
-        let page_lbas = self.flash.layout().page_lbas();
-        // Fits: see `accept_write`.
-        let written = change.host_lbas as u32;
-        let commit_lbas = (change.host_lbas - change.written_lbas) as u32;
-        let mut start = start;
-        if commit_lbas > 0 && self.gives_back().is_some() {
-            // What is in a random write area only has no flash yet: it needs some,
-            // and gives the rest back.
-            (_, start) = self.map_zone(change.zone, start);
-        }
-        let group = self.flash.layout().group_of(change.zone.0);
-        let by_thresholds = self.erases_by_thresholds();
-        let before = by_thresholds.then(|| self.pool(group));
-        let tail = self.trim_finished(change.zone, written);
-        if self.flash.mapping_mut().has_given_back_stale() {
-            self.erase_waiting(start);
-        }
-        if by_thresholds && before != Some(self.pool(group)) {
-            self.flash_was_given_back(group, start);
-        }
-        // Pages that the host began count as programmed, unless they are in the buffer.
-        let (first, end) = match self.background.finish {
-            FinishConfig::Fill { buffered: true, .. } => {
-                let capacity = self.config().zones.capacity_lbas as u32;
-                (written, (tail.end_page * page_lbas).min(capacity))
-            }
-            FinishConfig::Fill { .. } => {
-                let page = tail.next_page(written.div_ceil(page_lbas), self.flash.layout());
-                (page * page_lbas, tail.end_page * page_lbas)
-            }
-            FinishConfig::Metadata => (written, 0),
-        };
-        if self.background.finish.is_buffered() && first < end {
-            self.buffer_expects_fill(change.zone, end);
-        }
-        if first >= end && !self.finish_waits(change.zone) {
-            return;
-        }
-        let (physical, start) = self.map_zone(change.zone, start);
-        let start = self.in_zone_order(change.zone, start);
-        self.requests.at(request).pending += 1;
-        self.background.fills += 1;
-        let task = self.background.tasks.insert(Task::Fill(Fill {
-            zone: change.zone,
-            physical,
-            request,
-            next_lba: first,
-            end_lba: end,
-            commit_lbas,
-            tail,
-            groups: 0,
-            wait: FillWait::Until(start),
-        }));
-        let number = self.record_background(&Begin {
-            kind: BackgroundKind::FinishFill,
-            zone: change.zone,
-            physical,
-            request,
-            is_waited_for: true,
-            start,
-        });
-        self.record_task(task, number);
-        self.wake_at(start, task);
-    }
-
+impl Background {
     /// What a finish fills of a zone of which the host wrote `written` blocks: with
     /// an element-wise finish, the zone gives the rest back.
-    pub(crate) fn trim_finished(&mut self, zone: ZoneId, written: u32) -> Tail {
-        let layout = self.flash.layout();
+    pub(crate) fn trim_finished(&mut self, core: &mut Core, zone: ZoneId, written: u32) -> Tail {
+        let layout = core.flash.layout();
         let whole = Tail {
             end_page: layout.zone_pages(),
             slots: layout.width(),
@@ -129,9 +61,9 @@ impl Drive {
             return whole;
         };
         let pages = written.div_ceil(layout.page_lbas());
-        match self.flash.mapping().physical(zone) {
+        match core.flash.mapping().physical(zone) {
             // What goes through the buffer goes over all elements of a line.
-            Some(physical) => self.flash.trim(physical, pages, by_line).unwrap_or(whole),
+            Some(physical) => core.flash.trim(physical, pages, by_line).unwrap_or(whole),
             None => Tail {
                 end_page: 0,
                 ..whole
@@ -142,7 +74,7 @@ impl Drive {
     /// Whether a finish gives back elements that were not written: only whole lines
     /// of them (`true`), or each.
     pub(crate) const fn gives_back(&self) -> Option<bool> {
-        match self.background.finish {
+        match self.finish {
             FinishConfig::Fill {
                 extent: FillExtent::Elements,
                 buffered,
@@ -152,93 +84,17 @@ impl Drive {
         }
     }
 
-    pub(super) fn wake_at(&mut self, at: Nanos, task: u32) {
-        if at == self.now {
-            self.task_goes_on(task);
-        } else {
-            self.push_wake(at, task);
-        }
-    }
-
-    /// Goes on with a fill: the next device write, or a wait for host I/O to cease.
-    pub(super) fn fill_on(&mut self, task: u32, may_yield: bool) {
-        if !self.copies.is_empty() && self.fill_is_behind_copy(task) {
-            return;
-        }
-        if self.buffer.is_some() && (self.commits(task) || !self.fill_may_start(task)) {
-            return;
-        }
-        if self.background.preemptive.is_some() && self.fill_is_held(task) {
-            return;
-        }
-        let FinishConfig::Fill {
-            granularity_bytes,
-            yield_ns,
-            buffered,
-            ..
-        } = self.background.finish
-        else {
-            unreachable!("only a filling finish makes fill tasks")
-        };
-        let buffers_host_data = self.buffers_host_data();
-        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
-            return;
-        };
-        let group = self.flash.layout().group_of(fill.physical) as usize;
-        let host_is_busy = if buffered {
-            buffers_host_data
-        } else {
-            self.host_in_flight[group] > 0
-        };
-        if let Some(hold) = yield_ns.filter(|_| may_yield)
-            && host_is_busy
-        {
-            let deadline = self.now.saturating_add(hold);
-            fill.wait = FillWait::Idle(deadline);
-            self.background.yielding.push(task);
-            self.push_wake(deadline, task);
-            self.record_yield(task);
-            return;
-        }
-        self.record_resume(task);
-        let granularity_lbas = granularity_bytes / self.config().lba_bytes;
-        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
-            return;
-        };
-        if buffered {
-            let count = granularity_lbas.min(fill.end_lba - fill.next_lba);
-            fill.next_lba += count;
-            fill.wait = FillWait::Line;
-            let zone = fill.zone;
-            self.buffer_fill(task, zone, count);
-            return;
-        }
-        fill.wait = FillWait::Flash;
-        let physical = fill.physical;
-        self.hurry_erasure(physical);
-        let mut left = granularity_lbas;
-        while let Some(range) = self.next_of_fill(task, left) {
-            left -= range.count;
-            let target = Target { physical, range };
-            let before = self.flash.programmed_bytes();
-            let (now, token) = (self.now, Owner::Task(task).token());
-            let cause = Cause::FinishFill;
-            let groups = self
-                .flash
-                .program(now, target, cause, token, &mut self.events);
-            self.totals.fill_program_bytes += self.flash.programmed_bytes() - before;
-            if let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) {
-                fill.groups += groups;
-            }
-        }
-    }
-
     /// Takes at most `most` blocks from what is left of a fill: neighbours, of which
     /// all have flash.
-    pub(super) fn next_of_fill(&mut self, task: u32, most: u32) -> Option<BlockRange> {
-        let layout = self.flash.layout();
+    pub(super) fn next_of_fill(
+        &mut self,
+        core: &mut Core,
+        task: u32,
+        most: u32,
+    ) -> Option<BlockRange> {
+        let layout = core.flash.layout();
         let page_lbas = layout.page_lbas();
-        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
+        let Some(Task::Fill(fill)) = self.tasks.get_mut(task) else {
             return None;
         };
         let first = fill.next_lba;
@@ -260,18 +116,220 @@ impl Drive {
 
     /// Whether a fill has to wait until zones have been erased.
     #[cold]
-    pub(super) fn fill_is_held(&mut self, task: u32) -> bool {
-        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
+    pub(super) fn fill_is_held(&mut self, core: &mut Core, task: u32) -> bool {
+        let Some(Task::Fill(fill)) = self.tasks.get_mut(task) else {
             return false;
         };
         let physical = fill.physical;
-        let is_held = self.is_fill_held(task, physical);
-        if let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task)
+        let is_held = self.is_fill_held(core, task, physical);
+        if let Some(Task::Fill(fill)) = self.tasks.get_mut(task)
             && is_held
         {
             fill.wait = FillWait::Erasure;
         }
         is_held
+    }
+}
+
+impl Background {
+    /// A device write of a fill, or what it commits, is in the write buffer, or `is_void`: its zone
+    /// was reset.
+    pub(crate) fn fill_admitted(&mut self, core: &mut Core, task: u32, is_void: bool) {
+        if is_void {
+            self.fill_ends(core, task);
+            return;
+        }
+        let Some(Task::Fill(fill)) = self.tasks.get_mut(task) else {
+            return;
+        };
+        let committed = std::mem::take(&mut fill.commit_lbas);
+        let pause_ns = match self.finish {
+            FinishConfig::Fill { pause_ns, .. } if committed == 0 => pause_ns,
+            _ => Nanos::ZERO,
+        };
+        // By an event even without a pause: the buffer may have room for all of
+        // them, and they would go on inside each other.
+        let until = core.now.saturating_add(pause_ns);
+        fill.wait = FillWait::Until(until);
+        self.push_wake(core, until, task);
+    }
+
+    /// A fill for which neither the write buffer nor a copy is waited is over.
+    fn fill_ends(&mut self, core: &mut Core, task: u32) {
+        if self.preemptive.is_some() {
+            self.forget_fill(task);
+        }
+        self.yielding.retain(|&other| other != task);
+        if let Task::Fill(fill) = self.tasks.remove(task) {
+            self.fills -= 1;
+            core.record_task_end(task);
+            core.effects.push(Effect::FillEnded(fill.request));
+        }
+    }
+
+    /// What the last fill held back goes on: erasures by thresholds.
+    pub(crate) fn fill_has_ended(&mut self, core: &mut Core) {
+        if self.fills == 0 {
+            self.all_groups_may_erase(core);
+        }
+    }
+}
+
+impl Drive {
+    /// A zone has become full by a finish; its flash follows from `start` on.
+    pub(crate) fn begin_finish(&mut self, change: &Change, request: u32, start: Nanos) {
+        self.core.totals.finishes += 1;
+        let page_lbas = self.core.flash.layout().page_lbas();
+        // Fits: see `accept_write`.
+        let written = change.host_lbas as u32;
+        let commit_lbas = (change.host_lbas - change.written_lbas) as u32;
+        let mut start = start;
+        if commit_lbas > 0 && self.background.gives_back().is_some() {
+            // What is in a random write area only has no flash yet: it needs some,
+            // and gives the rest back.
+            (_, start) = self.background.map_zone(&mut self.core, change.zone, start);
+        }
+        let group = self.core.flash.layout().group_of(change.zone.0);
+        let by_thresholds = self.background.erases_by_thresholds();
+        let before = by_thresholds.then(|| self.core.pool(group));
+        let tail = self
+            .background
+            .trim_finished(&mut self.core, change.zone, written);
+        if self.core.flash.mapping_mut().has_given_back_stale() {
+            self.background.erase_waiting(&mut self.core, start);
+        }
+        if by_thresholds && before != Some(self.core.pool(group)) {
+            self.background
+                .flash_was_given_back(&mut self.core, group, start);
+        }
+        // Pages that the host began count as programmed, unless they are in the buffer.
+        let (first, end) = match self.background.finish {
+            FinishConfig::Fill { buffered: true, .. } => {
+                let capacity = self.config().zones.capacity_lbas as u32;
+                (written, (tail.end_page * page_lbas).min(capacity))
+            }
+            FinishConfig::Fill { .. } => {
+                let page = tail.next_page(written.div_ceil(page_lbas), self.core.flash.layout());
+                (page * page_lbas, tail.end_page * page_lbas)
+            }
+            FinishConfig::Metadata => (written, 0),
+        };
+        if self.background.finish.is_buffered() && first < end {
+            if let Some(buffer) = &mut self.buffer {
+                buffer.expects_fill(change.zone, end);
+            }
+        }
+        if first >= end && self.is_drained(change.zone) {
+            return;
+        }
+        let (physical, start) = self.background.map_zone(&mut self.core, change.zone, start);
+        let start = self.core.in_zone_order(change.zone, start);
+        self.core.requests.at(request).pending += 1;
+        self.background.fills += 1;
+        let task = self.background.tasks.insert(Task::Fill(Fill {
+            zone: change.zone,
+            physical,
+            request,
+            next_lba: first,
+            end_lba: end,
+            commit_lbas,
+            tail,
+            groups: 0,
+            wait: FillWait::Until(start),
+        }));
+        let number = self.core.record_background(&Begin {
+            kind: BackgroundKind::FinishFill,
+            zone: change.zone,
+            physical,
+            request,
+            is_waited_for: true,
+            start,
+        });
+        self.background.record_task(&mut self.core, task, number);
+        if start == self.core.now {
+            self.fill_on(task, true);
+            self.settle();
+        } else {
+            self.background.push_wake(&mut self.core, start, task);
+        }
+    }
+
+    /// Goes on with a fill: the next device write, or a wait for host I/O to cease.
+    pub(crate) fn fill_on(&mut self, task: u32, may_yield: bool) {
+        if !self.copies.is_empty() && self.fill_is_behind_copy(task) {
+            return;
+        }
+        if self.buffer.is_some() && (self.commits(task) || !self.fill_may_start(task)) {
+            return;
+        }
+        if self.background.preemptive.is_some()
+            && self.background.fill_is_held(&mut self.core, task)
+        {
+            return;
+        }
+        let FinishConfig::Fill {
+            granularity_bytes,
+            yield_ns,
+            buffered,
+            ..
+        } = self.background.finish
+        else {
+            unreachable!("only a filling finish makes fill tasks")
+        };
+        let buffers_host_data = self.buffer.as_ref().is_some_and(|of| of.has_host_data());
+        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
+            return;
+        };
+        let group = self.core.flash.layout().group_of(fill.physical) as usize;
+        let host_is_busy = if buffered {
+            buffers_host_data
+        } else {
+            self.core.host_in_flight[group] > 0
+        };
+        if let Some(hold) = yield_ns.filter(|_| may_yield)
+            && host_is_busy
+        {
+            let deadline = self.core.now.saturating_add(hold);
+            fill.wait = FillWait::Idle(deadline);
+            self.background.yielding.push(task);
+            self.background.push_wake(&mut self.core, deadline, task);
+            self.core.record_yield(task);
+            return;
+        }
+        self.core.record_resume(task);
+        let granularity_lbas = granularity_bytes / self.config().lba_bytes;
+        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
+            return;
+        };
+        if buffered {
+            let count = granularity_lbas.min(fill.end_lba - fill.next_lba);
+            fill.next_lba += count;
+            fill.wait = FillWait::Line;
+            let zone = fill.zone;
+            if let Some((buffer, mut below)) = self.with_buffer() {
+                buffer.fill(&mut below, task, zone, count);
+            }
+            return;
+        }
+        fill.wait = FillWait::Flash;
+        let physical = fill.physical;
+        self.background.hurry_erasure(&mut self.core, physical);
+        let mut left = granularity_lbas;
+        while let Some(range) = self.background.next_of_fill(&mut self.core, task, left) {
+            left -= range.count;
+            let target = Target { physical, range };
+            let before = self.core.flash.programmed_bytes();
+            let (now, token) = (self.core.now, Owner::Task(task).token());
+            let cause = Cause::FinishFill;
+            let groups = self
+                .core
+                .flash
+                .program(now, target, cause, token, &mut self.core.events);
+            self.core.totals.fill_program_bytes += self.core.flash.programmed_bytes() - before;
+            if let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) {
+                fill.groups += groups;
+            }
+        }
     }
 
     /// Commits what the random write area of the zone of a fill holds. Returns
@@ -283,7 +341,9 @@ impl Drive {
         let (zone, count) = (fill.zone, fill.commit_lbas);
         if count > 0 {
             fill.wait = FillWait::Line;
-            self.buffer_fill(task, zone, count);
+            if let Some((buffer, mut below)) = self.with_buffer() {
+                buffer.fill(&mut below, task, zone, count);
+            }
         }
         count > 0
     }
@@ -316,33 +376,14 @@ impl Drive {
             return true;
         }
         fill.wait = FillWait::Drain;
-        let drained = self.drain_zone(zone, task);
+        let drained = match self.with_buffer() {
+            Some((buffer, mut below)) => buffer.drain_zone(&mut below, zone, task),
+            None => true,
+        };
         if drained && is_over {
             self.end_fill(task);
         }
         drained && !is_over
-    }
-
-    /// A device write of a fill, or what it commits, is in the write buffer, or `is_void`: its zone
-    /// was reset.
-    pub(crate) fn fill_admitted(&mut self, task: u32, is_void: bool) {
-        if is_void {
-            self.end_fill(task);
-            return;
-        }
-        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
-            return;
-        };
-        let committed = std::mem::take(&mut fill.commit_lbas);
-        let pause_ns = match self.background.finish {
-            FinishConfig::Fill { pause_ns, .. } if committed == 0 => pause_ns,
-            _ => Nanos::ZERO,
-        };
-        // By an event even without a pause: the buffer may have room for all of
-        // them, and they would go on inside each other.
-        let until = self.now.saturating_add(pause_ns);
-        fill.wait = FillWait::Until(until);
-        self.push_wake(until, task);
     }
 
     pub(super) fn fill_group_done(&mut self, task: u32) {
@@ -359,35 +400,27 @@ impl Drive {
         if fill.next_lba >= fill.end_lba {
             self.end_fill(task);
         } else if pause_ns > Nanos::ZERO {
-            let until = self.now.saturating_add(pause_ns);
+            let until = self.core.now.saturating_add(pause_ns);
             fill.wait = FillWait::Until(until);
-            self.push_wake(until, task);
+            self.background.push_wake(&mut self.core, until, task);
         } else {
             self.fill_on(task, true);
         }
     }
 
+    /// A fill is over, and nobody needs to wake it any more.
     pub(super) fn end_fill(&mut self, task: u32) {
-        self.cancel_drain(task);
+        if let Some(buffer) = &mut self.buffer {
+            buffer.cancel_drain(task);
+        }
         self.copies.cancel_fill(task);
-        if self.background.preemptive.is_some() {
-            self.forget_fill(task);
-        }
-        self.background.yielding.retain(|&other| other != task);
-        if let Task::Fill(fill) = self.background.tasks.remove(task) {
-            self.background.fills -= 1;
-            self.record_task_end(task);
-            self.part_done(fill.request);
-            if self.background.fills == 0 {
-                self.all_groups_may_erase();
-            }
-        }
+        self.background.fill_ends(&mut self.core, task);
     }
 
     /// Host I/O of a group of zones is done: fills that yielded to it may go on.
     #[inline]
     pub(crate) fn host_io_done(&mut self, group: u32) {
-        let in_flight = &mut self.host_in_flight[group as usize];
+        let in_flight = &mut self.core.host_in_flight[group as usize];
         debug_assert!(*in_flight > 0, "host I/O ends once");
         *in_flight -= 1;
         if *in_flight > 0 {
@@ -397,7 +430,7 @@ impl Drive {
             self.wake_yielding(group);
         }
         if self.background.preemptive.is_some() {
-            self.group_may_erase(group);
+            self.background.group_may_erase(&mut self.core, group);
         }
     }
 
@@ -407,7 +440,7 @@ impl Drive {
         let Background {
             yielding, tasks, ..
         } = &mut self.background;
-        let layout = self.flash.layout();
+        let layout = self.core.flash.layout();
         yielding.retain(|&task| match tasks.get_mut(task) {
             Some(Task::Fill(fill)) if matches!(fill.wait, FillWait::Idle(_)) => {
                 let mine = layout.group_of(fill.physical) == group;

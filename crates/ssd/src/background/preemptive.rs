@@ -54,6 +54,7 @@ mod pool;
 mod rules;
 mod thresholds;
 
+use crate::background::Background;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -61,7 +62,7 @@ use zonelab_device::Nanos;
 
 use super::Task;
 use crate::config::{EraseWhen, ResetConfig, Thresholds};
-use crate::drive::Drive;
+use crate::drive::{Core, Drive};
 use crate::policy::{ResetEvent, ResetEvents, ResetPolicy as _};
 pub use pool::ZoneCounts;
 use rules::Rules;
@@ -178,22 +179,21 @@ const fn erase_at(erase: EraseWhen) -> &'static str {
     }
 }
 
-impl Drive {
+impl Background {
     /// The state of a group of zones, if zones are erased by thresholds.
-    #[must_use]
-    pub fn reset_state(&self, group: u32) -> Option<ResetState> {
-        let groups = &self.background.preemptive.as_ref()?.groups;
+    pub(crate) fn reset_state(&self, group: u32) -> Option<ResetState> {
+        let groups = &self.preemptive.as_ref()?.groups;
         groups.get(group as usize).map(|of| of.state)
     }
 
     /// Whether zones are erased by thresholds.
     #[inline]
     pub(crate) fn erases_by_thresholds(&self) -> bool {
-        self.background.preemptive.is_some()
+        self.preemptive.is_some()
     }
 
     fn group_of_reset(&self, group: u32) -> Option<&Group> {
-        let groups = &self.background.preemptive.as_ref()?.groups;
+        let groups = &self.preemptive.as_ref()?.groups;
         groups.get(group as usize)
     }
 
@@ -209,11 +209,11 @@ impl Drive {
 
     /// Fills that have not ended.
     pub(crate) fn fills_running(&self) -> u32 {
-        self.background.fills
+        self.fills
     }
 
     fn reset_group(&mut self, group: u32) -> Option<&mut Group> {
-        let groups = &mut self.background.preemptive.as_mut()?.groups;
+        let groups = &mut self.preemptive.as_mut()?.groups;
         groups.get_mut(group as usize)
     }
 
@@ -221,29 +221,29 @@ impl Drive {
 
     /// A reset has taken the flash from a zone, and is through the front end at `at`.
     #[cold]
-    pub(super) fn zone_was_released(&mut self, physical: u32, at: Nanos) {
-        self.flash_was_given_back(self.flash.layout().group_of(physical), at);
+    pub(super) fn zone_was_released(&mut self, core: &mut Core, physical: u32, at: Nanos) {
+        self.flash_was_given_back(core, core.flash.layout().group_of(physical), at);
     }
 
     /// Zones of a group have lost flash, by a command that is through the front end at `at`.
     #[cold]
-    pub(super) fn flash_was_given_back(&mut self, group: u32, at: Nanos) {
-        self.after(ResetEvent::Released, group, at);
-        self.look_if_needed(group, at);
+    pub(super) fn flash_was_given_back(&mut self, core: &mut Core, group: u32, at: Nanos) {
+        self.after(core, ResetEvent::Released, group, at);
+        self.look_if_needed(core, group, at);
     }
 
     /// Goes on after a loss of power or from a snapshot, from `start` on.
-    pub(super) fn resume_thresholds(&mut self, start: Nanos) {
-        let groups = self.background.preemptive.as_ref();
+    pub(super) fn resume_thresholds(&mut self, core: &mut Core, start: Nanos) {
+        let groups = self.preemptive.as_ref();
         for group in 0..groups.map_or(0, |of| of.groups()) {
-            self.after(ResetEvent::Resumed, group, start);
-            self.look_if_needed(group, start);
+            self.after(core, ResetEvent::Resumed, group, start);
+            self.look_if_needed(core, group, start);
         }
     }
 
-    fn look_if_needed(&mut self, group: u32, at: Nanos) {
+    fn look_if_needed(&mut self, core: &mut Core, group: u32, at: Nanos) {
         if self.reset_state(group) == Some(ResetState::Partial) {
-            self.look_at(group, at);
+            self.look_at(core, group, at);
         }
     }
 
@@ -251,48 +251,48 @@ impl Drive {
 
     /// Something happened: asks which state a group is in now. S2 begins at `at`.
     #[inline]
-    fn after(&mut self, event: ResetEvent, group: u32, at: Nanos) {
-        let events = self.background.preemptive.as_ref().map(|of| of.events);
+    fn after(&mut self, core: &mut Core, event: ResetEvent, group: u32, at: Nanos) {
+        let events = self.preemptive.as_ref().map(|of| of.events);
         if events.is_some_and(|events| events.has(event)) {
-            self.state_follows(event, group, at);
+            self.state_follows(core, event, group, at);
         } else if event.changes_counts() {
-            self.record_reset_state();
+            self.record_reset_state(core);
         }
     }
 
-    fn state_follows(&mut self, event: ResetEvent, group: u32, at: Nanos) {
-        let state = self.ask_state(event, group);
+    fn state_follows(&mut self, core: &mut Core, event: ResetEvent, group: u32, at: Nanos) {
+        let state = self.ask_state(core, event, group);
         let Some(of) = self.reset_group(group) else {
             return;
         };
         let before = of.state;
         match state {
-            Some(ResetState::Full) => self.enter_full(group, at),
+            Some(ResetState::Full) => self.enter_full(core, group, at),
             Some(state) if before != ResetState::Full => of.state = state,
             _ => {}
         }
         if event.changes_counts() || self.reset_state(group) != Some(before) {
-            self.record_reset_state();
+            self.record_reset_state(core);
         }
         // Nothing else may come that a group waits for which has just got to S1.
         let is_partial = self.reset_state(group) == Some(ResetState::Partial);
         if is_partial && before != ResetState::Partial && !event.changes_counts() {
-            self.look_at(group, at);
+            self.look_at(core, group, at);
         }
     }
 
     /// What is to be erased of a physical zone is now S2's.
-    fn reserve(&mut self, physical: u32, at: Nanos) {
-        let group = self.flash.layout().group_of(physical);
-        let places = self.flash.stale_places(physical);
-        self.flash.erasure_begins(physical);
+    fn reserve(&mut self, core: &mut Core, physical: u32, at: Nanos) {
+        let group = core.flash.layout().group_of(physical);
+        let places = core.flash.stale_places(physical);
+        core.flash.erasure_begins(physical);
         if let Some(of) = self.reset_group(group) {
             of.reserved.push_back((physical, places));
         }
-        self.enter_full(group, at);
+        self.enter_full(core, group, at);
     }
 
-    fn enter_full(&mut self, group: u32, at: Nanos) {
+    fn enter_full(&mut self, core: &mut Core, group: u32, at: Nanos) {
         let Some(of) = self.reset_group(group) else {
             return;
         };
@@ -300,33 +300,35 @@ impl Drive {
             return;
         }
         of.state = ResetState::Full;
-        self.record_reset_state();
-        self.look_at(group, at);
+        self.record_reset_state(core);
+        self.look_at(core, group, at);
     }
 
     /// Free and invalid zones, or a state, may have changed.
-    pub(crate) fn record_reset_state(&mut self) {
-        if self.recorder.is_none() {
+    pub(crate) fn record_reset_state(&mut self, core: &mut Core) {
+        if core.recorder.is_none() {
             return;
         }
-        let groups = self.background.preemptive.iter().flat_map(|of| &of.groups);
+        let groups = self.preemptive.iter().flat_map(|of| &of.groups);
         let state = groups.map(|of| of.state).max();
-        let groups = 0..self.flash.layout().groups();
-        let pools = groups.map(|group| self.pool(group));
+        let groups = 0..core.flash.layout().groups();
+        let pools = groups.map(|group| core.pool(group));
         let (free, invalid) = pools.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
         let state = state.unwrap_or(ResetState::Serving) as u64;
-        self.record_pool((u64::from(free), u64::from(invalid)), state);
+        self.record_pool(core, (u64::from(free), u64::from(invalid)), state);
     }
 
     /// Looks at a group at `at`: what it does then depends on its state then.
-    fn look_at(&mut self, group: u32, at: Nanos) {
+    fn look_at(&mut self, core: &mut Core, group: u32, at: Nanos) {
         let task = ZoneErase {
             group,
             what: What::Look(at),
         };
-        let task = self.background.tasks.insert(Task::Zone(task));
-        self.push_wake(at, task);
+        let task = self.tasks.insert(Task::Zone(task));
+        self.push_wake(core, at, task);
     }
+}
 
+impl Drive {
     // ---- erasures --------------------------------------------------------
 }

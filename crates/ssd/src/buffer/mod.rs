@@ -387,7 +387,7 @@ impl WriteBuffer {
 
     /// A zone was reset: what it has in the buffer is dropped, and its
     /// programs go on without it.
-    fn drop_zone(&mut self, zone: ZoneId) {
+    pub(crate) fn drop_zone(&mut self, zone: ZoneId) {
         self.unlist(zone);
         let blocks = &mut self.zones[zone.0 as usize];
         self.fill_lbas -= u64::from(blocks.admitted - blocks.issued);

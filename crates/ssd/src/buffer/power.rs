@@ -6,45 +6,14 @@ use super::NONE;
 use super::WriteBuffer;
 use super::ZoneBlocks;
 use super::blocks_of;
+use crate::conventional::{Conventional, log_with};
 use crate::draw::Draw;
-use crate::drive::Drive;
+use crate::drive::Core;
 use crate::flash::BlockRange;
 use crate::flash::Flash;
 use crate::flash::Target;
 
-impl Drive {
-    /// How many blocks of each zone a loss of power leaves, for those that lose
-    /// any: with protection all that were admitted, else those that are on the
-    /// flash, and what is contiguous behind them of programs under way.
-    pub(crate) fn buffered_remains(
-        &self,
-        unfinished: &[usize],
-        draw: &mut Draw,
-    ) -> Vec<(ZoneId, u64)> {
-        let Some(buffer) = &self.buffer else {
-            return Vec::new();
-        };
-        let mut remains = Vec::new();
-        for (zone, blocks) in (0..).map(ZoneId).zip(&buffer.zones) {
-            if self.log_with(zone).is_some() {
-                // Loses nothing: see `conventional`.
-                continue;
-            }
-            let durable = if buffer.is_protected {
-                self.saved_end(zone, blocks)
-            } else {
-                self.programmed_prefix((buffer, blocks), unfinished, draw)
-            };
-            // What a random write area holds is behind the write pointer.
-            let written = self.zones.zrwa_end_lbas(zone);
-            let written = written.filter(|_| !buffer.is_protected);
-            if u64::from(durable) < written.unwrap_or(self.zones.host_lbas(zone)) {
-                remains.push((zone, u64::from(durable)));
-            }
-        }
-        remains
-    }
-
+impl Core {
     /// How far stored energy saves a zone: what was admitted, and what waited in
     /// the random write area to be.
     fn saved_end(&self, zone: ZoneId, blocks: &ZoneBlocks) -> u32 {
@@ -91,28 +60,64 @@ impl Drive {
         }
         blocks.issued
     }
+}
+
+impl WriteBuffer {
+    /// How many blocks of each zone a loss of power leaves, for those that lose
+    /// any: with protection all that were admitted, else those that are on the
+    /// flash, and what is contiguous behind them of programs under way.
+    pub(crate) fn remains(
+        &self,
+        (core, logs): (&Core, &[Conventional]),
+        unfinished: &[usize],
+        draw: &mut Draw,
+    ) -> Vec<(ZoneId, u64)> {
+        let mut remains = Vec::new();
+        for (zone, blocks) in (0..).map(ZoneId).zip(&self.zones) {
+            if log_with(logs, zone).is_some() {
+                // Loses nothing: see `conventional`.
+                continue;
+            }
+            let durable = if self.is_protected {
+                core.saved_end(zone, blocks)
+            } else {
+                core.programmed_prefix((self, blocks), unfinished, draw)
+            };
+            // What a random write area holds is behind the write pointer.
+            let written = core.zones.zrwa_end_lbas(zone);
+            let written = written.filter(|_| !self.is_protected);
+            if u64::from(durable) < written.unwrap_or(core.zones.host_lbas(zone)) {
+                remains.push((zone, u64::from(durable)));
+            }
+        }
+        remains
+    }
 
     /// Puts into `flash` what is in the buffer and on no way to the flash, as
     /// an orderly shutdown, or one on stored energy, would.
-    pub(crate) fn settle_buffer_into(&self, flash: &mut Flash) {
-        self.settle_zones_into(flash, |_| true);
+    pub(crate) fn settle_into(&self, of: (&Core, &[Conventional]), flash: &mut Flash) {
+        self.settle_zones_into(of, flash, |_| true);
     }
 
     /// The same for some zones.
-    pub(crate) fn settle_zones_into(&self, flash: &mut Flash, which: impl Fn(ZoneId) -> bool) {
-        let Some(buffer) = &self.buffer else { return };
-        let zones = (0..).map(ZoneId).zip(&buffer.zones);
+    pub(crate) fn settle_zones_into(
+        &self,
+        (core, logs): (&Core, &[Conventional]),
+        flash: &mut Flash,
+        which: impl Fn(ZoneId) -> bool,
+    ) {
+        let zones = (0..).map(ZoneId).zip(&self.zones);
         for (zone, blocks) in zones.filter(|(zone, _)| which(*zone)) {
-            let started = buffer.first_not_started(blocks);
-            let end = match self.log_with(zone) {
+            let started = self.first_not_started(blocks);
+            let end = match log_with(logs, zone) {
                 // Nothing of a log is lost, wherever it is.
-                Some(_) => self.zones.host_lbas(zone) as u32,
-                None => self.saved_end(zone, blocks),
+                Some(_) => core.zones.host_lbas(zone) as u32,
+                None => core.saved_end(zone, blocks),
             };
             if started >= end {
                 continue;
             }
-            let physical = self.flash.mapping().physical(zone);
+            let physical = core.flash.mapping().physical(zone);
             let physical = physical.expect("a zone with blocks has flash");
             let range = BlockRange {
                 first: started,

@@ -7,75 +7,79 @@ use zonelab_nvme::zns::ZoneState;
 
 use super::NONE;
 use super::Program;
+use super::WriteBuffer;
 use super::ZoneBlocks;
 use crate::account::Cause;
-use crate::drive::Drive;
+use crate::conventional::is_collected;
 use crate::drive::Owner;
+use crate::drive::{Below, Core, Effect};
 use crate::event::Event;
 use crate::flash::BlockRange;
 use crate::flash::Target;
 use crate::front::transfer;
 
-impl Drive {
+impl Core {
+    pub(super) fn is_program_absent(&mut self, slot: u32, is_fill: bool) -> bool {
+        let cause = if is_fill {
+            Cause::FinishFill
+        } else {
+            Cause::HostWrite
+        };
+        let tracking = self.flash.media_mut().tracking_mut();
+        tracking.is_some_and(|tracking| tracking.is_absent(Owner::Program(slot).token(), cause))
+    }
+}
+
+impl WriteBuffer {
     /// Sends the whole units of a zone to the flash, and what is left of a zone
     /// that gets no more blocks.
-    pub(super) fn issue_whole_units(&mut self, zone: ZoneId) {
+    pub(super) fn issue_whole_units(&mut self, below: &mut Below<'_>, zone: ZoneId) {
+        let zones = &below.core.zones;
         // Fits: see `blocks_of`.
-        let capacity = self.config().zones.capacity_lbas as u32;
-        let is_full = self.zones.state(zone) == ZoneState::FULL;
-        let host_lbas = self.zones.host_lbas(zone);
+        let capacity = below.core.config.zones.capacity_lbas as u32;
+        let is_full = zones.state(zone) == ZoneState::FULL;
+        let host_lbas = zones.host_lbas(zone);
         loop {
-            let Some(buffer) = &mut self.buffer else {
-                return;
-            };
             let ZoneBlocks {
                 admitted,
                 issued,
                 fill_end,
                 ..
-            } = buffer.zones[zone.0 as usize];
+            } = self.zones[zone.0 as usize];
             let zone_end = host_lbas.max(u64::from(fill_end));
-            let begun = issued / buffer.unit_lbas * buffer.unit_lbas;
-            let boundary = begun.saturating_add(buffer.unit_lbas).min(capacity);
+            let begun = issued / self.unit_lbas * self.unit_lbas;
+            let boundary = begun.saturating_add(self.unit_lbas).min(capacity);
             let is_last = is_full && u64::from(admitted) == zone_end;
             if issued < admitted && (boundary <= admitted || is_last) {
-                self.issue(zone, boundary.min(admitted));
+                self.issue(below, zone, boundary.min(admitted));
                 continue;
             }
             if issued < admitted {
-                buffer.list(zone);
+                self.list(zone);
             }
             return;
         }
     }
 
     /// Sends what a zone has in the buffer to the flash.
-    pub(super) fn issue_rest(&mut self, zone: ZoneId) {
-        let Some(buffer) = &self.buffer else { return };
+    pub(super) fn issue_rest(&mut self, below: &mut Below<'_>, zone: ZoneId) {
         let ZoneBlocks {
             admitted, issued, ..
-        } = buffer.zones[zone.0 as usize];
+        } = self.zones[zone.0 as usize];
         if issued < admitted {
-            self.issue(zone, admitted);
+            self.issue(below, zone, admitted);
         }
     }
 
     /// Programs the blocks of a zone up to `end`.
-    fn issue(&mut self, zone: ZoneId, end: u32) {
-        let physical = self
-            .flash
-            .mapping()
-            .physical(zone)
-            .expect("a zone with blocks has flash");
-        let now = self.now;
-        let Some(buffer) = &mut self.buffer else {
-            return;
-        };
-        buffer.unlist(zone);
-        let first = std::mem::replace(&mut buffer.zones[zone.0 as usize].issued, end);
-        let number = buffer.issued;
-        let is_fill = u64::from(first) >= self.zones.host_lbas(zone);
-        let slot = buffer.link(Program {
+    fn issue(&mut self, below: &mut Below<'_>, zone: ZoneId, end: u32) {
+        let physical = below.core.flash.mapping().physical(zone);
+        let physical = physical.expect("a zone with blocks has flash");
+        self.unlist(zone);
+        let first = std::mem::replace(&mut self.zones[zone.0 as usize].issued, end);
+        let number = self.issued;
+        let is_fill = u64::from(first) >= below.core.zones.host_lbas(zone);
+        let slot = self.link(Program {
             zone,
             physical,
             number,
@@ -88,102 +92,89 @@ impl Drive {
             is_orphan: false,
             next: NONE,
         });
-        buffer.running += 1;
-        buffer.zones[zone.0 as usize].running += 1;
-        buffer.host_programs += u32::from(!is_fill);
-        buffer.issued += 1;
-        // Those that wait are let go by an event. It must not happen here:
+        self.running += 1;
+        self.zones[zone.0 as usize].running += 1;
+        self.host_programs += u32::from(!is_fill);
+        self.issued += 1;
+        // Those that wait leave by an event. It must not happen here:
         // ending one whose zone was reset would admit more in the midst of this.
-        if buffer.ready.is_empty() && buffer.may_leave(now) {
-            self.leave(slot);
+        if self.ready.is_empty() && self.may_leave(below.core.now) {
+            self.leave(below, slot);
         } else {
-            buffer.ready.push_back(slot);
+            self.ready.push_back(slot);
         }
     }
 
     /// Lets no unit leave until the next pause ends, and no page go to a cache
     /// register. Returns whether no program is under way; if one is,
-    /// [`Self::drain_is_quiet`] follows.
+    /// [`Effect::DrainIsQuiet`] follows.
     ///
     /// Without cache registers the programs that wait at a die are under way
     /// too: their pages are in its register, or claim the channel.
-    pub(crate) fn hold_drain(&mut self) -> bool {
-        let Some(buffer) = &mut self.buffer else {
-            return true;
-        };
-        buffer.is_held = true;
-        let media = self.flash.media_mut();
-        let is_quiet = media.hold_programs(self.now, &mut self.events);
-        buffer.holds_media = is_quiet.is_some();
-        is_quiet.unwrap_or(buffer.started == 0)
+    pub(crate) fn hold_drain(&mut self, core: &mut Core) -> bool {
+        self.is_held = true;
+        let media = core.flash.media_mut();
+        let is_quiet = media.hold_programs(core.now, &mut core.events);
+        self.holds_media = is_quiet.is_some();
+        is_quiet.unwrap_or(self.started == 0)
     }
 
     /// No program is under way in the media.
-    pub(crate) fn media_is_quiet(&mut self) {
-        let buffer = self.buffer.as_ref();
-        if buffer.is_some_and(|buffer| buffer.is_held && buffer.holds_media) {
-            self.drain_is_quiet();
+    pub(crate) fn media_is_quiet(&self, core: &mut Core) {
+        if self.is_held && self.holds_media {
+            core.effects.push(Effect::DrainIsQuiet);
         }
     }
 
     /// Lets no unit leave before `until`.
-    pub(crate) fn pause_drain(&mut self, until: Nanos) {
-        if let Some(buffer) = &mut self.buffer {
-            buffer.is_held = false;
-            buffer.paused_until = buffer.paused_until.max(until);
-            self.events.push(until, Event::Drain);
-        }
+    pub(crate) fn pause_drain(&mut self, core: &mut Core, until: Nanos) {
+        self.is_held = false;
+        self.paused_until = self.paused_until.max(until);
+        core.events.push(until, Event::Drain);
     }
 
     /// Lets units leave that may, in order.
-    pub(crate) fn drain_on(&mut self) {
-        let now = self.now;
-        if let Some(buffer) = &mut self.buffer
-            && buffer.holds_media
-            && !buffer.is_held
-            && now >= buffer.paused_until
-        {
-            buffer.holds_media = false;
-            let media = self.flash.media_mut();
-            media.release_programs(now, &mut self.events);
+    pub(crate) fn drain_on(&mut self, below: &mut Below<'_>) {
+        let core = &mut *below.core;
+        let now = core.now;
+        if self.holds_media && !self.is_held && now >= self.paused_until {
+            self.holds_media = false;
+            let media = core.flash.media_mut();
+            media.release_programs(now, &mut core.events);
         }
-        while let Some(buffer) = self.buffer.as_mut().filter(|b| b.may_leave(now)) {
-            let Some(slot) = buffer.ready.pop_front() else {
+        while self.may_leave(now) {
+            let Some(slot) = self.ready.pop_front() else {
                 return;
             };
-            if buffer.programs.at(slot).is_orphan {
+            if self.programs.at(slot).is_orphan {
                 // Its zone was reset before it started.
-                self.program_over(slot);
+                self.program_over(below, slot);
             } else {
-                self.leave(slot);
+                self.leave(below, slot);
             }
         }
     }
 
     /// A unit leaves for its die.
-    fn leave(&mut self, slot: u32) {
-        let lba_bytes = u64::from(self.config().lba_bytes);
-        if self.is_tracked() && self.leaves_at_once(slot) {
-            return self.start_program(slot);
+    fn leave(&mut self, below: &mut Below<'_>, slot: u32) {
+        if below.core.is_tracked() && self.leaves_at_once(below, slot) {
+            return self.start_program(below, slot);
         }
-        if let Some(buffer) = &mut self.buffer
-            && let Some(rate) = buffer.drain_bytes_per_s
-        {
-            let program = buffer.programs.at(slot);
+        if let Some(rate) = self.drain_bytes_per_s {
+            let core = &mut *below.core;
+            let program = self.programs.at(slot);
+            let lba_bytes = u64::from(core.config.lba_bytes);
             let bytes = u64::from(program.end - program.first) * lba_bytes;
-            buffer.drain_free_at = self.now.saturating_add(transfer(bytes, rate));
-            buffer.leaving = slot;
-            self.events.push(buffer.drain_free_at, Event::Drain);
+            self.drain_free_at = core.now.saturating_add(transfer(bytes, rate));
+            self.leaving = slot;
+            core.events.push(self.drain_free_at, Event::Drain);
         }
-        self.start_program(slot);
+        self.start_program(below, slot);
     }
 
-    fn start_program(&mut self, slot: u32) {
-        let Some(buffer) = &mut self.buffer else {
-            return;
-        };
-        buffer.started += 1;
-        let program = buffer.programs.at(slot);
+    fn start_program(&mut self, below: &mut Below<'_>, slot: u32) {
+        self.started += 1;
+        let program = self.programs.at(slot);
         program.has_started = true;
         let Program {
             zone,
@@ -193,126 +184,97 @@ impl Drive {
             is_fill,
             ..
         } = *program;
-        self.hurry_erasure(physical);
+        let core = &mut *below.core;
+        below.background.hurry_erasure(core, physical);
         if !is_fill {
-            let group = self.flash.layout().group_of(physical) as usize;
-            self.host_in_flight[group] += 1;
+            let group = core.flash.layout().group_of(physical) as usize;
+            core.host_in_flight[group] += 1;
         }
         let count = end - first;
         let range = BlockRange { first, count };
         let target = Target { physical, range };
-        let (now, token) = (self.now, Owner::Program(slot).token());
+        let (now, token) = (core.now, Owner::Program(slot).token());
         let cause = if is_fill {
             Cause::FinishFill
         } else {
             Cause::HostWrite
         };
-        let is_collected = !self.conventional.is_empty() && self.is_collected(zone);
-        if self.recorder.is_some() && !self.conventional.is_empty() {
-            self.record_program(slot, is_collected);
+        let is_collected = is_collected(below.logs, zone);
+        if core.recorder.is_some() && !below.logs.is_empty() {
+            core.record_program(slot, is_collected);
         }
-        let before = self.flash.programmed_bytes();
-        let groups = self
+        let before = core.flash.programmed_bytes();
+        let groups = core
             .flash
-            .program(now, target, cause, token, &mut self.events);
+            .program(now, target, cause, token, &mut core.events);
+        let programmed_bytes = core.flash.programmed_bytes() - before;
         if is_fill {
-            self.totals.fill_program_bytes += self.flash.programmed_bytes() - before;
+            core.totals.fill_program_bytes += programmed_bytes;
         }
         if is_collected {
-            self.totals.collect_program_bytes += self.flash.programmed_bytes() - before;
+            core.totals.collect_program_bytes += programmed_bytes;
         }
-        if let Some(buffer) = &mut self.buffer {
-            let program = buffer.programs.at(slot);
-            program.groups = groups;
-        }
+        self.programs.at(slot).groups = groups;
     }
 
-    /// A group of flash operations of a program is over.
-    pub(crate) fn program_group_done(&mut self, slot: u32) {
-        let Some(buffer) = &mut self.buffer else {
-            return;
-        };
-        let program = buffer.programs.at(slot);
+    /// A group of flash operations of a program is over. If it was the last, gives the
+    /// physical zone, if that was work for the host: [`Self::program_over`] follows.
+    pub(crate) fn group_done(&mut self, slot: u32) -> Option<Option<u32>> {
+        let program = self.programs.at(slot);
         program.groups -= 1;
-        if program.groups > 0 {
-            return;
-        }
-        let (physical, is_fill) = (program.physical, program.is_fill);
-        if !is_fill {
-            self.host_io_done(self.flash.layout().group_of(physical));
-        }
-        self.program_over(slot);
+        let of_host = (!program.is_fill).then_some(program.physical);
+        (program.groups == 0).then_some(of_host)
     }
 
     /// A piece of a program is at its die.
-    pub(crate) fn program_loaded(&mut self, slot: u32) {
-        let Some(buffer) = &mut self.buffer else {
-            return;
-        };
-        let piece_lbas = buffer.piece_lbas;
-        let program = buffer.programs.at(slot);
+    pub(crate) fn program_loaded(&mut self, below: &mut Below<'_>, slot: u32) {
+        let program = self.programs.at(slot);
         let left = program.end - program.first - program.released;
-        let freed = piece_lbas.min(left);
+        let freed = self.piece_lbas.min(left);
         program.released += freed;
-        buffer.fill_lbas -= u64::from(freed);
+        self.fill_lbas -= u64::from(freed);
         if freed > 0 {
-            self.admit();
+            self.admit(below);
         }
     }
 
     /// A program is over, or never started: its room is free.
-    fn program_over(&mut self, slot: u32) {
-        let Some(buffer) = &mut self.buffer else {
-            return;
-        };
-        let program = *buffer.programs.at(slot);
-        buffer.running -= 1;
-        buffer.zones[program.zone.0 as usize].running -= 1;
-        buffer.started -= u32::from(program.has_started);
-        let is_quiet = buffer.is_held && !buffer.holds_media && buffer.started == 0;
-        buffer.host_programs -= u32::from(!program.is_fill);
-        buffer.fill_lbas -= u64::from(program.end - program.first - program.released);
+    pub(crate) fn program_over(&mut self, below: &mut Below<'_>, slot: u32) {
+        let program = *self.programs.at(slot);
+        self.running -= 1;
+        self.zones[program.zone.0 as usize].running -= 1;
+        self.started -= u32::from(program.has_started);
+        let is_quiet = self.is_held && !self.holds_media && self.started == 0;
+        self.host_programs -= u32::from(!program.is_fill);
+        self.fill_lbas -= u64::from(program.end - program.first - program.released);
         if program.is_orphan {
-            buffer.programs.free(slot);
+            self.programs.free(slot);
         } else {
-            buffer.unlink_ended(program.zone);
+            self.unlink_ended(program.zone);
         }
-        self.flushes_go_on(program.number);
-        self.drains_go_on(program.zone);
+        self.flushes_go_on(below.core, program.number);
+        self.drains_go_on(below, program.zone);
         if is_quiet {
-            self.drain_is_quiet();
+            below.core.effects.push(Effect::DrainIsQuiet);
         }
-        self.admit();
+        self.admit(below);
     }
 
     /// Says whose program is about to leave. Returns whether that takes no time.
     #[cold]
-    fn leaves_at_once(&mut self, slot: u32) -> bool {
-        let Some(program) = self.buffer.as_mut().map(|buffer| *buffer.programs.at(slot)) else {
-            return false;
-        };
+    fn leaves_at_once(&mut self, below: &mut Below<'_>, slot: u32) -> bool {
+        let program = *self.programs.at(slot);
         let range = (program.first, program.end);
-        self.mark_program(slot, (program.zone, program.physical), range);
-        self.is_program_absent(slot, program.is_fill)
-    }
-
-    pub(super) fn is_program_absent(&mut self, slot: u32, is_fill: bool) -> bool {
-        let cause = if is_fill {
-            Cause::FinishFill
-        } else {
-            Cause::HostWrite
-        };
-        let tracking = self.flash.media_mut().tracking_mut();
-        tracking.is_some_and(|tracking| tracking.is_absent(Owner::Program(slot).token(), cause))
+        let is_collection = is_collected(below.logs, program.zone);
+        let core = &mut *below.core;
+        core.mark_program(slot, program.physical, range, is_collection);
+        core.is_program_absent(slot, program.is_fill)
     }
 
     /// Ends a pause of the drain, and lets it go on if it was held.
-    pub(crate) fn end_pause(&mut self) {
-        let now = self.now;
-        if let Some(buffer) = &mut self.buffer {
-            buffer.is_held = false;
-            buffer.paused_until = buffer.paused_until.min(now);
-        }
-        self.drain_on();
+    pub(crate) fn end_pause(&mut self, below: &mut Below<'_>) {
+        self.is_held = false;
+        self.paused_until = self.paused_until.min(below.core.now);
+        self.drain_on(below);
     }
 }

@@ -11,7 +11,7 @@ use zonelab_nvme::zns::ZoneSendAction;
 
 use super::{Role, Stream};
 use crate::contents::{NotWritten, Unreadable};
-use crate::drive::{Drive, Request, Stage};
+use crate::drive::{Core, Drive, Request, Stage};
 use crate::event::Event;
 
 /// Zones that are free when nothing is to be collected: one for the host, and
@@ -53,6 +53,18 @@ enum Phase {
 impl Collection {
     pub(crate) fn is_idle(&self) -> bool {
         self.phase == Phase::Idle
+    }
+}
+
+impl Core {
+    /// A request of the drive waits for so many things; for none, its end is due.
+    fn internal_waits(&mut self, index: u32, pending: u32) {
+        let request = self.requests.at(index);
+        request.pending = pending;
+        if pending == 0 {
+            request.stage = Stage::Completion;
+            self.events.push(self.now, Event::Request(index));
+        }
     }
 }
 
@@ -129,7 +141,7 @@ impl Drive {
 
     /// Finds the next batch of the victim. Returns whether there is one.
     fn gather(&mut self, which: u8) -> bool {
-        let layout = self.flash.layout();
+        let layout = self.core.flash.layout();
         let most = (layout.width() * layout.page_lbas()) as usize;
         let of = &mut self.conventional[usize::from(which)];
         let collection = &mut of.collection;
@@ -154,7 +166,9 @@ impl Drive {
             slba: Lba(0),
             nlb: 0,
         };
-        let index = self.insert_internal(Request::internal(nsid, op, Role::Collection(which)));
+        let index = self
+            .core
+            .insert_internal(Request::internal(nsid, op, Role::Collection(which)));
         let mut groups = 0;
         let mut rest = &batch[..];
         while let Some(&first) = rest.first() {
@@ -168,7 +182,7 @@ impl Drive {
             rest = &rest[count..];
         }
         self.conventional[usize::from(which)].collection.batch = batch;
-        self.internal_waits(index, groups);
+        self.core.internal_waits(index, groups);
     }
 
     /// Writes what is left of the batch that was read.
@@ -221,8 +235,8 @@ impl Drive {
         let is_busy = of.collection.outstanding > 0;
         of.collection.phase = if is_busy { Phase::GivenUp } else { Phase::Idle };
         for index in core::mem::take(&mut of.waiting) {
-            let nlb = self.requests.at(index).op.nlb();
-            self.write_fails(index, nlb, why);
+            let nlb = self.core.requests.at(index).op.nlb();
+            self.core.write_fails(index, nlb, why);
         }
     }
 
@@ -235,7 +249,7 @@ impl Drive {
     ) -> Result<(), NotWritten> {
         let lba_bytes = self.config().lba_bytes as usize;
         let of = &mut self.conventional[usize::from(which)];
-        let Some(data) = &mut self.data else {
+        let Some(data) = &mut self.core.data else {
             return Ok(());
         };
         of.collection.bytes.resize(lba_bytes, 0);
@@ -260,12 +274,13 @@ impl Drive {
     fn flush_collected(&mut self, which: u8) -> bool {
         let nsid = self.conventional[usize::from(which)].nsid;
         let index =
-            self.insert_internal(Request::internal(nsid, Op::Flush, Role::Collection(which)));
-        if self.buffer_flush(index) {
+            self.core
+                .insert_internal(Request::internal(nsid, Op::Flush, Role::Collection(which)));
+        if self.flush_buffer(index) {
             self.conventional[usize::from(which)].collection.outstanding = 1;
             return true;
         }
-        self.remove_internal(index);
+        self.core.remove_internal(index);
         false
     }
 
@@ -276,36 +291,31 @@ impl Drive {
         let nsid: NamespaceId = of.nsid;
         let place = of.log.places_of(of.collection.victim).start;
         let (zone, _) = of.log.position(place);
-        let slba = self.zones.start(zone);
+        let slba = self.core.zones.start(zone);
         let op = Op::ZoneSend {
             slba,
             action: ZoneSendAction::RESET,
             select_all: false,
         };
-        let index = self.insert_internal(Request::internal(nsid, op, Role::Collection(which)));
+        let index = self
+            .core
+            .insert_internal(Request::internal(nsid, op, Role::Collection(which)));
         // The blocks are where they were moved to, before this place forgets them.
         // It does so at once as far as the end of the process is concerned; for the
         // end of the machine see `Contents::clear`.
-        self.keep_zones();
+        self.core.keep_zones();
         let mut changes = Vec::new();
-        let reset = self.zones.send(slba, ZoneSendAction::RESET, &mut changes);
+        let reset = self
+            .core
+            .zones
+            .send(slba, ZoneSendAction::RESET, &mut changes);
         debug_assert!(reset.is_ok(), "a full zone can be reset");
         for change in &changes {
-            self.clear_data(change.zone);
-            self.begin_reset(change, index, self.now);
+            self.core.clear_data(change.zone);
+            self.begin_reset(change, index, self.core.now);
         }
-        self.admit();
-        let pending = self.requests.at(index).pending;
-        self.internal_waits(index, pending);
-    }
-
-    /// A request of the drive waits for so many things; for none, its end is due.
-    fn internal_waits(&mut self, index: u32, pending: u32) {
-        let request = self.requests.at(index);
-        request.pending = pending;
-        if pending == 0 {
-            request.stage = Stage::Completion;
-            self.events.push(self.now, Event::Request(index));
-        }
+        self.admit_writes();
+        let pending = self.core.requests.at(index).pending;
+        self.core.internal_waits(index, pending);
     }
 }

@@ -1,14 +1,64 @@
 //! Commands on a conventional namespace.
 
-use zonelab_device::{Lba, Nanos, Op, ZoneId};
+use zonelab_device::{Lba, Nanos, Op};
 use zonelab_nvme::Status;
 
 use super::{Role, Stream};
 use crate::contents::{Data, NotWritten, Unreadable};
-use crate::drive::{Drive, Request, Stage};
+use crate::drive::{Core, Drive, Request, Stage};
 use crate::event::Event;
 use crate::flash::{BlockRange, Target};
 use crate::ranges::{self, LbaRange};
+
+impl Core {
+    /// The work of a command is done: it goes to the host.
+    fn conclude_conventional(&mut self, index: u32) {
+        let bytes_per_lba = u64::from(self.config.lba_bytes);
+        let request = self.requests.at(index);
+        request.stage = Stage::Completion;
+        request.result = 0;
+        let op = request.op;
+        let bytes = match op {
+            Op::Read { nlb, .. } => u64::from(nlb) * bytes_per_lba,
+            _ => 0,
+        };
+        let ready = self.front.conclude(self.now, &op).unwrap_or(self.now);
+        let at = self.front.deliver(ready, bytes).unwrap_or(ready);
+        self.events.push(at, Event::Request(index));
+    }
+
+    /// The rest of a write cannot be written: it ends when what was written of
+    /// it does. Returns that nothing of it waits for collection.
+    #[cold]
+    pub(super) fn write_fails(&mut self, index: u32, nlb: u32, why: NotWritten) -> bool {
+        let request = self.requests.at(index);
+        request.status = why.status();
+        request.result = u64::from(nlb);
+        if request.pending == 0 {
+            self.conclude_conventional(index);
+        }
+        true
+    }
+
+    /// Adds a request of the drive itself.
+    pub(super) fn insert_internal(&mut self, request: Request) -> u32 {
+        self.internal_requests += 1;
+        let role = request.role;
+        let index = self.requests.insert(request);
+        if self.is_tracked() {
+            self.mark_internal(index, role);
+        }
+        if self.recorder.is_some() {
+            self.record_internal(index, role);
+        }
+        index
+    }
+
+    pub(super) fn remove_internal(&mut self, index: u32) -> Request {
+        self.internal_requests -= 1;
+        self.requests.remove(index)
+    }
+}
 
 impl Drive {
     /// Checks a command. Returns when its work starts.
@@ -23,34 +73,35 @@ impl Drive {
         let bytes = u64::from(op.nlb()) * u64::from(self.config().lba_bytes);
         match op {
             Op::Read { slba, nlb } | Op::Compare { slba, nlb } => {
-                self.check_transfer(nlb, max_transfer, request)?;
+                self.core.check_transfer(nlb, max_transfer, request)?;
                 self.check_blocks(which, slba, nlb)?;
-                let processed = processed.saturating_add(self.charge(&op, nlb, false));
+                let processed = processed.saturating_add(self.core.charge(&op, nlb, false));
                 Ok(match op {
-                    Op::Compare { .. } => self.front.fetch(processed, bytes),
+                    Op::Compare { .. } => self.core.front.fetch(processed, bytes),
                     _ => processed,
                 })
             }
             Op::Verify { slba, nlb } => {
-                self.check_transfer(nlb, u32::MAX, request)?;
+                self.core.check_transfer(nlb, u32::MAX, request)?;
                 self.check_blocks(which, slba, nlb)?;
-                Ok(processed.saturating_add(self.charge(&op, nlb, false)))
+                Ok(processed.saturating_add(self.core.charge(&op, nlb, false)))
             }
             Op::Write { slba, nlb } => {
-                self.check_transfer(nlb, max_transfer, request)?;
+                self.core.check_transfer(nlb, max_transfer, request)?;
                 self.check_blocks(which, slba, nlb)?;
-                self.totals.host_write_bytes += bytes;
-                let processed = processed.saturating_add(self.charge(&op, nlb, false));
-                Ok(self.front.fetch(processed, bytes))
+                self.core.totals.host_write_bytes += bytes;
+                let processed = processed.saturating_add(self.core.charge(&op, nlb, false));
+                Ok(self.core.front.fetch(processed, bytes))
             }
             Op::WriteZeroes { slba, nlb } => {
-                self.check_transfer(nlb, u32::MAX, request)?;
+                self.core.check_transfer(nlb, u32::MAX, request)?;
                 self.check_blocks(which, slba, nlb)?;
-                Ok(processed.saturating_add(self.charge(&op, nlb, false)))
+                Ok(processed.saturating_add(self.core.charge(&op, nlb, false)))
             }
             Op::Deallocate { ranges } => {
                 let nsid = self.conventional[usize::from(which)].nsid;
-                self.accept_deallocate(nsid, ranges, request, processed)
+                self.core
+                    .accept_deallocate(nsid, ranges, request, processed)
             }
             Op::Flush => Ok(processed),
             Op::Append { .. }
@@ -64,7 +115,7 @@ impl Drive {
     /// All of the blocks are of the namespace.
     fn check_blocks(&self, which: u8, slba: Lba, nlb: u32) -> Result<(), Status> {
         let nsid = self.conventional[usize::from(which)].nsid;
-        let namespace = self.zones.namespace(nsid);
+        let namespace = self.core.zones.namespace(nsid);
         if namespace.is_some_and(|namespace| namespace.has_on_drive(slba, nlb)) {
             Ok(())
         } else {
@@ -80,7 +131,7 @@ impl Drive {
 
     /// The front end lets a command through.
     pub(crate) fn start_conventional(&mut self, which: u8, index: u32) {
-        let request = self.requests.at(index);
+        let request = self.core.requests.at(index);
         request.stage = Stage::Flash;
         match request.op {
             Op::Read { slba, nlb } | Op::Compare { slba, nlb } | Op::Verify { slba, nlb } => {
@@ -97,9 +148,9 @@ impl Drive {
             Op::WriteZeroes { slba, nlb } => {
                 let first = self.block_of(which, slba);
                 if let Err(status) = self.forget_blocks(which, first, nlb) {
-                    self.requests.at(index).status = status;
+                    self.core.requests.at(index).status = status;
                 }
-                self.conclude_conventional(index);
+                self.core.conclude_conventional(index);
             }
             Op::Deallocate { ranges } => {
                 let data = request.data.take();
@@ -109,23 +160,23 @@ impl Drive {
                 for LbaRange { slba, nlb } in all.into_iter().flatten() {
                     // Fits: accepted, so they are blocks of the namespace.
                     if let Err(status) = self.forget_blocks(which, slba as u32, nlb) {
-                        self.requests.at(index).status = status;
+                        self.core.requests.at(index).status = status;
                         break;
                     }
                 }
-                self.requests.at(index).data = data;
-                self.conclude_conventional(index);
+                self.core.requests.at(index).data = data;
+                self.core.conclude_conventional(index);
             }
             _ => {
-                if !self.buffer_flush(index) {
-                    self.conclude_conventional(index);
+                if !self.flush_buffer(index) {
+                    self.core.conclude_conventional(index);
                 }
             }
         }
     }
 
     fn forget_blocks(&mut self, which: u8, first: u32, nlb: u32) -> Result<(), Status> {
-        if let Some(contents) = self.data.as_mut().and_then(Data::outside) {
+        if let Some(contents) = self.core.data.as_mut().and_then(Data::outside) {
             let forgotten = contents.forget(which, first..first + nlb);
             forgotten.map_err(NotWritten::status)?;
         }
@@ -136,27 +187,11 @@ impl Drive {
         Ok(())
     }
 
-    /// The work of a command is done: it goes to the host.
-    fn conclude_conventional(&mut self, index: u32) {
-        let bytes_per_lba = u64::from(self.config().lba_bytes);
-        let request = self.requests.at(index);
-        request.stage = Stage::Completion;
-        request.result = 0;
-        let op = request.op;
-        let bytes = match op {
-            Op::Read { nlb, .. } => u64::from(nlb) * bytes_per_lba,
-            _ => 0,
-        };
-        let ready = self.front.conclude(self.now, &op).unwrap_or(self.now);
-        let at = self.front.deliver(ready, bytes).unwrap_or(ready);
-        self.events.push(at, Event::Request(index));
-    }
-
     /// Reads blocks. Their data is that of this moment: the place that it comes
     /// from may be erased before the host has it.
     fn read_conventional(&mut self, which: u8, index: u32, slba: Lba, nlb: u32) {
         let lba_bytes = self.config().lba_bytes as usize;
-        self.totals.host_read_bytes += u64::from(nlb) * lba_bytes as u64;
+        self.core.totals.host_read_bytes += u64::from(nlb) * lba_bytes as u64;
         let first = self.block_of(which, slba);
         let mut groups = 0;
         let mut block = first;
@@ -177,10 +212,10 @@ impl Drive {
             block += count;
         }
         self.take_data(which, index, first);
-        let request = self.requests.at(index);
+        let request = self.core.requests.at(index);
         request.pending = groups;
         if groups == 0 {
-            self.conclude_conventional(index);
+            self.core.conclude_conventional(index);
         }
     }
 
@@ -188,8 +223,8 @@ impl Drive {
     fn take_data(&mut self, which: u8, index: u32, first: u32) {
         let lba_bytes = self.config().lba_bytes as usize;
         let log = &self.conventional[usize::from(which)].log;
-        let request = self.requests.at(index);
-        let Some(data) = &self.data else {
+        let request = self.core.requests.at(index);
+        let Some(data) = &self.core.data else {
             return;
         };
         let nlb = request.op.nlb();
@@ -239,7 +274,7 @@ impl Drive {
     /// the number of groups of flash operations.
     pub(super) fn read_log(&mut self, which: u8, index: u32, place: u32, count: u32) -> u32 {
         let (zone, first) = self.conventional[usize::from(which)].log.position(place);
-        match self.flash.mapping().physical(zone) {
+        match self.core.flash.mapping().physical(zone) {
             Some(physical) => self.read_flash(index, zone, physical, first..first + count),
             None => 0,
         }
@@ -250,13 +285,13 @@ impl Drive {
     /// nothing is.
     fn write_conventional(&mut self, which: u8, index: u32) -> bool {
         let lba_bytes = self.config().lba_bytes as usize;
-        let Op::Write { slba, nlb } = self.requests.at(index).op else {
+        let Op::Write { slba, nlb } = self.core.requests.at(index).op else {
             return true;
         };
         let first = self.block_of(which, slba);
         loop {
             // How far it got is in the result, which a write does not have.
-            let done = self.requests.at(index).result as u32;
+            let done = self.core.requests.at(index).result as u32;
             if done == nlb {
                 break;
             }
@@ -269,41 +304,29 @@ impl Drive {
             }
             let from = of.log.next_place(Stream::Host);
             let (zone, offset) = of.log.position(from);
-            let request = self.requests.at(index);
+            let request = self.core.requests.at(index);
             let mut written = Ok(());
-            if let (Some(data), Some(buf)) = (&mut self.data, &request.data) {
+            if let (Some(data), Some(buf)) = (&mut self.core.data, &request.data) {
                 let bytes = done as usize * lba_bytes..(done + count) as usize * lba_bytes;
                 written = data.write(zone, u64::from(offset) * lba_bytes as u64, &buf[bytes]);
             }
-            if let (Ok(()), Some(contents)) = (written, self.data.as_mut().and_then(Data::outside))
+            if let (Ok(()), Some(contents)) =
+                (written, self.core.data.as_mut().and_then(Data::outside))
             {
                 written = contents.place(zone, offset, first + done, count);
             }
             if let Err(why) = written {
-                return self.write_fails(index, nlb, why);
+                return self.core.write_fails(index, nlb, why);
             }
             for block in first + done..first + done + count {
                 of.log.append(Stream::Host, block);
             }
-            let request = self.requests.at(index);
+            let request = self.core.requests.at(index);
             request.result += u64::from(count);
             request.pending += 1;
             self.write_log(which, from, count, Role::Part(index));
         }
         self.collect_if_needed(which);
-        true
-    }
-
-    /// The rest of a write cannot be written: it ends when what was written of
-    /// it does. Returns that nothing of it waits for collection.
-    #[cold]
-    pub(super) fn write_fails(&mut self, index: u32, nlb: u32, why: NotWritten) -> bool {
-        let request = self.requests.at(index);
-        request.status = why.status();
-        request.result = u64::from(nlb);
-        if request.pending == 0 {
-            self.conclude_conventional(index);
-        }
         true
     }
 
@@ -321,67 +344,48 @@ impl Drive {
     pub(super) fn write_log(&mut self, which: u8, place: u32, count: u32, role: Role) {
         let of = &self.conventional[usize::from(which)];
         let (nsid, (zone, first)) = (of.nsid, of.log.position(place));
-        let slba = Lba(self.zones.start(zone).0 + u64::from(first));
-        let extent = self.zones.write(slba, count);
+        let slba = Lba(self.core.zones.start(zone).0 + u64::from(first));
+        let extent = self.core.zones.write(slba, count);
         debug_assert!(
             extent.is_ok(),
             "a log writes its zones in order: {extent:?}"
         );
-        let physical = self.flash.map(zone);
+        let physical = self.core.flash.map(zone);
         let range = BlockRange { first, count };
         let op = Op::Write { slba, nlb: count };
         let mut request = Request::internal(nsid, op, role);
-        request.generation = self.zones.generation(zone);
+        request.generation = self.core.zones.generation(zone);
         request.target = Target { physical, range };
-        let index = self.insert_internal(request);
+        let index = self.core.insert_internal(request);
         self.issue_write(index);
-    }
-
-    /// Adds a request of the drive itself.
-    pub(super) fn insert_internal(&mut self, request: Request) -> u32 {
-        self.internal_requests += 1;
-        let role = request.role;
-        let index = self.requests.insert(request);
-        if self.is_tracked() {
-            self.mark_internal(index, role);
-        }
-        if self.recorder.is_some() {
-            self.record_internal(index, role);
-        }
-        index
-    }
-
-    pub(super) fn remove_internal(&mut self, index: u32) -> Request {
-        self.internal_requests -= 1;
-        self.requests.remove(index)
     }
 
     /// What a request waits for on the flash is done: that of a command, of a
     /// part of one, or of the collection.
     #[cold]
     pub(crate) fn conventional_flash_done(&mut self, index: u32) {
-        let request = self.requests.at(index);
+        let request = self.core.requests.at(index);
         if !request.role.is_internal() {
-            return self.conclude_conventional(index);
+            return self.core.conclude_conventional(index);
         }
         request.stage = Stage::Completion;
         let (op, physical) = (request.op, request.target.physical);
         if let Op::Write { .. } = op {
-            self.host_io_done(self.flash.layout().group_of(physical));
+            self.host_io_done(self.core.flash.layout().group_of(physical));
         }
-        self.events.push(self.now, Event::Request(index));
+        self.core.events.push(self.core.now, Event::Request(index));
     }
 
     /// A request of the drive itself is over.
     #[cold]
     pub(crate) fn internal_request_over(&mut self, index: u32) {
-        match self.remove_internal(index).role {
+        match self.core.remove_internal(index).role {
             Role::Part(command) => {
-                let request = self.requests.at(command);
+                let request = self.core.requests.at(command);
                 request.pending -= 1;
                 let is_placed = request.result == u64::from(request.op.nlb());
                 if request.pending == 0 && is_placed {
-                    self.conclude_conventional(command);
+                    self.core.conclude_conventional(command);
                 }
             }
             Role::Collection(which) => self.collection_goes_on(which),
@@ -396,20 +400,8 @@ impl Drive {
     /// Something does not hold, which is a defect of this crate.
     pub fn assert_logs(&self) {
         for of in &self.conventional {
-            of.log.assert_invariants(|zone| self.zones.host_lbas(zone));
+            of.log
+                .assert_invariants(|zone| self.core.zones.host_lbas(zone));
         }
-    }
-
-    /// Whether the collection writes to a zone of the drive.
-    #[cold]
-    pub(crate) fn is_collected(&self, zone: ZoneId) -> bool {
-        self.conventional.iter().any(|of| of.log.is_collected(zone))
-    }
-
-    /// The conventional namespace that a zone of the drive belongs to, if one does.
-    pub(crate) fn log_with(&self, zone: ZoneId) -> Option<&super::Conventional> {
-        self.conventional
-            .iter()
-            .find(|of| of.log.zones().contains(&zone.0))
     }
 }

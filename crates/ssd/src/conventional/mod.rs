@@ -28,7 +28,7 @@ mod log;
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
-use zonelab_device::NamespaceId;
+use zonelab_device::{NamespaceId, ZoneId};
 
 pub(crate) use collect::Collection;
 pub(crate) use log::{Log, Stream};
@@ -136,4 +136,15 @@ impl Conventional {
         self.log
             .restore((places, open, free), |zone| zones.host_lbas(zone))
     }
+}
+
+/// Whether a collection writes to a zone of the drive.
+#[inline]
+pub(crate) fn is_collected(logs: &[Conventional], zone: ZoneId) -> bool {
+    logs.iter().any(|of| of.log.is_collected(zone))
+}
+
+/// The conventional namespace that a zone of the drive belongs to, if one does.
+pub(crate) fn log_with(logs: &[Conventional], zone: ZoneId) -> Option<&Conventional> {
+    logs.iter().find(|of| of.log.zones().contains(&zone.0))
 }

@@ -1,10 +1,10 @@
 //! What is absent from a drive, and whose work is its own nevertheless.
 
-use zonelab_device::ZoneId;
+use crate::background::Background;
 
 use super::{Factor, Factors};
 use crate::conventional::Role;
-use crate::drive::{Drive, Owner};
+use crate::drive::{Core, Drive, Owner};
 
 /// What is absent from a drive.
 #[derive(Clone, Debug)]
@@ -19,42 +19,26 @@ pub(crate) struct Absence {
     pub(crate) is_over: bool,
 }
 
-impl Drive {
-    /// Does without the work of some factors from now on, apart from that of the command that
-    /// [`Absence::is_next`] announces.
-    pub(crate) fn leave_out(&mut self, factors: Factors) {
-        self.absence = Some(Box::new(Absence {
-            factors,
-            is_next: false,
-            own: None,
-            is_over: false,
-        }));
-        self.front.leave_out(factors);
-        let now = self.now;
-        let media = self.flash.media_mut();
-        media.leave_out(now, factors, &mut self.events);
-        if factors.contains(Factor::Bookkeeping) {
-            self.end_bookkeeping();
-        }
-        if self.buffer.is_some() && !factors.is_empty() {
-            self.buffer_leaves_out(factors);
-        }
-    }
-
-    /// Factors of which there is or was something to be left out.
-    pub(crate) fn factors_seen(&mut self) -> Factors {
-        let tracking = self.flash.media_mut().tracking_mut();
-        let mut seen = tracking.map_or(Factors::NONE, |tracking| tracking.seen());
-        let front = &self.config().front_end;
-        let others = [
-            (front.cores > 0, Factor::Firmware),
-            (front.link_bytes_per_s.is_some(), Factor::Link),
-            (self.updates_metadata(), Factor::Bookkeeping),
-        ];
-        for (_, factor) in others.into_iter().filter(|(is_there, _)| *is_there) {
-            seen.insert(factor);
-        }
-        seen
+impl Core {
+    /// A program of the write buffer begins, with blocks of a zone from `first` to `end`.
+    #[cold]
+    pub(crate) fn mark_program(
+        &mut self,
+        slot: u32,
+        physical: u32,
+        (first, end): (u32, u32),
+        is_collection: bool,
+    ) {
+        let own = self.absence.as_ref().and_then(|absence| absence.own);
+        let is_own = own.is_some_and(|own| {
+            self.requests.iter().any(|(index, request)| {
+                let range = request.target.range;
+                let overlaps = range.first < end && first < range.first + range.count;
+                let is_whose = index == own || matches!(request.role, Role::Part(of) if of == own);
+                is_whose && overlaps && request.target.physical == physical
+            })
+        });
+        self.mark(Owner::Program(slot), is_collection, is_own);
     }
 
     /// Whether work of a factor takes no time, unless it is a request's that is spared.
@@ -88,35 +72,6 @@ impl Drive {
         self.mark(Owner::Request(request), is_collection, is_own);
     }
 
-    /// A background task begins.
-    #[cold]
-    pub(crate) fn mark_task(&mut self, task: u32) {
-        let request = self.request_of_task(task);
-        let is_own = self.is_own(request);
-        self.mark(Owner::Task(task), false, is_own);
-    }
-
-    /// A program of the write buffer begins, with blocks of a zone from `first` to `end`.
-    #[cold]
-    pub(crate) fn mark_program(
-        &mut self,
-        slot: u32,
-        (zone, physical): (ZoneId, u32),
-        (first, end): (u32, u32),
-    ) {
-        let is_collection = !self.conventional.is_empty() && self.is_collected(zone);
-        let own = self.absence.as_ref().and_then(|absence| absence.own);
-        let is_own = own.is_some_and(|own| {
-            self.requests.iter().any(|(index, request)| {
-                let range = request.target.range;
-                let overlaps = range.first < end && first < range.first + range.count;
-                let is_whose = index == own || matches!(request.role, Role::Part(of) if of == own);
-                is_whose && overlaps && request.target.physical == physical
-            })
-        });
-        self.mark(Owner::Program(slot), is_collection, is_own);
-    }
-
     /// A command completes.
     #[cold]
     pub(crate) fn note_over(&mut self, request: u32) {
@@ -142,5 +97,57 @@ impl Drive {
     #[inline]
     pub(crate) fn is_tracked(&self) -> bool {
         self.watch.is_some() || self.absence.is_some()
+    }
+}
+
+impl Background {
+    /// A background task begins.
+    #[cold]
+    pub(crate) fn mark_task(&mut self, core: &mut Core, task: u32) {
+        let request = self.request_of_task(task);
+        let is_own = core.is_own(request);
+        core.mark(Owner::Task(task), false, is_own);
+    }
+}
+
+impl Drive {
+    /// Does without the work of some factors from now on, apart from that of the command that
+    /// [`Absence::is_next`] announces.
+    pub(crate) fn leave_out(&mut self, factors: Factors) {
+        self.core.absence = Some(Box::new(Absence {
+            factors,
+            is_next: false,
+            own: None,
+            is_over: false,
+        }));
+        self.core.front.leave_out(factors);
+        let now = self.core.now;
+        let media = self.core.flash.media_mut();
+        media.leave_out(now, factors, &mut self.core.events);
+        if factors.contains(Factor::Bookkeeping) {
+            self.end_bookkeeping();
+        }
+        if let Some((buffer, mut below)) = self.with_buffer()
+            && !factors.is_empty()
+        {
+            buffer.leaves_out(&mut below, factors);
+        }
+        self.settle();
+    }
+
+    /// Factors of which there is or was something to be left out.
+    pub(crate) fn factors_seen(&mut self) -> Factors {
+        let tracking = self.core.flash.media_mut().tracking_mut();
+        let mut seen = tracking.map_or(Factors::NONE, |tracking| tracking.seen());
+        let front = &self.config().front_end;
+        let others = [
+            (front.cores > 0, Factor::Firmware),
+            (front.link_bytes_per_s.is_some(), Factor::Link),
+            (self.background.updates_metadata(), Factor::Bookkeeping),
+        ];
+        for (_, factor) in others.into_iter().filter(|(is_there, _)| *is_there) {
+            seen.insert(factor);
+        }
+        seen
     }
 }

@@ -7,7 +7,7 @@ use zonelab_device::{Buf, Command, Nanos, Op, QueueId, Tag};
 use zonelab_nvme::zns::ZoneSendAction;
 
 use super::{Counterfactual, Factors, Unwatched, WatchPlan};
-use crate::drive::Drive;
+use crate::drive::{Core, Drive};
 
 /// What became of the commands that were watched, by number.
 pub type Watched = Vec<(u64, Result<Counterfactual, Unwatched>)>;
@@ -92,62 +92,7 @@ fn needed(op: &Op, data: Option<&Buf>) -> Option<Buf> {
     data.filter(|_| is_needed).cloned()
 }
 
-impl Drive {
-    /// Watches commands of a run that is known: of each, [`Drive::take_watched`] says what it
-    /// would have taken without one factor or another. Call it before the drive gets its first
-    /// command.
-    ///
-    /// It costs a copy of the drive for each command, while it lives, and as many repetitions
-    /// of its life as there are factors, and two more.
-    pub fn watch(&mut self, plan: &WatchPlan) {
-        self.flash.media_mut().track();
-        self.watch = Some(Box::new(Watch::new(plan)));
-    }
-
-    /// What became of the commands that were watched, and stops watching.
-    #[must_use]
-    pub fn take_watched(&mut self) -> Watched {
-        let Some(watch) = self.watch.take() else {
-            return Vec::new();
-        };
-        let Watch {
-            planned,
-            open,
-            mut done,
-            ..
-        } = *watch;
-        let open = open.into_iter().map(|open| open.planned);
-        let left = planned.into_iter().chain(open);
-        done.extend(left.map(|planned| (planned.number, Err(Unwatched::NotCompleted))));
-        done.sort_by_key(|(number, _)| *number);
-        done
-    }
-
-    /// A command will come at `now`: copies the drive for those that are watched from then on,
-    /// or from earlier on.
-    #[cold]
-    pub(crate) fn watch_time(&mut self, now: Nanos) {
-        let Some(mut watch) = self.watch.take() else {
-            return;
-        };
-        let has_policies = self.has_policies();
-        while let Some(&planned) = watch.planned.front().filter(|next| next.from <= now) {
-            watch.planned.pop_front();
-            if has_policies {
-                watch.done.push((planned.number, Err(Unwatched::Policies)));
-                continue;
-            }
-            watch.open.push(Open {
-                planned,
-                copy: Box::new(self.fork()),
-                first: watch.next_number,
-                command: None,
-                disturbed: false,
-            });
-        }
-        self.watch = Some(watch);
-    }
-
+impl Core {
     /// A command has come, and will be given a slot.
     #[cold]
     pub(crate) fn watch_command(
@@ -218,6 +163,63 @@ impl Drive {
     }
 }
 
+impl Drive {
+    /// Watches commands of a run that is known: of each, [`Drive::take_watched`] says what it
+    /// would have taken without one factor or another. Call it before the drive gets its first
+    /// command.
+    ///
+    /// It costs a copy of the drive for each command, while it lives, and as many repetitions
+    /// of its life as there are factors, and two more.
+    pub fn watch(&mut self, plan: &WatchPlan) {
+        self.core.flash.media_mut().track();
+        self.core.watch = Some(Box::new(Watch::new(plan)));
+    }
+
+    /// What became of the commands that were watched, and stops watching.
+    #[must_use]
+    pub fn take_watched(&mut self) -> Watched {
+        let Some(watch) = self.core.watch.take() else {
+            return Vec::new();
+        };
+        let Watch {
+            planned,
+            open,
+            mut done,
+            ..
+        } = *watch;
+        let open = open.into_iter().map(|open| open.planned);
+        let left = planned.into_iter().chain(open);
+        done.extend(left.map(|planned| (planned.number, Err(Unwatched::NotCompleted))));
+        done.sort_by_key(|(number, _)| *number);
+        done
+    }
+
+    /// A command will come at `now`: copies the drive for those that are watched from then on,
+    /// or from earlier on.
+    #[cold]
+    pub(crate) fn watch_time(&mut self, now: Nanos) {
+        let Some(mut watch) = self.core.watch.take() else {
+            return;
+        };
+        let has_policies = self.has_policies();
+        while let Some(&planned) = watch.planned.front().filter(|next| next.from <= now) {
+            watch.planned.pop_front();
+            if has_policies {
+                watch.done.push((planned.number, Err(Unwatched::Policies)));
+                continue;
+            }
+            watch.open.push(Open {
+                planned,
+                copy: Box::new(self.fork()),
+                first: watch.next_number,
+                command: None,
+                disturbed: false,
+            });
+        }
+        self.core.watch = Some(watch);
+    }
+}
+
 /// Repeats the life of a command that took `latency`, without one factor or another.
 fn compare(
     mut open: Open,
@@ -262,23 +264,23 @@ fn repeat(
     drive.leave_out(without);
     let mut submitted = None;
     for one in log.iter().filter(|one| one.number >= open.first) {
-        if drive.is_command_over() {
+        if drive.core.is_command_over() {
             break;
         }
         done.clear();
         // Its completion may come before the next command.
         while let Some(at) = drive.next_event().filter(|at| *at < one.at) {
             drive.advance(at, &mut done);
-            if drive.is_command_over() {
+            if drive.core.is_command_over() {
                 break;
             }
         }
-        if drive.is_command_over() {
+        if drive.core.is_command_over() {
             break;
         }
         if one.number == open.planned.number {
             submitted = Some(one.at);
-            drive.announce_command();
+            drive.core.announce_command();
         }
         let (queue, tag) = one.from;
         let taken = drive.submit(one.at, queue, tag, one.command, one.data.clone());
@@ -286,7 +288,7 @@ fn repeat(
             return (None, Factors::NONE);
         }
     }
-    while !drive.is_command_over() {
+    while !drive.core.is_command_over() {
         let Some(at) = drive.next_event() else {
             return (None, Factors::NONE);
         };
@@ -297,7 +299,7 @@ fn repeat(
     (took, drive.factors_seen())
 }
 
-impl Drive {
+impl Core {
     fn announce_command(&mut self) {
         if let Some(absence) = &mut self.absence {
             absence.is_next = true;

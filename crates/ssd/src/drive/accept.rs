@@ -4,135 +4,13 @@ use zonelab_device::{Lba, NamespaceId, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 
-use super::Drive;
+use super::{Core, Drive};
 use crate::contents::{Data, NotWritten};
 use crate::flash::{BlockRange, Target};
 use crate::ranges::{self, LbaRange};
 use crate::zones::{Extent, Zones};
 
-impl Drive {
-    /// Checks a command on a namespace that exists, with its address counted
-    /// over the drive, and does everything about it that must happen in order
-    /// of arrival: zone states, mapping, data. Returns when it goes on:
-    /// `processed`, or when its data has arrived.
-    #[inline]
-    pub(super) fn accept(
-        &mut self,
-        nsid: NamespaceId,
-        op: Op,
-        request: u32,
-        processed: Nanos,
-    ) -> Result<Nanos, Status> {
-        if self.config.allocation.thin {
-            self.accept_thin(nsid, op, request, processed)
-        } else {
-            self.accept_backed(nsid, op, request, processed)
-        }
-    }
-
-    /// The same where there is flash for the zone of the command, or the zones know
-    /// that there is none.
-    #[inline]
-    pub(super) fn accept_backed(
-        &mut self,
-        nsid: NamespaceId,
-        op: Op,
-        request: u32,
-        processed: Nanos,
-    ) -> Result<Nanos, Status> {
-        match op {
-            Op::Read { slba, nlb } => {
-                self.check_transfer(nlb, self.info.max_transfer_bytes, request)?;
-                self.zones.read(slba, nlb)?;
-                Ok(processed.saturating_add(self.charge(&op, nlb, false)))
-            }
-            Op::Verify { slba, nlb } => {
-                // No data is transferred, so the limit of transfers does not hold.
-                self.check_transfer(nlb, u32::MAX, request)?;
-                self.zones.read(slba, nlb)?;
-                Ok(processed.saturating_add(self.charge(&op, nlb, false)))
-            }
-            Op::Compare { slba, nlb } => {
-                self.check_transfer(nlb, self.info.max_transfer_bytes, request)?;
-                self.zones.read(slba, nlb)?;
-                let processed = processed.saturating_add(self.charge(&op, nlb, false));
-                let bytes = u64::from(nlb) * u64::from(self.config.lba_bytes);
-                Ok(self.front.fetch(processed, bytes))
-            }
-            Op::WriteZeroes { .. } => self.accept_zeroes(op, request, processed),
-            Op::Deallocate { ranges } => self.accept_deallocate(nsid, ranges, request, processed),
-            Op::Copy { sdlba, ranges } => {
-                self.accept_copy(nsid, (sdlba, ranges), request, processed)
-            }
-            Op::Write { slba, nlb } => {
-                self.check_transfer(nlb, self.info.max_transfer_bytes, request)?;
-                self.write_ahead(request, |zones| zones.place_of_write(slba, nlb))?;
-                let extent = self.zones.write(slba, nlb)?;
-                self.totals.implicit_closes += u64::from(extent.closed.is_some());
-                let processed = processed.saturating_add(self.charge(&op, nlb, extent.opened));
-                Ok(self.accept_write(&extent, nlb, request, processed))
-            }
-            Op::Append { zslba, nlb } => {
-                self.check_transfer(nlb, self.info.max_append_bytes, request)?;
-                self.write_ahead(request, |zones| zones.place_of_append(zslba, nlb))?;
-                let extent = self.zones.append(zslba, nlb)?;
-                self.totals.implicit_closes += u64::from(extent.closed.is_some());
-                self.requests.at(request).result = zslba.0 + extent.offset_lbas;
-                let processed = processed.saturating_add(self.charge(&op, nlb, extent.opened));
-                Ok(self.accept_write(&extent, nlb, request, processed))
-            }
-            Op::Flush => Ok(processed),
-            Op::ZoneSend {
-                slba,
-                action: ZoneSendAction::ZRWA_FLUSH,
-                select_all: false,
-            } => {
-                let extent = self.zones.commit_zrwa(slba)?;
-                self.totals.implicit_closes += u64::from(extent.closed.is_some());
-                Ok(self.place_in_zrwa(&extent, 0, request, (processed, 0)))
-            }
-            Op::ZrwaSend { slba, action } => {
-                self.accept_zrwa_send(slba, action, request)?;
-                Ok(self.allocate_opened(processed))
-            }
-            Op::ZoneSend {
-                slba,
-                action,
-                select_all,
-            } => {
-                let zone = (!select_all).then_some(slba);
-                self.changes.clear();
-                self.accept_zone_send(nsid, zone, action, request, processed)?;
-                Ok(match action {
-                    ZoneSendAction::OPEN => self.allocate_opened(processed),
-                    _ => processed,
-                })
-            }
-            Op::ZoneReceive {
-                slba,
-                filter,
-                partial,
-                extended,
-            } => {
-                let request = self.requests.at(request);
-                let out = request.data.as_deref_mut().ok_or(Status::INVALID_FIELD)?;
-                self.zones.report(slba, filter, partial, extended, out)?;
-                Ok(processed)
-            }
-        }
-    }
-
-    /// A write of zeros, which the host does not send.
-    fn accept_zeroes(&mut self, op: Op, request: u32, processed: Nanos) -> Result<Nanos, Status> {
-        let (slba, nlb) = (Lba(op.first_block()), op.nlb());
-        self.check_transfer(nlb, u32::MAX, request)?;
-        self.zero_ahead(slba, nlb)?;
-        let extent = self.zones.write(slba, nlb)?;
-        self.totals.implicit_closes += u64::from(extent.closed.is_some());
-        let processed = processed.saturating_add(self.charge(&op, nlb, extent.opened));
-        Ok(self.place_write(&extent, nlb, request, (processed, 0)))
-    }
-
+impl Core {
     /// Makes the blocks of a write of zeros zeros before its zone takes them.
     fn zero_ahead(&mut self, slba: Lba, nlb: u32) -> Result<(), Status> {
         let has_areas = self.config.zones.zrwa.is_some();
@@ -203,54 +81,6 @@ impl Drive {
         Ok(())
     }
 
-    /// Takes a write that its zone has accepted. Returns when its flash work starts.
-    #[inline]
-    fn accept_write(&mut self, extent: &Extent, nlb: u32, request: u32, processed: Nanos) -> Nanos {
-        let lba_bytes = u64::from(self.config.lba_bytes);
-        if let (Some(Data::Memory(data)), Some(buf)) =
-            (&mut self.data, &self.requests.at(request).data)
-            && !data.is_limited()
-        {
-            data.write(extent.zone, extent.offset_lbas * lba_bytes, buf);
-        }
-        let fetched = (processed, u64::from(nlb) * lba_bytes);
-        self.place_write(extent, nlb, request, fetched)
-    }
-
-    /// Finds flash for blocks that a zone has accepted, or a place in its random
-    /// write area. The command is `processed` then, and so many bytes of it are
-    /// fetched from the host. Returns when its flash work starts.
-    #[inline]
-    pub(crate) fn place_write(
-        &mut self,
-        extent: &Extent,
-        nlb: u32,
-        request: u32,
-        (processed, fetched_bytes): (Nanos, u64),
-    ) -> Nanos {
-        if extent.zrwa.is_some() {
-            return self.place_in_zrwa(extent, nlb, request, (processed, fetched_bytes));
-        }
-        let (zone, offset_lbas) = (extent.zone, extent.offset_lbas);
-        let (physical, processed) = self.map_zone(zone, processed);
-        // Fits: a zone has fewer than 2^32 pages, and profiles keep its blocks below 2^32 too.
-        let range = BlockRange {
-            first: offset_lbas as u32,
-            count: nlb,
-        };
-        let generation = self.zones.generation(zone);
-        if !self.copies.is_empty() {
-            self.copies.join_behind(zone, generation, request);
-        }
-        let lba_bytes = u64::from(self.config.lba_bytes);
-        self.totals.host_write_bytes += u64::from(nlb) * lba_bytes;
-        let request = self.requests.at(request);
-        request.target = Target { physical, range };
-        request.generation = generation;
-        let fetched = self.front.fetch(processed, fetched_bytes);
-        self.in_zone_order(zone, fetched)
-    }
-
     /// `start`, but not before what was accepted for the zone earlier starts:
     /// a cheap command must not get to the flash before a dear one that its
     /// zone accepted first.
@@ -289,6 +119,190 @@ impl Drive {
             .front
             .fetch(processed, ranges::deallocate_bytes(ranges)))
     }
+}
+
+impl Drive {
+    /// Checks a command on a namespace that exists, with its address counted
+    /// over the drive, and does everything about it that must happen in order
+    /// of arrival: zone states, mapping, data. Returns when it goes on:
+    /// `processed`, or when its data has arrived.
+    #[inline]
+    pub(super) fn accept(
+        &mut self,
+        nsid: NamespaceId,
+        op: Op,
+        request: u32,
+        processed: Nanos,
+    ) -> Result<Nanos, Status> {
+        if self.core.config.allocation.thin {
+            self.accept_thin(nsid, op, request, processed)
+        } else {
+            self.accept_backed(nsid, op, request, processed)
+        }
+    }
+
+    /// The same where there is flash for the zone of the command, or the zones know
+    /// that there is none.
+    #[inline]
+    pub(super) fn accept_backed(
+        &mut self,
+        nsid: NamespaceId,
+        op: Op,
+        request: u32,
+        processed: Nanos,
+    ) -> Result<Nanos, Status> {
+        match op {
+            Op::Read { slba, nlb } => {
+                self.core
+                    .check_transfer(nlb, self.core.info.max_transfer_bytes, request)?;
+                self.core.zones.read(slba, nlb)?;
+                Ok(processed.saturating_add(self.core.charge(&op, nlb, false)))
+            }
+            Op::Verify { slba, nlb } => {
+                // No data is transferred, so the limit of transfers does not hold.
+                self.core.check_transfer(nlb, u32::MAX, request)?;
+                self.core.zones.read(slba, nlb)?;
+                Ok(processed.saturating_add(self.core.charge(&op, nlb, false)))
+            }
+            Op::Compare { slba, nlb } => {
+                self.core
+                    .check_transfer(nlb, self.core.info.max_transfer_bytes, request)?;
+                self.core.zones.read(slba, nlb)?;
+                let processed = processed.saturating_add(self.core.charge(&op, nlb, false));
+                let bytes = u64::from(nlb) * u64::from(self.core.config.lba_bytes);
+                Ok(self.core.front.fetch(processed, bytes))
+            }
+            Op::WriteZeroes { .. } => self.accept_zeroes(op, request, processed),
+            Op::Deallocate { ranges } => self
+                .core
+                .accept_deallocate(nsid, ranges, request, processed),
+            Op::Copy { sdlba, ranges } => {
+                self.accept_copy(nsid, (sdlba, ranges), request, processed)
+            }
+            Op::Write { slba, nlb } => {
+                self.core
+                    .check_transfer(nlb, self.core.info.max_transfer_bytes, request)?;
+                self.core
+                    .write_ahead(request, |zones| zones.place_of_write(slba, nlb))?;
+                let extent = self.core.zones.write(slba, nlb)?;
+                self.core.totals.implicit_closes += u64::from(extent.closed.is_some());
+                let processed = processed.saturating_add(self.core.charge(&op, nlb, extent.opened));
+                Ok(self.accept_write(&extent, nlb, request, processed))
+            }
+            Op::Append { zslba, nlb } => {
+                self.core
+                    .check_transfer(nlb, self.core.info.max_append_bytes, request)?;
+                self.core
+                    .write_ahead(request, |zones| zones.place_of_append(zslba, nlb))?;
+                let extent = self.core.zones.append(zslba, nlb)?;
+                self.core.totals.implicit_closes += u64::from(extent.closed.is_some());
+                self.core.requests.at(request).result = zslba.0 + extent.offset_lbas;
+                let processed = processed.saturating_add(self.core.charge(&op, nlb, extent.opened));
+                Ok(self.accept_write(&extent, nlb, request, processed))
+            }
+            Op::Flush => Ok(processed),
+            Op::ZoneSend {
+                slba,
+                action: ZoneSendAction::ZRWA_FLUSH,
+                select_all: false,
+            } => {
+                let extent = self.core.zones.commit_zrwa(slba)?;
+                self.core.totals.implicit_closes += u64::from(extent.closed.is_some());
+                Ok(self.place_in_zrwa(&extent, 0, request, (processed, 0)))
+            }
+            Op::ZrwaSend { slba, action } => {
+                self.core.accept_zrwa_send(slba, action, request)?;
+                Ok(self.background.allocate_opened(&mut self.core, processed))
+            }
+            Op::ZoneSend {
+                slba,
+                action,
+                select_all,
+            } => {
+                let zone = (!select_all).then_some(slba);
+                self.core.changes.clear();
+                self.accept_zone_send(nsid, zone, action, request, processed)?;
+                Ok(match action {
+                    ZoneSendAction::OPEN => {
+                        self.background.allocate_opened(&mut self.core, processed)
+                    }
+                    _ => processed,
+                })
+            }
+            Op::ZoneReceive {
+                slba,
+                filter,
+                partial,
+                extended,
+            } => {
+                let request = self.core.requests.at(request);
+                let out = request.data.as_deref_mut().ok_or(Status::INVALID_FIELD)?;
+                self.core
+                    .zones
+                    .report(slba, filter, partial, extended, out)?;
+                Ok(processed)
+            }
+        }
+    }
+
+    /// A write of zeros, which the host does not send.
+    fn accept_zeroes(&mut self, op: Op, request: u32, processed: Nanos) -> Result<Nanos, Status> {
+        let (slba, nlb) = (Lba(op.first_block()), op.nlb());
+        self.core.check_transfer(nlb, u32::MAX, request)?;
+        self.core.zero_ahead(slba, nlb)?;
+        let extent = self.core.zones.write(slba, nlb)?;
+        self.core.totals.implicit_closes += u64::from(extent.closed.is_some());
+        let processed = processed.saturating_add(self.core.charge(&op, nlb, extent.opened));
+        Ok(self.place_write(&extent, nlb, request, (processed, 0)))
+    }
+
+    /// Takes a write that its zone has accepted. Returns when its flash work starts.
+    #[inline]
+    fn accept_write(&mut self, extent: &Extent, nlb: u32, request: u32, processed: Nanos) -> Nanos {
+        let lba_bytes = u64::from(self.core.config.lba_bytes);
+        if let (Some(Data::Memory(data)), Some(buf)) =
+            (&mut self.core.data, &self.core.requests.at(request).data)
+            && !data.is_limited()
+        {
+            data.write(extent.zone, extent.offset_lbas * lba_bytes, buf);
+        }
+        let fetched = (processed, u64::from(nlb) * lba_bytes);
+        self.place_write(extent, nlb, request, fetched)
+    }
+
+    /// Finds flash for blocks that a zone has accepted, or a place in its random
+    /// write area. The command is `processed` then, and so many bytes of it are
+    /// fetched from the host. Returns when its flash work starts.
+    #[inline]
+    pub(crate) fn place_write(
+        &mut self,
+        extent: &Extent,
+        nlb: u32,
+        request: u32,
+        (processed, fetched_bytes): (Nanos, u64),
+    ) -> Nanos {
+        if extent.zrwa.is_some() {
+            return self.place_in_zrwa(extent, nlb, request, (processed, fetched_bytes));
+        }
+        let (zone, offset_lbas) = (extent.zone, extent.offset_lbas);
+        let (physical, processed) = self.background.map_zone(&mut self.core, zone, processed);
+        // Fits: a zone has fewer than 2^32 pages, and profiles keep its blocks below 2^32 too.
+        let range = BlockRange {
+            first: offset_lbas as u32,
+            count: nlb,
+        };
+        let generation = self.core.zones.generation(zone);
+        if !self.copies.is_empty() {
+            self.copies.join_behind(zone, generation, request);
+        }
+        let lba_bytes = u64::from(self.core.config.lba_bytes);
+        self.core.totals.host_write_bytes += u64::from(nlb) * lba_bytes;
+        let request = self.core.requests.at(request);
+        request.target = Target { physical, range };
+        request.generation = generation;
+        let fetched = self.core.front.fetch(processed, fetched_bytes);
+        self.core.in_zone_order(zone, fetched)
+    }
 
     /// Zone management of the zone that starts at `zone`, or of all zones of a namespace.
     fn accept_zone_send(
@@ -302,37 +316,38 @@ impl Drive {
         if action == ZoneSendAction::SET_DESCRIPTOR_EXTENSION {
             let slba = zone.ok_or(Status::INVALID_FIELD)?;
             let data = self
+                .core
                 .requests
                 .at(request)
                 .data
                 .as_deref()
                 .ok_or(Status::INVALID_FIELD)?;
-            return self.zones.set_extension(slba, data);
+            return self.core.zones.set_extension(slba, data);
         }
-        let mut changes = core::mem::take(&mut self.changes);
+        let mut changes = core::mem::take(&mut self.core.changes);
         changes.clear();
         let result = match zone {
-            Some(slba) => self.zones.send(slba, action, &mut changes),
-            None => self.zones.send_all(nsid, action, &mut changes),
+            Some(slba) => self.core.zones.send(slba, action, &mut changes),
+            None => self.core.zones.send_all(nsid, action, &mut changes),
         };
         for change in &changes {
             match action {
                 ZoneSendAction::FINISH => self.begin_finish(change, request, start),
                 ZoneSendAction::RESET => {
-                    self.totals.resets += 1;
-                    self.clear_data(change.zone);
+                    self.core.totals.resets += 1;
+                    self.core.clear_data(change.zone);
                     self.begin_reset(change, request, start);
                 }
                 ZoneSendAction::OPEN => {
                     let closed = change.to == ZoneState::CLOSED;
-                    self.totals.implicit_closes += u64::from(closed);
+                    self.core.totals.implicit_closes += u64::from(closed);
                 }
                 _ => {}
             }
         }
-        self.changes = changes;
+        self.core.changes = changes;
         if action == ZoneSendAction::RESET {
-            self.admit();
+            self.admit_writes();
         }
         result
     }

@@ -4,6 +4,7 @@ use zonelab_device::{Nanos, ZoneId};
 use zonelab_nvme::zns::ZoneState;
 
 use super::Drive;
+use crate::conventional::log_with;
 
 /// An action on a drive that no command of a host could do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,13 +75,13 @@ impl Drive {
     /// [`ControlError`] if the action is not possible; nothing has changed then.
     pub fn control(&mut self, now: Nanos, action: &Control) -> Result<(), ControlError> {
         self.catch_up(now);
-        self.watch_is_disturbed();
+        self.core.watch_is_disturbed();
         let result = match action {
             Control::PreconditionFull { zones } => self.precondition_full(zones.clone()),
             Control::FailZone { zone, to } => self.fail_zone(*zone, *to),
         };
-        if self.zones.has_journal() {
-            self.record_zone_changes();
+        if self.core.zones.has_journal() {
+            self.core.record_zone_changes();
         }
         result
     }
@@ -90,15 +91,15 @@ impl Drive {
     /// # Errors
     /// As [`Control::FailZone`].
     pub(crate) fn check_failure(&self, zone: ZoneId, to: ZoneState) -> Result<(), ControlError> {
-        let zones = self.config.zones.count;
+        let zones = self.core.config.zones.count;
         if zone.0 >= zones {
             let range = zone.0..zone.0.saturating_add(1);
             return Err(ControlError::NoSuchZone { range, zones });
         }
-        if self.log_with(zone).is_some() {
+        if log_with(&self.conventional, zone).is_some() {
             return Err(ControlError::Conventional { zone });
         }
-        let from = self.zones.state(zone);
+        let from = self.core.zones.state(zone);
         let can_fail = match to {
             ZoneState::OFFLINE => true,
             ZoneState::READ_ONLY => from != ZoneState::OFFLINE,
@@ -112,52 +113,54 @@ impl Drive {
 
     fn fail_zone(&mut self, zone: ZoneId, to: ZoneState) -> Result<(), ControlError> {
         self.check_failure(zone, to)?;
-        let from = self.zones.state(zone);
-        let mut changes = core::mem::take(&mut self.changes);
+        let from = self.core.zones.state(zone);
+        let mut changes = core::mem::take(&mut self.core.changes);
         changes.clear();
-        let result = self.zones.fail(zone, to, &mut changes);
+        let result = self.core.zones.fail(zone, to, &mut changes);
         for change in &changes {
-            let (nsid, zone) = self.zones.in_namespace(change.zone);
-            self.changed.note(nsid, zone);
+            let (nsid, zone) = self.core.zones.in_namespace(change.zone);
+            self.core.changed.note(nsid, zone);
         }
-        self.changes = changes;
+        self.core.changes = changes;
         result.map_err(|_| ControlError::CannotFail { zone, from, to })
     }
 
     fn precondition_full(&mut self, zones: core::ops::Range<u32>) -> Result<(), ControlError> {
-        let count = self.config.zones.count;
+        let count = self.core.config.zones.count;
         if zones.start > zones.end || zones.end > count {
             return Err(ControlError::NoSuchZone {
                 range: zones,
                 zones: count,
             });
         }
-        if self.data.is_some() {
+        if self.core.data.is_some() {
             return Err(ControlError::KeepsData);
         }
-        let of_log = |zone: &u32| self.log_with(ZoneId(*zone)).is_some();
+        let of_log = |zone: &u32| log_with(&self.conventional, ZoneId(*zone)).is_some();
         if let Some(zone) = zones.clone().find(of_log) {
             return Err(ControlError::Conventional { zone: ZoneId(zone) });
         }
-        let is_empty = |zone: &u32| self.zones.state(ZoneId(*zone)) == ZoneState::EMPTY;
+        let is_empty = |zone: &u32| self.core.zones.state(ZoneId(*zone)) == ZoneState::EMPTY;
         if let Some(zone) = zones.clone().find(|zone| !is_empty(zone)) {
             return Err(ControlError::NotEmpty { zone: ZoneId(zone) });
         }
-        if let Some(zone) = self.first_without_flash(zones.clone()) {
+        if let Some(zone) = self.core.first_without_flash(zones.clone()) {
             return Err(ControlError::NoFlash { zone });
         }
-        self.zones
+        self.core
+            .zones
             .precondition_full(zones.clone())
             .expect("all of them were seen to be on the drive and empty");
         for zone in zones {
-            let physical = self.flash.map(ZoneId(zone));
-            self.hurry_erasure(physical);
-            let pages = self.flash.layout().zone_pages();
-            self.flash.precondition(physical, pages);
+            let physical = self.core.flash.map(ZoneId(zone));
+            self.background.hurry_erasure(&mut self.core, physical);
+            let pages = self.core.flash.layout().zone_pages();
+            self.core.flash.precondition(physical, pages);
             if let Some(buffer) = &mut self.buffer {
-                buffer.settle_zone(ZoneId(zone), self.config.zones.capacity_lbas);
+                buffer.settle_zone(ZoneId(zone), self.core.config.zones.capacity_lbas);
             }
         }
+        self.settle();
         Ok(())
     }
 }

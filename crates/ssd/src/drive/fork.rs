@@ -3,8 +3,9 @@
 use crate::changed::ChangedZones;
 use crate::record::ZoneLog;
 
-use super::Drive;
+use super::effect::Effects;
 use super::policies::Policies;
+use super::{Core, Drive};
 
 impl Drive {
     /// A drive in the same state, with the same work to do, that goes on by itself. It records
@@ -13,43 +14,47 @@ impl Drive {
     #[must_use]
     pub fn fork(&mut self) -> Self {
         // What was recorded can be large.
-        let log = self.flash.media_mut().ledger_mut().take_log();
-        let flash = self.flash.clone();
-        self.flash.media_mut().ledger_mut().put_log(log);
-        let mut zones = self.zones.clone();
+        let log = self.core.flash.media_mut().ledger_mut().take_log();
+        let flash = self.core.flash.clone();
+        self.core.flash.media_mut().ledger_mut().put_log(log);
+        let mut zones = self.core.zones.clone();
         zones.keep_journal(false);
-        Self {
-            config: self.config.clone(),
-            info: self.info.clone(),
-            now: self.now,
+        let core = Core {
+            config: self.core.config.clone(),
+            info: self.core.info.clone(),
+            now: self.core.now,
             zones,
-            prepared: self.prepared,
+            prepared: self.core.prepared,
             flash,
-            front: self.front.clone(),
+            front: self.core.front.clone(),
             data: None,
             is_sync_wanted: false,
-            resets_kept: self.resets_kept,
-            events: self.events.clone(),
-            requests: self.requests.clone(),
-            background: self.background.clone(),
-            buffer: self.buffer.clone(),
-            copies: self.copies.clone(),
-            conventional: self.conventional.clone(),
-            internal_requests: self.internal_requests,
-            totals: self.totals,
-            host_in_flight: self.host_in_flight.clone(),
-            zone_starts: self.zone_starts.clone(),
-            ready_at: self.ready_at,
+            resets_kept: self.core.resets_kept,
+            events: self.core.events.clone(),
+            requests: self.core.requests.clone(),
+            internal_requests: self.core.internal_requests,
+            totals: self.core.totals,
+            host_in_flight: self.core.host_in_flight.clone(),
+            zone_starts: self.core.zone_starts.clone(),
+            ready_at: self.core.ready_at,
+            effects: Effects::default(),
             // What has completed is the host of this drive's.
             backlog: Vec::new(),
             changes: Vec::new(),
             // They cannot be copied: see `has_policies`.
             policies: Policies::default(),
-            changed: ChangedZones::new(self.config.namespaces().len()),
+            changed: ChangedZones::new(self.core.config.namespaces().len()),
             zone_log: ZoneLog::default(),
             recorder: None,
             watch: None,
-            absence: self.absence.clone(),
+            absence: self.core.absence.clone(),
+        };
+        Self {
+            core,
+            background: self.background.clone(),
+            buffer: self.buffer.clone(),
+            copies: self.copies.clone(),
+            conventional: self.conventional.clone(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use zonelab_device::ZoneId;
 
-use super::Drive;
+use super::{Core, Drive};
 use crate::config::MappingConfig;
 use crate::mapping::Choice;
 use crate::mapping::allocator::ElementId;
@@ -19,65 +19,10 @@ pub(crate) struct Policies {
     error: Option<Box<PolicyError>>,
 }
 
-impl Drive {
-    /// Lets a policy decide from now on when the flash of reset zones is erased, in place
-    /// of the profile's thresholds.
-    ///
-    /// # Errors
-    /// [`PolicyError::NothingToDecide`] if the profile has another `reset.erase_at` than
-    /// `thresholds`, [`PolicyError::Busy`] while the host waits for erasures.
-    pub fn set_reset_policy(&mut self, policy: Box<dyn ResetPolicy>) -> Result<(), PolicyError> {
-        self.install_reset_policy(policy)
-    }
-
-    /// Lets a policy decide from now on which flash zones get.
-    ///
-    /// # Errors
-    /// [`PolicyError::NothingToDecide`] if the mapping is direct: zones have their flash
-    /// for ever.
-    pub fn set_allocation_policy(
-        &mut self,
-        policy: Box<dyn AllocationPolicy>,
-    ) -> Result<(), PolicyError> {
-        if self.config.mapping == MappingConfig::Direct {
-            return Err(PolicyError::NothingToDecide {
-                policy: policy.name().to_owned(),
-                key: "mapping.design",
-                value: "direct".to_owned(),
-                valid: "lazy, chunk or stripe",
-            });
-        }
-        self.policies.allocation = Some(policy);
-        Ok(())
-    }
-
-    /// Why a policy that was installed is not asked any more; `None`: all are well. The
-    /// first such reason, if there were several.
-    #[must_use]
-    pub fn policy_error(&self) -> Option<&PolicyError> {
-        self.policies.error.as_deref()
-    }
-
+impl Core {
     /// A policy has failed, and is not asked any more.
     pub(crate) fn policy_failed(&mut self, error: PolicyError) {
         self.policies.error.get_or_insert_with(|| Box::new(error));
-    }
-
-    /// Whether a policy of somebody else decides something.
-    pub(crate) fn has_policies(&self) -> bool {
-        self.policies.allocation.is_some() || self.own_reset_policy().is_some()
-    }
-
-    /// The name of a policy that remembers something.
-    pub(crate) fn policy_with_memory(&self) -> Option<&str> {
-        let reset = self.own_reset_policy().filter(|policy| policy.has_memory());
-        let allocation = self.policies.allocation.as_deref();
-        let allocation = allocation.filter(|policy| policy.has_memory());
-        let names = [
-            reset.map(ResetPolicy::name),
-            allocation.map(AllocationPolicy::name),
-        ];
-        names.into_iter().flatten().next()
     }
 
     /// Asks the policy of allocation, if there is one, which flash a zone gets that has
@@ -162,6 +107,66 @@ impl Drive {
         }
         self.flash.mapping_mut().choose_elements(group, chosen);
         Ok(())
+    }
+}
+
+impl Drive {
+    /// Lets a policy decide from now on when the flash of reset zones is erased, in place
+    /// of the profile's thresholds.
+    ///
+    /// # Errors
+    /// [`PolicyError::NothingToDecide`] if the profile has another `reset.erase_at` than
+    /// `thresholds`, [`PolicyError::Busy`] while the host waits for erasures.
+    pub fn set_reset_policy(&mut self, policy: Box<dyn ResetPolicy>) -> Result<(), PolicyError> {
+        self.background.install_reset_policy(&mut self.core, policy)
+    }
+
+    /// Lets a policy decide from now on which flash zones get.
+    ///
+    /// # Errors
+    /// [`PolicyError::NothingToDecide`] if the mapping is direct: zones have their flash
+    /// for ever.
+    pub fn set_allocation_policy(
+        &mut self,
+        policy: Box<dyn AllocationPolicy>,
+    ) -> Result<(), PolicyError> {
+        if self.core.config.mapping == MappingConfig::Direct {
+            return Err(PolicyError::NothingToDecide {
+                policy: policy.name().to_owned(),
+                key: "mapping.design",
+                value: "direct".to_owned(),
+                valid: "lazy, chunk or stripe",
+            });
+        }
+        self.core.policies.allocation = Some(policy);
+        Ok(())
+    }
+
+    /// Why a policy that was installed is not asked any more; `None`: all are well. The
+    /// first such reason, if there were several.
+    #[must_use]
+    pub fn policy_error(&self) -> Option<&PolicyError> {
+        self.core.policies.error.as_deref()
+    }
+
+    /// Whether a policy of somebody else decides something.
+    pub(crate) fn has_policies(&self) -> bool {
+        self.core.policies.allocation.is_some() || self.background.own_reset_policy().is_some()
+    }
+
+    /// The name of a policy that remembers something.
+    pub(crate) fn policy_with_memory(&self) -> Option<&str> {
+        let reset = self
+            .background
+            .own_reset_policy()
+            .filter(|policy| policy.has_memory());
+        let allocation = self.core.policies.allocation.as_deref();
+        let allocation = allocation.filter(|policy| policy.has_memory());
+        let names = [
+            reset.map(ResetPolicy::name),
+            allocation.map(AllocationPolicy::name),
+        ];
+        names.into_iter().flatten().next()
     }
 }
 

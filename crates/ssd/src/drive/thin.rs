@@ -10,7 +10,7 @@ use zonelab_device::{Lba, NamespaceId, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneState;
 
-use super::Drive;
+use super::{Core, Drive};
 
 /// The address of the one zone that a command could open.
 const fn opened_by(op: &Op) -> Option<Lba> {
@@ -29,61 +29,12 @@ const fn opened_by(op: &Op) -> Option<Lba> {
     }
 }
 
-impl Drive {
-    /// [`Drive::accept`] of a thin drive.
-    #[cold]
-    pub(super) fn accept_thin(
-        &mut self,
-        nsid: NamespaceId,
-        op: Op,
-        request: u32,
-        processed: Nanos,
-    ) -> Result<Nanos, Status> {
-        let zone = opened_by(&op).and_then(|slba| self.zones.zone_of(slba));
-        let Some(zone) = zone.filter(|zone| self.flash.mapping().physical(*zone).is_none()) else {
-            return self.accept_backed(nsid, op, request, processed);
-        };
-        let is_short = self.flash.zones_left(zone) == 0;
-        self.zones.set_short_of_flash(is_short);
-        let accepted = self.accept_backed(nsid, op, request, processed);
-        self.zones.set_short_of_flash(false);
-        match accepted {
-            Err(Status::TOO_MANY_ACTIVE_ZONES) if is_short && self.zones.can_be_active(zone) => {
-                Err(Status::CAPACITY_EXCEEDED)
-            }
-            // Explicitly opened, with a descriptor extension, or with a random write
-            // area that has committed nothing yet.
-            Ok(start) if self.is_active(zone) => {
-                let (_, start) = self.map_zone(zone, start);
-                Ok(self.in_zone_order(zone, start))
-            }
-            other => other,
-        }
-    }
-
+impl Core {
     pub(crate) fn is_active(&self, zone: ZoneId) -> bool {
         let state = self.zones.state(zone);
         state == ZoneState::IMPLICITLY_OPENED
             || state == ZoneState::EXPLICITLY_OPENED
             || state == ZoneState::CLOSED
-    }
-
-    /// How many more zones can leave the state Empty before a zone is finished or
-    /// reset. It is that of the zones there are if there is flash for all.
-    #[must_use]
-    pub fn zones_left(&self) -> u32 {
-        let groups = self.flash.layout().groups().min(self.config.zones.count);
-        let mut empty = vec![0; groups as usize];
-        for zone in (0..self.config.zones.count).map(ZoneId) {
-            let is_empty = self.zones.state(zone) == ZoneState::EMPTY;
-            empty[(zone.0 % groups) as usize] += u32::from(is_empty);
-        }
-        if !self.config.allocation.thin {
-            return empty.iter().sum();
-        }
-        let backed = |group: u32| self.flash.zones_left(ZoneId(group));
-        let least = |(group, empty): (u32, u32)| empty.min(backed(group));
-        (0..).zip(empty).map(least).sum()
     }
 
     /// The first zone of a range for which there is no flash, if all are to get some.
@@ -98,5 +49,64 @@ impl Drive {
             *needed += u32::from(self.flash.mapping().physical(*zone).is_none());
             *needed > self.flash.zones_left(*zone)
         })
+    }
+}
+
+impl Drive {
+    /// [`Drive::accept`] of a thin drive.
+    #[cold]
+    pub(super) fn accept_thin(
+        &mut self,
+        nsid: NamespaceId,
+        op: Op,
+        request: u32,
+        processed: Nanos,
+    ) -> Result<Nanos, Status> {
+        let zone = opened_by(&op).and_then(|slba| self.core.zones.zone_of(slba));
+        let Some(zone) = zone.filter(|zone| self.core.flash.mapping().physical(*zone).is_none())
+        else {
+            return self.accept_backed(nsid, op, request, processed);
+        };
+        let is_short = self.core.flash.zones_left(zone) == 0;
+        self.core.zones.set_short_of_flash(is_short);
+        let accepted = self.accept_backed(nsid, op, request, processed);
+        self.core.zones.set_short_of_flash(false);
+        match accepted {
+            Err(Status::TOO_MANY_ACTIVE_ZONES)
+                if is_short && self.core.zones.can_be_active(zone) =>
+            {
+                Err(Status::CAPACITY_EXCEEDED)
+            }
+            // Explicitly opened, with a descriptor extension, or with a random write
+            // area that has committed nothing yet.
+            Ok(start) if self.core.is_active(zone) => {
+                let (_, start) = self.background.map_zone(&mut self.core, zone, start);
+                Ok(self.core.in_zone_order(zone, start))
+            }
+            other => other,
+        }
+    }
+
+    /// How many more zones can leave the state Empty before a zone is finished or
+    /// reset. It is that of the zones there are if there is flash for all.
+    #[must_use]
+    pub fn zones_left(&self) -> u32 {
+        let groups = self
+            .core
+            .flash
+            .layout()
+            .groups()
+            .min(self.core.config.zones.count);
+        let mut empty = vec![0; groups as usize];
+        for zone in (0..self.core.config.zones.count).map(ZoneId) {
+            let is_empty = self.core.zones.state(zone) == ZoneState::EMPTY;
+            empty[(zone.0 % groups) as usize] += u32::from(is_empty);
+        }
+        if !self.core.config.allocation.thin {
+            return empty.iter().sum();
+        }
+        let backed = |group: u32| self.core.flash.zones_left(ZoneId(group));
+        let least = |(group, empty): (u32, u32)| empty.min(backed(group));
+        (0..).zip(empty).map(least).sum()
     }
 }

@@ -452,7 +452,7 @@ impl FaultyDrive {
         let mut posted = Vec::new();
         while let Some(at) = self.next_event().filter(|at| *at <= to) {
             // A time that a plan names can have passed before the plan was there.
-            let at = at.max(self.drive.now);
+            let at = at.max(self.drive.now());
             // What is held for this instant came about before what happens at it.
             self.release(at, done);
             self.drive.advance(at, &mut posted);

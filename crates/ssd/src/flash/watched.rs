@@ -45,13 +45,13 @@ pub enum BlockEvent {
 impl Drive {
     /// Starts to keep what happens to blocks. There is no bound: this is for tests.
     pub fn watch_blocks(&mut self) {
-        self.flash.watched = Some(Vec::new());
+        self.core.flash.watched = Some(Vec::new());
     }
 
     /// What happened to blocks since this was asked last, in order.
     #[must_use]
     pub fn take_block_events(&mut self) -> Vec<BlockEvent> {
-        let watched = self.flash.watched.as_mut();
+        let watched = self.core.flash.watched.as_mut();
         watched.map(std::mem::take).unwrap_or_default()
     }
 }

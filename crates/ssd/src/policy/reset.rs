@@ -3,8 +3,9 @@
 use zonelab_device::Nanos;
 
 use super::PolicyError;
+use crate::background::Background;
 use crate::background::ResetState;
-use crate::drive::Drive;
+use crate::drive::Core;
 
 /// When how much of the flash of reset zones is erased, and whether the host waits
 /// for it.
@@ -201,13 +202,18 @@ pub struct ZoneToErase {
 /// asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct ResetView<'a> {
-    drive: &'a Drive,
+    background: &'a Background,
+    core: &'a Core,
     group: u32,
 }
 
 impl<'a> ResetView<'a> {
-    pub(crate) const fn new(drive: &'a Drive, group: u32) -> Self {
-        Self { drive, group }
+    pub(crate) const fn new(background: &'a Background, core: &'a Core, group: u32) -> Self {
+        Self {
+            background,
+            core,
+            group,
+        }
     }
 
     /// The group.
@@ -219,13 +225,13 @@ impl<'a> ResetView<'a> {
     /// The time.
     #[must_use]
     pub const fn now(&self) -> Nanos {
-        self.drive.now()
+        self.core.now
     }
 
     /// The state it is in.
     #[must_use]
     pub fn state(&self) -> ResetState {
-        let state = self.drive.reset_state(self.group);
+        let state = self.background.reset_state(self.group);
         state.unwrap_or(ResetState::Serving)
     }
 
@@ -233,39 +239,39 @@ impl<'a> ResetView<'a> {
     /// zones for which there are erased ones.
     #[must_use]
     pub fn free(&self) -> u32 {
-        self.drive.pool(self.group).0
+        self.core.pool(self.group).0
     }
 
     /// Physical zones that are to be erased (`Z_invalid`), counted likewise.
     #[must_use]
     pub fn invalid(&self) -> u32 {
-        self.drive.pool(self.group).1
+        self.core.pool(self.group).1
     }
 
     /// Physical zones that zones stand on (`Z_alloc`).
     #[must_use]
     pub fn allocated(&self) -> u32 {
-        let counts = self.drive.zone_counts(self.group);
+        let counts = self.background.zone_counts(self.core, self.group);
         counts.map_or(0, |counts| counts.allocated)
     }
 
     /// Commands that read or write zones of the group, accepted and not complete.
     #[must_use]
     pub fn pending(&self) -> u32 {
-        self.drive.pending_of_group(self.group)
+        self.background.pending_of_group(self.group)
     }
 
     /// Reads and writes of the host that the flash of the group works on. With a write
     /// buffer there can be some although no command is pending.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
-        self.drive.host_in_flight[self.group as usize]
+        self.core.host_in_flight[self.group as usize]
     }
 
     /// Finishes of the drive that fill a zone.
     #[must_use]
     pub fn fills(&self) -> u32 {
-        self.drive.fills_running()
+        self.background.fills_running()
     }
 
     /// Nothing of the host is under way: nothing pending, in flight or being filled.
@@ -278,46 +284,46 @@ impl<'a> ResetView<'a> {
     /// Whether erasing something would free a zone.
     #[must_use]
     pub fn has_victim(&self) -> bool {
-        self.drive.has_victim(self.group)
+        self.core.has_victim(self.group)
     }
 
     /// Zones, or lines of storage elements, whose erasure has been begun since the group
     /// is [`ResetState::Full`], without those that are reserved for zones.
     #[must_use]
     pub fn erased_whole(&self) -> u32 {
-        self.drive.begun_whole(self.group)
+        self.background.begun_whole(self.group)
     }
 
     /// Parts of a zone that are erased whole one after another: lines of storage
     /// elements; 1 where there are none.
     #[must_use]
     pub fn parts_of_zone(&self) -> u32 {
-        self.drive.parts_of_zone()
+        self.core.parts_of_zone()
     }
 
     /// Rows to be erased before one more zone is free, at most, if the zone that the
     /// profile's `reset.victim` names is next.
     #[must_use]
     pub fn rows_of_next(&self) -> u32 {
-        self.drive.rows_of_next(self.group)
+        self.background.rows_of_next(self.core, self.group)
     }
 
     /// How long the erasure of a row takes.
     #[must_use]
     pub fn row_ns(&self) -> Nanos {
-        self.drive.row_time()
+        self.core.row_time()
     }
 
     /// Dies (planes, if they work independently) of the group, ...
     #[must_use]
     pub fn units(&self) -> u32 {
-        self.drive.flash().layout().units_of_group(self.group).len() as u32
+        self.core.flash.layout().units_of_group(self.group).len() as u32
     }
 
     /// ... and those that have nothing to do.
     #[must_use]
     pub fn idle_units(&self) -> u32 {
-        let (flash, now) = (self.drive.flash(), self.drive.now());
+        let (flash, now) = (&self.core.flash, self.core.now);
         let units = flash.layout().units_of_group(self.group);
         let is_idle = |unit: &&u32| flash.media().is_idle(now, **unit);
         units.iter().filter(is_idle).count() as u32

@@ -1,5 +1,6 @@
 //! Where a drive tells its recorder what it does.
 
+use crate::background::Background;
 use zonelab_device::Command;
 use zonelab_device::Nanos;
 use zonelab_device::QueueId;
@@ -17,78 +18,16 @@ use super::ZoneRecord;
 use super::recorder::Recorder;
 use super::recorder::ZoneLog;
 use crate::conventional::Role;
-use crate::drive::Drive;
 use crate::drive::Owner;
+use crate::drive::{Core, Drive};
 
-impl Drive {
-    /// Starts to record; what was recorded before is dropped. On a drive that
-    /// has done nothing yet, the record covers its whole life.
-    pub fn record(&mut self, limits: &RecordLimits) {
-        self.record_at(limits, Times::default());
-    }
-
-    /// As [`Drive::record`], of what touches some ranges of time, ends included, and no counters
-    /// or zone changes: at most `limit` records of each kind.
-    pub fn record_times(&mut self, ranges: &[(Nanos, Nanos)], limit: usize) {
-        let times = Times::new(ranges);
-        let (from, to) = times.ends();
-        let limits = RecordLimits {
-            zone_changes: 0,
-            from,
-            until: to.saturating_add(Nanos(1)),
-            ..RecordLimits::everything(limit)
-        };
-        self.record_at(&limits, times);
-    }
-
-    fn record_at(&mut self, limits: &RecordLimits, times: Times) {
-        let records_activity = limits.activity > 0;
-        self.zones
-            .keep_journal(limits.zone_changes > 0 || records_activity);
-        self.zone_log = ZoneLog {
-            limit: limits.zone_changes,
-            history: ZoneHistory::default(),
-        };
-        let has_buffer = self.buffer.is_some();
-        let has_thresholds = self.erases_by_thresholds();
-        let recorder = || {
-            Box::new(Recorder::new(
-                limits,
-                times.clone(),
-                has_buffer,
-                has_thresholds,
-            ))
-        };
-        self.recorder = records_activity.then(recorder);
-        let ledger = self.flash.media_mut().ledger_mut();
-        if records_activity {
-            ledger.record_times(limits, times);
-            self.record_zone_counts();
-            self.record_buffer_fill();
-            self.record_reset_state();
-        } else {
-            let _ = ledger.take_spans();
-        }
-    }
-
-    /// What was recorded since [`Drive::record`], and stops recording.
-    #[must_use]
-    pub fn take_record(&mut self) -> Record {
-        self.zones.keep_journal(false);
+impl Core {
+    /// The write buffer holds so much.
+    pub(crate) fn record_buffered(&mut self, bytes: u64) {
         let now = self.now;
-        let mut record = self
-            .recorder
-            .take()
-            .map(|recorder| recorder.into_record(now))
-            .unwrap_or_default();
-        let ledger = self.flash.media_mut().ledger_mut();
-        if let Some(from) = ledger.log_mut().and_then(|log| log.dropped_from()) {
-            let earliest = record.complete_until.map_or(from, |until| until.min(from));
-            record.complete_until = Some(earliest);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.counts(now, Counter::BufferedBytes, bytes);
         }
-        record.spans = ledger.take_spans();
-        record.zones = core::mem::take(&mut self.zone_log).history;
-        record
     }
 
     /// Files the changes that zones have just made, which is whenever their
@@ -120,25 +59,6 @@ impl Drive {
         if let Some(recorder) = &mut self.recorder {
             recorder.counts(now, Counter::OpenZones, open);
             recorder.counts(now, Counter::ActiveZones, active);
-        }
-    }
-
-    /// The write buffer may hold more or less than before.
-    #[inline]
-    pub(crate) fn record_buffer_fill(&mut self) {
-        let (now, bytes) = (self.now, self.buffered_bytes());
-        if let Some(recorder) = &mut self.recorder {
-            recorder.counts(now, Counter::BufferedBytes, bytes);
-        }
-    }
-
-    /// Numbers of free and invalid zones, and the state of a drive that erases by thresholds.
-    pub(crate) fn record_pool(&mut self, (free, invalid): (u64, u64), state: u64) {
-        let (now, exists) = (self.now, self.erases_by_thresholds());
-        if let Some(recorder) = self.recorder.as_mut().filter(|_| exists) {
-            recorder.counts(now, Counter::FreeZones, free);
-            recorder.counts(now, Counter::InvalidZones, invalid);
-            recorder.counts(now, Counter::ResetState, state);
         }
     }
 
@@ -195,28 +115,6 @@ impl Drive {
         self.recorder
             .as_mut()
             .map_or(0, |recorder| recorder.begins(now, begin))
-    }
-
-    /// A task of the background operation `number` begins.
-    pub(crate) fn record_task(&mut self, task: u32, number: u64) {
-        if self.is_tracked() {
-            self.mark_task(task);
-        }
-        if let Some(recorder) = &mut self.recorder {
-            recorder.task_begins(task, number);
-            self.record_served(Owner::Task(task), Some(Served::Background(number)));
-        }
-    }
-
-    /// A task begins that does a part of what `other` was to do.
-    pub(crate) fn record_task_beside(&mut self, task: u32, other: u32) {
-        if self.is_tracked() {
-            self.mark_task(task);
-        }
-        let of = |recorder: &Recorder| Some(recorder.tasks.get(other as usize)?.as_ref()?.number);
-        if let Some(number) = self.recorder.as_deref().and_then(of) {
-            self.record_task(task, number);
-        }
     }
 
     /// A task has ended.
@@ -281,5 +179,114 @@ impl Drive {
         } else if recorder.complete_until.is_some() {
             log.close();
         }
+    }
+}
+
+impl Background {
+    /// Numbers of free and invalid zones, and the state of a drive that erases by thresholds.
+    pub(crate) fn record_pool(&mut self, core: &mut Core, (free, invalid): (u64, u64), state: u64) {
+        let (now, exists) = (core.now, self.erases_by_thresholds());
+        if let Some(recorder) = core.recorder.as_mut().filter(|_| exists) {
+            recorder.counts(now, Counter::FreeZones, free);
+            recorder.counts(now, Counter::InvalidZones, invalid);
+            recorder.counts(now, Counter::ResetState, state);
+        }
+    }
+
+    /// A task of the background operation `number` begins.
+    pub(crate) fn record_task(&mut self, core: &mut Core, task: u32, number: u64) {
+        if core.is_tracked() {
+            self.mark_task(core, task);
+        }
+        if let Some(recorder) = &mut core.recorder {
+            recorder.task_begins(task, number);
+            core.record_served(Owner::Task(task), Some(Served::Background(number)));
+        }
+    }
+
+    /// A task begins that does a part of what `other` was to do.
+    pub(crate) fn record_task_beside(&mut self, core: &mut Core, task: u32, other: u32) {
+        if core.is_tracked() {
+            self.mark_task(core, task);
+        }
+        let of = |recorder: &Recorder| Some(recorder.tasks.get(other as usize)?.as_ref()?.number);
+        if let Some(number) = core.recorder.as_deref().and_then(of) {
+            self.record_task(core, task, number);
+        }
+    }
+}
+
+impl Drive {
+    /// Starts to record; what was recorded before is dropped. On a drive that
+    /// has done nothing yet, the record covers its whole life.
+    pub fn record(&mut self, limits: &RecordLimits) {
+        self.record_at(limits, Times::default());
+    }
+
+    /// As [`Drive::record`], of what touches some ranges of time, ends included, and no counters
+    /// or zone changes: at most `limit` records of each kind.
+    pub fn record_times(&mut self, ranges: &[(Nanos, Nanos)], limit: usize) {
+        let times = Times::new(ranges);
+        let (from, to) = times.ends();
+        let limits = RecordLimits {
+            zone_changes: 0,
+            from,
+            until: to.saturating_add(Nanos(1)),
+            ..RecordLimits::everything(limit)
+        };
+        self.record_at(&limits, times);
+    }
+
+    fn record_at(&mut self, limits: &RecordLimits, times: Times) {
+        let records_activity = limits.activity > 0;
+        self.core
+            .zones
+            .keep_journal(limits.zone_changes > 0 || records_activity);
+        self.core.zone_log = ZoneLog {
+            limit: limits.zone_changes,
+            history: ZoneHistory::default(),
+        };
+        let has_buffer = self.buffer.is_some();
+        let has_thresholds = self.background.erases_by_thresholds();
+        let recorder = || {
+            Box::new(Recorder::new(
+                limits,
+                times.clone(),
+                has_buffer,
+                has_thresholds,
+            ))
+        };
+        self.core.recorder = records_activity.then(recorder);
+        let ledger = self.core.flash.media_mut().ledger_mut();
+        if records_activity {
+            ledger.record_times(limits, times);
+            self.core.record_zone_counts();
+            let bytes = self.buffered_bytes();
+            self.core.record_buffered(bytes);
+            self.background.record_reset_state(&mut self.core);
+        } else {
+            let _ = ledger.take_spans();
+        }
+    }
+
+    /// What was recorded since [`Drive::record`], and stops recording.
+    #[must_use]
+    pub fn take_record(&mut self) -> Record {
+        self.core.zones.keep_journal(false);
+        let now = self.core.now;
+        let mut record = self
+            .core
+            .recorder
+            .take()
+            .map(|recorder| recorder.into_record(now))
+            .unwrap_or_default();
+        let ledger = self.core.flash.media_mut().ledger_mut();
+        if let Some(from) = ledger.log_mut().and_then(|log| log.dropped_from()) {
+            let earliest = record.complete_until.map_or(from, |until| until.min(from));
+            record.complete_until = Some(earliest);
+        }
+        record.spans = ledger.take_spans();
+        record.zones = core::mem::take(&mut self.core.zone_log).history;
+        record
     }
 }

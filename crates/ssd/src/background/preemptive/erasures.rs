@@ -1,5 +1,6 @@
 //! Erasures by thresholds: rows in S1, zones in S2.
 
+use crate::background::Background;
 use std::ops::Range;
 
 use zonelab_device::Nanos;
@@ -10,79 +11,39 @@ use super::ResetState;
 use super::What;
 use super::ZoneErase;
 use crate::account::Cause;
-use crate::drive::Drive;
 use crate::drive::Owner;
+use crate::drive::{Core, Effect};
 use crate::policy::ResetEvent;
 use crate::policy::ResetStep;
 use crate::record::BackgroundKind;
 use crate::record::Begin;
 
-impl Drive {
-    /// Something that a group may have waited for is over.
-    #[cold]
-    pub(in crate::background) fn group_may_erase(&mut self, group: u32) {
-        match self.reset_state(group) {
-            Some(ResetState::Partial) => self.erase_row(group),
-            Some(ResetState::Full) => self.full_goes_on(group),
-            Some(ResetState::Serving) | None => {}
-        }
-    }
-
-    #[cold]
-    pub(in crate::background) fn all_groups_may_erase(&mut self) {
-        let groups = self.background.preemptive.as_ref();
-        for group in 0..groups.map_or(0, |of| of.groups()) {
-            self.group_may_erase(group);
-        }
-    }
-
+impl Background {
     /// S1: erases the next row, if it is time for one.
-    fn erase_row(&mut self, group: u32) {
+    fn erase_row(&mut self, core: &mut Core, group: u32) {
         if self.group_of_reset(group).is_none_or(|of| of.under_way > 0) {
             return;
         }
-        let whole = match self.ask_step(group) {
+        let whole = match self.ask_step(core, group) {
             ResetStep::Wait => return,
-            ResetStep::LookAt(at) => return self.look_once_at(group, at),
+            ResetStep::LookAt(at) => return self.look_once_at(core, group, at),
             ResetStep::Row => false,
             ResetStep::Zone => true,
         };
-        if let Some((physical, blocks)) = self.take_to_erase(group, whole) {
-            self.erase_blocks(group, physical, blocks, Cause::ResetErase);
+        if let Some((physical, blocks)) = self.take_to_erase(core, group, whole) {
+            self.erase_blocks(core, group, physical, blocks, Cause::ResetErase);
         }
     }
 
     /// Looks at a group at a time to come, unless one is looked at until then anyway.
-    fn look_once_at(&mut self, group: u32, at: Nanos) {
-        let now = self.now;
+    fn look_once_at(&mut self, core: &mut Core, group: u32, at: Nanos) {
+        let now = core.now;
         let Some(of) = self.reset_group(group) else {
             return;
         };
         if !of.look.is_some_and(|look| look > now && look <= at) {
             of.look = Some(at);
-            self.look_at(group, at);
-        }
-    }
-
-    /// S2: erases zones one at a time until enough are free, or it has erased as
-    /// many as it may; then it ends.
-    fn full_goes_on(&mut self, group: u32) {
-        while let Some((physical, blocks)) = self.next_reserved(group) {
-            if self.erase_reserved(group, physical, blocks) {
-                return;
-            }
-        }
-        let next = match self.ask_for_more(group) {
-            true => self.take_to_erase(group, true),
-            false => None,
-        };
-        if let Some((physical, blocks)) = next {
-            if let Some(of) = self.reset_group(group) {
-                of.begun_whole += 1;
-            }
-            self.erase_blocks(group, physical, blocks, Cause::WriteErase);
-        } else if self.reset_group(group).is_some_and(|of| of.under_way == 0) {
-            self.leave_full(group);
+            self.look_at(core, group, at);
         }
     }
 
@@ -90,53 +51,53 @@ impl Drive {
         self.reset_group(group)?.reserved.pop_front()
     }
 
-    fn leave_full(&mut self, group: u32) {
-        let Some(of) = self.reset_group(group) else {
-            return;
-        };
-        of.state = ResetState::Serving;
-        of.begun_whole = 0;
-        let held = std::mem::take(&mut of.held);
-        let held_fills = std::mem::take(&mut of.held_fills);
-        let now = self.now;
-        self.after(ResetEvent::Served, group, now);
-        for request in held {
-            self.step(request);
-        }
-        for fill in held_fills {
-            self.fill_on(fill, true);
-        }
-        self.group_may_erase(group);
-    }
-
     /// Erases what was taken of a zone that S2 has to erase, or of elements.
-    fn erase_blocks(&mut self, group: u32, physical: u32, blocks: Range<u32>, cause: Cause) {
-        let task = self.begin_zone_erase(group, physical, cause);
-        self.flash.mapping_mut().erasure_is_begun(group, physical);
-        let (now, token) = (self.now, Owner::Task(task).token());
-        let events = &mut self.events;
-        self.flash
+    fn erase_blocks(
+        &mut self,
+        core: &mut Core,
+        group: u32,
+        physical: u32,
+        blocks: Range<u32>,
+        cause: Cause,
+    ) {
+        let task = self.begin_zone_erase(core, group, physical, cause);
+        core.flash.mapping_mut().erasure_is_begun(group, physical);
+        let (now, token) = (core.now, Owner::Task(task).token());
+        let events = &mut core.events;
+        core.flash
             .erase(now, physical, blocks, cause, token, events);
     }
 
     /// Erases what a zone has been reserved. Returns whether anything was left of it.
-    fn erase_reserved(&mut self, group: u32, physical: u32, blocks: Range<u32>) -> bool {
+    fn erase_reserved(
+        &mut self,
+        core: &mut Core,
+        group: u32,
+        physical: u32,
+        blocks: Range<u32>,
+    ) -> bool {
         let cause = Cause::WriteErase;
-        if !self.flash.is_stale_in(physical, &blocks) {
+        if !core.flash.is_stale_in(physical, &blocks) {
             // Somebody else has erased it.
-            self.flash.erasure_ends(physical);
-            self.was_erased(group, physical);
+            core.flash.erasure_ends(physical);
+            self.was_erased(core, group, physical);
             return false;
         }
-        let task = self.begin_zone_erase(group, physical, cause);
-        let (now, token) = (self.now, Owner::Task(task).token());
-        let events = &mut self.events;
-        self.flash
+        let task = self.begin_zone_erase(core, group, physical, cause);
+        let (now, token) = (core.now, Owner::Task(task).token());
+        let events = &mut core.events;
+        core.flash
             .erase_places(now, physical, &blocks, token, events);
         true
     }
 
-    fn begin_zone_erase(&mut self, group: u32, physical: u32, cause: Cause) -> u32 {
+    fn begin_zone_erase(
+        &mut self,
+        core: &mut Core,
+        group: u32,
+        physical: u32,
+        cause: Cause,
+    ) -> u32 {
         if let Some(of) = self.reset_group(group) {
             of.under_way += 1;
         }
@@ -148,49 +109,108 @@ impl Drive {
             group,
             what: What::Erasure { physical },
         };
-        let task = self.background.tasks.insert(Task::Zone(task));
-        let number = self.record_background(&Begin {
+        let task = self.tasks.insert(Task::Zone(task));
+        let number = core.record_background(&Begin {
             kind,
             // No zone stands on it.
             zone: ZoneId(physical),
             physical,
             request: u32::MAX,
             is_waited_for: false,
-            start: self.now,
+            start: core.now,
         });
-        self.record_task(task, number);
+        self.record_task(core, task, number);
         task
+    }
+}
+
+impl Background {
+    /// Something that a group may have waited for is over.
+    #[cold]
+    pub(crate) fn group_may_erase(&mut self, core: &mut Core, group: u32) {
+        match self.reset_state(group) {
+            Some(ResetState::Partial) => self.erase_row(core, group),
+            Some(ResetState::Full) => self.full_goes_on(core, group),
+            Some(ResetState::Serving) | None => {}
+        }
+    }
+
+    #[cold]
+    pub(in crate::background) fn all_groups_may_erase(&mut self, core: &mut Core) {
+        let groups = self.preemptive.as_ref();
+        for group in 0..groups.map_or(0, |of| of.groups()) {
+            self.group_may_erase(core, group);
+        }
+    }
+
+    /// S2: erases zones one at a time until enough are free, or it has erased as
+    /// many as it may; then it ends.
+    fn full_goes_on(&mut self, core: &mut Core, group: u32) {
+        while let Some((physical, blocks)) = self.next_reserved(group) {
+            if self.erase_reserved(core, group, physical, blocks) {
+                return;
+            }
+        }
+        let next = match self.ask_for_more(core, group) {
+            true => self.take_to_erase(core, group, true),
+            false => None,
+        };
+        if let Some((physical, blocks)) = next {
+            if let Some(of) = self.reset_group(group) {
+                of.begun_whole += 1;
+            }
+            self.erase_blocks(core, group, physical, blocks, Cause::WriteErase);
+        } else if self.reset_group(group).is_some_and(|of| of.under_way == 0) {
+            self.leave_full(core, group);
+        }
+    }
+
+    fn leave_full(&mut self, core: &mut Core, group: u32) {
+        let Some(of) = self.reset_group(group) else {
+            return;
+        };
+        of.state = ResetState::Serving;
+        of.begun_whole = 0;
+        let held = std::mem::take(&mut of.held);
+        let held_fills = std::mem::take(&mut of.held_fills);
+        let now = core.now;
+        self.after(core, ResetEvent::Served, group, now);
+        core.effects.push(Effect::Served {
+            group,
+            requests: held,
+            fills: held_fills,
+        });
     }
 
     /// The time for a look at a group has come.
-    pub(in crate::background) fn zone_erase_wakes(&mut self, task: u32) {
-        let now = self.now;
+    pub(in crate::background) fn zone_erase_wakes(&mut self, core: &mut Core, task: u32) {
+        let now = core.now;
         if let Some(Task::Zone(ZoneErase {
             group,
             what: What::Look(at),
-        })) = self.background.tasks.get_mut(task)
+        })) = self.tasks.get_mut(task)
             && now >= *at
         {
             let group = *group;
-            self.background.tasks.remove(task);
-            self.group_may_erase(group);
+            self.tasks.remove(task);
+            self.group_may_erase(core, group);
         }
     }
 
     /// An erasure is over.
-    pub(in crate::background) fn zone_erase_done(&mut self, task: u32) {
-        let Task::Zone(ZoneErase { group, what }) = self.background.tasks.remove(task) else {
+    pub(in crate::background) fn zone_erase_done(&mut self, core: &mut Core, task: u32) {
+        let Task::Zone(ZoneErase { group, what }) = self.tasks.remove(task) else {
             return;
         };
         let What::Erasure { physical } = what else {
             return;
         };
-        self.record_task_end(task);
+        core.record_task_end(task);
         if let Some(of) = self.reset_group(group) {
             of.under_way -= 1;
         }
-        self.flash.erasure_ends(physical);
-        self.was_erased(group, physical);
-        self.group_may_erase(group);
+        core.flash.erasure_ends(physical);
+        self.was_erased(core, group, physical);
+        self.group_may_erase(core, group);
     }
 }

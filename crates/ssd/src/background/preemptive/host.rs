@@ -1,6 +1,7 @@
 //! What the host does, as erasure by thresholds sees it: commands that are pending, that are
 //! held back, and zones that need flash.
 
+use crate::background::Background;
 use std::ops::RangeInclusive;
 
 use zonelab_device::Lba;
@@ -11,63 +12,18 @@ use zonelab_nvme::zns::ZoneSendAction;
 
 use super::ResetState;
 use crate::config::PlaneMode;
-use crate::drive::Drive;
-use crate::drive::Stage;
+use crate::drive::{Core, Stage};
 use crate::policy::ResetEvent;
 
-impl Drive {
-    /// The flash of a zone that is written at `at` and has none: a physical zone
-    /// that it is given now.
-    #[cold]
-    pub(crate) fn allocate_by_thresholds(&mut self, zone: ZoneId, at: Nanos) -> u32 {
-        let group = self.flash.layout().group_of(zone.0);
-        self.after(ResetEvent::BeforeAllocation, group, at);
-        if !self.flash.mapping().is_without_free(group) {
-            self.choose_flash(zone);
-        } else if let Some(physical) = self.victim(group) {
-            self.flash.mapping_mut().prefer(physical);
-        }
-        let physical = self.flash.map(zone);
-        if self.flash.stale_blocks(physical) > 0 {
-            self.reserve(physical, at);
-        }
-        self.after(ResetEvent::Allocated, group, at);
-        physical
-    }
-
+impl Core {
     /// How long the erasure of a row takes.
     pub(crate) fn row_time(&self) -> Nanos {
-        let config = self.config();
+        let config = &self.config;
         let erasures = match config.media.planes {
             PlaneMode::Single => config.geometry.planes,
             PlaneMode::Independent | PlaneMode::MultiPlane => 1,
         };
         Nanos(config.media.erase_ns.0.saturating_mul(u64::from(erasures)))
-    }
-
-    /// A command of a host was accepted, and is through the front end at `at`.
-    #[cold]
-    pub(crate) fn host_begins(&mut self, op: Op, at: Nanos) {
-        for group in self.groups_of(op) {
-            if let Some(of) = self.reset_group(group) {
-                of.pending += 1;
-            }
-            self.after(ResetEvent::CommandBegins, group, at);
-        }
-    }
-
-    /// A command that was accepted is complete.
-    #[cold]
-    pub(crate) fn host_ends(&mut self, op: Op) {
-        let now = self.now;
-        for group in self.groups_of(op) {
-            if let Some(of) = self.reset_group(group) {
-                debug_assert!(of.pending > 0, "a command ends once");
-                of.pending -= 1;
-            }
-            self.after(ResetEvent::CommandEnds, group, now);
-            self.group_may_erase(group);
-        }
     }
 
     /// The groups whose zones an accepted command reads or writes.
@@ -101,18 +57,55 @@ impl Drive {
             _ => None,
         }
     }
+}
+
+impl Background {
+    /// The flash of a zone that is written at `at` and has none: a physical zone
+    /// that it is given now.
+    #[cold]
+    pub(crate) fn allocate_by_thresholds(
+        &mut self,
+        core: &mut Core,
+        zone: ZoneId,
+        at: Nanos,
+    ) -> u32 {
+        let group = core.flash.layout().group_of(zone.0);
+        self.after(core, ResetEvent::BeforeAllocation, group, at);
+        if !core.flash.mapping().is_without_free(group) {
+            core.choose_flash(zone);
+        } else if let Some(physical) = self.victim(core, group) {
+            core.flash.mapping_mut().prefer(physical);
+        }
+        let physical = core.flash.map(zone);
+        if core.flash.stale_blocks(physical) > 0 {
+            self.reserve(core, physical, at);
+        }
+        self.after(core, ResetEvent::Allocated, group, at);
+        physical
+    }
+
+    /// A command of a host was accepted, and is through the front end at `at`.
+    #[cold]
+    pub(crate) fn host_begins(&mut self, core: &mut Core, op: Op, at: Nanos) {
+        for group in core.groups_of(op) {
+            if let Some(of) = self.reset_group(group) {
+                of.pending += 1;
+            }
+            self.after(core, ResetEvent::CommandBegins, group, at);
+        }
+    }
 
     /// Whether S2 holds back a request whose event is due. It is stepped again
     /// when S2 ends.
     #[cold]
-    pub(crate) fn is_held(&mut self, index: u32) -> bool {
-        let request = self.requests.at(index);
+    pub(crate) fn is_held(&mut self, core: &mut Core, index: u32) -> bool {
+        let request = core.requests.at(index);
         if request.stage != Stage::Admission {
             return false;
         }
         let op = request.op;
         let in_s2 = |group: &u32| self.reset_state(*group) == Some(ResetState::Full);
-        let Some(group) = self.groups_of(op).find(in_s2) else {
+        let Some(group) = core.groups_of(op).find(in_s2) else {
             return false;
         };
         if let Some(of) = self.reset_group(group) {
@@ -122,8 +115,13 @@ impl Drive {
     }
 
     /// Whether S2 holds back a fill of a physical zone. It goes on when S2 ends.
-    pub(in crate::background) fn is_fill_held(&mut self, task: u32, physical: u32) -> bool {
-        let group = self.flash.layout().group_of(physical);
+    pub(in crate::background) fn is_fill_held(
+        &mut self,
+        core: &mut Core,
+        task: u32,
+        physical: u32,
+    ) -> bool {
+        let group = core.flash.layout().group_of(physical);
         match self.reset_group(group) {
             Some(of) if of.state == ResetState::Full => {
                 of.held_fills.push_back(task);
@@ -135,9 +133,25 @@ impl Drive {
 
     /// A fill ends before it went on.
     pub(in crate::background) fn forget_fill(&mut self, task: u32) {
-        let groups = self.background.preemptive.iter_mut();
+        let groups = self.preemptive.iter_mut();
         for of in groups.flat_map(|of| &mut of.groups) {
             of.held_fills.retain(|other| *other != task);
+        }
+    }
+}
+
+impl Background {
+    /// A command that was accepted is complete.
+    #[cold]
+    pub(crate) fn host_ends(&mut self, core: &mut Core, op: Op) {
+        let now = core.now;
+        for group in core.groups_of(op) {
+            if let Some(of) = self.reset_group(group) {
+                debug_assert!(of.pending > 0, "a command ends once");
+                of.pending -= 1;
+            }
+            self.after(core, ResetEvent::CommandEnds, group, now);
+            self.group_may_erase(core, group);
         }
     }
 }

@@ -5,8 +5,9 @@
 //! serves the host and erases what zones were reserved, nothing else.
 
 use super::ThresholdPolicy;
+use crate::background::Background;
 use crate::background::ResetState;
-use crate::drive::Drive;
+use crate::drive::Core;
 use crate::policy::{PolicyError, ResetEvent, ResetPolicy, ResetStep, ResetView, ZoneToErase};
 
 /// Who decides.
@@ -52,16 +53,16 @@ macro_rules! ask {
     };
 }
 
-impl Drive {
+impl Background {
     /// Whether somebody else decides.
     pub(super) fn has_own_rules(&self) -> bool {
-        let rules = self.background.preemptive.as_ref().map(|of| &of.rules);
+        let rules = self.preemptive.as_ref().map(|of| &of.rules);
         matches!(rules, Some(Rules::Own(_)))
     }
 
     /// The policy of somebody else, if one decides.
     pub(crate) fn own_reset_policy(&self) -> Option<&dyn ResetPolicy> {
-        match &self.background.preemptive.as_ref()?.rules {
+        match &self.preemptive.as_ref()?.rules {
             Rules::Own(policy) => Some(&**policy),
             Rules::Thresholds(_) | Rules::Nobody => None,
         }
@@ -70,14 +71,15 @@ impl Drive {
     /// Lets somebody else decide from now on.
     pub(crate) fn install_reset_policy(
         &mut self,
+        core: &mut Core,
         policy: Box<dyn ResetPolicy>,
     ) -> Result<(), PolicyError> {
         let name = policy.name().to_owned();
-        let Some(preemptive) = self.background.preemptive.as_mut() else {
+        let Some(preemptive) = self.preemptive.as_mut() else {
             return Err(PolicyError::NothingToDecide {
                 policy: name,
                 key: "reset.erase_at",
-                value: super::erase_at(self.config().reset.erase).to_owned(),
+                value: super::erase_at(core.config.reset.erase).to_owned(),
                 valid: "thresholds",
             });
         };
@@ -88,7 +90,7 @@ impl Drive {
         }
         preemptive.events = policy.events();
         preemptive.rules = Rules::Own(policy);
-        self.resume_thresholds(self.now);
+        self.resume_thresholds(core, core.now);
         Ok(())
     }
 
@@ -96,15 +98,18 @@ impl Drive {
     /// answer if there is none.
     fn ask<T: Copy>(
         &mut self,
+        core: &mut Core,
+        group: u32,
         nobody: T,
-        question: impl FnOnce(&mut Rules, &Self) -> Result<T, PolicyError>,
+        question: impl FnOnce(&mut Rules, &ResetView<'_>) -> Result<T, PolicyError>,
         check: impl FnOnce(T) -> Result<(), Wrong>,
     ) -> T {
-        let Some(of) = self.background.preemptive.as_mut() else {
+        let Some(of) = self.preemptive.as_mut() else {
             return nobody;
         };
         let mut rules = core::mem::replace(&mut of.rules, Rules::Nobody);
-        let answer = question(&mut rules, self).and_then(|answer| match check(answer) {
+        let view = ResetView::new(self, core, group);
+        let answer = question(&mut rules, &view).and_then(|answer| match check(answer) {
             Ok(()) => Ok(answer),
             Err((question, answer, valid)) => Err(PolicyError::Answer {
                 policy: rules.name(),
@@ -115,26 +120,30 @@ impl Drive {
         });
         match answer {
             Ok(answer) => {
-                if let Some(of) = self.background.preemptive.as_mut() {
+                if let Some(of) = self.preemptive.as_mut() {
                     of.rules = rules;
                 }
                 answer
             }
             Err(error) => {
-                self.policy_failed(error);
+                core.policy_failed(error);
                 nobody
             }
         }
     }
 
     /// The state of a group after something happened; `None`: as before.
-    pub(super) fn ask_state(&mut self, event: ResetEvent, group: u32) -> Option<ResetState> {
+    pub(super) fn ask_state(
+        &mut self,
+        core: &mut Core,
+        event: ResetEvent,
+        group: u32,
+    ) -> Option<ResetState> {
         self.ask(
+            core,
+            group,
             None,
-            |rules, drive| {
-                let view = ResetView::new(drive, group);
-                ask!(rules, None, policy => policy.state_after(event, &view).map(Some))
-            },
+            |rules, view| ask!(rules, None, policy => policy.state_after(event, view).map(Some)),
             |state| match (event, state) {
                 (ResetEvent::Served, Some(ResetState::Full)) => Err((
                     "the state after Served",
@@ -147,14 +156,13 @@ impl Drive {
     }
 
     /// What a group in S1 does now.
-    pub(super) fn ask_step(&mut self, group: u32) -> ResetStep {
-        let now = self.now;
+    pub(super) fn ask_step(&mut self, core: &mut Core, group: u32) -> ResetStep {
+        let now = core.now;
         self.ask(
+            core,
+            group,
             ResetStep::Wait,
-            |rules, drive| {
-                let view = ResetView::new(drive, group);
-                ask!(rules, ResetStep::Wait, policy => policy.step(&view))
-            },
+            |rules, view| ask!(rules, ResetStep::Wait, policy => policy.step(view)),
             |step| match step {
                 ResetStep::LookAt(at) if at <= now => Err((
                     "the step of a group",
@@ -167,26 +175,29 @@ impl Drive {
     }
 
     /// Whether a group in S2 erases one zone more.
-    pub(super) fn ask_for_more(&mut self, group: u32) -> bool {
+    pub(super) fn ask_for_more(&mut self, core: &mut Core, group: u32) -> bool {
         self.ask(
+            core,
+            group,
             false,
-            |rules, drive| {
-                let view = ResetView::new(drive, group);
-                ask!(rules, false, policy => policy.erases_more(&view))
-            },
+            |rules, view| ask!(rules, false, policy => policy.erases_more(view)),
             |_| Ok(()),
         )
     }
 
     /// Which of some zones is erased next; `None`: there are none.
-    pub(super) fn ask_victim(&mut self, group: u32, candidates: &[ZoneToErase]) -> Option<u32> {
+    pub(super) fn ask_victim(
+        &mut self,
+        core: &mut Core,
+        group: u32,
+        candidates: &[ZoneToErase],
+    ) -> Option<u32> {
         let oldest = candidates.first()?;
         let chosen = self.ask(
+            core,
+            group,
             0,
-            |rules, drive| {
-                let view = ResetView::new(drive, group);
-                ask!(rules, 0, policy => policy.victim(&view, candidates))
-            },
+            |rules, view| ask!(rules, 0, policy => policy.victim(view, candidates)),
             |chosen| match chosen < candidates.len() {
                 true => Ok(()),
                 false => Err((

@@ -1,0 +1,81 @@
+//! What components tell each other through the drive.
+
+use std::collections::VecDeque;
+
+use super::Drive;
+
+/// What a component has done that others have to hear of. It says so, and the drive tells them
+/// as soon as the component has returned.
+#[derive(Clone, Debug)]
+pub(crate) enum Effect {
+    /// One of the things that a request waits for is done.
+    PartDone(u32),
+    /// A fill has ended, for which this request waits.
+    FillEnded(u32),
+    /// Programs that ran when the drain was held have ended.
+    DrainIsQuiet,
+    /// A group of zones serves the host again: what was held back meanwhile goes on, in order.
+    Served {
+        /// The group.
+        group: u32,
+        /// Requests whose events were due.
+        requests: VecDeque<u32>,
+        /// Fills.
+        fills: VecDeque<u32>,
+    },
+}
+
+/// Effects that nobody has been told of yet, in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Effects {
+    queue: VecDeque<Effect>,
+}
+
+impl Effects {
+    /// Adds one behind the others.
+    #[inline]
+    pub(crate) fn push(&mut self, effect: Effect) {
+        self.queue.push_back(effect);
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+}
+
+impl Drive {
+    /// Tells of all effects, and of those that follow from them.
+    #[inline]
+    pub(crate) fn settle(&mut self) {
+        if !self.core.effects.is_empty() {
+            self.settle_effects();
+        }
+    }
+
+    fn settle_effects(&mut self) {
+        while let Some(effect) = self.core.effects.queue.pop_front() {
+            match effect {
+                Effect::PartDone(request) => self.part_done(request),
+                Effect::FillEnded(request) => {
+                    self.part_done(request);
+                    self.background.fill_has_ended(&mut self.core);
+                }
+                Effect::DrainIsQuiet => self.drain_is_quiet(),
+                Effect::Served {
+                    group,
+                    requests,
+                    fills,
+                } => {
+                    for request in requests {
+                        self.step(request);
+                    }
+                    for fill in fills {
+                        self.fill_on(fill, true);
+                    }
+                    self.background.group_may_erase(&mut self.core, group);
+                }
+            }
+        }
+    }
+}
