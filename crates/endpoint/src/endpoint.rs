@@ -9,6 +9,7 @@ use zonelab_driver::pcie::memory::Window;
 use zonelab_driver::pcie::{
     DmaError, DmaMemory, DmaRegion, Function, HostMemory, Interrupt, ModelledFunction, Registers,
 };
+use zonelab_ssd::DriveModel;
 use zonelab_ssd::faults::FaultyDrive;
 use zonelab_target::controller::{SettingsError, Subsystem, SubsystemSettings, TransportLimits};
 
@@ -139,7 +140,7 @@ impl Endpoint {
             },
             io_queues: settings.io_queues,
             max_transfer_bytes: settings.max_transfer_bytes,
-            model_number: drive.info().model.chars().take(40).collect(),
+            model_number: drive.drive().info().model.chars().take(40).collect(),
             ..SubsystemSettings::new("nqn.2025-01.io.zonelab:endpoint")
         };
         let subsystem = Subsystem::new(drive, of_subsystem)?;

@@ -5,7 +5,7 @@ use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_oracle::blocks::Blocks;
 use zonelab_oracle::served::Served;
 use zonelab_ssd::faults::{Fault, FaultPlan, FaultyDrive};
-use zonelab_ssd::{Drive, profile};
+use zonelab_ssd::{Drive, DriveModel, profile};
 
 use crate::draw::Draw;
 use crate::text;

@@ -3,8 +3,8 @@
 use zonelab_config::{Errors, Override};
 use zonelab_device::{Command, Lba, Nanos, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::zns::{ReportFilter, ZoneSendAction, ZoneState};
-use zonelab_ssd::Drive;
 use zonelab_ssd::profile::{Profile, builtin_names, builtin_text, describe, to_toml};
+use zonelab_ssd::{Drive, DriveModel};
 
 use crate::draw::Draw;
 use crate::text;

@@ -2,7 +2,7 @@
 
 use zonelab_device::{Buf, Command, Lba, Nanos, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::zns::ZoneSendAction;
-use zonelab_ssd::{Drive, snapshot};
+use zonelab_ssd::{Drive, DriveModel, snapshot};
 
 use crate::draw::Draw;
 use crate::drive::draw_config;

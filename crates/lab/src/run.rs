@@ -37,7 +37,7 @@ use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::faults::FaultPlan;
 use zonelab_ssd::profile::Profile;
 use zonelab_ssd::record::RecordLimits;
-use zonelab_ssd::{Control, Drive};
+use zonelab_ssd::{Control, Drive, DriveModel};
 
 use crate::conditions::Conditions;
 use crate::device::over_ftl::{OverFtl, seen_through};

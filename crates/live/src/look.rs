@@ -163,7 +163,7 @@ fn numbers(present: &Present<'_, Served>) -> (Snapshot, Layout) {
 }
 
 fn namespaces(subsystem: &Served, config: &DriveConfig) -> Vec<Namespace> {
-    let infos = subsystem.drive().info().namespaces.iter();
+    let infos = subsystem.drive().drive().info().namespaces.iter();
     let tallies = subsystem.activity().tallies();
     // Hosts of a layer have one namespace, whichever of the drive's is below.
     let below = subsystem.layer().map(|layer| layer.nsid().0);

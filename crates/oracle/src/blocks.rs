@@ -26,8 +26,8 @@ use std::ops::Range;
 
 use zonelab_device::ZoneId;
 use zonelab_nvme::zns::ZoneState;
-use zonelab_ssd::Drive;
 use zonelab_ssd::flash::BlockEvent;
+use zonelab_ssd::{Drive, DriveModel};
 
 use crate::owners::{Owners, Seen, blocks_touched};
 

@@ -19,8 +19,8 @@ use zonelab_device::{
 use zonelab_host::Rng;
 use zonelab_host::block::{BlockLayer, MergeCount};
 use zonelab_host::scheduler::{Scheduler, SchedulerSpec, SettingError};
-use zonelab_ssd::Drive;
 use zonelab_ssd::faults::FaultyDrive;
+use zonelab_ssd::{Drive, DriveModel};
 
 use crate::costs::{BlockCosts, HostCosts};
 
@@ -96,7 +96,7 @@ impl Emulated {
     #[must_use]
     pub fn new(drive: impl Into<FaultyDrive>) -> Self {
         let drive = drive.into();
-        let info = Rc::new(drive.info().clone());
+        let info = Rc::new(drive.drive().info().clone());
         let shared = Shared {
             drive,
             block: None,

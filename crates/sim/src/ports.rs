@@ -15,8 +15,8 @@ use zonelab_device::{
     Buf, Command, Completion, Device, DeviceInfo, DeviceQueue, Monotonic, Nanos, QueueId,
     QueuePair, RejectReason, Rejected, Tag,
 };
-use zonelab_ssd::Drive;
 use zonelab_ssd::faults::FaultyDrive;
+use zonelab_ssd::{Drive, DriveModel};
 
 /// An emulated drive in real time, for several threads.
 #[derive(Clone)]
@@ -78,7 +78,7 @@ impl SharedDrive {
     pub fn new(drive: impl Into<FaultyDrive>, clock: Monotonic) -> Self {
         let drive = drive.into();
         Self {
-            info: Arc::new(drive.info().clone()),
+            info: Arc::new(drive.drive().info().clone()),
             inner: Arc::new(Mutex::new(Inner {
                 drive,
                 lanes: Vec::new(),

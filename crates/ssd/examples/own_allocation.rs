@@ -12,7 +12,7 @@ use zonelab_device::{Command, Lba, Op, QueueId, Tag};
 use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_ssd::config::{EraseExtent, EraseWhen, MappingConfig};
 use zonelab_ssd::policy::{AllocationPolicy, PolicyError, ZoneRequest};
-use zonelab_ssd::{Drive, profile};
+use zonelab_ssd::{Drive, DriveModel, profile};
 
 /// Gives zones the physical zone that became free last.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use zonelab_ssd::policy::{
     PolicyError, ResetEvent, ResetEvents, ResetPolicy, ResetStep, ResetView,
 };
 use zonelab_ssd::profile::Profile;
-use zonelab_ssd::{Control, Drive, ResetState};
+use zonelab_ssd::{Control, Drive, DriveModel, ResetState};
 
 /// Erases whole zones, after the host has been quiet for some time.
 #[derive(Debug)]

@@ -16,9 +16,11 @@
 //! are erased by later writes there is no task at all: see [`crate::flash`].
 
 mod bookkeeping;
+mod drive;
 mod erasures;
 mod fill;
 mod freeing;
+mod invariants;
 mod preemptive;
 mod tasks;
 
@@ -31,7 +33,7 @@ use crate::drive::{Core, Drive};
 use crate::event::Event;
 use crate::slab::Slab;
 use bookkeeping::MetadataUpdate;
-use fill::{Fill, FillWait};
+use fill::Fill;
 pub use freeing::Freed;
 use freeing::Freeing;
 use preemptive::{Preemptive, ZoneErase};
@@ -200,53 +202,5 @@ impl Drive {
     #[must_use]
     pub fn freed(&self) -> Freed {
         self.background.freeing.freed()
-    }
-
-    /// A wake-up is due.
-    pub(crate) fn task_wakes(&mut self, wakeup: u32) {
-        if let Some(task) = self.background.tasks.woken(wakeup) {
-            self.task_goes_on(task);
-        }
-    }
-
-    /// A task may have gone on for another reason since it asked to be woken, so what it
-    /// waits for is asked again.
-    fn task_goes_on(&mut self, task: u32) {
-        let now = self.core.now;
-        match self.background.tasks.get_mut(task) {
-            Some(Task::Fill(fill)) => match fill.wait {
-                FillWait::Until(at) if now >= at => self.fill_on(task, true),
-                FillWait::Idle(at) if now >= at => {
-                    self.background.yielding.retain(|&other| other != task);
-                    self.fill_on(task, false);
-                }
-                FillWait::Drain => self.fill_on(task, true),
-                _ => {}
-            },
-            Some(Task::Metadata(_)) => self.bookkeeping_on(task),
-            Some(Task::Zone(_)) => self.background.zone_erase_wakes(&mut self.core, task),
-            Some(Task::EraseAll(_) | Task::Step(_)) => {
-                self.background.erasure_goes_on(&mut self.core, task)
-            }
-            None => {}
-        }
-    }
-
-    /// The flash operations of a task are done.
-    pub(crate) fn task_group_done(&mut self, task: u32) {
-        match self.background.tasks.get_mut(task) {
-            Some(Task::Fill(_)) => self.fill_group_done(task),
-            Some(Task::EraseAll(_)) => self.background.end_erase_all(&mut self.core, task),
-            Some(Task::Zone(_)) => self.background.zone_erase_done(&mut self.core, task),
-            Some(Task::Step(step)) => {
-                if step.next_block == u32::MAX {
-                    self.background.end_step(&mut self.core, task);
-                } else {
-                    self.background.step_on(&mut self.core, task, true);
-                }
-            }
-            Some(Task::Metadata(_)) => unreachable!("bookkeeping needs no flash"),
-            None => unreachable!("a task lives until its flash operations are done"),
-        }
     }
 }

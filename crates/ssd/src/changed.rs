@@ -110,7 +110,7 @@ impl Drive {
     #[must_use]
     pub fn changed_zones(&self, nsid: NamespaceId) -> Option<ChangedZoneList> {
         let list = self.core.changed.list(nsid)?;
-        Some(list.page(self.config().zones.size_lbas))
+        Some(list.page(self.core.config.zones.size_lbas))
     }
 
     /// The same, and forgets it: what a host that reads the page without

@@ -14,7 +14,7 @@ use zonelab_device::{Buf, Lba, NamespaceId, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
 
 use crate::contents::{NotWritten, Unreadable};
-use crate::drive::{Drive, Stage};
+use crate::drive::{Acceptance, Core, Drive, Stage};
 use crate::ranges::{self, LbaRange};
 use crate::zones::Extent;
 
@@ -96,6 +96,31 @@ impl Copies {
         self.waiting.iter().any(is_of)
     }
 
+    /// Lets a fill wait behind the copies of its zone. Returns whether it does.
+    #[cold]
+    pub(crate) fn hold_fill(&mut self, task: u32, (zone, generation): (ZoneId, u32)) -> bool {
+        let holds = self.holds(zone, generation);
+        let waiting = Waiting {
+            zone,
+            generation,
+            whose: Whose::Fill(task),
+            is_ready: true,
+        };
+        if holds && !self.waiting.contains(&waiting) {
+            self.waiting.push(waiting);
+        }
+        holds
+    }
+
+    /// A request waits for nothing but its turn any more. Returns its zone, and the generation
+    /// of that, if it waited.
+    fn is_ready(&mut self, request: u32) -> Option<(ZoneId, u32)> {
+        let whose = Whose::Request(request);
+        let waiting = self.waiting.iter_mut().find(|of| of.whose == whose)?;
+        waiting.is_ready = true;
+        Some((waiting.zone, waiting.generation))
+    }
+
     /// Takes the next of what a zone accepted in this generation, if it is ready.
     fn take_next(&mut self, zone: ZoneId, generation: u32) -> Option<Whose> {
         let is_of = |waiting: &Waiting| waiting.zone == zone && waiting.generation == generation;
@@ -108,27 +133,7 @@ impl Copies {
     }
 }
 
-impl Drive {
-    /// Calls `f` with each source of a copy that was accepted, as blocks of the
-    /// drive, and adds up what it returns.
-    fn for_each_source(
-        &mut self,
-        index: u32,
-        mut f: impl FnMut(&mut Self, Lba, u32) -> u32,
-    ) -> u32 {
-        let request = self.core.requests.at(index);
-        let (nsid, op, data) = (request.nsid, request.op, request.data.take());
-        let first_lba = self.core.first_lba(nsid);
-        let mut sum = 0;
-        if let (Op::Copy { ranges, .. }, Some(data)) = (op, &data) {
-            for LbaRange { slba, nlb } in ranges::of_copy(data, ranges).into_iter().flatten() {
-                sum += f(self, Lba(first_lba + slba), nlb);
-            }
-        }
-        self.core.requests.at(index).data = data;
-        sum
-    }
-
+impl Acceptance<'_> {
     /// Checks a copy, and gives its blocks their place and data. Returns when
     /// its flash work starts.
     #[cold]
@@ -139,7 +144,7 @@ impl Drive {
         request: u32,
         processed: Nanos,
     ) -> Result<Nanos, Status> {
-        let limits = self.config().copy.ok_or(Status::INVALID_OPCODE)?;
+        let limits = self.core.config.copy.ok_or(Status::INVALID_OPCODE)?;
         if ranges > limits.max_ranges {
             return Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED);
         }
@@ -168,7 +173,7 @@ impl Drive {
         ranges: u16,
         data: Option<&Buf>,
     ) -> Result<(Extent, u32), Status> {
-        let limits = self.config().copy.ok_or(Status::INVALID_OPCODE)?;
+        let limits = self.core.config.copy.ok_or(Status::INVALID_OPCODE)?;
         let sources = data.and_then(|data| ranges::of_copy(data, ranges));
         let sources = sources
             .filter(|_| ranges > 0)
@@ -206,7 +211,7 @@ impl Drive {
         zone: ZoneId,
         offset_lbas: u64,
     ) -> Result<(), Status> {
-        let lba_bytes = u64::from(self.config().lba_bytes);
+        let lba_bytes = u64::from(self.core.config.lba_bytes);
         let mut bytes = core::mem::take(&mut self.copies.bytes);
         bytes.clear();
         let mut copied = Ok(());
@@ -228,35 +233,50 @@ impl Drive {
         self.copies.bytes = bytes;
         copied
     }
+}
 
+impl Core {
+    /// The sources of a copy that was accepted, as blocks of the drive.
+    fn sources_of(&mut self, index: u32) -> Vec<(Lba, u32)> {
+        let request = self.requests.at(index);
+        let (nsid, op) = (request.nsid, request.op);
+        let data = request.data.take();
+        let first_lba = self.first_lba(nsid);
+        let mut sources = Vec::new();
+        if let (Op::Copy { ranges, .. }, Some(data)) = (op, &data) {
+            let ranges = ranges::of_copy(data, ranges).into_iter().flatten();
+            sources.extend(ranges.map(|LbaRange { slba, nlb }| (Lba(first_lba + slba), nlb)));
+        }
+        self.requests.at(index).data = data;
+        sources
+    }
+}
+
+impl Drive {
     /// The front end lets a copy through: its sources are read.
     pub(crate) fn start_copy(&mut self, index: u32) {
         self.core.requests.at(index).stage = Stage::Sources;
-        let groups = self.for_each_source(index, |drive, slba, nlb| {
-            drive.read_blocks(index, slba, nlb)
-        });
+        let sources = self.core.sources_of(index);
+        let mut groups = 0;
+        for &(slba, nlb) in &sources {
+            groups += self.back_end().read_blocks(index, slba, nlb);
+        }
         self.core.requests.at(index).pending = groups;
         if groups == 0 {
-            return self.sources_are_read(index);
+            self.core.requests.at(index).stage = Stage::Flash;
+            return self.write_behind_copies(index);
         }
-        self.for_each_source(index, |drive, slba, nlb| {
-            drive.core.host_read_begins(slba, nlb);
-            0
-        });
+        for (slba, nlb) in sources {
+            self.core.host_read_begins(slba, nlb);
+        }
     }
 
     /// The flash has read the sources of a copy.
     #[cold]
     pub(crate) fn copy_was_read(&mut self, index: u32) {
-        self.for_each_source(index, |drive, slba, nlb| {
-            drive.host_read_ends(slba, nlb);
-            0
-        });
-        self.sources_are_read(index);
-    }
-
-    /// The sources of a copy are in the drive: it is written when it is its turn.
-    fn sources_are_read(&mut self, index: u32) {
+        for (slba, nlb) in self.core.sources_of(index) {
+            self.host_read_ends(slba, nlb);
+        }
         self.core.requests.at(index).stage = Stage::Flash;
         self.write_behind_copies(index);
     }
@@ -265,53 +285,20 @@ impl Drive {
     /// what is ready behind it, unless it is behind others.
     #[cold]
     pub(crate) fn write_behind_copies(&mut self, index: u32) {
-        let whose = Whose::Request(index);
-        let ready = self.copies.waiting.iter_mut().find(|of| of.whose == whose);
-        let Some(Waiting {
-            zone,
-            generation,
-            is_ready,
-            ..
-        }) = ready
-        else {
+        let Some((zone, generation)) = self.copies.is_ready(index) else {
             return;
         };
-        *is_ready = true;
-        let (zone, generation) = (*zone, *generation);
+        // If the zone was reset, what waited ends.
+        let is_void = self.core.zones.generation(zone) != generation;
         while let Some(whose) = self.copies.take_next(zone, generation) {
             match whose {
-                Whose::Request(request) => self.write_in_turn(request, zone, generation),
+                Whose::Request(request) if is_void => self.core.buffered_request_done(request),
+                Whose::Request(request) => self.back_end().issue_write(request),
                 Whose::Fill(task) => {
                     let now = self.core.now;
                     self.background.push_wake(&mut self.core, now, task);
                 }
             }
         }
-    }
-
-    /// It is the turn of a write that waited. If its zone was reset, it ends.
-    fn write_in_turn(&mut self, index: u32, zone: ZoneId, generation: u32) {
-        if self.core.zones.generation(zone) == generation {
-            self.issue_write(index);
-            return;
-        }
-        self.core.buffered_request_done(index);
-    }
-
-    /// Lets a fill wait behind the copies of its zone. Returns whether it does.
-    #[cold]
-    pub(crate) fn fill_waits_for_copy(&mut self, task: u32, zone: ZoneId) -> bool {
-        let generation = self.core.zones.generation(zone);
-        let holds = self.copies.holds(zone, generation);
-        let waiting = Waiting {
-            zone,
-            generation,
-            whose: Whose::Fill(task),
-            is_ready: true,
-        };
-        if holds && !self.copies.waiting.contains(&waiting) {
-            self.copies.waiting.push(waiting);
-        }
-        holds
     }
 }

@@ -2,47 +2,44 @@
 
 mod accept;
 mod allocate;
+mod back_end;
+mod command;
 mod control;
+mod data;
 mod effect;
-
 mod fork;
 mod policies;
 mod request;
 mod shared;
-mod step;
 mod thin;
+mod view;
 
 pub use control::{Control, ControlError};
 
-use zonelab_device::{
-    Buf, Command, Completion, DeviceInfo, NamespaceInfo, Nanos, QueueId, RejectReason, Rejected,
-    Tag, ZonedInfo, ZrwaInfo,
-};
-use zonelab_nvme::Status;
+use zonelab_device::{Buf, Command, Completion, Nanos, QueueId, RejectReason, Rejected, Tag};
 
-use crate::account::Totals;
 use crate::background::Background;
 use crate::buffer::WriteBuffer;
-use crate::config::{DriveConfig, NamespaceKind};
-use crate::conventional::{Conventional, Role};
+use crate::config::DriveConfig;
+use crate::conventional::Conventional;
 use crate::copy::Copies;
 use crate::event::Event;
-use crate::flash::{Flash, Target};
-use crate::mapping::Mapping;
-use crate::zones::Zones;
+use crate::interface::DriveModel;
 
+pub(crate) use accept::Acceptance;
+pub(crate) use back_end::{BackEnd, Below};
 pub(crate) use effect::Effect;
 pub(crate) use request::{Owner, Request, Stage};
-pub(crate) use shared::{Below, Core};
+pub(crate) use shared::Core;
 
 /// Most commands that can be in flight at once.
 const MAX_IN_FLIGHT: usize = 1 << 24;
 
 /// The emulated drive: a state machine without threads, clock or I/O.
 ///
-/// Whoever drives it says what time it is: [`Drive::submit`] and
-/// [`Drive::advance`] take `now`, which never goes back, and
-/// [`Drive::next_event`] says when something will happen next. With a clock
+/// Whoever drives it says what time it is: [`DriveModel::submit`] and
+/// [`DriveModel::advance`] take `now`, which never goes back, and
+/// [`DriveModel::next_event`] says when something will happen next. With a clock
 /// that jumps from event to event it is a simulator; with the monotonic clock
 /// it is a live device.
 #[derive(Debug)]
@@ -73,116 +70,18 @@ impl Drive {
             core,
         }
     }
+}
 
-    /// What a host learns when it identifies the drive.
-    #[must_use]
-    pub fn info(&self) -> &DeviceInfo {
-        &self.core.info
-    }
-
-    /// What a host will learn of a drive of that configuration.
-    #[must_use]
-    pub fn info_of(config: &DriveConfig) -> DeviceInfo {
-        let zones = &config.zones;
-        let max_transfer_bytes = config.front_end.max_transfer_bytes.unwrap_or(u32::MAX);
-        DeviceInfo {
-            model: config.name.clone(),
-            namespaces: config
-                .namespaces()
-                .iter()
-                .map(|namespace| NamespaceInfo {
-                    lba_bytes: config.lba_bytes,
-                    size_lbas: namespace.size_lbas(zones),
-                    zoned: (namespace.kind == NamespaceKind::Zoned).then_some(ZonedInfo {
-                        zones: namespace.zones,
-                        zone_size_lbas: zones.size_lbas,
-                        zone_capacity_lbas: zones.capacity_lbas,
-                        max_active: namespace.max_active,
-                        max_open: namespace.max_open,
-                        read_across_zones: zones.read_across,
-                        descriptor_extension_bytes: zones.descriptor_extension_bytes,
-                        zrwa: zones.zrwa.map(|zrwa| ZrwaInfo {
-                            size_lbas: zrwa.size_lbas,
-                            flush_granularity_lbas: zrwa.flush_granularity_lbas,
-                            max_areas: zrwa.max_areas,
-                            explicit_flush: zrwa.explicit_flush,
-                        }),
-                    }),
-                    // Not modelled in a log.
-                    copy: config
-                        .copy
-                        .filter(|_| namespace.kind == NamespaceKind::Zoned),
-                })
-                .collect(),
-            max_transfer_bytes,
-            max_append_bytes: config
-                .front_end
-                .max_append_bytes
-                .unwrap_or(max_transfer_bytes),
-        }
-    }
-
-    /// The configuration it was made with.
-    #[must_use]
-    pub fn config(&self) -> &DriveConfig {
-        &self.core.config
-    }
-
-    /// The time that the drive has reached.
-    #[must_use]
-    pub const fn now(&self) -> Nanos {
+impl DriveModel for Drive {
+    fn now(&self) -> Nanos {
         self.core.now
     }
 
-    /// Zone states and write pointers.
-    #[must_use]
-    pub fn zones(&self) -> &Zones {
-        &self.core.zones
+    fn ready_at(&self) -> Nanos {
+        self.core.ready_at
     }
 
-    /// The flash: layout, busy times, erase counts.
-    #[must_use]
-    pub fn flash(&self) -> &Flash {
-        &self.core.flash
-    }
-
-    /// The zone mapping.
-    #[must_use]
-    pub fn mapping(&self) -> &Mapping {
-        self.core.flash.mapping()
-    }
-
-    /// Bytes and operations since the drive was made.
-    #[must_use]
-    pub fn totals(&self) -> Totals {
-        let (erased_blocks, programmed) = self.core.flash.totals();
-        let fill_program_bytes = self.core.totals.fill_program_bytes;
-        Totals {
-            erased_blocks,
-            host_program_bytes: programmed
-                - fill_program_bytes
-                - self.core.totals.collect_program_bytes,
-            ..self.core.totals
-        }
-    }
-
-    /// Events that the drive has handled since it was made.
-    #[must_use]
-    pub fn events_handled(&self) -> u64 {
-        self.core.events.handled()
-    }
-
-    /// Commands submitted and not yet completed.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.core.requests.len() - self.core.internal_requests
-    }
-
-    /// When something happens next; `None`: nothing will until a command comes.
-    /// Never late. It can name a time at which nothing shows from outside:
-    /// the deadline of a background task that went on before it.
-    #[must_use]
-    pub fn next_event(&self) -> Option<Nanos> {
+    fn next_event(&self) -> Option<Nanos> {
         if self.core.backlog.is_empty() {
             self.core.events.next_at()
         } else {
@@ -190,18 +89,7 @@ impl Drive {
         }
     }
 
-    /// Hands a command over. Its completion comes from [`Drive::advance`],
-    /// also if the command is refused: nothing completes in here. Events due
-    /// by `now` run first.
-    ///
-    /// # Errors
-    /// [`Rejected`] with the buffer if more commands are in flight than the
-    /// drive can tell apart (2^24), or if it has no power or is starting
-    /// ([`Drive::power_cut`]).
-    ///
-    /// # Panics
-    /// If `now` goes back.
-    pub fn submit(
+    fn submit(
         &mut self,
         now: Nanos,
         queue: QueueId,
@@ -228,75 +116,11 @@ impl Drive {
             self.core
                 .watch_command(now, (queue, tag), command, data.as_ref());
         }
-        if let Some(pool) = &mut self.core.prepared {
-            pool.wakes(now);
-        }
-        let namespace = self.core.zones.namespace(command.nsid);
-        let op = namespace.map_or(command.op, |namespace| namespace.on_drive(command.op));
-        let role = match namespace.and_then(|namespace| namespace.conventional()) {
-            None => Role::Zoned,
-            Some(which) => Role::Conventional(which),
-        };
-        let is_known = namespace.is_some();
-        let request = self.core.requests.insert(Request {
-            queue,
-            tag,
-            nsid: command.nsid,
-            op,
-            role,
-            status: Status::SUCCESS,
-            result: 0,
-            data,
-            stage: Stage::Admission,
-            pending: 0,
-            target: Target::NONE,
-            generation: 0,
-        });
-        if self.core.is_tracked() {
-            self.core.mark_command(request);
-            self.core.watch_slot(request);
-        }
-        if self.core.recorder.is_some() {
-            let on_drive = Command { op, ..command };
-            self.core.record_submission(request, (queue, tag, on_drive));
-        }
-        let processed = self.core.front.process(now, &op);
-        let accepted = if let Role::Conventional(which) = role {
-            self.accept_conventional(which, op, request, processed)
-        } else if is_known {
-            self.accept(command.nsid, op, request, processed)
-        } else {
-            Err(Status::INVALID_NAMESPACE_OR_FORMAT)
-        };
-        if self.core.zones.has_journal() {
-            self.core.record_zone_changes();
-        }
-        if let (true, Ok(start)) = (self.core.recorder.is_some(), accepted) {
-            self.core.record_start(request, start);
-        }
-        if self.background.erases_by_thresholds() && accepted.is_ok() {
-            self.background.host_begins(&mut self.core, op, processed);
-        }
-        match accepted {
-            Ok(start) if start == now => self.step(request),
-            Ok(start) => self.core.events.push(start, Event::Request(request)),
-            Err(status) => {
-                let refused = self.core.requests.at(request);
-                refused.status = status;
-                refused.stage = Stage::Completion;
-                self.core.events.push(processed, Event::Request(request));
-            }
-        }
-        self.settle();
+        self.arrive(now, (queue, tag), command, data);
         Ok(())
     }
 
-    /// Runs everything that is due by `to` and appends what completed to
-    /// `done`, in order of time, then of the order in which it came about.
-    ///
-    /// # Panics
-    /// If `to` lies before the time of an earlier call.
-    pub fn advance(&mut self, to: Nanos, done: &mut Vec<Completion>) {
+    fn advance(&mut self, to: Nanos, done: &mut Vec<Completion>) {
         assert!(
             to >= self.core.now,
             "time goes back from {} to {to}",
@@ -311,7 +135,9 @@ impl Drive {
         core::mem::swap(&mut self.core.backlog, done);
         self.core.now = to;
     }
+}
 
+impl Drive {
     pub(crate) fn catch_up(&mut self, now: Nanos) {
         assert!(
             now >= self.core.now,
@@ -333,7 +159,7 @@ impl Drive {
         if let Some(physical) = of_host {
             self.host_io_done(self.core.flash.layout().group_of(physical));
         }
-        if let Some((buffer, mut below)) = self.with_buffer() {
+        if let Some((buffer, mut below)) = self.back_end().with_buffer() {
             buffer.program_over(&mut below, program);
         }
     }
@@ -357,7 +183,7 @@ impl Drive {
             Event::Task(wakeup) => self.task_wakes(wakeup),
             Event::Request(request) => self.step(request),
             Event::Drain => {
-                if let Some((buffer, mut below)) = self.with_buffer() {
+                if let Some((buffer, mut below)) = self.back_end().with_buffer() {
                     buffer.drain_on(&mut below);
                 }
             }
@@ -368,12 +194,15 @@ impl Drive {
             }
             Event::Loaded(token) => {
                 if let (Owner::Program(program), Some((buffer, mut below))) =
-                    (Owner::of(token), self.with_buffer())
+                    (Owner::of(token), self.back_end().with_buffer())
                 {
                     buffer.program_loaded(&mut below, program);
                 }
             }
         }
         self.settle();
+        if let Some(watch) = &mut self.core.watch {
+            watch.judge();
+        }
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use zonelab_device::{Command, Lba, Nanos, Op, QueueId, Tag};
-//! use zonelab_ssd::{Drive, profile};
+//! use zonelab_ssd::{Drive, DriveModel, profile};
 //!
 //! let profile = profile::builtin("confznspp").expect("it is built in");
 //! let mut drive = Drive::new(&profile.config);
@@ -48,6 +48,7 @@
 //! | [`stored`] | drives whose contents are kept elsewhere, and outlive them |
 //! | [`policy`] | decisions of the drive from outside of this crate: resets, allocation |
 //! | `power` | loss of power: what is left |
+//! | `interface` | [`DriveModel`]: how a drive is run; [`FaultTarget`]: what faults are injected into |
 //! | [`faults`] | drives that fail on demand |
 //! | [`snapshot`] | a drive's state as bytes |
 //! | [`slab`] | slots that are reused |
@@ -73,6 +74,7 @@ pub mod event;
 pub mod faults;
 pub mod flash;
 pub mod front;
+mod interface;
 pub mod layout;
 pub mod mapping;
 pub mod media;
@@ -89,4 +91,5 @@ mod zrwa;
 
 pub use background::{Freed, ResetState, ZoneCounts};
 pub use drive::{Control, ControlError, Drive};
+pub use interface::{DriveModel, FaultTarget};
 pub use power::{Lost, PowerLoss};

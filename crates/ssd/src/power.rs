@@ -32,13 +32,15 @@
 use zonelab_device::{Buf, Lba, NamespaceId, Nanos, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::zns::ZoneState;
 
-use crate::conventional::Role;
-use crate::conventional::log_with;
+use crate::buffer::WriteBuffer;
+use crate::conventional::{Conventional, Role, log_with};
+use crate::copy::Copies;
 use crate::draw::Draw;
-use crate::drive::{Core, Drive, Stage};
+use crate::drive::{Control, ControlError, Core, Drive, Stage};
 use crate::front::FrontEnd;
+use crate::interface::FaultTarget;
 use crate::mapping::prepared::Prepared;
-use crate::zones::Change;
+use crate::zones::{Change, Zones};
 
 /// A command that was in flight when power was lost: it never completes.
 #[derive(Debug)]
@@ -194,27 +196,50 @@ impl Core {
     }
 }
 
-impl Drive {
-    /// Power is lost at `now`, after what is due by then, and comes back; the
-    /// drive takes commands again after `off`, at the earliest (and when what
-    /// had been booked on its flash would have ended). `seed` decides how much
-    /// of unacknowledged writes is left.
-    ///
-    /// Completions that were posted by `now` still come from [`Drive::advance`];
-    /// commands in flight never complete, and are in the result with their buffers.
-    ///
-    /// # Panics
-    /// If `now` goes back.
-    pub fn power_cut(&mut self, now: Nanos, off: Nanos, seed: u64) -> PowerLoss {
+impl FaultTarget for Drive {
+    fn zones(&self) -> &Zones {
+        &self.core.zones
+    }
+
+    fn check_failure(&self, zone: ZoneId, to: ZoneState) -> Result<(), ControlError> {
+        let zones = self.core.config.zones.count;
+        if zone.0 >= zones {
+            let range = zone.0..zone.0.saturating_add(1);
+            return Err(ControlError::NoSuchZone { range, zones });
+        }
+        if log_with(&self.conventional, zone).is_some() {
+            return Err(ControlError::Conventional { zone });
+        }
+        let from = self.core.zones.state(zone);
+        let can_fail = match to {
+            ZoneState::OFFLINE => true,
+            ZoneState::READ_ONLY => from != ZoneState::OFFLINE,
+            _ => false,
+        };
+        match can_fail {
+            true => Ok(()),
+            false => Err(ControlError::CannotFail { zone, from, to }),
+        }
+    }
+
+    fn fail_zone(&mut self, now: Nanos, zone: ZoneId, to: ZoneState) -> Result<(), ControlError> {
+        self.control(now, &Control::FailZone { zone, to })
+    }
+
+    fn power_cut(&mut self, now: Nanos, off: Nanos, seed: u64) -> PowerLoss {
         self.catch_up(now);
         let mut unfinished: Vec<usize> = self.core.flash.blocks().unfinished().collect();
         unfinished.sort_unstable();
-        let remains = if self.buffer.is_some() {
-            self.remains_of_buffer(&unfinished, &mut Draw::new(seed))
-        } else {
-            self.remains(&unfinished, &mut Draw::new(seed))
+        let draw = &mut Draw::new(seed);
+        let remains = match &self.buffer {
+            Some(buffer) => {
+                let of = (&self.core, &*self.conventional);
+                let remains = remains_of_buffer(buffer, of, &unfinished, draw);
+                save_buffer(buffer, &mut self.core, &self.conventional);
+                remains
+            }
+            None => remains(&self.core, &self.copies, &unfinished, draw),
         };
-        self.save_buffer();
 
         let mut changes = Vec::new();
         let durable_lbas = |zone: ZoneId, host_lbas: u64| {
@@ -257,10 +282,13 @@ impl Drive {
         }
         self.core.host_in_flight.fill(0);
         self.core.zone_starts.fill(Nanos::ZERO);
-        self.core.front = FrontEnd::new(&self.config().front_end, self.config().lba_bytes);
-        let booked_until = self.core.flash.power_cut(self.config().geometry.channels);
+        self.core.front = FrontEnd::new(&self.core.config.front_end, self.core.config.lba_bytes);
+        let booked_until = self
+            .core
+            .flash
+            .power_cut(self.core.config.geometry.channels);
         self.core.ready_at = now.saturating_add(off).max(booked_until);
-        self.core.prepared = Prepared::new(&self.config().allocation, self.core.ready_at);
+        self.core.prepared = Prepared::new(&self.core.config.allocation, self.core.ready_at);
 
         self.core.record_power_cut();
         self.core.settle_flash(&remains);
@@ -275,102 +303,90 @@ impl Drive {
             ready_at: self.core.ready_at,
         }
     }
-
-    /// From when on the drive takes commands: after a loss of power, later than now.
-    #[must_use]
-    pub fn ready_at(&self) -> Nanos {
-        self.core.ready_at
-    }
-
-    /// What is left of each zone that loses blocks, in order.
-    fn remains_of_buffer(&self, unfinished: &[usize], draw: &mut Draw) -> Vec<Remains> {
-        let remains = |(zone, durable_lbas)| Remains {
-            zone,
-            durable_lbas,
-            holes: Vec::new(),
-        };
-        let Some(buffer) = &self.buffer else {
-            return Vec::new();
-        };
-        let of = (&self.core, &*self.conventional);
-        let buffered = buffer.remains(of, unfinished, draw);
-        buffered.into_iter().map(remains).collect()
-    }
-
-    /// Stored energy brings what is in a protected buffer to the flash, and
-    /// what a log has in any.
-    fn save_buffer(&mut self) {
-        let Some(buffer) = &self.buffer else { return };
-        let is_protected = buffer.is_protected;
-        if !is_protected && self.conventional.is_empty() {
-            return;
-        }
-        let mut flash = self.core.flash.clone();
-        let of = (&self.core, &*self.conventional);
-        buffer.settle_zones_into(of, &mut flash, |zone| {
-            is_protected || log_with(&self.conventional, zone).is_some()
-        });
-        self.core.flash = flash;
-    }
-
-    /// What is left of each zone with writes in flight, in order.
-    fn remains(&self, unfinished: &[usize], draw: &mut Draw) -> Vec<Remains> {
-        let mut flying: Vec<Flying> = Vec::new();
-        for (index, request) in self.core.requests.iter() {
-            let (slba, nlb) = match request.op {
-                Op::Write { slba, nlb } => (slba, nlb),
-                Op::WriteZeroes { slba, nlb } => (slba, nlb),
-                Op::Copy { sdlba, .. } => (sdlba, request.target.range.count),
-                Op::Append { nlb, .. } => (Lba(request.result), nlb),
-                _ => continue,
-            };
-            let Some(zone) = self.core.zones.zone_of(slba) else {
-                continue;
-            };
-            // Refused ones wait for their completion with no target.
-            let accepted = request.target.range.count > 0;
-            // A log loses nothing.
-            if request.role != Role::Zoned
-                || !accepted
-                || request.generation != self.core.zones.generation(zone)
-            {
-                continue;
-            }
-            let progress = match request.stage {
-                Stage::Admission | Stage::Sources => Progress::Waiting,
-                // Its blocks may still have to be erased.
-                Stage::Flash if self.copies.holds_request(index) => Progress::Waiting,
-                Stage::Flash
-                    if self
-                        .core
-                        .flash
-                        .waits_for_erasure(request.target, unfinished) =>
-                {
-                    Progress::Waiting
-                }
-                Stage::Flash => Progress::Programming,
-                Stage::Completion => Progress::Programmed,
-            };
-            if progress != Progress::Programmed {
-                let start = slba.0 - self.core.zones.start(zone).0;
-                flying.push(Flying {
-                    zone: zone.0,
-                    start,
-                    end: start + u64::from(nlb),
-                    progress,
-                });
-            }
-        }
-        flying.sort_unstable();
-        flying
-            .chunk_by(|a, b| a.zone == b.zone)
-            .map(|writes| self.core.remains_of(writes, draw))
-            .collect()
-    }
 }
 
 /// Pages that the first blocks of a zone touch.
 fn pages_of(lbas: u64, page_lbas: u32) -> u32 {
     // Fits: a zone has fewer than 2^32 pages.
     lbas.div_ceil(u64::from(page_lbas)) as u32
+}
+
+/// What is left of each zone that loses blocks, in order.
+fn remains_of_buffer(
+    buffer: &WriteBuffer,
+    of: (&Core, &[Conventional]),
+    unfinished: &[usize],
+    draw: &mut Draw,
+) -> Vec<Remains> {
+    let remains = |(zone, durable_lbas)| Remains {
+        zone,
+        durable_lbas,
+        holes: Vec::new(),
+    };
+    let buffered = buffer.remains(of, unfinished, draw);
+    buffered.into_iter().map(remains).collect()
+}
+
+/// Stored energy brings what is in a protected buffer to the flash, and
+/// what a log has in any.
+fn save_buffer(buffer: &WriteBuffer, core: &mut Core, logs: &[Conventional]) {
+    let is_protected = buffer.is_protected;
+    if !is_protected && logs.is_empty() {
+        return;
+    }
+    let mut flash = core.flash.clone();
+    buffer.settle_zones_into((core, logs), &mut flash, |zone| {
+        is_protected || log_with(logs, zone).is_some()
+    });
+    core.flash = flash;
+}
+
+/// What is left of each zone with writes in flight, in order.
+fn remains(core: &Core, copies: &Copies, unfinished: &[usize], draw: &mut Draw) -> Vec<Remains> {
+    let mut flying: Vec<Flying> = Vec::new();
+    for (index, request) in core.requests.iter() {
+        let (slba, nlb) = match request.op {
+            Op::Write { slba, nlb } => (slba, nlb),
+            Op::WriteZeroes { slba, nlb } => (slba, nlb),
+            Op::Copy { sdlba, .. } => (sdlba, request.target.range.count),
+            Op::Append { nlb, .. } => (Lba(request.result), nlb),
+            _ => continue,
+        };
+        let Some(zone) = core.zones.zone_of(slba) else {
+            continue;
+        };
+        // Refused ones wait for their completion with no target.
+        let accepted = request.target.range.count > 0;
+        // A log loses nothing.
+        if request.role != Role::Zoned
+            || !accepted
+            || request.generation != core.zones.generation(zone)
+        {
+            continue;
+        }
+        let progress = match request.stage {
+            Stage::Admission | Stage::Sources => Progress::Waiting,
+            // Its blocks may still have to be erased.
+            Stage::Flash if copies.holds_request(index) => Progress::Waiting,
+            Stage::Flash if core.flash.waits_for_erasure(request.target, unfinished) => {
+                Progress::Waiting
+            }
+            Stage::Flash => Progress::Programming,
+            Stage::Completion => Progress::Programmed,
+        };
+        if progress != Progress::Programmed {
+            let start = slba.0 - core.zones.start(zone).0;
+            flying.push(Flying {
+                zone: zone.0,
+                start,
+                end: start + u64::from(nlb),
+                progress,
+            });
+        }
+    }
+    flying.sort_unstable();
+    flying
+        .chunk_by(|a, b| a.zone == b.zone)
+        .map(|writes| core.remains_of(writes, draw))
+        .collect()
 }

@@ -18,7 +18,7 @@ use zonelab_nvme::zns::ZoneState;
 use crate::account::Totals;
 use crate::config::{DataStore, DriveConfig};
 use crate::contents::{Contents, Data, ZoneRecord};
-use crate::drive::{Core, Drive};
+use crate::drive::{BackEnd, Core, Drive};
 use crate::flash::{Flash, SavedFlash, TOTAL_MAX, Version1};
 use crate::zones::Zones;
 
@@ -136,21 +136,12 @@ impl Core {
         self.zones.track();
     }
 
-    /// Whether its contents are kept outside.
-    #[must_use]
-    pub(crate) const fn is_stored(&self) -> bool {
+    const fn is_stored(&self) -> bool {
         matches!(self.data, Some(Data::Outside(_)))
     }
 
-    /// Brings what is kept outside up to date: whoever owns the drive calls it
-    /// before it lets out what [`Drive::advance`] gave. Costs nothing if
-    /// nothing is kept outside.
-    ///
-    /// # Errors
-    /// Contents were not kept. Completions that are not out must stay in, as if
-    /// power had been lost before them.
     #[inline]
-    pub(crate) fn keep(&mut self) -> Result<(), NotKept> {
+    fn keep(&mut self) -> Result<(), NotKept> {
         if self.is_stored() {
             self.keep_outside()
         } else {
@@ -177,10 +168,7 @@ impl Core {
             .map_or(Ok(()), |what| Err(NotKept { what }))
     }
 
-    /// Lets data that the drive keeps in its memory take no more than so many
-    /// bytes (in pieces of 64 KiB). A write beyond fails with Capacity Exceeded
-    /// and changes nothing; resets make room.
-    pub(crate) fn limit_data(&mut self, bytes: Option<u64>) {
+    fn limit_data(&mut self, bytes: Option<u64>) {
         if let Some(Data::Memory(data)) = &mut self.data {
             data.limit(bytes);
         }
@@ -246,6 +234,31 @@ impl Core {
 }
 
 impl Drive {
+    /// Whether its contents are kept outside.
+    #[must_use]
+    pub const fn is_stored(&self) -> bool {
+        self.core.is_stored()
+    }
+
+    /// Brings what is kept outside up to date: whoever owns the drive calls it
+    /// before it lets out what [`DriveModel::advance`](crate::DriveModel::advance) gave. Costs nothing if
+    /// nothing is kept outside.
+    ///
+    /// # Errors
+    /// Contents were not kept. Completions that are not out must stay in, as if
+    /// power had been lost before them.
+    #[inline]
+    pub fn keep(&mut self) -> Result<(), NotKept> {
+        self.core.keep()
+    }
+
+    /// Lets data that the drive keeps in its memory take no more than so many
+    /// bytes (in pieces of 64 KiB). A write beyond fails with Capacity Exceeded
+    /// and changes nothing; resets make room.
+    pub fn limit_data(&mut self, bytes: Option<u64>) {
+        self.core.limit_data(bytes);
+    }
+
     /// A drive in the state that was kept, which keeps its contents in `contents`
     /// from now on: idle, at time zero.
     ///
@@ -267,7 +280,7 @@ impl Drive {
         if let Some(checkpoint) = checkpoint.and_then(|bytes| Checkpoint::read(bytes, config)) {
             drive.core.resume_wear(&checkpoint);
         }
-        drive.settle_wear().map_err(impossible)?;
+        drive.back_end().settle_wear().map_err(impossible)?;
         if kept.logs.len() != drive.conventional.len() {
             return Err(impossible(format!("{} logs", kept.logs.len())));
         }
@@ -322,7 +335,9 @@ impl Drive {
             None => {}
         }
     }
+}
 
+impl BackEnd<'_> {
     /// Makes the flash agree with the zones, which are right.
     ///
     /// # Errors
@@ -363,7 +378,7 @@ impl Drive {
         } else if !is_active {
             // Fits, as above.
             let written = self.core.zones.host_lbas(zone) as u32;
-            self.background.trim_finished(&mut self.core, zone, written);
+            self.background.trim_finished(self.core, zone, written);
         }
     }
 
@@ -371,7 +386,7 @@ impl Drive {
     fn settle_unmapped(&mut self, zone: ZoneId, pages: u32) -> Result<(), String> {
         let is_active = self.core.is_active(zone);
         // The others get theirs when they are written.
-        if pages == 0 && !(is_active && self.config().allocation.thin) {
+        if pages == 0 && !(is_active && self.core.config.allocation.thin) {
             return Ok(());
         }
         let physical = match (

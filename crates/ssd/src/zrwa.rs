@@ -5,7 +5,7 @@ use zonelab_device::{Lba, Nanos};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 
-use crate::drive::{Core, Drive};
+use crate::drive::{Acceptance, Core};
 use crate::flash::{BlockRange, Target};
 use crate::zones::{Change, Extent};
 
@@ -38,7 +38,7 @@ impl Core {
     }
 }
 
-impl Drive {
+impl Acceptance<'_> {
     /// Takes a write of `nlb` blocks to a random write area, or an explicit
     /// commit of none. The command is `processed` then, and so many bytes of it
     /// are fetched from the host. Returns when it goes on.
@@ -50,14 +50,14 @@ impl Drive {
         (mut processed, fetched_bytes): (Nanos, u64),
     ) -> Nanos {
         let zone = extent.zone;
-        let bytes = u64::from(nlb) * u64::from(self.config().lba_bytes);
+        let bytes = u64::from(nlb) * u64::from(self.core.config.lba_bytes);
         let mut target = Target::NONE;
         if let Some(committed) = extent.zrwa.filter(|committed| committed.nlb > 0) {
             // Fits: see `place_write`.
             let first = committed.offset_lbas as u32;
             let count = committed.nlb;
             let physical;
-            (physical, processed) = self.background.map_zone(&mut self.core, zone, processed);
+            (physical, processed) = self.background.map_zone(self.core, zone, processed);
             let range = BlockRange { first, count };
             target = Target { physical, range };
         }

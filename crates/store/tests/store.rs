@@ -26,7 +26,7 @@ use zonelab_ssd::config::{
     DataStore, DriveConfig, MappingConfig, NamespaceConfig, NamespaceKind, ZrwaConfig,
 };
 use zonelab_ssd::contents::{Contents, ZoneRecord};
-use zonelab_ssd::{Drive, profile};
+use zonelab_ssd::{Drive, DriveModel, FaultTarget, profile};
 use zonelab_store::{File, Medium, OpenError, Options, Store, create, open};
 
 /// A directory that goes with the test.
@@ -449,7 +449,7 @@ fn a_conventional_namespace_is_collected_and_comes_back() {
     );
     drop(drive);
     let mut drive = drive_in(&memory, &config);
-    drive.assert_logs();
+    drive.assert_invariants();
     for (block, with) in expected.iter().enumerate() {
         let data = read(&mut drive, 2, block as u64, 1);
         assert!(data.iter().all(|byte| byte == with), "block {block}");

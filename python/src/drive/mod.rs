@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use zonelab_device::{Buf, Nanos};
-use zonelab_ssd::{Drive as Model, snapshot};
+use zonelab_ssd::{Drive as Model, DriveModel, snapshot};
 
 use crate::commands::{Completion, Kind, blocks};
 use crate::errors;

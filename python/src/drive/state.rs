@@ -7,6 +7,7 @@ use zonelab_device::{
 use zonelab_nvme::Status;
 use zonelab_ssd::Drive as Model;
 use zonelab_ssd::config::DataStore;
+use zonelab_ssd::{DriveModel, FaultTarget};
 
 use crate::commands::{Completion, Kind};
 use crate::errors;

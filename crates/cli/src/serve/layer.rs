@@ -85,7 +85,7 @@ impl LayerArgs {
                 "--ftl with --data none: the layer keeps its map on the drive".to_owned(),
             ));
         }
-        let mut zoned = (1..).zip(&drive.info().namespaces);
+        let mut zoned = (1..).zip(&drive.drive().info().namespaces);
         let Some((nsid, _)) = zoned.find(|(_, of)| of.zoned.is_some()) else {
             return Err(Failure::usage(format!(
                 "--ftl: {profile} has no zoned namespace"

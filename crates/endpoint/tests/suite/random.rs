@@ -6,7 +6,7 @@ use zonelab_driver::pcie::{Function, PcieOptions};
 use zonelab_endpoint::{Endpoint, EndpointSettings};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ReportFilter, ZoneSendAction};
-use zonelab_ssd::Drive;
+use zonelab_ssd::{Drive, DriveModel};
 
 use crate::drive::{LBA, ZONE, config, connect, endpoint, fill, run};
 

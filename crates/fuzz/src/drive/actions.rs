@@ -2,6 +2,7 @@
 
 use zonelab_device::{Buf, Command, Lba, NamespaceId, Nanos, Op, QueueId};
 use zonelab_nvme::zns::{ReportFilter, ZoneSendAction};
+use zonelab_ssd::DriveModel;
 use zonelab_ssd::config::{DataStore, NamespaceConfig};
 
 use super::config::time;

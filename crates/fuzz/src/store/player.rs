@@ -6,7 +6,7 @@ use zonelab_device::{Buf, Command, Lba, NamespaceId, Nanos, Op, QueueId, Tag, Zo
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::contents::Contents;
-use zonelab_ssd::{Control, Drive, profile};
+use zonelab_ssd::{Control, Drive, DriveModel, profile};
 use zonelab_store::open;
 use zonelab_target::controller::formatted;
 
@@ -102,8 +102,7 @@ impl Player {
             if draw.one_in(60) {
                 self.format(draw);
             }
-            self.drive.zones().assert_invariants();
-            self.drive.flash().assert_invariants();
+            self.drive.assert_invariants();
         }
     }
 
@@ -433,8 +432,7 @@ fn recovered(config: &DriveConfig, tape: &Tape) -> (Drive, Zones, Blocks) {
     let mut drive =
         Drive::stored(&current, &found.kept, Box::new(store)).expect("nothing is damaged");
     drive.keep().expect("the tape takes everything");
-    drive.zones().assert_invariants();
-    drive.assert_logs();
+    drive.assert_invariants();
     let (store, again) = open(tape.clone(), config).expect("it was opened before");
     assert_eq!(again.kept.logs, found.kept.logs);
     let lba_bytes = current.lba_bytes as usize;

@@ -36,7 +36,7 @@ use zonelab_nvme::zns::ZoneState;
 use zonelab_oracle::blocks::Blocks;
 use zonelab_sim::Emulated;
 use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
-use zonelab_ssd::{Drive, snapshot};
+use zonelab_ssd::{Drive, DriveModel, snapshot};
 
 use crate::draw::Draw;
 use client::Client;
@@ -154,8 +154,7 @@ fn come_to_rest(device: &Emulated, now: Nanos, blocks: &RefCell<Blocks>) -> Nano
     });
     device.with_drive(|drive| {
         blocks.borrow_mut().look(drive);
-        drive.zones().assert_invariants();
-        drive.flash().assert_invariants();
+        drive.assert_invariants();
         assert_eq!(drive.in_flight(), 0, "commands in flight");
         assert_eq!(drive.background_tasks(), 0, "tasks that wait for nothing");
         check_flash(drive);

@@ -49,7 +49,7 @@ pub(crate) fn endpoint_of(drive: FaultyDrive) -> Result<Endpoint, String> {
     let settings = EndpointSettings {
         io_queues: QUEUES,
         queue_entries: QUEUE_ENTRIES,
-        max_transfer_bytes: drive.info().max_transfer_bytes.clamp(4096, 1 << 24),
+        max_transfer_bytes: drive.drive().info().max_transfer_bytes.clamp(4096, 1 << 24),
         ..EndpointSettings::default()
     };
     Endpoint::new(drive, settings).map_err(|error| error.to_string())

@@ -8,7 +8,7 @@ use zonelab_sim::{Emulated, HostCosts, SharedDrive};
 use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::faults::FaultyDrive;
 use zonelab_ssd::record::RecordLimits;
-use zonelab_ssd::{Control, Drive, snapshot};
+use zonelab_ssd::{Control, Drive, DriveModel, snapshot};
 
 use super::agreement::empty_commands;
 use super::run::{FioRun, RunSettings, Runner};

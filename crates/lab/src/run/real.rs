@@ -17,7 +17,7 @@ use zonelab_kv::files::FilesError;
 use zonelab_sim::SharedDrive;
 use zonelab_ssd::account::Totals;
 use zonelab_ssd::record::RecordLimits;
-use zonelab_ssd::{Control, Drive};
+use zonelab_ssd::{Control, Drive, DriveModel};
 
 use super::phase::{PhaseEnd, PhaseMeasured, STORE_DEPTH, rng_within};
 use super::prepare::Preparation;

@@ -11,6 +11,7 @@ use zonelab_device::{
     Rejected, Tag,
 };
 use zonelab_nvme::Status;
+use zonelab_ssd::DriveModel;
 use zonelab_ssd::faults::FaultyDrive;
 
 /// A command that the drive has not got yet.

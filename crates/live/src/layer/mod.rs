@@ -22,6 +22,7 @@ use zonelab_device::{
 };
 use zonelab_ftl::{FormatSettings, FtlError, FtlMount, FtlSettings, Metrics, Start};
 use zonelab_nvme::zns::ZoneState;
+use zonelab_ssd::DriveModel;
 use zonelab_ssd::faults::FaultyDrive;
 use zonelab_target::controller::{Layer, Subsystem};
 
@@ -129,7 +130,7 @@ impl FtlLayer {
             true => Start::Format(settings.format.clone()),
             false => Start::Mount,
         };
-        let below = Rc::new(drive.info().clone());
+        let below = Rc::new(drive.drive().info().clone());
         let mail = Mail::default();
         let mut layer = Self {
             stage: mounting(&mail, &below, start, &settings.mount),

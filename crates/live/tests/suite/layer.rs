@@ -13,12 +13,12 @@ use zonelab_live::layer::{FtlLayer, LayerSettings};
 use zonelab_nvme::Status;
 use zonelab_nvme::command::DatasetRange;
 use zonelab_nvme::zerocopy::{FromZeros as _, IntoBytes as _};
-use zonelab_ssd::Drive;
 use zonelab_ssd::config::{
     BufferRelease, DataStore, DriveConfig, Placement as Programs, WriteBufferConfig,
 };
 use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
 use zonelab_ssd::profile;
+use zonelab_ssd::{Drive, DriveModel};
 use zonelab_target::controller::Layer as _;
 
 const BLOCK: usize = 4096;

@@ -6,6 +6,7 @@ use zonelab_host::{CoreId, Job, NextWake, Reactor, Rng, RunEnd, StopSignal, Virt
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneState;
 use zonelab_sim::Emulated;
+use zonelab_ssd::DriveModel;
 
 use super::support::{CAPACITY, FREE, ZONE, script, tiny};
 

@@ -13,7 +13,7 @@ use zonelab_nvme::zns::ZoneState;
 use super::Task;
 use crate::config::Bookkeeping;
 use crate::counterfactual::Factor;
-use crate::drive::{Core, Drive};
+use crate::drive::{BackEnd, Core, Effect};
 use crate::zones::Change;
 
 /// The bookkeeping of one zone.
@@ -106,7 +106,7 @@ impl Background {
     }
 }
 
-impl Drive {
+impl BackEnd<'_> {
     /// The time may have come for the start, for the next pause, or for the end.
     pub(super) fn bookkeeping_on(&mut self, task: u32) {
         let now = self.core.now;
@@ -133,7 +133,7 @@ impl Drive {
         };
         let waits = books.is_some_and(|books| books.quiesce) && !is_done;
         if let Some(buffer) = self.buffer.as_mut().filter(|_| waits)
-            && !buffer.hold_drain(&mut self.core)
+            && !buffer.hold_drain(self.core)
         {
             if let Some(Task::Metadata(update)) = self.background.tasks.get_mut(task) {
                 update.phase = Phase::Quiet;
@@ -180,7 +180,7 @@ impl Drive {
             let request = update.request;
             self.background.tasks.remove(task);
             self.background.updating = None;
-            self.part_done(request);
+            self.core.effects.push(Effect::PartDone(request));
             if let Some(next) = self.background.updates_waiting.pop_front() {
                 self.bookkeeping_has_its_turn(next);
             }
@@ -189,9 +189,9 @@ impl Drive {
         update.begun += 1;
         let (next, pause) = (update.next_at(from), update.pause);
         update.phase = Phase::Work(from, next);
-        self.background.push_wake(&mut self.core, next, task);
+        self.background.push_wake(self.core, next, task);
         if let Some(buffer) = &mut self.buffer {
-            buffer.pause_drain(&mut self.core, now.saturating_add(pause));
+            buffer.pause_drain(self.core, now.saturating_add(pause));
         }
     }
 }

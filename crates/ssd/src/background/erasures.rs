@@ -12,7 +12,7 @@ use super::Task;
 use crate::account::Cause;
 use crate::config::EraseWhen;
 use crate::drive::Owner;
-use crate::drive::{Core, Drive, Effect};
+use crate::drive::{BackEnd, Core, Effect};
 use crate::record::BackgroundKind;
 use crate::record::Begin;
 use crate::zones::Change;
@@ -73,30 +73,29 @@ impl Background {
             return;
         }
         for physical in core.flash.waiting_for_erasure() {
-            // No command asked for it, and its zone may have left it.
-            let zone = ZoneId(physical);
-            self.begin_erasure(core, zone, physical, u32::MAX, false, start);
+            let begin = Begin {
+                kind: BackgroundKind::Erasure,
+                // No command asked for it, and its zone may have left it.
+                zone: ZoneId(physical),
+                physical,
+                request: u32::MAX,
+                is_waited_for: false,
+                start,
+            };
+            self.begin_erasure(core, &begin);
         }
     }
 
-    /// `request` asked for the erasure, and waits for it if `is_waited_for`.
-    fn begin_erasure(
-        &mut self,
-        core: &mut Core,
-        zone: ZoneId,
-        physical: u32,
-        request: u32,
-        is_waited_for: bool,
-        start: Nanos,
-    ) {
-        let number = core.record_background(&Begin {
-            kind: BackgroundKind::Erasure,
-            zone,
+    /// Begins to erase what is stale of a physical zone.
+    fn begin_erasure(&mut self, core: &mut Core, begin: &Begin) {
+        let number = core.record_background(begin);
+        let &Begin {
             physical,
             request,
             is_waited_for,
             start,
-        });
+            ..
+        } = begin;
         let request = is_waited_for.then_some(request);
         core.flash.erasure_begins(physical);
         let end_block = core.flash.stale_end(physical);
@@ -321,60 +320,48 @@ impl Background {
     }
 }
 
-impl Drive {
+impl BackEnd<'_> {
     /// A zone has become empty by a reset; its flash follows from `start` on.
     pub(crate) fn begin_reset(&mut self, change: &Change, request: u32, start: Nanos) {
-        self.reset_zone(change, request, start);
-        self.settle();
-    }
-
-    fn reset_zone(&mut self, change: &Change, request: u32, start: Nanos) {
         if let Some(buffer) = &mut self.buffer {
             buffer.drop_zone(change.zone);
         }
         let start = self.core.in_zone_order(change.zone, start);
         self.background
-            .begin_bookkeeping(&mut self.core, change, request, start);
+            .begin_bookkeeping(self.core, change, request, start);
         let Some(physical) = self.core.flash.mapping().physical(change.zone) else {
             return;
         };
         if self.background.fills > 0 {
             self.cancel_fill(physical);
         }
-        self.background.hurry_erasure(&mut self.core, physical);
+        self.background.hurry_erasure(self.core, physical);
         self.background.freeing.begins(physical, self.core.now);
         if self.background.preemptive.is_some() {
             self.core.flash.release(change.zone);
             return self
                 .background
-                .zone_was_released(&mut self.core, physical, start);
+                .zone_was_released(self.core, physical, start);
         }
         if self.core.flash.release(change.zone).is_none() {
             return;
         }
-        let reset = self.background.reset;
-        match reset.erase {
+        let begin = |is_waited_for| Begin {
+            kind: BackgroundKind::Erasure,
+            zone: change.zone,
+            physical,
+            request,
+            is_waited_for,
+            start,
+        };
+        match self.background.reset.erase {
             EraseWhen::FirstZoneWrite | EraseWhen::FirstBlockWrite | EraseWhen::Thresholds(_) => {}
             EraseWhen::Synchronous => {
                 self.core.requests.at(request).pending += 1;
-                self.background.begin_erasure(
-                    &mut self.core,
-                    change.zone,
-                    physical,
-                    request,
-                    true,
-                    start,
-                );
+                self.background.begin_erasure(self.core, &begin(true));
             }
             EraseWhen::Background => {
-                self.background.begin_erasure(
-                    &mut self.core,
-                    change.zone,
-                    physical,
-                    request,
-                    false,
-                    start,
-                );
+                self.background.begin_erasure(self.core, &begin(false));
             }
         }
     }

@@ -6,7 +6,8 @@ use zonelab_device::{Nanos, ZoneId};
 use super::{Background, Task};
 use crate::account::Cause;
 use crate::config::{FillExtent, FinishConfig};
-use crate::drive::{Core, Drive, Effect, Owner};
+use crate::copy::Copies;
+use crate::drive::{BackEnd, Core, Effect, Owner};
 use crate::flash::{BlockRange, Target};
 use crate::mapping::elements::Tail;
 use crate::record::{BackgroundKind, Begin};
@@ -132,6 +133,24 @@ impl Background {
 }
 
 impl Background {
+    /// Whether a fill has to wait for a copy to its zone.
+    #[cold]
+    pub(super) fn is_behind_copy(&mut self, core: &Core, copies: &mut Copies, task: u32) -> bool {
+        let Some(Task::Fill(fill)) = self.tasks.get_mut(task) else {
+            return false;
+        };
+        let zone = fill.zone;
+        let wait = std::mem::replace(&mut fill.wait, FillWait::Drain);
+        let generation = core.zones.generation(zone);
+        let is_behind = copies.hold_fill(task, (zone, generation));
+        if let Some(Task::Fill(fill)) = self.tasks.get_mut(task)
+            && !is_behind
+        {
+            fill.wait = wait;
+        }
+        is_behind
+    }
+
     /// A device write of a fill, or what it commits, is in the write buffer, or `is_void`: its zone
     /// was reset.
     pub(crate) fn fill_admitted(&mut self, core: &mut Core, task: u32, is_void: bool) {
@@ -163,7 +182,10 @@ impl Background {
         if let Task::Fill(fill) = self.tasks.remove(task) {
             self.fills -= 1;
             core.record_task_end(task);
-            core.effects.push(Effect::FillEnded(fill.request));
+            core.effects.push(Effect::FillEnded {
+                task,
+                request: fill.request,
+            });
         }
     }
 
@@ -175,7 +197,7 @@ impl Background {
     }
 }
 
-impl Drive {
+impl BackEnd<'_> {
     /// A zone has become full by a finish; its flash follows from `start` on.
     pub(crate) fn begin_finish(&mut self, change: &Change, request: u32, start: Nanos) {
         self.core.totals.finishes += 1;
@@ -187,25 +209,25 @@ impl Drive {
         if commit_lbas > 0 && self.background.gives_back().is_some() {
             // What is in a random write area only has no flash yet: it needs some,
             // and gives the rest back.
-            (_, start) = self.background.map_zone(&mut self.core, change.zone, start);
+            (_, start) = self.background.map_zone(self.core, change.zone, start);
         }
         let group = self.core.flash.layout().group_of(change.zone.0);
         let by_thresholds = self.background.erases_by_thresholds();
         let before = by_thresholds.then(|| self.core.pool(group));
         let tail = self
             .background
-            .trim_finished(&mut self.core, change.zone, written);
+            .trim_finished(self.core, change.zone, written);
         if self.core.flash.mapping_mut().has_given_back_stale() {
-            self.background.erase_waiting(&mut self.core, start);
+            self.background.erase_waiting(self.core, start);
         }
         if by_thresholds && before != Some(self.core.pool(group)) {
             self.background
-                .flash_was_given_back(&mut self.core, group, start);
+                .flash_was_given_back(self.core, group, start);
         }
         // Pages that the host began count as programmed, unless they are in the buffer.
         let (first, end) = match self.background.finish {
             FinishConfig::Fill { buffered: true, .. } => {
-                let capacity = self.config().zones.capacity_lbas as u32;
+                let capacity = self.core.config.zones.capacity_lbas as u32;
                 (written, (tail.end_page * page_lbas).min(capacity))
             }
             FinishConfig::Fill { .. } => {
@@ -214,15 +236,16 @@ impl Drive {
             }
             FinishConfig::Metadata => (written, 0),
         };
-        if self.background.finish.is_buffered() && first < end {
-            if let Some(buffer) = &mut self.buffer {
-                buffer.expects_fill(change.zone, end);
-            }
+        if let Some(buffer) = &mut self.buffer
+            && self.background.finish.is_buffered()
+            && first < end
+        {
+            buffer.expects_fill(change.zone, end);
         }
         if first >= end && self.is_drained(change.zone) {
             return;
         }
-        let (physical, start) = self.background.map_zone(&mut self.core, change.zone, start);
+        let (physical, start) = self.background.map_zone(self.core, change.zone, start);
         let start = self.core.in_zone_order(change.zone, start);
         self.core.requests.at(request).pending += 1;
         self.background.fills += 1;
@@ -245,26 +268,20 @@ impl Drive {
             is_waited_for: true,
             start,
         });
-        self.background.record_task(&mut self.core, task, number);
+        self.background.record_task(self.core, task, number);
         if start == self.core.now {
-            self.fill_on(task, true);
-            self.settle();
+            self.core.effects.push(Effect::FillGoesOn(task));
         } else {
-            self.background.push_wake(&mut self.core, start, task);
+            self.background.push_wake(self.core, start, task);
         }
     }
 
-    /// Goes on with a fill: the next device write, or a wait for host I/O to cease.
-    pub(crate) fn fill_on(&mut self, task: u32, may_yield: bool) {
-        if !self.copies.is_empty() && self.fill_is_behind_copy(task) {
-            return;
-        }
+    /// Goes on with a fill, to whose zone no copy is ahead of it.
+    pub(super) fn fill_goes_on(&mut self, task: u32, may_yield: bool) {
         if self.buffer.is_some() && (self.commits(task) || !self.fill_may_start(task)) {
             return;
         }
-        if self.background.preemptive.is_some()
-            && self.background.fill_is_held(&mut self.core, task)
-        {
+        if self.background.preemptive.is_some() && self.background.fill_is_held(self.core, task) {
             return;
         }
         let FinishConfig::Fill {
@@ -292,12 +309,12 @@ impl Drive {
             let deadline = self.core.now.saturating_add(hold);
             fill.wait = FillWait::Idle(deadline);
             self.background.yielding.push(task);
-            self.background.push_wake(&mut self.core, deadline, task);
+            self.background.push_wake(self.core, deadline, task);
             self.core.record_yield(task);
             return;
         }
         self.core.record_resume(task);
-        let granularity_lbas = granularity_bytes / self.config().lba_bytes;
+        let granularity_lbas = granularity_bytes / self.core.config.lba_bytes;
         let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
             return;
         };
@@ -313,9 +330,9 @@ impl Drive {
         }
         fill.wait = FillWait::Flash;
         let physical = fill.physical;
-        self.background.hurry_erasure(&mut self.core, physical);
+        self.background.hurry_erasure(self.core, physical);
         let mut left = granularity_lbas;
-        while let Some(range) = self.background.next_of_fill(&mut self.core, task, left) {
+        while let Some(range) = self.background.next_of_fill(self.core, task, left) {
             left -= range.count;
             let target = Target { physical, range };
             let before = self.core.flash.programmed_bytes();
@@ -348,23 +365,6 @@ impl Drive {
         count > 0
     }
 
-    /// Whether a fill has to wait for a copy to its zone.
-    #[cold]
-    pub(super) fn fill_is_behind_copy(&mut self, task: u32) -> bool {
-        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
-            return false;
-        };
-        let zone = fill.zone;
-        let wait = std::mem::replace(&mut fill.wait, FillWait::Drain);
-        let is_behind = self.fill_waits_for_copy(task, zone);
-        if let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task)
-            && !is_behind
-        {
-            fill.wait = wait;
-        }
-        is_behind
-    }
-
     /// Whether the write buffer has nothing more of the zone of a fill, or is
     /// what it goes through, and there is something to fill.
     pub(super) fn fill_may_start(&mut self, task: u32) -> bool {
@@ -386,74 +386,12 @@ impl Drive {
         drained && !is_over
     }
 
-    pub(super) fn fill_group_done(&mut self, task: u32) {
-        let FinishConfig::Fill { pause_ns, .. } = self.background.finish else {
-            return;
-        };
-        let Some(Task::Fill(fill)) = self.background.tasks.get_mut(task) else {
-            return;
-        };
-        fill.groups -= 1;
-        if fill.groups > 0 {
-            return;
-        }
-        if fill.next_lba >= fill.end_lba {
-            self.end_fill(task);
-        } else if pause_ns > Nanos::ZERO {
-            let until = self.core.now.saturating_add(pause_ns);
-            fill.wait = FillWait::Until(until);
-            self.background.push_wake(&mut self.core, until, task);
-        } else {
-            self.fill_on(task, true);
-        }
-    }
-
     /// A fill is over, and nobody needs to wake it any more.
     pub(super) fn end_fill(&mut self, task: u32) {
         if let Some(buffer) = &mut self.buffer {
             buffer.cancel_drain(task);
         }
-        self.copies.cancel_fill(task);
-        self.background.fill_ends(&mut self.core, task);
-    }
-
-    /// Host I/O of a group of zones is done: fills that yielded to it may go on.
-    #[inline]
-    pub(crate) fn host_io_done(&mut self, group: u32) {
-        let in_flight = &mut self.core.host_in_flight[group as usize];
-        debug_assert!(*in_flight > 0, "host I/O ends once");
-        *in_flight -= 1;
-        if *in_flight > 0 {
-            return;
-        }
-        if !self.background.yielding.is_empty() {
-            self.wake_yielding(group);
-        }
-        if self.background.preemptive.is_some() {
-            self.background.group_may_erase(&mut self.core, group);
-        }
-    }
-
-    #[cold]
-    pub(super) fn wake_yielding(&mut self, group: u32) {
-        let mut woken = Vec::new();
-        let Background {
-            yielding, tasks, ..
-        } = &mut self.background;
-        let layout = self.core.flash.layout();
-        yielding.retain(|&task| match tasks.get_mut(task) {
-            Some(Task::Fill(fill)) if matches!(fill.wait, FillWait::Idle(_)) => {
-                let mine = layout.group_of(fill.physical) == group;
-                if mine {
-                    woken.push(task);
-                }
-                !mine
-            }
-            _ => false,
-        });
-        for task in woken {
-            self.fill_on(task, false);
-        }
+        self.background.fill_ends(self.core, task);
     }
 
     /// A reset takes the zone from a fill that still runs: the finish ends as it stands.

@@ -60,7 +60,7 @@ use std::ops::Range;
 
 use zonelab_device::Nanos;
 
-use super::Task;
+use super::{Task, Tasks};
 use crate::config::{EraseWhen, ResetConfig, Thresholds};
 use crate::drive::{Core, Drive};
 use crate::policy::{ResetEvent, ResetEvents, ResetPolicy as _};
@@ -157,6 +157,38 @@ impl Preemptive {
 
     pub(super) fn groups(&self) -> u32 {
         self.groups.len() as u32
+    }
+
+    /// Checks what must hold between two events: for tests and fuzzing.
+    pub(super) fn assert_invariants(&self, tasks: &Tasks) {
+        for (index, group) in (0..).zip(&self.groups) {
+            let is_of = |task: &Task| match task {
+                Task::Zone(zone) => {
+                    zone.group == index && matches!(zone.what, What::Erasure { .. })
+                }
+                _ => false,
+            };
+            let erasures = tasks.iter().filter(|(_, task)| is_of(task)).count();
+            assert_eq!(
+                group.under_way as usize, erasures,
+                "erasures of group {index}"
+            );
+            let is_full = group.state == ResetState::Full;
+            let holds = !group.held.is_empty() || !group.held_fills.is_empty();
+            assert!(
+                is_full || !holds,
+                "group {index} holds back what it could serve"
+            );
+            let held = group.held.len();
+            assert!(
+                group.pending as usize >= held,
+                "group {index} holds what is not there"
+            );
+            for task in &group.held_fills {
+                let task = tasks.get(*task);
+                assert!(matches!(task, Some(Task::Fill(_))), "{task:?} is no fill");
+            }
+        }
     }
 
     /// Goes on by the rules of another one, unless they are those of the profile.

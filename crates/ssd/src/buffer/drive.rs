@@ -1,13 +1,10 @@
 //! What the rest of the drive asks of its write buffer.
 
-use std::ops::Range;
-
 use zonelab_device::ZoneId;
 
 use super::{Flush, NONE, WriteBuffer};
 use crate::counterfactual::{Factor, Factors};
-use crate::drive::{Below, Core, Drive, Owner};
-use crate::flash::BlockRange;
+use crate::drive::{Below, Core, Drive};
 
 impl WriteBuffer {
     /// Some factors are absent from now on: what is on its way ends, and others may go on.
@@ -107,69 +104,5 @@ impl Drive {
     pub fn buffered_bytes(&self) -> u64 {
         let buffer = self.buffer.as_ref();
         buffer.map_or(0, |buffer| buffer.bytes(&self.core))
-    }
-
-    /// The write buffer, if there is one, and what it stands on.
-    #[inline]
-    pub(crate) fn with_buffer(&mut self) -> Option<(&mut WriteBuffer, Below<'_>)> {
-        let buffer = self.buffer.as_deref_mut()?;
-        let below = Below {
-            core: &mut self.core,
-            background: &mut self.background,
-            logs: &self.conventional,
-        };
-        Some((buffer, below))
-    }
-
-    /// Writes that wait for room get what there is.
-    pub(crate) fn admit_writes(&mut self) {
-        if let Some((buffer, mut below)) = self.with_buffer() {
-            buffer.admit(&mut below);
-        }
-    }
-
-    /// Starts a flush. Returns whether it waits for programs.
-    pub(crate) fn flush_buffer(&mut self, index: u32) -> bool {
-        let buffer = self.with_buffer();
-        buffer.is_some_and(|(buffer, mut below)| buffer.flush(&mut below, index))
-    }
-
-    /// Whether nothing of a zone is in the write buffer.
-    pub(crate) fn is_drained(&self, zone: ZoneId) -> bool {
-        let buffer = self.buffer.as_ref();
-        buffer.is_none_or(|buffer| buffer.is_drained(&self.core, zone))
-    }
-
-    /// Reads those of the blocks `range` of a zone that are on the flash for
-    /// request `index`. Returns the number of groups of flash operations.
-    #[inline]
-    pub(crate) fn read_flash(
-        &mut self,
-        index: u32,
-        zone: ZoneId,
-        physical: u32,
-        range: Range<u32>,
-    ) -> u32 {
-        let token = Owner::Request(index).token();
-        let core = &mut self.core;
-        let mut read = |of: Range<u32>| {
-            let blocks = BlockRange {
-                first: of.start,
-                count: of.end - of.start,
-            };
-            let (now, events) = (core.now, &mut core.events);
-            core.flash.read(now, physical, blocks, token, events);
-        };
-        let Some(buffer) = &self.buffer else {
-            read(range);
-            return 1;
-        };
-        let (mut groups, mut rest) = (0, range);
-        while let Some(part) = buffer.next_on_flash(zone, rest.clone()) {
-            rest.start = part.end;
-            read(part);
-            groups += 1;
-        }
-        groups
     }
 }

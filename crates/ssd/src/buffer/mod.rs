@@ -28,6 +28,7 @@
 
 mod admission;
 mod drive;
+mod invariants;
 mod power;
 mod programs;
 
@@ -110,6 +111,8 @@ struct ZoneBlocks {
     older: u32,
     newer: u32,
     is_open: bool,
+    /// What is written to it was collected.
+    is_collected: bool,
     /// Programs that are not over.
     running: u32,
     /// Writes and appends in the admission queue, ...
@@ -131,6 +134,7 @@ impl ZoneBlocks {
         older: NONE,
         newer: NONE,
         is_open: false,
+        is_collected: false,
         running: 0,
         queued: 0,
         appends: 0,
@@ -288,6 +292,11 @@ impl WriteBuffer {
         blocks.issued = blocks.admitted;
     }
 
+    /// Says whether what is written to a zone was collected.
+    pub(crate) fn holds_collected(&mut self, zone: ZoneId, is_collected: bool) {
+        self.zones[zone.0 as usize].is_collected = is_collected;
+    }
+
     /// What the head of the queue may still take in its turn. `None`: all it
     /// wants, as nobody else waits, or somebody who is of its zone.
     fn turn_of(&self, head: &Waiting) -> Option<u32> {
@@ -406,7 +415,7 @@ impl WriteBuffer {
     }
 
     /// The first part of `range` of a zone that is on the flash, if any is.
-    fn next_on_flash(&self, zone: ZoneId, range: Range<u32>) -> Option<Range<u32>> {
+    pub(crate) fn next_on_flash(&self, zone: ZoneId, range: Range<u32>) -> Option<Range<u32>> {
         let blocks = &self.zones[zone.0 as usize];
         let end = range.end.min(blocks.issued);
         let mut start = range.start;

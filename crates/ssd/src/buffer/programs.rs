@@ -10,7 +10,6 @@ use super::Program;
 use super::WriteBuffer;
 use super::ZoneBlocks;
 use crate::account::Cause;
-use crate::conventional::is_collected;
 use crate::drive::Owner;
 use crate::drive::{Below, Core, Effect};
 use crate::event::Event;
@@ -199,8 +198,8 @@ impl WriteBuffer {
         } else {
             Cause::HostWrite
         };
-        let is_collected = is_collected(below.logs, zone);
-        if core.recorder.is_some() && !below.logs.is_empty() {
+        let is_collected = self.zones[zone.0 as usize].is_collected;
+        if core.recorder.is_some() && core.has_logs {
             core.record_program(slot, is_collected);
         }
         let before = core.flash.programmed_bytes();
@@ -265,7 +264,7 @@ impl WriteBuffer {
     fn leaves_at_once(&mut self, below: &mut Below<'_>, slot: u32) -> bool {
         let program = *self.programs.at(slot);
         let range = (program.first, program.end);
-        let is_collection = is_collected(below.logs, program.zone);
+        let is_collection = self.zones[program.zone.0 as usize].is_collected;
         let core = &mut *below.core;
         core.mark_program(slot, program.physical, range, is_collection);
         core.is_program_absent(slot, program.is_fill)

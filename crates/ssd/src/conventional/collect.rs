@@ -9,9 +9,9 @@
 use zonelab_device::{Lba, NamespaceId, Op};
 use zonelab_nvme::zns::ZoneSendAction;
 
-use super::{Role, Stream};
+use super::{Conventional, Role, Stream};
 use crate::contents::{NotWritten, Unreadable};
-use crate::drive::{Core, Drive, Request, Stage};
+use crate::drive::{BackEnd, Core, Request, Stage};
 use crate::event::Event;
 
 /// Zones that are free when nothing is to be collected: one for the host, and
@@ -68,70 +68,69 @@ impl Core {
     }
 }
 
-impl Drive {
+impl Conventional {
     /// Begins to collect, if nothing is being collected and there is need.
-    pub(super) fn collect_if_needed(&mut self, which: u8) {
-        if self.conventional[usize::from(which)].collection.is_idle() {
-            self.collect(which);
+    pub(super) fn collect_if_needed(&mut self, end: &mut BackEnd<'_>) {
+        if self.collection.is_idle() {
+            self.collect(end);
         }
     }
 
     /// A request of a collection is over.
-    pub(super) fn collection_goes_on(&mut self, which: u8) {
-        let collection = &mut self.conventional[usize::from(which)].collection;
+    pub(crate) fn collection_goes_on(&mut self, end: &mut BackEnd<'_>) {
+        let collection = &mut self.collection;
         collection.outstanding -= 1;
         if collection.outstanding == 0 {
-            self.collect(which);
+            self.collect(end);
         }
     }
 
     /// Takes the next steps, until one takes time.
-    fn collect(&mut self, which: u8) {
+    fn collect(&mut self, end: &mut BackEnd<'_>) {
         loop {
-            let of = &mut self.conventional[usize::from(which)];
-            match of.collection.phase {
+            match self.collection.phase {
                 Phase::Idle => {
-                    if of.log.free_zones() >= FREE_ZONES {
+                    if self.log.free_zones() >= FREE_ZONES {
                         return;
                     }
-                    let Some(victim) = of.log.victim() else {
+                    let Some(victim) = self.log.victim() else {
                         return;
                     };
-                    of.collection.victim = victim;
-                    of.collection.next = of.log.places_of(victim).start;
-                    of.collection.phase = Phase::Gather;
+                    self.collection.victim = victim;
+                    self.collection.next = self.log.places_of(victim).start;
+                    self.collection.phase = Phase::Gather;
                 }
                 Phase::Gather => {
-                    if !self.gather(which) {
-                        self.conventional[usize::from(which)].collection.phase = Phase::Flush;
-                        if self.flush_collected(which) {
+                    if !self.gather(end) {
+                        self.collection.phase = Phase::Flush;
+                        if self.flush_collected(end) {
                             return;
                         }
                         continue;
                     }
-                    self.read_batch(which);
+                    self.read_batch(end);
                     return;
                 }
                 Phase::Read => {
-                    of.collection.phase = Phase::Gather;
-                    if let Err(why) = self.write_batch(which) {
-                        return self.give_up_collection(which, why);
+                    self.collection.phase = Phase::Gather;
+                    if let Err(why) = self.write_batch(end) {
+                        return self.give_up_collection(end, why);
                     }
-                    if self.conventional[usize::from(which)].collection.outstanding > 0 {
+                    if self.collection.outstanding > 0 {
                         return;
                     }
                 }
-                Phase::Flush => return self.reset_victim(which),
+                Phase::Flush => return self.reset_victim(end),
                 Phase::GivenUp => {
-                    of.collection.phase = Phase::Idle;
+                    self.collection.phase = Phase::Idle;
                     return;
                 }
                 Phase::Reset => {
-                    let victim = of.collection.victim;
-                    of.collection.phase = Phase::Idle;
-                    of.log.freed(victim);
-                    self.waiting_writes_go_on(which);
-                    if !self.conventional[usize::from(which)].collection.is_idle() {
+                    let victim = self.collection.victim;
+                    self.collection.phase = Phase::Idle;
+                    self.log.freed(victim);
+                    self.waiting_writes_go_on(end);
+                    if !self.collection.is_idle() {
                         return;
                     }
                 }
@@ -140,15 +139,14 @@ impl Drive {
     }
 
     /// Finds the next batch of the victim. Returns whether there is one.
-    fn gather(&mut self, which: u8) -> bool {
-        let layout = self.core.flash.layout();
+    fn gather(&mut self, end: &mut BackEnd<'_>) -> bool {
+        let layout = end.core.flash.layout();
         let most = (layout.width() * layout.page_lbas()) as usize;
-        let of = &mut self.conventional[usize::from(which)];
-        let collection = &mut of.collection;
+        let collection = &mut self.collection;
         collection.batch.clear();
-        let end = of.log.places_of(collection.victim).end;
+        let end = self.log.places_of(collection.victim).end;
         while collection.next < end && collection.batch.len() < most {
-            if of.log.block_at(collection.next).is_some() {
+            if self.log.block_at(collection.next).is_some() {
                 collection.batch.push(collection.next);
             }
             collection.next += 1;
@@ -156,19 +154,18 @@ impl Drive {
         !collection.batch.is_empty()
     }
 
-    fn read_batch(&mut self, which: u8) {
-        let of = &mut self.conventional[usize::from(which)];
-        of.collection.phase = Phase::Read;
-        of.collection.outstanding = 1;
-        let batch = core::mem::take(&mut of.collection.batch);
-        let nsid = of.nsid;
+    fn read_batch(&mut self, end: &mut BackEnd<'_>) {
+        self.collection.phase = Phase::Read;
+        self.collection.outstanding = 1;
+        let batch = core::mem::take(&mut self.collection.batch);
+        let nsid = self.nsid;
         let op = Op::Read {
             slba: Lba(0),
             nlb: 0,
         };
-        let index = self
-            .core
-            .insert_internal(Request::internal(nsid, op, Role::Collection(which)));
+        let index =
+            end.core
+                .insert_internal(Request::internal(nsid, op, Role::Collection(self.which)));
         let mut groups = 0;
         let mut rest = &batch[..];
         while let Some(&first) = rest.first() {
@@ -178,91 +175,88 @@ impl Drive {
                 .take_while(|(place, at)| *place == at);
             let count = run.count();
             // Fits: a run is within a batch.
-            groups += self.read_log(which, index, first, count as u32);
+            groups += self.read_log(end, index, first, count as u32);
             rest = &rest[count..];
         }
-        self.conventional[usize::from(which)].collection.batch = batch;
-        self.core.internal_waits(index, groups);
+        self.collection.batch = batch;
+        end.core.internal_waits(index, groups);
     }
 
     /// Writes what is left of the batch that was read.
     ///
     /// # Errors
     /// A block cannot be written; those before it have been moved.
-    fn write_batch(&mut self, which: u8) -> Result<(), NotWritten> {
-        let batch = core::mem::take(&mut self.conventional[usize::from(which)].collection.batch);
+    fn write_batch(&mut self, end: &mut BackEnd<'_>) -> Result<(), NotWritten> {
+        let batch = core::mem::take(&mut self.collection.batch);
         let mut next = 0;
         let mut moved = Ok(());
         while next < batch.len() && moved.is_ok() {
-            let of = &mut self.conventional[usize::from(which)];
-            let room = of.log.room(Stream::Collection);
+            let room = self.log.room(Stream::Collection);
             debug_assert!(room > 0, "a zone is left for collection");
             if room == 0 {
                 break;
             }
-            let (from, begin) = (of.log.next_place(Stream::Collection), next);
+            let (from, begin) = (self.log.next_place(Stream::Collection), next);
             let mut count = 0;
             while count < room && next < batch.len() {
                 let place = batch[next];
                 next += 1;
-                let log = &mut self.conventional[usize::from(which)].log;
+                let log = &mut self.log;
                 if let Some(block) = log.block_at(place) {
                     let to = log.next_place(Stream::Collection);
-                    moved = self.move_data(which, (place, to), block);
+                    moved = self.move_data(end, (place, to), block);
                     if moved.is_err() {
                         break;
                     }
-                    let log = &mut self.conventional[usize::from(which)].log;
+                    let log = &mut self.log;
                     log.append(Stream::Collection, block);
                     count += 1;
                 }
             }
             debug_assert!(next > begin, "a batch gets shorter");
             if count > 0 {
-                self.conventional[usize::from(which)].collection.outstanding += 1;
-                self.write_log(which, from, count, Role::Collection(which));
+                self.collection.outstanding += 1;
+                self.write_log(end, from, count, Role::Collection(self.which));
             }
         }
-        self.conventional[usize::from(which)].collection.batch = batch;
+        self.collection.batch = batch;
         moved
     }
 
     /// What the collection moves cannot be written: it begins anew with the next
     /// write that needs room, and those that wait for it now fail.
     #[cold]
-    fn give_up_collection(&mut self, which: u8, why: NotWritten) {
-        let of = &mut self.conventional[usize::from(which)];
-        let is_busy = of.collection.outstanding > 0;
-        of.collection.phase = if is_busy { Phase::GivenUp } else { Phase::Idle };
-        for index in core::mem::take(&mut of.waiting) {
-            let nlb = self.core.requests.at(index).op.nlb();
-            self.core.write_fails(index, nlb, why);
+    fn give_up_collection(&mut self, end: &mut BackEnd<'_>, why: NotWritten) {
+        let is_busy = self.collection.outstanding > 0;
+        self.collection.phase = if is_busy { Phase::GivenUp } else { Phase::Idle };
+        for index in core::mem::take(&mut self.waiting) {
+            let nlb = end.core.requests.at(index).op.nlb();
+            end.core.write_fails(index, nlb, why);
         }
     }
 
     /// Moves the data of a block from one place to another.
     fn move_data(
         &mut self,
-        which: u8,
+        end: &mut BackEnd<'_>,
         (from, to): (u32, u32),
         block: u32,
     ) -> Result<(), NotWritten> {
-        let lba_bytes = self.config().lba_bytes as usize;
-        let of = &mut self.conventional[usize::from(which)];
-        let Some(data) = &mut self.core.data else {
+        let lba_bytes = end.core.config.lba_bytes as usize;
+        let Some(data) = &mut end.core.data else {
             return Ok(());
         };
-        of.collection.bytes.resize(lba_bytes, 0);
+        self.collection.bytes.resize(lba_bytes, 0);
         let bytes_of = |offset: u32| u64::from(offset) * lba_bytes as u64;
-        let (zone, offset) = of.log.position(from);
-        let read = data.read(zone, bytes_of(offset), &mut of.collection.bytes);
-        let (zone, offset) = of.log.position(to);
+        let (zone, offset) = self.log.position(from);
+        let read = data.read(zone, bytes_of(offset), &mut self.collection.bytes);
+        let (zone, offset) = self.log.position(to);
         match (read, data.outside()) {
             // It must not become readable by being moved.
             (Err(Unreadable), Some(contents)) => {
                 contents.write_unreadable(zone, bytes_of(offset)..bytes_of(offset + 1))?;
             }
-            _ => data.write_moved(zone, bytes_of(offset), &of.collection.bytes)?,
+            _ => data.write_moved(zone, bytes_of(offset), &self.collection.bytes)?,
         }
         match data.outside() {
             Some(contents) => contents.place(zone, offset, block, 1),
@@ -271,51 +265,52 @@ impl Drive {
     }
 
     /// Makes durable what has been moved. Returns whether that takes time.
-    fn flush_collected(&mut self, which: u8) -> bool {
-        let nsid = self.conventional[usize::from(which)].nsid;
-        let index =
-            self.core
-                .insert_internal(Request::internal(nsid, Op::Flush, Role::Collection(which)));
-        if self.flush_buffer(index) {
-            self.conventional[usize::from(which)].collection.outstanding = 1;
+    fn flush_collected(&mut self, end: &mut BackEnd<'_>) -> bool {
+        let nsid = self.nsid;
+        let index = end.core.insert_internal(Request::internal(
+            nsid,
+            Op::Flush,
+            Role::Collection(self.which),
+        ));
+        if end.flush_buffer(index) {
+            self.collection.outstanding = 1;
             return true;
         }
-        self.core.remove_internal(index);
+        end.core.remove_internal(index);
         false
     }
 
-    fn reset_victim(&mut self, which: u8) {
-        let of = &mut self.conventional[usize::from(which)];
-        of.collection.phase = Phase::Reset;
-        of.collection.outstanding = 1;
-        let nsid: NamespaceId = of.nsid;
-        let place = of.log.places_of(of.collection.victim).start;
-        let (zone, _) = of.log.position(place);
-        let slba = self.core.zones.start(zone);
+    fn reset_victim(&mut self, end: &mut BackEnd<'_>) {
+        self.collection.phase = Phase::Reset;
+        self.collection.outstanding = 1;
+        let nsid: NamespaceId = self.nsid;
+        let place = self.log.places_of(self.collection.victim).start;
+        let (zone, _) = self.log.position(place);
+        let slba = end.core.zones.start(zone);
         let op = Op::ZoneSend {
             slba,
             action: ZoneSendAction::RESET,
             select_all: false,
         };
-        let index = self
-            .core
-            .insert_internal(Request::internal(nsid, op, Role::Collection(which)));
+        let index =
+            end.core
+                .insert_internal(Request::internal(nsid, op, Role::Collection(self.which)));
         // The blocks are where they were moved to, before this place forgets them.
         // It does so at once as far as the end of the process is concerned; for the
         // end of the machine see `Contents::clear`.
-        self.core.keep_zones();
+        end.core.keep_zones();
         let mut changes = Vec::new();
-        let reset = self
+        let reset = end
             .core
             .zones
             .send(slba, ZoneSendAction::RESET, &mut changes);
         debug_assert!(reset.is_ok(), "a full zone can be reset");
         for change in &changes {
-            self.core.clear_data(change.zone);
-            self.begin_reset(change, index, self.core.now);
+            end.core.clear_data(change.zone);
+            end.begin_reset(change, index, end.core.now);
         }
-        self.admit_writes();
-        let pending = self.core.requests.at(index).pending;
-        self.core.internal_waits(index, pending);
+        end.admit_writes();
+        let pending = end.core.requests.at(index).pending;
+        end.core.internal_waits(index, pending);
     }
 }

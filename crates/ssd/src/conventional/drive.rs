@@ -3,16 +3,16 @@
 use zonelab_device::{Lba, Nanos, Op};
 use zonelab_nvme::Status;
 
-use super::{Role, Stream};
+use super::{Conventional, Role, Stream};
 use crate::contents::{Data, NotWritten, Unreadable};
-use crate::drive::{Core, Drive, Request, Stage};
+use crate::drive::{BackEnd, Core, Drive, Request, Stage};
 use crate::event::Event;
 use crate::flash::{BlockRange, Target};
 use crate::ranges::{self, LbaRange};
 
 impl Core {
     /// The work of a command is done: it goes to the host.
-    fn conclude_conventional(&mut self, index: u32) {
+    pub(crate) fn conclude_conventional(&mut self, index: u32) {
         let bytes_per_lba = u64::from(self.config.lba_bytes);
         let request = self.requests.at(index);
         request.stage = Stage::Completion;
@@ -25,6 +25,18 @@ impl Core {
         let ready = self.front.conclude(self.now, &op).unwrap_or(self.now);
         let at = self.front.deliver(ready, bytes).unwrap_or(ready);
         self.events.push(at, Event::Request(index));
+    }
+
+    /// What a request waits for on the flash is done: that of a command, of a
+    /// part of one, or of the collection.
+    #[cold]
+    pub(crate) fn conventional_flash_done(&mut self, index: u32) {
+        let request = self.requests.at(index);
+        if !request.role.is_internal() {
+            return self.conclude_conventional(index);
+        }
+        request.stage = Stage::Completion;
+        self.events.push(self.now, Event::Request(index));
     }
 
     /// The rest of a write cannot be written: it ends when what was written of
@@ -54,54 +66,53 @@ impl Core {
         index
     }
 
-    pub(super) fn remove_internal(&mut self, index: u32) -> Request {
+    pub(crate) fn remove_internal(&mut self, index: u32) -> Request {
         self.internal_requests -= 1;
         self.requests.remove(index)
     }
 }
 
-impl Drive {
+impl Conventional {
     /// Checks a command. Returns when its work starts.
     pub(crate) fn accept_conventional(
         &mut self,
-        which: u8,
+        end: &mut BackEnd<'_>,
         op: Op,
         request: u32,
         processed: Nanos,
     ) -> Result<Nanos, Status> {
-        let max_transfer = self.info().max_transfer_bytes;
-        let bytes = u64::from(op.nlb()) * u64::from(self.config().lba_bytes);
+        let max_transfer = end.core.info.max_transfer_bytes;
+        let bytes = u64::from(op.nlb()) * u64::from(end.core.config.lba_bytes);
         match op {
             Op::Read { slba, nlb } | Op::Compare { slba, nlb } => {
-                self.core.check_transfer(nlb, max_transfer, request)?;
-                self.check_blocks(which, slba, nlb)?;
-                let processed = processed.saturating_add(self.core.charge(&op, nlb, false));
+                end.core.check_transfer(nlb, max_transfer, request)?;
+                self.check_blocks(end, slba, nlb)?;
+                let processed = processed.saturating_add(end.core.charge(&op, nlb, false));
                 Ok(match op {
-                    Op::Compare { .. } => self.core.front.fetch(processed, bytes),
+                    Op::Compare { .. } => end.core.front.fetch(processed, bytes),
                     _ => processed,
                 })
             }
             Op::Verify { slba, nlb } => {
-                self.core.check_transfer(nlb, u32::MAX, request)?;
-                self.check_blocks(which, slba, nlb)?;
-                Ok(processed.saturating_add(self.core.charge(&op, nlb, false)))
+                end.core.check_transfer(nlb, u32::MAX, request)?;
+                self.check_blocks(end, slba, nlb)?;
+                Ok(processed.saturating_add(end.core.charge(&op, nlb, false)))
             }
             Op::Write { slba, nlb } => {
-                self.core.check_transfer(nlb, max_transfer, request)?;
-                self.check_blocks(which, slba, nlb)?;
-                self.core.totals.host_write_bytes += bytes;
-                let processed = processed.saturating_add(self.core.charge(&op, nlb, false));
-                Ok(self.core.front.fetch(processed, bytes))
+                end.core.check_transfer(nlb, max_transfer, request)?;
+                self.check_blocks(end, slba, nlb)?;
+                end.core.totals.host_write_bytes += bytes;
+                let processed = processed.saturating_add(end.core.charge(&op, nlb, false));
+                Ok(end.core.front.fetch(processed, bytes))
             }
             Op::WriteZeroes { slba, nlb } => {
-                self.core.check_transfer(nlb, u32::MAX, request)?;
-                self.check_blocks(which, slba, nlb)?;
-                Ok(processed.saturating_add(self.core.charge(&op, nlb, false)))
+                end.core.check_transfer(nlb, u32::MAX, request)?;
+                self.check_blocks(end, slba, nlb)?;
+                Ok(processed.saturating_add(end.core.charge(&op, nlb, false)))
             }
             Op::Deallocate { ranges } => {
-                let nsid = self.conventional[usize::from(which)].nsid;
-                self.core
-                    .accept_deallocate(nsid, ranges, request, processed)
+                let nsid = self.nsid;
+                end.core.accept_deallocate(nsid, ranges, request, processed)
             }
             Op::Flush => Ok(processed),
             Op::Append { .. }
@@ -113,9 +124,9 @@ impl Drive {
     }
 
     /// All of the blocks are of the namespace.
-    fn check_blocks(&self, which: u8, slba: Lba, nlb: u32) -> Result<(), Status> {
-        let nsid = self.conventional[usize::from(which)].nsid;
-        let namespace = self.core.zones.namespace(nsid);
+    fn check_blocks(&self, end: &mut BackEnd<'_>, slba: Lba, nlb: u32) -> Result<(), Status> {
+        let nsid = self.nsid;
+        let namespace = end.core.zones.namespace(nsid);
         if namespace.is_some_and(|namespace| namespace.has_on_drive(slba, nlb)) {
             Ok(())
         } else {
@@ -124,33 +135,32 @@ impl Drive {
     }
 
     /// The block of the namespace at an accepted address.
-    fn block_of(&self, which: u8, slba: Lba) -> u32 {
+    fn block_of(&self, slba: Lba) -> u32 {
         // Fits: checked, as the blocks of the namespace do.
-        (slba.0 - self.conventional[usize::from(which)].first_lba) as u32
+        (slba.0 - self.first_lba) as u32
     }
 
     /// The front end lets a command through.
-    pub(crate) fn start_conventional(&mut self, which: u8, index: u32) {
-        let request = self.core.requests.at(index);
+    pub(crate) fn start_conventional(&mut self, end: &mut BackEnd<'_>, index: u32) {
+        let request = end.core.requests.at(index);
         request.stage = Stage::Flash;
         match request.op {
             Op::Read { slba, nlb } | Op::Compare { slba, nlb } | Op::Verify { slba, nlb } => {
-                self.read_conventional(which, index, slba, nlb);
+                self.read_conventional(end, index, slba, nlb);
             }
             Op::Write { .. } => {
-                let of = &mut self.conventional[usize::from(which)];
-                if of.waiting.is_empty() {
-                    self.write_conventional(which, index);
+                if self.waiting.is_empty() {
+                    self.write_conventional(end, index);
                 } else {
-                    of.waiting.push_back(index);
+                    self.waiting.push_back(index);
                 }
             }
             Op::WriteZeroes { slba, nlb } => {
-                let first = self.block_of(which, slba);
-                if let Err(status) = self.forget_blocks(which, first, nlb) {
-                    self.core.requests.at(index).status = status;
+                let first = self.block_of(slba);
+                if let Err(status) = self.forget_blocks(end, first, nlb) {
+                    end.core.requests.at(index).status = status;
                 }
-                self.core.conclude_conventional(index);
+                end.core.conclude_conventional(index);
             }
             Op::Deallocate { ranges } => {
                 let data = request.data.take();
@@ -159,28 +169,28 @@ impl Drive {
                     .and_then(|data| ranges::of_deallocate(data, ranges));
                 for LbaRange { slba, nlb } in all.into_iter().flatten() {
                     // Fits: accepted, so they are blocks of the namespace.
-                    if let Err(status) = self.forget_blocks(which, slba as u32, nlb) {
-                        self.core.requests.at(index).status = status;
+                    if let Err(status) = self.forget_blocks(end, slba as u32, nlb) {
+                        end.core.requests.at(index).status = status;
                         break;
                     }
                 }
-                self.core.requests.at(index).data = data;
-                self.core.conclude_conventional(index);
+                end.core.requests.at(index).data = data;
+                end.core.conclude_conventional(index);
             }
             _ => {
-                if !self.flush_buffer(index) {
-                    self.core.conclude_conventional(index);
+                if !end.flush_buffer(index) {
+                    end.core.conclude_conventional(index);
                 }
             }
         }
     }
 
-    fn forget_blocks(&mut self, which: u8, first: u32, nlb: u32) -> Result<(), Status> {
-        if let Some(contents) = self.core.data.as_mut().and_then(Data::outside) {
-            let forgotten = contents.forget(which, first..first + nlb);
+    fn forget_blocks(&mut self, end: &mut BackEnd<'_>, first: u32, nlb: u32) -> Result<(), Status> {
+        if let Some(contents) = end.core.data.as_mut().and_then(Data::outside) {
+            let forgotten = contents.forget(self.which, first..first + nlb);
             forgotten.map_err(NotWritten::status)?;
         }
-        let log = &mut self.conventional[usize::from(which)].log;
+        let log = &mut self.log;
         for block in first..first + nlb {
             log.forget(block);
         }
@@ -189,14 +199,14 @@ impl Drive {
 
     /// Reads blocks. Their data is that of this moment: the place that it comes
     /// from may be erased before the host has it.
-    fn read_conventional(&mut self, which: u8, index: u32, slba: Lba, nlb: u32) {
-        let lba_bytes = self.config().lba_bytes as usize;
-        self.core.totals.host_read_bytes += u64::from(nlb) * lba_bytes as u64;
-        let first = self.block_of(which, slba);
+    fn read_conventional(&mut self, end: &mut BackEnd<'_>, index: u32, slba: Lba, nlb: u32) {
+        let lba_bytes = end.core.config.lba_bytes as usize;
+        end.core.totals.host_read_bytes += u64::from(nlb) * lba_bytes as u64;
+        let first = self.block_of(slba);
         let mut groups = 0;
         let mut block = first;
         while block < first + nlb {
-            let log = &self.conventional[usize::from(which)].log;
+            let log = &self.log;
             let Some(place) = log.place_of(block) else {
                 block += 1;
                 continue;
@@ -208,23 +218,23 @@ impl Drive {
             let run = (block..first + nlb).zip(place..).take_while(is_next);
             // Fits: no more than the command has.
             let count = run.count() as u32;
-            groups += self.read_log(which, index, place, count);
+            groups += self.read_log(end, index, place, count);
             block += count;
         }
-        self.take_data(which, index, first);
-        let request = self.core.requests.at(index);
+        self.take_data(end, index, first);
+        let request = end.core.requests.at(index);
         request.pending = groups;
         if groups == 0 {
-            self.core.conclude_conventional(index);
+            end.core.conclude_conventional(index);
         }
     }
 
     /// Copies the data of a read, or compares it.
-    fn take_data(&mut self, which: u8, index: u32, first: u32) {
-        let lba_bytes = self.config().lba_bytes as usize;
-        let log = &self.conventional[usize::from(which)].log;
-        let request = self.core.requests.at(index);
-        let Some(data) = &self.core.data else {
+    fn take_data(&mut self, end: &mut BackEnd<'_>, index: u32, first: u32) {
+        let lba_bytes = end.core.config.lba_bytes as usize;
+        let log = &self.log;
+        let request = end.core.requests.at(index);
+        let Some(data) = &end.core.data else {
             return;
         };
         let nlb = request.op.nlb();
@@ -272,10 +282,16 @@ impl Drive {
 
     /// Reads `count` blocks of one zone from a place on for a request. Returns
     /// the number of groups of flash operations.
-    pub(super) fn read_log(&mut self, which: u8, index: u32, place: u32, count: u32) -> u32 {
-        let (zone, first) = self.conventional[usize::from(which)].log.position(place);
-        match self.core.flash.mapping().physical(zone) {
-            Some(physical) => self.read_flash(index, zone, physical, first..first + count),
+    pub(super) fn read_log(
+        &mut self,
+        end: &mut BackEnd<'_>,
+        index: u32,
+        place: u32,
+        count: u32,
+    ) -> u32 {
+        let (zone, first) = self.log.position(place);
+        match end.core.flash.mapping().physical(zone) {
+            Some(physical) => end.read_flash(index, zone, physical, first..first + count),
             None => 0,
         }
     }
@@ -283,57 +299,56 @@ impl Drive {
     /// Gives the blocks of a write their places, as far as there is room, and
     /// sends them on. What is left waits for collection. Returns whether
     /// nothing is.
-    fn write_conventional(&mut self, which: u8, index: u32) -> bool {
-        let lba_bytes = self.config().lba_bytes as usize;
-        let Op::Write { slba, nlb } = self.core.requests.at(index).op else {
+    fn write_conventional(&mut self, end: &mut BackEnd<'_>, index: u32) -> bool {
+        let lba_bytes = end.core.config.lba_bytes as usize;
+        let Op::Write { slba, nlb } = end.core.requests.at(index).op else {
             return true;
         };
-        let first = self.block_of(which, slba);
+        let first = self.block_of(slba);
         loop {
-            // How far it got is in the result, which a write does not have.
-            let done = self.core.requests.at(index).result as u32;
+            // How far it got is in the result, self.which a write does not have.
+            let done = end.core.requests.at(index).result as u32;
             if done == nlb {
                 break;
             }
-            let of = &mut self.conventional[usize::from(which)];
-            let count = of.log.room(Stream::Host).min(nlb - done);
+            let count = self.log.room(Stream::Host).min(nlb - done);
             if count == 0 {
-                of.waiting.push_front(index);
-                self.collect_if_needed(which);
+                self.waiting.push_front(index);
+                self.collect_if_needed(end);
                 return false;
             }
-            let from = of.log.next_place(Stream::Host);
-            let (zone, offset) = of.log.position(from);
-            let request = self.core.requests.at(index);
+            let from = self.log.next_place(Stream::Host);
+            let (zone, offset) = self.log.position(from);
+            let request = end.core.requests.at(index);
             let mut written = Ok(());
-            if let (Some(data), Some(buf)) = (&mut self.core.data, &request.data) {
+            if let (Some(data), Some(buf)) = (&mut end.core.data, &request.data) {
                 let bytes = done as usize * lba_bytes..(done + count) as usize * lba_bytes;
                 written = data.write(zone, u64::from(offset) * lba_bytes as u64, &buf[bytes]);
             }
             if let (Ok(()), Some(contents)) =
-                (written, self.core.data.as_mut().and_then(Data::outside))
+                (written, end.core.data.as_mut().and_then(Data::outside))
             {
                 written = contents.place(zone, offset, first + done, count);
             }
             if let Err(why) = written {
-                return self.core.write_fails(index, nlb, why);
+                return end.core.write_fails(index, nlb, why);
             }
             for block in first + done..first + done + count {
-                of.log.append(Stream::Host, block);
+                self.log.append(Stream::Host, block);
             }
-            let request = self.core.requests.at(index);
+            let request = end.core.requests.at(index);
             request.result += u64::from(count);
             request.pending += 1;
-            self.write_log(which, from, count, Role::Part(index));
+            self.write_log(end, from, count, Role::Part(index));
         }
-        self.collect_if_needed(which);
+        self.collect_if_needed(end);
         true
     }
 
     /// Writes that wait for room go on, in order.
-    pub(super) fn waiting_writes_go_on(&mut self, which: u8) {
-        while let Some(index) = self.conventional[usize::from(which)].waiting.pop_front() {
-            if !self.write_conventional(which, index) {
+    pub(super) fn waiting_writes_go_on(&mut self, end: &mut BackEnd<'_>) {
+        while let Some(index) = self.waiting.pop_front() {
+            if !self.write_conventional(end, index) {
                 return;
             }
         }
@@ -341,67 +356,36 @@ impl Drive {
 
     /// Writes `count` blocks of one zone, to which they have been appended,
     /// from a place on.
-    pub(super) fn write_log(&mut self, which: u8, place: u32, count: u32, role: Role) {
-        let of = &self.conventional[usize::from(which)];
-        let (nsid, (zone, first)) = (of.nsid, of.log.position(place));
-        let slba = Lba(self.core.zones.start(zone).0 + u64::from(first));
-        let extent = self.core.zones.write(slba, count);
+    pub(super) fn write_log(&mut self, end: &mut BackEnd<'_>, place: u32, count: u32, role: Role) {
+        let (nsid, (zone, first)) = (self.nsid, self.log.position(place));
+        let slba = Lba(end.core.zones.start(zone).0 + u64::from(first));
+        let extent = end.core.zones.write(slba, count);
         debug_assert!(
             extent.is_ok(),
             "a log writes its zones in order: {extent:?}"
         );
-        let physical = self.core.flash.map(zone);
+        let physical = end.core.flash.map(zone);
         let range = BlockRange { first, count };
         let op = Op::Write { slba, nlb: count };
         let mut request = Request::internal(nsid, op, role);
-        request.generation = self.core.zones.generation(zone);
+        request.generation = end.core.zones.generation(zone);
+        if let Some(buffer) = &mut end.buffer {
+            buffer.holds_collected(zone, matches!(role, Role::Collection(_)));
+        }
         request.target = Target { physical, range };
-        let index = self.core.insert_internal(request);
-        self.issue_write(index);
+        let index = end.core.insert_internal(request);
+        end.issue_write(index);
     }
+}
 
-    /// What a request waits for on the flash is done: that of a command, of a
-    /// part of one, or of the collection.
-    #[cold]
-    pub(crate) fn conventional_flash_done(&mut self, index: u32) {
-        let request = self.core.requests.at(index);
-        if !request.role.is_internal() {
-            return self.core.conclude_conventional(index);
-        }
-        request.stage = Stage::Completion;
-        let (op, physical) = (request.op, request.target.physical);
-        if let Op::Write { .. } = op {
-            self.host_io_done(self.core.flash.layout().group_of(physical));
-        }
-        self.core.events.push(self.core.now, Event::Request(index));
-    }
-
-    /// A request of the drive itself is over.
-    #[cold]
-    pub(crate) fn internal_request_over(&mut self, index: u32) {
-        match self.core.remove_internal(index).role {
-            Role::Part(command) => {
-                let request = self.core.requests.at(command);
-                request.pending -= 1;
-                let is_placed = request.result == u64::from(request.op.nlb());
-                if request.pending == 0 && is_placed {
-                    self.core.conclude_conventional(command);
-                }
-            }
-            Role::Collection(which) => self.collection_goes_on(which),
-            Role::Zoned | Role::Conventional(_) => {}
-        }
-    }
-
-    /// Checks everything that must always hold of conventional namespaces. Costs
-    /// time proportional to their blocks: for tests and fuzzing.
-    ///
-    /// # Panics
-    /// Something does not hold, which is a defect of this crate.
-    pub fn assert_logs(&self) {
-        for of in &self.conventional {
-            of.log
-                .assert_invariants(|zone| self.core.zones.host_lbas(zone));
-        }
+impl Drive {
+    /// A conventional namespace, and the back end that its log is on.
+    pub(crate) fn conventional(&mut self, which: u8) -> (&mut Conventional, BackEnd<'_>) {
+        let end = BackEnd {
+            core: &mut self.core,
+            background: &mut self.background,
+            buffer: self.buffer.as_deref_mut(),
+        };
+        (&mut self.conventional[usize::from(which)], end)
     }
 }

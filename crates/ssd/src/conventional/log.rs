@@ -118,13 +118,6 @@ impl Log {
         zone * self.capacity + self.written[zone as usize]
     }
 
-    /// Whether a zone of the drive holds what was collected.
-    pub(crate) fn is_collected(&self, zone: ZoneId) -> bool {
-        let within = zone.0.checked_sub(self.zones.start);
-        let is_collected = within.and_then(|zone| self.collected.get(zone as usize));
-        is_collected.copied().unwrap_or(false)
-    }
-
     /// Writes a block to the zone of a stream, in which there is room. Returns
     /// its place.
     pub(crate) fn append(&mut self, stream: Stream, block: u32) -> u32 {

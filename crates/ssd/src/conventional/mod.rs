@@ -61,6 +61,8 @@ impl Role {
 #[derive(Clone, Debug)]
 pub(crate) struct Conventional {
     pub(crate) nsid: NamespaceId,
+    /// Its position among the conventional namespaces.
+    which: u8,
     /// First block, counted over the drive.
     first_lba: u64,
     pub(crate) log: Log,
@@ -94,6 +96,8 @@ impl Conventional {
             let blocks = of.size_lbas(&config.zones) as u32;
             all.push(Self {
                 nsid,
+                // Fits: a drive has few.
+                which: all.len() as u8,
                 first_lba: namespace.first_lba().0,
                 log: Log::new(range, capacity, blocks),
                 waiting: VecDeque::new(),
@@ -136,12 +140,6 @@ impl Conventional {
         self.log
             .restore((places, open, free), |zone| zones.host_lbas(zone))
     }
-}
-
-/// Whether a collection writes to a zone of the drive.
-#[inline]
-pub(crate) fn is_collected(logs: &[Conventional], zone: ZoneId) -> bool {
-    logs.iter().any(|of| of.log.is_collected(zone))
 }
 
 /// The conventional namespace that a zone of the drive belongs to, if one does.

@@ -125,9 +125,9 @@ impl Drive {
         let media = self.core.flash.media_mut();
         media.leave_out(now, factors, &mut self.core.events);
         if factors.contains(Factor::Bookkeeping) {
-            self.end_bookkeeping();
+            self.back_end().end_bookkeeping();
         }
-        if let Some((buffer, mut below)) = self.with_buffer()
+        if let Some((buffer, mut below)) = self.back_end().with_buffer()
             && !factors.is_empty()
         {
             buffer.leaves_out(&mut below, factors);
@@ -139,7 +139,7 @@ impl Drive {
     pub(crate) fn factors_seen(&mut self) -> Factors {
         let tracking = self.core.flash.media_mut().tracking_mut();
         let mut seen = tracking.map_or(Factors::NONE, |tracking| tracking.seen());
-        let front = &self.config().front_end;
+        let front = &self.core.config.front_end;
         let others = [
             (front.cores > 0, Factor::Firmware),
             (front.link_bytes_per_s.is_some(), Factor::Link),

@@ -8,6 +8,7 @@ use zonelab_nvme::zns::ZoneSendAction;
 
 use super::{Counterfactual, Factors, Unwatched, WatchPlan};
 use crate::drive::{Core, Drive};
+use crate::interface::DriveModel;
 
 /// What became of the commands that were watched, by number.
 pub type Watched = Vec<(u64, Result<Counterfactual, Unwatched>)>;
@@ -24,6 +25,8 @@ pub(crate) struct Watch {
     next_number: u64,
     /// Commands since the oldest copy, ...
     log: VecDeque<Submission>,
+    /// Those that have completed in this instant, and how long they took.
+    ended: Vec<(Open, Nanos)>,
     done: Watched,
 }
 
@@ -68,13 +71,26 @@ impl Watch {
             open: Vec::new(),
             next_number: 0,
             log: VecDeque::new(),
+            ended: Vec::new(),
             done: Vec::new(),
+        }
+    }
+
+    /// Says of commands that have just completed what they would have taken otherwise. Not while
+    /// an event goes on: it repeats their lives on copies of the drive.
+    pub(crate) fn judge(&mut self) {
+        while let Some((open, latency)) = self.ended.pop() {
+            let number = open.planned.number;
+            let result = compare(open, &self.log, self.without, latency);
+            self.done.push((number, result));
+            self.trim();
         }
     }
 
     /// Forgets the commands before the oldest copy.
     fn trim(&mut self) {
-        let oldest = self.open.iter().map(|open| open.first).min();
+        let ended = self.ended.iter().map(|(open, _)| open);
+        let oldest = self.open.iter().chain(ended).map(|open| open.first).min();
         let oldest = oldest.unwrap_or(self.next_number);
         while self.log.front().is_some_and(|one| one.number < oldest) {
             self.log.pop_front();
@@ -146,7 +162,7 @@ impl Core {
         let latency = open.command.map(|(_, submitted)| now - submitted);
         let result = match latency {
             Some(_) if open.disturbed => Err(Unwatched::Disturbed),
-            Some(latency) => compare(open, &watch.log, watch.without, latency),
+            Some(latency) => return watch.ended.push((open, latency)),
             None => Err(Unwatched::NotCompleted),
         };
         watch.done.push((number, result));

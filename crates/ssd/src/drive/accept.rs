@@ -4,8 +4,11 @@ use zonelab_device::{Lba, NamespaceId, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 
+use super::thin::opened_by;
 use super::{Core, Drive};
+use crate::background::Background;
 use crate::contents::{Data, NotWritten};
+use crate::copy::Copies;
 use crate::flash::{BlockRange, Target};
 use crate::ranges::{self, LbaRange};
 use crate::zones::{Extent, Zones};
@@ -121,7 +124,113 @@ impl Core {
     }
 }
 
+/// What takes writes that a zone accepts: it gives them their place, and data theirs, in order
+/// of arrival.
+pub(crate) struct Acceptance<'a> {
+    pub(crate) core: &'a mut Core,
+    pub(crate) background: &'a mut Background,
+    pub(crate) copies: &'a mut Copies,
+}
+
+impl Acceptance<'_> {
+    /// A write of zeros, which the host does not send.
+    fn accept_zeroes(&mut self, op: Op, request: u32, processed: Nanos) -> Result<Nanos, Status> {
+        let (slba, nlb) = (Lba(op.first_block()), op.nlb());
+        self.core.check_transfer(nlb, u32::MAX, request)?;
+        self.core.zero_ahead(slba, nlb)?;
+        let extent = self.core.zones.write(slba, nlb)?;
+        self.core.totals.implicit_closes += u64::from(extent.closed.is_some());
+        let processed = processed.saturating_add(self.core.charge(&op, nlb, extent.opened));
+        Ok(self.place_write(&extent, nlb, request, (processed, 0)))
+    }
+
+    /// A write of data that the host sends.
+    #[inline]
+    fn accept_write(&mut self, op: Op, request: u32, processed: Nanos) -> Result<Nanos, Status> {
+        let (slba, nlb) = (Lba(op.first_block()), op.nlb());
+        let most_bytes = self.core.info.max_transfer_bytes;
+        self.core.check_transfer(nlb, most_bytes, request)?;
+        self.core
+            .write_ahead(request, |zones| zones.place_of_write(slba, nlb))?;
+        let extent = self.core.zones.write(slba, nlb)?;
+        Ok(self.take_write(&op, &extent, request, processed))
+    }
+
+    /// The same at the write pointer of a zone.
+    #[inline]
+    fn accept_append(&mut self, op: Op, request: u32, processed: Nanos) -> Result<Nanos, Status> {
+        let (zslba, nlb) = (Lba(op.first_block()), op.nlb());
+        let most_bytes = self.core.info.max_append_bytes;
+        self.core.check_transfer(nlb, most_bytes, request)?;
+        self.core
+            .write_ahead(request, |zones| zones.place_of_append(zslba, nlb))?;
+        let extent = self.core.zones.append(zslba, nlb)?;
+        self.core.requests.at(request).result = zslba.0 + extent.offset_lbas;
+        Ok(self.take_write(&op, &extent, request, processed))
+    }
+
+    /// Takes a write that its zone has accepted. Returns when its flash work starts.
+    #[inline]
+    fn take_write(&mut self, op: &Op, extent: &Extent, request: u32, processed: Nanos) -> Nanos {
+        let nlb = op.nlb();
+        self.core.totals.implicit_closes += u64::from(extent.closed.is_some());
+        let processed = processed.saturating_add(self.core.charge(op, nlb, extent.opened));
+        let lba_bytes = u64::from(self.core.config.lba_bytes);
+        if let (Some(Data::Memory(data)), Some(buf)) =
+            (&mut self.core.data, &self.core.requests.at(request).data)
+            && !data.is_limited()
+        {
+            data.write(extent.zone, extent.offset_lbas * lba_bytes, buf);
+        }
+        let fetched = (processed, u64::from(nlb) * lba_bytes);
+        self.place_write(extent, nlb, request, fetched)
+    }
+
+    /// Finds flash for blocks that a zone has accepted, or a place in its random
+    /// write area. The command is `processed` then, and so many bytes of it are
+    /// fetched from the host. Returns when its flash work starts.
+    #[inline]
+    pub(crate) fn place_write(
+        &mut self,
+        extent: &Extent,
+        nlb: u32,
+        request: u32,
+        (processed, fetched_bytes): (Nanos, u64),
+    ) -> Nanos {
+        if extent.zrwa.is_some() {
+            return self.place_in_zrwa(extent, nlb, request, (processed, fetched_bytes));
+        }
+        let (zone, offset_lbas) = (extent.zone, extent.offset_lbas);
+        let (physical, processed) = self.background.map_zone(self.core, zone, processed);
+        // Fits: a zone has fewer than 2^32 pages, and profiles keep its blocks below 2^32 too.
+        let range = BlockRange {
+            first: offset_lbas as u32,
+            count: nlb,
+        };
+        let generation = self.core.zones.generation(zone);
+        if !self.copies.is_empty() {
+            self.copies.join_behind(zone, generation, request);
+        }
+        let lba_bytes = u64::from(self.core.config.lba_bytes);
+        self.core.totals.host_write_bytes += u64::from(nlb) * lba_bytes;
+        let request = self.core.requests.at(request);
+        request.target = Target { physical, range };
+        request.generation = generation;
+        let fetched = self.core.front.fetch(processed, fetched_bytes);
+        self.core.in_zone_order(zone, fetched)
+    }
+}
+
 impl Drive {
+    #[inline]
+    fn acceptance(&mut self) -> Acceptance<'_> {
+        Acceptance {
+            core: &mut self.core,
+            background: &mut self.background,
+            copies: &mut self.copies,
+        }
+    }
+
     /// Checks a command on a namespace that exists, with its address counted
     /// over the drive, and does everything about it that must happen in order
     /// of arrival: zone states, mapping, data. Returns when it goes on:
@@ -138,6 +247,40 @@ impl Drive {
             self.accept_thin(nsid, op, request, processed)
         } else {
             self.accept_backed(nsid, op, request, processed)
+        }
+    }
+
+    /// [`Drive::accept`] of a thin drive.
+    #[cold]
+    pub(super) fn accept_thin(
+        &mut self,
+        nsid: NamespaceId,
+        op: Op,
+        request: u32,
+        processed: Nanos,
+    ) -> Result<Nanos, Status> {
+        let zone = opened_by(&op).and_then(|slba| self.core.zones.zone_of(slba));
+        let Some(zone) = zone.filter(|zone| self.core.flash.mapping().physical(*zone).is_none())
+        else {
+            return self.accept_backed(nsid, op, request, processed);
+        };
+        let is_short = self.core.flash.zones_left(zone) == 0;
+        self.core.zones.set_short_of_flash(is_short);
+        let accepted = self.accept_backed(nsid, op, request, processed);
+        self.core.zones.set_short_of_flash(false);
+        match accepted {
+            Err(Status::TOO_MANY_ACTIVE_ZONES)
+                if is_short && self.core.zones.can_be_active(zone) =>
+            {
+                Err(Status::CAPACITY_EXCEEDED)
+            }
+            // Explicitly opened, with a descriptor extension, or with a random write
+            // area that has committed nothing yet.
+            Ok(start) if self.core.is_active(zone) => {
+                let (_, start) = self.background.map_zone(&mut self.core, zone, start);
+                Ok(self.core.in_zone_order(zone, start))
+            }
+            other => other,
         }
     }
 
@@ -172,34 +315,16 @@ impl Drive {
                 let bytes = u64::from(nlb) * u64::from(self.core.config.lba_bytes);
                 Ok(self.core.front.fetch(processed, bytes))
             }
-            Op::WriteZeroes { .. } => self.accept_zeroes(op, request, processed),
+            Op::WriteZeroes { .. } => self.acceptance().accept_zeroes(op, request, processed),
             Op::Deallocate { ranges } => self
                 .core
                 .accept_deallocate(nsid, ranges, request, processed),
             Op::Copy { sdlba, ranges } => {
-                self.accept_copy(nsid, (sdlba, ranges), request, processed)
+                self.acceptance()
+                    .accept_copy(nsid, (sdlba, ranges), request, processed)
             }
-            Op::Write { slba, nlb } => {
-                self.core
-                    .check_transfer(nlb, self.core.info.max_transfer_bytes, request)?;
-                self.core
-                    .write_ahead(request, |zones| zones.place_of_write(slba, nlb))?;
-                let extent = self.core.zones.write(slba, nlb)?;
-                self.core.totals.implicit_closes += u64::from(extent.closed.is_some());
-                let processed = processed.saturating_add(self.core.charge(&op, nlb, extent.opened));
-                Ok(self.accept_write(&extent, nlb, request, processed))
-            }
-            Op::Append { zslba, nlb } => {
-                self.core
-                    .check_transfer(nlb, self.core.info.max_append_bytes, request)?;
-                self.core
-                    .write_ahead(request, |zones| zones.place_of_append(zslba, nlb))?;
-                let extent = self.core.zones.append(zslba, nlb)?;
-                self.core.totals.implicit_closes += u64::from(extent.closed.is_some());
-                self.core.requests.at(request).result = zslba.0 + extent.offset_lbas;
-                let processed = processed.saturating_add(self.core.charge(&op, nlb, extent.opened));
-                Ok(self.accept_write(&extent, nlb, request, processed))
-            }
+            Op::Write { .. } => self.acceptance().accept_write(op, request, processed),
+            Op::Append { .. } => self.acceptance().accept_append(op, request, processed),
             Op::Flush => Ok(processed),
             Op::ZoneSend {
                 slba,
@@ -208,7 +333,9 @@ impl Drive {
             } => {
                 let extent = self.core.zones.commit_zrwa(slba)?;
                 self.core.totals.implicit_closes += u64::from(extent.closed.is_some());
-                Ok(self.place_in_zrwa(&extent, 0, request, (processed, 0)))
+                Ok(self
+                    .acceptance()
+                    .place_in_zrwa(&extent, 0, request, (processed, 0)))
             }
             Op::ZrwaSend { slba, action } => {
                 self.core.accept_zrwa_send(slba, action, request)?;
@@ -245,65 +372,6 @@ impl Drive {
         }
     }
 
-    /// A write of zeros, which the host does not send.
-    fn accept_zeroes(&mut self, op: Op, request: u32, processed: Nanos) -> Result<Nanos, Status> {
-        let (slba, nlb) = (Lba(op.first_block()), op.nlb());
-        self.core.check_transfer(nlb, u32::MAX, request)?;
-        self.core.zero_ahead(slba, nlb)?;
-        let extent = self.core.zones.write(slba, nlb)?;
-        self.core.totals.implicit_closes += u64::from(extent.closed.is_some());
-        let processed = processed.saturating_add(self.core.charge(&op, nlb, extent.opened));
-        Ok(self.place_write(&extent, nlb, request, (processed, 0)))
-    }
-
-    /// Takes a write that its zone has accepted. Returns when its flash work starts.
-    #[inline]
-    fn accept_write(&mut self, extent: &Extent, nlb: u32, request: u32, processed: Nanos) -> Nanos {
-        let lba_bytes = u64::from(self.core.config.lba_bytes);
-        if let (Some(Data::Memory(data)), Some(buf)) =
-            (&mut self.core.data, &self.core.requests.at(request).data)
-            && !data.is_limited()
-        {
-            data.write(extent.zone, extent.offset_lbas * lba_bytes, buf);
-        }
-        let fetched = (processed, u64::from(nlb) * lba_bytes);
-        self.place_write(extent, nlb, request, fetched)
-    }
-
-    /// Finds flash for blocks that a zone has accepted, or a place in its random
-    /// write area. The command is `processed` then, and so many bytes of it are
-    /// fetched from the host. Returns when its flash work starts.
-    #[inline]
-    pub(crate) fn place_write(
-        &mut self,
-        extent: &Extent,
-        nlb: u32,
-        request: u32,
-        (processed, fetched_bytes): (Nanos, u64),
-    ) -> Nanos {
-        if extent.zrwa.is_some() {
-            return self.place_in_zrwa(extent, nlb, request, (processed, fetched_bytes));
-        }
-        let (zone, offset_lbas) = (extent.zone, extent.offset_lbas);
-        let (physical, processed) = self.background.map_zone(&mut self.core, zone, processed);
-        // Fits: a zone has fewer than 2^32 pages, and profiles keep its blocks below 2^32 too.
-        let range = BlockRange {
-            first: offset_lbas as u32,
-            count: nlb,
-        };
-        let generation = self.core.zones.generation(zone);
-        if !self.copies.is_empty() {
-            self.copies.join_behind(zone, generation, request);
-        }
-        let lba_bytes = u64::from(self.core.config.lba_bytes);
-        self.core.totals.host_write_bytes += u64::from(nlb) * lba_bytes;
-        let request = self.core.requests.at(request);
-        request.target = Target { physical, range };
-        request.generation = generation;
-        let fetched = self.core.front.fetch(processed, fetched_bytes);
-        self.core.in_zone_order(zone, fetched)
-    }
-
     /// Zone management of the zone that starts at `zone`, or of all zones of a namespace.
     fn accept_zone_send(
         &mut self,
@@ -332,11 +400,15 @@ impl Drive {
         };
         for change in &changes {
             match action {
-                ZoneSendAction::FINISH => self.begin_finish(change, request, start),
+                ZoneSendAction::FINISH => {
+                    self.back_end().begin_finish(change, request, start);
+                    self.settle();
+                }
                 ZoneSendAction::RESET => {
                     self.core.totals.resets += 1;
                     self.core.clear_data(change.zone);
-                    self.begin_reset(change, request, start);
+                    self.back_end().begin_reset(change, request, start);
+                    self.settle();
                 }
                 ZoneSendAction::OPEN => {
                     let closed = change.to == ZoneState::CLOSED;
@@ -347,7 +419,7 @@ impl Drive {
         }
         self.core.changes = changes;
         if action == ZoneSendAction::RESET {
-            self.admit_writes();
+            self.back_end().admit_writes();
         }
         result
     }

@@ -5,6 +5,7 @@ use zonelab_nvme::zns::ZoneState;
 
 use super::Drive;
 use crate::conventional::log_with;
+use crate::interface::FaultTarget;
 
 /// An action on a drive that no command of a host could do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +79,7 @@ impl Drive {
         self.core.watch_is_disturbed();
         let result = match action {
             Control::PreconditionFull { zones } => self.precondition_full(zones.clone()),
-            Control::FailZone { zone, to } => self.fail_zone(*zone, *to),
+            Control::FailZone { zone, to } => self.force_zone(*zone, *to),
         };
         if self.core.zones.has_journal() {
             self.core.record_zone_changes();
@@ -86,32 +87,7 @@ impl Drive {
         result
     }
 
-    /// Whether a zone can fail in that way, or is so already.
-    ///
-    /// # Errors
-    /// As [`Control::FailZone`].
-    pub(crate) fn check_failure(&self, zone: ZoneId, to: ZoneState) -> Result<(), ControlError> {
-        let zones = self.core.config.zones.count;
-        if zone.0 >= zones {
-            let range = zone.0..zone.0.saturating_add(1);
-            return Err(ControlError::NoSuchZone { range, zones });
-        }
-        if log_with(&self.conventional, zone).is_some() {
-            return Err(ControlError::Conventional { zone });
-        }
-        let from = self.core.zones.state(zone);
-        let can_fail = match to {
-            ZoneState::OFFLINE => true,
-            ZoneState::READ_ONLY => from != ZoneState::OFFLINE,
-            _ => false,
-        };
-        match can_fail {
-            true => Ok(()),
-            false => Err(ControlError::CannotFail { zone, from, to }),
-        }
-    }
-
-    fn fail_zone(&mut self, zone: ZoneId, to: ZoneState) -> Result<(), ControlError> {
+    fn force_zone(&mut self, zone: ZoneId, to: ZoneState) -> Result<(), ControlError> {
         self.check_failure(zone, to)?;
         let from = self.core.zones.state(zone);
         let mut changes = core::mem::take(&mut self.core.changes);

@@ -10,8 +10,15 @@ use super::Drive;
 pub(crate) enum Effect {
     /// One of the things that a request waits for is done.
     PartDone(u32),
-    /// A fill has ended, for which this request waits.
-    FillEnded(u32),
+    /// The time has come for the next step of a fill.
+    FillGoesOn(u32),
+    /// A fill has ended.
+    FillEnded {
+        /// It.
+        task: u32,
+        /// The request that waits for it.
+        request: u32,
+    },
     /// Programs that ran when the drain was held have ended.
     DrainIsQuiet,
     /// A group of zones serves the host again: what was held back meanwhile goes on, in order.
@@ -39,7 +46,7 @@ impl Effects {
     }
 
     #[inline]
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 }
@@ -57,11 +64,13 @@ impl Drive {
         while let Some(effect) = self.core.effects.queue.pop_front() {
             match effect {
                 Effect::PartDone(request) => self.part_done(request),
-                Effect::FillEnded(request) => {
+                Effect::FillGoesOn(task) => self.fill_on(task, true),
+                Effect::FillEnded { task, request } => {
+                    self.copies.cancel_fill(task);
                     self.part_done(request);
                     self.background.fill_has_ended(&mut self.core);
                 }
-                Effect::DrainIsQuiet => self.drain_is_quiet(),
+                Effect::DrainIsQuiet => self.back_end().drain_is_quiet(),
                 Effect::Served {
                     group,
                     requests,

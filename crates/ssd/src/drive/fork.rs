@@ -32,6 +32,7 @@ impl Drive {
             resets_kept: self.core.resets_kept,
             events: self.core.events.clone(),
             requests: self.core.requests.clone(),
+            has_logs: self.core.has_logs,
             internal_requests: self.core.internal_requests,
             totals: self.core.totals,
             host_in_flight: self.core.host_in_flight.clone(),

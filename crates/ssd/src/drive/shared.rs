@@ -6,11 +6,9 @@ use super::effect::Effects;
 use super::policies::Policies;
 use super::{Drive, Request};
 use crate::account::Totals;
-use crate::background::Background;
 use crate::changed::ChangedZones;
-use crate::config::{DataStore, DriveConfig};
+use crate::config::{DataStore, DriveConfig, NamespaceKind};
 use crate::contents::Data;
-use crate::conventional::Conventional;
 use crate::counterfactual::{Absence, Watch};
 use crate::data::SparseData;
 use crate::event::EventQueue;
@@ -41,6 +39,8 @@ pub(crate) struct Core {
     pub(crate) resets_kept: u64,
     pub(crate) events: EventQueue,
     pub(crate) requests: Slab<Request>,
+    /// There are conventional namespaces.
+    pub(crate) has_logs: bool,
     /// Requests that are the drive's own.
     pub(crate) internal_requests: usize,
     pub(crate) totals: Totals,
@@ -71,14 +71,6 @@ pub(crate) struct Core {
     pub(crate) absence: Option<Box<Absence>>,
 }
 
-/// What the write buffer stands on: it programs flash on which the background may be erasing,
-/// for zones of which some belong to the logs of conventional namespaces.
-pub(crate) struct Below<'a> {
-    pub(crate) core: &'a mut Core,
-    pub(crate) background: &'a mut Background,
-    pub(crate) logs: &'a [Conventional],
-}
-
 impl Core {
     pub(super) fn new(config: &DriveConfig) -> Self {
         let flash = Flash::new(config);
@@ -90,6 +82,10 @@ impl Core {
         Self {
             info: Drive::info_of(config),
             now: Nanos::ZERO,
+            has_logs: config
+                .namespaces()
+                .iter()
+                .any(|of| of.kind != NamespaceKind::Zoned),
             internal_requests: 0,
             zones,
             prepared: Prepared::new(&config.allocation, Nanos::ZERO),

@@ -6,14 +6,13 @@
 //! So what a zone has accepted, and what it will accept until it is full, always
 //! has flash. See decision 20.
 
-use zonelab_device::{Lba, NamespaceId, Nanos, Op, ZoneId};
-use zonelab_nvme::Status;
+use zonelab_device::{Lba, Op, ZoneId};
 use zonelab_nvme::zns::ZoneState;
 
 use super::{Core, Drive};
 
 /// The address of the one zone that a command could open.
-const fn opened_by(op: &Op) -> Option<Lba> {
+pub(super) const fn opened_by(op: &Op) -> Option<Lba> {
     match *op {
         Op::Write { slba, .. }
         | Op::WriteZeroes { slba, .. }
@@ -53,40 +52,6 @@ impl Core {
 }
 
 impl Drive {
-    /// [`Drive::accept`] of a thin drive.
-    #[cold]
-    pub(super) fn accept_thin(
-        &mut self,
-        nsid: NamespaceId,
-        op: Op,
-        request: u32,
-        processed: Nanos,
-    ) -> Result<Nanos, Status> {
-        let zone = opened_by(&op).and_then(|slba| self.core.zones.zone_of(slba));
-        let Some(zone) = zone.filter(|zone| self.core.flash.mapping().physical(*zone).is_none())
-        else {
-            return self.accept_backed(nsid, op, request, processed);
-        };
-        let is_short = self.core.flash.zones_left(zone) == 0;
-        self.core.zones.set_short_of_flash(is_short);
-        let accepted = self.accept_backed(nsid, op, request, processed);
-        self.core.zones.set_short_of_flash(false);
-        match accepted {
-            Err(Status::TOO_MANY_ACTIVE_ZONES)
-                if is_short && self.core.zones.can_be_active(zone) =>
-            {
-                Err(Status::CAPACITY_EXCEEDED)
-            }
-            // Explicitly opened, with a descriptor extension, or with a random write
-            // area that has committed nothing yet.
-            Ok(start) if self.core.is_active(zone) => {
-                let (_, start) = self.background.map_zone(&mut self.core, zone, start);
-                Ok(self.core.in_zone_order(zone, start))
-            }
-            other => other,
-        }
-    }
-
     /// How many more zones can leave the state Empty before a zone is finished or
     /// reset. It is that of the zones there are if there is flash for all.
     #[must_use]

@@ -3,9 +3,8 @@
 use zonelab_device::{Command, Lba, Nanos, Op};
 
 use super::{ALWAYS_PPM, Effect, Fault, FaultId, FaultPlan, Standing, Trigger};
-use crate::config::DriveConfig;
 use crate::draw::Draw;
-use crate::drive::Drive;
+use crate::zones::Zones;
 
 /// Plans that are being applied, in the order in which they were loaded.
 #[derive(Debug)]
@@ -39,14 +38,14 @@ struct ArmedFault {
 
 impl Armed {
     /// The plan that a drive starts with.
-    pub(super) fn new(plan: FaultPlan, config: &DriveConfig) -> Self {
+    pub(super) fn new(plan: FaultPlan, zones: &Zones) -> Self {
         let mut armed = Self {
             plans: Vec::new(),
             first: Draw::new(plan.seed),
             next_id: 1,
             struck: 0,
         };
-        armed.load(Nanos::ZERO, plan, config);
+        armed.load(Nanos::ZERO, plan, zones);
         if let Some(plan) = armed.plans.first_mut() {
             plan.draw = None;
         }
@@ -54,12 +53,7 @@ impl Armed {
     }
 
     /// Adds the faults of a plan behind those there are.
-    pub(super) fn load(
-        &mut self,
-        now: Nanos,
-        plan: FaultPlan,
-        config: &DriveConfig,
-    ) -> Vec<FaultId> {
+    pub(super) fn load(&mut self, now: Nanos, plan: FaultPlan, zones: &Zones) -> Vec<FaultId> {
         let draw = Some(Draw::new(plan.seed));
         let faults: Vec<ArmedFault> = plan
             .faults
@@ -67,7 +61,7 @@ impl Armed {
             .zip(self.next_id..)
             .map(|(given, id)| ArmedFault {
                 id: FaultId(id),
-                fault: given.clone().resolved(config).later_by(now),
+                fault: given.clone().resolved(zones).later_by(now),
                 given,
                 loaded: now,
                 matched: 0,
@@ -119,9 +113,9 @@ impl Armed {
     }
 
     /// The drive is another: zones and blocks are counted anew.
-    pub(super) fn resolve(&mut self, config: &DriveConfig) {
+    pub(super) fn resolve(&mut self, zones: &Zones) {
         for armed in self.all_mut() {
-            armed.fault = armed.given.clone().resolved(config).later_by(armed.loaded);
+            armed.fault = armed.given.clone().resolved(zones).later_by(armed.loaded);
         }
     }
 
@@ -165,13 +159,13 @@ impl Armed {
         now: Nanos,
         command: &Command,
         blocks: Option<(u64, u64)>,
-        drive: &Drive,
+        zones: &Zones,
     ) -> Option<Effect> {
         let first = &mut self.first;
         let found = self.plans.iter_mut().find_map(|Plan { draw, faults }| {
             let draw = draw.as_mut().unwrap_or(&mut *first);
             let mut faults = faults.iter_mut();
-            faults.find_map(|armed| armed.strikes(now, command, blocks, drive, draw))
+            faults.find_map(|armed| armed.strikes(now, command, blocks, zones, draw))
         });
         self.struck += u64::from(found.is_some());
         found
@@ -184,7 +178,7 @@ impl ArmedFault {
         now: Nanos,
         command: &Command,
         blocks: Option<(u64, u64)>,
-        drive: &Drive,
+        zones: &Zones,
         draw: &mut Draw,
     ) -> Option<Effect> {
         let when = &self.fault.when;
@@ -200,9 +194,9 @@ impl ArmedFault {
                 return None;
             }
         }
-        if let Some(zones) = &when.zones {
-            let (first, last) = zones_of(command, blocks, drive)?;
-            if first > *zones.end() || last < *zones.start() {
+        if let Some(range) = &when.zones {
+            let (first, last) = zones_of(command, blocks, zones)?;
+            if first > *range.end() || last < *range.start() {
                 return None;
             }
         }
@@ -220,8 +214,8 @@ impl ArmedFault {
 }
 
 /// A command with its address counted over the drive, if there is such a namespace.
-pub(super) fn on_drive(command: Command, drive: &Drive) -> Command {
-    let namespace = drive.zones().namespace(command.nsid);
+pub(super) fn on_drive(command: Command, zones: &Zones) -> Command {
+    let namespace = zones.namespace(command.nsid);
     Command {
         op: namespace.map_or(command.op, |namespace| namespace.on_drive(command.op)),
         ..command
@@ -230,8 +224,8 @@ pub(super) fn on_drive(command: Command, drive: &Drive) -> Command {
 
 /// First and last block of an operation on one range of blocks of a namespace
 /// that exists; of an append, where it goes now, and of a copy, where it begins.
-pub(super) fn blocks_of(command: &Command, drive: &Drive) -> Option<(u64, u64)> {
-    drive.zones().namespace(command.nsid)?;
+pub(super) fn blocks_of(command: &Command, zones: &Zones) -> Option<(u64, u64)> {
+    zones.namespace(command.nsid)?;
     let (slba, nlb) = match command.op {
         Op::Read { slba, nlb }
         | Op::Write { slba, nlb }
@@ -240,8 +234,8 @@ pub(super) fn blocks_of(command: &Command, drive: &Drive) -> Option<(u64, u64)> 
         | Op::Verify { slba, nlb } => (slba.0, nlb),
         Op::Copy { sdlba, .. } => (sdlba.0, 1),
         Op::Append { zslba, nlb } => {
-            let zone = drive.zones().zone_of(zslba)?;
-            let pointer = drive.zones().written_lbas(zone);
+            let zone = zones.zone_of(zslba)?;
+            let pointer = zones.written_lbas(zone);
             (zslba.0.checked_add(pointer)?, nlb)
         }
         _ => return None,
@@ -251,8 +245,7 @@ pub(super) fn blocks_of(command: &Command, drive: &Drive) -> Option<(u64, u64)> 
 }
 
 /// First and last zone that a command touches, if its namespace exists.
-fn zones_of(command: &Command, blocks: Option<(u64, u64)>, drive: &Drive) -> Option<(u32, u32)> {
-    let zones = drive.zones();
+fn zones_of(command: &Command, blocks: Option<(u64, u64)>, zones: &Zones) -> Option<(u32, u32)> {
     let zone_of = |lba| zones.zone_of(Lba(lba)).map(|zone| zone.0);
     let mine = zones.namespace(command.nsid)?.zones();
     let last_zone = mine.end.saturating_sub(1);

@@ -49,9 +49,15 @@
 //!
 //! Of several faults that match a command, the first in the list acts.
 
+mod applied;
 mod armed;
 mod drive;
+mod outcome;
+mod pending;
 mod read;
+mod strikes;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use core::ops::RangeInclusive;
@@ -61,8 +67,10 @@ use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
 
 use crate::config::DriveConfig;
+use crate::zones::{Namespace, Zones};
 
-pub use drive::{CannotFail, FaultyDrive, PowerCycle, Swallowed};
+pub use drive::FaultyDrive;
+pub use outcome::{CannotFail, PowerCycle, Swallowed};
 pub use write::Value;
 
 /// One million: always.
@@ -131,13 +139,14 @@ pub struct Fault {
 impl Fault {
     /// The fault with zones and blocks counted over the drive. What lies outside
     /// its namespace is on no drive.
-    fn resolved(mut self, config: &DriveConfig) -> Self {
+    fn resolved(mut self, of_drive: &Zones) -> Self {
         let when = &mut self.when;
         let Some(nsid) = when.namespace else {
             return self;
         };
-        let mine = config.zones_of(nsid).unwrap_or(0..0);
-        let size_lbas = config.zones.size_lbas;
+        let namespace = of_drive.namespace(nsid);
+        let mine = namespace.map_or(0..0, Namespace::zones);
+        let size_lbas = of_drive.size_lbas();
         if let Some(zones) = &mut when.zones {
             let count = mine.end - mine.start;
             *zones = if *zones.end() < count {

@@ -51,6 +51,7 @@ pub fn untimed(config: &DriveConfig) -> DriveConfig {
 mod tests {
     use super::*;
     use crate::Drive;
+    use crate::interface::DriveModel;
     use crate::profile;
     use zonelab_device::{Buf, Command, Lba, Op, QueueId, Tag};
     use zonelab_nvme::zns::ZoneSendAction;

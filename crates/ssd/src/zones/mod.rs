@@ -275,6 +275,12 @@ impl Zones {
         u32::try_from(self.zones.len()).expect("the number of zones came as u32")
     }
 
+    /// Logical blocks from the start of a zone to that of the next (ZSZE).
+    #[inline]
+    pub(crate) const fn size_lbas(&self) -> u64 {
+        self.size_lbas
+    }
+
     /// First block of a zone.
     ///
     /// # Panics

@@ -3,8 +3,8 @@
 use crate::drive_support::{Rig, small};
 use zonelab_device::{NamespaceId, Nanos, ZoneId};
 use zonelab_nvme::zns::{ChangedZoneList, ZoneSendAction, ZoneState};
-use zonelab_ssd::Control;
 use zonelab_ssd::config::{DriveConfig, NamespaceConfig, NamespaceKind};
+use zonelab_ssd::{Control, FaultTarget};
 
 /// Two namespaces of `zones` zones each, 40 pages apart.
 fn halves(zones: u32) -> DriveConfig {

@@ -12,7 +12,7 @@ use zonelab_ssd::config::{
     Placement, WriteBufferConfig,
 };
 use zonelab_ssd::profile::{self, Profile, to_toml};
-use zonelab_ssd::{Control, ControlError, snapshot};
+use zonelab_ssd::{Control, ControlError, DriveModel, FaultTarget, snapshot};
 
 const ZONED: NamespaceId = NamespaceId(1);
 const FLAT: NamespaceId = NamespaceId(2);
@@ -216,7 +216,7 @@ fn sequential_overwrites_amplify_nothing_and_random_ones_do() {
             assert_eq!(exec(&mut rig, write(slba, 4), None).status, Status::SUCCESS);
         }
         rig.settle();
-        rig.drive.assert_logs();
+        rig.drive.assert_invariants();
         let totals = rig.drive.totals();
         assert_eq!(totals.host_program_bytes, totals.host_write_bytes);
         assert_eq!(totals.resets, 0, "no host reset a zone");
@@ -469,7 +469,7 @@ proptest! {
                 }
             }
             model.completed(&rig);
-            rig.drive.assert_logs();
+            rig.drive.assert_invariants();
             rig.drive.zones().assert_invariants();
         }
         rig.settle();

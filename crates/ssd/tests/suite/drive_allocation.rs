@@ -13,7 +13,7 @@ use zonelab_ssd::config::{
     FrontEndConfig, MappingConfig, PlaneMode,
 };
 use zonelab_ssd::mapping::allocator::Availability;
-use zonelab_ssd::{profile, snapshot};
+use zonelab_ssd::{FaultTarget, profile, snapshot};
 
 const TIME: Nanos = Nanos::from_us(9_700);
 

@@ -7,6 +7,7 @@ use crate::elements_oracle::with_elements;
 use proptest::prelude::*;
 use zonelab_device::Nanos;
 use zonelab_oracle::blocks::Blocks;
+use zonelab_ssd::FaultTarget;
 use zonelab_ssd::config::{
     BufferRelease, EraseExtent, MappingConfig, Placement, WriteBufferConfig,
 };

@@ -11,6 +11,7 @@ use zonelab_ssd::config::{
 };
 use zonelab_ssd::record::{Counter, RecordLimits};
 use zonelab_ssd::snapshot;
+use zonelab_ssd::{DriveModel, FaultTarget};
 
 const PAGE_BYTES: u64 = 16_384;
 const BLOCK_BYTES: u64 = 4_096;

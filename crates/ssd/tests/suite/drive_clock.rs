@@ -5,7 +5,7 @@ use crate::drive_support::random::{Step, drives, front_ends, streams};
 use crate::drive_support::{Done, PAGE, Rig, WRITE, small, us};
 use proptest::prelude::*;
 use zonelab_device::{Command, Nanos, Op, QueueId, Tag};
-use zonelab_ssd::{Control, Drive};
+use zonelab_ssd::{Control, Drive, DriveModel};
 
 const fn send<T: Send>() {}
 

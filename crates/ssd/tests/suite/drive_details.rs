@@ -11,6 +11,7 @@ use zonelab_ssd::config::{
     PlaneMode, ReadParts, StripeOrder, WriteBufferConfig,
 };
 use zonelab_ssd::layout::Layout;
+use zonelab_ssd::{DriveModel, FaultTarget};
 
 const PAGE_BYTES: u64 = 16_384;
 

@@ -226,7 +226,7 @@ fn a_collection_begins_when_it_is_needed() {
         }
         rig.settle();
         blocks.look(&mut rig.drive);
-        rig.drive.assert_logs();
+        rig.drive.assert_invariants();
         let all = rig.done.iter().flatten();
         assert!(all.into_iter().all(|done| done.status == Status::SUCCESS));
         let totals = rig.drive.totals();

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use zonelab_device::{Nanos, ZoneId};
 use zonelab_ssd::config::{BufferRelease, DriveConfig, Placement, WriteBufferConfig};
 use zonelab_ssd::snapshot::SnapshotError;
-use zonelab_ssd::{Drive, snapshot};
+use zonelab_ssd::{Drive, FaultTarget, snapshot};
 
 /// `config` with a buffer of so many pages that chooses dies.
 fn by_work(mut config: DriveConfig, pages: u64) -> DriveConfig {

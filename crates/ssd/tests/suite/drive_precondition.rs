@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use zonelab_device::{Lba, Nanos, Op, ZoneId};
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 use zonelab_ssd::config::{DataStore, DriveConfig, EraseExtent, EraseWhen, MappingConfig};
-use zonelab_ssd::{Control, ControlError};
+use zonelab_ssd::{Control, ControlError, DriveModel};
 
 /// Writes zones one after the other, each from its start to its capacity.
 fn write_full(rig: &mut Rig, zones: std::ops::Range<u32>, nlb: u32) {

@@ -13,7 +13,7 @@ use zonelab_ssd::config::{
 };
 use zonelab_ssd::flash::BlockState;
 use zonelab_ssd::record::{BackgroundKind, Counter, RecordLimits};
-use zonelab_ssd::{ResetState, profile, snapshot};
+use zonelab_ssd::{DriveModel, FaultTarget, ResetState, profile, snapshot};
 
 /// Rows of blocks of a zone of [`rows`].
 const ROWS: u32 = 4;

@@ -6,6 +6,7 @@ use crate::elements_oracle::{Oracle, Shock, with_elements};
 use proptest::prelude::*;
 use zonelab_device::{Buf, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
+use zonelab_ssd::FaultTarget;
 use zonelab_ssd::account::Cause;
 use zonelab_ssd::config::{
     DataStore, DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, MappingConfig,

@@ -4,9 +4,9 @@ use crate::drive_support::{PAGE, READ, WRITE, small, us};
 use zonelab_device::{Buf, Command, Completion, Lba, NamespaceId, Nanos, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
-use zonelab_ssd::Drive;
 use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::faults::{CannotFail, FaultId, FaultPlan, FaultyDrive};
+use zonelab_ssd::{Drive, DriveModel};
 
 fn config() -> DriveConfig {
     DriveConfig {

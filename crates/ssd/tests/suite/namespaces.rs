@@ -10,7 +10,7 @@ use zonelab_ssd::config::{DataStore, DriveConfig, NamespaceConfig, NamespaceKind
 use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
 use zonelab_ssd::profile::{Profile, describe, to_toml};
 use zonelab_ssd::snapshot::{self, SnapshotError};
-use zonelab_ssd::{Drive, profile};
+use zonelab_ssd::{Drive, DriveModel, FaultTarget, profile};
 
 const FIRST: NamespaceId = NamespaceId(1);
 const SECOND: NamespaceId = NamespaceId(2);

@@ -10,6 +10,7 @@ use zonelab_ssd::config::{
 };
 use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
 use zonelab_ssd::profile::{Profile, to_toml};
+use zonelab_ssd::{DriveModel, FaultTarget};
 
 const LBA: usize = 4_096;
 

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use zonelab_device::{Buf, Lba, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
-use zonelab_ssd::Control;
 use zonelab_ssd::config::{DataStore, DriveConfig, EraseExtent, EraseWhen};
+use zonelab_ssd::{Control, DriveModel, FaultTarget};
 
 const LBA: usize = 4_096;
 

@@ -3,6 +3,7 @@
 
 use crate::drive_support::{ERASE, PAGE, READ, Rig, lazy, reset, small, us};
 use zonelab_device::Nanos;
+use zonelab_ssd::FaultTarget;
 use zonelab_ssd::ResetState::{Full, Partial, Serving};
 use zonelab_ssd::config::{DriveConfig, EraseExtent, EraseWhen, Evaluate, Thresholds, Victim};
 

@@ -11,7 +11,7 @@ use zonelab_ssd::config::{
     DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, MappingConfig, Thresholds,
     Victim,
 };
-use zonelab_ssd::{ResetState, ZoneCounts, profile, snapshot};
+use zonelab_ssd::{DriveModel, FaultTarget, ResetState, ZoneCounts, profile, snapshot};
 
 /// Pages of a zone of four rows of blocks: 4 planes, 4 pages in each block.
 const PAGES: u32 = 4 * 16;

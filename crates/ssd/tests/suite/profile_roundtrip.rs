@@ -4,12 +4,12 @@ use crate::profile_support::valid_config;
 use proptest::prelude::*;
 use zonelab_device::{Command, Lba, Nanos, Op, QueueId, Tag};
 use zonelab_nvme::zns::ZoneSendAction;
-use zonelab_ssd::Drive;
 use zonelab_ssd::config::{
     AllocationConfig, ChannelArbitration, CommandCosts, DriveConfig, EraseExtent, EraseWhen,
     FinishConfig, MappingConfig, MediaDetails, PageRegister,
 };
 use zonelab_ssd::profile::{Limit, Profile, check, describe, to_toml};
+use zonelab_ssd::{Drive, DriveModel};
 
 /// When the last of `ops`, all submitted at `now`, completes.
 fn last_completion(drive: &mut Drive, now: Nanos, ops: &[Op]) -> Nanos {

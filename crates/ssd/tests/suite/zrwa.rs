@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use zonelab_device::{Buf, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
+use zonelab_ssd::FaultTarget;
 use zonelab_ssd::config::{
     BufferRelease, DataStore, DriveConfig, FillExtent, FinishConfig, Placement, WriteBufferConfig,
     ZrwaConfig,

@@ -7,7 +7,7 @@ use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 use zonelab_ssd::config::{DriveConfig, FillExtent, FinishConfig, MappingConfig};
 use zonelab_ssd::mapping::elements::ElementInfo;
-use zonelab_ssd::{Drive, profile};
+use zonelab_ssd::{Drive, DriveModel, profile};
 use zonelab_store::{Options, create};
 
 use super::{Memory, config, drive_in, filled, read, run};

@@ -143,7 +143,7 @@ fn a_repaired_conventional_namespace_holds_nothing_that_was_never_written() {
             assert_eq!(repaired.len(), 1);
             assert!(check(&damaged).unwrap().lost.is_empty());
             let mut drive = drive_in(&damaged, &config);
-            drive.assert_logs();
+            drive.assert_invariants();
             let (mut lost, mut kept) = (0, 0);
             for (block, of) in (0..).zip(&written) {
                 let (slba, nlb) = (Lba(block), 1);

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use zonelab_device::{Command, Lba, NamespaceId, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
+use zonelab_ssd::DriveModel;
 use zonelab_ssd::contents::{Contents, ZoneRecord};
 use zonelab_store::{Medium, Options, create, open};
 

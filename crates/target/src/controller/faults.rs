@@ -6,6 +6,7 @@ use core::ops::RangeInclusive;
 use zonelab_device::{NamespaceId, Nanos};
 use zonelab_nvme::property::ShutdownStatus;
 use zonelab_nvme::zns::ZoneState;
+use zonelab_ssd::DriveModel;
 use zonelab_ssd::faults::{CannotFail, FaultId, FaultPlan, PowerCycle, Standing, Swallowed};
 
 use super::state::{Kind, Life};

@@ -8,6 +8,7 @@ use zonelab_nvme::queue::{CompletionEntry, SubmissionEntry};
 use zonelab_nvme::status::StatusCodeType;
 use zonelab_nvme::zerocopy::FromBytes;
 use zonelab_nvme::zns::ZoneSendAction;
+use zonelab_ssd::DriveModel;
 use zonelab_ssd::config::DataStore;
 
 use super::failure::{Failure, byte};

@@ -6,6 +6,7 @@
 //! layer is Format NVM, since it would take the blocks from under the layer.
 
 use zonelab_device::{Buf, Command, Completion, DeviceInfo, Nanos, QueueId, Rejected, Tag};
+use zonelab_ssd::DriveModel;
 use zonelab_ssd::faults::FaultyDrive;
 
 use super::Subsystem;
@@ -94,7 +95,7 @@ impl<L: Layer> Subsystem<L> {
     pub(super) fn shown(&self) -> &DeviceInfo {
         match &self.layer {
             Some(layer) => layer.info(),
-            None => self.drive.info(),
+            None => self.drive.drive().info(),
         }
     }
 

@@ -64,6 +64,7 @@ use zonelab_device::{Buf, Completion, NamespaceId, Nanos};
 use zonelab_nvme::Status;
 use zonelab_nvme::log::ErrorEntry;
 use zonelab_nvme::queue::{CompletionEntry, SubmissionEntry};
+use zonelab_ssd::DriveModel;
 use zonelab_ssd::faults::FaultyDrive;
 use zonelab_ssd::slab::Slab;
 use zonelab_ssd::stored::NotKept;
@@ -548,7 +549,7 @@ impl<L: Layer> Subsystem<L> {
     fn learn_drive(&mut self) {
         let info = match &self.layer {
             Some(layer) => layer.info(),
-            None => self.drive.info(),
+            None => self.drive.drive().info(),
         };
         self.max_transfer_bytes = info
             .max_transfer_bytes

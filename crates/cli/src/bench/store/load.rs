@@ -6,8 +6,8 @@ use std::os::unix::fs::FileExt;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use zonelab_device::{Buf, Command, Completion, Lba, NamespaceId, Op, QueueId, Tag};
-use zonelab_ssd::Drive;
 use zonelab_ssd::config::DriveConfig;
+use zonelab_ssd::{Drive, DriveModel};
 
 use super::place::{Place, Removed, Syncs};
 use super::{Case, Subject, Work};

@@ -22,7 +22,7 @@ use zonelab_ssd::config::{
     BufferRelease, DataStore, DriveConfig, MappingConfig, Placement as Programs, WriteBufferConfig,
 };
 use zonelab_ssd::faults::FaultyDrive;
-use zonelab_ssd::{Drive, profile};
+use zonelab_ssd::{Drive, FaultTarget, profile};
 
 /// A drive of `zones` zones of `capacity` blocks of 4 KiB; it keeps data.
 pub(crate) fn drive(zones: u32, capacity: u64) -> DriveConfig {

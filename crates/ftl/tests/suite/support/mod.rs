@@ -16,7 +16,7 @@ use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_sim::{Emulated, HostCosts};
 use zonelab_ssd::config::{BufferRelease, DataStore, DriveConfig, Placement, WriteBufferConfig};
 use zonelab_ssd::faults::FaultyDrive;
-use zonelab_ssd::{Drive, profile};
+use zonelab_ssd::{Drive, FaultTarget, profile};
 
 /// Identifies what tests format.
 pub(crate) const UUID: u128 = 0x1122_3344_5566_7788_99aa_bbcc_ddee_ff00;

@@ -12,7 +12,7 @@ use zonelab_ssd::config::{
     BufferRelease, DataStore, DriveConfig, MappingConfig, Placement, WriteBufferConfig,
 };
 use zonelab_ssd::faults::FaultyDrive;
-use zonelab_ssd::{Drive, profile};
+use zonelab_ssd::{Drive, FaultTarget, profile};
 
 /// A drive of 24 zones of 512 KiB (32 pages of 16 KiB) in blocks of 4 KiB, of
 /// which 6 may be active; it keeps data.

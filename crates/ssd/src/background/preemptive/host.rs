@@ -85,8 +85,15 @@ impl Background {
     }
 
     /// A command of a host was accepted, and is through the front end at `at`.
-    #[cold]
+    #[inline]
     pub(crate) fn host_begins(&mut self, core: &mut Core, op: Op, at: Nanos) {
+        if self.preemptive.is_some() {
+            self.command_begins(core, op, at);
+        }
+    }
+
+    #[cold]
+    fn command_begins(&mut self, core: &mut Core, op: Op, at: Nanos) {
         for group in core.groups_of(op) {
             if let Some(of) = self.reset_group(group) {
                 of.pending += 1;
@@ -97,8 +104,13 @@ impl Background {
 
     /// Whether S2 holds back a request whose event is due. It is stepped again
     /// when S2 ends.
-    #[cold]
+    #[inline]
     pub(crate) fn is_held(&mut self, core: &mut Core, index: u32) -> bool {
+        self.preemptive.is_some() && self.holds(core, index)
+    }
+
+    #[cold]
+    fn holds(&mut self, core: &mut Core, index: u32) -> bool {
         let request = core.requests.at(index);
         if request.stage != Stage::Admission {
             return false;
@@ -142,8 +154,15 @@ impl Background {
 
 impl Background {
     /// A command that was accepted is complete.
-    #[cold]
+    #[inline]
     pub(crate) fn host_ends(&mut self, core: &mut Core, op: Op) {
+        if self.preemptive.is_some() {
+            self.command_ends(core, op);
+        }
+    }
+
+    #[cold]
+    fn command_ends(&mut self, core: &mut Core, op: Op) {
         let now = core.now;
         for group in core.groups_of(op) {
             if let Some(of) = self.reset_group(group) {

@@ -12,7 +12,7 @@ use zonelab_oracle::served::Served;
 use zonelab_ssd::config::{
     DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, MappingConfig, ResetConfig,
 };
-use zonelab_ssd::{Control, Drive, profile};
+use zonelab_ssd::{Control, Drive, DriveModel, profile};
 
 /// Logical blocks in a page of [`confznspp`] and [`small`].
 pub(crate) const PAGE: u32 = 4;

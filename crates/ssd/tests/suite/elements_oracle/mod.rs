@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use zonelab_device::{Nanos, Op, ZoneId};
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 use zonelab_oracle::blocks::Blocks;
+use zonelab_ssd::FaultTarget;
 use zonelab_ssd::config::{
     BufferRelease, DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, MappingConfig,
     Placement, WriteBufferConfig,

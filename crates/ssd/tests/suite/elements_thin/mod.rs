@@ -14,7 +14,7 @@ use zonelab_oracle::blocks::Blocks;
 use zonelab_ssd::config::{
     DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, MappingConfig,
 };
-use zonelab_ssd::{Control, ControlError, profile, snapshot};
+use zonelab_ssd::{Control, ControlError, FaultTarget, profile, snapshot};
 
 const ZONE_PAGES: u32 = 32;
 

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use zonelab_device::Nanos;
+use zonelab_ssd::FaultTarget;
 use zonelab_ssd::ResetState;
 use zonelab_ssd::config::{EraseWhen, Evaluate, Thresholds, Victim};
 use zonelab_ssd::policy::{
