@@ -12,6 +12,8 @@ pub enum Event {
     GroupDone(u32),
     /// The array operation that runs on a unit ends, or is due to be looked at again.
     Unit(u32),
+    /// Who was told that a unit is idle has had its turn: the next may be told.
+    Idle(u32),
     /// The transfer that runs on a channel ends.
     Channel(u32),
     /// A wake-up of a background task; the payload is the number of the wake-up, as
@@ -41,9 +43,11 @@ impl Event {
             Self::Channel(i) => (2, i),
             Self::Task(i) => (3, i),
             Self::Request(i) => (4, i),
+            // These two have no index.
             Self::Drain => (5, 0),
+            Self::Quiet => (5, 1),
             Self::Loaded(i) => (6, i),
-            Self::Quiet => (7, 0),
+            Self::Idle(i) => (7, i),
         };
         assert!(index < 1 << INDEX_BITS, "an event index fits in 26 bits");
         kind << INDEX_BITS | index
@@ -58,9 +62,10 @@ impl Event {
             2 => Self::Channel(index),
             3 => Self::Task(index),
             4 => Self::Request(index),
-            5 => Self::Drain,
+            5 if index == 0 => Self::Drain,
+            5 => Self::Quiet,
             6 => Self::Loaded(index),
-            _ => Self::Quiet,
+            _ => Self::Idle(index),
         }
     }
 }
@@ -228,6 +233,7 @@ mod tests {
                 Event::Drain,
                 Event::Loaded(index),
                 Event::Quiet,
+                Event::Idle(index),
             ] {
                 assert_eq!(Event::unpack(event.pack()), event);
             }

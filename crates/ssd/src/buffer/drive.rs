@@ -1,6 +1,6 @@
 //! What the rest of the drive asks of its write buffer.
 
-use zonelab_device::ZoneId;
+use zonelab_device::{Nanos, ZoneId};
 
 use super::{Flush, NONE, WriteBuffer};
 use crate::counterfactual::{Factor, Factors};
@@ -11,7 +11,7 @@ impl WriteBuffer {
     pub(crate) fn leaves_out(&mut self, below: &mut Below<'_>, factors: Factors) {
         let now = below.core.now;
         let program = self.programs.get(self.leaving).copied();
-        // A program that is over has left long before.
+        // That of the last to leave can be over, where programs are quicker than the way there.
         let is_gone = match program {
             Some(program) => below.core.is_program_absent(self.leaving, program.is_fill),
             None => factors.contains(Factor::HostWrite),
@@ -21,6 +21,17 @@ impl WriteBuffer {
         }
         self.drain_on(below);
         self.admit(below);
+    }
+
+    /// Whose unit is on its way to its die, so that no other leaves.
+    pub(crate) fn leaving_factor(&self, now: Nanos) -> Option<Factor> {
+        let is_leaving = self.drain_free_at > now;
+        is_leaving.then(|| match self.programs.get(self.leaving) {
+            Some(program) if program.is_fill => Factor::FinishFill,
+            Some(program) if self.zones[program.zone.0 as usize].is_collected => Factor::Collection,
+            // Its program can be over before it has left.
+            _ => Factor::HostWrite,
+        })
     }
 
     /// Starts a flush. Returns whether it waits for programs.

@@ -17,6 +17,8 @@ pub(crate) struct Absence {
     own: Option<u32>,
     /// It has completed.
     pub(crate) is_over: bool,
+    /// Whose unit was on its way from the write buffer when this began.
+    in_buffer: Option<Factor>,
 }
 
 impl Core {
@@ -114,14 +116,16 @@ impl Drive {
     /// Does without the work of some factors from now on, apart from that of the command that
     /// [`Absence::is_next`] announces.
     pub(crate) fn leave_out(&mut self, factors: Factors) {
+        let now = self.core.now;
+        let in_buffer = self.buffer.as_ref().and_then(|of| of.leaving_factor(now));
         self.core.absence = Some(Box::new(Absence {
             factors,
             is_next: false,
             own: None,
             is_over: false,
+            in_buffer,
         }));
         self.core.front.leave_out(factors);
-        let now = self.core.now;
         let media = self.core.flash.media_mut();
         media.leave_out(now, factors, &mut self.core.events);
         if factors.contains(Factor::Bookkeeping) {
@@ -146,6 +150,10 @@ impl Drive {
             (self.background.updates_metadata(), Factor::Bookkeeping),
         ];
         for (_, factor) in others.into_iter().filter(|(is_there, _)| *is_there) {
+            seen.insert(factor);
+        }
+        let in_buffer = self.core.absence.as_ref().and_then(|of| of.in_buffer);
+        if let Some(factor) = in_buffer {
             seen.insert(factor);
         }
         seen

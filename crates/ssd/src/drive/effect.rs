@@ -60,6 +60,7 @@ impl Drive {
         }
     }
 
+    #[cold]
     fn settle_effects(&mut self) {
         while let Some(effect) = self.core.effects.queue.pop_front() {
             match effect {

@@ -60,13 +60,22 @@ pub struct Blocks {
     words: Vec<u32>,
     /// Erasures of all blocks, those that a loss of power interrupted included.
     erased_total: u64,
-    /// Blocks whose erasures have been put together and not been submitted.
-    gathered: Vec<usize>,
+    /// Erasures that have been put together and not been submitted.
+    gathered: Vec<Erasure>,
     /// Which of `groups` belongs to a token, or `NONE`. Tokens are small numbers.
     of_token: Vec<u32>,
     groups: Slab<Group>,
-    /// Lists of blocks that are not in use.
-    spare: Vec<Vec<usize>>,
+    /// Lists of erasures that are not in use.
+    spare: Vec<Vec<Erasure>>,
+}
+
+/// An erasure of a block: the one by which its wear became so much. Once another has been
+/// submitted for the block, only that one counts: a unit does them in their order, but groups
+/// that they are part of can end in any.
+#[derive(Clone, Copy, Debug)]
+struct Erasure {
+    block: usize,
+    wear: u32,
 }
 
 /// Groups of operations with one token, of which at least one erases.
@@ -75,7 +84,7 @@ struct Group {
     /// Those that are not over, counted from the first that erases: which of them ends
     /// first is not known.
     unfinished: u32,
-    blocks: Vec<usize>,
+    erasures: Vec<Erasure>,
 }
 
 impl Blocks {
@@ -159,13 +168,14 @@ impl Blocks {
         self.words[block] += 1 << STATE_BITS;
         self.set(block, BlockState::Erasing);
         self.erased_total += 1;
-        self.gathered.push(block);
+        let wear = self.wear(block);
+        self.gathered.push(Erasure { block, wear });
     }
 
     /// What was put together takes no time, and is over.
     pub(super) fn at_once(&mut self) {
-        for block in std::mem::take(&mut self.gathered) {
-            self.is_over(block);
+        for erasure in std::mem::take(&mut self.gathered) {
+            self.is_over(erasure);
         }
     }
 
@@ -183,13 +193,13 @@ impl Blocks {
         if let Some(group) = known.filter(|group| *group != NONE) {
             let group = self.groups.at(group);
             group.unfinished += 1;
-            group.blocks.append(&mut self.gathered);
+            group.erasures.append(&mut self.gathered);
         } else if !self.gathered.is_empty() {
             let spare = self.spare.pop().unwrap_or_default();
-            let blocks = std::mem::replace(&mut self.gathered, spare);
+            let erasures = std::mem::replace(&mut self.gathered, spare);
             let group = self.groups.insert(Group {
                 unfinished: 1,
-                blocks,
+                erasures,
             });
             let at = token as usize;
             if self.of_token.len() <= at {
@@ -222,25 +232,32 @@ impl Blocks {
             return;
         }
         *of_token = NONE;
-        let mut blocks = self.groups.remove(group).blocks;
-        for block in blocks.drain(..) {
-            self.is_over(block);
+        let mut erasures = self.groups.remove(group).erasures;
+        for erasure in erasures.drain(..) {
+            self.is_over(erasure);
         }
-        self.spare.push(blocks);
+        self.spare.push(erasures);
     }
 
     /// The erasure of a block is over. It may have been programmed, or have become
     /// stale again, since it was submitted.
-    fn is_over(&mut self, block: usize) {
-        if self.state(block) == BlockState::Erasing {
-            self.set(block, BlockState::Erased);
+    fn is_over(&mut self, erasure: Erasure) {
+        if self.is_last(erasure) && self.state(erasure.block) == BlockState::Erasing {
+            self.set(erasure.block, BlockState::Erased);
         }
+    }
+
+    /// Whether no other erasure of the block has been submitted since.
+    fn is_last(&self, erasure: Erasure) -> bool {
+        self.wear(erasure.block) == erasure.wear
     }
 
     /// Blocks whose erasures are not over, in no order.
     pub(crate) fn unfinished(&self) -> impl Iterator<Item = usize> + '_ {
         let groups = self.groups.iter();
-        groups.flat_map(|(_, group)| group.blocks.iter().copied())
+        let erasures = groups.flat_map(|(_, group)| group.erasures.iter().copied());
+        let last = erasures.filter(|erasure| self.is_last(*erasure));
+        last.map(|erasure| erasure.block)
     }
 
     /// Power is lost: what runs is gone. Returns the blocks whose erasures were not
@@ -256,7 +273,8 @@ impl Blocks {
         blocks.sort_unstable();
         blocks.dedup();
         for &block in &blocks {
-            self.is_over(block);
+            let wear = self.wear(block);
+            self.is_over(Erasure { block, wear });
         }
         blocks
     }

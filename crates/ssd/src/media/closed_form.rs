@@ -175,15 +175,24 @@ impl ClosedForm {
 
     /// Events come only on behalf of those who wait for an idle unit.
     pub(super) fn handle(&mut self, now: Nanos, event: Event, events: &mut EventQueue) {
-        let Event::Unit(unit) = event else { return };
-        let wake_at = &mut self.wake_at[unit as usize];
-        if *wake_at <= now {
-            *wake_at = Nanos::MAX;
-        }
+        let unit = match event {
+            Event::Unit(unit) => {
+                let wake_at = &mut self.wake_at[unit as usize];
+                if *wake_at <= now {
+                    *wake_at = Nanos::MAX;
+                }
+                unit
+            }
+            Event::Idle(unit) => {
+                self.waits.has_told(unit);
+                unit
+            }
+            _ => return,
+        };
         if self.waits.any(unit) {
             let idle = self.is_idle(now, unit);
             self.waits.wake(now, unit, idle, events);
-            self.watch(unit, events);
+            self.watch(now, unit, events);
         }
     }
 
@@ -196,16 +205,18 @@ impl ClosedForm {
         events: &mut EventQueue,
     ) {
         self.waits.add(now, unit, task, deadline, events);
-        self.watch(unit, events);
+        self.watch(now, unit, events);
     }
 
     /// Queues an event for when the unit will be idle as far as is known now.
-    /// If more work comes, the event finds it busy and is queued again.
-    fn watch(&mut self, unit: u32, events: &mut EventQueue) {
+    /// If more work comes, the event finds it busy and is queued again. If it is idle now,
+    /// those who wait are being told.
+    fn watch(&mut self, now: Nanos, unit: u32, events: &mut EventQueue) {
         let wake_at = &mut self.wake_at[unit as usize];
-        if self.waits.any(unit) && *wake_at == Nanos::MAX {
-            *wake_at = self.units[unit as usize].free_at;
-            events.push(*wake_at, Event::Unit(unit));
+        let free_at = self.units[unit as usize].free_at;
+        if self.waits.any(unit) && *wake_at == Nanos::MAX && free_at > now {
+            *wake_at = free_at;
+            events.push(free_at, Event::Unit(unit));
         }
     }
 

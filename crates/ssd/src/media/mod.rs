@@ -302,11 +302,12 @@ impl Media {
     /// and nothing waiting, at the latest at `deadline` if there is one.
     ///
     /// If the unit is idle now, returns true and sends nothing. Each call that
-    /// returns false sends exactly one event, neither early nor late; several
-    /// waiters of a unit are all told, in the order in which they asked. By the
-    /// time it is handled, another event of the same instant may have given
-    /// the unit new work, or the deadline may have been the reason: check with
-    /// [`Media::is_idle`].
+    /// returns false sends exactly one event, neither early nor late. Several
+    /// waiters of a unit are told in the order in which they asked: the next at the
+    /// same instant if the unit is idle still when the one before it has had its turn,
+    /// else when it is idle again. By the time an event is handled, another of the same
+    /// instant may have given the unit new work, or the deadline may have been the
+    /// reason: check with [`Media::is_idle`].
     pub fn when_idle(
         &mut self,
         now: Nanos,

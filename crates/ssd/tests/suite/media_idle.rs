@@ -114,27 +114,52 @@ fn a_suspended_operation_keeps_its_unit_from_being_idle() {
 }
 
 #[test]
-fn a_task_can_ask_again_when_another_was_faster() {
+fn the_next_is_told_when_the_first_leaves_the_unit_idle() {
+    for config in ENGINES {
+        for first_uses_it in [true, false] {
+            let mut rig = Rig::new(1, &config);
+            rig.submit(0, 0, &[erase(0)]);
+            for task in 1..=3 {
+                assert!(!rig.when_idle(us(0), 0, task, None));
+            }
+            // Task 1 has its turn before task 2 is told, at the same instant.
+            while rig.woken.is_empty() {
+                let (at, event) = rig.events.pop_due(Nanos::MAX).unwrap();
+                rig.deliver(at, event);
+                if event == Event::Task(1) && first_uses_it {
+                    rig.submit_at_once(at, 9, &[erase(0)]);
+                }
+            }
+            rig.run_to(Nanos::MAX);
+            let next = if first_uses_it { us(7_000) } else { us(3_500) };
+            assert_eq!(rig.woken, [(us(3_500), 1), (next, 2), (next, 3)]);
+        }
+    }
+}
+
+#[test]
+fn thousands_that_wait_for_a_unit_are_told_in_as_many_events() {
+    const TASKS: u32 = 2_000;
     for config in ENGINES {
         let mut rig = Rig::new(1, &config);
         rig.submit(0, 0, &[erase(0)]);
-        assert!(!rig.when_idle(us(0), 0, 1, None));
-        assert!(!rig.when_idle(us(0), 0, 2, None));
-        // Task 1 uses its chance before task 2 is told, at the same instant.
-        loop {
-            let (at, event) = rig.events.pop_due(Nanos::MAX).unwrap();
-            if event == Event::Task(1) {
-                rig.submit_at_once(at, 9, &[erase(0)]);
-                break;
-            }
-            rig.deliver(at, event);
+        for task in 0..TASKS {
+            assert!(!rig.when_idle(us(0), 0, task, Some(us(1_000_000_000))));
         }
-        let (at, event) = rig.events.pop_due(Nanos::MAX).unwrap();
-        assert_eq!((at, event), (us(3_500), Event::Task(2)));
-        assert!(!rig.media.is_idle(at, 0));
-        assert!(!rig.when_idle(at, 0, 2, None));
-        rig.run_to(Nanos::MAX);
-        assert_eq!(rig.woken, [(us(7_000), 2)]);
+        // Each that is told uses the unit.
+        let mut token = 1;
+        while rig.woken.len() < TASKS as usize {
+            let (at, event) = rig.events.pop_due(Nanos::MAX).unwrap();
+            rig.deliver(at, event);
+            if let Event::Task(_) = event {
+                rig.submit_at_once(at, token, &[erase(0)]);
+                token += 1;
+            }
+        }
+        let order: Vec<u32> = rig.woken.iter().map(|(_, task)| *task).collect();
+        assert!(order.iter().copied().eq(0..TASKS), "{order:?}");
+        let events = rig.events.handled();
+        assert!(events < u64::from(TASKS) * 8, "{events} events");
     }
 }
 

@@ -269,6 +269,14 @@ impl EventDriven {
                     self.look_at_unit(unit, now, events);
                 }
             }
+            Event::Idle(unit) => {
+                self.waits.has_told(unit);
+                if self.waits.any(unit) {
+                    let idle = self.is_idle(now, unit);
+                    self.waits.wake(now, unit, idle, events);
+                    self.await_end(unit, now, events);
+                }
+            }
             Event::Channel(channel) => {
                 if self.channels[channel as usize].woken(now) {
                     self.look_at_channel(channel, now, events);
