@@ -44,8 +44,16 @@ enum Place {
 
 #[derive(Clone, Copy, Debug)]
 enum Under {
-    Program { block: usize, first: u32, end: u32 },
-    Erase { block: usize },
+    Program {
+        block: usize,
+        first: u32,
+        end: u32,
+    },
+    /// The erasure by which the wear of the block became so much.
+    Erase {
+        block: usize,
+        wear: u32,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -316,7 +324,8 @@ impl Blocks {
         of.in_vain += u32::from(of.is_clean());
         of.wear += 1;
         of.clear();
-        self.next.push(Under::Erase { block });
+        let wear = of.wear;
+        self.next.push(Under::Erase { block, wear });
     }
 
     /// Power was lost during these.
@@ -326,7 +335,12 @@ impl Blocks {
                 Under::Program { block, first, end } => {
                     self.blocks[block].tear(first as usize..end as usize);
                 }
-                Under::Erase { block } => self.blocks[block].is_half_erased = true,
+                // A unit does the erasures of a block in their order, though groups end in
+                // any: if another followed, that one says whether the block is erased.
+                Under::Erase { block, wear } => {
+                    let of = &mut self.blocks[block];
+                    of.is_half_erased |= of.wear == wear;
+                }
             }
         }
     }
