@@ -153,10 +153,11 @@ impl Drive {
 
     /// A group of flash operations of a program of the write buffer is over.
     fn program_group_done(&mut self, program: u32) {
-        let Some(of_host) = self.buffer.as_mut().and_then(|of| of.group_done(program)) else {
+        let ended = self.buffer.as_mut().and_then(|of| of.group_done(program));
+        let Some((physical, is_of_host)) = ended else {
             return;
         };
-        if let Some(physical) = of_host {
+        if is_of_host {
             self.host_io_done(self.core.flash.layout().group_of(physical));
         }
         if let Some((buffer, mut below)) = self.back_end().with_buffer() {

@@ -20,6 +20,15 @@ use components::components;
 
 /// The type whose methods are looked at, and the sources that have it, from the root.
 const TYPE: &str = "Drive";
+/// Its components, which are looked at in the same way.
+const COMPONENTS: [&str; 6] = [
+    "Core",
+    "Background",
+    "WriteBuffer",
+    "BackEnd",
+    "Acceptance",
+    "Conventional",
+];
 const SOURCES: &str = "crates/ssd/src";
 /// Files that are listed as the longest.
 const LONGEST: usize = 10;
@@ -113,7 +122,31 @@ fn report(texts: &BTreeMap<String, String>) -> Result<String> {
         density / 100,
         density % 100
     );
+    let _ = writeln!(out, "\ncomponent, methods, files, largest cycle");
+    for component in COMPONENTS {
+        let (methods, files, cycle) = measured(texts, component)?;
+        if methods > 0 {
+            let _ = writeln!(out, "{component:<40} {methods:>4} {files:>4} {cycle:>4}");
+        }
+    }
     Ok(out)
+}
+
+/// Methods of a type, files with them, and files of the largest circle of these.
+fn measured(texts: &BTreeMap<String, String>, of_type: &str) -> Result<(usize, usize, usize)> {
+    let mut sources = Vec::new();
+    for (name, text) in texts {
+        sources.push(Source::parse(name, text, of_type)?);
+    }
+    let methods = sources.iter().map(|of| of.methods.len()).sum();
+    let files = sources.iter().filter(|of| !of.methods.is_empty()).count();
+    let cycles = components(&edges(&sources, &homes(&sources)));
+    let largest = cycles.iter().map(Vec::len).max();
+    Ok((
+        methods,
+        files,
+        largest.filter(|files| *files > 1).unwrap_or(0),
+    ))
 }
 
 /// The source that defines each method; a type has no two of one name.
@@ -164,7 +197,7 @@ mod tests {
             ),
             (
                 "d.rs",
-                "impl Drive { fn d(&self) {} }\nimpl Other { fn a(&self) { self.b() } }",
+                "impl Drive { fn d(&self) {} }\nimpl BackEnd<'_> { fn a(&self) { self.b() } fn b(&self) {} }",
             ),
             (
                 "e.rs",
@@ -197,6 +230,8 @@ mod tests {
         assert_eq!(row("c.rs"), ["c.rs", "1", "2", "*"]);
         assert_eq!(row("d.rs"), ["d.rs", "1", "0"]);
         assert!(text.contains("longest files, of 10 lines in 5"), "{text}");
+        // What is lent something is a type as well.
+        assert_eq!(row("BackEnd"), ["BackEnd", "2", "1", "0"]);
     }
 
     #[test]

@@ -217,12 +217,12 @@ impl WriteBuffer {
     }
 
     /// A group of flash operations of a program is over. If it was the last, gives the
-    /// physical zone, if that was work for the host: [`Self::program_over`] follows.
-    pub(crate) fn group_done(&mut self, slot: u32) -> Option<Option<u32>> {
+    /// physical zone, and whether the host's data was written to it: [`Self::program_over`]
+    /// follows.
+    pub(crate) fn group_done(&mut self, slot: u32) -> Option<(u32, bool)> {
         let program = self.programs.at(slot);
         program.groups -= 1;
-        let of_host = (!program.is_fill).then_some(program.physical);
-        (program.groups == 0).then_some(of_host)
+        (program.groups == 0).then_some((program.physical, !program.is_fill))
     }
 
     /// A piece of a program is at its die.

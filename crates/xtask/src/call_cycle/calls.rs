@@ -95,7 +95,10 @@ impl<'ast> Visit<'ast> for Reader<'_> {
 
     fn visit_item_impl(&mut self, block: &'ast ItemImpl) {
         let is_of_type = match &*block.self_ty {
-            Type::Path(path) => path.path.is_ident(self.of_type),
+            Type::Path(path) => {
+                let last = path.path.segments.last();
+                last.is_some_and(|last| last.ident == self.of_type)
+            }
             _ => false,
         };
         if is_of_type && block.trait_.is_none() {
