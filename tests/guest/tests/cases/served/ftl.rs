@@ -280,7 +280,7 @@ fn synchronous_writes_while_it_is_killed(guest: &mut Guest) -> Result<()> {
         format!(
             "fio --name=synchronous --filename={block} --rw=randwrite --bs=16k --size=24m \
              --ioengine=psync --direct=1 --sync=1 {} --randseed={number} --allrandrepeat=1 {more}",
-            of_pass(&format!("$(({number} % 8))"))
+            of_pass(format!("$(({number} % 8))"))
         )
     };
     // Writes until it is told to stop, however long the kills take to come, and reads each

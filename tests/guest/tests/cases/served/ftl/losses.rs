@@ -10,7 +10,7 @@ use zonelab_guest_tests::Guest;
 
 use super::{EXT4, LIMIT, REPLACED, System, XFS, few_zones, kept, of_pass, replacing};
 use crate::ServedCase;
-use crate::killed::{PATIENCE, StoreFile};
+use crate::killed::{IGNORE_SIGPIPE, PATIENCE, StoreFile};
 use crate::served::Served;
 use crate::served::control::Control;
 
