@@ -153,7 +153,7 @@ impl Acceptance<'_> {
         self.core.requests.at(request).data = data;
         let (extent, nlb) = result?;
         let op = Op::Copy { sdlba, ranges };
-        let processed = processed.saturating_add(self.core.charge(&op, nlb, extent.opened));
+        let processed = self.core.charge_write(&op, nlb, &extent, processed);
         let fetched = ranges::copy_bytes(ranges);
         self.copies.waiting.push(Waiting {
             zone: extent.zone,
@@ -199,7 +199,6 @@ impl Acceptance<'_> {
         let (zone, offset_lbas) = self.core.zones.place_of_write(sdlba, nlb)?;
         self.copy_data(first_lba, sources, zone, offset_lbas)?;
         let extent = self.core.zones.write(sdlba, nlb)?;
-        self.core.totals.implicit_closes += u64::from(extent.closed.is_some());
         Ok((extent, nlb))
     }
 

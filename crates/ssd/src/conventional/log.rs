@@ -35,8 +35,6 @@ pub(crate) struct Log {
     written: Vec<u32>,
     /// ... and those of them that the table points to.
     valid: Vec<u32>,
-    /// By zone: what is in it was collected.
-    collected: Vec<bool>,
     /// The zone that each stream writes to.
     open: [u32; 2],
     /// Empty zones, in the order in which they became so.
@@ -53,7 +51,6 @@ impl Log {
             blocks: vec![NONE; count * capacity as usize],
             written: vec![0; count],
             valid: vec![0; count],
-            collected: vec![false; count],
             open: [NONE; 2],
             // Fits: they are zones of the drive.
             free: (0..count as u32).collect(),
@@ -108,7 +105,6 @@ impl Log {
             return 0;
         };
         self.open[stream as usize] = zone;
-        self.collected[zone as usize] = stream == Stream::Collection;
         self.capacity
     }
 
@@ -230,12 +226,6 @@ impl Log {
         };
         if !self.written.iter().enumerate().all(is_in_order) {
             return Err("zones of a log that are neither full, open nor empty".to_owned());
-        }
-        if let Some(zone) = self
-            .collected
-            .get_mut(open[Stream::Collection as usize] as usize)
-        {
-            *zone = true;
         }
         self.open = open;
         self.free = free.into();

@@ -66,6 +66,19 @@ impl Core {
         self.front.charge(op, bytes, opened)
     }
 
+    /// Counts the zone that a write closed, and charges the write. Returns when it is processed.
+    #[inline]
+    pub(crate) fn charge_write(
+        &mut self,
+        op: &Op,
+        nlb: u32,
+        extent: &Extent,
+        processed: Nanos,
+    ) -> Nanos {
+        self.totals.implicit_closes += u64::from(extent.closed.is_some());
+        processed.saturating_add(self.charge(op, nlb, extent.opened))
+    }
+
     /// The rules that hold for every data transfer.
     pub(crate) fn check_transfer(
         &mut self,
@@ -139,8 +152,7 @@ impl Acceptance<'_> {
         self.core.check_transfer(nlb, u32::MAX, request)?;
         self.core.zero_ahead(slba, nlb)?;
         let extent = self.core.zones.write(slba, nlb)?;
-        self.core.totals.implicit_closes += u64::from(extent.closed.is_some());
-        let processed = processed.saturating_add(self.core.charge(&op, nlb, extent.opened));
+        let processed = self.core.charge_write(&op, nlb, &extent, processed);
         Ok(self.place_write(&extent, nlb, request, (processed, 0)))
     }
 
@@ -173,8 +185,7 @@ impl Acceptance<'_> {
     #[inline]
     fn take_write(&mut self, op: &Op, extent: &Extent, request: u32, processed: Nanos) -> Nanos {
         let nlb = op.nlb();
-        self.core.totals.implicit_closes += u64::from(extent.closed.is_some());
-        let processed = processed.saturating_add(self.core.charge(op, nlb, extent.opened));
+        let processed = self.core.charge_write(op, nlb, extent, processed);
         let lba_bytes = u64::from(self.core.config.lba_bytes);
         if let (Some(Data::Memory(data)), Some(buf)) =
             (&mut self.core.data, &self.core.requests.at(request).data)

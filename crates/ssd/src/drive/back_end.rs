@@ -11,8 +11,8 @@ use crate::buffer::WriteBuffer;
 use crate::conventional::Role;
 use crate::flash::BlockRange;
 
-/// The back end of a drive: components that read, write, flush and erase for those in front of
-/// them, the commands of hosts and the logs of conventional namespaces. It knows of neither.
+/// The back end of a drive: what reads, writes, flushes and erases for requests, whether they are
+/// commands of hosts or parts of a log. It knows neither copies nor conventional namespaces.
 pub(crate) struct BackEnd<'a> {
     pub(crate) core: &'a mut Core,
     pub(crate) background: &'a mut Background,
