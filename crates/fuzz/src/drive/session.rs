@@ -582,6 +582,7 @@ impl Session {
             more.read_completion_ns.0,
             more.write_completion_ns.0,
             more.append_completion_ns.0,
+            more.completion_latency_ns.0,
         ];
         // Each of them varies to twice its time at most.
         let cost = costs.into_iter().max().unwrap_or(Nanos::ZERO).0 + latencies.iter().sum::<u64>();
