@@ -12,6 +12,8 @@
 //! its authors advise. It is own code because general-purpose libraries
 //! reserve the right to change values between releases. Not for secrets.
 
+mod logarithm;
+
 use zonelab_device::Nanos;
 
 /// What SplitMix64 adds to its state per output: 2^64 divided by the golden ratio, made odd.
@@ -113,14 +115,38 @@ impl Rng {
     /// nanosecond: the time between arrivals of a Poisson process.
     ///
     /// At most 36.74 times the mean, as the uniform number behind it has 53 bits.
+    #[inline]
     pub fn exponential(&mut self, mean: Nanos) -> Nanos {
         // Uniform in (0, 1]: the logarithm of 0 would be infinite.
-        let uniform = ((self.next_u64() >> 11) + 1) as f64 * (1.0 / (1_u64 << 53) as f64);
-        // The logarithm of `libm`, not of the platform: its bits are the same everywhere.
-        let span = mean.0 as f64 * -libm::log(uniform);
-        // The cast saturates.
-        Nanos((span + 0.5) as u64)
+        // Fits: it has 54 bits at most, and the signed conversion is one instruction.
+        let number = ((self.next_u64() >> 11) + 1) as i64;
+        let uniform = number as f64 * (1.0 / (1_u64 << 53) as f64);
+        let mean = mean.0 as f64;
+        let span = mean * logarithm::negative_log(uniform) + 0.5;
+        // Twice what the logarithm can be off by, since the exact one is rounded, too.
+        let margin = mean * (2.0 * logarithm::ERROR);
+        if span < QUICK_MAX {
+            let whole = span as i64;
+            let rest = span - whole as f64;
+            // Neither the nanosecond before nor the next is meant.
+            if rest > margin && rest < 1.0 - margin {
+                return Nanos(whole as u64);
+            }
+        }
+        exactly(mean, uniform)
     }
+}
+
+/// Spans up to here are whole numbers of nanoseconds between which there are others.
+const QUICK_MAX: f64 = (1_u64 << 45) as f64;
+
+/// The span that belongs to a uniform number, to the nanosecond.
+#[cold]
+fn exactly(mean: f64, uniform: f64) -> Nanos {
+    // The logarithm of `libm`, not of the platform: its bits are the same everywhere.
+    let span = mean * -libm::log(uniform);
+    // The cast saturates.
+    Nanos((span + 0.5) as u64)
 }
 
 /// A bijection of 64-bit numbers that scatters neighbours: the output function of
@@ -193,6 +219,24 @@ mod tests {
             [(); 4].map(|()| rng.exponential(mean).0),
             [237_690, 21_787, 92_678, 116_295]
         );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        /// The quick logarithm changes nothing.
+        #[test]
+        fn spans_are_those_of_the_exact_logarithm(seed: u64, mean: u64, shift in 0_u32..64) {
+            let (mut rng, mut same) = (Rng::new(seed, 0), Rng::new(seed, 0));
+            for mean in [mean >> shift, 300, 1] {
+                for _ in 0..100 {
+                    let uniform =
+                        ((same.next_u64() >> 11) + 1) as f64 * (1.0 / (1_u64 << 53) as f64);
+                    let exact = super::exactly(mean as f64, uniform);
+                    prop_assert_eq!(rng.exponential(Nanos(mean)), exact);
+                }
+            }
+        }
     }
 
     proptest! {

@@ -17,8 +17,9 @@ use zonelab_device::Nanos;
 use zonelab_host::stats::Latency;
 use zonelab_host::workload::{Fill, JobSpec, ReadWork, Stop, Work, WorkloadJob, WriteWork};
 use zonelab_host::{CoreId, Reactor, Rng, StopSignal, VirtualClock};
+use zonelab_sim::stack::Stack;
 use zonelab_sim::{Emulated, HostCosts};
-use zonelab_ssd::config::DriveConfig;
+use zonelab_ssd::config::{ChannelArbitration, DriveConfig};
 use zonelab_ssd::profile::Profile;
 use zonelab_ssd::{Control, Drive};
 
@@ -94,15 +95,26 @@ enum Load {
     Mix,
 }
 
+/// What a case has that makes an operation dearer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extra {
+    /// The job's commands take time in the host, with jitter, as in experiments.
+    HostCosts,
+    /// The order in which channels serve depends on what becomes ready first, so that
+    /// flash is timed by events.
+    EventDriven,
+}
+
 /// A drive and a workload.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Name in output: `random-read/16KiB/qd32/small`.
+    /// Name in output: `random-read/16KiB/qd32/4-dies-48-zones`, and what is extra.
     pub name: String,
     load: Load,
     block_bytes: u32,
     queue_depth: u32,
     large: bool,
+    extra: Option<Extra>,
 }
 
 /// What a run of a case did.
@@ -135,10 +147,26 @@ pub fn cases() -> Vec<Case> {
                         block_bytes: kib << 10,
                         queue_depth,
                         large,
+                        extra: None,
                     });
                 }
             }
         }
+    }
+    let is_compared = |case: &&Case| {
+        let has_load = [Load::RandomRead, Load::SequentialWrite].contains(&case.load);
+        has_load && case.queue_depth == 32 && !case.large
+    };
+    let plain: Vec<Case> = cases.iter().filter(is_compared).cloned().collect();
+    for (name, extra) in [
+        ("host-costs", Extra::HostCosts),
+        ("event-driven", Extra::EventDriven),
+    ] {
+        cases.extend(plain.iter().map(|case| Case {
+            name: format!("{}/{name}", case.name),
+            extra: Some(extra),
+            ..case.clone()
+        }));
     }
     cases
 }
@@ -147,15 +175,28 @@ pub fn cases() -> Vec<Case> {
 pub struct Prepared {
     device: Emulated,
     jobs: Vec<WorkloadJob>,
+    costs: HostCosts,
     stop: StopSignal,
 }
 
 impl Case {
+    /// The same work without what is extra; `None`: there is nothing extra.
+    #[must_use]
+    pub fn plain(&self) -> Option<Self> {
+        self.extra.map(|_| Self {
+            extra: None,
+            ..self.clone()
+        })
+    }
+
     /// Makes the drive and the jobs, for about `operations` operations.
     #[must_use]
     pub fn prepare(&self, operations: u64) -> Prepared {
         let text = if self.large { LARGE } else { SMALL };
-        let profile = Profile::parse("bench", text, &[]).expect("a test reads both");
+        let mut profile = Profile::parse("bench", text, &[]).expect("a test reads both");
+        if self.extra == Some(Extra::EventDriven) {
+            profile.config.media.arbitration = ChannelArbitration::Ready;
+        }
         let config = &profile.config;
         let device = Emulated::new(Drive::new(config));
         let quarter = config.zones.count / 4;
@@ -172,7 +213,16 @@ impl Case {
                 WorkloadJob::new(spec, device.info(), Rng::new(1, i as u64), stop.clone())
             })
             .collect();
-        Prepared { device, jobs, stop }
+        let costs = match self.extra {
+            Some(Extra::HostCosts) => host_costs(),
+            _ => HostCosts::FREE,
+        };
+        Prepared {
+            device,
+            jobs,
+            costs,
+            stop,
+        }
     }
 
     fn specs(&self, config: &DriveConfig, quarter: u32, operations: u64) -> Vec<JobSpec> {
@@ -247,7 +297,7 @@ impl Prepared {
         for (i, job) in self.jobs.iter_mut().enumerate() {
             let queue = self
                 .device
-                .open_queue(job.depth(), HostCosts::FREE, Rng::new(2, i as u64));
+                .open_queue(job.depth(), self.costs, Rng::new(2, i as u64));
             reactor.add(job, queue, CoreId(i as u32), Nanos::ZERO);
         }
         let end = reactor.run();
@@ -261,6 +311,15 @@ impl Prepared {
             operations,
             events: self.device.with_drive(|drive| drive.events_handled()),
         }
+    }
+}
+
+/// Those of a storage stack of the kernel, with jitter.
+fn host_costs() -> HostCosts {
+    let stack = Stack::named("io_uring").expect("a test runs all cases");
+    HostCosts {
+        jitter_ns: Nanos(300),
+        ..stack.costs
     }
 }
 

@@ -146,7 +146,7 @@ impl Ledger {
         self.log.as_deref_mut()
     }
 
-    /// MetadataUpdate `resource` as busy from `start` to `end`.
+    /// Books `resource` as busy from `start` to `end`.
     ///
     /// Bookings of one resource never overlap; one that is cut short by a
     /// suspend is booked in pieces. `work` is asked only if bookings are recorded.

@@ -10,6 +10,7 @@ mod gaps;
 mod guest;
 mod nightly;
 mod python;
+mod soak;
 mod steps;
 mod tiers;
 mod verdicts;
@@ -37,6 +38,9 @@ Chores of the zonelab workspace.
   cargo xtask nightly [--seed N] [--turns N]
       Runs all fuzz targets in turn, a minute each, on new seeds in every turn,
       until one fails or it is interrupted.
+  cargo xtask soak [--runs N] [--seed N]
+      Runs the targets `drive`, `system`, `faults`, `snapshot` and `store` over ten
+      million inputs, optimised, with all assertions, on all cores.
   cargo xtask verdicts [--write] [RESULTS_DIR]
       Compares what the documents say of all results with what a whole run came
       to, in results/reproduce/latest unless named; with --write, writes it there. First
@@ -66,6 +70,7 @@ fn main() -> ExitCode {
         Some("gaps") => gaps::chore(&args[1..]),
         Some("call-cycle") => call_cycle::chore(&args[1..]),
         Some("nightly") => nightly::chore(&args[1..]),
+        Some("soak") => soak::chore(&args[1..]),
         Some("help" | "--help" | "-h") => {
             println!("{HELP}");
             return ExitCode::SUCCESS;

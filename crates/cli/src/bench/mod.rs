@@ -48,6 +48,8 @@ struct Row {
     allocs_per_op: f64,
     peak_mib: f64,
     yardstick_ratio: f64,
+    /// Of the same work without what is extra, if anything is.
+    plain_ratio: Option<f64>,
 }
 
 /// Measures.
@@ -228,9 +230,12 @@ fn unknown(only: &str) -> Failure {
     ))
 }
 
-/// Runs a case and the yardstick in turn, so that both see the same machine.
+/// Runs a case, the same without what is extra, and the yardstick in turn, so that all see
+/// the same machine.
 fn measure(case: &Case, args: &Args) -> Row {
+    let plain = case.plain();
     let mut best = Duration::MAX;
+    let mut best_plain = Duration::MAX;
     let mut best_yardstick = Duration::MAX;
     let mut ran = Ran {
         operations: 1,
@@ -241,6 +246,10 @@ fn measure(case: &Case, args: &Args) -> Row {
         let (time, result) = timed(|| prepared.run());
         best = best.min(time);
         ran = result;
+        if let Some(plain) = &plain {
+            let prepared = plain.prepare(args.operations);
+            best_plain = best_plain.min(timed(|| prepared.run()).0);
+        }
         let (time, checksum) = timed(|| bench::yardstick(args.operations, 32));
         assert_ne!(checksum, 0, "the yardstick ran");
         best_yardstick = best_yardstick.min(time);
@@ -267,6 +276,7 @@ fn measure(case: &Case, args: &Args) -> Row {
         allocs_per_op: ((long - short) / (long_ops - short_ops)).max(0.0),
         peak_mib: peak.bytes_max as f64 / f64::from(1 << 20),
         yardstick_ratio: ops_per_s / (args.operations as f64 / best_yardstick.as_secs_f64()),
+        plain_ratio: plain.map(|_| best_plain.as_secs_f64() / best.as_secs_f64()),
     }
 }
 
@@ -292,6 +302,7 @@ impl Row {
             "allocs_per_op": rounded(self.allocs_per_op),
             "peak_mib": rounded(self.peak_mib),
             "yardstick_ratio": rounded(self.yardstick_ratio),
+            "plain_ratio": self.plain_ratio.map(rounded),
         })
     }
 }
@@ -305,6 +316,7 @@ fn text(rows: &[Row]) -> String {
         Column::number("allocs/op"),
         Column::number("peak MiB"),
         Column::number("of yardstick"),
+        Column::number("of plain"),
     ]);
     for row in rows {
         table.push(
@@ -316,6 +328,8 @@ fn text(rows: &[Row]) -> String {
                 format!("{:.4}", row.allocs_per_op),
                 format!("{:.1}", row.peak_mib),
                 format!("{:.1} %", 100.0 * row.yardstick_ratio),
+                row.plain_ratio
+                    .map_or_else(String::new, |ratio| format!("{:.0} %", 100.0 * ratio)),
             ]
             .map(Cell::from),
         );
