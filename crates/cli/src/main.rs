@@ -27,6 +27,7 @@ mod results;
 mod search;
 mod serve;
 mod session;
+mod shell;
 mod stores;
 mod sweep;
 mod trace;
@@ -99,6 +100,10 @@ enum Command {
     Doctor(doctor::Args),
     /// Measure the speed of zonelab itself
     Bench(bench::Args),
+    /// Print a script that lets a shell complete the words of this command
+    Completions(shell::CompletionsArgs),
+    /// Write manual pages of this command and its verbs
+    Man(shell::ManArgs),
 }
 
 fn main() -> ExitCode {
@@ -127,6 +132,8 @@ fn main() -> ExitCode {
         Command::Nvme(args) => nvme::nvme(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Bench(args) => bench::bench(&args),
+        Command::Completions(args) => shell::completions(&args),
+        Command::Man(args) => shell::man(&args),
     };
     match result {
         Ok(exit) => exit.into(),

@@ -61,8 +61,8 @@ struct Shared {
     block: Option<Box<Block>>,
     /// Commands on their way, by time of arrival, then by order of submission.
     arrivals: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
-    parked: Vec<Option<Arrival>>,
-    parked_free: Vec<u32>,
+    in_transit: Vec<Option<Arrival>>,
+    in_transit_free: Vec<u32>,
     sequence: u64,
     queues: Vec<QueueState>,
     scratch: Vec<Completion>,
@@ -101,8 +101,8 @@ impl Emulated {
             drive,
             block: None,
             arrivals: BinaryHeap::new(),
-            parked: Vec::new(),
-            parked_free: Vec::new(),
+            in_transit: Vec::new(),
+            in_transit_free: Vec::new(),
             sequence: 0,
             queues: Vec::new(),
             scratch: Vec::new(),
@@ -258,10 +258,10 @@ impl Shared {
             if self.block.is_some() {
                 self.advance_drive(at, ready);
             }
-            let arrival = self.parked[slot as usize]
+            let arrival = self.in_transit[slot as usize]
                 .take()
-                .expect("an arrival is parked until it is due");
-            self.parked_free.push(slot);
+                .expect("a command is in transit until it is due");
+            self.in_transit_free.push(slot);
             self.hand_over(at, arrival);
         }
         self.advance_drive(now, ready);
@@ -305,7 +305,7 @@ impl Shared {
             Some(block) if to == Stage::Host && block.costs.dispatch_ns > Nanos::ZERO => {
                 let at = block.has_lock_until(at, block.costs.dispatch_ns);
                 let to = Stage::Scheduler;
-                self.park(
+                self.send(
                     at,
                     Arrival {
                         queue,
@@ -363,17 +363,17 @@ impl Shared {
             if at == now {
                 self.hand_over(now, arrival);
             } else {
-                self.park(at, arrival);
+                self.send(at, arrival);
             }
         }
     }
 
-    fn park(&mut self, at: Nanos, arrival: Arrival) {
-        let slot = self.parked_free.pop().unwrap_or_else(|| {
-            self.parked.push(None);
-            u32::try_from(self.parked.len() - 1).expect("fewer than 2^32 commands are on their way")
+    fn send(&mut self, at: Nanos, arrival: Arrival) {
+        let slot = self.in_transit_free.pop().unwrap_or_else(|| {
+            self.in_transit.push(None);
+            u32::try_from(self.in_transit.len() - 1).expect("fewer than 2^32 commands are on their way")
         });
-        self.parked[slot as usize] = Some(arrival);
+        self.in_transit[slot as usize] = Some(arrival);
         self.sequence += 1;
         self.arrivals.push(Reverse((at, self.sequence, slot)));
     }
@@ -454,7 +454,7 @@ impl QueuePair for EmulatedQueue {
             shared.hand_over(self.core_now, arrival);
         } else {
             self.core_now += self.costs.draw(self.costs.submit_ns, &mut self.rng);
-            shared.park(self.core_now + self.costs.path_ns, arrival);
+            shared.send(self.core_now + self.costs.path_ns, arrival);
         }
         Ok(())
     }

@@ -39,18 +39,18 @@ struct Arrival<Q> {
 struct Way<Q> {
     /// By time of arrival, then by order of submission.
     due: BinaryHeap<Reverse<(Nanos, u64, usize)>>,
-    parked: Vec<Option<Arrival<Q>>>,
+    in_transit: Vec<Option<Arrival<Q>>>,
     free: Vec<usize>,
     sequence: u64,
 }
 
 impl<Q> Way<Q> {
-    fn park(&mut self, at: Nanos, arrival: Arrival<Q>) {
+    fn send(&mut self, at: Nanos, arrival: Arrival<Q>) {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.parked.push(None);
-            self.parked.len() - 1
+            self.in_transit.push(None);
+            self.in_transit.len() - 1
         });
-        self.parked[slot] = Some(arrival);
+        self.in_transit[slot] = Some(arrival);
         self.sequence += 1;
         self.due.push(Reverse((at, self.sequence, slot)));
     }
@@ -63,10 +63,10 @@ impl<Q> Way<Q> {
         }
         self.due.pop();
         self.free.push(slot);
-        let arrival = self.parked[slot].take();
+        let arrival = self.in_transit[slot].take();
         Some((
             at,
-            arrival.expect("a command is parked until its only time"),
+            arrival.expect("a command is in transit until its only time"),
         ))
     }
 }
@@ -83,7 +83,7 @@ impl<D: Modelled> Hosted<D> {
     pub fn new(inner: D) -> Self {
         let way = Way {
             due: BinaryHeap::new(),
-            parked: Vec::new(),
+            in_transit: Vec::new(),
             free: Vec::new(),
             sequence: 0,
         };
@@ -239,7 +239,7 @@ impl<Q: DeviceQueue> QueuePair for HostedQueue<Q> {
                 data,
             };
             let at = self.core_now + self.costs.path_ns;
-            self.way.borrow_mut().park(at, arrival);
+            self.way.borrow_mut().send(at, arrival);
         }
         self.in_flight += 1;
         Ok(())

@@ -33,6 +33,7 @@ mod scratch;
 mod search;
 mod serve_ftl;
 mod serve_web;
+mod shells;
 mod store;
 mod sweep;
 mod traces;
