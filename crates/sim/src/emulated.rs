@@ -371,7 +371,8 @@ impl Shared {
     fn send(&mut self, at: Nanos, arrival: Arrival) {
         let slot = self.in_transit_free.pop().unwrap_or_else(|| {
             self.in_transit.push(None);
-            u32::try_from(self.in_transit.len() - 1).expect("fewer than 2^32 commands are on their way")
+            u32::try_from(self.in_transit.len() - 1)
+                .expect("fewer than 2^32 commands are on their way")
         });
         self.in_transit[slot as usize] = Some(arrival);
         self.sequence += 1;

@@ -38,9 +38,17 @@ fn every_shell_gets_a_script_and_others_are_named() {
     let scratch = Scratch::new("shells");
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let output = scratch.zonelab(&["completions", shell]);
-        assert_eq!(output.status.code(), Some(0), "{shell}: {}", stderr(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{shell}: {}",
+            stderr(&output)
+        );
         let text = String::from_utf8(output.stdout).unwrap();
-        assert!(text.contains("reproduce") && text.contains("quick"), "{shell}");
+        assert!(
+            text.contains("reproduce") && text.contains("quick"),
+            "{shell}"
+        );
     }
     let output = scratch.zonelab(&["completions", "csh"]);
     assert_eq!(output.status.code(), Some(2));

@@ -1,9 +1,9 @@
 //! Storage elements as sets, run beside a drive.
 
+mod seen;
 mod zones;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{Deref, DerefMut};
 
 use proptest::prelude::*;
 use zonelab_device::{Nanos, Op, ZoneId};
@@ -20,6 +20,7 @@ use zonelab_ssd::snapshot;
 
 use crate::drive_support::Rig;
 use crate::drive_support::random::{Step, width};
+use seen::{Infos, all, elements_of, seen};
 
 /// What happens to a drive that no command does.
 #[derive(Clone, Copy, Debug)]
@@ -455,61 +456,4 @@ fn elements_blocks(config: &DriveConfig, width: u32) -> u32 {
         MappingConfig::Chunk { chunk_blocks, .. } => chunk_blocks,
         _ => width,
     }
-}
-
-/// What is seen of an element.
-#[derive(Debug)]
-struct Seen {
-    info: ElementInfo,
-    /// Of all its blocks.
-    erasures: u64,
-}
-
-impl Deref for Seen {
-    type Target = ElementInfo;
-
-    fn deref(&self) -> &ElementInfo {
-        &self.info
-    }
-}
-
-impl DerefMut for Seen {
-    fn deref_mut(&mut self) -> &mut ElementInfo {
-        &mut self.info
-    }
-}
-
-type Infos = BTreeMap<(u32, u32), Seen>;
-
-fn all(rig: &Rig) -> Infos {
-    let flash = rig.drive.flash();
-    let elements = flash.elements().expect("it has some");
-    let erasures = |info: &ElementInfo| {
-        let blocks = elements.blocks_of(info.group, info.element);
-        blocks.map(|block| u64::from(flash.blocks().wear(block)))
-    };
-    elements
-        .all()
-        .map(|info| {
-            let erasures = erasures(&info).sum();
-            ((info.group, info.element.0), Seen { info, erasures })
-        })
-        .collect()
-}
-
-fn elements_of(rig: &Rig, zone: u32) -> BTreeMap<u32, (u32, u32)> {
-    let Some(physical) = rig.drive.mapping().physical(ZoneId(zone)) else {
-        return BTreeMap::new();
-    };
-    let groups = rig.drive.flash().layout().groups();
-    let elements = rig.drive.flash().elements().expect("it has some");
-    (0..)
-        .zip(elements.of_zone(physical))
-        .filter_map(|(place, of)| Some((place, (zone % groups, of?.0))))
-        .collect()
-}
-
-fn seen(rig: &Rig, zone: u32) -> (ZoneState, u64) {
-    let zones = rig.drive.zones();
-    (zones.state(ZoneId(zone)), zones.host_lbas(ZoneId(zone)))
 }
