@@ -36,7 +36,9 @@ impl WriteBuffer {
         let zones = &below.core.zones;
         // Fits: see `blocks_of`.
         let capacity = below.core.config.zones.capacity_lbas as u32;
-        let is_full = zones.state(zone) == ZoneState::FULL;
+        // One that failed gets no more than it had accepted, as a full one.
+        let takes_no_more = [ZoneState::FULL, ZoneState::READ_ONLY, ZoneState::OFFLINE]
+            .contains(&zones.state(zone));
         let host_lbas = zones.host_lbas(zone);
         loop {
             let ZoneBlocks {
@@ -48,7 +50,7 @@ impl WriteBuffer {
             let zone_end = host_lbas.max(u64::from(fill_end));
             let begun = issued / self.unit_lbas * self.unit_lbas;
             let boundary = begun.saturating_add(self.unit_lbas).min(capacity);
-            let is_last = is_full && u64::from(admitted) == zone_end;
+            let is_last = takes_no_more && u64::from(admitted) == zone_end;
             if issued < admitted && (boundary <= admitted || is_last) {
                 self.issue(below, zone, boundary.min(admitted));
                 continue;

@@ -8,6 +8,7 @@ use crate::drive_support::random::{Step, drives, front_ends, streams};
 use crate::drive_support::{PAGE, READ, Rig, WRITE, narrow, reset, small, us};
 use proptest::prelude::*;
 use zonelab_device::{Buf, Nanos, Op, Tag, ZoneId};
+use zonelab_nvme::zns::ZoneState;
 use zonelab_ssd::config::{
     Bookkeeping, BufferRelease, ChannelArbitration, DataStore, DriveConfig, EraseExtent, EraseWhen,
     FinishConfig, Placement, WriteBufferConfig,
@@ -247,6 +248,27 @@ fn a_finish_waits_for_the_line() {
     assert_eq!(rig.time(op), Nanos(3 * WRITE.0));
     assert_eq!(rig.drive.buffered_bytes(), 0);
     assert_eq!(rig.drive.totals().host_program_bytes, 3 * PAGE_BYTES);
+}
+
+/// The zone fails after its finish was accepted: the rest of it is still programmed.
+#[test]
+fn a_finish_of_a_zone_that_fails_meanwhile_ends() {
+    for state in [ZoneState::READ_ONLY, ZoneState::OFFLINE] {
+        let mut config = small();
+        config.finish = FinishConfig::Metadata;
+        let mut rig = Rig::new(&buffered(config, 1));
+        submit_write(&mut rig, 0, PAGE);
+        submit_write(&mut rig, 0, PAGE + 1);
+        let finish = rig.finish(0);
+        let finish = rig.submit(finish);
+        let now = rig.now;
+        rig.drive
+            .fail_zone(now, ZoneId(0), state)
+            .expect("a zone can fail");
+        rig.settle();
+        assert_eq!(completed_at(&rig, finish), Nanos(3 * WRITE.0));
+        assert_eq!(rig.drive.buffered_bytes(), 0);
+    }
 }
 
 #[test]
