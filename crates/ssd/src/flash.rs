@@ -448,6 +448,12 @@ impl Flash {
     pub fn assert_invariants(&self) {
         self.blocks.assert_invariants();
         self.mapping.assert_invariants(&self.layout, &self.blocks);
+        for physical in (0..self.layout.groups()).flat_map(|group| self.mapping.invalid(group)) {
+            assert!(
+                self.mapping.stale(physical) > 0 || self.is_being_erased(physical),
+                "invalid physical zone {physical} has nothing to be erased"
+            );
+        }
         for (_, physical) in self.mapping.mapped() {
             let zone = &self.zones[physical as usize];
             let on = (&self.layout, &self.blocks);

@@ -356,6 +356,7 @@ impl Mapping {
                         fixed.make_stale(physical, index, blocks);
                     }
                 }
+                fixed.free_erased();
             }
         }
     }

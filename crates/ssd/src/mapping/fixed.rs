@@ -132,6 +132,19 @@ impl Fixed {
         );
     }
 
+    /// Nothing is being erased any more: invalid physical zones without stale blocks are
+    /// free, in their order. One that was erased for two resets was to be free when both
+    /// erasures are over.
+    pub(super) fn free_erased(&mut self) {
+        let Self { stale, pool } = self;
+        let Some(pool) = pool else { return };
+        let has_stale = |physical: &u32| stale[*physical as usize] > 0;
+        for (free, invalid) in pool.free.iter_mut().zip(&mut pool.invalid) {
+            free.extend(invalid.iter().filter(|physical| !has_stale(physical)));
+            invalid.retain(has_stale);
+        }
+    }
+
     /// A zone leaves a physical zone, which is of use to others now.
     pub(super) fn give_back(&mut self, physical: u32) -> bool {
         let is_clean = self.stale(physical) == 0;

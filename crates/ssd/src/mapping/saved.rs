@@ -39,10 +39,10 @@ impl SavedMapping {
 }
 
 impl Mapping {
-    /// Everything that a snapshot keeps.
+    /// Everything that a snapshot keeps. Erasures that have been submitted count as over.
     pub(crate) fn save(&self) -> SavedMapping {
         let list = |list: &VecDeque<u32>| list.iter().copied().collect();
-        let (free, invalid) = self.pool().map_or_else(Default::default, |pool| {
+        let (free, invalid) = self.settled_pool().map_or_else(Default::default, |pool| {
             let lists = |lists: &[VecDeque<u32>]| lists.iter().map(list).collect();
             (lists(&pool.free), lists(&pool.invalid))
         });
@@ -55,6 +55,18 @@ impl Mapping {
             free,
             invalid,
             elements,
+        }
+    }
+
+    /// The lists of physical zones once no erasure is under way.
+    fn settled_pool(&self) -> Option<Pool> {
+        match &self.places {
+            Places::Fixed(fixed) if fixed.pool.is_some() => {
+                let mut fixed = fixed.clone();
+                fixed.free_erased();
+                fixed.pool
+            }
+            Places::Fixed(_) | Places::Assembled(_) => None,
         }
     }
 
@@ -87,6 +99,7 @@ impl Mapping {
                         let physical_zones = fixed.stale.len();
                         *pool = restored_pool(physical_zones, layout.groups(), saved)?;
                         mapping.physical.clone_from(&saved.physical);
+                        fixed.free_erased();
                     }
                     None if saved.physical == mapping.physical => {}
                     None => return Err("a direct mapping that is not direct".to_owned()),
