@@ -89,9 +89,8 @@ fn run(pieces: &[Piece]) -> Result<BTreeMap<&'static str, u64>> {
     };
     thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let ends = workers.into_iter().map(|worker| worker.join());
-        ends.map(|end| end.expect("a worker says what it has found"))
-            .collect::<Result<()>>()
+        let mut ends = workers.into_iter().map(|worker| worker.join());
+        ends.try_for_each(|end| end.expect("a worker says what it has found"))
     })?;
     Ok(done.into_inner().expect("no thread panics while it counts"))
 }
