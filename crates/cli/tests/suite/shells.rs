@@ -29,7 +29,7 @@ fn bash_completes_verbs_and_options() {
     assert_eq!(bash_completes(&script, &["zonelab", "repr"]), ["reproduce"]);
     let options = bash_completes(&script, &["zonelab", "reproduce", "--qui"]);
     assert!(options.contains(&"--quick".to_owned()), "{options:?}");
-    let verbs = bash_completes(&script, &["zonelab", "nvme", "report-z"]);
+    let verbs = bash_completes(&script, &["zonelab", "nvme", "zns", "report-z"]);
     assert_eq!(verbs, ["report-zones"]);
 }
 
@@ -78,7 +78,7 @@ fn every_verb_has_a_page_of_the_manual() {
         count += 1;
     }
     assert!(count > 15, "{help}");
-    let page = scratch.read("pages/zonelab-nvme-report-zones.1");
+    let page = scratch.read("pages/zonelab-nvme-zns-report-zones.1");
     assert!(page.contains(".SH OPTIONS"), "{page}");
 
     // A file is in the way of the directory.
