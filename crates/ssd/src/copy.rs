@@ -117,6 +117,7 @@ impl Copies {
     fn is_ready(&mut self, request: u32) -> Option<(ZoneId, u32)> {
         let whose = Whose::Request(request);
         let waiting = self.waiting.iter_mut().find(|of| of.whose == whose)?;
+        debug_assert!(!waiting.is_ready, "request {request} becomes ready once");
         waiting.is_ready = true;
         Some((waiting.zone, waiting.generation))
     }

@@ -234,6 +234,7 @@ impl Flash {
         token: u32,
         events: &mut EventQueue,
     ) {
+        debug_assert!(range.count > 0, "a read has blocks");
         self.ops.clear();
         self.push_pages(FlashKind::Read, physical, range);
         self.submit(now, token, Cause::HostRead, events);
@@ -252,8 +253,13 @@ impl Flash {
         events: &mut EventQueue,
     ) -> u32 {
         let Target { physical, range } = target;
+        debug_assert!(range.count > 0, "a program has blocks");
         let first_page = self.layout.page_of(range.first);
         let last_page = self.layout.page_of(range.first + range.count - 1);
+        debug_assert!(
+            last_page < self.layout.zone_pages(),
+            "page {last_page} is on physical zone {physical}"
+        );
         let zone = &mut self.zones[physical as usize];
         zone.programmed_pages = zone.programmed_pages.max(last_page + 1);
         let mut groups = 1;
@@ -286,6 +292,10 @@ impl Flash {
         };
         let places = zone.stale_first..end;
         zone.stale_first = zone.stale_first.max(end);
+        debug_assert!(
+            zone.stale_first <= zone.stale_end,
+            "stale places are counted once: {zone:?}"
+        );
         self.push_erasures_in(physical, &places);
         !self.ops.is_empty()
     }
@@ -386,6 +396,10 @@ impl Flash {
             // Counted, and no time passes.
             self.ops.clear();
         }
+        assert!(
+            pages <= self.layout.zone_pages(),
+            "{pages} pages of a zone are programmed"
+        );
         let zone = &mut self.zones[physical as usize];
         zone.programmed_pages = pages;
         zone.known_pages = 0;
@@ -427,6 +441,10 @@ impl Flash {
             zone.erasures = 0;
         }
         self.find_stale(kept_pages);
+        debug_assert!(
+            self.blocks.unfinished().next().is_none(),
+            "nothing is being erased without power"
+        );
     }
 
     /// Whether an erasure that is not over is of a block of these pages of a physical zone.

@@ -150,7 +150,8 @@ impl Mapping {
             }
             Places::Assembled(elements) => elements.assemble(zone, layout),
         };
-        self.physical[zone.0 as usize] = physical;
+        let before = std::mem::replace(&mut self.physical[zone.0 as usize], physical);
+        assert_eq!(before, NONE, "{zone:?} has flash already");
         physical
     }
 
@@ -166,7 +167,8 @@ impl Mapping {
         let physical = self
             .elements_mut()?
             .assemble_finished(zone, written, layout)?;
-        self.physical[zone.0 as usize] = physical;
+        let before = std::mem::replace(&mut self.physical[zone.0 as usize], physical);
+        assert_eq!(before, NONE, "{zone:?} has flash already");
         Some(physical)
     }
 

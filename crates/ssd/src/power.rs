@@ -163,6 +163,7 @@ impl Core {
         let first_page = write.start / page_lbas;
         let pages = (write.end - 1) / page_lbas - first_page + 1;
         let programmed = draw.below(pages + 1);
+        debug_assert!(write.start < write.end, "a write has blocks: {write:?}");
         ((first_page + programmed) * page_lbas).clamp(write.start, write.end)
     }
 
@@ -241,6 +242,16 @@ impl FaultTarget for Drive {
             None => remains(&self.core, &self.copies, &unfinished, draw),
         };
 
+        debug_assert!(
+            remains.is_sorted_by(|a, b| a.zone < b.zone),
+            "what is left of a zone is said once, and in order"
+        );
+        debug_assert!(
+            remains
+                .iter()
+                .all(|of| of.durable_lbas <= self.core.zones.host_lbas(of.zone)),
+            "nothing is left of a zone that was not written"
+        );
         let mut changes = Vec::new();
         let durable_lbas = |zone: ZoneId, host_lbas: u64| {
             remains
@@ -295,6 +306,10 @@ impl FaultTarget for Drive {
         if let Some(buffer) = &mut self.buffer {
             buffer.settle(&self.core.zones);
         }
+        debug_assert!(
+            self.core.requests.iter().next().is_none() && self.copies.is_empty(),
+            "no command outlives a loss of power"
+        );
         let ready_at = self.core.ready_at;
         self.background.resume_erasures(&mut self.core, ready_at);
         PowerLoss {

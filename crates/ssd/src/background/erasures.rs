@@ -36,7 +36,12 @@ impl Background {
         let Some(Task::EraseAll(erase)) = self.tasks.get_mut(task) else {
             return;
         };
+        debug_assert!(!erase.issued, "an erasure is issued once");
         erase.issued = true;
+        debug_assert!(
+            core.flash.is_being_erased(erase.physical),
+            "an erasure that is issued has begun"
+        );
         let (physical, blocks) = (erase.physical, 0..erase.end_block);
         let (now, token) = (core.now, Owner::Task(task).token());
         core.flash.erase(
@@ -230,6 +235,10 @@ impl Background {
         };
         core.record_task_end(task);
         let erase = self.erasures.at(step.erasure);
+        debug_assert!(
+            erase.steps_running > 0,
+            "each plane of an erasure ends once"
+        );
         erase.steps_running -= 1;
         if erase.steps_running == 0 {
             let erase = self.erasures.remove(step.erasure);

@@ -98,6 +98,10 @@ impl Background {
         let Some(Task::Fill(fill)) = self.tasks.get_mut(task) else {
             return None;
         };
+        debug_assert!(
+            fill.next_lba <= fill.end_lba,
+            "a fill ends where it is to: {fill:?}"
+        );
         let first = fill.next_lba;
         let mut count = most.min(fill.end_lba - first);
         if count == 0 {
@@ -180,6 +184,8 @@ impl Background {
         }
         self.yielding.retain(|&other| other != task);
         if let Task::Fill(fill) = self.tasks.remove(task) {
+            assert!(self.fills > 0, "a fill that ends was counted");
+            debug_assert_eq!(fill.groups, 0, "nothing of a fill that ends is on its way");
             self.fills -= 1;
             core.record_task_end(task);
             core.effects.push(Effect::FillEnded {

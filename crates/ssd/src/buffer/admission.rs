@@ -128,6 +128,14 @@ impl WriteBuffer {
             }
             // What is absent takes more than there is.
             let room = self.size_lbas.saturating_sub(self.fill_lbas);
+            debug_assert!(
+                below.core.absence.is_some() || self.fill_lbas <= self.size_lbas,
+                "there is room for what the buffer holds"
+            );
+            debug_assert!(
+                head.count >= self.head_lbas,
+                "no more of a write is in than it has"
+            );
             let left = head.count - self.head_lbas;
             let turn = self.turn_of(&head).unwrap_or(left);
             let share = self.share_of(&head, room).unwrap_or(left);
@@ -139,6 +147,11 @@ impl WriteBuffer {
             self.fill_lbas += u64::from(taken);
             self.head_lbas += taken;
             self.zones[zone.0 as usize].admitted += taken;
+            debug_assert!(
+                u64::from(self.zones[zone.0 as usize].admitted)
+                    <= below.core.config.zones.capacity_lbas,
+                "no more of {zone:?} is in the buffer than it has"
+            );
             if taken > 0 {
                 self.issue_whole_units(below, zone);
             }
@@ -162,7 +175,11 @@ impl WriteBuffer {
 
     /// The head of the queue is in, or has become void.
     fn leave_admission_queue(&mut self, below: &mut Below<'_>, head: Waiting) {
-        self.admission_queue.pop_front();
+        let first = self.admission_queue.pop_front();
+        debug_assert!(
+            first.is_some_and(|first| first.whose == head.whose),
+            "the head leaves the queue"
+        );
         self.head_lbas = 0;
         let blocks = &mut self.zones[head.zone.0 as usize];
         blocks.appends -= u32::from(head.is_append);

@@ -373,7 +373,13 @@ impl WriteBuffer {
         let slot = self.programs.insert(program);
         let last = self.zones[zone].last_program;
         match self.programs.get_mut(last) {
-            Some(last) => last.next = slot,
+            Some(last) => {
+                debug_assert!(
+                    last.end <= program.first,
+                    "programs of zone {zone} follow each other"
+                );
+                last.next = slot;
+            }
             None => self.zones[zone].first_program = slot,
         }
         self.zones[zone].last_program = slot;
@@ -399,6 +405,10 @@ impl WriteBuffer {
     pub(crate) fn drop_zone(&mut self, zone: ZoneId) {
         self.unlist(zone);
         let blocks = &mut self.zones[zone.0 as usize];
+        debug_assert!(
+            blocks.issued <= blocks.admitted,
+            "no more of {zone:?} has left the buffer than was in it"
+        );
         self.fill_lbas -= u64::from(blocks.admitted - blocks.issued);
         let mut slot = blocks.first_program;
         (blocks.admitted, blocks.issued, blocks.fill_end) = (0, 0, 0);

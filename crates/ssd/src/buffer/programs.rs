@@ -77,7 +77,17 @@ impl WriteBuffer {
         let physical = below.core.flash.mapping().physical(zone);
         let physical = physical.expect("a zone with blocks has flash");
         self.unlist(zone);
-        let first = std::mem::replace(&mut self.zones[zone.0 as usize].issued, end);
+        let blocks = &mut self.zones[zone.0 as usize];
+        let first = std::mem::replace(&mut blocks.issued, end);
+        assert!(
+            first < end && end <= blocks.admitted,
+            "{zone:?} sends {first}..{end} of {} blocks in the buffer",
+            blocks.admitted
+        );
+        debug_assert!(
+            end - first <= self.unit_lbas,
+            "a program has no more than a unit"
+        );
         let number = self.issued;
         let is_fill = u64::from(first) >= below.core.zones.host_lbas(zone);
         let slot = self.link(Program {
@@ -176,6 +186,16 @@ impl WriteBuffer {
     fn start_program(&mut self, below: &mut Below<'_>, slot: u32) {
         self.started += 1;
         let program = self.programs.at(slot);
+        debug_assert!(!program.has_started, "a program starts once");
+        debug_assert!(
+            !program.is_orphan,
+            "what was reset before it started is not programmed"
+        );
+        debug_assert_eq!(
+            below.core.flash.mapping().physical(program.zone),
+            Some(program.physical),
+            "a program goes to the flash of its zone"
+        );
         program.has_started = true;
         let Program {
             zone,
@@ -223,6 +243,10 @@ impl WriteBuffer {
     /// follows.
     pub(crate) fn group_done(&mut self, slot: u32) -> Option<(u32, bool)> {
         let program = self.programs.at(slot);
+        debug_assert!(
+            program.has_started && program.groups > 0,
+            "a program that has started ends once"
+        );
         program.groups -= 1;
         (program.groups == 0).then_some((program.physical, !program.is_fill))
     }
@@ -242,6 +266,11 @@ impl WriteBuffer {
     /// A program is over, or never started: its room is free.
     pub(crate) fn program_over(&mut self, below: &mut Below<'_>, slot: u32) {
         let program = *self.programs.at(slot);
+        debug_assert!(
+            program.groups == 0 || (program.is_orphan && !program.has_started),
+            "nothing of a program that is over is on its way"
+        );
+        debug_assert!(self.running > 0, "a program that is over was under way");
         self.running -= 1;
         self.zones[program.zone.0 as usize].running -= 1;
         self.started -= u32::from(program.has_started);

@@ -165,6 +165,10 @@ impl Blocks {
     /// Puts the erasure of a block together with those that are submitted next.
     pub(crate) fn erase(&mut self, block: usize) {
         assert!(self.is_stale(block), "only stale blocks are erased");
+        debug_assert!(
+            self.wear(block) < u32::MAX >> STATE_BITS,
+            "the wear of block {block} fits beside its state"
+        );
         self.words[block] += 1 << STATE_BITS;
         self.set(block, BlockState::Erasing);
         self.erased_total += 1;
@@ -227,6 +231,7 @@ impl Blocks {
             return;
         }
         let of = self.groups.at(group);
+        debug_assert!(of.unfinished > 0, "group {token} ends once");
         of.unfinished -= 1;
         if of.unfinished > 0 {
             return;
@@ -276,6 +281,10 @@ impl Blocks {
             let wear = self.wear(block);
             self.is_over(Erasure { block, wear });
         }
+        debug_assert!(
+            (0..self.len()).all(|block| self.state(block) != BlockState::Erasing),
+            "no block is being erased without power"
+        );
         blocks
     }
 

@@ -25,6 +25,11 @@ impl Flash {
             Some(physical) => physical,
             None => {
                 let physical = self.mapping.bind(zone, &self.layout);
+                debug_assert_eq!(
+                    self.layout.group_of(physical),
+                    self.layout.group_of(zone.0),
+                    "a zone keeps to the dies of its group"
+                );
                 self.was_assembled(physical);
                 physical
             }
@@ -98,6 +103,7 @@ impl Flash {
         self.begins_anew(physical);
         let is_clean = self.mapping.stale(physical) == 0;
         self.mapping.release(zone, &mut self.blocks);
+        debug_assert!(!self.is_programmed(physical), "a reset leaves no data");
         (!is_clean).then_some(physical)
     }
 
@@ -210,6 +216,10 @@ impl Flash {
         let places = self.stale_places(physical);
         let on = (&self.layout, &self.blocks);
         let blocks = self.mapping.next_blocks(physical, (places, whole), on)?;
+        debug_assert!(
+            !blocks.is_empty(),
+            "what is taken to be erased is something"
+        );
         let zone = &mut self.zones[physical as usize];
         zone.stale_first = zone.stale_end.min(blocks.end);
         Some(blocks)
@@ -237,6 +247,10 @@ impl Flash {
         let waiting = self.mapping.waiting_for_erasure(is_programmed);
         self.add_physical_zones();
         for &physical in &waiting {
+            assert!(
+                !self.is_programmed(physical),
+                "nothing is erased under the data of a zone"
+            );
             self.begins_anew(physical);
         }
         waiting

@@ -283,6 +283,8 @@ impl Allocator {
             &mut self.elements[index].availability,
             Availability::Allocated,
         );
+        assert!(before.is_available(), "element {index} is of one zone");
+        assert!(self.available[lun] > 0, "LUN {lun} has what was taken");
         self.available[lun] -= 1;
         if let Some(invalid) = &mut self.invalid {
             invalid.is_taken(lun, n, before);
@@ -317,6 +319,10 @@ impl Allocator {
         };
         let lun = self.lun(element);
         self.available[lun] += 1;
+        debug_assert!(
+            self.available[lun] <= self.elements_per_lun,
+            "no more of LUN {lun} is available than it has"
+        );
         self.enqueue(element);
     }
 
@@ -330,6 +336,7 @@ impl Allocator {
     /// interrupted.
     pub fn erased_to(&mut self, element: ElementId, wear: u32) {
         let known = &mut self.elements[element.0 as usize];
+        debug_assert!(known.wear <= wear, "erasures of {element:?} add up");
         known.wear = wear;
         known.is_stale = false;
         if known.availability.is_available() {

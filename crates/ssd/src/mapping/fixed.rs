@@ -59,7 +59,12 @@ impl Fixed {
             return None;
         }
         blocks.erase(index);
-        self.stale[physical as usize] -= 1;
+        let stale = &mut self.stale[physical as usize];
+        assert!(
+            *stale > 0,
+            "a stale block of physical zone {physical} counts"
+        );
+        *stale -= 1;
         Some(index)
     }
 
@@ -70,6 +75,10 @@ impl Fixed {
         end: u32,
         (layout, blocks): (&Layout, &mut Blocks),
     ) {
+        debug_assert!(
+            end <= layout.zone_blocks(),
+            "only blocks of the zone become stale"
+        );
         for block in 0..end {
             self.make_stale(physical, layout.block_index(physical, block), blocks);
         }
@@ -152,6 +161,10 @@ impl Fixed {
             return false;
         };
         let group = physical as usize % pool.free.len();
+        debug_assert!(
+            !pool.free[group].contains(&physical) && !pool.invalid[group].contains(&physical),
+            "physical zone {physical} is given back once"
+        );
         let list = match is_clean {
             true => &mut pool.free,
             false => &mut pool.invalid,
@@ -184,6 +197,10 @@ impl Pool {
         let invalid = &mut self.invalid[group];
         if let Some(at) = invalid.iter().position(|&of| of == physical) {
             invalid.remove(at);
+            debug_assert!(
+                !self.free[group].contains(&physical),
+                "physical zone {physical} is on one list"
+            );
             self.free[group].push_back(physical);
         }
     }

@@ -207,6 +207,7 @@ impl Background {
         };
         core.record_task_end(task);
         if let Some(of) = self.reset_group(group) {
+            assert!(of.under_way > 0, "an erasure that is over was under way");
             of.under_way -= 1;
         }
         core.flash.erasure_ends(physical);

@@ -130,6 +130,15 @@ impl Elements {
         let physical = self.unused(zone.0);
         let group = zone.0 % self.shape.groups;
         let line_elements = self.shape.line_elements;
+        assert_eq!(
+            physical % self.shape.groups,
+            group,
+            "elements are of a group"
+        );
+        assert!(
+            chosen.len() <= self.shape.places as usize,
+            "a zone has places for its elements"
+        );
         self.physical[physical as usize] = Physical {
             zone: zone.0,
             rotation: layout.rotation(zone.0),
@@ -145,7 +154,8 @@ impl Elements {
         for (place, element) in (0..).zip(chosen.iter()) {
             self.put(physical, place, element.0);
             let element = self.at(physical, place).expect("it was put there");
-            self.owner[element] = physical;
+            let before = std::mem::replace(&mut self.owner[element], physical);
+            assert_eq!(before, NONE, "element {element} is of one zone");
         }
         physical
     }
@@ -216,6 +226,10 @@ impl Elements {
         if self.physical[physical as usize].zone == NONE {
             return;
         }
+        debug_assert!(
+            from <= to && to <= self.shape.places,
+            "places {from}..{to} of a zone are written"
+        );
         self.physical[physical as usize].written = to;
         let group = physical % self.shape.groups;
         for place in from..to {
@@ -293,6 +307,10 @@ impl Elements {
 
     fn release_place(&mut self, physical: u32, place: u32, blocks: &mut Blocks) {
         if let Some(element) = self.at(physical, place) {
+            debug_assert_eq!(
+                self.owner[element], physical,
+                "a zone gives back what it has"
+            );
             let (group, id) = self.name(element);
             let is_written = self.allocators[group].availability(id) == Availability::Valid;
             if is_written && self.stale_left[element] == 0 {

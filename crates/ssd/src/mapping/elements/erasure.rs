@@ -27,6 +27,10 @@ impl Elements {
             return None;
         }
         blocks.erase(block);
+        assert!(
+            self.stale_left[element] > 0,
+            "a stale block of element {element} counts"
+        );
         self.stale_left[element] -= 1;
         if self.stale_left[element] == 0 {
             let (group, id) = self.name(element);
@@ -129,6 +133,10 @@ impl Elements {
         for place in 0..self.shape.places {
             let is_taken = std::mem::take(self.taken_at(physical, place));
             if let Some(element) = self.at(physical, place).filter(|_| is_taken) {
+                assert!(
+                    self.erasing[element] > 0,
+                    "the erasure of element {element} ends once"
+                );
                 self.erasing[element] -= 1;
             }
         }
