@@ -242,16 +242,7 @@ impl FaultTarget for Drive {
             None => remains(&self.core, &self.copies, &unfinished, draw),
         };
 
-        debug_assert!(
-            remains.is_sorted_by(|a, b| a.zone < b.zone),
-            "what is left of a zone is said once, and in order"
-        );
-        debug_assert!(
-            remains
-                .iter()
-                .all(|of| of.durable_lbas <= self.core.zones.host_lbas(of.zone)),
-            "nothing is left of a zone that was not written"
-        );
+        assert_possible(&remains, &self.core.zones);
         let mut changes = Vec::new();
         let durable_lbas = |zone: ZoneId, host_lbas: u64| {
             remains
@@ -318,6 +309,21 @@ impl FaultTarget for Drive {
             ready_at: self.core.ready_at,
         }
     }
+}
+
+/// Panics, in a build that checks that, unless each zone has one entry, in order, of no more
+/// blocks than were written.
+fn assert_possible(remains: &[Remains], zones: &Zones) {
+    debug_assert!(
+        remains.is_sorted_by(|a, b| a.zone < b.zone),
+        "what is left of a zone is said once, and in order"
+    );
+    debug_assert!(
+        remains
+            .iter()
+            .all(|of| of.durable_lbas <= zones.host_lbas(of.zone)),
+        "nothing is left of a zone that was not written"
+    );
 }
 
 /// Pages that the first blocks of a zone touch.

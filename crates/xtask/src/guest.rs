@@ -36,7 +36,7 @@ fn plan(has_programs: bool, install: bool) -> Vec<Step> {
     ]
     .concat();
     let mut image = Step::cargo("guest", &image);
-    let program = ["build", "--release", "--quiet", "--package", "zonelab"];
+    let program = ["build", "--release", "--quiet", "--package", "zonelab-cli"];
     let program = Step::cargo("zonelab", &program);
     let mut tests = Step::cargo(
         "tests with Linux kernels",

@@ -89,7 +89,7 @@ fn plan(present: Present, install: bool) -> Vec<Step> {
     let mut tests = program("python");
     tests.args(["-m", "pytest"]);
     tests.env("ZONELAB", target().join("release/zonelab"));
-    let command = ["build", "--release", "--quiet", "--package", "zonelab"];
+    let command = ["build", "--release", "--quiet", "--package", "zonelab-cli"];
     let command = Step::cargo("zonelab", &command);
     let mut with_packages = vec![command, step("pip install .", package)];
     for (name, words) in [

@@ -258,7 +258,7 @@ fn agreement() -> Vec<Step> {
         &["--", "-D", "warnings"],
     ]
     .concat();
-    let program = ["build", "--release", "--quiet", "--package", "zonelab"];
+    let program = ["build", "--release", "--quiet", "--package", "zonelab-cli"];
     let tests = of_the_program("test", "agreement");
     let mut tests = Step::cargo("virtual and real time", &tests);
     // It would take longer than the drive if it were compiled for debugging.

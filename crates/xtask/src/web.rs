@@ -31,7 +31,14 @@ fn plan(has_browser: bool, install: bool) -> Vec<Step> {
     let results = root().join("results/web/reproduce-quick");
     let mut report = Step::cargo(
         "report",
-        &["run", "--release", "--quiet", "--package", "zonelab", "--"],
+        &[
+            "run",
+            "--release",
+            "--quiet",
+            "--package",
+            "zonelab-cli",
+            "--",
+        ],
     );
     report
         .command

@@ -10,7 +10,6 @@
 //! | `queue` | depth of emulated queues, and queues over several runs |
 //! | `real_clock` | the same jobs against the clock that ticks |
 //! | `on_a_drive` | workloads against the model |
-//! | `own` | workloads and schedulers from outside |
 //! | `softfinish` | finishing a zone by writes: data and buffers |
 //! | `softfinish_jobs` | the same as the work of a job |
 //! | `directed` | jobs in directions, which share zones |
@@ -24,7 +23,6 @@ mod cores;
 mod directed;
 mod hosted;
 mod on_a_drive;
-mod own;
 mod ports;
 mod queue;
 mod reactor;

@@ -25,7 +25,8 @@
 //!   ([`crate::snapshot::SnapshotError::OwnPolicy`]), and others are installed again
 //!   in the drive that is restored.
 //!
-//! The examples `own_reset` and `own_allocation` of this crate are a whole policy each.
+//! The examples `own_reset` and `own_allocation` of the crate `zonelab` are a whole policy
+//! each.
 //!
 //! [`Drive::set_reset_policy`]: crate::Drive::set_reset_policy
 //! [`Drive::set_allocation_policy`]: crate::Drive::set_allocation_policy

@@ -1,7 +1,7 @@
 //! A reset design of one's own, without touching the crate.
 //!
 //! ```console
-//! $ cargo run --release -p zonelab-ssd --example own_reset
+//! $ cargo run --release -p zonelab --example own_reset
 //! ```
 //!
 //! `Patient` erases a reset zone as a whole, and only after the host has been quiet for a
@@ -9,14 +9,14 @@
 //! row of blocks in any pause) on the same drive under the same load: bursts of reads and
 //! resets with short pauses between them, and a long one at the end.
 
-use zonelab_config::Override;
-use zonelab_device::{Command, Completion, Lba, Nanos, Op, QueueId, Tag};
-use zonelab_nvme::zns::ZoneSendAction;
-use zonelab_ssd::policy::{
+use zonelab::config::Override;
+use zonelab::device::{Command, Completion, Lba, Nanos, Op, QueueId, Tag};
+use zonelab::nvme::zns::ZoneSendAction;
+use zonelab::ssd::policy::{
     PolicyError, ResetEvent, ResetEvents, ResetPolicy, ResetStep, ResetView,
 };
-use zonelab_ssd::profile::Profile;
-use zonelab_ssd::{Control, Drive, DriveModel, ResetState};
+use zonelab::ssd::profile::Profile;
+use zonelab::ssd::{Control, Drive, DriveModel, ResetState};
 
 /// Erases whole zones, after the host has been quiet for some time.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ fn drive() -> Drive {
         .iter()
         .map(|text| Override::parse(text).expect("a key and a value"))
         .collect();
-    let text = zonelab_ssd::profile::builtin_text("cosmos-plus").expect("it is built in");
+    let text = zonelab::ssd::profile::builtin_text("cosmos-plus").expect("it is built in");
     let profile = Profile::parse("cosmos-plus", text, &overrides).expect("it is a valid profile");
     let mut drive = Drive::new(&profile.config);
     drive

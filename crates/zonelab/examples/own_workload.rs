@@ -1,7 +1,7 @@
 //! A workload and a scheduler of one's own on an emulated drive.
 //!
 //! ```console
-//! $ cargo run --release -p zonelab-sim --example own_workload
+//! $ cargo run --release -p zonelab --example own_workload
 //! ```
 //!
 //! A workload is a [`Job`]: a state machine that is told what completed and submits what
@@ -11,11 +11,11 @@
 
 use std::collections::VecDeque;
 
-use zonelab_device::{Command, Completion, Lba, Nanos, Op, QueuePair, Tag};
-use zonelab_host::scheduler::{RequestId, Scheduler};
-use zonelab_host::{CoreId, Job, NextWake, Reactor, Rng, StopSignal, VirtualClock};
-use zonelab_sim::{BlockCosts, Emulated, HostCosts};
-use zonelab_ssd::{Drive, profile};
+use zonelab::device::{Command, Completion, Lba, Nanos, Op, QueuePair, Tag};
+use zonelab::host::scheduler::{RequestId, Scheduler};
+use zonelab::host::{CoreId, Job, NextWake, Reactor, Rng, StopSignal, VirtualClock};
+use zonelab::sim::{BlockCosts, Emulated, HostCosts};
+use zonelab::ssd::{Drive, profile};
 
 /// Records of a checkpoint.
 const RECORDS: u32 = 16;

@@ -1,18 +1,18 @@
 //! An allocation policy of one's own, without touching the crate.
 //!
 //! ```console
-//! $ cargo run --release -p zonelab-ssd --example own_allocation
+//! $ cargo run --release -p zonelab --example own_allocation
 //! ```
 //!
 //! The drive gives a zone the physical zone that has been free for longest, and so wears
 //! all of its flash alike. `LastFreed` gives it the one that became free last: zones that
 //! are reset over and over stay where they are, and the spare flash stays new.
 
-use zonelab_device::{Command, Lba, Op, QueueId, Tag};
-use zonelab_nvme::zns::ZoneSendAction;
-use zonelab_ssd::config::{EraseExtent, EraseWhen, MappingConfig};
-use zonelab_ssd::policy::{AllocationPolicy, PolicyError, ZoneRequest};
-use zonelab_ssd::{Drive, DriveModel, profile};
+use zonelab::device::{Command, Lba, Op, QueueId, Tag};
+use zonelab::nvme::zns::ZoneSendAction;
+use zonelab::ssd::config::{EraseExtent, EraseWhen, MappingConfig};
+use zonelab::ssd::policy::{AllocationPolicy, PolicyError, ZoneRequest};
+use zonelab::ssd::{Drive, DriveModel, profile};
 
 /// Gives zones the physical zone that became free last.
 #[derive(Debug)]
