@@ -6,7 +6,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 /// The list of results.
-const RESULTS: &str = include_str!("../../../reference/results.toml");
+const RESULTS: &str = include_str!("../data/reference/results.toml");
 
 /// Name of [`RESULTS`] in messages.
 const RESULTS_FILE: &str = "reference/results.toml";

@@ -9,7 +9,7 @@ use crate::reference::{CsvTable, Record, ReferenceError};
 /// The tables that are built in, by the name that experiments use.
 macro_rules! builtin {
     ($($name:literal),+ $(,)?) => {
-        &[$(($name, include_str!(concat!("../../../reference/", $name, ".csv")))),+]
+        &[$(($name, include_str!(concat!("../data/reference/", $name, ".csv")))),+]
     };
 }
 

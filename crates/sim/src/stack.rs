@@ -10,7 +10,7 @@ use zonelab_device::Nanos;
 use crate::costs::HostCosts;
 
 /// The stacks that come with zonelab.
-const BUILTIN: &str = include_str!("../../../hosts/stacks.toml");
+const BUILTIN: &str = include_str!("../hosts/stacks.toml");
 
 /// A storage stack.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 
 use crate::steps::{self, Policy, Step};
-use crate::{USAGE, cargo, guest, python, root, target, verdicts, web};
+use crate::{USAGE, cargo, guest, package, python, root, target, verdicts, web};
 
 /// The tiers there are, and what is in them.
 const TIERS: &[(&str, &str)] = &[
@@ -33,6 +33,10 @@ const TIERS: &[(&str, &str)] = &[
     (
         "python",
         "the Python package, installed by pip: types, tests, sweeps under Dask, notebooks",
+    ),
+    (
+        "package",
+        "the packages as a registry gets them, with the oldest Rust that they claim",
     ),
     (
         "verdicts",
@@ -85,6 +89,7 @@ pub(crate) fn chore(args: &[String]) -> Result<u8> {
             },
         ),
         "agreement" => steps::run(agreement(), policy(keep_going)),
+        "package" => steps::run(packages(is_ci())?, policy(keep_going)),
         "verdicts" => steps::run(verdicts::steps(), policy(keep_going)),
         other => {
             eprintln!("{}", no_such_tier(other));
@@ -187,7 +192,7 @@ fn adding(component: &'static str) -> &'static str {
 /// without `--workspace` other features of the libraries would be chosen, and with one of the
 /// two features each the program would be built twice.
 fn of_the_program(command: &'static str, test: &'static str) -> Vec<&'static str> {
-    let features = "zonelab/real-fio,zonelab/real-time";
+    let features = "zonelab-cli/real-fio,zonelab-cli/real-time";
     vec![
         command,
         "--workspace",
@@ -270,6 +275,23 @@ fn agreement() -> Vec<Step> {
         Step::cargo("zonelab", &program),
         tests,
     ]
+}
+
+/// The steps of the tier `package`; with `install`, the oldest Rust is installed first.
+fn packages(install: bool) -> Result<Vec<Step>> {
+    let rust = package::rust_version()?;
+    let mut steps = Vec::new();
+    if install {
+        let mut command = Command::new("rustup");
+        command.args(["toolchain", "install", &rust, "--profile", "minimal"]);
+        steps.push(Step {
+            name: "the oldest Rust",
+            command,
+            missing: None,
+        });
+    }
+    steps.push(Step::cargo("packages", &["xtask", "package"]));
+    Ok(steps)
 }
 
 /// Whether a component of the toolchain works.

@@ -17,8 +17,8 @@ use crate::exit::Failure;
 pub(super) const SWEEP: &str = "sweep";
 
 /// The example, and the experiment that it names.
-const FILE: &str = include_str!("../../../../docs/examples/sweep-interference.toml");
-const EXPERIMENT: &str = include_str!("../../../../docs/examples/finish-and-reset.toml");
+const FILE: &str = include_str!("../../data/examples/sweep-interference.toml");
+const EXPERIMENT: &str = include_str!("../../data/examples/finish-and-reset.toml");
 
 /// How long each of the 2,000 points runs on the drive's clock. A microsecond is no run at
 /// all: what is left is what a task costs besides.

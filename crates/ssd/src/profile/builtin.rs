@@ -6,31 +6,22 @@ use super::Profile;
 
 /// Name and text, in alphabetical order.
 const BUILTIN: [(&str, &str); 7] = [
-    (
-        "confznspp",
-        include_str!("../../../../profiles/confznspp.toml"),
-    ),
+    ("confznspp", include_str!("../../profiles/confznspp.toml")),
     (
         "cosmos-plus",
-        include_str!("../../../../profiles/cosmos-plus.toml"),
+        include_str!("../../profiles/cosmos-plus.toml"),
     ),
     (
         "qlc-buffered",
-        include_str!("../../../../profiles/qlc-buffered.toml"),
+        include_str!("../../profiles/qlc-buffered.toml"),
     ),
-    (
-        "qlc-large",
-        include_str!("../../../../profiles/qlc-large.toml"),
-    ),
+    ("qlc-large", include_str!("../../profiles/qlc-large.toml")),
     (
         "small-zones",
-        include_str!("../../../../profiles/small-zones.toml"),
+        include_str!("../../profiles/small-zones.toml"),
     ),
-    ("zn540", include_str!("../../../../profiles/zn540.toml")),
-    (
-        "zn540-2tb",
-        include_str!("../../../../profiles/zn540-2tb.toml"),
-    ),
+    ("zn540", include_str!("../../profiles/zn540.toml")),
+    ("zn540-2tb", include_str!("../../profiles/zn540-2tb.toml")),
 ];
 
 /// The names of the built-in profiles, in alphabetical order.
