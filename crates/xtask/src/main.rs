@@ -4,6 +4,7 @@
 //! what runs, in which order, and what to say if something cannot.
 
 mod blocks;
+mod book;
 mod call_cycle;
 mod fuzz;
 mod gaps;
@@ -24,8 +25,8 @@ const HELP: &str = "\
 Chores of the zonelab workspace.
 
   cargo xtask test [TIER] [--keep-going]
-      Runs the tests of a tier, `fast`, `fio`, `web`, `guest`, `python`, `agreement`, `package`
-      or `verdicts`; without one, of `fast`. Stops at the first step that fails, with its exit code; with
+      Runs the tests of a tier, `fast`, `fio`, `web`, `guest`, `python`, `agreement`, `package`,
+      `book` or `verdicts`; without one, of `fast`. Stops at the first step that fails, with its exit code; with
       --keep-going, after the last step. With CI set in the environment, a step that cannot run is a failure.
   cargo xtask fuzz TARGET [--seed N] [--runs N] [--seconds N]
       Runs a fuzz target over its corpus and seeded inputs, on stable Rust.
@@ -52,6 +53,9 @@ Chores of the zonelab workspace.
   cargo xtask call-cycle
       Prints which files of crates/ssd with methods of the drive call each other in a
       circle, its longest files, and how many assertions it has.
+  cargo xtask book [--out DIR]
+      Builds the documentation as a book, in target/book/html unless named, and checks
+      its links.
   cargo xtask package
       Makes the packages that a registry would get, and checks that they compile from
       nothing else, with the oldest Rust that they claim.
@@ -74,6 +78,7 @@ fn main() -> ExitCode {
         Some("gaps") => gaps::chore(&args[1..]),
         Some("call-cycle") => call_cycle::chore(&args[1..]),
         Some("nightly") => nightly::chore(&args[1..]),
+        Some("book") => book::chore(&args[1..]),
         Some("package") => package::chore(),
         Some("soak") => soak::chore(&args[1..]),
         Some("help" | "--help" | "-h") => {

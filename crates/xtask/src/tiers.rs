@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 
 use crate::steps::{self, Policy, Step};
-use crate::{USAGE, cargo, guest, package, python, root, target, verdicts, web};
+use crate::{USAGE, book, cargo, guest, package, python, root, target, verdicts, web};
 
 /// The tiers there are, and what is in them.
 const TIERS: &[(&str, &str)] = &[
@@ -37,6 +37,10 @@ const TIERS: &[(&str, &str)] = &[
     (
         "package",
         "the packages as a registry gets them, with the oldest Rust that they claim",
+    ),
+    (
+        "book",
+        "the documentation as a book, and whether its links lead somewhere",
     ),
     (
         "verdicts",
@@ -89,6 +93,7 @@ pub(crate) fn chore(args: &[String]) -> Result<u8> {
             },
         ),
         "agreement" => steps::run(agreement(), policy(keep_going)),
+        "book" => steps::run(book::steps()?, policy(keep_going)),
         "package" => steps::run(packages(is_ci())?, policy(keep_going)),
         "verdicts" => steps::run(verdicts::steps(), policy(keep_going)),
         other => {
