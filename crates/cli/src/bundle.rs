@@ -162,9 +162,10 @@ pub(crate) fn reproduce(
     let gathered =
         gathered.map_err(|name| wrong(format!("{name}, which the command read, is missing")))?;
     if bundle.tool != TOOL {
-        eprintln!(
+        tell!(
             "zonelab: {} was made by {}, and this is {TOOL}: results may differ",
-            rerun.file, bundle.tool
+            rerun.file,
+            bundle.tool
         );
     }
     let here = std::env::current_dir().map_err(Failure::environment)?;

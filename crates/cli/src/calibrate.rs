@@ -85,7 +85,7 @@ the data, the method and the results.
 pub(crate) fn calibrate(args: &Args) -> Result<Exit, Failure> {
     let calibration = prepare(args)?;
     for warning in &calibration.data().warnings {
-        eprintln!("zonelab: warning: {warning}");
+        tell!("zonelab: warning: {warning}");
     }
     if !args.force && args.out.exists() {
         let out = args.out.display();
@@ -96,7 +96,7 @@ pub(crate) fn calibrate(args: &Args) -> Result<Exit, Failure> {
     let (dir, path) = open(args, &calibration)?;
     if !(args.quiet || args.json) {
         let (data, keys) = (calibration.data(), calibration.parameters().len());
-        eprintln!(
+        tell!(
             "zonelab: {keys} free keys, {} measured values of {} runs",
             data.measurements.len(),
             data.runs()
@@ -116,7 +116,7 @@ pub(crate) fn calibrate(args: &Args) -> Result<Exit, Failure> {
     match result {
         Ok(outcome) => finish(args, dir, &path, &outcome),
         Err(Stop::Interrupted) => {
-            eprintln!(
+            tell!(
                 "zonelab: interrupted; the same command goes on from what is in {}",
                 path.display()
             );

@@ -174,7 +174,7 @@ pub(crate) fn characterize(args: &Args) -> Result<Exit, Failure> {
             Some(device) => devices.push(device),
             None => {
                 let path = path.display();
-                eprintln!("zonelab: interrupted; the same command goes on from what is in {path}");
+                tell!("zonelab: interrupted; the same command goes on from what is in {path}");
                 return Ok(Exit::Interrupted);
             }
         }
@@ -390,7 +390,7 @@ fn measure(
         }
         if !quiet {
             let observations: Vec<String> = part.observations.iter().map(u8::to_string).collect();
-            eprintln!(
+            tell!(
                 "zonelab: {name}: {number} of {many}: {} (observation {})",
                 part.title.to_lowercase(),
                 observations.join(", ")
@@ -416,7 +416,7 @@ fn measure(
     match (ended, lost) {
         (Ended::Done, None) => {}
         (Ended::Done, Some(lost)) => {
-            eprintln!("zonelab: warning: when the device was left: {lost}");
+            tell!("zonelab: warning: when the device was left: {lost}");
         }
         (Ended::Interrupted, _) => return Ok(None),
         // A connection that is lost says more than the command that was.

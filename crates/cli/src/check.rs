@@ -34,11 +34,13 @@ pub(crate) fn check(args: &Args) -> Result<Exit, Failure> {
     if zonelab_ssd::profile::builtin_text(name).is_some() {
         return show(&profiles::load(name, &args.set)?, args.json);
     }
-    let (text, base) = match library::text(name) {
+    let builtin = library::text(name).or_else(|| library::example(name));
+    let (text, base) = match builtin {
         Some(text) => (text.to_owned(), None),
         None if !Path::new(name).exists() && !name.contains(['/', '.']) => {
             let known: Vec<&str> = zonelab_ssd::profile::builtin_names()
                 .chain(library::ids())
+                .chain(library::examples().map(|(id, _)| id))
                 .collect();
             let near = zonelab_config::nearest(name, known.iter().copied());
             let hint = near

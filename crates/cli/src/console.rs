@@ -78,7 +78,7 @@ impl Points {
         let left = left.unwrap_or_default();
         let text = format!("point {number} of {}: {point}{left}", self.count);
         if self.prints {
-            eprintln!("zonelab: {text}");
+            tell!("zonelab: {text}");
         }
         self.bar.set_message(text);
     }
@@ -140,7 +140,7 @@ impl Runs {
         let (new, left) = (done.saturating_sub(self.before), all.saturating_sub(done));
         let to_go = elapsed.as_secs_f64() * left as f64 / new.max(1) as f64;
         let comma = if failures.is_empty() { "" } else { ", " };
-        eprintln!("zonelab: {done} of {all} runs{comma}{failures}, {to_go:.0} s to go");
+        tell!("zonelab: {done} of {all} runs{comma}{failures}, {to_go:.0} s to go");
     }
 
     pub(crate) fn clear(&self) {
@@ -184,7 +184,7 @@ impl Candidates {
     /// A line, where there is no bar.
     pub(crate) fn line(&self, text: &str) {
         if self.prints {
-            eprintln!("zonelab: {text}");
+            tell!("zonelab: {text}");
         }
     }
 
@@ -211,7 +211,7 @@ pub(crate) fn interruptible(what: &'static str) -> Result<Arc<AtomicBool>, Failu
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(i32::from(Exit::Interrupted as u8));
         }
-        eprintln!("zonelab: interrupted; finishing {what} (again to stop at once)");
+        tell!("zonelab: interrupted; finishing {what} (again to stop at once)");
     })
     .map_err(Failure::environment)?;
     Ok(interrupted)
@@ -226,6 +226,14 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())
         .map_err(Failure::environment)
+}
+
+/// Writes a line to standard error, if that can be written to.
+pub(crate) fn tell(words: std::fmt::Arguments<'_>) {
+    let mut line = words.to_string();
+    line.push('\n');
+    // Who closed it, or filled its disk, has the exit code.
+    drop(std::io::stderr().lock().write_all(line.as_bytes()));
 }
 
 /// Whether an error is that nobody reads our output any more.
@@ -247,9 +255,9 @@ pub(crate) fn explain_panics() {
             .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
             .unwrap_or("no message");
         let command: Vec<String> = std::env::args().collect();
-        eprintln!("zonelab: broken invariant at {place}: {message}");
-        eprintln!("zonelab: this is a defect of zonelab, not of your input; it shows again with:");
-        eprintln!("  {}", command.join(" "));
+        tell!("zonelab: broken invariant at {place}: {message}");
+        tell!("zonelab: this is a defect of zonelab, not of your input; it shows again with:");
+        tell!("  {}", command.join(" "));
         std::process::exit(i32::from(Exit::BrokenInvariant as u8));
     }));
 }

@@ -243,7 +243,7 @@ pub(crate) fn leave(controller: impl Controller) -> Result<(), DriverError> {
         1 => "once".to_owned(),
         resets => format!("{resets} times"),
     };
-    eprintln!(
+    tell!(
         "zonelab: warning: the controller was reset {times}: commands took too long, or it \
          failed; those in flight were aborted"
     );

@@ -24,7 +24,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<HostSecret>, Failure> {
     let text = Zeroizing::new(std::fs::read_to_string(path).map_err(failed)?);
     let metadata = std::fs::metadata(path).map_err(failed)?;
     if metadata.is_file() && metadata.mode() & 0o077 != 0 {
-        eprintln!(
+        tell!(
             "zonelab: {name} has keys and is open to others than its owner (mode {:03o}): \
              chmod 600 {name}",
             metadata.mode() & 0o777

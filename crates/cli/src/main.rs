@@ -1,5 +1,16 @@
 //! The `zonelab` command.
 
+// It panics if nobody can read it: `tell!` does not.
+#![warn(clippy::print_stderr)]
+
+/// A line on standard error. If that is full or closed, what it says is lost: the exit code
+/// is not.
+macro_rules! tell {
+    ($($words:tt)*) => {
+        $crate::console::tell(format_args!($($words)*))
+    };
+}
+
 mod bench;
 mod bundle;
 mod calibrate;
@@ -142,7 +153,7 @@ fn main() -> ExitCode {
             if console::is_broken_pipe(&failure.error) {
                 return Exit::Done.into();
             }
-            eprintln!("zonelab: {}", failure.error);
+            tell!("zonelab: {}", failure.error);
             failure.exit.into()
         }
     }

@@ -213,7 +213,7 @@ fn in_real_time(device: &str, points: &[Point], options: &Options<'_>) -> Result
         }
     }
     if !costs.is_empty() {
-        eprintln!(
+        tell!(
             "zonelab: warning: {device}: in real time the host takes the time that it takes: {} \
              do not count",
             costs.join(", ")

@@ -269,6 +269,14 @@ fn list() -> Result<Exit, Failure> {
         table.push([id, &experiment.title, &experiment.source].map(Cell::from));
     }
     let mut text = table.to_text(&console::style());
+    let mut table = Table::new([Column::word("example"), Column::text("title")]);
+    for (id, example) in library::examples() {
+        let file = format!("{id}.toml");
+        let loaded = session::load(&Files::default(), (&file, example), &[], false)?;
+        table.push([id, &loaded.experiment.title].map(Cell::from));
+    }
+    text.push_str("\nFor `zonelab run ID`, compared with nothing:\n\n");
+    text.push_str(&table.to_text(&console::style()));
     let missing = catalogue::results().map_err(Failure::input)?;
     let mut table = Table::new([
         Column::word("not built"),
@@ -406,7 +414,7 @@ fn recipe(common: &Common, plan: &Plan<'_>) -> (Recipe, Gathered) {
 
 /// Says something that is no result, each on a line.
 fn say(lines: impl Iterator<Item: std::fmt::Display>) {
-    lines.for_each(|line| eprintln!("zonelab: {line}"));
+    lines.for_each(|line| tell!("zonelab: {line}"));
 }
 
 /// What was run.
@@ -451,7 +459,7 @@ fn run_points(
         (Some(failure), Some(lost)) => Some(format!("{failure}: {lost}")),
         (Some(failure), None) => Some(failure),
         (None, Some(lost)) => {
-            eprintln!("zonelab: warning: when the device was left: {lost}");
+            tell!("zonelab: warning: when the device was left: {lost}");
             None
         }
         (None, None) => None,
@@ -468,11 +476,11 @@ fn run_points(
 fn exit(path: &Path, ran: &Ran, failed: bool, summary: &Summary) -> Exit {
     if let Some(lost) = &ran.lost {
         let path = path.display();
-        eprintln!("zonelab: {lost}\nzonelab: {path} holds the points that were done before");
+        tell!("zonelab: {lost}\nzonelab: {path} holds the points that were done before");
         return Exit::Device;
     }
     if ran.is_interrupted {
-        eprintln!(
+        tell!(
             "zonelab: interrupted: {} holds what was done",
             path.display()
         );
@@ -495,7 +503,7 @@ fn judged(
 ) -> Judged {
     let why = altered.then_some("settings or conditions differ from the file's");
     if let Some(why) = why {
-        eprintln!("zonelab: {why}: published values are shown, not judged");
+        tell!("zonelab: {why}: published values are shown, not judged");
     }
     let mut judged = Judged::of(rows, scope, why, misfits);
     // The list is about the emulated drives.

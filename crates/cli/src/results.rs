@@ -181,7 +181,7 @@ pub(crate) fn put_all(to: &Destination<'_>, files: &[(&str, &[u8])]) -> Result<(
 /// is said, and that is all.
 pub(crate) fn link(place: &Place) {
     if let Err(error) = place.link() {
-        eprintln!("zonelab: warning: {error}");
+        tell!("zonelab: warning: {error}");
     }
 }
 

@@ -153,7 +153,7 @@ pub(crate) fn search(args: &Args, setting: Setting<'_>) -> Result<Exit, Failure>
     results::link(&place);
     let quiet = args.quiet || args.json;
     if !quiet {
-        eprintln!(
+        tell!(
             "zonelab: {} keys, {} objectives, at most {} candidates ({})",
             search.knobs().len(),
             search.objectives().len(),
@@ -172,7 +172,7 @@ pub(crate) fn search(args: &Args, setting: Setting<'_>) -> Result<Exit, Failure>
     match end.map_err(of_sweeps::failure)? {
         End::Done => finish(args, &search, store, (&place, &configuration), setting),
         End::Interrupted => {
-            eprintln!(
+            tell!(
                 "zonelab: interrupted; the same command goes on from what is in {}",
                 place.path().display()
             );

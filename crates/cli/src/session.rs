@@ -150,7 +150,7 @@ pub(crate) fn run(
         if let Some((experiment, results)) = tally.add(index, result) {
             let line = (settings.on_figure)(&loaded[experiment].experiment, &results);
             if let Some(line) = line.filter(|_| !settings.quiet) {
-                bar.suspend(|| eprintln!("{line}"));
+                bar.suspend(|| tell!("{line}"));
             }
         }
     };

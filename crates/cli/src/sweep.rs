@@ -168,7 +168,7 @@ fn run(
             ""
         };
         let points = most / u64::from(pack.inputs.repeats);
-        eprintln!(
+        tell!(
             "zonelab: {at_most}{points} points ({}), {at_most}{most} runs{before}",
             pack.sample.name()
         );
@@ -198,7 +198,7 @@ fn run(
         }
         End::Interrupted => {
             let (done, _) = store.counts();
-            eprintln!(
+            tell!(
                 "zonelab: interrupted after {done} of {most} runs; the same command goes on from \
                  what is in {}",
                 place.path().display()

@@ -286,10 +286,10 @@ pub(crate) fn write(
 fn announce(trace: &PointTrace, path: &Path) {
     let path = path.display();
     match trace.dropped() {
-        Some(dropped) => eprintln!(
+        Some(dropped) => tell!(
             "zonelab: trace: {path} (incomplete: {dropped} dropped; see --trace-limit, --trace-from, --trace-for)"
         ),
-        None => eprintln!("zonelab: trace: {path}"),
+        None => tell!("zonelab: trace: {path}"),
     }
 }
 
@@ -473,7 +473,7 @@ fn one_point(args: &Args, loaded: Loaded) -> Result<Loaded, Failure> {
     let mut point = points.swap_remove(chosen);
     if args.point.is_none() && all > 1 {
         let name = name_of(&point);
-        eprintln!("zonelab: tracing point \"{name}\", the first of {all}; choose with --point");
+        tell!("zonelab: tracing point \"{name}\", the first of {all}; choose with --point");
     }
     let question = args.asking.question();
     point.trace(RecordLimits {

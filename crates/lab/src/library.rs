@@ -145,6 +145,11 @@ pub fn example(id: &str) -> Option<&'static str> {
     example.map(|(_, text)| *text)
 }
 
+/// The built-in examples: id and text of each, in order.
+pub fn examples() -> impl Iterator<Item = (&'static str, &'static str)> {
+    EXAMPLES.iter().copied()
+}
+
 /// Ids that a word on the command line stands for: one experiment (`C10a`),
 /// the parts of one (`C10`), or a whole paper (`C`). Some results are panels of
 /// another experiment (`S3c` of `S3b`). Empty if it stands for none.

@@ -49,7 +49,7 @@ pub(super) fn fio(args: &Args, input: &Input, device: &str, other: &str) -> Resu
     let interrupt = interruptible()?;
     let mut ran = Vec::new();
     for ((target, plan), name) in targets.into_iter().zip(&plans).zip(names) {
-        eprintln!("zonelab: running on {name}");
+        tell!("zonelab: running on {name}");
         ran.push(target.run(plan, args.seed, true, &interrupt)?);
     }
     let reports: Vec<Report<'_>> = (0..2)
@@ -136,6 +136,6 @@ fn write(
     if is_whole {
         dir.finish().map_err(Failure::environment)?;
     }
-    eprintln!("zonelab: results: {}", path.display());
+    tell!("zonelab: results: {}", path.display());
     Ok(())
 }

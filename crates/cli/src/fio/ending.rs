@@ -68,7 +68,7 @@ impl Ending {
             more.extend(host.map(|host| (host_state::FILE.to_owned(), host.to_json())));
             write(dir, report, &json, more)?;
             results::link(place);
-            eprintln!("zonelab: results: {}", place.said());
+            tell!("zonelab: results: {}", place.said());
         }
         print(args, report)?;
         Ok(outcome(report))
@@ -174,7 +174,7 @@ pub(super) fn put_text(args: &Args, text: &str) -> Result<(), Failure> {
 pub(super) fn outcome(report: &Report<'_>) -> Exit {
     for entry in &report.entries {
         if let Some((kind, status)) = entry.first_error {
-            eprintln!(
+            tell!(
                 "zonelab: job {}: {} operations failed, first a {}: {status}",
                 entry.job.name,
                 entry.errors,
@@ -184,13 +184,15 @@ pub(super) fn outcome(report: &Report<'_>) -> Exit {
         if let Some(verified) = &entry.verified
             && let Some(first) = &verified.first_wrong
         {
-            eprintln!(
+            tell!(
                 "zonelab: job {}: verify: {} of {} blocks are not what was written, first {first}",
-                entry.job.name, verified.wrong, verified.operations
+                entry.job.name,
+                verified.wrong,
+                verified.operations
             );
         }
         if entry.is_timeless {
-            eprintln!(
+            tell!(
                 "zonelab: job {}: {AT_ONCE} operations began at one time and none of them took \
                  any, so that time would never go on; give the host costs (--host-stack), or \
                  the job an end that counts (number_ios, size without time_based)",
@@ -198,19 +200,22 @@ pub(super) fn outcome(report: &Report<'_>) -> Exit {
             );
         }
         if let Some(late) = &entry.too_late {
-            eprintln!(
+            tell!(
                 "zonelab: job {}: an operation took {}, and may take {}",
-                entry.job.name, late.latency, late.limit
+                entry.job.name,
+                late.latency,
+                late.limit
             );
         }
         if entry.stuck > 0 {
-            eprintln!(
+            tell!(
                 "zonelab: job {}: {} threads waited for ever, for zones that nobody gives back",
-                entry.job.name, entry.stuck
+                entry.job.name,
+                entry.stuck
             );
         }
         if entry.operations() == 0 && entry.errors == 0 && report.lost.is_none() {
-            eprintln!(
+            tell!(
                 "zonelab: job {} did nothing in the measured time: reads and trims need written \
                  zones (an earlier job, or --full-zones), and writes a zone that may be opened \
                  (zones that earlier jobs have written in part count too)",
@@ -219,7 +224,7 @@ pub(super) fn outcome(report: &Report<'_>) -> Exit {
         }
     }
     if let Some(lost) = &report.lost {
-        eprintln!(
+        tell!(
             "zonelab: {}: {lost}; the results are those until then",
             report.device
         );

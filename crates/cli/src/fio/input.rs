@@ -198,7 +198,7 @@ fn without_fio_options(words: &[String]) -> Result<Vec<String>, Failure> {
         match WITHOUT_MEANING.iter().find(|(name, _)| *name == key) {
             None => kept.push(word.clone()),
             Some((_, why)) => {
-                eprintln!("zonelab: warning: --{key}: has no meaning here: {why}");
+                tell!("zonelab: warning: --{key}: has no meaning here: {why}");
                 if !has_value {
                     words.next();
                 }

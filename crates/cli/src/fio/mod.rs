@@ -244,10 +244,10 @@ fn put_more(args: &Args, run: &FioRun) -> Result<(), Failure> {
     }
     if let (Some(path), Some(bytes)) = (&args.snapshot, &run.snapshot) {
         output::replace(path, bytes).map_err(Failure::environment)?;
-        eprintln!("zonelab: snapshot: {}", path.display());
+        tell!("zonelab: snapshot: {}", path.display());
     }
     if run.faults_struck > 0 {
-        eprintln!("zonelab: faults struck {} times", run.faults_struck);
+        tell!("zonelab: faults struck {} times", run.faults_struck);
     }
     Ok(())
 }
@@ -260,13 +260,13 @@ fn put_zones(path: &Path, zones: &[ReportedZone]) -> Result<(), Failure> {
         text += &format!("{index},{state},{}\n", zone.written_lbas);
     }
     output::replace(path, text.as_bytes()).map_err(Failure::environment)?;
-    eprintln!("zonelab: zones: {}", path.display());
+    tell!("zonelab: zones: {}", path.display());
     Ok(())
 }
 
 fn warn(warnings: &[Problem]) {
     for warning in warnings {
-        eprintln!("zonelab: warning: {warning}");
+        tell!("zonelab: warning: {warning}");
     }
 }
 
@@ -321,7 +321,7 @@ fn interruptible() -> Result<Arc<AtomicBool>, Failure> {
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(i32::from(Exit::Interrupted as u8));
         }
-        eprintln!("zonelab: interrupted; ending the jobs (again to stop at once)");
+        tell!("zonelab: interrupted; ending the jobs (again to stop at once)");
     };
     ctrlc::set_handler(handler).map_err(Failure::environment)?;
     Ok(interrupt)

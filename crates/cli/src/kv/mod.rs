@@ -240,7 +240,7 @@ fn emulated(
     progress.clear();
     if way == Way::Real && !args.quiet {
         let late = zonelab_config::units::fmt_duration(end.lateness_max.0);
-        eprintln!("zonelab: in real time; what was to happen was at most {late} late");
+        tell!("zonelab: in real time; what was to happen was at most {late} late");
     }
     let Some(result) = run else {
         let at = zonelab_config::units::fmt_duration(end.at.0);
@@ -290,7 +290,7 @@ fn finish(
         let mut files = vec![("kv.json", json.as_bytes()), ("kv.txt", text.as_bytes())];
         files.extend(host.iter().map(|text| (host_state::FILE, text.as_bytes())));
         results::put_all(to, &files)?;
-        eprintln!("zonelab: results: {}", to.place.said());
+        tell!("zonelab: results: {}", to.place.said());
     }
     if args.json {
         console::print(&json)?;
@@ -303,14 +303,14 @@ fn finish(
 fn outcome(run: &KvRun, interrupted: bool) -> Exit {
     let measured = &run.outcome.measured;
     if measured.wrong > 0 {
-        eprintln!(
+        tell!(
             "zonelab: {} values that were read are not those of their keys",
             measured.wrong
         );
         return Exit::Device;
     }
     if let Some(failed) = &run.outcome.failure {
-        eprintln!("zonelab: the run ended early: {}", failed.error);
+        tell!("zonelab: the run ended early: {}", failed.error);
         return Exit::Device;
     }
     match interrupted {

@@ -50,6 +50,8 @@ impl LogArgs {
         let logs = tracing_subscriber::fmt()
             .with_writer(std::io::stderr)
             .with_max_level(level)
+            // A log that is full must not end the drive.
+            .log_internal_errors(false)
             .with_target(false);
         // A second one in the same process would be refused, and is not needed.
         let _ = match self.format {

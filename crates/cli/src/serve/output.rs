@@ -24,13 +24,13 @@ pub(super) fn announce(
 ) -> Result<(), Failure> {
     let authenticates = args.authentication.is_required();
     if !address.ip().is_loopback() && !authenticates {
-        eprintln!(
+        tell!(
             "zonelab: {address} is no address of the loopback, and without --host-key there is no \
              authentication: whoever reaches it may read and write the drive"
         );
     }
     if let Some(web) = web.filter(|web| !web.ip().is_loopback()) {
-        eprintln!(
+        tell!(
             "zonelab: {web} is no address of the loopback: whoever reaches it sees what the \
              drive does"
         );

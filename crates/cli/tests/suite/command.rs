@@ -278,3 +278,23 @@ fn quick_runs_the_series_that_the_file_names_for_it() {
     let points = std::fs::read_to_string(scratch.0.join("quick/points.csv")).unwrap();
     assert!(points.contains("alone") && !points.contains("beside finishes"));
 }
+
+/// A disk that is full takes the message and not the exit code; so does whoever closed
+/// standard error.
+#[test]
+#[cfg(target_os = "linux")]
+fn messages_that_nobody_can_read_change_no_exit_code() {
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full");
+    let run = |args: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_zonelab"));
+        command.args(args).stdin(std::process::Stdio::null());
+        let command = command.stderr(full().expect("Linux has it"));
+        command.output().expect("it starts").status.code()
+    };
+    assert_eq!(run(&["check", "nosuch"]), Some(2));
+    assert_eq!(
+        run(&["check", "zn540", "--set", "geometry.ways=0"]),
+        Some(3)
+    );
+    assert_eq!(run(&["check", "zn540"]), Some(0));
+}
