@@ -18,6 +18,7 @@ mod characterize;
 mod check;
 mod conditions;
 mod console;
+mod demo;
 mod devices;
 mod doctor;
 mod exit;
@@ -66,6 +67,8 @@ Exit codes: 0 done, 1 an expectation failed, 2 usage, 3 invalid input file,
 
 #[derive(Subcommand)]
 enum Command {
+    /// The first minute: an experiment, and the same with one line of the drive changed
+    Demo(demo::Args),
     /// Reproduce published results and set them beside ours
     Reproduce(reproduce::Args),
     /// Run one experiment file, in virtual time, in real time, or on a drive over
@@ -121,6 +124,10 @@ fn main() -> ExitCode {
     console::explain_panics();
     let files = &Files::default();
     let result = match Cli::parse_from(fio::arrange(std::env::args_os())).command {
+        Command::Demo(args) => demo::demo(&args, |words| match Cli::parse_from(words).command {
+            Command::Run(args) => reproduce::run(&args, Setting::of_machine(files)),
+            _ => unreachable!("it is the command of a run"),
+        }),
         Command::Reproduce(args) => match args.bundle() {
             Some(rerun) => bundle::reproduce(&rerun, run_again),
             None => reproduce::reproduce(&args, Setting::of_machine(files)),

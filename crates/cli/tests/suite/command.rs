@@ -298,3 +298,27 @@ fn messages_that_nobody_can_read_change_no_exit_code() {
     );
     assert_eq!(run(&["check", "zn540"]), Some(0));
 }
+
+#[test]
+fn the_first_minute_shows_what_one_line_changes() {
+    let scratch = Scratch::new("demo");
+    let output = scratch.zonelab(&["demo"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    // Reads beside finishes at a depth of 64, before and after.
+    let kiops: Vec<f64> = text
+        .lines()
+        .filter(|line| line.contains("beside finishes") && line.contains("kiops"))
+        .filter_map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            (words.contains(&"64")).then(|| words.iter().rev().find_map(|word| word.parse().ok()))?
+        })
+        .collect();
+    assert!(kiops.len() == 2 && kiops[0] < kiops[1], "{kiops:?}\n{text}");
+    for name in ["as-it-is", "changed"] {
+        let report = format!("results/demo/{name}/report.html");
+        assert!(text.contains(&report) && scratch.0.join(report).exists());
+    }
+    // Again: results of a demo are nothing to be careful with.
+    assert_eq!(scratch.zonelab(&["demo"]).status.code(), Some(0));
+}

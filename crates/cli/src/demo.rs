@@ -1,0 +1,70 @@
+//! `zonelab demo`: the first minute.
+
+use std::path::PathBuf;
+
+use crate::console;
+use crate::exit::{Exit, Failure};
+
+/// Options of `demo`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Where results go
+    #[arg(long, value_name = "DIR", default_value = "results/demo")]
+    out: PathBuf,
+}
+
+/// The experiment: random reads, alone and beside finishes.
+const EXPERIMENT: &str = "finish-on-read";
+/// What makes it short: reads of two seconds in place of ten, at half of the depths.
+const SHORT: [&str; 2] = ["job.0.runtime=2s", "axis.values=[1, 4, 16, 64]"];
+/// The line of the drive's profile that is changed.
+const CHANGE: &str = "finish.granularity=64KiB";
+
+/// Runs an experiment, then again with one line of its drive changed, and says what to look
+/// at. `run` does what the words of a command line say.
+///
+/// # Errors
+/// Results cannot be written.
+pub(crate) fn demo(
+    args: &Args,
+    run: impl Fn(&[String]) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    let (as_it_is, changed) = (args.out.join("as-it-is"), args.out.join("changed"));
+    let words = |out: &PathBuf, drive: Option<&str>| {
+        let mut words = vec!["zonelab".to_owned(), "run".into(), EXPERIMENT.into()];
+        words.extend(["--force".into(), "--out".into(), out.display().to_string()]);
+        let drive = drive.map(|set| format!("drive.{set}"));
+        for set in SHORT.map(str::to_owned).into_iter().chain(drive) {
+            words.extend(["--set".to_owned(), set]);
+        }
+        words
+    };
+    console::print(
+        "A drive with four dies (the profile confznspp) serves random reads of 16 KiB: alone, and \
+         beside\nfinishes of zones, which fill what is left of each zone in device writes of 256 \
+         KiB.\n\n",
+    )?;
+    run(&words(&as_it_is, None))?;
+    console::print(&format!(
+        "\nThe same drive with one line of its profile changed: {CHANGE}. Each device write keeps \
+         every\ndie busy once, not four times, so that reads wait less.\n\n"
+    ))?;
+    run(&words(&changed, Some(CHANGE)))?;
+    let (first, second) = (as_it_is.display(), changed.display());
+    console::print(&format!(
+        "
+What to look at, in a browser:
+  {first}/report.html
+  {second}/report.html     each point, and what kept every die and channel busy
+
+What to do next:
+  zonelab profiles show confznspp --toml > my.toml    a drive of your own: change a line
+  zonelab check my.toml                               what follows from it
+  zonelab run {EXPERIMENT} --set profile=my.toml
+  zonelab trace {EXPERIMENT} --point \"beside finishes,64\"   a timeline for ui.perfetto.dev
+  zonelab reproduce --quick                           published results beside ours
+  zonelab serve zn540 --web 127.0.0.1:8420            a drive that Linux connects to
+"
+    ))?;
+    Ok(Exit::Done)
+}
