@@ -2,11 +2,14 @@
 // module that is compiled already.
 
 const compiled = async () => {
-  const answer = await fetch('zonelab_bg.wasm');
-  if (!answer.ok) throw new Error(`zonelab_bg.wasm: ${answer.status}`);
-  // Not all servers name the type that compiling while loading needs.
-  const isNamed = answer.headers.get('Content-Type') === 'application/wasm';
-  return isNamed ? WebAssembly.compileStreaming(answer) : WebAssembly.compile(await answer.arrayBuffer());
+  const answer = await fetch('zonelab.wasm.gz');
+  if (!answer.ok) throw new Error(`zonelab.wasm.gz: ${answer.status}`);
+  const bytes = new Uint8Array(await answer.arrayBuffer());
+  // Some servers say that it is compressed, and then the browser has unpacked it.
+  const isPacked = bytes[0] === 0x1f && bytes[1] === 0x8b;
+  const stream = new Blob([bytes]).stream();
+  const plain = isPacked ? stream.pipeThrough(new DecompressionStream('gzip')) : stream;
+  return WebAssembly.compileStreaming(new Response(plain, { headers: { 'Content-Type': 'application/wasm' } }));
 };
 
 export class Engine {

@@ -71,6 +71,7 @@ const STARTS: &[Start] = &[
             "job.0.runtime=500ms",
             "job.1.ramp=100ms",
             "job.1.runtime=500ms",
+            "job.2.ramp=100ms",
         ],
     },
     Start {

@@ -86,6 +86,7 @@ use crate::table::Style;
 
 pub use adaptive::{Adaptive, BUDGET};
 pub use constraint::Constraint;
+pub(crate) use constraint::Expression;
 pub use dataset::{Column, FIXED, Table, Values as ColumnValues};
 pub use file::MAX_REPEATS;
 pub use front::{Aim, Standing};
