@@ -80,7 +80,10 @@ impl Bench {
     #[must_use]
     pub fn overview(&self) -> String {
         let experiment = self.experiment();
-        let point = |point: &Point| json!({ "series": point.series(), "x": point.x().number, "x_label": point.x().text });
+        let point = |point: &Point| {
+            let x = point.x();
+            json!({ "series": point.series(), "x": x.number, "x_label": x.text })
+        };
         let points: Vec<Value> = self.loaded.points.iter().map(point).collect();
         let drive = self.drive_text();
         let figure = experiment.figures.first().map(|figure| {

@@ -165,10 +165,16 @@ fn a_slider_moves_the_curve_by_keyboard_and_a_link_says_it_all() -> Result<()> {
     let site = site()?;
     let mut page = Page::open_url(site.url(), View::NIGHT)?;
     until(&mut page, DONE)?;
-    let kiops = "document.querySelector('#table tbody tr:last-child td:last-child').innerText";
-    page.eval("document.querySelector('#y').value = 'kiops'; document.querySelector('#y').dispatchEvent(new Event('change'))")?;
+    let kiops = "document.querySelector('#table tbody tr:last-child td:last-child').textContent";
+    page.eval(
+        "document.querySelector('#y').value = 'kiops'; \
+         document.querySelector('#y').dispatchEvent(new Event('change'))",
+    )?;
     let (curve, before) = (page.eval(CURVE)?, page.eval(kiops)?);
-    page.eval("document.querySelector('#control-granularity').focus(); document.querySelector('#status').innerText = ''; null")?;
+    page.eval(
+        "document.querySelector('#control-granularity').focus(); \
+         document.querySelector('#status').innerText = ''; null",
+    )?;
     page.press("ArrowLeft")?;
     until(&mut page, DONE)?;
     let said = "document.querySelector('#control-granularity').getAttribute('aria-valuetext')";
@@ -274,13 +280,15 @@ fn it_fits_a_telephone_and_every_control_has_a_name() -> Result<()> {
         let width = page.eval("document.documentElement.scrollWidth")?;
         ensure!(width == 390, "{width} pixels");
         let outside = page.eval(
-            "[...document.querySelectorAll('main *')].filter((n) => !n.closest('.scroll, svg, textarea, select') \
+            "[...document.querySelectorAll('main *')].filter((n) => \
+             !n.closest('.scroll, svg, textarea, select') \
              && n.getBoundingClientRect().right > innerWidth + 0.5).map((n) => n.outerHTML.slice(0, 90))",
         )?;
         ensure!(outside == Value::Array(Vec::new()), "{outside}");
         let nameless = page.eval(
             "[...document.querySelectorAll('input, select, textarea, button, progress')].filter((n) => \
-             !n.labels?.length && !n.getAttribute('aria-label') && !n.innerText?.trim()).map((n) => n.outerHTML.slice(0, 90))",
+             !n.labels?.length && !n.getAttribute('aria-label') && !n.innerText?.trim()) \
+             .map((n) => n.outerHTML.slice(0, 90))",
         )?;
         ensure!(nameless == Value::Array(Vec::new()), "{nameless}");
         if let Some(directory) = std::env::var_os("ZONELAB_REPORT").map(PathBuf::from) {
