@@ -103,7 +103,9 @@ const nearest = (control, value) => {
   const own = magnitude(value);
   if (!(own > 0)) return 0;
   const far = control.options.map((option) => Math.abs(Math.log(magnitude(option.label) / own)));
-  return far.reduce((best, d, index) => (d < (far[best] || Infinity) || Number.isNaN(far[best]) ? index : best), 0);
+  // Words such as "none" are far from every number.
+  const distance = (index) => (Number.isFinite(far[index]) ? far[index] : Infinity);
+  return far.reduce((best, _, index) => (distance(index) < distance(best) ? index : best), 0);
 };
 
 // Shows all controls for settings and the drive that they lead to. `change` is called with new

@@ -175,7 +175,7 @@ fn a_slider_moves_the_curve_by_keyboard_and_a_link_says_it_all() -> Result<()> {
         "document.querySelector('#control-granularity').focus(); \
          document.querySelector('#status').innerText = ''; null",
     )?;
-    page.press("ArrowLeft")?;
+    page.press_number("ArrowLeft", 37)?;
     until(&mut page, DONE)?;
     let said = "document.querySelector('#control-granularity').getAttribute('aria-valuetext')";
     ensure!(page.eval(said)? == "128KiB", "{}", page.eval(said)?);
