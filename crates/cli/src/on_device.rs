@@ -390,7 +390,8 @@ impl On {
             Self::Drive(remote) => Some(remote.describe().into()),
             _ => None,
         };
-        let mut configuration = crate::results::configuration(loaded, profiles, drive)?;
+        let mut configuration =
+            crate::results::configuration(loaded, profiles, drive).map_err(Failure::input)?;
         if let (Self::Real, Some(list)) = (self, configuration.value.as_array_mut()) {
             list.push(json!({ "clock": "real" }));
         }

@@ -17,7 +17,7 @@ use zonelab_lab::output;
 use zonelab_lab::published::References;
 use zonelab_lab::rows::{self, Misfits, Row, Scope, Stats, Summary};
 use zonelab_lab::run::PointResult;
-use zonelab_lab::session::{Gathered, Judged, selected};
+use zonelab_lab::session::{ALTERED, Gathered, Judged, alters, selected};
 pub(crate) use zonelab_lab::session::{Named, load_named as load, named, open};
 use zonelab_lab::table::{self, Cell, Column, Table};
 
@@ -246,13 +246,6 @@ pub(crate) fn run(args: &RunArgs, setting: Setting<'_>) -> Result<Exit, Failure>
         },
     };
     execute(vec![loaded], &args.common, &plan, on)
-}
-
-/// Whether a setting makes results others than those that were published: to run points
-/// more often makes them better known.
-fn alters(set: &str) -> bool {
-    set.split_once('=')
-        .is_none_or(|(key, _)| key.trim() != "repeats")
 }
 
 fn list() -> Result<Exit, Failure> {
@@ -501,7 +494,7 @@ fn judged(
     (altered, is_real): (bool, bool),
     misfits: &Misfits,
 ) -> Judged {
-    let why = altered.then_some("settings or conditions differ from the file's");
+    let why = altered.then_some(ALTERED);
     if let Some(why) = why {
         tell!("zonelab: {why}: published values are shown, not judged");
     }

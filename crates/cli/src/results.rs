@@ -1,39 +1,23 @@
 //! Result files: rows, points, figures, the report.
 
-mod exports;
-
 use std::path::Path;
 use std::rc::Rc;
 
-use serde_json::{Value, json};
-use zonelab_config::Document;
-use zonelab_host::stats::Latency;
+use serde_json::Value;
 use zonelab_lab::bundle::{RECIPE, Recipe};
-use zonelab_lab::compare;
-use zonelab_lab::conditions::JobFailure;
-use zonelab_lab::difference::{self, Difference};
-use zonelab_lab::experiment::{FtlTemplate, Via};
+use zonelab_lab::difference::Difference;
 use zonelab_lab::figure::Width;
-use zonelab_lab::output::{Existing, Manifest, Place, ResultDir, file_name};
+use zonelab_lab::output::{Existing, Manifest, Place, ResultDir};
 use zonelab_lab::published::References;
-use zonelab_lab::rows::{self, Misfits, Row, Summary, significant};
-use zonelab_lab::run::{EndedEarly, PointResult};
+use zonelab_lab::results::Written;
+pub(crate) use zonelab_lab::results::{Configuration, Finished, configuration};
+use zonelab_lab::rows::{Misfits, Row, Summary};
 use zonelab_lab::session::Gathered;
-use zonelab_lab::table;
-use zonelab_ssd::profile::to_toml;
 
 use crate::exit::Failure;
-use crate::files::ProfileFiles;
 use crate::host_state::{self, HostState};
 use crate::report::{self, Invocation};
-use crate::session::{Finished, Loaded};
 use crate::trace;
-
-/// Version of the format of `points.json`.
-const POINTS_SCHEMA: u32 = 2;
-
-/// Percentiles of lateness.
-const LATENESS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
 /// Program and version that wrote the results.
 pub(crate) const TOOL: &str = concat!("zonelab ", env!("CARGO_PKG_VERSION"));
@@ -216,50 +200,23 @@ pub(crate) fn write(to: &Destination<'_>, outcome: Outcome<'_>) -> Result<Vec<St
             dir.write(&name, &bytes).map_err(Failure::environment)?;
         }
     }
-    put(
-        &mut dir,
-        "rows.json",
-        &rows::to_json_with(rows, outcome.summary, to.seed, outcome.differences),
-    )?;
-    put(&mut dir, "summary.md", &table::markdown(outcome.summary))?;
-    put(&mut dir, "rows.csv", &rows::to_csv(rows))?;
-    put(
-        &mut dir,
-        "points.json",
-        &points_json(finished, to, outcome.lost),
-    )?;
-    put(&mut dir, "points.csv", &exports::points_csv(finished))?;
-    if let Some(csv) = exports::repeats_csv(finished, to.seed) {
-        put(&mut dir, "repeats.csv", &csv)?;
+    let written = Written {
+        finished,
+        rows,
+        summary: outcome.summary,
+        differences: outcome.differences,
+        references: outcome.references,
+        configuration: &to.configuration,
+        seed: to.seed,
+        lost: outcome.lost,
+        figure_width: to.figure_width,
+    };
+    let texts = written.texts().map_err(Failure::input)?;
+    for (name, text) in &texts.files {
+        put(&mut dir, name, text)?;
     }
     if let Some(host) = outcome.host {
         put(&mut dir, host_state::FILE, &host.to_json())?;
-    }
-    if !outcome.differences.is_empty() {
-        let csv = difference::to_csv(outcome.differences);
-        put(&mut dir, "differences.csv", &csv)?;
-    }
-    let mut names = Vec::new();
-    let mut figures = Vec::new();
-    for one in finished {
-        let figure = compare::figure(&one.experiment, &one.results, outcome.references);
-        let figure = figure.map_err(Failure::input)?;
-        let width = to.figure_width.or(one.experiment.figure_width());
-        let figure = figure.map(|figure| figure.wide(width));
-        if let Some(figure) = &figure {
-            let name = format!("{}.svg", file_name(&one.experiment.id));
-            put(&mut dir, &name, &figure.to_svg())?;
-            names.push(name);
-        }
-        figures.push(figure);
-        if let Some(matrix) = &one.matrix {
-            let name = file_name(&one.experiment.id);
-            put(&mut dir, &format!("{name}-matrix.json"), &matrix.to_json())?;
-            put(&mut dir, &format!("{name}-matrix.csv"), &matrix.to_csv())?;
-            let svg = format!("{name}-matrix.svg");
-            put(&mut dir, &svg, &matrix.heat_map().wide(width).to_svg())?;
-            names.push(svg);
-        }
     }
     trace::write(finished, (to.trace_file, to.uncompressed), |name, bytes| {
         dir.write(name, bytes).map_err(Failure::environment)?;
@@ -277,214 +234,11 @@ pub(crate) fn write(to: &Destination<'_>, outcome: Outcome<'_>) -> Result<Vec<St
     put(
         &mut dir,
         report::FILE,
-        &report::html(parts, finished, &figures),
+        &report::html(parts, finished, &texts.figures),
     )?;
     if outcome.complete {
         dir.finish().map_err(Failure::environment)?;
     }
     link(&to.place);
-    Ok(names)
-}
-
-/// What results depend on, resolved.
-pub(crate) struct Configuration {
-    /// As data, for results: each experiment's file with its settings changed,
-    /// and the drives that its points run on.
-    pub(crate) value: Value,
-    /// The drive of each point of each experiment, as TOML.
-    pub(crate) drives: Vec<Vec<Rc<str>>>,
-}
-
-/// What the results of experiments depend on. Jobs and hosts are those of the
-/// experiment files; a drive stands there once for all points that run on it. A device
-/// from outside is said by `device`, and then no point has a drive of its own.
-///
-/// # Errors
-/// A drive's profile is wrong.
-pub(crate) fn configuration(
-    loaded: &[Loaded],
-    profiles: &ProfileFiles<'_>,
-    device: Option<Rc<str>>,
-) -> Result<Configuration, Failure> {
-    let mut experiments = Vec::new();
-    let mut drives = Vec::new();
-    for one in loaded {
-        let mut texts: Vec<Rc<str>> = Vec::new();
-        let mut of_points = Vec::new();
-        let mut points = Vec::new();
-        for point in &one.points {
-            let text = match &device {
-                Some(device) => Rc::clone(device),
-                None => {
-                    let profile = point.drive(profiles).map_err(Failure::input)?;
-                    to_toml(&profile.config).into()
-                }
-            };
-            let known = texts.iter().position(|known| **known == *text);
-            let drive = known.unwrap_or_else(|| {
-                texts.push(text);
-                texts.len() - 1
-            });
-            of_points.push(texts[drive].clone());
-            let mut entry = json!({
-                "series": point.series(),
-                "x": significant(point.x().number),
-                "x_label": point.x().text,
-                "drive": drive,
-            });
-            // Of a device from outside it says nothing.
-            if device.is_none() && point.via() != Via::Direct {
-                entry["via"] = json!(point.via().name());
-            }
-            if let Some(ftl) = point.ftl().filter(|_| device.is_none()) {
-                entry["ftl"] = settings_of(&ftl);
-            }
-            points.push(entry);
-        }
-        let as_data = texts.iter().map(|text| drive_data(text));
-        let mut entry = json!({
-            "id": one.experiment.id,
-            "file": one.resolved,
-            "drives": as_data.collect::<Result<Vec<_>, _>>()?,
-            "points": points,
-        });
-        if let Some(reference) = &one.reference {
-            entry["reference"] = json!({ "digest": format!("{:016x}", reference.digest) });
-        }
-        experiments.push(entry);
-        drives.push(of_points);
-    }
-    Ok(Configuration {
-        value: Value::Array(experiments),
-        drives,
-    })
-}
-
-/// The settings of the flash translation layer that a file says; the others are the
-/// layer's defaults.
-fn settings_of(ftl: &FtlTemplate) -> Value {
-    let mut settings = serde_json::Map::new();
-    for (key, value) in ftl.settings_said() {
-        settings.insert(key.to_owned(), value.into());
-    }
-    settings.into()
-}
-
-/// The profile of a drive as data.
-///
-/// # Errors
-/// It is no TOML.
-pub(crate) fn drive_data(toml: &str) -> Result<Value, Failure> {
-    let document = Document::parse("drive", toml, &[]).map_err(Failure::input)?;
-    Ok(document.to_json())
-}
-
-fn points_json(finished: &[Finished], to: &Destination<'_>, lost: Option<&str>) -> String {
-    let points: Vec<Value> = finished
-        .iter()
-        .flat_map(|one| {
-            one.results
-                .iter()
-                .map(|result| point_json(&one.experiment.id, result, to.seed))
-        })
-        .collect();
-    let mut value = json!({
-        "schema": POINTS_SCHEMA,
-        "seed": to.seed,
-        "configuration": to.configuration,
-        "points": points,
-    });
-    if let Some(lost) = lost {
-        value["lost"] = json!(lost);
-    }
-    let mut text = serde_json::to_string_pretty(&value).unwrap_or_default();
-    text.push('\n');
-    text
-}
-
-fn point_json(experiment: &str, result: &PointResult, seed: u64) -> Value {
-    let jobs: Vec<Value> = result
-        .jobs
-        .iter()
-        .map(|job| {
-            let values = job.metrics.values.iter();
-            let metrics: serde_json::Map<String, Value> = values
-                .map(|(name, value)| ((*name).to_owned(), json!(significant(*value))))
-                .collect();
-            let mut value = json!({
-                "name": job.name,
-                "kind": job.kind.name(),
-                "metrics": metrics,
-            });
-            exports::add_spread(&mut value, job, seed);
-            value
-        })
-        .collect();
-    let mut point = json!({
-        "experiment": experiment,
-        "series": result.series,
-        "x": significant(result.x.number),
-        "x_label": result.x.text,
-        "jobs": jobs,
-    });
-    if let Some(drive) = &result.drive {
-        let totals = &drive.totals;
-        point["drive"] = json!({
-            "simulated_ns": result.took.0,
-            "host_write_bytes": totals.host_write_bytes,
-            "host_read_bytes": totals.host_read_bytes,
-            "host_program_bytes": totals.host_program_bytes,
-            "fill_program_bytes": totals.fill_program_bytes,
-            "dlwa": totals.dlwa().map(significant),
-            "erased_blocks": totals.erased_blocks,
-            "resets": totals.resets,
-            "finishes": totals.finishes,
-            "implicit_closes": totals.implicit_closes,
-            "channels": drive.resources.0,
-            "channel_busy_ns": drive.busy_ns.0,
-            "units": drive.resources.1,
-            "unit_busy_ns": drive.busy_ns.1,
-        });
-    }
-    if let Some(late) = &result.lateness {
-        // Real time takes the place of simulated time.
-        if let Some(drive) = point.get_mut("drive").and_then(Value::as_object_mut) {
-            drive.remove("simulated_ns");
-        }
-        point["real"] = json!({
-            "elapsed_ns": result.took.0,
-            "lateness_ns": lateness(late),
-        });
-    }
-    if !result.ended_early.is_empty() {
-        let ended = |ended: &EndedEarly| json!({ "job": ended.job, "why": ended.why });
-        point["ended_early"] = result.ended_early.iter().map(ended).collect();
-    }
-    // Only where there can be any: without faults, a failure ends the run.
-    if result.faults_struck > 0 || !result.failures.is_empty() {
-        let failure = |failure: &JobFailure| {
-            let JobFailure { job, kind, status } = failure;
-            json!({ "job": job, "kind": kind.name(), "status": status.to_string() })
-        };
-        point["faults_struck"] = json!(result.faults_struck);
-        point["failures"] = result.failures.iter().map(failure).collect();
-    }
-    point
-}
-
-/// How late the host was, in the shape of fio's latencies.
-fn lateness(late: &Latency) -> Value {
-    let percentile = |percent: &f64| {
-        let value = late.percentile(*percent).unwrap_or_default();
-        (format!("{percent:.6}"), json!(value.0))
-    };
-    let percentiles: serde_json::Map<String, Value> = LATENESS.iter().map(percentile).collect();
-    json!({
-        "min": late.min().unwrap_or_default().0,
-        "max": late.max().unwrap_or_default().0,
-        "mean": significant(late.mean_ns().unwrap_or_default()),
-        "stddev": significant(late.stddev_ns().unwrap_or_default()),
-        "N": late.count(),
-        "percentile": percentiles,
-    })
+    Ok(texts.figure_names)
 }

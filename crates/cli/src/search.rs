@@ -295,9 +295,10 @@ fn configuration(search: &Search, profiles: &ProfileFiles<'_>) -> Result<Value, 
     };
     let over = search.knobs().iter();
     let over = over.map(|knob| json!({ "key": knob.key, "values": knob.describe() }));
+    let experiment = results::configuration(std::slice::from_ref(&loaded), profiles, None);
     Ok(json!({
         "over": over.collect::<Vec<_>>(),
-        "experiment": results::configuration(std::slice::from_ref(&loaded), profiles, None)?.value,
+        "experiment": experiment.map_err(Failure::input)?.value,
     }))
 }
 

@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::experiment::Experiment;
 use zonelab_lab::matrix::{self, Explanation, Matrix};
+pub(crate) use zonelab_lab::results::Finished;
 use zonelab_lab::run::{self, Point, PointResult, RealError, RunOptions};
 pub(crate) use zonelab_lab::session::{Loaded, check, load, references};
 
@@ -16,17 +17,6 @@ use crate::console;
 use crate::exit::Failure;
 use crate::files::ProfileFiles;
 use crate::on_device::{self, On};
-
-/// An experiment and what its points measured.
-pub(crate) struct Finished {
-    /// The file, as it is.
-    pub(crate) text: String,
-    pub(crate) experiment: Experiment,
-    pub(crate) points: Vec<Point>,
-    pub(crate) results: Vec<PointResult>,
-    /// Its matrix of interference, if it has one.
-    pub(crate) matrix: Option<Matrix>,
-}
 
 /// What every command that runs points is told.
 #[derive(clap::Args)]

@@ -539,8 +539,9 @@ pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
         on_figure: &|_, _| None,
     };
     let name = format!("{}-trace", output::file_name(&loaded.experiment.id));
+    let points = results::configuration(std::slice::from_ref(&loaded), &profiles, None);
     let configuration = serde_json::json!({
-        "points": results::configuration(std::slice::from_ref(&loaded), &profiles, None)?.value,
+        "points": points.map_err(Failure::input)?.value,
         "conditions": conditions.configuration,
         "window": {
             "limit": args.window.trace_limit,

@@ -25,6 +25,7 @@
 //! | [`kv`] | key-value workloads on drives |
 //! | [`table`] | tables for a terminal |
 //! | [`search`] | settings that trade objectives against each other: the Pareto front |
+//! | [`results`] | result files |
 //! | [`session`] | experiments and profiles by name or path, read for a run |
 //! | [`sweep`] | an experiment at many settings, and one data set of all of it |
 //! | [`settings`] | settings of an experiment or of its drive, as `--set` takes them |
@@ -36,11 +37,27 @@
 //! | [`explore`] | a page to look through the points of a sweep or a search |
 //! | [`output`] | result directories |
 //! | [`bundle`] | results with everything that they were made from, in one file |
+//!
+//! For `wasm32-unknown-unknown` there is all that experiments in virtual time need. What needs
+//! threads, devices or large libraries is left out: `bench`, `bundle`, `calibrate`,
+//! `characterize`, `fio`, jobs over PCIe, and Parquet.
 
+#![cfg_attr(
+    target_family = "wasm",
+    expect(
+        dead_code,
+        reason = "modules that are left out use more of what is here"
+    )
+)]
+
+#[cfg(not(target_family = "wasm"))]
 pub mod bench;
+#[cfg(not(target_family = "wasm"))]
 pub mod bundle;
+#[cfg(not(target_family = "wasm"))]
 pub mod calibrate;
 pub mod catalogue;
+#[cfg(not(target_family = "wasm"))]
 pub mod characterize;
 pub mod compare;
 pub mod conditions;
@@ -51,6 +68,7 @@ pub mod evaluations;
 pub mod experiment;
 pub mod explore;
 pub mod figure;
+#[cfg(not(target_family = "wasm"))]
 pub mod fio;
 mod html;
 pub mod inputs;
@@ -64,6 +82,7 @@ pub mod published;
 mod quantity;
 pub mod reference;
 pub mod report;
+pub mod results;
 pub mod rows;
 pub mod run;
 pub mod search;

@@ -72,6 +72,10 @@ const PANELS: &[(&str, &str)] = &[("S1", "S3b"), ("S3c", "S3b"), ("S4c", "S3b"),
 /// Experiments that compare with nothing: something to look at, by id.
 const EXAMPLES: &[(&str, &str)] = &[
     (
+        "finish-on-read",
+        include_str!("../data/examples/finish-on-read.toml"),
+    ),
+    (
         "reset-under-reads",
         include_str!("../data/examples/reset-under-reads.toml"),
     ),

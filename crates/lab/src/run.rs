@@ -34,13 +34,14 @@ use zonelab_ftl::FtlSettings;
 use zonelab_host::{CoreId, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_sim::{Emulated, HostCosts};
 use zonelab_ssd::config::{DataStore, DriveConfig};
-use zonelab_ssd::faults::FaultPlan;
+use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
 use zonelab_ssd::profile::Profile;
 use zonelab_ssd::record::RecordLimits;
 use zonelab_ssd::{Control, Drive, DriveModel};
 
 use crate::conditions::Conditions;
 use crate::device::over_ftl::{OverFtl, seen_through};
+#[cfg(not(target_family = "wasm"))]
 use crate::device::over_pcie::{self, OverPcie, endpoint_of};
 use crate::device::owner::Owner;
 use crate::device::reached::Reached;
@@ -61,6 +62,11 @@ use specs::{Shape, specs, stores};
 
 /// Most changes of zone states that a point keeps ([`DriveMeasured::zone_history`]).
 pub const ZONE_HISTORY_LIMIT: usize = 4096;
+
+/// Why points do not run over PCIe in a browser.
+#[cfg(target_family = "wasm")]
+const NO_PCIE: &str = "via = \"pcie\": the driver for PCIe is not there in a browser; say \
+                       via = \"direct\", or use the command";
 
 /// Why a point could not be run, or what went wrong in it.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -369,7 +375,14 @@ impl Point {
         Ok(())
     }
 
+    /// There is no such driver in a browser.
+    #[cfg(target_family = "wasm")]
+    fn fits_pcie(&self) -> Result<(), RunError> {
+        Err(self.unfit(NO_PCIE.to_owned()))
+    }
+
     /// Whether its jobs and its host fit the driver for PCIe.
+    #[cfg(not(target_family = "wasm"))]
     fn fits_pcie(&self) -> Result<(), RunError> {
         if self.host().scheduler.is_some() {
             return Err(self.unfit(
@@ -501,9 +514,7 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
         }
         Via::Pcie => {
             point.fits_pcie()?;
-            let endpoint = endpoint_of(drive).map_err(unfit)?;
-            let device = OverPcie::new(&endpoint, HostCosts::FREE);
-            run_reached(point, run, device.map_err(unfit)?)
+            run_over_pcie(point, run, drive)
         }
         Via::Ftl => {
             point.fits_ftl()?;
@@ -519,6 +530,29 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
             run_reached(point, run, device.map_err(unfit)?)
         }
     }
+}
+
+/// Runs one point on a new drive behind the driver for PCIe.
+#[cfg(not(target_family = "wasm"))]
+fn run_over_pcie(
+    point: &Point,
+    run: (&RunOptions<'_>, &DriveConfig),
+    drive: FaultyDrive,
+) -> Result<PointResult, RunError> {
+    let unfit = |what| point.unfit(what);
+    let endpoint = endpoint_of(drive).map_err(unfit)?;
+    let device = OverPcie::new(&endpoint, HostCosts::FREE);
+    run_reached(point, run, device.map_err(unfit)?)
+}
+
+/// Refuses: there is no such driver in a browser.
+#[cfg(target_family = "wasm")]
+fn run_over_pcie(
+    point: &Point,
+    _: (&RunOptions<'_>, &DriveConfig),
+    _: FaultyDrive,
+) -> Result<PointResult, RunError> {
+    Err(point.unfit(NO_PCIE.to_owned()))
 }
 
 /// Runs one point on a new drive, which its jobs reach in one way or another.

@@ -11,6 +11,7 @@ mod gaps;
 mod guest;
 mod nightly;
 mod package;
+mod playground;
 mod python;
 mod soak;
 mod steps;
@@ -50,6 +51,9 @@ Chores of the zonelab workspace.
   cargo xtask gaps [--write]
       Compares what the documents of the models say was tried for statements that
       do not hold with experiments/misfits.toml; with --write, writes it there.
+  cargo xtask playground [--out DIR]
+      Builds the page that runs zonelab in a browser, in target/site/playground unless named,
+      and prints what it weighs; more than 5 MB are a failure.
   cargo xtask call-cycle
       Prints which files of crates/ssd with methods of the drive call each other in a
       circle, its longest files, and how many assertions it has.
@@ -76,6 +80,7 @@ fn main() -> ExitCode {
         Some("fuzz") => fuzz::chore(&args[1..]),
         Some("verdicts") => verdicts::chore(&args[1..]),
         Some("gaps") => gaps::chore(&args[1..]),
+        Some("playground") => playground::chore(&args[1..], tiers::is_ci()),
         Some("call-cycle") => call_cycle::chore(&args[1..]),
         Some("nightly") => nightly::chore(&args[1..]),
         Some("book") => book::chore(&args[1..]),

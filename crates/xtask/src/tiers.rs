@@ -24,7 +24,7 @@ const TIERS: &[(&str, &str)] = &[
     ),
     (
         "web",
-        "the report of `reproduce --quick`, the page of a sweep, in a browser",
+        "the report of `reproduce --quick`, the page of a sweep, the playground, in a browser",
     ),
     (
         "guest",
@@ -121,7 +121,7 @@ fn tiers() -> String {
 
 /// Whether this is continuous integration: what is missing may be installed,
 /// and what cannot run is a failure.
-fn is_ci() -> bool {
+pub(crate) fn is_ci() -> bool {
     let ci = std::env::var_os("CI");
     ci.is_some_and(|value| !value.is_empty() && value != "false" && value != "0")
 }

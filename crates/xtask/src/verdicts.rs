@@ -169,7 +169,7 @@ mod tests {
         let decimals = text
             .split_once('.')
             .map_or(0, |(_, decimals)| decimals.len());
-        let digit = scale * 0.1_f64.powi(i32::try_from(decimals).expect("few digits"));
+        let digit = std::iter::repeat_n(0.1, decimals).fold(scale, |digit, tenth| digit * tenth);
         let value = text.parse::<f64>().map(|value| value * scale);
         value.is_ok_and(|value| (value - figure).abs() <= digit + 0.005 * figure.abs())
     }

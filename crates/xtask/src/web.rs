@@ -1,4 +1,4 @@
-//! The tier `web`: what zonelab shows, in a browser.
+//! The tier `web`: what zonelab shows, and the laboratory itself, in a browser.
 
 use crate::steps::{Step, installing, runs};
 use crate::{root, target};
@@ -14,7 +14,7 @@ const BROWSERS: [&str; 4] = [
 const INSTALL: &str = "apt-get install --no-install-recommends chromium fonts-dejavu-core";
 /// What makes the tests in `tests/web`, and their names.
 const FEATURE: &str = "zonelab-web-tests/browser";
-const TESTS: [&str; 4] = ["explore", "live", "made", "report"];
+const TESTS: [&str; 5] = ["explore", "live", "made", "playground", "report"];
 
 /// The steps; with `install`, a missing browser is installed first.
 pub(crate) fn steps(install: bool) -> Vec<Step> {
@@ -44,6 +44,9 @@ fn plan(has_browser: bool, install: bool) -> Vec<Step> {
         .command
         .args(["reproduce", "--quick", "--quiet", "--force", "--out"])
         .arg(&results);
+    let page = root().join("results/web/playground");
+    let mut playground = Step::cargo("playground", &["xtask", "playground", "--out"]);
+    playground.command.arg(&page);
     // The rest of the workspace as the tier `fast` has built it.
     let tests = ["--workspace", "--features", FEATURE];
     let tests: Vec<&str> = tests
@@ -58,8 +61,9 @@ fn plan(has_browser: bool, install: bool) -> Vec<Step> {
         .command
         .env("ZONELAB", target().join("release/zonelab"));
     tests.command.env("ZONELAB_REPORT", &results);
+    tests.command.env("ZONELAB_PLAYGROUND", &page);
     tests.missing = (!has_browser && !install).then_some(INSTALL);
-    steps.extend([lints, report, tests]);
+    steps.extend([lints, report, playground, tests]);
     steps
 }
 
@@ -73,11 +77,16 @@ mod tests {
 
     #[test]
     fn a_missing_browser_is_installed_or_named() {
-        let always = ["lints of these tests", "report", "tests in a browser"];
+        let always = [
+            "lints of these tests",
+            "report",
+            "playground",
+            "tests in a browser",
+        ];
         assert_eq!(names(&plan(true, true)), always);
         let here = plan(false, false);
         assert_eq!(names(&here), always);
-        assert_eq!(here[2].missing, Some(INSTALL));
+        assert_eq!(here[3].missing, Some(INSTALL));
         let ci = plan(false, true);
         assert_eq!(names(&ci)[..2], ["package lists", "browser"]);
         assert!(ci.iter().all(|step| step.missing.is_none()));
@@ -104,7 +113,7 @@ mod tests {
     fn the_tests_read_the_report_that_was_made() {
         let steps = plan(true, false);
         let out = steps[1].command.get_args().last().unwrap();
-        let mut variables = steps[2].command.get_envs();
+        let mut variables = steps[3].command.get_envs();
         assert!(variables.any(|variable| variable == ("ZONELAB_REPORT".as_ref(), Some(out))));
     }
 }

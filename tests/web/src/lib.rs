@@ -6,5 +6,7 @@
 
 mod browser;
 mod page;
+mod site;
 
 pub use page::{Page, View};
+pub use site::Site;

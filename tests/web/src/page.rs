@@ -216,6 +216,22 @@ impl Page {
         self.settle()
     }
 
+    /// Presses a key with its number, which fields of the browser's own ask for: 37 is
+    /// `ArrowLeft`.
+    ///
+    /// # Errors
+    /// The browser does not answer.
+    pub fn press_number(&mut self, key: &str, number: u32) -> Result<()> {
+        for kind in ["rawKeyDown", "keyUp"] {
+            let params = json!({
+                "type": kind, "key": key, "code": key,
+                "windowsVirtualKeyCode": number, "nativeVirtualKeyCode": number,
+            });
+            self.browser.call("Input.dispatchKeyEvent", params)?;
+        }
+        self.settle()
+    }
+
     /// Types into what has the focus.
     ///
     /// # Errors

@@ -98,7 +98,7 @@ async fn overwrite(io: Io, blocks: u64, count: u64, rng: Rng) {
 fn lambert_w0(x: f64) -> f64 {
     let mut w = x;
     for _ in 0..200 {
-        let e = f64::exp(w);
+        let e = libm::exp(w);
         let next = w - (w * e - x) / (e * (w + 1.0));
         if (next - w).abs() < 1e-14 {
             return next;
@@ -110,7 +110,7 @@ fn lambert_w0(x: f64) -> f64 {
 
 /// Xiang and Kurkoski (2012): greedy collection under uniform writes, large zones.
 fn greedy(a: f64) -> f64 {
-    a / (a + lambert_w0(-a * f64::exp(-a)))
+    a / (a + lambert_w0(-a * libm::exp(-a)))
 }
 
 /// Van Houdt (2013): the victim has the fewest valid blocks of `d` zones that are drawn;
@@ -130,9 +130,9 @@ fn d_choices(a: f64, d: i32, b: usize) -> f64 {
         let mut at_least = 0.0;
         let mut chosen = vec![0.0; b + 1];
         for j in (0..=b).rev() {
-            let before = f64::powi(at_least, d);
+            let before = libm::pow(at_least, d.into());
             at_least += shares[j];
-            chosen[j] = f64::powi(f64::min(at_least, 1.0), d) - before;
+            chosen[j] = libm::pow(f64::min(at_least, 1.0), d.into()) - before;
         }
         let moved: f64 = chosen.iter().zip(0..).map(|(p, j)| p * f64::from(j)).sum();
         let gained = b as f64 - moved;

@@ -7,7 +7,7 @@
 //! | `over_ftl` | emulated drives behind the flash translation layer, in virtual time |
 //! | `over_pcie` | emulated drives behind the driver for PCIe, in virtual time |
 //! | `owner` | whoever owns an emulated drive that jobs run on |
-//! | `pin` | processors that threads run on |
+//! | `pin`, `no_pin` | processors that threads run on; in a browser there is no choice |
 //! | `reached` | emulated drives in virtual time, as jobs of experiments reach them |
 //! | `site` | what a run needs of a device, and under which clock it runs |
 //! | `threads` | jobs in threads of their own, in real time |
@@ -17,8 +17,13 @@
 
 mod alone;
 pub(crate) mod over_ftl;
+#[cfg(not(target_family = "wasm"))]
 pub(crate) mod over_pcie;
 pub(crate) mod owner;
+#[cfg(not(target_family = "wasm"))]
+mod pin;
+#[cfg(target_family = "wasm")]
+#[path = "no_pin.rs"]
 mod pin;
 pub(crate) mod reached;
 pub(crate) mod site;
@@ -28,6 +33,7 @@ mod zone_text;
 pub(crate) mod zones;
 
 pub(crate) use alone::run_alone;
+#[cfg(not(target_family = "wasm"))]
 pub use pin::processors;
 pub use site::{QueueOf, Site};
 pub use threads::{NoPart, Part};

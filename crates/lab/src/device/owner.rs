@@ -1,5 +1,6 @@
 //! Whoever owns an emulated drive that jobs run on.
 
+#[cfg(not(target_family = "wasm"))]
 use zonelab_endpoint::Endpoint;
 use zonelab_sim::{Emulated, SharedDrive};
 use zonelab_ssd::Drive;
@@ -33,6 +34,7 @@ impl Owner for SharedDrive {
     }
 }
 
+#[cfg(not(target_family = "wasm"))]
 impl Owner for Endpoint {
     fn with_drive<T>(&self, f: impl FnOnce(&mut Drive) -> T) -> T {
         self.with_faults(|faulty| f(faulty.drive_mut()))

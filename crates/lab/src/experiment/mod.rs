@@ -40,6 +40,7 @@ use zonelab_ssd::faults::FaultPlan;
 
 use crate::figure::Width;
 use crate::kv::KvTemplate;
+use crate::sweep::Expression;
 
 pub use axis::{Axis, AxisValue};
 pub(crate) use axis::{is_word, number_of};
@@ -596,7 +597,7 @@ impl Formula {
     }
 
     fn value(&self, values: &[f64]) -> f64 {
-        let parsed = exmex::parse::<f64>(&self.text);
+        let parsed = Expression::parse(&self.text);
         let value = parsed.and_then(|formula| formula.eval(values));
         value.unwrap_or(f64::NAN)
     }

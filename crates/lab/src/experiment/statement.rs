@@ -5,6 +5,7 @@ use zonelab_config::{Item, Reported, Table};
 
 use super::read::{axis_text, metric};
 use super::{Check, Derived, Formula, Measured, Needs};
+use crate::sweep::Expression;
 
 /// The keys of which a statement has one, each a way to calculate its value.
 const FORMS: &str = "`value`, `ratio`, `change`, `formula`, or `smaller` and `larger`";
@@ -130,7 +131,7 @@ fn formula(table: &Table<'_>) -> Result<Option<Formula>, Reported> {
     let unit = table.string("unit").or("ratio".to_owned());
     let parsed = table.get("formula", |item| {
         let text = item.str()?;
-        let formula = exmex::parse::<f64>(text).map_err(|error| {
+        let formula = Expression::parse(text).map_err(|error| {
             item.fail(format!("this is no formula: {error}"), "write \"a / b\"")
         })?;
         if formula.var_names().is_empty() {

@@ -6,6 +6,7 @@
 //! * `values`: its metrics.
 //! * `show`: results for people, and as JSON.
 
+#[cfg(not(target_family = "wasm"))]
 mod alone;
 mod read;
 mod run;
@@ -19,6 +20,7 @@ use zonelab_kv::lsm::DbError;
 use zonelab_kv::work::Spec;
 use zonelab_kv::work::run::Setup;
 
+#[cfg(not(target_family = "wasm"))]
 pub use alone::{Alone, Way, run_alone};
 pub use run::{KvJob, KvRun, Sample, Surroundings};
 pub use show::{Report, to_json, to_text};

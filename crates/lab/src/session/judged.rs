@@ -2,6 +2,20 @@
 
 use crate::rows::{self, Misfits, Outdated, Row, Scope, Summary};
 
+/// Why published values are shown and not judged, of a run with settings that [`alter`]
+/// what was published.
+///
+/// [`alter`]: alters
+pub const ALTERED: &str = "settings or conditions differ from the file's";
+
+/// Whether a setting (`key=value`) makes results others than those that were published: to
+/// run points more often makes them better known.
+#[must_use]
+pub fn alters(set: &str) -> bool {
+    set.split_once('=')
+        .is_none_or(|(key, _)| key.trim() != "repeats")
+}
+
 /// What was compared, and what it comes to.
 #[derive(Clone, Debug)]
 pub struct Judged {

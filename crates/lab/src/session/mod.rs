@@ -27,7 +27,7 @@ use crate::run::{self, Point, RunError};
 use crate::settings::Settings;
 
 pub use files::{Files, Gathered, MAX_BYTES, ProfileFiles, read_bounded, read_whole};
-pub use judged::Judged;
+pub use judged::{ALTERED, Judged, alters};
 pub use selection::{Selected, selected};
 
 /// Why something that was named cannot be run.

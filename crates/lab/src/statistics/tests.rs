@@ -8,8 +8,8 @@ use super::*;
 /// and 26.7.4.
 fn within(t: f64, degrees_of_freedom: u32) -> f64 {
     let n = f64::from(degrees_of_freedom);
-    let angle = (t / n.sqrt()).atan();
-    let (sine, cosine) = angle.sin_cos();
+    let angle = libm::atan(t / n.sqrt());
+    let (sine, cosine) = libm::sincos(angle);
     let is_odd = degrees_of_freedom % 2 == 1;
     let mut term = if is_odd { cosine } else { 1.0 };
     let mut sum = if degrees_of_freedom == 1 { 0.0 } else { term };

@@ -15,7 +15,10 @@ use crate::quantity::Quantity;
 
 /// What stands between or in front of terms.
 #[derive(Clone, Debug)]
-struct Operators;
+pub(crate) struct Operators;
+
+/// An expression over numbers that have names.
+pub(crate) type Expression = FlatEx<f64, Operators>;
 
 /// True and false as numbers.
 fn truth(holds: bool) -> f64 {
@@ -126,7 +129,7 @@ fn number(text: &str) -> Option<f64> {
 pub struct Constraint {
     /// As it stands in the file.
     pub text: String,
-    expression: FlatEx<f64, Operators>,
+    expression: Expression,
     /// The keys that it speaks of, in the order of the expression's variables.
     of: Vec<usize>,
 }
@@ -147,7 +150,7 @@ impl Constraint {
             let what = format!("\"{text}\" is no expression: {}", error.msg());
             Wrong::new(what, EXAMPLE)
         };
-        let expression = FlatEx::<f64, Operators>::parse(&plain).map_err(wrong)?;
+        let expression = Expression::parse(&plain).map_err(wrong)?;
         let place = |name: &String| name.trim_start_matches('v').parse().ok();
         let of: Vec<usize> = expression.var_names().iter().filter_map(place).collect();
         if of.is_empty() {

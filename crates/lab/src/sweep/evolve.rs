@@ -415,7 +415,10 @@ mod tests {
         let off = (x[0] - x[1]).abs() + 0.3 * (x[2] - 0.3).abs();
         let angle = std::f64::consts::FRAC_PI_2 * x[0];
         let radius = 1.0 + off;
-        Some(vec![1.0 - angle.sin() / radius, 1.0 - angle.cos() / radius])
+        Some(vec![
+            1.0 - libm::sin(angle) / radius,
+            1.0 - libm::cos(angle) / radius,
+        ])
     }
 
     /// Three objectives that pull three ways.

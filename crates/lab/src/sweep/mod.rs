@@ -38,7 +38,8 @@
 //! | `local` | threads of this process |
 //! | `memo` | what was run already |
 //! | `store` | the directory: the log of what is done |
-//! | `dataset` | rows and columns, CSV, Parquet |
+//! | `dataset` | rows and columns, CSV |
+//! | `columnar`, `no_columnar` | Arrow, Parquet; in a browser there is neither |
 //! | `objective`, `pareto`, `front` | what is better, and what nothing beats |
 //! | `summary` | `sweep.json`, and what a terminal shows |
 //! | `page` | the page to look through all points |
@@ -46,6 +47,8 @@
 //! For users: `docs/sweep.md`.
 
 mod adaptive;
+#[cfg(not(target_family = "wasm"))]
+mod columnar;
 mod constraint;
 mod dataset;
 mod evolve;
@@ -55,6 +58,8 @@ mod growth;
 pub(crate) mod knob;
 mod local;
 mod memo;
+#[cfg(target_family = "wasm")]
+mod no_columnar;
 mod objective;
 mod pack;
 mod page;
@@ -81,6 +86,7 @@ use crate::table::Style;
 
 pub use adaptive::{Adaptive, BUDGET};
 pub use constraint::Constraint;
+pub(crate) use constraint::Expression;
 pub use dataset::{Column, FIXED, Table, Values as ColumnValues};
 pub use file::MAX_REPEATS;
 pub use front::{Aim, Standing};

@@ -28,7 +28,7 @@ pub(super) fn json(
         json!({
             "name": column.name,
             "unit": column.unit,
-            "type": column.values.data_type().to_string(),
+            "type": column.values.type_name(),
             "what": column.what,
         })
     };

@@ -20,9 +20,10 @@ use std::fmt::Write as _;
 
 use zonelab_device::Nanos;
 use zonelab_nvme::zns::ZoneState;
+use zonelab_ssd::account::Resource;
 use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::counterfactual::Watched;
-use zonelab_ssd::record::{CommandRecord, Record, RecordLimits};
+use zonelab_ssd::record::{CommandRecord, Record, RecordLimits, Span};
 
 pub(crate) use explain::Look;
 pub use explain::{Explanation, Question, alternatives, explain, look_again};
@@ -92,6 +93,18 @@ impl PointTrace {
         let index = self.index();
         let of = |command| (command, index.waits(&names, command));
         self.record.commands.records.iter().map(of).collect()
+    }
+
+    /// The name of a channel or unit: `channel 0 way 1 die 0 plane 1`.
+    #[must_use]
+    pub fn resource_name(&self, resource: Resource) -> String {
+        self.names().resource(resource)
+    }
+
+    /// What a busy time was for: `erase (reset of zone 3)`.
+    #[must_use]
+    pub fn span_name(&self, span: &Span) -> String {
+        self.names().span_name(span)
     }
 
     fn index(&self) -> Index<'_> {

@@ -124,7 +124,7 @@ fn dependence(stats: &DirectionStats) -> f64 {
 }
 
 fn both(a: Option<f64>, b: Option<f64>) -> Option<f64> {
-    Some(a?.hypot(b?))
+    Some(libm::hypot(a?, b?))
 }
 
 /// Half the width of the interval of threads together, as a share of what they
@@ -134,7 +134,8 @@ fn both(a: Option<f64>, b: Option<f64>) -> Option<f64> {
 fn together(threads: &[Confidence], of: impl Fn(&Confidence) -> Option<Estimate>) -> Option<f64> {
     let mut squares = 0.0;
     for thread in threads {
-        squares += of(thread)?.half_width.powi(2);
+        let half_width = of(thread)?.half_width;
+        squares += half_width * half_width;
     }
     (!threads.is_empty()).then(|| squares.sqrt() / threads.len() as f64)
 }

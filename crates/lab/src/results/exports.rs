@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use zonelab_lab::metrics::{Metrics, unit_of};
-use zonelab_lab::output::csv_field;
-use zonelab_lab::rows::{self, significant};
-use zonelab_lab::run::{JobMeasured, PointResult, repeat_seed};
-use zonelab_lab::statistics::{self, Written};
 
-use crate::session::Finished;
+use super::Finished;
+use crate::metrics::{Metrics, unit_of};
+use crate::output::csv_field;
+use crate::rows::{self, significant};
+use crate::run::{JobMeasured, PointResult, repeat_seed};
+use crate::statistics::{self, Written};
 
 /// Every metric of every job, with how it varies if that is known of any.
 pub(super) fn points_csv(finished: &[Finished]) -> String {
