@@ -111,7 +111,11 @@ pub(crate) fn kind_of(op: &Op) -> &'static str {
         Op::Flush => "flush",
         Op::ZoneReceive { .. } => "report",
         Op::ZoneSend { action, .. } => Kind::Send(action).name(),
-        Op::Deallocate { .. } | Op::Copy { .. } | Op::ZrwaSend { .. } => "other",
+        Op::Deallocate { .. }
+        | Op::Copy { .. }
+        | Op::ZrwaSend { .. }
+        | Op::HandleStatus
+        | Op::HandleUpdate { .. } => "other",
     }
 }
 

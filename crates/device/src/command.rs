@@ -37,16 +37,34 @@ pub struct Command {
     pub nsid: NamespaceId,
     /// What to do.
     pub op: Op,
+    /// Placement identifier of a write (PID, Data Placement Directive): which
+    /// reclaim unit handle it goes through. 0 is what a write without directive
+    /// has. Other operations, and namespaces without flexible data placement,
+    /// ignore it.
+    pub placement: u16,
 }
 
 impl Command {
     /// `op` for the first namespace.
     #[must_use]
     pub const fn new(op: Op) -> Self {
+        Self::on(NamespaceId::FIRST, op)
+    }
+
+    /// `op` for a namespace.
+    #[must_use]
+    pub const fn on(nsid: NamespaceId, op: Op) -> Self {
         Self {
-            nsid: NamespaceId::FIRST,
+            nsid,
             op,
+            placement: 0,
         }
+    }
+
+    /// The same with a placement identifier.
+    #[must_use]
+    pub const fn placed(self, placement: u16) -> Self {
+        Self { placement, ..self }
     }
 }
 
@@ -149,6 +167,16 @@ pub enum Op {
         /// Include zone descriptor extensions (Extended Report Zones).
         extended: bool,
     },
+    /// I/O Management Receive with Reclaim Unit Handle Status: into the data
+    /// buffer, in the layout of the specification. The buffer's length bounds it.
+    HandleStatus,
+    /// I/O Management Send with Reclaim Unit Handle Update: the reclaim unit
+    /// handles of some placement identifiers go on to other, empty reclaim units.
+    /// The identifiers are in the data buffer, 2 bytes each.
+    HandleUpdate {
+        /// Number of placement identifiers, at most 65,536; 0: nothing is done.
+        handles: u32,
+    },
 }
 
 impl Op {
@@ -172,7 +200,11 @@ impl Op {
             }
             | Self::ZrwaSend { slba, .. }
             | Self::ZoneReceive { slba, .. } => slba.0,
-            Self::Flush | Self::Deallocate { .. } | Self::ZoneSend { .. } => 0,
+            Self::Flush
+            | Self::Deallocate { .. }
+            | Self::ZoneSend { .. }
+            | Self::HandleStatus
+            | Self::HandleUpdate { .. } => 0,
         }
     }
 

@@ -50,7 +50,7 @@ pub(crate) fn read(drive: Drive) -> Result<(), Failure> {
                 nlb: 1,
             };
             submitted_at[tag.0 as usize] = queue.now();
-            queue.submit(Command { nsid, op }, tag, Some(buf))?;
+            queue.submit(Command::on(nsid, op), tag, Some(buf))?;
             next += 1;
         }
         queue.ring();

@@ -3,9 +3,11 @@
 use zonelab_device::{Command, DeviceInfo, NamespaceId, Op};
 use zonelab_nvme::Status;
 use zonelab_nvme::command::{
-    Compare, CopyCommand, CopyRange, DatasetManagement, DatasetRange, Flush, OutOfRange, Read,
-    Verify, Write, WriteZeroes, ZoneAppend, ZoneManagementReceive, ZoneManagementSend,
+    Compare, CopyCommand, CopyRange, DatasetManagement, DatasetRange, Flush, IoManagementReceive,
+    IoManagementSend, OutOfRange, Read, Verify, Write, WriteZeroes, ZoneAppend,
+    ZoneManagementReceive, ZoneManagementSend,
 };
+use zonelab_nvme::placement::DATA_PLACEMENT_DTYPE;
 use zonelab_nvme::queue::SubmissionEntry;
 use zonelab_nvme::zns::ZoneReceiveAction;
 
@@ -46,9 +48,10 @@ impl Prepared {
         let prepared = entry(info, command, given.unwrap_or(0))?;
         let is_wrong = match command.op {
             // What is in the buffer decides what they do.
-            Op::Compare { .. } | Op::Deallocate { .. } | Op::Copy { .. } => {
-                given != Some(prepared.bytes)
-            }
+            Op::Compare { .. }
+            | Op::Deallocate { .. }
+            | Op::Copy { .. }
+            | Op::HandleUpdate { .. } => given != Some(prepared.bytes),
             _ => given.is_some_and(|given| given != prepared.bytes),
         };
         match is_wrong {
@@ -74,8 +77,13 @@ fn entry(info: &DeviceInfo, command: &Command, buffer_bytes: usize) -> Result<Pr
             (entry.map_err(out_of_range)?, bytes(nlb)?, Direction::ToHost)
         }
         Op::Write { slba, nlb } => {
-            let entry = Write::new(nsid, slba.0, nlb).to_entry();
-            let entry = entry.map_err(out_of_range)?;
+            let mut write = Write::new(nsid, slba.0, nlb);
+            // Placement identifier 0 is what a write without directive has.
+            if command.placement != 0 {
+                write.dtype = DATA_PLACEMENT_DTYPE;
+                write.dspec = command.placement;
+            }
+            let entry = write.to_entry().map_err(out_of_range)?;
             (entry, bytes(nlb)?, Direction::ToController)
         }
         Op::Append { zslba, nlb } => {
@@ -140,10 +148,70 @@ fn entry(info: &DeviceInfo, command: &Command, buffer_bytes: usize) -> Result<Pr
             let entry = receive.to_entry().map_err(out_of_range)?;
             (entry, buffer_bytes, Direction::ToHost)
         }
+        Op::HandleStatus => {
+            let receive = IoManagementReceive::handle_status(nsid, buffer_bytes as u64 / 4);
+            let entry = receive.to_entry().map_err(out_of_range)?;
+            (entry, buffer_bytes, Direction::ToHost)
+        }
+        Op::HandleUpdate { handles } => {
+            let send = IoManagementSend::handle_update(nsid, handles).map_err(out_of_range)?;
+            let bytes = handles as usize * size_of::<u16>();
+            (send.to_entry(), bytes, Direction::ToController)
+        }
     };
     Ok(Prepared {
         entry,
         bytes,
         direction,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zonelab_device::{Lba, NamespaceInfo};
+
+    fn info() -> DeviceInfo {
+        DeviceInfo {
+            model: String::new(),
+            namespaces: vec![NamespaceInfo {
+                lba_bytes: 4_096,
+                size_lbas: 64,
+                zoned: None,
+                copy: None,
+            }],
+            max_transfer_bytes: u32::MAX,
+            max_append_bytes: u32::MAX,
+        }
+    }
+
+    #[test]
+    fn a_placement_identifier_becomes_a_directive() {
+        let write = Command::new(Op::Write {
+            slba: Lba(8),
+            nlb: 2,
+        });
+        let of = |command: Command| Prepared::new(&info(), &command, None).expect("it fits");
+        let plain = of(write).entry;
+        assert_eq!((plain.cdw12.get(), plain.cdw13.get()), (1, 0));
+        let placed = of(write.placed(3)).entry;
+        assert_eq!(placed.cdw12.get(), 0x0020_0001);
+        assert_eq!(placed.cdw13.get(), 0x0003_0000);
+    }
+
+    #[test]
+    fn commands_on_reclaim_unit_handles_have_their_data() {
+        let status = Prepared::new(&info(), &Command::new(Op::HandleStatus), Some(64));
+        let status = status.expect("it fits");
+        assert_eq!((status.bytes, status.direction), (64, Direction::ToHost));
+        assert_eq!(status.entry.cdw11.get(), 15);
+        let update = Command::new(Op::HandleUpdate { handles: 2 });
+        let given = |bytes| Prepared::new(&info(), &update, bytes);
+        let prepared = given(Some(4)).expect("it fits");
+        assert_eq!(prepared.direction, Direction::ToController);
+        assert_eq!(prepared.entry.cdw10.get(), 0x0001_0001);
+        for wrong in [None, Some(2), Some(6)] {
+            assert_eq!(given(wrong).err(), Some(Status::INVALID_FIELD));
+        }
+    }
 }

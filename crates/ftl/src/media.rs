@@ -108,10 +108,7 @@ impl Media {
     }
 
     fn command(&self, op: Op) -> Command {
-        Command {
-            nsid: self.shape.nsid,
-            op,
-        }
+        Command::on(self.shape.nsid, op)
     }
 
     /// Waits for a command, and says what it was if it failed.

@@ -72,7 +72,7 @@ fn use_drive(drive: &mut Drive, draw: &mut Draw<'_>, commands: u32) {
             data
         });
         drive
-            .submit(now, QueueId(0), Tag(tag), Command { nsid, op }, data)
+            .submit(now, QueueId(0), Tag(tag), Command::on(nsid, op), data)
             .expect("few are in flight");
         if draw.flag() {
             now = settle(drive, now, &mut done);

@@ -355,10 +355,7 @@ impl<D: FillData> ZoneFinisher<D> {
             nlb: lbas,
         };
         Step::Write {
-            command: Command {
-                nsid: self.zone.namespace,
-                op,
-            },
+            command: Command::on(self.zone.namespace, op),
             data,
         }
     }

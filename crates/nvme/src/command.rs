@@ -13,6 +13,7 @@ mod features;
 mod log_page;
 mod media;
 mod nvm;
+mod placement;
 mod queues;
 mod ranges;
 mod zoned;
@@ -23,6 +24,7 @@ pub use features::{GetFeatures, SetFeatures};
 pub use log_page::GetLogPage;
 pub use media::{Compare, Verify, WriteZeroes};
 pub use nvm::{Flush, Protection, Read, Write};
+pub use placement::{IoManagementReceive, IoManagementSend};
 pub use queues::{
     CreateIoCompletionQueue, CreateIoSubmissionQueue, DeleteIoQueue, DoorbellBufferConfig,
 };
@@ -110,6 +112,10 @@ pub enum IoCommand {
     ZoneManagementSend(ZoneManagementSend),
     /// Report zones.
     ZoneManagementReceive(ZoneManagementReceive),
+    /// Report reclaim unit handles.
+    IoManagementReceive(IoManagementReceive),
+    /// Change what reclaim unit handles refer to.
+    IoManagementSend(IoManagementSend),
 }
 
 impl IoCommand {
@@ -136,6 +142,12 @@ impl IoCommand {
             IoOpcode::ZONE_MANAGEMENT_RECEIVE => {
                 ZoneManagementReceive::parse(entry).map(Self::ZoneManagementReceive)
             }
+            IoOpcode::IO_MANAGEMENT_RECEIVE => {
+                IoManagementReceive::parse(entry).map(Self::IoManagementReceive)
+            }
+            IoOpcode::IO_MANAGEMENT_SEND => {
+                IoManagementSend::parse(entry).map(Self::IoManagementSend)
+            }
             _ => Err(Status::INVALID_OPCODE),
         }
     }
@@ -157,6 +169,8 @@ impl IoCommand {
             Self::ZoneAppend(command) => command.to_entry(),
             Self::ZoneManagementSend(command) => Ok(command.to_entry()),
             Self::ZoneManagementReceive(command) => command.to_entry(),
+            Self::IoManagementReceive(command) => command.to_entry(),
+            Self::IoManagementSend(command) => Ok(command.to_entry()),
         }
     }
 
@@ -175,6 +189,8 @@ impl IoCommand {
             Self::ZoneAppend(command) => command.nsid,
             Self::ZoneManagementSend(command) => command.nsid,
             Self::ZoneManagementReceive(command) => command.nsid,
+            Self::IoManagementReceive(command) => command.nsid,
+            Self::IoManagementSend(command) => command.nsid,
         }
     }
 }

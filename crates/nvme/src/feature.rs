@@ -67,6 +67,12 @@ crate::open_enum! {
         COMMAND_SET_PROFILE = 0x19,
         /// Spinup Control.
         SPINUP_CONTROL = 0x1a,
+        /// Flexible Data Placement:
+        /// [`PlacementMode`](crate::placement::PlacementMode).
+        FLEXIBLE_DATA_PLACEMENT = 0x1d,
+        /// FDP Events:
+        /// [`PlacementEventsSelect`](crate::placement::PlacementEventsSelect).
+        FDP_EVENTS = 0x1e,
         /// Enhanced Controller Metadata.
         ENHANCED_CONTROLLER_METADATA = 0x7d,
         /// Controller Metadata.

@@ -82,7 +82,8 @@ crate::open_enum! {
         UUIDS = 0x17,
         /// Domains.
         DOMAINS = 0x18,
-        /// Endurance groups.
+        /// Endurance groups:
+        /// [`EnduranceGroupList`](crate::placement::EnduranceGroupList).
         ENDURANCE_GROUPS = 0x19,
         /// Allocated namespaces of a command set: [`NamespaceList`].
         COMMAND_SET_ALLOCATED_NAMESPACES = 0x1a,

@@ -10,6 +10,7 @@
 //! | [`identify`] | the data structures that Identify returns | base 2.0, NVM 1.0, ZNS 1.1 |
 //! | [`zns`] | zone descriptors, zone reports, the changed zone list | ZNS 1.1 |
 //! | [`log`] | log pages: errors, health, firmware, effects, discovery | base 2.0, section 5.16 |
+//! | [`placement`] | flexible data placement: log pages, features, reclaim unit handles | base 2.1 |
 //! | [`feature`] | features and the layouts of their values | base 2.0, section 5.27 |
 //! | [`event`] | asynchronous events | base 2.0, section 5.2; ZNS 1.1 |
 //! | [`property`] | controller properties, which are registers on PCIe | base 2.0, section 3.1.3 |
@@ -83,6 +84,7 @@ pub mod fabrics;
 pub mod feature;
 pub mod identify;
 pub mod log;
+pub mod placement;
 pub mod property;
 pub mod queue;
 pub mod status;

@@ -40,7 +40,8 @@ crate::open_enum! {
         TELEMETRY_HOST = 0x07,
         /// Telemetry of the controller.
         TELEMETRY_CONTROLLER = 0x08,
-        /// Endurance group information.
+        /// Endurance group information:
+        /// [`EnduranceGroupLog`](crate::placement::EnduranceGroupLog).
         ENDURANCE_GROUP = 0x09,
         /// Predictable latency of an NVM set.
         PREDICTABLE_LATENCY_NVM_SET = 0x0a,
@@ -66,6 +67,17 @@ crate::open_enum! {
         LOCKDOWN = 0x14,
         /// Boot partition.
         BOOT_PARTITION = 0x15,
+        /// FDP configurations, of an endurance group as the next three:
+        /// [`ConfigurationsHeader`](crate::placement::ConfigurationsHeader).
+        FDP_CONFIGURATIONS = 0x20,
+        /// Reclaim unit handle usage:
+        /// [`HandleUsageHeader`](crate::placement::HandleUsageHeader).
+        RECLAIM_UNIT_HANDLE_USAGE = 0x21,
+        /// [`PlacementStatistics`](crate::placement::PlacementStatistics).
+        FDP_STATISTICS = 0x22,
+        /// FDP events:
+        /// [`PlacementEventsHeader`](crate::placement::PlacementEventsHeader).
+        FDP_EVENTS = 0x23,
         /// Discovery: [`DiscoveryHeader`], then [`DiscoveryEntry`]s.
         DISCOVERY = 0x70,
         /// Reservation notification.

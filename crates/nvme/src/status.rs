@@ -106,6 +106,10 @@ crate::open_enum! {
         PROHIBITED_BY_LOCKDOWN = 0x023 => "Command Prohibited by Command and Feature Lockdown",
         /// An admin command needs media that is not ready yet.
         ADMIN_COMMAND_MEDIA_NOT_READY = 0x024 => "Admin Command Media Not Ready",
+        /// Flexible data placement is not enabled in the endurance group.
+        FDP_DISABLED = 0x029 => "FDP Disabled",
+        /// The list of placement handles is not possible.
+        INVALID_PLACEMENT_HANDLE_LIST = 0x02a => "Invalid Placement Handle List",
         /// The range exceeds the size of the namespace.
         LBA_OUT_OF_RANGE = 0x080 => "LBA Out of Range",
         /// More would be used than the capacity of the namespace.

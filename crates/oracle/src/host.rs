@@ -169,6 +169,8 @@ impl Host {
                 self.put(slba.0, vec![Content::default(); nlb as usize]);
                 Ok(0)
             }
+            // Zones have no reclaim unit handles.
+            Op::HandleStatus | Op::HandleUpdate { .. } => Err(Status::INVALID_OPCODE),
             Op::Deallocate { ranges } => self.deallocate(ranges, data),
             Op::Copy { sdlba, ranges } => self.copy(sdlba.0, ranges, data),
             Op::ZoneSend {

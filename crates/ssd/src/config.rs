@@ -57,6 +57,22 @@ pub struct DriveConfig {
 }
 
 impl DriveConfig {
+    /// Whether the drive has flexible data placement: a namespace of it has reclaim unit
+    /// handles. All of its namespaces are conventional then.
+    #[must_use]
+    pub fn has_handles(&self) -> bool {
+        let has = |of: &NamespaceConfig| {
+            matches!(
+                of.kind,
+                NamespaceKind::Conventional {
+                    handles: Some(_),
+                    ..
+                }
+            )
+        };
+        self.namespaces.iter().any(has)
+    }
+
     /// Whether programs of a zone go to the dies with the least work.
     #[must_use]
     pub fn places_by_work(&self) -> bool {
@@ -120,9 +136,41 @@ pub enum NamespaceKind {
     /// are those of a log that the drive keeps. See `docs/models/conventional.md`.
     Conventional {
         /// Zones beyond what the host can address: over-provisioning; at least
-        /// [`NamespaceConfig::SPARE_ZONES_MIN`].
+        /// [`NamespaceConfig::spare_zones_min`].
         spare_zones: u32,
+        /// Flexible data placement: handles that the host chooses among with each
+        /// write; `None`: it has one, which the drive chose.
+        handles: Option<ReclaimUnitHandles>,
     },
+}
+
+/// Reclaim unit handles of a conventional namespace (flexible data placement, NVMe
+/// base specification 2.1, section 8.1.10). See `docs/models/fdp.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReclaimUnitHandles {
+    /// Number of them, 1 to [`ReclaimUnitHandles::MAX`].
+    pub count: u32,
+    /// Whether collection keeps their data apart.
+    pub isolation: Isolation,
+}
+
+impl ReclaimUnitHandles {
+    /// Most reclaim unit handles of all namespaces of a drive.
+    pub const MAX: u32 = 128;
+    /// What a conventional namespace without any of its own has: one.
+    pub const ONE: Self = Self {
+        count: 1,
+        isolation: Isolation::Initially,
+    };
+}
+
+/// Whether collection keeps data of different reclaim unit handles apart (RUHT).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// It may move data of several handles into one reclaim unit.
+    Initially,
+    /// It moves data of each handle into reclaim units of their own.
+    Persistently,
 }
 
 impl NamespaceConfig {
@@ -131,12 +179,29 @@ impl NamespaceConfig {
     /// something to collect.
     pub const SPARE_ZONES_MIN: u32 = 3;
 
+    /// Fewest spare zones of a conventional namespace with such handles: each handle,
+    /// and each stream of the collection, writes to a zone of its own, and one more
+    /// makes sure that there is something to collect.
+    #[must_use]
+    pub const fn spare_zones_min(handles: Option<ReclaimUnitHandles>) -> u32 {
+        match handles {
+            None => Self::SPARE_ZONES_MIN,
+            Some(handles) => {
+                let collected = match handles.isolation {
+                    Isolation::Initially => 1,
+                    Isolation::Persistently => handles.count,
+                };
+                handles.count.saturating_add(collected).saturating_add(1)
+            }
+        }
+    }
+
     /// Logical blocks that a host can address.
     #[must_use]
     pub const fn size_lbas(&self, zones: &ZonesConfig) -> u64 {
         match self.kind {
             NamespaceKind::Zoned => self.zones as u64 * zones.size_lbas,
-            NamespaceKind::Conventional { spare_zones } => {
+            NamespaceKind::Conventional { spare_zones, .. } => {
                 self.zones.saturating_sub(spare_zones) as u64 * zones.capacity_lbas
             }
         }

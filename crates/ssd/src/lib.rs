@@ -90,6 +90,10 @@ pub mod zones;
 mod zrwa;
 
 pub use background::{Freed, ResetState, ZoneCounts};
+pub use conventional::{
+    PLACEMENT_EVENT_TYPES, PLACEMENT_EVENTS, PlacementEvent, PlacementEventKind, PlacementHandle,
+    PlacementStatistics,
+};
 pub use drive::{Control, ControlError, Drive};
 pub use interface::{DriveModel, FaultTarget};
 pub use power::{Lost, PowerLoss};

@@ -36,7 +36,7 @@ use crate::config::{
     DataStore, DriveConfig, MappingConfig, NamespaceConfig, NamespaceKind, ZrwaConfig,
 };
 use crate::contents::Data;
-use crate::conventional::{Conventional, SavedLog};
+use crate::conventional::{Conventional, SavedLog, SavedPlacement};
 use crate::data::{SavedChunk, SparseData};
 use crate::drive::Drive;
 use crate::flash::{SavedFlash, TOTAL_MAX};
@@ -166,6 +166,10 @@ pub fn save(drive: &Drive) -> Result<Vec<u8>, SnapshotError> {
     };
     let mut bytes = vec![0; HEADER_BYTES];
     bytes = postcard::to_extend(&body, bytes).expect("writing to memory does not fail");
+    // Snapshots of drives without flexible data placement say nothing of it.
+    if let Some(placement) = drive.save_placement() {
+        bytes = postcard::to_extend(&placement, bytes).expect("writing to memory does not fail");
+    }
     let length = (bytes.len() - HEADER_BYTES) as u64;
     let checksum = crc32c::crc32c(&bytes[HEADER_BYTES..]);
     bytes[..8].copy_from_slice(MAGIC);
@@ -180,7 +184,7 @@ pub fn save(drive: &Drive) -> Result<Vec<u8>, SnapshotError> {
 /// # Errors
 /// All but [`SnapshotError::Busy`] and [`SnapshotError::Outside`]; nothing is loaded then.
 pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotError> {
-    let body = read(bytes, config)?;
+    let (body, placement) = read(bytes, config)?;
     let impossible = |what| SnapshotError::Impossible { what };
     let mut drive = Drive::new(config);
     let count = config.zones.count;
@@ -200,6 +204,9 @@ pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotErro
     drive.core.totals = body.totals;
     drive.core.totals.collect_program_bytes = body.collect_program_bytes;
     restore_logs(&mut drive, body.logs)?;
+    if let Some(placement) = placement {
+        drive.restore_placement(&placement).map_err(impossible)?;
+    }
     let programmed = drive
         .core
         .totals
@@ -244,8 +251,12 @@ fn restore_logs(drive: &mut Drive, logs: Vec<SavedLog>) -> Result<(), SnapshotEr
     Ok(())
 }
 
-/// The body, if the bytes are a whole snapshot of a drive of `config`.
-fn read(bytes: &[u8], config: &DriveConfig) -> Result<Body, SnapshotError> {
+/// The body, and what flexible data placement adds to it, if the bytes are a whole snapshot
+/// of a drive of `config`.
+fn read(
+    bytes: &[u8],
+    config: &DriveConfig,
+) -> Result<(Body, Option<SavedPlacement>), SnapshotError> {
     let Some((header, body)) = bytes.split_at_checked(HEADER_BYTES) else {
         return Err(
             if MAGIC.starts_with(&bytes[..bytes.len().min(8)]) && !bytes.is_empty() {
@@ -277,23 +288,40 @@ fn read(bytes: &[u8], config: &DriveConfig) -> Result<Body, SnapshotError> {
     if crc32c::crc32c(body) != word(20) {
         return Err(SnapshotError::Checksum);
     }
-    let body = match word(8) {
-        1 => version_1::read(body, config)?,
-        _ => take_all(body)?,
-    };
+    if word(8) == 1 {
+        let body = version_1::read(body, config)?;
+        check_shape(&body.shape, config)?;
+        if config.has_handles() {
+            let what = "version 1 of a drive with flexible data placement".to_owned();
+            return Err(SnapshotError::Impossible { what });
+        }
+        return Ok((body, None));
+    }
+    let (body, rest): (Body, _) = take(body)?;
     check_shape(&body.shape, config)?;
-    Ok(body)
+    let placement = match config.has_handles() {
+        true => Some(take_all(rest)?),
+        false => take_all(rest).map(|()| None)?,
+    };
+    Ok((body, placement))
 }
 
 /// A value from all of some bytes.
 fn take_all<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, SnapshotError> {
-    let what = match postcard::take_from_bytes(bytes) {
-        Ok((value, [])) => return Ok(value),
-        Ok((_, rest)) => format!("{} bytes behind its end", rest.len()),
-        // What postcard cannot read is nothing that a drive saved.
-        Err(error) => error.to_string(),
-    };
-    Err(SnapshotError::Impossible { what })
+    match take(bytes)? {
+        (value, []) => Ok(value),
+        (_, rest) => Err(SnapshotError::Impossible {
+            what: format!("{} bytes behind its end", rest.len()),
+        }),
+    }
+}
+
+/// A value from the beginning of some bytes, and what is behind it.
+fn take<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, &[u8]), SnapshotError> {
+    // What postcard cannot read is nothing that a drive saved.
+    postcard::take_from_bytes(bytes).map_err(|error| SnapshotError::Impossible {
+        what: error.to_string(),
+    })
 }
 
 /// What the state of a drive depends on: keys and values. Times, costs and policies are
@@ -377,8 +405,14 @@ fn namespaces(config: &DriveConfig) -> String {
         let (active, open) = (limit(of.max_active), limit(of.max_open));
         match of.kind {
             NamespaceKind::Zoned => format!("{} zones ({active} active, {open} open)", of.zones),
-            NamespaceKind::Conventional { spare_zones } => {
-                format!("a log of {} zones ({spare_zones} spare)", of.zones)
+            NamespaceKind::Conventional {
+                spare_zones,
+                handles,
+            } => {
+                let handles = handles.map_or(String::new(), |of| {
+                    format!(", {} handles, {:?} isolated", of.count, of.isolation)
+                });
+                format!("a log of {} zones ({spare_zones} spare{handles})", of.zones)
             }
         }
     };

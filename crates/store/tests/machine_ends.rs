@@ -54,7 +54,10 @@ fn config(kind: Kind) -> DriveConfig {
             let whole = NamespaceConfig::whole(&config.zones);
             let zoned = NamespaceConfig { zones: 9, ..whole };
             let log = NamespaceConfig {
-                kind: NamespaceKind::Conventional { spare_zones: 3 },
+                kind: NamespaceKind::Conventional {
+                    spare_zones: 3,
+                    handles: None,
+                },
                 zones: 7,
                 max_active: None,
                 max_open: None,
@@ -141,7 +144,7 @@ fn drive_on(disk: &Disk, config: &DriveConfig) -> (Drive, bool) {
 
 fn run(drive: &mut Drive, nsid: u32, op: Op, data: Option<Buf>) -> (Status, Option<Buf>) {
     let nsid = NamespaceId(nsid);
-    let command = Command { nsid, op };
+    let command = Command::on(nsid, op);
     drive
         .submit(drive.now(), QueueId(0), Tag(1), command, data)
         .unwrap();

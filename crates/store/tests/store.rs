@@ -23,7 +23,8 @@ use zonelab_device::{Buf, Command, Lba, NamespaceId, Nanos, Op, QueueId, Tag, Zo
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneState;
 use zonelab_ssd::config::{
-    DataStore, DriveConfig, MappingConfig, NamespaceConfig, NamespaceKind, ZrwaConfig,
+    DataStore, DriveConfig, Isolation, MappingConfig, NamespaceConfig, NamespaceKind,
+    ReclaimUnitHandles, ZrwaConfig,
 };
 use zonelab_ssd::contents::{Contents, ZoneRecord};
 use zonelab_ssd::{Drive, DriveModel, FaultTarget, profile};
@@ -70,8 +71,10 @@ fn drive_at(scratch: &Scratch, config: &DriveConfig) -> Drive {
 
 /// Does one command to its end.
 fn run(drive: &mut Drive, nsid: u32, op: Op, data: Option<Buf>) -> (Status, Option<Buf>) {
-    let nsid = NamespaceId(nsid);
-    let command = Command { nsid, op };
+    run_command(drive, Command::on(NamespaceId(nsid), op), data)
+}
+
+fn run_command(drive: &mut Drive, command: Command, data: Option<Buf>) -> (Status, Option<Buf>) {
     drive
         .submit(drive.now(), QueueId(0), Tag(1), command, data)
         .unwrap();
@@ -406,7 +409,10 @@ fn conventional() -> DriveConfig {
     let whole = NamespaceConfig::whole(&config.zones);
     let zoned = NamespaceConfig { zones: 8, ..whole };
     let log = NamespaceConfig {
-        kind: NamespaceKind::Conventional { spare_zones: 3 },
+        kind: NamespaceKind::Conventional {
+            spare_zones: 3,
+            handles: None,
+        },
         zones: 8,
         max_active: None,
         max_open: None,
@@ -454,6 +460,73 @@ fn a_conventional_namespace_is_collected_and_comes_back() {
         let data = read(&mut drive, 2, block as u64, 1);
         assert!(data.iter().all(|byte| byte == with), "block {block}");
     }
+}
+
+/// A conventional namespace with three reclaim unit handles.
+fn placed(isolation: Isolation) -> DriveConfig {
+    let mut config = config();
+    let handles = ReclaimUnitHandles {
+        count: 3,
+        isolation,
+    };
+    config.namespaces = vec![NamespaceConfig {
+        kind: NamespaceKind::Conventional {
+            spare_zones: NamespaceConfig::spare_zones_min(Some(handles)),
+            handles: Some(handles),
+        },
+        zones: config.zones.count,
+        max_active: None,
+        max_open: None,
+    }];
+    profile::check(&config).unwrap();
+    config
+}
+
+#[test]
+fn a_drive_with_initially_isolated_handles_comes_back() {
+    let config = placed(Isolation::Initially);
+    let mut memory = Memory::default();
+    create(&mut memory, &config, Options::default()).unwrap();
+    let blocks = config.namespaces[0].size_lbas(&config.zones);
+    let mut expected = vec![0_u8; blocks as usize];
+    let mut state = 1_u64;
+    for round in 0..6_u8 {
+        let mut drive = drive_in(&memory, &config);
+        drive.assert_invariants();
+        for (block, with) in expected.iter().enumerate() {
+            let data = read(&mut drive, 1, block as u64, 1);
+            assert!(data.iter().all(|byte| byte == with), "block {block}");
+        }
+        for turn in 0..blocks {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let block = (state >> 33) % blocks;
+            let with = round * 40 + (turn % 40) as u8 + 1;
+            let op = Op::Write {
+                slba: Lba(block),
+                nlb: 1,
+            };
+            let command = Command::on(NamespaceId(1), op).placed((turn % 3) as u16);
+            let (status, _) = run_command(&mut drive, command, Some(filled(&config, 1, with)));
+            assert!(status.is_success());
+            expected[block as usize] = with;
+            drive.keep().unwrap();
+        }
+        let collected = drive.totals().collect_program_bytes;
+        assert!(round < 4 || collected > 0, "nothing was collected");
+    }
+}
+
+#[test]
+fn a_store_refuses_what_it_could_not_bring_back() {
+    let config = placed(Isolation::Persistently);
+    let mut memory = Memory::default();
+    create(&mut memory, &config, Options::default()).unwrap();
+    let (store, found) = open(memory.clone(), &config).unwrap();
+    let refused = Drive::stored(&config, &found.kept, Box::new(store));
+    let why = refused.err().map(|why| why.to_string()).unwrap_or_default();
+    assert!(why.contains("namespaces.isolation"), "{why}");
 }
 
 #[test]

@@ -275,10 +275,7 @@ impl State {
         self.next_tag = self.next_tag.max(tag.saturating_add(1));
         let data = data.or_else(|| self.own_buffer(kind, nlb, report_bytes));
         let now = self.drive.now();
-        let command = Command {
-            nsid: NamespaceId(target.nsid),
-            op: kind.op(Lba(lba), nlb),
-        };
+        let command = Command::on(NamespaceId(target.nsid), kind.op(Lba(lba), nlb));
         let place = self.unused.pop().unwrap_or_else(|| {
             self.commands.push(None);
             (self.commands.len() - 1) as u32

@@ -349,7 +349,11 @@ impl Drive {
 
 /// Name of a namespace's block device, once it is there. Its number is not that
 /// of the namespace: the kernel counts in the order in which it finds them.
-fn namespace(guest: &mut Guest, controller: &str, id: u32) -> Result<String> {
+///
+/// # Errors
+///
+/// It does not appear.
+pub fn namespace(guest: &mut Guest, controller: &str, id: u32) -> Result<String> {
     let script = format!(
         "for look in $(seq 200); do
             for path in /sys/block/{controller}n*; do

@@ -120,7 +120,7 @@ fn in_parts(session: &mut Session, what: &'static str, op: Op, data: Buf) -> Res
     };
     let id = queue.id();
     let mut parts = Splitting::new(queue, id, 1);
-    let taken = parts.submit(Command { nsid, op }, Tag(0), Some(data));
+    let taken = parts.submit(Command::on(nsid, op), Tag(0), Some(data));
     taken.map_err(|rejected| refused(format!("{what}: {}", rejected.reason)))?;
     let mut done = Vec::new();
     let completion = loop {

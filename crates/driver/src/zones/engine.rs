@@ -86,7 +86,7 @@ impl<Q: QueuePair> Engine<Q> {
             return Err(Refused { error, data });
         };
         let nsid = self.nsid;
-        if let Err(rejected) = self.queue.submit(Command { nsid, op }, Tag(slot), data) {
+        if let Err(rejected) = self.queue.submit(Command::on(nsid, op), Tag(slot), data) {
             self.free.push(slot);
             return Err(Refused {
                 error: ZoneError::NotTaken(rejected.reason),

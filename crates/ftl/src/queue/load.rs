@@ -170,13 +170,13 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
     /// is held.
     fn issue_load(&mut self, load: Load, part: Part, want: Want) -> bool {
         let shape = &self.core.shape;
-        let command = Command {
-            nsid: shape.nsid,
-            op: Op::Read {
+        let command = Command::on(
+            shape.nsid,
+            Op::Read {
                 slba: shape.lba(load.at.zone, load.at.offset),
                 nlb: 1,
             },
-        };
+        );
         let data = Some(self.spare.buffer(1));
         let flight = self.flights.insert(Flight::Load { load, part, want });
         match self.inner.submit(command, Tag(flight as u32), data) {

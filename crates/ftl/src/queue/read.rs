@@ -105,10 +105,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
             slba: self.core.shape.lba_of(at),
             nlb: part.count,
         };
-        let command = Command {
-            nsid: self.core.shape.nsid,
-            op,
-        };
+        let command = Command::on(self.core.shape.nsid, op);
         let flight = self.flights.insert(Flight::Read { part, is_whole });
         match self.inner.submit(command, Tag(flight as u32), data) {
             Ok(()) => {

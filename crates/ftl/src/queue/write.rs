@@ -158,10 +158,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
                 nlb,
             },
         };
-        let command = Command {
-            nsid: shape.nsid,
-            op,
-        };
+        let command = Command::on(shape.nsid, op);
         let flight = self.flights.insert(Flight::Write {
             zone: room.zone,
             offset: (!is_append).then_some(room.next),

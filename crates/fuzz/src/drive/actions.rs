@@ -130,7 +130,7 @@ fn submit(draw: &mut Draw<'_>, session: &mut Session, op: Op, data: Option<Buf>)
         Command::new(op)
     } else if op == Op::Flush || select_all {
         let nsid = NamespaceId(draw.int(1..=count));
-        Command { nsid, op }
+        Command::on(nsid, op)
     } else {
         let size = session.config.zones.size_lbas;
         on_namespace(namespaces, size, op)
@@ -162,7 +162,7 @@ fn on_namespace(namespaces: &[NamespaceConfig], size_lbas: u64, mut op: Op) -> C
         nsid += 1;
     }
     let nsid = NamespaceId(nsid);
-    Command { nsid, op }
+    Command::on(nsid, op)
 }
 
 fn start(session: &Session, zone: u32) -> u64 {
@@ -482,5 +482,5 @@ fn wild(draw: &mut Draw<'_>, session: &mut Session) {
         NamespaceId(u32::MAX),
     ]);
     let data = draw.maybe(|draw| Buf::zeroed(draw.int(0..=1_100)));
-    session.submit(Command { nsid, op }, QueueId(draw.int(0..=u16::MAX)), data);
+    session.submit(Command::on(nsid, op), QueueId(draw.int(0..=u16::MAX)), data);
 }

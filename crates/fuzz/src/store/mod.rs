@@ -95,6 +95,7 @@ fn config(draw: &mut Draw<'_>) -> DriveConfig {
         let log = NamespaceConfig {
             kind: NamespaceKind::Conventional {
                 spare_zones: NamespaceConfig::SPARE_ZONES_MIN,
+                handles: None,
             },
             zones: log_zones,
             ..zoned

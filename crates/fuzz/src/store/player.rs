@@ -264,7 +264,7 @@ impl Player {
         self.events += 1;
         self.in_flight += 1;
         self.drive
-            .submit(self.now, QueueId(0), tag, Command { nsid, op }, data)
+            .submit(self.now, QueueId(0), tag, Command::on(nsid, op), data)
             .expect("few are in flight, and there is power");
     }
 
@@ -469,10 +469,7 @@ fn read_block(drive: &mut Drive, nsid: u32, lba: u64) -> u32 {
         slba: Lba(lba),
         nlb: 1,
     };
-    let command = Command {
-        nsid: NamespaceId(nsid),
-        op,
-    };
+    let command = Command::on(NamespaceId(nsid), op);
     drive
         .submit(drive.now(), QueueId(0), Tag(0), command, Some(data))
         .expect("nothing else is in flight");

@@ -110,7 +110,7 @@ impl<'a> Endpoint<'a> {
     ) -> bool {
         let tag = self.next_tag;
         let nsid = self.nsid;
-        if queue.submit(Command { nsid, op }, Tag(tag), data).is_err() {
+        if queue.submit(Command::on(nsid, op), Tag(tag), data).is_err() {
             return false;
         }
         self.next_tag += 1;

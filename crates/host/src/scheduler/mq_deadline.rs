@@ -238,6 +238,10 @@ impl MqDeadline {
         if kind != self.requests.kind(back) || kind == Kind::Append {
             return false;
         }
+        // Writes that go to different reclaim units stay apart.
+        if self.requests.placement(front) != self.requests.placement(back) {
+            return false;
+        }
         let (front, back) = (self.requests.unit(front), self.requests.unit(back));
         // Commands without blocks are an error, which stays that of its issuer.
         if front.nsid != back.nsid || front.end() != back.slba || front.nlb.min(back.nlb) == 0 {

@@ -64,10 +64,7 @@ impl Device {
     }
 
     fn command(&self, op: Op) -> Command {
-        Command {
-            nsid: self.nsid,
-            op,
-        }
+        Command::on(self.nsid, op)
     }
 
     fn lba_of(&self, zone: u32, block: u64) -> u64 {

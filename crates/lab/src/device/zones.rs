@@ -191,7 +191,7 @@ impl Job for ReportJob {
         };
         let nsid = self.namespace;
         let buffer = Some(Buf::zeroed(bytes));
-        if let Err(refused) = queue.submit(Command { nsid, op }, Tag(0), buffer) {
+        if let Err(refused) = queue.submit(Command::on(nsid, op), Tag(0), buffer) {
             self.failure = Some(refused.reason.to_string());
             return NextWake::Finished;
         }

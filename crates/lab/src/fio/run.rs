@@ -465,7 +465,7 @@ impl Job for ResetAll {
                 select_all: true,
             };
             let nsid = self.namespace;
-            self.is_sent = queue.submit(Command { nsid, op }, Tag(0), None).is_ok();
+            self.is_sent = queue.submit(Command::on(nsid, op), Tag(0), None).is_ok();
             if !self.is_sent {
                 // It holds a command: the device is gone.
                 self.status = Some(Status::HOST_PATHING_ERROR);

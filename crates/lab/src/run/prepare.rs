@@ -196,7 +196,7 @@ impl Job for Resets {
             select_all: false,
         };
         let nsid = self.nsid;
-        if queue.submit(Command { nsid, op }, Tag(0), None).is_err() {
+        if queue.submit(Command::on(nsid, op), Tag(0), None).is_err() {
             // It holds a command: the device is gone.
             self.failed = Some((zone, Status::HOST_PATHING_ERROR));
             return NextWake::Finished;

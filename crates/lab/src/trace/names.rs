@@ -87,6 +87,8 @@ impl<'a> Names<'a> {
             Op::Deallocate { ranges } => format!("deallocate {ranges} ranges"),
             Op::Flush => "flush".to_owned(),
             Op::ZoneReceive { .. } => "report zones".to_owned(),
+            Op::HandleStatus => "reclaim unit handle status".to_owned(),
+            Op::HandleUpdate { handles } => format!("update {handles} reclaim unit handles"),
             Op::ZoneSend {
                 slba,
                 action,

@@ -94,6 +94,8 @@ pub struct SetFeatures {
     pub sv: bool,
     /// The value, as [`feature`](crate::feature) lays it out.
     pub dword11: u32,
+    /// Dword 12, for features that have more to say.
+    pub dword12: u32,
     /// UUID index, 0 to 127; 0 is none.
     pub uuid_index: u8,
 }
@@ -107,6 +109,7 @@ impl SetFeatures {
             fid,
             sv: false,
             dword11,
+            dword12: 0,
             uuid_index: 0,
         }
     }
@@ -122,6 +125,7 @@ impl SetFeatures {
         let entry = SubmissionEntry {
             cdw10: dword10.bits().into(),
             cdw11: self.dword11.into(),
+            cdw12: self.dword12.into(),
             cdw14: UuidDword14::of(self.uuid_index)?.bits().into(),
             ..SubmissionEntry::new(AdminOpcode::SET_FEATURES.0)
         };
@@ -140,6 +144,7 @@ impl SetFeatures {
             fid: dword10.fid(),
             sv: dword10.sv(),
             dword11: entry.cdw11.get(),
+            dword12: entry.cdw12.get(),
             uuid_index: UuidDword14::from_bits(entry.cdw14.get()).uuid_index(),
         })
     }

@@ -93,10 +93,16 @@ crate::open_enum! {
         RESERVATION_REPORT = 0x0e,
         /// Take a reservation.
         RESERVATION_ACQUIRE = 0x11,
+        /// Read what the controller knows of reclaim unit handles (base
+        /// specification 2.1, section 7.3).
+        IO_MANAGEMENT_RECEIVE = 0x12,
         /// Release a reservation.
         RESERVATION_RELEASE = 0x15,
         /// Copy ranges of blocks inside the device.
         COPY = 0x19,
+        /// Change what reclaim unit handles refer to (base specification 2.1,
+        /// section 7.4).
+        IO_MANAGEMENT_SEND = 0x1d,
         /// Change the state of a zone, or of all.
         ZONE_MANAGEMENT_SEND = 0x79,
         /// Report zones.

@@ -8,6 +8,7 @@
 //! | `golden_logs` | log pages: bytes and offsets from the tables of the base specification 2.0 |
 //! | `golden_nvm` | commands of the NVM command set beyond Read and Write, and the ranges that go with them |
 //! | `golden_offsets` | where each field lies, against the numbers that the specifications print |
+//! | `golden_placement` | flexible data placement: bytes and offsets from the tables of the base specification 2.1 |
 //! | `golden_queue` | queue entries and commands, byte by byte |
 //! | `golden_structures` | structures that Identify, Zone Management Receive and Get Log Page return |
 //! | `golden_tcp` | PDUs of NVMe/TCP, byte by byte |
@@ -19,6 +20,7 @@ mod golden_fabrics;
 mod golden_logs;
 mod golden_nvm;
 mod golden_offsets;
+mod golden_placement;
 mod golden_queue;
 mod golden_structures;
 mod golden_tcp;

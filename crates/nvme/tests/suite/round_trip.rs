@@ -4,10 +4,11 @@ use proptest::prelude::*;
 use zonelab_nvme::Status;
 use zonelab_nvme::command::{
     Compare, CopyCommand, CopyReadProtection, DatasetHints, DatasetManagement, Flush, Identify,
-    IoCommand, Protection, Read, Verify, Write, WriteZeroes, ZoneAppend, ZoneManagementReceive,
-    ZoneManagementSend,
+    IoCommand, IoManagementReceive, IoManagementSend, Protection, Read, Verify, Write, WriteZeroes,
+    ZoneAppend, ZoneManagementReceive, ZoneManagementSend,
 };
 use zonelab_nvme::identify::{Cns, CommandSet};
+use zonelab_nvme::placement::{ReceiveOperation, SendOperation};
 use zonelab_nvme::queue::{CompletionEntry, SubmissionEntry};
 use zonelab_nvme::zerocopy::{FromBytes, IntoBytes};
 use zonelab_nvme::zns::{ReportFilter, ZoneReceiveAction, ZoneSendAction};
@@ -133,6 +134,27 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn io_receive()(
+        nsid in any::<u32>(),
+        mo in any::<u8>().prop_map(ReceiveOperation),
+        mos in any::<u16>(),
+        numd in prop_oneof![Just(1), Just(1_u64 << 32), 1..=1_u64 << 32],
+    ) -> IoManagementReceive {
+        IoManagementReceive { nsid, mo, mos, numd }
+    }
+}
+
+prop_compose! {
+    fn io_send()(
+        nsid in any::<u32>(),
+        mo in any::<u8>().prop_map(SendOperation),
+        mos in any::<u16>(),
+    ) -> IoManagementSend {
+        IoManagementSend { nsid, mo, mos }
+    }
+}
+
+prop_compose! {
     fn identify()(
         nsid in any::<u32>(),
         cns in any::<u8>().prop_map(Cns),
@@ -208,6 +230,8 @@ proptest! {
         append().prop_map(IoCommand::ZoneAppend),
         zone_send().prop_map(IoCommand::ZoneManagementSend),
         zone_receive().prop_map(IoCommand::ZoneManagementReceive),
+        io_receive().prop_map(IoCommand::IoManagementReceive),
+        io_send().prop_map(IoCommand::IoManagementSend),
     ]) {
         let entry = travel(command.to_entry().unwrap());
         prop_assert_eq!(IoCommand::parse(&entry), Ok(command));

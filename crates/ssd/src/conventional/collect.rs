@@ -1,15 +1,17 @@
 //! Garbage collection of a conventional namespace.
 //!
 //! When the host can open no further zone, the full zone with the fewest blocks
-//! that still hold something is the victim (greedy). Its blocks are read in
-//! batches of a page of each plane, and written to the zone of the collection,
+//! that still hold something is the victim (greedy); one that its handle has left
+//! counts as full. Its blocks are read in
+//! batches of a page of each plane, and written to the zone of the collection, or
+//! to that of the collection for the handle that wrote them,
 //! unless the host has replaced them meanwhile. When all are written, they are
 //! made durable, the victim is reset, and the next follows until there is room.
 
 use zonelab_device::{Lba, NamespaceId, Op};
 use zonelab_nvme::zns::ZoneSendAction;
 
-use super::{Conventional, Role, Stream};
+use super::{Conventional, Role};
 use crate::contents::{NotWritten, Unreadable};
 use crate::drive::{BackEnd, Core, Request, Stage};
 use crate::event::Event;
@@ -190,31 +192,36 @@ impl Conventional {
         let batch = core::mem::take(&mut self.collection.batch);
         let mut next = 0;
         let mut moved = Ok(());
+        let writer = self.log.writer(self.collection.victim);
+        let stream = self.log.streams().collection_of(writer);
         while next < batch.len() && moved.is_ok() {
-            let room = self.log.room(Stream::Collection);
+            let room = self.log.room(stream);
             debug_assert!(room > 0, "a zone is left for collection");
             if room == 0 {
                 break;
             }
-            let (from, begin) = (self.log.next_place(Stream::Collection), next);
+            let (from, begin) = (self.log.next_place(stream), next);
             let mut count = 0;
+            let mut first = None;
             while count < room && next < batch.len() {
                 let place = batch[next];
                 next += 1;
                 let log = &mut self.log;
                 if let Some(block) = log.block_at(place) {
-                    let to = log.next_place(Stream::Collection);
+                    let to = log.next_place(stream);
                     moved = self.move_data(end, (place, to), block);
                     if moved.is_err() {
                         break;
                     }
                     let log = &mut self.log;
-                    log.append(Stream::Collection, block);
+                    log.append(stream, block);
                     count += 1;
+                    first = first.or(Some(block));
                 }
             }
             debug_assert!(next > begin, "a batch gets shorter");
-            if count > 0 {
+            if let Some(block) = first {
+                self.note_moved(end.core, writer, block, count);
                 self.collection.outstanding += 1;
                 self.write_log(end, from, count, Role::Collection(self.which));
             }

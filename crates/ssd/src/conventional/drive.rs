@@ -3,7 +3,8 @@
 use zonelab_device::{Lba, Nanos, Op};
 use zonelab_nvme::Status;
 
-use super::{Conventional, Role, Stream};
+use super::streams::Stream;
+use super::{Conventional, Role};
 use crate::contents::{Data, NotWritten, Unreadable};
 use crate::drive::{BackEnd, Core, Drive, Request, Stage};
 use crate::event::Event;
@@ -101,6 +102,7 @@ impl Conventional {
             Op::Write { slba, nlb } => {
                 end.core.check_transfer(nlb, max_transfer, request)?;
                 self.check_blocks(end, slba, nlb)?;
+                self.check_placement(end.core, request);
                 end.core.totals.host_write_bytes += bytes;
                 let processed = processed.saturating_add(end.core.charge(&op, nlb, false));
                 Ok(end.core.front.fetch(processed, bytes))
@@ -115,11 +117,18 @@ impl Conventional {
                 end.core.accept_deallocate(nsid, ranges, request, processed)
             }
             Op::Flush => Ok(processed),
+            Op::HandleStatus if end.core.placement.is_some() => Ok(processed),
+            Op::HandleUpdate { handles } if end.core.placement.is_some() => {
+                self.check_update(end.core, request, handles)?;
+                Ok(processed)
+            }
             Op::Append { .. }
             | Op::Copy { .. }
             | Op::ZoneSend { .. }
             | Op::ZrwaSend { .. }
-            | Op::ZoneReceive { .. } => Err(Status::INVALID_OPCODE),
+            | Op::ZoneReceive { .. }
+            | Op::HandleStatus
+            | Op::HandleUpdate { .. } => Err(Status::INVALID_OPCODE),
         }
     }
 
@@ -175,6 +184,14 @@ impl Conventional {
                     }
                 }
                 end.core.requests.at(index).data = data;
+                end.core.conclude_conventional(index);
+            }
+            Op::HandleStatus => {
+                self.handle_status(end.core, index);
+                end.core.conclude_conventional(index);
+            }
+            Op::HandleUpdate { handles } => {
+                self.update_handles(end, index, handles);
                 end.core.conclude_conventional(index);
             }
             _ => {
@@ -305,19 +322,22 @@ impl Conventional {
             return true;
         };
         let first = self.block_of(slba);
+        let placement = end.core.requests.at(index).placement;
+        let stream = self.log.streams().of_handle(placement);
+        let stream = stream.unwrap_or(Stream::DEFAULT);
         loop {
             // How far it got is in the result, self.which a write does not have.
             let done = end.core.requests.at(index).result as u32;
             if done == nlb {
                 break;
             }
-            let count = self.log.room(Stream::Host).min(nlb - done);
+            let count = self.log.room(stream).min(nlb - done);
             if count == 0 {
                 self.waiting.push_front(index);
                 self.collect_if_needed(end);
                 return false;
             }
-            let from = self.log.next_place(Stream::Host);
+            let from = self.log.next_place(stream);
             let (zone, offset) = self.log.position(from);
             let request = end.core.requests.at(index);
             let mut written = Ok(());
@@ -334,7 +354,7 @@ impl Conventional {
                 return end.core.write_fails(index, nlb, why);
             }
             for block in first + done..first + done + count {
-                self.log.append(Stream::Host, block);
+                self.log.append(stream, block);
             }
             let request = end.core.requests.at(index);
             request.result += u64::from(count);

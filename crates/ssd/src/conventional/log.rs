@@ -5,18 +5,11 @@ use std::ops::Range;
 
 use zonelab_device::ZoneId;
 
+use super::streams::{Stream, Streams};
+use crate::config::Isolation;
+
 /// "None" of an address and of a zone.
 const NONE: u32 = u32::MAX;
-
-/// Who writes: each fills a zone of its own, so that data which was collected,
-/// and therefore changes seldom, does not mix with what the host writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stream {
-    /// The host.
-    Host,
-    /// Garbage collection.
-    Collection,
-}
 
 /// A flat table of blocks, and the zones that they are in.
 ///
@@ -35,15 +28,18 @@ pub(crate) struct Log {
     written: Vec<u32>,
     /// ... and those of them that the table points to.
     valid: Vec<u32>,
+    /// ... and the stream that writes or wrote it.
+    writers: Vec<Stream>,
     /// The zone that each stream writes to.
-    open: [u32; 2],
+    open: Vec<u32>,
+    streams: Streams,
     /// Empty zones, in the order in which they became so.
     free: VecDeque<u32>,
 }
 
 impl Log {
     /// An empty log for `blocks` blocks.
-    pub(crate) fn new(zones: Range<u32>, capacity: u32, blocks: u32) -> Self {
+    pub(crate) fn new(zones: Range<u32>, capacity: u32, blocks: u32, streams: Streams) -> Self {
         let count = zones.len();
         Self {
             capacity,
@@ -51,7 +47,9 @@ impl Log {
             blocks: vec![NONE; count * capacity as usize],
             written: vec![0; count],
             valid: vec![0; count],
-            open: [NONE; 2],
+            writers: vec![Stream::DEFAULT; count],
+            open: vec![NONE; streams.count()],
+            streams,
             // Fits: they are zones of the drive.
             free: (0..count as u32).collect(),
             zones,
@@ -66,6 +64,18 @@ impl Log {
     /// Empty zones.
     pub(crate) fn free_zones(&self) -> usize {
         self.free.len()
+    }
+
+    /// Who writes to it.
+    #[inline]
+    pub(crate) const fn streams(&self) -> Streams {
+        self.streams
+    }
+
+    /// The place of a block, if there is such a block and it holds something.
+    pub(crate) fn place_if_any(&self, block: u32) -> Option<u32> {
+        let place = self.places.get(block as usize)?;
+        (*place != NONE).then_some(*place)
     }
 
     /// The place of a block, if it holds something.
@@ -92,25 +102,64 @@ impl Log {
     /// Blocks that a stream can write to its zone: 0 if it has none, and there
     /// is none for it. The host leaves one empty zone for collection.
     pub(crate) fn room(&mut self, stream: Stream) -> u32 {
-        let open = self.open[stream as usize];
+        let open = self.open[stream.index()];
         if open != NONE && self.written[open as usize] < self.capacity {
             return self.capacity - self.written[open as usize];
         }
-        let kept = usize::from(stream == Stream::Host);
-        self.open[stream as usize] = NONE;
+        let kept = usize::from(self.streams.is_of_host(stream));
+        self.open[stream.index()] = NONE;
         if self.free.len() <= kept {
             return 0;
         }
         let Some(zone) = self.free.pop_front() else {
             return 0;
         };
-        self.open[stream as usize] = zone;
+        self.open[stream.index()] = zone;
+        self.writers[zone as usize] = stream;
         self.capacity
+    }
+
+    /// Blocks that fit into the zone that a stream writes to next: at least one.
+    pub(crate) fn left(&self, stream: Stream) -> u32 {
+        let written = self.written.get(self.open[stream.index()] as usize);
+        match written {
+            Some(written) if *written < self.capacity => self.capacity - written,
+            _ => self.capacity,
+        }
+    }
+
+    /// A stream of the host writes to another, empty zone from now on. Returns whether
+    /// the one that it leaves is written in part.
+    pub(crate) fn leave(&mut self, stream: Stream) -> bool {
+        debug_assert!(self.streams.can_leave(), "zones are written in full");
+        let open = self.open[stream.index()];
+        match self.written.get(open as usize) {
+            // It is empty already.
+            None | Some(0) => false,
+            Some(written) => {
+                self.open[stream.index()] = NONE;
+                *written < self.capacity
+            }
+        }
+    }
+
+    /// The stream that wrote a zone.
+    pub(crate) fn writer(&self, zone: u32) -> Stream {
+        self.writers[zone as usize]
+    }
+
+    /// Nobody writes to a zone, and it is not empty: it is full, or was left.
+    fn is_closed(&self, zone: u32) -> bool {
+        match self.written[zone as usize] {
+            0 => false,
+            full if full == self.capacity => true,
+            _ => self.streams.can_leave() && !self.open.contains(&zone),
+        }
     }
 
     /// The place that a stream with room writes to next.
     pub(crate) fn next_place(&self, stream: Stream) -> u32 {
-        let zone = self.open[stream as usize];
+        let zone = self.open[stream.index()];
         zone * self.capacity + self.written[zone as usize]
     }
 
@@ -118,7 +167,7 @@ impl Log {
     /// its place.
     pub(crate) fn append(&mut self, stream: Stream, block: u32) -> u32 {
         self.forget(block);
-        let zone = self.open[stream as usize];
+        let zone = self.open[stream.index()];
         let offset = &mut self.written[zone as usize];
         let place = zone * self.capacity + *offset;
         *offset += 1;
@@ -136,12 +185,12 @@ impl Log {
         }
     }
 
-    /// The full zone with the fewest blocks that hold something (greedy), if
+    /// The zone, full or left, with the fewest blocks that hold something (greedy), if
     /// collecting it gives room.
     pub(crate) fn victim(&self) -> Option<u32> {
         let count = self.written.len() as u32;
         (0..count)
-            .filter(|&zone| self.written[zone as usize] == self.capacity)
+            .filter(|&zone| self.is_closed(zone))
             .min_by_key(|&zone| self.valid[zone as usize])
             .filter(|&zone| self.valid[zone as usize] < self.capacity)
     }
@@ -173,14 +222,75 @@ impl Log {
         }
     }
 
-    /// Places of all blocks, and the open zones.
+    /// Places of all blocks, the open zones if there are two streams, and the empty ones.
     pub(crate) fn save(&self) -> (Vec<u32>, [u32; 2], Vec<u32>) {
         let free = self.free.iter().copied().collect();
-        (self.places.clone(), self.open, free)
+        let open = match *self.open {
+            [host, collection] => [host, collection],
+            // They are saved apart.
+            _ => [NONE; 2],
+        };
+        (self.places.clone(), open, free)
+    }
+
+    /// The open zones of all streams, and who wrote each zone.
+    pub(crate) fn save_streams(&self) -> (Vec<u32>, Vec<u8>) {
+        let writers = self.writers.iter().map(|of| of.number()).collect();
+        (self.open.clone(), writers)
+    }
+
+    /// What [`Log::save_streams`] gave, of which nothing is believed, behind
+    /// [`Log::restore`].
+    ///
+    /// # Errors
+    /// What is impossible about it.
+    pub(crate) fn restore_streams(&mut self, open: &[u32], writers: &[u8]) -> Result<(), String> {
+        if open.len() != self.open.len() || writers.len() != self.writers.len() {
+            return Err(format!("{} streams of {} zones", open.len(), writers.len()));
+        }
+        for (number, of) in writers.iter().zip(&mut self.writers) {
+            let writer = self.streams.numbered(*number);
+            *of = writer.ok_or_else(|| format!("stream {number} of a log"))?;
+        }
+        let free: Vec<u32> = self.free.iter().copied().collect();
+        self.check_zones(open, &free)?;
+        let is_of_another = |(index, zone): (usize, &u32)| {
+            let writer = self.writers.get(*zone as usize);
+            writer.is_some_and(|of| of.index() != index)
+        };
+        if open.iter().enumerate().any(is_of_another) {
+            return Err("zones of a log that another stream wrote".to_owned());
+        }
+        self.open.copy_from_slice(open);
+        Ok(())
+    }
+
+    /// Whether each zone is open, empty or neither as what was written to it says.
+    fn check_zones(&self, open: &[u32], free: &[u32]) -> Result<(), String> {
+        let mut seen = vec![false; self.written.len()];
+        for &zone in open.iter().filter(|zone| **zone != NONE).chain(free) {
+            match seen.get_mut(zone as usize) {
+                Some(seen) if !*seen => *seen = true,
+                _ => return Err(format!("zone {zone} of a log")),
+            }
+        }
+        let is_in_order = |(zone, &written): (usize, &u32)| {
+            let is_free = free.iter().any(|of| *of as usize == zone);
+            let is_open = open.iter().any(|of| *of as usize == zone);
+            match written {
+                0 => is_free || is_open,
+                full if full == self.capacity => !is_free,
+                _ => (is_open || self.streams.can_leave()) && !is_free,
+            }
+        };
+        if !self.written.iter().enumerate().all(is_in_order) {
+            return Err("zones of a log that are neither full, open nor empty".to_owned());
+        }
+        Ok(())
     }
 
     /// A log from data, of which nothing is believed, over zones that have so
-    /// many blocks written.
+    /// many blocks written. With two streams, `open` has the zones that they write.
     ///
     /// # Errors
     /// What is impossible about it.
@@ -208,26 +318,16 @@ impl Log {
             self.valid[zone] += 1;
         }
         self.places = places;
-        let mut seen = vec![false; self.written.len()];
-        for &zone in open.iter().filter(|zone| **zone != NONE).chain(&free) {
-            match seen.get_mut(zone as usize) {
-                Some(seen) if !*seen => *seen = true,
-                _ => return Err(format!("zone {zone} of a log")),
+        if self.open.len() == open.len() {
+            self.check_zones(&open, &free)?;
+            self.open.copy_from_slice(&open);
+            for (number, zone) in (0..).zip(open) {
+                let writer = self.writers.get_mut(zone as usize);
+                if let (Some(writer), Some(of)) = (writer, self.streams.numbered(number)) {
+                    *writer = of;
+                }
             }
         }
-        let is_in_order = |(zone, &written): (usize, &u32)| {
-            let is_free = free.iter().any(|of| *of as usize == zone);
-            let is_open = open.iter().any(|of| *of as usize == zone);
-            match written {
-                0 => is_free || is_open,
-                full if full == self.capacity => !is_free,
-                _ => is_open && !is_free,
-            }
-        };
-        if !self.written.iter().enumerate().all(is_in_order) {
-            return Err("zones of a log that are neither full, open nor empty".to_owned());
-        }
-        self.open = open;
         self.free = free.into();
         Ok(())
     }
@@ -262,6 +362,9 @@ impl Log {
                 _ => open.push(index),
             }
         }
+        if self.streams.can_leave() {
+            return self.recover_handles((places, open, free), written);
+        }
         // Which of the two writes to which does not matter any more.
         let mut streams = [NONE; 2];
         for index in open {
@@ -271,6 +374,38 @@ impl Log {
             }
         }
         self.restore((places, streams, free), written)
+    }
+
+    /// The same with reclaim unit handles. Who wrote which zone is not known any more:
+    /// collection goes on in the zone, of those that are written in part, with the most
+    /// room, as it needs no more than it had; the others are left.
+    fn recover_handles(
+        &mut self,
+        (places, open, free): (Vec<u32>, Vec<u32>, Vec<u32>),
+        written: impl Fn(ZoneId) -> u64,
+    ) -> Result<(), String> {
+        let one_writer = self.streams.handles() == 1;
+        if self.streams.isolation() == Isolation::Persistently && !one_writer {
+            return Err(
+                "a store does not say which of several persistently isolated reclaim unit \
+                 handles wrote what (namespaces.isolation): \"initially\" isolated ones can be \
+                 stored"
+                    .to_owned(),
+            );
+        }
+        let collection = self.streams.collection_of(Stream::DEFAULT);
+        let written_of = |zone: u32| written(ZoneId(self.zones.start + zone));
+        let most_room = open.iter().copied().min_by_key(|zone| written_of(*zone));
+        let mut streams = vec![NONE; self.open.len()];
+        streams[collection.index()] = most_room.unwrap_or(NONE);
+        // With two streams, these are all.
+        let two = match *streams {
+            [host, collection] => [host, collection],
+            _ => [NONE; 2],
+        };
+        self.restore((places, two, free), written)?;
+        let writers = vec![collection.number(); self.writers.len()];
+        self.restore_streams(&streams, &writers)
     }
 
     /// Checks everything that must always hold.
@@ -299,8 +434,15 @@ impl Log {
             match self.written[zone as usize] {
                 0 => assert!(is_free != is_open, "an empty zone is free or open"),
                 full if full == self.capacity => assert!(!is_free, "a full zone is free"),
-                _ => assert!(is_open && !is_free, "a zone in part is open"),
+                _ => {
+                    let may_be = is_open || self.streams.can_leave();
+                    assert!(may_be && !is_free, "a zone in part is open, or was left");
+                }
             }
+        }
+        for (index, &zone) in self.open.iter().enumerate().filter(|(_, of)| **of != NONE) {
+            let writer = self.writers[zone as usize];
+            assert_eq!(writer.index(), index, "a zone has one that writes it");
         }
     }
 }

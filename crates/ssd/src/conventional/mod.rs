@@ -17,6 +17,9 @@
 //! collection are in [`crate::account::Totals::collect_program_bytes`]; busy
 //! time of its reads and programs is booked with that of the host's.
 //!
+//! With *flexible data placement* the host chooses with each write which of several
+//! zones it goes to, by a reclaim unit handle: `streams` and `placement`.
+//!
 //! A loss of power takes nothing from such a namespace, with or without
 //! protection: every write that started is there. Drives may do worse with
 //! what was not flushed; that is not modelled yet. Neither is Copy.
@@ -24,6 +27,8 @@
 mod collect;
 mod drive;
 mod log;
+mod placement;
+mod streams;
 
 use std::collections::VecDeque;
 
@@ -31,7 +36,13 @@ use serde::{Deserialize, Serialize};
 use zonelab_device::{NamespaceId, ZoneId};
 
 pub(crate) use collect::Collection;
-pub(crate) use log::{Log, Stream};
+pub(crate) use log::Log;
+pub(crate) use placement::{Handles, PlacementLog, SavedPlacement};
+pub use placement::{
+    PLACEMENT_EVENT_TYPES, PLACEMENT_EVENTS, PlacementEvent, PlacementEventKind, PlacementHandle,
+    PlacementStatistics,
+};
+pub(crate) use streams::Streams;
 
 use crate::config::{DriveConfig, NamespaceKind};
 use crate::zones::Zones;
@@ -69,6 +80,8 @@ pub(crate) struct Conventional {
     /// Writes that wait for room, in order.
     waiting: VecDeque<u32>,
     collection: Collection,
+    /// Reclaim unit handles.
+    handles: Handles,
 }
 
 /// What a snapshot keeps of a conventional namespace.
@@ -84,7 +97,7 @@ impl Conventional {
     pub(crate) fn all(config: &DriveConfig, zones: &Zones) -> Vec<Self> {
         let mut all = Vec::new();
         for (nsid, of) in (1..).map(NamespaceId).zip(config.namespaces()) {
-            let NamespaceKind::Conventional { .. } = of.kind else {
+            let NamespaceKind::Conventional { handles, .. } = of.kind else {
                 continue;
             };
             let (Some(namespace), Some(range)) = (zones.namespace(nsid), config.zones_of(nsid))
@@ -94,14 +107,17 @@ impl Conventional {
             // Fit: checked.
             let capacity = config.zones.capacity_lbas as u32;
             let blocks = of.size_lbas(&config.zones) as u32;
+            let streams = Streams::new(handles, config.has_handles());
+            let first = all.last().map_or(0, |of: &Self| of.handles.end());
             all.push(Self {
                 nsid,
                 // Fits: a drive has few.
                 which: all.len() as u8,
                 first_lba: namespace.first_lba().0,
-                log: Log::new(range, capacity, blocks),
+                log: Log::new(range, capacity, blocks, streams),
                 waiting: VecDeque::new(),
                 collection: Collection::default(),
+                handles: Handles::new(first, streams.handles(), handles.is_some()),
             });
         }
         all

@@ -101,7 +101,10 @@ impl Watch {
 /// The data of a command without which it cannot be understood. What it moves is left out.
 fn needed(op: &Op, data: Option<&Buf>) -> Option<Buf> {
     let is_needed = match op {
-        Op::Copy { .. } | Op::Deallocate { .. } | Op::ZoneReceive { .. } => true,
+        Op::Copy { .. }
+        | Op::Deallocate { .. }
+        | Op::ZoneReceive { .. }
+        | Op::HandleUpdate { .. } => true,
         Op::ZoneSend { action, .. } => *action == ZoneSendAction::SET_DESCRIPTOR_EXTENSION,
         _ => false,
     };

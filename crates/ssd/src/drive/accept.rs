@@ -367,6 +367,7 @@ impl Drive {
                     _ => processed,
                 })
             }
+            Op::HandleStatus | Op::HandleUpdate { .. } => Err(Status::INVALID_OPCODE),
             Op::ZoneReceive {
                 slba,
                 filter,

@@ -36,6 +36,7 @@ impl Drive {
             nsid: command.nsid,
             op,
             role,
+            placement: command.placement,
             status: Status::SUCCESS,
             result: 0,
             data,

@@ -33,6 +33,7 @@ impl Drive {
             events: self.core.events.clone(),
             requests: self.core.requests.clone(),
             has_logs: self.core.has_logs,
+            placement: self.core.placement.clone(),
             internal_requests: self.core.internal_requests,
             totals: self.core.totals,
             host_in_flight: self.core.host_in_flight.clone(),

@@ -16,6 +16,8 @@ pub(crate) struct Request {
     pub(crate) op: Op,
     /// Whose work it is.
     pub(crate) role: Role,
+    /// Placement identifier of a write.
+    pub(crate) placement: u16,
     pub(crate) status: Status,
     pub(crate) result: u64,
     pub(crate) data: Option<Buf>,
@@ -37,6 +39,7 @@ impl Request {
             nsid,
             op,
             role,
+            placement: 0,
             status: Status::SUCCESS,
             result: 0,
             data: None,

@@ -9,6 +9,7 @@ use crate::account::Totals;
 use crate::changed::ChangedZones;
 use crate::config::{DataStore, DriveConfig, NamespaceKind};
 use crate::contents::Data;
+use crate::conventional::PlacementLog;
 use crate::counterfactual::{Absence, Watch};
 use crate::data::SparseData;
 use crate::event::EventQueue;
@@ -41,6 +42,8 @@ pub(crate) struct Core {
     pub(crate) requests: Slab<Request>,
     /// There are conventional namespaces.
     pub(crate) has_logs: bool,
+    /// Events of flexible data placement, if the drive has that.
+    pub(crate) placement: Option<Box<PlacementLog>>,
     /// Requests that are the drive's own.
     pub(crate) internal_requests: usize,
     pub(crate) totals: Totals,
@@ -86,6 +89,7 @@ impl Core {
                 .namespaces()
                 .iter()
                 .any(|of| of.kind != NamespaceKind::Zoned),
+            placement: config.has_handles().then(Box::default),
             internal_requests: 0,
             zones,
             prepared: Prepared::new(&config.allocation, Nanos::ZERO),

@@ -96,10 +96,20 @@ fn namespaces(profile: &Profile) -> Vec<Row> {
                 "{nsid}: {} zones (those of the drive from {first} to {last}), {active} active, {open} open",
                 of.zones
             ),
-            NamespaceKind::Conventional { spare_zones } => format!(
-                "{nsid}: conventional, on {} zones (those of the drive from {first} to {last}), {spare_zones} of them spare",
-                of.zones
-            ),
+            NamespaceKind::Conventional {
+                spare_zones,
+                handles,
+            } => {
+                let zones = of.zones;
+                let placed = handles.map_or(String::new(), |of| {
+                    let isolated = names::name_of(names::ISOLATION, &of.isolation);
+                    format!(", {} reclaim unit handles, {isolated} isolated", of.count)
+                });
+                format!(
+                    "{nsid}: conventional, on {zones} zones (those of the drive from {first} to \
+                     {last}), {spare_zones} of them spare{placed}"
+                )
+            }
         };
         let note = match profile.stated_at(&format!("namespaces.{index}.zones")) {
             Some(Place::Line { line, .. }) => format!("line {line}"),

@@ -2,8 +2,8 @@
 
 use super::Cell;
 use crate::config::{
-    BufferRelease, ChannelArbitration, DataStore, EraseExtent, Evaluate, FillExtent, PageRegister,
-    Placement, PlaneMode, StripeOrder, Victim,
+    BufferRelease, ChannelArbitration, DataStore, EraseExtent, Evaluate, FillExtent, Isolation,
+    PageRegister, Placement, PlaneMode, StripeOrder, Victim,
 };
 
 pub(super) const CELL: &[(&str, Cell)] = &[
@@ -52,6 +52,11 @@ pub(super) enum Kind {
 
 pub(super) const NAMESPACE_KIND: &[(&str, Kind)] =
     &[("zoned", Kind::Zoned), ("conventional", Kind::Conventional)];
+
+pub(super) const ISOLATION: &[(&str, Isolation)] = &[
+    ("initially", Isolation::Initially),
+    ("persistently", Isolation::Persistently),
+];
 
 /// `write_buffer.mode`.
 #[derive(Clone, Copy, PartialEq, Eq)]

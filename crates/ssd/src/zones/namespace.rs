@@ -181,7 +181,11 @@ impl Namespace {
             }
             | Op::ZrwaSend { slba, .. }
             | Op::ZoneReceive { slba, .. } => slba.0 = to(slba.0, 1),
-            Op::Flush | Op::Deallocate { .. } | Op::ZoneSend { .. } => {}
+            Op::Flush
+            | Op::Deallocate { .. }
+            | Op::ZoneSend { .. }
+            | Op::HandleStatus
+            | Op::HandleUpdate { .. } => {}
         }
         op
     }

@@ -29,7 +29,10 @@ const BLOCKS: u64 = (LOG - SPARE) as u64 * ZONE;
 
 fn conventional(zones: u32, spare_zones: u32) -> NamespaceConfig {
     NamespaceConfig {
-        kind: NamespaceKind::Conventional { spare_zones },
+        kind: NamespaceKind::Conventional {
+            spare_zones,
+            handles: None,
+        },
         zones,
         max_active: None,
         max_open: None,
@@ -68,7 +71,7 @@ fn buffered(is_protected: bool) -> DriveConfig {
 }
 
 fn submit(rig: &mut Rig, op: Op, data: Option<Buf>) -> usize {
-    rig.submit_command(Command { nsid: FLAT, op }, data)
+    rig.submit_command(Command::on(FLAT, op), data)
 }
 
 fn exec(rig: &mut Rig, op: Op, data: Option<Buf>) -> drive_support::Done {
@@ -435,7 +438,7 @@ proptest! {
                         0 => rig.reset(0),
                         left => rig.write(0, nlb.min(left as u32)),
                     };
-                    rig.submit_command(Command { nsid: ZONED, op }, None);
+                    rig.submit_command(Command::on(ZONED, op), None);
                 }
                 Step::Pass(ns) => rig.run_for(Nanos(ns)),
                 Step::Settle => {

@@ -187,7 +187,10 @@ fn a_write_that_waits_for_garbage_collection_has_room_without_it() {
     config.zones.size_lbas = 20 * u64::from(PAGE);
     config.zones.count = 7;
     config.namespaces = vec![NamespaceConfig {
-        kind: NamespaceKind::Conventional { spare_zones: 3 },
+        kind: NamespaceKind::Conventional {
+            spare_zones: 3,
+            handles: None,
+        },
         zones: 7,
         max_active: None,
         max_open: None,
@@ -210,7 +213,7 @@ fn a_write_that_waits_for_garbage_collection_has_room_without_it() {
                         nlb: PAGE,
                     };
                     let nsid = NamespaceId(1);
-                    rig.submit_command(Command { nsid, op }, None)
+                    rig.submit_command(Command::on(nsid, op), None)
                 })
                 .collect();
             for tag in tags {

@@ -83,10 +83,7 @@ fn errors_cost_the_core_as_well() {
     let mut rig = Rig::new(&with(costs(1)));
     let start = rig.now;
     let bad = rig.submit(rig.write_at(0, 5, 1));
-    let foreign = Command {
-        nsid: NamespaceId(2),
-        op: Op::Flush,
-    };
+    let foreign = Command::on(NamespaceId(2), Op::Flush);
     let foreign = rig.submit_command(foreign, None);
     let op = rig.write(0, PAGE);
     let good = rig.submit(op);

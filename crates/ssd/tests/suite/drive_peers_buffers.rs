@@ -172,7 +172,10 @@ fn flat() -> DriveConfig {
     config.zones.max_active = None;
     config.zones.max_open = None;
     config.namespaces = vec![NamespaceConfig {
-        kind: NamespaceKind::Conventional { spare_zones: SPARE },
+        kind: NamespaceKind::Conventional {
+            spare_zones: SPARE,
+            handles: None,
+        },
         zones: LOG,
         max_active: None,
         max_open: None,
@@ -218,7 +221,7 @@ fn a_collection_begins_when_it_is_needed() {
                 slba: Lba(target * u64::from(PAGE)),
                 nlb: PAGE,
             };
-            rig.submit_command(Command { nsid: FLAT, op }, None);
+            rig.submit_command(Command::on(FLAT, op), None);
             if page % 8 == 7 {
                 rig.settle();
             }

@@ -7,6 +7,7 @@
 //! | `changed_zones` | the changed zone list: what a drive tells of zones that it changed by itself |
 //! | `conventional` | conventional namespaces against a plain array |
 //! | `counterfactual` | what commands would have taken without something they waited for |
+//! | `data_placement` | flexible data placement: reclaim unit handles against an oracle |
 //! | `drive_allocation` | how and when a zone comes by its flash |
 //! | `drive_blocks` | what NAND flash asks for, block by block, on any drive |
 //! | `drive_buffer` | the write-back buffer, by hand and under random commands |
@@ -61,6 +62,7 @@ mod allocator;
 mod changed_zones;
 mod conventional;
 mod counterfactual;
+mod data_placement;
 mod drive_allocation;
 mod drive_blocks;
 mod drive_buffer;

@@ -74,7 +74,7 @@ fn exec_with(
     op: Op,
     data: Option<Buf>,
 ) -> ((Status, u64), Option<Buf>) {
-    let tag = rig.submit_command(Command { nsid, op }, data);
+    let tag = rig.submit_command(Command::on(nsid, op), data);
     rig.settle();
     let done = rig.done[tag].clone().expect("it has settled");
     ((done.status, done.result), done.data)
@@ -260,7 +260,7 @@ fn namespaces_share_the_dies() {
     // A page of zone 0 lies on the first plane in both namespaces.
     let tags = [FIRST, SECOND].map(|nsid| {
         let op = append(0);
-        rig.submit_command(Command { nsid, op }, None)
+        rig.submit_command(Command::on(nsid, op), None)
     });
     rig.settle();
     let ends = tags.map(|tag| rig.done[tag].as_ref().expect("it has settled").at);
@@ -311,13 +311,7 @@ fn a_power_cut_keeps_each_namespace_within_its_limits() {
     config.namespaces[0] = limited(OF_FIRST, 1, 1);
     let mut rig = Rig::new(&config);
     assert_eq!(exec(&mut rig, FIRST, append(0)).0, Status::SUCCESS);
-    let tag = rig.submit_command(
-        Command {
-            nsid: SECOND,
-            op: append(3),
-        },
-        None,
-    );
+    let tag = rig.submit_command(Command::on(SECOND, append(3)), None);
     let loss = rig.drive.power_cut(rig.now, Nanos::ZERO, 1);
     rig.drive.zones().assert_invariants();
     // The command comes back as the host gave it.
@@ -335,7 +329,7 @@ fn faults_count_zones_in_their_namespace_or_on_the_drive() {
         let mut drive = FaultyDrive::new(Drive::new(&divided()), plan);
         let op = append(zone);
         drive
-            .submit(Nanos::ZERO, QueueId(0), Tag(0), Command { nsid, op }, None)
+            .submit(Nanos::ZERO, QueueId(0), Tag(0), Command::on(nsid, op), None)
             .expect("nothing is in flight");
         drive.faults_struck() == 1
     };
@@ -374,10 +368,7 @@ fn a_failed_program_kills_the_zone_of_its_namespace() {
     let text = "[[fault]]\non = \"append\"\nnamespace = 2\neffect = \"read-only\"\n";
     let plan = FaultPlan::parse("faults.toml", text, &[]).expect("it is valid");
     let mut drive = FaultyDrive::new(Drive::new(&divided()), plan);
-    let command = Command {
-        nsid: SECOND,
-        op: append(1),
-    };
+    let command = Command::on(SECOND, append(1));
     drive
         .submit(Nanos::ZERO, QueueId(0), Tag(0), command, None)
         .expect("nothing is in flight");

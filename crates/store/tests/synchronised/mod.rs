@@ -87,10 +87,7 @@ fn flushes_that_complete_together_share_a_synchronisation() {
         let before = medium.count();
         for tag in 0..flushes {
             let nsid = NamespaceId(1);
-            let command = Command {
-                nsid,
-                op: Op::Flush,
-            };
+            let command = Command::on(nsid, Op::Flush);
             let now = drive.now();
             drive
                 .submit(now, QueueId(0), Tag(tag), command, None)

@@ -68,6 +68,10 @@ operations! {
     ZoneSend = "zone_send",
     /// Zone Management Receive.
     ZoneReport = "zone_report",
+    /// I/O Management Receive.
+    IoManagementReceive = "io_management_receive",
+    /// I/O Management Send.
+    IoManagementSend = "io_management_send",
     /// An opcode that the controller does not have.
     Unknown = "unknown",
 }
@@ -88,6 +92,8 @@ impl Operation {
             Op::Flush => Self::Flush,
             Op::ZoneSend { action, .. } | Op::ZrwaSend { action, .. } => Self::of_action(*action),
             Op::ZoneReceive { .. } => Self::ZoneReport,
+            Op::HandleStatus => Self::IoManagementReceive,
+            Op::HandleUpdate { .. } => Self::IoManagementSend,
         }
     }
 
@@ -120,6 +126,8 @@ impl Operation {
                 Self::of_action(ZoneSendAction(entry.cdw13.get() as u8))
             }
             IoOpcode::ZONE_MANAGEMENT_RECEIVE => Self::ZoneReport,
+            IoOpcode::IO_MANAGEMENT_RECEIVE => Self::IoManagementReceive,
+            IoOpcode::IO_MANAGEMENT_SEND => Self::IoManagementSend,
             _ => Self::Unknown,
         }
     }

@@ -108,7 +108,7 @@ pub const ROWS: &[Row] = rows! {
     "Read, Write, Zone Append", "length against NLB, MDTS, ZASL", Implemented, "io::lengths_must_agree_with_the_command";
     "Write, Zone Append", "FUA", Implemented, "io::force_unit_access_waits_for_the_flash";
     "Read, Write, Zone Append", "PRINFO: Invalid Protection Information", Refused, "io::the_error_log_says_which_field_of_which_command";
-    "Write", "DTYPE", Refused, "io::a_command_for_no_namespace_or_of_another_kind_is_refused";
+    "Write", "other DTYPE", Refused, "io::a_command_for_no_namespace_or_of_another_kind_is_refused";
     "Zone Append", "assigned LBA", Implemented, "io::an_append_says_where_it_went";
     "Zone Management Send", "open, close, finish, reset", Implemented, "io::zones_go_through_their_states";
     "Zone Management Send", "select all", Implemented, "io::select_all_acts_on_the_zones_of_its_states";
@@ -121,6 +121,14 @@ pub const ROWS: &[Row] = rows! {
     "Dataset Management", "AD, other hints, more ranges than NR", Implemented, "media::what_is_deallocated_reads_as_zero_and_a_hint_changes_nothing";
     "Copy", "NR, MSSRL, MCL: Command Size Limit Exceeded; DESFMT 0", Implemented, "media::a_copy_puts_ranges_one_behind_the_other_within_its_limits";
     "Identify, Get Log Page", "ONCS, OCFS, DLFEAT, MSSRL, MCL, MSRC, effects", Implemented, "media::optional_commands_are_announced_and_have_their_limits";
+    "Identify", "CTRATT: FDPS, endurance groups; ENDGIDMAX, ENDGID", Implemented, "placement::a_controller_says_that_it_has_flexible_data_placement";
+    "Identify, Get Log Page", "CNS 19h, LID 09h: endurance groups", Implemented, "placement::there_is_one_endurance_group";
+    "Get Log Page", "LIDs 20h, 21h, 22h: FDP configurations, usage of handles, statistics; LSI", Implemented, "placement::logs_of_the_endurance_group";
+    "Get Log Page", "LID 23h: FDP events of the host and of the controller", Implemented, "placement::events_are_told_if_they_are_enabled";
+    "Set Features, Get Features", "1Dh: flexible data placement; 1Eh: FDP events", Implemented, "placement::features_of_flexible_data_placement";
+    "Write", "DTYPE 02h, DSPEC: data placement", Implemented, "placement::writes_go_where_their_placement_identifier_says";
+    "I/O Management Receive, I/O Management Send", "reclaim unit handle status and update; MO", Implemented, "placement::handles_are_updated_and_their_status_is_as_long_as_it_is_asked_for";
+    "I/O Management Receive, I/O Management Send", "where the drive has no flexible data placement", Refused, "placement::one_without_has_none_of_it";
     "all", "conventional namespaces", Implemented, "media::a_conventional_namespace_is_one_of_the_nvm_command_set";
     "all", "FUSE, NSID, opcode", Refused, "io::a_command_for_no_namespace_or_of_another_kind_is_refused";
     "all", "PSDT: PRPs", Refused, "io::a_command_with_prps_is_refused";

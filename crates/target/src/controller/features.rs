@@ -81,7 +81,11 @@ fn rounded(ms: u32) -> u32 {
 }
 
 /// What can be done with a feature; `None`: there is no such feature.
-fn capabilities(kind: Kind, has_write_cache: bool, fid: FeatureId) -> Option<FeatureCapabilities> {
+fn capabilities(
+    kind: Kind,
+    (has_write_cache, has_placement): (bool, bool),
+    fid: FeatureId,
+) -> Option<FeatureCapabilities> {
     let changeable = FeatureCapabilities::default().with_changeable(true);
     let fixed = FeatureCapabilities::default();
     match fid {
@@ -96,6 +100,8 @@ fn capabilities(kind: Kind, has_write_cache: bool, fid: FeatureId) -> Option<Fea
         | FeatureId::COMMAND_SET_PROFILE => Some(changeable),
         FeatureId::ERROR_RECOVERY => Some(changeable.with_namespace_specific(true)),
         FeatureId::VOLATILE_WRITE_CACHE => has_write_cache.then_some(changeable),
+        FeatureId::FLEXIBLE_DATA_PLACEMENT => has_placement.then_some(changeable),
+        FeatureId::FDP_EVENTS => has_placement.then_some(changeable.with_namespace_specific(true)),
         // On fabrics, Connect has set it.
         FeatureId::HOST_IDENTIFIER => Some(fixed),
         _ => None,
@@ -111,11 +117,10 @@ impl<L: Layer> Subsystem<L> {
         data: Option<&[u8]>,
     ) -> Result<Answer, Failure> {
         let (now, queues) = (self.now, self.settings.io_queues);
-        let has_write_cache = self.has_volatile_cache();
+        let has = (self.has_volatile_cache(), self.has_placement());
         let controller = self.controllers.at(slot);
         let fid = command.fid;
-        capabilities(controller.kind, has_write_cache, fid)
-            .ok_or_else(|| Failure::field(byte::CDW10))?;
+        capabilities(controller.kind, has, fid).ok_or_else(|| Failure::field(byte::CDW10))?;
         if command.sv {
             return Err(Failure::bit(
                 Status::FEATURE_NOT_SAVEABLE,
@@ -179,6 +184,8 @@ impl<L: Layer> Subsystem<L> {
                     ));
                 }
             }
+            FeatureId::FLEXIBLE_DATA_PLACEMENT => return Self::set_placement(&command),
+            FeatureId::FDP_EVENTS => return self.set_placement_events(&command, data),
             // Host Identifier: it was a parameter of Connect.
             _ => return Err(Failure::from(Status::COMMAND_SEQUENCE_ERROR)),
         }
@@ -192,13 +199,13 @@ impl<L: Layer> Subsystem<L> {
         command: GetFeatures,
         data_len: u32,
     ) -> Result<Answer, Failure> {
-        let has_write_cache = self.has_volatile_cache();
+        let has = (self.has_volatile_cache(), self.has_placement());
         let queues = self.settings.io_queues;
         let namespaces = self.namespaces.len();
         let controller = self.controllers.at(slot);
         let fid = command.fid;
-        let capabilities = capabilities(controller.kind, has_write_cache, fid)
-            .ok_or_else(|| Failure::field(byte::CDW10))?;
+        let capabilities =
+            capabilities(controller.kind, has, fid).ok_or_else(|| Failure::field(byte::CDW10))?;
         let defaults;
         let features = match command.sel {
             FeatureSelect::CURRENT => &controller.features,
@@ -212,6 +219,11 @@ impl<L: Layer> Subsystem<L> {
             }
             _ => return Err(Failure::field(byte::CDW10 + 1)),
         };
+        match fid {
+            FeatureId::FLEXIBLE_DATA_PLACEMENT => return Self::get_placement(&command),
+            FeatureId::FDP_EVENTS => return self.get_placement_events(&command, data_len),
+            _ => {}
+        }
         let value = match fid {
             FeatureId::ARBITRATION => features.arbitration,
             FeatureId::TEMPERATURE_THRESHOLD => {

@@ -19,6 +19,7 @@ use super::failure::{Failure, byte};
 use super::features::{KEEP_ALIVE_GRANULARITY_MS, supported_events};
 use super::format::{FORMATS, formatted};
 use super::names::OUI;
+use super::placement::ENDURANCE_GROUP;
 use super::plan::DEALLOCATED_RANGES;
 use super::properties::version;
 use super::settings::{ADMIN_QUEUE_ENTRIES, DISCOVERY_TRANSFER_BYTES, PAGE_BYTES};
@@ -106,6 +107,9 @@ impl<L: Layer> Subsystem<L> {
                 self.info(nsid)?;
                 let out: &mut IdentifyNamespaceIndependent = structure(buf);
                 out.nstat = NamespaceStatus::default().with_nrdy(true);
+                if self.has_placement() {
+                    out.endgid = ENDURANCE_GROUP.into();
+                }
                 Ok(())
             }
             Cns::ATTACHED_CONTROLLERS => {
@@ -117,6 +121,9 @@ impl<L: Layer> Subsystem<L> {
             Cns::CONTROLLERS => {
                 self.list_controllers(command.cntid, structure(buf));
                 Ok(())
+            }
+            Cns::ENDURANCE_GROUPS => {
+                self.list_endurance_groups(command.cns_specific_id, structure(buf))
             }
             Cns::COMMAND_SETS => {
                 if command.cntid != u16::MAX && u32::from(command.cntid) != slot + 1 {
@@ -150,7 +157,9 @@ impl<L: Layer> Subsystem<L> {
         out.oaes = supported_events(kind);
         out.ctratt = ControllerAttributes::default()
             .with_host_id_128(true)
-            .with_tbkas(true);
+            .with_tbkas(true)
+            .with_endurance_groups(kind == Kind::Io && self.has_placement())
+            .with_fdps(kind == Kind::Io && self.has_placement());
         out.mdts = page_power(match kind {
             Kind::Io => self.max_transfer_bytes,
             Kind::Discovery => self.max_transfer_bytes.min(DISCOVERY_TRANSFER_BYTES),
@@ -180,9 +189,7 @@ impl<L: Layer> Subsystem<L> {
 
     /// What only a controller with namespaces has.
     fn identify_io_controller(&self, out: &mut IdentifyController) {
-        let capacity =
-            |of: &NamespaceInfo| u128::from(capacity_lbas(of)) * u128::from(of.lba_bytes);
-        let bytes: u128 = self.shown().namespaces.iter().map(capacity).sum();
+        let bytes = self.capacity_bytes();
         let limits = self.settings.limits;
         out.cntrltype = ControllerType::IO;
         out.oacs = OptionalAdmin::default().with_format_nvm(self.can_format());
@@ -215,9 +222,20 @@ impl<L: Layer> Subsystem<L> {
         out.vwc = VolatileWriteCache::default()
             .with_present(self.has_volatile_cache())
             .with_flush_all(2);
+        if self.has_placement() {
+            out.endgidmax = ENDURANCE_GROUP.into();
+            out.megcap = U128::new(bytes);
+        }
         out.subnqn = self.texts.subnqn;
         out.ioccsz = ((64 + limits.in_capsule_bytes) / 16).into();
         out.iorcsz = 1.into();
+    }
+
+    /// What can be written of all namespaces together, in bytes.
+    pub(super) fn capacity_bytes(&self) -> u128 {
+        let capacity =
+            |of: &NamespaceInfo| u128::from(capacity_lbas(of)) * u128::from(of.lba_bytes);
+        self.shown().namespaces.iter().map(capacity).sum()
     }
 
     /// Whether a namespace has Copy.
@@ -261,6 +279,9 @@ impl<L: Layer> Subsystem<L> {
             out.mcl = copy.max_lbas.into();
             // Fits: at most 256 less one.
             out.msrc_z = (copy.max_ranges - 1) as u8;
+        }
+        if self.has_placement() {
+            out.endgid = ENDURANCE_GROUP.into();
         }
         out.nguid = names.nguid;
         out.eui64 = names.eui64;

@@ -24,6 +24,8 @@ pub(super) struct Flight {
     step: Step,
     nsid: u32,
     op: Op,
+    /// Placement identifier of a write.
+    placement: u16,
     /// Bytes of data that the drive has for it.
     bytes: u32,
     /// When it came.
@@ -89,6 +91,7 @@ impl<L: Layer> Subsystem<L> {
                 step,
                 nsid: entry.nsid.get(),
                 op: plan.op,
+                placement: plan.placement,
                 bytes: payload.as_ref().map_or(0, |data| data.len() as u32),
                 submitted: self.now,
                 result: 0,
@@ -137,7 +140,8 @@ impl<L: Layer> Subsystem<L> {
     /// Hands a command to the drive.
     #[inline]
     fn launch(&mut self, flight: Flight, payload: Option<Buf>) {
-        let (queue, nsid, op) = (flight.queue, flight.nsid, flight.op);
+        let queue = flight.queue;
+        let command = Command::on(NamespaceId(flight.nsid), flight.op).placed(flight.placement);
         if self.flights.is_empty() {
             self.counters.busy_since = Some(self.now);
         }
@@ -151,7 +155,7 @@ impl<L: Layer> Subsystem<L> {
             }
         };
         let slot = self.flights.insert(flight);
-        self.hand_over(self.now, QueueId(qid), slot, nsid, op, payload);
+        self.hand_over(self.now, QueueId(qid), slot, command, payload);
     }
 
     /// Hands a step of a flight to the drive; what it does not take ends.
@@ -161,14 +165,9 @@ impl<L: Layer> Subsystem<L> {
         now: Nanos,
         queue: QueueId,
         slot: u32,
-        nsid: u32,
-        op: Op,
+        command: Command,
         payload: Option<Buf>,
     ) {
-        let command = Command {
-            nsid: NamespaceId(nsid),
-            op,
-        };
         // The drive may have been driven on by its owner.
         let now = now.max(self.drive.drive().now());
         let taken = self.give(now, queue, Tag(slot), command, payload);
@@ -199,6 +198,7 @@ impl<L: Layer> Subsystem<L> {
                     step: Step::Shutdown(slot),
                     nsid: nsid.0,
                     op: Op::Flush,
+                    placement: 0,
                     bytes: 0,
                     submitted: self.now,
                     result: 0,
@@ -260,8 +260,8 @@ impl<L: Layer> Subsystem<L> {
             flight.step = Step::Last;
             flight.result = completion.result;
             flight.spent = completion.data;
-            let nsid = flight.nsid;
-            return self.hand_over(until, completion.queue, slot, nsid, Op::Flush, None);
+            let flush = Command::on(NamespaceId(flight.nsid), Op::Flush);
+            return self.hand_over(until, completion.queue, slot, flush, None);
         }
         let mut flight = self.flights.remove(slot);
         if let Some(spent) = flight.spent.take() {
@@ -323,7 +323,10 @@ impl<L: Layer> Subsystem<L> {
             return self.free_if_over(flight.queue);
         }
         queue.end(flight.cid);
-        let to_host = matches!(flight.op, Op::Read { .. } | Op::ZoneReceive { .. });
+        let to_host = matches!(
+            flight.op,
+            Op::Read { .. } | Op::ZoneReceive { .. } | Op::HandleStatus
+        );
         let (data, spent) = if to_host { (data, None) } else { (None, data) };
         let (entry, data) = if status.is_success() {
             let entry = CompletionEntry::new(flight.cid, status).with_result(completion.result);
@@ -369,6 +372,7 @@ fn location(op: Op, status: Status) -> ParameterErrorLocation {
     let at = |byte| ParameterErrorLocation::default().with_byte(byte);
     match (status, op) {
         (Status::INVALID_FIELD, Op::ZoneReceive { .. }) => at(byte::CDW13),
+        (Status::INVALID_FIELD, Op::HandleUpdate { .. }) => at(byte::DPTR),
         (Status::INVALID_FIELD, Op::ZoneSend { action, .. })
             if ZoneSendAction::NAMED
                 .iter()

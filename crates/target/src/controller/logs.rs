@@ -18,6 +18,7 @@ use zonelab_nvme::zerocopy::{FromZeros, IntoBytes};
 use zonelab_nvme::zns::{ChangedZoneList, ZoneState};
 
 use super::failure::{Failure, byte};
+use super::placement::PAGES as PLACEMENT_PAGES;
 use super::settings::{ADMIN_QUEUE_ENTRIES, DiscoveryAddress};
 use super::state::{ERROR_ENTRIES, Kind};
 use super::{Answer, Layer, Subsystem};
@@ -57,11 +58,7 @@ impl<L: Layer> Subsystem<L> {
         get: GetLogPage,
         data_len: u32,
     ) -> Result<Answer, Failure> {
-        let pages: &[LogPageId] = match self.controllers.at(slot).kind {
-            Kind::Io => &IO_PAGES,
-            Kind::Discovery => &DISCOVERY_PAGES,
-        };
-        if !pages.contains(&get.lid) {
+        if !self.pages(slot).any(|page| page == get.lid) {
             return Err(Failure::at(Status::INVALID_LOG_PAGE, byte::CDW10));
         }
         // Offsets are in bytes, of whole dwords.
@@ -92,6 +89,18 @@ impl<L: Layer> Subsystem<L> {
         Ok(Answer::data(buf))
     }
 
+    /// The log pages of a controller.
+    fn pages(&self, slot: u32) -> impl Iterator<Item = LogPageId> + use<L> {
+        let kind = self.controllers.get(slot).map(|of| of.kind);
+        let pages: &[LogPageId] = match kind {
+            Some(Kind::Discovery) => &DISCOVERY_PAGES,
+            _ => &IO_PAGES,
+        };
+        let has_placement = self.has_placement() && kind == Some(Kind::Io);
+        let placement = PLACEMENT_PAGES.iter().filter(move |_| has_placement);
+        pages.iter().chain(placement).copied()
+    }
+
     /// A whole log page.
     fn log_page(&mut self, slot: u32, get: &GetLogPage) -> Result<Vec<u8>, Failure> {
         let is_all = matches!(get.nsid, 0 | u32::MAX);
@@ -104,20 +113,18 @@ impl<L: Layer> Subsystem<L> {
             LogPageId::CHANGED_NAMESPACES => Ok(self.changed_namespaces(slot)),
             LogPageId::COMMAND_EFFECTS => {
                 let formats = self.can_format().then(|| self.has_formats());
-                effects(get.csi, formats, self.has_copy())
+                let has = (self.has_copy(), self.has_placement());
+                effects(get.csi, formats, has)
             }
             LogPageId::CHANGED_ZONES => self.changed_zones(slot, get.nsid),
+            lid if PLACEMENT_PAGES.contains(&lid) => self.placement_page(get),
             _ => Ok(self.discovery_log()),
         }
     }
 
     fn supported_pages(&mut self, slot: u32) -> Vec<u8> {
-        let pages: &[LogPageId] = match self.controllers.at(slot).kind {
-            Kind::Io => &IO_PAGES,
-            Kind::Discovery => &DISCOVERY_PAGES,
-        };
         let mut out = zonelab_nvme::log::SupportedLogPages::new_zeroed();
-        for page in pages {
+        for page in self.pages(slot) {
             out.lids[usize::from(page.0)] = SupportedLogPage::default().with_lsupp(true);
         }
         out.as_bytes().to_vec()
@@ -130,7 +137,7 @@ impl<L: Layer> Subsystem<L> {
         out
     }
 
-    fn smart_log(&self) -> SmartLog {
+    pub(super) fn smart_log(&self) -> SmartLog {
         let totals = self.drive.drive().totals();
         let units = |bytes: u64| U128::new(bytes.div_ceil(DATA_UNIT_BYTES).into());
         let count = |count: u64| U128::new(count.into());
@@ -256,7 +263,11 @@ impl<L: Layer> Subsystem<L> {
 /// Commands Supported and Effects, of a command set.
 ///
 /// `formats`: whether Format NVM can change the size of blocks, if there is such a command.
-fn effects(csi: CommandSet, formats: Option<bool>, has_copy: bool) -> Result<Vec<u8>, Failure> {
+fn effects(
+    csi: CommandSet,
+    formats: Option<bool>,
+    (has_copy, has_placement): (bool, bool),
+) -> Result<Vec<u8>, Failure> {
     if !matches!(csi, CommandSet::NVM | CommandSet::ZNS) {
         return Err(Failure::field(59));
     }
@@ -289,13 +300,18 @@ fn effects(csi: CommandSet, formats: Option<bool>, has_copy: bool) -> Result<Vec
     ];
     let copy = [(IoOpcode::COPY, writes)];
     let copy = copy.iter().filter(|_| has_copy);
+    let placed = [
+        (IoOpcode::IO_MANAGEMENT_RECEIVE, supported),
+        (IoOpcode::IO_MANAGEMENT_SEND, supported),
+    ];
+    let placed = placed.iter().filter(|_| has_placement);
     let zoned = [
         (IoOpcode::ZONE_MANAGEMENT_SEND, writes),
         (IoOpcode::ZONE_MANAGEMENT_RECEIVE, supported),
         (IoOpcode::ZONE_APPEND, writes),
     ];
     let zoned = zoned.iter().filter(|_| csi == CommandSet::ZNS);
-    for (opcode, effects) in io.iter().chain(copy).chain(zoned) {
+    for (opcode, effects) in io.iter().chain(copy).chain(placed).chain(zoned) {
         out.iocs[usize::from(opcode.0)] = *effects;
     }
     Ok(out.as_bytes().to_vec())

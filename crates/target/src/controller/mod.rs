@@ -27,6 +27,7 @@
 //! | `identify`, `logs`, `features`, `format` | the larger admin commands |
 //! | `events` | what a controller has to tell its host |
 //! | [`activity`] | counts and latencies of I/O commands |
+//! | `placement` | flexible data placement |
 //! | `plan` | what an I/O command asks for, and whether it may |
 //! | `moves` | how much data a command moves, for transports with PRPs |
 //! | `io` | I/O commands, to the drive and back |
@@ -53,6 +54,7 @@ mod layer;
 mod logs;
 mod moves;
 mod names;
+mod placement;
 mod plan;
 mod properties;
 mod settings;
@@ -64,10 +66,10 @@ use zonelab_device::{Buf, Completion, NamespaceId, Nanos};
 use zonelab_nvme::Status;
 use zonelab_nvme::log::ErrorEntry;
 use zonelab_nvme::queue::{CompletionEntry, SubmissionEntry};
-use zonelab_ssd::DriveModel;
 use zonelab_ssd::faults::FaultyDrive;
 use zonelab_ssd::slab::Slab;
 use zonelab_ssd::stored::NotKept;
+use zonelab_ssd::{DriveModel, PlacementStatistics};
 
 pub use authentication::{
     Access, Authentication, Calculated, Calculation, HostSecret, NotAuthenticated, RandomSource,
@@ -143,6 +145,8 @@ struct Namespace {
     /// Zones can have random write areas.
     has_zrwa: bool,
     has_copy: bool,
+    /// It has reclaim unit handles.
+    has_placement: bool,
 }
 
 /// What the SMART log counts.
@@ -155,6 +159,8 @@ struct Counters {
     /// Bytes read and written before the last format.
     read_bytes: u64,
     written_bytes: u64,
+    /// The same of FDP Statistics.
+    placement: PlacementStatistics,
     /// Time with commands in the drive.
     busy_ns: u64,
     busy_since: Option<Nanos>,
@@ -555,6 +561,7 @@ impl<L: Layer> Subsystem<L> {
             .max_transfer_bytes
             .min(self.settings.max_transfer_bytes);
         self.max_append_bytes = info.max_append_bytes.min(self.max_transfer_bytes);
+        let has_placement = self.layer.is_none() && self.drive.drive().config().has_handles();
         let namespaces = info
             .namespaces
             .iter()
@@ -568,6 +575,7 @@ impl<L: Layer> Subsystem<L> {
                     .map_or(0, |zoned| zoned.descriptor_extension_bytes),
                 has_zrwa: info.zoned.is_some_and(|zoned| zoned.zrwa.is_some()),
                 has_copy: info.copy.is_some(),
+                has_placement,
             });
         self.namespaces = namespaces.collect();
         self.activity.make_room(self.namespaces.len());

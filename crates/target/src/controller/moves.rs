@@ -5,6 +5,7 @@
 
 use zonelab_nvme::command::AdminCommand;
 use zonelab_nvme::feature::{FeatureId, FeatureSelect, HostBehaviorSupport, HostIdentifier};
+use zonelab_nvme::placement::{PlacementEventsSelect, SupportedEvent};
 use zonelab_nvme::queue::SubmissionEntry;
 
 use super::plan::Transfer;
@@ -64,7 +65,13 @@ fn admin_moves(entry: &SubmissionEntry, most: u32) -> Moves {
             Moves::ToHost(bytes as u32)
         }
         Ok(AdminCommand::GetFeatures(get)) => {
-            let bytes = feature_bytes(get.fid, get.dword11);
+            let bytes = match get.fid {
+                FeatureId::FDP_EVENTS => {
+                    let count = PlacementEventsSelect::from_bits(get.dword11).noet();
+                    u32::from(count) * size_of::<SupportedEvent>() as u32
+                }
+                fid => feature_bytes(fid, get.dword11),
+            };
             match bytes == 0 || get.sel == FeatureSelect::SUPPORTED_CAPABILITIES {
                 true => Moves::Nothing,
                 false => Moves::ToHost(bytes),
@@ -86,6 +93,7 @@ fn feature_bytes(fid: FeatureId, dword11: u32) -> u32 {
             true => 16,
             false => 8,
         },
+        FeatureId::FDP_EVENTS => PlacementEventsSelect::from_bits(dword11).noet().into(),
         _ => 0,
     }
 }

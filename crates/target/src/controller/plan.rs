@@ -11,6 +11,7 @@ use zonelab_nvme::zerocopy::FromBytes;
 use zonelab_nvme::zns::{ZoneReceiveAction, ZoneSendAction};
 
 use super::failure::{Failure, byte};
+use super::placement::placement_of;
 use super::settings::PAGE_BYTES;
 use super::{Layer, Namespace, Subsystem};
 
@@ -23,9 +24,23 @@ const DEALLOCATED_BYTES: u64 = 64 << 20;
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) op: Op,
+    /// Placement identifier of a write.
+    pub(super) placement: u16,
     pub(super) transfer: Transfer,
     /// Durable before it completes.
     pub(super) fua: bool,
+}
+
+impl Plan {
+    /// A plan without force unit access and placement.
+    pub(super) const fn of(op: Op, transfer: Transfer) -> Self {
+        Self {
+            op,
+            placement: 0,
+            transfer,
+            fua: false,
+        }
+    }
 }
 
 /// Which way data goes, and how many bytes.
@@ -66,7 +81,7 @@ fn check_protection(protection: Protection) -> Result<(), Failure> {
     Ok(())
 }
 
-/// There are no directives.
+/// There are no directives here.
 fn check_directive(dtype: u8) -> Result<(), Failure> {
     if dtype != 0 {
         return Err(Failure::bit(Status::INVALID_FIELD, byte::CDW12 + 2, 4));
@@ -94,6 +109,7 @@ impl Namespace {
                 sdlba: Lba(copy.sdlba),
                 ranges: copy.nr,
             },
+            placement: 0,
             transfer: Transfer::FromHost(u64::from(copy.nr) * size_of::<CopyRange>() as u64),
             fua: copy.fua,
         })
@@ -136,11 +152,7 @@ impl Namespace {
                 select_all: send.select_all,
             }
         };
-        Ok(Plan {
-            op,
-            transfer,
-            fua: false,
-        })
+        Ok(Plan::of(op, transfer))
     }
 
     fn plan_zone_receive(receive: ZoneManagementReceive, most: u32) -> Result<Plan, Failure> {
@@ -153,16 +165,13 @@ impl Namespace {
         if bytes > u64::from(most) {
             return Err(Failure::field(byte::CDW12));
         }
-        Ok(Plan {
-            op: Op::ZoneReceive {
-                slba: Lba(receive.slba),
-                filter: receive.filter,
-                partial: receive.partial,
-                extended,
-            },
-            transfer: Transfer::ToHost(bytes),
-            fua: false,
-        })
+        let op = Op::ZoneReceive {
+            slba: Lba(receive.slba),
+            filter: receive.filter,
+            partial: receive.partial,
+            extended,
+        };
+        Ok(Plan::of(op, Transfer::ToHost(bytes)))
     }
 }
 
@@ -219,34 +228,26 @@ impl<L: Layer> Subsystem<L> {
             IoCommand::Read(read) => {
                 check_protection(read.protection)?;
                 let bytes = namespace.transfer_bytes(read.nlb, self.max_transfer_bytes)?;
-                Ok(Plan {
-                    op: Op::Read {
-                        slba: Lba(read.slba),
-                        nlb: read.nlb,
-                    },
-                    transfer: Transfer::ToHost(bytes),
-                    // What was read from a cache is no other data.
-                    fua: false,
-                })
+                let (slba, nlb) = (Lba(read.slba), read.nlb);
+                // Force unit access: what was read from a cache is no other data.
+                Ok(Plan::of(Op::Read { slba, nlb }, Transfer::ToHost(bytes)))
             }
             IoCommand::Write(write) => {
                 check_protection(write.protection)?;
-                check_directive(write.dtype)?;
+                let directive = (write.dtype, write.dspec);
+                let placement = placement_of(directive, namespace.has_placement)?;
                 let bytes = namespace.transfer_bytes(write.nlb, self.max_transfer_bytes)?;
                 Ok(Plan {
                     op: Op::Write {
                         slba: Lba(write.slba),
                         nlb: write.nlb,
                     },
+                    placement,
                     transfer: Transfer::FromHost(bytes),
                     fua: write.fua,
                 })
             }
-            IoCommand::Flush(_) => Ok(Plan {
-                op: Op::Flush,
-                transfer: Transfer::None,
-                fua: false,
-            }),
+            IoCommand::Flush(_) => Ok(Plan::of(Op::Flush, Transfer::None)),
             IoCommand::Compare(_)
             | IoCommand::Verify(_)
             | IoCommand::WriteZeroes(_)
@@ -261,6 +262,7 @@ impl<L: Layer> Subsystem<L> {
                         zslba: Lba(append.zslba),
                         nlb: append.nlb,
                     },
+                    placement: 0,
                     transfer: Transfer::FromHost(bytes),
                     fua: append.fua,
                 })
@@ -268,6 +270,12 @@ impl<L: Layer> Subsystem<L> {
             IoCommand::ZoneManagementSend(send) if is_zoned => namespace.plan_zone_send(send),
             IoCommand::ZoneManagementReceive(receive) if is_zoned => {
                 Namespace::plan_zone_receive(receive, self.max_transfer_bytes)
+            }
+            IoCommand::IoManagementReceive(receive) if namespace.has_placement => {
+                self.plan_io_receive(receive)
+            }
+            IoCommand::IoManagementSend(send) if namespace.has_placement => {
+                Self::plan_io_send(send)
             }
             _ => Err(Failure::at(Status::INVALID_OPCODE, byte::OPC)),
         }
@@ -308,7 +316,10 @@ impl<L: Layer> Subsystem<L> {
             }
             _ => return Err(Failure::at(Status::INVALID_OPCODE, byte::OPC)),
         };
-        Ok(Plan { op, transfer, fua })
+        Ok(Plan {
+            fua,
+            ..Plan::of(op, transfer)
+        })
     }
 
     /// Most blocks that a command without transfer may be about, in bytes (VSL,

@@ -12,4 +12,5 @@ mod identify;
 mod io;
 mod lifetime;
 mod media;
+mod placement;
 mod protocol;

@@ -35,7 +35,10 @@ fn host() -> Host {
         max_open: None,
     };
     let conventional = NamespaceConfig {
-        kind: NamespaceKind::Conventional { spare_zones: 2 },
+        kind: NamespaceKind::Conventional {
+            spare_zones: 2,
+            handles: None,
+        },
         zones: 4,
         ..zoned
     };

@@ -173,6 +173,7 @@ fn on_a_plain_machine(plan: &mut Plan, kernel: Kernel) {
         SERVED,
         served::faults::CASES,
         served::features::CASES,
+        served::placement::CASES,
         served::ftl::CASES,
         losses,
         placements,

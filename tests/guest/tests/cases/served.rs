@@ -5,6 +5,7 @@ pub(crate) mod faults;
 pub(crate) mod features;
 pub(crate) mod ftl;
 pub(crate) mod jobs;
+pub(crate) mod placement;
 
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::TcpStream;

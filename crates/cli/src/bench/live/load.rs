@@ -141,10 +141,7 @@ impl Lane {
     }
 
     fn submit(&mut self, op: Op, queue: &mut dyn QueuePair) -> Result<()> {
-        let command = Command {
-            nsid: NamespaceId(1),
-            op,
-        };
+        let command = Command::on(NamespaceId(1), op);
         let data = match op {
             Op::Write { nlb, .. } => Some(self.buffer(nlb)),
             _ => None,

@@ -92,7 +92,7 @@ impl Stored {
 
     fn submit(&mut self, op: Op, data: Option<Buf>) -> Result<()> {
         let nsid = NamespaceId(1);
-        let command = Command { nsid, op };
+        let command = Command::on(nsid, op);
         let now = self.drive.now();
         self.drive
             .submit(now, QueueId(0), Tag(0), command, data)

@@ -31,7 +31,7 @@ impl Host {
     fn submit(&mut self, op: Op, data: Option<Buf>) -> Result<()> {
         let nsid = NamespaceId(1);
         self.queue
-            .submit(Command { nsid, op }, Tag(0), data)
+            .submit(Command::on(nsid, op), Tag(0), data)
             .map_err(|rejected| anyhow!("{:?}", rejected.reason))?;
         self.queue.ring();
         Ok(())

@@ -136,6 +136,12 @@ impl Requests {
         self.slots[slot as usize].kind
     }
 
+    /// Placement identifier of its command.
+    #[inline]
+    pub(super) fn placement(&self, slot: u32) -> u16 {
+        self.slots[slot as usize].command.placement
+    }
+
     /// When the first request of a command was inserted.
     #[inline]
     pub(super) fn inserted(&self, slot: u32) -> Nanos {

@@ -419,10 +419,7 @@ impl WorkloadJob {
     /// Hands a command to the device. Whether it was taken.
     #[inline]
     fn submit(&mut self, queue: &mut dyn QueuePair, slot: u32, step: Step, now: Nanos) -> bool {
-        let command = Command {
-            nsid: self.spec.namespace,
-            op: step.op,
-        };
+        let command = Command::on(self.spec.namespace, step.op);
         let data = match &mut self.verify {
             None if matches!(step.op, Op::Deallocate { .. }) => self.trim_data(),
             None => None,

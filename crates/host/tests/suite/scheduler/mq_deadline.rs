@@ -109,6 +109,17 @@ fn what_waits_is_merged_at_both_ends() {
 }
 
 #[test]
+fn writes_to_different_reclaim_units_stay_apart() {
+    let mut bench = default();
+    let flat = |slba| Command {
+        nsid: NS(2),
+        ..write(slba, 8)
+    };
+    bench.insert_all(T0, [flat(0), flat(8).placed(1), flat(16).placed(1)]);
+    assert_eq!(bench.go(T0), [vec![0], vec![1, 2]]);
+}
+
+#[test]
 fn front_merges_can_be_switched_off() {
     let mut bench = bench(MqDeadlineSettings {
         front_merges: false,

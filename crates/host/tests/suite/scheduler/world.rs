@@ -251,7 +251,7 @@ impl World {
 
     fn insert(&mut self, nsid: u32, op: Op, zone: Option<usize>) {
         let nsid = NamespaceId(nsid);
-        let command = Command { nsid, op };
+        let command = Command::on(nsid, op);
         let id = (0..).find(|id| !self.requests.contains_key(id));
         let id = id.expect("there are fewer requests than numbers");
         if let Some(at) = zone {

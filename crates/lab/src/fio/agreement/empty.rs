@@ -66,7 +66,7 @@ impl Job for Flushes {
         self.submitted = queue.now();
         let nsid = self.namespace;
         let op = Op::Flush;
-        if let Err(refused) = queue.submit(Command { nsid, op }, Tag(0), None) {
+        if let Err(refused) = queue.submit(Command::on(nsid, op), Tag(0), None) {
             self.failure = Some(refused.reason.to_string());
             return NextWake::Finished;
         }

@@ -1,7 +1,7 @@
 //! Rules about namespaces.
 
 use super::Rules;
-use crate::config::{NamespaceConfig, NamespaceKind, ZonesConfig};
+use crate::config::{NamespaceConfig, NamespaceKind, ReclaimUnitHandles, ZonesConfig};
 
 /// The key of all of them.
 const KEY: &str = "namespaces";
@@ -27,14 +27,16 @@ impl Rules<'_> {
         for (index, namespace) in namespaces.iter().enumerate() {
             let checked = match namespace.kind {
                 NamespaceKind::Zoned => limits_of(namespace, &self.config.zones),
-                NamespaceKind::Conventional { spare_zones } => {
-                    log_of(namespace, spare_zones, &self.config.zones)
-                }
+                NamespaceKind::Conventional {
+                    spare_zones,
+                    handles,
+                } => log_of(namespace, (spare_zones, handles), &self.config.zones),
             };
             if let Err((what, valid)) = checked {
                 self.refuse(KEY, format!("namespace {}: {what}", index + 1), valid);
             }
         }
+        self.handles();
         let zones: u64 = namespaces.iter().map(|of| u64::from(of.zones)).sum();
         if zones != u64::from(count) {
             let what = format!("they have {zones} zones together, the drive has {count}");
@@ -43,16 +45,62 @@ impl Rules<'_> {
     }
 }
 
+impl Rules<'_> {
+    /// Flexible data placement is that of an endurance group, and that is the drive.
+    fn handles(&mut self) {
+        if !self.config.has_handles() {
+            return;
+        }
+        let namespaces = &self.config.namespaces;
+        let is_zoned = |of: &NamespaceConfig| of.kind == NamespaceKind::Zoned;
+        if let Some(index) = namespaces.iter().position(is_zoned) {
+            let what = format!(
+                "namespace {} is zoned, and another has reclaim_unit_handles",
+                index + 1
+            );
+            let valid = "conventional namespaces only, or no reclaim_unit_handles";
+            return self.refuse(KEY, what, valid);
+        }
+        let count = |of: &NamespaceConfig| match of.kind {
+            NamespaceKind::Conventional {
+                handles: Some(handles),
+                ..
+            } => u64::from(handles.count),
+            _ => 1,
+        };
+        let count: u64 = namespaces.iter().map(count).sum();
+        let most = ReclaimUnitHandles::MAX;
+        if count > u64::from(most) {
+            let what = format!("reclaim_unit_handles of all of them are {count}");
+            let valid = format!("at most {most}; a namespace that states none has one");
+            self.refuse(KEY, what, valid);
+        }
+    }
+}
+
 /// The rules of a log: it has room for what was written and for collection,
 /// and its blocks have numbers of 32 bits.
 fn log_of(
     namespace: &NamespaceConfig,
-    spare_zones: u32,
+    (spare_zones, handles): (u32, Option<ReclaimUnitHandles>),
     drive: &ZonesConfig,
 ) -> Result<(), (String, String)> {
-    let least = NamespaceConfig::SPARE_ZONES_MIN;
+    let most = ReclaimUnitHandles::MAX;
+    if let Some(of) = handles
+        && !(1..=most).contains(&of.count)
+    {
+        let what = format!("reclaim_unit_handles = {} is out of range", of.count);
+        return Err((what, format!("at least 1, at most {most}")));
+    }
+    let least = NamespaceConfig::spare_zones_min(handles);
     if spare_zones < least {
-        let what = format!("spare_zones = {spare_zones} leave no room to collect");
+        let what = match handles {
+            None => format!("spare_zones = {spare_zones} leave no room to collect"),
+            Some(ReclaimUnitHandles { count, .. }) => format!(
+                "spare_zones = {spare_zones} leave no room to collect what reclaim_unit_handles \
+                 = {count} write"
+            ),
+        };
         return Err((what, format!("at least {least}")));
     }
     if namespace.zones <= spare_zones {

@@ -9,7 +9,8 @@ use super::super::key::{
 };
 use super::{limits, names};
 use crate::config::{
-    DriveConfig, NamespaceConfig, NamespaceKind, PlaneMode, StripeOrder, ZrwaConfig,
+    DriveConfig, Isolation, NamespaceConfig, NamespaceKind, PlaneMode, ReclaimUnitHandles,
+    StripeOrder, ZrwaConfig,
 };
 
 const AREAS: Only = Only::if_stated("a size of areas", &["zones.zrwa.size"], |config| {
@@ -35,6 +36,26 @@ const ZONED: Only<NamespaceConfig> = Only {
         namespace.kind == NamespaceKind::Zoned
     })
 };
+
+const HANDLES: Only<NamespaceConfig> = Only::with(
+    "reclaim_unit_handles",
+    &["namespaces.reclaim_unit_handles"],
+    |namespace| handles(namespace).is_some(),
+);
+
+/// The reclaim unit handles of a namespace, if it has any of its own.
+fn handles(namespace: &NamespaceConfig) -> Option<ReclaimUnitHandles> {
+    match namespace.kind {
+        NamespaceKind::Zoned => None,
+        NamespaceKind::Conventional { handles, .. } => handles,
+    }
+}
+
+fn set_handles(namespace: &mut NamespaceConfig, set: impl FnOnce(&mut ReclaimUnitHandles)) {
+    if let NamespaceKind::Conventional { handles, .. } = &mut namespace.kind {
+        set(handles.get_or_insert(ReclaimUnitHandles::ONE));
+    }
+}
 
 pub(super) fn namespace() -> Section {
     Section {
@@ -312,9 +333,10 @@ pub(super) fn namespaces() -> Section<NamespaceConfig> {
                     set: |of, kind| {
                         of.kind = match kind {
                             names::Kind::Zoned => NamespaceKind::Zoned,
-                            names::Kind::Conventional => {
-                                NamespaceKind::Conventional { spare_zones: 0 }
-                            }
+                            names::Kind::Conventional => NamespaceKind::Conventional {
+                                spare_zones: 0,
+                                handles: None,
+                            },
                         }
                     },
                 },
@@ -334,16 +356,51 @@ pub(super) fn namespaces() -> Section<NamespaceConfig> {
                 At {
                     get: |of: &NamespaceConfig| match of.kind {
                         NamespaceKind::Zoned => None,
-                        NamespaceKind::Conventional { spare_zones } => Some(spare_zones),
+                        NamespaceKind::Conventional { spare_zones, .. } => Some(spare_zones),
                     },
-                    set: |of, spare_zones| of.kind = NamespaceKind::Conventional { spare_zones },
+                    set: |of, to| {
+                        if let NamespaceKind::Conventional { spare_zones, .. } = &mut of.kind {
+                            *spare_zones = to;
+                        }
+                    },
                 },
             )
-            .related("3 to one less than `zones`")
+            .related("3, or what `reclaim_unit_handles` need, to one less than `zones`")
             .only(CONVENTIONAL)
             .says(
                 "Zones that hosts cannot address: over-provisioning, from which the log \
                  collects.",
+            ),
+            number(
+                "namespaces.reclaim_unit_handles",
+                At {
+                    get: |of: &NamespaceConfig| handles(of).map(|handles| handles.count),
+                    set: |of, to| set_handles(of, |handles| handles.count = to),
+                },
+            )
+            .absent("no flexible data placement")
+            .related("1 to 128, of all namespaces together")
+            .only(CONVENTIONAL)
+            .rare()
+            .says(
+                "Reclaim unit handles (NRUH): the host chooses one with each write, and each \
+                 writes to a zone of its own ([models/fdp.md](models/fdp.md)). Stating it gives \
+                 the drive flexible data placement, and then none of its namespaces is zoned.",
+            ),
+            choice(
+                "namespaces.isolation",
+                names::ISOLATION,
+                At {
+                    get: |of: &NamespaceConfig| handles(of).map(|handles| handles.isolation),
+                    set: |of, to| set_handles(of, |handles| handles.isolation = to),
+                },
+            )
+            .or(Isolation::Initially)
+            .only(HANDLES)
+            .rare()
+            .says(
+                "Where collection moves data of a handle (RUHT). `initially`: to one zone for \
+                 all handles. `persistently`: to zones of that handle alone.",
             ),
             number("namespaces.max_active", of!(max_active))
                 .derived("`zones.max_active`, at most its zones")

@@ -39,7 +39,7 @@ fn outcomes(config: &DriveConfig, steps: &[Step]) -> (Vec<(Nanos, Status, u64)>,
             _ => Op::Write { slba, nlb },
         };
         bases.push(if step.kind <= 1 { slba.0 } else { 0 });
-        rig.submit_command(Command { nsid, op }, None);
+        rig.submit_command(Command::on(nsid, op), None);
         rig.run_for(Nanos(step.pause));
     }
     rig.settle();

@@ -7,7 +7,8 @@ use zonelab_device::CopyLimits;
 use crate::config::{
     AllocationConfig, Bookkeeping, CommandCosts, DiePolicy, DriveConfig, EraseWhen, FinishConfig,
     FrontEndConfig, Geometry, MappingConfig, MediaConfig, MediaDetails, NamespaceConfig,
-    NamespaceKind, ResetConfig, Suspend, Thresholds, WriteBufferConfig, ZonesConfig, ZrwaConfig,
+    NamespaceKind, ReclaimUnitHandles, ResetConfig, Suspend, Thresholds, WriteBufferConfig,
+    ZonesConfig, ZrwaConfig,
 };
 
 /// The words of the configuration's fields, by the key that each belongs to. A field that is
@@ -372,7 +373,19 @@ pub(super) fn fields_of_namespace(namespace: &NamespaceConfig) -> Vec<&'static s
     let mut fields = vec!["namespaces.kind", "namespaces.zones"];
     match kind {
         NamespaceKind::Zoned => fields.extend(["namespaces.max_active", "namespaces.max_open"]),
-        NamespaceKind::Conventional { spare_zones: _ } => fields.push("namespaces.spare_zones"),
+        NamespaceKind::Conventional {
+            spare_zones: _,
+            handles,
+        } => {
+            fields.extend(["namespaces.spare_zones", "namespaces.reclaim_unit_handles"]);
+            if let Some(ReclaimUnitHandles {
+                count: _,
+                isolation: _,
+            }) = handles
+            {
+                fields.push("namespaces.isolation");
+            }
+        }
     }
     fields
 }
