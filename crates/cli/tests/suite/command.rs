@@ -311,7 +311,8 @@ fn the_first_minute_shows_what_one_line_changes() {
         .filter(|line| line.contains("beside finishes") && line.contains("kiops"))
         .filter_map(|line| {
             let words: Vec<&str> = line.split_whitespace().collect();
-            (words.contains(&"64")).then(|| words.iter().rev().find_map(|word| word.parse().ok()))?
+            (words.contains(&"64"))
+                .then(|| words.iter().rev().find_map(|word| word.parse().ok()))?
         })
         .collect();
     assert!(kiops.len() == 2 && kiops[0] < kiops[1], "{kiops:?}\n{text}");
