@@ -61,6 +61,23 @@ impl Prepared {
     }
 }
 
+/// A write with a placement identifier, of which 0 is what one without directive has.
+fn placed(mut write: Write, placement: u16) -> Write {
+    if placement != 0 {
+        write.dtype = DATA_PLACEMENT_DTYPE;
+        write.dspec = placement;
+    }
+    write
+}
+
+/// Which report of zones it is: with descriptor extensions or without.
+const fn report(extended: bool) -> ZoneReceiveAction {
+    match extended {
+        true => ZoneReceiveAction::EXTENDED_REPORT_ZONES,
+        false => ZoneReceiveAction::REPORT_ZONES,
+    }
+}
+
 /// The entry of a command, and how many bytes of data it has: in blocks of
 /// the namespace, or by its buffer.
 fn entry(info: &DeviceInfo, command: &Command, buffer_bytes: usize) -> Result<Prepared, Status> {
@@ -77,12 +94,7 @@ fn entry(info: &DeviceInfo, command: &Command, buffer_bytes: usize) -> Result<Pr
             (entry.map_err(out_of_range)?, bytes(nlb)?, Direction::ToHost)
         }
         Op::Write { slba, nlb } => {
-            let mut write = Write::new(nsid, slba.0, nlb);
-            // Placement identifier 0 is what a write without directive has.
-            if command.placement != 0 {
-                write.dtype = DATA_PLACEMENT_DTYPE;
-                write.dspec = command.placement;
-            }
+            let write = placed(Write::new(nsid, slba.0, nlb), command.placement);
             let entry = write.to_entry().map_err(out_of_range)?;
             (entry, bytes(nlb)?, Direction::ToController)
         }
@@ -135,12 +147,8 @@ fn entry(info: &DeviceInfo, command: &Command, buffer_bytes: usize) -> Result<Pr
             partial,
             extended,
         } => {
-            let zra = match extended {
-                true => ZoneReceiveAction::EXTENDED_REPORT_ZONES,
-                false => ZoneReceiveAction::REPORT_ZONES,
-            };
             let receive = ZoneManagementReceive {
-                zra,
+                zra: report(extended),
                 filter,
                 partial,
                 ..ZoneManagementReceive::new(nsid, slba.0, buffer_bytes as u64 / 4)

@@ -21,6 +21,8 @@ const PARSED: &[u8] = &[
     IoOpcode::ZONE_APPEND.0,
     IoOpcode::ZONE_MANAGEMENT_SEND.0,
     IoOpcode::ZONE_MANAGEMENT_RECEIVE.0,
+    IoOpcode::IO_MANAGEMENT_SEND.0,
+    IoOpcode::IO_MANAGEMENT_RECEIVE.0,
 ];
 
 /// Opcodes on the admin queue that have one.

@@ -309,6 +309,77 @@ macro_rules! of {
     };
 }
 
+/// What hosts see of a namespace.
+fn kind() -> Key<NamespaceConfig> {
+    choice(
+        "namespaces.kind",
+        names::NAMESPACE_KIND,
+        At {
+            get: |of: &NamespaceConfig| {
+                Some(match of.kind {
+                    NamespaceKind::Zoned => names::Kind::Zoned,
+                    NamespaceKind::Conventional { .. } => names::Kind::Conventional,
+                })
+            },
+            set: |of, kind| {
+                of.kind = match kind {
+                    names::Kind::Zoned => NamespaceKind::Zoned,
+                    names::Kind::Conventional => NamespaceKind::Conventional {
+                        spare_zones: 0,
+                        handles: None,
+                    },
+                }
+            },
+        },
+    )
+    .or(names::Kind::Zoned)
+    .rare()
+    .says(
+        "What hosts see. `zoned`: the zones. `conventional`: blocks that can be \
+         written in any order, on a log over the zones \
+         ([models/conventional.md](models/conventional.md)).",
+    )
+}
+
+/// Flexible data placement: how many handles.
+fn reclaim_unit_handles() -> Key<NamespaceConfig> {
+    number(
+        "namespaces.reclaim_unit_handles",
+        At {
+            get: |of: &NamespaceConfig| handles(of).map(|handles| handles.count),
+            set: |of, to| set_handles(of, |handles| handles.count = to),
+        },
+    )
+    .absent("no flexible data placement")
+    .related("1 to 128, of all namespaces together")
+    .only(CONVENTIONAL)
+    .rare()
+    .says(
+        "Reclaim unit handles (NRUH): the host chooses one with each write, and each \
+         writes to a zone of its own ([models/fdp.md](models/fdp.md)). Stating it gives \
+         the drive flexible data placement, and then none of its namespaces is zoned.",
+    )
+}
+
+/// Flexible data placement: whether collection keeps handles apart.
+fn isolation() -> Key<NamespaceConfig> {
+    choice(
+        "namespaces.isolation",
+        names::ISOLATION,
+        At {
+            get: |of: &NamespaceConfig| handles(of).map(|handles| handles.isolation),
+            set: |of, to| set_handles(of, |handles| handles.isolation = to),
+        },
+    )
+    .or(Isolation::Initially)
+    .only(HANDLES)
+    .rare()
+    .says(
+        "Where collection moves data of a handle (RUHT). `initially`: to one zone for \
+         all handles. `persistently`: to zones of that handle alone.",
+    )
+}
+
 pub(super) fn namespaces() -> Section<NamespaceConfig> {
     Section {
         path: "namespaces",
@@ -320,34 +391,7 @@ pub(super) fn namespaces() -> Section<NamespaceConfig> {
              alone. On the command line: `--set 'namespaces=[{zones=300}, {zones=604}]'`.",
         rare: false,
         keys: vec![
-            choice(
-                "namespaces.kind",
-                names::NAMESPACE_KIND,
-                At {
-                    get: |of: &NamespaceConfig| {
-                        Some(match of.kind {
-                            NamespaceKind::Zoned => names::Kind::Zoned,
-                            NamespaceKind::Conventional { .. } => names::Kind::Conventional,
-                        })
-                    },
-                    set: |of, kind| {
-                        of.kind = match kind {
-                            names::Kind::Zoned => NamespaceKind::Zoned,
-                            names::Kind::Conventional => NamespaceKind::Conventional {
-                                spare_zones: 0,
-                                handles: None,
-                            },
-                        }
-                    },
-                },
-            )
-            .or(names::Kind::Zoned)
-            .rare()
-            .says(
-                "What hosts see. `zoned`: the zones. `conventional`: blocks that can be \
-                 written in any order, on a log over the zones \
-                 ([models/conventional.md](models/conventional.md)).",
-            ),
+            kind(),
             number("namespaces.zones", of!(zones))
                 .related("at least 1")
                 .says("The number of its zones. All namespaces together have `zones.count`."),
@@ -371,37 +415,8 @@ pub(super) fn namespaces() -> Section<NamespaceConfig> {
                 "Zones that hosts cannot address: over-provisioning, from which the log \
                  collects.",
             ),
-            number(
-                "namespaces.reclaim_unit_handles",
-                At {
-                    get: |of: &NamespaceConfig| handles(of).map(|handles| handles.count),
-                    set: |of, to| set_handles(of, |handles| handles.count = to),
-                },
-            )
-            .absent("no flexible data placement")
-            .related("1 to 128, of all namespaces together")
-            .only(CONVENTIONAL)
-            .rare()
-            .says(
-                "Reclaim unit handles (NRUH): the host chooses one with each write, and each \
-                 writes to a zone of its own ([models/fdp.md](models/fdp.md)). Stating it gives \
-                 the drive flexible data placement, and then none of its namespaces is zoned.",
-            ),
-            choice(
-                "namespaces.isolation",
-                names::ISOLATION,
-                At {
-                    get: |of: &NamespaceConfig| handles(of).map(|handles| handles.isolation),
-                    set: |of, to| set_handles(of, |handles| handles.isolation = to),
-                },
-            )
-            .or(Isolation::Initially)
-            .only(HANDLES)
-            .rare()
-            .says(
-                "Where collection moves data of a handle (RUHT). `initially`: to one zone for \
-                 all handles. `persistently`: to zones of that handle alone.",
-            ),
+            reclaim_unit_handles(),
+            isolation(),
             number("namespaces.max_active", of!(max_active))
                 .derived("`zones.max_active`, at most its zones")
                 .related("1 to `zones`")
