@@ -78,16 +78,19 @@ const fn report(extended: bool) -> ZoneReceiveAction {
     }
 }
 
+/// Bytes of some blocks of a namespace.
+fn bytes_of(info: &DeviceInfo, nsid: NamespaceId, nlb: u32) -> Result<usize, Status> {
+    let namespace = info.namespace(nsid);
+    let lba_bytes = namespace.map(|namespace| u64::from(namespace.lba_bytes));
+    // The controller knows what to say of a namespace that is not there.
+    usize::try_from(u64::from(nlb) * lba_bytes.unwrap_or(0)).map_err(|_| Status::INVALID_FIELD)
+}
+
 /// The entry of a command, and how many bytes of data it has: in blocks of
 /// the namespace, or by its buffer.
 fn entry(info: &DeviceInfo, command: &Command, buffer_bytes: usize) -> Result<Prepared, Status> {
     let nsid = command.nsid.0;
-    let bytes = |nlb: u32| {
-        let namespace = info.namespace(NamespaceId(nsid));
-        let lba_bytes = namespace.map(|namespace| u64::from(namespace.lba_bytes));
-        // The controller knows what to say of a namespace that is not there.
-        usize::try_from(u64::from(nlb) * lba_bytes.unwrap_or(0)).map_err(|_| Status::INVALID_FIELD)
-    };
+    let bytes = |nlb: u32| bytes_of(info, command.nsid, nlb);
     let (entry, bytes, direction) = match command.op {
         Op::Read { slba, nlb } => {
             let entry = Read::new(nsid, slba.0, nlb).to_entry();

@@ -124,8 +124,9 @@ fn unpack(packages: &[&Package]) -> Result<PathBuf> {
             std::fs::remove_dir_all(&old).context("cannot remove an earlier package")?;
         }
         let file = made.join(format!("{directory}.crate"));
+        // Files in packages are all as old as each other: cargo goes by when they were written.
         run(Command::new("tar")
-            .arg("xzf")
+            .arg("xzmf")
             .arg(&file)
             .arg("-C")
             .arg(&place))?;
