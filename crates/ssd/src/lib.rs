@@ -92,7 +92,7 @@ mod zrwa;
 pub use background::{Freed, ResetState, ZoneCounts};
 pub use conventional::{
     PLACEMENT_EVENT_TYPES, PLACEMENT_EVENTS, PlacementEvent, PlacementEventKind, PlacementHandle,
-    PlacementStatistics,
+    PlacementStatistics, PlacementView,
 };
 pub use drive::{Control, ControlError, Drive};
 pub use interface::{DriveModel, FaultTarget};

@@ -167,7 +167,7 @@ pub fn save(drive: &Drive) -> Result<Vec<u8>, SnapshotError> {
     let mut bytes = vec![0; HEADER_BYTES];
     bytes = postcard::to_extend(&body, bytes).expect("writing to memory does not fail");
     // Snapshots of drives without flexible data placement say nothing of it.
-    if let Some(placement) = drive.save_placement() {
+    if let Some(placement) = drive.placement().save() {
         bytes = postcard::to_extend(&placement, bytes).expect("writing to memory does not fail");
     }
     let length = (bytes.len() - HEADER_BYTES) as u64;
@@ -205,7 +205,9 @@ pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotErro
     drive.core.totals.collect_program_bytes = body.collect_program_bytes;
     restore_logs(&mut drive, body.logs)?;
     if let Some(placement) = placement {
-        drive.restore_placement(&placement).map_err(impossible)?;
+        placement
+            .restore(&mut drive.core, &mut drive.conventional)
+            .map_err(impossible)?;
     }
     let programmed = drive
         .core

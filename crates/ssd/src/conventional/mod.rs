@@ -29,6 +29,7 @@ mod drive;
 mod log;
 mod placement;
 mod streams;
+mod view;
 
 use std::collections::VecDeque;
 
@@ -43,6 +44,7 @@ pub use placement::{
     PlacementStatistics,
 };
 pub(crate) use streams::Streams;
+pub use view::PlacementView;
 
 use crate::config::{DriveConfig, NamespaceKind};
 use crate::zones::Zones;

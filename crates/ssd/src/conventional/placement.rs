@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
-use zonelab_device::{Lba, NamespaceId, Nanos};
+use zonelab_device::{NamespaceId, Nanos};
 use zonelab_nvme::Status;
 use zonelab_nvme::placement::{HandleStatus, HandleStatusHeader, PlacementEventType};
 use zonelab_nvme::zerocopy::{FromZeros, IntoBytes};
@@ -12,7 +12,7 @@ use zonelab_nvme::zerocopy::{FromZeros, IntoBytes};
 use super::Conventional;
 use super::streams::Stream;
 use crate::config::Isolation;
-use crate::drive::{BackEnd, Core, Drive};
+use crate::drive::{BackEnd, Core};
 
 /// Most events of the host that are kept, and most of the controller.
 pub const PLACEMENT_EVENTS: usize = 63;
@@ -108,7 +108,15 @@ pub(crate) struct PlacementLog {
 }
 
 impl PlacementLog {
-    fn note(&mut self, event: PlacementEvent) {
+    /// Those of the host, or of the controller.
+    pub(super) fn events(&self, of_host: bool) -> impl Iterator<Item = &PlacementEvent> {
+        match of_host {
+            true => self.host.iter(),
+            false => self.controller.iter(),
+        }
+    }
+
+    pub(super) fn note(&mut self, event: PlacementEvent) {
         let events = match event.what.is_of_host() {
             true => &mut self.host,
             false => &mut self.controller,
@@ -129,7 +137,7 @@ pub(crate) struct Handles {
     are_chosen: bool,
     /// Types of events that are logged, by handle: bits in the order of
     /// [`PLACEMENT_EVENT_TYPES`].
-    enabled: Vec<u8>,
+    pub(super) enabled: Vec<u8>,
 }
 
 impl Handles {
@@ -149,7 +157,7 @@ impl Handles {
 }
 
 /// The bit of a type of events; `None`: none of these events is ever logged.
-fn bit_of(event_type: PlacementEventType) -> Option<u8> {
+pub(super) fn bit_of(event_type: PlacementEventType) -> Option<u8> {
     let position = PLACEMENT_EVENT_TYPES
         .iter()
         .position(|of| *of == event_type)?;
@@ -164,13 +172,13 @@ type SavedEvent = (u64, u32, u16, u8, PlacementEventKind);
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SavedPlacement {
     /// By conventional namespace.
-    logs: Vec<SavedHandles>,
-    events: Vec<SavedEvent>,
+    pub(super) logs: Vec<SavedHandles>,
+    pub(super) events: Vec<SavedEvent>,
 }
 
 /// The same of a namespace.
 #[derive(Debug, Serialize, Deserialize)]
-struct SavedHandles {
+pub(super) struct SavedHandles {
     /// The zone that each stream writes to.
     open: Vec<u32>,
     /// By zone, the number of the stream that wrote it.
@@ -180,7 +188,7 @@ struct SavedHandles {
 
 impl Conventional {
     /// A handle of the namespace, by its placement identifier.
-    fn handle(&self, placement: u16) -> Option<PlacementHandle> {
+    pub(super) fn handle(&self, placement: u16) -> Option<PlacementHandle> {
         let streams = self.log.streams();
         let stream = streams.of_handle(placement)?;
         Some(PlacementHandle {
@@ -273,21 +281,13 @@ impl Conventional {
         handles: u32,
     ) -> Result<(), Status> {
         let streams = self.log.streams();
-        if handles == 0 {
-            return Ok(());
-        }
-        let data = core.requests.at(index).data.as_deref();
-        if handles > u32::from(streams.handles()) {
-            return Err(Status::INVALID_FIELD);
-        }
-        let mut all = data.and_then(|data| identifiers(data, handles)).into_iter();
-        let is_valid = all
-            .next()
-            .is_some_and(|mut all| all.all(|pid| streams.of_handle(pid).is_some()));
-        if is_valid {
-            Ok(())
-        } else {
-            Err(Status::INVALID_FIELD)
+        let data = core.requests.at(index).data.as_deref().unwrap_or_default();
+        let is_valid = handles <= u32::from(streams.handles())
+            && identifiers(data, handles)
+                .is_some_and(|mut all| all.all(|pid| streams.of_handle(pid).is_some()));
+        match is_valid {
+            true => Ok(()),
+            false => Err(Status::INVALID_FIELD),
         }
     }
 
@@ -308,7 +308,7 @@ impl Conventional {
         end.core.requests.at(index).data = data;
     }
 
-    fn save_handles(&self) -> SavedHandles {
+    pub(super) fn save_handles(&self) -> SavedHandles {
         let (open, writers) = self.log.save_streams();
         SavedHandles {
             open,
@@ -319,7 +319,7 @@ impl Conventional {
 
     /// # Errors
     /// What is impossible about what was saved.
-    fn restore_handles(&mut self, saved: &SavedHandles) -> Result<(), String> {
+    pub(super) fn restore_handles(&mut self, saved: &SavedHandles) -> Result<(), String> {
         let SavedHandles {
             open,
             writers,
@@ -339,134 +339,4 @@ fn identifiers(data: &[u8], handles: u32) -> Option<impl Iterator<Item = u16> + 
     let bytes = data.get(..handles as usize * PID_BYTES)?;
     let (all, _) = bytes.as_chunks::<PID_BYTES>();
     Some(all.iter().map(|pid| u16::from_le_bytes(*pid)))
-}
-
-impl Drive {
-    /// The reclaim unit handles of the drive, in the order of their identifiers, if it has
-    /// flexible data placement.
-    #[must_use]
-    pub fn placement_handles(&self) -> Vec<PlacementHandle> {
-        if self.core.placement.is_none() {
-            return Vec::new();
-        }
-        let of_namespace = |of: &Conventional| -> Vec<PlacementHandle> {
-            let handles = 0..u16::from(of.log.streams().handles());
-            handles.filter_map(|handle| of.handle(handle)).collect()
-        };
-        self.conventional.iter().flat_map(of_namespace).collect()
-    }
-
-    /// Bytes since the drive was made: those of FDP Statistics, of any drive.
-    #[must_use]
-    pub fn placement_statistics(&self) -> PlacementStatistics {
-        let (erased_blocks, programmed_bytes) = self.core.flash.totals();
-        let geometry = &self.core.config.geometry;
-        let block_bytes = u128::from(geometry.pages_per_block) * u128::from(geometry.page_bytes);
-        PlacementStatistics {
-            host_write_bytes: self.core.totals.host_write_bytes.into(),
-            media_write_bytes: programmed_bytes.into(),
-            media_erase_bytes: u128::from(erased_blocks) * block_bytes,
-        }
-    }
-
-    /// The events of flexible data placement, oldest first: of the host, or of the
-    /// controller. At most [`PLACEMENT_EVENTS`] of each; older ones are forgotten.
-    #[must_use]
-    pub fn placement_events(&self, of_host: bool) -> Vec<PlacementEvent> {
-        let log = self.core.placement.as_deref();
-        let events = log.map(|log| match of_host {
-            true => &log.host,
-            false => &log.controller,
-        });
-        events.into_iter().flatten().copied().collect()
-    }
-
-    /// Whether events of a type are logged for a handle of a namespace; `None`: there is no
-    /// such handle, or there are no such events.
-    #[must_use]
-    pub fn is_placement_event_enabled(
-        &self,
-        nsid: NamespaceId,
-        placement: u16,
-        event_type: PlacementEventType,
-    ) -> Option<bool> {
-        self.core.placement.as_ref()?;
-        let of = self.conventional.iter().find(|of| of.nsid == nsid)?;
-        let enabled = of.handles.enabled.get(usize::from(placement))?;
-        Some(enabled & bit_of(event_type)? != 0)
-    }
-
-    /// Logs events of a type for a handle of a namespace from now on, or no more. Returns
-    /// whether there is such a handle, and are such events.
-    pub fn enable_placement_event(
-        &mut self,
-        nsid: NamespaceId,
-        placement: u16,
-        event_type: PlacementEventType,
-        is_enabled: bool,
-    ) -> bool {
-        let of = self.conventional.iter_mut().find(|of| of.nsid == nsid);
-        let enabled = of.and_then(|of| of.handles.enabled.get_mut(usize::from(placement)));
-        let is_placed = self.core.placement.is_some();
-        let (Some(enabled), Some(bit), true) = (enabled, bit_of(event_type), is_placed) else {
-            return false;
-        };
-        match is_enabled {
-            true => *enabled |= bit,
-            false => *enabled &= !bit,
-        }
-        true
-    }
-
-    /// Which reclaim unit of a conventional namespace the data of a block is in, counted
-    /// from 0; `None`: it holds nothing, or there is no such block.
-    #[must_use]
-    pub fn reclaim_unit(&self, nsid: NamespaceId, lba: Lba) -> Option<u32> {
-        let of = self.conventional.iter().find(|of| of.nsid == nsid)?;
-        let block = u32::try_from(lba.0).ok()?;
-        let place = of.log.place_if_any(block)?;
-        let (zone, _) = of.log.position(place);
-        Some(zone.0 - of.log.zones().start)
-    }
-
-    /// What a snapshot keeps of flexible data placement, if the drive has it.
-    pub(crate) fn save_placement(&self) -> Option<SavedPlacement> {
-        let log = self.core.placement.as_deref()?;
-        let event = |of: &PlacementEvent| (of.at.0, of.nsid.0, of.placement, of.handle, of.what);
-        Some(SavedPlacement {
-            logs: self
-                .conventional
-                .iter()
-                .map(Conventional::save_handles)
-                .collect(),
-            events: log.host.iter().chain(&log.controller).map(event).collect(),
-        })
-    }
-
-    /// # Errors
-    /// What is impossible about what was saved.
-    pub(crate) fn restore_placement(&mut self, saved: &SavedPlacement) -> Result<(), String> {
-        if saved.logs.len() != self.conventional.len() {
-            return Err(format!("handles of {} namespaces", saved.logs.len()));
-        }
-        for (of, saved) in self.conventional.iter_mut().zip(&saved.logs) {
-            of.restore_handles(saved)?;
-        }
-        let mut log = PlacementLog::default();
-        for &(at, nsid, placement, handle, what) in &saved.events {
-            let nsid = NamespaceId(nsid);
-            if !self.conventional.iter().any(|of| of.nsid == nsid) {
-                return Err(format!("an event of namespace {}", nsid.0));
-            }
-            log.note(PlacementEvent {
-                at: Nanos(at),
-                nsid,
-                placement,
-                handle,
-                what,
-            });
-        }
-        self.core.placement = Some(Box::new(log));
-        Ok(())
-    }
 }

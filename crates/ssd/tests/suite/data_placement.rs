@@ -108,7 +108,7 @@ fn status(rig: &mut Rig, nsid: NamespaceId) -> Vec<(u16, u16, u64)> {
 }
 
 fn unit_of(rig: &Rig, block: u64) -> Option<u32> {
-    rig.drive.reclaim_unit(NSID, Lba(block))
+    rig.drive.placement().reclaim_unit(NSID, Lba(block))
 }
 
 #[test]
@@ -137,17 +137,21 @@ fn a_write_that_names_no_handle_goes_through_the_default_one() {
     let mut rig = Rig::new(&placed(2, Isolation::Persistently));
     put(&mut rig, 0, 0, 4);
     put(&mut rig, 2, 4, 4);
-    assert_eq!(rig.drive.placement_events(true), [], "nobody wants to know");
+    assert_eq!(
+        rig.drive.placement().events(true),
+        [],
+        "nobody wants to know"
+    );
     let invalid = PlacementEventType::INVALID_PLACEMENT_IDENTIFIER;
     assert!(rig.drive.enable_placement_event(NSID, 0, invalid, true));
     assert_eq!(
-        rig.drive.is_placement_event_enabled(NSID, 0, invalid),
+        rig.drive.placement().is_event_enabled(NSID, 0, invalid),
         Some(true)
     );
     put(&mut rig, u16::MAX, 8, 4);
     assert_eq!(unit_of(&rig, 0), unit_of(&rig, 4));
     assert_eq!(unit_of(&rig, 0), unit_of(&rig, 8));
-    let events = rig.drive.placement_events(true);
+    let events = rig.drive.placement().events(true);
     assert_eq!(events.len(), 1);
     assert_eq!(
         (events[0].placement, events[0].handle, events[0].what),
@@ -166,7 +170,7 @@ fn an_update_makes_handles_go_on_to_empty_reclaim_units() {
     assert!(rig.drive.enable_placement_event(NSID, 1, left, true));
     // Empty as it is, there is nothing to leave.
     assert_eq!(update(&mut rig, &[1]), Status::SUCCESS);
-    assert_eq!(rig.drive.placement_events(true), []);
+    assert_eq!(rig.drive.placement().events(true), []);
     put(&mut rig, 0, 0, 4);
     put(&mut rig, 1, 4, 4);
     let before = (unit_of(&rig, 0), unit_of(&rig, 4));
@@ -176,7 +180,7 @@ fn an_update_makes_handles_go_on_to_empty_reclaim_units() {
     put(&mut rig, 1, 12, 4);
     assert_ne!(unit_of(&rig, 8), before.0);
     assert_ne!(unit_of(&rig, 12), before.1);
-    let events = rig.drive.placement_events(true);
+    let events = rig.drive.placement().events(true);
     assert_eq!(events.len(), 1, "it is enabled for one of them");
     assert_eq!(
         (events[0].placement, events[0].what),
@@ -196,7 +200,7 @@ fn an_update_makes_handles_go_on_to_empty_reclaim_units() {
     }
     rig.settle();
     rig.drive.assert_invariants();
-    let events = rig.drive.placement_events(true);
+    let events = rig.drive.placement().events(true);
     assert_eq!(events.len(), PLACEMENT_EVENTS);
     assert!(events.is_sorted_by_key(|event| event.at));
 }
@@ -207,7 +211,7 @@ fn handles_are_those_of_the_endurance_group() {
     config.zones.count += 7;
     config.namespaces.insert(0, namespace(7, 3, None));
     let mut rig = Rig::new(&config);
-    let all = rig.drive.placement_handles();
+    let all = rig.drive.placement().handles();
     let seen: Vec<_> = all
         .iter()
         .map(|of| (of.nsid.0, of.placement, of.handle, of.is_chosen))
@@ -236,7 +240,7 @@ fn drives_without_handles_have_no_such_commands() {
     let (refused, _) = exec(&mut rig, status, Some(Buf::from(vec![0; 64])));
     assert_eq!(refused, Status::INVALID_OPCODE);
     assert_eq!(update(&mut rig, &[0]), Status::INVALID_OPCODE);
-    assert_eq!(rig.drive.placement_handles(), []);
+    assert_eq!(rig.drive.placement().handles(), []);
     // What a write says of placement does not count.
     put(&mut rig, 0, 0, 4);
     put(&mut rig, 1, 4, 4);
@@ -292,7 +296,7 @@ fn placement_of_hot_and_cold_data_lowers_write_amplification() {
 fn statistics_are_what_was_written_programmed_and_erased() {
     let config = placed(2, Isolation::Persistently);
     let rig = hot_and_cold(&config, 1);
-    let statistics = rig.drive.placement_statistics();
+    let statistics = rig.drive.placement().statistics();
     let host = 60 * 4 * UNIT as u128 * LBA as u128;
     assert_eq!(statistics.host_write_bytes, host);
     // Every unit programs a page at a time, and erases a block.
@@ -336,7 +340,7 @@ fn data_that_collection_moves_is_told_to_those_who_want_to_know() {
     }
     rig.settle();
     assert!(rig.drive.totals().collect_program_bytes > 0);
-    let events = rig.drive.placement_events(false);
+    let events = rig.drive.placement().events(false);
     assert!(!events.is_empty());
     for event in &events {
         let PlacementEventKind::Reallocated { lba, blocks } = event.what else {
@@ -345,5 +349,5 @@ fn data_that_collection_moves_is_told_to_those_who_want_to_know() {
         assert!(lba < 4 * UNIT && blocks > 0);
     }
     assert!(events.iter().all(|of| (of.placement, of.handle) == (1, 1)));
-    assert_eq!(rig.drive.placement_events(true), []);
+    assert_eq!(rig.drive.placement().events(true), []);
 }

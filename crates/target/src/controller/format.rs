@@ -128,7 +128,7 @@ impl<L: Layer> Subsystem<L> {
         let totals = self.drive.drive().totals();
         self.counters.read_bytes += totals.host_read_bytes;
         self.counters.written_bytes += totals.host_write_bytes;
-        let placement = self.drive.drive().placement_statistics();
+        let placement = self.drive.drive().placement().statistics();
         let before = &mut self.counters.placement;
         before.host_write_bytes += placement.host_write_bytes;
         before.media_write_bytes += placement.media_write_bytes;

@@ -106,7 +106,7 @@ impl<L: Layer> Subsystem<L> {
     }
 
     fn placement_configurations(&self) -> Vec<u8> {
-        let handles = self.drive.drive().placement_handles();
+        let handles = self.drive.drive().placement().handles();
         let config = self.drive.drive().config();
         let runs = config.zones.capacity_lbas * u64::from(config.lba_bytes);
         // Fits: handles have identifiers of 16 bits.
@@ -139,7 +139,7 @@ impl<L: Layer> Subsystem<L> {
     }
 
     fn handle_usage(&self) -> Vec<u8> {
-        let handles = self.drive.drive().placement_handles();
+        let handles = self.drive.drive().placement().handles();
         let mut header = HandleUsageHeader::new_zeroed();
         header.nruh = (handles.len() as u16).into();
         let mut out = header.as_bytes().to_vec();
@@ -157,7 +157,7 @@ impl<L: Layer> Subsystem<L> {
     /// What the drive has counted, and what it had before it was formatted.
     fn placement_statistics(&self) -> PlacementStatistics {
         let before = self.counters.placement;
-        let now = self.drive.drive().placement_statistics();
+        let now = self.drive.drive().placement().statistics();
         let mut out = PlacementStatistics::new_zeroed();
         out.hbmw = U128::new(before.host_write_bytes + now.host_write_bytes);
         out.mbmw = U128::new(before.media_write_bytes + now.media_write_bytes);
@@ -166,7 +166,7 @@ impl<L: Layer> Subsystem<L> {
     }
 
     fn placement_events(&self, of_host: bool) -> Vec<u8> {
-        let events = self.drive.drive().placement_events(of_host);
+        let events = self.drive.drive().placement().events(of_host);
         let mut header = PlacementEventsHeader::new_zeroed();
         // Fits: the drive keeps 63.
         header.nfdpe = (events.len() as u32).into();
@@ -186,7 +186,7 @@ impl<L: Layer> Subsystem<L> {
         if self.namespace(nsid).is_none() {
             return Err(Failure::at(Status::INVALID_NAMESPACE_OR_FORMAT, byte::NSID));
         }
-        let handles = self.drive.drive().placement_handles();
+        let handles = self.drive.drive().placement().handles();
         handles
             .into_iter()
             .find(|of| of.nsid.0 == nsid && of.placement == select.phndl())
@@ -216,12 +216,12 @@ impl<L: Layer> Subsystem<L> {
         let handle = self.selected_handle(command.nsid, select)?;
         let room = data_len as usize / size_of::<SupportedEvent>();
         let count = room.min(select.noet().into());
-        let drive = self.drive.drive();
+        let placed = self.drive.drive().placement();
         // Nothing is logged before somebody asks for it.
         let is_current = command.sel == FeatureSelect::CURRENT;
         let event = |event_type: &PlacementEventType| {
             let placement = handle.placement;
-            let enabled = drive.is_placement_event_enabled(handle.nsid, placement, *event_type);
+            let enabled = placed.is_event_enabled(handle.nsid, placement, *event_type);
             SupportedEvent {
                 event_type: *event_type,
                 attributes: SupportedEventAttributes::default()

@@ -139,14 +139,14 @@ impl Oracle {
                 assert!(!is_apart || writer == *handle, "unit {unit} is shared");
             }
         }
-        let statistics = rig.drive.placement_statistics();
+        let statistics = rig.drive.placement().statistics();
         let host_bytes = u128::from(self.host_blocks) * LBA as u128;
         assert_eq!(statistics.host_write_bytes, host_bytes);
         let totals = rig.drive.totals();
         let programmed =
             totals.host_program_bytes + totals.collect_program_bytes + totals.fill_program_bytes;
         assert_eq!(statistics.media_write_bytes, u128::from(programmed));
-        let events = rig.drive.placement_events(true);
+        let events = rig.drive.placement().events(true);
         let expected = (self.left + self.invalid).min(PLACEMENT_EVENTS);
         assert_eq!(events.len(), expected, "{} {}", self.left, self.invalid);
     }

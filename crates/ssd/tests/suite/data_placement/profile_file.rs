@@ -75,5 +75,5 @@ fn the_example_has_what_it_says() {
         / profile.config.zones.capacity_lbas;
     assert_eq!(reclaim_units, 55);
     let rig = Rig::new(&profile.config);
-    assert_eq!(rig.drive.placement_handles().len(), 4);
+    assert_eq!(rig.drive.placement().handles().len(), 4);
 }
