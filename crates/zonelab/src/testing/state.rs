@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use zonelab_device::{Buf, Command, Completion, Nanos, Op, QueueId, Tag};
+use zonelab_host::Rng;
 use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
 use zonelab_ssd::{Drive, DriveModel as _};
 
@@ -145,13 +146,8 @@ impl State {
 
     /// Power is lost somewhere in what comes next of the drive's work.
     fn lose_power_soon(&mut self) {
-        // A step of SplitMix64 (Steele, Lea and Flood, 2014): which event it is.
-        let mut word = self
-            .seed
-            .wrapping_add(self.commands.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        for _ in 0..(word ^ word >> 31) % EVENTS_MAX {
+        let mut rng = Rng::new(self.seed, self.commands);
+        for _ in 0..rng.below(EVENTS_MAX) {
             if !self.next_event() {
                 break;
             }
