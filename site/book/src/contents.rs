@@ -1,7 +1,7 @@
 //! What has a place in the contents of the book.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
@@ -15,22 +15,28 @@ pub(crate) fn strays(docs: &Path) -> Result<Vec<String>> {
         .map(|(target, _)| target)
         .collect();
     let mut strays = Vec::new();
-    let mut directories = vec![docs.to_path_buf()];
-    while let Some(directory) = directories.pop() {
-        for entry in std::fs::read_dir(&directory).context("docs cannot be listed")? {
-            let path = entry.context("docs cannot be listed")?.path();
-            if path.is_dir() {
-                directories.push(path);
-                continue;
-            }
-            let relative = path.strip_prefix(docs).context("a page of docs")?;
-            let name = relative.to_string_lossy().replace('\\', "/");
-            let is_page = name.ends_with(".md") && name != "SUMMARY.md";
-            if is_page && !named.contains(name.as_str()) {
-                strays.push(name);
-            }
+    for path in files_below(docs)? {
+        let relative = path.strip_prefix(docs).context("a page of docs")?;
+        let name = relative.to_string_lossy().replace('\\', "/");
+        let is_page = name.ends_with(".md") && name != "SUMMARY.md";
+        if is_page && !named.contains(name.as_str()) {
+            strays.push(name);
         }
     }
     strays.sort();
     Ok(strays)
+}
+
+/// All files below a directory.
+pub(crate) fn files_below(directory: &Path) -> Result<Vec<PathBuf>> {
+    let cannot = || format!("cannot list {}", directory.display());
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory).with_context(cannot)? {
+        let path = entry.with_context(cannot)?.path();
+        match path.is_dir() {
+            true => files.extend(files_below(&path)?),
+            false => files.push(path),
+        }
+    }
+    Ok(files)
 }

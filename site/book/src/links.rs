@@ -5,6 +5,8 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use crate::contents::files_below;
+
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Checked {
@@ -24,17 +26,11 @@ struct Page {
 /// Checks all pages below a directory.
 pub(crate) fn check(built: &Path) -> Result<Checked> {
     let mut pages = BTreeMap::new();
-    let mut directories = vec![built.to_path_buf()];
-    while let Some(directory) = directories.pop() {
-        for entry in std::fs::read_dir(&directory).context("the book cannot be listed")? {
-            let path = entry.context("the book cannot be listed")?.path();
-            if path.is_dir() {
-                directories.push(path);
-            } else if path.extension().is_some_and(|of| of == "html") {
-                let text = std::fs::read_to_string(&path)
-                    .with_context(|| format!("cannot read {}", path.display()))?;
-                pages.insert(path, read(&text));
-            }
+    for path in files_below(built)? {
+        if path.extension().is_some_and(|of| of == "html") {
+            let text = std::fs::read_to_string(&path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            pages.insert(path, read(&text));
         }
     }
     let mut checked = Checked {
