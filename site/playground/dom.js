@@ -1,35 +1,9 @@
-// Elements, numbers and texts.
+// Elements, numbers and texts: those of the report, and what only this page needs.
 
-const SVG = 'http://www.w3.org/2000/svg';
+import { el } from './base.js';
 
-// Attributes and children of a node. Text always becomes text, never markup.
-const furnish = (node, attributes, children) => {
-  for (const [name, value] of Object.entries(attributes || {})) {
-    if (value === undefined || value === null || value === false) continue;
-    if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
-    else node.setAttribute(name, value === true ? '' : value);
-  }
-  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
-  return node;
-};
-
-export const el = (name, attributes, ...children) => furnish(document.createElement(name), attributes, children);
-export const svg = (name, attributes, ...children) => furnish(document.createElementNS(SVG, name), attributes, children);
+export { duration as time, el, number, svg } from './base.js';
 export const byId = (id) => document.getElementById(id);
-
-// A value with four significant digits.
-export const number = (value) => {
-  if (value === null || value === undefined || !Number.isFinite(value)) return '–';
-  return String(Number(value.toPrecision(4)));
-};
-
-// A time in nanoseconds with a unit.
-export const time = (ns) => {
-  if (ns >= 1e9) return `${number(ns / 1e9)} s`;
-  if (ns >= 1e6) return `${number(ns / 1e6)} ms`;
-  if (ns >= 1e3) return `${number(ns / 1e3)} µs`;
-  return `${number(ns)} ns`;
-};
 
 // Fills a select with words, and keeps what was chosen if it is still there.
 export const choices = (select, options, preferred) => {

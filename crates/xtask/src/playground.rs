@@ -30,6 +30,10 @@ const PAGE: [&str; 11] = [
 ];
 /// The style of the report, which the page has too.
 const STYLE: &str = "crates/lab/src/report/page/style.css";
+/// Its building blocks, and those that the page takes of them. There they are a part of one
+/// script; here they are a module.
+const BASE: &str = "crates/lab/src/report/page/base.js";
+const EXPORTS: &str = "\nexport { duration, el, number, svg };\n";
 
 /// Builds the page.
 pub(crate) fn chore(args: &[String], is_ci: bool) -> Result<u8> {
@@ -121,6 +125,8 @@ fn copy(out: &Path) -> Result<()> {
     for (from, name) in files.chain([(root().join(STYLE), "style.css")]) {
         std::fs::copy(&from, out.join(name)).with_context(|| format!("cannot copy {name}"))?;
     }
+    let base = std::fs::read_to_string(root().join(BASE)).context("cannot read base.js")?;
+    std::fs::write(out.join("base.js"), base + EXPORTS).context("cannot write base.js")?;
     Ok(())
 }
 
