@@ -27,7 +27,7 @@ use crate::policy::ElementCandidate;
 use allocator::ElementId;
 use elements::{Elements, Tail};
 use fixed::{Fixed, Pool};
-pub(crate) use saved::SavedMapping;
+pub(crate) use saved::{SavedMapping, elements_behind};
 
 /// "Not mapped".
 const NONE: u32 = u32::MAX;

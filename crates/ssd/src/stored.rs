@@ -20,6 +20,8 @@ use crate::config::{DataStore, DriveConfig};
 use crate::contents::{Contents, Data, ZoneRecord};
 use crate::drive::{BackEnd, Core, Drive};
 use crate::flash::{Flash, SavedFlash, TOTAL_MAX, Version1};
+use crate::layout::Layout;
+use crate::mapping::{SavedMapping, elements_behind};
 use crate::zones::Zones;
 
 pub use crate::snapshot::{SnapshotError as ShapeError, check_shape, shape};
@@ -78,10 +80,7 @@ impl Checkpoint {
             return Some(checkpoint);
         }
         let (old, rest) = postcard::take_from_bytes::<Checkpoint1>(bytes).ok()?;
-        let elements = match config.mapping.has_elements() {
-            true => Some(postcard::from_bytes(rest).ok()?),
-            false => None,
-        };
+        let elements = elements_behind(config, || postcard::from_bytes(rest)).ok()?;
         Some(Self {
             flash: old.flash.into_saved(config, elements, None).ok()?,
             totals: old.totals,
@@ -95,39 +94,8 @@ impl Checkpoint {
 pub fn checkpoint_bytes_max(config: &DriveConfig) -> u64 {
     let geometry = &config.geometry;
     let blocks = u64::from(geometry.planes_total()) * u64::from(geometry.blocks_per_plane);
-    let physical = config.mapping.physical_zones(config.zones.count);
-    // Elements of a group may make one for each of its zones.
-    let groups = geometry.planes_total() / width(config).max(1);
-    let physical = u64::from(physical.max(config.zones.count)) + u64::from(groups);
-    // A number has at most 5 bytes if it is one of 32 bits, and 10 otherwise.
-    let zones = u64::from(config.zones.count) + physical * 5;
-    let groups = physical * 2;
-    // Wear, state and age of each, of which there are no more than blocks; and of
-    // each zone, which it has, or had.
-    let elements = if config.mapping.has_elements() {
-        blocks * (5 + 1 + 10) + u64::from(config.zones.count) * (5 + 5 * zone_blocks(config))
-    } else {
-        0
-    };
-    4096 + 5 * (blocks + zones + groups) + elements
-}
-
-/// Planes of a zone.
-const fn width(config: &DriveConfig) -> u32 {
-    let (zones, geometry) = (&config.zones, &config.geometry);
-    zones.channels * zones.ways * geometry.dies * geometry.planes
-}
-
-/// Erase blocks of a zone.
-const fn zone_blocks(config: &DriveConfig) -> u64 {
-    let page_lbas = (config.geometry.page_bytes / config.lba_bytes) as u64;
-    let row_pages = width(config) as u64 * config.geometry.pages_per_block as u64;
-    let rows = config
-        .zones
-        .capacity_lbas
-        .div_ceil(page_lbas)
-        .div_ceil(row_pages);
-    rows * width(config) as u64
+    // A number has at most 5 bytes if it is one of 32 bits.
+    4096 + 5 * blocks + SavedMapping::bytes_max(config, &Layout::new(config))
 }
 
 impl Core {

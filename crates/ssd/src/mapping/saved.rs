@@ -36,6 +36,35 @@ impl SavedMapping {
             elements,
         }
     }
+
+    /// The number of bytes that it never exceeds.
+    pub(crate) fn bytes_max(config: &DriveConfig, layout: &Layout) -> u64 {
+        let zones = u64::from(config.zones.count);
+        // Elements of a group may make one for each of its zones.
+        let physical = u64::from(config.mapping.physical_zones(config.zones.count)).max(zones)
+            + u64::from(layout.groups());
+        // A number has at most 5 bytes if it is one of 32 bits, and 10 otherwise. Each
+        // physical zone is in a list, and has state of its own.
+        let of_zones = 5 * (zones + physical * 5 + physical * 2);
+        if !config.mapping.has_elements() {
+            return of_zones;
+        }
+        // Wear, state and age of each, of which there are no more than blocks; and of
+        // each zone, which it has, or had.
+        let geometry = &config.geometry;
+        let blocks = u64::from(geometry.planes_total()) * u64::from(geometry.blocks_per_plane);
+        let of_zone = 5 + 5 * u64::from(layout.zone_blocks());
+        of_zones + blocks * (5 + 1 + 10) + zones * of_zone
+    }
+}
+
+/// The elements that snapshots and checkpoints had behind the rest before states of blocks
+/// were kept, if zones consist of any.
+pub(crate) fn elements_behind<E>(
+    config: &DriveConfig,
+    take: impl FnOnce() -> Result<SavedElements, E>,
+) -> Result<Option<SavedElements>, E> {
+    config.mapping.has_elements().then(take).transpose()
 }
 
 impl Mapping {

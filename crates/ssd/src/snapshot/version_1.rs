@@ -9,6 +9,7 @@ use crate::config::{DriveConfig, NamespaceConfig, NamespaceKind};
 use crate::conventional::SavedLog;
 use crate::data::SavedChunk;
 use crate::flash::Version1;
+use crate::mapping::elements_behind;
 use crate::zones::SavedZones;
 
 #[derive(Debug, Deserialize)]
@@ -32,10 +33,7 @@ pub(super) fn read(bytes: &[u8], config: &DriveConfig) -> Result<Body, SnapshotE
     let mut rest = bytes;
     let body: Body1 = take(&mut rest)?;
     check_shape(&body.shape, config)?;
-    let elements = match config.mapping.has_elements() {
-        true => Some(take(&mut rest)?),
-        false => None,
-    };
+    let elements = elements_behind(config, || take(&mut rest))?;
     let areas = match config.zones.zrwa {
         Some(_) => take(&mut rest)?,
         None => Vec::new(),
