@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context as _;
+use anyhow::anyhow;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 
@@ -47,9 +47,10 @@ pub(crate) fn man(args: &ManArgs) -> Result<Exit, Failure> {
         std::fs::create_dir_all(directory)?;
         clap_mangen::generate_to(Cli::command(), directory)
     };
-    write()
-        .with_context(|| format!("cannot write manual pages to {}", directory.display()))
-        .map_err(Failure::environment)?;
+    write().map_err(|error| {
+        let directory = directory.display();
+        Failure::environment(anyhow!("cannot write manual pages to {directory}: {error}"))
+    })?;
     let text = format!("man -l {}\n", directory.join("zonelab.1").display());
     console::print(&text)?;
     Ok(Exit::Done)

@@ -85,5 +85,9 @@ fn every_verb_has_a_page_of_the_manual() {
     let file = scratch.write("file", "");
     let output = scratch.zonelab(&["man", &file]);
     assert_eq!(output.status.code(), Some(4));
-    assert!(stderr(&output).contains("file"), "{}", stderr(&output));
+    let message = stderr(&output);
+    assert!(
+        message.contains("file") && message.contains("exists"),
+        "{message}"
+    );
 }
