@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::server::{Server, Victim, until};
-use super::wire::{self, Connect, HOST, INVALID_PARAMETERS, SHUTDOWN, Wire};
+use super::wire::{self, C2H_TERM_REQ, Connect, HOST, INVALID_PARAMETERS, SHUTDOWN, Wire};
 
 /// Names of hosts have a form.
 #[test]
@@ -67,6 +67,31 @@ fn a_pdu_that_never_ends_is_ended() {
     let reads = victim.reads();
     until("the victim goes on", || victim.reads() > reads + 100);
     victim.end();
+}
+
+/// Connections that the server has ended, whose peers neither read what they were told nor close.
+/// Neither a stall nor a silence is what ends them: those may last ten minutes here.
+#[test]
+fn an_ended_connection_that_its_peer_keeps_open_is_closed() {
+    let server = Server::start(false, &["--stall", "600s"]);
+    let victim = Victim::start(&server);
+    let before = server.descriptors();
+    let keepers: Vec<Wire> = (0..16)
+        .map(|_| {
+            let mut wire = Wire::open([0, 1], server.address).unwrap();
+            wire.send(&wire::h2c_data(1, 1, &[0; 512])).unwrap();
+            let told = wire.pdu().unwrap();
+            assert_eq!(told[0], C2H_TERM_REQ, "data that nobody asked for");
+            wire
+        })
+        .collect();
+    until("their descriptors come back", || {
+        server.descriptors() == before
+    });
+    let reads = victim.reads();
+    until("the victim goes on", || victim.reads() > reads + 100);
+    victim.end();
+    drop(keepers);
 }
 
 /// Peers that vanish without a word are found by the system.

@@ -17,6 +17,7 @@ pub(crate) const HOST: &str =
 pub(crate) const KEY: &str = "DHHC-1:00:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:";
 
 /// PDU types.
+pub(crate) const C2H_TERM_REQ: u8 = 0x03;
 pub(crate) const RESPONSE: u8 = 0x05;
 pub(crate) const DATA: u8 = 0x07;
 pub(crate) const R2T: u8 = 0x09;
