@@ -20,6 +20,9 @@
 //! acknowledged and neither programmed nor flushed can be lost, from the end of
 //! the zone. With protection it keeps everything that was in the buffer.
 //!
+//! A conventional namespace is a log of such zones. A block whose last write is lost holds
+//! what it held before that: the place of it is kept until the write is on the flash.
+//!
 //! Random write areas are as volatile as the buffer: with protection a zone keeps
 //! its area, what was written to it and what was being committed; without, it
 //! loses the area with what was not committed.
@@ -36,7 +39,7 @@ use crate::buffer::WriteBuffer;
 use crate::conventional::{Conventional, Role, log_with};
 use crate::copy::Copies;
 use crate::draw::Draw;
-use crate::drive::{Control, ControlError, Core, Drive, Stage};
+use crate::drive::{BackEnd, Control, ControlError, Core, Drive, Request, Stage};
 use crate::front::FrontEnd;
 use crate::interface::FaultTarget;
 use crate::mapping::prepared::Prepared;
@@ -77,6 +80,8 @@ struct Flying {
     /// The block behind its last.
     end: u64,
     progress: Progress,
+    /// It is a part of a write to a conventional namespace, or was collected there.
+    is_of_log: bool,
 }
 
 /// What is left of a zone that had unfinished writes in flight.
@@ -135,8 +140,10 @@ impl Core {
             acknowledged_end = writes[tail].start;
         }
         let (before, behind) = writes.split_at(tail);
+        // Of a log they get there: its blocks are somewhere else, and not zeros.
         let holes = before
             .iter()
+            .filter(|write| !write.is_of_log)
             .map(|write| (self.programmed_end(write, draw), write.end))
             .filter(|(start, end)| start < end)
             .collect();
@@ -194,6 +201,33 @@ impl Core {
                 self.flash.release(zone);
             }
         }
+    }
+}
+
+impl BackEnd<'_> {
+    /// Blocks of a zone from its start that a loss of power leaves for certain.
+    pub(crate) fn durable_lbas(&self, zone: ZoneId) -> u32 {
+        if let Some(buffer) = &self.buffer {
+            return buffer.durable_lbas(zone);
+        }
+        let start = self.core.zones.start(zone).0;
+        let generation = self.core.zones.generation(zone);
+        let is_under_way = |request: &Request| {
+            !matches!(request.role, Role::Conventional(_))
+                && request.stage != Stage::Completion
+                && request.generation == generation
+                && request.target.range.count > 0
+        };
+        let under_way = self.core.requests.iter().filter(|(_, of)| is_under_way(of));
+        let first = under_way.filter_map(|(_, request)| match request.op {
+            Op::Write { slba, .. } if self.core.zones.zone_of(slba) == Some(zone) => {
+                Some(slba.0 - start)
+            }
+            _ => None,
+        });
+        let first = first.min().unwrap_or(self.core.zones.host_lbas(zone));
+        // Fits: a zone of a log has fewer.
+        first as u32
     }
 }
 
@@ -348,17 +382,13 @@ fn remains_of_buffer(
     buffered.into_iter().map(remains).collect()
 }
 
-/// Stored energy brings what is in a protected buffer to the flash, and
-/// what a log has in any.
+/// Stored energy brings what is in a protected buffer to the flash.
 fn save_buffer(buffer: &WriteBuffer, core: &mut Core, logs: &[Conventional]) {
-    let is_protected = buffer.is_protected;
-    if !is_protected && logs.is_empty() {
+    if !buffer.is_protected {
         return;
     }
     let mut flash = core.flash.clone();
-    buffer.settle_zones_into((core, logs), &mut flash, |zone| {
-        is_protected || log_with(logs, zone).is_some()
-    });
+    buffer.settle_into((core, logs), &mut flash);
     core.flash = flash;
 }
 
@@ -378,8 +408,8 @@ fn remains(core: &Core, copies: &Copies, unfinished: &[usize], draw: &mut Draw) 
         };
         // Refused ones wait for their completion with no target.
         let accepted = request.target.range.count > 0;
-        // A log loses nothing.
-        if request.role != Role::Zoned
+        // The blocks that a command on a log names are not those of a zone: its parts are.
+        if matches!(request.role, Role::Conventional(_))
             || !accepted
             || request.generation != core.zones.generation(zone)
         {
@@ -402,6 +432,7 @@ fn remains(core: &Core, copies: &Copies, unfinished: &[usize], draw: &mut Draw) 
                 start,
                 end: start + u64::from(nlb),
                 progress,
+                is_of_log: request.role != Role::Zoned,
             });
         }
     }

@@ -200,6 +200,22 @@ fn a_conventional_drive_takes_blocks_in_any_order() {
 }
 
 #[test]
+fn a_conventional_drive_forgets_what_was_not_flushed() {
+    let drive = TestDrive::conventional().expect("its settings are a drive");
+    drive.write(3, &block(1)).expect("it has power");
+    drive.flush().expect("it has power");
+    drive.write(3, &block(2)).expect("it has power");
+    drive.lose_power();
+    drive.restart();
+    assert_eq!(drive.read(3, 1), Ok(block(1)), "what it held before");
+    drive.write(3, &block(2)).expect("it has power");
+    drive.flush().expect("it has power");
+    drive.lose_power();
+    drive.restart();
+    assert_eq!(drive.read(3, 1), Ok(block(2)), "what was flushed");
+}
+
+#[test]
 fn time_passes_in_the_drive_alone() {
     let drive = zoned();
     drive.append(0, &block(1)).expect("there is room");

@@ -63,6 +63,20 @@ impl Core {
 }
 
 impl WriteBuffer {
+    /// Blocks of a zone from its start that are on the flash.
+    pub(crate) fn durable_lbas(&self, zone: ZoneId) -> u32 {
+        let blocks = &self.zones[zone.0 as usize];
+        let mut slot = blocks.first_program;
+        while slot != NONE {
+            let program = &self.programs[slot];
+            if program.groups > 0 {
+                return program.first;
+            }
+            slot = program.next;
+        }
+        blocks.issued
+    }
+
     /// How many blocks of each zone a loss of power leaves, for those that lose
     /// any: with protection all that were admitted, else those that are on the
     /// flash, and what is contiguous behind them of programs under way.
@@ -74,11 +88,10 @@ impl WriteBuffer {
     ) -> Vec<(ZoneId, u64)> {
         let mut remains = Vec::new();
         for (zone, blocks) in (0..).map(ZoneId).zip(&self.zones) {
-            if log_with(logs, zone).is_some() {
-                // Loses nothing: see `conventional`.
+            let durable = if self.is_protected && log_with(logs, zone).is_some() {
+                // What has a place in a log is saved.
                 continue;
-            }
-            let durable = if self.is_protected {
+            } else if self.is_protected {
                 core.saved_end(zone, blocks)
             } else {
                 core.programmed_prefix((self, blocks), unfinished, draw)
@@ -95,22 +108,11 @@ impl WriteBuffer {
 
     /// Puts into `flash` what is in the buffer and on no way to the flash, as
     /// an orderly shutdown, or one on stored energy, would.
-    pub(crate) fn settle_into(&self, of: (&Core, &[Conventional]), flash: &mut Flash) {
-        self.settle_zones_into(of, flash, |_| true);
-    }
-
-    /// The same for some zones.
-    pub(crate) fn settle_zones_into(
-        &self,
-        (core, logs): (&Core, &[Conventional]),
-        flash: &mut Flash,
-        which: impl Fn(ZoneId) -> bool,
-    ) {
-        let zones = (0..).map(ZoneId).zip(&self.zones);
-        for (zone, blocks) in zones.filter(|(zone, _)| which(*zone)) {
+    pub(crate) fn settle_into(&self, (core, logs): (&Core, &[Conventional]), flash: &mut Flash) {
+        for (zone, blocks) in (0..).map(ZoneId).zip(&self.zones) {
             let started = self.first_not_started(blocks);
             let end = match log_with(logs, zone) {
-                // Nothing of a log is lost, wherever it is.
+                // What has a place in a log is saved, admitted or not.
                 Some(_) => core.zones.host_lbas(zone) as u32,
                 None => core.saved_end(zone, blocks),
             };

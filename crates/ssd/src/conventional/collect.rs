@@ -46,6 +46,8 @@ enum Phase {
     Read,
     /// What has been moved is being made durable.
     Flush,
+    /// A write that replaced a block of the victim has to come as far as a flush reaches.
+    Replacement,
     /// The victim is being reset.
     Reset,
     /// What was moved is being written, and the rest cannot be.
@@ -87,10 +89,27 @@ impl Conventional {
         }
     }
 
+    /// A part of a write is over, which a collection may have waited for.
+    pub(crate) fn part_over(&mut self, end: &mut BackEnd<'_>) {
+        self.parts -= 1;
+        if self.collection.phase == Phase::Replacement {
+            self.collect(end);
+        }
+    }
+
+    /// Whether a loss of power now would leave a block of the victim the last that is left:
+    /// what replaced it is on no flash yet.
+    fn victim_may_come_back(&self, end: &BackEnd<'_>) -> bool {
+        let victim = self.collection.victim;
+        self.log
+            .may_come_back(victim, |zone| end.durable_lbas(zone))
+    }
+
     /// Takes the next steps, until one takes time.
     fn collect(&mut self, end: &mut BackEnd<'_>) {
         loop {
-            match self.collection.phase {
+            let phase = self.collection.phase;
+            match phase {
                 Phase::Idle => {
                     if self.log.free_zones() >= FREE_ZONES {
                         return;
@@ -102,16 +121,12 @@ impl Conventional {
                     self.collection.next = self.log.places_of(victim).start;
                     self.collection.phase = Phase::Gather;
                 }
-                Phase::Gather => {
-                    if !self.gather(end) {
-                        self.collection.phase = Phase::Flush;
-                        if self.flush_collected(end) {
-                            return;
-                        }
-                        continue;
+                Phase::Gather if self.gather(end) => return self.read_batch(end),
+                Phase::Gather | Phase::Replacement => {
+                    self.collection.phase = Phase::Flush;
+                    if self.flush_collected(end) {
+                        return;
                     }
-                    self.read_batch(end);
-                    return;
                 }
                 Phase::Read => {
                     self.collection.phase = Phase::Gather;
@@ -119,6 +134,12 @@ impl Conventional {
                         return self.give_up_collection(end, why);
                     }
                     if self.collection.outstanding > 0 {
+                        return;
+                    }
+                }
+                Phase::Flush if self.victim_may_come_back(end) => {
+                    self.collection.phase = Phase::Replacement;
+                    if self.parts > 0 {
                         return;
                     }
                 }

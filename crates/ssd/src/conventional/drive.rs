@@ -326,7 +326,7 @@ impl Conventional {
         let stream = self.log.streams().of_handle(placement);
         let stream = stream.unwrap_or(Stream::DEFAULT);
         loop {
-            // How far it got is in the result, self.which a write does not have.
+            // How far it got is in the result, which a write does not have.
             let done = end.core.requests.at(index).result as u32;
             if done == nlb {
                 break;
@@ -389,6 +389,11 @@ impl Conventional {
         let op = Op::Write { slba, nlb: count };
         let mut request = Request::internal(nsid, op, role);
         request.generation = end.core.zones.generation(zone);
+        if first == 0 {
+            let end = &*end;
+            self.log.note_durable(|zone| end.durable_lbas(zone));
+        }
+        self.parts += u32::from(matches!(role, Role::Part(_)));
         if let Some(buffer) = &mut end.buffer {
             buffer.holds_collected(zone, matches!(role, Role::Collection(_)));
         }

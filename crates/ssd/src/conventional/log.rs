@@ -5,11 +5,12 @@ use std::ops::Range;
 
 use zonelab_device::ZoneId;
 
+use super::replaced::Replaced;
 use super::streams::{Stream, Streams};
 use crate::config::Isolation;
 
 /// "None" of an address and of a zone.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
 /// A flat table of blocks, and the zones that they are in.
 ///
@@ -35,11 +36,19 @@ pub(crate) struct Log {
     streams: Streams,
     /// Empty zones, in the order in which they became so.
     free: VecDeque<u32>,
+    /// Where blocks were before, as long as a loss of power can bring that back.
+    replaced: Replaced,
 }
 
 impl Log {
-    /// An empty log for `blocks` blocks.
-    pub(crate) fn new(zones: Range<u32>, capacity: u32, blocks: u32, streams: Streams) -> Self {
+    /// An empty log for `blocks` blocks. `can_lose`: a loss of power takes what is on no
+    /// flash yet.
+    pub(crate) fn new(
+        zones: Range<u32>,
+        (capacity, blocks): (u32, u32),
+        streams: Streams,
+        can_lose: bool,
+    ) -> Self {
         let count = zones.len();
         Self {
             capacity,
@@ -52,6 +61,7 @@ impl Log {
             streams,
             // Fits: they are zones of the drive.
             free: (0..count as u32).collect(),
+            replaced: Replaced::new(can_lose.then_some(count), capacity),
             zones,
         }
     }
@@ -148,12 +158,13 @@ impl Log {
         self.writers[zone as usize]
     }
 
-    /// Nobody writes to a zone, and it is not empty: it is full, or was left.
+    /// Nobody writes to a zone, and it is not empty: it is full, or was left, or lost its
+    /// end with the power.
     fn is_closed(&self, zone: u32) -> bool {
         match self.written[zone as usize] {
             0 => false,
             full if full == self.capacity => true,
-            _ => self.streams.can_leave() && !self.open.contains(&zone),
+            _ => !self.open.contains(&zone),
         }
     }
 
@@ -166,9 +177,10 @@ impl Log {
     /// Writes a block to the zone of a stream, in which there is room. Returns
     /// its place.
     pub(crate) fn append(&mut self, stream: Stream, block: u32) -> u32 {
-        self.forget(block);
+        let before = self.forget(block);
         let zone = self.open[stream.index()];
         let offset = &mut self.written[zone as usize];
+        self.replaced.note(zone, *offset, before);
         let place = zone * self.capacity + *offset;
         *offset += 1;
         self.valid[zone as usize] += 1;
@@ -177,12 +189,13 @@ impl Log {
         place
     }
 
-    /// A block holds nothing any more.
-    pub(crate) fn forget(&mut self, block: u32) {
+    /// A block holds nothing any more. Returns the place that held it, or [`NONE`].
+    pub(crate) fn forget(&mut self, block: u32) -> u32 {
         let place = std::mem::replace(&mut self.places[block as usize], NONE);
         if place != NONE {
             self.valid[(place / self.capacity) as usize] -= 1;
         }
+        place
     }
 
     /// The zone, full or left, with the fewest blocks that hold something (greedy), if
@@ -190,9 +203,18 @@ impl Log {
     pub(crate) fn victim(&self) -> Option<u32> {
         let count = self.written.len() as u32;
         (0..count)
-            .filter(|&zone| self.is_closed(zone))
+            .filter(|&zone| self.is_closed(zone) && self.has_room_for(zone))
             .min_by_key(|&zone| self.valid[zone as usize])
             .filter(|&zone| self.valid[zone as usize] < self.capacity)
+    }
+
+    /// What a zone holds can be moved. There is always such a zone: the one whose collection
+    /// a loss of power interrupted, if none is empty.
+    fn has_room_for(&self, zone: u32) -> bool {
+        let stream = self.streams.collection_of(self.writers[zone as usize]);
+        let written = self.written.get(self.open[stream.index()] as usize);
+        let open = written.map_or(0, |written| self.capacity - written);
+        !self.free.is_empty() || self.valid[zone as usize] <= open
     }
 
     /// The places of a zone.
@@ -209,15 +231,71 @@ impl Log {
             }
         }
         self.written[zone as usize] = 0;
+        self.replaced.forget(zone);
         self.free.push_back(zone);
     }
 
-    /// Zones that are neither empty in the log nor written: reset, and nobody
-    /// was told, since power was lost.
-    pub(crate) fn free_unlisted(&mut self, is_empty: impl Fn(ZoneId) -> bool) {
-        for zone in 0..self.written.len() as u32 {
-            if self.written[zone as usize] > 0 && is_empty(ZoneId(self.zones.start + zone)) {
-                self.freed(zone);
+    /// Forgets what was where before in zones that nobody writes to and that are on the
+    /// flash as far as they are written.
+    pub(super) fn note_durable(&mut self, durable_lbas: impl Fn(ZoneId) -> u32) {
+        let (zones, open, written) = (self.zones.start, &self.open, &self.written);
+        self.replaced.retain(|zone| {
+            let is_durable = durable_lbas(ZoneId(zones + zone)) >= written[zone as usize];
+            open.contains(&zone) || !is_durable
+        });
+    }
+
+    /// Whether a loss of power now could bring back a place of a zone, which must not be
+    /// reset then. `durable_lbas` is what of a zone would be left.
+    pub(super) fn may_come_back(&self, zone: u32, durable_lbas: impl Fn(ZoneId) -> u32) -> bool {
+        let (places, first) = (self.places_of(zone), self.zones.start);
+        let durable = |of| durable_lbas(ZoneId(first + of));
+        self.replaced
+            .behind(durable)
+            .any(|place| places.contains(&place))
+    }
+
+    /// Power is lost. What zones have beyond what is `left` of them is gone: their blocks
+    /// are where they were before.
+    pub(crate) fn power_cut(&mut self, left: impl Fn(ZoneId) -> u64) {
+        // Fit: zones have no more than they had.
+        let count = self.written.len() as u32;
+        let left: Vec<u32> = (0..count)
+            .map(|zone| left(ZoneId(self.zones.start + zone)) as u32)
+            .collect();
+        let is_left = |place: u32| place % self.capacity < left[(place / self.capacity) as usize];
+        let mut moved = Vec::new();
+        for zone in 0..count {
+            let begin = zone * self.capacity;
+            for place in begin + left[zone as usize]..begin + self.written[zone as usize] {
+                let Some(block) = self.block_at(place) else {
+                    continue;
+                };
+                let mut before = place;
+                while before != NONE && !is_left(before) {
+                    before = self.replaced.of(before);
+                }
+                debug_assert!(
+                    before == NONE || self.blocks[before as usize] == block,
+                    "the zone that held block {block} before was reset too early"
+                );
+                moved.push((block, before));
+            }
+        }
+        for (block, before) in moved {
+            self.forget(block);
+            if before != NONE {
+                self.places[block as usize] = before;
+                self.valid[(before / self.capacity) as usize] += 1;
+            }
+        }
+        for (zone, left) in (0..).zip(left) {
+            if self.written[zone as usize] > left {
+                self.written[zone as usize] = left;
+                self.replaced.truncate(zone, left);
+                if left == 0 {
+                    self.freed(zone);
+                }
             }
         }
     }
@@ -280,7 +358,7 @@ impl Log {
             match written {
                 0 => is_free || is_open,
                 full if full == self.capacity => !is_free,
-                _ => (is_open || self.streams.can_leave()) && !is_free,
+                _ => !is_free,
             }
         };
         if !self.written.iter().enumerate().all(is_in_order) {
@@ -318,6 +396,7 @@ impl Log {
             self.valid[zone] += 1;
         }
         self.places = places;
+        self.replaced.clear();
         if self.open.len() == open.len() {
             self.check_zones(&open, &free)?;
             self.open.copy_from_slice(&open);
@@ -365,14 +444,17 @@ impl Log {
         if self.streams.can_leave() {
             return self.recover_handles((places, open, free), written);
         }
-        // Which of the two writes to which does not matter any more.
-        let mut streams = [NONE; 2];
-        for index in open {
-            match streams.iter_mut().find(|stream| **stream == NONE) {
-                Some(stream) => *stream = index,
-                None => return Err(format!("zone {index} of a log is a third that is open")),
-            }
+        // Who wrote to which does not matter any more. Of more than two, which losses of
+        // power can leave, the collection gets the one with the most room.
+        if open.len() > 2 {
+            let start = self.zones.start;
+            open.sort_by_key(|zone| std::cmp::Reverse(written(ZoneId(start + zone))));
         }
+        let mut last = open.into_iter().rev();
+        let streams = match (last.next(), last.next()) {
+            (Some(only), None) => [only, NONE],
+            (collection, host) => [host.unwrap_or(NONE), collection.unwrap_or(NONE)],
+        };
         self.restore((places, streams, free), written)
     }
 
@@ -434,10 +516,7 @@ impl Log {
             match self.written[zone as usize] {
                 0 => assert!(is_free != is_open, "an empty zone is free or open"),
                 full if full == self.capacity => assert!(!is_free, "a full zone is free"),
-                _ => {
-                    let may_be = is_open || self.streams.can_leave();
-                    assert!(may_be && !is_free, "a zone in part is open, or was left");
-                }
+                _ => assert!(!is_free, "a zone in part is free"),
             }
         }
         for (index, &zone) in self.open.iter().enumerate().filter(|(_, of)| **of != NONE) {

@@ -20,14 +20,15 @@
 //! With *flexible data placement* the host chooses with each write which of several
 //! zones it goes to, by a reclaim unit handle: `streams` and `placement`.
 //!
-//! A loss of power takes nothing from such a namespace, with or without
-//! protection: every write that started is there. Drives may do worse with
-//! what was not flushed; that is not modelled yet. Neither is Copy.
+//! A loss of power takes what is neither on the flash nor in a protected buffer: those
+//! blocks are where they were before (`replaced`), and what they were before is kept for
+//! them until it cannot come back. Copy is not modelled.
 
 mod collect;
 mod drive;
 mod log;
 mod placement;
+mod replaced;
 mod streams;
 mod view;
 
@@ -81,6 +82,8 @@ pub(crate) struct Conventional {
     pub(crate) log: Log,
     /// Writes that wait for room, in order.
     waiting: VecDeque<u32>,
+    /// Parts of writes that are under way.
+    parts: u32,
     collection: Collection,
     /// Reclaim unit handles.
     handles: Handles,
@@ -111,13 +114,16 @@ impl Conventional {
             let blocks = of.size_lbas(&config.zones) as u32;
             let streams = Streams::new(handles, config.has_handles());
             let first = all.last().map_or(0, |of: &Self| of.handles.end());
+            let buffer = config.write_buffer.as_ref();
+            let can_lose = buffer.is_none_or(|buffer| !buffer.power_loss_protection);
             all.push(Self {
                 nsid,
                 // Fits: a drive has few.
                 which: all.len() as u8,
                 first_lba: namespace.first_lba().0,
-                log: Log::new(range, capacity, blocks, streams),
+                log: Log::new(range, (capacity, blocks), streams, can_lose),
                 waiting: VecDeque::new(),
+                parts: 0,
                 collection: Collection::default(),
                 handles: Handles::new(first, streams.handles(), handles.is_some()),
             });
@@ -125,12 +131,13 @@ impl Conventional {
         all
     }
 
-    /// Power is lost: nothing waits, and nothing is being collected.
+    /// Power is lost, and what is left is in the zones: nothing waits, and nothing is being
+    /// collected.
     pub(crate) fn power_cut(&mut self, zones: &Zones) {
         self.waiting.clear();
+        self.parts = 0;
         self.collection = Collection::default();
-        let is_empty = |zone| zones.host_lbas(zone) == 0;
-        self.log.free_unlisted(is_empty);
+        self.log.power_cut(|zone| zones.host_lbas(zone));
     }
 
     /// Nothing is being collected.

@@ -206,11 +206,16 @@ impl Drive {
     pub(crate) fn internal_request_over(&mut self, index: u32) {
         match self.core.remove_internal(index).role {
             Role::Part(command) => {
+                let which = self.core.requests.at(command).role;
                 let request = self.core.requests.at(command);
                 request.pending -= 1;
                 let is_placed = request.result == u64::from(request.op.nlb());
                 if request.pending == 0 && is_placed {
                     self.core.conclude_conventional(command);
+                }
+                if let Role::Conventional(which) = which {
+                    let (of, mut end) = self.conventional(which);
+                    of.part_over(&mut end);
                 }
             }
             Role::Collection(which) => {

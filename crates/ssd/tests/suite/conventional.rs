@@ -10,8 +10,8 @@ use zonelab_device::{Buf, Command, Lba, NamespaceId, Nanos, Op};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ReportFilter, ZoneSendAction};
 use zonelab_ssd::config::{
-    BufferRelease, DataStore, DriveConfig, EraseExtent, EraseWhen, NamespaceConfig, NamespaceKind,
-    Placement, WriteBufferConfig,
+    BufferRelease, DataStore, DriveConfig, EraseExtent, EraseWhen, Isolation, NamespaceConfig,
+    NamespaceKind, Placement, ReclaimUnitHandles, WriteBufferConfig,
 };
 use zonelab_ssd::profile::{self, Profile, to_toml};
 use zonelab_ssd::{Control, ControlError, DriveModel, FaultTarget, snapshot};
@@ -56,8 +56,34 @@ fn config() -> DriveConfig {
     config
 }
 
-fn buffered(is_protected: bool) -> DriveConfig {
+/// Handles of [`placed`].
+const HANDLES: u32 = 2;
+
+/// The same blocks with reclaim unit handles, beside another such namespace: a drive with
+/// handles has no zones for hosts.
+fn placed(isolation: Isolation) -> DriveConfig {
+    let handles = ReclaimUnitHandles {
+        count: HANDLES,
+        isolation,
+    };
+    let spare_zones = NamespaceConfig::spare_zones_min(Some(handles));
+    let zones = LOG - SPARE + spare_zones;
     let mut config = config();
+    let mut with_handles = conventional(zones, spare_zones);
+    with_handles.kind = NamespaceKind::Conventional {
+        spare_zones,
+        handles: Some(handles),
+    };
+    config.namespaces = vec![conventional(SPARE + 1, SPARE), with_handles];
+    config.zones.count = SPARE + 1 + zones;
+    config
+}
+
+fn buffered(is_protected: bool) -> DriveConfig {
+    with_buffer(config(), is_protected)
+}
+
+fn with_buffer(mut config: DriveConfig, is_protected: bool) -> DriveConfig {
     config.write_buffer = Some(WriteBufferConfig {
         size_bytes: 128 << 10,
         appends_per_zone: None,
@@ -252,6 +278,33 @@ fn writes_to_the_log_share_dies_with_zones() {
     assert!(rig.wait(second).latency() > WRITE + us(600));
 }
 
+/// What a block holds after `old` was written and flushed, `new` was written over it, and
+/// power was lost as soon as that was acknowledged.
+fn after_a_loss(config: &DriveConfig, flushes_new: bool, seed: u64) -> u8 {
+    let mut rig = Rig::new(config);
+    exec(&mut rig, write(7, 1), blocks(1, 1));
+    exec(&mut rig, Op::Flush, None);
+    exec(&mut rig, write(7, 1), blocks(2, 1));
+    if flushes_new {
+        exec(&mut rig, Op::Flush, None);
+    }
+    rig.drive.power_cut(rig.now, us(1), seed);
+    rig.run_to(rig.drive.ready_at());
+    rig.drive.assert_invariants();
+    bytes(&mut rig, 7, 1)[0]
+}
+
+#[test]
+fn what_was_not_flushed_is_lost_if_the_buffer_is_not_protected() {
+    for seed in 0..16 {
+        assert_eq!(after_a_loss(&buffered(false), false, seed), 1);
+        assert_eq!(after_a_loss(&buffered(false), true, seed), 2);
+        assert_eq!(after_a_loss(&buffered(true), false, seed), 2);
+        // Without a buffer, what was acknowledged is on the flash.
+        assert_eq!(after_a_loss(&config(), false, seed), 2);
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Write(u64, u64),
@@ -294,8 +347,16 @@ fn drives() -> impl Strategy<Value = DriveConfig> {
         Just(EraseWhen::FirstBlockWrite),
         Just(EraseWhen::Background),
     ];
-    let base = prop_oneof![Just(config()), Just(buffered(false)), Just(buffered(true)),];
-    (base, erase, any::<bool>()).prop_map(|(mut config, erase, is_lazy)| {
+    let base = prop_oneof![
+        3 => Just(config()),
+        1 => Just(placed(Isolation::Initially)),
+        1 => Just(placed(Isolation::Persistently)),
+    ];
+    let buffer = prop_oneof![Just(None), Just(Some(false)), Just(Some(true))];
+    (base, buffer, erase, any::<bool>()).prop_map(|(mut config, buffer, erase, is_lazy)| {
+        if let Some(is_protected) = buffer {
+            config = with_buffer(config, is_protected);
+        }
         config.reset = reset(erase, EraseExtent::Partial);
         if is_lazy {
             let zones = config.zones.count + 2;
@@ -321,6 +382,11 @@ struct Open {
 #[derive(Default)]
 struct Model {
     blocks: Vec<Vec<u8>>,
+    /// What each block may hold after a loss of power, in a buffer without protection: what
+    /// it may have held at the last flush, and all that was written since.
+    since_flush: Vec<Vec<u8>>,
+    /// Flushes in flight: tag, and what each block may hold once it is over.
+    flushes: Vec<(usize, Vec<Vec<u8>>)>,
     open: Vec<Open>,
     /// Tag, first block, number, and what each may hold.
     reads: Vec<(usize, u64, u64, Vec<Vec<u8>>)>,
@@ -330,6 +396,7 @@ impl Model {
     fn new() -> Self {
         Self {
             blocks: vec![vec![0]; BLOCKS as usize],
+            since_flush: vec![vec![0]; BLOCKS as usize],
             ..Self::default()
         }
     }
@@ -340,8 +407,11 @@ impl Model {
 
     /// A write has been submitted: its blocks may hold it from now on.
     fn written(&mut self, tag: usize, slba: u64, nlb: u64, byte: u8) {
-        for block in &mut self.blocks[Self::range(slba, nlb)] {
-            block.push(byte);
+        let flushes = self.flushes.iter_mut().map(|(_, of)| of);
+        for all in flushes.chain([&mut self.blocks, &mut self.since_flush]) {
+            for block in &mut all[Self::range(slba, nlb)] {
+                block.push(byte);
+            }
         }
         for (_, from, count, possible) in &mut self.reads {
             for (block, possible) in (*from..*from + *count).zip(possible) {
@@ -365,6 +435,23 @@ impl Model {
         });
     }
 
+    /// A flush has been submitted: what completed before it is safe once it is over.
+    fn flushed(&mut self, tag: usize) {
+        self.flushes.push((tag, self.blocks.clone()));
+    }
+
+    /// Power is lost. What was in flight is in doubt, and with it, if the buffer `loses`
+    /// what was not flushed, all since the last flush.
+    fn power_lost(&mut self, loses: bool) {
+        self.open.clear();
+        self.reads.clear();
+        self.flushes.clear();
+        match loses {
+            true => self.blocks.clone_from(&self.since_flush),
+            false => self.since_flush.clone_from(&self.blocks),
+        }
+    }
+
     /// Looks at what has completed.
     fn completed(&mut self, rig: &Rig) {
         let blocks = &mut self.blocks;
@@ -372,6 +459,14 @@ impl Model {
             let is_over = rig.done[write.tag].is_some();
             if is_over && write.is_alone {
                 blocks[Self::range(write.slba, write.nlb)].fill(vec![write.byte]);
+            }
+            !is_over
+        });
+        let since_flush = &mut self.since_flush;
+        self.flushes.retain_mut(|(tag, after)| {
+            let is_over = rig.done[*tag].is_some();
+            if is_over {
+                since_flush.clone_from(after);
             }
             !is_over
         });
@@ -408,7 +503,10 @@ proptest! {
             match step {
                 Step::Write(slba, nlb) => {
                     byte = byte % 250 + 1;
-                    let tag = submit(&mut rig, write(slba, nlb), blocks(byte, nlb));
+                    // Without handles it says nothing.
+                    let placement = u16::from(byte) % HANDLES as u16;
+                    let command = Command::on(FLAT, write(slba, nlb)).placed(placement);
+                    let tag = rig.submit_command(command, blocks(byte, nlb));
                     model.written(tag, slba, nlb, byte);
                 }
                 Step::Zeroes(slba, nlb) => {
@@ -430,8 +528,10 @@ proptest! {
                     model.reads.push((tag, slba, nlb, possible));
                 }
                 Step::Flush => {
-                    submit(&mut rig, Op::Flush, None);
+                    let tag = submit(&mut rig, Op::Flush, None);
+                    model.flushed(tag);
                 }
+                Step::Zoned(_) if rig.drive.info().namespaces[0].zoned.is_none() => {}
                 Step::Zoned(nlb) => {
                     let left = ZONE - rig.drive.zones().written_lbas(zonelab_device::ZoneId(0));
                     let op = match left {
@@ -458,12 +558,14 @@ proptest! {
                             rig.forget(tag);
                         }
                     }
-                    model.open.clear();
-                    model.reads.clear();
+                    let buffer = config.write_buffer.as_ref();
+                    model.power_lost(buffer.is_some_and(|of| !of.power_loss_protection));
                 }
                 Step::Restore => {
                     rig.settle();
                     model.completed(&rig);
+                    // A snapshot has what is in the buffer as if it had been flushed.
+                    model.power_lost(false);
                     let saved = snapshot::save(&rig.drive).expect("it is idle");
                     let drive = snapshot::restore(&config, &saved).expect("it is of this drive");
                     // What was in the buffer counts as programmed there.

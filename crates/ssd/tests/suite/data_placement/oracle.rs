@@ -213,6 +213,8 @@ proptest! {
                 }
                 Step::PowerCut(seed) => {
                     rig.settle();
+                    // Without the flush, what is lost is anybody's guess: `conventional` has that.
+                    exec(&mut rig, Command::on(NSID, Op::Flush), None);
                     oracle.open.clear();
                     rig.drive.power_cut(rig.now, us(1), seed);
                     rig.run_to(rig.drive.ready_at());
