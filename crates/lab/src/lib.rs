@@ -70,7 +70,6 @@ pub mod explore;
 pub mod figure;
 #[cfg(not(target_family = "wasm"))]
 pub mod fio;
-mod html;
 pub mod inputs;
 pub mod kv;
 pub mod library;

@@ -1,6 +1,7 @@
 //! What a characterisation came to: a table, files, figures, a page.
 
 use serde_json::{Value, json};
+use zonelab_page::sections::{self, Page};
 
 use super::effect::{Effect, Verdict};
 use super::facts::Facts;
@@ -8,7 +9,6 @@ use super::observations::{ALL, Evidence, Judged, Recommendation};
 use super::samples::Samples;
 use super::suite::Effort;
 use crate::figure::{Axis, Figure, Panel, Point, Series};
-use crate::html::{self, Page};
 use crate::output::csv_field;
 use crate::statistics::Statistics;
 use crate::table::{Cell, Column, Style, Table, measured, number};
@@ -438,7 +438,7 @@ fn page(
         page.part(
             "drives",
             "Which observations hold where",
-            html::table(&header, rows),
+            sections::table(&header, rows),
         );
     }
     page.part("observations", "Observations", tables(devices));
@@ -457,9 +457,9 @@ fn page(
     page.part(
         "recommendations",
         "What follows",
-        html::table(&header, rows.into_iter()),
+        sections::table(&header, rows.into_iter()),
     );
-    let curves = figures.iter().map(|(_, svg)| html::figure(svg));
+    let curves = figures.iter().map(|(_, svg)| sections::figure(svg));
     page.part("curves", "Curves", curves.collect());
     page.to_html()
 }
@@ -478,10 +478,7 @@ fn tables(devices: &[Device]) -> String {
     ];
     for device in devices {
         if devices.len() > 1 {
-            body.push_str(&format!(
-                "<h3>{}</h3>\n",
-                crate::report::parts::html(&device.name)
-            ));
+            body.push_str(&format!("<h3>{}</h3>\n", zonelab_page::html(&device.name)));
         }
         let rows = device.judged.iter().flat_map(|one| {
             let mut first = true;
@@ -509,7 +506,7 @@ fn tables(devices: &[Device]) -> String {
             }
             rows
         });
-        body.push_str(&html::table(&header, rows));
+        body.push_str(&sections::table(&header, rows));
     }
     body
 }

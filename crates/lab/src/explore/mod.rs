@@ -7,9 +7,9 @@
 //! the keyboard: filters are fields as well, and points rows of a table.
 
 use serde::Serialize;
+use zonelab_page as parts;
 
 use crate::quantity::Quantity;
-use crate::report::parts;
 use crate::sweep::Goal;
 
 /// Version of the embedded data, for who reads them from the file.

@@ -1,6 +1,5 @@
 //! Differences between two series, as a table of the page.
 
-use super::embed;
 use crate::difference::{Difference, Verdict};
 use crate::table::{measured, percent};
 
@@ -10,7 +9,7 @@ pub(super) fn figure(id: &str, differences: &[Difference]) -> String {
         return String::new();
     }
     let rows: String = differences.iter().map(row).collect();
-    let id = embed::html(id);
+    let id = zonelab_page::html(id);
     format!(
         "<figure class=\"differences\" data-experiment=\"{id}\">\n<figcaption>Differences \
          between series, paired by seed, with 95 % confidence intervals</figcaption>\n<table>\n\
@@ -43,7 +42,7 @@ fn row(of: &Difference) -> String {
         at,
         metric,
     ];
-    let [series, baseline, at, metric] = texts.map(|text| embed::html(&text));
+    let [series, baseline, at, metric] = texts.map(|text| zonelab_page::html(&text));
     format!(
         "<tr><th scope=\"row\">{series}</th><td>{baseline}</td><td>{at}</td><td>{metric}</td>\
          <td class=\"number\">{difference}</td><td class=\"number\">{relative}</td>\

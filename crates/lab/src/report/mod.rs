@@ -11,8 +11,6 @@
 
 mod data;
 mod differences;
-mod embed;
-pub mod parts;
 mod point;
 mod wear;
 mod zones;
@@ -83,10 +81,10 @@ const SECTIONS_NAMED: usize = 8;
 
 /// Scripts in the order in which they build on each other.
 const SCRIPTS: [&str; 10] = [
-    include_str!("page/base.js"),
-    include_str!("page/scale.js"),
-    include_str!("page/chart.js"),
-    include_str!("page/bars.js"),
+    zonelab_page::BASE,
+    zonelab_page::SCALE,
+    zonelab_page::CHART,
+    zonelab_page::BARS,
     include_str!("page/zones.js"),
     include_str!("page/wear.js"),
     include_str!("page/rows.js"),
@@ -107,7 +105,7 @@ impl Report<'_> {
             .iter()
             .filter_map(|section| Some((section.figure?, &section.experiment.id)))
             .map(|(figure, id)| {
-                let id = embed::html(id);
+                let id = zonelab_page::html(id);
                 let svg = figure.to_svg();
                 format!("<figure class=\"still\" data-experiment=\"{id}\">\n{svg}</figure>\n")
             })
@@ -117,13 +115,13 @@ impl Report<'_> {
         let figures = self.sections.iter().fold(figures, |all, section| {
             all + &differences::figure(&section.experiment.id, &section.differences)
         });
-        parts::document(&parts::Document {
+        zonelab_page::document(&zonelab_page::Document {
             kind: "Report",
             title: &self.title,
             links: &self.links(),
             style: "",
-            body: embed::fill(include_str!("page/report.html"), &[("FIGURES", figures)]),
-            end: parts::data_and_scripts(&data, &SCRIPTS),
+            body: zonelab_page::fill(include_str!("page/report.html"), &[("FIGURES", figures)]),
+            end: zonelab_page::data_and_scripts(&data, &SCRIPTS),
         })
     }
 
@@ -163,11 +161,12 @@ fn matrix_figure(matrix: &Matrix) -> String {
         .iter()
         .filter_map(|cell| cell.explanation.as_ref())
         .map(|of| {
-            let [series, x, text] = [&of.series, &of.x, &of.text].map(|text| embed::html(text));
+            let [series, x, text] =
+                [&of.series, &of.x, &of.text].map(|text| zonelab_page::html(text));
             format!("<tr><th scope=\"row\">{series}</th><td>{x}</td><td>{text}</td></tr>\n")
         })
         .collect();
-    let (id, svg) = (embed::html(&matrix.id), matrix.heat_map().to_svg());
+    let (id, svg) = (zonelab_page::html(&matrix.id), matrix.heat_map().to_svg());
     format!(
         "<figure class=\"matrix\" data-experiment=\"{id}\">\n{svg}<table>\n<thead><tr>\
          <th>cell</th><th>at</th><th>what the foreground waits for, against alone</th></tr></thead>\n\

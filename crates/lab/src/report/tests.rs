@@ -226,7 +226,7 @@ fn points_carry_what_was_measured() {
 
 #[test]
 fn the_page_uses_the_colours_of_the_figures() {
-    let style = include_str!("page/style.css");
+    let style = zonelab_page::STYLE;
     let sheet = crate::figure::style_sheet();
     let mut colours = 0;
     for line in sheet.lines().filter(|line| line.starts_with(".zl .s")) {
@@ -244,7 +244,7 @@ fn the_page_uses_the_colours_of_the_figures() {
 
 #[test]
 fn every_state_and_cause_has_a_colour() {
-    let style = include_str!("page/style.css");
+    let style = zonelab_page::STYLE;
     for cause in 0..zonelab_ssd::account::Cause::ALL.len() {
         assert!(style.contains(&format!(".c{cause} {{")), "{cause}");
         assert_eq!(
@@ -270,7 +270,7 @@ fn every_state_and_cause_has_a_colour() {
             "{letter}"
         );
         assert!(
-            include_str!("page/base.js").contains(&format!("{letter}: '")),
+            zonelab_page::BASE.contains(&format!("{letter}: '")),
             "{letter}"
         );
     }

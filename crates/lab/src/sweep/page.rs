@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use zonelab_page::sections;
+
 use super::front::{Aim, Standing};
 use super::objective::Goal;
 use super::pack::{Line, Pack, Status, why_failed};
 use crate::explore::{Column, Explorer, Point, Role, Values, quoted};
-use crate::html;
 use crate::inputs::VERSION;
 use crate::metrics;
 use crate::rows::significant;
@@ -243,5 +244,5 @@ fn still(pack: &Pack, aims: &[Aim], standings: &[Standing]) -> String {
                 .chain(values)
                 .collect()
         });
-    html::table(&header, rows)
+    sections::table(&header, rows)
 }

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::json;
+use zonelab_page::sections::{self, Page, table};
 
 use super::{BeforeAfter, Quantiles, Residual, SCHEMA, Summary};
 use crate::calibrate::data::Data;
 use crate::calibrate::sensitivity::Sensitivity;
-use crate::html::{self, Page, table};
 use crate::output::csv_field;
 use crate::rows::significant;
 use crate::table::number;
@@ -139,7 +139,10 @@ pub(super) fn html(
         }),
     );
     page.part("cross-validation", "Cross-validation", folds);
-    let figures = figures.iter().map(|(_, svg)| html::figure(svg)).collect();
+    let figures = figures
+        .iter()
+        .map(|(_, svg)| sections::figure(svg))
+        .collect();
     page.part("figures", "Figures", figures);
     let residuals = table(
         &[

@@ -6,8 +6,9 @@ mod page;
 
 use std::collections::BTreeMap;
 
+use zonelab_page::sections;
+
 use super::{Evaluation, Search};
-use crate::html;
 use crate::sweep::{Goal, Objective, front};
 use crate::table::{Cell, Column, Style, Table, measured};
 
@@ -104,7 +105,7 @@ impl Outcome {
         let header: Vec<&str> = self.columns.iter().map(|c| c.header.as_str()).collect();
         let front = self.rows.iter().filter(|row| is_shown(row, false));
         let front = front.map(|row| cells(row, &self.units));
-        let still = html::figure(svg) + &html::table(&header, front);
+        let still = sections::figure(svg) + &sections::table(&header, front);
         page::html(search, &self.rows, (&self.summary, &self.notes), &still)
     }
 }

@@ -1,6 +1,13 @@
-//! What other pages than the report are made of, so that they look alike.
+//! What pages of results and of live drives are made of, so that they look alike.
+//!
+//! A page is one document that fetches nothing: style, data and scripts are in it. Text
+//! reaches it through [`html`], and data through [`data_and_scripts`], so that neither can end
+//! an element. [`sections`] has pages of tables and figures, which need no scripts at all.
 
-pub use super::embed::{fill, html};
+mod embed;
+pub mod sections;
+
+pub use embed::{fill, html};
 
 /// Colours, type, tables, charts; light and dark, narrow and printed.
 pub const STYLE: &str = include_str!("page/style.css");
@@ -51,7 +58,7 @@ pub fn document(of: &Document<'_>) -> String {
 /// can end it, and scripts that share a scope.
 #[must_use]
 pub fn data_and_scripts(json: &str, scripts: &[&str]) -> String {
-    let (json, scripts) = (super::embed::json(json), scripts.concat());
+    let (json, scripts) = (embed::json(json), scripts.concat());
     format!(
         "<script id=\"data\" type=\"application/json\">{json}</script>\n\
          <script>\n(() => {{\n'use strict';\n{scripts}}})();\n</script>\n"

@@ -20,7 +20,7 @@ pub fn html(text: &str) -> String {
 /// JSON as the text of a `script` element, in which nothing is unescaped and
 /// `</script>` or `<!--` would end or change it. Outside of strings, JSON has
 /// none of these characters; inside, the escapes mean the same.
-pub(super) fn json(json: &str) -> String {
+pub(crate) fn json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         match c {

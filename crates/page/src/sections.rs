@@ -4,10 +4,10 @@
 
 use std::fmt::Write as _;
 
-use crate::report::parts;
+use crate::{Document, document};
 
 /// A page that grows part by part.
-pub(crate) struct Page {
+pub struct Page {
     kind: &'static str,
     title: String,
     /// What stands before the first part.
@@ -18,7 +18,8 @@ pub(crate) struct Page {
 
 impl Page {
     /// A page of results of a `kind` ("Search").
-    pub(crate) fn new(kind: &'static str, title: &str) -> Self {
+    #[must_use]
+    pub fn new(kind: &'static str, title: &str) -> Self {
         Self {
             kind,
             title: title.to_owned(),
@@ -28,21 +29,22 @@ impl Page {
     }
 
     /// Adds something that a reader must know to the head of the page.
-    pub(crate) fn notice(&mut self, text: &str) {
-        let text = parts::html(text);
+    pub fn notice(&mut self, text: &str) {
+        let text = crate::html(text);
         // Writing to a string does not fail.
         let _ = writeln!(self.head, "<p class=\"notice\">{text}</p>");
     }
 
     /// Adds a part; nothing if it is empty.
-    pub(crate) fn part(&mut self, anchor: &'static str, heading: &'static str, body: String) {
+    pub fn part(&mut self, anchor: &'static str, heading: &'static str, body: String) {
         if !body.is_empty() {
             self.parts.push((anchor, heading, body));
         }
     }
 
     /// The document.
-    pub(crate) fn to_html(&self) -> String {
+    #[must_use]
+    pub fn to_html(&self) -> String {
         let mut body = self.head.clone();
         for (anchor, heading, part) in &self.parts {
             let _ = writeln!(
@@ -52,7 +54,7 @@ impl Page {
         }
         let links = self.parts.iter();
         let links = links.map(|(anchor, heading, _)| ((*anchor).to_owned(), (*heading).to_owned()));
-        parts::document(&parts::Document {
+        document(&Document {
             kind: self.kind,
             title: &self.title,
             links: &links.collect::<Vec<_>>(),
@@ -64,15 +66,14 @@ impl Page {
 }
 
 /// A figure.
-pub(crate) fn figure(svg: &str) -> String {
+#[must_use]
+pub fn figure(svg: &str) -> String {
     format!("<figure class=\"still\">\n{svg}</figure>\n")
 }
 
 /// A table; without rows, nothing. Columns of numbers are aligned as such.
-pub(crate) fn table<H: AsRef<str>>(
-    header: &[H],
-    rows: impl Iterator<Item = Vec<String>>,
-) -> String {
+#[must_use]
+pub fn table<H: AsRef<str>>(header: &[H], rows: impl Iterator<Item = Vec<String>>) -> String {
     let rows: Vec<Vec<String>> = rows.collect();
     if rows.is_empty() {
         return String::new();
@@ -86,14 +87,14 @@ pub(crate) fn table<H: AsRef<str>>(
     };
     let mut text = String::from("<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>");
     for (column, cell) in header.iter().enumerate() {
-        let (class, cell) = (class(column), parts::html(cell.as_ref()));
+        let (class, cell) = (class(column), crate::html(cell.as_ref()));
         let _ = write!(text, "<th scope=\"col\"{class}>{cell}</th>");
     }
     text.push_str("</tr></thead>\n<tbody>\n");
     for row in &rows {
         text.push_str("<tr>");
         for (column, cell) in row.iter().enumerate() {
-            let (class, cell) = (class(column), parts::html(cell));
+            let (class, cell) = (class(column), crate::html(cell));
             let _ = write!(text, "<td{class}>{cell}</td>");
         }
         text.push_str("</tr>\n");
