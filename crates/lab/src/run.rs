@@ -263,7 +263,7 @@ impl Point {
     }
 
     /// Most operations of a job that can be in flight: those of all its threads.
-    pub(crate) fn in_flight(&self, job: &str) -> u64 {
+    pub fn in_flight(&self, job: &str) -> u64 {
         let template = self.experiment.job(job);
         template.map_or(0, |job| u64::from(job.threads) * u64::from(job.queue_depth))
     }
@@ -271,7 +271,7 @@ impl Point {
     /// Shortens every job that has a run time to at most `runtime`, and its ramp to
     /// half of that. What ends by itself still does, and a run that ends with
     /// whole periods of a job keeps its length: part of one says nothing.
-    pub(crate) fn shorten(&mut self, runtime: Nanos) {
+    pub fn shorten(&mut self, runtime: Nanos) {
         if self.has_periods() {
             return;
         }
@@ -299,7 +299,7 @@ impl Point {
     }
 
     /// The longest run time that [`Self::shorten`] can change; `None` if there is none.
-    pub(crate) fn runtime(&self) -> Option<Nanos> {
+    pub fn runtime(&self) -> Option<Nanos> {
         if self.has_periods() {
             return None;
         }
