@@ -20,7 +20,6 @@
 //! | [`figure`] | SVG charts |
 //! | [`trace`] | timelines of dies, channels and jobs for Perfetto |
 //! | [`mod@device`] | devices that jobs run on |
-//! | [`fio`] | job files of fio, and results in its shape |
 //! | [`kv`] | key-value workloads on drives |
 //! | [`table`] | tables for a terminal |
 //! | [`results`] | result files |
@@ -35,7 +34,7 @@
 //! | [`bundle`] | results with everything that they were made from, in one file |
 //!
 //! For `wasm32-unknown-unknown` there is all that experiments in virtual time need. What needs
-//! threads, devices or large libraries is left out: `bench`, `bundle`, `fio` and jobs over PCIe.
+//! threads, devices or large libraries is left out: `bench`, `bundle` and jobs over PCIe.
 
 #![cfg_attr(
     target_family = "wasm",
@@ -57,8 +56,6 @@ pub mod device;
 pub mod difference;
 pub mod experiment;
 pub mod figure;
-#[cfg(not(target_family = "wasm"))]
-pub mod fio;
 pub mod inputs;
 pub mod kv;
 pub mod library;

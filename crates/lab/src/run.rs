@@ -40,11 +40,11 @@ use zonelab_ssd::record::RecordLimits;
 use zonelab_ssd::{Control, Drive, DriveModel};
 
 use crate::conditions::Conditions;
+use crate::device::Owner;
+use crate::device::Reached;
 use crate::device::over_ftl::{OverFtl, seen_through};
 #[cfg(not(target_family = "wasm"))]
 use crate::device::over_pcie::{self, OverPcie, endpoint_of};
-use crate::device::owner::Owner;
-use crate::device::reached::Reached;
 use crate::device::zones::ReportJob;
 use crate::device::{zone_count_line, zone_line};
 use crate::experiment::{
@@ -660,7 +660,7 @@ fn zones_of<R: Reached>(reached: &mut R, at: Nanos) -> Result<Vec<String>, Strin
 
 /// The thread behind each queue, in the order in which queues are opened, from
 /// the names of their jobs.
-pub(crate) fn queue_names<'a>(jobs: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
+pub fn queue_names<'a>(jobs: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     let mut threads: BTreeMap<&str, u32> = BTreeMap::new();
     for job in jobs.clone() {
         *threads.entry(job).or_default() += 1;

@@ -4,6 +4,12 @@ use zonelab_device::{Monotonic, NamespaceId};
 use zonelab_host::fio::Plan;
 use zonelab_host::stats::Latency;
 use zonelab_host::workload::zone_table::ZoneTable;
+use zonelab_lab::device::Owner;
+use zonelab_lab::device::Site;
+use zonelab_lab::device::declare;
+use zonelab_lab::device::{InRealTime, InVirtualTime};
+use zonelab_lab::device::{OverPcie, endpoint_of};
+use zonelab_lab::trace::PointTrace;
 use zonelab_sim::{Emulated, HostCosts, SharedDrive};
 use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::faults::FaultyDrive;
@@ -12,12 +18,6 @@ use zonelab_ssd::{Control, Drive, DriveModel, snapshot};
 
 use super::agreement::empty_commands;
 use super::run::{FioRun, RunSettings, Runner};
-use crate::device::Site;
-use crate::device::over_pcie::{OverPcie, endpoint_of};
-use crate::device::owner::Owner;
-use crate::device::site::{InRealTime, InVirtualTime};
-use crate::device::zones::declare;
-use crate::trace::PointTrace;
 
 /// Runs a plan on a new drive, which keeps no data, in virtual time.
 ///

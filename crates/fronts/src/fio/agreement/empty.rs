@@ -5,8 +5,7 @@ use std::sync::atomic::AtomicBool;
 use zonelab_device::{Command, Completion, NamespaceId, Nanos, Op, QueuePair, Tag};
 use zonelab_host::stats::Latency;
 use zonelab_host::{Job, NextWake};
-
-use crate::device::{Site, run_alone};
+use zonelab_lab::device::{Site, run_alone};
 
 /// Commands that are measured.
 pub const EMPTY_COMMANDS: u64 = 2_000;

@@ -6,14 +6,13 @@ use zonelab_device::ZonedInfo;
 use zonelab_host::fio::{Plan, PlannedJob};
 use zonelab_host::workload::directed::Direction;
 use zonelab_host::workload::zone_table::ZoneTable;
+use zonelab_lab::device::{self, ReportedZone};
 use zonelab_nvme::zns::ZoneState;
-
-use crate::device::{ReportedZone, zones};
 
 /// The table of zones that a device reported, for a run of `plan`.
 #[must_use]
 pub fn table_of(plan: &Plan, zoned: ZonedInfo, reported: &[ReportedZone]) -> ZoneTable {
-    zones::table_of(zoned, plan.max_open_zones, reported)
+    device::table_of(zoned, plan.max_open_zones, reported)
 }
 
 /// Whether a job changes what the device holds.

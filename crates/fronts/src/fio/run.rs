@@ -11,18 +11,18 @@ use zonelab_host::stats::Latency;
 use zonelab_host::workload::directed::DirectedWork;
 use zonelab_host::workload::share::{Share, ShareGroup};
 use zonelab_host::workload::zone_table::{JobId, SharedZones, ZoneTable};
-use zonelab_host::workload::{HORIZON, JobResult, JobSpec, Shared, WorkloadJob};
+use zonelab_host::workload::{HORIZON, JobSpec, Shared, WorkloadJob};
 use zonelab_host::{Bell, Clock, CoreId, Job, NextWake, Reactor, Rng, StopSignal};
+use zonelab_lab::conditions::Conditions;
+pub use zonelab_lab::device::threads::ThreadResult;
+use zonelab_lab::device::threads::{self, Program, Task};
+use zonelab_lab::device::{QueueOf, Site, Watched, processors};
+use zonelab_lab::run::queue_names;
+use zonelab_lab::trace::PointTrace;
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_sim::HostCosts;
 use zonelab_ssd::record::RecordLimits;
-
-use crate::conditions::Conditions;
-use crate::device::threads::{self, Program, Task};
-use crate::device::{QueueOf, Site, Watched, processors};
-use crate::run::queue_names;
-use crate::trace::PointTrace;
 
 /// How to run.
 #[derive(Clone, Debug)]
@@ -41,26 +41,6 @@ pub struct RunSettings {
     pub saves: bool,
     /// Set from elsewhere: jobs end, and what was done is reported.
     pub interrupt: Arc<AtomicBool>,
-}
-
-/// What a thread of a plan did.
-#[derive(Clone, Debug)]
-pub struct ThreadResult {
-    /// What it measured; `None` if it was ended before it began.
-    pub result: Option<JobResult>,
-    /// It waited for something that could not happen any more.
-    pub is_stuck: bool,
-}
-
-impl Program for WorkloadJob {
-    type Output = ThreadResult;
-
-    fn into_output(self) -> ThreadResult {
-        ThreadResult {
-            is_stuck: !self.has_ended(),
-            result: Some(self.into_result()),
-        }
-    }
 }
 
 /// A plan that has been run.

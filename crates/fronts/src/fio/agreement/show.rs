@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use zonelab_host::stats::Latency;
 use zonelab_host::workload::directed::Direction;
+use zonelab_lab::table::{Column, Style, Table, number};
 
 use super::{Agreement, Estimated, Line, Metric, Side, Verdict};
-use crate::table::{Column, Style, Table, number};
 
 /// Version of the JSON.
 const SCHEMA: u32 = 1;

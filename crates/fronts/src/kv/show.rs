@@ -10,10 +10,9 @@ use zonelab_host::stats::Latency;
 use zonelab_kv::files::Usage;
 use zonelab_kv::lsm::StallCause;
 use zonelab_kv::work::Kind;
-
-use super::{KvRun, KvTemplate, Sample, TreeWork, Wear, space};
-use crate::rows::significant;
-use crate::table::{Cell, Column, Style, Table, microseconds, number};
+use zonelab_lab::kv::{KvRun, KvTemplate, Sample, TreeWork, Wear, space};
+use zonelab_lab::rows::significant;
+use zonelab_lab::table::{Cell, Column, Style, Table, microseconds, number};
 
 /// Version of the JSON.
 const SCHEMA: u32 = 2;

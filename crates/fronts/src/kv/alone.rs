@@ -2,14 +2,13 @@
 
 use zonelab_host::{CoreId, Reactor, RealClock, Rng, RunEnd, StopSignal, VirtualClock, WaitsFor};
 use zonelab_kv::files::FilesError;
+use zonelab_lab::device::Owner;
+use zonelab_lab::device::Reached;
+use zonelab_lab::device::{OverPcie, endpoint_of};
+use zonelab_lab::kv::{KvJob, KvRun, KvTemplate, Surroundings, Wear};
+use zonelab_lab::run::STORE_DEPTH;
 use zonelab_sim::{Emulated, HostCosts};
 use zonelab_ssd::faults::FaultyDrive;
-
-use super::{KvJob, KvRun, KvTemplate, Surroundings, Wear};
-use crate::device::over_pcie::{OverPcie, endpoint_of};
-use crate::device::owner::Owner;
-use crate::device::reached::Reached;
-use crate::run::STORE_DEPTH;
 
 /// How a store reaches an emulated drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

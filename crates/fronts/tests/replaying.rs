@@ -3,17 +3,44 @@
 use std::io::BufRead;
 
 use zonelab_device::Nanos;
+use zonelab_fronts::fio::{RunSettings, run};
 use zonelab_host::Rng;
 use zonelab_host::fio::trace::to_iolog;
 use zonelab_host::fio::{JobFile, Outside};
 use zonelab_host::workload::JobResult;
 use zonelab_host::workload::replay::{Action, Operation, Trace};
-use zonelab_lab::fio::{RunSettings, run};
-use zonelab_lab::run::Profiles as _;
 use zonelab_sim::HostCosts;
 use zonelab_ssd::Drive;
+use zonelab_ssd::profile::Profile;
 
-use super::support::Tiny;
+/// Two channels with a die each; 8 zones of 15 pages.
+const TINY: &str = r#"
+schema = 1
+name = "tiny"
+
+[geometry]
+channels = 2
+pages_per_block = 8
+page_size = "16KiB"
+
+[namespace]
+lba_size = "4KiB"
+
+[zones]
+count = 8
+size = "256KiB"
+capacity = "240KiB"
+
+[media]
+read = "60us"
+program = "700us"
+erase = "3.5ms"
+transfer = "25us"
+
+[finish]
+design = "fill"
+granularity = "32KiB"
+"#;
 
 const BLOCK: u64 = 4_096;
 /// Blocks of a zone of the tiny drive, and how many of them hold data.
@@ -32,7 +59,7 @@ fn result(options: &str, trace: &str, full_zones: u32) -> JobResult {
     let mut file = JobFile::parse("j.fio", &text, &outside).expect("the job file is right");
     file.read_traces(&|_| Ok(Box::new(std::io::Cursor::new(trace.to_owned())) as Box<dyn BufRead>))
         .expect("the trace is right");
-    let profile = Tiny.load("tiny", &[]).expect("it is a profile");
+    let profile = Profile::parse("tiny.toml", TINY, &[]).expect("it is a profile");
     let info = Drive::new(&profile.config).info().clone();
     let plan = file
         .plan(&info, 1)
