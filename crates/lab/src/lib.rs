@@ -29,7 +29,6 @@
 //! | [`detail`] | distributions, and what happened over time, of each point |
 //! | [`statistics`] | means of repeats, and how well they are known |
 //! | [`difference`] | differences between two series, paired by seed |
-//! | [`report`] | the HTML report |
 //! | [`output`] | result directories |
 //! | [`bundle`] | results with everything that they were made from, in one file |
 //!
@@ -65,7 +64,6 @@ pub mod output;
 pub mod policies;
 pub mod published;
 pub mod reference;
-pub mod report;
 pub mod results;
 pub mod rows;
 pub mod run;

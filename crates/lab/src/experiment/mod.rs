@@ -42,8 +42,8 @@ use crate::figure::Width;
 use crate::kv::KvTemplate;
 use crate::space::Expression;
 
-pub use axis::{Axis, AxisValue};
-pub(crate) use axis::{is_word, number_of};
+pub(crate) use axis::number_of;
+pub use axis::{Axis, AxisValue, is_word};
 pub use blocks::BlocksTemplate;
 pub use ftl::FtlTemplate;
 pub use host::{HostModel, SchedulerModel, SchedulerTemplate, StackModel, Via};

@@ -36,14 +36,13 @@ pub use heat::{HeatCell, HeatMap};
 pub use size::{Width, WidthError};
 
 /// The path data of the markers of series `index`: ours, and the published one.
-pub(crate) fn markers(index: usize) -> (String, String) {
+pub fn markers(index: usize) -> (String, String) {
     let (dot, ring) = (render::DOT, render::RING);
     (style::marker(index, dot), style::marker(index, ring))
 }
 
 /// The style sheet of figures.
-#[cfg(test)]
-pub(crate) const fn style_sheet() -> &'static str {
+pub const fn style_sheet() -> &'static str {
     style::SHEET
 }
 

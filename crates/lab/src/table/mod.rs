@@ -16,8 +16,7 @@ mod tests;
 
 pub use differences::differences;
 pub use markdown::markdown;
-pub(crate) use page::lines as summary_lines;
-pub use page::page;
+pub use page::{lines as summary_lines, page};
 use quantity::value;
 pub use quantity::{measured, microseconds, number, percent};
 
@@ -298,7 +297,7 @@ pub(crate) fn share(value: Option<f64>) -> String {
 }
 
 /// A value of a statement as a person reads it: shares in per cent.
-pub(crate) fn sized(value: Option<f64>, unit: &str) -> String {
+pub fn sized(value: Option<f64>, unit: &str) -> String {
     match (value, unit) {
         (None, _) => "-".to_owned(),
         (Some(value), UNIT_CHANGE) => percent(value),

@@ -1,7 +1,7 @@
 //! Differences between two series, as a table of the page.
 
-use crate::difference::{Difference, Verdict};
-use crate::table::{measured, percent};
+use zonelab_lab::difference::{Difference, Verdict};
+use zonelab_lab::table::{measured, percent};
 
 /// The differences of an experiment; empty without any.
 pub(super) fn figure(id: &str, differences: &[Difference]) -> String {

@@ -1,15 +1,15 @@
 //! A point of an experiment: where its time went.
 
 use serde::Serialize;
+use zonelab_lab::detail::JobDetail;
+use zonelab_lab::experiment::Experiment;
+use zonelab_lab::rows::significant;
+use zonelab_lab::run::JobMeasured;
 use zonelab_ssd::account::BusyByCause;
 
 use super::PointSection;
 use super::wear::WearData;
 use super::zones::ZoneMap;
-use crate::detail::JobDetail;
-use crate::experiment::Experiment;
-use crate::rows::significant;
-use crate::run::JobMeasured;
 
 /// Rows of a chart at most: beyond, neighbours are shown together.
 const RESOURCES_MAX: usize = 64;
@@ -153,10 +153,12 @@ impl<'a> PointData<'a> {
 
 impl<'a> JobData<'a> {
     fn of(job: &'a JobMeasured) -> Self {
-        let metrics = crate::metrics::NAMES.iter().filter_map(|&(name, unit)| {
-            let value = job.metrics.get(name)?;
-            Some((name, unit, significant(value)))
-        });
+        let metrics = zonelab_lab::metrics::NAMES
+            .iter()
+            .filter_map(|&(name, unit)| {
+                let value = job.metrics.get(name)?;
+                Some((name, unit, significant(value)))
+            });
         Self {
             name: &job.name,
             kind: job.kind.name(),
@@ -189,7 +191,10 @@ fn spread(job: &JobMeasured) -> Vec<SpreadData> {
             significant(of.max),
         ))
     };
-    crate::metrics::NAMES.iter().filter_map(of_metric).collect()
+    zonelab_lab::metrics::NAMES
+        .iter()
+        .filter_map(of_metric)
+        .collect()
 }
 
 impl ThroughputData {

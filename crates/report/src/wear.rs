@@ -1,11 +1,10 @@
 //! Where a drive wears out, as data of a point.
 
 use serde::Serialize;
-
-use crate::detail::PointDetail;
-use crate::kv::Wear;
-use crate::rows::significant;
-use crate::wear::{WearMap, WearRow};
+use zonelab_lab::detail::PointDetail;
+use zonelab_lab::kv::Wear;
+use zonelab_lab::rows::significant;
+use zonelab_lab::wear::{WearMap, WearRow};
 
 /// A map of wear, and what it amounts to.
 #[derive(Debug, Serialize)]
@@ -71,7 +70,7 @@ fn cells(tenths: &[u64]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::wear::WearUnit;
+    use zonelab_lab::wear::WearUnit;
 
     use super::*;
 

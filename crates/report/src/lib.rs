@@ -18,12 +18,12 @@ mod zones;
 #[cfg(test)]
 mod tests;
 
-use crate::difference::Difference;
-use crate::experiment::Experiment;
-use crate::figure::Figure;
-use crate::matrix::Matrix;
-use crate::rows::{Misfits, Row, Summary, Verdict};
-use crate::run::PointResult;
+use zonelab_lab::difference::Difference;
+use zonelab_lab::experiment::Experiment;
+use zonelab_lab::figure::Figure;
+use zonelab_lab::matrix::Matrix;
+use zonelab_lab::rows::{Misfits, Row, Summary, Verdict};
+use zonelab_lab::run::PointResult;
 
 /// What a report shows.
 pub struct Report<'a> {

@@ -1,16 +1,16 @@
 use serde_json::Value;
 use zonelab_device::Nanos;
 use zonelab_host::stats::{OpKind, Slot};
+use zonelab_lab::compare;
+use zonelab_lab::detail::{JobDetail, PointDetail, quantiles};
+use zonelab_lab::experiment::Experiment;
+use zonelab_lab::metrics::Metrics;
+use zonelab_lab::published::References;
+use zonelab_lab::rows::{Scope, Summary};
+use zonelab_lab::run::{DriveMeasured, JobMeasured, ZoneHistory};
 use zonelab_ssd::account::Totals;
 
 use super::*;
-use crate::compare;
-use crate::detail::{JobDetail, PointDetail, quantiles};
-use crate::experiment::Experiment;
-use crate::metrics::Metrics;
-use crate::published::References;
-use crate::rows::{Scope, Summary};
-use crate::run::{DriveMeasured, JobMeasured, ZoneHistory};
 
 const EXPERIMENT: &str = r#"# What it is
 # about.
@@ -227,7 +227,7 @@ fn points_carry_what_was_measured() {
 #[test]
 fn the_page_uses_the_colours_of_the_figures() {
     let style = zonelab_page::STYLE;
-    let sheet = crate::figure::style_sheet();
+    let sheet = zonelab_lab::figure::style_sheet();
     let mut colours = 0;
     for line in sheet.lines().filter(|line| line.starts_with(".zl .s")) {
         let Some((class, colour)) = line.trim_end_matches('}').split_once("{color:") else {

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use zonelab_device::Nanos;
+use zonelab_lab::run::ZoneHistory;
 use zonelab_nvme::zns::ZoneState;
-
-use crate::run::ZoneHistory;
 
 /// Rows at most: beyond, neighbouring zones share one.
 const ROWS_MAX: usize = 96;

@@ -6,17 +6,17 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use zonelab_lab::compare::{point_label, row_series};
+use zonelab_lab::detail::quantiles;
+use zonelab_lab::experiment::{FigureSpec, is_word};
+use zonelab_lab::figure::{self, Figure, Panel};
+use zonelab_lab::rows::{Misfit, Missing, Row, Standing, Stats, Verdict, X, significant};
+use zonelab_lab::statistics::{Over, Statistics};
+use zonelab_lab::table::{number, sized, summary_lines};
 use zonelab_ssd::account::Cause;
 
 use super::point::PointData;
 use super::{Report, Section};
-use crate::compare::{point_label, row_series};
-use crate::detail::quantiles;
-use crate::experiment::{FigureSpec, is_word};
-use crate::figure::{self, Figure, Panel};
-use crate::rows::{Misfit, Missing, Row, Standing, Stats, Verdict, X, significant};
-use crate::statistics::{Over, Statistics};
-use crate::table::{number, sized, summary_lines};
 
 /// Version of the embedded data, for who reads them from the file.
 const SCHEMA: u32 = 2;
@@ -273,7 +273,7 @@ fn rows<'a>(report: &'a Report<'a>) -> Vec<RowData<'a>> {
         let mut sections = report.sections.iter();
         let shows = |section: &&Section<'_>| {
             let id = &section.experiment.id;
-            *id == row.id || crate::library::select(&row.id).contains(&id.as_str())
+            *id == row.id || zonelab_lab::library::select(&row.id).contains(&id.as_str())
         };
         sections.position(|section| shows(&section))
     };
