@@ -54,7 +54,6 @@ pub mod detail;
 pub mod device;
 pub mod difference;
 pub mod experiment;
-pub mod figure;
 pub mod inputs;
 pub mod kv;
 pub mod library;
@@ -74,3 +73,5 @@ pub mod statistics;
 pub mod table;
 pub mod trace;
 pub mod wear;
+
+pub use zonelab_figures::figure;

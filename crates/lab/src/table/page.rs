@@ -242,10 +242,7 @@ fn missing(missing: &[Missing]) -> Table {
             sized(one.published, &one.unit).into(),
             missed(one.ours, &one.unit, one.miss).into(),
             one.needs.as_str().into(),
-            Cell {
-                colour: Some(colour_of(verdict)),
-                ..verdict.word().into()
-            },
+            Cell::from(verdict.word()).coloured(colour_of(verdict)),
         ]);
     }
     table

@@ -9,12 +9,11 @@
 
 use serde_json::{Value, json};
 use zonelab_device::Nanos;
+use zonelab_figures::table::{Cell, Column, Style, Table};
 use zonelab_ssd::counterfactual::{Counterfactual, Factor, Factors, Unwatched, WatchPlan};
 use zonelab_ssd::record::{CommandRecord, RecordLimits};
 
 use super::{PointTrace, Waits};
-use crate::run::{Point, RunError, RunOptions, run_point};
-use crate::table::{Cell, Column, Style, Table};
 
 /// Most records of each kind of a second look: some 1.5 GB. The lives of the commands that one
 /// asks about are nearly always a thousandth of that.
@@ -33,19 +32,35 @@ pub struct Question {
 
 /// The commands that a point is run again for.
 #[derive(Clone, Debug)]
-pub(crate) struct Look {
+pub struct Look {
     /// Their lives.
-    pub(crate) ranges: Vec<(Nanos, Nanos)>,
+    pub ranges: Vec<(Nanos, Nanos)>,
     /// What the drive watches; `None`: nothing.
-    pub(crate) plan: Option<WatchPlan>,
+    pub plan: Option<WatchPlan>,
 }
 
 impl Look {
     /// Most records of each kind.
-    pub(crate) const RECORDS: usize = RECORDS;
+    pub const RECORDS: usize = RECORDS;
+
+    /// A look at the lives of commands, as a question asks for it.
+    #[must_use]
+    pub fn at(commands: &[&CommandRecord], question: &Question) -> Self {
+        let life = |command: &&CommandRecord| Some((command.submitted, command.completed?.0));
+        let number = |command: &&CommandRecord| (command.number, command.submitted);
+        Self {
+            ranges: commands.iter().filter_map(life).collect(),
+            plan: (!question.without.is_empty()).then(|| WatchPlan {
+                commands: commands.iter().map(number).collect(),
+                ahead: question.ahead,
+                without: question.without,
+            }),
+        }
+    }
 
     /// The times that the look covers.
-    pub(crate) fn limits(&self) -> RecordLimits {
+    #[must_use]
+    pub fn limits(&self) -> RecordLimits {
         let from = self.ranges.iter().map(|(from, _)| *from).min();
         let until = self.ranges.iter().map(|(_, until)| *until).max();
         RecordLimits {
@@ -74,67 +89,17 @@ pub struct Explanation {
     pub otherwise: Option<Result<Counterfactual, Unwatched>>,
 }
 
-/// Explains the slowest commands of a point.
-///
-/// # Errors
-/// The point cannot be run.
-pub fn explain(
-    point: &Point,
-    question: &Question,
-    options: &RunOptions<'_>,
-) -> Result<Vec<Explanation>, RunError> {
-    let mut first = point.clone();
-    first.trace(RecordLimits {
-        slowest: question.slowest,
-        ..RecordLimits::everything(1)
-    });
-    match run_point(&first, options)?.trace {
-        Some(trace) => look_again(point, &trace, question, options),
-        None => Ok(Vec::new()),
-    }
-}
-
-/// Explains the slowest commands of a point that has been traced, by running it again.
-///
-/// # Errors
-/// The point cannot be run.
-pub fn look_again(
-    point: &Point,
-    first: &PointTrace,
-    question: &Question,
-    options: &RunOptions<'_>,
-) -> Result<Vec<Explanation>, RunError> {
-    let commands: Vec<&CommandRecord> = slowest_data(first).take(question.slowest).collect();
-    if commands.is_empty() {
-        return Ok(Vec::new());
-    }
-    let life = |command: &&CommandRecord| Some((command.submitted, command.completed?.0));
-    let number = |command: &&CommandRecord| (command.number, command.submitted);
-    let mut again = point.clone();
-    again.look(Look {
-        ranges: commands.iter().filter_map(life).collect(),
-        plan: (!question.without.is_empty()).then(|| WatchPlan {
-            commands: commands.iter().map(number).collect(),
-            ahead: question.ahead,
-            without: question.without,
-        }),
-    });
-    let result = run_point(&again, options)?;
-    let Some(trace) = result.trace else {
-        return Ok(Vec::new());
-    };
-    Ok(trace.explanations(&commands))
-}
-
 /// The slowest commands that move or look at blocks.
-pub(super) fn slowest_data(trace: &PointTrace) -> impl Iterator<Item = &CommandRecord> {
+#[must_use]
+pub fn slowest_data(trace: &PointTrace) -> impl Iterator<Item = &CommandRecord> {
     let all = trace.record.slowest.iter();
     all.filter(|command| command.op.nlb() > 0)
 }
 
 impl PointTrace {
     /// Explanations of commands from what was recorded of their lives.
-    fn explanations(&self, commands: &[&CommandRecord]) -> Vec<Explanation> {
+    #[must_use]
+    pub fn explanations(&self, commands: &[&CommandRecord]) -> Vec<Explanation> {
         let (names, index) = (self.names(), self.index());
         let explain = |command: &&CommandRecord| {
             let number = command.number;

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use zonelab_device::{Nanos, Op};
+use zonelab_figures::table::{Cell, Column, Style, Table};
 use zonelab_ssd::account::{Cause, Resource};
 use zonelab_ssd::record::CommandRecord;
 
 use super::{Explanation, PointTrace, Waits};
-use crate::table::{Cell, Column, Style, Table};
 
 /// Resources that are listed.
 const RESOURCES: usize = 6;

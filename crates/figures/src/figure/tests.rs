@@ -1,7 +1,8 @@
 //! What must hold for every figure, and one figure in full.
 
-use super::*;
 use proptest::prelude::*;
+
+use super::*;
 
 /// Throughput against P95 latency: the shape of the write figures of
 /// ConfZNS++, with ours a little off the published points.

@@ -25,8 +25,7 @@ use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::counterfactual::Watched;
 use zonelab_ssd::record::{CommandRecord, Record, RecordLimits, Span};
 
-pub(crate) use explain::Look;
-pub use explain::{Explanation, Question, alternatives, explain, look_again};
+pub use explain::{Explanation, Look, Question, alternatives, slowest_data};
 use names::Names;
 use waits::Index;
 pub use waits::{Contention, Waits};
@@ -59,13 +58,17 @@ impl PointTrace {
 
     /// A short text: the busiest resources and the slowest commands.
     #[must_use]
-    pub fn summary(&self, style: &crate::table::Style) -> String {
+    pub fn summary(&self, style: &zonelab_figures::table::Style) -> String {
         summary::text(self, self.explain_kept().as_deref(), style)
     }
 
     /// The same with the slowest commands as they have been explained.
     #[must_use]
-    pub fn summary_with(&self, slowest: &[Explanation], style: &crate::table::Style) -> String {
+    pub fn summary_with(
+        &self,
+        slowest: &[Explanation],
+        style: &zonelab_figures::table::Style,
+    ) -> String {
         summary::text(self, Some(slowest), style)
     }
 

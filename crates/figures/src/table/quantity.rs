@@ -36,7 +36,8 @@ pub fn microseconds(us: f64) -> String {
 }
 
 /// A value in a column of values of several units.
-pub(super) fn value(value: f64, unit: &str) -> String {
+#[must_use]
+pub fn value(value: f64, unit: &str) -> String {
     match unit {
         "us" => microseconds(value),
         _ => number(value),
