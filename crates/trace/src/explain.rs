@@ -90,7 +90,6 @@ pub struct Explanation {
 }
 
 /// The slowest commands that move or look at blocks.
-#[must_use]
 pub fn slowest_data(trace: &PointTrace) -> impl Iterator<Item = &CommandRecord> {
     let all = trace.record.slowest.iter();
     all.filter(|command| command.op.nlb() > 0)
