@@ -1,6 +1,6 @@
 //! Sweeps: what a coordinator and its workers need, whatever runs the workers.
 //!
-//! The engine is `zonelab_lab::sweep`; who hands out the tasks is Python's business
+//! The engine is `zonelab_search::sweep`; who hands out the tasks is Python's business
 //! (`zonelab.executors`). A worker gets a sweep as bytes and the numbers of tasks, and gives
 //! lines as bytes: it needs no file, and nothing that it does depends on where it runs.
 
@@ -13,10 +13,10 @@ use pyo3::types::{PyBytes, PyMapping, PyString};
 use zonelab_lab::output::Existing;
 use zonelab_lab::session;
 use zonelab_lab::settings::Settings;
-use zonelab_lab::sweep::{
+use zonelab_lab::table::Style;
+use zonelab_search::sweep::{
     self, Line, Observer, Pack, Source, Store, Sweep as Prepared, SweepError,
 };
-use zonelab_lab::table::Style;
 
 use crate::convert;
 use crate::errors::{self, OrRaise};

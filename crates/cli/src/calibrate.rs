@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use zonelab_lab::calibrate::{
-    self, CalibrateError, Calibration, DataFile, ExperimentFile, FreeKey, Outcome, Progress, Stop,
-};
 use zonelab_lab::library;
 use zonelab_lab::output::{self, Manifest, ResultDir};
+use zonelab_search::calibrate::{
+    self, CalibrateError, Calibration, DataFile, ExperimentFile, FreeKey, Outcome, Progress, Stop,
+};
 use zonelab_ssd::profile::{Profile, builtin_text};
 
 use crate::console::Candidates;

@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::json;
 use zonelab_config::Override;
 use zonelab_device::NamespaceId;
-use zonelab_lab::characterize::{
-    self, Device, Effort, FORMATS, Facts, Part, Reach, Sample, Store, Verdict, suite,
-};
 use zonelab_lab::conditions::Conditions;
-use zonelab_lab::evaluations;
 use zonelab_lab::experiment::Via;
 use zonelab_lab::output::{self, MANIFEST, Manifest, Place};
 use zonelab_lab::run::Profiles as _;
 use zonelab_lab::session::Files;
+use zonelab_search::characterize::{
+    self, Device, Effort, FORMATS, Facts, Part, Reach, Sample, Store, Verdict, suite,
+};
+use zonelab_search::evaluations;
 
 use crate::console;
 use crate::devices::{HostArgs, Named};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use zonelab_config::Document;
 use zonelab_lab::library;
-use zonelab_lab::sweep::Source;
+use zonelab_search::sweep::Source;
 use zonelab_ssd::profile::Profile;
 
 use crate::console;

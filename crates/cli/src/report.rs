@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use zonelab_lab::difference;
 use zonelab_lab::experiment::{AxisValue, Experiment};
-use zonelab_lab::explore::quoted;
 use zonelab_lab::figure::Figure;
-use zonelab_lab::report::{PointSection, Report, Section};
 use zonelab_lab::rows::{Misfits, Row, Summary};
 use zonelab_lab::run::{Point, PointResult};
+use zonelab_report::{PointSection, Report, Section};
+use zonelab_search::explore::quoted;
 
 use crate::session::Finished;
 

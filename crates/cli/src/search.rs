@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use zonelab_lab::bundle::Recipe;
 use zonelab_lab::experiment::{MAX_BUDGET, SearchSpec};
 use zonelab_lab::output::{Existing, Place};
-use zonelab_lab::search::{Commands, Search, SearchError, Source};
 use zonelab_lab::settings::Settings;
-use zonelab_lab::sweep::{
+use zonelab_search::search::{Commands, Search, SearchError, Source};
+use zonelab_search::sweep::{
     self, End, Files as Written, Goal, Knob, ObjectiveSpec, Observer, Progress, Sample, Store,
     weights as sum_to_one,
 };

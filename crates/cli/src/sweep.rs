@@ -7,11 +7,11 @@ use rayon::prelude::*;
 use serde_json::json;
 use zonelab_lab::bundle::Recipe;
 use zonelab_lab::output::{Existing, Place};
-use zonelab_lab::sweep::{
+use zonelab_lab::table::{Cell, Column, Table};
+use zonelab_search::sweep::{
     self, End, Finished, MAX_POINTS, MAX_REPEATS, Observer, Pack, SUMMARY, Source, Store, Sweep,
     SweepError,
 };
-use zonelab_lab::table::{Cell, Column, Table};
 
 use crate::console::{self, Runs};
 use crate::exit::{Exit, Failure};

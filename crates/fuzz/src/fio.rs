@@ -117,30 +117,30 @@ fn execute(file: &JobFile, mut plan: Plan, profile: &Profile) {
     if info.namespaces[0].zoned.is_none() {
         settings.full_zones = None;
     }
-    let run = zonelab_lab::fio::run(&plan, &profile.config, &settings).expect("it runs");
-    let report = zonelab_lab::fio::Report::new(file, &plan, &run, "fuzz", 1);
+    let run = zonelab_fronts::fio::run(&plan, &profile.config, &settings).expect("it runs");
+    let report = zonelab_fronts::fio::Report::new(file, &plan, &run, "fuzz", 1);
     let failed = report.entries.iter().find_map(|entry| entry.first_error);
     assert_eq!(
         failed, None,
         "a plan does nothing that the drive refuses: {plan:#?}"
     );
-    let json = zonelab_lab::fio::to_json(&report);
+    let json = zonelab_fronts::fio::to_json(&report);
     assert!(json.contains("\"jobs\""), "{json}");
-    assert!(!zonelab_lab::fio::to_text(&report).is_empty());
-    let plus = zonelab_lab::fio::to_json_plus(&report);
+    assert!(!zonelab_fronts::fio::to_text(&report).is_empty());
+    let plus = zonelab_fronts::fio::to_json_plus(&report);
     assert!(plus.len() >= json.len(), "{plus}");
-    let terse = zonelab_lab::fio::to_terse(&report);
+    let terse = zonelab_fronts::fio::to_terse(&report);
     assert_eq!(terse.lines().count(), report.entries.len(), "{terse}");
     for line in terse.lines() {
         // A description may have more of the separators.
         assert!(line.split(';').count() >= TERSE_FIELDS, "{line}");
     }
-    drop(zonelab_lab::fio::log_files(&plan, &run));
+    drop(zonelab_fronts::fio::log_files(&plan, &run));
 }
 
 /// How plans are run: on a drive of which two zones are full.
-pub(crate) fn settings() -> zonelab_lab::fio::RunSettings {
-    zonelab_lab::fio::RunSettings {
+pub(crate) fn settings() -> zonelab_fronts::fio::RunSettings {
+    zonelab_fronts::fio::RunSettings {
         conditions: Default::default(),
         trace: None,
         saves: false,

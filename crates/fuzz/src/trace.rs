@@ -6,7 +6,6 @@ use zonelab_config::Place;
 use zonelab_host::fio::trace::{read_trace, to_iolog};
 use zonelab_host::fio::{JobFile, Outside};
 use zonelab_host::workload::replay::{Action, Operation, Trace};
-
 use zonelab_ssd::Drive;
 use zonelab_ssd::profile::Profile;
 
@@ -122,12 +121,12 @@ fn replay(text: &str, options: &str, joins: bool) {
         return;
     };
     let settings = crate::fio::settings();
-    let run = zonelab_lab::fio::run(&plan, &profile.config, &settings).expect("it runs");
+    let run = zonelab_fronts::fio::run(&plan, &profile.config, &settings).expect("it runs");
     assert!(!run.threads[0].is_stuck, "it never ended");
-    let report = zonelab_lab::fio::Report::new(&file, &plan, &run, "fuzz", 1);
+    let report = zonelab_fronts::fio::Report::new(&file, &plan, &run, "fuzz", 1);
     if options.contains("append") {
         let failed = report.entries.iter().find_map(|entry| entry.first_error);
         assert_eq!(failed, None, "the drive refused what was moved: {text}");
     }
-    assert!(zonelab_lab::fio::to_json(&report).contains("\"replay\""));
+    assert!(zonelab_fronts::fio::to_json(&report).contains("\"replay\""));
 }

@@ -137,7 +137,7 @@ fn point_rows(
 }
 
 /// The series of a row: with several jobs compared in one series, they are told apart.
-pub(crate) fn row_series(experiment: &Experiment, series: &str, job: &JobMeasured) -> String {
+pub fn row_series(experiment: &Experiment, series: &str, job: &JobMeasured) -> String {
     let spec = experiment.series.iter().find(|spec| spec.name == series);
     let jobs: BTreeSet<&str> = experiment
         .compare
@@ -159,7 +159,7 @@ fn runs(experiment: &Experiment, series: &SeriesSpec, result: &str) -> bool {
 }
 
 /// The label of a point in figures.
-pub(crate) fn point_label(axis: &Axis, x: &AxisValue) -> String {
+pub fn point_label(axis: &Axis, x: &AxisValue) -> String {
     format!("{} {}", axis_name(axis), axis.shown(x))
 }
 

@@ -8,7 +8,7 @@ use zonelab_host::stats::{GroupStats, Latency, Slot};
 use zonelab_ssd::Drive;
 use zonelab_ssd::account::Totals;
 
-use crate::device::reached::FtlWork;
+use crate::device::FtlWork;
 use crate::kv::Wear;
 
 /// Every metric with its unit, in the order of output.

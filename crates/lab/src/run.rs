@@ -40,11 +40,11 @@ use zonelab_ssd::record::RecordLimits;
 use zonelab_ssd::{Control, Drive, DriveModel};
 
 use crate::conditions::Conditions;
+use crate::device::Owner;
+use crate::device::Reached;
 use crate::device::over_ftl::{OverFtl, seen_through};
 #[cfg(not(target_family = "wasm"))]
 use crate::device::over_pcie::{self, OverPcie, endpoint_of};
-use crate::device::owner::Owner;
-use crate::device::reached::Reached;
 use crate::device::zones::ReportJob;
 use crate::device::{zone_count_line, zone_line};
 use crate::experiment::{
@@ -263,7 +263,7 @@ impl Point {
     }
 
     /// Most operations of a job that can be in flight: those of all its threads.
-    pub(crate) fn in_flight(&self, job: &str) -> u64 {
+    pub fn in_flight(&self, job: &str) -> u64 {
         let template = self.experiment.job(job);
         template.map_or(0, |job| u64::from(job.threads) * u64::from(job.queue_depth))
     }
@@ -271,7 +271,7 @@ impl Point {
     /// Shortens every job that has a run time to at most `runtime`, and its ramp to
     /// half of that. What ends by itself still does, and a run that ends with
     /// whole periods of a job keeps its length: part of one says nothing.
-    pub(crate) fn shorten(&mut self, runtime: Nanos) {
+    pub fn shorten(&mut self, runtime: Nanos) {
         if self.has_periods() {
             return;
         }
@@ -299,7 +299,7 @@ impl Point {
     }
 
     /// The longest run time that [`Self::shorten`] can change; `None` if there is none.
-    pub(crate) fn runtime(&self) -> Option<Nanos> {
+    pub fn runtime(&self) -> Option<Nanos> {
         if self.has_periods() {
             return None;
         }
@@ -660,7 +660,7 @@ fn zones_of<R: Reached>(reached: &mut R, at: Nanos) -> Result<Vec<String>, Strin
 
 /// The thread behind each queue, in the order in which queues are opened, from
 /// the names of their jobs.
-pub(crate) fn queue_names<'a>(jobs: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
+pub fn queue_names<'a>(jobs: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     let mut threads: BTreeMap<&str, u32> = BTreeMap::new();
     for job in jobs.clone() {
         *threads.entry(job).or_default() += 1;

@@ -8,7 +8,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
-use zonelab_lab::report::parts;
+use zonelab_page as parts;
 
 use crate::http::Reply;
 

@@ -28,11 +28,11 @@ const PAGE: [&str; 11] = [
     "worker.js",
     "zones.js",
 ];
-/// The style of the report, which the page has too.
-const STYLE: &str = "crates/lab/src/report/page/style.css";
+/// The style of all pages, which this one has too.
+const STYLE: &str = "crates/page/src/page/style.css";
 /// Its building blocks, and those that the page takes of them. There they are a part of one
 /// script; here they are a module.
-const BASE: &str = "crates/lab/src/report/page/base.js";
+const BASE: &str = "crates/page/src/page/base.js";
 const EXPORTS: &str = "\nexport { duration, el, number, svg };\n";
 
 /// Builds the page.

@@ -52,10 +52,24 @@ pub use zonelab_ftl as ftl;
 pub use zonelab_host as host;
 #[cfg(feature = "kv")]
 pub use zonelab_kv as kv;
-#[cfg(feature = "lab")]
-pub use zonelab_lab as lab;
 pub use zonelab_nvme as nvme;
 pub use zonelab_sim as sim;
 pub use zonelab_ssd as ssd;
 #[cfg(feature = "target")]
 pub use zonelab_target as target;
+
+/// Experiments, comparison with published results, figures, and what is above them: sweeps and
+/// searches, the report, job files of fio.
+#[cfg(feature = "lab")]
+pub mod lab {
+    pub use zonelab_fronts::fio;
+    pub use zonelab_lab::*;
+    pub use zonelab_report as report;
+    pub use zonelab_search::{calibrate, characterize, evaluations, explore, search, sweep};
+
+    /// Key-value workloads: as jobs, and by themselves.
+    pub mod kv {
+        pub use zonelab_fronts::kv::*;
+        pub use zonelab_lab::kv::*;
+    }
+}

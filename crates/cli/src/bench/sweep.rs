@@ -6,8 +6,8 @@ use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use zonelab_lab::output::Existing;
 use zonelab_lab::rows::significant;
-use zonelab_lab::sweep::{self, Observer, Source, Store, Sweep};
 use zonelab_lab::table::{Cell, Column, Table};
+use zonelab_search::sweep::{self, Observer, Source, Store, Sweep};
 
 use super::timed;
 use crate::console;

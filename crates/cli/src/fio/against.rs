@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use zonelab_fronts::fio::{self, Agreement, Report, Side, Verdict};
 use zonelab_host::fio::Plan;
-use zonelab_lab::fio::{self, Agreement, Report, Side, Verdict};
 use zonelab_lab::output::{Existing, Manifest, ResultDir};
 
 use super::ending::{configuration, outcome, put_text};

@@ -1,9 +1,9 @@
 //! How a run of a job file ends: files, what is printed, the exit code.
 
 use serde_json::Value;
+use zonelab_fronts::fio::{self, FioRun, Report, log_files};
 use zonelab_host::fio::{Plan, Section};
 use zonelab_host::workload::AT_ONCE;
-use zonelab_lab::fio::{self, FioRun, Report, log_files};
 use zonelab_lab::output::{self, Existing, Manifest, Place, ResultDir};
 
 use super::input::Input;

@@ -8,13 +8,13 @@ use serde_json::Value;
 use zonelab_device::{DeviceInfo, NamespaceId, Nanos};
 use zonelab_driver::url::Address;
 use zonelab_driver::{AnyOptions, Controller as _};
+use zonelab_fronts::fio;
 use zonelab_ftl::device::info_of;
 use zonelab_ftl::{FtlDevice, FtlSettings};
 use zonelab_host::fio::{JobFile, Plan};
 use zonelab_host::workload::zone_table::ZoneTable;
 use zonelab_host::{RealClock, Rng};
 use zonelab_lab::device::{NoPart, QueueOf, Site};
-use zonelab_lab::fio;
 
 use super::target::{self, Ran};
 use super::{Args, warn};

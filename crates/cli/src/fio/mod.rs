@@ -11,11 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ending::{Ending, configuration};
+use input::Input;
 use zonelab_config::Problem;
 use zonelab_driver::url::LINUX_SCHEME;
+use zonelab_fronts::fio::{FioRun, Report};
 use zonelab_host::fio::{self, JobFile};
 use zonelab_lab::device::{ReportedZone, state_name};
-use zonelab_lab::fio::{FioRun, Report};
 use zonelab_lab::output;
 
 use crate::conditions::ConditionArgs;
@@ -23,9 +25,6 @@ use crate::devices::HostArgs;
 use crate::exit::{Exit, Failure};
 use crate::host_state::HostState;
 use crate::trace;
-
-use ending::{Ending, configuration};
-use input::Input;
 pub(crate) use input::arrange;
 use target::{Ran, Target};
 

@@ -7,10 +7,10 @@ use serde_json::Value;
 use zonelab_device::{NamespaceId, NamespaceInfo, ZonedInfo};
 use zonelab_driver::url::Address;
 use zonelab_driver::{AnyOptions, Controller as _};
+use zonelab_fronts::fio;
 use zonelab_host::fio::{JobFile, Plan};
 use zonelab_host::workload::zone_table::ZoneTable;
 use zonelab_lab::device::{self, ReportedZone, Site};
-use zonelab_lab::fio;
 
 use super::target::{self, Ran};
 use super::{Args, warn};

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use zonelab_config::Override;
+use zonelab_fronts::kv::{self, Alone, Report, Way};
 use zonelab_host::StopSignal;
 use zonelab_kv::work::run::{Moment, Stage};
 use zonelab_kv::work::{NAMES, builtin};
 use zonelab_lab::experiment::Via;
-use zonelab_lab::kv::{self, Alone, KvRun, KvTemplate, Report, Surroundings, Way};
+use zonelab_lab::kv::{KvRun, KvTemplate, Surroundings};
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::DataStore;
 use zonelab_ssd::profile::{Profile, to_toml};

@@ -2,8 +2,9 @@
 
 use zonelab_device::NamespaceId;
 use zonelab_driver::url::Address;
+use zonelab_fronts::kv::Report;
 use zonelab_host::{Clock, CoreId, Reactor, RealClock, StopSignal};
-use zonelab_lab::kv::{KvJob, KvTemplate, Report, Surroundings};
+use zonelab_lab::kv::{KvJob, KvTemplate, Surroundings};
 
 use super::{Args, Progress, destination, finish};
 use crate::devices;

@@ -14,7 +14,7 @@ use super::watch::Watched;
 ///
 /// # Errors
 /// The device has no such queue: a text that says so.
-pub(crate) fn run_alone<S: Site>(
+pub fn run_alone<S: Site>(
     site: &mut S,
     depth: u32,
     job: &mut dyn Job,

@@ -19,24 +19,28 @@ mod alone;
 pub(crate) mod over_ftl;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) mod over_pcie;
-pub(crate) mod owner;
+mod owner;
 #[cfg(not(target_family = "wasm"))]
 mod pin;
 #[cfg(target_family = "wasm")]
 #[path = "no_pin.rs"]
 mod pin;
-pub(crate) mod reached;
-pub(crate) mod site;
-pub(crate) mod threads;
-pub(crate) mod watch;
+mod reached;
+mod site;
+pub mod threads;
+mod watch;
 mod zone_text;
 pub(crate) mod zones;
 
-pub(crate) use alone::run_alone;
+pub use alone::run_alone;
+#[cfg(not(target_family = "wasm"))]
+pub use over_pcie::{OverPcie, endpoint_of};
+pub use owner::Owner;
 #[cfg(not(target_family = "wasm"))]
 pub use pin::processors;
-pub use site::{QueueOf, Site};
+pub use reached::{FtlWork, Reached};
+pub use site::{InRealTime, InVirtualTime, QueueOf, Site};
 pub use threads::{NoPart, Part};
 pub use watch::Watched;
 pub use zone_text::{state_name, zone_count_line, zone_line, zone_type_name};
-pub use zones::{ReportedZone, report_zones, runs_of, saved_zones};
+pub use zones::{ReportedZone, declare, report_zones, runs_of, saved_zones, table_of};

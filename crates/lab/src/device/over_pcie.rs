@@ -34,7 +34,7 @@ type Queue = HostedQueue<PcieDeviceQueue<Endpoint>>;
 /// no time of the model: commands reach the drive when their doorbell is rung. What the
 /// host costs besides is modelled in front of the driver, as it is for a drive that jobs
 /// reach directly.
-pub(crate) struct OverPcie {
+pub struct OverPcie {
     endpoint: Endpoint,
     device: Hosted<PcieDevice<Endpoint>>,
     /// Of queues that do not say otherwise.
@@ -45,7 +45,7 @@ pub(crate) struct OverPcie {
 ///
 /// # Errors
 /// The drive has something that the controller cannot describe: a text that says so.
-pub(crate) fn endpoint_of(drive: FaultyDrive) -> Result<Endpoint, String> {
+pub fn endpoint_of(drive: FaultyDrive) -> Result<Endpoint, String> {
     let settings = EndpointSettings {
         io_queues: QUEUES,
         queue_entries: QUEUE_ENTRIES,
@@ -60,7 +60,7 @@ impl OverPcie {
     ///
     /// # Errors
     /// It does not start: a text that says so.
-    pub(crate) fn new(endpoint: &Endpoint, costs: HostCosts) -> Result<Self, String> {
+    pub fn new(endpoint: &Endpoint, costs: HostCosts) -> Result<Self, String> {
         let options = PcieOptions {
             command_timeout: COMMAND_TIMEOUT,
             queues: QUEUES,

@@ -7,7 +7,7 @@ use zonelab_ssd::Drive;
 use zonelab_ssd::faults::FaultyDrive;
 
 /// Whoever owns an emulated drive that jobs run on.
-pub(crate) trait Owner {
+pub trait Owner {
     /// Lets `f` look at the drive, or do something to it.
     fn with_drive<T>(&self, f: impl FnOnce(&mut Drive) -> T) -> T;
     /// Lets `f` look at the faults of the drive, or change them.

@@ -11,7 +11,7 @@ use zonelab_sim::{Emulated, HostCosts};
 use super::owner::Owner;
 
 /// An emulated drive that jobs reach in one way or another.
-pub(crate) trait Reached {
+pub trait Reached {
     /// What the reactor drives.
     type Device: Modelled;
     /// Who owns the drive.
@@ -58,15 +58,16 @@ pub(crate) trait Reached {
 
 /// What a flash translation layer has done.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FtlWork {
-    pub(crate) done: zonelab_ftl::Metrics,
+pub struct FtlWork {
+    /// Its counters.
+    pub done: zonelab_ftl::Metrics,
     /// Size of a block.
-    pub(crate) block_bytes: u32,
+    pub block_bytes: u32,
 }
 
 impl FtlWork {
     /// What was done since `earlier`.
-    pub(crate) const fn since(&self, earlier: &Self) -> Self {
+    pub const fn since(&self, earlier: &Self) -> Self {
         Self {
             done: self.done.since(&earlier.done),
             block_bytes: self.block_bytes,

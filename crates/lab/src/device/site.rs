@@ -75,9 +75,11 @@ pub trait Site {
 pub type QueueOf<S> = <<S as Site>::Device as Device>::Queue;
 
 /// An emulated drive in virtual time.
-pub(crate) struct InVirtualTime {
-    pub(crate) device: Emulated,
-    pub(crate) costs: HostCosts,
+pub struct InVirtualTime {
+    /// The drive.
+    pub device: Emulated,
+    /// What using it costs a job.
+    pub costs: HostCosts,
 }
 
 impl Site for InVirtualTime {
@@ -122,14 +124,16 @@ impl Site for InVirtualTime {
 
 /// An emulated drive in real time, where the code of the host takes the time
 /// that it takes.
-pub(crate) struct InRealTime {
+pub struct InRealTime {
     drive: SharedDrive,
     /// Of this thread.
     device: PortDevice,
 }
 
 impl InRealTime {
-    pub(crate) fn new(drive: SharedDrive) -> Self {
+    /// A drive, with a port for this thread.
+    #[must_use]
+    pub fn new(drive: SharedDrive) -> Self {
         let (device, _) = drive.port(1).open();
         Self { drive, device }
     }

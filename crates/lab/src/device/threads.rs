@@ -9,6 +9,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 
 use zonelab_device::{Completion, Device, DeviceInfo, Nanos, QueueId, QueuePair};
 use zonelab_host::stats::Latency;
+use zonelab_host::workload::{JobResult, WorkloadJob};
 use zonelab_host::{Bell, Clock, CoreId, Job, NextWake, Reactor, RealClock, StopSignal};
 
 use super::pin;
@@ -71,7 +72,7 @@ impl<D: Device + 'static> Part for NoPart<D> {
 }
 
 /// A job whose results can be sent to another thread.
-pub(crate) trait Program: Job {
+pub trait Program: Job {
     /// What it leaves.
     type Output: Send;
 
@@ -79,21 +80,43 @@ pub(crate) trait Program: Job {
     fn into_output(self) -> Self::Output;
 }
 
+/// What a workload in a thread of its own did.
+#[derive(Clone, Debug)]
+pub struct ThreadResult {
+    /// What it measured; `None` if it was ended before it began.
+    pub result: Option<JobResult>,
+    /// It waited for something that could not happen any more.
+    pub is_stuck: bool,
+}
+
+impl Program for WorkloadJob {
+    type Output = ThreadResult;
+
+    fn into_output(self) -> ThreadResult {
+        ThreadResult {
+            is_stuck: !self.has_ended(),
+            result: Some(self.into_result()),
+        }
+    }
+}
+
 /// Makes a job in its thread, for the device of that thread.
-pub(crate) type Make<J> = Box<dyn FnOnce(&DeviceInfo) -> J + Send>;
+pub type Make<J> = Box<dyn FnOnce(&DeviceInfo) -> J + Send>;
 
 /// A job on its way to its thread.
-pub(crate) struct Task<P, J> {
+pub struct Task<P, J> {
     /// Name of the thread.
-    pub(crate) name: String,
-    pub(crate) part: P,
+    pub name: String,
+    /// Its part of the device.
+    pub part: P,
     /// The processors that it may run on; `None`: any.
-    pub(crate) cpus: Option<Vec<u32>>,
+    pub cpus: Option<Vec<u32>>,
     /// When it starts.
-    pub(crate) start: Nanos,
+    pub start: Nanos,
     /// What tells it to end; the bell of it wakes its thread.
-    pub(crate) stop: StopSignal,
-    pub(crate) make: Make<J>,
+    pub stop: StopSignal,
+    /// Makes the job.
+    pub make: Make<J>,
 }
 
 /// What threads have in common.
@@ -118,13 +141,13 @@ struct Left<P, T> {
 type Ran<P, J> = Result<Left<P, <J as Program>::Output>, String>;
 
 /// What threads that ran side by side leave.
-pub(crate) struct Ended<T> {
+pub struct Ended<T> {
     /// In the order of the tasks.
-    pub(crate) outputs: Vec<T>,
+    pub outputs: Vec<T>,
     /// How long what was due waited for its handling.
-    pub(crate) lateness: Latency,
+    pub lateness: Latency,
     /// When the last of them ended.
-    pub(crate) at: Nanos,
+    pub at: Nanos,
 }
 
 /// Runs jobs in threads of their own until all have ended, while this thread looks
@@ -133,7 +156,7 @@ pub(crate) struct Ended<T> {
 ///
 /// # Errors
 /// A part could not be opened, or the system has no more threads: a text that says so.
-pub(crate) fn run<S: Site, J: Program>(
+pub fn run<S: Site, J: Program>(
     site: &mut S,
     tasks: Vec<Task<S::Part, J>>,
     bell: &Bell,

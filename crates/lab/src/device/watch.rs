@@ -22,7 +22,8 @@ pub struct Watched<'a, D> {
 }
 
 impl<'a, D> Watched<'a, D> {
-    pub(crate) fn new(
+    /// The `device` of a run that `interrupt` ends, as does `is_lost`; both are told to `jobs`.
+    pub fn new(
         device: &'a mut D,
         is_lost: fn(&D) -> bool,
         interrupt: &'a AtomicBool,

@@ -203,11 +203,7 @@ impl Job for ReportJob {
 
 /// The table of zones that a device reported; at most `max_open` are open at a time,
 /// besides what the device allows.
-pub(crate) fn table_of(
-    zoned: ZonedInfo,
-    max_open: Option<u32>,
-    zones: &[ReportedZone],
-) -> ZoneTable {
+pub fn table_of(zoned: ZonedInfo, max_open: Option<u32>, zones: &[ReportedZone]) -> ZoneTable {
     let mut table = ZoneTable::new(zoned, max_open);
     for (index, zone) in (0..zoned.zones).zip(zones) {
         table.declare_written(index, zone.written_lbas);
@@ -223,7 +219,7 @@ pub(crate) fn table_of(
 }
 
 /// Tells the table of zones what the zones `mine` of a drive hold that was restored.
-pub(crate) fn declare(drive: &Drive, mine: Range<u32>, table: &mut ZoneTable) {
+pub fn declare(drive: &Drive, mine: Range<u32>, table: &mut ZoneTable) {
     let capacity = drive.config().zones.capacity_lbas;
     for (index, zone) in (0..).zip(mine.map(ZoneId)) {
         let written = match drive.zones().state(zone) {

@@ -54,7 +54,7 @@ impl AxisValue {
 
 /// Whether a value of an axis is known by its text only, as `append` is, and not by a
 /// quantity that it says.
-pub(crate) fn is_word(text: &str) -> bool {
+pub fn is_word(text: &str) -> bool {
     number_of(text).is_none()
 }
 

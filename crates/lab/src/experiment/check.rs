@@ -3,7 +3,7 @@
 use zonelab_config::{Document, Reported, nearest};
 
 use super::{Check, Experiment, Measured, Via, scheduler};
-use crate::sweep::Objective;
+use crate::space::Objective;
 
 /// What is known of a file's axes where its parts are checked.
 pub(super) struct Varies {

@@ -17,10 +17,10 @@ mod host;
 mod listing;
 mod matrix;
 mod published;
-pub(crate) mod read;
+mod read;
 mod reference;
 mod scheduler;
-pub(crate) mod search;
+mod search;
 mod soft;
 mod statement;
 mod work;
@@ -40,10 +40,10 @@ use zonelab_ssd::faults::FaultPlan;
 
 use crate::figure::Width;
 use crate::kv::KvTemplate;
-use crate::sweep::Expression;
+use crate::space::Expression;
 
-pub use axis::{Axis, AxisValue};
-pub(crate) use axis::{is_word, number_of};
+pub(crate) use axis::number_of;
+pub use axis::{Axis, AxisValue, is_word};
 pub use blocks::BlocksTemplate;
 pub use ftl::FtlTemplate;
 pub use host::{HostModel, SchedulerModel, SchedulerTemplate, StackModel, Via};
@@ -52,6 +52,12 @@ pub(crate) use read::{LONGEST, time};
 pub use reference::ReferenceFile;
 pub use search::{MAX_BUDGET, PublishedSetting, SearchSpec};
 pub use soft::SoftTemplate;
+
+/// Readers of what other files have in common with experiments.
+pub mod reading {
+    pub use super::read::{tables, text};
+    pub use super::search::{objective, weights};
+}
 
 /// An experiment, with the axis value of one point put in.
 #[derive(Clone, Debug)]

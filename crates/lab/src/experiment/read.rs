@@ -171,7 +171,7 @@ fn quick(table: &Table<'_>) -> Result<Quick, Reported> {
 }
 
 /// Reads every table of an array, so that the problems of all are reported.
-pub(crate) fn tables<'d, T>(
+pub fn tables<'d, T>(
     root: &Table<'d>,
     key: &str,
     read: impl Fn(&Table<'d>) -> Result<T, Reported>,
@@ -184,7 +184,8 @@ pub(super) fn set(item: &Item<'_>) -> Result<Override, Reported> {
     Override::parse(item.str()?).map_err(|problem| item.fail(problem.what, problem.valid))
 }
 
-pub(crate) fn text(item: &Item<'_>) -> Result<String, Reported> {
+/// A text, as it stands in the file.
+pub fn text(item: &Item<'_>) -> Result<String, Reported> {
     item.str().map(str::to_owned)
 }
 

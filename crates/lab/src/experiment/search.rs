@@ -4,8 +4,8 @@ use zonelab_config::{Item, Reported, Table};
 
 use super::read::{axis_text, tables};
 use crate::metrics::NAMES;
-use crate::sweep::knob::Knob;
-use crate::sweep::{Goal, METRIC_M, ObjectiveSpec, Sample};
+use crate::space::Knob;
+use crate::space::{Goal, METRIC_M, ObjectiveSpec, Sample};
 
 /// Most candidates of a search.
 pub const MAX_BUDGET: u32 = 100_000;
@@ -69,7 +69,7 @@ pub(super) fn search(table: &Table<'_>) -> Result<Option<SearchSpec>, Reported> 
 }
 
 /// `[[objective]]`: which way is better, and of what.
-pub(crate) fn objective(table: &Table<'_>) -> Result<ObjectiveSpec, Reported> {
+pub fn objective(table: &Table<'_>) -> Result<ObjectiveSpec, Reported> {
     let goals = Goal::ALL.map(|goal| (goal.name(), goal));
     let goal = table.choice("goal", &goals).required();
     let series = table.string("series").optional();
@@ -88,10 +88,10 @@ pub(crate) fn objective(table: &Table<'_>) -> Result<ObjectiveSpec, Reported> {
 }
 
 /// `weights = [0.5, 0.5]`.
-pub(crate) fn weights(item: &Item<'_>) -> Result<(f64, f64), Reported> {
+pub fn weights(item: &Item<'_>) -> Result<(f64, f64), Reported> {
     let pair = match item.items()?.as_slice() {
         [alpha, beta] => (alpha.f64()?, beta.f64()?),
         _ => return Err(item.fail("these are not two numbers", "write [0.5, 0.5]")),
     };
-    crate::sweep::weights(pair).map_err(|wrong| item.fail(wrong.what, wrong.valid))
+    crate::space::weights(pair).map_err(|wrong| item.fail(wrong.what, wrong.valid))
 }

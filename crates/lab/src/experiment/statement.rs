@@ -5,7 +5,7 @@ use zonelab_config::{Item, Reported, Table};
 
 use super::read::{axis_text, metric};
 use super::{Check, Derived, Formula, Measured, Needs};
-use crate::sweep::Expression;
+use crate::space::Expression;
 
 /// The keys of which a statement has one, each a way to calculate its value.
 const FORMS: &str = "`value`, `ratio`, `change`, `formula`, or `smaller` and `larger`";

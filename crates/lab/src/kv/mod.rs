@@ -1,16 +1,11 @@
-//! Key-value workloads on drives: as jobs of experiments, and for `zonelab kv`.
+//! Key-value workloads on drives, as jobs.
 //!
-//! * `alone`: a workload by itself on an emulated drive, however that is reached.
 //! * `read`: the keys of a workload and of its store.
 //! * `run`: a workload on an emulated drive, with what it did to the drive.
 //! * `values`: its metrics.
-//! * `show`: results for people, and as JSON.
 
-#[cfg(not(target_family = "wasm"))]
-mod alone;
 mod read;
 mod run;
-mod show;
 mod values;
 
 use zonelab_config::{Document, Errors, Override};
@@ -20,10 +15,7 @@ use zonelab_kv::lsm::DbError;
 use zonelab_kv::work::Spec;
 use zonelab_kv::work::run::Setup;
 
-#[cfg(not(target_family = "wasm"))]
-pub use alone::{Alone, Way, run_alone};
 pub use run::{KvJob, KvRun, Sample, Surroundings};
-pub use show::{Report, to_json, to_text};
 pub use values::{TreeWork, Wear, jobs, space};
 
 pub(crate) use read::kv;

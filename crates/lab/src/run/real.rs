@@ -23,7 +23,7 @@ use super::phase::{PhaseEnd, PhaseMeasured, STORE_DEPTH, rng_within};
 use super::prepare::Preparation;
 use super::specs::{Shape, Thread, specs, stores};
 use super::{DriveMeasured, Point, PointResult, RunError, RunOptions, ZONE_HISTORY_LIMIT};
-use crate::device::site::InRealTime;
+use crate::device::InRealTime;
 use crate::device::threads::{self, Ended, Program, Task};
 use crate::device::{ReportedZone, Site, report_zones, zones};
 use crate::experiment::{JobTemplate, WorkTemplate};

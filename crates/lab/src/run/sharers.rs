@@ -8,7 +8,7 @@ use zonelab_host::workload::JobSpec;
 use zonelab_host::workload::zone_table::{SharedZones, ZoneTable};
 use zonelab_ssd::config::DriveConfig;
 
-use crate::device::owner::Owner;
+use crate::device::Owner;
 use crate::device::zones::declare;
 
 /// The tables of the jobs of a phase whose threads share zones, by their names.

@@ -38,7 +38,7 @@ pub fn page(rows: &[Row], summary: &Summary, style: &Style) -> String {
 }
 
 /// A line for each kind of result, and for each bar.
-pub(crate) fn lines(summary: &Summary) -> Vec<String> {
+pub fn lines(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     for (kind, stats) in &summary.kinds {
         // The errors of a real drive have two bars, and a line for each.
@@ -242,10 +242,7 @@ fn missing(missing: &[Missing]) -> Table {
             sized(one.published, &one.unit).into(),
             missed(one.ours, &one.unit, one.miss).into(),
             one.needs.as_str().into(),
-            Cell {
-                colour: Some(colour_of(verdict)),
-                ..verdict.word().into()
-            },
+            Cell::from(verdict.word()).coloured(colour_of(verdict)),
         ]);
     }
     table

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::rows::{Bound, Kind, Misfits, Scope, UNIT_M};
-use proptest::prelude::*;
 
 const PLAIN: Style = Style {
     width: None,
@@ -235,64 +234,10 @@ fn nothing_comes_to_nothing() {
 }
 
 #[test]
-fn numbers_have_four_significant_digits() {
-    let cases = [
-        (0.0, "0.000"),
-        (5.7021, "5.702"),
-        (9.9996, "10.00"),
-        (99.996, "100.0"),
-        (2056.19, "2056"),
-        (12_345.6, "12350"),
-        (11_853_700.0, "1.185e7"),
-        (0.020_328, "0.02033"),
-        (0.138, "0.1380"),
-        (0.000_05, "5.000e-5"),
-        (-1.5, "-1.500"),
-        (f64::NAN, "-"),
-    ];
-    for (value, text) in cases {
-        assert_eq!(number(value), text);
-    }
-}
-
-#[test]
-fn errors_have_a_sign() {
-    assert_eq!(percent(0.0123), "+1.2 %");
-    assert_eq!(percent(-0.3), "-30.0 %");
-    assert_eq!(percent(-0.0001), "0.0 %");
-}
-
-#[test]
 fn texts_cannot_steer_the_terminal() {
     let row = Row::new("C1", Kind::Shape, "a\u{1b}[2J\nb\u{9b}", ("m", ""), 1.0).judged();
     let text = both(&[row], &PLAIN);
     assert!(!text.contains('\u{1b}') && !text.contains('\u{9b}') && text.contains("a [2J b"));
-}
-
-#[test]
-fn missing_and_surplus_cells_do_no_harm() {
-    let mut table = Table::new([Column::word("a"), Column::number("b")]);
-    table.push(["1".into()]);
-    table.push(["1".into(), "2".into(), "3".into()]);
-    assert_eq!(table.to_text(&PLAIN), "a  b\n1\n1  2\n");
-    assert_eq!(Table::default().to_text(&PLAIN), "\n");
-}
-
-proptest! {
-    #[test]
-    fn lines_fit_if_the_columns_can_be_cut(
-        cells in prop::collection::vec(any::<(String, String)>(), 0..6), width in 18_usize..60,
-    ) {
-        let mut table = Table::new([Column::text("first"), Column::text("second")]);
-        for (a, b) in cells {
-            table.push([a.into(), b.into()]);
-        }
-        let text = table.to_text(&Style { width: Some(width), colour: false });
-        for line in text.lines() {
-            prop_assert!(line.chars().count() <= width, "{line:?}");
-            prop_assert!(!line.ends_with(' '));
-        }
-    }
 }
 
 /// The lines of the only table of rows.
@@ -327,14 +272,7 @@ fn a_table_without_published_values_has_no_columns_for_them() {
 }
 
 #[test]
-fn long_times_are_in_units_that_people_read() {
-    let texts = [0.5, 9_999.0, 10_000.0, 733_000.0, 1.21e7, -2e7].map(microseconds);
-    let expected = [
-        "0.5000", "9999", "10.00 ms", "733.0 ms", "12.10 s", "-20.00 s",
-    ];
-    assert_eq!(texts, expected);
-    assert_eq!(microseconds(f64::NAN), "-");
-    assert_eq!(microseconds(f64::INFINITY), "-");
+fn long_times_of_rows_are_in_units_that_people_read() {
     let row = Row::new("mine", Kind::Shape, "s", ("lat_max_us", "us"), 1.21e7);
     assert!(lines_of(&[row.published(1.2e7).judged()])[1].contains("12.00 s  12.10 s"));
 }

@@ -6,7 +6,6 @@
 //! | `reading` | experiment files: what is refused, where, with which remedy |
 //! | `determinism` | same seed, same bytes, on any number of threads |
 //! | `running` | what a point measures, and which points cannot be run |
-//! | `replaying` | traces: which commands, when, and to which zones |
 //! | `looking_up` | published values, repeats, and mistakes in asking for them |
 //! | `repeats` | points that run several times, and differences between series |
 //! | `softfinish` | finishes by writes of the host: keys, refusals, metrics |
@@ -32,7 +31,6 @@ mod perfetto;
 mod reading;
 mod reference_file;
 mod repeats;
-mod replaying;
 mod running;
 mod softfinish;
 mod support;

@@ -1,0 +1,287 @@
+//! Text tables for a terminal.
+//!
+//! [`Table`] lays out a table; [`number`] and its neighbours write values as a person reads
+//! them. The functions read neither the environment nor the terminal: width and colour come
+//! from the caller in a [`Style`], who knows about `NO_COLOR` and whether the output is a
+//! terminal. Control characters in texts are replaced, so that no input file can steer the
+//! terminal.
+
+mod quantity;
+#[cfg(test)]
+mod tests;
+
+pub use quantity::{measured, microseconds, number, percent, value};
+
+/// How tables look.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Style {
+    /// Greatest width of a line in characters; none for as wide as needed.
+    pub width: Option<usize>,
+    /// Whether to colour verdicts with ANSI escape sequences.
+    pub colour: bool,
+}
+
+/// On which side the text of a column stands.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Texts.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// A column of a [`Table`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Heading, with the unit if all cells share one.
+    pub header: String,
+    /// Side on which header and cells stand.
+    pub align: Align,
+    /// Width below which the column is never cut to fit a narrow terminal;
+    /// none if it is never cut.
+    pub least: Option<usize>,
+}
+
+impl Column {
+    /// A column of texts that may be cut down to eight characters.
+    #[must_use]
+    pub fn text(header: &str) -> Self {
+        Self {
+            header: header.to_owned(),
+            align: Align::Left,
+            least: Some(8),
+        }
+    }
+
+    /// A column of short words or identifiers, never cut.
+    #[must_use]
+    pub fn word(header: &str) -> Self {
+        Self {
+            header: header.to_owned(),
+            align: Align::Left,
+            least: None,
+        }
+    }
+
+    /// A column of numbers, never cut.
+    #[must_use]
+    pub fn number(header: &str) -> Self {
+        Self {
+            header: header.to_owned(),
+            align: Align::Right,
+            least: None,
+        }
+    }
+}
+
+/// A cell: its text, and the colour it has on a terminal that shows colours.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cell {
+    text: String,
+    colour: Option<Colour>,
+}
+
+impl Cell {
+    /// The cell in a colour.
+    #[must_use]
+    pub const fn coloured(mut self, colour: Colour) -> Self {
+        self.colour = Some(colour);
+        self
+    }
+
+    /// Columns of the terminal that its text takes.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        length(&self.text)
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self {
+            text: plain(&text.into()).trim().to_owned(),
+            colour: None,
+        }
+    }
+}
+
+/// The colour of a text.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Colour {
+    /// Good.
+    Green,
+    /// Known not to be good.
+    Yellow,
+    /// Bad.
+    Red,
+    /// Beside the point.
+    Dim,
+}
+
+impl Colour {
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Green => "32",
+            Self::Yellow => "33",
+            Self::Red => "31",
+            Self::Dim => "2",
+        }
+    }
+}
+
+/// Columns and rows of text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    /// A table without rows.
+    #[must_use]
+    pub fn new(columns: impl IntoIterator<Item = Column>) -> Self {
+        Self {
+            columns: columns.into_iter().collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a row. Missing cells are empty, surplus ones are not shown.
+    pub fn push(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// The table as lines, each ended by a newline, none ending in a space.
+    #[must_use]
+    pub fn to_text(&self, style: &Style) -> String {
+        let widths = self.widths(style);
+        let mut out = String::new();
+        let header: Vec<Cell> = self
+            .columns
+            .iter()
+            .map(|c| Cell {
+                colour: Some(Colour::Dim),
+                ..c.header.as_str().into()
+            })
+            .collect();
+        for row in std::iter::once(&header).chain(&self.rows) {
+            out.push_str(&self.line(row, &widths, style));
+            out.push('\n');
+        }
+        out
+    }
+
+    /// Width of each column: as wide as its widest cell; if the line is then
+    /// too wide, the widest column that may be cut gives way first.
+    fn widths(&self, style: &Style) -> Vec<usize> {
+        let widest = |n: usize, column: &Column| {
+            let cells = self.rows.iter().filter_map(|row| row.get(n));
+            cells
+                .map(|cell| length(&cell.text))
+                .fold(length(&column.header), usize::max)
+        };
+        let mut widths: Vec<_> = self
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(n, column)| widest(n, column))
+            .collect();
+        let Some(limit) = style.width else {
+            return widths;
+        };
+        let gaps = GAP.len() * widths.len().saturating_sub(1);
+        while widths.iter().sum::<usize>() + gaps > limit {
+            let can_give = |n: &usize| {
+                self.columns[*n]
+                    .least
+                    .is_some_and(|least| widths[*n] > least)
+            };
+            let Some(n) = (0..widths.len())
+                .filter(can_give)
+                .max_by_key(|n| widths[*n])
+            else {
+                break;
+            };
+            widths[n] -= 1;
+        }
+        widths
+    }
+
+    fn line(&self, row: &[Cell], widths: &[usize], style: &Style) -> String {
+        let empty = Cell::default();
+        let mut out = String::new();
+        // Spaces are written when a text follows them: no line ends in one.
+        let mut pending = 0;
+        for (n, (column, width)) in self.columns.iter().zip(widths).enumerate() {
+            let cell = row.get(n).unwrap_or(&empty);
+            let text = cut(&cell.text, *width);
+            let pad = width - length(&text);
+            let (before, after) = if column.align == Align::Right {
+                (pad, 0)
+            } else {
+                (0, pad)
+            };
+            pending += before + if n > 0 { GAP.len() } else { 0 };
+            if !text.is_empty() {
+                out.extend(std::iter::repeat_n(' ', pending));
+                out.push_str(&coloured(&text, cell.colour, style));
+                pending = 0;
+            }
+            pending += after;
+        }
+        out
+    }
+}
+
+/// Between two columns.
+const GAP: &str = "  ";
+
+/// Length on the terminal, counting every character as one column.
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// `text`, cut to `width` characters with "…" at the end.
+fn cut(text: &str, width: usize) -> String {
+    if length(text) <= width {
+        return text.to_owned();
+    }
+    let mut out: String = text.chars().take(width.saturating_sub(1)).collect();
+    out.truncate(out.trim_end().len());
+    out.push('…');
+    out.chars().take(width).collect()
+}
+
+/// `text` with control characters replaced.
+fn plain(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
+}
+
+fn coloured(text: &str, colour: Option<Colour>, style: &Style) -> String {
+    match colour {
+        Some(colour) if style.colour => format!("\u{1b}[{}m{text}\u{1b}[0m", colour.code()),
+        _ => text.to_owned(),
+    }
+}
+
+/// `text` as one paragraph: words that do not fit go to the next line.
+#[must_use]
+pub fn paragraph(text: &str, style: &Style) -> String {
+    let mut out = String::new();
+    let mut column = 0;
+    for word in plain(text).split(' ').filter(|word| !word.is_empty()) {
+        let fits = style
+            .width
+            .is_none_or(|width| column + 1 + length(word) <= width);
+        if column > 0 {
+            out.push_str(if fits { " " } else { "\n  " });
+            column = if fits { column + 1 } else { 2 };
+        }
+        out.push_str(word);
+        column += length(word);
+    }
+    out.push('\n');
+    out
+}

@@ -1,0 +1,27 @@
+//! Spaces of settings: keys that are varied, rules between them, points of them, and what is
+//! better.
+//!
+//! Experiment files and sweep files say these things in the same words. Nothing here runs
+//! anything: [`Objective::value`] is given a way to look measured values up.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | `quantity` | values as numbers: what they count, and ranges of them |
+//! | `knob` | keys: lists of values, bounds |
+//! | `constraint` | expressions between keys |
+//! | `sample`, `sobol` | which points there are |
+//! | `objective` | what is to be little or much |
+
+mod constraint;
+mod knob;
+mod objective;
+mod quantity;
+mod sample;
+mod sobol;
+
+pub(crate) use constraint::Expression;
+pub use constraint::{Constraint, Names};
+pub use knob::{InSteps, Knob, STEPS, Values, Wrong};
+pub use objective::{Goal, METRIC_M, Objective, ObjectiveSpec, WrongKey, weights};
+pub use quantity::{Quantity, Span};
+pub use sample::{MAX_POINTS, Sample, Space};

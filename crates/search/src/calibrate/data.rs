@@ -1,0 +1,379 @@
+//! What was measured: rows of tables by way of experiments, and fio's JSON.
+
+use zonelab_config::Override;
+use zonelab_lab::experiment::{AxisValue, Compare, Experiment, SeriesSpec};
+use zonelab_lab::published::{CellPlace, Published, References};
+use zonelab_lab::reference::{CsvTable, ReferenceError};
+use zonelab_lab::run::{self, Point};
+
+use super::fio_json::{self, FioCase};
+use super::{CalibrateError, DataFile, ExperimentFile};
+
+/// One measured value, and what it is a value of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measurement {
+    /// Where it stands.
+    pub place: CellPlace,
+    /// Position in [`Data::groups`].
+    pub group: usize,
+    /// Series of the experiment; empty for job files.
+    pub series: String,
+    /// Axis value as written; of a job file, its name.
+    pub x: String,
+    /// The job.
+    pub job: String,
+    /// The metric.
+    pub metric: String,
+    /// The measured value.
+    pub value: f64,
+    /// Least and greatest of the repeats of the measurement.
+    pub spread: Option<(f64, f64)>,
+}
+
+/// What is run to get our values beside measured ones.
+#[derive(Clone, Debug)]
+pub(super) enum Work {
+    /// A point of an experiment.
+    Point(Box<Point>),
+    /// A job file of fio.
+    Jobs(Box<FioCase>),
+}
+
+/// One run, and the measurements that it answers.
+#[derive(Clone, Debug)]
+pub(super) struct Case {
+    pub(super) work: Work,
+    pub(super) group: usize,
+    /// Positions in [`Data::measurements`]: those of a case follow each other.
+    pub(super) measurements: std::ops::Range<usize>,
+}
+
+/// What weighs as one: the points of an experiment, or all job files.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Id of the experiment, or `fio`.
+    pub name: String,
+    /// The experiment; `None` for job files.
+    pub experiment: Option<Experiment>,
+}
+
+/// All that was measured.
+#[derive(Debug)]
+pub struct Data {
+    /// Experiments, then job files.
+    pub groups: Vec<Group>,
+    pub(super) cases: Vec<Case>,
+    /// The measured values, case by case.
+    pub measurements: Vec<Measurement>,
+    /// Tables that experiments look values up in.
+    pub(super) references: References,
+    /// What was left out, in words.
+    pub warnings: Vec<String>,
+}
+
+/// The tables of a directory, over those that are built in.
+///
+/// A table goes by its path below the directory without `.csv`, and by the end
+/// of that path: `zn540/throughput_latency` is there as
+/// `zn540/throughput_latency.csv` or as `throughput_latency.csv`.
+pub(super) struct Tables<'a> {
+    files: Vec<(&'a str, CsvTable)>,
+}
+
+impl<'a> Tables<'a> {
+    /// Reads every `.csv` of the files.
+    ///
+    /// # Errors
+    /// One is malformed, or has no rows.
+    pub(super) fn new(files: &'a [DataFile]) -> Result<Self, ReferenceError> {
+        let mut tables = Vec::new();
+        for file in files {
+            let Some(stem) = file.below.strip_suffix(".csv") else {
+                continue;
+            };
+            let table = CsvTable::parse(&file.name, &file.text)?;
+            if table.records().len() == 0 {
+                return Err(ReferenceError {
+                    file: file.name.clone(),
+                    line: 1,
+                    column: None,
+                    problem: "the file has a header and no rows: nothing was measured".to_owned(),
+                });
+            }
+            tables.push((stem, table));
+        }
+        Ok(Self { files: tables })
+    }
+
+    /// The table that experiments call `name`.
+    pub(super) fn find(&self, name: &str) -> Option<&CsvTable> {
+        let last = name.rsplit('/').next().unwrap_or(name);
+        [name, last].into_iter().find_map(|name| {
+            let found = self.files.iter().find(|(stem, _)| *stem == name);
+            found.map(|(_, table)| table)
+        })
+    }
+}
+
+/// The tables that an experiment looks values up in.
+pub(super) fn tables_of(experiment: &Experiment) -> Vec<&str> {
+    let sources = experiment.series.iter().flat_map(|s| &s.published);
+    let mut names: Vec<&str> = sources.map(|source| source.table.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+impl Data {
+    /// Number of runs that answer all measured values once.
+    #[must_use]
+    pub const fn runs(&self) -> usize {
+        self.cases.len()
+    }
+
+    /// Puts files and experiments together.
+    ///
+    /// # Errors
+    /// [`CalibrateError`]: a table or a value that makes no sense, an
+    /// experiment that asks for what is not there, or nothing to fit.
+    pub(super) fn new(
+        files: &[DataFile],
+        experiments: &[ExperimentFile],
+        coarse: bool,
+    ) -> Result<Self, CalibrateError> {
+        let tables = Tables::new(files)?;
+        let mut data = Self {
+            groups: Vec::new(),
+            cases: Vec::new(),
+            measurements: Vec::new(),
+            references: References::builtin()?,
+            warnings: Vec::new(),
+        };
+        for file in experiments {
+            data.add_experiment(file, &tables, coarse)?;
+        }
+        data.add_job_files(files)?;
+        if data.measurements.is_empty() {
+            return Err(CalibrateError::Nothing);
+        }
+        Ok(data)
+    }
+
+    fn add_experiment(
+        &mut self,
+        file: &ExperimentFile,
+        tables: &Tables<'_>,
+        coarse: bool,
+    ) -> Result<(), CalibrateError> {
+        let plain = Experiment::parse(&file.name, &file.text, &[], None)?;
+        let is_short = |set: &&Override| coarse || !set.key().starts_with("axis");
+        let settings: Vec<Override> = plain.quick.set.iter().filter(is_short).cloned().collect();
+        let experiment = Experiment::parse(&file.name, &file.text, &settings, None)?;
+        for name in tables_of(&experiment) {
+            let Some(table) = tables.find(name) else {
+                return Err(CalibrateError::Table {
+                    experiment: experiment.id.clone(),
+                    table: name.to_owned(),
+                });
+            };
+            let references = std::mem::replace(&mut self.references, References::empty());
+            self.references = references.with_table(name, table.clone());
+        }
+        self.references.check(&experiment)?;
+        let points = run::points(&file.name, &file.text, &settings)?;
+        let group = self.groups.len();
+        // The experiment may have its own choice of values for short runs.
+        let is_thinned = experiment.axis.values.len() < plain.axis.values.len();
+        let kept = kept_values(&experiment, coarse && !is_thinned);
+        let before = self.measurements.len();
+        for point in points {
+            if !kept.contains(&point.x().text) {
+                continue;
+            }
+            let from = self.measurements.len();
+            self.measure_point(&experiment, &point, group, &file.name)?;
+            if self.measurements.len() > from {
+                self.cases.push(Case {
+                    work: Work::Point(Box::new(point)),
+                    group,
+                    measurements: from..self.measurements.len(),
+                });
+            }
+        }
+        if self.measurements.len() == before {
+            return Err(CalibrateError::Unmeasured {
+                experiment: experiment.id,
+                metrics: plain
+                    .compare
+                    .iter()
+                    .flat_map(|c| c.metrics.clone())
+                    .collect(),
+            });
+        }
+        self.groups.push(Group {
+            name: experiment.id.clone(),
+            experiment: Some(experiment),
+        });
+        Ok(())
+    }
+
+    /// Notes what was published of a point.
+    fn measure_point(
+        &mut self,
+        experiment: &Experiment,
+        point: &Point,
+        group: usize,
+        file: &str,
+    ) -> Result<(), CalibrateError> {
+        let named = experiment.series.iter().find(|s| s.name == point.series());
+        let Some(series) = named else { return Ok(()) };
+        let runs = |compare: &&Compare| series.phases.iter().flatten().any(|j| *j == compare.job);
+        for compare in experiment.compare.iter().filter(runs) {
+            let first = self.measurements.len();
+            for metric in &compare.metrics {
+                let x = point.x();
+                let shown_only = compare
+                    .informative
+                    .iter()
+                    .any(|informative| informative.applies(metric, &series.name, &x.text));
+                let published = self.references.value(series, &compare.job, x, metric)?;
+                let Some(published) = published.filter(|_| !shown_only) else {
+                    continue;
+                };
+                let place = self.place(series, &compare.job, x, metric, file)?;
+                sound(&published, metric, &place)?;
+                self.measurements.push(Measurement {
+                    place,
+                    group,
+                    series: series.name.clone(),
+                    x: x.text.clone(),
+                    job: compare.job.clone(),
+                    metric: metric.clone(),
+                    value: published.value,
+                    spread: published.spread.map(|(a, b)| (a.min(b), a.max(b))),
+                });
+            }
+            let in_flight = point.in_flight(&compare.job);
+            check_in_flight(&self.measurements[first..], in_flight)?;
+        }
+        Ok(())
+    }
+
+    fn place(
+        &self,
+        series: &SeriesSpec,
+        job: &str,
+        x: &AxisValue,
+        metric: &str,
+        file: &str,
+    ) -> Result<CellPlace, CalibrateError> {
+        let in_file = || CellPlace {
+            file: file.to_owned(),
+            line: 0,
+            column: metric.to_owned(),
+        };
+        let stated = series
+            .points
+            .iter()
+            .any(|point| point.x == x.text && point.metric == metric);
+        if stated {
+            return Ok(in_file());
+        }
+        let place = self.references.place(series, job, x, metric)?;
+        Ok(place.unwrap_or_else(in_file))
+    }
+
+    fn add_job_files(&mut self, files: &[DataFile]) -> Result<(), CalibrateError> {
+        let group = self.groups.len();
+        for file in files.iter().filter(|file| file.below.ends_with(".json")) {
+            let stem = file.below.trim_end_matches(".json");
+            let jobs = files
+                .iter()
+                .find(|other| other.below.strip_suffix(".fio") == Some(stem));
+            let (case, measurements) = fio_json::read(file, jobs, group)?;
+            self.warnings.extend(case.warnings.iter().cloned());
+            let from = self.measurements.len();
+            self.measurements.extend(measurements);
+            self.cases.push(Case {
+                work: Work::Jobs(Box::new(case)),
+                group,
+                measurements: from..self.measurements.len(),
+            });
+        }
+        if self.cases.iter().any(|case| case.group == group) {
+            self.groups.push(Group {
+                name: "fio".to_owned(),
+                experiment: None,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Axis values that are fitted: all, or every second and the last.
+fn kept_values(experiment: &Experiment, coarse: bool) -> Vec<String> {
+    let values = &experiment.axis.values;
+    let last = values.len().saturating_sub(1);
+    let keeps =
+        |index: usize| !coarse || values.len() <= 2 || index.is_multiple_of(2) || index == last;
+    let kept = values.iter().enumerate().filter(|(index, _)| keeps(*index));
+    kept.map(|(_, x)| x.text.clone()).collect()
+}
+
+/// Refuses values that nothing on earth can have measured in this unit.
+fn sound(published: &Published, metric: &str, place: &CellPlace) -> Result<(), ReferenceError> {
+    let (low, high, unit) = possible(metric);
+    let (least, most) = published
+        .spread
+        .unwrap_or((published.value, published.value));
+    for value in [published.value, least, most] {
+        if !(low..=high).contains(&value) {
+            return Err(ReferenceError {
+                file: place.file.clone(),
+                line: place.line,
+                column: Some(place.column.clone()),
+                problem: format!(
+                    "{value} is no possible value of {metric}: a drive has {low} to {high} {unit}"
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The range in which a metric lies for anything that is a drive, and its unit.
+pub(super) fn possible(metric: &str) -> (f64, f64, &'static str) {
+    match metric {
+        "kiops" | "kiops_by_count" => (1e-6, 1e5, "KIOPS"),
+        "mib_s" => (1e-6, 1e6, "MiB/s"),
+        "ops" | "ops_s" => (1e-3, 1e8, "per second"),
+        // From 10 ns to an hour.
+        _ => (0.01, 3.6e9, "us"),
+    }
+}
+
+/// Little's law: throughput times mean latency is the number of operations in
+/// flight, which cannot be more than the jobs keep. A table that says otherwise
+/// has one of the two in another unit.
+fn check_in_flight(of_point: &[Measurement], in_flight: u64) -> Result<(), ReferenceError> {
+    /// Means of samples and of operations differ, but not by this much.
+    const SLACK: f64 = 3.0;
+    let value = |name: &str| of_point.iter().find(|measured| measured.metric == name);
+    let (Some(kiops), Some(latency)) = (value("kiops"), value("lat_mean_us")) else {
+        return Ok(());
+    };
+    let implied = kiops.value * latency.value / 1e3;
+    if implied <= SLACK * in_flight as f64 {
+        return Ok(());
+    }
+    Err(ReferenceError {
+        file: latency.place.file.clone(),
+        line: latency.place.line,
+        column: Some(latency.place.column.clone()),
+        problem: format!(
+            "{} us at {} KIOPS would be {implied:.0} operations in flight, and the experiment \
+             has {in_flight}: one of the two is in another unit",
+            latency.value, kiops.value
+        ),
+    })
+}

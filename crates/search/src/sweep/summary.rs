@@ -1,0 +1,165 @@
+//! What a sweep is about, for programs and for a terminal.
+
+use serde_json::{Value, json};
+use zonelab_lab::space::Goal;
+use zonelab_lab::table::{self, Cell, Style};
+
+use super::SweepError;
+use super::dataset::{self, Column};
+use super::front::{Aim, Standing, standings};
+use super::pack::{Kind, Line, Pack, Status, why_failed};
+
+/// Version of `sweep.json`.
+const SCHEMA: u32 = 1;
+/// Failures that are told one by one.
+const FAILURES: usize = 20;
+
+/// `sweep.json`: the sweep without its data.
+///
+/// # Errors
+/// It is no JSON, which cannot be.
+pub(super) fn json(
+    pack: &Pack,
+    lines: &[Line],
+    table: &dataset::Table,
+    (aims, standings): &(Vec<Aim>, Vec<Standing>),
+) -> Result<String, SweepError> {
+    let column = |column: &Column| {
+        json!({
+            "name": column.name,
+            "unit": column.unit,
+            "type": column.values.type_name(),
+            "what": column.what,
+        })
+    };
+    let failed = lines.iter().filter(|line| line.status == Status::Failed);
+    let failures: Vec<Value> = failed
+        .clone()
+        .take(FAILURES)
+        .map(|line| json!({ "task": line.index, "why": why_failed(line) }))
+        .collect();
+    let (id, axis) = pack.names();
+    let value = json!({
+        "schema": SCHEMA,
+        "name": pack.name,
+        "title": pack.title,
+        "zonelab_version": pack.inputs.version,
+        "experiment": id,
+        "experiment_file": pack.experiment,
+        "settings": pack.inputs.settings,
+        "quick": pack.inputs.quick,
+        "axis": axis,
+        "seed": pack.inputs.seed,
+        "repeats": pack.inputs.repeats,
+        "sample": pack.sample,
+        "digest": pack.digest(),
+        "keys": pack.keys,
+        "columns": table.columns.iter().map(column).collect::<Vec<_>>(),
+        "rows": table.rows,
+        "tasks": pack.len(),
+        "failed_tasks": failed.count(),
+        "failures": failures,
+        "objectives": aims,
+        "points": standings,
+    });
+    let mut text = serde_json::to_string_pretty(&value).map_err(SweepError::Pack)?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// Lines for a terminal: how much was run, what failed, and the front.
+///
+/// # Errors
+/// The experiment is wrong, which it was not when the sweep was prepared.
+pub(super) fn text(
+    pack: &Pack,
+    lines: &[Line],
+    all: bool,
+    style: &Style,
+) -> Result<String, SweepError> {
+    let (aims, standings) = standings(pack, lines)?;
+    let failed: Vec<&Line> = lines
+        .iter()
+        .filter(|line| line.status == Status::Failed)
+        .collect();
+    let mut text = format!(
+        "{}: {} points, {} runs of {} each ({}, seed {})\n",
+        pack.name,
+        pack.points.len(),
+        pack.inputs.repeats,
+        pack.names().0,
+        pack.sample.name(),
+        pack.inputs.seed
+    );
+    if !aims.is_empty() {
+        text.push_str(&front_text(pack, (&aims, &standings), all, style));
+    }
+    if let Some(first) = failed.first() {
+        text.push_str(&format!(
+            "{} of {} tasks failed, the first of them, {}: {}\n",
+            failed.len(),
+            lines.len(),
+            first.index,
+            why_failed(first)
+        ));
+    }
+    Ok(text)
+}
+
+fn front_text(
+    pack: &Pack,
+    (aims, standings): (&[Aim], &[Standing]),
+    all: bool,
+    style: &Style,
+) -> String {
+    let mut columns = vec![table::Column::word("front")];
+    for key in &pack.keys {
+        columns.push(match key.kind {
+            Kind::Integer | Kind::Float => table::Column::number(&key.name),
+            Kind::Bool | Kind::Text => table::Column::word(&key.name),
+        });
+    }
+    for aim in aims {
+        let goal = match aim.goal {
+            Goal::Minimize => "min",
+            Goal::Maximize => "max",
+        };
+        columns.push(table::Column::number(&format!("{goal} {}", aim.name)));
+    }
+    let mut shown: Vec<&Standing> = standings
+        .iter()
+        .filter(|standing| all || standing.on_front)
+        .collect();
+    let order = |standing: &Standing| {
+        let first = standing.objectives.first().copied().flatten();
+        (!standing.on_front, first.unwrap_or(f64::INFINITY))
+    };
+    shown.sort_by(|a, b| {
+        let ((a, first), (b, other)) = (order(a), order(b));
+        a.cmp(&b).then(first.total_cmp(&other))
+    });
+    let mut front = table::Table::new(columns);
+    for standing in shown {
+        let mut cells = vec![Cell::from(if standing.on_front { "*" } else { "" })];
+        cells.extend(
+            standing
+                .values
+                .iter()
+                .map(|value| Cell::from(value.as_str())),
+        );
+        for value in &standing.objectives {
+            let text = value.map_or_else(|| "-".to_owned(), table::number);
+            cells.push(Cell::from(text.as_str()));
+        }
+        front.push(cells);
+    }
+    let on_front = standings
+        .iter()
+        .filter(|standing| standing.on_front)
+        .count();
+    format!(
+        "{on_front} of {} points on the front\n{}",
+        standings.len(),
+        front.to_text(style)
+    )
+}
