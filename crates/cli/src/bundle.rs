@@ -33,6 +33,9 @@ pub(crate) struct Args {
     /// Replace another file of that name
     #[arg(long)]
     force: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
 }
 
 const HELP: &str = "\
@@ -67,6 +70,14 @@ pub(crate) fn bundle(args: &Args) -> Result<Exit, Failure> {
         _ => output::replace(&path, &bytes).map_err(Failure::environment)?,
     }
     let (files, size) = (bundle.results.len(), bytes.len());
+    if args.json {
+        let value = json!({
+            "schema": SCHEMA, "bundle": path, "made_by": bundle.tool, "files": files,
+            "bytes": size,
+        });
+        console::print(&format!("{value:#}\n"))?;
+        return Ok(Exit::Done);
+    }
     let path = path.display();
     console::print(&format!(
         "{path}: {files} files of results in {size} bytes; `zonelab reproduce {path}` checks it\n"

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use crate::console;
+use serde_json::json;
+
 use crate::exit::{Exit, Failure};
+use crate::{console, report};
 
 /// Options of `demo`.
 #[derive(clap::Args)]
@@ -11,6 +13,12 @@ pub(crate) struct Args {
     /// Where results go
     #[arg(long, value_name = "DIR", default_value = "results/demo")]
     out: PathBuf,
+    /// Print where the results are as JSON on standard output, and nothing else there
+    #[arg(long)]
+    json: bool,
+    /// No progress bar
+    #[arg(long, short)]
+    quiet: bool,
 }
 
 /// The experiment: random reads, alone and beside finishes.
@@ -21,35 +29,42 @@ const SHORT: [&str; 2] = ["job.0.runtime=2s", "axis.values=[1, 4, 16, 64]"];
 const CHANGE: &str = "finish.granularity=64KiB";
 
 /// Runs an experiment, then again with one line of its drive changed, and says what to look
-/// at. `run` does what the words of a command line say.
+/// at. `run` does what the words of a command line say, and shows nothing of it if it is told to
+/// be silent.
 ///
 /// # Errors
 /// Results cannot be written.
 pub(crate) fn demo(
     args: &Args,
-    run: impl Fn(&[String]) -> Result<Exit, Failure>,
+    run: impl Fn(&[String], bool) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
     let (as_it_is, changed) = (args.out.join("as-it-is"), args.out.join("changed"));
     let words = |out: &PathBuf, drive: Option<&str>| {
         let mut words = vec!["zonelab".to_owned(), "run".into(), EXPERIMENT.into()];
         words.extend(["--force".into(), "--out".into(), out.display().to_string()]);
+        words.extend((args.quiet || args.json).then(|| "--quiet".to_owned()));
         let drive = drive.map(|set| format!("drive.{set}"));
         for set in SHORT.map(str::to_owned).into_iter().chain(drive) {
             words.extend(["--set".to_owned(), set]);
         }
         words
     };
+    if args.json {
+        run(&words(&as_it_is, None), true)?;
+        run(&words(&changed, Some(CHANGE)), true)?;
+        return as_json([(None, &as_it_is), (Some(CHANGE), &changed)]);
+    }
     console::print(
         "A drive with four dies (the profile confznspp) serves random reads of 16 KiB: alone, and \
          beside\nfinishes of zones, which fill what is left of each zone in device writes of 256 \
          KiB.\n\n",
     )?;
-    run(&words(&as_it_is, None))?;
+    run(&words(&as_it_is, None), false)?;
     console::print(&format!(
         "\nThe same drive with one line of its profile changed: {CHANGE}. Each device write keeps \
          every\ndie busy once, not four times, so that reads wait less.\n\n"
     ))?;
-    run(&words(&changed, Some(CHANGE)))?;
+    run(&words(&changed, Some(CHANGE)), false)?;
     let (first, second) = (as_it_is.display(), changed.display());
     console::print(&format!(
         "
@@ -66,5 +81,15 @@ What to do next:
   zonelab serve zn540 --web 127.0.0.1:8420            a drive that Linux connects to
 "
     ))?;
+    Ok(Exit::Done)
+}
+
+/// Where the results of each run are, with what was changed for it.
+fn as_json(runs: [(Option<&str>, &PathBuf); 2]) -> Result<Exit, Failure> {
+    let runs = runs.map(|(change, results)| {
+        json!({ "change": change, "results": results, "report": results.join(report::FILE) })
+    });
+    let value = json!({ "schema": 1, "experiment": EXPERIMENT, "runs": runs });
+    console::print(&format!("{value:#}\n"))?;
     Ok(Exit::Done)
 }

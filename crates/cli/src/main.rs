@@ -124,9 +124,12 @@ fn main() -> ExitCode {
     console::explain_panics();
     let files = &Files::default();
     let result = match Cli::parse_from(fio::arrange(std::env::args_os())).command {
-        Command::Demo(args) => demo::demo(&args, |words| match Cli::parse_from(words).command {
-            Command::Run(args) => reproduce::run(&args, Setting::of_machine(files)),
-            _ => unreachable!("it is the command of a run"),
+        Command::Demo(args) => demo::demo(&args, |words, is_silent| {
+            let setting = Setting { files, is_silent };
+            match Cli::parse_from(words).command {
+                Command::Run(args) => reproduce::run(&args, setting),
+                _ => unreachable!("it is the command of a run"),
+            }
         }),
         Command::Reproduce(args) => match args.bundle() {
             Some(rerun) => bundle::reproduce(&rerun, run_again),

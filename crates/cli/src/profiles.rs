@@ -10,9 +10,13 @@ use crate::files::{self, Files, ProfileFiles};
 
 /// Options of `profiles`.
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
+    /// The list as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(clap::Subcommand)]
@@ -46,7 +50,7 @@ pub(crate) fn profiles(args: &Args) -> Result<Exit, Failure> {
         json,
     }) = &args.command
     else {
-        return list();
+        return list(args.json);
     };
     if *toml && set.is_empty() {
         let text = match profile::builtin_text(name) {
@@ -77,7 +81,14 @@ pub(crate) fn load(name: &str, set: &[String]) -> Result<Profile, Failure> {
     profiles.load(name, &overrides).map_err(Failure::input)
 }
 
-fn list() -> Result<Exit, Failure> {
+fn list(is_json: bool) -> Result<Exit, Failure> {
+    if is_json {
+        let all = profile::builtin_names().filter_map(profile::builtin);
+        let profiles: Vec<_> = all.map(|of| of_list(&of)).collect();
+        let value = serde_json::json!({ "schema": 1, "profiles": profiles });
+        console::print(&format!("{value:#}\n"))?;
+        return Ok(Exit::Done);
+    }
     let mut table = Table::new([
         Column::word("name"),
         Column::number("zones"),
@@ -85,13 +96,11 @@ fn list() -> Result<Exit, Failure> {
         Column::text("drive"),
     ]);
     for profile in profile::builtin_names().filter_map(profile::builtin) {
-        let zones = &profile.config.zones;
-        let capacity_bytes = zones.capacity_lbas * u64::from(profile.config.lba_bytes);
         table.push(
             [
                 profile.config.name.clone(),
-                zones.count.to_string(),
-                zonelab_config::units::fmt_size(capacity_bytes),
+                profile.config.zones.count.to_string(),
+                zonelab_config::units::fmt_size(capacity_bytes(&profile)),
                 profile.description.clone(),
             ]
             .map(Cell::from),
@@ -101,6 +110,20 @@ fn list() -> Result<Exit, Failure> {
     console::print("\nzonelab profiles show NAME         everything about one\n")?;
     console::print("zonelab profiles show NAME --toml  its file, to copy and change\n")?;
     Ok(Exit::Done)
+}
+
+/// What a host can write to a zone.
+fn capacity_bytes(profile: &Profile) -> u64 {
+    profile.config.zones.capacity_lbas * u64::from(profile.config.lba_bytes)
+}
+
+fn of_list(profile: &Profile) -> serde_json::Value {
+    serde_json::json!({
+        "name": profile.config.name,
+        "zones": profile.config.zones.count,
+        "zone_capacity_bytes": capacity_bytes(profile),
+        "description": profile.description,
+    })
 }
 
 /// Every key with its value, section by section.

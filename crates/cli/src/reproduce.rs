@@ -1,13 +1,13 @@
 //! `zonelab reproduce` and `zonelab run`.
 
 mod again;
+mod listed;
 mod said;
 mod shown;
 
 use std::path::{Path, PathBuf};
 
 use zonelab_lab::bundle::Recipe;
-use zonelab_lab::catalogue;
 use zonelab_lab::compare;
 use zonelab_lab::difference::{self, Difference};
 use zonelab_lab::experiment::Experiment;
@@ -19,12 +19,12 @@ use zonelab_lab::rows::{self, Misfits, Row, Scope, Stats, Summary};
 use zonelab_lab::run::PointResult;
 use zonelab_lab::session::{ALTERED, Gathered, Judged, alters, selected};
 pub(crate) use zonelab_lab::session::{Named, load_named as load, named, open};
-use zonelab_lab::table::{self, Cell, Column, Table};
+use zonelab_lab::table;
 
 use crate::conditions::{self, ConditionArgs};
 use crate::console;
 use crate::exit::{Exit, Failure};
-use crate::files::{self, Files, ProfileFiles};
+use crate::files::{self, ProfileFiles};
 use crate::host_state::HostState;
 use crate::on_device::{self, DeviceArgs, On};
 use crate::report::{Asked, Invocation};
@@ -158,7 +158,10 @@ pub(crate) struct RunArgs {
 /// [`Failure`] with its exit code.
 pub(crate) fn reproduce(args: &Args, setting: Setting<'_>) -> Result<Exit, Failure> {
     if args.list {
-        return list();
+        return match args.common.json {
+            true => listed::as_json(),
+            false => listed::as_text(),
+        };
     }
     let Setting { files, .. } = setting;
     let repeats = files::overrides(&args.common.repeats())?;
@@ -246,55 +249,6 @@ pub(crate) fn run(args: &RunArgs, setting: Setting<'_>) -> Result<Exit, Failure>
         },
     };
     execute(vec![loaded], &args.common, &plan, on)
-}
-
-fn list() -> Result<Exit, Failure> {
-    let mut table = Table::new([
-        Column::word("id"),
-        Column::text("title"),
-        Column::text("source"),
-    ]);
-    for id in library::ids() {
-        let text = library::text(id).unwrap_or_default();
-        let file = format!("{id}.toml");
-        let loaded = session::load(&Files::default(), (&file, text), &[], false)?;
-        let experiment = loaded.experiment;
-        table.push([id, &experiment.title, &experiment.source].map(Cell::from));
-    }
-    let mut text = table.to_text(&console::style());
-    let mut table = Table::new([Column::word("example"), Column::text("title")]);
-    for (id, example) in library::examples() {
-        let file = format!("{id}.toml");
-        let loaded = session::load(&Files::default(), (&file, example), &[], false)?;
-        table.push([id, &loaded.experiment.title].map(Cell::from));
-    }
-    text.push_str("\nFor `zonelab run ID`, compared with nothing:\n\n");
-    text.push_str(&table.to_text(&console::style()));
-    let missing = catalogue::results().map_err(Failure::input)?;
-    let mut table = Table::new([
-        Column::word("not built"),
-        Column::text("title"),
-        Column::text("missing"),
-    ]);
-    for result in &missing {
-        if let Some(why) = &result.not_built {
-            table.push([&result.id, &result.title, why].map(Cell::from));
-        }
-    }
-    if missing.iter().any(|result| result.not_built.is_some()) {
-        text.push('\n');
-        text.push_str(&table.to_text(&console::style()));
-    }
-    let mut table = Table::new([Column::word("result"), Column::text("what is no row")]);
-    for result in &missing {
-        if let Some(elsewhere) = &result.elsewhere {
-            table.push([&result.id, elsewhere].map(Cell::from));
-        }
-    }
-    text.push('\n');
-    text.push_str(&table.to_text(&console::style()));
-    console::print(&text)?;
-    Ok(Exit::Done)
 }
 
 /// Runs experiments, writes their results and shows them.

@@ -500,6 +500,7 @@ fn show(
     if asking.json {
         let slowest: Vec<_> = explained.iter().map(Explanation::to_json).collect();
         let value = serde_json::json!({
+            "schema": 1,
             "point": trace.title,
             "ahead_ns": asking.ahead.0,
             "slowest": slowest,

@@ -112,6 +112,7 @@ impl Report {
             (way.name().to_owned(), Value::from(is_open))
         });
         let value = json!({
+            "schema": 1,
             "ways": ways.collect::<serde_json::Map<String, Value>>(),
             "checks": self.checks.iter().map(check).collect::<Vec<Value>>(),
         });

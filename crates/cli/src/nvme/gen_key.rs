@@ -1,8 +1,10 @@
 //! `zonelab nvme gen-dhchap-key`.
 
+use serde_json::json;
 use zeroize::Zeroizing;
 use zonelab_nvme::auth::{Hash, Secret};
 
+use super::fields::pretty;
 use crate::exit::Failure;
 
 /// Options of `gen-dhchap-key`, those of nvme-cli.
@@ -28,7 +30,7 @@ pub(super) struct Args {
 ///
 /// # Errors
 /// [`Failure`]: the options do not go together, or there are no random bytes.
-pub(super) fn generate(args: &Args) -> Result<String, Failure> {
+pub(super) fn generate(args: &Args, is_json: bool) -> Result<String, Failure> {
     let hash = Some(Hash(args.hmac)).filter(|hash| hash.0 != 0);
     let of_hash = hash.and_then(Hash::bytes).map(usize::from);
     let length = match (args.key_length, of_hash) {
@@ -53,6 +55,9 @@ pub(super) fn generate(args: &Args) -> Result<String, Failure> {
     secret
         .write_text(&mut text)
         .map_err(|error| Failure::environment(anyhow::anyhow!(error)))?;
+    if is_json {
+        return Ok(pretty(&json!({ "key": text })));
+    }
     text.push('\n');
     Ok(text)
 }

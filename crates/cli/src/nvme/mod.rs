@@ -139,7 +139,7 @@ pub(crate) fn nvme(args: &Args) -> Result<Exit, Failure> {
     if let Some(text) = match &args.command {
         Command::Bind(args) => Some(bind::bind(args, is_json)?),
         Command::Release(args) => Some(bind::release(args, is_json)?),
-        Command::GenDhchapKey(args) => Some(gen_key::generate(args)?),
+        Command::GenDhchapKey(args) => Some(gen_key::generate(args, is_json)?),
         _ => None,
     } {
         console::print(&text)?;

@@ -78,6 +78,7 @@ fn example(name: &str) -> String {
 
 fn json(output: &Output) -> Value {
     assert!(output.status.success(), "{}", stderr(output));
+    super::schemas::valid("calibrate", &output.stdout);
     serde_json::from_slice(&output.stdout).unwrap()
 }
 

@@ -60,6 +60,7 @@ impl Scratch {
 
 fn json(output: &Output) -> Value {
     assert!(output.status.success(), "{}", stderr(output));
+    super::schemas::valid("characterize", &output.stdout);
     serde_json::from_slice(&output.stdout).unwrap()
 }
 

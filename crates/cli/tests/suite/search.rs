@@ -129,6 +129,7 @@ impl Scratch {
 
 fn json(output: &Output) -> Value {
     assert!(output.status.success(), "{}", stderr(output));
+    super::schemas::valid("search", &output.stdout);
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
