@@ -6,6 +6,7 @@
 mod blocks;
 mod book;
 mod call_cycle;
+mod dist;
 mod fuzz;
 mod gaps;
 mod guest;
@@ -13,9 +14,11 @@ mod nightly;
 mod package;
 mod playground;
 mod python;
+mod release;
 mod soak;
 mod steps;
 mod tiers;
+mod tools;
 mod verdicts;
 mod web;
 
@@ -38,8 +41,8 @@ Chores of the zonelab workspace.
       Looks for a simpler input that fails in the same way.
   cargo xtask fuzz --list
       Lists the fuzz targets.
-  cargo xtask nightly [--seed N] [--turns N]
-      Runs all fuzz targets in turn, a minute each, on new seeds in every turn,
+  cargo xtask nightly [--fuzz-only] [--seed N] [--turns N]
+      Does what `deny` does, and then runs all fuzz targets in turn, a minute each, on new seeds in every turn,
       until one fails or it is interrupted.
   cargo xtask soak [--runs N] [--seed N]
       Runs the targets `drive`, `system`, `faults`, `snapshot` and `store` over ten
@@ -63,6 +66,17 @@ Chores of the zonelab workspace.
   cargo xtask package
       Makes the packages that a registry would get, and checks that they compile from
       nothing else, with the oldest Rust that they claim.
+  cargo xtask deny [--no-advisories]
+      Checks licences, advisories, bans and sources of what we depend on (deny.toml), with
+      cargo-deny, which it installs.
+  cargo xtask semver [--baseline-rev REVISION]
+      Says what users of the libraries would have to change since the last release, with
+      cargo-semver-checks, which it installs.
+  cargo xtask dist [--container]
+      Makes target/dist: a static program with its manual, completions, licences and
+      checksums; with --container, a container of it too.
+  cargo xtask release --check [--quick]
+      Prints what a release needs, and what is missing; --quick leaves out what takes minutes.
   cargo xtask help
       Prints this.
 
@@ -85,6 +99,10 @@ fn main() -> ExitCode {
         Some("nightly") => nightly::chore(&args[1..]),
         Some("book") => book::chore(&args[1..]),
         Some("package") => package::chore(),
+        Some("deny") => tools::deny(&args[1..]),
+        Some("semver") => tools::semver(&args[1..]),
+        Some("dist") => dist::chore(&args[1..]),
+        Some("release") => release::chore(&args[1..]),
         Some("soak") => soak::chore(&args[1..]),
         Some("help" | "--help" | "-h") => {
             println!("{HELP}");

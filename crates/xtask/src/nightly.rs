@@ -2,22 +2,30 @@
 
 use anyhow::Result;
 
-use crate::{USAGE, fuzz};
+use crate::{USAGE, fuzz, tools};
 
 /// Seconds that each target gets in a turn.
 const TURN_SECONDS: u64 = 60;
 /// Between the first seeds of two turns: no target gets through so many in one.
 const STRIDE: u64 = 1 << 20;
 
-/// Runs all targets in turn, on new seeds each time, until one fails.
+/// Looks at what we depend on, and then runs all targets in turn, on new seeds each time,
+/// until one fails.
 pub(crate) fn chore(args: &[String]) -> Result<u8> {
-    let Some((first, turns)) = parse(args) else {
+    let fuzz_only = args.first().is_some_and(|arg| arg == "--fuzz-only");
+    let Some((first, turns)) = parse(&args[usize::from(fuzz_only)..]) else {
         eprintln!(
-            "cargo xtask nightly: takes --seed N (say, the number of the night) and --turns N\n\
-             (default: until interrupted)"
+            "cargo xtask nightly: takes --fuzz-only, which leaves out `cargo xtask deny`, and then \
+             --seed N\n(say, the number of the night) and --turns N (default: until interrupted)"
         );
         return Ok(USAGE);
     };
+    if !fuzz_only {
+        let code = tools::deny(&[])?;
+        if code != 0 {
+            return Ok(code);
+        }
+    }
     let mut seed = first.wrapping_mul(STRIDE).wrapping_mul(1_000);
     let mut turn = 0;
     while turns.is_none_or(|turns| turn < turns) {

@@ -15,6 +15,8 @@ use crate::{cargo, root, target};
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Package {
     name: String,
+    /// Its manifest, from the root.
+    manifest: String,
     /// What its manifest says of itself, for those who look for it.
     missing: Vec<&'static str>,
 }
@@ -77,6 +79,20 @@ pub(crate) fn rust_version() -> Result<String> {
         .to_owned())
 }
 
+/// What each published package does not say of itself.
+pub(crate) fn undescribed() -> Result<Vec<(String, Vec<&'static str>)>> {
+    let all = manifests()?.into_iter();
+    let published = all.filter(|(_, is_published)| *is_published);
+    Ok(published.map(|(of, _)| (of.name, of.missing)).collect())
+}
+
+/// Manifests of the packages that are published, from the root.
+pub(crate) fn published() -> Result<Vec<String>> {
+    let all = manifests()?.into_iter();
+    let published = all.filter(|(_, is_published)| *is_published);
+    Ok(published.map(|(of, _)| of.manifest).collect())
+}
+
 fn read(path: &Path) -> Result<toml::Table> {
     let text = std::fs::read_to_string(path);
     let text = text.with_context(|| format!("cannot read {}", path.display()))?;
@@ -100,7 +116,10 @@ fn manifests() -> Result<Vec<(Package, bool)>> {
         let package = package.with_context(|| format!("{} is no package", directory.display()))?;
         let name = package.get("name").and_then(toml::Value::as_str);
         let missing = WANTED.into_iter().filter(|key| !package.contains_key(*key));
+        let path = directory.join("Cargo.toml");
+        let path = path.strip_prefix(root()).unwrap_or(&path);
         let of = Package {
+            manifest: path.display().to_string(),
             name: name.context("a package has a name")?.to_owned(),
             missing: missing.collect(),
         };

@@ -116,6 +116,14 @@ pub(crate) struct Policy {
     pub(crate) strict: bool,
 }
 
+impl Policy {
+    /// A step that fails or cannot run ends it.
+    pub(crate) const STRICT: Self = Self {
+        keep_going: false,
+        strict: true,
+    };
+}
+
 /// Runs steps and returns the exit code of the first that failed, or 0.
 pub(crate) fn run(steps: Vec<Step>, policy: Policy) -> Result<u8> {
     let mut outcomes: Vec<(&'static str, Outcome)> = Vec::new();
@@ -199,10 +207,7 @@ fn shown(command: &Command) -> String {
 mod tests {
     use super::*;
 
-    const STRICT: Policy = Policy {
-        keep_going: false,
-        strict: true,
-    };
+    const STRICT: Policy = Policy::STRICT;
     const LAX: Policy = Policy {
         keep_going: false,
         strict: false,
