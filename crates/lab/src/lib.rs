@@ -21,6 +21,7 @@
 //! | [`figure`] | SVG charts |
 //! | [`trace`] | timelines of dies, channels and jobs for Perfetto |
 //! | [`mod@device`] | devices that jobs run on |
+//! | [`fit`] | a profile of a drive that nobody has described |
 //! | [`fio`] | job files of fio, and results in its shape |
 //! | [`kv`] | key-value workloads on drives |
 //! | [`table`] | tables for a terminal |
@@ -40,7 +41,7 @@
 //!
 //! For `wasm32-unknown-unknown` there is all that experiments in virtual time need. What needs
 //! threads, devices or large libraries is left out: `bench`, `bundle`, `calibrate`,
-//! `characterize`, `fio`, jobs over PCIe, and Parquet.
+//! `characterize`, `fio`, `fit`, jobs over PCIe, and Parquet.
 
 #![cfg_attr(
     target_family = "wasm",
@@ -70,6 +71,8 @@ pub mod explore;
 pub mod figure;
 #[cfg(not(target_family = "wasm"))]
 pub mod fio;
+#[cfg(not(target_family = "wasm"))]
+pub mod fit;
 mod html;
 pub mod inputs;
 pub mod kv;

@@ -1,0 +1,1 @@
+//! What a fit came to: a table, JSON, the profile.
