@@ -36,7 +36,7 @@ pub struct Factor {
     /// Its name.
     pub name: &'static str,
     /// Each alternative: its name and the keys that say so.
-    pub choices: &'static [Choice],
+    pub(crate) choices: &'static [Choice],
     /// The one to begin with.
     pub(super) start: u8,
     /// Probes that react.
@@ -44,7 +44,7 @@ pub struct Factor {
 }
 
 /// An alternative: its name, and keys of a profile with their values.
-pub type Choice = (&'static str, &'static [(&'static str, &'static str)]);
+pub(crate) type Choice = (&'static str, &'static [(&'static str, &'static str)]);
 
 /// Positions of the factors that code asks for.
 pub(super) const CHANNELS: usize = 0;
@@ -181,8 +181,7 @@ impl Design {
     }
 
     /// The alternative of a factor.
-    #[must_use]
-    pub fn choice(&self, factor: usize) -> &'static Choice {
+    pub(crate) fn choice(&self, factor: usize) -> &'static Choice {
         let chosen = self.0.get(factor).copied().unwrap_or_default();
         let choices = FACTORS[factor].choices;
         &choices[usize::from(chosen).min(choices.len() - 1)]

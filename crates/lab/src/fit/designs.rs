@@ -1,13 +1,20 @@
 //! Which design a drive has, and which others cannot be told apart from it.
 
+use std::collections::BTreeSet;
+
+use super::design::Design;
 use super::parameters::{PARAMETERS, free};
 use super::predict::{Candidate, Predictor};
 use super::solve::{Columns, Fitted, Target, columns, improve, judge, step};
 
 /// A design is another one's rival if the criterion says no more than this for it.
 pub(super) const RIVAL: f64 = 6.0;
+/// A design is out of the question from so much on.
+const OUT: f64 = 60.0;
+/// Designs that are looked at in each round after a first step.
+const MORE_THAN_ONCE: usize = 10;
 /// Designs that are looked at closely in each round.
-const CLOSELY: usize = 4;
+const CLOSELY: usize = 3;
 /// Rounds of changes of a design.
 const ROUNDS: u32 = 12;
 
@@ -23,6 +30,7 @@ pub(super) fn search(
     predictor: &mut Predictor<'_>,
     targets: &[Target],
     begin: Candidate,
+    out: &mut BTreeSet<Design>,
 ) -> Ranking {
     let mut judged = judge(predictor, targets, vec![begin]);
     let Some(first) = judged.pop() else {
@@ -32,14 +40,18 @@ pub(super) fn search(
     let mut best = improve(predictor, targets, first, (&keys, 8));
     let mut seen: Vec<Fitted> = Vec::new();
     for _ in 0..ROUNDS {
-        let tried = neighbours(predictor, targets, &best);
+        let (tried, far) = neighbours(predictor, targets, &best, out);
         let better = tried
             .iter()
             .min_by(|a, b| a.criterion().total_cmp(&b.criterion()))
             .filter(|other| other.criterion() < best.criterion() - 0.5)
             .cloned();
         seen.extend(tried);
-        let Some(better) = better else { break };
+        let Some(better) = better else {
+            // Beside the best design there is, they were given their chance.
+            out.extend(far);
+            break;
+        };
         let keys = free(&better.candidate.design);
         seen.push(best);
         best = improve(predictor, targets, better, (&keys, 6));
@@ -55,11 +67,18 @@ pub(super) fn search(
     Ranking { best, rivals: seen }
 }
 
-/// The neighbours of a design that come closest to what was measured.
-fn neighbours(predictor: &mut Predictor<'_>, targets: &[Target], here: &Fitted) -> Vec<Fitted> {
+/// The neighbours of a design that come closest to what was measured, and those that are far
+/// from it.
+fn neighbours(
+    predictor: &mut Predictor<'_>,
+    targets: &[Target],
+    here: &Fitted,
+    out: &BTreeSet<Design>,
+) -> (Vec<Fitted>, Vec<Design>) {
     let keys = free(&here.candidate.design);
     let secants = columns(predictor, targets, here, &keys);
-    let others = here.candidate.design.neighbours();
+    let mut others = here.candidate.design.neighbours();
+    others.retain(|(design, _)| !out.contains(design));
     let (designs, topics): (Vec<_>, Vec<u8>) = others.into_iter().unzip();
     let candidates = designs.into_iter().map(|design| Candidate {
         design,
@@ -68,11 +87,16 @@ fn neighbours(predictor: &mut Predictor<'_>, targets: &[Target], here: &Fitted) 
     let judged = judge(predictor, targets, candidates.collect());
     // Two steps on the secants that are there anyway say which are worth more.
     let mut judged: Vec<(Fitted, u8)> = judged.into_iter().zip(topics).collect();
-    for _ in 0..2 {
+    let mut far = Vec::new();
+    let bound = here.criterion() + OUT;
+    for most in [MORE_THAN_ONCE, CLOSELY] {
         judged = borrowed(predictor, targets, judged, (&keys, &secants));
+        judged.sort_by(|(a, _), (b, _)| a.criterion().total_cmp(&b.criterion()));
+        let dropped = judged.split_off(most.min(judged.len()));
+        let dropped = dropped.into_iter().map(|(one, _)| one);
+        let dropped = dropped.filter(|one| one.criterion() > bound);
+        far.extend(dropped.map(|one| one.candidate.design));
     }
-    judged.sort_by(|(a, _), (b, _)| a.criterion().total_cmp(&b.criterion()));
-    judged.truncate(CLOSELY);
     let mut close = Vec::new();
     for (one, topics) in judged {
         let free = free(&one.candidate.design).into_iter();
@@ -81,7 +105,9 @@ fn neighbours(predictor: &mut Predictor<'_>, targets: &[Target], here: &Fitted) 
             .collect();
         close.push(improve(predictor, targets, one, (&reacting, 2)));
     }
-    close
+    let is_far = |one: &&Fitted| one.criterion() > bound;
+    far.extend(close.iter().filter(is_far).map(|one| one.candidate.design.clone()));
+    (close, far)
 }
 
 /// A step of each on the secants of another design, where it is one forward.

@@ -1,5 +1,7 @@
 //! Measuring and fitting in turn, until nothing more is learnt.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::choose;
@@ -14,7 +16,7 @@ use super::probes::Probe;
 use super::solve::{columns, judge, targets};
 
 /// Probes that are run before the next fit.
-const BATCH: usize = 5;
+const BATCH: usize = 8;
 /// A check that is missed by more than so many standard deviations goes into the fit.
 const SURPRISE: f64 = 3.0;
 /// Checks of each round.
@@ -120,6 +122,8 @@ struct Fitting<'a, 'b> {
     store: &'b mut Store,
     settings: Settings,
     measured: Vec<(usize, Measured)>,
+    /// Designs that are out of the question.
+    out: BTreeSet<Design>,
     on_progress: &'b dyn Fn(&Progress<'_>),
     interrupted: &'b dyn Fn() -> bool,
 }
@@ -143,6 +147,7 @@ pub fn fit(
         store,
         settings,
         measured: Vec::new(),
+        out: BTreeSet::new(),
         on_progress,
         interrupted,
     };
@@ -223,7 +228,7 @@ impl Fitting<'_, '_> {
     fn rank(&mut self, begin: Candidate) -> Result<Ranking, FitError> {
         let targets = targets(self.predictor.probes(), &self.measured);
         (self.on_progress)(&Progress::Fitting(targets.len()));
-        let ranking = search(&mut self.predictor, &targets, begin);
+        let ranking = search(&mut self.predictor, &targets, begin, &mut self.out);
         if (self.interrupted)() {
             return Err(FitError::Interrupted);
         }

@@ -49,7 +49,7 @@ pub fn probes(known: &Known, effort: Effort, is_real: bool) -> Result<Vec<Probe>
         known,
         is_real,
         operations: match effort {
-            Effort::Quick => 400,
+            Effort::Quick => 300,
             Effort::Full => 2000,
         },
         probes: Vec::new(),
@@ -158,6 +158,15 @@ impl Library<'_> {
         all.into_iter().filter(fits).collect()
     }
 
+    /// How many operations of this size are enough, with so many in flight: larger ones
+    /// differ less from each other.
+    fn operations(&self, kib: u32, depth: u32) -> u64 {
+        let of_bytes = (self.operations << 5) / u64::from(kib.max(1));
+        of_bytes
+            .clamp(48, self.operations)
+            .max(u64::from(depth) * 6)
+    }
+
     /// Zones that last as many operations of this size.
     fn zones_for(&self, operations: u64, kib: u32) -> u32 {
         let bytes = operations.saturating_mul(u64::from(kib) << 10);
@@ -168,7 +177,6 @@ impl Library<'_> {
 
     fn reads(&mut self) -> Result<(), Errors> {
         let zones = 4.min(self.known.facts.zones);
-        let operations = self.operations;
         let mut shapes: Vec<(u32, u32)> = Vec::new();
         shapes.extend(self.depths(&[1, 2, 4, 8, 16, 32, 64, 128]).iter().map(|n| (4, *n)));
         let sizes = self.sizes(self.known.facts.max_write_bytes);
@@ -181,7 +189,7 @@ impl Library<'_> {
         let first = [(4, 1), (4, 8), (4, deepest), (16, 1), (64, 1), (128, 1), (64, 32)];
         for (kib, depth) in shapes {
             let id = format!("read {kib} KiB, {depth} in flight");
-            let many = operations.saturating_mul(1 + u64::from(depth) / 16);
+            let many = self.operations(kib, depth);
             let job = Job::new(&id, "read", &range(0, zones))
                 .text("block", format!("{kib}KiB"))
                 .plain("queue_depth", depth)
@@ -195,8 +203,8 @@ impl Library<'_> {
     }
 
     fn writes(&mut self) -> Result<(), Errors> {
-        let operations = self.operations;
         for kib in self.sizes(self.known.facts.max_write_bytes) {
+            let operations = self.operations(kib, 1);
             let id = format!("write {kib} KiB");
             let job = Job::new(&id, "write", &range(0, self.zones_for(operations, kib)))
                 .text("block", format!("{kib}KiB"))
@@ -213,6 +221,7 @@ impl Library<'_> {
                     continue;
                 }
                 let id = format!("write {kib} KiB in {width} zones");
+                let operations = self.operations(kib, width);
                 let job = Job::new(&id, "write", &range(0, width))
                     .plain("threads", width)
                     .plain("zones_per_thread", 1)
@@ -226,7 +235,6 @@ impl Library<'_> {
     }
 
     fn appends(&mut self) -> Result<(), Errors> {
-        let operations = self.operations;
         let mut shapes: Vec<(u32, u32)> = Vec::new();
         shapes.extend(self.depths(&[1, 2, 4, 8, 32]).iter().map(|depth| (4, *depth)));
         let larger = self.sizes(self.known.facts.max_append_bytes);
@@ -235,6 +243,7 @@ impl Library<'_> {
         }
         for (kib, depth) in shapes {
             let id = format!("append {kib} KiB, {depth} in flight");
+            let operations = self.operations(kib, depth);
             let job = Job::new(&id, "append", &range(0, self.zones_for(operations, kib)))
                 .text("block", format!("{kib}KiB"))
                 .plain("queue_depth", depth)
@@ -292,7 +301,7 @@ impl Library<'_> {
 
     fn management(&mut self) -> Result<(), Errors> {
         let capacity = self.known.facts.zone_capacity_lbas;
-        let zones = 3.min(self.known.facts.zones);
+        let zones = 2.min(self.known.facts.zones);
         let open = Job::new("open", "open", &range(0, zones));
         self.push("open", &Kind::of(OPEN, EACH).first(true).costs(5.0), vec![open])?;
         let close = Job::new("close", "close", &range(0, zones)).text("fill", "64KiB");
